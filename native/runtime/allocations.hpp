@@ -1,0 +1,74 @@
+// The live allocations of this process: one definition for the hooks (who looks pointers up at every launch) and the mover
+// (who turns a command's blocks back into addresses).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "records.h"
+
+namespace deepum::runtime {
+
+struct Allocation {
+  std::uint64_t base;        // address of the first byte
+  std::uint64_t bytes;       // as asked for
+  std::uint64_t name;        // deepum_allocate_event.name
+  std::uint32_t slot;
+  std::uint32_t generation;
+  std::uint32_t device;      // CUDA ordinal
+  bool managed;              // false: device memory below the size threshold; it has no slot and no events
+  bool of_program;           // the program's own managed memory
+};
+
+// What a pointer points into.
+struct Extent {
+  std::uint64_t name;          // of the allocation
+  std::uint64_t offset;        // of the pointer inside the allocation
+  std::uint64_t extent_offset; // of the PyTorch block (or allocation) that holds it
+  std::uint64_t extent_bytes;
+  deepum_block_range range;    // the extent's UM blocks
+};
+
+class Allocations {
+ public:
+  static Allocations& instance() noexcept;
+
+  // Registers memory the driver just returned and emits its event. False: no room in the table; the memory then works, unseen.
+  bool add(std::uint64_t base, std::uint64_t bytes, std::uint32_t device, bool managed, bool of_program) noexcept;
+  // Call before the driver frees the memory. Waits out a pin (microseconds). nullopt: not ours.
+  std::optional<Allocation> remove(std::uint64_t base) noexcept;
+  std::optional<Allocation> find(std::uint64_t address) const noexcept;
+
+  // PyTorch's accounting of blocks inside allocations.
+  void block_active(std::uint64_t address, std::uint64_t bytes, std::uint64_t allocated, std::uint64_t reserved) noexcept;
+  void block_inactive(std::uint64_t address, std::uint64_t bytes, std::uint64_t allocated, std::uint64_t reserved) noexcept;
+
+  // The hot path: lock-free, a few nanoseconds, for any 64-bit value. False: not a pointer into managed memory.
+  bool lookup(std::uint64_t address, Extent* extent) const noexcept;
+
+  // For the mover: addresses of blocks [first_block, first_block + block_count) cut to the allocation. While the pin lives the
+  // memory is not handed to cuMemFree. Empty when (slot, generation) is no longer live.
+  class Pin {
+   public:
+    Pin() = default;
+    Pin(Pin&& other) noexcept;
+    Pin& operator=(Pin&&) = delete;
+    ~Pin();
+    explicit operator bool() const noexcept { return bytes != 0; }
+    std::uint64_t address = 0;
+    std::uint64_t bytes = 0;
+   private:
+    friend class Allocations;
+    std::uint32_t slot_ = 0;
+  };
+  Pin pin(std::uint32_t slot, std::uint32_t generation, std::uint32_t first_block, std::uint32_t block_count) noexcept;
+
+  // Emits every live allocation and active block again, after events were lost.
+  void announce() noexcept;
+
+  std::uint64_t managed_bytes(std::uint32_t device) const noexcept;
+  void abandon_in_child() noexcept;  // after fork: keep the map, drop locks
+};
+
+}  // namespace deepum::runtime

@@ -1,0 +1,47 @@
+// This process's session with the daemon: where hooks put events and where launches wait in lock-step mode.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+#include "records.h"
+
+namespace deepum::runtime {
+
+// The shim's own settings; everything else travels to the daemon as text. Read once, at load, from the environment.
+struct ShimSettings {
+  bool disabled = false;                         // DEEPUM_DISABLE
+  bool lock_step = false;                        // DEEPUM_SYNC
+  int log_level = 1;                             // DEEPUM_LOG: 0 silent, 1 warnings, 2 info, 3 debug
+  std::uint64_t managed_limit = UINT64_MAX;      // DEEPUM_MANAGED_LIMIT, bytes, over all processes of the user on a GPU
+  std::uint64_t gpu_memory = UINT64_MAX;         // DEEPUM_GPU_MEMORY, bytes
+  std::uint64_t host_memory = UINT64_MAX;        // DEEPUM_HOST_MEMORY, bytes; UINT64_MAX: 90 % of MemAvailable at the first allocation
+  std::uint64_t managed_threshold = 1ull << 20;  // DEEPUM_MANAGED_THRESHOLD, bytes: smaller allocations stay device memory
+  std::uint32_t marker_interval = 16;            // DEEPUM_MARKER_INTERVAL, launches a stream between two progress markers
+  std::uint64_t handover_bytes = 64ull << 20;    // DEEPUM_HANDOVER_BYTES, given to the driver a direction and not yet complete; lock-step: no limit
+};
+const ShimSettings& settings() noexcept;
+
+// Called by the hooks when a context is current for the first time on a device: connects to (or starts) the daemon once a process,
+// and emits the device's event. Cheap when already done.
+void enter_device(CUdevice device) noexcept;
+
+// Copies the record into the event ring and returns its sequence; 0 when there is no session or the ring is full (the record is
+// then counted as lost). Never blocks, never calls the driver, safe from any thread.
+std::uint64_t emit(deepum_event_header* record) noexcept;
+
+// A launch: `before_execute` after emitting its event and before forwarding the call (in lock-step it waits for the daemon's
+// decisions and carries them out), `after_execute` once the driver accepted it (records a progress marker every
+// marker_interval launches of the stream). Neither does anything while `capturing`.
+void before_execute(CUdevice device, CUstream stream, std::uint32_t stream_id, std::uint64_t sequence) noexcept;
+void after_execute(CUdevice device, CUstream stream, std::uint32_t stream_id, std::uint64_t sequence) noexcept;
+// The program is about to block: brings every stream's marker up to its last launch.
+void before_synchronise(std::uint32_t stream_id) noexcept;  // DEEPUM_ALL_STREAMS for all
+void stream_destroyed(CUstream stream, std::uint32_t stream_id) noexcept;
+
+// Orderly end; also run at exit. And the child's side of fork: no session, no threads, plain unified memory.
+void leave() noexcept;
+void abandon_in_child() noexcept;
+
+}  // namespace deepum::runtime

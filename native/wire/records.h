@@ -1,0 +1,189 @@
+/* Event and command records: the one definition of what crosses between a program, the daemon and the event log.
+ *
+ * C, so that C++ includes it and Python reads it (deepum/core/_build.py feeds it to cffi). Keep to plain enums and
+ * structs: one declaration a line, no macros but the include guard, fixed-width types, no implicit padding.
+ *
+ * An event record is a header and a body, a multiple of 8 bytes long. Events carry no addresses and no clock, so that
+ * two runs of a deterministic program give identical bytes: memory is named by (slot, UM block), where a slot is the
+ * index of a live allocation (lowest free one first) and UM block 0 of a slot is the 2 MiB-aligned block of the address
+ * space that holds the allocation's first byte.
+ */
+#ifndef DEEPUM_WIRE_RECORDS_H
+#define DEEPUM_WIRE_RECORDS_H
+
+#include <stdint.h>
+
+enum {
+  DEEPUM_WIRE_VERSION = 1,
+  DEEPUM_UM_BLOCK_SHIFT = 21,         /* a UM block is 2 MiB, the driver's root chunk */
+  DEEPUM_MAX_EVENT_WORDS = 2048,      /* no record is longer (8-byte words) */
+  DEEPUM_MAX_STREAMS = 64,            /* stream ids 0 .. 62; 63 stands for every further stream */
+  DEEPUM_MAX_DEVICES = 16
+};
+
+enum deepum_event_kind {
+  DEEPUM_EVENT_PAD = 0,               /* filler at the end of a ring; never in a log */
+  DEEPUM_EVENT_DEVICE = 1,            /* a device came into use: deepum_device_event */
+  DEEPUM_EVENT_ALLOCATE = 2,          /* deepum_allocate_event */
+  DEEPUM_EVENT_FREE = 3,              /* deepum_free_event */
+  DEEPUM_EVENT_BLOCK_ACTIVE = 4,      /* a PyTorch block was handed out: deepum_block_event */
+  DEEPUM_EVENT_BLOCK_INACTIVE = 5,    /* a PyTorch block was given back: deepum_block_event */
+  DEEPUM_EVENT_EXECUTE = 6,           /* kernel, graph, copy or memset: deepum_execute_event */
+  DEEPUM_EVENT_SYNCHRONISE = 7,       /* the program is about to block: deepum_stream_event */
+  DEEPUM_EVENT_STREAM_DESTROYED = 8,  /* the id may be reused: deepum_stream_event */
+  DEEPUM_EVENT_CAPACITY = 9,          /* room for managed memory changed: deepum_device_event */
+  DEEPUM_EVENT_PROGRAM_PREFETCH = 10, /* the program's own prefetch: deepum_program_event */
+  DEEPUM_EVENT_PROGRAM_ADVISE = 11,   /* the program's own advice: deepum_program_event */
+  DEEPUM_EVENT_FAULT = 12,            /* observed GPU faults: deepum_fault_event */
+  DEEPUM_EVENT_MOVED = 13,            /* what became of a command: deepum_moved_event */
+  DEEPUM_EVENT_LOST = 14              /* events were dropped; every live allocation and block is announced again next: deepum_lost_event */
+};
+
+typedef struct deepum_event_header {
+  uint16_t words;    /* length of the record, header included, in 8-byte words */
+  uint8_t kind;      /* enum deepum_event_kind */
+  uint8_t flags;     /* by kind */
+  uint32_t device;   /* CUDA ordinal */
+  uint64_t sequence; /* rises by at least 1 from record to record of a session, over all threads; set by the ring */
+} deepum_event_header;
+
+typedef struct deepum_device_event {
+  deepum_event_header header;
+  uint64_t total_bytes;    /* memory of the device */
+  uint64_t capacity_bytes; /* what managed memory may occupy: free memory + resident managed memory, or the budget, whichever is less */
+} deepum_device_event;
+
+enum deepum_allocate_flags {
+  DEEPUM_ALLOCATION_OF_PROGRAM = 1 /* the program asked for managed memory itself: the CPU may touch it, never discard */
+};
+
+typedef struct deepum_allocate_event {
+  deepum_event_header header; /* flags: enum deepum_allocate_flags */
+  uint32_t slot;
+  uint32_t generation;   /* rises each time the slot is given out; names the allocation in commands */
+  uint64_t name;         /* hash of (device, bytes, ordinal among live allocations of that size): equal in a second run */
+  uint64_t bytes;
+  uint64_t first_offset; /* of the first byte inside UM block 0, bytes; 0 when 2 MiB-aligned */
+} deepum_allocate_event;
+
+typedef struct deepum_free_event {
+  deepum_event_header header;
+  uint32_t slot;
+  uint32_t generation;
+} deepum_free_event;
+
+typedef struct deepum_block_event {
+  deepum_event_header header;
+  uint32_t slot;
+  uint32_t generation;
+  uint64_t offset; /* from the allocation's first byte, bytes */
+  uint64_t bytes;
+  uint64_t allocated_bytes; /* the allocator's own totals after the call, for the cross-check */
+  uint64_t reserved_bytes;
+} deepum_block_event;
+
+enum deepum_execute_flags {
+  DEEPUM_EXECUTE_COPY = 1,  /* a memcpy or memset */
+  DEEPUM_EXECUTE_GRAPH = 2, /* a graph launch */
+  DEEPUM_EXECUTE_PARTIAL = 4 /* ranges did not fit, or an argument could not be read */
+};
+
+/* ranges follow the body: first those known to be written only, then those known to be read only, then the unknown. */
+typedef struct deepum_execute_event {
+  deepum_event_header header; /* flags: enum deepum_execute_flags */
+  uint64_t execution_hash;    /* equal in a second run */
+  uint32_t stream;            /* id, < DEEPUM_MAX_STREAMS */
+  uint16_t write_ranges;
+  uint16_t read_ranges;
+  uint16_t unknown_ranges;
+  uint16_t reserved0;
+  uint32_t reserved1;
+  /* deepum_block_range ranges[write_ranges + read_ranges + unknown_ranges] */
+} deepum_execute_event;
+
+/* A run of UM blocks inside one slot: slot << 44 | first block << 20 | number of blocks. */
+typedef uint64_t deepum_block_range;
+enum {
+  DEEPUM_RANGE_SLOT_SHIFT = 44,
+  DEEPUM_RANGE_FIRST_SHIFT = 20,
+  DEEPUM_RANGE_SLOT_BITS = 20,
+  DEEPUM_RANGE_FIRST_BITS = 24,
+  DEEPUM_RANGE_COUNT_BITS = 20
+};
+
+typedef struct deepum_stream_event {
+  deepum_event_header header;
+  uint32_t stream; /* DEEPUM_ALL_STREAMS for a context synchronisation */
+  uint32_t reserved0;
+} deepum_stream_event;
+enum { DEEPUM_ALL_STREAMS = 63 };
+
+typedef struct deepum_program_event {
+  deepum_event_header header;
+  deepum_block_range range;
+  int32_t location; /* CUDA ordinal, -1 for the CPU */
+  int32_t advice;   /* CUmem_advise; 0 for a prefetch */
+} deepum_program_event;
+
+typedef struct deepum_fault_event {
+  deepum_event_header header;
+  deepum_block_range range;
+  uint64_t faults;
+} deepum_fault_event;
+
+enum deepum_moved_status {
+  DEEPUM_MOVED_ISSUED = 0,   /* handed to the driver */
+  DEEPUM_MOVED_STALE = 1,    /* the allocation is gone */
+  DEEPUM_MOVED_CANCELLED = 2,
+  DEEPUM_MOVED_FAILED = 3    /* error holds the CUresult */
+};
+
+typedef struct deepum_moved_event {
+  deepum_event_header header;
+  uint64_t command;
+  uint32_t status; /* enum deepum_moved_status */
+  uint32_t error;
+} deepum_moved_event;
+
+typedef struct deepum_lost_event {
+  deepum_event_header header;
+  uint64_t events; /* lost since the last such record */
+} deepum_lost_event;
+
+enum deepum_command_kind {
+  DEEPUM_COMMAND_PREFETCH = 1, /* to the device */
+  DEEPUM_COMMAND_EVICT = 2,    /* to the CPU */
+  DEEPUM_COMMAND_DISCARD = 3,  /* proposed; the mover commits it or not */
+  DEEPUM_COMMAND_ADVISE = 4
+};
+
+enum { DEEPUM_DIRECTION_IN = 0, DEEPUM_DIRECTION_OUT = 1 }; /* prefetch, advise: in; evict, discard: out */
+
+/* Commands of one direction and device are carried out in the order of their ids. A command starts when
+ *   - all work launched up to after_sequence on the streams of stream_mask has completed (after_sequence 0: at once), and
+ *   - the command after_move of the other direction has completed (0: none).
+ */
+typedef struct deepum_command {
+  uint64_t id;             /* rises within a session, over both directions, from 1 */
+  uint64_t cause;          /* sequence of the event that decided it */
+  uint64_t after_sequence;
+  uint64_t stream_mask;    /* bit i: stream id i */
+  uint64_t after_move;
+  uint32_t slot;
+  uint32_t generation;
+  uint32_t first_block;
+  uint32_t block_count;
+  uint8_t kind;            /* enum deepum_command_kind */
+  uint8_t advice;          /* CUmem_advise, for ADVISE */
+  uint16_t device;
+  int32_t location;        /* of the advice: CUDA ordinal, -1 for the CPU */
+} deepum_command;
+
+/* The event log: this header, settings_bytes of JSON (the session's settings, UTF-8, padded with spaces to 8 bytes), then event records. */
+typedef struct deepum_log_header {
+  uint8_t magic[8]; /* "DEEPUMEV" */
+  uint32_t version; /* DEEPUM_WIRE_VERSION */
+  uint32_t settings_bytes;
+} deepum_log_header;
+
+#endif
