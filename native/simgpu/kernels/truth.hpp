@@ -1,0 +1,31 @@
+// What a launch of a compiled CUDA kernel touches in truth and costs, from its name, grid and parameter values: element counts,
+// strides, sampled rows. Independent of anything the shim computes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string_view>
+
+#include "../host_module.h"
+#include "engine.hpp"
+#include "image.hpp"
+
+namespace deepum::simgpu {
+
+struct LaunchView {
+  std::string_view kernel;          // ELF symbol, mangled
+  const ParameterLayout& layout;
+  const std::uint8_t* parameters;   // layout.bytes of packed values
+  std::uint32_t grid[3];
+  std::uint32_t block[3];
+  std::uint64_t ordinal;            // of this launch in the process, from 0: seeds the rows that a gather samples
+};
+
+// The driver allocation that holds an address, managed or not; nullopt if none.
+using FindAllocation = std::function<std::optional<um_model::Range>(std::uint64_t address)>;
+
+// accesses, flops, matrix_units, device_bytes filled; effect empty.
+um_model::Kernel describe_launch(const LaunchView& launch, const FindAllocation& find);
+
+}  // namespace deepum::simgpu
