@@ -11,23 +11,22 @@
 namespace deepum::runtime {
 
 struct Allocation {
-  std::uint64_t base;        // address of the first byte
-  std::uint64_t bytes;       // as asked for
-  std::uint64_t name;        // deepum_allocate_event.name
+  std::uint64_t base;     // address of the first byte
+  std::uint64_t bytes;    // as asked for
+  std::uint64_t name;     // deepum_allocate_event.name
+  std::uint64_t context;  // as given to add
   std::uint32_t slot;
   std::uint32_t generation;
-  std::uint32_t device;      // CUDA ordinal
-  bool managed;              // false: device memory below the size threshold; it has no slot and no events
-  bool of_program;           // the program's own managed memory
+  std::uint32_t device;  // CUDA ordinal
+  bool managed;          // false: device memory below the size threshold; it has no slot and no events
+  bool of_program;       // the program's own managed memory
 };
 
 // What a pointer points into.
 struct Extent {
-  std::uint64_t name;          // of the allocation
-  std::uint64_t offset;        // of the pointer inside the allocation
-  std::uint64_t extent_offset; // of the PyTorch block (or allocation) that holds it
-  std::uint64_t extent_bytes;
-  deepum_block_range range;    // the extent's UM blocks
+  std::uint64_t name;        // of the allocation
+  std::uint64_t offset;      // of the pointer inside the allocation, bytes
+  deepum_block_range range;  // the UM blocks of the PyTorch block (or allocation) that holds the pointer
 };
 
 class Allocations {
@@ -35,9 +34,13 @@ class Allocations {
   static Allocations& instance() noexcept;
 
   // Registers memory the driver just returned and emits its event. False: no room in the table; the memory then works, unseen.
-  bool add(std::uint64_t base, std::uint64_t bytes, std::uint32_t device, bool managed, bool of_program) noexcept;
+  // context: any number that names the CUDA context, for forget_context.
+  bool add(std::uint64_t base, std::uint64_t bytes, std::uint32_t device, bool managed, bool of_program,
+           std::uint64_t context = 0) noexcept;
   // Call before the driver frees the memory. Waits out a pin (microseconds). nullopt: not ours.
   std::optional<Allocation> remove(std::uint64_t base) noexcept;
+  // The driver freed all memory of a context with it. Calls back for each allocation that this ended.
+  void forget_context(std::uint64_t context, void (*ended)(const Allocation&)) noexcept;
   std::optional<Allocation> find(std::uint64_t address) const noexcept;
 
   // PyTorch's accounting of blocks inside allocations.
@@ -46,6 +49,8 @@ class Allocations {
 
   // The hot path: lock-free, a few nanoseconds, for any 64-bit value. False: not a pointer into managed memory.
   bool lookup(std::uint64_t address, Extent* extent) const noexcept;
+  // The UM blocks of exactly [address, address + bytes), cut to the allocation. Lock-free. False: not managed memory, or 0 bytes.
+  bool range_of(std::uint64_t address, std::uint64_t bytes, Extent* extent) const noexcept;
 
   // For the mover: addresses of blocks [first_block, first_block + block_count) cut to the allocation. While the pin lives the
   // memory is not handed to cuMemFree. Empty when (slot, generation) is no longer live.
@@ -58,6 +63,7 @@ class Allocations {
     explicit operator bool() const noexcept { return bytes != 0; }
     std::uint64_t address = 0;
     std::uint64_t bytes = 0;
+
    private:
     friend class Allocations;
     std::uint32_t slot_ = 0;
