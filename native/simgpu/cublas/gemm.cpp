@@ -1,0 +1,220 @@
+#include "gemm.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <string>
+
+#include "../host_module.h"
+
+namespace deepum::simgpu::cublas {
+namespace {
+
+// The pointers come first and one by one, the shape after them as one struct without pointers.
+struct Operand {
+  std::uint64_t element_bits;
+  std::int64_t rows, columns, leading, batch_stride;
+};
+struct Shape {
+  Operand a, b, c, d;
+  std::uint64_t bias_bytes, auxiliary_bytes;
+  std::int64_t m, n, k, batches;
+  std::uint64_t reads_c, complex_type;
+};
+constexpr std::uint32_t kParameterSizes[] = {8, 8, 8, 8, 8, 8, sizeof(Shape)};
+constexpr std::uint32_t kParameters = std::size(kParameterSizes);
+
+template <typename T>
+T parameter(const deepum_host_launch* launch, std::size_t index) {
+  T value;
+  std::memcpy(&value, launch->parameters[index], sizeof value);
+  return value;
+}
+
+// Bytes from the first to the last element, over all batches: interleaved batches (attention heads) fill the gaps.
+std::uint64_t extent_bytes(const Operand& o, std::int64_t batches) {
+  if (o.rows <= 0 || o.columns <= 0 || batches <= 0) {
+    return 0;
+  }
+  const std::int64_t last = std::abs(o.batch_stride) * (batches - 1) + (o.columns - 1) * o.leading + o.rows;
+  return (static_cast<std::uint64_t>(last) * o.element_bits + 7) / 8;
+}
+
+std::size_t accesses(const deepum_host_launch* launch, deepum_host_access* out, std::size_t most) {
+  const auto shape = parameter<Shape>(launch, 6);
+  const Operand* operands[] = {&shape.a, &shape.b, &shape.c, &shape.d};
+  std::size_t count = 0;
+  auto add = [&](std::uint64_t address, std::uint64_t bytes, bool read, bool write) {
+    if (address == 0 || bytes == 0) {
+      return;
+    }
+    if (count < most) {
+      out[count] = {address, bytes, read ? 1u : 0u, write ? 1u : 0u};
+    }
+    ++count;
+  };
+  const auto c = parameter<std::uint64_t>(launch, 2);
+  const auto d = parameter<std::uint64_t>(launch, 3);
+  for (std::size_t i = 0; i < 2; ++i) {
+    add(parameter<std::uint64_t>(launch, i), extent_bytes(*operands[i], shape.batches), true, false);
+  }
+  if (shape.reads_c != 0 && c != d) {
+    add(c, extent_bytes(shape.c, shape.batches), true, false);
+  }
+  add(parameter<std::uint64_t>(launch, 4), shape.bias_bytes, true, true);
+  add(parameter<std::uint64_t>(launch, 5), shape.auxiliary_bytes, true, true);
+  add(d, extent_bytes(shape.d, shape.batches), shape.reads_c != 0 && c == d, true);
+  return count;
+}
+
+double flops(const deepum_host_launch* launch) {
+  const auto shape = parameter<Shape>(launch, 6);
+  const double products =
+      static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k) * static_cast<double>(shape.batches);
+  return products * (shape.complex_type != 0 ? 8.0 : 2.0);
+}
+
+constexpr deepum_host_kernel kKernels[] = {
+    {"deepum_sim_gemm", kParameters, kParameterSizes, nullptr, accesses, flops, 0, 0},
+    {"deepum_sim_gemm_matrix_units", kParameters, kParameterSizes, nullptr, accesses, flops, 1, 0},
+};
+
+// Resolved as any client of the driver does, so that an interposer is on the way.
+struct DriverCalls {
+  CUresult (*library_load)(CUlibrary*, const char*, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned) = nullptr;
+  CUresult (*get_kernel)(CUkernel*, CUlibrary, const char*) = nullptr;
+  CUresult (*launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**, void**) = nullptr;
+  std::array<CUkernel, std::size(kKernels)> kernels{};
+  bool ready = false;
+};
+
+template <typename F>
+void resolve(void* driver, const char* name, F& function) {
+  function = reinterpret_cast<F>(dlsym(driver, name));
+}
+
+const DriverCalls& calls() {
+  static DriverCalls table;
+  static std::once_flag once;
+  std::call_once(once, [] {
+    void* driver = dlopen("libcuda.so.1", RTLD_NOW);
+    Dl_info self{};
+    if (driver == nullptr || dladdr(reinterpret_cast<const void*>(&calls), &self) == 0) {
+      std::fprintf(stderr, "deepum-sim: error: libcuda.so.1 cannot be loaded: %s; start the program with deepum run\n", dlerror());
+      return;
+    }
+    resolve(driver, "cuLibraryLoadFromFile", table.library_load);
+    resolve(driver, "cuLibraryGetKernel", table.get_kernel);
+    resolve(driver, "cuLaunchKernel", table.launch);
+    CUlibrary library = nullptr;
+    if (table.library_load == nullptr || table.get_kernel == nullptr || table.launch == nullptr ||
+        table.library_load(&library, self.dli_fname, nullptr, nullptr, 0, nullptr, nullptr, 0) != CUDA_SUCCESS) {
+      std::fprintf(stderr, "deepum-sim: error: this libcuda.so.1 takes no host modules; start the program with deepum run --device sim\n");
+      return;
+    }
+    table.ready = true;
+    for (std::size_t i = 0; i < std::size(kKernels); ++i) {
+      table.ready = table.ready && table.get_kernel(&table.kernels[i], library, kKernels[i].name) == CUDA_SUCCESS;
+    }
+  });
+  return table;
+}
+
+Operand operand(const Matrix& m) { return {element_bits(m.type), m.rows, m.columns, m.leading, m.batch_stride}; }
+
+}  // namespace
+
+std::uint32_t element_bits(int type) noexcept {
+  switch (type) {  // cudaDataType of library_types.h
+    case 16:
+    case 18:
+    case 33:
+      return 4;
+    case 31:
+    case 32:
+      return 6;
+    case 3:
+    case 8:
+    case 17:
+    case 19:
+    case 28:
+    case 29:
+    case 30:
+      return 8;
+    case 2:
+    case 14:
+    case 20:
+    case 22:
+    case 7:
+    case 9:
+      return 16;
+    case 0:
+    case 10:
+    case 12:
+    case 6:
+    case 15:
+    case 21:
+    case 23:
+      return 32;
+    case 1:
+    case 24:
+    case 26:
+    case 4:
+    case 11:
+    case 13:
+      return 64;
+    case 5:
+    case 25:
+    case 27:
+      return 128;
+    default:
+      return 32;
+  }
+}
+
+bool is_complex(int type) noexcept { return type == 4 || type == 5 || type == 6 || type == 15; }
+
+bool uses_matrix_units(int type, int compute, bool tf32) noexcept {
+  const std::uint32_t bits = element_bits(type);
+  if (type == 0 || type == 4) {  // fp32: only if the caller allows rounding
+    return tf32 || compute == 74 || compute == 75 || compute == 77;
+  }
+  return bits <= 16;
+}
+
+Status enqueue(const Product& p, CUstream stream) noexcept {
+  if (p.m < 0 || p.n < 0 || p.k < 0 || p.batches < 0) {
+    return kInvalidValue;
+  }
+  if (p.m == 0 || p.n == 0 || p.batches == 0) {
+    return kSuccess;
+  }
+  const DriverCalls& driver = calls();
+  if (!driver.ready) {
+    return kNotInitialized;
+  }
+  Shape shape{operand(p.a), operand(p.b), operand(p.c), operand(p.d), p.bias_bytes,        p.auxiliary_bytes,
+              p.m,          p.n,          p.k,          p.batches,    p.reads_c ? 1u : 0u, is_complex(p.d.type) ? 1u : 0u};
+  std::uint64_t pointers[] = {p.a.address, p.b.address, p.c.address, p.d.address, p.bias, p.auxiliary};
+  void* parameters[kParameters];
+  for (std::size_t i = 0; i < std::size(pointers); ++i) {
+    parameters[i] = &pointers[i];
+  }
+  parameters[6] = &shape;
+  // 128 x 128 tiles, as the common kernels of the real library.
+  const auto tiles = [](std::int64_t size) { return static_cast<unsigned>(std::clamp<std::int64_t>((size + 127) / 128, 1, 65535)); };
+  const auto batches = static_cast<unsigned>(std::clamp<std::int64_t>(p.batches, 1, 65535));
+  const CUresult result = driver.launch(reinterpret_cast<CUfunction>(driver.kernels[p.matrix_units ? 1 : 0]), tiles(p.m), tiles(p.n),
+                                        batches, 256, 1, 1, 0, stream, parameters, nullptr);
+  return result == CUDA_SUCCESS ? kSuccess : kExecutionFailed;
+}
+
+}  // namespace deepum::simgpu::cublas
+
+extern "C" __attribute__((visibility("default"))) const deepum_host_module_table deepum_host_module = {
+    DEEPUM_HOST_MODULE_MAGIC, DEEPUM_HOST_MODULE_VERSION, static_cast<std::uint32_t>(std::size(deepum::simgpu::cublas::kKernels)),
+    deepum::simgpu::cublas::kKernels};
