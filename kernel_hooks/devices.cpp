@@ -1,0 +1,122 @@
+#include "devices.hpp"
+
+#include <atomic>
+#include <cstdio>
+#include <mutex>
+
+#include "driver.hpp"
+#include "forkable_mutex.hpp"
+#include "real_driver.hpp"
+#include "records.h"
+#include "say.hpp"
+#include "session.hpp"
+
+namespace deepum::hooks {
+namespace {
+
+struct ThreadContext {
+  CUcontext context = nullptr;
+  int device = -1;
+  bool known = false;
+  std::uint32_t epoch = 0;
+};
+constinit thread_local ThreadContext here [[gnu::tls_model("initial-exec")]];
+std::atomic<std::uint32_t> context_epoch{0};
+std::atomic<CUcontext> context_of_device[DEEPUM_MAX_DEVICES];
+std::atomic<CUcontext> primary[DEEPUM_MAX_DEVICES];
+std::atomic<bool> several{false};
+
+Device devices[DEEPUM_MAX_DEVICES];
+std::atomic<bool> device_known[DEEPUM_MAX_DEVICES];
+
+void refresh() noexcept {
+  here.known = true;
+  here.epoch = context_epoch.load(std::memory_order_acquire);
+  here.device = -1;
+  here.context = nullptr;
+  const runtime::Driver& driver = runtime::driver();
+  CUdevice device = -1;
+  {
+    Inside guard;
+    if (!driver.CtxGetCurrent || driver.CtxGetCurrent(&here.context) != CUDA_SUCCESS || !here.context) return;
+    if (!driver.CtxGetDevice || driver.CtxGetDevice(&device) != CUDA_SUCCESS || device < 0 || device >= DEEPUM_MAX_DEVICES) return;
+  }
+  CUcontext first = nullptr;
+  if (!context_of_device[device].compare_exchange_strong(first, here.context) && first != here.context) several.store(true);
+  here.device = device;
+  runtime::enter_device(device);
+}
+
+}  // namespace
+
+int current_device() noexcept {
+  if (!here.known || here.epoch != context_epoch.load(std::memory_order_relaxed)) [[unlikely]]
+    refresh();
+  return here.device;
+}
+
+CUcontext current_context() noexcept { return current_device() < 0 ? nullptr : here.context; }
+
+void context_changed() noexcept { here.known = false; }
+
+void contexts_destroyed() noexcept { context_epoch.fetch_add(1, std::memory_order_acq_rel); }
+
+void primary_context_seen(CUdevice device, CUcontext context) noexcept {
+  if (device >= 0 && device < DEEPUM_MAX_DEVICES) primary[device].store(context);
+}
+
+CUcontext primary_context(CUdevice device) noexcept {
+  return device >= 0 && device < DEEPUM_MAX_DEVICES ? primary[device].load() : nullptr;
+}
+
+bool several_contexts() noexcept { return several.load(std::memory_order_relaxed); }
+
+const Device* device_memory(int device) noexcept {
+  if (device < 0 || device >= DEEPUM_MAX_DEVICES) return nullptr;
+  if (device_known[device].load(std::memory_order_acquire)) return &devices[device];
+  const runtime::Driver& driver = runtime::driver();
+  Device answer;
+  int concurrent = 0;
+  std::size_t total = 0;
+  {
+    Inside guard;
+    if (!driver.DeviceTotalMem || driver.DeviceTotalMem(&total, device) != CUDA_SUCCESS) return nullptr;
+    if (driver.DeviceGetAttribute) driver.DeviceGetAttribute(&concurrent, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, device);
+    if (driver.DeviceGetUuid) driver.DeviceGetUuid(&answer.uuid, device);
+  }
+  answer.total_bytes = total;
+  answer.gpu_bytes = total < runtime::settings().gpu_memory ? total : runtime::settings().gpu_memory;
+  answer.pageable = concurrent != 0;
+  static std::atomic<bool> said{false};
+  if (!answer.pageable) {
+    say_once(said, "deepum: warning: device %d: no concurrent managed access; its allocations stay plain device memory\n", device);
+  }
+  static ForkableMutex mutex;
+  const std::lock_guard lock(mutex);
+  if (!device_known[device].load(std::memory_order_relaxed)) {
+    devices[device] = answer;
+    device_known[device].store(true, std::memory_order_release);
+  }
+  return &devices[device];
+}
+
+std::uint64_t host_budget() noexcept {
+  static std::atomic<std::uint64_t> budget{0};
+  if (const std::uint64_t known = budget.load(std::memory_order_relaxed)) return known;
+  std::uint64_t bytes = runtime::settings().host_memory;
+  if (bytes == UINT64_MAX) {
+    unsigned long long kilobytes = 0;
+    if (std::FILE* file = std::fopen("/proc/meminfo", "re")) {
+      char line[128];
+      while (std::fgets(line, sizeof line, file) && std::sscanf(line, "MemAvailable: %llu kB", &kilobytes) != 1) continue;
+      std::fclose(file);
+    }
+    bytes = kilobytes * 1024 / 10 * 9;
+  }
+  if (bytes == 0) bytes = 1;  // 0 means "not asked yet"
+  std::uint64_t expected = 0;
+  budget.compare_exchange_strong(expected, bytes);
+  return budget.load(std::memory_order_relaxed);
+}
+
+}  // namespace deepum::hooks

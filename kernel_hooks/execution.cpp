@@ -1,0 +1,129 @@
+#include "execution.hpp"
+
+#include <cstring>
+
+#include "session.hpp"
+
+namespace deepum::hooks {
+namespace {
+
+// Which ranges a long execution already holds: open addressing, forgotten by counting on.
+struct Seen {
+  static constexpr std::uint32_t kPlaces = 4096;  // twice the most ranges of a record
+  deepum_block_range ranges[kPlaces];
+  std::uint32_t stamps[kPlaces];
+  std::uint32_t stamp;
+};
+thread_local Seen* seen_of_thread = nullptr;
+
+Seen* seen() noexcept {
+  if (!seen_of_thread) seen_of_thread = static_cast<Seen*>(__builtin_calloc(1, sizeof(Seen)));  // kept: threads that launch are few
+  return seen_of_thread;
+}
+
+bool put(Seen& table, deepum_block_range range) noexcept {
+  std::uint32_t place = static_cast<std::uint32_t>(range * 0x9e3779b97f4a7c15ull >> 52);
+  while (table.stamps[place] == table.stamp) {
+    if (table.ranges[place] == range) return false;
+    place = (place + 1) % Seen::kPlaces;
+  }
+  table.stamps[place] = table.stamp;
+  table.ranges[place] = range;
+  return true;
+}
+
+std::uint64_t load(const void* address) noexcept {
+  std::uint64_t value;
+  std::memcpy(&value, address, sizeof value);
+  return value;
+}
+
+}  // namespace
+
+bool Execution::known(deepum_block_range range) noexcept {
+  const deepum_block_range* ranges = words_ + kHeaderWords;
+  if (count_ - phase_start_ < kFewRanges) {
+    for (std::uint32_t i = phase_start_; i < count_; ++i) {
+      if (ranges[i] == range) return true;
+    }
+    return false;
+  }
+  Seen* table = seen();
+  if (!table) return false;
+  if (count_ - phase_start_ == kFewRanges) {
+    if (table->stamp == UINT32_MAX) std::memset(table, 0, sizeof *table);
+    ++table->stamp;
+    for (std::uint32_t i = phase_start_; i < count_; ++i) put(*table, ranges[i]);
+  }
+  return !put(*table, range);
+}
+
+void Execution::add(deepum_block_range range, Access access) noexcept {
+  if (access != access_) {
+    access_ = access;
+    phase_start_ = count_;
+  }
+  deepum_block_range* ranges = words_ + kHeaderWords;
+  if (known(range)) return;
+  if (count_ > phase_start_) {
+    // A run that goes on where the last one ended, as neighbouring PyTorch blocks do, or lies inside it.
+    constexpr std::uint64_t kCount = (1ull << DEEPUM_RANGE_COUNT_BITS) - 1;
+    constexpr std::uint64_t kFirst = (1ull << DEEPUM_RANGE_FIRST_BITS) - 1;
+    deepum_block_range& last = ranges[count_ - 1];
+    const std::uint64_t first = range >> DEEPUM_RANGE_FIRST_SHIFT & kFirst;
+    const std::uint64_t end = first + (range & kCount);
+    const std::uint64_t last_first = last >> DEEPUM_RANGE_FIRST_SHIFT & kFirst;
+    const std::uint64_t last_end = last_first + (last & kCount);
+    if (range >> DEEPUM_RANGE_SLOT_SHIFT == last >> DEEPUM_RANGE_SLOT_SHIFT && first >= last_first && first <= last_end) {
+      if (end > last_end && end - last_first <= kCount) last += end - last_end;
+      if (end - last_first <= kCount) return;
+    }
+  }
+  if (count_ == kMostRanges) {
+    mark_partial();
+    return;
+  }
+  ranges[count_++] = range;
+  ++counts_[static_cast<int>(access)];
+}
+
+std::uint64_t Execution::emit(const StreamRef& stream) noexcept {
+  event_.header.words = static_cast<std::uint16_t>(kHeaderWords + count_);
+  event_.header.kind = DEEPUM_EVENT_EXECUTE;
+  event_.header.flags = flags_;
+  event_.header.device = static_cast<std::uint32_t>(stream.device);
+  event_.execution_hash = hash_;
+  event_.stream = stream.id;
+  event_.write_ranges = static_cast<std::uint16_t>(counts_[0]);
+  event_.read_ranges = static_cast<std::uint16_t>(counts_[1]);
+  event_.unknown_ranges = static_cast<std::uint16_t>(counts_[2]);
+  event_.reserved0 = 0;
+  event_.reserved1 = 0;
+  return runtime::emit(&event_.header);
+}
+
+void add_arguments(Execution& execution, const KernelFunction& function, void* const* parameters, void* const* extra) noexcept {
+  if (!function.layout_known) execution.mark_partial();
+  const KernelFunction::Slot* slots = function.slots.get();
+  if (parameters) {
+    for (std::uint32_t i = 0; i < function.slot_count; ++i) {
+      const auto* parameter = static_cast<const unsigned char*>(parameters[slots[i].parameter]);
+      if (parameter) execution.add_pointer(load(parameter + slots[i].within), i);
+    }
+    return;
+  }
+  const unsigned char* buffer = nullptr;
+  std::size_t bytes = 0;
+  for (int i = 0; extra && i < 16 && extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
+    if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = static_cast<const unsigned char*>(extra[i + 1]);
+    if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE && extra[i + 1]) bytes = *static_cast<const std::size_t*>(extra[i + 1]);
+  }
+  if (!buffer) {
+    if (function.slot_count) execution.mark_partial();
+    return;
+  }
+  for (std::uint32_t i = 0; i < function.slot_count && slots[i].offset + 8 <= bytes; ++i)
+    execution.add_pointer(load(buffer + slots[i].offset), i);
+}
+
+}  // namespace deepum::hooks

@@ -1,0 +1,83 @@
+// One execution as it is reported: kernel, graph, copy or memset with its execution ID and access set.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+#include "allocations.hpp"
+#include "functions.hpp"
+#include "hash.hpp"
+#include "records.h"
+#include "streams.hpp"
+
+namespace deepum::hooks {
+
+// Lives on the stack of a hook. Ranges are added in the order writes, reads, unknowns (records.h); equal ones once, neighbours merged.
+class Execution {
+ public:
+  enum class Access : std::uint8_t { kWrite, kRead, kUnknown };
+
+  explicit Execution(std::uint64_t identity, std::uint8_t flags = 0) noexcept : hash_(identity), flags_(flags) {}
+
+  void mix_in(std::uint64_t value) noexcept { hash_ = mix(hash_, value); }
+  // A value that may be a pointer, at a position that tells it from the others. Nothing happens if it points at no managed memory.
+  void add_pointer(std::uint64_t value, std::uint64_t position) noexcept {
+    runtime::Extent extent;
+    if (!runtime::Allocations::instance().lookup(value, &extent)) return;
+    hash_ = mix(hash_ ^ extent.name, extent.offset ^ position << 48);
+    add(extent.range, Access::kUnknown);
+  }
+  // Exactly these bytes.
+  void add_bytes(std::uint64_t address, std::uint64_t bytes, Access access, std::uint64_t position) noexcept {
+    runtime::Extent extent;
+    if (!runtime::Allocations::instance().range_of(address, bytes, &extent)) return;
+    hash_ = mix(hash_ ^ extent.name, extent.offset ^ position << 48);
+    add(extent.range, access);
+  }
+  // An access that is already part of the hash; 0 bytes: all of the extent the address lies in.
+  void add_access(std::uint64_t address, std::uint64_t bytes, Access access) noexcept {
+    runtime::Extent extent;
+    const auto& allocations = runtime::Allocations::instance();
+    if (bytes ? allocations.range_of(address, bytes, &extent) : allocations.lookup(address, &extent)) add(extent.range, access);
+  }
+  void add(deepum_block_range range, Access access) noexcept;
+  void mark_partial() noexcept { flags_ |= DEEPUM_EXECUTE_PARTIAL; }
+  bool empty() const noexcept { return count_ == 0; }
+  std::uint64_t hash() const noexcept { return hash_; }
+
+  // Puts it into the ring; returns its sequence.
+  std::uint64_t emit(const StreamRef& stream) noexcept;
+
+ private:
+  static constexpr std::uint32_t kHeaderWords = sizeof(deepum_execute_event) / 8;
+  static constexpr std::uint32_t kMostRanges = DEEPUM_MAX_EVENT_WORDS - kHeaderWords;
+  static constexpr std::uint32_t kFewRanges = 24;  // up to here every range is compared with every other
+
+  bool known(deepum_block_range range) noexcept;
+
+  std::uint64_t hash_;
+  std::uint32_t count_ = 0;
+  std::uint32_t phase_start_ = 0;  // first range of the access kind being added
+  std::uint32_t counts_[3] = {};
+  Access access_ = Access::kWrite;
+  std::uint8_t flags_;
+  // Left uninitialised: only what is used is touched. The record's header comes first so that it is emitted from here.
+  union {
+    deepum_execute_event event_;
+    std::uint64_t words_[DEEPUM_MAX_EVENT_WORDS];
+  };
+};
+
+// Adds a kernel launch's pointer arguments, from kernelParams or from the extra buffer.
+void add_arguments(Execution& execution, const KernelFunction& function, void* const* parameters, void* const* extra) noexcept;
+
+// Hash of a launch before its arguments.
+inline std::uint64_t launch_identity(const KernelFunction& function, const unsigned grid[3], const unsigned block[3],
+                                     unsigned shared_bytes) noexcept {
+  const std::uint64_t shape =
+      mix(static_cast<std::uint64_t>(grid[0]) << 32 | grid[1], static_cast<std::uint64_t>(grid[2]) << 32 | block[0]);
+  return mix(function.identity ^ shared_bytes, mix(shape, static_cast<std::uint64_t>(block[1]) << 32 | block[2]));
+}
+
+}  // namespace deepum::hooks

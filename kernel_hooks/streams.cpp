@@ -1,0 +1,218 @@
+#include "streams.hpp"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <mutex>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "devices.hpp"
+#include "driver.hpp"
+#include "forkable_mutex.hpp"
+#include "real_driver.hpp"
+#include "records.h"
+#include "session.hpp"
+
+namespace deepum::hooks {
+namespace {
+
+constexpr std::uint32_t kShared = DEEPUM_MAX_STREAMS - 1;
+
+struct Created {
+  CUcontext context;
+  int device;
+};
+
+struct State {
+  ForkableMutex mutex;
+  std::uint64_t keys[kShared] = {};  // by id; 0: free
+  std::unordered_map<CUstream, Created> created;
+  std::set<CUstream> captures;
+};
+State& state() noexcept {
+  static State& only = *new State;  // never destroyed: streams are used until the very end
+  return only;
+}
+std::atomic<std::uint32_t> epoch{1};  // rises when an id is freed
+std::atomic<int> captures_under_way{0};
+std::atomic<bool> unknowable{false};
+std::atomic<int> synchronising{0};  // threads inside synchronise_program_streams
+std::atomic<std::uint32_t> threads_with_own_stream{0};
+
+struct Cached {
+  std::uint64_t key;
+  std::uint32_t epoch;
+  std::uint32_t id;
+  int device;
+};
+constinit thread_local Cached cache[8] [[gnu::tls_model("initial-exec")]] = {};
+
+// A thread's own stream ends with the thread.
+void free_key(std::uint64_t key, CUstream handle) noexcept;
+struct OwnStream {
+  std::uint32_t serial = 0;
+  std::uint64_t key = 0;
+  ~OwnStream() {
+    if (key) free_key(key, CU_STREAM_PER_THREAD);
+    if (serial) threads_with_own_stream.fetch_sub(1);
+  }
+};
+thread_local OwnStream own_stream;
+
+// Handles are aligned pointers; the two special streams get keys that cannot be one.
+std::uint64_t key_of(CUstream stream, int device) noexcept {
+  if (stream == CU_STREAM_LEGACY) return 1 | static_cast<std::uint64_t>(device + 1) << 8;
+  if (stream == CU_STREAM_PER_THREAD) {
+    static std::atomic<std::uint32_t> serials{0};
+    if (own_stream.serial == 0) {
+      own_stream.serial = serials.fetch_add(1) + 1;
+      threads_with_own_stream.fetch_add(1);
+    }
+    own_stream.key = 2 | static_cast<std::uint64_t>(device + 1) << 8 | static_cast<std::uint64_t>(own_stream.serial) << 16;
+    return own_stream.key;
+  }
+  return reinterpret_cast<std::uint64_t>(stream);
+}
+
+void free_key(std::uint64_t key, CUstream handle) noexcept {
+  std::uint32_t id = kShared;
+  {
+    const std::lock_guard lock(state().mutex);
+    for (std::uint32_t i = 0; i < kShared; ++i) {
+      if (state().keys[i] == key) id = i;
+    }
+  }
+  runtime::stream_destroyed(handle, id);
+  if (id == kShared) return;
+  deepum_stream_event event{};
+  event.header.words = sizeof event / 8;
+  event.header.kind = DEEPUM_EVENT_STREAM_DESTROYED;
+  event.stream = id;
+  runtime::emit(&event.header);
+  const std::lock_guard lock(state().mutex);
+  state().keys[id] = 0;
+  epoch.fetch_add(1, std::memory_order_acq_rel);
+}
+
+[[gnu::noinline]] Cached slow(std::uint64_t key, CUstream handle) noexcept {
+  const int here = current_device();
+  const std::lock_guard lock(state().mutex);
+  Cached found{key, epoch.load(std::memory_order_acquire), kShared, here};
+  if (handle != CU_STREAM_LEGACY && handle != CU_STREAM_PER_THREAD) {
+    const auto created = state().created.find(handle);
+    if (created != state().created.end()) {
+      found.device = created->second.device;
+    } else {
+      unknowable.store(true, std::memory_order_relaxed);
+    }
+  }
+  std::uint32_t free = kShared;
+  for (std::uint32_t id = 0; id < kShared; ++id) {
+    if (state().keys[id] == key) {
+      found.id = id;
+      return found;
+    }
+    if (state().keys[id] == 0 && free == kShared) free = id;
+  }
+  if (free < kShared) state().keys[free] = key;
+  found.id = free;
+  return found;
+}
+
+}  // namespace
+
+StreamRef stream_of(CUstream stream, bool per_thread) noexcept {
+  std::uint64_t key = reinterpret_cast<std::uint64_t>(stream);
+  if (key <= 2) {
+    if (!stream) stream = per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+    const int device = current_device();
+    if (device < 0) return {stream, kShared, -1};
+    key = key_of(stream, device);
+  }
+  Cached& cached = cache[(key ^ key >> 8) * 0x9e3779b97f4a7c15ull >> 61];
+  if (cached.key != key || cached.epoch != epoch.load(std::memory_order_acquire)) [[unlikely]]
+    cached = slow(key, stream);
+  return {stream, cached.id, cached.device};
+}
+
+void stream_created(CUstream stream) noexcept try {
+  const Created created{current_context(), current_device()};
+  const std::lock_guard lock(state().mutex);
+  state().created[stream] = created;
+} catch (...) {
+  streams_unknowable();
+}
+
+void stream_ends(CUstream stream) noexcept {
+  if (reinterpret_cast<std::uint64_t>(stream) <= 2) return;
+  free_key(reinterpret_cast<std::uint64_t>(stream), stream);
+  // Another thread may be waiting for this very handle. Bounded: a program must never hang on us.
+  for (int tries = 0; tries < 10000 && synchronising.load() != 0; ++tries) usleep(1000);
+  const std::lock_guard lock(state().mutex);
+  state().created.erase(stream);
+  if (state().captures.erase(stream)) captures_under_way.store(static_cast<int>(state().captures.size()));
+}
+
+void streams_unknowable() noexcept { unknowable.store(true, std::memory_order_relaxed); }
+
+bool synchronise_program_streams(CUresult* result) noexcept try {
+  if (unknowable.load() || several_contexts() || captures_under_way.load() != 0) return false;
+  if (threads_with_own_stream.load() > (own_stream.serial ? 1u : 0u)) return false;
+  const CUcontext context = current_context();
+  const auto& synchronise = real<false>().cuStreamSynchronize;
+  if (!context || !ready(synchronise)) return false;
+  std::vector<CUstream> streams{CU_STREAM_LEGACY};
+  struct Counted {
+    Counted() { synchronising.fetch_add(1); }
+    ~Counted() { synchronising.fetch_sub(1); }
+  } counted;
+  if (own_stream.serial) streams.push_back(CU_STREAM_PER_THREAD);
+  {
+    const std::lock_guard lock(state().mutex);
+    for (const auto& [stream, created] : state().created) {
+      if (created.context == context) streams.push_back(stream);
+    }
+  }
+  *result = CUDA_SUCCESS;
+  for (const CUstream stream : streams) {
+    const CUresult answer = forward(synchronise, stream);
+    if (answer != CUDA_SUCCESS && *result == CUDA_SUCCESS) *result = answer;
+  }
+  return true;
+} catch (...) {
+  return false;
+}
+
+bool capturing(const StreamRef& stream) noexcept {
+  if (captures_under_way.load(std::memory_order_relaxed) == 0) [[likely]]
+    return false;
+  const runtime::Driver& driver = runtime::driver();
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  Inside guard;
+  if (!driver.StreamIsCapturing || driver.StreamIsCapturing(stream.handle, &status) != CUDA_SUCCESS) return true;
+  return status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+bool any_capture() noexcept { return captures_under_way.load(std::memory_order_relaxed) != 0; }
+
+void capture_began(const StreamRef& stream) noexcept try {
+  const std::lock_guard lock(state().mutex);
+  state().captures.insert(stream.handle);
+  captures_under_way.store(static_cast<int>(state().captures.size()));
+} catch (...) {
+  captures_under_way.fetch_add(1);
+}
+
+void capture_ended(const StreamRef& stream) noexcept {
+  const std::lock_guard lock(state().mutex);
+  state().captures.erase(stream.handle);
+  captures_under_way.store(static_cast<int>(state().captures.size()));
+}
+
+void abandon_streams_in_child() noexcept {
+  if (!state().mutex.renew()) unknowable.store(true);
+}
+
+}  // namespace deepum::hooks

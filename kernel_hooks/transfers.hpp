@@ -1,0 +1,41 @@
+// What copies and memsets have in common: an execution whose accesses have a known direction.
+#pragma once
+
+#include "execution.hpp"
+#include "real_driver.hpp"
+#include "session.hpp"
+#include "streams.hpp"
+#include "waits.hpp"
+
+namespace deepum::hooks {
+
+struct Bytes {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+};
+inline Bytes bytes_at(CUdeviceptr address, std::uint64_t bytes) noexcept { return {address, bytes}; }
+inline Bytes bytes_at(const void* address, std::uint64_t bytes) noexcept { return {reinterpret_cast<std::uint64_t>(address), bytes}; }
+
+// Nothing is reported for a transfer that touches no managed memory, nor on a capturing stream. `blocks`: the call may wait for the
+// GPU before it returns.
+template <typename F, typename... A>
+CUresult transfer(std::uint64_t identity, const StreamRef& stream, bool blocks, Bytes written, Bytes read, const Function<F>& function,
+                  A... arguments) noexcept {
+  if (stream.device < 0 || capturing(stream)) return forward(function, arguments...);
+  std::uint64_t sequence = 0;
+  bool reported = false;
+  {
+    Execution execution(mix(identity, written.bytes ? written.bytes : read.bytes), DEEPUM_EXECUTE_COPY);
+    execution.add_bytes(written.address, written.bytes, Execution::Access::kWrite, 1);
+    execution.add_bytes(read.address, read.bytes, Execution::Access::kRead, 2);
+    reported = !execution.empty();
+    if (reported) sequence = execution.emit(stream);
+  }
+  if (reported) runtime::before_execute(stream.device, stream.handle, stream.id, sequence);
+  if (blocks) about_to_wait(DEEPUM_ALL_STREAMS, stream.device);
+  const CUresult result = forward(function, arguments...);
+  if (reported && result == CUDA_SUCCESS) runtime::after_execute(stream.device, stream.handle, stream.id, sequence);
+  return result;
+}
+
+}  // namespace deepum::hooks
