@@ -1,0 +1,183 @@
+// Device code that compilers register at load: images, functions, variables. Registering is bookkeeping only (PyTorch registers
+// 21,000 functions); an image is loaded at the first launch of one of its functions.
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+
+#include "runtime.hpp"
+
+using namespace deepum::simgpu::cudart;
+
+namespace {
+
+struct Image {
+  const void* wrapper = nullptr;  // fatbin wrapper, fatbinary_section.h
+  std::once_flag once;
+  CUlibrary library = nullptr;
+  CUresult status = CUDA_ERROR_NOT_INITIALIZED;
+
+  CUresult load() {
+    std::call_once(once, [this] {
+      const auto load_data = driver().cuLibraryLoadData;
+      status = load_data == nullptr ? CUDA_ERROR_NOT_SUPPORTED : load_data(&library, wrapper, nullptr, nullptr, 0, nullptr, nullptr, 0);
+    });
+    return status;
+  }
+};
+
+struct Function {
+  Image* image = nullptr;
+  const char* name = nullptr;
+  std::atomic<CUkernel> kernel{nullptr};
+};
+
+struct Variable {
+  Image* image = nullptr;
+  const char* name = nullptr;
+  std::size_t bytes = 0;
+  CUdeviceptr address = 0;
+};
+
+struct Registry {
+  std::shared_mutex lock;
+  std::deque<Image> images;
+  std::deque<Function> functions;
+  std::unordered_map<const void*, Function*> by_host_function;
+  std::unordered_map<const void*, Variable> variables;
+};
+
+// Never destroyed: programs launch and unregister during exit.
+Registry& registry() {
+  static auto* instance = new Registry;
+  return *instance;
+}
+
+CUresult find_variable(const void* symbol, Variable* found) {
+  Registry& r = registry();
+  const std::unique_lock guard(r.lock);
+  const auto entry = r.variables.find(symbol);
+  if (entry == r.variables.end()) {
+    return CUDA_ERROR_NOT_FOUND;
+  }
+  Variable& variable = entry->second;
+  if (variable.address == 0) {
+    const CUresult bound = bind();
+    if (bound != CUDA_SUCCESS) {
+      return bound;
+    }
+    std::size_t bytes = 0;
+    const auto get_global = driver().cuLibraryGetGlobal;
+    // The simulated driver keeps no data segments of compiled images: then the variable is memory of its own, zero at first.
+    if (variable.image->load() != CUDA_SUCCESS || get_global == nullptr ||
+        get_global(&variable.address, &bytes, variable.image->library, variable.name) != CUDA_SUCCESS) {
+      const CUresult result = driver().cuMemAlloc(&variable.address, variable.bytes);
+      if (result != CUDA_SUCCESS) {
+        variable.address = 0;
+        return result;
+      }
+    }
+  }
+  *found = variable;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+namespace deepum::simgpu::cudart {
+
+CUresult find_kernel(const void* function, CUkernel* kernel) {
+  Registry& r = registry();
+  Function* entry = nullptr;
+  {
+    const std::shared_lock guard(r.lock);
+    const auto found = r.by_host_function.find(function);
+    entry = found == r.by_host_function.end() ? nullptr : found->second;
+  }
+  if (entry == nullptr) {
+    *kernel = reinterpret_cast<CUkernel>(const_cast<void*>(function));  // a cudaKernel_t already
+    return function == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+  }
+  *kernel = entry->kernel.load(std::memory_order_acquire);
+  if (*kernel != nullptr) {
+    return CUDA_SUCCESS;
+  }
+  CUresult result = bind();
+  if (result == CUDA_SUCCESS) {
+    result = entry->image->load();
+  }
+  if (result == CUDA_SUCCESS) {
+    result = driver().cuLibraryGetKernel(kernel, entry->image->library, entry->name);
+  }
+  if (result == CUDA_SUCCESS) {
+    entry->kernel.store(*kernel, std::memory_order_release);
+  }
+  return result;
+}
+
+}  // namespace deepum::simgpu::cudart
+
+extern "C" {
+
+void** CUDARTAPI __cudaRegisterFatBinary(void* wrapper) {
+  Registry& r = registry();
+  const std::unique_lock guard(r.lock);
+  Image& image = r.images.emplace_back();
+  image.wrapper = wrapper;
+  return reinterpret_cast<void**>(&image);
+}
+void CUDARTAPI __cudaRegisterFatBinaryEnd(void**) {}
+void CUDARTAPI __cudaUnregisterFatBinary(void**) {}  // at exit only; the driver is going too
+char CUDARTAPI __cudaInitModule(void** handle) { return reinterpret_cast<Image*>(handle)->load() == CUDA_SUCCESS ? 1 : 0; }
+
+void CUDARTAPI __cudaRegisterFunction(void** handle, const char* host_function, char*, const char* name, int, uint3*, uint3*, dim3*, dim3*,
+                                      int*) {
+  Registry& r = registry();
+  const std::unique_lock guard(r.lock);
+  Function& function = r.functions.emplace_back();
+  function.image = reinterpret_cast<Image*>(handle);
+  function.name = name;
+  r.by_host_function[host_function] = &function;
+}
+
+void CUDARTAPI __cudaRegisterVar(void** handle, char* host_variable, char*, const char* name, int, size_t bytes, int, int) {
+  Registry& r = registry();
+  const std::unique_lock guard(r.lock);
+  r.variables[host_variable] = {reinterpret_cast<Image*>(handle), name, bytes, 0};
+}
+
+cudaError_t CUDARTAPI cudaGetSymbolAddress(void** memory, const void* symbol) {
+  Variable variable;
+  const CUresult result = find_variable(symbol, &variable);
+  if (result != CUDA_SUCCESS) {
+    return fail(result == CUDA_ERROR_NOT_FOUND ? cudaErrorInvalidSymbol : code(result));
+  }
+  *memory = pointer(variable.address);
+  return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaGetSymbolSize(size_t* bytes, const void* symbol) {
+  Variable variable;
+  const CUresult result = find_variable(symbol, &variable);
+  if (result != CUDA_SUCCESS) {
+    return fail(result == CUDA_ERROR_NOT_FOUND ? cudaErrorInvalidSymbol : code(result));
+  }
+  *bytes = variable.bytes;
+  return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaMemcpyToSymbol(const void* symbol, const void* from, size_t bytes, size_t offset, enum cudaMemcpyKind) {
+  void* to = nullptr;
+  const cudaError_t error = cudaGetSymbolAddress(&to, symbol);
+  return error != cudaSuccess ? error : call(&Driver::cuMemcpy, address(to) + offset, address(from), bytes);
+}
+
+cudaError_t CUDARTAPI cudaMemcpyFromSymbol(void* to, const void* symbol, size_t bytes, size_t offset, enum cudaMemcpyKind) {
+  void* from = nullptr;
+  const cudaError_t error = cudaGetSymbolAddress(&from, symbol);
+  return error != cudaSuccess ? error : call(&Driver::cuMemcpy, address(to), address(from) + offset, bytes);
+}
+
+}  // extern "C"
