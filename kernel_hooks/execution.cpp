@@ -40,51 +40,35 @@ std::uint64_t load(const void* address) noexcept {
 
 }  // namespace
 
-bool Execution::known(deepum_block_range range) noexcept {
-  const deepum_block_range* ranges = words_ + kHeaderWords;
-  if (count_ - phase_start_ < kFewRanges) {
-    for (std::uint32_t i = phase_start_; i < count_; ++i) {
-      if (ranges[i] == range) return true;
-    }
-    return false;
-  }
-  Seen* table = seen();
-  if (!table) return false;
-  if (count_ - phase_start_ == kFewRanges) {
-    if (table->stamp == UINT32_MAX) std::memset(table, 0, sizeof *table);
-    ++table->stamp;
-    for (std::uint32_t i = phase_start_; i < count_; ++i) put(*table, ranges[i]);
-  }
-  return !put(*table, range);
+// A run that goes on where the last one ended, as neighbouring PyTorch blocks do, or lies inside it. Both are of one slot.
+bool Execution::extend_last(deepum_block_range range) noexcept {
+  constexpr std::uint64_t kCount = (1ull << DEEPUM_RANGE_COUNT_BITS) - 1;
+  constexpr std::uint64_t kFirst = (1ull << DEEPUM_RANGE_FIRST_BITS) - 1;
+  deepum_block_range& last = words_[kHeaderWords + count_ - 1];
+  const std::uint64_t first = range >> DEEPUM_RANGE_FIRST_SHIFT & kFirst;
+  const std::uint64_t end = first + (range & kCount);
+  const std::uint64_t last_first = last >> DEEPUM_RANGE_FIRST_SHIFT & kFirst;
+  const std::uint64_t last_end = last_first + (last & kCount);
+  if (first < last_first || first > last_end || end - last_first > kCount) return false;
+  if (end > last_end) last += end - last_end;
+  return true;
 }
 
-void Execution::add(deepum_block_range range, Access access) noexcept {
-  if (access != access_) {
-    access_ = access;
-    phase_start_ = count_;
-  }
-  deepum_block_range* ranges = words_ + kHeaderWords;
-  if (known(range)) return;
-  if (count_ > phase_start_) {
-    // A run that goes on where the last one ended, as neighbouring PyTorch blocks do, or lies inside it.
-    constexpr std::uint64_t kCount = (1ull << DEEPUM_RANGE_COUNT_BITS) - 1;
-    constexpr std::uint64_t kFirst = (1ull << DEEPUM_RANGE_FIRST_BITS) - 1;
-    deepum_block_range& last = ranges[count_ - 1];
-    const std::uint64_t first = range >> DEEPUM_RANGE_FIRST_SHIFT & kFirst;
-    const std::uint64_t end = first + (range & kCount);
-    const std::uint64_t last_first = last >> DEEPUM_RANGE_FIRST_SHIFT & kFirst;
-    const std::uint64_t last_end = last_first + (last & kCount);
-    if (range >> DEEPUM_RANGE_SLOT_SHIFT == last >> DEEPUM_RANGE_SLOT_SHIFT && first >= last_first && first <= last_end) {
-      if (end > last_end && end - last_first <= kCount) last += end - last_end;
-      if (end - last_first <= kCount) return;
+void Execution::add_to_many(deepum_block_range range) noexcept {
+  if (Seen* table = seen()) {
+    if (count_ - phase_start_ == kFewRanges) {
+      if (table->stamp == UINT32_MAX) std::memset(table, 0, sizeof *table);
+      ++table->stamp;
+      for (std::uint32_t i = phase_start_; i < count_; ++i) put(*table, words_[kHeaderWords + i]);
     }
+    if (!put(*table, range)) return;
   }
   if (count_ == kMostRanges) {
     mark_partial();
     return;
   }
-  ranges[count_++] = range;
-  ++counts_[static_cast<int>(access)];
+  words_[kHeaderWords + count_++] = range;
+  ++counts_[static_cast<int>(access_)];
 }
 
 std::uint64_t Execution::emit(const StreamRef& stream) noexcept {

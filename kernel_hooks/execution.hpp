@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "allocation_table.hpp"
 #include "allocations.hpp"
 #include "functions.hpp"
 #include "hash.hpp"
@@ -24,7 +25,7 @@ class Execution {
   // A value that may be a pointer, at a position that tells it from the others. Nothing happens if it points at no managed memory.
   void add_pointer(std::uint64_t value, std::uint64_t position) noexcept {
     runtime::Extent extent;
-    if (!runtime::Allocations::instance().lookup(value, &extent)) return;
+    if (!runtime::allocation_table.lookup(value, &extent)) return;
     hash_ = mix(hash_ ^ extent.name, extent.offset ^ position << 48);
     add(extent.range, Access::kUnknown);
   }
@@ -41,7 +42,20 @@ class Execution {
     const auto& allocations = runtime::Allocations::instance();
     if (bytes ? allocations.range_of(address, bytes, &extent) : allocations.lookup(address, &extent)) add(extent.range, access);
   }
-  void add(deepum_block_range range, Access access) noexcept;
+  void add(deepum_block_range range, Access access) noexcept {
+    if (access != access_) [[unlikely]] {
+      access_ = access;
+      phase_start_ = count_;
+    }
+    const deepum_block_range* ranges = words_ + kHeaderWords;
+    if (count_ > phase_start_ && (range ^ ranges[count_ - 1]) >> DEEPUM_RANGE_SLOT_SHIFT == 0 && extend_last(range)) return;
+    if (count_ - phase_start_ >= kFewRanges) return add_to_many(range);
+    for (std::uint32_t i = phase_start_; i < count_; ++i) {
+      if (ranges[i] == range) return;
+    }
+    words_[kHeaderWords + count_++] = range;
+    ++counts_[static_cast<int>(access)];
+  }
   void mark_partial() noexcept { flags_ |= DEEPUM_EXECUTE_PARTIAL; }
   bool empty() const noexcept { return count_ == 0; }
   std::uint64_t hash() const noexcept { return hash_; }
@@ -54,7 +68,8 @@ class Execution {
   static constexpr std::uint32_t kMostRanges = DEEPUM_MAX_EVENT_WORDS - kHeaderWords;
   static constexpr std::uint32_t kFewRanges = 24;  // up to here every range is compared with every other
 
-  bool known(deepum_block_range range) noexcept;
+  bool extend_last(deepum_block_range range) noexcept;
+  void add_to_many(deepum_block_range range) noexcept;
 
   std::uint64_t hash_;
   std::uint32_t count_ = 0;

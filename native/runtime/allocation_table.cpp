@@ -14,6 +14,17 @@ void* map_zeroes(std::size_t bytes) noexcept {
 
 }  // namespace
 
+constinit AllocationTable allocation_table;
+
+// Small allocations that share a UM block. Bounded, should a writer be relinking the chain under our feet.
+AllocationRecord* AllocationTable::further_record(AllocationRecord* record, std::uint64_t address) noexcept {
+  for (int steps = 0; record && steps < 4096; ++steps) {
+    if (holds(record, address)) return record;
+    record = next(record, address)->load(std::memory_order_acquire);
+  }
+  return nullptr;
+}
+
 bool AllocationTable::prepare(std::uint64_t base, std::uint64_t bytes) noexcept {
   // Fresh mappings are zeroes, which is what all members start with; nothing is ever unmapped.
   if (!records_.load(std::memory_order_relaxed)) {

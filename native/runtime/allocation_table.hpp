@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "allocations.hpp"
 #include "records.h"
 
 namespace deepum::runtime {
@@ -58,17 +59,37 @@ class AllocationTable {
     UmBlockNode* chunk = directory_[address >> kChunkShift].load(std::memory_order_acquire);
     return chunk ? chunk + (address >> DEEPUM_UM_BLOCK_SHIFT & (kChunkNodes - 1)) : nullptr;
   }
-  // The record whose bytes hold the address; *node its UM block.
+  // The record whose bytes hold the address; *node_out its UM block.
   AllocationRecord* record(std::uint64_t address, UmBlockNode** node_out) const noexcept {
     UmBlockNode* found = node(address);
     if (!found) return nullptr;
     *node_out = found;
     AllocationRecord* record = found->owner.load(std::memory_order_acquire);
-    for (int steps = 0; record && steps < 4096; ++steps) {
-      if (address - record->base.load(std::memory_order_relaxed) < record->bytes.load(std::memory_order_relaxed)) return record;
-      record = next(record, address)->load(std::memory_order_acquire);
+    if (!record) return nullptr;
+    if (holds(record, address)) [[likely]]
+      return record;
+    return further_record(record, address);
+  }
+  // The hot path of every launch (Allocations::lookup): here so that the hooks can have it inline.
+  bool lookup(std::uint64_t address, Extent* extent) const noexcept {
+    UmBlockNode* at = nullptr;
+    const AllocationRecord* found = record(address, &at);
+    if (!found) return false;
+    const std::uint64_t base = found->base.load(std::memory_order_relaxed);
+    extent->name = found->name.load(std::memory_order_relaxed);
+    extent->offset = address - base;
+    extent->range = found->range.load(std::memory_order_relaxed);
+    if (!found->has_blocks.load(std::memory_order_acquire)) return true;
+    const auto within = static_cast<std::uint32_t>(address & (kUmBlockBytes - 1));
+    if (within < at->enter_end.load(std::memory_order_acquire)) {
+      extent->range = at->enter_range.load(std::memory_order_relaxed);
+    } else if (within >= kUmBlockBytes - at->leave_unused.load(std::memory_order_acquire)) {
+      extent->range = at->leave_range.load(std::memory_order_relaxed);
+    } else {
+      const std::uint64_t first = (address >> DEEPUM_UM_BLOCK_SHIFT) - (base >> DEEPUM_UM_BLOCK_SHIFT);
+      extent->range = block_range(extent->range >> DEEPUM_RANGE_SLOT_SHIFT, first, 1);
     }
-    return nullptr;
+    return true;
   }
 
   // Writers only, under the lock.
@@ -83,8 +104,15 @@ class AllocationTable {
     return first ? &record->next_in_first : &record->next_in_last;
   }
 
+  static bool holds(const AllocationRecord* record, std::uint64_t address) noexcept {
+    return address - record->base.load(std::memory_order_relaxed) < record->bytes.load(std::memory_order_relaxed);
+  }
+  static AllocationRecord* further_record(AllocationRecord* record, std::uint64_t address) noexcept;
+
   std::atomic<UmBlockNode*> directory_[1ull << (kAddressBits - kChunkShift)] = {};
   std::atomic<AllocationRecord*> records_{nullptr};
 };
+
+extern AllocationTable allocation_table;  // the one behind Allocations::instance()
 
 }  // namespace deepum::runtime

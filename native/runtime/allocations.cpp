@@ -40,7 +40,7 @@ struct Book {
   std::uint64_t reserved = 0;
 };
 
-AllocationTable table;
+AllocationTable& table = allocation_table;
 alignas(Book) unsigned char book_memory[sizeof(Book)];
 std::atomic<bool> book_made{false};
 std::atomic<bool> book_broken{false};  // forked while another thread was writing: the maps cannot be trusted
@@ -290,28 +290,7 @@ void Allocations::block_inactive(std::uint64_t address, std::uint64_t bytes, std
   return;
 }
 
-bool Allocations::lookup(std::uint64_t address, Extent* extent) const noexcept {
-  UmBlockNode* node = nullptr;
-  const AllocationRecord* record = table.record(address, &node);
-  if (!record) return false;
-  extent->name = record->name.load(std::memory_order_relaxed);
-  const std::uint64_t base = record->base.load(std::memory_order_relaxed);
-  extent->offset = address - base;
-  const deepum_block_range whole = record->range.load(std::memory_order_relaxed);
-  if (!record->has_blocks.load(std::memory_order_acquire)) {
-    extent->range = whole;
-    return true;
-  }
-  const auto within = static_cast<std::uint32_t>(address & (kUmBlockBytes - 1));
-  if (within < node->enter_end.load(std::memory_order_acquire)) {
-    extent->range = node->enter_range.load(std::memory_order_relaxed);
-  } else if (within >= kUmBlockBytes - node->leave_unused.load(std::memory_order_acquire)) {
-    extent->range = node->leave_range.load(std::memory_order_relaxed);
-  } else {
-    extent->range = block_range(whole >> DEEPUM_RANGE_SLOT_SHIFT, (address >> DEEPUM_UM_BLOCK_SHIFT) - (base >> DEEPUM_UM_BLOCK_SHIFT), 1);
-  }
-  return true;
-}
+bool Allocations::lookup(std::uint64_t address, Extent* extent) const noexcept { return table.lookup(address, extent); }
 
 bool Allocations::range_of(std::uint64_t address, std::uint64_t bytes, Extent* extent) const noexcept {
   UmBlockNode* node = nullptr;
