@@ -47,6 +47,7 @@ struct Entry {
 extern "C" {
 [[gnu::visibility("hidden")]] std::atomic<deepum::hooks::Dlsym*> deepum_real_dlsym{nullptr};
 DEEPUM_EXPORT void* dlsym(void* handle, const char* name) noexcept;
+[[gnu::visibility("hidden")]] void deepum_find_dlsym() noexcept;
 }
 
 namespace deepum::hooks {
@@ -141,8 +142,8 @@ void* driver_library(bool load) noexcept {
 }
 
 void* real_dlsym(void* handle, const char* name) noexcept {
-  Dlsym* real = deepum_real_dlsym.load(std::memory_order_relaxed);
-  return real ? real(handle, name) : nullptr;
+  if (!deepum_real_dlsym.load(std::memory_order_relaxed)) deepum_find_dlsym();
+  return deepum_real_dlsym.load(std::memory_order_relaxed)(handle, name);
 }
 
 void resolve() noexcept {

@@ -139,7 +139,7 @@ class FakeDaemon:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._listener.bind(str(directory / "daemon.sock"))
-        os.chmod(directory / "daemon.sock", 0o600)
+        (directory / "daemon.sock").chmod(0o600)
         self._listener.listen(8)
         self.sessions: list[Session] = []
         self._threads: list[threading.Thread] = []

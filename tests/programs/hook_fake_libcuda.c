@@ -1,5 +1,5 @@
 /* A driver that does nothing, for what the hooks promise: version keys, variants, what is forwarded and what is not. Memory is
- * mapped but never moved, kernels are never run, and `fake_last` names the function that was called last.
+ * mapped but never moved, kernels are never run, and `fake_called` names the function that was called last.
  *
  * Environment: FAKE_MEMORY bytes of the card (1 GiB), FAKE_NO_MANAGED=1 no concurrent managed access, FAKE_OTHER_POINTERS=1
  * cuGetProcAddress answers with addresses that are not those of the exported symbols, FAKE_SHUFFLE=1 memory at other addresses.
@@ -14,7 +14,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-const char *volatile fake_last = "";
+static const char *volatile fake_last = "";
+const char *fake_called(void) { return fake_last; }
 static volatile unsigned long launches;
 #define NOTE() (fake_last = __func__)
 #define PLAIN(name, parameters) \

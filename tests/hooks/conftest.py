@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE))
+
+from fake_daemon import FakeDaemon  # noqa: E402
+
+SHIM = Path(os.environ.get("DEEPUM_SHIM", ROOT / "deepum" / "lib" / "libdeepum.so"))
+
+
+def cuda_include() -> Path:
+    import nvidia
+
+    for folder in nvidia.__path__:
+        if (Path(folder) / "cu13" / "include" / "cuda.h").exists():
+            return Path(folder) / "cu13" / "include"
+    pytest.skip("no CUDA headers: pip install nvidia-cuda-runtime")
+
+
+@pytest.fixture(scope="session")
+def shim() -> Path:
+    assert SHIM.exists(), f"{SHIM} is not built: scripts/build"
+    return SHIM
+
+
+@pytest.fixture(scope="session")
+def compile_c(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    folder = tmp_path_factory.mktemp("programs")
+
+    def build(source: str | Path, name: str, *flags: str) -> Path:
+        path = ROOT / "tests" / "programs" / source if isinstance(source, str) else source
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        command = ["gcc", "-O2", "-w", f"-I{cuda_include()}", str(path), "-o", str(target), *flags]
+        subprocess.run(command, check=True)
+        return target
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def fake_driver(compile_c: Callable[..., Path]) -> Path:
+    """The folder of a libcuda.so.1 that does nothing."""
+    library = compile_c(
+        "hook_fake_libcuda.c", "driver/libcuda.so.1", "-shared", "-fPIC", "-Wl,-Bsymbolic", "-Wl,-soname,libcuda.so.1"
+    )
+    return library.parent
+
+
+@dataclass
+class Ran:
+    code: int
+    out: str
+    err: str
+
+    def facts(self) -> dict[str, Any]:
+        """What the program told, all lines together."""
+        assert self.code == 0, self.err
+        told: dict[str, Any] = {}
+        for line in self.out.splitlines():
+            told.update(json.loads(line))
+        return told
+
+
+@pytest.fixture
+def runtime_dir(tmp_path: Path) -> Path:
+    folder = tmp_path / "run"
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+@pytest.fixture
+def environment(shim: Path, fake_driver: Path, runtime_dir: Path) -> dict[str, str]:
+    """Under the shim, with the fake driver, and no daemon to be found or started."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("DEEPUM_")}
+    return {
+        **kept,
+        "LD_PRELOAD": str(shim),
+        "LD_LIBRARY_PATH": str(fake_driver),
+        "DEEPUM_RUNTIME_DIR": str(runtime_dir),
+        "DEEPUM_DAEMON": "/bin/false",
+        "DEEPUM_LOG": "0",
+        "DEEPUM_HOST_MEMORY": str(4 << 30),
+        "PYTHONPATH": str(HERE),
+    }
+
+
+@pytest.fixture
+def run(environment: dict[str, str]) -> Callable[..., Ran]:
+    """Runs a program, or a snippet on top of client.py, under the shim."""
+
+    def run(program: str | list[str | Path], **settings: str | None) -> Ran:
+        command = [sys.executable, "-c", "from client import *\n" + program] if isinstance(program, str) else [str(p) for p in program]
+        merged: dict[str, str] = dict(environment)
+        for key, value in settings.items():
+            if value is None:
+                merged.pop(key, None)
+            else:
+                merged[key] = value
+        done = subprocess.run(command, env=merged, capture_output=True, text=True, timeout=60)
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+@pytest.fixture
+def listener(runtime_dir: Path) -> Iterator[FakeDaemon]:
+    with FakeDaemon(runtime_dir) as daemon:
+        yield daemon
