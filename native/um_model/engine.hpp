@@ -20,7 +20,7 @@
 
 namespace deepum::um_model {
 
-using Host = std::uint32_t;    // 0: the program's clock; others: one for each helper thread
+using Host = std::uint32_t;  // 0: the program's clock; others: one for each helper thread
 using Stream = std::uint32_t;
 using Event = std::uint32_t;
 inline constexpr Host kProgram = 0;
@@ -40,26 +40,26 @@ struct Access {
 
 // What a launch does in truth.
 struct Kernel {
-  std::vector<Access> accesses;   // in the order in which the kernel sweeps over them
+  std::vector<Access> accesses;  // in the order in which the kernel sweeps over them
   double flops = 0;
-  bool matrix_units = false;      // flops run at tensor_gflops
-  std::uint64_t device_bytes = 0; // read and written in plain device memory besides
-  std::function<void()> effect;   // run when the kernel completes, in completion order; executes host kernels on data
+  bool matrix_units = false;       // flops run at tensor_gflops
+  std::uint64_t device_bytes = 0;  // read and written in plain device memory besides
+  std::function<void()> effect;    // run when the kernel completes, in completion order; executes host kernels on data
 };
 
 enum class Advice { read_mostly, unset_read_mostly, preferred_location, unset_preferred_location, accessed_by, unset_accessed_by };
 
 struct Options {
   int devices = 1;
-  std::uint64_t memory_bytes = 0;    // per device; 0: the machine's
+  std::uint64_t memory_bytes = 0;  // per device; 0: the machine's
   bool density_prefetcher = true;
-  std::uint64_t random_eviction_seed = 0; // not 0: the driver now and then evicts a random block on its own (for tests of belief)
+  std::uint64_t random_eviction_seed = 0;  // not 0: the driver now and then evicts a random block on its own (for tests of belief)
 };
 
-struct Counters {  // since the start, one device or (device kCpu) all
-  double gpu_time_ns;           // virtual time at which the last work completed
-  double compute_ns;            // kernels without stalls
-  double stall_ns;              // kernels waiting for memory
+struct Counters {      // since the start, one device or (device kCpu) all
+  double gpu_time_ns;  // virtual time at which the last work completed
+  double compute_ns;   // kernels without stalls
+  double stall_ns;     // kernels waiting for memory
   std::uint64_t kernels, copies;
   std::uint64_t faults, fault_batches;  // fault: one 64 KiB region that missed; batch: what was serviced together
   std::uint64_t bytes_h2d, bytes_d2h;   // over the link, all causes
@@ -73,7 +73,7 @@ struct Counters {  // since the start, one device or (device kCpu) all
   std::uint64_t bytes_missing;          // of these, not there when the kernel needed them, in flight or faulted
   std::uint64_t resident_bytes, peak_resident_bytes;
   std::uint64_t managed_bytes, peak_managed_bytes;
-  std::uint64_t discarded_uses;         // kernels that read a block between its discard and its rewriting
+  std::uint64_t discarded_uses;  // kernels that read a block between its discard and its rewriting
 };
 
 // A violation of memory semantics that a kernel ran into; the driver turns it into a sticky error.
@@ -90,14 +90,14 @@ class Engine {
   // Hosts and the clock (ns).
   Host add_helper();
   double now(Host host) const;
-  void spend(Host host, double ns);   // a host call that costs time
-  void program_call();                // marks a program call: helper clocks are brought forward by it (see above)
+  void spend(Host host, double ns);  // a host call that costs time
+  void program_call();               // marks a program call: helper clocks are brought forward by it (see above)
 
   // Memory. Addresses are the driver's; managed ranges are tracked by 2 MiB block of the address space.
   void map_managed(Range range, int device);
   void map_device(Range range, int device);  // plain device memory: always resident, takes space from managed memory
   void unmap(std::uint64_t address);
-  std::uint64_t free_bytes(int device) const;     // as cuMemGetInfo: total less device memory and resident managed memory
+  std::uint64_t free_bytes(int device) const;  // as cuMemGetInfo: total less device memory and resident managed memory
   bool is_resident(int device, std::uint64_t address) const;
 
   // Streams and events.
@@ -108,15 +108,16 @@ class Engine {
 
   // Work, in stream order. `host` is whose clock it is enqueued at; launch costs launch_ns and blocks while launch_queue is full.
   void launch(Host host, Stream stream, Kernel kernel);
-  void copy(Host host, Stream stream, Range destination, Range source, int kind, std::function<void()> effect);  // kind: 0 h2h, 1 h2d, 2 d2h, 3 d2d; managed side resolved by residency
-  void fill(Host host, Stream stream, Range destination, std::function<void()> effect);                          // memset
+  void copy(Host host, Stream stream, Range destination, Range source, int kind,
+            std::function<void()> effect);  // kind: 0 h2h, 1 h2d, 2 d2h, 3 d2d; managed side resolved by residency
+  void fill(Host host, Stream stream, Range destination, std::function<void()> effect);  // memset
   void prefetch(Host host, Stream stream, std::span<const Range> ranges, int location);
   void discard(Host host, Stream stream, std::span<const Range> ranges, int then_location, bool then_prefetch);  // effect poisons data
   void advise(Host host, std::span<const Range> ranges, Advice advice, int location);
   void record(Host host, Event event, Stream stream);
-  void wait(Host host, Stream stream, Event event);      // a wait on an event never recorded does nothing
+  void wait(Host host, Stream stream, Event event);                     // a wait on an event never recorded does nothing
   void call(Host host, Stream stream, std::function<void()> function);  // host function, costs host_function_ns of stream time
-  void on_discard(std::function<void(Range)> poison);   // called for each range dropped
+  void on_discard(std::function<void(Range)> poison);                   // called for each range dropped
 
   // Values in pinned memory: a wait holds the stream until `ready` answers true at a time when the engine processes work.
   void wait_until(Host host, Stream stream, std::function<bool()> ready);
@@ -125,12 +126,12 @@ class Engine {
   void cpu_access(Host host, Range range, bool write);
 
   // Progress.
-  bool query(Host host, Event event);          // complete by now(host)?
+  bool query(Host host, Event event);  // complete by now(host)?
   bool query_stream(Host host, Stream stream);
-  void synchronise(Host host, Event event);    // the clock goes to its completion
+  void synchronise(Host host, Event event);  // the clock goes to its completion
   void synchronise_stream(Host host, Stream stream);
   void synchronise_device(Host host, int device);
-  double event_time(Event event) const;        // completion, ns; NaN while incomplete
+  double event_time(Event event) const;  // completion, ns; NaN while incomplete
   // False: blocking would never end (a wait_until nobody can satisfy any more).
   bool deadlocked() const;
 
@@ -138,7 +139,11 @@ class Engine {
   const std::vector<Violation>& violations() const;
 
   // Observed faults since the last call, for the fault source: block address, faults.
-  struct Fault { std::uint64_t address; std::uint32_t faults; int device; };
+  struct Fault {
+    std::uint64_t address;
+    std::uint32_t faults;
+    int device;
+  };
   std::vector<Fault> take_faults();
 
  private:

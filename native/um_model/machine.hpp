@@ -9,28 +9,28 @@ namespace deepum::um_model {
 
 // Times in nanoseconds (double), sizes in bytes, rates in bytes/ns (= GB/s) and FLOP/ns (= GFLOP/s).
 struct Machine {
-  std::string_view name;           // as in sim:NAME
-  std::string_view description;    // "NVIDIA V100 16 GB, PCIe 3.0 x16"
-  std::string_view gpu_name;       // what cuDeviceGetName answers
+  std::string_view name;         // as in sim:NAME
+  std::string_view description;  // "NVIDIA V100 16 GB, PCIe 3.0 x16"
+  std::string_view gpu_name;     // what cuDeviceGetName answers
   std::uint64_t memory_bytes;
   int presented_major, presented_minor;  // compute capability answered (not the speed's)
   int multiprocessors;
   int clock_khz;
-  double fp32_gflops, tensor_gflops;     // peak; tensor: fp16/bf16/tf32 with matrix units
-  double memory_gbps;                    // device memory
-  double h2d_gbps, d2h_gbps;             // pinned bulk copies and prefetches
-  double copy_latency_ns;                // fixed cost of one bulk transfer
-  double fault_batch_ns;                 // base cost of servicing one batch
-  double fault_ns_per_byte;              // on-demand migration, density prefetcher on
+  double fp32_gflops, tensor_gflops;  // peak; tensor: fp16/bf16/tf32 with matrix units
+  double memory_gbps;                 // device memory
+  double h2d_gbps, d2h_gbps;          // pinned bulk copies and prefetches
+  double copy_latency_ns;             // fixed cost of one bulk transfer
+  double fault_batch_ns;              // base cost of servicing one batch
+  double fault_ns_per_byte;           // on-demand migration, density prefetcher on
   double fault_ns_per_byte_no_prefetcher;
   double fault_batch_no_prefetcher_ns;
   int faults_per_batch;
-  double eviction_ns_per_block;          // driver's own eviction of a 2 MiB block inside a batch, copy included
+  double eviction_ns_per_block;  // driver's own eviction of a 2 MiB block inside a batch, copy included
   double min_kernel_ns;
-  double launch_ns;                      // host cost of a launch
-  int launch_queue;                      // launches the host may be ahead
-  double migration_call_ns;              // host cost of a prefetch, discard or advice call
-  double decision_latency_ns;            // from a launch to the first action of a helper thread that it caused
+  double launch_ns;            // host cost of a launch
+  int launch_queue;            // launches the host may be ahead
+  double migration_call_ns;    // host cost of a prefetch, discard or advice call
+  double decision_latency_ns;  // from a launch to the first action of a helper thread that it caused
 };
 
 std::span<const Machine> machines() noexcept;
