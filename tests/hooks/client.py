@@ -71,7 +71,7 @@ def function(name: str) -> c.c_void_p:
 
 def pointers(*values: Any) -> Any:
     boxes = [v if isinstance(v, c.Structure | c.Array | c._SimpleCData) else c.c_uint64(v) for v in values]
-    array = (c.c_void_p * max(1, len(boxes)))(*[c.addressof(box) for box in boxes])
+    array: Any = (c.c_void_p * max(1, len(boxes)))(*[c.addressof(box) for box in boxes])
     array.keep = boxes
     return array
 

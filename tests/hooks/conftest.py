@@ -1,32 +1,18 @@
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 HERE = Path(__file__).parent
-ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE))
 
 from fake_daemon import FakeDaemon  # noqa: E402
-
-SHIM = Path(os.environ.get("DEEPUM_SHIM", ROOT / "deepum" / "lib" / "libdeepum.so"))
-
-
-def cuda_include() -> Path:
-    import nvidia
-
-    for folder in nvidia.__path__:
-        if (Path(folder) / "cu13" / "include" / "cuda.h").exists():
-            return Path(folder) / "cu13" / "include"
-    pytest.skip("no CUDA headers: pip install nvidia-cuda-runtime")
+from hook_tools import ROOT, SHIM, Ran, cuda_include  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -53,25 +39,8 @@ def compile_c(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
 @pytest.fixture(scope="session")
 def fake_driver(compile_c: Callable[..., Path]) -> Path:
     """The folder of a libcuda.so.1 that does nothing."""
-    library = compile_c(
-        "hook_fake_libcuda.c", "driver/libcuda.so.1", "-shared", "-fPIC", "-Wl,-Bsymbolic", "-Wl,-soname,libcuda.so.1"
-    )
+    library = compile_c("hook_fake_libcuda.c", "driver/libcuda.so.1", "-shared", "-fPIC", "-Wl,-Bsymbolic", "-Wl,-soname,libcuda.so.1")
     return library.parent
-
-
-@dataclass
-class Ran:
-    code: int
-    out: str
-    err: str
-
-    def facts(self) -> dict[str, Any]:
-        """What the program told, all lines together."""
-        assert self.code == 0, self.err
-        told: dict[str, Any] = {}
-        for line in self.out.splitlines():
-            told.update(json.loads(line))
-        return told
 
 
 @pytest.fixture

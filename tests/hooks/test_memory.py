@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from conftest import Ran
+from hook_tools import Ran
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -125,7 +125,8 @@ def test_managed_limit_holds_over_processes_and_the_dead_do_not_count(run: Calla
     try:
         assert holder.stdout is not None
         holder.stdout.readline()
-        beside = run("start(); tell(big=try_alloc(40 * MiB)[0], small=try_alloc(30 * MiB)[0], info=mem_info())", DEEPUM_MANAGED_LIMIT=limit)
+        snippet = "start(); tell(big=try_alloc(40 * MiB)[0], small=try_alloc(30 * MiB)[0], info=mem_info())"
+        beside = run(snippet, DEEPUM_MANAGED_LIMIT=limit)
         assert beside.facts() == {"big": 2, "small": 0, "info": [0, 100 * MIB]}
         other_gpu = run("start(1); tell(big=try_alloc(90 * MiB)[0])", DEEPUM_MANAGED_LIMIT=limit)
         assert other_gpu.facts() == {"big": 0}
@@ -149,7 +150,8 @@ kind, is_managed, host = c.c_uint(), c.c_uint(), c.c_uint64(1)
 attributes = (c.c_uint * 3)(2, 8, 4)
 data = (c.c_void_p * 3)(c.addressof(kind), c.addressof(is_managed), c.addressof(host))
 ok(cuda.cuPointerGetAttributes(3, attributes, data, c.c_uint64(ours)))
-tell(type=ask(ours, 2), managed=ask(ours, 8), host=ask(ours, 4, c.c_uint64)[0], size=ask(ours, 12, c.c_size_t)[1], device=ask(ours, 9, c.c_int),
+tell(type=ask(ours, 2), managed=ask(ours, 8), host=ask(ours, 4, c.c_uint64)[0], size=ask(ours, 12, c.c_size_t)[1],
+     device=ask(ours, 9, c.c_int),
      own_type=ask(own, 2), own_managed=ask(own, 8), own_host=ask(own, 4, c.c_uint64)[0], range=[base.value == ours, size.value],
      many=[kind.value, is_managed.value, host.value])
 """).facts()
@@ -181,8 +183,8 @@ ok(cuda.cuMemFreeAsync(c.c_uint64(small), stream)); small_free = name_called()
 held = cuda.fake_managed_bytes()
 ok(cuda.cuMemFreeAsync(c.c_uint64(again), stream)); ok(cuda.cuMemFreeAsync(c.c_uint64(elsewhere), other))
 ok(cuda.cuStreamSynchronize(stream))
-tell(name=name, reused=first == again, elsewhere=elsewhere == first, small=[small_name, small_free], held=held, left=cuda.fake_managed_bytes(),
-     info=mem_info())
+tell(name=name, reused=first == again, elsewhere=elsewhere == first, small=[small_name, small_free], held=held,
+     left=cuda.fake_managed_bytes(), info=mem_info())
 """).facts()
     assert facts["name"] == "cuMemAllocManaged" and facts["reused"] and not facts["elsewhere"]
     assert facts["small"] == ["cuMemAllocAsync", "cuMemFreeAsync"]

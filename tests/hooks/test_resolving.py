@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Ran
+from hook_tools import Ran
 
 ROOT = Path(__file__).parent.parent.parent
 REPORT = "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE"
@@ -17,9 +17,7 @@ REPORT = "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE"
 @pytest.fixture(scope="module")
 def other_library(compile_c: Callable[..., Path]) -> Path:
     after = compile_c("hook_after.c", "other/libafter.so", "-shared", "-fPIC")
-    return compile_c(
-        "hook_next.c", "other/libother.so", "-shared", "-fPIC", "-Wl,--no-as-needed", str(after), f"-Wl,-rpath,{after.parent}"
-    )
+    return compile_c("hook_next.c", "other/libother.so", "-shared", "-fPIC", "-Wl,--no-as-needed", str(after), f"-Wl,-rpath,{after.parent}")
 
 
 def table_symbols() -> set[str]:
