@@ -1,0 +1,5 @@
+"""`python -m deepum` is `deepum`."""
+
+from deepum.cli import main
+
+main()

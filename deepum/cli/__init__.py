@@ -1,0 +1,73 @@
+"""The `deepum` command: one module a subcommand, each with a click command named as the module."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import sys
+
+import click
+
+from deepum import __version__
+from deepum.errors import EXIT_FAILED, EXIT_USAGE, DeepumError
+
+_COMMANDS = ("run", "path", "machines", "daemon", "log", "version")
+
+
+class _Commands(click.Group):
+    """Loads a subcommand's module when it is asked for, so that `deepum path` does not wait for the native core."""
+
+    def list_commands(self, _context: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, _context: click.Context, name: str) -> click.Command | None:
+        if name not in _COMMANDS:
+            return None
+        command = importlib.import_module(f"deepum.cli.{name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120}, no_args_is_help=False)
+@click.version_option(__version__, message="deepum %(version)s")
+def deepum() -> None:
+    """Run CUDA programs that need more memory than the GPU has, without changing them.
+
+    Start with: deepum run -- python train.py
+
+    \b
+    Exit codes: that of the program; 2 unusable arguments; 125 deepum itself failed;
+    126 the program cannot be executed; 127 there is no such program.
+    """
+
+
+def _one_line(error: click.ClickException) -> str:
+    context = getattr(error, "ctx", None)
+    where = context.command_path if isinstance(context, click.Context) else "deepum"
+    return f"deepum: error: {' '.join(error.format_message().split()).rstrip('.')}; see `{where} --help`"
+
+
+def main() -> None:
+    """Runs the command line; every failure is one line on standard error and a documented exit code."""
+    code = 0
+    try:
+        code = deepum.main(prog_name="deepum", standalone_mode=False) or 0
+    except DeepumError as error:
+        click.echo(error.line, err=True)
+        code = error.exit_code
+    except click.ClickException as error:
+        click.echo(_one_line(error), err=True)
+        code = EXIT_USAGE
+    except (click.Abort, KeyboardInterrupt):
+        code = 130
+    except BrokenPipeError:
+        code = EXIT_FAILED
+    except (ImportError, OSError) as error:
+        click.echo(f"deepum: error: {' '.join(str(error).split())}; reinstall deepum if this persists", err=True)
+        code = EXIT_FAILED
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+    if code == EXIT_FAILED:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what a closed pipe did not take cannot be complained about again at exit
+    sys.exit(code)

@@ -1,0 +1,33 @@
+"""`deepum machines`: the presets of the simulated GPU."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import click
+
+from deepum.machines import Machine, machines
+from deepum.statistics import size
+
+
+def _lines(machine: Machine) -> list[str]:
+    link = f"{machine.h2d_gbps:g} GB/s to the GPU, {machine.d2h_gbps:g} back"
+    batch = f"{machine.fault_batch_ns / 1000:g} us + {machine.fault_ns_per_byte * 1.024:.3g} us/KiB"
+    return [
+        f"{machine.name}  {machine.description}",
+        f"    {size(machine.memory_bytes)} at {machine.memory_gbps:g} GB/s; {machine.fp32_gflops / 1000:g} TFLOP/s, "
+        f"{machine.tensor_gflops / 1000:g} with matrix units; presents compute capability {machine.presented_major}.{machine.presented_minor}",
+        f"    link: {link}; fault batch: {batch}; eviction by the driver: {machine.eviction_ns_per_block / 1000:g} us a UM block",
+    ]
+
+
+@click.command("machines")
+@click.option("--json", "as_json", is_flag=True, help="All figures, as JSON.")
+def command(as_json: bool) -> None:
+    """List the machines of the simulated GPU, for `--device sim:MACHINE`. Sources of the figures: docs/um-model.md."""
+    if as_json:
+        click.echo(json.dumps([asdict(machine) for machine in machines()], indent=2))
+        return
+    for machine in machines():
+        click.echo("\n".join(_lines(machine)))

@@ -1,0 +1,82 @@
+"""The files by which sessions and simulated GPUs report to the launcher (docs/architecture.md, Statistics)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from deepum.processes import alive
+
+_MOST_SECONDS = 30.0  # that a daemon may take to close the sessions of processes that have ended
+_STEP_SECONDS = 0.02
+
+
+@dataclass
+class Reports:
+    """What the processes of a run left: one object a session, one a simulated driver."""
+
+    sessions: list[dict[str, Any]] = field(default_factory=list)
+    simulators: list[dict[str, Any]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def wait_for_sessions(folder: Path, interrupted: Callable[[float], bool]) -> list[str]:
+    """Returns when every session of a process that has ended is closed. The answer names those whose figures are missing."""
+    waited = 0.0
+    while True:
+        missing, closing = [], False
+        for mark in sorted(folder.glob("*.open")):
+            pid, daemon = _owner(mark)
+            if alive(pid):
+                missing.append(f"process {pid} is still running; its figures are left out")
+            elif not alive(daemon):
+                missing.append(f"the daemon ended before it reported on process {pid}; its figures are left out")
+            else:
+                missing.append(f"the daemon has not yet reported on process {pid}; its figures are left out")
+                closing = True
+        if not closing or waited >= _MOST_SECONDS or interrupted(_STEP_SECONDS):
+            return missing
+        waited += _STEP_SECONDS
+
+
+def _owner(mark: Path) -> tuple[int, int]:
+    """The processes (program's, daemon's) that a session's mark names; 0 for none."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        told = json.loads(mark.read_text(encoding="utf-8"))
+        return int(told["pid"]), int(told["daemon"])
+    return 0, os.getpid() if mark.exists() else 0  # being written just now: look again
+
+
+def read_sessions(folder: Path) -> Reports:
+    """All finished reports of a run's folder."""
+    reports = Reports()
+    for kind, into in (("session", reports.sessions), ("sim", reports.simulators)):
+        for path in sorted(folder.glob(f"{kind}-*.json")):
+            try:
+                told = json.loads(path.read_text(encoding="utf-8"))
+                if not isinstance(told, dict):
+                    raise ValueError("no object")
+                into.append(told)
+            except (OSError, ValueError) as error:
+                reports.warnings.append(f"{path.name}: {error}; its figures are left out")
+    return reports
+
+
+def write_json(path: Path, value: object) -> None:
+    """Writes the whole file or nothing of it. Raises OSError."""
+    text = json.dumps(value, indent=2) + "\n"
+    if path.exists() and not path.is_file():  # /dev/stdout, a pipe: no renaming over it
+        path.write_text(text, encoding="utf-8")
+        return
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(path)
+    except OSError:
+        unfinished.unlink(missing_ok=True)
+        raise

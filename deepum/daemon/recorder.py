@@ -1,0 +1,79 @@
+"""Writes a session's event log (native/wire/records.h, deepum_log_header; docs/event-log.md)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from deepum import __version__
+from deepum.core import Core, Ring
+from deepum.core.records import COMMAND_BYTES
+from deepum.daemon.sources import core_settings
+from deepum.settings import Value
+
+_HEADER = struct.Struct("<8sII")
+_VERSION = 1
+_SETTINGS_BYTES = 2048  # padded with spaces, so that the outcome can be filled in at the end
+
+
+class Recorder:
+    """The log of one session, and the turn of its loop that sees every command go by.
+
+    The log holds events; of the commands it keeps their number and a digest, enough to see whether a replay gives the same.
+    Nothing in it depends on the process or the clock: two runs with equal events give equal files.
+    """
+
+    def __init__(self, path: Path, values: Mapping[str, Value], profile: bytes | None) -> None:
+        """Starts the file anew. Raises OSError."""
+        self.path = path
+        self._told: dict[str, Any] = {
+            "deepum": __version__,
+            "settings": asdict(core_settings(values)),
+            "profile_sha256": hashlib.sha256(profile).hexdigest() if profile is not None else None,
+            "events_bytes": None,
+            "commands": None,
+            "commands_sha256": None,
+        }
+        self._file = path.open("wb")
+        self._bytes = 0
+        self._commands = 0
+        self._digest = hashlib.sha256()
+        self._waiting = b""
+        self._decided = 0
+        self._published = 0
+        self._write_header()
+
+    def _write_header(self) -> None:
+        text = json.dumps(self._told).encode().ljust(_SETTINGS_BYTES)
+        self._file.write(_HEADER.pack(b"DEEPUMEV", _VERSION, len(text)) + text)
+
+    def turn(self, ring: Ring, core: Core) -> tuple[bool, bool, bool]:
+        """As `Ring.turn`, with the events written to the log: (something happened, the mover must be woken, the command ring is full)."""
+        records = b"" if self._waiting else ring.take()
+        if not records and not self._waiting:
+            return False, False, False
+        if records:
+            self._decided = max(self._decided, core.process(records))
+            self._waiting = core.take_command_bytes()
+            self._digest.update(self._waiting)
+            self._commands += len(self._waiting) // COMMAND_BYTES
+            self._bytes += len(records)
+            self._file.write(records)
+        self._waiting = self._waiting[ring.write(self._waiting) * COMMAND_BYTES :]
+        if not self._waiting:
+            self._published = self._decided
+        return True, ring.publish_decided(self._published), bool(self._waiting)
+
+    def close(self) -> None:
+        """Completes the log. Raises OSError."""
+        if self._file.closed:
+            return
+        self._told |= {"events_bytes": self._bytes, "commands": self._commands, "commands_sha256": self._digest.hexdigest()}
+        with self._file:
+            self._file.seek(0)
+            self._write_header()

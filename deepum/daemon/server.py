@@ -1,0 +1,191 @@
+"""The daemon's socket: accepts programs of its own user, one thread for each; ends when nobody has needed it for a while."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import selectors
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from deepum.daemon.hello import RefusedError, answer, peer_is_ours, receive
+from deepum.daemon.session import Session
+from deepum.errors import DeepumError
+from deepum.paths import make_private_folder
+
+_HELLO_SECONDS = 5.0
+_MOST_SESSIONS = 256
+_LOCK_SECONDS = 5.0  # that a daemon which is about to end may take to give the lock up
+
+
+class AlreadyRunningError(DeepumError):
+    """Another daemon serves this folder."""
+
+
+class Server:
+    """Serves a runtime folder. `idle_seconds` 0: for ever."""
+
+    def __init__(self, folder: Path, idle_seconds: int, log: Callable[[str], None]) -> None:
+        """Takes the folder's lock and listens. Raises DeepumError; AlreadyRunningError when another daemon answers there."""
+        self._folder, self._idle_seconds, self._log = folder, idle_seconds, log
+        self._path = folder / "daemon.sock"
+        make_private_folder(folder)
+        self._lock = self._take_lock()
+        self._sessions: dict[threading.Thread, Session | None] = {}
+        self._guard = threading.Lock()
+        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._ending = False
+        self._listener = self._listen()
+
+    def _take_lock(self) -> int:
+        fd = os.open(self._folder / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        until = time.monotonic() + _LOCK_SECONDS
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return fd
+            except OSError:
+                if self._answers() or time.monotonic() > until:
+                    os.close(fd)
+                    raise AlreadyRunningError(
+                        f"{self._folder}: another daemon serves it; end that one first, or set DEEPUM_RUNTIME_DIR"
+                    ) from None
+                time.sleep(0.02)
+
+    def _answers(self) -> bool:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as probe:
+            try:
+                probe.connect(str(self._path))
+            except OSError:
+                return False
+            return True
+
+    def _listen(self) -> socket.socket:
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
+        self._path.unlink(missing_ok=True)  # of a daemon that was killed: we hold the lock
+        mask = os.umask(0o177)
+        try:
+            listener.bind(str(self._path))
+        except OSError as error:
+            listener.close()
+            raise DeepumError(
+                f"{self._path}: {error.strerror or error}; set DEEPUM_RUNTIME_DIR to another folder, with a short name"
+            ) from None
+        finally:
+            os.umask(mask)
+        listener.listen(64)
+        return listener
+
+    def stop(self, *_: object) -> None:
+        """Asks `serve` to return; fit to be a signal handler."""
+        self._ending = True
+        with contextlib.suppress(OSError):
+            os.write(self._wake_write, b"x")
+
+    def serve(self) -> None:
+        """Returns after `stop`, or when there has been no session for `idle_seconds`. Sessions end before it does."""
+        signal.signal(signal.SIGTERM, self.stop)
+        signal.signal(signal.SIGINT, self.stop)
+        idle_since = time.monotonic()
+        try:
+            while not self._ending:
+                with selectors.DefaultSelector() as selector:
+                    selector.register(self._listener, selectors.EVENT_READ)
+                    selector.register(self._wake_read, selectors.EVENT_READ)
+                    left = idle_since + self._idle_seconds - time.monotonic() if self._idle_seconds and not self._sessions else None
+                    ready = selector.select(max(left, 0) if left is not None else None)
+                with contextlib.suppress(BlockingIOError):
+                    os.read(self._wake_read, 4096)
+                if any(key.fileobj is self._listener for key, _ in ready):
+                    self._accept()
+                if self._reap() or self._sessions:
+                    idle_since = time.monotonic()
+                elif self._idle_seconds and time.monotonic() >= idle_since + self._idle_seconds and self._may_leave():
+                    break
+        finally:
+            self._close()
+
+    def _may_leave(self) -> bool:
+        """Takes the socket away, then looks once more: a program may have connected in between, and must not be left alone."""
+        self._path.unlink(missing_ok=True)
+        if not self._accept():
+            return True
+        self._listener.close()
+        self._listener = self._listen()
+        return False
+
+    def _accept(self) -> bool:
+        try:
+            connection, _ = self._listener.accept()
+        except OSError:
+            return False
+        connection.setblocking(True)
+        thread = threading.Thread(target=self._serve_one, args=(connection,), daemon=True)
+        with self._guard:
+            crowded = len(self._sessions) >= _MOST_SESSIONS
+            if not crowded:
+                self._sessions[thread] = None
+        if crowded:
+            answer(
+                connection, f"daemon: already serves {_MOST_SESSIONS} programs; end some, or set DEEPUM_RUNTIME_DIR to use another daemon"
+            )
+            connection.close()
+            return True
+        thread.start()
+        return True
+
+    def _serve_one(self, connection: socket.socket) -> None:
+        hello = None
+        try:
+            connection.settimeout(_HELLO_SECONDS)
+            if not peer_is_ours(connection):
+                raise RefusedError("daemon: belongs to another user; set DEEPUM_RUNTIME_DIR to a folder of your own")
+            hello = receive(connection)
+            if hello is None:
+                return
+            session = Session(hello)
+            with self._guard:
+                self._sessions[threading.current_thread()] = session
+            if self._ending:
+                session.stop()
+            connection.settimeout(None)
+            answer(connection)
+            self._log(f"session of process {session.pid} began")
+            fault = session.serve(connection)
+            self._log(f"session of process {session.pid} ended{': ' + fault if fault else ''}")
+        except RefusedError as refusal:
+            self._log(f"refused: {refusal}")
+            answer(connection, str(refusal))
+        except OSError as error:
+            self._log(f"refused: hello: {error}")
+        finally:
+            connection.close()
+            if hello is not None:
+                hello.close()
+            with contextlib.suppress(OSError):
+                os.write(self._wake_write, b"x")
+
+    def _reap(self) -> bool:
+        """Forgets sessions that have ended; True if there were some."""
+        with self._guard:
+            ended = [thread for thread in self._sessions if thread.ident is not None and not thread.is_alive()]
+            for thread in ended:
+                del self._sessions[thread]
+        return bool(ended)
+
+    def _close(self) -> None:
+        self._path.unlink(missing_ok=True)
+        self._listener.close()
+        with self._guard:
+            running = dict(self._sessions)
+        for session in running.values():
+            if session is not None:
+                session.stop()
+        for thread in running:
+            thread.join(10)
+        os.close(self._lock)

@@ -1,0 +1,161 @@
+"""`deepum run`: validates everything, runs the program under the shim, collects what its sessions report."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from deepum import child, collect, paths, statistics
+from deepum.device import Device, choose
+from deepum.errors import DeepumError, UsageError
+from deepum.settings import INTERNAL_VARIABLES, SETTINGS, Value
+
+_SIMULATED_HOST_MEMORY = 256 << 30  # addresses only: the simulated GPU keeps no data unless a host module is loaded
+# What PyTorch must not be told: neither goes through cudaMalloc (facts: expandable_segments is VMM, cudaMallocAsync a pool).
+_ALLOCATOR_SETTINGS = (
+    (r"expandable_segments\s*:\s*True", "expandable_segments:False"),
+    (r"backend\s*:\s*cudaMallocAsync", "backend:native"),
+)
+
+
+def say(text: str) -> None:
+    """One line of ours on standard error."""
+    with contextlib.suppress(OSError, ValueError):
+        print(f"deepum: {text}", file=sys.stderr, flush=True)
+
+
+@dataclass
+class Plan:
+    """A run that has been validated: nothing has been started or created yet."""
+
+    program: str
+    arguments: list[str]
+    values: dict[str, Value]
+    device: Device
+    environment: dict[str, str] = field(repr=False)
+    remarks: list[str] = field(default_factory=list)
+
+
+def _writable(path: Path, what: str) -> Path:
+    """The absolute path of a file that can be written. Raises UsageError."""
+    path = Path(os.path.abspath(path))  # noqa: PTH100 - a link stays a link, its target may not exist yet
+    if path.is_dir():
+        raise UsageError(f"{what} {path}: is a folder; name a file")
+    if not path.parent.is_dir():
+        raise UsageError(f"{what} {path}: the folder {path.parent} does not exist; create it first")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise UsageError(f"{what} {path}: cannot be written; choose another place")
+    return path
+
+
+def _usable_profile(path: Path, values: Mapping[str, Value]) -> Path:
+    path = _writable(path, "profile")
+    if not path.exists():
+        return path
+    if not os.access(path.parent, os.W_OK):
+        raise UsageError(f"profile {path}: its folder cannot be written; choose another place")
+    from deepum.daemon.sources import load_profile  # only here: it loads the native core
+
+    load_profile(path, values)
+    return path
+
+
+def plan(command: Sequence[str], values: dict[str, Value], environment: Mapping[str, str]) -> Plan:
+    """Checks all that can be checked before the start. Raises DeepumError."""
+    if not command:
+        raise UsageError("COMMAND: is missing; say what to run, as in `deepum run -- python train.py`")
+    values = dict(values)
+    device = choose(str(values["device"]))
+    paths.shim()
+    for name in ("record", "stats"):
+        if values[name] is not None:
+            values[name] = str(_writable(Path(str(values[name])), name))
+    if values["profile"] is not None:
+        values["profile"] = str(_usable_profile(Path(str(values["profile"])), values))
+    written = [str(values[name]) for name in ("record", "stats", "profile") if values[name] is not None]
+    if len(set(written)) < len(written):
+        raise UsageError(
+            f"{max(written, key=written.count)}: is given for two of --record, --stats and --profile; give each a file of its own"
+        )
+    program = child.find_program(command[0], environment)
+    made, remarks = child_environment(values, device, environment)
+    return Plan(program, list(command), values, device, made, remarks)
+
+
+def _without_ours(variable: str) -> list[str]:
+    """The entries of a path list that a launcher around us did not add."""
+    return [entry for entry in variable.split(":") if entry and not Path(entry).is_relative_to(paths.PACKAGE)]
+
+
+def child_environment(values: Mapping[str, Value], device: Device, environment: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """The program's environment, and what has to be said about it."""
+    made = {name: value for name, value in environment.items() if name not in INTERNAL_VARIABLES}
+    for setting in SETTINGS:
+        made.pop(setting.variable, None)
+        if values[setting.name] != setting.default and setting.name not in ("device", "stats"):
+            made[setting.variable] = setting.text(values[setting.name])
+    made["DEEPUM_DAEMON"] = sys.executable
+    preloads = [str(paths.shim())]
+    if device.simulated:
+        preloads += [str(paths.SIMULATOR / name) for name in paths.SIMULATOR_PRELOADS]
+        made["LD_LIBRARY_PATH"] = ":".join([str(paths.SIMULATOR), *_without_ours(environment.get("LD_LIBRARY_PATH", ""))])
+        made["DEEPUM_SIM_MACHINE"] = str(device.machine)
+        made["DEEPUM_SIM_DEVICES"] = environment.get("DEEPUM_SIM_DEVICES", "1")
+        made["DEEPUM_SYNC"] = "1"
+        if values["gpu_memory"] is not None:
+            made["DEEPUM_SIM_MEMORY"] = made.pop("DEEPUM_GPU_MEMORY")
+        made.setdefault("DEEPUM_HOST_MEMORY", str(_SIMULATED_HOST_MEMORY))
+    elif rest := _without_ours(environment.get("LD_LIBRARY_PATH", "")):
+        made["LD_LIBRARY_PATH"] = ":".join(rest)
+    else:
+        made.pop("LD_LIBRARY_PATH", None)
+    made["LD_PRELOAD"] = ":".join([*preloads, *_without_ours(environment.get("LD_PRELOAD", "").replace(" ", ":"))])
+    remarks = []
+    for variable in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"):
+        for pattern, replacement in _ALLOCATOR_SETTINGS:
+            if re.search(pattern, made.get(variable, "")):
+                made[variable] = re.sub(pattern, replacement, made[variable])
+                remarks.append(f"{variable}: {replacement}, since that allocator bypasses cudaMalloc")
+    return made, remarks
+
+
+def execute(planned: Plan) -> int:
+    """Runs the program and reports; returns its exit code, or ends by the signal that ended it. Raises DeepumError."""
+    quiet = planned.values["log"] == 0
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="deepum-run-"))
+    except OSError as error:
+        raise DeepumError(f"temporary folder: {error.strerror}; set TMPDIR to a folder that can be written") from None
+    try:
+        planned.environment["DEEPUM_STATS_DIR"] = str(folder)
+        if not quiet:
+            if planned.device.found:
+                where = f"on {planned.device.gpu}" if planned.device.gpu else f"no GPU found; on the simulated {planned.device.machine}"
+                say(where)
+            for remark in planned.remarks:
+                say(remark)
+        running = child.Child(planned.program, planned.arguments, planned.environment)
+        try:
+            status = running.wait()
+            warnings = collect.wait_for_sessions(folder, running.interrupted)
+        finally:
+            running.close()
+        report = statistics.merge(collect.read_sessions(folder), planned.device.name, planned.values, warnings)
+        if planned.values["stats"] is not None:
+            try:
+                collect.write_json(Path(str(planned.values["stats"])), report)
+            except OSError as error:
+                say(f"error: {planned.values['stats']}: {error.strerror}; the statistics are lost")
+        if not quiet:
+            for line in statistics.summary(report):
+                say(line)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return child.end_like(status)

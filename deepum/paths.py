@@ -1,0 +1,46 @@
+"""Where things are: the package's libraries and the user's runtime folder."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from deepum.errors import DeepumError
+
+PACKAGE = Path(__file__).resolve().parent
+SHIM = PACKAGE / "lib" / "libdeepum.so"
+SIMULATOR = PACKAGE / "sim"
+# PyTorch finds its own copies of these by RPATH, which only a preload overrides (docs/architecture.md, Simulated GPU).
+SIMULATOR_PRELOADS = ("libcudart.so.13", "libcublas.so.13", "libcublasLt.so.13")
+
+
+def shim() -> Path:
+    """The shim's library. Raises DeepumError when it was not built."""
+    if not SHIM.is_file():
+        raise DeepumError(f"{SHIM}: the shim is missing from this installation; reinstall deepum, or run scripts/build in a checkout")
+    return SHIM
+
+
+def runtime_folder(environment: Mapping[str, str]) -> Path:
+    """The user's runtime folder, as the shim computes it too (docs/architecture.md, A session)."""
+    if given := environment.get("DEEPUM_RUNTIME_DIR"):
+        return Path(given)
+    if given := environment.get("XDG_RUNTIME_DIR"):
+        return Path(given) / "deepum"
+    return Path(f"/tmp/deepum-{os.getuid()}")
+
+
+def make_private_folder(folder: Path) -> None:
+    """Creates the folder, mode 0700, or checks that it is ours and nobody else's. Raises DeepumError."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.lstat()
+    except OSError as error:
+        raise DeepumError(f"{folder}: {error.strerror}; set DEEPUM_RUNTIME_DIR to a folder of your own") from None
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
+        raise DeepumError(f"{folder}: is not a folder of your own; set DEEPUM_RUNTIME_DIR to one")
+    if status.st_mode & 0o077:
+        # A folder that others can write to could have been prepared by them; one that we own can be closed.
+        folder.chmod(0o700)

@@ -1,0 +1,235 @@
+"""Every setting, defined once: its name, environment variable, flag, kind, default, range and help.
+
+Precedence: flag, then environment, then the file given by `--config`, then the default. Sizes are bytes once parsed; text sizes are a
+number with a unit (`8GiB`, `8G`, `512MiB`, `1.5GiB`, plain bytes). docs/configuration.md is checked against this file by a test.
+The shim reads those of readers "shim" itself (native/runtime/session.hpp), the daemon gets all of them as text in the hello.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from deepum.errors import UsageError
+
+Value = int | bool | str | None
+
+_UNITS = {"": 1, "B": 1} | {
+    letter + suffix: 1024**power for power, letter in enumerate("KMGT", start=1) for suffix in ("", "iB", "B")
+}  # as the CUDA world counts: 8G and 8GB are 8 GiB
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
+_TRUE = {"1", "true", "yes", "on"}
+_FALSE = {"0", "false", "no", "off", ""}
+
+
+def parse_size(text: str) -> int:
+    """Bytes of `8GiB`, `8G`, `512MiB`, `1.5g` or `4096`. Raises ValueError with the cause."""
+    match = _SIZE.fullmatch(text.strip())
+    unit = next((factor for name, factor in _UNITS.items() if match and name.lower() == match[2].lower()), None)
+    if match is None or unit is None:
+        raise ValueError(f"'{text}' is not a size; write one like 8GiB or 512MiB")
+    size = int(float(match[1]) * unit) if "." in match[1] else int(match[1]) * unit
+    if size >= 1 << 63:
+        raise ValueError(f"'{text}' is too large; write a size below 8388608TiB")
+    return size
+
+
+def format_size(size: int) -> str:
+    """Shortest exact text of a size that `parse_size` understands."""
+    for power, unit in ((4, "TiB"), (3, "GiB"), (2, "MiB"), (1, "KiB")):
+        if size and size % 1024**power == 0:
+            return f"{size // 1024**power}{unit}"
+    return str(size)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting. `kind` is size, count, boolean, choice, path or text; `low` and `high` are inclusive and in the kind's unit."""
+
+    name: str
+    kind: str
+    help: str
+    default: Value = None
+    readers: tuple[str, ...] = ("daemon",)  # of launcher, shim, daemon
+    flag: bool = True
+    low: int = 0
+    high: int = (1 << 63) - 1
+    choices: tuple[str, ...] = ()
+    unset: str = ""  # what holds while it is not set, for those without a default
+
+    @property
+    def variable(self) -> str:
+        """The environment variable."""
+        return f"DEEPUM_{self.name.upper()}"
+
+    @property
+    def option(self) -> str:
+        """The flag of `deepum run`."""
+        return f"--{self.name.replace('_', '-')}"
+
+    def parse(self, text: str, source: str) -> Value:
+        """The value of a text; `source` names where it came from in the error. Raises UsageError."""
+        try:
+            return self._value(text)
+        except ValueError as error:
+            raise UsageError(f"{source}: {error}") from None
+
+    def _value(self, text: str) -> Value:
+        if self.kind == "boolean":
+            if text.strip().lower() not in _TRUE | _FALSE:
+                raise ValueError(f"'{text}' is neither true nor false; write 1 or 0")
+            return text.strip().lower() in _TRUE
+        if self.kind == "choice":
+            if text not in self.choices:
+                raise ValueError(f"'{text}' is unknown; choose one of {', '.join(self.choices)}")
+            return text
+        if self.kind in ("path", "text"):
+            if not text or "\0" in text:
+                raise ValueError("is empty; give a value or leave it out")
+            return text
+        if self.kind == "size":
+            value = parse_size(text)
+        else:
+            if not re.fullmatch(r"-?\d{1,18}", text.strip()):
+                raise ValueError(f"'{text}' is not a whole number; write one like {self.default if self.default is not None else 1}")
+            value = int(text)
+        if not self.low <= value <= self.high:
+            raise ValueError(f"'{text}' is out of range; give {self.range_text}")
+        return value
+
+    @property
+    def range_text(self) -> str:
+        """What may be given, in words."""
+        shown = format_size if self.kind == "size" else str
+        if self.kind == "choice":
+            return ", ".join(self.choices)
+        if self.kind not in ("size", "count"):
+            return {"boolean": "0 or 1"}.get(self.kind, "text" if self.kind == "text" else "a path")
+        return f"at least {shown(self.low)}" if self.high >= (1 << 63) - 1 else f"{shown(self.low)} to {shown(self.high)}"
+
+    def text(self, value: Value) -> str:
+        """The value as an environment variable carries it; sizes in bytes."""
+        return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting("device", "text", "where the program runs: auto, cuda, sim, or sim:MACHINE (see `deepum machines`)", "auto", ("launcher",)),
+    Setting(
+        "gpu_memory",
+        "size",
+        "GPU memory that the program may occupy; on the simulated GPU, the memory of the card",
+        readers=("launcher", "shim"),
+        low=64 << 20,
+        unset="the whole card",
+    ),
+    Setting(
+        "host_memory",
+        "size",
+        "host memory that allocations may spill to beyond the GPU's",
+        readers=("shim",),
+        low=0,
+        unset="90 % of what is available at the first allocation; 256GiB on the simulated GPU",
+    ),
+    Setting(
+        "policy",
+        "choice",
+        "on-demand only watches; correlation prefetches and pre-evicts",
+        "correlation",
+        choices=("on-demand", "correlation"),
+    ),
+    Setting("prefetch_degree", "count", "launches that the chain runs ahead (N)", 2000, low=1, high=1_000_000),
+    Setting("profile", "path", "learned tables: read at the start if the file exists, written at the end", unset="nothing is kept"),
+    Setting("record", "path", "write the session's events to this file", unset="nothing is recorded"),
+    Setting(
+        "stats", "path", "write the run's statistics to this file, as JSON", readers=("launcher",), unset="only the summary is printed"
+    ),
+    Setting(
+        "eviction_order",
+        "choice",
+        "which block outside the predicted window is evicted first",
+        "least-recently-migrated",
+        choices=("least-recently-migrated", "oldest-last-use"),
+    ),
+    Setting("execution_ids", "count", "most execution IDs kept", 1 << 16, low=1, high=1 << 24),
+    Setting("execution_records", "count", "records (prev3, prev2, prev1, next) kept for an execution ID", 16, low=1, high=1 << 10),
+    Setting("block_table_rows", "count", "rows of the UM-block correlation table of an execution ID", 128, low=1, high=1 << 20),
+    Setting("block_table_ways", "count", "ways of a row of that table", 2, low=1, high=1 << 6),
+    Setting("block_table_successors", "count", "successors kept for an entry of that table", 4, low=1, high=1 << 6),
+    Setting("chain_steps", "count", "most launches by which the chain is extended at one event", 64, low=1, high=1 << 20),
+    Setting("headroom_blocks", "count", "UM blocks (2 MiB) kept free on a device", 16, low=0, high=1 << 20),
+    Setting(
+        "confidence_launches",
+        "count",
+        "launches after which the belief that a block is resident needs renewing under pressure",
+        20000,
+        low=1,
+        high=1 << 30,
+    ),
+    Setting(
+        "table_mebibytes", "count", "most memory for learned tables, MiB; execution IDs longest unused go first", 512, low=1, high=1 << 20
+    ),
+    Setting("sync", "boolean", "each launch waits for its decisions; always so on the simulated GPU", False, ("shim",)),
+    Setting("managed_limit", "size", "most managed memory over all of the user's processes on a GPU", readers=("shim",), unset="no limit"),
+    Setting("managed_threshold", "size", "allocations smaller than this stay device memory", 1 << 20, ("shim",)),
+    Setting("marker_interval", "count", "launches of a stream between two progress markers", 16, ("shim",), low=1, high=1 << 20),
+    Setting("handover_bytes", "size", "moves handed to the driver and not yet complete, a direction", 64 << 20, ("shim",), low=2 << 20),
+    Setting("log", "count", "what the shim says: 0 nothing, 1 warnings, 2 information, 3 everything", 1, ("shim",), high=3),
+    Setting("disable", "boolean", "the shim does nothing", False, ("shim",), flag=False),
+    Setting(
+        "daemon_idle",
+        "count",
+        "seconds without a session after which a daemon started on demand ends",
+        60,
+        ("daemon",),
+        flag=False,
+        high=10**9,
+    ),
+    Setting(
+        "runtime_dir",
+        "path",
+        "folder of the daemon's socket, mode 0700",
+        readers=("shim", "daemon"),
+        flag=False,
+        unset="$XDG_RUNTIME_DIR/deepum, else /tmp/deepum-UID",
+    ),
+)
+BY_NAME: dict[str, Setting] = {setting.name: setting for setting in SETTINGS}
+
+# Set by the launcher for the shim, the daemon and the simulated driver; not for people.
+INTERNAL_VARIABLES = ("DEEPUM_STATS_DIR", "DEEPUM_DAEMON", "DEEPUM_SIM_MACHINE", "DEEPUM_SIM_MEMORY", "DEEPUM_SIM_DEVICES")
+
+
+def from_environment(environment: Mapping[str, str], reader: str | None = None) -> dict[str, Value]:
+    """Settings (of one reader) given by DEEPUM_* variables; an empty variable counts as not set. Raises UsageError."""
+    given = [s for s in SETTINGS if environment.get(s.variable, "") != "" and (reader is None or reader in s.readers)]
+    return {s.name: s.parse(environment[s.variable], s.variable) for s in given}
+
+
+def from_file(path: Path) -> dict[str, Value]:
+    """Settings of a TOML file, by name, dashes or underscores. Raises UsageError."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        cause = error.strerror if isinstance(error, OSError) else str(error)
+        raise UsageError(f"{path}: {cause}; give a readable TOML file") from None
+    values: dict[str, Value] = {}
+    for key, value in table.items():
+        setting = BY_NAME.get(key.replace("-", "_"))
+        if setting is None or isinstance(value, (dict, list)):
+            raise UsageError(f"{path}: '{key}' is no setting; see docs/configuration.md for their names")
+        values[setting.name] = setting.parse(str(value), f"{path}: {key}")
+    return values
+
+
+def resolve(
+    flags: Mapping[str, Value], environment: Mapping[str, str], file: Path | None = None, reader: str | None = None
+) -> dict[str, Value]:
+    """All settings by name, defaults included; of the environment only those of one reader, if named. Raises UsageError."""
+    values: dict[str, Value] = {setting.name: setting.default for setting in SETTINGS}
+    if file is not None:
+        values |= from_file(file)
+    values |= from_environment(environment, reader)
+    return values | dict(flags)
