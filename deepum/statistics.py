@@ -23,7 +23,7 @@ KEYS: dict[str, str] = {
     "bytes_d2h": "bytes moved from GPU to host, all causes; simulated GPU only",
     "bytes_prefetched": "bytes prefetched: moved on the simulated GPU, asked for on a real one",
     "bytes_prefetched_used": "of these, bytes that a kernel accessed before they left again; simulated GPU only",
-    "prefetch_coverage": "bytes_prefetched_used / (that + bytes moved in by faults): the part of what was needed that came ahead; simulated GPU only",
+    "prefetch_coverage": "bytes_prefetched_used / (that + bytes moved in by faults); simulated GPU only",
     "prefetch_accuracy": "bytes_prefetched_used / bytes_prefetched; simulated GPU only",
     "bytes_evicted": "bytes evicted: by us and by the driver on the simulated GPU; on a real one, asked for by us",
     "bytes_invalidated": "bytes dropped without a copy because their content was dead",
@@ -32,7 +32,7 @@ KEYS: dict[str, str] = {
     "table_bytes": "memory of the learned tables",
     "daemon_events": "events that the daemon took",
     "warnings": "list of texts: whatever makes the figures doubtful",
-    "processes": "list, an object a process: `pid`, `session` (the daemon's counters), `simulated` (the simulated GPU's); null where there is none",
+    "processes": "list of `pid`, `session` (the daemon's counters), `simulated` (the simulated GPU's); null where there is none",
 }
 _SESSION_WARNINGS = {
     "events_lost": "{} events were lost: the daemon was too slow",

@@ -1,0 +1,128 @@
+"""What all tests share: an isolated runtime folder, the paths of the installed package, and the marks that skip."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAMS = ROOT / "tests" / "programs"
+
+
+def _has_torch() -> bool:
+    if os.environ.get("DEEPUM_TEST_TORCH", "1") == "0":
+        return False
+    return importlib.util.find_spec("torch") is not None and importlib.util.find_spec("transformers") is not None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests marked `torch` and `gpu` need what their marks say. Where DEEPUM_TEST_REQUIRE names a mark, they run in any case."""
+    required = os.environ.get("DEEPUM_TEST_REQUIRE", "").split(",")
+    missing = {"torch": not _has_torch(), "gpu": not Path("/dev/nvidiactl").exists()}
+    for item in items:
+        for mark, absent in missing.items():
+            if absent and mark not in required and item.get_closest_marker(mark):
+                item.add_marker(pytest.mark.skip(reason=f"needs {mark}"))
+
+
+@pytest.fixture(scope="session")
+def package() -> Path:
+    """The folder of the deepum package under test."""
+    import deepum
+
+    return Path(deepum.__file__).resolve().parent
+
+
+@pytest.fixture
+def runtime_dir() -> Iterator[Path]:
+    """A runtime folder of this test alone, with a short name (a Unix socket's path is at most 107 bytes); its daemon is ended afterwards."""
+    with tempfile.TemporaryDirectory(prefix="deepum-t-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        yield folder
+        for process in _daemons_of(folder):
+            try:
+                os.kill(process, 15)
+            except ProcessLookupError:
+                continue
+
+
+def _daemons_of(folder: Path) -> list[int]:
+    """Processes that hold the folder's lock open."""
+    found = []
+    lock = str(folder / "daemon.lock")
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            try:
+                if any(str(fd.readlink()) == lock for fd in (process / "fd").iterdir()):
+                    found.append(int(process.name))
+            except OSError:
+                continue
+    return found
+
+
+@pytest.fixture
+def environment(runtime_dir: Path) -> dict[str, str]:
+    """An environment without any DEEPUM_* or preload of the caller's, with a runtime folder of its own and a daemon that ends soon."""
+    made = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("DEEPUM_") and name not in ("LD_PRELOAD", "LD_LIBRARY_PATH")
+    }
+    return made | {"DEEPUM_RUNTIME_DIR": str(runtime_dir), "DEEPUM_DAEMON_IDLE": "20"}
+
+
+@pytest.fixture
+def deepum(environment: dict[str, str], tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs the `deepum` command: deepum("run", "--", "true", env={...}, timeout=...)."""
+
+    def run(
+        *arguments: object, env: dict[str, str] | None = None, timeout: float = 120, cwd: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-P", "-m", "deepum", *map(str, arguments)]
+        return subprocess.run(
+            command,
+            env=environment | (env or {}),
+            cwd=cwd or tmp_path,
+            text=True,
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def cuda_include() -> Path:
+    """The folder of cuda.h."""
+    found = importlib.util.find_spec("nvidia")
+    for place in found.submodule_search_locations if found and found.submodule_search_locations else []:
+        if (Path(place) / "cu13" / "include" / "cuda.h").is_file():
+            return Path(place) / "cu13" / "include"
+    raise FileNotFoundError("cuda.h: pip install nvidia-cuda-runtime nvidia-cuda-crt")
+
+
+@pytest.fixture(scope="session")
+def compile_program(tmp_path_factory: pytest.TempPathFactory, cuda_include: Path, package: Path) -> Callable[..., Path]:
+    """Compiles a C file of tests/programs (or any path): compile_program("x.c", shared=True, link_cuda=True, flags=[...])."""
+    folder = tmp_path_factory.mktemp("programs")
+
+    def build(source: str | Path, *, shared: bool = False, link_cuda: bool = False, flags: tuple[str, ...] = ()) -> Path:
+        path = PROGRAMS / source
+        target = folder / f"{path.stem}-{abs(hash((str(path), shared, link_cuda, flags))):x}{'.so' if shared else ''}"
+        if not target.exists():
+            command = ["gcc", "-O1", "-g", "-Wall", "-o", str(target), str(path), f"-I{cuda_include}", f"-I{ROOT / 'native' / 'simgpu'}"]
+            command += ["-shared", "-fPIC"] if shared else []
+            command += [f"-L{package / 'sim'}", "-l:libcuda.so.1"] if link_cuda else []
+            subprocess.run([*command, *flags, "-lpthread", "-ldl", "-lm"], check=True)
+        return target
+
+    return build
