@@ -78,7 +78,7 @@ def run(environment: dict[str, str]) -> Callable[..., Ran]:
                 merged.pop(key, None)
             else:
                 merged[key] = value
-        done = subprocess.run(command, env=merged, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, env=merged, capture_output=True, text=True, timeout=40)
         return Ran(done.returncode, done.stdout, done.stderr)
 
     return run

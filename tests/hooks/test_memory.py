@@ -92,7 +92,8 @@ tell(results=results, left=left)
 
 def test_freed_memory_can_be_allocated_again(run: Callable[..., Ran]) -> None:
     facts = run(
-        "start()\nfor _ in range(50):\n    a = alloc(900 * MiB); b = alloc(700 * MiB); free(a); free(b)\ntell(left=cuda.fake_managed_bytes())",
+        "start()\nfor _ in range(50):\n    a = alloc(900 * MiB); b = alloc(700 * MiB); free(a); free(b)\n"
+        "tell(left=cuda.fake_managed_bytes())",
         DEEPUM_HOST_MEMORY=str(GIB),
     ).facts()
     assert facts["left"] == 0

@@ -9,10 +9,13 @@
 #define _GNU_SOURCE
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <pthread.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 static const char *volatile fake_last = "";
 const char *fake_called(void) { return fake_last; }
@@ -31,7 +34,15 @@ static __thread CUcontext stack[8];
 static __thread int depth;
 static int active[2];
 
-CUresult cuInit(unsigned flags) { (void)flags; return CUDA_SUCCESS; }
+/* As with the real driver: a child of a process that used CUDA cannot. */
+static pid_t user;
+static int foreign(void) { return user && user != getpid(); }
+CUresult cuInit(unsigned flags) {
+  (void)flags;
+  if (foreign()) return CUDA_ERROR_NOT_INITIALIZED;
+  user = getpid();
+  return CUDA_SUCCESS;
+}
 CUresult cuDriverGetVersion(int *version) { *version = 13000; return CUDA_SUCCESS; }
 CUresult cuDeviceGetCount(int *count) { *count = 2; return CUDA_SUCCESS; }
 CUresult cuDeviceGet(CUdevice *device, int ordinal) { *device = ordinal; return CUDA_SUCCESS; }
@@ -82,24 +93,29 @@ PLAIN(cuCtxSynchronize, (void))
 enum { MOST = 4096 };
 static struct { char *base; size_t bytes; int managed; } memory[MOST];
 static size_t managed_total;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static CUresult map(CUdeviceptr *address, size_t bytes, int managed) {
+  if (foreign()) return CUDA_ERROR_NOT_INITIALIZED;
   if (!address || !bytes) return CUDA_ERROR_INVALID_VALUE;
   const size_t block = 2u << 20;
   if (getenv("FAKE_SHUFFLE")) mmap(NULL, block * (1 + bytes % 7), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   char *raw = mmap(NULL, bytes + 2 * block, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (raw == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
   char *base = (char *)(((size_t)raw + block - 1) & ~(block - 1));
-  for (int i = 0; i < MOST; ++i) {
+  CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < MOST && result; ++i) {
     if (memory[i].base) continue;
     memory[i].base = base;
     memory[i].bytes = bytes;
     memory[i].managed = managed;
     if (managed) managed_total += bytes;
     *address = (CUdeviceptr)base;
-    return CUDA_SUCCESS;
+    result = CUDA_SUCCESS;
   }
-  return CUDA_ERROR_OUT_OF_MEMORY;
+  pthread_mutex_unlock(&lock);
+  return result;
 }
 static int find(CUdeviceptr address) {
   for (int i = 0; i < MOST; ++i) {
@@ -127,12 +143,15 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPoo
 }
 CUresult cuMemFree_v2(CUdeviceptr address) {
   NOTE();
+  if (foreign()) return CUDA_ERROR_NOT_INITIALIZED;
   if (!address) return CUDA_SUCCESS;
+  pthread_mutex_lock(&lock);
   const int i = find(address);
-  if (i < 0 || (CUdeviceptr)memory[i].base != address) return CUDA_ERROR_INVALID_VALUE;
-  if (memory[i].managed) managed_total -= memory[i].bytes;
-  memory[i].base = NULL; /* the pages stay mapped: an address is never given out twice */
-  return CUDA_SUCCESS;
+  const int known = i >= 0 && (CUdeviceptr)memory[i].base == address;
+  if (known && memory[i].managed) managed_total -= memory[i].bytes;
+  if (known) memory[i].base = NULL; /* the pages stay mapped: an address is never given out twice */
+  pthread_mutex_unlock(&lock);
+  return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
   (void)stream;
@@ -271,8 +290,15 @@ static CUresult launch(CUfunction function, unsigned grid, unsigned block, CUstr
   }
 LAUNCH(cuLaunchKernel)
 LAUNCH(cuLaunchKernel_ptsz)
+/* A driver may build one of its functions on another that it exports. */
+CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+                                   CUstream stream, void **parameters) {
+  CUresult (*exported)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **) =
+      dlsym(RTLD_DEFAULT, "cuLaunchKernel");
+  return exported ? exported(f, gx, gy, gz, bx, by, bz, shared, stream, parameters, NULL) : CUDA_SUCCESS;
+}
 BOTH(cuLaunchKernelEx, _ptsz, (const CUlaunchConfig *config, CUfunction f, void **parameters, void **extra))
-BOTH(cuLaunchCooperativeKernel, _ptsz, (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream stream, void **parameters))
+PLAIN(cuLaunchCooperativeKernel_ptsz, (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream stream, void **parameters))
 
 CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count) {
   for (size_t i = 0; nodes && i < graph->count; ++i) nodes[i] = &graph->nodes[i];
