@@ -12,13 +12,15 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 from fake_daemon import FakeDaemon  # noqa: E402
-from hook_tools import ROOT, SHIM, Ran, cuda_include  # noqa: E402
+from hook_tools import ROOT, Ran, cuda_include  # noqa: E402
 
 
 @pytest.fixture(scope="session")
-def shim() -> Path:
-    assert SHIM.exists(), f"{SHIM} is not built: scripts/build"
-    return SHIM
+def shim(package: Path) -> Path:
+    """The library under test; DEEPUM_SHIM names another."""
+    library = Path(os.environ.get("DEEPUM_SHIM", package / "lib" / "libdeepum.so"))
+    assert library.exists(), f"{library} is not built: scripts/build"
+    return library
 
 
 @pytest.fixture(scope="session")
@@ -41,13 +43,6 @@ def fake_driver(compile_c: Callable[..., Path]) -> Path:
     """The folder of a libcuda.so.1 that does nothing."""
     library = compile_c("hook_fake_libcuda.c", "driver/libcuda.so.1", "-shared", "-fPIC", "-Wl,-Bsymbolic", "-Wl,-soname,libcuda.so.1")
     return library.parent
-
-
-@pytest.fixture
-def runtime_dir(tmp_path: Path) -> Path:
-    folder = tmp_path / "run"
-    folder.mkdir(mode=0o700)
-    return folder
 
 
 @pytest.fixture

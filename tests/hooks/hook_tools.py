@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-SHIM = Path(os.environ.get("DEEPUM_SHIM", ROOT / "deepum" / "lib" / "libdeepum.so"))
 
 
 def cuda_include() -> Path:
