@@ -42,7 +42,7 @@ def package() -> Path:
 
 @pytest.fixture
 def runtime_dir() -> Iterator[Path]:
-    """A runtime folder of this test alone, with a short name (a Unix socket's path is at most 107 bytes); its daemon is ended afterwards."""
+    """A runtime folder of this test alone; its daemon is ended afterwards. A short name: a Unix socket's path has at most 107 bytes."""
     with tempfile.TemporaryDirectory(prefix="deepum-t-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         yield folder

@@ -1,0 +1,227 @@
+"""The main job: a training script on the simulated GPU, on demand, under deepum and with unlimited memory, step by step.
+
+Step times are the script's own (CUDA events, in virtual time, lines `step N: X ms`). Faults and bytes of a step are read off the
+simulated driver's timeline, which has a point at each call that waits, so also at each step's end: a step lies between the point
+where its time was read and the one that lies its length before.
+
+The lower bound of a step is the larger of
+  - its time with unlimited memory, and
+  - bytes that must move / link bandwidth: when the most memory is in use by the script (PyTorch's own count of allocated bytes, all
+    of it to be used again), what exceeds the card has to be on the host: it was moved out before and is moved in after, in each step.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+COUNTERS = ("faults", "fault_batches", "bytes_h2d", "bytes_d2h", "kernels")
+WARM_UP = 3  # steps; "after the third step"
+
+
+class JobError(Exception):
+    """A run that cannot be evaluated; the text is one line."""
+
+
+@dataclass
+class Step:
+    """One training step: milliseconds of virtual time; counts over the step, None where the timeline does not tell."""
+
+    ms: float
+    counts: dict[str, int] | None = None
+
+
+@dataclass
+class Run:
+    """One run of the script under one policy."""
+
+    name: str
+    steps: list[Step]
+    peak_allocated_bytes: int | None
+    statistics: dict[str, Any] = field(repr=False)
+
+    def steady(self) -> list[Step]:
+        """The steps after the warm-up."""
+        return self.steps[WARM_UP:]
+
+    def mean_ms(self) -> float:
+        """Of the steady steps."""
+        return sum(step.ms for step in self.steady()) / len(self.steady())
+
+    def mean(self, counter: str) -> float | None:
+        """Of the steady steps, a step."""
+        known = [step.counts[counter] for step in self.steady() if step.counts is not None]
+        return sum(known) / len(known) if known else None
+
+
+def attribute(steps: list[Step], timeline: list[dict[str, Any]]) -> None:
+    """Gives each step its counts, from the last step backwards."""
+    points = sorted(timeline, key=lambda point: float(point["t_s"]))
+    at = len(points) - 1
+    starts: list[int | None] = [None] * len(steps)
+    ends: list[int | None] = [None] * len(steps)
+    for number in reversed(range(len(steps))):
+        seconds = steps[number].ms / 1000
+        # The end is the latest point that has another one its length before it (where the step before was waited for).
+        slack = 0.02 * seconds + 0.002
+        found = None
+        for end in range(at, 0, -1):
+            begin = next((i for i in range(end - 1, -1, -1) if points[i]["t_s"] <= points[end]["t_s"] - seconds + slack / 4), None)
+            if begin is not None and points[end]["t_s"] - points[begin]["t_s"] <= seconds + slack:
+                found = (begin, end)
+                break
+        if found is None:
+            break
+        starts[number], ends[number] = found
+        at = found[0]
+    for step, first, last in zip(steps, starts, ends, strict=True):
+        if first is not None and last is not None:
+            step.counts = {name: int(points[last][name]) - int(points[first][name]) for name in COUNTERS}
+
+
+def run(name: str, options: list[str], script: list[str]) -> Run:
+    """Runs the script under `deepum run` with these options. Raises JobError."""
+    with tempfile.TemporaryDirectory(prefix="deepum-job-") as folder:
+        stats = Path(folder) / "stats.json"
+        command = [sys.executable, "-P", "-m", "deepum", "run", "--stats", str(stats), *options, "--", sys.executable, *script]
+        print(f"[{name}] deepum run {' '.join(options)}", file=sys.stderr, flush=True)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder)
+        assert process.stdout is not None
+        steps, allocated = [], None
+        for line in process.stdout:
+            print(f"[{name}] {line.rstrip()}", file=sys.stderr, flush=True)
+            if told := re.match(r"(?:step|round) \d+: ([\d.]+) ms", line):
+                steps.append(Step(float(told[1])))
+            elif told := re.search(r"peak memory: ([\d.]+) GiB allocated", line):
+                allocated = int(float(told[1]) * 2**30)
+        if process.wait() != 0:
+            raise JobError(f"{name}: the script ended with {process.returncode}; see its messages above")
+        statistics = json.loads(stats.read_text(encoding="utf-8"))
+    if len(steps) <= WARM_UP:
+        raise JobError(f"{name}: the script printed {len(steps)} lines 'step N: X ms'; let it make at least {WARM_UP + 1} steps")
+    simulated = next((process["simulated"] for process in statistics["processes"] if process["simulated"]), None)
+    if simulated is not None:
+        attribute(steps, simulated["timeline"])
+    return Run(name, steps, allocated, statistics)
+
+
+def machine(name: str) -> dict[str, Any]:
+    """A preset's figures. Raises JobError."""
+    listed = subprocess.run([sys.executable, "-P", "-m", "deepum", "machines", "--json"], capture_output=True, text=True, check=True)
+    for preset in json.loads(listed.stdout):
+        if preset["name"] == name:
+            return dict(preset)
+    raise JobError(f"machine '{name}': is unknown; see `deepum machines`")
+
+
+def bound(unlimited: Run, preset: dict[str, Any], memory_bytes: int) -> dict[str, float | None]:
+    """The lower bound of a steady step, in ms, and its parts."""
+    compute = unlimited.mean_ms()
+    if unlimited.peak_allocated_bytes is None:
+        return {"compute_ms": compute, "bytes_must_move": None, "transfer_ms": None, "bound_ms": compute}
+    excess = max(0, unlimited.peak_allocated_bytes - memory_bytes)
+    transfer = max(excess / preset["h2d_gbps"], excess / preset["d2h_gbps"]) / 1e6
+    return {"compute_ms": compute, "bytes_must_move": float(excess), "transfer_ms": transfer, "bound_ms": max(compute, transfer)}
+
+
+def table(runs: list[Run], limits: dict[str, float | None], memory_bytes: int) -> str:
+    """The figures for people."""
+    on_demand, correlation, _ = runs
+    lines = [f"{'':>10}" + "".join(f"{run.name:>34}" for run in runs)]
+    lines.append(f"{'step':>10}" + f"{'ms':>9}{'faults':>9}{'GiB in':>8}{'out':>8}" * len(runs))
+    for number in range(len(on_demand.steps)):
+        cells = ""
+        for one in runs:
+            step = one.steps[number]
+            cells += f"{step.ms:>9.1f}"
+            cells += (
+                f"{step.counts['faults']:>9}{step.counts['bytes_h2d'] / 2**30:>8.2f}{step.counts['bytes_d2h'] / 2**30:>8.2f}"
+                if step.counts
+                else f"{'?':>9}{'?':>8}{'?':>8}"
+            )
+        lines.append(f"{number + 1:>10}{cells}")
+    cells = ""
+    for one in runs:
+        faults, moved_in, moved_out = one.mean("faults"), one.mean("bytes_h2d"), one.mean("bytes_d2h")
+        known = faults is not None and moved_in is not None and moved_out is not None
+        cells += f"{one.mean_ms():>9.1f}" + (
+            f"{faults:>9.0f}{moved_in / 2**30:>8.2f}{moved_out / 2**30:>8.2f}" if known else f"{'?':>9}{'?':>8}{'?':>8}"
+        )
+    lines.append(f"{f'mean {WARM_UP + 1}-':>10}{cells}")
+    lines.append("")
+    if on_demand.peak_allocated_bytes is not None:
+        allocated = on_demand.peak_allocated_bytes
+        lines.append(
+            f"footprint: {allocated / 2**30:.1f} GiB on a card of {memory_bytes / 2**30:.1f} GiB ({allocated / memory_bytes:.2f} x)"
+        )
+    total = sum(step.ms for step in on_demand.steps) / sum(step.ms for step in correlation.steps)
+    lines.append(f"speed-up over on demand: {steady:.2f} x after step {WARM_UP}; {total:.2f} x over all steps, warm-up included")
+    faults, left = on_demand.mean("faults"), correlation.mean("faults")
+    if faults and left is not None:
+        lines.append(f"faults gone after step {WARM_UP}: {1 - left / faults:.1%}")
+    moving = limits["transfer_ms"]
+    parts = f"compute {limits['compute_ms']:.1f} ms" + (f", transfer {moving:.1f} ms" if moving is not None else "")
+    best = limits["bound_ms"] or 1e-9
+    lines.append(
+        f"lower bound: {best:.1f} ms a step ({parts}); deepum {correlation.mean_ms() / best:.2f} x of it; most possible speed-up {on_demand.mean_ms() / best:.2f} x"
+    )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--machine", default="v100-16gb")
+    parser.add_argument("--gpu-memory", metavar="GIB", type=float, help="of the card; the machine's unless given")
+    parser.add_argument("--model", default="small")
+    parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--sequence", type=int, default=1024)
+    parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--prefetch-degree", type=int)
+    parser.add_argument(
+        "--script", nargs=argparse.REMAINDER, help="another script, with its arguments, that prints `step N: X ms`; comes last"
+    )
+    parser.add_argument("--json", metavar="FILE", help="all figures")
+    given = parser.parse_args()
+    script = given.script or [
+        *(str(ROOT / "examples" / "train_gpt2.py"), "--model", given.model, "--batch", str(given.batch)),
+        *("--sequence", str(given.sequence), "--steps", str(given.steps)),
+    ]
+    if Path(script[0]).exists():
+        script[0] = str(Path(script[0]).resolve())
+    try:
+        preset = machine(given.machine)
+        memory = int(given.gpu_memory * 2**30) if given.gpu_memory else int(preset["memory_bytes"])
+        device = ["--device", f"sim:{given.machine}"]
+        card = ["--gpu-memory", str(memory)]
+        degree = ["--prefetch-degree", str(given.prefetch_degree)] if given.prefetch_degree else []
+        runs = [
+            run("on demand", [*device, *card, "--policy", "on-demand"], script),
+            run("deepum", [*device, *card, "--policy", "correlation", *degree], script),
+            run("unlimited", [*device, "--gpu-memory", "1TiB", "--policy", "on-demand"], script),
+        ]
+    except JobError as error:
+        sys.exit(f"deepum: error: {error}")
+    limits = bound(runs[2], preset, memory)
+    print(table(runs, limits, memory))
+    if given.json:
+        told = {
+            "version": 1,
+            "machine": given.machine,
+            "memory_bytes": memory,
+            "script": script,
+            "bound": limits,
+            "runs": [asdict(one) for one in runs],
+        }
+        Path(given.json).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
