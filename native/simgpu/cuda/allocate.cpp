@@ -1,0 +1,124 @@
+#include <vector>
+
+#include "memory_calls.hpp"
+
+namespace deepum::simgpu {
+namespace {
+
+// Plain device memory in use, and the slabs of small pieces; guarded by the driver's lock like all state.
+struct DeviceMemory {
+  std::vector<std::uint64_t> used;
+  Slabs slabs;
+};
+
+DeviceMemory& device_memory(const State& state) {
+  static auto* const made = new DeviceMemory;
+  made->used.resize(state.devices.size());
+  return *made;
+}
+
+std::uint64_t whole_blocks(std::uint64_t bytes) {
+  return (bytes + um_model::kBlockBytes - 1) / um_model::kBlockBytes * um_model::kBlockBytes;
+}
+
+// New whole blocks of plain device memory; 0 when the card is full.
+std::uint64_t take_blocks(State& state, int device, std::uint64_t mapped) {
+  std::uint64_t& used = device_memory(state).used[static_cast<std::size_t>(device)];
+  if (mapped > state.memory_bytes || used > state.memory_bytes - mapped) return 0;
+  const std::uint64_t base = state.memory.take(mapped, true);
+  if (base == 0) return 0;
+  used += mapped;
+  state.engine.map_device({base, mapped}, device);
+  return base;
+}
+
+void give_blocks_back(State& state, int device, std::uint64_t base, std::uint64_t mapped) {
+  device_memory(state).used[static_cast<std::size_t>(device)] -= mapped;
+  state.engine.unmap(base);
+  state.memory.give_back(base, mapped);
+}
+
+Allocation described(State& state, std::uint64_t base, std::uint64_t bytes, std::uint64_t mapped, MemoryKind kind, int device,
+                     CUcontext context, unsigned flags, CUmemoryPool pool) {
+  Allocation made{};
+  made.base = base;
+  made.bytes = bytes;
+  made.mapped = mapped;
+  made.kind = kind;
+  made.device = device;
+  made.context = context;
+  made.flags = flags;
+  made.id = state.next_id++;
+  made.pool = pool;
+  return made;
+}
+
+}  // namespace
+
+CUresult allocate_device(State& state, CUcontext context, int device, std::uint64_t bytes, CUmemoryPool pool, std::uint64_t& address) {
+  if (bytes > kMostBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  std::uint64_t mapped = 0;
+  if (bytes <= Slabs::kLargest) {
+    Slabs& slabs = device_memory(state).slabs;
+    auto piece = slabs.take(bytes, device);
+    if (!piece) {
+      const std::uint64_t slab = take_blocks(state, device, um_model::kBlockBytes);
+      if (slab == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+      slabs.add(slab, device);
+      piece = slabs.take(bytes, device);
+    }
+    address = *piece;
+  } else {
+    mapped = whole_blocks(bytes);
+    address = take_blocks(state, device, mapped);
+    if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  state.memory.add(described(state, address, bytes, mapped, MemoryKind::device, device, context, 0, pool));
+  return CUDA_SUCCESS;
+}
+
+CUresult allocate_managed(State& state, CUcontext context, int device, std::uint64_t bytes, unsigned flags, CUmemoryPool pool,
+                          std::uint64_t& address) {
+  if (bytes > kMostBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  const std::uint64_t mapped = whole_blocks(bytes);
+  address = state.memory.take(mapped, true);
+  if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  state.engine.map_managed({address, mapped}, device);
+  state.memory.add(described(state, address, bytes, mapped, MemoryKind::managed, device, context, flags, pool));
+  return CUDA_SUCCESS;
+}
+
+CUresult allocate_host(State& state, CUcontext context, std::uint64_t bytes, unsigned flags, CUmemoryPool pool, std::uint64_t& address) {
+  if (bytes > kMostBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  address = state.memory.take(bytes, false);
+  if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  state.memory.add(described(state, address, bytes, whole_blocks(bytes), MemoryKind::host, 0, context, flags, pool));
+  return CUDA_SUCCESS;
+}
+
+void release_allocation(State& state, std::uint64_t base) {
+  const Allocation* const found = state.memory.at(base);
+  if (found == nullptr) return;
+  const Allocation gone = *found;
+  state.memory.remove(base);
+  switch (gone.kind) {
+    case MemoryKind::managed:
+      state.engine.unmap(gone.base);
+      state.memory.give_back(gone.base, gone.mapped);
+      return;
+    case MemoryKind::host:
+      state.memory.give_back(gone.base, gone.mapped);
+      return;
+    case MemoryKind::registered:
+      return;
+    case MemoryKind::device:
+      break;
+  }
+  if (gone.mapped != 0) {
+    give_blocks_back(state, gone.device, gone.base, gone.mapped);
+  } else if (const auto slab = device_memory(state).slabs.give_back(gone.base, gone.bytes)) {
+    give_blocks_back(state, gone.device, *slab, um_model::kBlockBytes);
+  }
+}
+
+}  // namespace deepum::simgpu

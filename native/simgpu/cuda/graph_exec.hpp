@@ -1,0 +1,16 @@
+// Running graphs.
+#pragma once
+
+#include "graphs.hpp"
+
+struct CUgraphExec_st {
+  CUgraph graph = nullptr;  // a copy of its own
+};
+
+namespace deepum::simgpu {
+
+// Hands the nodes to the engine so that each starts after its dependencies; branches run side by side on streams of their own, and
+// `stream` goes on when all are done. Waits for itself: what is in the graph is held by the engine until it has run.
+void enqueue_graph(State& state, um_model::Host host, um_model::Stream stream, int device, CUgraph graph);
+
+}  // namespace deepum::simgpu

@@ -1,0 +1,54 @@
+// Graphs, and the capture of streams into them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "operation.hpp"
+#include "streams.hpp"
+
+struct CUgraphNode_st {
+  CUgraph graph = nullptr;
+  deepum::simgpu::Work work;
+  std::vector<CUgraphNode> dependencies;
+  bool enabled = true;
+  CUgraphNode origin = nullptr;   // in a clone: the node it was made from
+  std::vector<void*> parameters;  // of a kernel node: where cuGraphKernelNodeGetParams points
+};
+
+struct CUgraph_st {
+  std::vector<std::unique_ptr<CUgraphNode_st>> nodes;  // in order of creation; a dependency may be added against it
+  int device = 0;
+  bool child = false;  // owned by a node of another graph
+  ~CUgraph_st();
+};
+
+namespace deepum::simgpu {
+
+struct Capture {
+  CUgraph graph = nullptr;
+  bool owns_graph = true;  // not one that the program gave (cuStreamBeginCaptureToGraph)
+  CUstream origin = nullptr;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  const Thread* thread = nullptr;
+  std::uint64_t id = 0;
+  bool invalid = false;
+};
+
+// Calls that a capture forbids. Each returns CUDA_SUCCESS, or the error after having spoilt the capture it would have disturbed.
+CUresult refuse_in_capture(Call& call);                  // unsafe calls: allocation, device synchronisation (thread's capture mode)
+CUresult refuse_on_stream(Call& call, CUstream stream);  // on a capturing stream: query, synchronise, prefetch, discard
+CUresult refuse_event(Call& call, CUevent event);        // query or synchronise an event that stands for captured work
+CUresult refuse_implicit(Call& call, CUstream stream);   // the default stream while a blocking stream captures
+
+CUresult capture_work(Call& call, CUstream stream, Work work);
+CUresult capture_record(Call& call, CUstream stream, CUevent event, unsigned flags);
+CUresult capture_wait(Call& call, CUstream stream, CUevent event);
+void abandon_capture(State& state, CUstream stream);  // the stream goes away
+
+CUgraphNode add_node(CUgraph graph, Work work, std::vector<CUgraphNode> dependencies);
+CUgraph clone_graph(State& state, CUgraph graph);
+void destroy_graph(State& state, CUgraph graph);
+
+}  // namespace deepum::simgpu

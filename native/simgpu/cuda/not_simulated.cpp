@@ -1,0 +1,33 @@
+#include "not_simulated.hpp"
+
+#include <cstdio>
+#include <mutex>
+#include <set>
+
+namespace deepum::simgpu {
+namespace {
+
+struct Said {
+  std::mutex mutex;
+  std::set<std::string> names;
+};
+
+Said& said() {
+  static auto* const instance = new Said;  // outlives every destructor that may still call the driver
+  return *instance;
+}
+
+}  // namespace
+
+CUresult not_simulated(const char* name) noexcept {
+  std::lock_guard guard(said().mutex);
+  if (said().names.insert(name).second) std::fprintf(stderr, "deepum-sim: %s is not simulated\n", name);
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+std::vector<std::string> not_simulated_names() {
+  std::lock_guard guard(said().mutex);
+  return {said().names.begin(), said().names.end()};
+}
+
+}  // namespace deepum::simgpu

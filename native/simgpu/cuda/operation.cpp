@@ -1,0 +1,106 @@
+#include "operation.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "graph_exec.hpp"
+#include "graphs.hpp"
+#include "kernel_work.hpp"
+#include "memory_calls.hpp"
+#include "pump.hpp"
+
+namespace deepum::simgpu {
+namespace {
+
+bool on_gpu(State& state, std::uint64_t address) {
+  const Allocation* const allocation = state.memory.find(address);
+  return allocation != nullptr && allocation->on_gpu();
+}
+
+std::uint64_t load(const ValueWork& work) {
+  if (work.wide) return __atomic_load_n(reinterpret_cast<std::uint64_t*>(work.address), __ATOMIC_ACQUIRE);
+  return __atomic_load_n(reinterpret_cast<std::uint32_t*>(work.address), __ATOMIC_ACQUIRE);
+}
+
+void store(const ValueWork& work) {
+  if (work.wide)
+    __atomic_store_n(reinterpret_cast<std::uint64_t*>(work.address), work.value, __ATOMIC_RELEASE);
+  else
+    __atomic_store_n(reinterpret_cast<std::uint32_t*>(work.address), static_cast<std::uint32_t>(work.value), __ATOMIC_RELEASE);
+}
+
+// The comparisons of CUstreamWaitValue_flags; GEQ is cyclic.
+bool satisfied(const ValueWork& work) {
+  const std::uint64_t now = load(work);
+  const std::uint64_t mask = work.wide ? ~0ull : 0xFFFFFFFFull;
+  switch (work.kind) {
+    case ValueWork::wait_geq:
+      return work.wide ? static_cast<std::int64_t>(now - work.value) >= 0
+                       : static_cast<std::int32_t>(static_cast<std::uint32_t>(now) - static_cast<std::uint32_t>(work.value)) >= 0;
+    case ValueWork::wait_eq:
+      return now == (work.value & mask);
+    case ValueWork::wait_and:
+      return (now & work.value) != 0;
+    case ValueWork::wait_nor:
+      return (~(now | work.value) & mask) != 0;
+    case ValueWork::write:
+      break;
+  }
+  return true;
+}
+
+struct Enqueue {
+  State& state;
+  um_model::Host host;
+  um_model::Stream stream;
+  int device;
+
+  void operator()(const EmptyWork&) const {}
+  void operator()(const KernelWork& work) const { state.engine.launch(host, stream, make_kernel(state, device, work)); }
+  void operator()(const CopyWork& work) const {
+    auto kept = std::make_shared<CopyWork>(work);
+    const bool to_gpu = on_gpu(state, work.destination), from_gpu = work.staged.empty() && on_gpu(state, work.source);
+    const int kind = from_gpu ? (to_gpu ? 3 : 2) : (to_gpu ? 1 : 0);
+    State* const s = &state;
+    // What a pitched copy moves are its rows; the range says from where on, and how many bytes.
+    state.engine.copy(host, stream, {work.destination, work.bytes()}, {work.source, work.bytes()}, kind,
+                      [s, kept] { copy_data(*s, *kept); });
+  }
+  void operator()(const FillWork& work) const {
+    State* const s = &state;
+    state.engine.fill(host, stream, {work.destination, work.span()}, [s, work] { fill_data(*s, work); });
+  }
+  void operator()(const HostWork& work) const { queue_host_function(state, host, stream, work.function); }
+  void operator()(const ValueWork& work) const {
+    if (work.kind == ValueWork::write)
+      state.engine.call(host, stream, [work] { store(work); });
+    else
+      state.engine.wait_until(host, stream, [work] { return satisfied(work); });
+  }
+  void operator()(const RecordWork& work) const {
+    if (!alive(state.events, work.event)) return;
+    work.event->recorded = true;
+    state.engine.record(host, work.event->id, stream);
+  }
+  void operator()(const WaitWork& work) const {
+    if (alive(state.events, work.event) && work.event->recorded) state.engine.wait(host, stream, work.event->id);
+  }
+  void operator()(const ChildWork& work) const { enqueue_graph(state, host, stream, device, work.graph); }
+  void operator()(const FreeWork& work) const { release_allocation(state, work.base); }
+};
+
+}  // namespace
+
+void enqueue(State& state, um_model::Host host, um_model::Stream stream, int device, const Work& work) {
+  std::visit(Enqueue{state, host, stream, device}, work);
+}
+
+CUresult submit(Call& call, CUstream stream, Work work) {
+  if (stream->capture != nullptr) return capture_work(call, stream, std::move(work));
+  if (const CUresult error = refuse_implicit(call, stream); error != CUDA_SUCCESS) return error;
+  const um_model::Stream id = enter(call, stream);
+  enqueue(call.state(), call.host(), id, stream->context->device, work);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace deepum::simgpu

@@ -1,0 +1,69 @@
+#include "pump.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "thread.hpp"
+
+namespace deepum::simgpu {
+namespace {
+
+// A program that waits for its own host function without calling the driver would wait for ever in virtual time: after so much real
+// time without a call the pump takes the program's clock to the function itself, as if the program had blocked there.
+constexpr std::chrono::milliseconds kIdle{20};
+
+void run_due(State& state, std::unique_lock<std::mutex>& guard) {
+  Pump& pump = *state.pump;
+  while (!pump.due.empty()) {
+    const std::shared_ptr<Job> job = pump.due.front();
+    pump.due.pop_front();
+    pump.running = true;
+    guard.unlock();
+    job->function();
+    guard.lock();
+    pump.running = false;
+    job->done = true;
+    std::erase(pump.outstanding, job);
+    pump.finished.notify_all();
+  }
+}
+
+void pump_thread(State& state) {
+  this_thread().in_host_function = true;
+  Pump& pump = *state.pump;
+  std::unique_lock guard(lock());
+  for (;;) {
+    run_due(state, guard);
+    if (pump.outstanding.empty()) {
+      pump.wake.wait(guard, [&] { return !pump.due.empty() || !pump.outstanding.empty(); });
+      continue;
+    }
+    const std::uint64_t before = state.activity;
+    if (pump.wake.wait_for(guard, kIdle, [&] { return !pump.due.empty(); })) continue;
+    if (state.activity == before && !pump.outstanding.empty()) {
+      state.engine.synchronise_stream(um_model::kProgram, pump.outstanding.front()->stream);
+      collect_violations(state);
+    }
+  }
+}
+
+}  // namespace
+
+void queue_host_function(State& state, um_model::Host host, um_model::Stream stream, std::function<void()> function) {
+  Pump& pump = *state.pump;
+  auto job = std::make_shared<Job>(Job{std::move(function), stream});
+  pump.outstanding.push_back(job);
+  if (!pump.started) {
+    pump.started = true;
+    std::thread([&state] { pump_thread(state); }).detach();
+  }
+  state.engine.call(host, stream, [&pump, job] {
+    pump.due.push_back(job);
+    pump.wake.notify_one();
+  });
+  state.engine.wait_until(host, stream, [job] { return job->done; });
+  pump.wake.notify_one();
+}
+
+}  // namespace deepum::simgpu

@@ -1,0 +1,187 @@
+#include "state.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "pump.hpp"
+#include "stats.hpp"
+#include "streams.hpp"
+#include "thread.hpp"
+
+namespace deepum::simgpu {
+namespace {
+
+constexpr const char* kDefaultMachine = "v100-16gb";
+constexpr int kMostDevices = 64;
+// How long a wait may stand still in real time, with nothing left that could end it from inside, before it is given up.
+constexpr std::chrono::seconds kPatience{60};
+
+std::atomic<State*> instance{nullptr};
+std::atomic<pid_t> owner{0};
+
+bool unusable(const char* variable, const char* value, const char* next) {
+  std::fprintf(stderr, "deepum: error: %s=%s: not usable; %s\n", variable, value, next);
+  return false;
+}
+
+struct Settings {
+  const um_model::Machine* machine = nullptr;
+  um_model::Options options;
+
+  bool read() {
+    const char* name = std::getenv("DEEPUM_SIM_MACHINE");
+    if (name == nullptr || *name == '\0') name = kDefaultMachine;
+    machine = um_model::find_machine(name);
+    if (machine == nullptr)
+      return unusable("DEEPUM_SIM_MACHINE", name, "name one of the machines in docs/simulated-gpu.md, such as v100-16gb");
+    std::uint64_t memory = 0, devices = 1, seed = 0;
+    if (!number("DEEPUM_SIM_MEMORY", 0, 1ull << 46, memory) || !number("DEEPUM_SIM_DEVICES", 1, kMostDevices, devices) ||
+        !number("DEEPUM_SIM_RANDOM_EVICTION", 0, ~0ull, seed)) {
+      return false;
+    }
+    options.devices = static_cast<int>(devices);
+    options.memory_bytes = memory;
+    options.random_eviction_seed = seed;
+    return true;
+  }
+
+  static bool number(const char* variable, std::uint64_t least, std::uint64_t most, std::uint64_t& value) {
+    const char* const text = std::getenv(variable);
+    if (text == nullptr || *text == '\0') return true;
+    const std::string_view view(text);
+    const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), value);
+    if (error == std::errc{} && end == view.data() + view.size() && value >= least && value <= most) return true;
+    return unusable(variable, text, "give a plain number in range");
+  }
+};
+
+Settings& settings() {
+  static auto* const read = new Settings;
+  return *read;
+}
+
+}  // namespace
+
+State::State()
+    : machine(*settings().machine),
+      memory_bytes(settings().options.memory_bytes != 0 ? settings().options.memory_bytes : machine.memory_bytes),
+      devices(static_cast<std::size_t>(settings().options.devices)),
+      engine(machine, settings().options),
+      pump(std::make_unique<Pump>()) {}
+
+State* state() noexcept { return forked() ? nullptr : instance.load(std::memory_order_acquire); }
+
+std::mutex& lock() noexcept {
+  static auto* const mutex = new std::mutex;
+  return *mutex;
+}
+
+bool forked() noexcept {
+  const pid_t pid = owner.load(std::memory_order_relaxed);
+  return pid < 0;
+}
+
+CUresult initialise() noexcept {
+  if (forked()) return CUDA_ERROR_NOT_INITIALIZED;
+  if (state() != nullptr) return CUDA_SUCCESS;
+  std::lock_guard guard(lock());
+  if (state() != nullptr) return CUDA_SUCCESS;
+  if (!settings().read()) return CUDA_ERROR_INVALID_VALUE;
+  auto* const made = new State;
+  made->engine.on_discard([made](um_model::Range range) { poison(*made, range); });
+  owner.store(getpid(), std::memory_order_relaxed);
+  // The child has one thread, perhaps a lock that nobody will ever release, and no GPU: as with the real driver, CUDA is unusable there.
+  pthread_atfork(nullptr, nullptr, [] { owner.store(-1, std::memory_order_relaxed); });
+  instance.store(made, std::memory_order_release);
+  return CUDA_SUCCESS;
+}
+
+void set_sticky(State& state, int device, CUresult error) {
+  CUresult& sticky = state.devices[static_cast<std::size_t>(device)].sticky;
+  if (sticky == CUDA_SUCCESS) sticky = error;
+}
+
+void collect_violations(State& state) {
+  const auto& violations = state.engine.violations();
+  for (; state.violations_seen < violations.size(); ++state.violations_seen) {
+    const um_model::Violation& violation = violations[state.violations_seen];
+    std::fprintf(stderr, "deepum-sim: a kernel touched 0x%llx: %s\n", static_cast<unsigned long long>(violation.address), violation.reason);
+    const Allocation* const allocation = state.memory.find(violation.address);
+    set_sticky(state, allocation != nullptr ? allocation->device : 0, CUDA_ERROR_ILLEGAL_ADDRESS);
+  }
+}
+
+Call::Call(Need need, Role role) {
+  if (forked() || (state_ = instance.load(std::memory_order_acquire)) == nullptr) {
+    error_ = need == Need::nothing ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+    return;
+  }
+  Thread& thread = this_thread();
+  if (thread.in_host_function) {
+    error_ = CUDA_ERROR_NOT_PERMITTED;
+    return;
+  }
+  guard_ = std::unique_lock(lock());
+  ++state_->activity;
+  if (need == Need::context) {
+    context_ = current_context();
+    if (context_ == nullptr) {
+      error_ = CUDA_ERROR_INVALID_CONTEXT;
+    } else if (!state_->contexts.contains(context_) || !context_->active) {
+      error_ = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    } else {
+      error_ = state_->devices[static_cast<std::size_t>(context_->device)].sticky;
+    }
+    if (error_ != CUDA_SUCCESS) return;
+  }
+  if (role == Role::program || (role == Role::synchronise && thread.kind == ThreadKind::unknown)) {
+    thread.kind = ThreadKind::program;
+  } else if (role == Role::migration && thread.kind == ThreadKind::unknown) {
+    thread.kind = ThreadKind::helper;
+    thread.helper = state_->engine.add_helper();
+  }
+  if (role == Role::neutral) return;
+  if (thread.kind == ThreadKind::helper) {
+    host_ = thread.helper;
+  } else {
+    state_->engine.program_call();
+  }
+}
+
+Call::~Call() {
+  if (state_ != nullptr && guard_.owns_lock()) collect_violations(*state_);
+}
+
+int Call::device() const { return context_ != nullptr ? context_->device : 0; }
+
+CUresult Call::block(const std::function<void()>& advance, const std::function<bool()>& done) {
+  Pump& pump = *state_->pump;
+  auto since = std::chrono::steady_clock::now();
+  for (;;) {
+    advance();
+    collect_violations(*state_);
+    if (context_ != nullptr) {
+      const CUresult sticky = state_->devices[static_cast<std::size_t>(context_->device)].sticky;
+      if (sticky != CUDA_SUCCESS) return sticky;
+    }
+    if (done()) break;
+    const bool user_code = pump.running || !pump.due.empty();
+    pump.finished.wait_for(guard_, std::chrono::microseconds(user_code ? 100000 : 200));
+    if (user_code) since = std::chrono::steady_clock::now();
+    if (std::chrono::steady_clock::now() - since > kPatience) {
+      std::fprintf(stderr, "deepum-sim: a stream waits for a value that nobody writes; given up\n");
+      set_sticky(*state_, device(), CUDA_ERROR_LAUNCH_TIMEOUT);
+      return CUDA_ERROR_LAUNCH_TIMEOUT;
+    }
+  }
+  if (host_ == um_model::kProgram) note_blocking_call(*state_);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace deepum::simgpu

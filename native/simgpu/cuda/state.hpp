@@ -1,0 +1,114 @@
+// The driver's state: one lock, the engine, what is alive. Everything below is touched with the lock held.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "cuda_api.hpp"
+#include "engine.hpp"
+#include "memory.hpp"
+
+namespace deepum::simgpu {
+
+struct Stream;
+struct Capture;
+struct Pump;
+
+// What a call says about its thread (engine.hpp: program clock and helper clocks).
+enum class Role {
+  neutral,      // asks for something; costs no time
+  program,      // launches, copies, allocates: the thread is the program's from here on
+  migration,    // prefetches, advises, discards, records, waits for an event: a thread that did nothing else is a helper
+  synchronise,  // waits or polls: the program's, unless the thread is a helper already
+};
+
+struct Device {
+  CUcontext primary = nullptr;  // kept for good once made: its handle stays the same over release and retain
+  int primary_users = 0;
+  unsigned primary_flags = 0;
+  CUresult sticky = CUDA_SUCCESS;  // error of a kernel; every later call on the device answers with it
+  CUmemoryPool default_pool = nullptr;
+  CUmemoryPool current_pool = nullptr;
+};
+
+struct State {
+  State();
+
+  const um_model::Machine& machine;
+  std::uint64_t memory_bytes;  // per device
+  std::vector<Device> devices;
+  um_model::Engine engine;
+  AddressSpace memory;
+
+  std::unordered_set<const void*> contexts, streams, events, modules, functions, libraries, graphs, graph_execs, pools;
+  std::set<CUstream> capturing;  // streams inside a capture
+  std::uint64_t next_id = 1;     // of contexts, streams, captures, buffers
+  std::uint64_t launches = 0;
+  bool host_module_loaded = false;  // discarded memory is poisoned from then on
+  std::size_t violations_seen = 0;
+  std::set<std::string> unparsed_kernels;
+  std::uint64_t activity = 0;  // calls so far; the pump sees by it that the program is in none
+  std::unique_ptr<Pump> pump;
+};
+
+// Created by the first cuInit and never destroyed: threads and exit handlers of the program may call until the very end.
+// nullptr before cuInit, and in a forked child.
+State* state() noexcept;
+std::mutex& lock() noexcept;
+// cuInit: CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE with a line on standard error for unusable DEEPUM_SIM_* settings, or
+// CUDA_ERROR_NOT_INITIALIZED in a forked child of an initialised process.
+CUresult initialise() noexcept;
+bool forked() noexcept;  // this process is a child of the one that initialised
+
+enum class Need { nothing, initialised, context };
+
+// One entry point: takes the lock, checks what must be there, and on leaving turns violations into sticky errors.
+//   Call call(Need::context, Role::program); if (!call) return call.error();
+class Call {
+ public:
+  Call(Need need, Role role);
+  ~Call();
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  explicit operator bool() const { return error_ == CUDA_SUCCESS; }
+  CUresult error() const { return error_; }
+  State& state() const { return *state_; }
+  um_model::Engine& engine() const { return state_->engine; }
+  CUcontext context() const { return context_; }
+  int device() const;
+  um_model::Host host() const { return host_; }
+
+  // Repeats `advance` (an engine call that blocks in virtual time) until `done`; lets go of the lock while host functions run or a value
+  // in memory is waited for. CUDA_ERROR_LAUNCH_TIMEOUT when nothing can ever end the wait, else the device's sticky error.
+  CUresult block(const std::function<void()>& advance, const std::function<bool()>& done);
+
+ private:
+  std::unique_lock<std::mutex> guard_;
+  State* state_ = nullptr;
+  CUcontext context_ = nullptr;
+  um_model::Host host_ = um_model::kProgram;
+  CUresult error_ = CUDA_SUCCESS;
+};
+
+// Turns violations that the engine reported since the last time into the devices' sticky errors.
+void collect_violations(State& state);
+void set_sticky(State& state, int device, CUresult error);
+
+// True if the handle is one of `live`.
+template <typename Handle>
+bool alive(const std::unordered_set<const void*>& live, Handle handle) {
+  return handle != nullptr && live.contains(handle);
+}
+
+}  // namespace deepum::simgpu

@@ -1,0 +1,188 @@
+#include "stats.hpp"
+
+#include <unistd.h>
+
+#include <cinttypes>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "not_simulated.hpp"
+
+namespace deepum::simgpu {
+namespace {
+
+constexpr std::size_t kMostPoints = 20000;
+
+struct Point {
+  double t_s;
+  um_model::Counters counters;
+};
+
+// When it is full every second point goes, and from then on only every second call is noted.
+struct Timeline {
+  std::vector<Point> points;
+  std::uint64_t calls = 0, stride = 1;
+};
+
+Timeline& timeline() {
+  static auto* const made = new Timeline;
+  return *made;
+}
+
+double seconds(double ns) { return std::isfinite(ns) ? ns * 1e-9 : 0.0; }
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) < 0x20) {
+      char code[8];
+      std::snprintf(code, sizeof code, "\\u%04x", c);
+      out += code;
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+class Json {
+ public:
+  explicit Json(std::FILE* file) : file_(file) {}
+  void open(const char* name, char bracket) { std::fprintf(file_, "%s%s%c", begin(name).c_str(), "", bracket), first_ = true; }
+  void close(char bracket) { std::fprintf(file_, "%c", bracket), first_ = false; }
+  void number(const char* name, std::uint64_t value) { std::fprintf(file_, "%s%" PRIu64, begin(name).c_str(), value); }
+  void real(const char* name, double value) { std::fprintf(file_, "%s%.9f", begin(name).c_str(), value); }
+  void text(const char* name, const std::string& value) { std::fprintf(file_, "%s%s", begin(name).c_str(), quoted(value).c_str()); }
+
+ private:
+  std::string begin(const char* name) {
+    std::string out = first_ ? "" : ", ";
+    first_ = false;
+    if (name != nullptr) out += quoted(name) + ": ";
+    return out;
+  }
+  std::FILE* file_;
+  bool first_ = true;
+};
+
+void write_counters(Json& json, const um_model::Counters& c) {
+  json.real("gpu_time_s", seconds(c.gpu_time_ns));
+  json.real("compute_s", seconds(c.compute_ns));
+  json.real("stall_s", seconds(c.stall_ns));
+  const std::pair<const char*, std::uint64_t> numbers[] = {
+      {"kernels", c.kernels},
+      {"copies", c.copies},
+      {"faults", c.faults},
+      {"fault_batches", c.fault_batches},
+      {"bytes_h2d", c.bytes_h2d},
+      {"bytes_d2h", c.bytes_d2h},
+      {"bytes_demand", c.bytes_demand},
+      {"bytes_prefetched", c.bytes_prefetched},
+      {"bytes_prefetched_used", c.bytes_prefetched_used},
+      {"bytes_driver_evicted", c.bytes_driver_evicted},
+      {"bytes_prefetched_out", c.bytes_prefetched_out},
+      {"bytes_discarded", c.bytes_discarded},
+      {"bytes_accessed", c.bytes_accessed},
+      {"bytes_missing", c.bytes_missing},
+      {"resident_bytes", c.resident_bytes},
+      {"peak_resident_bytes", c.peak_resident_bytes},
+      {"managed_bytes", c.managed_bytes},
+      {"peak_managed_bytes", c.peak_managed_bytes},
+      {"discarded_uses", c.discarded_uses},
+  };
+  for (const auto& [name, value] : numbers) json.number(name, value);
+}
+
+void write_json(State& state, std::FILE* file) {
+  Json json(file);
+  json.open(nullptr, '{');
+  json.number("version", 1);
+  json.number("pid", static_cast<std::uint64_t>(getpid()));
+  json.text("machine", std::string(state.machine.name));
+  json.number("device_count", state.devices.size());
+  json.number("memory_bytes", state.memory_bytes);
+  write_counters(json, state.engine.counters(um_model::kCpu));
+  json.open("devices", '[');
+  for (std::size_t device = 0; device < state.devices.size(); ++device) {
+    json.open(nullptr, '{');
+    write_counters(json, state.engine.counters(static_cast<int>(device)));
+    json.close('}');
+  }
+  json.close(']');
+  json.open("timeline", '[');
+  for (const Point& point : timeline().points) {
+    json.open(nullptr, '{');
+    json.real("t_s", point.t_s);
+    json.number("faults", point.counters.faults);
+    json.number("fault_batches", point.counters.fault_batches);
+    json.number("bytes_h2d", point.counters.bytes_h2d);
+    json.number("bytes_d2h", point.counters.bytes_d2h);
+    json.number("kernels", point.counters.kernels);
+    json.number("bytes_missing", point.counters.bytes_missing);
+    json.number("bytes_accessed", point.counters.bytes_accessed);
+    json.close('}');
+  }
+  json.close(']');
+  json.open("not_simulated", '[');
+  for (const std::string& name : not_simulated_names()) json.text(nullptr, name);
+  json.close(']');
+  json.open("unparsed_kernels", '[');
+  for (const std::string& name : state.unparsed_kernels) json.text(nullptr, name);
+  json.close(']');
+  json.close('}');
+  std::fputc('\n', file);
+}
+
+// Runs after the program's exit handlers. Not in a forked child (state() is null there), not on _exit.
+__attribute__((destructor)) void write_statistics() {
+  State* const now = state();
+  const char* const folder = std::getenv("DEEPUM_STATS_DIR");
+  if (now == nullptr || folder == nullptr || *folder == '\0') return;
+  const std::unique_lock guard(lock(), std::try_to_lock);
+  if (!guard.owns_lock()) return;  // a thread was stopped inside a call: its state is not fit to be read
+  const std::string name = std::string(folder) + "/sim-" + std::to_string(getpid()) + ".json";
+  const std::string unfinished = name + ".part";
+  std::FILE* const file = std::fopen(unfinished.c_str(), "we");
+  if (file == nullptr) {
+    std::fprintf(stderr, "deepum: error: %s: %s; the simulated GPU's counters are lost\n", unfinished.c_str(), std::strerror(errno));
+    return;
+  }
+  write_json(*now, file);
+  if (std::fclose(file) == 0) std::rename(unfinished.c_str(), name.c_str());
+}
+
+}  // namespace
+
+void note_blocking_call(State& state) {
+  Timeline& t = timeline();
+  if (t.calls++ % t.stride != 0) return;
+  if (t.points.size() >= kMostPoints) {
+    for (std::size_t i = 0; 2 * i < t.points.size(); ++i) t.points[i] = t.points[2 * i];
+    t.points.resize(t.points.size() / 2);
+    t.stride *= 2;
+  }
+  t.points.push_back({seconds(state.engine.now(um_model::kProgram)), state.engine.counters(um_model::kCpu)});
+}
+
+void poison(State& state, um_model::Range range) {
+  if (!state.host_module_loaded) return;
+  constexpr int kPoison = 0xD5;
+  // Only what is allocated still: a discard may take effect after the memory was freed.
+  const std::uint64_t end = range.address + range.bytes;
+  for (std::uint64_t at = range.address; at < end;) {
+    const Allocation* const allocation = state.memory.find(at);
+    if (allocation == nullptr || allocation->kind != MemoryKind::managed) {
+      at = (at / um_model::kBlockBytes + 1) * um_model::kBlockBytes;
+      continue;
+    }
+    const std::uint64_t stop = std::min(end, allocation->end());
+    std::memset(reinterpret_cast<void*>(at), kPoison, stop - at);
+    at = stop;
+  }
+}
+
+}  // namespace deepum::simgpu

@@ -1,0 +1,120 @@
+#include "streams.hpp"
+
+#include <algorithm>
+
+#include "graphs.hpp"
+#include "pump.hpp"
+
+namespace deepum::simgpu {
+namespace {
+
+void join(Call& call, CUstream from, CUstream into) {
+  call.engine().record(call.host(), from->join, from->id);
+  call.engine().wait(call.host(), into->id, from->join);
+}
+
+}  // namespace
+
+CUstream make_stream(State& state, CUcontext context, unsigned flags, int priority) {
+  auto* const stream = new CUstream_st;
+  stream->context = context;
+  stream->id = state.engine.add_stream(context->device);
+  stream->join = state.engine.add_event();
+  stream->flags = flags;
+  stream->priority = std::clamp(priority, -5, 0);
+  stream->unique = state.next_id++;
+  context->streams.insert(stream);
+  state.streams.insert(stream);
+  return stream;
+}
+
+void remove_stream(State& state, CUstream stream) {
+  const CUcontext context = stream->context;
+  if (stream->blocking() && stream->dirty && !stream->legacy) {
+    // Later work on the default stream must still come after what is queued here.
+    state.engine.record(um_model::kProgram, stream->join, stream->id);
+    state.engine.wait(um_model::kProgram, context->legacy->id, stream->join);
+  }
+  if (stream->capture != nullptr) abandon_capture(state, stream);
+  state.engine.remove_event(stream->join);
+  state.engine.remove_stream(stream->id);
+  context->streams.erase(stream);
+  state.streams.erase(stream);
+  delete stream;
+}
+
+CUstream resolve_stream(Call& call, CUstream handle) {
+  State& state = call.state();
+  Thread& thread = this_thread();
+  const bool own = handle == CU_STREAM_PER_THREAD || (handle == nullptr && thread.per_thread_default > 0);
+  if (own) {
+    CUstream& stream = thread.own_streams[call.context()];
+    if (!alive(state.streams, stream)) stream = make_stream(state, call.context(), CU_STREAM_DEFAULT, 0);
+    return stream;
+  }
+  if (handle == nullptr || handle == CU_STREAM_LEGACY) return call.context()->legacy;
+  return alive(state.streams, handle) ? handle : nullptr;
+}
+
+um_model::Stream enter(Call& call, CUstream stream) {
+  const CUcontext context = stream->context;
+  if (call.host() == um_model::kProgram) stream->program_work = true;
+  if (stream->legacy) {
+    for (CUstream other : context->streams) {
+      if (!other->blocking() || !other->dirty) continue;
+      join(call, other, stream);
+      other->dirty = false;
+    }
+    ++context->legacy_generation;
+  } else if (stream->blocking()) {
+    if (stream->legacy_seen != context->legacy_generation) {
+      const CUstream legacy = context->legacy;
+      if (context->legacy_recorded != context->legacy_generation) {
+        call.engine().record(call.host(), legacy->join, legacy->id);
+        context->legacy_recorded = context->legacy_generation;
+      }
+      call.engine().wait(call.host(), stream->id, legacy->join);
+      stream->legacy_seen = context->legacy_generation;
+    }
+    stream->dirty = true;
+  }
+  return stream->id;
+}
+
+CUresult finish_stream(Call& call, CUstream stream) {
+  um_model::Engine& engine = call.engine();
+  if (stream->legacy) enter(call, stream);  // it stands for all blocking streams
+  const um_model::Stream id = stream->id;
+  const um_model::Host host = call.host();
+  return call.block([&] { engine.synchronise_stream(host, id); }, [&] { return engine.query_stream(host, id); });
+}
+
+CUresult finish_context(Call& call, CUcontext context) {
+  um_model::Engine& engine = call.engine();
+  std::vector<um_model::Stream> ids;
+  for (const CUstream stream : context->streams) {
+    if (stream->program_work) ids.push_back(stream->id);
+  }
+  if (context->legacy->program_work) ids.push_back(context->legacy->id);
+  const um_model::Host host = call.host();
+  std::size_t at = 0;
+  return call.block(
+      [&] {
+        for (; at < ids.size(); ++at) {
+          engine.synchronise_stream(host, ids[at]);
+          if (!engine.query_stream(host, ids[at])) return;
+        }
+      },
+      [&] { return at == ids.size(); });
+}
+
+CUresult finish_device(Call& call, int device) {
+  for (const void* const pointer : std::vector<const void*>(call.state().contexts.begin(), call.state().contexts.end())) {
+    const auto context = static_cast<CUcontext>(const_cast<void*>(pointer));
+    if (context->device != device || !context->active) continue;
+    if (const CUresult error = finish_context(call, context); error != CUDA_SUCCESS) return error;
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace deepum::simgpu

@@ -1,0 +1,27 @@
+// What the driver keeps for each thread of the program.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "cuda_api.hpp"
+#include "engine.hpp"
+
+namespace deepum::simgpu {
+
+enum class ThreadKind { unknown, program, helper };
+
+struct Thread {
+  std::vector<CUcontext> contexts;  // current is the last; a null entry means none
+  ThreadKind kind = ThreadKind::unknown;
+  um_model::Host helper = um_model::kProgram;  // of a helper thread
+  bool in_host_function = false;               // the driver may not be called then
+  int per_thread_default = 0;                  // > 0: stream 0 means this thread's own (inside a _ptsz or _ptds call)
+  CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  std::map<CUcontext, CUstream> own_streams;
+};
+
+// Freed when the thread ends. Usable until the process is gone, in exit handlers too.
+Thread& this_thread() noexcept;
+
+}  // namespace deepum::simgpu
