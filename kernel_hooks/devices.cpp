@@ -50,7 +50,8 @@ void refresh() noexcept {
 }  // namespace
 
 int current_device() noexcept {
-  if (!here.known || here.epoch != context_epoch.load(std::memory_order_relaxed)) [[unlikely]]
+  // Without a context it is asked again each time: there are ways to make one that are not hooked.
+  if (!here.known || here.device < 0 || here.epoch != context_epoch.load(std::memory_order_relaxed)) [[unlikely]]
     refresh();
   return here.device;
 }

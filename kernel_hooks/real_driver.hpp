@@ -81,10 +81,13 @@ inline bool bypass() noexcept { return inside | inert.load(std::memory_order_rel
 // Around a call to the driver: should the driver call one of its own exported functions, that call is not the program's.
 class Inside {
  public:
-  Inside() noexcept { inside = true; }
-  ~Inside() { inside = false; }
+  Inside() noexcept : before_(inside) { inside = true; }
+  ~Inside() { inside = before_; }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
+
+ private:
+  bool before_;
 };
 template <typename F, typename... A>
 inline CUresult forward(const Function<F>& function, A... arguments) noexcept {
