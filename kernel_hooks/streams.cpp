@@ -84,8 +84,8 @@ void free_key(std::uint64_t key, CUstream handle) noexcept {
       if (state().keys[i] == key) id = i;
     }
   }
+  if (id == kShared) return;  // never used, or one of many that share the id
   runtime::stream_destroyed(handle, id);
-  if (id == kShared) return;
   deepum_stream_event event{};
   event.header.words = sizeof event / 8;
   event.header.kind = DEEPUM_EVENT_STREAM_DESTROYED;
