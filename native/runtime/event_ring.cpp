@@ -93,10 +93,11 @@ std::uint64_t EventRing::put(deepum_event_header* record) noexcept {
   std::uint64_t first = 0;
   std::memcpy(&first, record, 8);
   store(*reinterpret_cast<std::uint64_t*>(place), first);
+  last_sequence_.store(record->sequence, std::memory_order_relaxed);
   return record->sequence;
 }
 
-std::uint64_t EventRing::last_sequence() const noexcept { return load(control_->event_reserved) / 8; }
+std::uint64_t EventRing::last_sequence() const noexcept { return last_sequence_.load(std::memory_order_relaxed); }
 
 bool EventRing::half_empty() const noexcept {
   return load(control_->event_reserved) - load(control_->event_consumed) <= DEEPUM_EVENT_RING_BYTES / 2;

@@ -1,6 +1,7 @@
 // The program's end of the shared memory: many threads put events in, the mover takes commands out (native/wire/ring.h).
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -23,7 +24,7 @@ class EventRing {
 
   // The record's sequence, or 0: full, and counted as lost. Lock-free.
   std::uint64_t put(deepum_event_header* record) noexcept;
-  std::uint64_t last_sequence() const noexcept;  // no record has a higher one
+  std::uint64_t last_sequence() const noexcept;  // of a record put last; with several threads, of one of the last
   bool half_empty() const noexcept;
   std::uint64_t lost() const noexcept;
 
@@ -46,6 +47,7 @@ class EventRing {
   deepum_ring_control* control_ = nullptr;
   std::uint8_t* events_ = nullptr;
   const std::uint8_t* commands_ = nullptr;
+  std::atomic<std::uint64_t> last_sequence_{0};
   std::uint64_t command_consumed_ = 0;
   int memory_fd_ = -1, daemon_fd_ = -1, mover_fd_ = -1;
 };
