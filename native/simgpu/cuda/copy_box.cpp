@@ -29,7 +29,7 @@ bool locate(CUmemorytype type, const void* host, CUdeviceptr device, End& end) {
 
 // Both structures name their fields alike; the 2D one has no slices.
 template <typename Copy>
-CUresult rectangle(const Copy* copy, CUstream stream, bool asynchronous, const char* name) {
+CUresult box(const Copy* copy, const char* name, CopyWork& work, Side& destination, Side& source) {
   if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (copy->srcMemoryType == CU_MEMORYTYPE_ARRAY || copy->dstMemoryType == CU_MEMORYTYPE_ARRAY) return not_simulated(name);
   End to{}, from{};
@@ -37,7 +37,6 @@ CUresult rectangle(const Copy* copy, CUstream stream, bool asynchronous, const c
       !locate(copy->srcMemoryType, copy->srcHost, copy->srcDevice, from)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  CopyWork work;
   work.width = copy->WidthInBytes;
   work.height = copy->Height;
   work.destination_pitch = copy->dstPitch != 0 ? copy->dstPitch : copy->dstXInBytes + copy->WidthInBytes;
@@ -52,10 +51,28 @@ CUresult rectangle(const Copy* copy, CUstream stream, bool asynchronous, const c
     work.source += copy->srcZ * work.source_slice;
   }
   if (work.height > 1 && (work.destination_pitch < work.width || work.source_pitch < work.width)) return CUDA_ERROR_INVALID_VALUE;
-  return copy_call(stream, std::move(work), to.side, from.side, asynchronous);
+  destination = to.side;
+  source = from.side;
+  return CUDA_SUCCESS;
+}
+
+template <typename Copy>
+CUresult rectangle(const Copy* copy, CUstream stream, bool asynchronous, const char* name) {
+  CopyWork work;
+  Side destination{}, source{};
+  if (const CUresult error = box(copy, name, work, destination, source); error != CUDA_SUCCESS) return error;
+  return copy_call(stream, std::move(work), destination, source, asynchronous);
 }
 
 }  // namespace
+
+namespace deepum::simgpu {
+
+CUresult box_of(const CUDA_MEMCPY3D& copy, const char* name, CopyWork& work, Side& destination, Side& source) {
+  return box(&copy, name, work, destination, source);
+}
+
+}  // namespace deepum::simgpu
 
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* pCopy) { return rectangle(pCopy, nullptr, false, "cuMemcpy2D of an array"); }
 CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* pCopy) { return rectangle(pCopy, nullptr, false, "cuMemcpy2DUnaligned of an array"); }

@@ -13,4 +13,7 @@ namespace deepum::simgpu {
 // `stream` goes on when all are done. Waits for itself: what is in the graph is held by the engine until it has run.
 void enqueue_graph(State& state, um_model::Host host, um_model::Stream stream, int device, CUgraph graph);
 
+// The node of the instantiated graph that was made from `node`; nullptr: none.
+CUgraphNode twin_of(CUgraphExec exec, CUgraphNode node);
+
 }  // namespace deepum::simgpu

@@ -2,6 +2,7 @@
 #include "device.hpp"
 #include "graphs.hpp"
 #include "memory_calls.hpp"
+#include "pools.hpp"
 #include "streams.hpp"
 
 using namespace deepum::simgpu;
@@ -50,6 +51,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
   if (const CUresult error = refuse_in_capture(call); error != CUDA_SUCCESS) return error;
   // As in the real driver, a free waits for the work that may still use the memory.
   finish_device(call, allocation->device);
+  forget_in_pool(*allocation);
   release_allocation(state, dptr);
   return CUDA_SUCCESS;
 }

@@ -6,7 +6,6 @@
 #include "graph_exec.hpp"
 #include "graphs.hpp"
 #include "kernel_work.hpp"
-#include "memory_calls.hpp"
 #include "pump.hpp"
 
 namespace deepum::simgpu {
@@ -86,7 +85,6 @@ struct Enqueue {
     if (alive(state.events, work.event) && work.event->recorded) state.engine.wait(host, stream, work.event->id);
   }
   void operator()(const ChildWork& work) const { enqueue_graph(state, host, stream, device, work.graph); }
-  void operator()(const FreeWork& work) const { release_allocation(state, work.base); }
 };
 
 }  // namespace

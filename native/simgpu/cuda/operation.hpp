@@ -69,15 +69,14 @@ struct WaitWork {
 struct ChildWork {
   CUgraph graph = nullptr;  // owned by the node
 };
-// Stream-ordered allocation and release.
-struct FreeWork {
-  std::uint64_t base = 0;
-};
-
-using Work = std::variant<EmptyWork, KernelWork, CopyWork, FillWork, HostWork, ValueWork, RecordWork, WaitWork, ChildWork, FreeWork>;
+using Work = std::variant<EmptyWork, KernelWork, CopyWork, FillWork, HostWork, ValueWork, RecordWork, WaitWork, ChildWork>;
 
 // Hands the work to the engine, at the host's clock. Checks were made when the work was made.
 void enqueue(State& state, um_model::Host host, um_model::Stream stream, int device, const Work& work);
+
+// A launch's work from what the caller gave: kernelParams (a pointer a parameter) or extra (a packed buffer, CU_LAUNCH_PARAM_*).
+CUresult make_launch(State& state, CUfunction handle, const std::uint32_t (&grid)[3], const std::uint32_t (&block)[3],
+                     std::uint32_t shared_bytes, void* const* parameters, void* const* extra, KernelWork& work);
 
 // Work of a call on a stream: into the graph if the stream is capturing, else to the engine.
 CUresult submit(Call& call, CUstream stream, Work work);

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "pools.hpp"
 #include "pump.hpp"
 #include "stats.hpp"
 #include "streams.hpp"
@@ -180,7 +181,10 @@ CUresult Call::block(const std::function<void()>& advance, const std::function<b
       return CUDA_ERROR_LAUNCH_TIMEOUT;
     }
   }
-  if (host_ == um_model::kProgram) note_blocking_call(*state_);
+  if (host_ == um_model::kProgram) {
+    trim_pools(*state_, host_);
+    note_blocking_call(*state_);
+  }
   return CUDA_SUCCESS;
 }
 
