@@ -47,7 +47,7 @@ def fake_driver(compile_c: Callable[..., Path]) -> Path:
 
 @pytest.fixture
 def environment(shim: Path, fake_driver: Path, runtime_dir: Path) -> dict[str, str]:
-    """Under the shim, with the fake driver, and no daemon to be found or started."""
+    """Under the shim, with the fake driver, and no daemon to be started."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("DEEPUM_")}
     return {
         **kept,
@@ -62,8 +62,8 @@ def environment(shim: Path, fake_driver: Path, runtime_dir: Path) -> dict[str, s
 
 
 @pytest.fixture
-def run(environment: dict[str, str]) -> Callable[..., Ran]:
-    """Runs a program, or a snippet on top of client.py, under the shim."""
+def run(environment: dict[str, str], listener: FakeDaemon) -> Callable[..., Ran]:
+    """Runs a program, or a snippet on top of client.py, under the shim and with a daemon that only listens."""
 
     def run(program: str | list[str | Path], **settings: str | None) -> Ran:
         command = [sys.executable, "-c", "from client import *\n" + program] if isinstance(program, str) else [str(p) for p in program]

@@ -156,8 +156,8 @@ class FakeDaemon:
             if session:
                 self.sessions.append(session)
                 thread = threading.Thread(target=session.serve, daemon=True)
-                self._threads.append(thread)
                 thread.start()
+                self._threads.append(thread)
 
     def _hello(self, connection: socket.socket) -> Session | None:
         descriptors = array.array("i")
