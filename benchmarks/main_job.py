@@ -18,6 +18,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,10 +57,10 @@ class Run:
         """Of the steady steps."""
         return sum(step.ms for step in self.steady()) / len(self.steady())
 
-    def mean(self, counter: str) -> float | None:
-        """Of the steady steps, a step."""
-        known = [step.counts[counter] for step in self.steady() if step.counts is not None]
-        return sum(known) / len(known) if known else None
+    def means(self) -> dict[str, float] | None:
+        """Counts of the steady steps, a step; None where the timeline does not tell."""
+        known = [step.counts for step in self.steady() if step.counts is not None]
+        return {name: sum(counts[name] for counts in known) / len(known) for name in COUNTERS} if known else None
 
 
 def attribute(steps: list[Step], timeline: list[dict[str, Any]]) -> None:
@@ -132,30 +133,20 @@ def bound(unlimited: Run, preset: dict[str, Any], memory_bytes: int) -> dict[str
     return {"compute_ms": compute, "bytes_must_move": float(excess), "transfer_ms": transfer, "bound_ms": max(compute, transfer)}
 
 
+def _cells(ms: float, counts: Mapping[str, float] | None) -> str:
+    if counts is None:
+        return f"{ms:>9.1f}{'?':>9}{'?':>8}{'?':>8}"
+    return f"{ms:>9.1f}{counts['faults']:>9.0f}{counts['bytes_h2d'] / 2**30:>8.2f}{counts['bytes_d2h'] / 2**30:>8.2f}"
+
+
 def table(runs: list[Run], limits: dict[str, float | None], memory_bytes: int) -> str:
     """The figures for people."""
     on_demand, correlation, _ = runs
     lines = [f"{'':>10}" + "".join(f"{run.name:>34}" for run in runs)]
     lines.append(f"{'step':>10}" + f"{'ms':>9}{'faults':>9}{'GiB in':>8}{'out':>8}" * len(runs))
     for number in range(len(on_demand.steps)):
-        cells = ""
-        for one in runs:
-            step = one.steps[number]
-            cells += f"{step.ms:>9.1f}"
-            cells += (
-                f"{step.counts['faults']:>9}{step.counts['bytes_h2d'] / 2**30:>8.2f}{step.counts['bytes_d2h'] / 2**30:>8.2f}"
-                if step.counts
-                else f"{'?':>9}{'?':>8}{'?':>8}"
-            )
-        lines.append(f"{number + 1:>10}{cells}")
-    cells = ""
-    for one in runs:
-        faults, moved_in, moved_out = one.mean("faults"), one.mean("bytes_h2d"), one.mean("bytes_d2h")
-        known = faults is not None and moved_in is not None and moved_out is not None
-        cells += f"{one.mean_ms():>9.1f}" + (
-            f"{faults:>9.0f}{moved_in / 2**30:>8.2f}{moved_out / 2**30:>8.2f}" if known else f"{'?':>9}{'?':>8}{'?':>8}"
-        )
-    lines.append(f"{f'mean {WARM_UP + 1}-':>10}{cells}")
+        lines.append(f"{number + 1:>10}" + "".join(_cells(run.steps[number].ms, run.steps[number].counts) for run in runs))
+    lines.append(f"{f'mean {WARM_UP + 1}-':>10}" + "".join(_cells(run.mean_ms(), run.means()) for run in runs))
     lines.append("")
     if on_demand.peak_allocated_bytes is not None:
         allocated = on_demand.peak_allocated_bytes
@@ -163,16 +154,16 @@ def table(runs: list[Run], limits: dict[str, float | None], memory_bytes: int) -
             f"footprint: {allocated / 2**30:.1f} GiB on a card of {memory_bytes / 2**30:.1f} GiB ({allocated / memory_bytes:.2f} x)"
         )
     total = sum(step.ms for step in on_demand.steps) / sum(step.ms for step in correlation.steps)
+    steady = on_demand.mean_ms() / correlation.mean_ms()
     lines.append(f"speed-up over on demand: {steady:.2f} x after step {WARM_UP}; {total:.2f} x over all steps, warm-up included")
-    faults, left = on_demand.mean("faults"), correlation.mean("faults")
-    if faults and left is not None:
-        lines.append(f"faults gone after step {WARM_UP}: {1 - left / faults:.1%}")
+    before, after = on_demand.means(), correlation.means()
+    if before is not None and after is not None and before["faults"]:
+        lines.append(f"faults gone after step {WARM_UP}: {1 - after['faults'] / before['faults']:.1%}")
     moving = limits["transfer_ms"]
     parts = f"compute {limits['compute_ms']:.1f} ms" + (f", transfer {moving:.1f} ms" if moving is not None else "")
     best = limits["bound_ms"] or 1e-9
-    lines.append(
-        f"lower bound: {best:.1f} ms a step ({parts}); deepum {correlation.mean_ms() / best:.2f} x of it; most possible speed-up {on_demand.mean_ms() / best:.2f} x"
-    )
+    ratios = f"deepum {correlation.mean_ms() / best:.2f} x of it; most possible speed-up {on_demand.mean_ms() / best:.2f} x"
+    lines.append(f"lower bound: {best:.1f} ms a step ({parts}); {ratios}")
     return "\n".join(lines)
 
 

@@ -93,7 +93,7 @@ def _checked(message: bytes, descriptors: list[int], flags: int) -> Hello:
 def answer(connection: socket.socket, refusal: str | None = None) -> None:
     """Welcomes the program, or refuses it with a line of text. A program that is gone already is no error."""
     text = "" if refusal is None else " ".join(refusal.split())
-    encoded = text.encode("utf-8", errors="replace")[:4096]
+    encoded = text.encode("utf-8", errors="replace")[:900]
     magic = b"DEEPUMOK" if refusal is None else b"DEEPUMNO"
     with contextlib.suppress(OSError):
         connection.send(_WELCOME.pack(magic, _VERSION, len(encoded)) + encoded)

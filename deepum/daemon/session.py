@@ -60,16 +60,18 @@ class Session:
             self._lock_step = hello.environment.get("DEEPUM_SYNC", "").lower() in ("1", "true", "yes", "on")
             self._core: Core = make_core(self._values)
             profile = self._load_profile()
-            self._ring = Ring.from_fd(hello.memory_fd)
-            if self._values["record"] is not None:
-                self._recorder = Recorder(_record_path(Path(str(self._values["record"])), hello.pid, folder), self._values, profile)
         except UsageError as error:
             raise RefusedError(str(error)) from None
-        except RingError as error:
+        try:
+            self._ring = Ring.from_fd(hello.memory_fd)
+        except (RingError, OSError, ValueError) as error:
             raise RefusedError(f"hello: {error}; use the libdeepum.so of this installation") from None
-        except (OSError, ValueError) as error:
-            self._release()
-            raise RefusedError(f"record {self._values['record']}: {error}; choose another place") from None
+        if self._values["record"] is not None:
+            try:
+                self._recorder = Recorder(_record_path(Path(str(self._values["record"])), hello.pid, folder), self._values, profile)
+            except OSError as error:
+                self._release()
+                raise RefusedError(f"record {self._values['record']}: {error.strerror}; choose another place") from None
         self._report = Report(Path(folder) if folder else None, hello.pid)
 
     def _load_profile(self) -> bytes | None:

@@ -1,0 +1,220 @@
+"""Sessions with the daemon, from a program written in Python."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import stat
+import struct
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fake_program import FakeProgram, RefusedError, shared_memory, wait_until
+
+PREFETCH = 1
+
+
+def kinds(commands: list[tuple[int, ...]]) -> set[int]:
+    return {command[9] for command in commands}
+
+
+def test_the_socket_is_private(daemon: subprocess.Popen[str], runtime_dir: Path) -> None:
+    assert stat.S_IMODE((runtime_dir / "daemon.sock").stat().st_mode) == 0o600
+    assert stat.S_IMODE(runtime_dir.stat().st_mode) == 0o700
+
+
+def test_a_repeated_sweep_is_prefetched(daemon: subprocess.Popen[str], runtime_dir: Path) -> None:
+    program = FakeProgram(runtime_dir)
+    rounds = program.train(6)
+    program.close()
+    assert PREFETCH in kinds(rounds[-1])
+
+
+def test_on_demand_gives_no_commands(daemon: subprocess.Popen[str], runtime_dir: Path) -> None:
+    program = FakeProgram(runtime_dir, {"DEEPUM_POLICY": "on-demand"})
+    assert not any(program.train(4))
+    program.close()
+
+
+def test_several_programs_at_once_do_not_disturb_each_other(daemon: subprocess.Popen[str], runtime_dir: Path) -> None:
+    alone = FakeProgram(runtime_dir)
+    expected = alone.train(4)
+    alone.close()
+    programs = [FakeProgram(runtime_dir, pid=100 + i) for i in range(4)]
+    answers = [program.train(1) for program in programs]
+    for _ in range(3):
+        for program, answer in zip(programs, answers, strict=True):
+            answer += program.train(1, set_up=False)
+    assert all(answer == expected for answer in answers)
+    for program in programs:
+        program.close()
+
+
+def test_statistics_are_reported_when_the_program_goes(daemon: subprocess.Popen[str], runtime_dir: Path, tmp_path: Path) -> None:
+    program = FakeProgram(runtime_dir, {"DEEPUM_STATS_DIR": str(tmp_path), "DEEPUM_SYNC": "1"}, pid=77)
+    assert json.loads((tmp_path / "session-77.open").read_text())["pid"] == 77
+    program.train(3)
+    program.close()
+    assert wait_until((tmp_path / "session-77.json").exists)
+    assert wait_until(lambda: not (tmp_path / "session-77.open").exists())
+    told = json.loads((tmp_path / "session-77.json").read_text())
+    assert told["core"]["launches"] == 18
+    assert told["core"]["events"] == 1 + 6 + 18
+    assert told["warnings"] == []
+
+
+def test_events_written_just_before_the_end_are_counted(daemon: subprocess.Popen[str], runtime_dir: Path, tmp_path: Path) -> None:
+    program = FakeProgram(runtime_dir, {"DEEPUM_STATS_DIR": str(tmp_path)}, pid=78)
+    program.device()
+    program.allocate(0, 4 << 20)
+    for i in range(2000):
+        program.execute(i % 7, 0, 2)
+    program.close()
+    assert wait_until((tmp_path / "session-78.json").exists)
+    assert json.loads((tmp_path / "session-78.json").read_text())["core"]["launches"] == 2000
+
+
+def test_more_events_than_the_ring_holds_pass_through(daemon: subprocess.Popen[str], runtime_dir: Path, tmp_path: Path) -> None:
+    program = FakeProgram(runtime_dir, {"DEEPUM_STATS_DIR": str(tmp_path), "DEEPUM_POLICY": "on-demand"}, pid=79)
+    program.device()
+    program.allocate(0, 4 << 20)
+    for _ in range(30):
+        for i in range(5000):
+            last = program.execute(i % 7, 0, 2)
+        program.wait_decided(last)
+    program.close()
+    assert wait_until((tmp_path / "session-79.json").exists)
+    told = json.loads((tmp_path / "session-79.json").read_text())
+    assert (told["core"]["launches"], told["core"]["malformed_events"]) == (150000, 0)
+
+
+def test_a_profile_makes_the_second_run_prefetch_in_its_first_round(
+    daemon: subprocess.Popen[str], runtime_dir: Path, tmp_path: Path
+) -> None:
+    settings = {"DEEPUM_PROFILE": str(tmp_path / "profile"), "DEEPUM_STATS_DIR": str(tmp_path)}
+    first = FakeProgram(runtime_dir, settings, pid=1)
+    assert PREFETCH not in kinds(first.train(6)[0])
+    first.close()
+    assert wait_until((tmp_path / "session-1.json").exists)
+    second = FakeProgram(runtime_dir, settings, pid=2)
+    assert PREFETCH in kinds(second.train(1)[0])
+    second.close()
+
+
+def test_a_corrupt_profile_is_refused_in_one_line(daemon: subprocess.Popen[str], runtime_dir: Path, tmp_path: Path) -> None:
+    profile = tmp_path / "profile"
+    profile.write_bytes(b"nonsense" * 100)
+    with pytest.raises(RefusedError, match="not a profile") as refusal:
+        FakeProgram(runtime_dir, {"DEEPUM_PROFILE": str(profile)})
+    assert "\n" not in str(refusal.value)
+    assert profile.read_bytes() == b"nonsense" * 100
+
+
+def test_two_equal_runs_leave_identical_logs_and_a_replay_gives_the_same_commands(
+    daemon: subprocess.Popen[str], runtime_dir: Path, tmp_path: Path, deepum: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    for number in (1, 2):
+        program = FakeProgram(
+            runtime_dir, {"DEEPUM_RECORD": str(tmp_path / f"log{number}"), "DEEPUM_STATS_DIR": str(tmp_path / "s"), "DEEPUM_SYNC": "1"}
+        )
+        program.train(5)
+        program.close()
+        assert wait_until(lambda n=number: _complete(tmp_path / f"log{n}"))
+    assert (tmp_path / "log1").read_bytes() == (tmp_path / "log2").read_bytes()
+    replayed = deepum("log", "replay", tmp_path / "log1")
+    assert replayed.returncode == 0, replayed.stderr
+    assert replayed.stdout.startswith("the same ")
+    assert not replayed.stdout.startswith("the same 0 commands")
+    shown = deepum("log", "show", tmp_path / "log1", "--commands")
+    assert shown.returncode == 0, shown.stderr
+    assert " execute " in shown.stdout and "-> prefetch" in shown.stdout
+
+
+def _complete(log: Path) -> bool:
+    return log.exists() and b'"commands_sha256": "' in log.read_bytes()
+
+
+def test_a_changed_log_is_noticed(
+    daemon: subprocess.Popen[str], runtime_dir: Path, tmp_path: Path, deepum: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    log = tmp_path / "log"
+    program = FakeProgram(runtime_dir, {"DEEPUM_RECORD": str(log)})
+    program.train(5)
+    program.close()
+    assert wait_until(lambda: _complete(log))
+    data = log.read_bytes()
+    log.write_bytes(data.replace(b'"prefetch_degree": 2000', b'"prefetch_degree": 1   '))
+    assert deepum("log", "replay", log).returncode == 1
+    log.write_bytes(data[:-64])
+    cut = deepum("log", "replay", log)
+    assert cut.returncode == 125 and "events are missing" in cut.stderr
+
+
+@pytest.mark.parametrize(
+    ("hello", "text"),
+    [
+        (b"", "closed"),
+        (b"x", "not a whole message"),
+        (struct.pack("<8sIIII", b"DEEPUMXX", 1, 0, 1, 0), "not one of deepum's"),
+        (struct.pack("<8sIIII", b"DEEPUMHI", 99, 0, 1, 0), "version 99"),
+        (struct.pack("<8sIIII", b"DEEPUMHI", 1, 4000, 1, 0), "cut off"),
+        (struct.pack("<8sIIII", b"DEEPUMHI", 1, 0xFFFFFFFF, 1, 0), "cut off"),
+    ],
+)
+def test_a_hostile_hello_is_refused_and_the_daemon_lives(daemon: subprocess.Popen[str], runtime_dir: Path, hello: bytes, text: str) -> None:
+    with pytest.raises((RefusedError, OSError), match=text if hello else None):
+        FakeProgram(runtime_dir, hello=hello)
+    program = FakeProgram(runtime_dir)
+    program.train(1)
+    program.close()
+
+
+@pytest.mark.parametrize("memory", ["unsealed", "foreign", "small", "not-memory"])
+def test_a_hostile_ring_is_refused_and_the_daemon_lives(
+    daemon: subprocess.Popen[str], runtime_dir: Path, memory: str, tmp_path: Path
+) -> None:
+    if memory == "unsealed":
+        fd = shared_memory(seals=False)
+    elif memory == "foreign":
+        fd = shared_memory(magic=b"SOMETHIN")
+    elif memory == "small":
+        fd = os.memfd_create("small", os.MFD_ALLOW_SEALING)
+    else:
+        fd = os.open(tmp_path, os.O_RDONLY)
+    with pytest.raises(RefusedError, match="hello: "):
+        FakeProgram(runtime_dir, memory=fd)
+    program = FakeProgram(runtime_dir)
+    program.train(1)
+    program.close()
+
+
+def test_nonsense_in_the_ring_ends_that_session_only(daemon: subprocess.Popen[str], runtime_dir: Path, tmp_path: Path) -> None:
+    other = FakeProgram(runtime_dir)
+    other.train(2)
+    bad = FakeProgram(runtime_dir, {"DEEPUM_STATS_DIR": str(tmp_path)}, pid=5)
+    bad.device()
+    place = 4096 + bad.reserved
+    struct.pack_into("<HBBI", bad.memory, place, 1, 6, 0, 0)
+    os.eventfd_write(bad.daemon_fd, 1)
+    assert wait_until(lambda: bad.daemon_left)
+    assert wait_until((tmp_path / "session-5.json").exists)
+    assert "refused" in json.loads((tmp_path / "session-5.json").read_text())["warnings"][0]
+    other.train(2, set_up=False)
+    other.close()
+    bad.close()
+
+
+def test_unusable_settings_are_refused_by_name(daemon: subprocess.Popen[str], runtime_dir: Path) -> None:
+    with pytest.raises(RefusedError, match="DEEPUM_PREFETCH_DEGREE: 'many' is not a whole number"):
+        FakeProgram(runtime_dir, {"DEEPUM_PREFETCH_DEGREE": "many"})
+
+
+def test_a_program_that_connects_and_says_nothing_blocks_nobody(daemon: subprocess.Popen[str], runtime_dir: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as silent:
+        silent.connect(str(runtime_dir / "daemon.sock"))
+        program = FakeProgram(runtime_dir)
+        program.train(1)
+        program.close()
