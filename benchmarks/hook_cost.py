@@ -21,9 +21,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CASES = [  # (what, pointers, launches a round, threads)
-    ("8 pointers", 8, 200_000, 1),
+    ("8 pointers", 8, 100_000, 1),
     ("448 pointers, foreach", 448, 10_000, 1),
-    ("8 pointers, 4 threads", 8, 50_000, 4),
+    ("8 pointers, 4 threads", 8, 25_000, 4),
 ]
 TARGET_NS = 150.0
 
@@ -76,7 +76,7 @@ def main() -> int:
         daemon = None
         if not options.no_daemon:
             environment = {**bare, "DEEPUM_RUNTIME_DIR": str(run_dir)}
-            daemon = subprocess.Popen([sys.executable, "-m", "deepum.daemon"], env=environment, cwd=ROOT)
+            daemon = subprocess.Popen([sys.executable, "-m", "deepum", "daemon"], env=environment, cwd=ROOT, stderr=subprocess.DEVNULL)
             deadline = time.monotonic() + 20
             while not (run_dir / "daemon.sock").exists() and time.monotonic() < deadline and daemon.poll() is None:
                 time.sleep(0.05)

@@ -21,6 +21,8 @@ from deepum.settings import Value, resolve
 # and a wake-up through the eventfd would cost more than all the rest of the crossing.
 _LOCK_STEP_SPIN = 1500
 _FULL_RING_SECONDS = 0.0005
+_NAP_SECONDS = 0.0001  # between looks at a ring that had events a moment ago: events wait this long at most
+_NAPS = 200
 _SOCKET_SPOKE = 2
 _CLOSING = threading.Lock()  # one session at a time writes what outlives it
 
@@ -108,6 +110,7 @@ class Session:
         daemon_fd, mover_fd = self._hello.daemon_fd, self._hello.mover_fd
         spin = _LOCK_STEP_SPIN if self._lock_step else 0
         closed = False
+        naps = 0
         while not self._stopping:
             recorder = self._recorder
             if recorder is None:
@@ -119,6 +122,8 @@ class Session:
                 except OSError as error:
                     self._drop_recorder(f"the event log was given up: {error.strerror}")
                     continue
+            if busy:
+                naps = 0
             if wake:
                 os.eventfd_write(mover_fd, 1)
             if full:
@@ -126,6 +131,11 @@ class Session:
                     return None  # nobody will ever make room
                 time.sleep(_FULL_RING_SECONDS)
             elif not busy:
+                if not self._lock_step and naps < _NAPS:
+                    # Asleep on the clock and not on the eventfd: else the program pays for a system call at almost every launch.
+                    naps += 1
+                    time.sleep(_NAP_SECONDS)
+                    continue
                 if ring.broken:
                     return f"the ring was refused: {ring.broken}"
                 if closed:
