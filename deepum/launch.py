@@ -104,7 +104,7 @@ def child_environment(values: Mapping[str, Value], device: Device, environment: 
     made["DEEPUM_DAEMON"] = sys.executable
     preloads = [str(paths.shim())]
     if device.simulated:
-        preloads += [str(paths.SIMULATOR / name) for name in paths.SIMULATOR_PRELOADS]
+        preloads += [str(library) for library in paths.simulator_preloads()]
         made["LD_LIBRARY_PATH"] = ":".join([str(paths.SIMULATOR), *_without_ours(environment.get("LD_LIBRARY_PATH", ""))])
         made["DEEPUM_SIM_MACHINE"] = str(device.machine)
         made["DEEPUM_SIM_DEVICES"] = environment.get("DEEPUM_SIM_DEVICES", "1")

@@ -23,6 +23,15 @@ def shim() -> Path:
     return SHIM
 
 
+def simulator_preloads() -> list[Path]:
+    """The simulated GPU's libraries to preload. Raises DeepumError when they were not built."""
+    libraries = [SIMULATOR / name for name in SIMULATOR_PRELOADS]
+    for library in (SIMULATOR / "libcuda.so.1", *libraries):
+        if not library.is_file():
+            raise DeepumError(f"{library}: is missing from this installation; reinstall deepum, or run scripts/build in a checkout")
+    return libraries
+
+
 def runtime_folder(environment: Mapping[str, str]) -> Path:
     """The user's runtime folder, as the shim computes it too (docs/architecture.md, A session)."""
     if given := environment.get("DEEPUM_RUNTIME_DIR"):

@@ -40,6 +40,7 @@ class Server:
         self._guard = threading.Lock()
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._ending = False
+        self._idle_since = time.monotonic()
         self._listener = self._listen()
 
     def _take_lock(self) -> int:
@@ -91,24 +92,29 @@ class Server:
         """Returns after `stop`, or when there has been no session for `idle_seconds`. Sessions end before it does."""
         signal.signal(signal.SIGTERM, self.stop)
         signal.signal(signal.SIGINT, self.stop)
-        idle_since = time.monotonic()
+        self._idle_since = time.monotonic()
         try:
             while not self._ending:
+                left = self._seconds_left()
                 with selectors.DefaultSelector() as selector:
                     selector.register(self._listener, selectors.EVENT_READ)
                     selector.register(self._wake_read, selectors.EVENT_READ)
-                    left = idle_since + self._idle_seconds - time.monotonic() if self._idle_seconds and not self._sessions else None
-                    ready = selector.select(max(left, 0) if left is not None else None)
+                    ready = selector.select(left)
                 with contextlib.suppress(BlockingIOError):
                     os.read(self._wake_read, 4096)
                 if any(key.fileobj is self._listener for key, _ in ready):
                     self._accept()
-                if self._reap() or self._sessions:
-                    idle_since = time.monotonic()
-                elif self._idle_seconds and time.monotonic() >= idle_since + self._idle_seconds and self._may_leave():
+                elif self._seconds_left() == 0 and self._may_leave():
                     break
         finally:
             self._close()
+
+    def _seconds_left(self) -> float | None:
+        """Until we have been idle long enough; None while there is no such time."""
+        with self._guard:
+            if self._sessions or not self._idle_seconds:
+                return None
+            return max(0.0, self._idle_since + self._idle_seconds - time.monotonic())
 
     def _may_leave(self) -> bool:
         """Takes the socket away, then looks once more: a program may have connected in between, and must not be left alone."""
@@ -167,16 +173,11 @@ class Server:
             connection.close()
             if hello is not None:
                 hello.close()
+            with self._guard:
+                del self._sessions[threading.current_thread()]
+                self._idle_since = time.monotonic()
             with contextlib.suppress(OSError):
                 os.write(self._wake_write, b"x")
-
-    def _reap(self) -> bool:
-        """Forgets sessions that have ended; True if there were some."""
-        with self._guard:
-            ended = [thread for thread in self._sessions if thread.ident is not None and not thread.is_alive()]
-            for thread in ended:
-                del self._sessions[thread]
-        return bool(ended)
 
     def _close(self) -> None:
         self._path.unlink(missing_ok=True)

@@ -1,0 +1,228 @@
+"""`deepum run`: what passes through, what is refused, what is left behind. These programs use no GPU."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Deepum = Callable[..., "subprocess.CompletedProcess[str]"]
+SIM = ("run", "--device", "sim")
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 7, 125, 255])
+def test_the_exit_code_is_the_programs(deepum: Deepum, code: int) -> None:
+    assert deepum(*SIM, "--", "sh", "-c", f"exit {code}").returncode == code
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV])
+def test_a_program_ended_by_a_signal_ends_the_launcher_alike(deepum: Deepum, number: signal.Signals) -> None:
+    assert deepum(*SIM, "--", "sh", "-c", f"kill -{int(number)} $$").returncode == -number
+
+
+def test_a_shell_sees_128_and_the_signal(environment: dict[str, str]) -> None:
+    script = f"{sys.executable} -P -m deepum run --device sim -- sh -c 'kill -TERM $$'; echo $?"
+    shell = subprocess.run(["sh", "-c", script], env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert shell.stdout == "143\n"
+
+
+def test_standard_streams_are_the_programs(environment: dict[str, str]) -> None:
+    command = [sys.executable, "-P", "-m", "deepum", "run", "--device", "sim", "--", "sh", "-c", "cat; echo told >&2"]
+    run = subprocess.run(command, env=environment, input=b"\0\xff bytes\n", capture_output=True, check=False, timeout=60)
+    assert run.stdout == b"\0\xff bytes\n"
+    lines = run.stderr.decode().splitlines()
+    assert lines[0] == "told"
+    assert all(line.startswith("deepum: ") for line in lines[1:])
+
+
+def test_arguments_reach_the_program_as_they_are(deepum: Deepum) -> None:
+    arguments = ["--device", "a b", "", "--", "-h", "*"]
+    told = deepum(*SIM, "--", sys.executable, "-c", "import json, sys; print(json.dumps(sys.argv[1:]))", *arguments)
+    assert json.loads(told.stdout) == arguments
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
+def test_a_signal_to_the_launcher_reaches_the_program(environment: dict[str, str], number: signal.Signals) -> None:
+    program = (
+        "import signal, sys, time\n"
+        f"signal.signal({int(number)}, lambda *_: (print('got it', flush=True), sys.exit(9)))\n"
+        "print('ready', flush=True)\n"
+        "while True: time.sleep(0.05)"
+    )
+    command = [sys.executable, "-P", "-m", "deepum", "run", "--device", "sim", "--", sys.executable, "-c", program]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == "ready\n"
+        run.send_signal(number)
+        assert run.stdout.read() == "got it\n"
+        assert run.wait(30) == 9
+
+
+def test_the_program_starts_with_the_callers_signal_mask(deepum: Deepum) -> None:
+    program = "import signal; print(len(signal.pthread_sigmask(signal.SIG_BLOCK, [])), signal.getsignal(signal.SIGPIPE))"
+    bare = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert deepum(*SIM, "--", sys.executable, "-c", program).stdout == bare.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (("run",), 2, "COMMAND"),
+        (("run", "--frobnicate", "--", "true"), 2, "--frobnicate"),
+        (("run", "--gpu-memory", "8 parsecs", "--", "true"), 2, "--gpu-memory: '8 parsecs' is not a size"),
+        (("run", "--gpu-memory", "1KiB", "--", "true"), 2, "out of range"),
+        (("run", "--prefetch-degree", "-1", "--", "true"), 2, "--prefetch-degree"),
+        (("run", "--policy", "psychic", "--", "true"), 2, "on-demand, correlation"),
+        (("run", "--device", "tpu", "--", "true"), 2, "device 'tpu'"),
+        (("run", "--device", "sim:", "--", "true"), 2, "device 'sim:'"),
+        (("run", "--device", "sim:pdp11", "--", "true"), 2, "machine 'pdp11': is unknown; choose one of v100-16gb"),
+        ((*SIM, "--", "no-such-program"), 127, "no-such-program"),
+        ((*SIM, "--", "./no-such-program"), 127, "no-such-program"),
+        ((*SIM, "--", "/"), 126, "folder"),
+        ((*SIM, "--", "./plain-file"), 126, "not executable"),
+        ((*SIM, "--", "./bad-interpreter"), 127, "bad-interpreter"),
+        ((*SIM, "--", "./not-a-program"), 126, "not-a-program"),
+        ((*SIM, "--record", "no/such/folder/log", "--", "true"), 2, "record"),
+        ((*SIM, "--stats", "/", "--", "true"), 2, "stats"),
+        ((*SIM, "--stats", "x", "--record", "x", "--", "true"), 2, "two of"),
+        ((*SIM, "--profile", "corrupt", "--", "true"), 2, "profile"),
+        ((*SIM, "--profile", "no/such/folder/p", "--", "true"), 2, "profile"),
+        ((*SIM, "--config", "missing.toml", "--", "true"), 2, "missing.toml"),
+        ((*SIM, "--config", "bad.toml", "--", "true"), 2, "bad.toml"),
+        (("frobnicate",), 2, "frobnicate"),
+        (("log", "replay", "corrupt"), 2, "not an event log"),
+        (("log", "show", "missing"), 2, "missing"),
+    ],
+)
+def test_what_cannot_be_used_is_one_line_with_a_documented_code(
+    deepum: Deepum, tmp_path: Path, runtime_dir: Path, arguments: tuple[str, ...], code: int, text: str
+) -> None:
+    (tmp_path / "plain-file").write_text("x")
+    (tmp_path / "corrupt").write_bytes(b"\1\2\3" * 100)
+    (tmp_path / "bad.toml").write_text("colour = 'blue'\n")
+    for name, content in (("bad-interpreter", "#!/no/such/interpreter\n"), ("not-a-program", "\x7fELF junk")):
+        (tmp_path / name).write_text(content)
+        (tmp_path / name).chmod(0o755)
+    before = sorted(tmp_path.iterdir())
+    temporary = tmp_path.parent / f"{tmp_path.name}-tmp"
+    temporary.mkdir()
+    result = deepum(*arguments, env={"TMPDIR": str(temporary)})
+    assert result.returncode == code, result.stderr
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith("deepum: error: ")
+    assert text in result.stderr
+    assert result.stdout == ""
+    assert sorted(tmp_path.iterdir()) == before
+    assert not list(temporary.iterdir())
+    assert not list(runtime_dir.iterdir())
+
+
+def test_environment_variables_say_the_same_as_flags(deepum: Deepum) -> None:
+    by_variable = deepum("run", "--", "true", env={"DEEPUM_DEVICE": "sim:pdp11"})
+    assert (by_variable.returncode, "machine 'pdp11'" in by_variable.stderr) == (2, True)
+    bad = deepum(*SIM, "--", "true", env={"DEEPUM_GPU_MEMORY": "lots"})
+    assert "DEEPUM_GPU_MEMORY: 'lots' is not a size" in bad.stderr
+    assert deepum(*SIM, "--", "true", env={"DEEPUM_DEVICE": "sim:pdp11"}).returncode == 0  # the flag goes first
+
+
+def _child_environment(deepum: Deepum, *flags: str, env: dict[str, str] | None = None) -> dict[str, str]:
+    program = "import json, os; print(json.dumps(dict(os.environ)))"
+    result = deepum(*SIM, *flags, "--", sys.executable, "-c", program, env=env)
+    assert result.returncode == 0, result.stderr
+    return dict(json.loads(result.stdout))
+
+
+def test_the_shim_gets_its_settings_in_plain_numbers(deepum: Deepum, package: Path, tmp_path: Path) -> None:
+    (tmp_path / "settings.toml").write_text('host-memory = "1GiB"\nmarker_interval = 8\nprefetch_degree = 7\n')
+    flags = ("--gpu-memory", "1.5GiB", "--prefetch-degree", "9", "--config", "settings.toml", "--record", "log")
+    made = _child_environment(deepum, *flags, env={"DEEPUM_STATS": str(tmp_path / "stats.json")})
+    assert made["DEEPUM_SIM_MEMORY"] == str(3 << 29)
+    assert made["DEEPUM_HOST_MEMORY"] == str(1 << 30)
+    assert (made["DEEPUM_MARKER_INTERVAL"], made["DEEPUM_PREFETCH_DEGREE"], made["DEEPUM_SYNC"]) == ("8", "9", "1")
+    assert made["DEEPUM_RECORD"] == str(tmp_path / "log")
+    assert "DEEPUM_STATS" not in made and "DEEPUM_GPU_MEMORY" not in made
+    assert made["LD_PRELOAD"].split(":")[0] == str(package / "lib" / "libdeepum.so")
+    assert made["LD_LIBRARY_PATH"].split(":")[0] == str(package / "sim")
+
+
+def test_preloads_of_the_caller_stay(deepum: Deepum) -> None:
+    made = _child_environment(deepum, env={"LD_LIBRARY_PATH": "/somewhere"})
+    assert made["LD_LIBRARY_PATH"].endswith(":/somewhere")
+
+
+def test_pytorch_allocators_that_go_around_cudamalloc_are_turned_off(deepum: Deepum) -> None:
+    made = _child_environment(
+        deepum,
+        env={"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True,max_split_size_mb:64", "PYTORCH_ALLOC_CONF": "backend:cudaMallocAsync"},
+    )
+    assert made["PYTORCH_CUDA_ALLOC_CONF"] == "expandable_segments:False,max_split_size_mb:64"
+    assert made["PYTORCH_ALLOC_CONF"] == "backend:native"
+
+
+def test_statistics_are_written_even_without_cuda(deepum: Deepum, tmp_path: Path) -> None:
+    assert deepum(*SIM, "--stats", "s.json", "--", "true").returncode == 0
+    told = json.loads((tmp_path / "s.json").read_text())
+    assert told["device"] == "sim:v100-16gb" and told["processes"] == []
+
+
+def test_a_program_left_running_does_not_hold_the_launcher(deepum: Deepum) -> None:
+    began = time.monotonic()
+    result = deepum(*SIM, "--", "sh", "-c", "sleep 30 >/dev/null 2>&1 & exit 3")
+    assert result.returncode == 3
+    assert time.monotonic() - began < 25
+
+
+def test_automatic_choice_says_which_device(deepum: Deepum) -> None:
+    result = deepum("run", "--", "true")
+    found = Path("/dev/nvidiactl").exists()
+    assert found or "deepum: no GPU found; on the simulated v100-16gb\n" in result.stderr
+
+
+@pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_refused(deepum: Deepum) -> None:
+    result = deepum("run", "--device", "cuda", "--", "true")
+    assert result.returncode == 2 and "--device sim" in result.stderr
+
+
+def test_nothing_is_said_at_log_level_0(deepum: Deepum) -> None:
+    assert deepum("run", "--log", "0", "--", "true").stderr == ""
+
+
+def test_a_launcher_inside_a_launcher_preloads_once(deepum: Deepum) -> None:
+    inner = [sys.executable, "-P", "-m", "deepum", *SIM, "--", sys.executable, "-c", "import os; print(os.environ['LD_PRELOAD'])"]
+    outer = deepum(*SIM, "--", *inner)
+    assert outer.stdout.count("libdeepum.so") == 1
+
+
+def test_ctrl_c_reaches_the_program_once(environment: dict[str, str]) -> None:
+    """From a terminal, the whole foreground group gets the signal: passing it on would double it."""
+    import pty
+
+    program = (
+        "import signal, sys, time; count = []\n"
+        "signal.signal(signal.SIGINT, lambda *_: count.append(1)); print('ready', flush=True)\n"
+        "while not count: time.sleep(0.05)\n"
+        "time.sleep(0.5); print('count', len(count), flush=True)"
+    )
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(sys.executable, [sys.executable, "-P", "-m", "deepum", *SIM, "--", sys.executable, "-c", program], environment)
+    told = b""
+    while b"ready" not in told:
+        told += os.read(terminal, 1000)
+    os.write(terminal, b"\x03")
+    try:
+        while chunk := os.read(terminal, 1000):
+            told += chunk
+    except OSError:
+        pass  # the terminal's other end is closed
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert b"count 1" in told

@@ -1,0 +1,109 @@
+"""Settings: one definition, which the documentation, the core and the flags follow."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deepum.core import Core, CoreSettings
+from deepum.daemon.sources import core_settings
+from deepum.errors import UsageError
+from deepum.settings import BY_NAME, SETTINGS, format_size, from_environment, parse_size, resolve
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("8GiB", 8 << 30),
+        ("8G", 8 << 30),
+        ("8gb", 8 << 30),
+        ("512MiB", 512 << 20),
+        ("1.5 GiB", 3 << 29),
+        ("4096", 4096),
+        ("0", 0),
+        ("1k", 1024),
+        ("2TiB", 2 << 40),
+    ],
+)
+def test_sizes(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "x", "-1", "1..5G", "8 parsecs", "GiB", "99999999999999999999", "1e9", "nan", "0x10"])
+def test_what_is_no_size(text: str) -> None:
+    with pytest.raises(ValueError):
+        parse_size(text)
+
+
+@given(st.integers(min_value=0, max_value=(1 << 63) - 1))
+def test_sizes_written_are_read_back(size: int) -> None:
+    assert parse_size(format_size(size)) == size
+
+
+@given(st.sampled_from(SETTINGS), st.text(max_size=30))
+def test_any_text_is_a_value_or_a_usage_error(setting: object, text: str) -> None:
+    from deepum.settings import Setting
+
+    assert isinstance(setting, Setting)
+    try:
+        value = setting.parse(text, "here")
+    except UsageError as error:
+        assert "\n" not in error.line
+        assert error.line.startswith("deepum: error: here: ")
+    else:
+        assert setting.parse(setting.text(value), "here") == value
+
+
+def test_flag_then_environment_then_file_then_default(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text("prefetch-degree = 3\nexecution_ids = 3\nblock_table_rows = 3\n")
+    values = resolve({"prefetch_degree": 1}, {"DEEPUM_PREFETCH_DEGREE": "2", "DEEPUM_EXECUTION_IDS": "2"}, file)
+    assert (values["prefetch_degree"], values["execution_ids"], values["block_table_rows"]) == (1, 2, 3)
+    assert values["block_table_ways"] == BY_NAME["block_table_ways"].default
+
+
+def test_an_empty_variable_is_not_set() -> None:
+    assert from_environment({"DEEPUM_GPU_MEMORY": "", "DEEPUM_POLICY": ""}) == {}
+
+
+def test_every_setting_of_the_core_is_one_of_ours_with_the_same_default() -> None:
+    assert core_settings(resolve({}, {})) == CoreSettings.default()
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(CoreSettings)])
+def test_the_core_takes_both_ends_of_each_range(name: str) -> None:
+    setting = BY_NAME[name]
+    ends = range(len(setting.choices)) if setting.choices else (setting.low, setting.high)
+    for value in ends:
+        Core(CoreSettings.default(**{name: value}))
+
+
+def test_the_documentation_lists_every_setting() -> None:
+    text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(DEEPUM_[A-Z_]+)` \| (.*) \|$", text, re.MULTILINE))
+    expected = {}
+    for setting in SETTINGS:
+        flag = f"`{setting.option}`" if setting.flag else "-"
+        default = setting.unset or (format_size(int(setting.default or 0)) if setting.kind == "size" else setting.text(setting.default))
+        expected[setting.variable] = f"{flag} | {setting.help} | {setting.range_text} | {default} | {', '.join(setting.readers)}"
+    assert rows == expected
+
+
+def test_the_documentation_lists_every_statistic(deepum: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path) -> None:
+    import json
+
+    from deepum.statistics import KEYS
+
+    text = (ROOT / "docs" / "statistics.md").read_text(encoding="utf-8")
+    assert dict(re.findall(r"^\| `([a-z_0-9]+)` \| (.*) \|$", text, re.MULTILINE)) == KEYS
+    assert deepum("run", "--device", "sim", "--stats", "s.json", "--", "true").returncode == 0
+    assert list(json.loads((tmp_path / "s.json").read_text())) == list(KEYS)
