@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
-from cuda.bindings import driver as d
+from cuda.bindings import driver as d  # type: ignore[import-untyped]
 
 F = np.float32
 CPU = d.CUmemLocation()
@@ -26,7 +27,7 @@ def ck(answer: Any) -> Any:
 
 def error(answer: Any) -> str:
     """The name of a call's error."""
-    return d.CUresult(answer[0]).name.removeprefix("CUDA_ERROR_")
+    return str(d.CUresult(answer[0]).name).removeprefix("CUDA_ERROR_")
 
 
 def context() -> Any:
@@ -39,7 +40,7 @@ def context() -> Any:
 class Module:
     """The host module of tests/programs/sim_module.c; module.scale(stream, p, n, 2.0) launches a kernel."""
 
-    TYPES = {
+    TYPES: ClassVar[dict[str, tuple[Any, ...]]] = {
         "scale": (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_float),
         "add": (ctypes.c_uint64,) * 4,
         "set": (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_float),
@@ -102,5 +103,4 @@ def stream(flags: int = 1) -> Any:
 
 def resident_bytes() -> int:
     """What this process has in memory."""
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * 4096
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
