@@ -1,18 +1,32 @@
-// Reaching the daemon: its socket, starting it on demand, the hello.
+// The program's end of the daemon's socket: hello, welcome, and whether the daemon is still there.
 #pragma once
 
 #include <string>
 
+#include "shared_memory.hpp"
+
 namespace deepum::runtime {
 
-struct Descriptors {  // sent with the hello, in this order
-  int memory, daemon, mover;
+enum class Hello { kWelcome, kRefused, kSilent, kFailed };
+
+class Connection {
+ public:
+  Connection() = default;
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  ~Connection() { close(); }
+
+  // 0, or the errno: ENOENT and ECONNREFUSED when nobody listens there, EAGAIN when it cannot take us now, EPERM when the one who
+  // listens is another user.
+  int connect(const std::string& path) noexcept;
+  // Sends the hello with our DEEPUM_* environment and waits for the answer. `text`: what the daemon said against it, or the cause.
+  Hello introduce(const SharedMemory& memory, int timeout_ms, std::string* text);
+  int fd() const noexcept { return socket_; }
+  bool hung_up() const noexcept;  // the daemon closed its end, or broke the rules by saying something
+  void close() noexcept;
+
+ private:
+  int socket_ = -1;
 };
-
-// The connected socket, or -1 with one line in *why. Takes up to 5 s when a daemon has to be started.
-int join_daemon(const Descriptors& descriptors, std::string* why) noexcept;
-
-// Whether the other end has closed the connection.
-bool hung_up(int socket) noexcept;
 
 }  // namespace deepum::runtime

@@ -3,8 +3,8 @@
 namespace deepum::runtime {
 
 Driver& driver() noexcept {
-  static constinit Driver table;
-  return table;
+  static constinit Driver functions;
+  return functions;
 }
 
 }  // namespace deepum::runtime

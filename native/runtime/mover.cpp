@@ -1,253 +1,348 @@
 #include "mover.hpp"
 
-#include <algorithm>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
 
-#include "allocations.hpp"
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+
 #include "driver.hpp"
-#include "log.hpp"
-#include "markers.hpp"
+#include "message.hpp"
 #include "session.hpp"
 
 namespace deepum::runtime {
 namespace {
 
-constexpr unsigned kMostFailures = 16;  // in a row; then the driver does not want us
+constexpr std::uint64_t kMostWaiting = 1u << 18;   // commands; the core keeps far fewer under way
+constexpr std::uint32_t kMostFailures = 16;        // in a row
+constexpr long kHandoverPollNanoseconds = 500000;  // a 64 MiB hand-over takes 1 to 5 ms
+constexpr std::int64_t kLookMilliseconds = 1000;
+constexpr int kMostSilentLooks = 10;
 
-int direction_of(const deepum_command& command) noexcept {
-  return command.kind == DEEPUM_COMMAND_EVICT || command.kind == DEEPUM_COMMAND_DISCARD ? DEEPUM_DIRECTION_OUT : DEEPUM_DIRECTION_IN;
+std::int64_t now_ms() noexcept {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
 }
 
-CUmemLocation location_of(int ordinal) noexcept {
-  CUmemLocation location{};
-  location.type = ordinal < 0 ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE;
-  location.id = ordinal < 0 ? 0 : ordinal;
-  return location;
+int direction_of(const deepum_command& command) noexcept {
+  return command.kind == DEEPUM_COMMAND_PREFETCH || command.kind == DEEPUM_COMMAND_ADVISE ? DEEPUM_DIRECTION_IN : DEEPUM_DIRECTION_OUT;
+}
+
+bool known_kind(const deepum_command& command) noexcept {
+  return command.kind == DEEPUM_COMMAND_PREFETCH || command.kind == DEEPUM_COMMAND_EVICT || command.kind == DEEPUM_COMMAND_ADVISE;
 }
 
 }  // namespace
 
-void Mover::set_context(CUdevice device, CUcontext context) noexcept {
-  if (device >= 0 && device < DEEPUM_MAX_DEVICES && devices_[device].context == nullptr) {
-    devices_[device].context = context;
+Mover::Mover(const SharedMemory& memory, MarkerTable& markers, LockStep& lock_step, MoverListener& listener, bool in_lock_step,
+             std::uint64_t handover_bytes)
+    : memory_(memory),
+      markers_(markers),
+      lock_step_(lock_step),
+      listener_(listener),
+      in_lock_step_(in_lock_step),
+      handover_bytes_(handover_bytes),
+      settled_(std::make_unique<SettledMoves>()) {}
+
+bool Mover::start(Connection* connection) noexcept {
+  connection_ = connection;
+  // The program's signals are for the program's threads.
+  sigset_t all, kept;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &kept);
+  const auto body = [](void* self) -> void* {
+    static_cast<Mover*>(self)->run();
+    return nullptr;
+  };
+  const bool started = ::pthread_create(&thread_, nullptr, body, this) == 0;
+  ::pthread_sigmask(SIG_SETMASK, &kept, nullptr);
+  if (started) ::pthread_setname_np(thread_, "deepum-mover");
+  return started;
+}
+
+void Mover::ask_to_stop() noexcept {
+  stopping_.store(true);
+  ring_eventfd(memory_.mover_fd);
+}
+
+bool Mover::stop(int timeout_ms) noexcept {
+  ask_to_stop();
+  timespec until{};
+  ::clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += timeout_ms / 1000;
+  until.tv_nsec += timeout_ms % 1000 * 1000000L;
+  if (until.tv_nsec >= 1000000000L) {
+    until.tv_nsec -= 1000000000L;
+    ++until.tv_sec;
   }
+  if (::pthread_timedjoin_np(thread_, nullptr, &until) == 0) return true;
+  ::pthread_detach(thread_);
+  return false;
+}
+
+std::uint32_t Mover::context_destroyed(CUcontext context) noexcept {
+  std::uint32_t devices = 0;
+  for (std::uint32_t device = 0; device < DEEPUM_MAX_DEVICES; ++device) {
+    CUcontext expected = context;
+    if (contexts_[device].compare_exchange_strong(expected, nullptr)) devices |= 1u << device;
+  }
+  destroyed_.fetch_or(devices);
+  return devices;
+}
+
+bool Mover::has_work() const noexcept {
+  return written() != taken_.load(std::memory_order_acquire) ||
+         (waiting_.load(std::memory_order_acquire) != 0 && markers_.epoch() != seen_epoch_.load(std::memory_order_acquire));
+}
+
+void Mover::marker_recorded() noexcept {
+  if (watches_markers_.load(std::memory_order_seq_cst) && watches_markers_.exchange(false)) ring_eventfd(memory_.mover_fd);
+}
+
+void Mover::run() noexcept {
+  if (driver().ThreadExchangeStreamCaptureMode) {
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    driver().ThreadExchangeStreamCaptureMode(&mode);
+  }
+  try {
+    loop();
+  } catch (...) {
+    listener_.daemon_gone("out of memory");
+  }
+  connection_->close();
+}
+
+void Mover::loop() {
+  last_look_ms_ = now_ms();
+  while (!stopping_.load()) {
+    const bool due = !in_lock_step_ || lock_step_.due();
+    if (due && in_lock_step_) lock_step_.begin_round();
+    take_commands();
+    if (due) {
+      seen_epoch_.store(markers_.epoch(), std::memory_order_release);
+      carry_out();
+      if (in_lock_step_) lock_step_.end_round();
+    }
+    listener_.recover_lost_events();
+    sleep();
+    watch_daemon();
+    if (in_lock_step_) lock_step_.ring();
+  }
+}
+
+void Mover::take_commands() {
+  if (const std::uint32_t destroyed = destroyed_.exchange(0)) {
+    for (int device = 0; device < DEEPUM_MAX_DEVICES; ++device) {
+      if (!(destroyed >> device & 1)) continue;
+      for (MoveLane& lane : devices_[device].lanes) lane.forget_stream();
+      current_ = nullptr;
+    }
+  }
+  std::uint64_t taken = taken_.load(std::memory_order_relaxed);
+  const std::uint64_t end = written();
+  if (end - taken > DEEPUM_COMMAND_RING_BYTES || (end - taken) % sizeof(deepum_command) != 0) {
+    listener_.daemon_gone("its commands are not to be understood");
+    return;
+  }
+  while (taken != end) {
+    const deepum_command command = memory_.commands[taken % DEEPUM_COMMAND_RING_BYTES / sizeof(deepum_command)];
+    taken += sizeof(deepum_command);
+    __atomic_store_n(&memory_.control->command_consumed, taken, __ATOMIC_RELEASE);
+    accept(command);
+  }
+  taken_.store(taken, std::memory_order_release);
 }
 
 void Mover::accept(const deepum_command& command) {
-  if (command.device < DEEPUM_MAX_DEVICES && command.kind >= DEEPUM_COMMAND_PREFETCH && command.kind <= DEEPUM_COMMAND_ADVISE) {
-    devices_[command.device].directions[direction_of(command)].waiting.push_back(command);
+  last_taken_ = std::max(last_taken_, command.id);
+  if (command.device >= DEEPUM_MAX_DEVICES || waiting_.load(std::memory_order_relaxed) >= kMostWaiting) {
+    settled_->settle(command.id, SettledMoves::kNowhere);
+    answer(command, DEEPUM_MOVED_CANCELLED);
+    return;
   }
-}
-
-void Mover::clear() noexcept {
+  const int direction = direction_of(command);
+  devices_[command.device].lanes[direction].queue.push(command);
+  waiting_.fetch_add(1, std::memory_order_release);
+  if (command.after_move == 0) return;
   for (Device& device : devices_) {
-    for (Direction& direction : device.directions) {
-      direction.waiting.clear();
-    }
+    if (Move* awaited = device.lanes[1 - direction].queue.find(command.after_move)) awaited->awaited = true;
   }
-  waits_for_marker_.store(false, std::memory_order_relaxed);
 }
 
-bool Mover::prepare(CUdevice ordinal, Device& device) noexcept {
-  const Driver& d = driver();
-  if (device.context == nullptr || d.CtxSetCurrent == nullptr || d.StreamCreate == nullptr || d.EventRecord == nullptr) {
-    return false;
-  }
-  if (d.CtxSetCurrent(device.context) != CUDA_SUCCESS) {
-    return false;
-  }
-  if (!relaxed_ && d.ThreadExchangeStreamCaptureMode != nullptr) {
-    // A global-mode capture of the program must not be broken by calls from this thread.
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    d.ThreadExchangeStreamCaptureMode(&mode);
-    relaxed_ = true;
-  }
-  if (!device.ready) {
-    for (Direction& direction : device.directions) {
-      if (d.StreamCreate(&direction.stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) {
-        say(1, "no stream of its own on GPU %d; it runs as plain unified memory", ordinal);
-        failed_ = true;
-        return false;
+// What goes out makes the room for what comes in.
+void Mover::carry_out() {
+  wants_marker_ = handover_full_ = false;
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (int device = 0; device < DEEPUM_MAX_DEVICES; ++device) {
+      for (const int direction : {DEEPUM_DIRECTION_OUT, DEEPUM_DIRECTION_IN}) {
+        if (!devices_[device].lanes[direction].queue.empty()) progress |= advance(device, direction);
       }
     }
-    device.ready = true;
   }
-  return true;
 }
 
-bool Mover::issue() noexcept {
-  bool left = false;
-  bool marker = false;
-  for (CUdevice ordinal = 0; ordinal < DEEPUM_MAX_DEVICES && !failed_; ++ordinal) {
-    Device& device = devices_[ordinal];
-    Direction& in = device.directions[DEEPUM_DIRECTION_IN];
-    Direction& out = device.directions[DEEPUM_DIRECTION_OUT];
-    if (in.waiting.empty() && out.waiting.empty()) {
-      continue;
+// As far as this direction can go now. True: something became of at least one command.
+bool Mover::advance(int device, int direction) {
+  MoveLane& lane = devices_[device].lanes[direction];
+  bool progress = false;
+  while (!lane.queue.empty()) {
+    const deepum_command command = lane.queue[0].command;
+    if (off_ || !known_kind(command)) {
+      finish(lane, command.id, SettledMoves::kNowhere);
+      answer(command, DEEPUM_MOVED_CANCELLED);
+    } else if (!issue(device, direction)) {
+      return progress;
     }
-    if (!prepare(ordinal, device)) {
-      left = true;
-      continue;
-    }
-    // Evictions first: they make the room.
-    bool progress = true;
-    while (progress && !failed_) {
-      progress = false;
-      for (const int which : {DEEPUM_DIRECTION_OUT, DEEPUM_DIRECTION_IN}) {
-        while (!device.directions[which].waiting.empty() && try_issue(ordinal, device, which) == Step::issued) {
-          progress = true;
-        }
-      }
-    }
-    left |= !in.waiting.empty() || !out.waiting.empty();
-    marker |= left;
+    progress = true;
   }
-  if (failed_) {
-    clear();
-    return false;
-  }
-  waits_for_marker_.store(marker, std::memory_order_relaxed);
-  return left;
+  return progress;
 }
 
-bool Mover::may_hand_over(Direction& direction) noexcept {
-  if (settings().lock_step) {
+// The first command of the queue, with those behind it that can go along. False: it has to stay.
+bool Mover::issue(int device, int direction) {
+  MoveLane& lane = devices_[device].lanes[direction];
+  const deepum_command head = lane.queue[0].command;
+  Requirements required;
+  if (!requirements(device, direction, head, &required)) return false;
+
+  std::vector<Span> spans;
+  std::vector<Allocations::Pin> pins;
+  pins.push_back(Allocations::instance().pin(head.slot, head.generation, head.first_block, head.block_count));
+  if (!pins[0]) {
+    finish(lane, head.id, SettledMoves::kNowhere);
+    answer(head, DEEPUM_MOVED_STALE);
     return true;
   }
-  const Driver& d = driver();
-  while (!direction.outstanding.empty() && d.EventQuery != nullptr && d.EventQuery(direction.outstanding.front().event) == CUDA_SUCCESS) {
-    direction.outstanding_bytes -= direction.outstanding.front().bytes;
-    direction.outstanding.pop_front();
+  spans.push_back({pins[0].address, pins[0].bytes});
+  if (!in_lock_step_ && lane.outstanding() != 0 && lane.outstanding() + pins[0].bytes > handover_bytes_) {
+    lane.collect();
+    if (lane.outstanding() != 0 && lane.outstanding() + pins[0].bytes > handover_bytes_) {
+      handover_full_ = true;
+      return false;
+    }
   }
-  return direction.outstanding_bytes < settings().handover_bytes;
-}
 
-// Queues the waits; false: a marker is still to come (the waits queued so far are harmless).
-bool Mover::wait_for_launches(Direction& direction, const deepum_command& command) noexcept {
-  if (command.after_sequence == 0) {
-    return true;
+  bool again = false;
+  const bool usable = use_device(device) && lane.prepare() && wait_for(lane, required, &again);
+  if (again) return true;  // a marker went on while we waited for it
+  std::size_t commands = 1;
+  CUresult result = usable ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+  if (usable && head.kind == DEEPUM_COMMAND_ADVISE) {
+    // Takes effect at once: the driver has no advice in stream order.
+    result = advise(spans[0], static_cast<CUmem_advise>(head.advice), head.location < 0 ? kHost : head.location);
+  } else if (usable) {
+    commands = gather(device, direction, &spans, &pins);
+    result = prefetch(spans.data(), spans.size(), direction == DEEPUM_DIRECTION_IN ? device : kHost, lane.stream());
   }
-  struct Wait {
-    std::uint32_t stream;
-    CUevent event;
-    std::uint64_t covered;
-  };
-  Wait waits[DEEPUM_MAX_STREAMS];
-  std::size_t count = 0;
-  for (std::uint64_t mask = command.stream_mask; mask != 0; mask &= mask - 1) {
-    const auto id = static_cast<std::uint32_t>(__builtin_ctzll(mask));
-    if (direction.waited_for_launch[id] >= command.after_sequence) {
-      continue;
-    }
-    Wait wait{id, nullptr, 0};
-    switch (Markers::instance().cover(id, command.after_sequence, &wait.event, &wait.covered)) {
-      case Markers::Cover::not_yet:
-        return false;
-      case Markers::Cover::nothing_to_wait:
-        break;
-      case Markers::Cover::marker:
-        waits[count++] = wait;
-        break;
-    }
-  }
-  for (std::size_t i = 0; i < count; ++i) {
-    if (direction.waited_for_launch[waits[i].stream] < waits[i].covered) {
-      driver().StreamWaitEvent(direction.stream, waits[i].event, 0);
-      direction.waited_for_launch[waits[i].stream] = waits[i].covered;
-    }
-  }
-  return true;
-}
+  if (result != CUDA_SUCCESS) count_failure(result);
+  if (result == CUDA_SUCCESS) failures_in_a_row_ = 0;
 
-Mover::Step Mover::try_issue(CUdevice ordinal, Device& device, int which) noexcept {
-  Direction& direction = device.directions[which];
-  Direction& other = device.directions[1 - which];
-  const deepum_command command = direction.waiting.front();
-  // Ids rise over both directions, so the other one is past after_move when its next command has a higher id.
-  if (command.after_move != 0 && !other.waiting.empty() && other.waiting.front().id <= command.after_move) {
-    return Step::later;
-  }
-  if (!may_hand_over(direction) || !wait_for_launches(direction, command)) {
-    return Step::later;
-  }
-  if (command.after_move > direction.waited_for_move) {
-    const auto done = std::lower_bound(other.done.begin(), other.done.end(), command.after_move,
-                                       [](const Done& d, std::uint64_t id) { return d.id < id; });
-    if (done != other.done.end()) {
-      driver().StreamWaitEvent(direction.stream, done->event, 0);
-      direction.waited_for_move = done->id;
-    }  // else it was stale or failed: nothing to wait for
-  }
-  direction.waiting.pop_front();
-  if (command.kind == DEEPUM_COMMAND_DISCARD) {  // its commit protocol is not here yet: content stays
-    report(command, DEEPUM_MOVED_CANCELLED, CUDA_SUCCESS);
-    return Step::issued;
-  }
   std::uint64_t bytes = 0;
-  bool stale = false;
-  const CUresult result = move(ordinal, command, direction.stream, &bytes, &stale);
-  if (stale) {
-    report(command, DEEPUM_MOVED_STALE, CUDA_SUCCESS);
-  } else if (result != CUDA_SUCCESS) {
-    report(command, DEEPUM_MOVED_FAILED, result);
-    if (++failures_ >= kMostFailures) {
-      say(1, "the driver refuses to move memory (CUresult %d); it runs as plain unified memory", static_cast<int>(result));
-      failed_ = true;
-    }
-  } else {
-    failures_ = 0;
-    note_done(direction, command.id, bytes);
+  for (const Allocations::Pin& pin : pins) bytes += pin.bytes;
+  bool awaited = false;
+  std::uint64_t last = 0;
+  for (std::size_t i = 0; i < commands; ++i) {
+    const Move move = lane.queue[0];
+    last = move.command.id;
+    awaited |= move.awaited;
+    finish(lane, last, result == CUDA_SUCCESS && head.kind != DEEPUM_COMMAND_ADVISE ? device : SettledMoves::kNowhere);
+    if (result != CUDA_SUCCESS) answer(move.command, DEEPUM_MOVED_FAILED, result);
   }
-  return Step::issued;
+  if (result != CUDA_SUCCESS || head.kind == DEEPUM_COMMAND_ADVISE) return true;
+  lane.issued(last, in_lock_step_ ? 0 : bytes);
+  if (awaited || (!in_lock_step_ && lane.unrecorded() >= handover_bytes_ / 16)) lane.record(last);
+  return true;
 }
 
-CUresult Mover::move(CUdevice ordinal, const deepum_command& command, CUstream stream, std::uint64_t* bytes, bool* stale) noexcept {
-  const Driver& d = driver();
-  const Allocations::Pin pin = Allocations::instance().pin(command.slot, command.generation, command.first_block, command.block_count);
-  if (!pin) {
-    *stale = true;
-    return CUDA_SUCCESS;
-  }
-  if (command.kind == DEEPUM_COMMAND_ADVISE) {
-    const auto advice = static_cast<CUmem_advise>(command.advice);
-    if (d.MemAdvise_v2 != nullptr) {
-      return d.MemAdvise_v2(pin.address, pin.bytes, advice, location_of(command.location));
+// Commands right behind the first that need nothing more to wait for, and which nobody waits for before their end: adjacent ones
+// become one span, others one call where the driver has batches. Returns how many go, the first included.
+std::size_t Mover::gather(int device, int direction, std::vector<Span>* spans, std::vector<Allocations::Pin>* pins) {
+  MoveLane& lane = devices_[device].lanes[direction];
+  const std::uint8_t kind = lane.queue[0].command.kind;
+  std::uint64_t bytes = (*pins)[0].bytes;
+  std::size_t count = 1;
+  for (; count < lane.queue.size() && pins->size() < 4 * kMostInBatch; ++count) {
+    const deepum_command& next = lane.queue[count].command;
+    Requirements more;
+    if (lane.queue[count - 1].awaited || next.kind != kind || !requirements(device, direction, next, &more) || !more.empty()) break;
+    auto pin = Allocations::instance().pin(next.slot, next.generation, next.first_block, next.block_count);
+    if (!pin || (!in_lock_step_ && lane.outstanding() + bytes + pin.bytes > handover_bytes_)) break;
+    Span& last = spans->back();
+    if (last.address + last.bytes == pin.address) {
+      last.bytes += pin.bytes;
+    } else if (has_batches() && spans->size() < kMostInBatch) {
+      spans->push_back({pin.address, pin.bytes});
+    } else {
+      break;
     }
-    return d.MemAdvise != nullptr ? d.MemAdvise(pin.address, pin.bytes, advice, command.location < 0 ? CU_DEVICE_CPU : command.location)
-                                  : CUDA_ERROR_NOT_SUPPORTED;
+    bytes += pin.bytes;
+    pins->push_back(std::move(pin));
   }
-  const int to = command.kind == DEEPUM_COMMAND_EVICT ? -1 : ordinal;
-  *bytes = pin.bytes;
-  if (d.MemPrefetchAsync_v2 != nullptr) {
-    return d.MemPrefetchAsync_v2(pin.address, pin.bytes, location_of(to), 0, stream);
-  }
-  return d.MemPrefetchAsync != nullptr ? d.MemPrefetchAsync(pin.address, pin.bytes, to < 0 ? CU_DEVICE_CPU : to, stream)
-                                       : CUDA_ERROR_NOT_SUPPORTED;
+  return count;
 }
 
-void Mover::note_done(Direction& direction, std::uint64_t id, std::uint64_t bytes) noexcept {
-  const Driver& d = driver();
-  CUevent event = nullptr;
-  if (direction.done.size() >= kKept) {
-    event = direction.done.front().event;
-    if (!direction.outstanding.empty() && direction.outstanding.front().event == event) {
-      direction.outstanding_bytes -= direction.outstanding.front().bytes;
-      direction.outstanding.pop_front();
+// What the lane still has to wait for. False: it does not exist yet.
+bool Mover::requirements(int device, int direction, const deepum_command& command, Requirements* found) {
+  MoveLane& lane = devices_[device].lanes[direction];
+  for (std::uint64_t mask = command.after_sequence ? command.stream_mask : 0; mask != 0; mask &= mask - 1) {
+    const auto stream = static_cast<std::uint32_t>(__builtin_ctzll(mask));
+    const bool covered = markers_.cover(stream, command.after_sequence, [&](StreamMarkers& of, const Marker& marker) {
+      if (!lane.waited(&of, marker)) found->markers.emplace_back(&of, marker);
+    });
+    if (!covered) {
+      markers_.want(stream);
+      wants_marker_ = true;
+      return false;
     }
-    direction.done.pop_front();
-  } else if (d.EventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) {
-    return;
   }
-  if (d.EventRecord(event, direction.stream) != CUDA_SUCCESS) {
-    return;
+  // A command can only follow an earlier one.
+  if (command.after_move == 0 || command.after_move >= command.id) return true;
+  for (Device& each : devices_) {
+    if (each.lanes[1 - direction].queue.find(command.after_move)) return false;
   }
-  direction.done.push_back({id, bytes, event});
-  if (!settings().lock_step) {
-    direction.outstanding.push_back({id, bytes, event});
-    direction.outstanding_bytes += bytes;
-  }
+  const int where = settled_->device(command.after_move);
+  if (where == SettledMoves::kNowhere) return true;
+  MoveLane& other = devices_[where == SettledMoves::kLongAgo ? device : where].lanes[1 - direction];
+  if (lane.waited(&other, command.after_move)) return true;
+  found->other = &other;
+  found->other_id = command.after_move;
+  return true;
 }
 
-void Mover::report(const deepum_command& command, deepum_moved_status status, CUresult error) noexcept {
+bool Mover::wait_for(MoveLane& lane, const Requirements& required, bool* again) {
+  for (const auto& [of, marker] : required.markers) {
+    if (!lane.wait(marker)) return false;
+    // Recorded anew in the meantime: behind later launches, or even on another stream that has the id now.
+    if (!of->still(marker)) {
+      *again = true;
+      return false;
+    }
+    lane.note(of, marker);
+  }
+  return !required.other || lane.wait(required.other, required.other_id);
+}
+
+bool Mover::use_device(int device) noexcept {
+  const CUcontext context = contexts_[device].load(std::memory_order_acquire);
+  if (!context) return false;
+  if (current_ != context) {
+    if (!driver().CtxSetCurrent || driver().CtxSetCurrent(context) != CUDA_SUCCESS) return false;
+    current_ = context;
+  }
+  return true;
+}
+
+void Mover::finish(MoveLane& lane, std::uint64_t id, int device) {
+  settled_->settle(id, device);
+  lane.queue.pop();
+  waiting_.fetch_sub(1, std::memory_order_release);
+}
+
+void Mover::answer(const deepum_command& command, deepum_moved_status status, CUresult error) noexcept {
   deepum_moved_event event{};
   event.header.words = sizeof event / 8;
   event.header.kind = DEEPUM_EVENT_MOVED;
@@ -256,6 +351,50 @@ void Mover::report(const deepum_command& command, deepum_moved_status status, CU
   event.status = status;
   event.error = static_cast<std::uint32_t>(error);
   emit(&event.header);
+}
+
+void Mover::count_failure(CUresult error) noexcept {
+  if (++failures_in_a_row_ < kMostFailures || off_) return;
+  off_ = true;
+  // At a program's end its context goes first: nothing worth a word.
+  if (error == CUDA_ERROR_DEINITIALIZED || error == CUDA_ERROR_CONTEXT_IS_DESTROYED) return;
+  say(Level::kWarning, "warning: mover: %u moves in a row failed (CUDA error %d); going on without prefetching", kMostFailures, error);
+}
+
+bool Mover::may_sleep() const noexcept {
+  if (stopping_.load() || destroyed_.load() != 0) return false;
+  if (in_lock_step_) return true;  // whoever wants something writes the eventfd
+  return written() == taken_.load() && !(wants_marker_ && markers_.epoch() != seen_epoch_.load());
+}
+
+void Mover::sleep() noexcept {
+  if (!in_lock_step_) {
+    __atomic_store_n(&memory_.control->mover_sleeps, 1u, __ATOMIC_SEQ_CST);
+    watches_markers_.store(wants_marker_, std::memory_order_seq_cst);
+  }
+  timespec limit{1, 0};
+  if (handover_full_) limit = {0, kHandoverPollNanoseconds};
+  if (!may_sleep()) limit = {0, 0};
+  pollfd waits[2] = {{memory_.mover_fd, POLLIN, 0}, {connection_->fd(), POLLIN, 0}};
+  const int ready = ::ppoll(waits, 2, &limit, nullptr);
+  __atomic_store_n(&memory_.control->mover_sleeps, 0u, __ATOMIC_SEQ_CST);
+  watches_markers_.store(false, std::memory_order_relaxed);
+  if (ready <= 0) return;
+  eventfd_t count;
+  if (waits[0].revents) [[maybe_unused]]
+    const int got = ::eventfd_read(memory_.mover_fd, &count);
+  if (waits[1].revents && connection_->hung_up()) listener_.daemon_gone("it is gone");
+}
+
+// Seconds of silence are counted by looks a second apart, not by a clock: a program that was stopped has not waited.
+void Mover::watch_daemon() noexcept {
+  const std::int64_t now = now_ms();
+  if (now - last_look_ms_ < kLookMilliseconds) return;
+  last_look_ms_ = now;
+  const std::uint64_t progress = listener_.events_taken();
+  silent_looks_ = listener_.events_waiting() != 0 && progress == last_progress_ ? silent_looks_ + 1 : 0;
+  last_progress_ = progress;
+  if (silent_looks_ >= kMostSilentLooks) listener_.daemon_gone("it has been silent for 10 s");
 }
 
 }  // namespace deepum::runtime

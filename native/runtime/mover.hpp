@@ -1,67 +1,116 @@
-// Carries commands out: one stream a direction and device, behind the program's markers and the other direction's moves
-// (native/wire/records.h says when a command may start). Used by one thread; session.cpp owns that thread.
+// The mover: the thread that carries the daemon's commands out, behind the program's own progress.
+//
+// Each device has two streams of ours, one a direction. A command is issued as soon as everything it must wait for has an event: the
+// markers that cover its launches, and an event behind the command of the other direction that it follows. The waiting itself is the
+// driver's (cuStreamWaitEvent). Until then the command stays here, and holds up only what is behind it in its own direction.
 #pragma once
 
 #include <cuda.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <vector>
 
-#include "records.h"
+#include "allocations.hpp"
+#include "connection.hpp"
+#include "lock_step.hpp"
+#include "move_calls.hpp"
+#include "move_lane.hpp"
+#include "shared_memory.hpp"
+#include "stream_markers.hpp"
 
 namespace deepum::runtime {
 
+// What the mover's thread tells the session.
+class MoverListener {
+ public:
+  virtual void daemon_gone(const char* why) noexcept = 0;
+  virtual void recover_lost_events() noexcept = 0;      // whenever there may be room in the ring again
+  virtual std::uint64_t events_waiting() noexcept = 0;  // bytes that the daemon has not taken
+  virtual std::uint64_t events_taken() noexcept = 0;    // position
+
+ protected:
+  ~MoverListener() = default;
+};
+
 class Mover {
  public:
-  // The context in which a device's moves are made: the first the program used there.
-  void set_context(CUdevice device, CUcontext context) noexcept;
+  Mover(const SharedMemory& memory, MarkerTable& markers, LockStep& lock_step, MoverListener& listener, bool in_lock_step,
+        std::uint64_t handover_bytes);
+  Mover(const Mover&) = delete;
+  Mover& operator=(const Mover&) = delete;
 
-  void accept(const deepum_command& command);
-  // Hands everything over that can be now. True: something is left that a new marker, or time, may allow.
-  bool issue() noexcept;
-  bool waits_for_marker() const noexcept { return waits_for_marker_.load(std::memory_order_relaxed); }
-  bool failed() const noexcept { return failed_; }
-  void clear() noexcept;  // forgets what was not handed over
+  bool start(Connection* connection) noexcept;  // the thread closes the connection at its end
+  bool stop(int timeout_ms) noexcept;           // false: it did not end in time, and is left to itself
+  void ask_to_stop() noexcept;
+
+  void enter_device(int device, CUcontext context) noexcept { contexts_[device].store(context, std::memory_order_release); }
+  std::uint32_t context_destroyed(CUcontext context) noexcept;  // the devices that had it, a bit each
+  // For launches in lock-step: is there anything that could be carried out now?
+  bool has_work() const noexcept;
+  void marker_recorded() noexcept;
 
  private:
-  struct Done {  // an event behind a command, on its direction's stream
-    std::uint64_t id = 0;
-    std::uint64_t bytes = 0;
-    CUevent event = nullptr;
-  };
-  struct Direction {
-    CUstream stream = nullptr;
-    std::deque<deepum_command> waiting;
-    std::deque<Done> done;         // rising ids; the last kKept of them
-    std::deque<Done> outstanding;  // not yet seen complete, when handover is limited
-    std::uint64_t outstanding_bytes = 0;
-    std::uint64_t waited_for_launch[DEEPUM_MAX_STREAMS] = {};
-    std::uint64_t waited_for_move = 0;
+  struct Requirements {
+    std::vector<std::pair<StreamMarkers*, Marker>> markers;
+    MoveLane* other = nullptr;
+    std::uint64_t other_id = 0;
+    bool empty() const noexcept { return markers.empty() && !other; }
   };
   struct Device {
-    CUcontext context = nullptr;
-    bool ready = false;
-    Direction directions[2];
+    MoveLane lanes[2];
   };
-  enum class Step { issued, later };
 
-  static constexpr std::size_t kKept = 1024;
+  void run() noexcept;
+  void loop();
+  void take_commands();
+  void accept(const deepum_command& command);
+  void carry_out();
+  bool advance(int device, int direction);
+  bool issue(int device, int direction);
+  std::size_t gather(int device, int direction, std::vector<Span>* spans, std::vector<Allocations::Pin>* pins);
+  bool requirements(int device, int direction, const deepum_command& command, Requirements* found);
+  bool wait_for(MoveLane& lane, const Requirements& required, bool* again);
+  bool use_device(int device) noexcept;
+  void finish(MoveLane& lane, std::uint64_t id, int device);
+  void answer(const deepum_command& command, deepum_moved_status status, CUresult error = CUDA_SUCCESS) noexcept;
+  void count_failure(CUresult error) noexcept;
+  void sleep() noexcept;
+  void watch_daemon() noexcept;
+  bool may_sleep() const noexcept;
+  std::uint64_t written() const noexcept { return __atomic_load_n(&memory_.control->command_written, __ATOMIC_ACQUIRE); }
 
-  bool prepare(CUdevice ordinal, Device& device) noexcept;
-  bool may_hand_over(Direction& direction) noexcept;
-  Step try_issue(CUdevice ordinal, Device& device, int direction) noexcept;
-  bool wait_for_launches(Direction& direction, const deepum_command& command) noexcept;
-  CUresult move(CUdevice ordinal, const deepum_command& command, CUstream stream, std::uint64_t* bytes, bool* stale) noexcept;
-  void note_done(Direction& direction, std::uint64_t id, std::uint64_t bytes) noexcept;
-  void report(const deepum_command& command, deepum_moved_status status, CUresult error) noexcept;
+  const SharedMemory memory_;
+  MarkerTable& markers_;
+  LockStep& lock_step_;
+  MoverListener& listener_;
+  const bool in_lock_step_;
+  const std::uint64_t handover_bytes_;
+  Connection* connection_ = nullptr;
+  pthread_t thread_{};
 
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> watches_markers_{false};
+  std::atomic<std::uint64_t> taken_{0};  // commands, bytes
+  std::atomic<std::uint64_t> seen_epoch_{0};
+  std::atomic<std::uint64_t> waiting_{0};  // commands in the queues
+  std::atomic<CUcontext> contexts_[DEEPUM_MAX_DEVICES] = {};
+  std::atomic<std::uint32_t> destroyed_{0};  // bit: the device's context
+
+  // The thread's own.
   Device devices_[DEEPUM_MAX_DEVICES];
-  std::atomic<bool> waits_for_marker_{false};
-  bool relaxed_ = false;
-  bool failed_ = false;
-  unsigned failures_ = 0;
+  std::unique_ptr<SettledMoves> settled_;
+  std::uint64_t last_taken_ = 0;  // id
+  CUcontext current_ = nullptr;
+  bool wants_marker_ = false;
+  bool handover_full_ = false;
+  bool off_ = false;
+  std::uint32_t failures_in_a_row_ = 0;
+  std::uint64_t last_progress_ = 0;
+  std::int64_t last_look_ms_ = 0;
+  int silent_looks_ = 0;
 };
 
 }  // namespace deepum::runtime

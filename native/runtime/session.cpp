@@ -1,199 +1,239 @@
 #include "session.hpp"
 
-#include <poll.h>
 #include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <ctime>
 #include <mutex>
 #include <new>
 #include <string>
+#include <utility>
 
+#include "allocation_ledger.hpp"
 #include "allocations.hpp"
 #include "connection.hpp"
+#include "daemon_start.hpp"
 #include "driver.hpp"
 #include "event_ring.hpp"
-#include "log.hpp"
-#include "markers.hpp"
+#include "lock_step.hpp"
+#include "message.hpp"
 #include "mover.hpp"
+#include "stream_markers.hpp"
 
 namespace deepum::runtime {
 namespace {
 
-using std::chrono::steady_clock;
+constexpr int kConnectMilliseconds = 5000;
+constexpr int kWelcomeMilliseconds = 5000;
+constexpr int kLeaveMilliseconds = 2000;
 
-constexpr auto kPatience = std::chrono::seconds(10);  // with a daemon that does not answer
-constexpr int kSpin = 2000;                           // looks at decided_sequence before sleeping, some 20 us
+class Session final : public MoverListener {
+ public:
+  explicit Session(const SharedMemory& memory)
+      : memory_(memory), mover_(memory, markers, lock_step, *this, settings().lock_step, settings().handover_bytes) {
+    ring.use(memory);
+    lock_step.use(memory);
+  }
 
-struct Session {
+  bool start() noexcept { return mover_.start(&connection); }
+  std::uint64_t emit(deepum_event_header* record) noexcept;
+  void wait_for_decisions(std::uint64_t sequence) noexcept;
+  void marker_recorded() noexcept { mover_.marker_recorded(); }
+  Mover& mover() noexcept { return mover_; }
+  void leave() noexcept;
+  void close_in_child() noexcept;
+
+  void daemon_gone(const char* why) noexcept override;
+  void recover_lost_events() noexcept override;
+  std::uint64_t events_waiting() noexcept override { return ring.reserved() - ring.consumed(); }
+  std::uint64_t events_taken() noexcept override { return ring.consumed(); }
+
   EventRing ring;
-  Mover mover;
-  int socket = -1;
-  std::atomic<bool> off{false};  // the daemon is gone or was given up: everything below does nothing
-  std::atomic<bool> stop{false};
-  std::atomic<std::uint64_t> announced_lost{0};
-  pthread_t thread{};
+  MarkerTable markers;
+  LockStep lock_step;
+  Connection connection;
+  DaemonStart starter;
 
-  // Lock-step: launching threads take turns, and ask the mover thread for rounds.
-  std::mutex turn;
-  std::mutex lock;
-  std::condition_variable asked, answered;
-  std::uint64_t rounds_asked = 0, rounds_done = 0;
-  bool ended = false;  // the mover thread has
+ private:
+  SharedMemory memory_;
+  Mover mover_;
+  std::atomic<bool> lost_{false};
+  std::uint64_t lost_told_ = 0;  // of the mover's thread
 };
 
-std::atomic<Session*> session{nullptr};
-enum class State { none, joining, joined, without };
-std::atomic<State> state{State::none};
-std::atomic<std::uint32_t> known_devices{0};  // bit i: device i was announced
+std::atomic<Session*> live{nullptr};    // null: before the first context, after the end, and whenever there is no daemon
+std::atomic<std::uint32_t> entered{0};  // bit: the device
 
-void detach(Session& s, const char* why) noexcept {
-  if (!s.off.exchange(true)) {
-    say(1, "%s; the program goes on as plain unified memory", why);
-    s.asked.notify_all();
-    s.answered.notify_all();
+struct Entry {
+  std::mutex mutex;
+  bool tried = false;
+};
+alignas(Entry) unsigned char entry_memory[sizeof(Entry)];
+[[gnu::constructor(101)]] void make_entry() { new (entry_memory) Entry; }
+Entry& entry() noexcept { return *std::launder(reinterpret_cast<Entry*>(entry_memory)); }
+
+// This thread's launch that the driver has been asked for and has not answered yet. Should it refuse, nobody tells: the thread's next
+// launch does.
+struct Launch {
+  Session* session = nullptr;
+  std::uint32_t stream = 0;
+};
+constinit thread_local Launch launching [[gnu::tls_model("initial-exec")]];
+constinit thread_local std::uint64_t last_sequence [[gnu::tls_model("initial-exec")]] = 0;
+constinit thread_local bool entering [[gnu::tls_model("initial-exec")]] = false;
+
+std::uint64_t Session::emit(deepum_event_header* record) noexcept {
+  if (record->words < 2 || record->words > DEEPUM_MAX_EVENT_WORDS) return 0;
+  EventRing::Place place;
+  if (record->kind == DEEPUM_EVENT_EXECUTE) {
+    const std::uint32_t stream = reinterpret_cast<const deepum_execute_event*>(record)->stream;
+    if (launching.session == this) [[unlikely]]
+      markers.failed(launching.stream);
+    place = markers.reserve(ring, stream, record->words);
+    launching = {place.sequence ? this : nullptr, stream};
+  } else {
+    place = ring.reserve(record->words);
+  }
+  if (place.sequence == 0) [[unlikely]] {
+    __atomic_fetch_add(&memory_.control->events_lost, 1u, __ATOMIC_RELAXED);
+    lost_.store(true, std::memory_order_relaxed);
+    return 0;
+  }
+  last_sequence = place.sequence;
+  if (ring.publish(place, record)) ring.wake_daemon();
+  return place.sequence;
+}
+
+void Session::wait_for_decisions(std::uint64_t sequence) noexcept {
+  switch (lock_step.wait(sequence, [&] { return mover_.has_work(); })) {
+    case LockStep::Answer::kDaemonSilent:
+      return daemon_gone("it has been silent for 10 s");
+    case LockStep::Answer::kMoverSilent:
+      return daemon_gone("a move has taken more than 10 s");
+    case LockStep::Answer::kDone:
+    case LockStep::Answer::kStopped:
+      return;
   }
 }
 
-void take_commands(Session& s) {
-  deepum_command command;
-  while (s.ring.take(&command)) {
-    s.mover.accept(command);
-  }
+// From any thread, once: the program goes on alone.
+void Session::daemon_gone(const char* why) noexcept {
+  Session* self = this;
+  if (!live.compare_exchange_strong(self, nullptr)) return;
+  say(Level::kWarning, "warning: daemon: %s; going on with plain unified memory, without prefetching", why);
+  lock_step.stop();
+  mover_.ask_to_stop();
 }
 
-// After events were lost: say so and tell again what lives, once there is room.
-void announce_if_lost(Session& s) noexcept {
-  const std::uint64_t lost = s.ring.lost();
-  const std::uint64_t before = s.announced_lost.load(std::memory_order_relaxed);
-  if (lost == before || !s.ring.half_empty()) {
-    return;
-  }
+// LOST, then everything that lives once more (records.h). Only once there is much room, since it may take much.
+void Session::recover_lost_events() noexcept {
+  if (!lost_.load(std::memory_order_relaxed) || ring.free_bytes() < DEEPUM_EVENT_RING_BYTES / 2) return;
+  lost_.store(false);
+  const std::uint64_t lost = __atomic_load_n(&memory_.control->events_lost, __ATOMIC_RELAXED);
+  if (lost == lost_told_) return;
   deepum_lost_event event{};
   event.header.words = sizeof event / 8;
   event.header.kind = DEEPUM_EVENT_LOST;
-  event.events = lost - before;
-  if (s.ring.put(&event.header) != 0) {
-    s.announced_lost.store(lost, std::memory_order_relaxed);
-    Allocations::instance().announce();
-    s.ring.wake_daemon();
-  }
+  event.events = lost - lost_told_;
+  if (emit(&event.header) == 0) return;
+  lost_told_ = lost;
+  Allocations::instance().announce();
+  say(Level::kInformation, "the daemon fell behind; %llu events were lost", static_cast<unsigned long long>(event.events));
 }
 
-// Lock-step: rounds on request only, so that nothing happens between two launches but what they decide.
-void serve_rounds(Session& s) {
-  std::unique_lock guard(s.lock);
-  while (!s.stop.load() && !s.off.load()) {
-    s.asked.wait(guard, [&] { return s.rounds_asked != s.rounds_done || s.stop.load() || s.off.load(); });
-    if (s.rounds_asked == s.rounds_done) {
-      continue;
-    }
-    const std::uint64_t asked = s.rounds_asked;
-    guard.unlock();
-    announce_if_lost(s);
-    take_commands(s);
-    s.mover.issue();
-    guard.lock();
-    s.rounds_done = asked;
-    s.answered.notify_all();
-  }
+void Session::leave() noexcept {
+  Session* self = this;
+  const bool was_live = live.compare_exchange_strong(self, nullptr);
+  lock_step.stop();
+  __atomic_store_n(&memory_.control->program_left, 1u, __ATOMIC_SEQ_CST);
+  const bool stopped = mover_.stop(kLeaveMilliseconds);
+  if (was_live) ring.wake_daemon();
+  if (stopped) connection.close();
+  starter.reap_if_ended();
 }
 
-void serve_commands(Session& s) {
-  while (!s.stop.load() && !s.off.load()) {
-    const std::uint64_t decided = s.ring.decided();
-    announce_if_lost(s);
-    take_commands(s);
-    const bool left = s.mover.issue();
-    const bool lost = s.ring.lost() != s.announced_lost.load(std::memory_order_relaxed);
-    if (s.ring.prepare_sleep(decided)) {
-      pollfd waits[] = {{s.ring.mover_fd(), POLLIN, 0}, {s.socket, POLLIN | POLLRDHUP, 0}};
-      // What is left waits for a marker (after_execute wakes us) or for the hand-over limit (nothing does).
-      const int ready = ::poll(waits, 2, left || lost ? 1 : 1000);
-      if (ready > 0 && (waits[1].revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0) {
-        detach(s, "the daemon has ended");
-      }
-    }
-    s.ring.woke();
-  }
+// The memory stays mapped: nothing writes to it any more.
+void Session::close_in_child() noexcept {
+  connection.close();
+  ::close(memory_.daemon_fd);
+  ::close(memory_.mover_fd);
 }
 
-void* mover_main(void* argument) noexcept {
-  Session& s = *static_cast<Session*>(argument);
-  ::pthread_setname_np(::pthread_self(), "deepum-mover");
-  try {
-    if (settings().lock_step) {
-      serve_rounds(s);
-    } else {
-      serve_commands(s);
+Session* the_session = nullptr;  // under entry().mutex until published; never destroyed
+
+void pause_ms(long milliseconds) noexcept {
+  timespec wait{milliseconds / 1000, milliseconds % 1000 * 1000000};
+  while (::nanosleep(&wait, &wait) != 0 && errno == EINTR) continue;
+}
+
+// Connects, starting the daemon if nobody answers. Empty: connected. Else what is wrong.
+std::string connect(Connection* connection, DaemonStart* starter, const std::string& directory) {
+  const std::string path = directory + "/daemon.sock";
+  bool begun = false;
+  std::string why;
+  int error = 0;
+  for (int waited = 0; waited < kConnectMilliseconds; waited += 10) {
+    // Before the look at the socket: a starter that ended well has left a socket behind.
+    const bool hopeful = !begun || starter->hopeful(&why);
+    error = connection->connect(path);
+    if (error == 0) return {};
+    if (error == ENAMETOOLONG || error == EPERM || error == EACCES || !hopeful) break;
+    if (!begun && error != EAGAIN) {
+      if (!starter->begin(&why)) return why;
+      begun = true;
     }
-  } catch (...) {  // out of memory
-    detach(s, "the mover has run out of memory");
+    pause_ms(10);
   }
-  s.mover.clear();
-  const std::lock_guard guard(s.lock);
-  s.ended = true;
-  s.answered.notify_all();
+  starter->give_up();
+  if (error == EPERM) return path + " is somebody else's";
+  if (error == ENAMETOOLONG || error == EACCES) return path + ": " + std::strerror(error);
+  return why.empty() ? "it does not come up" : why;
+}
+
+Session* begin_session() {
+  const std::string directory = ledger_directory();
+  if (directory.empty()) {
+    say(Level::kWarning, "warning: runtime folder: cannot be used; set DEEPUM_RUNTIME_DIR to a folder of your own");
+    return nullptr;
+  }
+  SharedMemory memory;
+  if (!memory.create()) {
+    say(Level::kWarning, "warning: shared memory: %s; going on without the daemon", std::strerror(errno));
+    return nullptr;
+  }
+  Session* session = new (std::nothrow) Session(memory);
+  if (!session) {
+    memory.discard();
+    return nullptr;
+  }
+  std::string why = connect(&session->connection, &session->starter, directory);
+  Hello answer = Hello::kFailed;
+  if (why.empty()) answer = session->connection.introduce(memory, kWelcomeMilliseconds, &why);
+  ::close(memory.memory_fd);
+  memory.memory_fd = -1;
+  if (answer == Hello::kWelcome && session->start()) return session;
+  if (answer == Hello::kRefused) {
+    say(Level::kWarning, "warning: daemon: refused this program: %s", why.c_str());
+  } else {
+    say(Level::kWarning, "warning: daemon: %s; going on with plain unified memory, without prefetching",
+        why.empty() ? "no thread can be made" : why.c_str());
+  }
+  session->starter.reap_if_ended();
+  delete session;
+  memory.discard();
   return nullptr;
 }
 
-bool start_mover(Session& s) noexcept {
-  sigset_t all, before;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_BLOCK, &all, &before);  // the program's signals are for its own threads
-  const bool started = ::pthread_create(&s.thread, nullptr, mover_main, &s) == 0;
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return started;
-}
-
-void join() noexcept {
-  State expected = State::none;
-  if (!state.compare_exchange_strong(expected, State::joining)) {
-    return;  // done, or another thread is at it
-  }
-  auto* s = new (std::nothrow) Session;
-  std::string why = "out of memory";
-  if (s != nullptr && !s->ring.create()) {
-    why = "no shared memory";
-  } else if (s != nullptr) {
-    s->socket = join_daemon({s->ring.memory_fd(), s->ring.daemon_fd(), s->ring.mover_fd()}, &why);
-  }
-  if (s == nullptr || s->socket < 0 || !start_mover(*s)) {
-    say(1, "no daemon: %s; the program runs as plain unified memory", why.c_str());
-    if (s != nullptr && s->socket >= 0) {
-      ::close(s->socket);
-    }
-    delete s;
-    state.store(State::without);
-    return;
-  }
-  session.store(s, std::memory_order_release);
-  state.store(State::joined, std::memory_order_release);
-  std::atexit(leave);
-}
-
-Session* current() noexcept {
-  Session* s = session.load(std::memory_order_acquire);
-  return s != nullptr && !s->off.load(std::memory_order_relaxed) ? s : nullptr;
-}
-
-void announce_device(Session& s, CUdevice device) noexcept {
-  const Driver& d = driver();
+void emit_device(CUdevice device) noexcept {
+  const Driver& call = driver();
   std::size_t free = 0, total = 0;
-  if (d.MemGetInfo == nullptr || d.MemGetInfo(&free, &total) != CUDA_SUCCESS) {
-    return;
-  }
-  CUcontext context = nullptr;
-  if (d.CtxGetCurrent != nullptr && d.CtxGetCurrent(&context) == CUDA_SUCCESS) {
-    s.mover.set_context(device, context);
-  }
+  if (!call.MemGetInfo || call.MemGetInfo(&free, &total) != CUDA_SUCCESS) return;
+  if (call.DeviceTotalMem) call.DeviceTotalMem(&total, device);
   deepum_device_event event{};
   event.header.words = sizeof event / 8;
   event.header.kind = DEEPUM_EVENT_DEVICE;
@@ -203,166 +243,99 @@ void announce_device(Session& s, CUdevice device) noexcept {
   emit(&event.header);
 }
 
-// Waits until the daemon has decided all up to `sequence`, awake at first, then asleep on the eventfd and the socket.
-bool wait_decided(Session& s, std::uint64_t sequence) noexcept {
-  s.ring.wake_daemon();
-  for (int i = 0; i < kSpin; ++i) {
-    if (s.ring.decided() >= sequence) {
-      return true;
-    }
-    if (i % 200 == 199) {
-      ::sched_yield();
-    }
-  }
-  const auto deadline = steady_clock::now() + kPatience;
-  while (true) {
-    const std::uint64_t decided = s.ring.decided();
-    if (decided >= sequence) {
-      return true;
-    }
-    if (s.ring.prepare_sleep(decided) || s.ring.decided() < sequence) {
-      pollfd waits[] = {{s.ring.mover_fd(), POLLIN, 0}, {s.socket, POLLIN | POLLRDHUP, 0}};
-      const int ready = ::poll(waits, 2, 100);
-      if (ready > 0 && (waits[1].revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0) {
-        s.ring.woke();
-        detach(s, "the daemon has ended");
-        return false;
-      }
-    }
-    s.ring.woke();
-    if (steady_clock::now() > deadline) {
-      detach(s, "the daemon has not answered for 10 s");
-      return false;
-    }
-  }
-}
+void leave_at_exit() { leave(); }
 
-// The mover thread takes what has been decided and hands over what can be.
-void run_round(Session& s) {
-  std::unique_lock guard(s.lock);
-  const std::uint64_t round = ++s.rounds_asked;
-  s.asked.notify_one();
-  s.answered.wait(guard, [&] { return s.rounds_done >= round || s.off.load() || s.ended; });
+// Under the lock: the first device brings the session.
+void start_once() noexcept try {
+  if (entry().tried) return;
+  entry().tried = true;
+  the_session = begin_session();
+  if (!the_session) return;
+  // Registered after the driver's own handlers, since a context exists: runs before them.
+  std::atexit(leave_at_exit);
+  live.store(the_session, std::memory_order_release);
+} catch (...) {
+  say(Level::kWarning, "warning: daemon: out of memory; going on with plain unified memory, without prefetching");
 }
-
-void step_together(Session& s, std::uint64_t sequence, bool new_marker) noexcept {
-  try {
-    const std::lock_guard guard(s.turn);
-    if (!wait_decided(s, sequence)) {
-      return;
-    }
-    if (s.ring.commands_waiting() || (new_marker && s.mover.waits_for_marker()) ||
-        s.ring.lost() != s.announced_lost.load(std::memory_order_relaxed)) {
-      run_round(s);
-    }
-  } catch (...) {
-    detach(s, "lock-step failed");
-  }
-}
-
-// A marker was recorded since the last round (lock-step only; one flag, since launching threads take turns).
-std::atomic<bool> marker_recorded{false};
 
 }  // namespace
 
 void enter_device(CUdevice device) noexcept {
-  if (settings().disabled || device < 0 || device >= DEEPUM_MAX_DEVICES) {
+  if (device < 0 || device >= DEEPUM_MAX_DEVICES || entering || settings().disabled) return;
+  if (entered.load(std::memory_order_acquire) >> device & 1) [[likely]]
     return;
+  entering = true;
+  const int kept = errno;
+  const CUcontext context = current_context();
+  bool first = false;
+  {
+    const std::lock_guard lock(entry().mutex);
+    start_once();
+    first = context && (entered.fetch_or(1u << device) >> device & 1) == 0;
   }
-  if (state.load(std::memory_order_acquire) == State::none) {
-    join();
+  if (Session* session = live.load(std::memory_order_acquire); session && first) {
+    session->mover().enter_device(device, context);
+    emit_device(device);
+    // Memory that another thread got while this one was connecting.
+    if (Allocations::instance().managed_bytes(static_cast<std::uint32_t>(device)) != 0) Allocations::instance().announce();
   }
-  Session* s = current();
-  if (s == nullptr) {
-    return;
-  }
-  const std::uint32_t bit = 1u << device;
-  if ((known_devices.fetch_or(bit) & bit) == 0) {
-    announce_device(*s, device);
-  }
+  errno = kept;
+  entering = false;
 }
 
 std::uint64_t emit(deepum_event_header* record) noexcept {
-  Session* s = current();
-  if (s == nullptr || record->words < 2 || record->words > DEEPUM_MAX_EVENT_WORDS) {
-    return 0;
-  }
-  const std::uint64_t sequence = s->ring.put(record);
-  if (sequence == 0) {
-    s->ring.wake_mover();  // it announces anew when there is room
-  }
-  if (!settings().lock_step) {
-    s->ring.wake_daemon();
-  }
-  return sequence;
+  Session* session = live.load(std::memory_order_acquire);
+  return session ? session->emit(record) : 0;
 }
 
 void before_execute(CUdevice, CUstream, std::uint32_t, std::uint64_t sequence) noexcept {
-  if (!settings().lock_step || sequence == 0) {
-    return;
-  }
-  if (Session* s = current(); s != nullptr) {
-    step_together(*s, sequence, marker_recorded.exchange(false));
-  }
+  if (!settings().lock_step || sequence == 0) return;
+  if (Session* session = live.load(std::memory_order_acquire)) session->wait_for_decisions(sequence);
 }
 
-void after_execute(CUdevice device, CUstream stream, std::uint32_t stream_id, std::uint64_t sequence) noexcept {
-  Session* s = current();
-  if (s == nullptr || !Markers::instance().launched(device, stream, stream_id, sequence)) {
-    return;
-  }
-  if (settings().lock_step) {
-    marker_recorded.store(true);
-  } else if (s->mover.waits_for_marker()) {
-    s->ring.wake_mover();
-  }
+void after_execute(CUdevice, CUstream stream, std::uint32_t stream_id, std::uint64_t sequence) noexcept {
+  if (sequence == 0) return;
+  Session* session = launching.session;
+  launching.session = nullptr;
+  if (!session || session != live.load(std::memory_order_relaxed)) return;
+  if (session->markers.launched(stream, stream_id, sequence, settings().marker_interval)) session->marker_recorded();
 }
 
 void before_synchronise(std::uint32_t stream_id) noexcept {
-  Session* s = current();
-  if (s == nullptr) {
-    return;
-  }
-  const bool recorded = Markers::instance().flush(stream_id);
-  if (settings().lock_step) {
-    step_together(*s, s->ring.last_sequence(), recorded || marker_recorded.exchange(false));
-  } else if (recorded && s->mover.waits_for_marker()) {
-    s->ring.wake_mover();
-  }
+  Session* session = live.load(std::memory_order_acquire);
+  if (!session) return;
+  if (session->markers.flush(stream_id)) session->marker_recorded();
+  // What can go on while the program blocks has to be under way before it does.
+  if (settings().lock_step && last_sequence != 0) session->wait_for_decisions(last_sequence);
 }
 
-void stream_destroyed(CUstream, std::uint32_t stream_id) noexcept { Markers::instance().forget(stream_id); }
+void stream_destroyed(CUstream stream, std::uint32_t stream_id) noexcept {
+  Session* session = live.load(std::memory_order_acquire);
+  if (!session) return;
+  session->markers.destroyed(stream, stream_id);
+  session->marker_recorded();
+}
+
+void context_destroyed(CUcontext context) noexcept {
+  Session* session = live.load(std::memory_order_acquire);
+  if (!session || !context) return;
+  session->markers.context_destroyed(context);
+  entered.fetch_and(~session->mover().context_destroyed(context));
+}
 
 void leave() noexcept {
-  Session* s = session.exchange(nullptr);
-  if (s == nullptr) {
-    return;
-  }
-  state.store(State::without);
-  s->stop.store(true);
-  s->ring.say_left();
-  s->ring.wake_mover();
-  {
-    // Bounded: the mover may be inside a driver call that an exiting process never comes back from.
-    std::unique_lock guard(s->lock);
-    s->asked.notify_all();
-    s->answered.wait_for(guard, std::chrono::seconds(1), [&] { return s->ended; });
-  }
-  ::close(s->socket);
-  // The session itself is left to the exit: a launch may still be inside it.
+  if (Session* session = std::exchange(the_session, nullptr)) session->leave();
 }
 
+// Before its first context a parent leaves nothing behind, and the child may have a session of its own.
 void abandon_in_child() noexcept {
-  Markers::instance().abandon_in_child();
-  known_devices.store(0);
-  Session* s = session.exchange(nullptr);
-  if (s == nullptr) {
-    state.store(State::none);  // CUDA was not used before: the child may have a session of its own
-    return;
-  }
-  state.store(State::without);
-  ::close(s->socket);  // or the parent's session would not end with the parent
-  s->ring.abandon();
+  live.store(nullptr);
+  launching.session = nullptr;
+  entering = false;
+  const bool held = !entry().mutex.try_lock();  // a thread that is not here was connecting
+  new (&entry().mutex) std::mutex;
+  if (held) entry().tried = true;
+  if (Session* session = std::exchange(the_session, nullptr)) session->close_in_child();
 }
 
 }  // namespace deepum::runtime

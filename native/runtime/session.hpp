@@ -19,7 +19,8 @@ struct ShimSettings {
   std::uint64_t host_memory = UINT64_MAX;        // DEEPUM_HOST_MEMORY, bytes; UINT64_MAX: 90 % of MemAvailable at the first allocation
   std::uint64_t managed_threshold = 1ull << 20;  // DEEPUM_MANAGED_THRESHOLD, bytes: smaller allocations stay device memory
   std::uint32_t marker_interval = 16;            // DEEPUM_MARKER_INTERVAL, launches a stream between two progress markers
-  std::uint64_t handover_bytes = 64ull << 20;    // DEEPUM_HANDOVER_BYTES, given to the driver a direction and not yet complete; lock-step: no limit
+  std::uint64_t handover_bytes =
+      64ull << 20;  // DEEPUM_HANDOVER_BYTES, given to the driver a direction and not yet complete; lock-step: no limit
 };
 const ShimSettings& settings() noexcept;
 
@@ -39,6 +40,8 @@ void after_execute(CUdevice device, CUstream stream, std::uint32_t stream_id, st
 // The program is about to block: brings every stream's marker up to its last launch.
 void before_synchronise(std::uint32_t stream_id) noexcept;  // DEEPUM_ALL_STREAMS for all
 void stream_destroyed(CUstream stream, std::uint32_t stream_id) noexcept;
+// The context and all streams and events in it have ended: nothing of it is used again. Its device is entered anew if need be.
+void context_destroyed(CUcontext context) noexcept;
 
 // Orderly end; also run at exit. And the child's side of fork: no session, no threads, plain unified memory.
 void leave() noexcept;

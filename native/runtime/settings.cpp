@@ -1,149 +1,168 @@
-// The shim's settings, from the environment. A bad value is said once and the default kept: a shim must not stop its program.
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdarg>
+// The shim's settings, with the spelling, ranges and defaults of deepum/settings.py.
+#include <atomic>
+#include <cctype>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <initializer_list>
+#include <new>
 
-#include "log.hpp"
+#include "message.hpp"
 #include "session.hpp"
 
 namespace deepum::runtime {
 namespace {
 
-void write_line(const char* line, std::size_t bytes) noexcept { [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line, bytes); }
+// Bad values are told after everything is read: DEEPUM_LOG may come later than the first of them.
+struct Complaint {
+  const char* name;
+  const char* text;
+  const char* expected;
+};
+constexpr int kMostComplaints = 16;
 
-void complain(const char* name, const char* value, const char* expected) noexcept {
-  char line[256];
-  const int length = std::snprintf(line, sizeof line, "deepum: warning: %s=%.64s is not %s; the default is used\n", name, value, expected);
-  write_line(line, length < static_cast<int>(sizeof line) ? length : sizeof line - 1);
+struct Reader {
+  Complaint complaints[kMostComplaints];
+  int count = 0;
+
+  const char* text(const char* name) const noexcept {
+    const char* value = std::getenv(name);
+    return value && *value ? value : nullptr;
+  }
+  void complain(const char* name, const char* text, const char* expected) noexcept {
+    if (count < kMostComplaints) complaints[count++] = {name, text, expected};
+  }
+  void boolean(const char* name, bool* value) noexcept;
+  void number(const char* name, std::uint64_t low, std::uint64_t high, const char* expected, std::uint64_t* value) noexcept;
+  void size(const char* name, std::uint64_t low, const char* expected, std::uint64_t* value) noexcept;
+};
+
+bool equal(const char* text, std::size_t length, const char* word) noexcept {
+  if (std::strlen(word) != length) return false;
+  for (std::size_t i = 0; i < length; ++i) {
+    if (std::tolower(static_cast<unsigned char>(text[i])) != word[i]) return false;
+  }
+  return true;
 }
 
-bool read_flag(const char* name, bool fallback) noexcept {
-  const char* value = std::getenv(name);
-  if (value == nullptr || *value == '\0') {
-    return fallback;
-  }
-  for (const char* yes : {"1", "true", "yes", "on"}) {
-    if (strcasecmp(value, yes) == 0) {
-      return true;
-    }
-  }
-  for (const char* no : {"0", "false", "no", "off"}) {
-    if (strcasecmp(value, no) == 0) {
+void trim(const char** text, std::size_t* length) noexcept {
+  *length = std::strlen(*text);
+  while (*length && std::isspace(static_cast<unsigned char>(**text))) ++*text, --*length;
+  while (*length && std::isspace(static_cast<unsigned char>((*text)[*length - 1]))) --*length;
+}
+
+bool digits(const char** at, const char* end, std::uint64_t* value) noexcept {
+  const char* start = *at;
+  for (*value = 0; *at < end && std::isdigit(static_cast<unsigned char>(**at)); ++*at) {
+    if (__builtin_mul_overflow(*value, 10u, value) || __builtin_add_overflow(*value, static_cast<unsigned>(**at - '0'), value))
       return false;
-    }
   }
-  complain(name, value, "0 or 1");
-  return fallback;
+  return *at > start;
 }
 
-// 8GiB, 8G, 512MiB, 1.5GiB, 4096; K, M, G, T are powers of 1024, as with every deepum size.
-std::uint64_t read_bytes(const char* name, std::uint64_t fallback) noexcept {
-  const char* value = std::getenv(name);
-  if (value == nullptr || *value == '\0') {
-    return fallback;
+// `8GiB`, `8G`, `8gb`, `1.5GiB`, `4096`: powers of 1024.
+bool parse_size(const char* text, std::uint64_t* bytes) noexcept {
+  std::size_t length;
+  trim(&text, &length);
+  const char* at = text;
+  const char* end = text + length;
+  std::uint64_t whole;
+  if (!digits(&at, end, &whole)) return false;
+  double fraction = 0;
+  if (at < end && *at == '.') {
+    double place = 0.1;
+    const char* start = ++at;
+    for (; at < end && std::isdigit(static_cast<unsigned char>(*at)); ++at, place /= 10) fraction += place * (*at - '0');
+    if (at == start) return false;
   }
-  char* end = nullptr;
-  const double number = std::strtod(value, &end);
-  double unit = 1;
-  if (end != value) {
-    switch (*end) {
-      case 'k':
-      case 'K':
-        unit = 1024.0, ++end;
-        break;
-      case 'm':
-      case 'M':
-        unit = 1024.0 * 1024, ++end;
-        break;
-      case 'g':
-      case 'G':
-        unit = 1024.0 * 1024 * 1024, ++end;
-        break;
-      case 't':
-      case 'T':
-        unit = 1024.0 * 1024 * 1024 * 1024, ++end;
-        break;
-      default:
-        break;
-    }
-    if (unit > 1 && (*end == 'i' || *end == 'I')) {
-      ++end;
-    }
-    if (*end == 'b' || *end == 'B') {
-      ++end;
-    }
+  while (at < end && std::isspace(static_cast<unsigned char>(*at))) ++at;
+  unsigned power = 0;
+  if (at < end && !equal(at, static_cast<std::size_t>(end - at), "b")) {
+    const char* found = std::strchr("kmgt", std::tolower(static_cast<unsigned char>(*at++)));
+    if (!found) return false;
+    power = static_cast<unsigned>(found - "kmgt") + 1;
+    const auto rest = static_cast<std::size_t>(end - at);
+    if (rest != 0 && !equal(at, rest, "b") && !equal(at, rest, "ib")) return false;
   }
-  const double bytes = number * unit;
-  if (end == value || *end != '\0' || !(bytes >= 0) || bytes >= 9e18) {
-    complain(name, value, "a size like 8GiB");
-    return fallback;
-  }
-  return static_cast<std::uint64_t>(bytes);
+  const double unit = std::ldexp(1.0, static_cast<int>(10 * power));
+  if ((static_cast<double>(whole) + fraction) * unit >= 9223372036854775808.0) return false;
+  *bytes = (whole << (10 * power)) + static_cast<std::uint64_t>(fraction * unit);
+  return true;
 }
 
-std::uint64_t read_count(const char* name, std::uint64_t fallback, std::uint64_t least, std::uint64_t most) noexcept {
-  const char* value = std::getenv(name);
-  if (value == nullptr || *value == '\0') {
-    return fallback;
+void Reader::boolean(const char* name, bool* value) noexcept {
+  const char* given = text(name);
+  if (!given) return;
+  const char* word = given;
+  std::size_t length;
+  trim(&word, &length);
+  for (const char* yes : {"1", "true", "yes", "on"}) {
+    if (equal(word, length, yes)) {
+      *value = true;
+      return;
+    }
   }
-  char* end = nullptr;
-  errno = 0;
-  const unsigned long long number = std::strtoull(value, &end, 10);
-  if (errno != 0 || *end != '\0' || *value == '-' || number < least || number > most) {
-    complain(name, value, "a whole number in its range");
-    return fallback;
+  for (const char* no : {"0", "false", "no", "off", ""}) {
+    if (equal(word, length, no)) {
+      *value = false;
+      return;
+    }
   }
-  return number;
+  complain(name, given, "write 1 or 0");
 }
 
-ShimSettings read_settings() noexcept {
-  ShimSettings s;
-  s.disabled = read_flag("DEEPUM_DISABLE", s.disabled);
-  if (s.disabled) {
-    return s;
-  }
-  s.lock_step = read_flag("DEEPUM_SYNC", s.lock_step);
-  s.log_level = static_cast<int>(read_count("DEEPUM_LOG", static_cast<std::uint64_t>(s.log_level), 0, 3));
-  s.managed_limit = read_bytes("DEEPUM_MANAGED_LIMIT", s.managed_limit);
-  s.gpu_memory = read_bytes("DEEPUM_GPU_MEMORY", s.gpu_memory);
-  s.host_memory = read_bytes("DEEPUM_HOST_MEMORY", s.host_memory);
-  s.managed_threshold = read_bytes("DEEPUM_MANAGED_THRESHOLD", s.managed_threshold);
-  s.marker_interval = static_cast<std::uint32_t>(read_count("DEEPUM_MARKER_INTERVAL", s.marker_interval, 1, 4096));
-  s.handover_bytes = read_bytes("DEEPUM_HANDOVER_BYTES", s.handover_bytes);
-  return s;
+void Reader::number(const char* name, std::uint64_t low, std::uint64_t high, const char* expected, std::uint64_t* value) noexcept {
+  const char* given = text(name);
+  if (!given) return;
+  const char* at = given;
+  std::size_t length;
+  trim(&at, &length);
+  const char* end = at + length;
+  std::uint64_t number;
+  if (!digits(&at, end, &number) || at != end || number < low || number > high) return complain(name, given, expected);
+  *value = number;
 }
+
+void Reader::size(const char* name, std::uint64_t low, const char* expected, std::uint64_t* value) noexcept {
+  const char* given = text(name);
+  if (!given) return;
+  std::uint64_t bytes;
+  if (!parse_size(given, &bytes) || bytes < low) return complain(name, given, expected);
+  *value = bytes;
+}
+
+ShimSettings read(Reader& reader) noexcept {
+  ShimSettings made;
+  std::uint64_t log = static_cast<std::uint64_t>(made.log_level);
+  std::uint64_t interval = made.marker_interval;
+  reader.boolean("DEEPUM_DISABLE", &made.disabled);
+  reader.boolean("DEEPUM_SYNC", &made.lock_step);
+  reader.number("DEEPUM_LOG", 0, 3, "write a number from 0 to 3", &log);
+  reader.size("DEEPUM_MANAGED_LIMIT", 0, "write a size like 8GiB", &made.managed_limit);
+  reader.size("DEEPUM_GPU_MEMORY", 64ull << 20, "write a size of at least 64MiB", &made.gpu_memory);
+  reader.size("DEEPUM_HOST_MEMORY", 0, "write a size like 8GiB", &made.host_memory);
+  reader.size("DEEPUM_MANAGED_THRESHOLD", 0, "write a size like 1MiB", &made.managed_threshold);
+  reader.number("DEEPUM_MARKER_INTERVAL", 1, 1u << 20, "write a number from 1 to 1048576", &interval);
+  reader.size("DEEPUM_HANDOVER_BYTES", 2ull << 20, "write a size of at least 2MiB", &made.handover_bytes);
+  made.log_level = static_cast<int>(log);
+  made.marker_interval = static_cast<std::uint32_t>(interval);
+  return made;
+}
+
+std::atomic<bool> told{false};
 
 }  // namespace
 
 const ShimSettings& settings() noexcept {
-  static const ShimSettings read = read_settings();
-  return read;
-}
-
-void say(int level, const char* format, ...) noexcept {
-  if (settings().log_level < level) {
-    return;
+  static Reader reader;
+  static const ShimSettings read_once = read(reader);
+  if (reader.count != 0 && !told.exchange(true)) [[unlikely]] {
+    for (int i = 0; i < reader.count; ++i) {
+      const Complaint& bad = reader.complaints[i];
+      say(Level::kWarning, "warning: %s: '%.100s' is not usable; %s (the default holds)", bad.name, bad.text, bad.expected);
+    }
   }
-  char line[512];
-  const char* rank = level <= 1 ? "deepum: warning: " : "deepum: ";
-  const std::size_t start = std::strlen(rank);
-  std::memcpy(line, rank, start);
-  va_list arguments;
-  va_start(arguments, format);
-  const int length = std::vsnprintf(line + start, sizeof line - start - 1, format, arguments);
-  va_end(arguments);
-  if (length < 0) {
-    return;
-  }
-  std::size_t bytes = start + static_cast<std::size_t>(length);
-  bytes = bytes < sizeof line - 1 ? bytes : sizeof line - 2;
-  line[bytes++] = '\n';
-  write_line(line, bytes);
+  return read_once;
 }
 
 }  // namespace deepum::runtime

@@ -1,0 +1,116 @@
+#include "lock_step.hpp"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <ctime>
+
+#include "spin_lock.hpp"
+
+namespace deepum::runtime {
+namespace {
+
+constexpr std::uint64_t kSpinNanoseconds = 20000;
+constexpr int kMostSilentSeconds = 10;
+
+std::uint64_t now_ns() noexcept {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1000000000u + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+template <typename F>
+bool spin_until(F true_now) noexcept {
+  for (int i = 0; i < 32; ++i) {
+    if (true_now()) return true;
+    relax();
+  }
+  const std::uint64_t until = now_ns() + kSpinNanoseconds;
+  do {
+    for (int i = 0; i < 32; ++i) {
+      if (true_now()) return true;
+      relax();
+    }
+  } while (now_ns() < until);
+  return false;
+}
+
+long futex(std::atomic<std::uint32_t>* word, int operation, std::uint32_t value, const timespec* timeout) noexcept {
+  return ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(word), operation | FUTEX_PRIVATE_FLAG, value, timeout, nullptr, 0);
+}
+
+}  // namespace
+
+// Seconds are counted by sleeping, not by a clock: a program that was stopped for a while has not waited.
+bool LockStep::sleep(std::uint32_t bell) noexcept {
+  const int kept = errno;
+  const timespec second{1, 0};
+  sleepers_.fetch_add(1, std::memory_order_seq_cst);
+  const bool expired = futex(&bell_, FUTEX_WAIT, bell, &second) != 0 && errno == ETIMEDOUT;
+  sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+  errno = kept;
+  return !expired;
+}
+
+void LockStep::ring() noexcept {
+  bell_.fetch_add(1, std::memory_order_seq_cst);
+  if (sleepers_.load(std::memory_order_seq_cst) != 0) futex(&bell_, FUTEX_WAKE, INT_MAX, nullptr);
+}
+
+LockStep::Answer LockStep::wait_for_decision(std::uint64_t sequence) noexcept {
+  if (spin_until([&] { return decided() >= sequence || stopped_.load(std::memory_order_relaxed); })) {
+    return stopped_.load() ? Answer::kStopped : Answer::kDone;
+  }
+  std::uint64_t last = 0;
+  for (int silent = 0; silent < kMostSilentSeconds;) {
+    const std::uint32_t bell = bell_.load(std::memory_order_seq_cst);
+    if (stopped_.load()) return Answer::kStopped;
+    std::uint64_t wanted = wanted_.load();
+    while (wanted < sequence && !wanted_.compare_exchange_weak(wanted, sequence)) continue;
+    __atomic_store_n(&memory_.control->mover_sleeps, 1u, __ATOMIC_SEQ_CST);
+    const std::uint64_t now = decided();
+    if (now >= sequence) return Answer::kDone;
+    if (sleep(bell)) continue;
+    silent = now == last ? silent + 1 : 0;
+    last = now;
+  }
+  return Answer::kDaemonSilent;
+}
+
+LockStep::Answer LockStep::wait_for_round() noexcept {
+  const std::uint64_t needed = begun_.load(std::memory_order_seq_cst) + 1;
+  requested_.store(true, std::memory_order_seq_cst);
+  ring_eventfd(memory_.mover_fd);
+  const auto over = [&] { return done_.load(std::memory_order_acquire) >= needed || stopped_.load(std::memory_order_relaxed); };
+  if (!spin_until(over)) {
+    for (int silent = 0; silent < kMostSilentSeconds;) {
+      const std::uint32_t bell = bell_.load(std::memory_order_seq_cst);
+      if (over()) break;
+      if (!sleep(bell)) ++silent;
+    }
+  }
+  if (stopped_.load()) return Answer::kStopped;
+  return over() ? Answer::kDone : Answer::kMoverSilent;
+}
+
+bool LockStep::due() noexcept {
+  std::uint64_t wanted = wanted_.load(std::memory_order_seq_cst);
+  const bool decided_now = wanted != 0 && decided() >= wanted;
+  if (decided_now) wanted_.compare_exchange_strong(wanted, 0);
+  return requested_.exchange(false, std::memory_order_seq_cst) || decided_now;
+}
+
+void LockStep::end_round() noexcept {
+  done_.store(begun_.load(std::memory_order_relaxed), std::memory_order_seq_cst);
+  ring();
+}
+
+void LockStep::stop() noexcept {
+  stopped_.store(true, std::memory_order_seq_cst);
+  ring();
+}
+
+}  // namespace deepum::runtime

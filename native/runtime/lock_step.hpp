@@ -1,0 +1,50 @@
+// Lock-step (DEEPUM_SYNC): a launch waits for its decisions, and for the mover to have done what can be done now.
+//
+// The launching thread looks for a few microseconds and then sleeps on `bell_`, which the mover rings: the mover alone reads the
+// eventfd that the daemon writes. Rounds are counted, so that a launch knows one that began after its decisions were written.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "shared_memory.hpp"
+
+namespace deepum::runtime {
+
+class LockStep {
+ public:
+  enum class Answer { kDone, kDaemonSilent, kMoverSilent, kStopped };
+
+  void use(const SharedMemory& memory) noexcept { memory_ = memory; }
+
+  // The program's side. `mover_has_work`: asked once the decisions are there.
+  template <typename F>
+  Answer wait(std::uint64_t sequence, F mover_has_work) noexcept {
+    const Answer answer = wait_for_decision(sequence);
+    return answer == Answer::kDone && mover_has_work() ? wait_for_round() : answer;
+  }
+
+  // The mover's side: is a round asked for? Then begin_round, take the commands, carry out what can be, end_round.
+  bool due() noexcept;
+  void begin_round() noexcept { begun_.fetch_add(1, std::memory_order_seq_cst); }
+  void end_round() noexcept;
+  void ring() noexcept;  // whoever sleeps looks again; after every wake-up of the mover, since only then the daemon writes once more
+  void stop() noexcept;  // lets everyone go, for good
+
+ private:
+  Answer wait_for_decision(std::uint64_t sequence) noexcept;
+  Answer wait_for_round() noexcept;
+  bool sleep(std::uint32_t bell) noexcept;  // false: a second has gone by
+  std::uint64_t decided() const noexcept { return __atomic_load_n(&memory_.control->decided_sequence, __ATOMIC_SEQ_CST); }
+
+  SharedMemory memory_;
+  std::atomic<std::uint32_t> bell_{0};
+  std::atomic<std::uint32_t> sleepers_{0};
+  std::atomic<std::uint64_t> wanted_{0};  // the decision that somebody sleeps for
+  std::atomic<bool> requested_{false};
+  std::atomic<bool> stopped_{false};
+  std::atomic<std::uint64_t> begun_{0};
+  std::atomic<std::uint64_t> done_{0};
+};
+
+}  // namespace deepum::runtime

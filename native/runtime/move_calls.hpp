@@ -1,0 +1,26 @@
+// The driver's calls that move and advise managed memory, in whichever form the driver has. Failures are the caller's to report.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace deepum::runtime {
+
+struct Span {
+  std::uint64_t address;
+  std::uint64_t bytes;
+};
+
+constexpr int kHost = -1;
+constexpr std::size_t kMostInBatch = 64;
+
+// True where several spans can go in one call (CUDA 13.0), unordered among themselves.
+bool has_batches() noexcept;
+// Queues the move of 1 to kMostInBatch spans on the stream; more than one only where has_batches(). location: CUDA ordinal or kHost.
+CUresult prefetch(const Span* spans, std::size_t count, int location, CUstream stream) noexcept;
+// Takes effect at once.
+CUresult advise(const Span& span, CUmem_advise advice, int location) noexcept;
+
+}  // namespace deepum::runtime

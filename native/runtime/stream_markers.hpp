@@ -1,0 +1,136 @@
+// Progress markers: for every stream of the program a few CUDA events, each known to lie behind all launches up to a sequence.
+//
+// A marker per launch would cost more than the launch's hook; one is recorded every `marker_interval` launches of a stream, when the
+// program is about to wait, and for a stream that fell idle when the mover asks for it. Whoever needs "behind launch S" takes the
+// first marker at or after S.
+#pragma once
+
+#include <cuda.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "event_ring.hpp"
+#include "records.h"
+#include "spin_lock.hpp"
+
+namespace deepum::runtime {
+
+struct Marker {
+  std::uint64_t sequence = 0;  // all launches of the stream up to here lie before the event; 0: no marker
+  CUevent event = nullptr;
+  CUcontext context = nullptr;
+  std::uint32_t generation = 0;   // rises when the event is recorded anew: whoever used it in the meantime must look again
+  std::uint32_t incarnation = 0;  // of the stream id: another stream's markers say nothing about this one's
+};
+
+enum class Cover {
+  kNothing,  // nothing to wait for
+  kMarker,   // wait for the marker
+  kNotYet    // launches up to the sequence are still without a marker
+};
+
+// One stream; its id may be given out again after it was destroyed.
+class StreamMarkers {
+ public:
+  static constexpr std::uint32_t kKept = 64;  // 1024 launches at the default interval, about a launch queue
+
+  // Reserves a launch's place in the ring; it counts as in flight until `settled`.
+  EventRing::Place reserve(EventRing& ring, std::uint32_t words) noexcept;
+  // The driver took the launch, or refused it. True if `interval` launches have gone by since the last marker.
+  bool settled(bool accepted, std::uint32_t interval) noexcept;
+  // A launch that was counted as in flight elsewhere. As `settled`.
+  bool accepted(std::uint64_t sequence, std::uint32_t interval) noexcept;
+  // Who launches here: the context, and for CU_STREAM_PER_THREAD the thread, that markers can be recorded from.
+  void adopt(CUstream stream, CUcontext context) noexcept;
+
+  // Records a marker behind the last launch, unless there is one. `own`: right after a launch on this stream by this thread; else
+  // it is checked that this is the place to do it. Calls the driver. True: there is a new marker.
+  bool record(bool own) noexcept;
+  void destroyed(CUstream stream) noexcept;  // about to be, by this thread
+  void context_destroyed(CUcontext context) noexcept;
+
+  Cover cover(std::uint64_t sequence, Marker* marker) noexcept;
+  Cover cover_in_flight(std::uint64_t sequence) noexcept;  // looks only at launches that the driver does not have yet
+  bool still(const Marker& marker) noexcept;
+
+  CUstream stream() const noexcept { return stream_.load(std::memory_order_relaxed); }
+  bool unmarked() const noexcept { return unmarked_.load(std::memory_order_relaxed) != 0; }
+
+ private:
+  bool claim(CUcontext context, std::uint64_t* sequence, Marker* reused) noexcept;
+  void publish(const Marker& marker) noexcept;
+  void withdraw(std::uint64_t sequence, CUevent event, CUcontext context, bool tried) noexcept;
+  bool mine_to_record(CUcontext current) noexcept;
+
+  SpinLock lock_;
+  std::uint64_t emitted_ = 0;               // last launch
+  std::uint64_t first_in_flight_ = 0;       // no launch in flight is older
+  std::uint32_t in_flight_ = 0;             // launches that the driver does not have yet
+  std::uint32_t since_marker_ = 0;          // launches
+  std::atomic<std::uint64_t> unmarked_{0};  // the first launch after the last marker, 0: none
+  std::atomic<CUstream> stream_{nullptr};
+  CUcontext context_ = nullptr;
+  pthread_t thread_{};
+  std::uint32_t incarnation_ = 0;
+  std::uint32_t failures_ = 0;  // to record, in a row
+  bool recording_ = false;
+  std::uint64_t count_ = 0;  // markers ever made; the last kKept of them are in kept_
+  Marker kept_[kKept];
+};
+
+// All streams of the program.
+class MarkerTable {
+ public:
+  EventRing::Place reserve(EventRing& ring, std::uint32_t stream_id, std::uint32_t words) noexcept;
+  void failed(std::uint32_t stream_id) noexcept;  // the driver refused the launch
+  // The driver took the launch. True: a marker was recorded.
+  bool launched(CUstream stream, std::uint32_t stream_id, std::uint64_t sequence, std::uint32_t interval) noexcept;
+  bool flush(std::uint32_t stream_id) noexcept;  // DEEPUM_ALL_STREAMS: all
+  void destroyed(CUstream stream, std::uint32_t stream_id) noexcept;
+  void context_destroyed(CUcontext context) noexcept;
+
+  // What has to be waited for until all launches on the stream id up to `sequence` are done: calls back for each marker.
+  // False: some are still without a marker.
+  template <typename F>
+  bool cover(std::uint32_t stream_id, std::uint64_t sequence, F each) noexcept {
+    Marker marker;
+    const auto one = [&](StreamMarkers& stream) {
+      const Cover found = stream.cover(sequence, &marker);
+      if (found == Cover::kMarker) each(stream, marker);
+      return found != Cover::kNotYet;
+    };
+    if (stream_id < kShared) return one(streams_[stream_id]);
+    if (streams_[kShared].cover_in_flight(sequence) == Cover::kNotYet) return false;
+    const std::uint32_t count = sharing_count_.load(std::memory_order_acquire);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (!one(sharing_[i])) return false;
+    }
+    return true;
+  }
+  // The mover waits for a marker of this stream, on which nothing may be launched for a long time.
+  void want(std::uint32_t stream_id) noexcept { wanted_.fetch_or(1ull << stream_id, std::memory_order_relaxed); }
+  // Rises with every marker.
+  std::uint64_t epoch() const noexcept { return epoch_.load(std::memory_order_seq_cst); }
+
+ private:
+  static constexpr std::uint32_t kShared = DEEPUM_MAX_STREAMS - 1;
+  static constexpr std::uint32_t kMostSharing = 64;  // streams beyond are not waited for: a move that comes too early costs a fault
+
+  StreamMarkers* sharing(CUstream stream) noexcept;
+  bool record(StreamMarkers& stream, bool own) noexcept;
+  bool serve_wanted(std::uint32_t own_id) noexcept;
+
+  StreamMarkers streams_[DEEPUM_MAX_STREAMS];  // the last one only counts what is in flight on the shared id
+  SpinLock sharing_lock_;
+  std::atomic<std::uint32_t> sharing_count_{0};
+  StreamMarkers sharing_[kMostSharing];
+  std::atomic<std::uint64_t> wanted_{0};
+  std::atomic<std::uint64_t> used_{0};  // ids ever launched on
+  std::atomic<std::uint64_t> epoch_{0};
+};
+
+CUcontext current_context() noexcept;  // null: none
+
+}  // namespace deepum::runtime
