@@ -12,7 +12,9 @@ namespace {
 // The query belongs here and not in the first launch.
 CUresult changed(CUresult result) noexcept {
   context_changed();
-  if (result == CUDA_SUCCESS) current_device();
+  if (result == CUDA_SUCCESS) {
+    current_device();
+  }
   return result;
 }
 
@@ -60,21 +62,27 @@ void context_ended(CUcontext context) noexcept {
 template <bool kPerThread>
 CUresult on_cuCtxDestroy(CUcontext context) {
   const CUresult result = forward(real<false>().cuCtxDestroy, context);
-  if (result == CUDA_SUCCESS) context_ended(context);
+  if (result == CUDA_SUCCESS) {
+    context_ended(context);
+  }
   return result;
 }
 
 template <bool kPerThread>
 CUresult on_cuCtxDestroy_v2(CUcontext context) {
   const CUresult result = forward(real<false>().cuCtxDestroy_v2, context);
-  if (result == CUDA_SUCCESS) context_ended(context);
+  if (result == CUDA_SUCCESS) {
+    context_ended(context);
+  }
   return result;
 }
 
 template <bool kPerThread>
 CUresult on_cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   const CUresult result = forward(real<false>().cuDevicePrimaryCtxRetain, context, device);
-  if (result == CUDA_SUCCESS && context) primary_context_seen(device, *context);
+  if (result == CUDA_SUCCESS && context) {
+    primary_context_seen(device, *context);
+  }
   return result;
 }
 
@@ -82,12 +90,18 @@ CUresult on_cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
 CUresult primary_released(CUresult result, CUdevice device, CUcontext context) noexcept {
   unsigned flags = 0;
   int active = 1;
-  if (result != CUDA_SUCCESS || !helpers.DevicePrimaryCtxGetState) return result;
+  if (result != CUDA_SUCCESS || !helpers.DevicePrimaryCtxGetState) {
+    return result;
+  }
   {
     Inside guard;
-    if (helpers.DevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS) return result;
+    if (helpers.DevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS) {
+      return result;
+    }
   }
-  if (!active && context) context_ended(context);
+  if (!active && context) {
+    context_ended(context);
+  }
   return result;
 }
 
@@ -104,7 +118,9 @@ CUresult on_cuDevicePrimaryCtxRelease_v2(CUdevice device) {
 }
 
 CUresult primary_reset(CUresult result, CUcontext context) noexcept {
-  if (result == CUDA_SUCCESS && context) context_ended(context);
+  if (result == CUDA_SUCCESS && context) {
+    context_ended(context);
+  }
   return result;
 }
 
@@ -122,22 +138,34 @@ CUresult on_cuDevicePrimaryCtxReset_v2(CUdevice device) {
 
 template <bool kPerThread>
 CUresult on_cuCtxSynchronize() {
-  if (current_device() < 0 || any_capture()) return forward(real<false>().cuCtxSynchronize);
+  if (current_device() < 0 || any_capture()) {
+    return forward(real<false>().cuCtxSynchronize);
+  }
   about_to_wait(DEEPUM_ALL_STREAMS, current_device());
   CUresult result = CUDA_SUCCESS;
-  if (!synchronise_program_streams(&result)) result = forward(real<false>().cuCtxSynchronize);
-  if (result == CUDA_SUCCESS) free_what_is_done();
+  if (!synchronise_program_streams(&result)) {
+    result = forward(real<false>().cuCtxSynchronize);
+  }
+  if (result == CUDA_SUCCESS) {
+    free_what_is_done();
+  }
   return result;
 }
 
 template <bool kPerThread>
 CUresult on_cuCtxSynchronize_v2(CUcontext context) {
-  if (current_device() < 0 || any_capture()) return forward(real<false>().cuCtxSynchronize_v2, context);
+  if (current_device() < 0 || any_capture()) {
+    return forward(real<false>().cuCtxSynchronize_v2, context);
+  }
   about_to_wait(DEEPUM_ALL_STREAMS, current_device());
   CUresult result = CUDA_SUCCESS;
   const bool here = !context || context == current_context();
-  if (!here || !synchronise_program_streams(&result)) result = forward(real<false>().cuCtxSynchronize_v2, context);
-  if (result == CUDA_SUCCESS) free_what_is_done();
+  if (!here || !synchronise_program_streams(&result)) {
+    result = forward(real<false>().cuCtxSynchronize_v2, context);
+  }
+  if (result == CUDA_SUCCESS) {
+    free_what_is_done();
+  }
   return result;
 }
 
@@ -158,14 +186,18 @@ CUresult on_cuLibraryUnload(CUlibrary library) {
 template <bool kPerThread>
 CUresult on_cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name) {
   const CUresult result = forward(real<false>().cuLibraryGetKernel, kernel, library, name);
-  if (result == CUDA_SUCCESS && kernel) kernel_handle_seen(*kernel, library);
+  if (result == CUDA_SUCCESS && kernel) {
+    kernel_handle_seen(*kernel, library);
+  }
   return result;
 }
 
 template <bool kPerThread>
 CUresult on_cuLibraryEnumerateKernels(CUkernel* kernels, unsigned count, CUlibrary library) {
   const CUresult result = forward(real<false>().cuLibraryEnumerateKernels, kernels, count, library);
-  for (unsigned i = 0; result == CUDA_SUCCESS && kernels && i < count; ++i) kernel_handle_seen(kernels[i], library);
+  for (unsigned i = 0; result == CUDA_SUCCESS && kernels && i < count; ++i) {
+    kernel_handle_seen(kernels[i], library);
+  }
   return result;
 }
 

@@ -12,7 +12,9 @@ struct Pitched {
 };
 Bytes span(CUmemorytype type, const void* host, CUdeviceptr device, const Pitched& at, std::uint64_t width, std::uint64_t rows,
            std::uint64_t planes) noexcept {
-  if (type == CU_MEMORYTYPE_ARRAY || width == 0 || rows == 0 || planes == 0) return {};
+  if (type == CU_MEMORYTYPE_ARRAY || width == 0 || rows == 0 || planes == 0) {
+    return {};
+  }
   const std::uint64_t base = type == CU_MEMORYTYPE_HOST ? reinterpret_cast<std::uint64_t>(host) : device;
   return {base + at.x + (at.y + at.z * at.height) * at.pitch, width + (rows - 1) * at.pitch + (planes - 1) * at.height * at.pitch};
 }
@@ -187,24 +189,38 @@ CUresult on_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER_v1* copy, CUstream stre
 template <typename F, typename... A>
 CUresult batch(const StreamRef& stream, const CUdeviceptr* to, const CUdeviceptr* from, const std::size_t* sizes, std::size_t count,
                const Function<F>& function, A... arguments) noexcept {
-  if (stream.device < 0 || !to || !from || !sizes || capturing(stream)) return forward(function, arguments...);
+  if (stream.device < 0 || !to || !from || !sizes || capturing(stream)) {
+    return forward(function, arguments...);
+  }
   std::uint64_t sequence = 0;
   bool reported = false;
   {
     Execution execution(mix(hash_text("cuMemcpyBatchAsync"), count), DEEPUM_EXECUTE_COPY);
-    for (std::size_t i = 0; i < count; ++i) execution.add_bytes(to[i], sizes[i], Execution::Access::kWrite, 2 * i);
-    for (std::size_t i = 0; i < count; ++i) execution.add_bytes(from[i], sizes[i], Execution::Access::kRead, 2 * i + 1);
+    for (std::size_t i = 0; i < count; ++i) {
+      execution.add_bytes(to[i], sizes[i], Execution::Access::kWrite, 2 * i);
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      execution.add_bytes(from[i], sizes[i], Execution::Access::kRead, 2 * i + 1);
+    }
     reported = !execution.empty();
-    if (reported) sequence = execution.emit(stream);
+    if (reported) {
+      sequence = execution.emit(stream);
+    }
   }
-  if (reported) runtime::before_execute(stream.device, stream.handle, stream.id, sequence);
+  if (reported) {
+    runtime::before_execute(stream.device, stream.handle, stream.id, sequence);
+  }
   const CUresult result = forward(function, arguments...);
-  if (reported && result == CUDA_SUCCESS) runtime::after_execute(stream.device, stream.handle, stream.id, sequence);
+  if (reported && result == CUDA_SUCCESS) {
+    runtime::after_execute(stream.device, stream.handle, stream.id, sequence);
+  }
   return result;
 }
 
 Bytes operand(const CUmemcpy3DOperand& operand, const CUextent3D& extent) noexcept {
-  if (operand.type != CU_MEMCPY_OPERAND_TYPE_POINTER || !extent.width || !extent.height || !extent.depth) return {};
+  if (operand.type != CU_MEMCPY_OPERAND_TYPE_POINTER || !extent.width || !extent.height || !extent.depth) {
+    return {};
+  }
   const auto& at = operand.op.ptr;
   const std::uint64_t row = at.rowLength ? at.rowLength : extent.width;
   const std::uint64_t plane = at.layerHeight ? at.layerHeight : extent.height;
@@ -214,7 +230,9 @@ Bytes operand(const CUmemcpy3DOperand& operand, const CUextent3D& extent) noexce
 template <typename F, typename... A>
 CUresult batch_3d(const StreamRef& stream, const CUDA_MEMCPY3D_BATCH_OP* operations, std::size_t count, const Function<F>& function,
                   A... arguments) noexcept {
-  if (stream.device < 0 || !operations || capturing(stream)) return forward(function, arguments...);
+  if (stream.device < 0 || !operations || capturing(stream)) {
+    return forward(function, arguments...);
+  }
   std::uint64_t sequence = 0;
   bool reported = false;
   {
@@ -228,11 +246,17 @@ CUresult batch_3d(const StreamRef& stream, const CUDA_MEMCPY3D_BATCH_OP* operati
       execution.add_bytes(from.address, from.bytes, Execution::Access::kRead, 2 * i + 1);
     }
     reported = !execution.empty();
-    if (reported) sequence = execution.emit(stream);
+    if (reported) {
+      sequence = execution.emit(stream);
+    }
   }
-  if (reported) runtime::before_execute(stream.device, stream.handle, stream.id, sequence);
+  if (reported) {
+    runtime::before_execute(stream.device, stream.handle, stream.id, sequence);
+  }
   const CUresult result = forward(function, arguments...);
-  if (reported && result == CUDA_SUCCESS) runtime::after_execute(stream.device, stream.handle, stream.id, sequence);
+  if (reported && result == CUDA_SUCCESS) {
+    runtime::after_execute(stream.device, stream.handle, stream.id, sequence);
+  }
   return result;
 }
 

@@ -38,11 +38,17 @@ void refresh() noexcept {
   CUdevice device = -1;
   {
     Inside guard;
-    if (!driver.CtxGetCurrent || driver.CtxGetCurrent(&here.context) != CUDA_SUCCESS || !here.context) return;
-    if (!driver.CtxGetDevice || driver.CtxGetDevice(&device) != CUDA_SUCCESS || device < 0 || device >= DEEPUM_MAX_DEVICES) return;
+    if (!driver.CtxGetCurrent || driver.CtxGetCurrent(&here.context) != CUDA_SUCCESS || !here.context) {
+      return;
+    }
+    if (!driver.CtxGetDevice || driver.CtxGetDevice(&device) != CUDA_SUCCESS || device < 0 || device >= DEEPUM_MAX_DEVICES) {
+      return;
+    }
   }
   CUcontext first = nullptr;
-  if (!context_of_device[device].compare_exchange_strong(first, here.context) && first != here.context) several.store(true);
+  if (!context_of_device[device].compare_exchange_strong(first, here.context) && first != here.context) {
+    several.store(true);
+  }
   here.device = device;
   runtime::enter_device(device);
 }
@@ -51,8 +57,9 @@ void refresh() noexcept {
 
 int current_device() noexcept {
   // Without a context it is asked again each time: there are ways to make one that are not hooked.
-  if (!here.known || here.device < 0 || here.epoch != context_epoch.load(std::memory_order_relaxed)) [[unlikely]]
+  if (!here.known || here.device < 0 || here.epoch != context_epoch.load(std::memory_order_relaxed)) [[unlikely]] {
     refresh();
+  }
   return here.device;
 }
 
@@ -63,7 +70,9 @@ void context_changed() noexcept { here.known = false; }
 void contexts_destroyed() noexcept { context_epoch.fetch_add(1, std::memory_order_acq_rel); }
 
 void primary_context_seen(CUdevice device, CUcontext context) noexcept {
-  if (device >= 0 && device < DEEPUM_MAX_DEVICES) primary[device].store(context);
+  if (device >= 0 && device < DEEPUM_MAX_DEVICES) {
+    primary[device].store(context);
+  }
 }
 
 CUcontext primary_context(CUdevice device) noexcept {
@@ -73,17 +82,27 @@ CUcontext primary_context(CUdevice device) noexcept {
 bool several_contexts() noexcept { return several.load(std::memory_order_relaxed); }
 
 const Device* device_memory(int device) noexcept {
-  if (device < 0 || device >= DEEPUM_MAX_DEVICES) return nullptr;
-  if (device_known[device].load(std::memory_order_acquire)) return &devices[device];
+  if (device < 0 || device >= DEEPUM_MAX_DEVICES) {
+    return nullptr;
+  }
+  if (device_known[device].load(std::memory_order_acquire)) {
+    return &devices[device];
+  }
   const runtime::Driver& driver = runtime::driver();
   Device answer;
   int concurrent = 0;
   std::size_t total = 0;
   {
     Inside guard;
-    if (!driver.DeviceTotalMem || driver.DeviceTotalMem(&total, device) != CUDA_SUCCESS) return nullptr;
-    if (driver.DeviceGetAttribute) driver.DeviceGetAttribute(&concurrent, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, device);
-    if (driver.DeviceGetUuid) driver.DeviceGetUuid(&answer.uuid, device);
+    if (!driver.DeviceTotalMem || driver.DeviceTotalMem(&total, device) != CUDA_SUCCESS) {
+      return nullptr;
+    }
+    if (driver.DeviceGetAttribute) {
+      driver.DeviceGetAttribute(&concurrent, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, device);
+    }
+    if (driver.DeviceGetUuid) {
+      driver.DeviceGetUuid(&answer.uuid, device);
+    }
   }
   answer.total_bytes = total;
   answer.gpu_bytes = total < runtime::settings().gpu_memory ? total : runtime::settings().gpu_memory;
@@ -103,18 +122,24 @@ const Device* device_memory(int device) noexcept {
 
 std::uint64_t host_budget() noexcept {
   static std::atomic<std::uint64_t> budget{0};
-  if (const std::uint64_t known = budget.load(std::memory_order_relaxed)) return known;
+  if (const std::uint64_t known = budget.load(std::memory_order_relaxed)) {
+    return known;
+  }
   std::uint64_t bytes = runtime::settings().host_memory;
   if (bytes == UINT64_MAX) {
     unsigned long long kilobytes = 0;
     if (std::FILE* file = std::fopen("/proc/meminfo", "re")) {
       char line[128];
-      while (std::fgets(line, sizeof line, file) && std::sscanf(line, "MemAvailable: %llu kB", &kilobytes) != 1) continue;
+      while (std::fgets(line, sizeof line, file) && std::sscanf(line, "MemAvailable: %llu kB", &kilobytes) != 1) {
+        continue;
+      }
       std::fclose(file);
     }
     bytes = kilobytes * 1024 / 10 * 9;
   }
-  if (bytes == 0) bytes = 1;  // 0 means "not asked yet"
+  if (bytes == 0) {
+    bytes = 1;  // 0 means "not asked yet"
+  }
   std::uint64_t expected = 0;
   budget.compare_exchange_strong(expected, bytes);
   return budget.load(std::memory_order_relaxed);

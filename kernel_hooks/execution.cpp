@@ -17,14 +17,18 @@ struct Seen {
 thread_local Seen* seen_of_thread = nullptr;
 
 Seen* seen() noexcept {
-  if (!seen_of_thread) seen_of_thread = static_cast<Seen*>(__builtin_calloc(1, sizeof(Seen)));  // kept: threads that launch are few
+  if (!seen_of_thread) {
+    seen_of_thread = static_cast<Seen*>(__builtin_calloc(1, sizeof(Seen)));  // kept: threads that launch are few
+  }
   return seen_of_thread;
 }
 
 bool put(Seen& table, deepum_block_range range) noexcept {
   std::uint32_t place = static_cast<std::uint32_t>(range * 0x9e3779b97f4a7c15ull >> 52);
   while (table.stamps[place] == table.stamp) {
-    if (table.ranges[place] == range) return false;
+    if (table.ranges[place] == range) {
+      return false;
+    }
     place = (place + 1) % Seen::kPlaces;
   }
   table.stamps[place] = table.stamp;
@@ -49,19 +53,29 @@ bool Execution::extend_last(deepum_block_range range) noexcept {
   const std::uint64_t end = first + (range & kCount);
   const std::uint64_t last_first = last >> DEEPUM_RANGE_FIRST_SHIFT & kFirst;
   const std::uint64_t last_end = last_first + (last & kCount);
-  if (first < last_first || first > last_end || end - last_first > kCount) return false;
-  if (end > last_end) last += end - last_end;
+  if (first < last_first || first > last_end || end - last_first > kCount) {
+    return false;
+  }
+  if (end > last_end) {
+    last += end - last_end;
+  }
   return true;
 }
 
 void Execution::add_to_many(deepum_block_range range) noexcept {
   if (Seen* table = seen()) {
     if (count_ - phase_start_ == kFewRanges) {
-      if (table->stamp == UINT32_MAX) std::memset(table, 0, sizeof *table);
+      if (table->stamp == UINT32_MAX) {
+        std::memset(table, 0, sizeof *table);
+      }
       ++table->stamp;
-      for (std::uint32_t i = phase_start_; i < count_; ++i) put(*table, words_[kHeaderWords + i]);
+      for (std::uint32_t i = phase_start_; i < count_; ++i) {
+        put(*table, words_[kHeaderWords + i]);
+      }
     }
-    if (!put(*table, range)) return;
+    if (!put(*table, range)) {
+      return;
+    }
   }
   if (count_ == kMostRanges) {
     mark_partial();
@@ -87,27 +101,38 @@ std::uint64_t Execution::emit(const StreamRef& stream) noexcept {
 }
 
 void add_arguments(Execution& execution, const KernelFunction& function, void* const* parameters, void* const* extra) noexcept {
-  if (!function.layout_known) execution.mark_partial();
+  if (!function.layout_known) {
+    execution.mark_partial();
+  }
   const KernelFunction::Slot* slots = function.slots.get();
   if (parameters) {
     for (std::uint32_t i = 0; i < function.slot_count; ++i) {
       const auto* parameter = static_cast<const unsigned char*>(parameters[slots[i].parameter]);
-      if (parameter) execution.add_pointer(load(parameter + slots[i].within), i);
+      if (parameter) {
+        execution.add_pointer(load(parameter + slots[i].within), i);
+      }
     }
     return;
   }
   const unsigned char* buffer = nullptr;
   std::size_t bytes = 0;
   for (int i = 0; extra && i < 16 && extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
-    if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = static_cast<const unsigned char*>(extra[i + 1]);
-    if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE && extra[i + 1]) bytes = *static_cast<const std::size_t*>(extra[i + 1]);
+    if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER) {
+      buffer = static_cast<const unsigned char*>(extra[i + 1]);
+    }
+    if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE && extra[i + 1]) {
+      bytes = *static_cast<const std::size_t*>(extra[i + 1]);
+    }
   }
   if (!buffer) {
-    if (function.slot_count) execution.mark_partial();
+    if (function.slot_count) {
+      execution.mark_partial();
+    }
     return;
   }
-  for (std::uint32_t i = 0; i < function.slot_count && slots[i].offset + 8 <= bytes; ++i)
+  for (std::uint32_t i = 0; i < function.slot_count && slots[i].offset + 8 <= bytes; ++i) {
     execution.add_pointer(load(buffer + slots[i].offset), i);
+  }
 }
 
 }  // namespace deepum::hooks

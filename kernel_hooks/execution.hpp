@@ -25,14 +25,18 @@ class Execution {
   // A value that may be a pointer, at a position that tells it from the others. Nothing happens if it points at no managed memory.
   void add_pointer(std::uint64_t value, std::uint64_t position) noexcept {
     runtime::Extent extent;
-    if (!runtime::allocation_table.lookup(value, &extent)) return;
+    if (!runtime::allocation_table.lookup(value, &extent)) {
+      return;
+    }
     hash_ = mix(hash_ ^ extent.name, extent.offset ^ position << 48);
     add(extent.range, Access::kUnknown);
   }
   // Exactly these bytes.
   void add_bytes(std::uint64_t address, std::uint64_t bytes, Access access, std::uint64_t position) noexcept {
     runtime::Extent extent;
-    if (!runtime::Allocations::instance().range_of(address, bytes, &extent)) return;
+    if (!runtime::Allocations::instance().range_of(address, bytes, &extent)) {
+      return;
+    }
     hash_ = mix(hash_ ^ extent.name, extent.offset ^ position << 48);
     add(extent.range, access);
   }
@@ -40,7 +44,9 @@ class Execution {
   void add_access(std::uint64_t address, std::uint64_t bytes, Access access) noexcept {
     runtime::Extent extent;
     const auto& allocations = runtime::Allocations::instance();
-    if (bytes ? allocations.range_of(address, bytes, &extent) : allocations.lookup(address, &extent)) add(extent.range, access);
+    if (bytes ? allocations.range_of(address, bytes, &extent) : allocations.lookup(address, &extent)) {
+      add(extent.range, access);
+    }
   }
   void add(deepum_block_range range, Access access) noexcept {
     if (access != access_) [[unlikely]] {
@@ -48,10 +54,16 @@ class Execution {
       phase_start_ = count_;
     }
     const deepum_block_range* ranges = words_ + kHeaderWords;
-    if (count_ > phase_start_ && (range ^ ranges[count_ - 1]) >> DEEPUM_RANGE_SLOT_SHIFT == 0 && extend_last(range)) return;
-    if (count_ - phase_start_ >= kFewRanges) return add_to_many(range);
+    if (count_ > phase_start_ && (range ^ ranges[count_ - 1]) >> DEEPUM_RANGE_SLOT_SHIFT == 0 && extend_last(range)) {
+      return;
+    }
+    if (count_ - phase_start_ >= kFewRanges) {
+      return add_to_many(range);
+    }
     for (std::uint32_t i = phase_start_; i < count_; ++i) {
-      if (ranges[i] == range) return;
+      if (ranges[i] == range) {
+        return;
+      }
     }
     words_[kHeaderWords + count_++] = range;
     ++counts_[static_cast<int>(access)];

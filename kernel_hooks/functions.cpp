@@ -8,6 +8,7 @@
 
 #include "forkable_mutex.hpp"
 #include "hash.hpp"
+#include "immortal.hpp"
 #include "real_driver.hpp"
 
 namespace deepum::hooks {
@@ -26,18 +27,19 @@ struct State {
   std::unordered_multimap<std::uint64_t, std::unique_ptr<KernelFunction>> described;
   std::uint64_t unnamed = 0;
 };
-State& state() noexcept {
-  static State& only = *new State;
-  return only;
-}
+State& state() noexcept { return immortal<State>(); }
 
 const KernelFunction nothing{};  // when memory is short
 
 std::size_t place_of(CUfunction handle) noexcept { return (reinterpret_cast<std::uint64_t>(handle) * 0x9e3779b97f4a7c15ull) >> 49; }
 
 CUresult parameter(bool kernel, CUfunction handle, std::size_t index, std::size_t* offset, std::size_t* size) noexcept {
-  if (kernel && helpers.KernelGetParamInfo) return helpers.KernelGetParamInfo(reinterpret_cast<CUkernel>(handle), index, offset, size);
-  if (helpers.FuncGetParamInfo) return helpers.FuncGetParamInfo(handle, index, offset, size);
+  if (kernel && helpers.KernelGetParamInfo) {
+    return helpers.KernelGetParamInfo(reinterpret_cast<CUkernel>(handle), index, offset, size);
+  }
+  if (helpers.FuncGetParamInfo) {
+    return helpers.FuncGetParamInfo(handle, index, offset, size);
+  }
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
@@ -46,10 +48,16 @@ std::unique_ptr<KernelFunction> ask(CUfunction handle, bool kernel) {
   function->handle = handle;
   Inside guard;
   const char* name = nullptr;
-  if (kernel && helpers.KernelGetName) helpers.KernelGetName(&name, reinterpret_cast<CUkernel>(handle));
-  if (!name && helpers.FuncGetName && helpers.FuncGetName(&name, handle) != CUDA_SUCCESS) name = nullptr;
+  if (kernel && helpers.KernelGetName) {
+    helpers.KernelGetName(&name, reinterpret_cast<CUkernel>(handle));
+  }
+  if (!name && helpers.FuncGetName && helpers.FuncGetName(&name, handle) != CUDA_SUCCESS) {
+    name = nullptr;
+  }
   if (!name && !kernel && helpers.KernelGetName) {
-    if (helpers.KernelGetName(&name, reinterpret_cast<CUkernel>(handle)) != CUDA_SUCCESS) name = nullptr;
+    if (helpers.KernelGetName(&name, reinterpret_cast<CUkernel>(handle)) != CUDA_SUCCESS) {
+      name = nullptr;
+    }
     kernel = name != nullptr;
   }
   std::vector<KernelFunction::Slot> slots;
@@ -58,7 +66,9 @@ std::unique_ptr<KernelFunction> ask(CUfunction handle, bool kernel) {
   for (; count < 4096; ++count) {
     std::size_t offset = 0;
     std::size_t size = 0;
-    if (parameter(kernel, handle, count, &offset, &size) != CUDA_SUCCESS) break;
+    if (parameter(kernel, handle, count, &offset, &size) != CUDA_SUCCESS) {
+      break;
+    }
     layout = mix(layout, offset << 32 | size);
     for (std::size_t at = (offset + 7) & ~std::size_t{7}; at + 8 <= offset + size && at < 65536; at += 8) {
       slots.push_back({static_cast<std::uint16_t>(count), static_cast<std::uint16_t>(at - offset), static_cast<std::uint32_t>(at)});
@@ -69,7 +79,9 @@ std::unique_ptr<KernelFunction> ask(CUfunction handle, bool kernel) {
   function->identity = name ? mix(hash_text(name), layout) : 0;
   function->slot_count = static_cast<std::uint32_t>(slots.size());
   function->slots = std::make_unique<KernelFunction::Slot[]>(slots.size());
-  for (std::size_t i = 0; i < slots.size(); ++i) function->slots[i] = slots[i];
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    function->slots[i] = slots[i];
+  }
   return function;
 }
 
@@ -86,20 +98,28 @@ bool same(const KernelFunction& a, const KernelFunction& b) noexcept {
   }
   auto answer = ask(handle, kernel);  // no lock of ours while the driver is asked
   const std::lock_guard lock(state().mutex);
-  if (answer->identity == 0) answer->identity = mix(0x756e6e616d6564ull, ++state().unnamed);  // equal in a run that sees them in this order
+  if (answer->identity == 0) {
+    answer->identity = mix(0x756e6e616d6564ull, ++state().unnamed);  // equal in a run that sees them in this order
+  }
   const KernelFunction* kept = nullptr;
   const auto [first, last] = state().described.equal_range(reinterpret_cast<std::uint64_t>(handle));
   for (auto known = first; known != last; ++known) {
-    if (same(*known->second, *answer)) kept = known->second.get();
+    if (same(*known->second, *answer)) {
+      kept = known->second.get();
+    }
   }
-  if (!kept) kept = state().described.emplace(reinterpret_cast<std::uint64_t>(handle), std::move(answer))->second.get();
+  if (!kept) {
+    kept = state().described.emplace(reinterpret_cast<std::uint64_t>(handle), std::move(answer))->second.get();
+  }
   kept->epoch.store(now, std::memory_order_release);
   const std::size_t home = place_of(handle);
   std::size_t chosen = home;
   for (int probe = 0; probe < kProbes; ++probe) {
     const std::size_t place = (home + probe) % kPlaces;
     const KernelFunction* there = places[place].load(std::memory_order_relaxed);
-    if (there && there->handle != handle && there->epoch.load(std::memory_order_relaxed) == now) continue;
+    if (there && there->handle != handle && there->epoch.load(std::memory_order_relaxed) == now) {
+      continue;
+    }
     chosen = place;
     break;
   }
@@ -116,8 +136,12 @@ const KernelFunction& kernel_function(CUfunction handle) noexcept {
   const std::size_t home = place_of(handle);
   for (int probe = 0; probe < kProbes; ++probe) {
     const KernelFunction* there = places[(home + probe) % kPlaces].load(std::memory_order_acquire);
-    if (!there) break;
-    if (there->handle == handle && there->epoch.load(std::memory_order_relaxed) == now) return *there;
+    if (!there) {
+      break;
+    }
+    if (there->handle == handle && there->epoch.load(std::memory_order_relaxed) == now) {
+      return *there;
+    }
   }
   return describe(handle);
 }
@@ -131,7 +155,9 @@ void kernel_handle_seen(CUkernel kernel, CUlibrary library) noexcept try {
 
 void modules_changed(CUlibrary library) noexcept {
   epoch.fetch_add(1, std::memory_order_acq_rel);
-  if (!library) return;
+  if (!library) {
+    return;
+  }
   const std::lock_guard lock(state().mutex);
   std::erase_if(state().kernels, [library](const auto& kernel) { return kernel.second == library; });
 }

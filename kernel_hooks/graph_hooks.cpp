@@ -7,6 +7,7 @@
 
 #include "forkable_mutex.hpp"
 #include "graphs.hpp"
+#include "immortal.hpp"
 #include "real_driver.hpp"
 
 namespace deepum::hooks {
@@ -29,10 +30,7 @@ struct State {
   ForkableMutex mutex;
   std::unordered_map<CUgraphExec, std::shared_ptr<const GraphTruth>> graphs;
 };
-State& state() noexcept {
-  static State& only = *new State;
-  return only;
-}
+State& state() noexcept { return immortal<State>(); }
 
 std::uint64_t load(const void* address) noexcept {
   std::uint64_t value;
@@ -51,8 +49,12 @@ class Reader {
       return;
     }
     std::vector<CUgraphNode> nodes(count);
-    if (count && helpers.GraphGetNodes(graph, nodes.data(), &count) != CUDA_SUCCESS) truth_.partial = true;
-    for (const CUgraphNode node : nodes) read_node(node, depth);
+    if (count && helpers.GraphGetNodes(graph, nodes.data(), &count) != CUDA_SUCCESS) {
+      truth_.partial = true;
+    }
+    for (const CUgraphNode node : nodes) {
+      read_node(node, depth);
+    }
   }
 
   void kernel(CUfunction handle, const CUDA_KERNEL_NODE_PARAMS& node) {
@@ -62,12 +64,18 @@ class Reader {
     Execution execution(launch_identity(function, grid, block, node.sharedMemBytes));
     add_arguments(execution, function, node.kernelParams, node.extra);
     combine(execution.hash());
-    if (!function.layout_known) truth_.partial = true;
+    if (!function.layout_known) {
+      truth_.partial = true;
+    }
     for (std::uint32_t i = 0; i < function.slot_count && node.kernelParams; ++i) {
       const auto* parameter = static_cast<const unsigned char*>(node.kernelParams[function.slots[i].parameter]);
-      if (parameter) pointer(load(parameter + function.slots[i].within));
+      if (parameter) {
+        pointer(load(parameter + function.slots[i].within));
+      }
     }
-    if (!node.kernelParams && node.extra) extra(function, node.extra);
+    if (!node.kernelParams && node.extra) {
+      extra(function, node.extra);
+    }
   }
 
  private:
@@ -76,27 +84,37 @@ class Reader {
 
   void pointer(std::uint64_t value) {
     runtime::Extent extent;
-    if (runtime::Allocations::instance().lookup(value, &extent) && seen_.insert(value).second) truth_.pointers.push_back(value);
+    if (runtime::Allocations::instance().lookup(value, &extent) && seen_.insert(value).second) {
+      truth_.pointers.push_back(value);
+    }
   }
 
   void extra(const KernelFunction& function, void** extra) {
     const unsigned char* buffer = nullptr;
     for (int i = 0; i < 16 && extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
-      if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = static_cast<const unsigned char*>(extra[i + 1]);
+      if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER) {
+        buffer = static_cast<const unsigned char*>(extra[i + 1]);
+      }
     }
-    for (std::uint32_t i = 0; buffer && i < function.slot_count; ++i) pointer(load(buffer + function.slots[i].offset));
+    for (std::uint32_t i = 0; buffer && i < function.slot_count; ++i) {
+      pointer(load(buffer + function.slots[i].offset));
+    }
   }
 
   void bytes(std::vector<GraphTruth::Bytes>& list, std::uint64_t address, std::uint64_t count, std::uint64_t position) {
     runtime::Extent extent;
-    if (!runtime::Allocations::instance().range_of(address, count, &extent)) return;
+    if (!runtime::Allocations::instance().range_of(address, count, &extent)) {
+      return;
+    }
     list.push_back({address, count});
     combine(mix(extent.name, extent.offset ^ position << 48));
   }
 
   void read_node(CUgraphNode node, int depth) {
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
-    if (helpers.GraphNodeGetType(node, &type) != CUDA_SUCCESS) truth_.partial = true;
+    if (helpers.GraphNodeGetType(node, &type) != CUDA_SUCCESS) {
+      truth_.partial = true;
+    }
     if (type == CU_GRAPH_NODE_TYPE_KERNEL) {
       CUDA_KERNEL_NODE_PARAMS parameters{};
       if (!helpers.GraphKernelNodeGetParams || helpers.GraphKernelNodeGetParams(node, &parameters) != CUDA_SUCCESS) {
@@ -166,9 +184,13 @@ void changed(CUgraphExec exec, CUfunction handle, const Parameters* parameters) 
   {
     const std::lock_guard lock(state().mutex);
     const auto found = state().graphs.find(exec);
-    if (found != state().graphs.end()) before = found->second;
+    if (found != state().graphs.end()) {
+      before = found->second;
+    }
   }
-  if (!before || !parameters || !handle) return;
+  if (!before || !parameters || !handle) {
+    return;
+  }
   auto after = std::make_shared<GraphTruth>(*before);
   CUDA_KERNEL_NODE_PARAMS node{};
   node.gridDimX = parameters->gridDimX;
@@ -191,49 +213,63 @@ void changed(CUgraphExec exec, CUfunction handle, const Parameters* parameters) 
 template <bool kPerThread>
 CUresult on_cuGraphInstantiate(CUgraphExec* exec, CUgraph graph, CUgraphNode* error_node, char* log_buffer, size_t buffer_size) {
   const CUresult result = forward(real<false>().cuGraphInstantiate, exec, graph, error_node, log_buffer, buffer_size);
-  if (result == CUDA_SUCCESS && exec) instantiated(*exec, graph);
+  if (result == CUDA_SUCCESS && exec) {
+    instantiated(*exec, graph);
+  }
   return result;
 }
 
 template <bool kPerThread>
 CUresult on_cuGraphInstantiate_v2(CUgraphExec* exec, CUgraph graph, CUgraphNode* error_node, char* log_buffer, size_t buffer_size) {
   const CUresult result = forward(real<false>().cuGraphInstantiate_v2, exec, graph, error_node, log_buffer, buffer_size);
-  if (result == CUDA_SUCCESS && exec) instantiated(*exec, graph);
+  if (result == CUDA_SUCCESS && exec) {
+    instantiated(*exec, graph);
+  }
   return result;
 }
 
 template <bool kPerThread>
 CUresult on_cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
   const CUresult result = forward(real<false>().cuGraphInstantiateWithFlags, exec, graph, flags);
-  if (result == CUDA_SUCCESS && exec) instantiated(*exec, graph);
+  if (result == CUDA_SUCCESS && exec) {
+    instantiated(*exec, graph);
+  }
   return result;
 }
 
 template <bool kPerThread>
 CUresult on_cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
   const CUresult result = forward(real<kPerThread>().cuGraphInstantiateWithParams, exec, graph, parameters);
-  if (result == CUDA_SUCCESS && exec) instantiated(*exec, graph);
+  if (result == CUDA_SUCCESS && exec) {
+    instantiated(*exec, graph);
+  }
   return result;
 }
 
 template <bool kPerThread>
 CUresult on_cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode* error_node, CUgraphExecUpdateResult* update) {
   const CUresult result = forward(real<false>().cuGraphExecUpdate, exec, graph, error_node, update);
-  if (result == CUDA_SUCCESS) instantiated(exec, graph);
+  if (result == CUDA_SUCCESS) {
+    instantiated(exec, graph);
+  }
   return result;
 }
 
 template <bool kPerThread>
 CUresult on_cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo* info) {
   const CUresult result = forward(real<false>().cuGraphExecUpdate_v2, exec, graph, info);
-  if (result == CUDA_SUCCESS) instantiated(exec, graph);
+  if (result == CUDA_SUCCESS) {
+    instantiated(exec, graph);
+  }
   return result;
 }
 
 template <bool kPerThread>
 CUresult on_cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1* parameters) {
   const CUresult result = forward(real<false>().cuGraphExecKernelNodeSetParams, exec, node, parameters);
-  if (result == CUDA_SUCCESS && parameters) changed(exec, parameters->func, parameters);
+  if (result == CUDA_SUCCESS && parameters) {
+    changed(exec, parameters->func, parameters);
+  }
   return result;
 }
 
@@ -262,17 +298,27 @@ void describe_graph(CUgraphExec exec, Execution& execution) noexcept {
   {
     const std::lock_guard lock(state().mutex);
     const auto found = state().graphs.find(exec);
-    if (found != state().graphs.end()) truth = found->second;
+    if (found != state().graphs.end()) {
+      truth = found->second;
+    }
   }
   if (!truth) {
     execution.mark_partial();
     return;
   }
   execution.mix_in(truth->identity);
-  if (truth->partial) execution.mark_partial();
-  for (const auto& bytes : truth->written) execution.add_access(bytes.address, bytes.bytes, Execution::Access::kUnknown);
-  for (const auto& bytes : truth->read) execution.add_access(bytes.address, bytes.bytes, Execution::Access::kUnknown);
-  for (const std::uint64_t pointer : truth->pointers) execution.add_access(pointer, 0, Execution::Access::kUnknown);
+  if (truth->partial) {
+    execution.mark_partial();
+  }
+  for (const auto& bytes : truth->written) {
+    execution.add_access(bytes.address, bytes.bytes, Execution::Access::kUnknown);
+  }
+  for (const auto& bytes : truth->read) {
+    execution.add_access(bytes.address, bytes.bytes, Execution::Access::kUnknown);
+  }
+  for (const std::uint64_t pointer : truth->pointers) {
+    execution.add_access(pointer, 0, Execution::Access::kUnknown);
+  }
 }
 
 void abandon_graphs_in_child() noexcept { state().mutex.renew(); }

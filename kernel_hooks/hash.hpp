@@ -14,7 +14,9 @@ constexpr std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
 
 constexpr std::uint64_t hash_text(std::string_view text) noexcept {
   std::uint64_t hash = 0xcbf29ce484222325ull;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+  for (const char c : text) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+  }
   return mix(hash, text.size());
 }
 

@@ -13,8 +13,9 @@ namespace {
 template <typename F, typename... A>
 inline CUresult launch(const StreamRef& stream, CUfunction handle, const unsigned (&grid)[3], const unsigned (&block)[3],
                        unsigned shared_bytes, void** parameters, void** extra, const Function<F>& function, A... arguments) noexcept {
-  if (!handle || stream.device < 0 || capturing(stream)) [[unlikely]]
+  if (!handle || stream.device < 0 || capturing(stream)) [[unlikely]] {
     return forward(function, arguments...);
+  }
   std::uint64_t sequence;
   {
     const KernelFunction& kernel = kernel_function(handle);
@@ -24,8 +25,9 @@ inline CUresult launch(const StreamRef& stream, CUfunction handle, const unsigne
   }
   runtime::before_execute(stream.device, stream.handle, stream.id, sequence);
   const CUresult result = forward(function, arguments...);
-  if (result == CUDA_SUCCESS) [[likely]]
+  if (result == CUDA_SUCCESS) [[likely]] {
     runtime::after_execute(stream.device, stream.handle, stream.id, sequence);
+  }
   return result;
 }
 
@@ -39,7 +41,9 @@ CUresult on_cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, 
 template <bool kPerThread>
 CUresult on_cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** parameters, void** extra) {
   const auto& function = real<kPerThread>().cuLaunchKernelEx;
-  if (!config) return forward(function, config, f, parameters, extra);
+  if (!config) {
+    return forward(function, config, f, parameters, extra);
+  }
   return launch(stream_of(config->hStream, kPerThread), f, {config->gridDimX, config->gridDimY, config->gridDimZ},
                 {config->blockDimX, config->blockDimY, config->blockDimZ}, config->sharedMemBytes, parameters, extra, function, config, f,
                 parameters, extra);
@@ -56,7 +60,9 @@ template <bool kPerThread>
 CUresult on_cuGraphLaunch(CUgraphExec exec, CUstream stream) {
   const StreamRef at = stream_of(stream, kPerThread);
   const auto& function = real<kPerThread>().cuGraphLaunch;
-  if (!exec || at.device < 0 || capturing(at)) return forward(function, exec, stream);
+  if (!exec || at.device < 0 || capturing(at)) {
+    return forward(function, exec, stream);
+  }
   std::uint64_t sequence;
   {
     Execution execution(0, DEEPUM_EXECUTE_GRAPH);
@@ -65,7 +71,9 @@ CUresult on_cuGraphLaunch(CUgraphExec exec, CUstream stream) {
   }
   runtime::before_execute(at.device, at.handle, at.id, sequence);
   const CUresult result = forward(function, exec, stream);
-  if (result == CUDA_SUCCESS) runtime::after_execute(at.device, at.handle, at.id, sequence);
+  if (result == CUDA_SUCCESS) {
+    runtime::after_execute(at.device, at.handle, at.id, sequence);
+  }
   return result;
 }
 

@@ -16,7 +16,9 @@ namespace {
 // The child has the parent's memory, but neither its threads nor its session. A parent that had not used CUDA leaves nothing behind
 // here, and the child starts afresh; otherwise CUDA does not work in the child anyway.
 void in_child() {
-  if (inert.load(std::memory_order_relaxed)) return;
+  if (inert.load(std::memory_order_relaxed)) {
+    return;
+  }
   inside = false;
   runtime::abandon_in_child();
   runtime::Allocations::instance().abandon_in_child();
@@ -29,7 +31,9 @@ void in_child() {
 
 [[gnu::constructor]] void load() {
   inert.store(runtime::settings().disabled, std::memory_order_relaxed);
-  if (!runtime::settings().disabled) pthread_atfork(nullptr, nullptr, in_child);
+  if (!runtime::settings().disabled) {
+    pthread_atfork(nullptr, nullptr, in_child);
+  }
 }
 
 }  // namespace

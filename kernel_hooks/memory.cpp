@@ -10,6 +10,7 @@
 #include "allocation_table.hpp"
 #include "devices.hpp"
 #include "forkable_mutex.hpp"
+#include "immortal.hpp"
 #include "records.h"
 #include "say.hpp"
 #include "session.hpp"
@@ -24,14 +25,13 @@ struct Books {
   runtime::AllocationLedger ledgers[DEEPUM_MAX_DEVICES];
   std::atomic<bool> joined[DEEPUM_MAX_DEVICES] = {};
 };
-Books& books() noexcept {
-  static Books& only = *new Books;
-  return only;
-}
+Books& books() noexcept { return immortal<Books>(); }
 
 runtime::AllocationLedger& ledger(int device) noexcept {
   Books& all = books();
-  if (all.joined[device].load(std::memory_order_acquire)) return all.ledgers[device];
+  if (all.joined[device].load(std::memory_order_acquire)) {
+    return all.ledgers[device];
+  }
   const std::lock_guard lock(all.mutex);
   if (!all.joined[device].load(std::memory_order_relaxed)) {
     const Device* memory = device_memory(device);
@@ -54,7 +54,9 @@ runtime::AllocationLedger& ledger(int device) noexcept {
 bool fits(const Books& all) noexcept {
   std::uint64_t spilled = 0;
   for (int device = 0; device < DEEPUM_MAX_DEVICES; ++device) {
-    if (all.used[device] > all.gpu[device]) spilled += all.used[device] - all.gpu[device];
+    if (all.used[device] > all.gpu[device]) {
+      spilled += all.used[device] - all.gpu[device];
+    }
   }
   return spilled <= host_budget();
 }
@@ -63,42 +65,56 @@ bool fits(const Books& all) noexcept {
 
 bool charge(int device, std::uint64_t bytes, bool managed) noexcept {
   const Device* memory = device_memory(device);
-  if (!memory) return true;  // the driver will say
+  if (!memory) {
+    return true;  // the driver will say
+  }
   Books& all = books();
   runtime::AllocationLedger& shared = ledger(device);
   {
     const std::lock_guard lock(all.mutex);
     all.gpu[device] = memory->gpu_bytes;
-    if (bytes > UINT64_MAX / 2 || all.used[device] > UINT64_MAX / 2) return false;
+    if (bytes > UINT64_MAX / 2 || all.used[device] > UINT64_MAX / 2) {
+      return false;
+    }
     all.used[device] += bytes;
     if (!fits(all)) {
       all.used[device] -= bytes;
       return false;
     }
   }
-  if (!managed || shared.take(bytes, runtime::settings().managed_limit)) return true;
+  if (!managed || shared.take(bytes, runtime::settings().managed_limit)) {
+    return true;
+  }
   const std::lock_guard lock(all.mutex);
   all.used[device] -= bytes;
   return false;
 }
 
 void refund(int device, std::uint64_t bytes, bool managed) noexcept {
-  if (!device_memory(device)) return;
+  if (!device_memory(device)) {
+    return;
+  }
   Books& all = books();
-  if (managed) ledger(device).give(bytes);
+  if (managed) {
+    ledger(device).give(bytes);
+  }
   const std::lock_guard lock(all.mutex);
   all.used[device] -= std::min(bytes, all.used[device]);
 }
 
 // Our own are asked for in whole UM blocks, so that no two share one.
 std::uint64_t charged_bytes(const runtime::Allocation& allocation) noexcept {
-  if (!allocation.managed || allocation.of_program) return allocation.bytes;
+  if (!allocation.managed || allocation.of_program) {
+    return allocation.bytes;
+  }
   return (allocation.bytes + runtime::kUmBlockBytes - 1) & ~(runtime::kUmBlockBytes - 1);
 }
 
 std::optional<MemoryInfo> memory_info(int device) noexcept {
   const Device* memory = device_memory(device);
-  if (!memory || !memory->pageable) return std::nullopt;
+  if (!memory || !memory->pageable) {
+    return std::nullopt;
+  }
   const std::uint64_t host = host_budget();
   const std::uint64_t limit = runtime::settings().managed_limit;
   const runtime::AllocationLedger& shared = ledger(device);
@@ -106,13 +122,17 @@ std::optional<MemoryInfo> memory_info(int device) noexcept {
   const std::lock_guard lock(all.mutex);
   std::uint64_t host_left = host;
   for (int other = 0; other < DEEPUM_MAX_DEVICES; ++other) {
-    if (other != device && all.used[other] > all.gpu[other]) host_left -= std::min(host_left, all.used[other] - all.gpu[other]);
+    if (other != device && all.used[other] > all.gpu[other]) {
+      host_left -= std::min(host_left, all.used[other] - all.gpu[other]);
+    }
   }
   MemoryInfo info{};
   info.total_bytes = std::min(memory->gpu_bytes + host, limit);
   const std::uint64_t room = memory->gpu_bytes + host_left;
   info.free_bytes = room - std::min(room, all.used[device]);
-  if (limit != UINT64_MAX) info.free_bytes = std::min(info.free_bytes, limit - std::min(limit, shared.own() + shared.others()));
+  if (limit != UINT64_MAX) {
+    info.free_bytes = std::min(info.free_bytes, limit - std::min(limit, shared.own() + shared.others()));
+  }
   info.free_bytes = std::min(info.free_bytes, info.total_bytes);
   return info;
 }

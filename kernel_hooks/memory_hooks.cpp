@@ -9,6 +9,7 @@
 #include "devices.hpp"
 #include "driver.hpp"
 #include "forkable_mutex.hpp"
+#include "immortal.hpp"
 #include "memory.hpp"
 #include "pending_frees.hpp"
 #include "real_driver.hpp"
@@ -24,20 +25,25 @@ using runtime::Allocations;
 std::uint64_t whole_blocks(std::uint64_t bytes) noexcept { return (bytes + runtime::kUmBlockBytes - 1) & ~(runtime::kUmBlockBytes - 1); }
 
 bool charge_or_reclaim(int device, std::uint64_t bytes, bool managed) noexcept {
-  if (charge(device, bytes, managed)) return true;
+  if (charge(device, bytes, managed)) {
+    return true;
+  }
   free_all_pending();
   return charge(device, bytes, managed);
 }
 
 void record(CUdeviceptr address, std::uint64_t bytes, int device, bool managed, bool of_program, std::uint64_t charged) noexcept {
   const auto context = reinterpret_cast<std::uint64_t>(current_context());
-  if (!Allocations::instance().add(address, bytes, static_cast<std::uint32_t>(device), managed, of_program, context))
+  if (!Allocations::instance().add(address, bytes, static_cast<std::uint32_t>(device), managed, of_program, context)) {
     refund(device, charged, managed);
+  }
 }
 
 CUresult allocate_managed(CUdeviceptr* address, std::uint64_t bytes, int device) noexcept {
   const std::uint64_t asked = whole_blocks(bytes);
-  if (asked < bytes || !charge_or_reclaim(device, asked, true)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (asked < bytes || !charge_or_reclaim(device, asked, true)) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   CUdeviceptr base = 0;
   const CUresult result =
       forward(real<false>().cuMemAllocManaged, &base, static_cast<std::size_t>(asked), static_cast<unsigned>(CU_MEM_ATTACH_GLOBAL));
@@ -53,7 +59,9 @@ CUresult allocate_managed(CUdeviceptr* address, std::uint64_t bytes, int device)
 // The call as the program made it.
 template <typename Plain>
 CUresult allocate_plain(CUdeviceptr* address, std::uint64_t bytes, int device, Plain plain) noexcept {
-  if (!charge_or_reclaim(device, bytes, false)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!charge_or_reclaim(device, bytes, false)) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   const CUresult result = plain();
   if (result != CUDA_SUCCESS) {
     refund(device, bytes, false);
@@ -68,8 +76,12 @@ template <typename Plain>
 CUresult allocate(CUdeviceptr* address, std::uint64_t bytes, Plain plain) noexcept {
   const int device = current_device();
   const Device* memory = device_memory(device);
-  if (!address || bytes == 0 || !memory || !memory->pageable || !ready(real<false>().cuMemAllocManaged)) return plain();
-  if (bytes >= runtime::settings().managed_threshold) return allocate_managed(address, bytes, device);
+  if (!address || bytes == 0 || !memory || !memory->pageable || !ready(real<false>().cuMemAllocManaged)) {
+    return plain();
+  }
+  if (bytes >= runtime::settings().managed_threshold) {
+    return allocate_managed(address, bytes, device);
+  }
   const CUresult result = allocate_plain(address, bytes, device, plain);
   return result == CUDA_ERROR_OUT_OF_MEMORY ? allocate_managed(address, bytes, device) : result;
 }
@@ -89,18 +101,28 @@ CUresult on_cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width
   const bool valid = address && pitch && width_bytes && height && (element_bytes == 4 || element_bytes == 8 || element_bytes == 16);
   const int device = current_device();
   const Device* memory = device_memory(device);
-  if (!valid || !memory || !memory->pageable || row < width_bytes || height > UINT64_MAX / 2 / row) return plain();
-  if (row * height < runtime::settings().managed_threshold) return allocate_plain(address, row * height, device, plain);
+  if (!valid || !memory || !memory->pageable || row < width_bytes || height > UINT64_MAX / 2 / row) {
+    return plain();
+  }
+  if (row * height < runtime::settings().managed_threshold) {
+    return allocate_plain(address, row * height, device, plain);
+  }
   const CUresult result = allocate_managed(address, row * height, device);
-  if (result == CUDA_SUCCESS) *pitch = row;
+  if (result == CUDA_SUCCESS) {
+    *pitch = row;
+  }
   return result;
 }
 
 template <bool kPerThread>
 CUresult on_cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned flags) {
   const int device = current_device();
-  if (!address || bytes == 0 || !device_memory(device)) return forward(real<false>().cuMemAllocManaged, address, bytes, flags);
-  if (!charge_or_reclaim(device, bytes, true)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!address || bytes == 0 || !device_memory(device)) {
+    return forward(real<false>().cuMemAllocManaged, address, bytes, flags);
+  }
+  if (!charge_or_reclaim(device, bytes, true)) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   const CUresult result = forward(real<false>().cuMemAllocManaged, address, bytes, flags);
   if (result != CUDA_SUCCESS) {
     refund(device, bytes, true);
@@ -116,16 +138,17 @@ struct Pools {
   ForkableMutex mutex;
   std::set<CUmemoryPool> left_alone;
 };
-Pools& pools() noexcept {
-  static Pools& only = *new Pools;
-  return only;
-}
+Pools& pools() noexcept { return immortal<Pools>(); }
 
 template <typename Plain>
 CUresult allocate_in_order(CUdeviceptr* address, std::uint64_t bytes, const StreamRef& stream, Plain plain) noexcept {
   const Device* memory = device_memory(stream.device);
-  if (!address || bytes == 0 || !memory || !memory->pageable || capturing(stream)) return plain();
-  if (bytes < runtime::settings().managed_threshold) return allocate_plain(address, bytes, stream.device, plain);
+  if (!address || bytes == 0 || !memory || !memory->pageable || capturing(stream)) {
+    return plain();
+  }
+  if (bytes < runtime::settings().managed_threshold) {
+    return allocate_plain(address, bytes, stream.device, plain);
+  }
   // Freed on this very stream before: its order makes the reuse safe, as in the driver's own pools.
   if (const CUdeviceptr reused = take_pending(stream, whole_blocks(bytes))) {
     record(reused, bytes, stream.device, true, false, whole_blocks(bytes));
@@ -146,7 +169,9 @@ CUresult on_cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes, CUmemory
   const auto plain = [&]() noexcept { return forward(real<kPerThread>().cuMemAllocFromPoolAsync, address, bytes, pool, stream); };
   {
     const std::lock_guard lock(pools().mutex);
-    if (pools().left_alone.contains(pool)) return plain();
+    if (pools().left_alone.contains(pool)) {
+      return plain();
+    }
   }
   return allocate_in_order(address, bytes, stream_of(stream, kPerThread), plain);
 }
@@ -155,7 +180,9 @@ CUresult on_cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes, CUmemory
 template <bool kPerThread>
 CUresult on_cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps_v1* properties) {
   const CUresult result = forward(real<false>().cuMemPoolCreate, pool, properties);
-  if (result != CUDA_SUCCESS || !pool || !properties) return result;
+  if (result != CUDA_SUCCESS || !pool || !properties) {
+    return result;
+  }
   const bool plain = properties->allocType == CU_MEM_ALLOCATION_TYPE_PINNED && properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
                      properties->handleTypes == CU_MEM_HANDLE_TYPE_NONE;
   const std::lock_guard lock(pools().mutex);
@@ -180,7 +207,9 @@ template <bool kPerThread>
 CUresult on_cuMemFree_v2(CUdeviceptr address) {
   const auto allocation = address ? Allocations::instance().remove(address) : std::nullopt;
   const CUresult result = forward(real<false>().cuMemFree_v2, address);
-  if (allocation) refund(static_cast<int>(allocation->device), charged_bytes(*allocation), allocation->managed);
+  if (allocation) {
+    refund(static_cast<int>(allocation->device), charged_bytes(*allocation), allocation->managed);
+  }
   return result;
 }
 
@@ -188,11 +217,17 @@ template <bool kPerThread>
 CUresult on_cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
   const StreamRef at = stream_of(stream, kPerThread);
   const auto plain = [&]() noexcept { return forward(real<kPerThread>().cuMemFreeAsync, address, stream); };
-  if (!address || at.device < 0 || capturing(at)) return plain();
+  if (!address || at.device < 0 || capturing(at)) {
+    return plain();
+  }
   const auto found = Allocations::instance().find(address);
-  if (!found || found->base != address) return plain();
+  if (!found || found->base != address) {
+    return plain();
+  }
   const auto allocation = Allocations::instance().remove(address);
-  if (!allocation) return plain();
+  if (!allocation) {
+    return plain();
+  }
   if (!allocation->managed) {
     const CUresult result = plain();
     refund(static_cast<int>(allocation->device), allocation->bytes, false);

@@ -9,6 +9,7 @@
 #include "devices.hpp"
 #include "driver.hpp"
 #include "forkable_mutex.hpp"
+#include "immortal.hpp"
 #include "memory.hpp"
 #include "real_driver.hpp"
 
@@ -29,19 +30,20 @@ struct State {
   ForkableMutex mutex;
   std::vector<Pending> list;
 };
-State& state() noexcept {
-  static State& only = *new State;
-  return only;
-}
+State& state() noexcept { return immortal<State>(); }
 std::atomic<std::size_t> waiting{0};
 
 void finish(const Pending& pending) noexcept {
   const runtime::Driver& driver = runtime::driver();
   {
     Inside guard;
-    if (pending.done && driver.EventDestroy) driver.EventDestroy(pending.done);
+    if (pending.done && driver.EventDestroy) {
+      driver.EventDestroy(pending.done);
+    }
   }
-  if (ready(real<false>().cuMemFree_v2)) forward(real<false>().cuMemFree_v2, pending.address);
+  if (ready(real<false>().cuMemFree_v2)) {
+    forward(real<false>().cuMemFree_v2, pending.address);
+  }
   refund(pending.device, pending.bytes, true);
 }
 
@@ -105,7 +107,9 @@ CUresult free_in_order(const StreamRef& stream, const runtime::Allocation& alloc
 }
 
 CUdeviceptr take_pending(const StreamRef& stream, std::uint64_t bytes) noexcept {
-  if (waiting.load(std::memory_order_relaxed) == 0) return 0;
+  if (waiting.load(std::memory_order_relaxed) == 0) {
+    return 0;
+  }
   Pending found{};
   {
     const std::lock_guard lock(state().mutex);
@@ -113,26 +117,38 @@ CUdeviceptr take_pending(const StreamRef& stream, std::uint64_t bytes) noexcept 
     const auto match = std::find_if(list.begin(), list.end(), [&](const Pending& pending) {
       return pending.stream == stream.handle && pending.stream_id == stream.id && pending.device == stream.device && pending.bytes == bytes;
     });
-    if (match == list.end()) return 0;
+    if (match == list.end()) {
+      return 0;
+    }
     found = *match;
     list.erase(match);
     waiting.store(list.size());
   }
   Inside guard;
-  if (runtime::driver().EventDestroy) runtime::driver().EventDestroy(found.done);
+  if (runtime::driver().EventDestroy) {
+    runtime::driver().EventDestroy(found.done);
+  }
   return found.address;
 }
 
 void free_what_is_done() noexcept try {
-  if (waiting.load(std::memory_order_relaxed) == 0 || any_capture()) return;
-  for (const Pending& pending : taken_out(false)) finish(pending);
+  if (waiting.load(std::memory_order_relaxed) == 0 || any_capture()) {
+    return;
+  }
+  for (const Pending& pending : taken_out(false)) {
+    finish(pending);
+  }
 } catch (...) {
   return;
 }
 
 void free_all_pending() noexcept try {
-  if (waiting.load(std::memory_order_relaxed) == 0 || any_capture()) return;
-  for (const Pending& pending : taken_out(true)) finish(pending);
+  if (waiting.load(std::memory_order_relaxed) == 0 || any_capture()) {
+    return;
+  }
+  for (const Pending& pending : taken_out(true)) {
+    finish(pending);
+  }
 } catch (...) {
   return;
 }
@@ -142,13 +158,17 @@ void forget_pending_of(CUcontext context) noexcept {
   const std::lock_guard lock(state().mutex);
   auto& list = state().list;
   const auto mine = std::partition(list.begin(), list.end(), [&](const Pending& pending) { return pending.context != context; });
-  for (auto pending = mine; pending != list.end(); ++pending) refund(pending->device, pending->bytes, true);
+  for (auto pending = mine; pending != list.end(); ++pending) {
+    refund(pending->device, pending->bytes, true);
+  }
   list.erase(mine, list.end());
   waiting.store(list.size());
 }
 
 void abandon_pending_in_child() noexcept {
-  if (state().mutex.renew()) state().list.clear();
+  if (state().mutex.renew()) {
+    state().list.clear();
+  }
   waiting.store(0);
 }
 

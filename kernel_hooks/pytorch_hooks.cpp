@@ -25,9 +25,13 @@ constexpr const char* kReport = "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6D
 // libc10 is loaded RTLD_LOCAL: RTLD_NEXT does not find it.
 Report* profiler() noexcept {
   static std::atomic<Report*> found{nullptr};
-  if (Report* known = found.load(std::memory_order_relaxed)) return known;
+  if (Report* known = found.load(std::memory_order_relaxed)) {
+    return known;
+  }
   void* library = dlopen("libc10.so", RTLD_LAZY | RTLD_NOLOAD);
-  if (!library) return nullptr;
+  if (!library) {
+    return nullptr;
+  }
   auto* report = reinterpret_cast<Report*>(real_dlsym(library, kReport));
   found.store(report, std::memory_order_relaxed);
   return report;
@@ -43,8 +47,12 @@ extern "C" DEEPUM_EXPORT void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6Devi
   if (device.type == hooks::kCuda && !hooks::inert.load(std::memory_order_relaxed) && pointer) {
     const auto address = reinterpret_cast<std::uint64_t>(pointer);
     auto& allocations = runtime::Allocations::instance();
-    if (bytes > 0) allocations.block_active(address, static_cast<std::uint64_t>(bytes), allocated, reserved);
-    if (bytes < 0) allocations.block_inactive(address, static_cast<std::uint64_t>(-bytes), allocated, reserved);
+    if (bytes > 0) {
+      allocations.block_active(address, static_cast<std::uint64_t>(bytes), allocated, reserved);
+    }
+    if (bytes < 0) {
+      allocations.block_inactive(address, static_cast<std::uint64_t>(-bytes), allocated, reserved);
+    }
   }
   if (hooks::Report* report = hooks::profiler(); report && report != _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE) {
     report(pointer, bytes, allocated, reserved, device);

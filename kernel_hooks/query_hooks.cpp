@@ -21,23 +21,35 @@ CUresult on_cuMemGetInfo_v2(size_t* free, size_t* total) {
   size_t real_free = 0;
   size_t real_total = 0;
   const CUresult result = forward(real<false>().cuMemGetInfo_v2, &real_free, &real_total);
-  if (result != CUDA_SUCCESS) return result;
+  if (result != CUDA_SUCCESS) {
+    return result;
+  }
   if (const auto info = memory_info(current_device())) {
     real_free = info->free_bytes;
     real_total = info->total_bytes;
   }
-  if (free) *free = real_free;
-  if (total) *total = real_total;
+  if (free) {
+    *free = real_free;
+  }
+  if (total) {
+    *total = real_total;
+  }
   return result;
 }
 
 template <bool kPerThread>
 CUresult on_cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr address) {
   const CUresult result = forward(real<false>().cuMemGetAddressRange_v2, base, bytes, address);
-  if (result != CUDA_SUCCESS) return result;
+  if (result != CUDA_SUCCESS) {
+    return result;
+  }
   if (const auto allocation = disguised(address)) {
-    if (base) *base = allocation->base;
-    if (bytes) *bytes = allocation->bytes;
+    if (base) {
+      *base = allocation->base;
+    }
+    if (bytes) {
+      *bytes = allocation->bytes;
+    }
   }
   return result;
 }
@@ -70,20 +82,28 @@ bool put_right(const Allocation& allocation, CUpointer_attribute attribute, void
 template <bool kPerThread>
 CUresult on_cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr address) {
   const CUresult result = forward(real<false>().cuPointerGetAttribute, data, attribute, address);
-  if (result != CUDA_SUCCESS || !data) return result;
+  if (result != CUDA_SUCCESS || !data) {
+    return result;
+  }
   const auto allocation = disguised(address);
-  if (!allocation || put_right(*allocation, attribute, data)) return result;
+  if (!allocation || put_right(*allocation, attribute, data)) {
+    return result;
+  }
   return CUDA_ERROR_INVALID_VALUE;  // as the driver answers for the host pointer of device memory
 }
 
 template <bool kPerThread>
 CUresult on_cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data, CUdeviceptr address) {
   const CUresult result = forward(real<false>().cuPointerGetAttributes, count, attributes, data, address);
-  if (result != CUDA_SUCCESS || !attributes || !data) return result;
+  if (result != CUDA_SUCCESS || !attributes || !data) {
+    return result;
+  }
   const auto allocation = disguised(address);
   for (unsigned i = 0; allocation && i < count; ++i) {
     // This call never fails over one attribute: it answers with zeroes.
-    if (data[i] && !put_right(*allocation, attributes[i], data[i])) *static_cast<void**>(data[i]) = nullptr;
+    if (data[i] && !put_right(*allocation, attributes[i], data[i])) {
+      *static_cast<void**>(data[i]) = nullptr;
+    }
   }
   return result;
 }

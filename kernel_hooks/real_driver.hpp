@@ -64,8 +64,9 @@ void* real_dlsym(void* handle, const char* name) noexcept;
 
 template <typename F>
 inline bool ready(const Function<F>& function) noexcept {
-  if (function) [[likely]]
+  if (function) [[likely]] {
     return true;
+  }
   resolve();
   return static_cast<bool>(function);
 }

@@ -1,4 +1,4 @@
-// How programs reach the driver: linked (our exports come first), dlsym (wrapped), cuGetProcAddress (wrapped).
+// How programs reach the driver: linked (our exports come first), dlsym (wrapped: dlsym.cpp), cuGetProcAddress (wrapped).
 #include <dlfcn.h>
 
 #include <cstdint>
@@ -14,8 +14,6 @@ Helpers helpers;
 std::atomic<bool> inert{false};
 
 namespace {
-
-using Dlsym = void*(void*, const char*);
 
 struct Entry {
   const char* symbol;
@@ -43,12 +41,6 @@ struct Entry {
   extern "C" CUresult symbol##suffix parameters;
 #include "hooks.def"
 #undef HOOKS_ALL
-
-extern "C" {
-[[gnu::visibility("hidden")]] std::atomic<deepum::hooks::Dlsym*> deepum_real_dlsym{nullptr};
-DEEPUM_EXPORT void* dlsym(void* handle, const char* name) noexcept;
-[[gnu::visibility("hidden")]] void deepum_find_dlsym() noexcept;
-}
 
 namespace deepum::hooks {
 namespace {
@@ -122,13 +114,19 @@ void fill_helpers(void* library) noexcept {
 std::atomic<bool> resolved{false};
 
 const Entry* meant_by(const char* public_name, int version, unsigned long long flags) noexcept {
-  if (!public_name) return nullptr;
+  if (!public_name) {
+    return nullptr;
+  }
   const bool per_thread = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
   const Entry* best[2] = {nullptr, nullptr};  // by per_thread; names without a stream have the plain one only
   for (const Entry& entry : entries) {
-    if (entry.since > version || std::strcmp(entry.public_name, public_name) != 0) continue;
+    if (entry.since > version || std::strcmp(entry.public_name, public_name) != 0) {
+      continue;
+    }
     const Entry*& kept = best[entry.per_thread];
-    if (!kept || entry.since > kept->since) kept = &entry;
+    if (!kept || entry.since > kept->since) {
+      kept = &entry;
+    }
   }
   return per_thread && best[1] ? best[1] : best[0];
 }
@@ -137,31 +135,36 @@ const Entry* meant_by(const char* public_name, int version, unsigned long long f
 
 void* driver_library(bool load) noexcept {
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  if (!library && load) library = dlopen("libcuda.so.1", RTLD_NOW);
+  if (!library && load) {
+    library = dlopen("libcuda.so.1", RTLD_NOW);
+  }
   return library;  // kept: the driver is never unloaded under its hooks
 }
 
-void* real_dlsym(void* handle, const char* name) noexcept {
-  if (!deepum_real_dlsym.load(std::memory_order_relaxed)) deepum_find_dlsym();
-  return deepum_real_dlsym.load(std::memory_order_relaxed)(handle, name);
-}
-
 void resolve() noexcept {
-  if (resolved.load(std::memory_order_acquire)) return;
+  if (resolved.load(std::memory_order_acquire)) {
+    return;
+  }
   void* library = driver_library(true);
-  if (!library) return;
+  if (!library) {
+    return;
+  }
   fill_driver(library);
   fill_helpers(library);
   for (const Entry& entry : entries) {
     void* address = real_dlsym(library, entry.symbol);
-    if (address && address != entry.hook) entry.set_real(address);
+    if (address && address != entry.hook) {
+      entry.set_real(address);
+    }
   }
   resolved.store(true, std::memory_order_release);
 }
 
 void* hook_of_symbol(const char* symbol) noexcept {
   for (const Entry& entry : entries) {
-    if (std::strcmp(entry.symbol, symbol) == 0) return entry.hook;
+    if (std::strcmp(entry.symbol, symbol) == 0) {
+      return entry.hook;
+    }
   }
   return nullptr;
 }
@@ -169,14 +172,24 @@ void* hook_of_symbol(const char* symbol) noexcept {
 // By the pointer the driver returned; where a driver answers with an address that is not that of its exported symbol, by version,
 // and then only as far as this list is complete: a later CUDA may give the name another signature.
 void* hook_for(const char* public_name, void* real, int version, unsigned long long flags) noexcept {
-  if (inert.load(std::memory_order_relaxed)) return real;
-  const Entry* meant = meant_by(public_name, version, flags);
-  if (meant && meant->real() == real) return meant->hook;
-  for (const Entry& entry : entries) {
-    if (real == entry.hook || real == entry.real()) return entry.hook;
+  if (inert.load(std::memory_order_relaxed)) {
+    return real;
   }
-  if (!meant || version > CUDA_VERSION) return real;
-  if (!meant->real()) meant->set_real(real);
+  const Entry* meant = meant_by(public_name, version, flags);
+  if (meant && meant->real() == real) {
+    return meant->hook;
+  }
+  for (const Entry& entry : entries) {
+    if (real == entry.hook || real == entry.real()) {
+      return entry.hook;
+    }
+  }
+  if (!meant || version > CUDA_VERSION) {
+    return real;
+  }
+  if (!meant->real()) {
+    meant->set_real(real);
+  }
   return meant->hook;
 }
 
@@ -185,14 +198,18 @@ namespace {
 template <bool kPerThread>
 CUresult on_cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags) {
   const CUresult result = forward(real<false>().cuGetProcAddress, symbol, function, version, flags);
-  if (result == CUDA_SUCCESS && function && *function) *function = hook_for(symbol, *function, version, flags);
+  if (result == CUDA_SUCCESS && function && *function) {
+    *function = hook_for(symbol, *function, version, flags);
+  }
   return result;
 }
 
 template <bool kPerThread>
 CUresult on_cuGetProcAddress_v2(const char* symbol, void** function, int version, cuuint64_t flags, CUdriverProcAddressQueryResult* found) {
   const CUresult result = forward(real<false>().cuGetProcAddress_v2, symbol, function, version, flags, found);
-  if (result == CUDA_SUCCESS && function && *function) *function = hook_for(symbol, *function, version, flags);
+  if (result == CUDA_SUCCESS && function && *function) {
+    *function = hook_for(symbol, *function, version, flags);
+  }
   return result;
 }
 
@@ -202,132 +219,3 @@ CUresult on_cuGetProcAddress_v2(const char* symbol, void** function, int version
 #define HOOKS_RESOLVER
 #include "exports.inc"
 #undef HOOKS_RESOLVER
-
-// ---- dlsym ----
-
-extern "C" {
-
-// glibc 2.34 moved dlsym into libc under a new version; aarch64 began at 2.17.
-[[gnu::visibility("hidden"), gnu::used]] void deepum_find_dlsym() noexcept {
-  for (const char* version : {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"}) {
-    if (void* found = dlvsym(RTLD_NEXT, "dlsym", version)) {
-      deepum_real_dlsym.store(reinterpret_cast<deepum::hooks::Dlsym*>(found), std::memory_order_relaxed);
-      return;
-    }
-  }
-  __builtin_trap();  // no libc without dlsym can have loaded us
-}
-
-// Null: not hooked, hand the call on.
-[[gnu::visibility("hidden"), gnu::used]] void* deepum_hook_of(const char* name) noexcept {
-  return deepum::hooks::inert.load(std::memory_order_relaxed) ? nullptr : deepum::hooks::hook_of_symbol(name);
-}
-
-[[gnu::visibility("hidden"), gnu::used]] void* deepum_dlsym_hooked(void* handle, const char* name, void* hook) noexcept {
-  return deepum::hooks::real_dlsym(handle, name) ? hook : nullptr;
-}
-}
-
-// dlsym(RTLD_NEXT) and RTLD_DEFAULT depend on the caller's address, so every call that is not ours must reach the real one by a jump
-// that leaves the stack as it was, whatever the optimisation level: hence assembly. RTLD_NEXT is never answered by us: from a
-// library before us it finds our export by itself, from one after us the real function is meant.
-#if defined(__x86_64__)
-asm(R"(
-    .text
-    .globl dlsym
-    .type dlsym, @function
-dlsym:
-    .cfi_startproc
-    endbr64
-    cmpq $0, deepum_real_dlsym(%rip)
-    je 2f
-0:  testq %rsi, %rsi
-    je 1f
-    cmpb $99, (%rsi)            # 'c'
-    jne 1f
-    cmpb $117, 1(%rsi)          # 'u'
-    jne 1f
-    cmpq $-1, %rdi              # RTLD_NEXT
-    je 1f
-    pushq %rdi
-    .cfi_adjust_cfa_offset 8
-    pushq %rsi
-    .cfi_adjust_cfa_offset 8
-    subq $8, %rsp
-    .cfi_adjust_cfa_offset 8
-    movq %rsi, %rdi
-    call deepum_hook_of
-    addq $8, %rsp
-    .cfi_adjust_cfa_offset -8
-    popq %rsi
-    .cfi_adjust_cfa_offset -8
-    popq %rdi
-    .cfi_adjust_cfa_offset -8
-    testq %rax, %rax
-    je 1f
-    movq %rax, %rdx
-    jmp deepum_dlsym_hooked
-1:  jmpq *deepum_real_dlsym(%rip)
-2:  pushq %rdi
-    .cfi_adjust_cfa_offset 8
-    pushq %rsi
-    .cfi_adjust_cfa_offset 8
-    subq $8, %rsp
-    .cfi_adjust_cfa_offset 8
-    call deepum_find_dlsym
-    addq $8, %rsp
-    .cfi_adjust_cfa_offset -8
-    popq %rsi
-    .cfi_adjust_cfa_offset -8
-    popq %rdi
-    .cfi_adjust_cfa_offset -8
-    jmp 0b
-    .cfi_endproc
-    .size dlsym, .-dlsym
-)");
-#elif defined(__aarch64__)
-asm(R"(
-    .text
-    .globl dlsym
-    .type dlsym, %function
-dlsym:
-    .cfi_startproc
-    bti c
-0:  adrp x9, deepum_real_dlsym
-    ldr x9, [x9, :lo12:deepum_real_dlsym]
-    cbz x9, 2f
-    cbz x1, 1f
-    ldrb w10, [x1]
-    cmp w10, #99                // 'c'
-    b.ne 1f
-    ldrb w10, [x1, #1]
-    cmp w10, #117               // 'u'
-    b.ne 1f
-    cmn x0, #1                  // RTLD_NEXT
-    b.eq 1f
-    stp x29, x30, [sp, #-32]!
-    stp x0, x1, [sp, #16]
-    mov x29, sp
-    mov x0, x1
-    bl deepum_hook_of
-    mov x2, x0
-    ldp x0, x1, [sp, #16]
-    ldp x29, x30, [sp], #32
-    cbnz x2, deepum_dlsym_hooked
-    adrp x9, deepum_real_dlsym
-    ldr x9, [x9, :lo12:deepum_real_dlsym]
-1:  mov x16, x9
-    br x16
-2:  stp x29, x30, [sp, #-32]!
-    stp x0, x1, [sp, #16]
-    mov x29, sp
-    bl deepum_find_dlsym
-    ldp x0, x1, [sp, #16]
-    ldp x29, x30, [sp], #32
-    b 0b
-    .cfi_endproc
-    .size dlsym, .-dlsym
-)");
-#else
-#error "dlsym is wrapped in assembly: add this architecture"
-#endif

@@ -12,10 +12,14 @@ namespace deepum::hooks {
 
 template <typename... A>
 void say_once(std::atomic<bool>& said, const char* format, A... arguments) noexcept {
-  if (runtime::settings().log_level < 1 || said.exchange(true)) return;
+  if (runtime::settings().log_level < 1 || said.exchange(true)) {
+    return;
+  }
   char line[512];
   const int length = std::snprintf(line, sizeof line, format, arguments...);
-  if (length <= 0) return;
+  if (length <= 0) {
+    return;
+  }
   const auto bytes = length < static_cast<int>(sizeof line) ? static_cast<std::size_t>(length) : sizeof line - 1;
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line, bytes);
 }

@@ -13,14 +13,18 @@ namespace {
 template <bool kPerThread>
 CUresult on_cuStreamCreate(CUstream* stream, unsigned flags) {
   const CUresult result = forward(real<false>().cuStreamCreate, stream, flags);
-  if (result == CUDA_SUCCESS && stream) stream_created(*stream);
+  if (result == CUDA_SUCCESS && stream) {
+    stream_created(*stream);
+  }
   return result;
 }
 
 template <bool kPerThread>
 CUresult on_cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priority) {
   const CUresult result = forward(real<false>().cuStreamCreateWithPriority, stream, flags, priority);
-  if (result == CUDA_SUCCESS && stream) stream_created(*stream);
+  if (result == CUDA_SUCCESS && stream) {
+    stream_created(*stream);
+  }
   return result;
 }
 
@@ -28,7 +32,9 @@ template <bool kPerThread>
 CUresult on_cuGreenCtxStreamCreate(CUstream* stream, CUgreenCtx context, unsigned flags, int priority) {
   const CUresult result = forward(real<false>().cuGreenCtxStreamCreate, stream, context, flags, priority);
   streams_unknowable();
-  if (result == CUDA_SUCCESS && stream) stream_created(*stream);
+  if (result == CUDA_SUCCESS && stream) {
+    stream_created(*stream);
+  }
   return result;
 }
 
@@ -41,10 +47,14 @@ CUresult on_cuStreamDestroy_v2(CUstream stream) {
 template <bool kPerThread>
 CUresult on_cuStreamSynchronize(CUstream stream) {
   const StreamRef at = stream_of(stream, kPerThread);
-  if (at.device < 0 || capturing(at)) return forward(real<kPerThread>().cuStreamSynchronize, stream);
+  if (at.device < 0 || capturing(at)) {
+    return forward(real<kPerThread>().cuStreamSynchronize, stream);
+  }
   about_to_wait(at.id, at.device);
   const CUresult result = forward(real<kPerThread>().cuStreamSynchronize, stream);
-  if (result == CUDA_SUCCESS) free_what_is_done();
+  if (result == CUDA_SUCCESS) {
+    free_what_is_done();
+  }
   return result;
 }
 
@@ -52,21 +62,27 @@ template <bool kPerThread>
 CUresult on_cuEventSynchronize(CUevent event) {
   about_to_wait(DEEPUM_ALL_STREAMS, current_device());
   const CUresult result = forward(real<false>().cuEventSynchronize, event);
-  if (result == CUDA_SUCCESS) free_what_is_done();
+  if (result == CUDA_SUCCESS) {
+    free_what_is_done();
+  }
   return result;
 }
 
 template <bool kPerThread>
 CUresult on_cuStreamBeginCapture(CUstream stream) {
   const CUresult result = forward(real<kPerThread>().cuStreamBeginCapture, stream);
-  if (result == CUDA_SUCCESS) capture_began(stream_of(stream, kPerThread));
+  if (result == CUDA_SUCCESS) {
+    capture_began(stream_of(stream, kPerThread));
+  }
   return result;
 }
 
 template <bool kPerThread>
 CUresult on_cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
   const CUresult result = forward(real<kPerThread>().cuStreamBeginCapture_v2, stream, mode);
-  if (result == CUDA_SUCCESS) capture_began(stream_of(stream, kPerThread));
+  if (result == CUDA_SUCCESS) {
+    capture_began(stream_of(stream, kPerThread));
+  }
   return result;
 }
 
@@ -74,7 +90,9 @@ template <bool kPerThread>
 CUresult on_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode* dependencies, const CUgraphEdgeData* data,
                                         size_t count, CUstreamCaptureMode mode) {
   const CUresult result = forward(real<kPerThread>().cuStreamBeginCaptureToGraph, stream, graph, dependencies, data, count, mode);
-  if (result == CUDA_SUCCESS) capture_began(stream_of(stream, kPerThread));
+  if (result == CUDA_SUCCESS) {
+    capture_began(stream_of(stream, kPerThread));
+  }
   return result;
 }
 
@@ -82,7 +100,9 @@ CUresult on_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CU
 template <bool kPerThread>
 CUresult on_cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   const CUresult result = forward(real<kPerThread>().cuStreamEndCapture, stream, graph);
-  if (result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED) capture_ended(stream_of(stream, kPerThread));
+  if (result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED) {
+    capture_ended(stream_of(stream, kPerThread));
+  }
   return result;
 }
 

@@ -11,6 +11,7 @@
 #include "devices.hpp"
 #include "driver.hpp"
 #include "forkable_mutex.hpp"
+#include "immortal.hpp"
 #include "real_driver.hpp"
 #include "records.h"
 #include "session.hpp"
@@ -31,10 +32,7 @@ struct State {
   std::unordered_map<CUstream, Created> created;
   std::set<CUstream> captures;
 };
-State& state() noexcept {
-  static State& only = *new State;  // never destroyed: streams are used until the very end
-  return only;
-}
+State& state() noexcept { return immortal<State>(); }
 std::atomic<std::uint32_t> epoch{1};  // rises when an id is freed
 std::atomic<int> captures_under_way{0};
 std::atomic<bool> unknowable{false};
@@ -55,15 +53,21 @@ struct OwnStream {
   std::uint32_t serial = 0;
   std::uint64_t key = 0;
   ~OwnStream() {
-    if (key) free_key(key, CU_STREAM_PER_THREAD);
-    if (serial) threads_with_own_stream.fetch_sub(1);
+    if (key) {
+      free_key(key, CU_STREAM_PER_THREAD);
+    }
+    if (serial) {
+      threads_with_own_stream.fetch_sub(1);
+    }
   }
 };
 thread_local OwnStream own_stream;
 
 // Handles are aligned pointers; the two special streams get keys that cannot be one.
 std::uint64_t key_of(CUstream stream, int device) noexcept {
-  if (stream == CU_STREAM_LEGACY) return 1 | static_cast<std::uint64_t>(device + 1) << 8;
+  if (stream == CU_STREAM_LEGACY) {
+    return 1 | static_cast<std::uint64_t>(device + 1) << 8;
+  }
   if (stream == CU_STREAM_PER_THREAD) {
     static std::atomic<std::uint32_t> serials{0};
     if (own_stream.serial == 0) {
@@ -81,10 +85,14 @@ void free_key(std::uint64_t key, CUstream handle) noexcept {
   {
     const std::lock_guard lock(state().mutex);
     for (std::uint32_t i = 0; i < kShared; ++i) {
-      if (state().keys[i] == key) id = i;
+      if (state().keys[i] == key) {
+        id = i;
+      }
     }
   }
-  if (id == kShared) return;  // never used, or one of many that share the id
+  if (id == kShared) {
+    return;  // never used, or one of many that share the id
+  }
   runtime::stream_destroyed(handle, id);
   deepum_stream_event event{};
   event.header.words = sizeof event / 8;
@@ -114,9 +122,13 @@ void free_key(std::uint64_t key, CUstream handle) noexcept {
       found.id = id;
       return found;
     }
-    if (state().keys[id] == 0 && free == kShared) free = id;
+    if (state().keys[id] == 0 && free == kShared) {
+      free = id;
+    }
   }
-  if (free < kShared) state().keys[free] = key;
+  if (free < kShared) {
+    state().keys[free] = key;
+  }
   found.id = free;
   return found;
 }
@@ -126,14 +138,19 @@ void free_key(std::uint64_t key, CUstream handle) noexcept {
 StreamRef stream_of(CUstream stream, bool per_thread) noexcept {
   std::uint64_t key = reinterpret_cast<std::uint64_t>(stream);
   if (key <= 2) {
-    if (!stream) stream = per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+    if (!stream) {
+      stream = per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+    }
     const int device = current_device();
-    if (device < 0) return {stream, kShared, -1};
+    if (device < 0) {
+      return {stream, kShared, -1};
+    }
     key = key_of(stream, device);
   }
   Cached& cached = cache[(key ^ key >> 8) * 0x9e3779b97f4a7c15ull >> 61];
-  if (cached.key != key || cached.epoch != epoch.load(std::memory_order_acquire)) [[unlikely]]
+  if (cached.key != key || cached.epoch != epoch.load(std::memory_order_acquire)) [[unlikely]] {
     cached = slow(key, stream);
+  }
   return {stream, cached.id, cached.device};
 }
 
@@ -146,39 +163,57 @@ void stream_created(CUstream stream) noexcept try {
 }
 
 void stream_ends(CUstream stream) noexcept {
-  if (reinterpret_cast<std::uint64_t>(stream) <= 2) return;
+  if (reinterpret_cast<std::uint64_t>(stream) <= 2) {
+    return;
+  }
   free_key(reinterpret_cast<std::uint64_t>(stream), stream);
   // Another thread may be waiting for this very handle. Bounded: a program must never hang on us.
-  for (int tries = 0; tries < 10000 && synchronising.load() != 0; ++tries) usleep(1000);
+  for (int tries = 0; tries < 10000 && synchronising.load() != 0; ++tries) {
+    usleep(1000);
+  }
   const std::lock_guard lock(state().mutex);
   state().created.erase(stream);
-  if (state().captures.erase(stream)) captures_under_way.store(static_cast<int>(state().captures.size()));
+  if (state().captures.erase(stream)) {
+    captures_under_way.store(static_cast<int>(state().captures.size()));
+  }
 }
 
 void streams_unknowable() noexcept { unknowable.store(true, std::memory_order_relaxed); }
 
 bool synchronise_program_streams(CUresult* result) noexcept try {
-  if (unknowable.load() || several_contexts() || captures_under_way.load() != 0) return false;
-  if (threads_with_own_stream.load() > (own_stream.serial ? 1u : 0u)) return false;
+  if (unknowable.load() || several_contexts() || captures_under_way.load() != 0) {
+    return false;
+  }
+  if (threads_with_own_stream.load() > (own_stream.serial ? 1u : 0u)) {
+    return false;
+  }
   const CUcontext context = current_context();
   const auto& synchronise = real<false>().cuStreamSynchronize;
-  if (!context || !ready(synchronise)) return false;
+  if (!context || !ready(synchronise)) {
+    return false;
+  }
   std::vector<CUstream> streams{CU_STREAM_LEGACY};
   struct Counted {
     Counted() { synchronising.fetch_add(1); }
     ~Counted() { synchronising.fetch_sub(1); }
   } counted;
-  if (own_stream.serial) streams.push_back(CU_STREAM_PER_THREAD);
+  if (own_stream.serial) {
+    streams.push_back(CU_STREAM_PER_THREAD);
+  }
   {
     const std::lock_guard lock(state().mutex);
     for (const auto& [stream, created] : state().created) {
-      if (created.context == context) streams.push_back(stream);
+      if (created.context == context) {
+        streams.push_back(stream);
+      }
     }
   }
   *result = CUDA_SUCCESS;
   for (const CUstream stream : streams) {
     const CUresult answer = forward(synchronise, stream);
-    if (answer != CUDA_SUCCESS && *result == CUDA_SUCCESS) *result = answer;
+    if (answer != CUDA_SUCCESS && *result == CUDA_SUCCESS) {
+      *result = answer;
+    }
   }
   return true;
 } catch (...) {
@@ -186,12 +221,15 @@ bool synchronise_program_streams(CUresult* result) noexcept try {
 }
 
 bool capturing(const StreamRef& stream) noexcept {
-  if (captures_under_way.load(std::memory_order_relaxed) == 0) [[likely]]
+  if (captures_under_way.load(std::memory_order_relaxed) == 0) [[likely]] {
     return false;
+  }
   const runtime::Driver& driver = runtime::driver();
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
   Inside guard;
-  if (!driver.StreamIsCapturing || driver.StreamIsCapturing(stream.handle, &status) != CUDA_SUCCESS) return true;
+  if (!driver.StreamIsCapturing || driver.StreamIsCapturing(stream.handle, &status) != CUDA_SUCCESS) {
+    return true;
+  }
   return status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
@@ -212,7 +250,9 @@ void capture_ended(const StreamRef& stream) noexcept {
 }
 
 void abandon_streams_in_child() noexcept {
-  if (!state().mutex.renew()) unknowable.store(true);
+  if (!state().mutex.renew()) {
+    unknowable.store(true);
+  }
 }
 
 }  // namespace deepum::hooks

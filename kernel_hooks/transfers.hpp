@@ -21,7 +21,9 @@ inline Bytes bytes_at(const void* address, std::uint64_t bytes) noexcept { retur
 template <typename F, typename... A>
 CUresult transfer(std::uint64_t identity, const StreamRef& stream, bool blocks, Bytes written, Bytes read, const Function<F>& function,
                   A... arguments) noexcept {
-  if (stream.device < 0 || capturing(stream)) return forward(function, arguments...);
+  if (stream.device < 0 || capturing(stream)) {
+    return forward(function, arguments...);
+  }
   std::uint64_t sequence = 0;
   bool reported = false;
   {
@@ -29,12 +31,20 @@ CUresult transfer(std::uint64_t identity, const StreamRef& stream, bool blocks, 
     execution.add_bytes(written.address, written.bytes, Execution::Access::kWrite, 1);
     execution.add_bytes(read.address, read.bytes, Execution::Access::kRead, 2);
     reported = !execution.empty();
-    if (reported) sequence = execution.emit(stream);
+    if (reported) {
+      sequence = execution.emit(stream);
+    }
   }
-  if (reported) runtime::before_execute(stream.device, stream.handle, stream.id, sequence);
-  if (blocks) about_to_wait(DEEPUM_ALL_STREAMS, stream.device);
+  if (reported) {
+    runtime::before_execute(stream.device, stream.handle, stream.id, sequence);
+  }
+  if (blocks) {
+    about_to_wait(DEEPUM_ALL_STREAMS, stream.device);
+  }
   const CUresult result = forward(function, arguments...);
-  if (reported && result == CUDA_SUCCESS) runtime::after_execute(stream.device, stream.handle, stream.id, sequence);
+  if (reported && result == CUDA_SUCCESS) {
+    runtime::after_execute(stream.device, stream.handle, stream.id, sequence);
+  }
   return result;
 }
 

@@ -10,7 +10,9 @@
 namespace deepum::hooks {
 
 inline void about_to_wait(std::uint32_t stream_id, int device) noexcept {
-  if (any_capture()) return;
+  if (any_capture()) {
+    return;
+  }
   deepum_stream_event event{};
   event.header.words = sizeof event / 8;
   event.header.kind = DEEPUM_EVENT_SYNCHRONISE;

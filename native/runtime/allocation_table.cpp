@@ -19,7 +19,9 @@ constinit AllocationTable allocation_table;
 // Small allocations that share a UM block. Bounded, should a writer be relinking the chain under our feet.
 AllocationRecord* AllocationTable::further_record(AllocationRecord* record, std::uint64_t address) noexcept {
   for (int steps = 0; record && steps < 4096; ++steps) {
-    if (holds(record, address)) return record;
+    if (holds(record, address)) {
+      return record;
+    }
     record = next(record, address)->load(std::memory_order_acquire);
   }
   return nullptr;
@@ -29,14 +31,22 @@ bool AllocationTable::prepare(std::uint64_t base, std::uint64_t bytes) noexcept 
   // Fresh mappings are zeroes, which is what all members start with; nothing is ever unmapped.
   if (!records_.load(std::memory_order_relaxed)) {
     void* memory = map_zeroes(kMaxSlots * sizeof(AllocationRecord));
-    if (!memory) return false;
+    if (!memory) {
+      return false;
+    }
     records_.store(static_cast<AllocationRecord*>(memory), std::memory_order_release);
   }
-  if (bytes == 0 || base >> kAddressBits || (base + bytes - 1) >> kAddressBits || base + bytes < base) return false;
+  if (bytes == 0 || base >> kAddressBits || (base + bytes - 1) >> kAddressBits || base + bytes < base) {
+    return false;
+  }
   for (std::uint64_t chunk = base >> kChunkShift; chunk <= (base + bytes - 1) >> kChunkShift; ++chunk) {
-    if (directory_[chunk].load(std::memory_order_relaxed)) continue;
+    if (directory_[chunk].load(std::memory_order_relaxed)) {
+      continue;
+    }
     void* memory = map_zeroes(kChunkNodes * sizeof(UmBlockNode));
-    if (!memory) return false;
+    if (!memory) {
+      return false;
+    }
     directory_[chunk].store(static_cast<UmBlockNode*>(memory), std::memory_order_release);
   }
   return true;
@@ -63,7 +73,9 @@ void AllocationTable::erase(AllocationRecord* record) noexcept {
     const std::uint64_t address = block << DEEPUM_UM_BLOCK_SHIFT;
     UmBlockNode* at = node(address);
     std::atomic<AllocationRecord*>* link = &at->owner;
-    if (block != first && block != last) link->store(nullptr, std::memory_order_release);  // shared with no other
+    if (block != first && block != last) {
+      link->store(nullptr, std::memory_order_release);  // shared with no other
+    }
     while (AllocationRecord* here = link->load(std::memory_order_relaxed)) {
       if (here == record) {
         link->store(next(record, address)->load(std::memory_order_relaxed), std::memory_order_release);
@@ -80,18 +92,25 @@ void AllocationTable::set_block(const AllocationRecord* record, std::uint64_t ad
   const std::uint64_t origin = record->base.load(std::memory_order_relaxed) >> DEEPUM_UM_BLOCK_SHIFT;
   const std::uint64_t first = address >> DEEPUM_UM_BLOCK_SHIFT;
   const std::uint64_t last = (address + bytes - 1) >> DEEPUM_UM_BLOCK_SHIFT;
-  if (first == last) return;
+  if (first == last) {
+    return;
+  }
   const std::uint64_t slot = record->range.load(std::memory_order_relaxed) >> DEEPUM_RANGE_SLOT_SHIFT;
   const deepum_block_range range = block_range(slot, first - origin, last - first + 1);
   UmBlockNode* head = node(first << DEEPUM_UM_BLOCK_SHIFT);
-  if (active) head->leave_range.store(range, std::memory_order_relaxed);
+  if (active) {
+    head->leave_range.store(range, std::memory_order_relaxed);
+  }
   const auto before_end = static_cast<std::uint32_t>(kUmBlockBytes - (address & (kUmBlockBytes - 1)));
-  if (active || head->leave_range.load(std::memory_order_relaxed) == range)
+  if (active || head->leave_range.load(std::memory_order_relaxed) == range) {
     head->leave_unused.store(active ? before_end : 0, std::memory_order_release);
+  }
   for (std::uint64_t block = first + 1; block <= last; ++block) {
     UmBlockNode* at = node(block << DEEPUM_UM_BLOCK_SHIFT);
     const std::uint64_t end = std::min(address + bytes - (block << DEEPUM_UM_BLOCK_SHIFT), kUmBlockBytes);
-    if (active) at->enter_range.store(range, std::memory_order_relaxed);
+    if (active) {
+      at->enter_range.store(range, std::memory_order_relaxed);
+    }
     if (active || at->enter_range.load(std::memory_order_relaxed) == range) {
       at->enter_end.store(active ? static_cast<std::uint32_t>(end) : 0, std::memory_order_release);
     }

@@ -55,31 +55,42 @@ class AllocationTable {
 
   AllocationRecord* records() const noexcept { return records_.load(std::memory_order_acquire); }
   UmBlockNode* node(std::uint64_t address) const noexcept {
-    if (address >> kAddressBits) return nullptr;
+    if (address >> kAddressBits) {
+      return nullptr;
+    }
     UmBlockNode* chunk = directory_[address >> kChunkShift].load(std::memory_order_acquire);
     return chunk ? chunk + (address >> DEEPUM_UM_BLOCK_SHIFT & (kChunkNodes - 1)) : nullptr;
   }
   // The record whose bytes hold the address; *node_out its UM block.
   AllocationRecord* record(std::uint64_t address, UmBlockNode** node_out) const noexcept {
     UmBlockNode* found = node(address);
-    if (!found) return nullptr;
+    if (!found) {
+      return nullptr;
+    }
     *node_out = found;
     AllocationRecord* record = found->owner.load(std::memory_order_acquire);
-    if (!record) return nullptr;
-    if (holds(record, address)) [[likely]]
+    if (!record) {
+      return nullptr;
+    }
+    if (holds(record, address)) [[likely]] {
       return record;
+    }
     return further_record(record, address);
   }
   // The hot path of every launch (Allocations::lookup): here so that the hooks can have it inline.
   bool lookup(std::uint64_t address, Extent* extent) const noexcept {
     UmBlockNode* at = nullptr;
     const AllocationRecord* found = record(address, &at);
-    if (!found) return false;
+    if (!found) {
+      return false;
+    }
     const std::uint64_t base = found->base.load(std::memory_order_relaxed);
     extent->name = found->name.load(std::memory_order_relaxed);
     extent->offset = address - base;
     extent->range = found->range.load(std::memory_order_relaxed);
-    if (!found->has_blocks.load(std::memory_order_acquire)) return true;
+    if (!found->has_blocks.load(std::memory_order_acquire)) {
+      return true;
+    }
     const auto within = static_cast<std::uint32_t>(address & (kUmBlockBytes - 1));
     if (within < at->enter_end.load(std::memory_order_acquire)) {
       extent->range = at->enter_range.load(std::memory_order_relaxed);

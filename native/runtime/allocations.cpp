@@ -51,13 +51,17 @@ Book& book() noexcept { return *std::launder(reinterpret_cast<Book*>(book_memory
 
 // Never destroyed: allocations may be freed after static destructors ran.
 [[gnu::constructor(101)]] void make_book() {
-  if (!book_made.exchange(true)) new (book_memory) Book;
+  if (!book_made.exchange(true)) {
+    new (book_memory) Book;
+  }
 }
 
 class Writing {
  public:
   Writing() noexcept {
-    if (!book_made.load(std::memory_order_acquire)) make_book();
+    if (!book_made.load(std::memory_order_acquire)) {
+      make_book();
+    }
     book().mutex.lock();
     writing = true;
   }
@@ -119,7 +123,9 @@ Allocation describe(const AllocationRecord* record) noexcept {
 }
 
 void count_bytes(std::uint32_t device, std::int64_t change) noexcept {
-  if (device < DEEPUM_MAX_DEVICES) bytes_by_device[device].fetch_add(static_cast<std::uint64_t>(change), std::memory_order_relaxed);
+  if (device < DEEPUM_MAX_DEVICES) {
+    bytes_by_device[device].fetch_add(static_cast<std::uint64_t>(change), std::memory_order_relaxed);
+  }
 }
 
 // Under the lock, the record no longer live and unpinned.
@@ -143,7 +149,9 @@ Allocation retire(AllocationRecord* record) {
 
 // A pin is held for one call of the mover; should its thread be stopped for seconds, the program must still go on.
 void wait_out_pins(const AllocationRecord* record) noexcept {
-  for (int tries = 0; tries < 1000000 && record->pins.load() != 0; ++tries) sched_yield();
+  for (int tries = 0; tries < 1000000 && record->pins.load() != 0; ++tries) {
+    sched_yield();
+  }
 }
 
 }  // namespace
@@ -155,14 +163,18 @@ Allocations& Allocations::instance() noexcept {
 
 bool Allocations::add(std::uint64_t base, std::uint64_t bytes, std::uint32_t device, bool managed, bool of_program,
                       std::uint64_t context) noexcept try {
-  if (book_broken.load(std::memory_order_relaxed) || bytes == 0) return false;
+  if (book_broken.load(std::memory_order_relaxed) || bytes == 0) {
+    return false;
+  }
   Writing lock;
   Book& writer = book();
   if (!managed) {
     writer.plain[base] = {bytes, context, device};
     return true;
   }
-  if (!table.prepare(base, bytes)) return false;
+  if (!table.prepare(base, bytes)) {
+    return false;
+  }
   std::uint32_t slot = writer.slots_used;
   if (!writer.free_slots.empty()) {
     slot = writer.free_slots.top();
@@ -203,7 +215,9 @@ bool Allocations::add(std::uint64_t base, std::uint64_t bytes, std::uint32_t dev
 }
 
 std::optional<Allocation> Allocations::remove(std::uint64_t base) noexcept try {
-  if (book_broken.load(std::memory_order_relaxed)) return std::nullopt;
+  if (book_broken.load(std::memory_order_relaxed)) {
+    return std::nullopt;
+  }
   AllocationRecord* record = nullptr;
   {
     Writing lock;
@@ -211,7 +225,9 @@ std::optional<Allocation> Allocations::remove(std::uint64_t base) noexcept try {
     record = table.record(base, &node);
     if (!record || record->base.load(std::memory_order_relaxed) != base || !record->live.load()) {
       const auto plain = book().plain.find(base);
-      if (plain == book().plain.end()) return std::nullopt;
+      if (plain == book().plain.end()) {
+        return std::nullopt;
+      }
       const Allocation allocation{base, plain->second.bytes, 0, plain->second.context, 0, 0, plain->second.device, false, false};
       book().plain.erase(plain);
       return allocation;
@@ -228,41 +244,61 @@ std::optional<Allocation> Allocations::remove(std::uint64_t base) noexcept try {
 void Allocations::forget_context(std::uint64_t context, void (*ended)(const Allocation&)) noexcept try {
   std::vector<std::uint64_t> bases;
   {
-    if (book_broken.load(std::memory_order_relaxed)) return;
+    if (book_broken.load(std::memory_order_relaxed)) {
+      return;
+    }
     Writing lock;
     for (std::uint32_t slot = 0; slot < book().slots_used; ++slot) {
       const AllocationRecord* record = table.records() + slot;
-      if (record->live.load() && record->context == context) bases.push_back(record->base.load(std::memory_order_relaxed));
+      if (record->live.load() && record->context == context) {
+        bases.push_back(record->base.load(std::memory_order_relaxed));
+      }
     }
     for (const auto& [base, plain] : book().plain) {
-      if (plain.context == context) bases.push_back(base);
+      if (plain.context == context) {
+        bases.push_back(base);
+      }
     }
   }
   for (const std::uint64_t base : bases) {
-    if (const auto allocation = remove(base)) ended(*allocation);
+    if (const auto allocation = remove(base)) {
+      ended(*allocation);
+    }
   }
 } catch (...) {
   return;
 }
 
 std::optional<Allocation> Allocations::find(std::uint64_t address) const noexcept {
-  if (book_broken.load(std::memory_order_relaxed)) return std::nullopt;
+  if (book_broken.load(std::memory_order_relaxed)) {
+    return std::nullopt;
+  }
   Writing lock;
   UmBlockNode* node = nullptr;
-  if (const AllocationRecord* record = table.record(address, &node); record && record->live.load()) return describe(record);
+  if (const AllocationRecord* record = table.record(address, &node); record && record->live.load()) {
+    return describe(record);
+  }
   auto plain = book().plain.upper_bound(address);
-  if (plain == book().plain.begin()) return std::nullopt;
+  if (plain == book().plain.begin()) {
+    return std::nullopt;
+  }
   --plain;
-  if (address - plain->first >= plain->second.bytes) return std::nullopt;
+  if (address - plain->first >= plain->second.bytes) {
+    return std::nullopt;
+  }
   return Allocation{plain->first, plain->second.bytes, 0, plain->second.context, 0, 0, plain->second.device, false, false};
 }
 
 void Allocations::block_active(std::uint64_t address, std::uint64_t bytes, std::uint64_t allocated, std::uint64_t reserved) noexcept try {
-  if (book_broken.load(std::memory_order_relaxed) || bytes == 0) return;
+  if (book_broken.load(std::memory_order_relaxed) || bytes == 0) {
+    return;
+  }
   Writing lock;
   UmBlockNode* node = nullptr;
   AllocationRecord* record = table.record(address, &node);
-  if (!record || !record->live.load() || bytes > record->base.load() + record->bytes.load() - address) return;
+  if (!record || !record->live.load() || bytes > record->base.load() + record->bytes.load() - address) {
+    return;
+  }
   book().allocated = allocated;
   book().reserved = reserved;
   book().blocks[address] = bytes;
@@ -274,13 +310,19 @@ void Allocations::block_active(std::uint64_t address, std::uint64_t bytes, std::
 }
 
 void Allocations::block_inactive(std::uint64_t address, std::uint64_t bytes, std::uint64_t allocated, std::uint64_t reserved) noexcept try {
-  if (book_broken.load(std::memory_order_relaxed) || bytes == 0) return;
+  if (book_broken.load(std::memory_order_relaxed) || bytes == 0) {
+    return;
+  }
   Writing lock;
   UmBlockNode* node = nullptr;
   AllocationRecord* record = table.record(address, &node);
-  if (!record || !record->live.load()) return;
+  if (!record || !record->live.load()) {
+    return;
+  }
   const auto block = book().blocks.find(address);
-  if (block == book().blocks.end() || block->second != bytes) return;
+  if (block == book().blocks.end() || block->second != bytes) {
+    return;
+  }
   book().allocated = allocated;
   book().reserved = reserved;
   book().blocks.erase(block);
@@ -295,7 +337,9 @@ bool Allocations::lookup(std::uint64_t address, Extent* extent) const noexcept {
 bool Allocations::range_of(std::uint64_t address, std::uint64_t bytes, Extent* extent) const noexcept {
   UmBlockNode* node = nullptr;
   const AllocationRecord* record = bytes ? table.record(address, &node) : nullptr;
-  if (!record) return false;
+  if (!record) {
+    return false;
+  }
   const std::uint64_t base = record->base.load(std::memory_order_relaxed);
   extent->name = record->name.load(std::memory_order_relaxed);
   extent->offset = address - base;
@@ -311,7 +355,9 @@ bool Allocations::range_of(std::uint64_t address, std::uint64_t bytes, Extent* e
 Allocations::Pin::Pin(Pin&& other) noexcept : address(other.address), bytes(std::exchange(other.bytes, 0)), slot_(other.slot_) {}
 
 Allocations::Pin::~Pin() {
-  if (bytes != 0) table.records()[slot_].pins.fetch_sub(1);
+  if (bytes != 0) {
+    table.records()[slot_].pins.fetch_sub(1);
+  }
 }
 
 // The pin is counted before `live` is read, and `remove` clears `live` before it reads the count, both sequentially consistent: one
@@ -320,7 +366,9 @@ Allocations::Pin Allocations::pin(std::uint32_t slot, std::uint32_t generation, 
                                   std::uint32_t block_count) noexcept {
   Pin pin;
   AllocationRecord* records = table.records();
-  if (!records || slot >= kMaxSlots || block_count == 0) return pin;
+  if (!records || slot >= kMaxSlots || block_count == 0) {
+    return pin;
+  }
   AllocationRecord& record = records[slot];
   record.pins.fetch_add(1);
   if (record.live.load() && record.generation.load() == generation) {
@@ -341,17 +389,24 @@ Allocations::Pin Allocations::pin(std::uint32_t slot, std::uint32_t generation, 
 }
 
 void Allocations::announce() noexcept {
-  if (writing || book_broken.load(std::memory_order_relaxed)) return;
+  if (writing || book_broken.load(std::memory_order_relaxed)) {
+    return;
+  }
   Writing lock;
   for (std::uint32_t slot = 0; slot < book().slots_used; ++slot) {
     const AllocationRecord* record = table.records() + slot;
-    if (!record->live.load()) continue;
+    if (!record->live.load()) {
+      continue;
+    }
     emit_allocate(record);
-    if (!record->has_blocks.load(std::memory_order_relaxed)) continue;
+    if (!record->has_blocks.load(std::memory_order_relaxed)) {
+      continue;
+    }
     const std::uint64_t base = record->base.load(std::memory_order_relaxed);
     const auto end = book().blocks.lower_bound(base + record->bytes.load(std::memory_order_relaxed));
-    for (auto block = book().blocks.lower_bound(base); block != end; ++block)
+    for (auto block = book().blocks.lower_bound(base); block != end; ++block) {
       emit_block(record, DEEPUM_EVENT_BLOCK_ACTIVE, block->first, block->second);
+    }
   }
 }
 
@@ -360,7 +415,9 @@ std::uint64_t Allocations::managed_bytes(std::uint32_t device) const noexcept {
 }
 
 void Allocations::abandon_in_child() noexcept {
-  if (!book_made.load(std::memory_order_acquire)) return;
+  if (!book_made.load(std::memory_order_acquire)) {
+    return;
+  }
   if (!book().mutex.try_lock()) {
     book_broken.store(true);
     new (&book().mutex) std::mutex;
@@ -370,7 +427,9 @@ void Allocations::abandon_in_child() noexcept {
   writing = false;
   if (AllocationRecord* records = table.records()) {
     for (std::uint32_t slot = 0; slot < book().slots_used; ++slot) {
-      if (records[slot].pins.load() != 0) records[slot].pins.store(0);  // of a mover that is not in this process
+      if (records[slot].pins.load() != 0) {
+        records[slot].pins.store(0);  // of a mover that is not in this process
+      }
     }
   }
 }
