@@ -20,6 +20,7 @@ struct Machine {
   double memory_gbps;                 // device memory
   double h2d_gbps, d2h_gbps;          // pinned bulk copies and prefetches
   double copy_latency_ns;             // fixed cost of one bulk transfer
+  double host_gbps;                   // copies from host memory to host memory
   double fault_batch_ns;              // base cost of servicing one batch
   double fault_ns_per_byte;           // on-demand migration, density prefetcher on
   double fault_ns_per_byte_no_prefetcher;
@@ -30,6 +31,7 @@ struct Machine {
   double launch_ns;            // host cost of a launch
   int launch_queue;            // launches the host may be ahead
   double migration_call_ns;    // host cost of a prefetch, discard or advice call
+  double host_function_ns;     // stream time of a host function
   double decision_latency_ns;  // from a launch to the first action of a helper thread that it caused
 };
 

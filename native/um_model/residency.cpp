@@ -1,81 +1,250 @@
 #include "residency.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace deepum::um_model {
 
-void Memory::append(Block* block) {
-  block->older = newest;
-  block->newer = nullptr;
-  (newest != nullptr ? newest->newer : oldest) = block;
-  newest = block;
-}
-
-void Memory::remove(Block* block) {
-  (block->older != nullptr ? block->older->newer : oldest) = block->newer;
-  (block->newer != nullptr ? block->newer->older : newest) = block->older;
-  block->older = block->newer = nullptr;
-}
-
-Mask Residency::regions_mask(std::uint64_t begin, std::uint64_t end) {
-  const auto first = static_cast<int>(begin / kRegionBytes);
-  const auto last = static_cast<int>((end - 1) / kRegionBytes);
-  const Mask upto = last == kRegions - 1 ? ~Mask{0} : (Mask{1} << (last + 1)) - 1;
-  return upto & ~((Mask{1} << first) - 1);
-}
-
-void Residency::add(Range range, int device) {
-  auto region = std::make_unique<Region>();
-  region->range = range;
-  region->device = device;
-  const std::uint64_t first = range.address / kBlockBytes * kBlockBytes;
-  const std::uint64_t end = range.address + range.bytes;
-  for (std::uint64_t at = first; at < end; at += kBlockBytes) {
-    Block block;
-    block.address = at;
-    block.valid = regions_mask(std::max(at, range.address) - at, std::min(at + kBlockBytes, end) - at);
-    region->blocks.push_back(block);
+Residency::Residency(const Machine& machine, const Options& options)
+    : machine_(machine), devices_(static_cast<std::size_t>(std::max(options.devices, 1))) {
+  for (Device& device : devices_) {
+    device.memory = options.memory_bytes != 0 ? options.memory_bytes : machine.memory_bytes;
+    device.h2d.gbps = machine.h2d_gbps;
+    device.d2h.gbps = machine.d2h_gbps;
   }
-  regions_[range.address] = std::move(region);
 }
 
-std::unique_ptr<Region> Residency::remove(std::uint64_t address) {
-  const auto found = regions_.find(address);
-  if (found == regions_.end()) {
-    return nullptr;
+std::uint64_t Residency::capacity(int device) const {
+  const Device& d = at(device);
+  return d.memory > d.plain_bytes ? (d.memory - d.plain_bytes) / kBlockBytes : 0;
+}
+
+std::uint64_t Residency::free_bytes(int device) const {
+  const Device& d = at(device);
+  const std::uint64_t taken = d.plain_bytes + d.chunks * kBlockBytes;
+  return d.memory > taken ? d.memory - taken : 0;
+}
+
+// --- The eviction order: discarded chunks first, then used ones by their last allocation or migration. An access does not count
+// (uvm_pmm_gpu.c: pick_root_chunk_to_evict; the used list is refreshed by uvm_pmm_gpu_mark_root_chunk_used).
+
+Residency::Order& Residency::order_of(Block& block) {
+  Device& d = at(block.device);
+  return block.on_device != 0 && (block.on_device & ~block.discarded) == 0 ? d.discarded : d.used;
+}
+
+void Residency::link(Block& block) {
+  Order& order = order_of(block);
+  block.older = order.newest;
+  block.newer = nullptr;
+  (order.newest != nullptr ? order.newest->newer : order.oldest) = &block;
+  order.newest = &block;
+  block.in_order = true;
+}
+
+// The list's ends are found by the block's neighbours, so it does not matter that its discarded state may have changed since.
+void Residency::unlink(Block& block) {
+  if (!block.in_order) return;
+  Device& d = at(block.device);
+  if (block.older != nullptr) block.older->newer = block.newer;
+  if (block.newer != nullptr) block.newer->older = block.older;
+  for (Order* const order : {&d.used, &d.discarded}) {
+    if (order->oldest == &block) order->oldest = block.newer;
+    if (order->newest == &block) order->newest = block.older;
   }
-  std::unique_ptr<Region> region = std::move(found->second);
-  regions_.erase(found);
-  return region;
+  block.older = block.newer = nullptr;
+  block.in_order = false;
 }
 
-Region* Residency::find(std::uint64_t address) {
-  auto after = regions_.upper_bound(address);
-  if (after == regions_.begin()) {
-    return nullptr;
-  }
-  Region* region = std::prev(after)->second.get();
-  return address < region->range.address + region->range.bytes ? region : nullptr;
+void Residency::renew(Block& block) {
+  if (!block.in_order) return;
+  unlink(block);
+  link(block);
 }
 
-Mask grow(Mask present, Mask missing, Mask valid, int* faults) {
-  const Mask before = present;
-  *faults = 0;
-  while ((missing & ~present) != 0) {
-    const int region = std::countr_zero(missing & ~present);
-    ++*faults;
-    present |= Mask{1} << region;
-    Mask best = 0;
-    for (int size = 2; size <= kRegions; size *= 2) {
-      const int first = region / size * size;
-      const Mask subtree = (size == kRegions ? ~Mask{0} : ((Mask{1} << size) - 1) << first) & valid;
-      if (std::popcount(present & subtree) * 100 > 51 * std::popcount(subtree)) {
-        best = subtree;
-      }
+Block* Residency::victim(Device& device, std::uint64_t batch) {
+  Block* last_choice = nullptr;
+  for (const Order* const order : {&device.discarded, &device.used}) {
+    for (Block* block = order->oldest; block != nullptr; block = block->newer) {
+      if (batch != 0 && block->batch == batch) continue;
+      if (block != device.needed) return block;
+      last_choice = block;
     }
-    present |= best;
   }
-  return present & ~before;
+  return last_choice;
+}
+
+// --- Chunks
+
+void Residency::release_chunk(Block& block) {
+  unlink(block);
+  Device& d = at(block.device);
+  --d.chunks;
+  --chunks_total_;
+  block.device = kNoLocation;
+  block.prefetched = 0;
+}
+
+bool Residency::make_room(int device, std::uint64_t chunks, double now, std::uint64_t batch, Evicted& evicted) {
+  Device& d = at(device);
+  const std::uint64_t most = capacity(device);
+  if (chunks > most) return false;
+  while (d.chunks + chunks > most) {
+    Block* const block = victim(d, batch);
+    if (block == nullptr) return false;
+    evict(*block, now, evicted);
+  }
+  return true;
+}
+
+bool Residency::take_chunk(int device, Block& block, double now, std::uint64_t batch, Evicted& evicted) {
+  if (block.device == device) return true;
+  if (!make_room(device, 1, now, batch, evicted)) return false;
+  if (block.device >= 0) {
+    // From another device: by way of the host; the second half is the caller's transfer.
+    Device& source = at(block.device);
+    const Regions copied = block.on_device & ~block.discarded & ~block.on_cpu;
+    source.counters.bytes_d2h += bytes_of(copied);
+    source.d2h.occupy(now, source.d2h.time(static_cast<double>(bytes_of(copied))));
+    block.on_cpu |= copied;
+    block.on_device = block.discarded = 0;
+    release_chunk(block);
+  }
+  Device& d = at(device);
+  block.device = static_cast<std::int16_t>(device);
+  block.remote_mapped = false;
+  ++d.chunks;
+  ++chunks_total_;
+  d.counters.peak_resident_bytes = std::max(d.counters.peak_resident_bytes, d.chunks * kBlockBytes);
+  peak_total_ = std::max(peak_total_, chunks_total_ * kBlockBytes);
+  link(block);
+  return true;
+}
+
+void Residency::evict(Block& block, double now, Evicted& evicted) {
+  Device& d = at(block.device);
+  const Regions copied = block.on_device & ~block.discarded & ~block.on_cpu;
+  const std::uint64_t bytes = bytes_of(copied);
+  const double whole = d.d2h.time(static_cast<double>(kBlockBytes));
+  const double link_ns = d.d2h.time(static_cast<double>(bytes));
+  evicted.blocks += 1;
+  evicted.copied += bytes;
+  evicted.ns += std::max(machine_.eviction_ns_per_block - whole, 0.0) + link_ns;
+  d.d2h.occupy(now, link_ns);
+  d.counters.bytes_d2h += bytes;
+  d.counters.bytes_driver_evicted += bytes;
+  d.counters.bytes_discarded += bytes_of(block.on_device & block.discarded);
+  block.on_cpu |= copied;
+  block.on_device = block.discarded = 0;
+  release_chunk(block);
+}
+
+void Residency::evict_random(int device, std::uint64_t random, double now) {
+  Device& d = at(device);
+  if (d.chunks == 0) return;
+  std::uint64_t steps = random % d.chunks;
+  for (Block* block = d.used.oldest; block != nullptr; block = block->newer) {
+    if (steps-- != 0) continue;
+    Evicted evicted;
+    if (block != d.needed) evict(*block, now, evicted);
+    return;
+  }
+}
+
+void Residency::drop(Block& block, Regions regions) {
+  unlink(block);
+  block.on_device &= ~regions;
+  block.discarded &= ~regions;
+  block.prefetched &= ~regions;
+  if (block.on_device == 0) {
+    release_chunk(block);
+  } else {
+    link(block);
+  }
+}
+
+void Residency::forget(Block& block) {
+  settle(block);
+  if (block.device >= 0) release_chunk(block);
+  const std::uint32_t generation = block.generation + 1, queued = block.queued;
+  const std::int16_t queued_to = block.queued_to;
+  block = Block{};
+  block.generation = generation;
+  block.queued = queued;
+  block.queued_to = queued_to;
+}
+
+// --- Content
+
+void Residency::place(Block& block, Regions regions, bool duplicate) {
+  unlink(block);
+  block.on_device |= regions;
+  if (!duplicate) block.on_cpu &= ~regions;
+  block.discarded &= ~regions;
+  link(block);
+}
+
+void Residency::begin_arrival(Block& block, Regions regions) {
+  unlink(block);
+  block.arriving = regions;
+}
+
+void Residency::end_arrival(Block& block) {
+  const Regions regions = block.arriving;
+  block.arriving = 0;
+  ++block.generation;
+  place(block, regions, block.read_mostly);
+  if (on_settled) on_settled(block);
+}
+
+void Residency::begin_leaving(Block& block, Regions regions) {
+  unlink(block);
+  block.leaving = regions;
+  block.on_device &= ~regions;
+  block.discarded &= ~regions;
+  block.prefetched &= ~regions;
+}
+
+void Residency::end_leaving(Block& block) {
+  block.on_cpu |= block.leaving;
+  block.leaving = 0;
+  ++block.generation;
+  if (block.on_device == 0) {
+    release_chunk(block);
+  } else {
+    link(block);
+  }
+  if (on_settled) on_settled(block);
+}
+
+void Residency::settle(Block& block) {
+  if (block.arriving != 0) end_arrival(block);
+  if (block.leaving != 0) end_leaving(block);
+}
+
+void Residency::discard(Block& block, Regions regions) {
+  settle(block);
+  block.lost |= regions;
+  block.on_cpu &= ~regions;
+  block.prefetched &= ~regions;
+  if (block.device < 0) return;
+  const bool linked = block.in_order;
+  unlink(block);
+  block.discarded |= regions & block.on_device;
+  if (linked) link(block);
+}
+
+void Residency::rewritten(Block& block, Regions regions) {
+  block.lost &= ~regions;
+  undiscard(block, regions);
+}
+
+void Residency::undiscard(Block& block, Regions regions) {
+  if ((block.discarded & regions) == 0) return;
+  const bool linked = block.in_order;
+  unlink(block);
+  block.discarded &= ~regions;
+  if (linked) link(block);
 }
 
 }  // namespace deepum::um_model

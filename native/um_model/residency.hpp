@@ -1,98 +1,97 @@
-// Where each 2 MiB block of managed memory is: contents by 64 KiB region, the driver's eviction list, advice.
+// Who holds which block: chunks of device memory, the driver's eviction order, discards.
 #pragma once
 
-#include <bit>
-#include <cstdint>
-#include <map>
-#include <memory>
+#include <functional>
+#include <span>
 #include <vector>
 
-#include "engine.hpp"
+#include "block_table.hpp"
+#include "link.hpp"
 
 namespace deepum::um_model {
 
-inline constexpr std::uint64_t kRegionBytes = 64ull << 10;
-inline constexpr int kRegions = 32;
-using Mask = std::uint32_t;  // bit i: the i-th 64 KiB region of a block
-
-inline std::uint64_t mask_bytes(Mask mask) { return static_cast<std::uint64_t>(std::popcount(mask)) * kRegionBytes; }
-
-struct Block {
-  std::uint64_t address = 0;
-  Mask valid = 0;          // regions that belong to the allocation
-  Mask present = 0;        // on `device`
-  Mask on_host = 0;        // valid copy in host memory
-  Mask prefetched = 0;     // brought by a prefetch and not accessed since
-  int device = kCpu;       // where it has a chunk; kCpu: none
-  bool discarded = false;  // content indeterminate, chunk still held
-  bool read_mostly = false;
-  bool in_flight = false;         // a prefetch to the device is carrying it
-  double arrival = 0;             // when in_flight, ns
-  int preferred = -2;             // device, kCpu, or -2: none
-  std::uint32_t accessed_by = 0;  // bit d: device d
-  std::uint64_t pinned = 0;       // ticket of the fault service or copy that needs it now
-  Block* older = nullptr;         // eviction list, by migration
-  Block* newer = nullptr;
-
-  Mask populated() const { return present | on_host; }
-};
-
-struct Region {  // one managed allocation
-  Range range;
-  int device;
-  std::vector<Block> blocks;
-};
-
-// One device's memory.
-struct Memory {
-  std::uint64_t capacity_bytes = 0;
-  std::uint64_t device_bytes = 0;  // plain device memory
-  std::uint64_t chunks = 0;        // blocks that hold a 2 MiB chunk, or space kept for one on its way out
-  Block* oldest = nullptr;
-  Block* newest = nullptr;
-
-  std::uint64_t resident_bytes() const { return chunks * kBlockBytes; }
-  bool has_room() const { return device_bytes + resident_bytes() + kBlockBytes <= capacity_bytes; }
-  void append(Block* block);
-  void remove(Block* block);
+// What making room cost.
+struct Evicted {
+  std::uint64_t blocks = 0;
+  std::uint64_t copied = 0;  // bytes
+  double ns = 0;             // one after the other, copies included
 };
 
 class Residency {
  public:
-  void add(Range range, int device);
-  // Takes the allocation out; its blocks stay alive with the caller until no work uses them.
-  std::unique_ptr<Region> remove(std::uint64_t address);
-  Region* find(std::uint64_t address);
-  const std::map<std::uint64_t, std::unique_ptr<Region>>& regions() const { return regions_; }
+  Residency(const Machine& machine, const Options& options);
 
-  // Calls use(block, mask of the range's regions in it) for each block of managed memory in the range.
-  template <typename Use>
-  void each(Range range, Use&& use) {
-    const std::uint64_t end = range.address + range.bytes;
-    for (std::uint64_t at = range.address; at < end;) {
-      Region* region = find(at);
-      if (region == nullptr) {
-        return;
-      }
-      const std::uint64_t stop = std::min(end, region->range.address + region->range.bytes);
-      const std::uint64_t first = region->blocks.front().address;
-      while (at < stop) {
-        Block& block = region->blocks[(at - first) / kBlockBytes];
-        const std::uint64_t block_end = std::min(stop, block.address + kBlockBytes);
-        use(block, regions_mask(at - block.address, block_end - block.address));
-        at = block_end;
-      }
-    }
-  }
+  // Device side.
+  std::uint64_t capacity(int device) const;  // chunks
+  std::uint64_t free_bytes(int device) const;
+  void take_plain(int device, std::uint64_t bytes) { at(device).plain_bytes += bytes; }
+  void give_plain(int device, std::uint64_t bytes) { at(device).plain_bytes -= bytes; }
+  bool overfull(int device) const { return at(device).chunks > capacity(device); }
 
-  static Mask regions_mask(std::uint64_t begin, std::uint64_t end);  // offsets in a block, end > begin
+  // Evicts until `chunks` more fit; never `keep`, nor what fault batch `batch` (not 0) brought. False if there is nobody to evict: what
+  // was evicted until then stays evicted. Copies take their share of the link from `now` on.
+  bool make_room(int device, std::uint64_t chunks, double now, std::uint64_t batch, Evicted& evicted);
+  // Gives the block a chunk of the device, making room. A chunk that it has elsewhere is left first, its content copied to the CPU.
+  bool take_chunk(int device, Block& block, double now, std::uint64_t batch, Evicted& evicted);
+  // As the driver does it: everything resident is copied, unless it was discarded or the CPU has it.
+  void evict(Block& block, double now, Evicted& evicted);
+  void evict_random(int device, std::uint64_t random, double now);
+  // The block that a kernel of the device needs right now: no victim if there is another.
+  void need(int device, const Block* block) { at(device).needed = block; }
+
+  // Content of regions comes to the device that holds the chunk (end of a transfer, or population); newest in the eviction order.
+  // duplicate: what the CPU has stays valid.
+  void place(Block& block, Regions regions, bool duplicate);
+  void renew(Block& block);  // a migration, even of nothing, makes it the newest
+  // A transfer begins: not evictable until it ends. Leaving regions are unmapped.
+  void begin_arrival(Block& block, Regions regions);
+  void begin_leaving(Block& block, Regions regions);
+  void end_arrival(Block& block);
+  void end_leaving(Block& block);
+  // Ends a transfer in progress at once, whatever it has left to do; the engine that carries it sees the new generation.
+  void settle(Block& block);
+
+  void discard(Block& block, Regions regions);
+  void rewritten(Block& block, Regions regions);  // a write ends a discard
+  void undiscard(Block& block, Regions regions);  // a prefetch does too, but the content is still lost
+  void drop(Block& block, Regions regions);       // off the device without a copy
+  void forget(Block& block);                      // unmapped: no content anywhere
+
+  Counters& counters(int device) { return at(device).counters; }
+  const Counters& counters(int device) const { return at(device).counters; }
+  Link& to_device(int device) { return at(device).h2d; }
+  Link& to_cpu(int device) { return at(device).d2h; }
+  const Machine& machine() const { return machine_; }
+  int devices() const { return static_cast<int>(devices_.size()); }
+  std::uint64_t resident_bytes(int device) const { return at(device).chunks * kBlockBytes; }
+  std::uint64_t peak_total() const { return peak_total_; }
+
+  // Called when a transfer of a block ended, or could not be made.
+  std::function<void(const Block&)> on_settled;
 
  private:
-  std::map<std::uint64_t, std::unique_ptr<Region>> regions_;  // by address
-};
+  struct Order {  // oldest first
+    Block* oldest = nullptr;
+    Block* newest = nullptr;
+  };
+  struct Device {
+    std::uint64_t memory = 0, plain_bytes = 0, chunks = 0;
+    Order used, discarded;
+    const Block* needed = nullptr;
+    Link h2d, d2h;
+    Counters counters{};
+  };
+  Device& at(int device) { return devices_[static_cast<std::size_t>(device)]; }
+  const Device& at(int device) const { return devices_[static_cast<std::size_t>(device)]; }
+  void link(Block& block);
+  void unlink(Block& block);
+  Block* victim(Device& device, std::uint64_t batch);
+  void release_chunk(Block& block);
+  Order& order_of(Block& block);
 
-// The density prefetcher: what the driver brings for the regions that miss. *faults: how many regions fault on the way, each
-// fault growing to the largest aligned subtree of which more than 51 % is then present (nvidia-uvm; never beyond the block).
-Mask grow(Mask present, Mask missing, Mask valid, int* faults);
+  const Machine& machine_;
+  std::vector<Device> devices_;
+  std::uint64_t chunks_total_ = 0, peak_total_ = 0;
+};
 
 }  // namespace deepum::um_model

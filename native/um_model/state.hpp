@@ -1,195 +1,107 @@
-// The engine's insides: streams of operations, one agenda of things to come in virtual time, one compute engine and two copy
-// engines a device.
+// The parts of an engine, wired together.
 #pragma once
 
-#include <deque>
-#include <limits>
-#include <optional>
-#include <queue>
-#include <random>
-#include <variant>
+#include <functional>
+#include <memory>
+#include <vector>
 
-#include "residency.hpp"
+#include "compute_engine.hpp"
+#include "copy_engine.hpp"
+#include "engine.hpp"
+#include "streams.hpp"
 
 namespace deepum::um_model {
 
-inline constexpr double kNever = std::numeric_limits<double>::infinity();
-inline constexpr double kHostCopyGbps = 10;      // memory to memory on the host; [E]
-inline constexpr double kHostFunctionNs = 10e3;  // a host function's hand-over; [E]
-// Blocks that a kernel's resident threads sweep at once and so fault on together: 80 multiprocessors x 2048 threads x 16 B is
-// 2.5 MB of each of a few arrays [E].
-inline constexpr std::size_t kFaultWindow = 4;
+// Advice takes effect when the host's clock says so, not when the caller does.
+class AdviceQueue final : public Actor {
+ public:
+  AdviceQueue(Timeline& timeline, BlockTable& blocks, Residency& residency) : timeline_(timeline), blocks_(blocks), residency_(residency) {}
+  void push(double time, std::span<const Range> ranges, Advice advice, int location);
+  void wake(double now, std::uint64_t token) override;
 
-enum Direction { kIn = 0, kOut = 1 };
-
-struct Marker {  // one recording of an event
-  double time = kNever;
-  std::vector<Stream> waiting;
-  bool complete() const { return time != kNever; }
-};
-
-struct KernelWork {
-  Kernel kernel;
-  bool is_copy = false;  // a copy inside the device, or a fill
-};
-struct CopyWork {  // over the link; device-to-device copies and fills are kernels
-  Range managed;   // the device side, if managed
-  std::uint64_t bytes;
-  Direction direction;
-  bool on_host_only;
-  std::function<void()> effect;
-};
-struct MoveWork {
-  std::vector<Range> ranges;
-  int location;
-};
-struct DiscardWork {
-  std::vector<Range> ranges;
-  int then_location;
-  bool then_prefetch;
-};
-struct RecordWork {
-  std::shared_ptr<Marker> marker;
-};
-struct WaitWork {
-  std::shared_ptr<Marker> marker;
-};
-struct CallWork {
-  std::function<void()> function;
-};
-struct HoldWork {
-  std::function<bool()> ready;
-};
-using Work = std::variant<KernelWork, CopyWork, MoveWork, DiscardWork, RecordWork, WaitWork, CallWork, HoldWork>;
-
-struct Operation {
-  double enqueued;
-  Work work;
+ private:
+  struct Pending {
+    std::uint64_t token;
+    std::vector<Range> ranges;
+    Advice advice;
+    int location;
+  };
+  void apply(Block& block, Advice advice, int location);
+  Timeline& timeline_;
+  BlockTable& blocks_;
+  Residency& residency_;
+  std::uint64_t tokens_ = 0;
+  std::vector<Pending> pending_;
 };
 
-struct StreamState {
-  int device = 0;
-  bool removed = false;
-  bool scheduled = false;  // on the agenda, at an engine, or waiting
-  double last_end = 0;
-  std::deque<Operation> operations;
-};
-
-// A block that a kernel sweeps over, in order.
-struct Step {
-  Block* block;
-  Mask mask;
-  bool read, write;
-  float weight;  // part of the kernel's compute time
-};
-
-struct Compute {  // one kernel at a time
-  std::deque<Stream> waiting;
-  bool busy = false;
-  Stream stream = 0;
-  double duration = 0;
-  std::size_t next = 0;
-  std::vector<Step> steps;
-};
-
-struct CopyEngine {  // one transfer at a time, in order of arrival
-  std::deque<Stream> waiting;
-  bool busy = false;
-  Stream stream = 0;
-  double free_at = 0;
-  std::size_t next = 0;
-  std::vector<Block*> blocks;
-  Block* moving = nullptr;  // block in flight, and the regions that travel
-  Mask moving_mask = 0;
-  std::uint64_t bytes = 0;
-};
-
-struct DeviceState {
-  Memory memory;
-  Compute compute;
-  CopyEngine copy[2];
-  double fault_free_at = 0;  // the driver services one batch at a time
-  Counters counters{};
-};
-
-enum class Happening : std::uint8_t { stream_ready, kernel, copy_in, copy_out };
-
-struct Entry {
-  double time;
-  std::uint64_t order;
-  Happening what;
-  std::uint32_t index;  // stream or device
-  bool operator>(const Entry& other) const { return time != other.time ? time > other.time : order > other.order; }
-};
-
-struct Engine::State {
+struct Engine::State final : Executor, Actor {
   State(const Machine& machine, const Options& options);
 
-  // Scheduling (scheduler.cpp).
-  void enqueue(Host host, Stream stream, Work work);
-  void schedule(Stream stream);             // its first operation, when it may start
-  void finish(Stream stream, double time);  // of the first operation
-  void at(double time, Happening what, std::uint32_t index);
-  void start(Stream stream, double time);  // the first operation is ready
-  bool step(double limit);                 // one thing on the agenda, if due by limit
+  // Executor
+  bool begin(Op& op, double now) override;
+  void ended(Op& op, double now) override;
+  // Actor: the end of an operation that no engine carries out; the token is the operation.
+  void wake(double now, std::uint64_t token) override;
+  void finish_at(double time, Op& op) { timeline.at(time, *this, reinterpret_cast<std::uintptr_t>(&op)); }
+
+  // Hosts
+  double now(Host host) const;
+  void spend(Host host, double ns);
+  void move_clock(Host host, double time);
+
+  // Progress
+  bool step(double horizon);
+  void run_until(double time) {
+    poll_holds(timeline.now());
+    while (step(time)) {
+    }
+  }
+  // False: not done, because nothing is left to happen, or because a stream has come to a value that is not there: the caller may be the
+  // one who provides it, and tries again.
   template <typename Done>
-  void run_until(Done&& done) {
-    while (!done() && step(kNever)) {
+  bool run_to(Done done) {
+    poll_holds(timeline.now());
+    interrupted = false;
+    while (!done()) {
+      if (interrupted || !step(kForever)) return done();
     }
+    return true;
   }
-  void run_to(double limit) {
-    while (step(limit)) {
-    }
-  }
-  void poll_holds(double time);
-  void complete(Marker& marker, double time);
+  bool poll_holds(double now);
 
-  // Kernels and faults (kernels.cpp).
-  void start_kernel(int device, double time);
-  void continue_kernel(int device, double time);
-  double service_faults(int device, std::size_t first, double time);
-  void touch(DeviceState& device, const Step& step);
-  KernelWork as_kernel(Range destination, std::optional<Range> source, std::function<void()> effect);
+  StreamQueue& queue(Stream stream) { return *streams[stream]; }
+  void enqueue(Host host, Stream stream, decltype(Op::work) work);
+  void discard(std::span<const Range> ranges);
+  void recycle_streams();
 
-  // Moves (moves.cpp).
-  void start_copy(int device, Direction direction, double time);
-  void continue_copy(int device, Direction direction, double time);
-  void copy_next(int device, Direction direction, double time);
-  void finish_copy(int device, Direction direction, double time);
-  // The driver makes room for one block: 0 when there is, else what the eviction costs; negative when nothing may go.
-  double make_room(int device, std::uint64_t ticket);
-  void evict(int device, Block& block);    // by the driver, content copied out where it is the only copy
-  void release(int device, Block& block);  // the chunk is free; content stays where else it is
-  void take_chunk(int device, Block& block);
-  void settle(int device, Block& block, Mask mask, bool prefetched);
-  void collapse(Block& block);  // a write under read_mostly, or any write: copies elsewhere are stale
-  void discard(const DiscardWork& work);
-  void forget_region(std::unique_ptr<Region> region);
-  void note_memory(DeviceState& device);
-
-  Machine machine;
-  Options options;
-  std::vector<double> clocks;
-  double program_mark = 0;
-  double now = 0;  // of the last thing that happened
-  std::uint64_t order = 0;
-  std::uint64_t ticket = 0;
-  std::uint64_t launched = 0, completed = 0;
-  double completed_at = 0;
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> agenda;
-  std::vector<StreamState> streams;
-  std::vector<std::shared_ptr<Marker>> events;
-  std::vector<Stream> holds;
-  std::vector<DeviceState> devices;
+  const Machine machine;
+  const Options options;
+  Timeline timeline;
+  BlockTable blocks;
   Residency residency;
-  std::vector<std::unique_ptr<Region>> unmapped;  // until nothing runs
-  std::map<std::uint64_t, std::pair<Range, int>> device_ranges;
+  FaultService faults;
+  AdviceQueue advice;
+  std::vector<std::unique_ptr<ComputeEngine>> compute;
+  std::vector<std::unique_ptr<CopyEngine>> to_device, to_cpu;
+
+  std::vector<double> clocks{0.0};  // by host
+  double last_program_call = 0;
+
+  std::vector<std::unique_ptr<StreamQueue>> streams;
+  std::vector<bool> removed;  // by stream
+  std::vector<Stream> free_streams, draining;
+  std::vector<std::shared_ptr<Recording>> events;  // latest recording of each; null: never recorded
+  std::vector<Event> free_events;
+  std::vector<Op*> holds;  // streams that wait for a value
+  bool holds_changed = false;
+  bool interrupted = false;
+
+  int launches_outstanding = 0;
+  double last_work = 0;  // ns, when the latest work completed
   std::uint64_t managed_bytes = 0, peak_managed_bytes = 0;
+  std::vector<std::uint64_t> device_managed, device_peak_managed;
+  std::vector<double> device_last_work;
   std::function<void(Range)> poison;
-  std::vector<Violation> violations;
-  std::vector<Engine::Fault> observed;  // faults, for the fault source
-  std::mt19937_64 random;
-  bool stuck = false;
 };
 
 }  // namespace deepum::um_model

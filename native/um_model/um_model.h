@@ -1,6 +1,10 @@
-/* The model's C face, for Python (cffi reads this file) and tests. Times in nanoseconds, sizes in bytes. */
-#ifndef DEEPUM_UM_MODEL_H
-#define DEEPUM_UM_MODEL_H
+/* The model's C face, for Python (cffi) and tests. One engine is used by one thread at a time; nothing here blocks in real time.
+ * Times in nanoseconds of virtual time, sizes in bytes, rates in bytes/ns (GB/s) and FLOP/ns (GFLOP/s). Devices are numbered from 0; the CPU
+ * is -1. Hosts: 0 is the program, others come from deepum_model_add_helper.
+ * Functions that return int: 0, or -1 for an argument out of range or when memory ran out; nothing has happened then.
+ */
+#ifndef DEEPUM_UM_MODEL_UM_MODEL_H
+#define DEEPUM_UM_MODEL_UM_MODEL_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,26 +18,39 @@ typedef struct deepum_machine {
   char description[160];
   char gpu_name[64];
   uint64_t memory_bytes;
-  int32_t presented_major;
-  int32_t presented_minor;
+  int32_t presented_major, presented_minor;
   int32_t multiprocessors;
-  int32_t launch_queue;
-  double fp32_gflops;
-  double tensor_gflops;
+  int32_t clock_khz;
+  double fp32_gflops, tensor_gflops;
   double memory_gbps;
-  double h2d_gbps;
-  double d2h_gbps;
+  double h2d_gbps, d2h_gbps;
+  double copy_latency_ns;
+  double host_gbps;
   double fault_batch_ns;
   double fault_ns_per_byte;
-  double fault_batch_no_prefetcher_ns;
   double fault_ns_per_byte_no_prefetcher;
+  double fault_batch_no_prefetcher_ns;
+  int32_t faults_per_batch;
   double eviction_ns_per_block;
+  double min_kernel_ns;
   double launch_ns;
+  int32_t launch_queue;
+  double migration_call_ns;
+  double host_function_ns;
   double decision_latency_ns;
 } deepum_machine;
 
-size_t deepum_machine_count(void);
-int deepum_machine_get(size_t index, deepum_machine *machine); /* 0; -1: no such index */
+typedef struct deepum_model_options {
+  int32_t devices;
+  uint64_t memory_bytes;         /* per device; 0: the machine's */
+  int32_t density_prefetcher;    /* 0 or 1 */
+  uint64_t random_eviction_seed; /* 0: none */
+} deepum_model_options;
+
+typedef struct deepum_model_range {
+  uint64_t address;
+  uint64_t bytes;
+} deepum_model_range;
 
 typedef struct deepum_model_access {
   uint64_t address;
@@ -42,16 +59,14 @@ typedef struct deepum_model_access {
   int32_t write;
 } deepum_model_access;
 
+/* As Counters in engine.hpp. */
 typedef struct deepum_model_counters {
   double gpu_time_ns;
   double compute_ns;
   double stall_ns;
-  uint64_t kernels;
-  uint64_t copies;
-  uint64_t faults;
-  uint64_t fault_batches;
-  uint64_t bytes_h2d;
-  uint64_t bytes_d2h;
+  uint64_t kernels, copies;
+  uint64_t faults, fault_batches;
+  uint64_t bytes_h2d, bytes_d2h;
   uint64_t bytes_demand;
   uint64_t bytes_prefetched;
   uint64_t bytes_prefetched_used;
@@ -60,43 +75,80 @@ typedef struct deepum_model_counters {
   uint64_t bytes_discarded;
   uint64_t bytes_accessed;
   uint64_t bytes_missing;
-  uint64_t resident_bytes;
-  uint64_t peak_resident_bytes;
-  uint64_t managed_bytes;
-  uint64_t peak_managed_bytes;
+  uint64_t resident_bytes, peak_resident_bytes;
+  uint64_t managed_bytes, peak_managed_bytes;
   uint64_t discarded_uses;
 } deepum_model_counters;
 
+typedef struct deepum_model_fault {
+  uint64_t address; /* of the UM block */
+  uint32_t faults;
+  int32_t device;
+} deepum_model_fault;
+
+enum deepum_model_copy_kind { DEEPUM_MODEL_COPY_H2H = 0, DEEPUM_MODEL_COPY_H2D = 1, DEEPUM_MODEL_COPY_D2H = 2, DEEPUM_MODEL_COPY_D2D = 3 };
+
+enum deepum_model_advice {
+  DEEPUM_MODEL_READ_MOSTLY = 0,
+  DEEPUM_MODEL_UNSET_READ_MOSTLY = 1,
+  DEEPUM_MODEL_PREFERRED_LOCATION = 2,
+  DEEPUM_MODEL_UNSET_PREFERRED_LOCATION = 3,
+  DEEPUM_MODEL_ACCESSED_BY = 4,
+  DEEPUM_MODEL_UNSET_ACCESSED_BY = 5
+};
+
 typedef struct deepum_model deepum_model;
 
-/* NULL: unknown machine. memory_bytes 0: the machine's. random_eviction_seed 0: the driver evicts only for want of space. */
-deepum_model *deepum_model_create(const char *machine, int devices, uint64_t memory_bytes, int density_prefetcher, uint64_t random_eviction_seed);
-void deepum_model_destroy(deepum_model *model);
-uint32_t deepum_model_add_helper(deepum_model *model);
-double deepum_model_now(deepum_model *model, uint32_t host);
-void deepum_model_program_call(deepum_model *model);
-void deepum_model_map_managed(deepum_model *model, uint64_t address, uint64_t bytes, int device);
-void deepum_model_map_device(deepum_model *model, uint64_t address, uint64_t bytes, int device);
-void deepum_model_unmap(deepum_model *model, uint64_t address);
-uint64_t deepum_model_free_bytes(deepum_model *model, int device);
-int deepum_model_is_resident(deepum_model *model, int device, uint64_t address);
-uint32_t deepum_model_add_stream(deepum_model *model, int device);
-uint32_t deepum_model_add_event(deepum_model *model);
-void deepum_model_launch(deepum_model *model, uint32_t host, uint32_t stream, const deepum_model_access *accesses, size_t count, double flops, int matrix_units);
-/* kind: 1 host to device, 2 device to host, 3 inside the device */
-void deepum_model_copy(deepum_model *model, uint32_t host, uint32_t stream, uint64_t destination, uint64_t source, uint64_t bytes, int kind);
-void deepum_model_prefetch(deepum_model *model, uint32_t host, uint32_t stream, uint64_t address, uint64_t bytes, int location);
-void deepum_model_discard(deepum_model *model, uint32_t host, uint32_t stream, uint64_t address, uint64_t bytes, int then_location, int then_prefetch);
-/* advice: 1 read mostly, 2 unset, 3 preferred location, 4 unset, 5 accessed by, 6 unset (CUmem_advise) */
-void deepum_model_advise(deepum_model *model, uint32_t host, uint64_t address, uint64_t bytes, int advice, int location);
-void deepum_model_record(deepum_model *model, uint32_t host, uint32_t event, uint32_t stream);
-void deepum_model_wait(deepum_model *model, uint32_t host, uint32_t stream, uint32_t event);
-int deepum_model_query(deepum_model *model, uint32_t host, uint32_t event);
-void deepum_model_synchronise_event(deepum_model *model, uint32_t host, uint32_t event);
-void deepum_model_synchronise_stream(deepum_model *model, uint32_t host, uint32_t stream);
-void deepum_model_synchronise_device(deepum_model *model, uint32_t host, int device);
-double deepum_model_event_time(deepum_model *model, uint32_t event);
-void deepum_model_get_counters(deepum_model *model, int device, deepum_model_counters *counters);
+size_t deepum_machine_count(void);
+int deepum_machine_get(size_t index, deepum_machine *machine);
+int deepum_machine_find(const char *name, deepum_machine *machine);
+
+/* NULL for an unknown machine, options out of range (1 to 32 devices), or when out of memory. options may be NULL. */
+deepum_model *deepum_model_create(const char *machine, const deepum_model_options *options);
+/* The same with figures of the caller's. */
+deepum_model *deepum_model_create_with(const deepum_machine *machine, const deepum_model_options *options);
+void deepum_model_destroy(deepum_model *engine);
+
+uint32_t deepum_model_add_helper(deepum_model *engine);
+double deepum_model_now(const deepum_model *engine, uint32_t host);
+void deepum_model_spend(deepum_model *engine, uint32_t host, double ns);
+void deepum_model_program_call(deepum_model *engine);
+
+int deepum_model_map_managed(deepum_model *engine, uint64_t address, uint64_t bytes, int32_t device);
+int deepum_model_map_device(deepum_model *engine, uint64_t address, uint64_t bytes, int32_t device);
+void deepum_model_unmap(deepum_model *engine, uint64_t address);
+uint64_t deepum_model_free_bytes(const deepum_model *engine, int32_t device);
+int deepum_model_is_resident(const deepum_model *engine, int32_t device, uint64_t address); /* 0 or 1 */
+
+int deepum_model_add_stream(deepum_model *engine, int32_t device); /* its number, or -1 */
+void deepum_model_remove_stream(deepum_model *engine, uint32_t stream);
+int deepum_model_add_event(deepum_model *engine); /* its number, or -1 */
+void deepum_model_remove_event(deepum_model *engine, uint32_t event);
+
+int deepum_model_launch(deepum_model *engine, uint32_t host, uint32_t stream, const deepum_model_access *accesses, size_t count, double flops, int32_t matrix_units,
+              uint64_t device_bytes);
+int deepum_model_copy(deepum_model *engine, uint32_t host, uint32_t stream, deepum_model_range destination, deepum_model_range source, int32_t kind);
+int deepum_model_fill(deepum_model *engine, uint32_t host, uint32_t stream, deepum_model_range destination);
+int deepum_model_prefetch(deepum_model *engine, uint32_t host, uint32_t stream, const deepum_model_range *ranges, size_t count, int32_t location);
+/* then_prefetch 0: discard only. */
+int deepum_model_discard(deepum_model *engine, uint32_t host, uint32_t stream, const deepum_model_range *ranges, size_t count, int32_t then_location,
+               int32_t then_prefetch);
+int deepum_model_advise(deepum_model *engine, uint32_t host, const deepum_model_range *ranges, size_t count, int32_t advice, int32_t location);
+int deepum_model_record(deepum_model *engine, uint32_t host, uint32_t event, uint32_t stream);
+int deepum_model_wait(deepum_model *engine, uint32_t host, uint32_t stream, uint32_t event);
+int deepum_model_cpu_access(deepum_model *engine, uint32_t host, deepum_model_range range, int32_t write);
+
+int deepum_model_query(deepum_model *engine, uint32_t host, uint32_t event); /* 1: complete by the host's clock, else 0 */
+int deepum_model_query_stream(deepum_model *engine, uint32_t host, uint32_t stream);
+int deepum_model_synchronise(deepum_model *engine, uint32_t host, uint32_t event);
+int deepum_model_synchronise_stream(deepum_model *engine, uint32_t host, uint32_t stream);
+int deepum_model_synchronise_device(deepum_model *engine, uint32_t host, int32_t device);
+double deepum_model_event_time(const deepum_model *engine, uint32_t event); /* NaN while incomplete or never recorded */
+
+int deepum_model_get_counters(const deepum_model *engine, int32_t device, deepum_model_counters *counters); /* -1: all devices */
+size_t deepum_model_violation_count(const deepum_model *engine);
+/* Copies up to `most` faults observed since the last call and drops the rest; returns how many were copied. */
+size_t deepum_model_take_faults(deepum_model *engine, deepum_model_fault *faults, size_t most);
 
 #ifdef __cplusplus
 }

@@ -1,141 +1,269 @@
 #include "um_model.h"
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 #include <new>
-#include <string_view>
+#include <string>
 
 #include "engine.hpp"
 
-using deepum::um_model::Access;
-using deepum::um_model::Advice;
-using deepum::um_model::Counters;
-using deepum::um_model::Engine;
-using deepum::um_model::Kernel;
-using deepum::um_model::Machine;
-using deepum::um_model::Options;
-using deepum::um_model::Range;
+using namespace deepum::um_model;
 
+// Numbers of streams, events and hosts are checked here: Python may pass anything.
 struct deepum_model {
+  deepum_model(const Machine& machine, const Options& options) : devices(options.devices), engine(machine, options) {}
+  int devices;
   Engine engine;
+  std::uint32_t streams = 0, events = 0, hosts = 1;
+
+  bool has_device(int device) const { return device >= 0 && device < devices; }
+  bool has_location(int location) const { return location == kCpu || has_device(location); }
 };
 
 namespace {
 
-template <std::size_t N>
-void put(char (&to)[N], std::string_view from) {
-  const std::size_t length = from.copy(to, N - 1);
-  to[length] = '\0';
+void copy_text(char* to, std::size_t size, std::string_view text) {
+  const std::size_t bytes = std::min(size - 1, text.size());
+  std::memcpy(to, text.data(), bytes);
+  std::memset(to + bytes, 0, size - bytes);
 }
+
+// Same names on both sides: one list.
+template <typename To, typename From>
+void copy_figures(To& to, const From& from) {
+  to.memory_bytes = from.memory_bytes;
+  to.presented_major = from.presented_major;
+  to.presented_minor = from.presented_minor;
+  to.multiprocessors = from.multiprocessors;
+  to.clock_khz = from.clock_khz;
+  to.fp32_gflops = from.fp32_gflops;
+  to.tensor_gflops = from.tensor_gflops;
+  to.memory_gbps = from.memory_gbps;
+  to.h2d_gbps = from.h2d_gbps;
+  to.d2h_gbps = from.d2h_gbps;
+  to.copy_latency_ns = from.copy_latency_ns;
+  to.host_gbps = from.host_gbps;
+  to.fault_batch_ns = from.fault_batch_ns;
+  to.fault_ns_per_byte = from.fault_ns_per_byte;
+  to.fault_ns_per_byte_no_prefetcher = from.fault_ns_per_byte_no_prefetcher;
+  to.fault_batch_no_prefetcher_ns = from.fault_batch_no_prefetcher_ns;
+  to.faults_per_batch = from.faults_per_batch;
+  to.eviction_ns_per_block = from.eviction_ns_per_block;
+  to.min_kernel_ns = from.min_kernel_ns;
+  to.launch_ns = from.launch_ns;
+  to.launch_queue = from.launch_queue;
+  to.migration_call_ns = from.migration_call_ns;
+  to.host_function_ns = from.host_function_ns;
+  to.decision_latency_ns = from.decision_latency_ns;
+}
+
+void fill(deepum_machine& to, const Machine& from) {
+  copy_text(to.name, sizeof(to.name), from.name);
+  copy_text(to.description, sizeof(to.description), from.description);
+  copy_text(to.gpu_name, sizeof(to.gpu_name), from.gpu_name);
+  copy_figures(to, from);
+}
+
+// Runs what may run out of memory; nothing is thrown across the C boundary.
+template <typename Work>
+int guarded(bool valid, Work work) noexcept {
+  if (!valid) return -1;
+  try {
+    work();
+    return 0;
+  } catch (...) {
+    return -1;
+  }
+}
+
+std::vector<Range> ranges_of(const deepum_model_range* ranges, std::size_t count) {
+  std::vector<Range> out(count);
+  std::transform(ranges, ranges + count, out.begin(), [](const deepum_model_range& r) { return Range{r.address, r.bytes}; });
+  return out;
+}
+
+deepum_model* create(const Machine& machine, const deepum_model_options* wanted) {
+  Options options;
+  if (wanted != nullptr) {
+    options.devices = wanted->devices;
+    options.memory_bytes = wanted->memory_bytes;
+    options.density_prefetcher = wanted->density_prefetcher != 0;
+    options.random_eviction_seed = wanted->random_eviction_seed;
+  }
+  if (options.devices < 1 || options.devices > 32) return nullptr;
+  return new deepum_model(machine, options);
+}
+
+bool works(const deepum_model* e, std::uint32_t host, std::uint32_t stream) { return host < e->hosts && stream < e->streams; }
+bool sound(std::uint64_t address, std::uint64_t bytes) { return bytes != 0 && address + bytes > address && address + bytes < 1ull << 56; }
 
 }  // namespace
 
 extern "C" {
 
-size_t deepum_machine_count(void) { return deepum::um_model::machines().size(); }
+size_t deepum_machine_count(void) { return machines().size(); }
 
-int deepum_machine_get(size_t index, deepum_machine* out) {
-  const auto machines = deepum::um_model::machines();
-  if (index >= machines.size() || out == nullptr) {
-    return -1;
-  }
-  const Machine& m = machines[index];
-  *out = {};
-  put(out->name, m.name);
-  put(out->description, m.description);
-  put(out->gpu_name, m.gpu_name);
-  out->memory_bytes = m.memory_bytes;
-  out->presented_major = m.presented_major;
-  out->presented_minor = m.presented_minor;
-  out->multiprocessors = m.multiprocessors;
-  out->launch_queue = m.launch_queue;
-  out->fp32_gflops = m.fp32_gflops;
-  out->tensor_gflops = m.tensor_gflops;
-  out->memory_gbps = m.memory_gbps;
-  out->h2d_gbps = m.h2d_gbps;
-  out->d2h_gbps = m.d2h_gbps;
-  out->fault_batch_ns = m.fault_batch_ns;
-  out->fault_ns_per_byte = m.fault_ns_per_byte;
-  out->fault_batch_no_prefetcher_ns = m.fault_batch_no_prefetcher_ns;
-  out->fault_ns_per_byte_no_prefetcher = m.fault_ns_per_byte_no_prefetcher;
-  out->eviction_ns_per_block = m.eviction_ns_per_block;
-  out->launch_ns = m.launch_ns;
-  out->decision_latency_ns = m.decision_latency_ns;
+int deepum_machine_get(size_t index, deepum_machine* machine) {
+  if (index >= machines().size()) return -1;
+  fill(*machine, machines()[index]);
   return 0;
 }
 
-deepum_model* deepum_model_create(const char* name, int devices, uint64_t memory_bytes, int density_prefetcher, uint64_t seed) {
-  const Machine* machine = name != nullptr ? deepum::um_model::find_machine(name) : nullptr;
-  if (machine == nullptr || devices < 1 || devices > 16) {
-    return nullptr;
-  }
-  Options options;
-  options.devices = devices;
-  options.memory_bytes = memory_bytes;
-  options.density_prefetcher = density_prefetcher != 0;
-  options.random_eviction_seed = seed;
-  return new (std::nothrow) deepum_model{Engine(*machine, options)};
+int deepum_machine_find(const char* name, deepum_machine* machine) {
+  const Machine* const found = find_machine(name);
+  if (found == nullptr) return -1;
+  fill(*machine, *found);
+  return 0;
 }
 
-void deepum_model_destroy(deepum_model* m) { delete m; }
-uint32_t deepum_model_add_helper(deepum_model* m) { return m->engine.add_helper(); }
-double deepum_model_now(deepum_model* m, uint32_t host) { return m->engine.now(host); }
-void deepum_model_program_call(deepum_model* m) { m->engine.program_call(); }
-void deepum_model_map_managed(deepum_model* m, uint64_t address, uint64_t bytes, int device) {
-  m->engine.map_managed({address, bytes}, device);
-}
-void deepum_model_map_device(deepum_model* m, uint64_t address, uint64_t bytes, int device) {
-  m->engine.map_device({address, bytes}, device);
-}
-void deepum_model_unmap(deepum_model* m, uint64_t address) { m->engine.unmap(address); }
-uint64_t deepum_model_free_bytes(deepum_model* m, int device) { return m->engine.free_bytes(device); }
-int deepum_model_is_resident(deepum_model* m, int device, uint64_t address) { return m->engine.is_resident(device, address) ? 1 : 0; }
-uint32_t deepum_model_add_stream(deepum_model* m, int device) { return m->engine.add_stream(device); }
-uint32_t deepum_model_add_event(deepum_model* m) { return m->engine.add_event(); }
-
-void deepum_model_launch(deepum_model* m, uint32_t host, uint32_t stream, const deepum_model_access* accesses, size_t count, double flops,
-                         int matrix_units) {
-  Kernel kernel;
-  for (size_t i = 0; i < count; ++i) {
-    kernel.accesses.push_back({{accesses[i].address, accesses[i].bytes}, accesses[i].read != 0, accesses[i].write != 0});
-  }
-  kernel.flops = flops;
-  kernel.matrix_units = matrix_units != 0;
-  m->engine.launch(host, stream, std::move(kernel));
-  if (host == deepum::um_model::kProgram) {
-    m->engine.program_call();
-  }
+deepum_model* deepum_model_create(const char* machine, const deepum_model_options* options) {
+  deepum_model* made = nullptr;
+  const Machine* const found = find_machine(machine);
+  guarded(found != nullptr, [&] { made = create(*found, options); });
+  return made;
 }
 
-void deepum_model_copy(deepum_model* m, uint32_t host, uint32_t stream, uint64_t destination, uint64_t source, uint64_t bytes, int kind) {
-  m->engine.copy(host, stream, {destination, bytes}, {source, bytes}, kind, {});
+deepum_model* deepum_model_create_with(const deepum_machine* machine, const deepum_model_options* options) {
+  deepum_model* made = nullptr;
+  guarded(machine->h2d_gbps > 0 && machine->d2h_gbps > 0 && machine->memory_gbps > 0 && machine->fp32_gflops > 0 &&
+              machine->tensor_gflops > 0 && machine->host_gbps > 0 && machine->launch_queue > 0 && machine->faults_per_batch > 0,
+          [&] {
+            Machine figures{};
+            copy_figures(figures, *machine);
+            made = create(figures, options);
+          });
+  return made;
 }
-void deepum_model_prefetch(deepum_model* m, uint32_t host, uint32_t stream, uint64_t address, uint64_t bytes, int location) {
-  const Range range{address, bytes};
-  m->engine.prefetch(host, stream, {&range, 1}, location);
-}
-void deepum_model_discard(deepum_model* m, uint32_t host, uint32_t stream, uint64_t address, uint64_t bytes, int then_location,
-                          int then_prefetch) {
-  const Range range{address, bytes};
-  m->engine.discard(host, stream, {&range, 1}, then_location, then_prefetch != 0);
-}
-void deepum_model_advise(deepum_model* m, uint32_t host, uint64_t address, uint64_t bytes, int advice, int location) {
-  if (advice >= 1 && advice <= 6) {
-    const Range range{address, bytes};
-    m->engine.advise(host, {&range, 1}, static_cast<Advice>(advice - 1), location);
-  }
-}
-void deepum_model_record(deepum_model* m, uint32_t host, uint32_t event, uint32_t stream) { m->engine.record(host, event, stream); }
-void deepum_model_wait(deepum_model* m, uint32_t host, uint32_t stream, uint32_t event) { m->engine.wait(host, stream, event); }
-int deepum_model_query(deepum_model* m, uint32_t host, uint32_t event) { return m->engine.query(host, event) ? 1 : 0; }
-void deepum_model_synchronise_event(deepum_model* m, uint32_t host, uint32_t event) { m->engine.synchronise(host, event); }
-void deepum_model_synchronise_stream(deepum_model* m, uint32_t host, uint32_t stream) { m->engine.synchronise_stream(host, stream); }
-void deepum_model_synchronise_device(deepum_model* m, uint32_t host, int device) { m->engine.synchronise_device(host, device); }
-double deepum_model_event_time(deepum_model* m, uint32_t event) { return m->engine.event_time(event); }
 
-void deepum_model_get_counters(deepum_model* m, int device, deepum_model_counters* out) {
-  static_assert(sizeof(deepum_model_counters) == sizeof(Counters), "the same members in the same order");
-  const Counters counters = m->engine.counters(device);
-  std::memcpy(out, &counters, sizeof counters);
+void deepum_model_destroy(deepum_model* engine) { delete engine; }
+
+uint32_t deepum_model_add_helper(deepum_model* engine) {
+  engine->hosts = engine->engine.add_helper() + 1;
+  return engine->hosts - 1;
+}
+double deepum_model_now(const deepum_model* engine, uint32_t host) { return engine->engine.now(host); }
+void deepum_model_spend(deepum_model* engine, uint32_t host, double ns) { engine->engine.spend(host, ns); }
+void deepum_model_program_call(deepum_model* engine) { engine->engine.program_call(); }
+
+int deepum_model_map_managed(deepum_model* e, uint64_t address, uint64_t bytes, int32_t device) {
+  return guarded(e->has_device(device) && sound(address, bytes), [&] { e->engine.map_managed({address, bytes}, device); });
+}
+int deepum_model_map_device(deepum_model* e, uint64_t address, uint64_t bytes, int32_t device) {
+  return guarded(e->has_device(device) && sound(address, bytes), [&] { e->engine.map_device({address, bytes}, device); });
+}
+void deepum_model_unmap(deepum_model* e, uint64_t address) {
+  guarded(true, [&] { e->engine.unmap(address); });
+}
+uint64_t deepum_model_free_bytes(const deepum_model* e, int32_t device) { return e->has_device(device) ? e->engine.free_bytes(device) : 0; }
+int deepum_model_is_resident(const deepum_model* e, int32_t device, uint64_t address) {
+  return e->has_device(device) && e->engine.is_resident(device, address);
+}
+
+int deepum_model_add_stream(deepum_model* e, int32_t device) {
+  int made = -1;
+  guarded(e->has_device(device), [&] { made = static_cast<int>(e->engine.add_stream(device)); });
+  e->streams = std::max(e->streams, static_cast<std::uint32_t>(made + 1));
+  return made;
+}
+void deepum_model_remove_stream(deepum_model* e, uint32_t stream) {
+  guarded(stream < e->streams, [&] { e->engine.remove_stream(stream); });
+}
+int deepum_model_add_event(deepum_model* e) {
+  int made = -1;
+  guarded(true, [&] { made = static_cast<int>(e->engine.add_event()); });
+  e->events = std::max(e->events, static_cast<std::uint32_t>(made + 1));
+  return made;
+}
+void deepum_model_remove_event(deepum_model* e, uint32_t event) {
+  guarded(event < e->events, [&] { e->engine.remove_event(event); });
+}
+
+int deepum_model_launch(deepum_model* e, uint32_t host, uint32_t stream, const deepum_model_access* accesses, size_t count, double flops,
+                        int32_t matrix_units, uint64_t device_bytes) {
+  return guarded(works(e, host, stream), [&] {
+    Kernel kernel;
+    kernel.flops = flops;
+    kernel.matrix_units = matrix_units != 0;
+    kernel.device_bytes = device_bytes;
+    for (size_t i = 0; i < count; ++i) {
+      kernel.accesses.push_back({{accesses[i].address, accesses[i].bytes}, accesses[i].read != 0, accesses[i].write != 0});
+    }
+    e->engine.launch(host, stream, std::move(kernel));
+  });
+}
+int deepum_model_copy(deepum_model* e, uint32_t host, uint32_t stream, deepum_model_range destination, deepum_model_range source,
+                      int32_t kind) {
+  return guarded(works(e, host, stream) && kind >= DEEPUM_MODEL_COPY_H2H && kind <= DEEPUM_MODEL_COPY_D2D,
+                 [&] { e->engine.copy(host, stream, {destination.address, destination.bytes}, {source.address, source.bytes}, kind, {}); });
+}
+int deepum_model_fill(deepum_model* e, uint32_t host, uint32_t stream, deepum_model_range destination) {
+  return guarded(works(e, host, stream), [&] { e->engine.fill(host, stream, {destination.address, destination.bytes}, {}); });
+}
+int deepum_model_prefetch(deepum_model* e, uint32_t host, uint32_t stream, const deepum_model_range* ranges, size_t count,
+                          int32_t location) {
+  return guarded(works(e, host, stream) && e->has_location(location),
+                 [&] { e->engine.prefetch(host, stream, ranges_of(ranges, count), location); });
+}
+int deepum_model_discard(deepum_model* e, uint32_t host, uint32_t stream, const deepum_model_range* ranges, size_t count,
+                         int32_t then_location, int32_t then_prefetch) {
+  return guarded(works(e, host, stream) && e->has_location(then_location),
+                 [&] { e->engine.discard(host, stream, ranges_of(ranges, count), then_location, then_prefetch != 0); });
+}
+int deepum_model_advise(deepum_model* e, uint32_t host, const deepum_model_range* ranges, size_t count, int32_t advice, int32_t location) {
+  return guarded(
+      host < e->hosts && advice >= DEEPUM_MODEL_READ_MOSTLY && advice <= DEEPUM_MODEL_UNSET_ACCESSED_BY && e->has_location(location),
+      [&] { e->engine.advise(host, ranges_of(ranges, count), static_cast<Advice>(advice), location); });
+}
+int deepum_model_record(deepum_model* e, uint32_t host, uint32_t event, uint32_t stream) {
+  return guarded(works(e, host, stream) && event < e->events, [&] { e->engine.record(host, event, stream); });
+}
+int deepum_model_wait(deepum_model* e, uint32_t host, uint32_t stream, uint32_t event) {
+  return guarded(works(e, host, stream) && event < e->events, [&] { e->engine.wait(host, stream, event); });
+}
+int deepum_model_cpu_access(deepum_model* e, uint32_t host, deepum_model_range range, int32_t write) {
+  return guarded(host < e->hosts, [&] { e->engine.cpu_access(host, {range.address, range.bytes}, write != 0); });
+}
+
+int deepum_model_query(deepum_model* e, uint32_t host, uint32_t event) {
+  int answer = 0;
+  guarded(host < e->hosts && event < e->events, [&] { answer = e->engine.query(host, event); });
+  return answer;
+}
+int deepum_model_query_stream(deepum_model* e, uint32_t host, uint32_t stream) {
+  int answer = 0;
+  guarded(works(e, host, stream), [&] { answer = e->engine.query_stream(host, stream); });
+  return answer;
+}
+int deepum_model_synchronise(deepum_model* e, uint32_t host, uint32_t event) {
+  return guarded(host < e->hosts && event < e->events, [&] { e->engine.synchronise(host, event); });
+}
+int deepum_model_synchronise_stream(deepum_model* e, uint32_t host, uint32_t stream) {
+  return guarded(works(e, host, stream), [&] { e->engine.synchronise_stream(host, stream); });
+}
+int deepum_model_synchronise_device(deepum_model* e, uint32_t host, int32_t device) {
+  return guarded(host < e->hosts && e->has_device(device), [&] { e->engine.synchronise_device(host, device); });
+}
+double deepum_model_event_time(const deepum_model* e, uint32_t event) {
+  return event < e->events ? e->engine.event_time(event) : std::numeric_limits<double>::quiet_NaN();
+}
+
+int deepum_model_get_counters(const deepum_model* e, int32_t device, deepum_model_counters* out) {
+  if (!e->has_location(device)) return -1;
+  const Counters c = e->engine.counters(device);
+  static_assert(sizeof(deepum_model_counters) == sizeof(Counters), "the same fields in the same order");
+  std::memcpy(out, &c, sizeof(c));
+  return 0;
+}
+size_t deepum_model_violation_count(const deepum_model* e) { return e->engine.violations().size(); }
+size_t deepum_model_take_faults(deepum_model* e, deepum_model_fault* faults, size_t most) {
+  size_t taken = 0;
+  guarded(true, [&] {
+    for (const Engine::Fault& fault : e->engine.take_faults()) {
+      if (taken < most) faults[taken++] = {fault.address, fault.faults, fault.device};
+    }
+  });
+  return taken;
 }
 
 }  // extern "C"

@@ -1,0 +1,57 @@
+// One device's copy engine for one direction: operations first in, first out, a migration block by block.
+#pragma once
+
+#include <deque>
+
+#include "faults.hpp"
+#include "timeline.hpp"
+#include "work.hpp"
+
+namespace deepum::um_model {
+
+class CopyEngine final : public Actor {
+ public:
+  CopyEngine(int device, bool to_device, Timeline& timeline, BlockTable& blocks, Residency& residency, FaultService& faults)
+      : device_(device), to_device_(to_device), timeline_(timeline), blocks_(blocks), residency_(residency), faults_(faults) {}
+
+  void submit(Op& op);  // BulkCopy or Migration
+  void wake(double now, std::uint64_t token) override;
+  void settled(const Block& block);
+
+ private:
+  struct Target {
+    Block* block;
+    Regions regions;
+  };
+  // What the block costs now: negative, it must wait for another transfer of the block; 0, nothing to do (any more).
+  double begin_arrival(Target target, double now);
+  double begin_leaving(Target target);
+  void run(double now);
+  void begin(Op& op);
+  double bulk_ns(const BulkCopy& copy, double now);
+  bool next_target(const Migration& migration, Target& target);
+  void transfer(double now, double ns);
+  void expect(double time) { timeline_.at(time, *this, ++expected_); }
+  Link& link() { return to_device_ ? residency_.to_device(device_) : residency_.to_cpu(device_); }
+
+  const int device_;
+  const bool to_device_;
+  Timeline& timeline_;
+  BlockTable& blocks_;
+  Residency& residency_;
+  FaultService& faults_;
+  std::deque<Op*> queue_;
+
+  Op* current_ = nullptr;
+  bool running_ = false;  // inside run: what is submitted meanwhile waits
+  bool latency_paid_ = false;
+  std::size_t range_ = 0;  // where the migration has got to
+  std::uint64_t address_ = 0;
+  Target held_{};  // next in line but waiting for another transfer of its own
+  Block* moving_ = nullptr;
+  std::uint32_t moving_generation_ = 0;
+  bool transferring_ = false;
+  std::uint64_t expected_ = 0;
+};
+
+}  // namespace deepum::um_model

@@ -1,0 +1,163 @@
+#include "faults.hpp"
+
+#include <algorithm>
+
+namespace deepum::um_model {
+namespace {
+
+constexpr std::size_t kMostViolations = 1000;
+constexpr std::size_t kMostFaults = 1u << 16;  // kept for take_faults
+
+}  // namespace
+
+bool stays_remote(const Block& block, int device, Regions missing) {
+  if (block.read_mostly) return false;
+  const bool elsewhere = block.device >= 0 && (block.on_device & missing) != 0;
+  if (elsewhere) return false;
+  if (block.preferred == kCpu) return true;  // no content yet: populated there
+  return (block.accessed_by >> device & 1) != 0 && (missing & ~block.on_cpu) == 0;
+}
+
+void FaultService::check_lost(int device, const Sweep& sweep, std::uint64_t launch) {
+  if (launch == 0 || !sweep.piece().read || violated_launch_ == launch) return;
+  violated_launch_ = launch;
+  ++residency_.counters(device).discarded_uses;
+  if (violations_.size() < kMostViolations) violations_.push_back({sweep.low(), "memory that was discarded and not written since"});
+}
+
+FaultService::Outcome FaultService::access(int device, double now, const Sweep& sweep, std::uint64_t launch, double step, bool may_wait) {
+  Block* const found = sweep.block();
+  if (found == nullptr || found->mappings == 0) return {Outcome::no, remote(device, now, sweep, step)};
+  Block& block = *found;
+  Counters& counters = residency_.counters(device);
+  const Piece& piece = sweep.piece();
+  const Regions regions = sweep.regions();
+  if (!may_wait) residency_.settle(block);
+  const Regions missing = regions & ~(block.device == device ? block.on_device : 0);
+  double stall = 0;
+  if (missing == 0) {
+    note(device, counters, block, regions, 0, launch);
+    if (piece.write && (block.on_cpu & regions) != 0) {
+      // A write collapses a duplicate: one fault, nothing moved.
+      block.on_cpu &= ~regions;
+      ++counters.faults;
+      ++counters.fault_batches;
+      stall = options_.density_prefetcher ? residency_.machine().fault_batch_ns : residency_.machine().fault_batch_no_prefetcher_ns;
+    }
+  } else if (block.arriving != 0 || block.leaving != 0) {
+    note(device, counters, block, regions, missing, launch);
+    return {Outcome::for_block, 0};
+  } else if (stays_remote(block, device, missing)) {
+    note(device, counters, block, regions, 0, launch);
+    block.on_cpu |= missing & ~block.on_device;
+    if (!block.remote_mapped && (block.accessed_by >> device & 1) == 0) {
+      block.remote_mapped = true;  // the first access faults to have the mapping made
+      ++counters.faults;
+      ++counters.fault_batches;
+      stall = residency_.machine().fault_batch_ns;
+    }
+    stall += remote(device, now, sweep, step);
+  } else if (may_wait && block.queued != 0 && block.queued_to == device) {
+    note(device, counters, block, regions, missing, launch);
+    return {Outcome::for_block, 0};
+  } else {
+    const Outcome outcome = service(device, now, sweep, launch, may_wait);
+    if (outcome.wait != Outcome::no) return outcome;
+    stall = outcome.stall;
+  }
+  if ((block.lost & regions) != 0) check_lost(device, sweep, launch);
+  if (piece.write) residency_.rewritten(block, regions);
+  return {Outcome::no, stall};
+}
+
+// Faults of a sweep come in order; the driver takes up to faults_per_batch at once (uvm_perf_fault_batch_count), so the blocks that
+// follow share the batch until one needs no migration.
+FaultService::Outcome FaultService::service(int device, double now, const Sweep& from, std::uint64_t launch, bool may_wait) {
+  const Machine& machine = residency_.machine();
+  Counters& counters = residency_.counters(device);
+  ++batch_;
+  const double base = options_.density_prefetcher ? machine.fault_batch_ns : machine.fault_batch_no_prefetcher_ns;
+  int faults = 0;
+  std::uint64_t bytes = 0;
+  Evicted evicted;
+  bool first = true;
+  for (Sweep sweep = from; !sweep.done(); sweep.next()) {
+    Block* const block = sweep.block();
+    if (block == nullptr || block->mappings == 0) break;
+    const bool here = block->device == device;
+    const Regions present = here ? block->on_device : 0;
+    const Regions missing = sweep.regions() & ~present;
+    if (!first) {
+      if (missing == 0 || block->arriving != 0 || block->leaving != 0) break;
+      if ((block->queued != 0 && block->queued_to == device) || stays_remote(*block, device, missing)) break;
+    }
+    Grown grown = grow_faults(present, sweep.regions(), options_.density_prefetcher);
+    if (!first && faults + grown.faults > machine.faults_per_batch) break;
+    if (!residency_.take_chunk(device, *block, now, batch_, evicted)) {
+      if (!first) break;
+      if (may_wait && residency_.capacity(device) != 0) return {Outcome::for_space, 0};  // all of it is in transfer
+      // Not one chunk of managed memory on the device: everything goes over the link.
+      block->on_cpu |= missing;
+      note(device, counters, *block, sweep.regions(), 0, launch);
+      return {Outcome::no, base + remote(device, now, from, 0)};
+    }
+    if (block->preferred == device) grown.moved |= ~(present | block->on_cpu);  // a first touch there populates the whole block
+    note(device, counters, *block, sweep.regions(), missing, launch);
+    bytes += bytes_of(grown.moved & block->on_cpu);
+    block->batch = batch_;
+    residency_.place(*block, grown.moved, block->read_mostly && !sweep.piece().write);
+    faults += grown.faults;
+    if (faults_.size() < kMostFaults) faults_.push_back({sweep.block_address(), static_cast<std::uint32_t>(grown.faults), device});
+    first = false;
+  }
+  counters.faults += static_cast<std::uint64_t>(faults);
+  ++counters.fault_batches;
+  counters.bytes_h2d += bytes;
+  counters.bytes_demand += bytes;
+  Link& link = residency_.to_device(device);
+  link.occupy(now, link.time(static_cast<double>(bytes)));
+  const double per_byte = options_.density_prefetcher ? machine.fault_ns_per_byte : machine.fault_ns_per_byte_no_prefetcher;
+  return {Outcome::no, base + per_byte * static_cast<double>(bytes) + evicted.ns};
+}
+
+double FaultService::remote(int device, double now, const Sweep& sweep, double step) {
+  Counters& counters = residency_.counters(device);
+  double ns = 0;
+  if (sweep.piece().read) {
+    Link& link = residency_.to_device(device);
+    const double read = link.time(static_cast<double>(sweep.bytes()));
+    link.occupy(now, read);
+    counters.bytes_h2d += sweep.bytes();
+    ns = std::max(ns, read);
+  }
+  if (sweep.piece().write) {
+    Link& link = residency_.to_cpu(device);
+    const double write = link.time(static_cast<double>(sweep.bytes()));
+    link.occupy(now, write);
+    counters.bytes_d2h += sweep.bytes();
+    ns = std::max(ns, write);
+  }
+  return std::max(ns - step, 0.0);
+}
+
+double FaultService::touch_all(int device, double now, Range range, bool write) {
+  const Access access_of_all{range, !write, write};
+  blocks_.split({&access_of_all, 1}, pieces_);
+  double ns = 0;
+  for (Sweep sweep(blocks_, pieces_); !sweep.done(); sweep.next()) {
+    Block* const block = sweep.block();
+    if (block == nullptr || block->mappings == 0) continue;
+    residency_.settle(*block);
+    const Regions missing = sweep.regions() & ~(block->device == device ? block->on_device : 0);
+    if (missing != 0 && stays_remote(*block, device, missing)) {
+      // The copy itself goes to the CPU's pages.
+      block->on_cpu |= missing & ~block->on_device;
+      if (write) residency_.rewritten(*block, sweep.regions());
+      continue;
+    }
+    ns += access(device, now + ns, sweep, 0, 0, false).stall;
+  }
+  return ns;
+}
+
+}  // namespace deepum::um_model

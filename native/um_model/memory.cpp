@@ -1,0 +1,134 @@
+// The engine's face: what is mapped, who holds it, accesses by the CPU, counters.
+#include <algorithm>
+
+#include "state.hpp"
+
+namespace deepum::um_model {
+namespace {
+
+void add(Counters& sum, const Counters& one) {
+  sum.compute_ns += one.compute_ns;
+  sum.stall_ns += one.stall_ns;
+  sum.kernels += one.kernels;
+  sum.copies += one.copies;
+  sum.faults += one.faults;
+  sum.fault_batches += one.fault_batches;
+  sum.bytes_h2d += one.bytes_h2d;
+  sum.bytes_d2h += one.bytes_d2h;
+  sum.bytes_demand += one.bytes_demand;
+  sum.bytes_prefetched += one.bytes_prefetched;
+  sum.bytes_prefetched_used += one.bytes_prefetched_used;
+  sum.bytes_driver_evicted += one.bytes_driver_evicted;
+  sum.bytes_prefetched_out += one.bytes_prefetched_out;
+  sum.bytes_discarded += one.bytes_discarded;
+  sum.bytes_accessed += one.bytes_accessed;
+  sum.bytes_missing += one.bytes_missing;
+  sum.discarded_uses += one.discarded_uses;
+}
+
+}  // namespace
+
+void Engine::map_managed(Range range, int device) {
+  if (range.bytes == 0) return;
+  State& s = *state_;
+  s.blocks.map(range, MemoryKind::managed, device);
+  s.managed_bytes += range.bytes;
+  s.peak_managed_bytes = std::max(s.peak_managed_bytes, s.managed_bytes);
+  const auto d = static_cast<std::size_t>(device);
+  s.device_managed[d] += range.bytes;
+  s.device_peak_managed[d] = std::max(s.device_peak_managed[d], s.device_managed[d]);
+}
+
+// The driver evicts managed memory for it while the program waits (uvm_pmm_gpu.c).
+void Engine::map_device(Range range, int device) {
+  if (range.bytes == 0) return;
+  State& s = *state_;
+  s.blocks.map(range, MemoryKind::device, device);
+  s.run_until(s.now(kProgram));
+  s.residency.take_plain(device, range.bytes);
+  Evicted evicted;
+  while (s.residency.overfull(device)) {
+    if (s.residency.make_room(device, 0, s.timeline.now(), 0, evicted)) break;
+    if (!s.step(kForever)) break;  // what is left is on its way: let it arrive
+    s.move_clock(kProgram, s.timeline.now());
+  }
+  s.spend(kProgram, evicted.ns);
+}
+
+void Engine::unmap(std::uint64_t address) {
+  State& s = *state_;
+  s.run_until(s.now(kProgram));
+  const BlockTable::Mapping gone = s.blocks.unmap(address);
+  if (gone.bytes == 0) return;
+  if (gone.kind == MemoryKind::device) {
+    s.residency.give_plain(gone.device, gone.bytes);
+    return;
+  }
+  s.managed_bytes -= gone.bytes;
+  s.device_managed[static_cast<std::size_t>(gone.device)] -= gone.bytes;
+  const std::uint64_t last = (address + gone.bytes - 1) / kBlockBytes;
+  for (std::uint64_t number = address / kBlockBytes; number <= last; ++number) {
+    Block& block = *s.blocks.block(number);
+    if (block.mappings != 0) continue;
+    s.residency.forget(block);
+    s.residency.on_settled(block);
+  }
+}
+
+std::uint64_t Engine::free_bytes(int device) const { return state_->residency.free_bytes(device); }
+
+bool Engine::is_resident(int device, std::uint64_t address) const {
+  const Block* const block = state_->blocks.block(address / kBlockBytes);
+  return block != nullptr && block->device == device && (block->on_device >> (address % kBlockBytes / kRegionBytes) & 1) != 0;
+}
+
+// A CPU fault a block: unmap on the device, copy, map (costs as an eviction's, with the regions that are touched).
+void Engine::cpu_access(Host host, Range range, bool write) {
+  State& s = *state_;
+  s.run_until(s.now(host));
+  double ns = 0;
+  each_block(s.blocks, range, true, [&](Block& block, Regions regions, std::uint64_t) {
+    Residency& residency = s.residency;
+    residency.settle(block);
+    if (const Regions there = regions & block.on_device; there != 0) {
+      const Regions copied = there & ~block.on_cpu & ~block.discarded;
+      const int device = block.device;
+      Link& link = residency.to_cpu(device);
+      const double copy_ns = link.time(static_cast<double>(bytes_of(copied)));
+      if (copied != 0) ns += std::max(s.machine.eviction_ns_per_block - link.time(static_cast<double>(kBlockBytes)), 0.0) + copy_ns;
+      link.occupy(s.timeline.now(), copy_ns);
+      residency.counters(device).bytes_d2h += bytes_of(copied);
+      residency.counters(device).bytes_discarded += bytes_of(there & block.discarded);
+      block.on_cpu |= copied;
+      if (write || !block.read_mostly) residency.drop(block, there);
+    }
+    block.on_cpu |= regions;
+    if (write) residency.rewritten(block, regions);
+  });
+  s.spend(host, ns);
+}
+
+Counters Engine::counters(int device) const {
+  const State& s = *state_;
+  Counters result{};
+  if (device == kCpu) {
+    for (int d = 0; d < s.residency.devices(); ++d) {
+      add(result, s.residency.counters(d));
+      result.resident_bytes += s.residency.resident_bytes(d);
+    }
+    result.gpu_time_ns = s.last_work;
+    result.peak_resident_bytes = s.residency.peak_total();
+    result.managed_bytes = s.managed_bytes;
+    result.peak_managed_bytes = s.peak_managed_bytes;
+    return result;
+  }
+  const auto d = static_cast<std::size_t>(device);
+  result = s.residency.counters(device);
+  result.resident_bytes = s.residency.resident_bytes(device);
+  result.gpu_time_ns = s.device_last_work[d];
+  result.managed_bytes = s.device_managed[d];
+  result.peak_managed_bytes = s.device_peak_managed[d];
+  return result;
+}
+
+}  // namespace deepum::um_model

@@ -1,0 +1,47 @@
+"""The presets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deepum._core import ffi, lib
+
+
+def presets() -> dict[str, Any]:
+    found = {}
+    for index in range(lib.deepum_machine_count()):
+        machine = ffi.new("deepum_machine *")
+        assert lib.deepum_machine_get(index, machine) == 0
+        found[ffi.string(machine.name).decode()] = machine
+    return found
+
+
+def test_the_presets_are_there_and_can_be_found_by_name() -> None:
+    machines = presets()
+    assert list(machines) == ["v100-16gb", "v100-32gb", "rtx4090", "a100-40gb", "h200"]
+    for name, machine in machines.items():
+        again = ffi.new("deepum_machine *")
+        assert lib.deepum_machine_find(name.encode(), again) == 0
+        assert ffi.buffer(again) == ffi.buffer(machine)
+    unknown = ffi.new("deepum_machine *")
+    assert lib.deepum_machine_find(b"tpu", unknown) == -1
+    assert lib.deepum_machine_get(len(machines), unknown) == -1
+
+
+def test_the_v100s_present_themselves_as_8_0_and_say_so() -> None:
+    capabilities = {name: (m.presented_major, m.presented_minor) for name, m in presets().items()}
+    assert capabilities == {"v100-16gb": (8, 0), "v100-32gb": (8, 0), "rtx4090": (8, 9), "a100-40gb": (8, 0), "h200": (9, 0)}
+    for name in ("v100-16gb", "v100-32gb"):
+        assert "8.0" in ffi.string(presets()[name].description).decode()
+
+
+def test_every_figure_of_every_preset_is_set_and_sound() -> None:
+    for machine in presets().values():
+        for name, field in ffi.typeof("deepum_machine").fields:
+            if field.type.kind == "primitive" and name != "presented_minor":
+                assert getattr(machine, name) > 0, name
+        assert machine.memory_bytes % (2 << 20) == 0
+        # An eviction is at least its copy, a fault at least its transfer.
+        assert machine.eviction_ns_per_block >= (2 << 20) / machine.d2h_gbps
+        assert machine.fault_ns_per_byte >= 1 / machine.h2d_gbps
+        assert machine.fault_ns_per_byte_no_prefetcher > machine.fault_ns_per_byte

@@ -1,0 +1,129 @@
+"""Any program ends, never holds more than memory, conserves bytes, and runs alike twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+BLOCK = 2 << 20
+CPU = -1
+MAPPED = 24
+ADVICE = ["READ_MOSTLY", "UNSET_READ_MOSTLY", "PREFERRED_LOCATION", "UNSET_PREFERRED_LOCATION", "ACCESSED_BY", "UNSET_ACCESSED_BY"]
+
+first = st.integers(0, MAPPED - 1)
+count = st.integers(1, MAPPED)
+where = st.sampled_from([CPU, 0, 1])
+moves = st.one_of(
+    st.tuples(st.just("launch"), first, count, st.sampled_from(["r", "w", "rw"]), st.integers(0, 2_000_000)),
+    st.tuples(st.just("prefetch"), first, count, where, st.booleans()),
+    st.tuples(st.just("spend"), st.integers(0, 5_000_000)),
+    st.tuples(st.just("query")),
+    st.tuples(st.just("fence")),
+)
+operation = st.one_of(
+    moves,
+    st.tuples(st.just("discard"), first, count, st.sampled_from([None, CPU, 0])),
+    st.tuples(st.just("advise"), first, count, st.sampled_from(ADVICE), where),
+    st.tuples(st.just("copy"), first, count, st.sampled_from(["H2D", "D2H", "D2D"])),
+    st.tuples(st.just("fill"), first, count),
+    st.tuples(st.just("cpu"), first, count, st.booleans()),
+    st.tuples(st.just("device memory"), st.integers(1, 6)),
+    st.tuples(st.just("remap")),
+    st.tuples(st.just("synchronise")),
+)
+program = st.lists(st.tuples(st.integers(0, 3), operation), max_size=40)
+
+
+def run(model: Any, steps: list[tuple[int, Any]], capacity: int) -> tuple[float, bytes]:
+    from deepum._core import ffi
+
+    streams = [model.stream(0), model.stream(0), model.stream(1), model.stream(0)]
+    helper, event = model.helper(), model.event()
+    device_memory = False
+    for number, (what, *details) in steps:
+        stream = streams[number]
+        start, blocks = (details[0], min(details[1], MAPPED - details[0])) if len(details) > 1 else (0, 0)
+        if what == "launch":
+            model.program_call()
+            model.launch(stream, (start, blocks, details[2]), (0, 2, "r"), ns=details[3])
+        elif what == "prefetch":
+            model.prefetch(stream, start, blocks, details[2], host=helper if details[3] else 0)
+        elif what == "discard":
+            model.discard(stream, start, blocks, then=details[2])
+        elif what == "advise":
+            model.advise(start, blocks, details[2], details[3])
+        elif what == "copy":
+            model.copy(stream, start, blocks, details[2])
+        elif what == "fill":
+            model.fill(stream, start, blocks)
+        elif what == "cpu":
+            model.cpu_access(start, blocks, write=details[2])
+        elif what == "spend":
+            model.spend(details[0])
+        elif what == "query":
+            model.query_stream(stream)
+        elif what == "fence":
+            model.record(event, stream)
+            model.wait(streams[(number + 1) % 4], event)
+        elif what == "device memory":
+            if device_memory:
+                model.unmap(1000)
+            else:
+                model.map_device(1000, details[0])
+            device_memory = not device_memory
+        elif what == "remap":
+            model.unmap(0)
+            model.map(0, MAPPED)
+        else:
+            model.synchronise(stream)
+        for device in (0, 1):
+            assert model.counters(device).resident_bytes + model.free_bytes(device) <= capacity * BLOCK
+            assert model.counters(device).peak_resident_bytes <= capacity * BLOCK
+    for device in (0, 1):
+        model.synchronise_device(device)
+    for stream in streams:
+        assert model.query_stream(stream)
+    return model.now(), bytes(ffi.buffer(model.counters()))
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=program, capacity=st.integers(1, 30), density=st.booleans(), seed=st.sampled_from([0, 0, 5]))
+def test_any_program(make_model: Callable[..., Any], steps: list[tuple[int, Any]], capacity: int, density: bool, seed: int) -> None:
+    options = {"blocks": capacity, "devices": 2, "density": density, "seed": seed, "launch_queue": 4}
+    model, again = make_model(**options), make_model(**options)
+    model.map(0, MAPPED)
+    again.map(0, MAPPED)
+    assert run(model, steps, capacity) == run(again, steps, capacity)
+    for device in (0, 1):
+        c = model.counters(device)
+        # What stays is what came or was made there, less what left: it can be no more than what the device holds.
+        assert c.resident_bytes <= capacity * BLOCK
+        assert c.bytes_demand + c.bytes_prefetched <= c.bytes_h2d
+        assert c.bytes_driver_evicted + c.bytes_prefetched_out <= c.bytes_d2h
+        assert c.bytes_prefetched_used <= c.bytes_prefetched
+        assert c.bytes_missing <= c.bytes_accessed
+        assert c.faults >= c.fault_batches
+        assert c.compute_ns >= 0
+        assert c.stall_ns >= 0
+        assert c.gpu_time_ns <= model.now() + 1
+    held = sum(block in model.resident(range(MAPPED), device) for block in range(MAPPED) for device in (0, 1))
+    assert held <= MAPPED  # on one device at most
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=st.lists(st.tuples(st.integers(0, 3), moves), max_size=40), capacity=st.integers(1, 30))
+def test_bytes_are_conserved_without_advice_and_discard(
+    make_model: Callable[..., Any], steps: list[tuple[int, Any]], capacity: int
+) -> None:
+    """All blocks begin on the CPU and are nowhere twice: what came to the devices and did not leave is what they hold."""
+    model = make_model(blocks=capacity, devices=2)
+    model.map(0, MAPPED)
+    model.on_cpu(0, MAPPED)
+    run(model, steps, capacity)
+    c = model.counters()
+    on_devices = 65536 * sum(model.regions(block, device).bit_count() for block in range(MAPPED) for device in (0, 1))
+    assert c.bytes_h2d - c.bytes_d2h == on_devices
+    assert c.bytes_h2d == c.bytes_demand + c.bytes_prefetched
