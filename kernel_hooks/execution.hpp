@@ -60,11 +60,16 @@ class Execution {
     if (count_ - phase_start_ >= kFewRanges) {
       return add_to_many(range);
     }
-    for (std::uint32_t i = phase_start_; i < count_; ++i) {
-      if (ranges[i] == range) {
-        return;
+    // One bit a range, by hash: mostly it says "new" and the comparison with each is spared.
+    const std::uint64_t bit = 1ull << (((range >> DEEPUM_RANGE_SLOT_SHIFT) * 11 + (range >> DEEPUM_RANGE_FIRST_SHIFT)) & 63);
+    if (seen_bits_ & bit) {
+      for (std::uint32_t i = phase_start_; i < count_; ++i) {
+        if (ranges[i] == range) {
+          return;
+        }
       }
     }
+    seen_bits_ |= bit;
     words_[kHeaderWords + count_++] = range;
     ++counts_[static_cast<int>(access)];
   }
@@ -87,6 +92,7 @@ class Execution {
   std::uint32_t count_ = 0;
   std::uint32_t phase_start_ = 0;  // first range of the access kind being added
   std::uint32_t counts_[3] = {};
+  std::uint64_t seen_bits_ = 0;
   Access access_ = Access::kWrite;
   std::uint8_t flags_;
   // Left uninitialised: only what is used is touched. The record's header comes first so that it is emitted from here.

@@ -78,7 +78,7 @@ class AllocationTable {
     return further_record(record, address);
   }
   // The hot path of every launch (Allocations::lookup): here so that the hooks can have it inline.
-  bool lookup(std::uint64_t address, Extent* extent) const noexcept {
+  [[gnu::always_inline]] bool lookup(std::uint64_t address, Extent* extent) const noexcept {
     UmBlockNode* at = nullptr;
     const AllocationRecord* found = record(address, &at);
     if (!found) {
