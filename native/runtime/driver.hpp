@@ -29,13 +29,15 @@ struct Driver {
   CUresult (*DeviceGetAttribute)(int*, CUdevice_attribute, CUdevice) = nullptr;
   CUresult (*DeviceGetUuid)(CUuuid*, CUdevice) = nullptr;
   CUresult (*MemAllocManaged)(CUdeviceptr*, size_t, unsigned) = nullptr;
-  CUresult (*MemPrefetchAsync)(CUdeviceptr, size_t, CUdevice, CUstream) = nullptr;                             // the CUDA 8 form
-  CUresult (*MemPrefetchAsync_v2)(CUdeviceptr, size_t, CUmemLocation, unsigned, CUstream) = nullptr;           // 12.2
+  CUresult (*MemPrefetchAsync)(CUdeviceptr, size_t, CUdevice, CUstream) = nullptr;                    // the CUDA 8 form
+  CUresult (*MemPrefetchAsync_v2)(CUdeviceptr, size_t, CUmemLocation, unsigned, CUstream) = nullptr;  // 12.2
   CUresult (*MemAdvise)(CUdeviceptr, size_t, CUmem_advise, CUdevice) = nullptr;
   CUresult (*MemAdvise_v2)(CUdeviceptr, size_t, CUmem_advise, CUmemLocation) = nullptr;
-  CUresult (*MemPrefetchBatchAsync)(CUdeviceptr*, size_t*, size_t, CUmemLocation*, size_t*, size_t, unsigned long long, CUstream) = nullptr;  // 13.0
-  CUresult (*MemDiscardBatchAsync)(CUdeviceptr*, size_t*, size_t, unsigned long long, CUstream) = nullptr;                                   // 13.0
-  CUresult (*MemDiscardAndPrefetchBatchAsync)(CUdeviceptr*, size_t*, size_t, CUmemLocation*, size_t*, size_t, unsigned long long, CUstream) = nullptr;  // 13.0
+  CUresult (*MemPrefetchBatchAsync)(CUdeviceptr*, size_t*, size_t, CUmemLocation*, size_t*, size_t, unsigned long long,
+                                    CUstream) = nullptr;                                                    // 13.0
+  CUresult (*MemDiscardBatchAsync)(CUdeviceptr*, size_t*, size_t, unsigned long long, CUstream) = nullptr;  // 13.0
+  CUresult (*MemDiscardAndPrefetchBatchAsync)(CUdeviceptr*, size_t*, size_t, CUmemLocation*, size_t*, size_t, unsigned long long,
+                                              CUstream) = nullptr;  // 13.0
 };
 
 Driver& driver() noexcept;
