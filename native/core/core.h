@@ -35,7 +35,7 @@ typedef struct deepum_core_settings {
   uint32_t chain_steps;           /* most launches by which the chain is extended at one event */
   uint32_t headroom_blocks;       /* UM blocks kept free on a device */
   uint32_t confidence_launches;   /* launches after which a residency belief is no longer certain under pressure */
-  uint32_t reserved0;
+  uint32_t table_mebibytes;       /* most memory for learned tables; the execution IDs longest unused go first */
 } deepum_core_settings;
 
 typedef struct deepum_core_statistics {
@@ -58,7 +58,15 @@ typedef struct deepum_core_statistics {
   uint64_t table_bytes;
   uint64_t malformed_events;
   uint64_t events_lost;
+  uint64_t dead_bytes;            /* in inactive PyTorch blocks of allocations whose blocks are reported */
+  uint64_t block_mismatches;      /* block reports whose totals disagree with our account */
+  uint64_t operations;            /* steps of work done (chain links, blocks looked at): a cost without a clock */
 } deepum_core_statistics;
+
+enum deepum_block_state {
+  DEEPUM_BLOCK_RESIDENT = 1, /* believed to be on a device once the commands given so far are carried out */
+  DEEPUM_BLOCK_POPULATED = 2 /* has content somewhere */
+};
 
 typedef struct deepum_core deepum_core;
 
@@ -72,6 +80,8 @@ void deepum_core_destroy(deepum_core *core);
 uint64_t deepum_core_process(deepum_core *core, const uint8_t *events, size_t bytes);
 /* Moves up to `most` commands out, in order; returns how many. */
 size_t deepum_core_take_commands(deepum_core *core, deepum_command *commands, size_t most);
+/* What is believed of UM block `block` of a slot: enum deepum_block_state, 0 where there is none. For tests and reports. */
+uint32_t deepum_core_block_state(const deepum_core *core, uint32_t slot, uint64_t block);
 void deepum_core_get_statistics(const deepum_core *core, deepum_core_statistics *statistics);
 
 /* Learned tables as bytes, versioned and checksummed. save: returns the size needed; writes only if `most` suffices.

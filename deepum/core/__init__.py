@@ -1,0 +1,52 @@
+"""Typed face of the native decision core: events in, commands out.
+
+`Core` is the decision core, `Ring` and `Turn` the daemon's end of a session's shared memory, `records` and `commands` decode what
+crosses between them, `replay` runs a recorded event log through a core.
+"""
+
+from deepum.core.engine import Core, CoreSettings, CoreStatistics
+from deepum.core.records import (
+    Allocate,
+    Block,
+    BlockRange,
+    Command,
+    Device,
+    Event,
+    Execute,
+    Fault,
+    Free,
+    Lost,
+    Moved,
+    Program,
+    Stream,
+    commands,
+    events,
+)
+from deepum.core.replay import EventLog, replay
+from deepum.core.ring import Ring, RingError, Turn
+
+__all__ = [
+    "Allocate",
+    "Block",
+    "BlockRange",
+    "Command",
+    "Core",
+    "CoreSettings",
+    "CoreStatistics",
+    "Device",
+    "Event",
+    "EventLog",
+    "Execute",
+    "Fault",
+    "Free",
+    "Lost",
+    "Moved",
+    "Program",
+    "Ring",
+    "RingError",
+    "Stream",
+    "Turn",
+    "commands",
+    "events",
+    "replay",
+]

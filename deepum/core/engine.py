@@ -1,0 +1,126 @@
+"""The decision core as a Python object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from deepum._core import ffi, lib
+from deepum.core.records import Buffer, Command, commands
+
+
+@dataclass(frozen=True)
+class CoreSettings:
+    """Settings of a core; the names and units are those of `deepum_core_settings` in native/core/core.h."""
+
+    policy: int
+    eviction_order: int
+    prefetch_degree: int
+    execution_ids: int
+    execution_records: int
+    block_table_rows: int
+    block_table_ways: int
+    block_table_successors: int
+    chain_steps: int
+    headroom_blocks: int
+    confidence_launches: int
+    table_mebibytes: int
+
+    @classmethod
+    def default(cls, **changes: int) -> CoreSettings:
+        """The core's own defaults, with some changed by name."""
+        native = ffi.new("deepum_core_settings *")
+        lib.deepum_core_default_settings(native)
+        values = {field.name: int(getattr(native, field.name)) for field in fields(cls)}
+        return cls(**{**values, **changes})
+
+
+@dataclass(frozen=True)
+class CoreStatistics:
+    """Counters of a core since its start; names and units are those of `deepum_core_statistics` in native/core/core.h."""
+
+    events: int
+    launches: int
+    execution_ids: int
+    predictions: int
+    predictions_right: int
+    chain_restarts: int
+    commands: int
+    bytes_prefetched: int
+    bytes_evicted: int
+    bytes_invalidated: int
+    reprefetches: int
+    window_stalls: int
+    allocated_bytes: int
+    peak_allocated_bytes: int
+    resident_bytes: int
+    peak_resident_bytes: int
+    table_bytes: int
+    malformed_events: int
+    events_lost: int
+    dead_bytes: int
+    block_mismatches: int
+    operations: int
+
+
+class Core:
+    """One session's decision core. Not for use by several threads at once; `process` works without the GIL."""
+
+    RESIDENT: int = lib.DEEPUM_BLOCK_RESIDENT
+    POPULATED: int = lib.DEEPUM_BLOCK_POPULATED
+
+    def __init__(self, settings: CoreSettings | None = None) -> None:
+        """Raises ValueError when a setting is out of range (see docs/core.md), or memory is exhausted."""
+        self.settings = settings if settings is not None else CoreSettings.default()
+        native = ffi.new("deepum_core_settings *", {field.name: getattr(self.settings, field.name) for field in fields(CoreSettings)})
+        handle = lib.deepum_core_create(native)
+        if handle == ffi.NULL:
+            raise ValueError(f"the decision core refuses its settings: {self.settings}")
+        self._handle: Any = ffi.gc(handle, lib.deepum_core_destroy)
+
+    @property
+    def handle(self) -> Any:
+        """The native `deepum_core *`, for `Ring.turn`."""
+        return self._handle
+
+    def process(self, records: Buffer) -> int:
+        """Takes whole event records; returns the sequence of the last one, 0 if there was none."""
+        view = memoryview(records).cast("B")
+        if not view.nbytes:
+            return 0
+        return int(lib.deepum_core_process(self._handle, ffi.from_buffer("uint8_t[]", view), view.nbytes))
+
+    def take_command_bytes(self) -> bytes:
+        """All commands decided so far and not yet taken, as `deepum_command` records."""
+        taken = []
+        batch = ffi.new("deepum_command[]", 256)
+        while count := int(lib.deepum_core_take_commands(self._handle, batch, 256)):
+            taken.append(bytes(ffi.buffer(batch, count * ffi.sizeof("deepum_command"))))
+        return b"".join(taken)
+
+    def take_commands(self) -> list[Command]:
+        """All commands decided so far and not yet taken."""
+        return list(commands(self.take_command_bytes()))
+
+    def block_state(self, slot: int, block: int) -> int:
+        """What is believed of a UM block: `RESIDENT` and `POPULATED` bits; 0 where there is no such block."""
+        return int(lib.deepum_core_block_state(self._handle, slot, block))
+
+    def statistics(self) -> CoreStatistics:
+        """The counters as they are now."""
+        native = ffi.new("deepum_core_statistics *")
+        lib.deepum_core_get_statistics(self._handle, native)
+        return CoreStatistics(**{field.name: int(getattr(native, field.name)) for field in fields(CoreStatistics)})
+
+    def save_tables(self) -> bytes:
+        """What was learned, as bytes that another session's `load_tables` understands."""
+        needed = int(lib.deepum_core_save_tables(self._handle, ffi.NULL, 0))
+        target = ffi.new("uint8_t[]", max(needed, 1))
+        written = int(lib.deepum_core_save_tables(self._handle, target, needed))
+        return bytes(ffi.buffer(target, written))
+
+    def load_tables(self, profile: Buffer) -> None:
+        """Replaces what was learned. Raises ValueError when the bytes are no profile of this version; nothing is changed then."""
+        view = memoryview(profile).cast("B")
+        if lib.deepum_core_load_tables(self._handle, ffi.from_buffer("uint8_t[]", view), view.nbytes) != 0:
+            raise ValueError("not a profile of this version, or damaged")

@@ -1,0 +1,254 @@
+"""Event and command records as Python objects, for logs and tests; the definition is native/wire/records.h."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from deepum._core import ffi, lib
+
+Buffer = bytes | bytearray | memoryview
+COMMAND_BYTES: int = ffi.sizeof("deepum_command")
+_NAMES: dict[int, str] = {
+    number: name.removeprefix("DEEPUM_EVENT_").lower() for number, name in ffi.typeof("enum deepum_event_kind").elements.items()
+}
+_COMMANDS: dict[int, str] = {
+    number: name.removeprefix("DEEPUM_COMMAND_").lower() for number, name in ffi.typeof("enum deepum_command_kind").elements.items()
+}
+
+
+class BlockRange(NamedTuple):
+    """A run of UM blocks inside one slot."""
+
+    slot: int
+    first: int
+    count: int
+
+    @classmethod
+    def decode(cls, word: int) -> BlockRange:
+        """From the packed form, `deepum_block_range`."""
+        slot_shift, first_shift = lib.DEEPUM_RANGE_SLOT_SHIFT, lib.DEEPUM_RANGE_FIRST_SHIFT
+        return cls(
+            word >> slot_shift,
+            word >> first_shift & ((1 << lib.DEEPUM_RANGE_FIRST_BITS) - 1),
+            word & ((1 << lib.DEEPUM_RANGE_COUNT_BITS) - 1),
+        )
+
+    def encode(self) -> int:
+        """To the packed form."""
+        return self.slot << int(lib.DEEPUM_RANGE_SLOT_SHIFT) | self.first << int(lib.DEEPUM_RANGE_FIRST_SHIFT) | self.count
+
+
+@dataclass(frozen=True)
+class Event:
+    """Any event: what its header says. Kinds without a class of their own stay this."""
+
+    kind: str
+    flags: int
+    device: int
+    sequence: int
+
+
+@dataclass(frozen=True)
+class Device(Event):
+    """`device` and `capacity` events; bytes."""
+
+    total_bytes: int
+    capacity_bytes: int
+
+
+@dataclass(frozen=True)
+class Allocate(Event):
+    """A new allocation."""
+
+    slot: int
+    generation: int
+    name: int
+    bytes: int
+    first_offset: int
+
+
+@dataclass(frozen=True)
+class Free(Event):
+    """The end of an allocation."""
+
+    slot: int
+    generation: int
+
+
+@dataclass(frozen=True)
+class Block(Event):
+    """`block_active` and `block_inactive`: PyTorch's block accounting; bytes."""
+
+    slot: int
+    generation: int
+    offset: int
+    bytes: int
+    allocated_bytes: int
+    reserved_bytes: int
+
+
+@dataclass(frozen=True)
+class Execute(Event):
+    """A launch and the UM blocks it may touch."""
+
+    execution_hash: int
+    stream: int
+    written: tuple[BlockRange, ...]
+    read: tuple[BlockRange, ...]
+    unknown: tuple[BlockRange, ...]
+
+    @property
+    def ranges(self) -> tuple[BlockRange, ...]:
+        """The access set, in the record's order."""
+        return self.written + self.read + self.unknown
+
+
+@dataclass(frozen=True)
+class Stream(Event):
+    """`synchronise` and `stream_destroyed`."""
+
+    stream: int
+
+
+@dataclass(frozen=True)
+class Program(Event):
+    """`program_prefetch` and `program_advise`: the program's own; location -1 is the CPU."""
+
+    range: BlockRange
+    location: int
+    advice: int
+
+
+@dataclass(frozen=True)
+class Fault(Event):
+    """Observed GPU faults."""
+
+    range: BlockRange
+    faults: int
+
+
+@dataclass(frozen=True)
+class Moved(Event):
+    """What became of a command."""
+
+    command: int
+    status: int
+    error: int
+
+
+@dataclass(frozen=True)
+class Lost(Event):
+    """Events were dropped before this one."""
+
+    events: int
+
+
+@dataclass(frozen=True)
+class Command:
+    """A decision; see `deepum_command`."""
+
+    id: int
+    cause: int
+    after_sequence: int
+    stream_mask: int
+    after_move: int
+    slot: int
+    generation: int
+    first_block: int
+    block_count: int
+    kind: str
+    advice: int
+    device: int
+    location: int
+
+
+def _simple(ctype: str, cls: type[Event], *names: str) -> Any:
+    def decode(head: tuple[str, int, int, int], record: Any, _words: Any) -> Event:
+        body = ffi.cast(f"{ctype} *", record)
+        return cls(*head, *(int(getattr(body, name)) for name in names))
+
+    return ffi.sizeof(ctype), decode
+
+
+def _ranged(ctype: str, cls: type[Event], *names: str) -> Any:
+    def decode(head: tuple[str, int, int, int], record: Any, _words: Any) -> Event:
+        body = ffi.cast(f"{ctype} *", record)
+        return cls(*head, BlockRange.decode(int(body.range)), *(int(getattr(body, name)) for name in names))  # type: ignore[arg-type]
+
+    return ffi.sizeof(ctype), decode
+
+
+def _execute(head: tuple[str, int, int, int], record: Any, words: int) -> Event:
+    body = ffi.cast("deepum_execute_event *", record)
+    count = body.write_ranges + body.read_ranges + body.unknown_ranges
+    start = ffi.sizeof("deepum_execute_event") // 8
+    if start + count > words:
+        raise ValueError(f"execute event {head[3]}: {count} ranges in a record of {words} words")
+    packed = ffi.cast("uint64_t *", record) + start
+    ranges = tuple(BlockRange.decode(int(packed[i])) for i in range(count))
+    written, read = body.write_ranges, body.write_ranges + body.read_ranges
+    return Execute(*head, int(body.execution_hash), int(body.stream), ranges[:written], ranges[written:read], ranges[read:])
+
+
+_DECODERS: dict[int, Any] = {
+    lib.DEEPUM_EVENT_DEVICE: _simple("deepum_device_event", Device, "total_bytes", "capacity_bytes"),
+    lib.DEEPUM_EVENT_CAPACITY: _simple("deepum_device_event", Device, "total_bytes", "capacity_bytes"),
+    lib.DEEPUM_EVENT_ALLOCATE: _simple("deepum_allocate_event", Allocate, "slot", "generation", "name", "bytes", "first_offset"),
+    lib.DEEPUM_EVENT_FREE: _simple("deepum_free_event", Free, "slot", "generation"),
+    lib.DEEPUM_EVENT_EXECUTE: (ffi.sizeof("deepum_execute_event"), _execute),
+    lib.DEEPUM_EVENT_SYNCHRONISE: _simple("deepum_stream_event", Stream, "stream"),
+    lib.DEEPUM_EVENT_STREAM_DESTROYED: _simple("deepum_stream_event", Stream, "stream"),
+    lib.DEEPUM_EVENT_PROGRAM_PREFETCH: _ranged("deepum_program_event", Program, "location", "advice"),
+    lib.DEEPUM_EVENT_PROGRAM_ADVISE: _ranged("deepum_program_event", Program, "location", "advice"),
+    lib.DEEPUM_EVENT_FAULT: _ranged("deepum_fault_event", Fault, "faults"),
+    lib.DEEPUM_EVENT_MOVED: _simple("deepum_moved_event", Moved, "command", "status", "error"),
+    lib.DEEPUM_EVENT_LOST: _simple("deepum_lost_event", Lost, "events"),
+}
+for _kind in (lib.DEEPUM_EVENT_BLOCK_ACTIVE, lib.DEEPUM_EVENT_BLOCK_INACTIVE):
+    _DECODERS[_kind] = _simple("deepum_block_event", Block, "slot", "generation", "offset", "bytes", "allocated_bytes", "reserved_bytes")
+
+
+def events(records: Buffer) -> Iterator[Event]:
+    """The event records of a buffer, in order. Raises ValueError where a record's length is impossible."""
+    view = memoryview(records).cast("B")
+    base = ffi.from_buffer("uint8_t[]", view)
+    at = 0
+    while at < view.nbytes:
+        header = ffi.cast("deepum_event_header *", base + at)
+        if view.nbytes - at < 16 or header.words < 2 or at + header.words * 8 > view.nbytes:
+            raise ValueError(f"event record at byte {at}: impossible length")
+        head = (_NAMES.get(header.kind, f"kind_{header.kind}"), int(header.flags), int(header.device), int(header.sequence))
+        least, decode = _DECODERS.get(header.kind, (0, None))
+        if header.words * 8 < least:
+            raise ValueError(f"{head[0]} event {head[3]}: a record of {header.words} words is too short")
+        yield decode(head, base + at, int(header.words)) if decode is not None else Event(*head)
+        at += header.words * 8
+
+
+def commands(records: Buffer) -> Iterator[Command]:
+    """The command records of a buffer, in order. Raises ValueError when it is not a whole number of them."""
+    view = memoryview(records).cast("B")
+    if view.nbytes % COMMAND_BYTES:
+        raise ValueError(f"{view.nbytes} bytes are not a whole number of commands")
+    if not view.nbytes:
+        return
+    base = ffi.cast("deepum_command *", ffi.from_buffer("uint8_t[]", view))
+    for i in range(view.nbytes // COMMAND_BYTES):
+        c = base[i]
+        yield Command(
+            c.id,
+            c.cause,
+            c.after_sequence,
+            c.stream_mask,
+            c.after_move,
+            c.slot,
+            c.generation,
+            c.first_block,
+            c.block_count,
+            _COMMANDS.get(c.kind, f"kind_{c.kind}"),
+            c.advice,
+            c.device,
+            c.location,
+        )

@@ -1,0 +1,113 @@
+#include "block_table.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace deepum::core {
+namespace {
+
+std::size_t row_of(const BlockRun& run, std::size_t rows) {
+  std::uint64_t key = (std::uint64_t{run.name} << 32 | run.first) * 0x9e3779b97f4a7c15ull;
+  key ^= key >> 29;
+  return static_cast<std::size_t>(key * 0xbf58476d1ce4e5b9ull >> 32) & (rows - 1);
+}
+
+}  // namespace
+
+BlockTable::Entry* BlockTable::find(const BlockRun& run) {
+  if (rows_ == 0) {
+    return nullptr;
+  }
+  Entry* row = &entries_[row_of(run, rows_) * ways_];
+  for (std::size_t way = 0; way < ways_; ++way) {
+    if (row[way].age != 0 && row[way].run == run) {
+      return &row[way];
+    }
+  }
+  return nullptr;
+}
+
+void BlockTable::rehash(std::size_t rows, std::size_t ways) {
+  std::vector<Entry> old = std::move(entries_);
+  entries_.assign(rows * ways, {});
+  rows_ = rows;
+  ways_ = ways;
+  std::sort(old.begin(), old.end(), [](const Entry& a, const Entry& b) { return a.age > b.age; });  // the latest find room
+  for (Entry& entry : old) {
+    Entry* row = &entries_[row_of(entry.run, rows_) * ways_];
+    for (std::size_t way = 0; entry.age != 0 && way < ways_; ++way) {
+      if (row[way].age == 0) {
+        row[way] = std::move(entry);
+        break;
+      }
+    }
+  }
+}
+
+BlockTable::Entry& BlockTable::find_or_add(const BlockRun& run, const BlockTableLimits& limits) {
+  if (Entry* found = find(run); found != nullptr) {
+    found->age = turn_;
+    return *found;
+  }
+  while (true) {
+    if (rows_ > 0) {
+      Entry* row = &entries_[row_of(run, rows_) * ways_];
+      Entry* oldest = std::min_element(row, row + ways_, [](const Entry& a, const Entry& b) { return a.age < b.age; });
+      if (oldest->age == 0 || rows_ >= std::bit_floor(limits.rows)) {
+        *oldest = {run, turn_, {}};
+        return *oldest;
+      }
+    }
+    // The table begins small and grows to its limit, since most launches touch a handful of runs.
+    rehash(rows_ == 0 ? 1 : rows_ * 2, limits.ways);
+  }
+}
+
+void BlockTable::learn(std::span<const BlockRun> accesses, const BlockTableLimits& limits) {
+  if (accesses.empty() || std::equal(accesses.begin(), accesses.end(), chain_.begin(), chain_.end())) {
+    return;  // as predicted
+  }
+  ++turn_;
+  start_ = accesses.front();
+  end_ = accesses.back();
+  for (std::size_t i = 0; i < accesses.size(); ++i) {
+    Entry& entry = find_or_add(accesses[i], limits);
+    if (i + 1 == accesses.size()) {
+      break;
+    }
+    std::vector<BlockRun>& successors = entry.successors;
+    auto place = std::find(successors.begin(), successors.end(), accesses[i + 1]);
+    if (place == successors.end()) {
+      if (successors.size() < limits.successors) {
+        successors.emplace_back();
+      }
+      place = successors.end() - 1;
+    }
+    std::move_backward(successors.begin(), place, place + 1);
+    successors.front() = accesses[i + 1];
+  }
+  follow();
+}
+
+void BlockTable::follow() {
+  chain_.clear();
+  std::size_t most = rows_ * ways_;
+  const Entry* entry = find(start_);
+  while (entry != nullptr && most-- > 0) {
+    chain_.push_back(entry->run);
+    if (entry->run == end_ || entry->successors.empty()) {
+      return;
+    }
+    entry = find(entry->successors.front());
+  }
+}
+
+std::size_t BlockTable::bytes() const {
+  std::size_t sum = entries_.capacity() * sizeof(Entry) + chain_.capacity() * sizeof(BlockRun);
+  for (const Entry& entry : entries_) {
+    sum += entry.successors.capacity() * sizeof(BlockRun);
+  }
+  return sum;
+}
+
+}  // namespace deepum::core

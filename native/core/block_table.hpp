@@ -1,0 +1,54 @@
+// The UM-block correlation table of one execution ID (DeepUM, section 4): entries in rows and ways, each with its successors, most
+// recent first; the start and the end of the launch's accesses. Following the successors from the start to the end gives the access
+// set that is prefetched when the ID is predicted.
+//
+// An entry is a run of UM blocks that are accessed together, not a single block: a launch names whole tensors, so the blocks inside
+// a run always follow each other, and a table of runs is some fifty times smaller and faster to walk.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace deepum::core {
+
+// UM blocks [first, first + count) of the allocation with that name (an index into Names).
+struct BlockRun {
+  std::uint32_t name;
+  std::uint32_t first;
+  std::uint32_t count;
+  bool operator==(const BlockRun&) const = default;
+};
+
+struct BlockTableLimits {
+  std::size_t rows, ways, successors;
+};
+
+class BlockTable {
+ public:
+  // The accesses of one launch, in order.
+  void learn(std::span<const BlockRun> accesses, const BlockTableLimits& limits);
+  // The predicted access set, start to end.
+  std::span<const BlockRun> chain() const { return chain_; }
+  std::size_t bytes() const;
+
+ private:
+  struct Entry {
+    BlockRun run{};
+    std::uint32_t age = 0;             // turn of its last use; 0: free
+    std::vector<BlockRun> successors;  // most recent first
+  };
+  Entry* find(const BlockRun& run);
+  Entry& find_or_add(const BlockRun& run, const BlockTableLimits& limits);
+  void rehash(std::size_t rows, std::size_t ways);
+  void follow();
+
+  std::vector<Entry> entries_;  // rows_ x ways
+  std::size_t rows_ = 0, ways_ = 0;
+  std::uint32_t turn_ = 0;
+  BlockRun start_{}, end_{};
+  std::vector<BlockRun> chain_;
+};
+
+}  // namespace deepum::core

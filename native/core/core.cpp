@@ -1,0 +1,94 @@
+// The C face. Nothing thrown crosses it: out of memory loses the event at hand, not the program.
+#include "core.h"
+
+#include <algorithm>
+#include <exception>
+#include <new>
+
+#include "engine.hpp"
+
+struct deepum_core {
+  explicit deepum_core(const deepum_core_settings& settings) : engine(settings) {}
+  deepum::core::Engine engine;
+};
+
+namespace {
+
+bool in_range(const deepum_core_settings& s) {
+  return s.policy <= DEEPUM_POLICY_CORRELATION && s.eviction_order <= DEEPUM_EVICT_OLDEST_LAST_USE && s.prefetch_degree <= 1u << 20 &&
+         s.execution_ids >= 16 && s.execution_ids <= 1u << 24 && s.execution_records >= 1 && s.execution_records <= 4096 &&
+         s.block_table_rows >= 1 && s.block_table_rows <= 1u << 20 && s.block_table_ways >= 1 && s.block_table_ways <= 64 &&
+         s.block_table_successors >= 1 && s.block_table_successors <= 64 && s.chain_steps >= 1 && s.chain_steps <= 1u << 16 &&
+         s.headroom_blocks <= 1u << 20 && s.table_mebibytes >= 1;
+}
+
+}  // namespace
+
+extern "C" {
+
+void deepum_core_default_settings(deepum_core_settings* settings) {
+  *settings = {};
+  settings->policy = DEEPUM_POLICY_CORRELATION;
+  settings->eviction_order = DEEPUM_EVICT_OLDEST_LAST_USE;
+  settings->prefetch_degree = 2000;
+  settings->execution_ids = 65536;
+  settings->execution_records = 16;
+  settings->block_table_rows = 2048;
+  settings->block_table_ways = 2;
+  settings->block_table_successors = 4;
+  settings->chain_steps = 8;
+  settings->headroom_blocks = 16;
+  settings->confidence_launches = 4096;
+  settings->table_mebibytes = 256;
+}
+
+deepum_core* deepum_core_create(const deepum_core_settings* settings) {
+  if (settings == nullptr || !in_range(*settings)) {
+    return nullptr;
+  }
+  try {
+    return new deepum_core(*settings);
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
+
+void deepum_core_destroy(deepum_core* core) { delete core; }
+
+uint64_t deepum_core_process(deepum_core* core, const uint8_t* events, size_t bytes) {
+  try {
+    return core->engine.process(events, bytes);
+  } catch (const std::exception&) {
+    return 0;
+  }
+}
+
+size_t deepum_core_take_commands(deepum_core* core, deepum_command* commands, size_t most) {
+  return core->engine.take_commands(commands, most);
+}
+
+uint32_t deepum_core_block_state(const deepum_core* core, uint32_t slot, uint64_t block) { return core->engine.block_state(slot, block); }
+
+void deepum_core_get_statistics(const deepum_core* core, deepum_core_statistics* statistics) { *statistics = core->engine.statistics(); }
+
+size_t deepum_core_save_tables(const deepum_core* core, uint8_t* bytes, size_t most) {
+  try {
+    const std::vector<uint8_t> tables = core->engine.save_tables();
+    if (bytes != nullptr && tables.size() <= most) {
+      std::copy(tables.begin(), tables.end(), bytes);
+    }
+    return tables.size();
+  } catch (const std::exception&) {
+    return 0;
+  }
+}
+
+int deepum_core_load_tables(deepum_core* core, const uint8_t* bytes, size_t count) {
+  try {
+    return core->engine.load_tables({bytes, count}) ? 0 : -1;
+  } catch (const std::exception&) {
+    return -1;
+  }
+}
+
+}  // extern "C"

@@ -1,0 +1,92 @@
+// The decision core: takes event records, keeps the tables and the belief, gives commands. Deterministic, no clock, no threads.
+//
+// Decisions are made in launch order. Launches are counted from 1; the chain holds the execution IDs predicted to follow the latest
+// launch, and placement runs through them in order, making each one's access set resident on the residency that will hold when all
+// commands given so far are carried out.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "core.h"
+#include "execution_table.hpp"
+#include "residency.hpp"
+
+namespace deepum::core {
+
+class Engine {
+ public:
+  explicit Engine(const deepum_core_settings& settings);
+
+  std::uint64_t process(const std::uint8_t* events, std::size_t bytes);
+  std::size_t take_commands(deepum_command* commands, std::size_t most);
+  deepum_core_statistics statistics() const;
+  std::uint32_t block_state(std::uint32_t slot, std::uint64_t block) const;
+
+  std::vector<std::uint8_t> save_tables() const;
+  bool load_tables(std::span<const std::uint8_t> bytes);
+
+ private:
+  // Events (engine.cpp).
+  bool dispatch(const deepum_event_header* header);  // false: malformed
+  void on_device(const deepum_device_event& event);
+  bool on_allocate(const deepum_allocate_event& event);
+  bool on_free(std::uint32_t slot, std::uint32_t generation);
+  bool on_block(const deepum_block_event& event, bool active);
+  bool on_execute(const deepum_execute_event& event, std::span<const deepum_block_range> ranges);
+  bool on_program_prefetch(const deepum_program_event& event);
+  bool on_fault(const deepum_fault_event& event);
+  void on_moved(const deepum_moved_event& event);
+  void on_lost();
+  Allocation* live(std::uint32_t slot);
+  void forget_allocation(Allocation& allocation);
+
+  // Chain and placement (placement.cpp).
+  void follow(ExecutionId id);  // the latest launch against the chain
+  void extend_chain();
+  void place_ahead();
+  // Makes the runs resident for launch number `position`. False: the window alone exceeds memory; to be tried again.
+  bool place(std::span<const BlockRun> runs, std::uint64_t position, bool actual);
+  bool bring(DeviceMemory& device, UmBlock& block, std::uint64_t position, bool actual);
+  bool make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position, bool actual);
+  bool pending(const UmBlock& block) const;  // placed for a launch still to come
+  void evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block);
+  void use(UmBlock& block, std::uint64_t position);
+  UmBlock* next_victim(DeviceMemory& device, std::uint64_t position, bool actual);
+  void command(deepum_command_kind kind, std::uint32_t ordinal, UmBlock& block, std::uint64_t after_sequence, std::uint64_t streams,
+               std::uint64_t after_move);
+
+  deepum_core_settings settings_;
+  deepum_core_statistics statistics_{};
+  ExecutionTable executions_;
+  Names names_;
+  std::deque<Allocation> slots_;  // addresses of blocks stay
+  std::array<DeviceMemory, DEEPUM_MAX_DEVICES> devices_;
+
+  Context context_;             // of the latest launches
+  std::uint64_t position_ = 0;  // launches so far
+  std::uint64_t sequence_ = 0;  // of the event at hand
+  std::uint32_t epoch_ = 1;     // rises when the chain is given up
+  struct Link {
+    ExecutionId id;
+    std::uint32_t generation;  // of that ID
+  };
+  std::deque<Link> chain_;
+  std::size_t placed_ = 0;      // links of the chain whose access sets are placed
+  Context chain_context_;       // of the chain's end
+  std::vector<BlockRun> runs_;  // of the launch at hand
+
+  std::vector<deepum_command> commands_;
+  std::size_t taken_ = 0;
+  std::uint64_t last_id_ = 0;
+  std::uint64_t reported_allocated_ = 0;
+  std::uint64_t allocated_bytes_ = 0;
+};
+
+inline constexpr std::uint32_t kMostCommandBlocks = 8;  // 16 MiB: long enough for the link, short enough to pipeline
+
+}  // namespace deepum::core

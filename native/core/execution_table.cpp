@@ -1,0 +1,102 @@
+#include "execution_table.hpp"
+
+#include <algorithm>
+
+namespace deepum::core {
+
+ExecutionTable::ExecutionTable(std::size_t most_ids, std::size_t most_records, std::size_t most_bytes)
+    : most_ids_(most_ids), most_records_(most_records), most_bytes_(most_bytes) {}
+
+void ExecutionTable::unlink(ExecutionId id) {
+  Execution& e = executions_[id];
+  (e.older != kNoExecution ? executions_[e.older].newer : oldest_) = e.newer;
+  (e.newer != kNoExecution ? executions_[e.newer].older : newest_) = e.older;
+}
+
+void ExecutionTable::link_newest(ExecutionId id) {
+  Execution& e = executions_[id];
+  e.older = newest_;
+  e.newer = kNoExecution;
+  (newest_ != kNoExecution ? executions_[newest_].newer : oldest_) = id;
+  newest_ = id;
+}
+
+ExecutionId ExecutionTable::identify(std::uint64_t hash) {
+  const auto found = by_hash_.find(hash);
+  if (found != by_hash_.end()) {
+    if (found->second != newest_) {
+      unlink(found->second);
+      link_newest(found->second);
+    }
+    return found->second;
+  }
+  ExecutionId id = 0;
+  if (executions_.size() < most_ids_ && (bytes() < most_bytes_ || executions_.size() < 2)) {
+    id = static_cast<ExecutionId>(executions_.size());
+    executions_.emplace_back();
+    ++used_;
+  } else {
+    id = oldest_;
+    unlink(id);
+    Execution& old = executions_[id];
+    by_hash_.erase(old.hash);
+    bytes_ -= static_cast<std::ptrdiff_t>(old.records.size() * sizeof(ExecutionRecord) + old.blocks.bytes());
+    const std::uint32_t generation = old.generation + 1;
+    old = {};
+    old.generation = generation;
+  }
+  executions_[id].hash = hash;
+  by_hash_[hash] = id;
+  link_newest(id);
+  return id;
+}
+
+void ExecutionTable::learn(const Context& context, ExecutionId next) {
+  const ExecutionId id = context.ids[0];
+  if (id == kNoExecution) {
+    return;
+  }
+  std::vector<ExecutionRecord>& records = executions_[id].records;
+  const ExecutionRecord seen{{context.ids[1], context.ids[2], context.ids[3]}, next};
+  const auto same_context = [&](const ExecutionRecord& r) {
+    return r.prev[0] == seen.prev[0] && r.prev[1] == seen.prev[1] && r.prev[2] == seen.prev[2];
+  };
+  auto place = std::find_if(records.begin(), records.end(), same_context);
+  if (place == records.end()) {
+    if (records.size() < most_records_) {
+      records.push_back(seen);
+      bytes_ += sizeof(ExecutionRecord);
+    }
+    place = records.end() - 1;
+  }
+  std::move_backward(records.begin(), place, place + 1);
+  records.front() = seen;
+}
+
+ExecutionId ExecutionTable::predict(const Context& context) const {
+  if (context.ids[0] == kNoExecution) {
+    return kNoExecution;
+  }
+  ExecutionId best = kNoExecution;
+  int longest = -1;
+  for (const ExecutionRecord& r : executions_[context.ids[0]].records) {
+    int agree = 0;
+    while (agree < 3 && r.prev[agree] == context.ids[agree + 1]) {
+      ++agree;
+    }
+    if (agree > longest) {
+      longest = agree;
+      best = r.next;
+      if (agree == 3) {
+        break;
+      }
+    }
+  }
+  return best;
+}
+
+std::size_t ExecutionTable::bytes() const {
+  return executions_.size() * (sizeof(Execution) + 48) + static_cast<std::size_t>(std::max<std::ptrdiff_t>(bytes_, 0));
+}
+
+}  // namespace deepum::core

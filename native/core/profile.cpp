@@ -1,0 +1,176 @@
+// Learned tables as bytes. Executions are known by their hashes and blocks by (allocation name, block), both equal in a second run,
+// so that it predicts from its first step on, at other addresses and in other slots.
+//
+// Little-endian: "DEEPUMPR", u32 version, u32 zero, u64 FNV-1a of what follows; u32 names, u64 each; u32 executions, for each: u64 hash,
+// u32 records, (prev1, prev2, prev3, next) as u32 each, u32 runs, (name, first block, blocks) as u32 each.
+#include <cstring>
+#include <type_traits>
+
+#include "engine.hpp"
+
+namespace deepum::core {
+namespace {
+
+constexpr char kMagic[8] = {'D', 'E', 'E', 'P', 'U', 'M', 'P', 'R'};
+constexpr std::uint32_t kVersion = 1;
+constexpr std::size_t kHead = 24;
+
+std::uint64_t checksum(std::span<const std::uint8_t> bytes) {
+  std::uint64_t hash = 0xcbf29ce484222325ull;
+  for (const std::uint8_t byte : bytes) {
+    hash = (hash ^ byte) * 0x100000001b3ull;
+  }
+  return hash;
+}
+
+template <typename T>
+void put(std::vector<std::uint8_t>& out, T value) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  const std::size_t at = out.size();
+  out.resize(at + sizeof value);
+  std::memcpy(out.data() + at, &value, sizeof value);
+}
+
+class Reader {
+ public:
+  explicit Reader(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
+  template <typename T>
+  T take() {
+    T value{};
+    if (bytes_.size() < sizeof value) {
+      sound_ = false;
+      return value;
+    }
+    std::memcpy(&value, bytes_.data(), sizeof value);
+    bytes_ = bytes_.subspan(sizeof value);
+    return value;
+  }
+  // A count of things of at least that size each.
+  std::uint32_t count(std::size_t least_bytes) {
+    const auto value = take<std::uint32_t>();
+    sound_ = sound_ && value <= bytes_.size() / least_bytes;
+    return sound_ ? value : 0;
+  }
+  bool sound() const { return sound_; }
+  bool at_end() const { return bytes_.empty(); }
+
+ private:
+  std::span<const std::uint8_t> bytes_;
+  bool sound_ = true;
+};
+
+}  // namespace
+
+std::vector<std::uint8_t> Engine::save_tables() const {
+  std::vector<std::uint8_t> out(kHead);
+  put(out, static_cast<std::uint32_t>(names_.size()));
+  for (std::uint32_t i = 0; i < names_.size(); ++i) {
+    put(out, names_.name(i));
+  }
+  put(out, static_cast<std::uint32_t>(executions_.all().size()));
+  for (const Execution& execution : executions_.all()) {
+    put(out, execution.hash);
+    put(out, static_cast<std::uint32_t>(execution.records.size()));
+    for (const ExecutionRecord& record : execution.records) {
+      put(out, record);
+    }
+    const auto chain = execution.blocks.chain();
+    put(out, static_cast<std::uint32_t>(chain.size()));
+    for (const BlockRun& run : chain) {
+      put(out, run);
+    }
+  }
+  std::memcpy(out.data(), kMagic, sizeof kMagic);
+  std::memcpy(out.data() + 8, &kVersion, sizeof kVersion);
+  const std::uint64_t sum = checksum(std::span(out).subspan(kHead));
+  std::memcpy(out.data() + 16, &sum, sizeof sum);
+  return out;
+}
+
+bool Engine::load_tables(std::span<const std::uint8_t> bytes) {
+  std::uint32_t version = 0;
+  std::uint64_t sum = 0;
+  if (bytes.size() < kHead || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0) {
+    return false;
+  }
+  std::memcpy(&version, bytes.data() + 8, sizeof version);
+  std::memcpy(&sum, bytes.data() + 16, sizeof sum);
+  if (version != kVersion || sum != checksum(bytes.subspan(kHead)) || executions_.size() != 0) {
+    return false;
+  }
+  struct Loaded {
+    std::uint64_t hash;
+    std::vector<ExecutionRecord> records;
+    std::vector<BlockRun> runs;
+  };
+  Reader reader(bytes.subspan(kHead));
+  std::vector<std::uint64_t> names(reader.count(8));
+  for (std::uint64_t& name : names) {
+    name = reader.take<std::uint64_t>();
+  }
+  std::vector<Loaded> loaded(reader.count(16));
+  for (Loaded& execution : loaded) {
+    execution.hash = reader.take<std::uint64_t>();
+    execution.records.resize(reader.count(sizeof(ExecutionRecord)));
+    for (ExecutionRecord& record : execution.records) {
+      record = reader.take<ExecutionRecord>();
+    }
+    execution.runs.resize(reader.count(sizeof(BlockRun)));
+    for (BlockRun& run : execution.runs) {
+      run = reader.take<BlockRun>();
+      if (run.name >= names.size() || std::uint64_t{run.first} + run.count > 1u << DEEPUM_RANGE_FIRST_BITS) {
+        return false;
+      }
+    }
+    for (const ExecutionRecord& record : execution.records) {
+      for (const ExecutionId id : {record.prev[0], record.prev[1], record.prev[2]}) {
+        if (id != kNoExecution && id >= loaded.size()) {
+          return false;
+        }
+      }
+      if (record.next >= loaded.size()) {
+        return false;
+      }
+    }
+  }
+  if (!reader.sound() || !reader.at_end()) {
+    return false;
+  }
+  std::vector<std::uint32_t> name_index;
+  for (const std::uint64_t name : names) {
+    name_index.push_back(names_.intern(name));
+  }
+  // IDs as they were saved, unless this core keeps fewer: then the rest is left out, records of it too.
+  std::vector<ExecutionId> ids;
+  for (const Loaded& execution : loaded) {
+    if (ids.size() >= settings_.execution_ids) {
+      break;
+    }
+    ids.push_back(executions_.identify(execution.hash));
+  }
+  const BlockTableLimits limits{settings_.block_table_rows, settings_.block_table_ways, settings_.block_table_successors};
+  const auto id_of = [&](ExecutionId saved) { return saved < ids.size() ? ids[saved] : kNoExecution; };
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const Loaded& execution = loaded[i];
+    for (auto record = execution.records.rbegin(); record != execution.records.rend(); ++record) {  // the most recent last
+      Context context;
+      context.ids[0] = ids[i];
+      for (int k = 0; k < 3; ++k) {
+        context.ids[k + 1] = id_of(record->prev[k]);
+      }
+      if (const ExecutionId next = id_of(record->next); next != kNoExecution) {
+        executions_.learn(context, next);
+      }
+    }
+    std::vector<BlockRun> runs = execution.runs;
+    for (BlockRun& run : runs) {
+      run.name = name_index[run.name];
+    }
+    Execution& target = executions_.at(ids[i]);
+    target.blocks.learn(runs, limits);
+    executions_.note_bytes(static_cast<std::ptrdiff_t>(target.blocks.bytes()));
+  }
+  return true;
+}
+
+}  // namespace deepum::core

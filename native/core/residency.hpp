@@ -1,0 +1,81 @@
+// What is believed to be where: every UM block of every live allocation, and each device's blocks in the order in which they may be
+// evicted. A belief, not the truth: the driver evicts on its own when a fault beats a prefetch, and no interface tells residency.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "records.h"
+
+namespace deepum::core {
+
+struct UmBlock {
+  UmBlock* before = nullptr;  // its device's eviction list
+  UmBlock* after = nullptr;
+  std::uint64_t use_position = 0;  // launch (counted from 1) of its last use, actual or placed ahead
+  std::uint64_t use_sequence = 0;  // of its last actual use
+  std::uint64_t streams = 0;       // bit i: used on stream i since it was last moved
+  std::uint64_t moved_in = 0;      // last command each way
+  std::uint64_t moved_out = 0;
+  std::uint64_t confirmed = 0;  // launch at which it was last known to be there
+  std::uint32_t use_epoch = 0;  // chain in which use_position was placed
+  std::uint32_t slot = 0;
+  std::uint32_t index = 0;
+  bool resident = false;
+  bool populated = false;  // has content somewhere
+};
+
+struct Allocation {
+  bool live = false;
+  bool of_program = false;
+  std::uint32_t generation = 0;
+  std::uint32_t device = 0;
+  std::uint32_t name = 0;  // index into Names
+  std::uint64_t bytes = 0;
+  std::vector<UmBlock> blocks;
+  std::map<std::uint64_t, std::uint64_t> active;  // PyTorch blocks handed out: offset, bytes
+  std::uint64_t active_bytes = 0;
+  bool reported = false;  // PyTorch reports blocks of it
+};
+
+// Names of allocations, equal from run to run, and where they live now.
+class Names {
+ public:
+  std::uint32_t intern(std::uint64_t name);
+  std::uint64_t name(std::uint32_t index) const { return names_[index].name; }
+  void bind(std::uint32_t index, std::int64_t slot) { names_[index].slot = slot; }
+  std::int64_t slot(std::uint32_t index) const { return names_[index].slot; }  // -1: not alive
+  std::size_t size() const { return names_.size(); }
+
+ private:
+  struct Name {
+    std::uint64_t name;
+    std::int64_t slot = -1;
+  };
+  std::vector<Name> names_;
+  std::unordered_map<std::uint64_t, std::uint32_t> index_;
+};
+
+// One device's memory in blocks. Space is accounted for from the start: what an eviction frees is known by the command that frees it.
+struct DeviceMemory {
+  bool known = false;
+  std::uint64_t capacity_blocks = 0;
+  std::uint64_t allocated_blocks = 0;
+  std::uint64_t used_blocks = 0;    // believed resident, what is on its way included
+  std::deque<std::uint64_t> freed;  // evictions whose space is not taken yet, oldest first, one entry a block
+  UmBlock* head = nullptr;          // first to be evicted
+  UmBlock* tail = nullptr;
+
+  std::uint64_t free_blocks() const { return capacity_blocks > used_blocks ? capacity_blocks - used_blocks : 0; }
+  bool under_pressure() const { return known && allocated_blocks > capacity_blocks; }
+  void append(UmBlock* block);
+  void remove(UmBlock* block);
+  // The eviction that makes room for one more block, 0 when there was room before.
+  std::uint64_t take_space();
+};
+
+}  // namespace deepum::core
