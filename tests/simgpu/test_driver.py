@@ -232,6 +232,33 @@ def test_statistics_are_cumulative_and_have_a_timeline(script: Script) -> None:
     assert points[-1]["bytes_accessed"] == statistics["bytes_accessed"]
 
 
+def test_work_that_nobody_waited_for_is_counted_at_the_end(script: Script) -> None:
+    ran = script(
+        """
+        module, n = Module(), 1 << 20
+        host = np.ones(n, dtype=F)
+        ck(d.cuMemHostRegister(host.ctypes.data, host.nbytes, 0))
+        p = managed(n)
+        ck(module.slow(0, 10**13))
+        ck(d.cuMemcpyHtoDAsync(p, host.ctypes.data, host.nbytes, 0))
+        ck(module.scale(0, p, n, 2.0))
+        """
+    )
+    assert ran.statistics[0]["kernels"] == 2
+    assert ran.statistics[0]["gpu_time_s"] > 0.5
+
+
+def test_an_end_in_the_middle_of_a_wait_is_no_hang(script: Script) -> None:
+    ran = script(
+        """
+        module, s, gate, p = Module(), stream(), Gate(), managed(1024)
+        gate.hold(s)
+        ck(module.set(s, p, 1024, 1.0))
+        """
+    )
+    assert ran.statistics[0]["kernels"] == 1
+
+
 def test_forked_child_has_no_driver_and_leaves_no_statistics(script: Script) -> None:
     ran = script(
         """

@@ -285,6 +285,35 @@ def test_a_full_card_waits_for_what_is_freed_in_stream_order(script: Script) -> 
     )
 
 
+def test_a_free_waits_for_a_helpers_discard_so_that_it_cannot_hit_what_comes_next(script: Script) -> None:
+    script(
+        """
+        import threading
+        module, n = Module(), 1 << 20
+        p, held = managed(n), managed(64 << 20)
+        ck(module.set(0, held, 64 << 20, 1.0))
+        ck(module.set(0, p, n, 1.0))
+        ck(d.cuCtxSynchronize())
+        def helper():
+            ck(d.cuCtxSetCurrent(ctx))
+            s = stream()
+            ck(d.cuMemPrefetchAsync(held, 256 * MIB, CPU, 0, s))
+            ck(d.cuMemDiscardBatchAsync([p], [4 * n], 1, 0, s))
+        thread = threading.Thread(target=helper)
+        thread.start()
+        thread.join()
+        ck(d.cuMemFree(p))
+        q = managed(n)
+        assert int(q) == int(p)
+        ck(module.set(0, q, n, 7.0))
+        ck(d.cuCtxSynchronize())
+        for s in range(3):
+            ck(d.cuStreamSynchronize(stream()))
+        assert (get(q, n) == 7).all()
+        """
+    )
+
+
 def test_demand_faults_and_driver_eviction_when_the_card_is_oversubscribed(script: Script) -> None:
     ran = script(
         """

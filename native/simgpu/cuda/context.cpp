@@ -34,6 +34,10 @@ CUcontext make_context(State& state, int device, unsigned flags, bool primary) {
 void empty_context(Call& call, CUcontext context) {
   State& state = call.state();
   finish_context(call, context);
+  // After an error the wait ends early; what is queued then has no effect, and must not be left behind.
+  if (state.devices[static_cast<std::size_t>(context->device)].sticky != CUDA_SUCCESS) {
+    state.engine.synchronise_device(um_model::kProgram, context->device);
+  }
   while (!context->streams.empty()) remove_stream(state, *context->streams.begin());
   std::vector<std::uint64_t> held;
   for (const auto& [base, allocation] : state.memory.all()) {

@@ -70,8 +70,7 @@ um_model::Kernel make_host_kernel(State& state, int device, const KernelWork& wo
   kernel.matrix_units = launch->kernel->matrix_units != 0;
   if (launch->kernel->run != nullptr) {
     kernel.effect = [s, device, launch] {
-      // A card that has met an error runs nothing any more.
-      if (s->devices[static_cast<std::size_t>(device)].sticky == CUDA_SUCCESS) launch->kernel->run(&launch->view);
+      if (s->acts(device)) launch->kernel->run(&launch->view);
     };
   }
   return kernel;

@@ -51,6 +51,9 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
   if (const CUresult error = refuse_in_capture(call); error != CUDA_SUCCESS) return error;
   // As in the real driver, a free waits for the work that may still use the memory.
   finish_device(call, allocation->device);
+  if (allocation->kind == MemoryKind::managed) finish_moves(call, allocation->range());
+  allocation = state.memory.at(dptr);  // another thread may have freed it while this one waited
+  if (allocation == nullptr) return CUDA_ERROR_INVALID_VALUE;
   forget_in_pool(*allocation);
   release_allocation(state, dptr);
   return CUDA_SUCCESS;

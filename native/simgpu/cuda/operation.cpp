@@ -67,14 +67,18 @@ struct Enqueue {
   }
   void operator()(const FillWork& work) const {
     State* const s = &state;
-    state.engine.fill(host, stream, {work.destination, work.span()}, [s, work] { fill_data(*s, work); });
+    state.engine.fill(host, stream, {work.destination, work.span()}, [s, work, on = device] {
+      if (s->acts(on)) fill_data(*s, work);
+    });
   }
   void operator()(const HostWork& work) const { queue_host_function(state, host, stream, work.function); }
   void operator()(const ValueWork& work) const {
     if (work.kind == ValueWork::write)
-      state.engine.call(host, stream, [work] { store(work); });
+      state.engine.call(host, stream, [s = &state, work, on = device] {
+        if (s->acts(on)) store(work);
+      });
     else
-      state.engine.wait_until(host, stream, [work] { return satisfied(work); });
+      state.engine.wait_until(host, stream, [s = &state, work, on = device] { return !s->acts(on) || satisfied(work); });
   }
   void operator()(const RecordWork& work) const {
     if (!alive(state.events, work.event)) return;

@@ -58,11 +58,12 @@ void queue_host_function(State& state, um_model::Host host, um_model::Stream str
     pump.started = true;
     std::thread([&state] { pump_thread(state); }).detach();
   }
-  state.engine.call(host, stream, [&pump, job] {
+  state.engine.call(host, stream, [&state, &pump, job] {
+    if (state.ended) return;
     pump.due.push_back(job);
     pump.wake.notify_one();
   });
-  state.engine.wait_until(host, stream, [job] { return job->done; });
+  state.engine.wait_until(host, stream, [&state, job] { return job->done || state.ended; });
   pump.wake.notify_one();
 }
 

@@ -59,6 +59,10 @@ struct State {
   std::set<std::string> unparsed_kernels;
   std::uint64_t activity = 0;  // calls so far; the pump sees by it that the program is in none
   std::unique_ptr<Pump> pump;
+  bool ended = false;  // the process is exiting: time is accounted for, data is not touched any more
+
+  // Whether work that comes to its turn now still does anything to data: a card that met an error runs nothing.
+  bool acts(int device) const { return !ended && devices[static_cast<std::size_t>(device)].sticky == CUDA_SUCCESS; }
 };
 
 // Created by the first cuInit and never destroyed: threads and exit handlers of the program may call until the very end.

@@ -2,12 +2,14 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cinttypes>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include "not_simulated.hpp"
 
@@ -52,7 +54,7 @@ std::string quoted(const std::string& text) {
 class Json {
  public:
   explicit Json(std::FILE* file) : file_(file) {}
-  void open(const char* name, char bracket) { std::fprintf(file_, "%s%s%c", begin(name).c_str(), "", bracket), first_ = true; }
+  void open(const char* name, char bracket) { std::fprintf(file_, "%s%c", begin(name).c_str(), bracket), first_ = true; }
   void close(char bracket) { std::fprintf(file_, "%c", bracket), first_ = false; }
   void number(const char* name, std::uint64_t value) { std::fprintf(file_, "%s%" PRIu64, begin(name).c_str(), value); }
   void real(const char* name, double value) { std::fprintf(file_, "%s%.9f", begin(name).c_str(), value); }
@@ -137,14 +139,27 @@ void write_json(State& state, std::FILE* file) {
   std::fputc('\n', file);
 }
 
+// Waits a moment for a thread that is inside a call; threads go on running while the process exits.
+bool lock_patiently(std::unique_lock<std::mutex>& guard) {
+  for (int i = 0; i < 2000 && !guard.try_lock(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return guard.owns_lock();
+}
+
 // Runs after the program's exit handlers. Not in a forked child (state() is null there), not on _exit.
 __attribute__((destructor)) void write_statistics() {
   State* const now = state();
   const char* const folder = std::getenv("DEEPUM_STATS_DIR");
   if (now == nullptr || folder == nullptr || *folder == '\0') return;
-  const std::unique_lock guard(lock(), std::try_to_lock);
-  if (!guard.owns_lock()) return;  // a thread was stopped inside a call: its state is not fit to be read
   const std::string name = std::string(folder) + "/sim-" + std::to_string(getpid()) + ".json";
+  std::unique_lock guard(lock(), std::defer_lock);
+  if (!lock_patiently(guard)) {
+    std::fprintf(stderr, "deepum: error: %s: a thread is stuck in the driver; the simulated GPU's counters are lost\n", name.c_str());
+    return;
+  }
+  // What is queued still counts, but host memory it would read or write may be gone by now.
+  now->ended = true;
+  for (std::size_t device = 0; device < now->devices.size(); ++device)
+    now->engine.synchronise_device(um_model::kProgram, static_cast<int>(device));
   const std::string unfinished = name + ".part";
   std::FILE* const file = std::fopen(unfinished.c_str(), "we");
   if (file == nullptr) {
@@ -169,7 +184,7 @@ void note_blocking_call(State& state) {
 }
 
 void poison(State& state, um_model::Range range) {
-  if (!state.host_module_loaded) return;
+  if (!state.host_module_loaded || state.ended) return;
   constexpr int kPoison = 0xD5;
   // Only what is allocated still: a discard may take effect after the memory was freed.
   const std::uint64_t end = range.address + range.bytes;

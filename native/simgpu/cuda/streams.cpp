@@ -108,6 +108,25 @@ CUresult finish_context(Call& call, CUcontext context) {
       [&] { return at == ids.size(); });
 }
 
+void note_move(Call& call, CUstream stream, um_model::Range range) {
+  constexpr std::size_t kMany = 256;
+  if (stream->moving.size() >= kMany && stream->moving.size() % kMany == 0 && call.engine().query_stream(call.host(), stream->id))
+    stream->moving.clear();
+  stream->moving.push_back(range);
+}
+
+void finish_moves(Call& call, um_model::Range range) {
+  for (const void* const pointer : std::vector<const void*>(call.state().streams.begin(), call.state().streams.end())) {
+    const auto stream = static_cast<CUstream>(const_cast<void*>(pointer));
+    const bool concerned = std::any_of(stream->moving.begin(), stream->moving.end(), [&](const um_model::Range& move) {
+      return move.address < range.address + range.bytes && range.address < move.address + move.bytes;
+    });
+    if (!concerned) continue;
+    finish_stream(call, stream);
+    if (call.state().streams.contains(pointer)) stream->moving.clear();
+  }
+}
+
 CUresult finish_device(Call& call, int device) {
   for (const void* const pointer : std::vector<const void*>(call.state().contexts.begin(), call.state().contexts.end())) {
     const auto context = static_cast<CUcontext>(const_cast<void*>(pointer));

@@ -38,7 +38,8 @@ struct CUstream_st {
   std::uint64_t legacy_seen = 0;  // the legacy generation it has waited for
   deepum::um_model::Event join = 0;
   std::shared_ptr<deepum::simgpu::Capture> capture;
-  std::vector<CUgraphNode> capture_tail;  // what the next captured node depends on
+  std::vector<CUgraphNode> capture_tail;        // what the next captured node depends on
+  std::vector<deepum::um_model::Range> moving;  // what its prefetches and discards were about, since it was last seen idle
 
   bool blocking() const { return (flags & CU_STREAM_NON_BLOCKING) == 0; }
 };
@@ -74,6 +75,11 @@ um_model::Stream enter(Call& call, CUstream stream);
 CUresult finish_stream(Call& call, CUstream stream);
 CUresult finish_context(Call& call, CUcontext context);
 CUresult finish_device(Call& call, int device);
+
+// Before managed memory is given back: waits for moves of it that helper threads have queued. A late discard would hit what is
+// allocated there next.
+void finish_moves(Call& call, um_model::Range range);
+void note_move(Call& call, CUstream stream, um_model::Range range);
 
 // The context current in this thread, or nullptr; not checked for being alive.
 CUcontext current_context() noexcept;

@@ -1,0 +1,84 @@
+"""The Python ways to CUDA, unmodified, on the simulated driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Script = Callable[..., Any]
+
+
+def test_cuda_core_allocates_launches_and_captures(script: Script) -> None:
+    pytest.importorskip("cuda.core")
+    script(
+        """
+        from cuda.core import Device, LaunchConfig, LegacyPinnedMemoryResource, ObjectCode, launch
+        dev = Device(0)
+        dev.set_current()
+        assert dev.compute_capability == (8, 0)
+        s = dev.create_stream()
+        kernel = ObjectCode.from_cubin(Path(os.environ["SIM_MODULE"]).read_bytes()).get_kernel("scale")
+        assert [tuple(x) for x in kernel.arguments_info] == [(0, 8), (8, 8), (16, 4)]
+        host = LegacyPinnedMemoryResource().allocate(4096)
+        values = np.from_dlpack(host).view(F)
+        values[:] = 2
+        buffer = dev.allocate(4096, stream=s)
+        buffer.copy_from(host, stream=s)
+        config = LaunchConfig(grid=4, block=256)
+        launch(s, config, kernel, buffer, ctypes.c_uint64(1024), ctypes.c_float(4.0))
+        buffer.copy_to(host, stream=s)
+        done = s.record()
+        done.sync()
+        assert done.is_done and (values == 8).all()
+        buffer.close(s)
+        s.sync()
+        """,
+        bare=True,
+    )
+
+
+def test_numba_compiles_and_launches(script: Script) -> None:
+    """The kernel is compiled by numba's own tool chain and launched; its arithmetic is not done."""
+    pytest.importorskip("numba.cuda")
+    ran = script(
+        """
+        from numba import cuda
+        @cuda.jit
+        def double(a):
+            i = cuda.grid(1)
+            if i < a.size:
+                a[i] *= 2
+        a = cuda.to_device(np.arange(4096, dtype=F))
+        double[16, 256](a)
+        cuda.synchronize()
+        assert (a.copy_to_host() == np.arange(4096)).all()
+        assert cuda.current_context().get_memory_info().total == 16 << 30
+        """,
+        bare=True,
+    )
+    (statistics,) = ran.statistics
+    assert statistics["kernels"] == 1
+    assert statistics["unparsed_kernels"] == []
+
+
+def test_nvrtc_code_is_loaded_and_its_parameters_are_read(script: Script) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    script(
+        """
+        from cuda.bindings import nvrtc
+        source = b'struct pair { long long x; int y; }; extern "C" __global__ void k(float *p, int n, pair q, const double *r) { if (n) p[n] = q.y + r[q.x]; }'
+        for option, size, code in (("sm_80", "cuGetCUBIN", None), ("compute_80", None, None)):
+            program = ck(nvrtc.nvrtcCreateProgram(source, b"k.cu", 0, [], []))
+            ck(nvrtc.nvrtcCompileProgram(program, 1, [f"--gpu-architecture={option}".encode()]))
+            kind = "CUBIN" if option.startswith("sm") else "PTX"
+            image = b" " * ck(getattr(nvrtc, f"nvrtcGet{kind}Size")(program))
+            ck(getattr(nvrtc, f"nvrtcGet{kind}")(program, image))
+            module = ck(d.cuModuleLoadData(image))
+            k = ck(d.cuModuleGetFunction(module, b"k"))
+            assert [ck(d.cuFuncGetParamInfo(k, i)) for i in range(4)] == [(0, 8), (8, 4), (16, 16), (32, 8)], kind
+            assert error(d.cuFuncGetParamInfo(k, 4)) == "INVALID_VALUE"
+            assert error(d.cuModuleGetFunction(module, b"other")) == "NOT_FOUND"
+        """
+    )
