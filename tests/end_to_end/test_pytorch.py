@@ -1,0 +1,96 @@
+"""The real CUDA build of PyTorch on the simulated GPU, under deepum: the demo's job at a small size."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.torch
+Deepum = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The figures of the main job with a small GPT-2 whose footprint is about 1.6 times the card's memory."""
+    import os
+    import tempfile
+
+    folder = tmp_path_factory.mktemp("job")
+    with tempfile.TemporaryDirectory(prefix="deepum-t-") as runtime:
+        command = [sys.executable, "-P", str(ROOT / "benchmarks" / "main_job.py"), "--model", "tiny", "--batch", "4", "--sequence", "256"]
+        command += ["--steps", "7", "--gpu-memory", "0.5", "--json", str(folder / "job.json")]
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("DEEPUM_")}
+        environment = kept | {"DEEPUM_RUNTIME_DIR": runtime, "DEEPUM_DAEMON_IDLE": "5"}
+        result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500, check=False)
+    assert result.returncode == 0, result.stderr[-4000:]
+    print(result.stdout)
+    return dict(json.loads((folder / "job.json").read_text()))
+
+
+def _steady(job: dict[str, Any], name: str, counter: str) -> float:
+    run = next(run for run in job["runs"] if run["name"] == name)
+    steps = run["steps"][3:]
+    return sum(step["ms"] if counter == "ms" else step["counts"][counter] for step in steps) / len(steps)
+
+
+def test_the_footprint_exceeds_the_card(job: dict[str, Any]) -> None:
+    assert 1.3 < job["runs"][0]["peak_allocated_bytes"] / job["memory_bytes"] < 2.2
+
+
+def test_faults_are_gone_after_the_third_step(job: dict[str, Any]) -> None:
+    assert _steady(job, "deepum", "faults") <= 0.05 * _steady(job, "on demand", "faults")
+
+
+def test_it_is_faster_than_on_demand_as_far_as_the_bound_allows(job: dict[str, Any]) -> None:
+    on_demand, deepum = _steady(job, "on demand", "ms"), _steady(job, "deepum", "ms")
+    assert job["bound"]["bound_ms"] <= deepum
+    assert deepum <= max(on_demand / 2, 1.5 * job["bound"]["bound_ms"])
+
+
+def test_with_prefetching_disabled_the_gain_vanishes(job: dict[str, Any]) -> None:
+    run = next(run for run in job["runs"] if run["name"] == "on demand")
+    assert run["statistics"]["bytes_prefetched"] == 0
+    assert _steady(job, "on demand", "ms") > 1.5 * _steady(job, "deepum", "ms")
+
+
+def test_the_script_runs_alike_without_pressure(job: dict[str, Any]) -> None:
+    unlimited = next(run for run in job["runs"] if run["name"] == "unlimited")
+    assert unlimited["statistics"]["bytes_evicted"] == 0
+    assert unlimited["statistics"]["warnings"] == []
+
+
+@pytest.mark.parametrize("script", ["train_mlp.py", "dlrm_like.py"])
+def test_other_scripts_run(deepum: Deepum, tmp_path: Path, script: str) -> None:
+    small = {"train_mlp.py": ("--width", 512, "--batch", 64), "dlrm_like.py": ("--tables", 4, "--rows", 100_000, "--batch", 64)}[script]
+    flags = ("--device", "sim", "--gpu-memory", "128MiB", "--stats", "s.json")
+    result = deepum("run", *flags, "--", sys.executable, ROOT / "examples" / script, *small, "--steps", 5, timeout=300)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("step ") == 5
+    assert json.loads((tmp_path / "s.json").read_text())["kernels"] > 0
+
+
+def test_a_model_whose_needs_are_random_is_foretold_less_well(deepum: Deepum, tmp_path: Path) -> None:
+    small = ("--tables", 6, "--rows", 200_000, "--batch", 64, "--lookups", 1, "--steps", 6)
+    flags = ("--device", "sim", "--gpu-memory", "384MiB", "--stats", "s.json")
+    result = deepum("run", *flags, "--", sys.executable, ROOT / "examples" / "dlrm_like.py", *small, timeout=300)
+    assert result.returncode == 0, result.stderr
+    told = json.loads((tmp_path / "s.json").read_text())
+    assert told["bytes_prefetched"] > 0
+    assert told["prefetch_accuracy"] < 1
+
+
+def test_numba_compiles_and_launches(deepum: Deepum, tmp_path: Path) -> None:
+    pytest.importorskip("numba.cuda")
+    flags = ("--device", "sim", "--gpu-memory", "128MiB", "--stats", "s.json")
+    arguments = ("--elements", 8 << 20, "--rounds", 6)
+    result = deepum("run", *flags, "--", sys.executable, ROOT / "examples" / "numba_saxpy.py", *arguments, timeout=300)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("round ") == 6
+    assert json.loads((tmp_path / "s.json").read_text())["kernels"] == 24
