@@ -150,7 +150,7 @@ SETTINGS: tuple[Setting, ...] = (
         "eviction_order",
         "choice",
         "which block outside the predicted window is evicted first",
-        "least-recently-migrated",
+        "oldest-last-use",
         choices=("least-recently-migrated", "oldest-last-use"),
     ),
     Setting("execution_ids", "count", "most execution IDs kept", 1 << 16, low=1, high=1 << 24),
