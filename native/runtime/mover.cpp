@@ -94,7 +94,7 @@ std::uint32_t Mover::context_destroyed(CUcontext context) noexcept {
 }
 
 bool Mover::has_work() const noexcept {
-  return written() != taken_.load(std::memory_order_acquire) ||
+  return written() != tried_.load(std::memory_order_acquire) ||
          (waiting_.load(std::memory_order_acquire) != 0 && markers_.epoch() != seen_epoch_.load(std::memory_order_acquire));
 }
 
@@ -124,6 +124,7 @@ void Mover::loop() {
     if (due) {
       seen_epoch_.store(markers_.epoch(), std::memory_order_release);
       carry_out();
+      tried_.store(taken_.load(std::memory_order_relaxed), std::memory_order_release);
       if (in_lock_step_) lock_step_.end_round();
     }
     listener_.recover_lost_events();

@@ -94,6 +94,7 @@ class Mover {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> watches_markers_{false};
   std::atomic<std::uint64_t> taken_{0};  // commands, bytes
+  std::atomic<std::uint64_t> tried_{0};  // of these, those that a round has looked at
   std::atomic<std::uint64_t> seen_epoch_{0};
   std::atomic<std::uint64_t> waiting_{0};  // commands in the queues
   std::atomic<CUcontext> contexts_[DEEPUM_MAX_DEVICES] = {};

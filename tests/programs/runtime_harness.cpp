@@ -1,0 +1,254 @@
+// native/runtime on top of a driver that only writes down what it is asked. Driven from Python (tests/runtime/client.py).
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "allocations.hpp"
+#include "driver.hpp"
+#include "session.hpp"
+
+using namespace deepum::runtime;
+
+namespace {
+
+std::mutex mutex;
+std::string text;
+std::map<void*, std::string> names;
+int movers = 0, events = 0;
+std::set<std::string> recorded_on_program;
+std::atomic<bool> complete{true};
+std::atomic<int> prefetch_error{0}, event_error{0}, prefetch_delay_ms{0};
+std::atomic<bool> capturing{false};
+std::atomic<long> queries{0};
+std::atomic<void*> context{reinterpret_cast<void*>(0xc0)};
+thread_local void* current = nullptr;
+thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+pthread_t program;
+
+bool on_program_thread() { return pthread_equal(pthread_self(), program); }
+
+template <typename... A>
+void note(const char* format, A... arguments) {
+  char line[256];
+  std::snprintf(line, sizeof line, format, arguments...);
+  const std::lock_guard lock(mutex);
+  text += line;
+  text += '\n';
+}
+
+std::string name(void* handle) {
+  const std::lock_guard lock(mutex);
+  const auto found = names.find(handle);
+  return found == names.end() ? "?" : found->second;
+}
+
+CUstream program_stream(unsigned id) {
+  auto* handle = reinterpret_cast<CUstream>(0x10000ul + 16 * id);
+  const std::lock_guard lock(mutex);
+  names[handle] = "s" + std::to_string(id);
+  return handle;
+}
+
+// Of our own threads only: what the mover does in another capture mode than RELAXED would break a program's capture.
+void check_mode(const char* what) {
+  if (!on_program_thread() && capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED) note("%s not relaxed", what);
+}
+
+std::string place(CUdeviceptr address, std::size_t bytes) {
+  char line[96];
+  std::snprintf(line, sizeof line, "%llu+%zu", address >> 20, bytes >> 20);
+  return line;
+}
+
+std::string where(const CUmemLocation& location) {
+  return location.type == CU_MEM_LOCATION_TYPE_HOST ? "host" : "device " + std::to_string(location.id);
+}
+
+void fill_driver() {
+  Driver& d = driver();
+  d.CtxGetCurrent = [](CUcontext* out) {
+    *out = static_cast<CUcontext>(on_program_thread() ? context.load() : current);
+    return CUDA_SUCCESS;
+  };
+  d.CtxSetCurrent = [](CUcontext to) {
+    current = to;
+    return CUDA_SUCCESS;
+  };
+  d.StreamCreate = [](CUstream* out, unsigned flags) {
+    check_mode("stream create");
+    std::string made;
+    {
+      const std::lock_guard lock(mutex);
+      *out = reinterpret_cast<CUstream>(0x20000ul + 16ul * static_cast<unsigned long>(++movers));
+      made = names[*out] = "m" + std::to_string(movers);
+    }
+    if (flags != CU_STREAM_NON_BLOCKING) note("%s is blocking", made.c_str());
+    return CUDA_SUCCESS;
+  };
+  d.EventCreate = [](CUevent* out, unsigned) {
+    if (capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED) note("event create not relaxed");
+    const std::lock_guard lock(mutex);
+    *out = reinterpret_cast<CUevent>(0x30000ul + 16ul * static_cast<unsigned long>(++events));
+    names[*out] = "e" + std::to_string(events);
+    return CUDA_SUCCESS;
+  };
+  d.EventRecord = [](CUevent event, CUstream stream) {
+    if (event_error != 0) return static_cast<CUresult>(event_error.load());
+    note("record %s %s", name(event).c_str(), name(stream).c_str());
+    return CUDA_SUCCESS;
+  };
+  d.EventQuery = [](CUevent) {
+    check_mode("query");
+    ++queries;
+    return complete ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  };
+  d.StreamWaitEvent = [](CUstream stream, CUevent event, unsigned) {
+    check_mode("wait");
+    note("wait %s %s", name(stream).c_str(), name(event).c_str());
+    return CUDA_SUCCESS;
+  };
+  d.StreamIsCapturing = [](CUstream, CUstreamCaptureStatus* out) {
+    *out = capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+  };
+  d.ThreadExchangeStreamCaptureMode = [](CUstreamCaptureMode* mode) {
+    std::swap(*mode, capture_mode);
+    return CUDA_SUCCESS;
+  };
+  d.MemGetInfo = [](std::size_t* free, std::size_t* total) {
+    *free = 15ul << 30;
+    *total = 16ul << 30;
+    return CUDA_SUCCESS;
+  };
+  d.DeviceTotalMem = [](std::size_t* total, CUdevice) {
+    *total = 16ul << 30;
+    return CUDA_SUCCESS;
+  };
+  d.MemPrefetchAsync = [](CUdeviceptr address, std::size_t bytes, CUdevice to, CUstream stream) {
+    note("prefetch1 %s %s %d", name(stream).c_str(), place(address, bytes).c_str(), to);
+    return static_cast<CUresult>(prefetch_error.load());
+  };
+  d.MemPrefetchAsync_v2 = [](CUdeviceptr address, std::size_t bytes, CUmemLocation to, unsigned, CUstream stream) {
+    check_mode("prefetch");
+    if (current != context.load()) note("prefetch without context");
+    if (prefetch_delay_ms) usleep(static_cast<unsigned>(1000 * prefetch_delay_ms));
+    note("prefetch %s %s %s", name(stream).c_str(), place(address, bytes).c_str(), where(to).c_str());
+    return static_cast<CUresult>(prefetch_error.load());
+  };
+  d.MemAdvise_v2 = [](CUdeviceptr address, std::size_t bytes, CUmem_advise advice, CUmemLocation to) {
+    note("advise %s %d %s", place(address, bytes).c_str(), static_cast<int>(advice), where(to).c_str());
+    return CUDA_SUCCESS;
+  };
+}
+
+CUresult batch(CUdeviceptr* addresses, std::size_t* sizes, std::size_t count, CUmemLocation* to, std::size_t*, std::size_t,
+               unsigned long long, CUstream stream) {
+  std::string all;
+  for (std::size_t i = 0; i < count; ++i) all += " " + place(addresses[i], sizes[i]);
+  note("batch %s%s %s", name(stream).c_str(), all.c_str(), where(*to).c_str());
+  return CUDA_SUCCESS;
+}
+
+std::uint64_t emit_execute(unsigned stream, std::uint64_t hash, unsigned ranges) {
+  std::vector<std::uint64_t> words(sizeof(deepum_execute_event) / 8 + ranges, hash);
+  auto* event = reinterpret_cast<deepum_execute_event*>(words.data());
+  std::memset(event, 0, sizeof *event);
+  event->header.words = static_cast<std::uint16_t>(words.size());
+  event->header.kind = DEEPUM_EVENT_EXECUTE;
+  event->execution_hash = hash;
+  event->stream = stream;
+  event->unknown_ranges = static_cast<std::uint16_t>(ranges);
+  return emit(&event->header);
+}
+
+[[gnu::constructor]] void load() {
+  program = pthread_self();
+  fill_driver();
+  pthread_atfork(nullptr, nullptr, [] {
+    abandon_in_child();
+    Allocations::instance().abandon_in_child();
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+void h_enter(int device) { enter_device(device); }
+
+// A launch as the hooks make it. Returns its sequence. handle: the stream's number, which differs from the id only on the shared id.
+std::uint64_t h_execute(unsigned stream, std::uint64_t hash, int refused, unsigned handle) {
+  const CUstream at = program_stream(handle);
+  const std::uint64_t sequence = emit_execute(stream, hash, 0);
+  before_execute(0, at, stream, sequence);
+  note("launch %s", name(at).c_str());
+  if (!refused) after_execute(0, at, stream, sequence);
+  return sequence;
+}
+
+std::uint64_t h_emit_execute(unsigned stream, std::uint64_t hash, unsigned ranges) { return emit_execute(stream, hash, ranges); }
+
+void h_synchronise(unsigned stream) {
+  deepum_stream_event event{};
+  event.header.words = sizeof event / 8;
+  event.header.kind = DEEPUM_EVENT_SYNCHRONISE;
+  event.stream = stream;
+  emit(&event.header);
+  before_synchronise(stream);
+  note("synchronise");
+}
+
+void h_destroy(unsigned stream) { stream_destroyed(program_stream(stream), stream); }
+void h_context_destroyed() { context_destroyed(static_cast<CUcontext>(context.load())); }
+void h_set_context(std::uint64_t value) { context = reinterpret_cast<void*>(value); }
+void h_allocate(std::uint64_t base, std::uint64_t bytes) { Allocations::instance().add(base, bytes, 0, true, false); }
+void h_free(std::uint64_t base) { Allocations::instance().remove(base); }
+void h_block(std::uint64_t base, std::uint64_t bytes) { Allocations::instance().block_active(base, bytes, bytes, bytes); }
+void h_leave() { leave(); }
+void h_complete(int done) { complete = done != 0; }
+void h_capturing(int now) { capturing = now != 0; }
+void h_prefetch_error(int error) { prefetch_error = error; }
+void h_event_error(int error) { event_error = error; }
+void h_prefetch_delay(int milliseconds) { prefetch_delay_ms = milliseconds; }
+void h_batches() { driver().MemPrefetchBatchAsync = batch; }
+void h_only_first_form() { driver().MemPrefetchAsync_v2 = nullptr; }
+long h_queries() { return queries; }
+
+std::size_t h_calls(char* out, std::size_t most) {
+  const std::lock_guard lock(mutex);
+  const std::size_t bytes = text.size() < most ? text.size() : most;
+  std::memcpy(out, text.data(), bytes);
+  text.clear();
+  return bytes;
+}
+
+// Each thread launches on a stream of its own; hash = thread << 32 | ordinal, and as many words more as tell a torn record.
+void h_threads(unsigned threads, unsigned launches) {
+  std::vector<std::thread> all;
+  for (unsigned t = 0; t < threads; ++t) {
+    all.emplace_back([t, launches] {
+      for (unsigned i = 0; i < launches; ++i) {
+        while (emit_execute(t, std::uint64_t{t} << 32 | i, i % 23) == 0) usleep(100);
+      }
+    });
+  }
+  for (std::thread& thread : all) thread.join();
+}
+
+int h_settings(std::uint64_t* out) {
+  const ShimSettings& s = settings();
+  const std::uint64_t all[] = {s.disabled, s.lock_step, static_cast<std::uint64_t>(s.log_level), s.managed_limit, s.gpu_memory, s.host_memory,
+                               s.managed_threshold, s.marker_interval, s.handover_bytes};
+  std::memcpy(out, all, sizeof all);
+  return sizeof all / 8;
+}
+}

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE))
+
+
+def _cuda_include() -> Path:
+    found = importlib.util.find_spec("nvidia")
+    for place in found.submodule_search_locations if found and found.submodule_search_locations else []:
+        if (Path(place) / "cu13" / "include" / "cuda.h").is_file():
+            return Path(place) / "cu13" / "include"
+    raise FileNotFoundError("cuda.h: pip install nvidia-cuda-runtime nvidia-cuda-crt")
+
+
+@pytest.fixture(scope="session")
+def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The runtime on a driver that only writes down what it is asked, as a shared library."""
+    folder = tmp_path_factory.mktemp("harness")
+    sources = [*sorted((ROOT / "native" / "runtime").glob("*.cpp")), ROOT / "tests" / "programs" / "runtime_harness.cpp"]
+    flags = ["-std=gnu++20", "-O1", "-g1", "-fPIC", f"-I{ROOT / 'native/runtime'}", f"-I{ROOT / 'native/wire'}", f"-isystem{_cuda_include()}"]
+
+    def build(source: Path) -> Path:
+        target = folder / (source.stem + ".o")
+        subprocess.run(["g++", *flags, "-c", str(source), "-o", str(target)], check=True)
+        return target
+
+    with ThreadPoolExecutor(2) as pool:
+        objects = list(pool.map(build, sources))
+    library = folder / "libharness.so"
+    subprocess.run(["g++", "-shared", "-pthread", "-o", str(library), *map(str, objects)], check=True)
+    return library
+
+
+@dataclass
+class Ran:
+    code: int
+    out: str
+    err: str
+
+    def facts(self) -> dict[str, Any]:
+        """What the program told, all lines together."""
+        assert self.code == 0, self.err
+        told: dict[str, Any] = {}
+        for line in self.out.splitlines():
+            told.update(json.loads(line))
+        return told
+
+    def calls(self) -> list[str]:
+        calls: list[str] = self.facts()["calls"]
+        return calls
+
+
+@pytest.fixture
+def runtime_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("r")  # a socket's path is at most 107 bytes long
+    folder.chmod(0o700)
+    return folder
+
+
+@pytest.fixture
+def start(harness: Path, runtime_folder: Path) -> Callable[..., subprocess.Popen[str]]:
+    """Starts a snippet on top of client.py; settings as keywords."""
+
+    def start(snippet: str, **settings: str | None) -> subprocess.Popen[str]:
+        environment: dict[str, str] = {key: value for key, value in os.environ.items() if not key.startswith("DEEPUM_")}
+        environment |= {
+            "RUNTIME_HARNESS": str(harness),
+            "DEEPUM_RUNTIME_DIR": str(runtime_folder),
+            "DEEPUM_DAEMON": "/bin/false",
+            "PYTHONPATH": str(HERE),
+        }
+        for key, value in settings.items():
+            if value is None:
+                environment.pop(key, None)
+            else:
+                environment[key] = value
+        return subprocess.Popen(
+            [sys.executable, "-c", "from client import *\n" + snippet],
+            env=environment,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    return start
+
+
+@pytest.fixture
+def run(start: Callable[..., subprocess.Popen[str]]) -> Callable[..., Ran]:
+    """Runs a snippet to its end."""
+
+    def run(snippet: str, **settings: str | None) -> Ran:
+        process = start(snippet, **settings)
+        out, err = process.communicate(timeout=60)
+        return Ran(process.returncode, out, err)
+
+    return run

@@ -1,0 +1,277 @@
+"""What the mover asks of the driver, and in what order. In lock-step, so that every run is the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from fake_daemon import ADVISE, DISCARD, EVICT, EXECUTE, MOVED, PREFETCH, Command, Event, FakeDaemon, Session
+
+Run = Callable[..., "Ran"]  # type: ignore[name-defined]  # noqa: F821
+
+
+class Script:
+    """Commands by the ordinal of the launch that causes them; "this" stands for that launch's sequence."""
+
+    def __init__(self, plan: dict[int, list[Command]]) -> None:
+        self.plan = plan
+        self.launches: list[int] = []  # sequences
+
+    def __call__(self, event: Event) -> list[Command]:
+        if event.kind != EXECUTE:
+            return []
+        self.launches.append(event.sequence)
+        commands = self.plan.get(len(self.launches) - 1, [])
+        for command in commands:
+            command.cause = event.sequence
+            if command.after < 0:  # -1: this launch, -2: the one before
+                command.after = self.launches[command.after]
+        return commands
+
+
+def lock_step(run: Run, folder: Path, plan: dict[int, list[Command]], snippet: str, **settings: str) -> tuple[list[str], Session]:
+    with FakeDaemon(folder, Script(plan)) as daemon:
+        ran = run(f"enter(); allocate(64)\n{snippet}\ntell(calls=calls())", DEEPUM_SYNC="1", **settings)
+        calls = ran.calls()
+        return calls, daemon.finished()
+
+
+def moved(session: Session) -> list[tuple[int, str, int]]:
+    return [event.moved for event in session.events if event.kind == MOVED]
+
+
+def test_a_move_without_conditions_goes_before_the_launch_that_caused_it(run: Run, runtime_folder: Path) -> None:
+    calls, session = lock_step(run, runtime_folder, {0: [Command(PREFETCH, first=3, count=2)]}, "execute(); execute()")
+    assert calls == ["prefetch m1 4102+4 device 0", "launch s0", "launch s0"]
+    assert moved(session) == []
+
+
+def test_an_eviction_waits_for_the_marker_behind_the_last_use_and_a_prefetch_for_the_eviction(run: Run, runtime_folder: Path) -> None:
+    plan = {0: [Command(EVICT, first=0, after=-1), Command(PREFETCH, first=8, after_move=1)]}
+    calls, _ = lock_step(run, runtime_folder, plan, "for _ in range(6): execute()", DEEPUM_MARKER_INTERVAL="4")
+    assert calls == [
+        *["launch s0"] * 4,
+        "record e1 s0",  # the first marker at or after the launch
+        "wait m1 e1",
+        "prefetch m1 4096+2 host",
+        "record e2 m1",
+        "wait m2 e2",
+        "prefetch m2 4112+2 device 0",
+        *["launch s0"] * 2,
+    ]
+
+
+def test_what_waits_holds_up_its_own_direction_only(run: Run, runtime_folder: Path) -> None:
+    plan = {0: [Command(EVICT, first=0, after=-1), Command(EVICT, first=4), Command(PREFETCH, first=8)]}
+    calls, _ = lock_step(run, runtime_folder, plan, "execute()")
+    assert calls == ["prefetch m1 4112+2 device 0", "launch s0"]
+
+
+def test_a_stream_without_launches_up_to_the_sequence_is_covered_by_its_last_marker(run: Run, runtime_folder: Path) -> None:
+    plan = {4: [Command(EVICT, after=-2, streams=0b11)]}
+    calls, _ = lock_step(
+        run,
+        runtime_folder,
+        plan,
+        "execute(0); execute(0); execute(1); execute(1); execute(0); execute(0)",
+        DEEPUM_MARKER_INTERVAL="2",
+    )
+    # Stream 0's first marker is older than the sequence, but nothing was launched there in between.
+    assert calls == [
+        *["launch s0", "launch s0", "record e1 s0"],
+        *["launch s1", "launch s1", "record e2 s1"],
+        *["wait m1 e1", "wait m1 e2", "prefetch m1 4096+2 host"],
+        *["launch s0", "launch s0", "record e3 s0"],
+    ]
+
+
+def test_what_was_waited_for_is_not_waited_for_again(run: Run, runtime_folder: Path) -> None:
+    plan = {1: [Command(EVICT, first=0, after=-2)], 2: [Command(EVICT, first=6, after=-3)]}
+    calls, _ = lock_step(run, runtime_folder, plan, "for _ in range(3): execute()", DEEPUM_MARKER_INTERVAL="1")
+    assert [call for call in calls if call.startswith("wait")] == ["wait m1 e1"]
+    assert [call for call in calls if call.startswith("prefetch")] == ["prefetch m1 4096+2 host", "prefetch m1 4108+2 host"]
+
+
+def test_before_the_program_blocks_every_stream_has_its_marker_and_moves_go_on(run: Run, runtime_folder: Path) -> None:
+    plan = {1: [Command(EVICT, after=-1, streams=0b11)]}
+    calls, _ = lock_step(run, runtime_folder, plan, "execute(0); execute(1); synchronise()")
+    assert calls == [
+        "launch s0",
+        "launch s1",
+        "record e1 s0",
+        "record e2 s1",
+        *["wait m1 e1", "wait m1 e2", "prefetch m1 4096+2 host"],
+        "synchronise",
+    ]
+
+
+def test_adjacent_moves_become_one_and_others_a_batch_where_there_are_batches(run: Run, runtime_folder: Path) -> None:
+    moves = [Command(PREFETCH, first=0), Command(PREFETCH, first=1, count=2), Command(PREFETCH, first=9)]
+    calls, _ = lock_step(run, runtime_folder, {0: moves}, "execute()")
+    assert calls == ["prefetch m1 4096+6 device 0", "prefetch m1 4114+2 device 0", "launch s0"]
+
+
+def test_batches(run: Run, runtime_folder: Path) -> None:
+    moves = [Command(PREFETCH, first=0), Command(PREFETCH, first=1, count=2), Command(PREFETCH, first=9)]
+    calls, _ = lock_step(run, runtime_folder, {0: moves}, "call('batches'); execute()")
+    assert calls == ["batch m1 4096+6 4114+2 device 0", "launch s0"]
+
+
+def test_the_first_form_of_the_call_serves_old_drivers(run: Run, runtime_folder: Path) -> None:
+    calls, _ = lock_step(
+        run, runtime_folder, {0: [Command(EVICT), Command(PREFETCH, first=5)]}, "call('only_first_form'); execute()"
+    )
+    assert calls == ["prefetch1 m1 4096+2 -1", "prefetch1 m2 4106+2 0", "launch s0"]
+
+
+def test_a_move_that_others_wait_for_ends_a_merge(run: Run, runtime_folder: Path) -> None:
+    moves = [Command(EVICT, first=0), Command(EVICT, first=1), Command(PREFETCH, first=8, after_move=1)]
+    calls, _ = lock_step(run, runtime_folder, {0: moves}, "execute()")
+    assert calls == [
+        "prefetch m1 4096+2 host",
+        "record e1 m1",
+        "prefetch m1 4098+2 host",
+        "wait m2 e1",
+        "prefetch m2 4112+2 device 0",
+        "launch s0",
+    ]
+
+
+def test_a_later_command_can_wait_for_a_move_long_issued(run: Run, runtime_folder: Path) -> None:
+    plan = {0: [Command(EVICT, first=0)], 1: [Command(PREFETCH, first=8, after_move=1)]}
+    calls, _ = lock_step(run, runtime_folder, plan, "execute(); execute()")
+    assert calls == [
+        *["prefetch m1 4096+2 host", "launch s0"],
+        *["record e1 m1", "wait m2 e1", "prefetch m2 4112+2 device 0", "launch s0"],
+    ]
+
+
+def test_commands_for_memory_that_is_gone_are_skipped_and_nobody_waits_for_them(run: Run, runtime_folder: Path) -> None:
+    plan = {
+        0: [
+            Command(EVICT, generation=9),
+            Command(EVICT, slot=5),
+            Command(EVICT, first=4000),
+            Command(PREFETCH, first=8, after_move=3),
+        ]
+    }
+    calls, session = lock_step(run, runtime_folder, plan, "execute()")
+    assert calls == ["prefetch m1 4112+2 device 0", "launch s0"]
+    assert moved(session) == [(1, "stale", 0), (2, "stale", 0), (3, "stale", 0)]
+
+
+def test_a_slot_given_out_again_is_another_allocation(run: Run, runtime_folder: Path) -> None:
+    plan = {0: [Command(PREFETCH)], 1: [Command(PREFETCH), Command(PREFETCH, generation=2)]}
+    calls, session = lock_step(run, runtime_folder, plan, "execute(); free(); allocate(2, at=512); execute()")
+    assert calls == ["prefetch m1 4096+2 device 0", "launch s0", "prefetch m1 4608+2 device 0", "launch s0"]
+    assert moved(session) == [(2, "stale", 0)]
+
+
+def test_discards_and_nonsense_are_cancelled(run: Run, runtime_folder: Path) -> None:
+    plan = {0: [Command(DISCARD), Command(77), Command(PREFETCH, device=99), Command(PREFETCH, first=2, after_move=1)]}
+    calls, session = lock_step(run, runtime_folder, plan, "execute()")
+    assert calls == ["prefetch m1 4100+2 device 0", "launch s0"]
+    assert sorted(moved(session)) == [(1, "cancelled", 0), (2, "cancelled", 0), (3, "cancelled", 0)]
+
+
+def test_advice_is_carried_out_in_its_turn(run: Run, runtime_folder: Path) -> None:
+    plan = {0: [Command(PREFETCH), Command(ADVISE, advice=3, location=-1), Command(ADVISE, advice=5, location=0)]}
+    calls, _ = lock_step(run, runtime_folder, plan, "execute()")
+    assert calls == ["prefetch m1 4096+2 device 0", "advise 4096+2 3 host", "advise 4096+2 5 device 0", "launch s0"]
+
+
+def test_failures_are_reported_and_many_in_a_row_turn_the_mover_off(run: Run, runtime_folder: Path) -> None:
+    plan = {i: [Command(PREFETCH, first=2 * i)] for i in range(20)}
+    with FakeDaemon(runtime_folder, Script(plan)) as daemon:
+        ran = run("enter(); allocate(64); call('prefetch_error', 801)\nfor _ in range(20): execute()\ntell(calls=calls())", DEEPUM_SYNC="1")
+        assert len([call for call in ran.calls() if call.startswith("prefetch")]) == 16
+        became = moved(daemon.finished())
+    assert became == [(i, "failed", 801) for i in range(1, 17)] + [(i, "cancelled", 0) for i in range(17, 21)]
+    assert ran.err == "deepum: warning: mover: 16 moves in a row failed (CUDA error 801); going on without prefetching\n"
+
+
+def test_a_refused_launch_is_waited_for_no_longer_than_until_the_next_one(run: Run, runtime_folder: Path) -> None:
+    plan = {1: [Command(EVICT, after=-1)]}
+    calls, _ = lock_step(run, runtime_folder, plan, "execute(); execute(refused=True); execute(); synchronise()")
+    assert calls[-4:] == ["record e1 s0", "wait m1 e1", "prefetch m1 4096+2 host", "synchronise"]
+
+
+def test_a_stream_that_no_event_can_be_recorded_on_is_not_waited_for_forever(run: Run, runtime_folder: Path) -> None:
+    plan = {0: [Command(EVICT, after=-1)]}
+    calls, _ = lock_step(
+        run, runtime_folder, plan, "call('event_error', 400)\nfor _ in range(8): execute()", DEEPUM_MARKER_INTERVAL="1"
+    )
+    assert "prefetch m1 4096+2 host" in calls and not any(call.startswith("wait") for call in calls)
+
+
+def test_a_destroyed_stream_leaves_its_last_marker_behind(run: Run, runtime_folder: Path) -> None:
+    plan = {1: [Command(EVICT, after=-2, streams=0b10)]}
+    calls, _ = lock_step(run, runtime_folder, plan, "execute(1); call('destroy', 1); execute(0)")
+    assert calls == ["launch s1", "record e1 s1", "wait m1 e1", "prefetch m1 4096+2 host", "launch s0"]
+
+
+def test_an_idle_stream_gets_its_marker_when_a_move_waits_for_it(run: Run, runtime_folder: Path) -> None:
+    plan = {1: [Command(EVICT, after=-2, streams=0b10)]}
+    calls, _ = lock_step(run, runtime_folder, plan, "execute(1)\nfor _ in range(6): execute(0)", DEEPUM_MARKER_INTERVAL="4")
+    assert calls == [
+        "launch s1",
+        *["launch s0"] * 4,
+        *["record e1 s0", "record e2 s1"],
+        *["wait m1 e2", "prefetch m1 4096+2 host"],
+        *["launch s0"] * 2,
+    ]
+
+
+def test_no_marker_is_recorded_on_another_stream_that_may_be_capturing(run: Run, runtime_folder: Path) -> None:
+    plan = {1: [Command(EVICT, after=-2, streams=0b10)]}
+    calls, _ = lock_step(
+        run, runtime_folder, plan, "execute(1); call('capturing', 1)\nfor _ in range(6): execute(0)", DEEPUM_MARKER_INTERVAL="2"
+    )
+    assert not any(call.endswith(" s1") and call.startswith("record") for call in calls)
+
+
+def test_streams_that_share_an_id_are_all_waited_for(run: Run, runtime_folder: Path) -> None:
+    plan = {2: [Command(EVICT, after=-1, streams=1 << 63)]}
+    snippet = "execute(63, handle=100); execute(63, handle=101); execute(63, handle=100); synchronise()"
+    calls, _ = lock_step(run, runtime_folder, plan, snippet)
+    assert calls == [
+        *["launch s100", "launch s101", "launch s100"],
+        *["record e1 s100", "record e2 s101"],
+        *["wait m1 e1", "wait m1 e2", "prefetch m1 4096+2 host"],
+        "synchronise",
+    ]
+
+
+def test_markers_are_used_again_and_old_launches_covered_by_later_ones(run: Run, runtime_folder: Path) -> None:
+    plan = {199: [Command(EVICT, after=-200)]}
+    calls, _ = lock_step(run, runtime_folder, plan, "for _ in range(200): execute()", DEEPUM_MARKER_INTERVAL="1")
+    recorded = [call.split()[1] for call in calls if call.startswith("record")]
+    assert len(set(recorded)) == 64
+    assert [call for call in calls if call.startswith("wait")] == [f"wait m1 {recorded[199 - 64]}"]
+
+
+def test_after_its_context_was_destroyed_a_device_is_entered_anew(run: Run, runtime_folder: Path) -> None:
+    plan = {0: [Command(PREFETCH)], 1: [Command(PREFETCH, generation=2)]}
+    snippet = "execute(); free(); call('context_destroyed'); set_context(0xd0); enter(); allocate(2); execute()"
+    calls, session = lock_step(run, runtime_folder, plan, snippet)
+    assert calls == ["prefetch m1 4096+2 device 0", "launch s0", "prefetch m2 4096+2 device 0", "launch s0"]
+    assert [event.kind for event in session.events].count(1) == 2
+
+
+def test_two_runs_give_the_same_events_and_calls(run: Run, tmp_path_factory: object, runtime_folder: Path) -> None:
+    def decide(event: Event) -> list[Command]:
+        if event.kind != EXECUTE:
+            return []
+        seed = event.sequence * 2654435761 % 2**32
+        made = [Command(EVICT, first=seed % 30, after=event.sequence), Command(PREFETCH, first=seed // 7 % 30, generation=seed % 5 and 1)]
+        return made[: seed % 3]
+
+    seen = []
+    for _ in range(2):
+        with FakeDaemon(runtime_folder, decide) as daemon:
+            ran = run("enter(); allocate(64)\nfor i in range(300): execute(i % 3, hash=i)\nsynchronise(); tell(calls=calls())", DEEPUM_SYNC="1")
+            session = daemon.finished()
+            seen.append((ran.calls(), [(e.kind, e.sequence, e.body) for e in session.events]))
+        (runtime_folder / "daemon.sock").unlink()
+    assert seen[0] == seen[1]
+    assert len(seen[0][0]) > 400
