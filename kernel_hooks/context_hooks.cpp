@@ -3,6 +3,7 @@
 #include "functions.hpp"
 #include "memory.hpp"
 #include "real_driver.hpp"
+#include "session.hpp"
 #include "streams.hpp"
 #include "waits.hpp"
 
@@ -55,6 +56,7 @@ CUresult on_cuCtxSetCurrent(CUcontext context) {
 
 void context_ended(CUcontext context) noexcept {
   forget_memory_of(context);
+  runtime::context_destroyed(context);
   modules_changed(nullptr);
   contexts_destroyed();
 }

@@ -90,10 +90,10 @@ void free_key(std::uint64_t key, CUstream handle) noexcept {
       }
     }
   }
+  runtime::stream_destroyed(handle, id);  // of the many that share an id it finds the one by its handle
   if (id == kShared) {
-    return;  // never used, or one of many that share the id
+    return;  // never used, or one of those
   }
-  runtime::stream_destroyed(handle, id);
   deepum_stream_event event{};
   event.header.words = sizeof event / 8;
   event.header.kind = DEEPUM_EVENT_STREAM_DESTROYED;
