@@ -140,7 +140,7 @@ SETTINGS: tuple[Setting, ...] = (
         "correlation",
         choices=("on-demand", "correlation"),
     ),
-    Setting("prefetch_degree", "count", "launches that the chain runs ahead (N)", 2000, low=1, high=1_000_000),
+    Setting("prefetch_degree", "count", "launches that the chain runs ahead (N)", 2000, low=0, high=1 << 20),
     Setting("profile", "path", "learned tables: read at the start if the file exists, written at the end", unset="nothing is kept"),
     Setting("record", "path", "write the session's events to this file", unset="nothing is recorded"),
     Setting(
@@ -153,23 +153,23 @@ SETTINGS: tuple[Setting, ...] = (
         "oldest-last-use",
         choices=("least-recently-migrated", "oldest-last-use"),
     ),
-    Setting("execution_ids", "count", "most execution IDs kept", 1 << 16, low=1, high=1 << 24),
-    Setting("execution_records", "count", "records (prev3, prev2, prev1, next) kept for an execution ID", 16, low=1, high=1 << 10),
-    Setting("block_table_rows", "count", "rows of the UM-block correlation table of an execution ID", 128, low=1, high=1 << 20),
+    Setting("execution_ids", "count", "most execution IDs kept", 1 << 16, low=16, high=1 << 24),
+    Setting("execution_records", "count", "records (prev3, prev2, prev1, next) kept for an execution ID", 16, low=1, high=1 << 12),
+    Setting("block_table_rows", "count", "rows of the UM-block correlation table of an execution ID", 2048, low=1, high=1 << 20),
     Setting("block_table_ways", "count", "ways of a row of that table", 2, low=1, high=1 << 6),
     Setting("block_table_successors", "count", "successors kept for an entry of that table", 4, low=1, high=1 << 6),
-    Setting("chain_steps", "count", "most launches by which the chain is extended at one event", 64, low=1, high=1 << 20),
+    Setting("chain_steps", "count", "most launches by which the chain is extended at one event", 8, low=1, high=1 << 16),
     Setting("headroom_blocks", "count", "UM blocks (2 MiB) kept free on a device", 16, low=0, high=1 << 20),
     Setting(
         "confidence_launches",
         "count",
         "launches after which the belief that a block is resident needs renewing under pressure",
-        20000,
+        4096,
         low=1,
         high=1 << 30,
     ),
     Setting(
-        "table_mebibytes", "count", "most memory for learned tables, MiB; execution IDs longest unused go first", 512, low=1, high=1 << 20
+        "table_mebibytes", "count", "most memory for learned tables, MiB; execution IDs longest unused go first", 256, low=1, high=1 << 20
     ),
     Setting("sync", "boolean", "each launch waits for its decisions; always so on the simulated GPU", False, ("shim",)),
     Setting("managed_limit", "size", "most managed memory over all of the user's processes on a GPU", readers=("shim",), unset="no limit"),

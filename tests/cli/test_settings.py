@@ -65,9 +65,9 @@ def test_any_text_is_a_value_or_a_usage_error(setting: object, text: str) -> Non
 
 def test_flag_then_environment_then_file_then_default(tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
-    file.write_text("prefetch-degree = 3\nexecution_ids = 3\nblock_table_rows = 3\n")
-    values = resolve({"prefetch_degree": 1}, {"DEEPUM_PREFETCH_DEGREE": "2", "DEEPUM_EXECUTION_IDS": "2"}, file)
-    assert (values["prefetch_degree"], values["execution_ids"], values["block_table_rows"]) == (1, 2, 3)
+    file.write_text("prefetch-degree = 30\nexecution_ids = 30\nblock_table_rows = 30\n")
+    values = resolve({"prefetch_degree": 10}, {"DEEPUM_PREFETCH_DEGREE": "20", "DEEPUM_EXECUTION_IDS": "20"}, file)
+    assert (values["prefetch_degree"], values["execution_ids"], values["block_table_rows"]) == (10, 20, 30)
     assert values["block_table_ways"] == BY_NAME["block_table_ways"].default
 
 

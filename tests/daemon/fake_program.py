@@ -19,6 +19,7 @@ _EVENT_RESERVED, _EVENT_CONSUMED, _DECIDED, _COMMAND_WRITTEN, _COMMAND_CONSUMED 
 _DAEMON_SLEEPS, _MOVER_SLEEPS, _PROGRAM_LEFT, _DAEMON_LEFT = 320, 324, 328, 332
 DEVICE, ALLOCATE, EXECUTE, SYNCHRONISE = 1, 2, 6, 7
 CARD = 64 << 20
+PREFETCH = 1  # kind of a command
 
 
 def shared_memory(seals: bool = True, magic: bytes = b"DEEPUMRG") -> int:
@@ -69,6 +70,7 @@ class FakeProgram:
         self.words = memoryview(self.memory).cast("Q")  # stored whole, unlike what struct.pack_into does
         self.reserved = 0
         self.commands_read = 0
+        self.launched: dict[int, int] = {}  # sequence -> slot
 
     def _get(self, offset: int, form: str = "<Q") -> int:
         return self.words[offset // 8] if form == "<Q" else int(struct.unpack_from(form, self.memory, offset)[0])
@@ -139,10 +141,16 @@ class FakeProgram:
         for _ in range(rounds):
             of_round = []
             for slot in range(arrays):
-                self.wait_decided(self.execute(1000 + slot, slot, size >> 21))
+                sequence = self.execute(1000 + slot, slot, size >> 21)
+                self.launched[sequence] = slot
+                self.wait_decided(sequence)
                 of_round += self.commands()
             answered.append(of_round)
         return answered
+
+    def ahead(self, commands: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+        """Of the commands, prefetches of something else than the launch at hand needs."""
+        return [command for command in commands if command[9] == PREFETCH and command[5] != self.launched.get(command[1])]
 
     def close(self) -> None:
         """Leaves; a killed program does the same by ending."""
