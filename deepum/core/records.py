@@ -23,7 +23,7 @@ class BlockRange(NamedTuple):
 
     slot: int
     first: int
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody needs here
 
     @classmethod
     def decode(cls, word: int) -> BlockRange:
@@ -37,7 +37,7 @@ class BlockRange(NamedTuple):
 
     def encode(self) -> int:
         """To the packed form."""
-        return self.slot << int(lib.DEEPUM_RANGE_SLOT_SHIFT) | self.first << int(lib.DEEPUM_RANGE_FIRST_SHIFT) | self.count
+        return self.slot << int(lib.DEEPUM_RANGE_SLOT_SHIFT) | self.first << int(lib.DEEPUM_RANGE_FIRST_SHIFT) | self.blocks
 
 
 @dataclass(frozen=True)
@@ -172,10 +172,10 @@ def _simple(ctype: str, cls: type[Event], *names: str) -> Any:
     return ffi.sizeof(ctype), decode
 
 
-def _ranged(ctype: str, cls: type[Event], *names: str) -> Any:
+def _ranged(ctype: str, cls: type[Program] | type[Fault], *names: str) -> Any:
     def decode(head: tuple[str, int, int, int], record: Any, _words: Any) -> Event:
         body = ffi.cast(f"{ctype} *", record)
-        return cls(*head, BlockRange.decode(int(body.range)), *(int(getattr(body, name)) for name in names))  # type: ignore[arg-type]
+        return cls(*head, BlockRange.decode(int(body.range)), *(int(getattr(body, name)) for name in names))
 
     return ffi.sizeof(ctype), decode
 
