@@ -14,12 +14,12 @@
 namespace deepum::simgpu {
 
 struct LaunchView {
-  std::string_view kernel;          // ELF symbol, mangled
+  std::string_view kernel;  // ELF symbol, mangled
   const ParameterLayout& layout;
-  const std::uint8_t* parameters;   // layout.bytes of packed values
+  const std::uint8_t* parameters;  // layout.bytes of packed values
   std::uint32_t grid[3];
   std::uint32_t block[3];
-  std::uint64_t ordinal;            // of this launch in the process, from 0: seeds the rows that a gather samples
+  std::uint64_t ordinal;  // of this launch in the process, from 0: seeds the rows that a gather samples
 };
 
 // The driver allocation that holds an address, managed or not; nullopt if none.

@@ -1,0 +1,16 @@
+// Kernel families of PyTorch 2.12.1 (source: its ATen/native/cuda). Each answers whether it recognised the launch; only then has it
+// touched.
+#pragma once
+
+#include "launch_facts.hpp"
+
+namespace deepum::simgpu {
+
+bool describe_elementwise(const Facts& facts, Touch& touch);
+bool describe_reduction(const Facts& facts, Touch& touch);
+bool describe_rows(const Facts& facts, Touch& touch);    // softmax, layer norm, losses, dropout, cat
+bool describe_gather(const Facts& facts, Touch& touch);  // indexing, embeddings
+bool describe_multi_tensor(const Facts& facts, Touch& touch);
+bool describe_attention(const Facts& facts, Touch& touch);
+
+}  // namespace deepum::simgpu
