@@ -34,6 +34,9 @@ Driver load() {
 #define DRIVER(name) resolve(#name, d.name);
 #include "driver.def"
 #undef DRIVER
+  // Since 13.0 the same names also stand for functions that take a context, which cuda.h does not rename: by version, those without.
+  d.get_proc_address("cuCtxSynchronize", reinterpret_cast<void**>(&d.cuCtxSynchronize), 12000, CU_GET_PROC_ADDRESS_DEFAULT, nullptr);
+  d.get_proc_address("cuCtxGetDevice", reinterpret_cast<void**>(&d.cuCtxGetDevice), 12000, CU_GET_PROC_ADDRESS_DEFAULT, nullptr);
   d.status = d.cuInit != nullptr ? d.cuInit(0) : CUDA_ERROR_NOT_INITIALIZED;
   return d;
 }
