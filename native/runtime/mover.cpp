@@ -122,8 +122,10 @@ void Mover::loop() {
     if (due && in_lock_step_) lock_step_.begin_round();
     take_commands();
     if (due) {
-      seen_epoch_.store(markers_.epoch(), std::memory_order_release);
+      const std::uint64_t epoch = markers_.epoch();
       carry_out();
+      // Only now: whoever reads these and finds nothing left to do goes on at once.
+      seen_epoch_.store(epoch, std::memory_order_release);
       tried_.store(taken_.load(std::memory_order_relaxed), std::memory_order_release);
       if (in_lock_step_) lock_step_.end_round();
     }

@@ -1,21 +1,20 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE))
+
+from client_tools import Ran  # noqa: E402
 
 
 def _cuda_include() -> Path:
@@ -31,7 +30,15 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The runtime on a driver that only writes down what it is asked, as a shared library."""
     folder = tmp_path_factory.mktemp("harness")
     sources = [*sorted((ROOT / "native" / "runtime").glob("*.cpp")), ROOT / "tests" / "programs" / "runtime_harness.cpp"]
-    flags = ["-std=gnu++20", "-O1", "-g1", "-fPIC", f"-I{ROOT / 'native/runtime'}", f"-I{ROOT / 'native/wire'}", f"-isystem{_cuda_include()}"]
+    flags = [
+        "-std=gnu++20",
+        "-O1",
+        "-g1",
+        "-fPIC",
+        f"-I{ROOT / 'native/runtime'}",
+        f"-I{ROOT / 'native/wire'}",
+        f"-isystem{_cuda_include()}",
+    ]
 
     def build(source: Path) -> Path:
         target = folder / (source.stem + ".o")
@@ -43,25 +50,6 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
     library = folder / "libharness.so"
     subprocess.run(["g++", "-shared", "-pthread", "-o", str(library), *map(str, objects)], check=True)
     return library
-
-
-@dataclass
-class Ran:
-    code: int
-    out: str
-    err: str
-
-    def facts(self) -> dict[str, Any]:
-        """What the program told, all lines together."""
-        assert self.code == 0, self.err
-        told: dict[str, Any] = {}
-        for line in self.out.splitlines():
-            told.update(json.loads(line))
-        return told
-
-    def calls(self) -> list[str]:
-        calls: list[str] = self.facts()["calls"]
-        return calls
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ A reference for native/wire/ring.h: one thread a session; sleeps on the program'
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import socket
@@ -104,7 +105,7 @@ class Session:
         self.settings = dict(pair.split("=", 1) for pair in text.split("\0") if pair)
         self.connection = connection
         self.memory = mmap(descriptors[0], 0)
-        self.seals = __import__("fcntl").fcntl(descriptors[0], 1034)  # F_GET_SEALS
+        self.seals = fcntl.fcntl(descriptors[0], fcntl.F_GET_SEALS)
         os.close(descriptors[0])
         self.daemon_fd, self.mover_fd = descriptors[1:]
         self.events: list[Event] = []
@@ -232,11 +233,11 @@ class FakeDaemon:
                     os.close(fd)
                 continue
             session = Session(connection, message, list(descriptors), self._decide, self._delay)
+            thread = threading.Thread(target=session.serve, daemon=True)
+            thread.start()
+            self._threads.append(thread)
             self.sessions.append(session)
             connection.send(struct.pack("<8sII", b"DEEPUMOK", 1, 0))
-            thread = threading.Thread(target=session.serve, daemon=True)
-            self._threads.append(thread)
-            thread.start()
 
     def session(self, timeout: float = 10) -> Session:
         """The first one, once it is there."""
@@ -248,6 +249,7 @@ class FakeDaemon:
 
     def finished(self) -> Session:
         """The only session, after its program has gone."""
+        self.session()
         for thread in self._threads:
             thread.join(20)
             assert not thread.is_alive(), "the session did not end"

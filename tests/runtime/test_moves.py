@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from client_tools import Ran
 from fake_daemon import ADVISE, DISCARD, EVICT, EXECUTE, MOVED, PREFETCH, Command, Event, FakeDaemon, Session
 
-Run = Callable[..., "Ran"]  # type: ignore[name-defined]  # noqa: F821
+Run = Callable[..., Ran]
 
 
 class Script:
@@ -118,9 +119,7 @@ def test_batches(run: Run, runtime_folder: Path) -> None:
 
 
 def test_the_first_form_of_the_call_serves_old_drivers(run: Run, runtime_folder: Path) -> None:
-    calls, _ = lock_step(
-        run, runtime_folder, {0: [Command(EVICT), Command(PREFETCH, first=5)]}, "call('only_first_form'); execute()"
-    )
+    calls, _ = lock_step(run, runtime_folder, {0: [Command(EVICT), Command(PREFETCH, first=5)]}, "call('only_first_form'); execute()")
     assert calls == ["prefetch1 m1 4096+2 -1", "prefetch1 m2 4106+2 0", "launch s0"]
 
 
@@ -198,9 +197,7 @@ def test_a_refused_launch_is_waited_for_no_longer_than_until_the_next_one(run: R
 
 def test_a_stream_that_no_event_can_be_recorded_on_is_not_waited_for_forever(run: Run, runtime_folder: Path) -> None:
     plan = {0: [Command(EVICT, after=-1)]}
-    calls, _ = lock_step(
-        run, runtime_folder, plan, "call('event_error', 400)\nfor _ in range(8): execute()", DEEPUM_MARKER_INTERVAL="1"
-    )
+    calls, _ = lock_step(run, runtime_folder, plan, "call('event_error', 400)\nfor _ in range(8): execute()", DEEPUM_MARKER_INTERVAL="1")
     assert "prefetch m1 4096+2 host" in calls and not any(call.startswith("wait") for call in calls)
 
 
@@ -258,7 +255,7 @@ def test_after_its_context_was_destroyed_a_device_is_entered_anew(run: Run, runt
     assert [event.kind for event in session.events].count(1) == 2
 
 
-def test_two_runs_give_the_same_events_and_calls(run: Run, tmp_path_factory: object, runtime_folder: Path) -> None:
+def test_two_runs_give_the_same_events_and_calls(run: Run, runtime_folder: Path) -> None:
     def decide(event: Event) -> list[Command]:
         if event.kind != EXECUTE:
             return []
@@ -269,7 +266,9 @@ def test_two_runs_give_the_same_events_and_calls(run: Run, tmp_path_factory: obj
     seen = []
     for _ in range(2):
         with FakeDaemon(runtime_folder, decide) as daemon:
-            ran = run("enter(); allocate(64)\nfor i in range(300): execute(i % 3, hash=i)\nsynchronise(); tell(calls=calls())", DEEPUM_SYNC="1")
+            ran = run(
+                "enter(); allocate(64)\nfor i in range(300): execute(i % 3, hash=i)\nsynchronise(); tell(calls=calls())", DEEPUM_SYNC="1"
+            )
             session = daemon.finished()
             seen.append((ran.calls(), [(e.kind, e.sequence, e.body) for e in session.events]))
         (runtime_folder / "daemon.sock").unlink()
