@@ -122,7 +122,7 @@ class Session:
 
     def take(self) -> list[Event]:
         """Whole records, in order; their place is given back."""
-        taken = []
+        taken: list[Event] = []
         while len(taken) < 1000:
             at = CONTROL_BYTES + self._consumed % EVENT_RING_BYTES
             word = self.load(at)
@@ -182,11 +182,11 @@ class Session:
             self.store(DAEMON_SLEEPS, 1, "I")
             if not self.paused.is_set() and self.load(CONTROL_BYTES + self._consumed % EVENT_RING_BYTES):
                 continue
-            ready, _, _ = select.select([self.daemon_fd, self.connection], [], [], 0.05)
+            ready, _, _ = select.select([self.daemon_fd, self.connection.fileno()], [], [], 0.05)
             self.store(DAEMON_SLEEPS, 0, "I")
             if self.daemon_fd in ready:
                 os.eventfd_read(self.daemon_fd)
-            if self.connection in ready:
+            if self.connection.fileno() in ready:
                 self.paused.clear()
                 while self.turn():
                     pass

@@ -266,9 +266,8 @@ def test_two_runs_give_the_same_events_and_calls(run: Run, runtime_folder: Path)
     seen = []
     for _ in range(2):
         with FakeDaemon(runtime_folder, decide) as daemon:
-            ran = run(
-                "enter(); allocate(64)\nfor i in range(300): execute(i % 3, hash=i)\nsynchronise(); tell(calls=calls())", DEEPUM_SYNC="1"
-            )
+            snippet = "enter(); allocate(64)\nfor i in range(300): execute(i % 3, hash=i)\nsynchronise(); tell(calls=calls())"
+            ran = run(snippet, DEEPUM_SYNC="1")
             session = daemon.finished()
             seen.append((ran.calls(), [(e.kind, e.sequence, e.body) for e in session.events]))
         (runtime_folder / "daemon.sock").unlink()

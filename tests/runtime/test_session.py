@@ -176,7 +176,7 @@ tell(seconds=time.monotonic() - began)
         assert process.stdout is not None
         process.stdout.readline()
         daemon.session().paused.set()
-        out, err = process.communicate("\n", timeout=30)
+        _, err = process.communicate("\n", timeout=30)
         assert err == "deepum: warning: daemon: it has been silent for 10 s" + ALONE
         assert process.returncode == 0
         daemon.finished()  # the program closed the connection
