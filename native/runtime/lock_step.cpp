@@ -80,11 +80,9 @@ LockStep::Answer LockStep::wait_for_decision(std::uint64_t sequence) noexcept {
   return Answer::kDaemonSilent;
 }
 
-LockStep::Answer LockStep::wait_for_round() noexcept {
-  const std::uint64_t needed = begun_.load(std::memory_order_seq_cst) + 1;
-  requested_.store(true, std::memory_order_seq_cst);
-  ring_eventfd(memory_.mover_fd);
-  const auto over = [&] { return done_.load(std::memory_order_acquire) >= needed || stopped_.load(std::memory_order_relaxed); };
+template <typename F>
+LockStep::Answer LockStep::sleep_until(F true_now) noexcept {
+  const auto over = [&] { return true_now() || stopped_.load(std::memory_order_relaxed); };
   if (!spin_until(over)) {
     for (int silent = 0; silent < kMostSilentSeconds;) {
       const std::uint32_t bell = bell_.load(std::memory_order_seq_cst);
@@ -93,18 +91,38 @@ LockStep::Answer LockStep::wait_for_round() noexcept {
     }
   }
   if (stopped_.load()) return Answer::kStopped;
-  return over() ? Answer::kDone : Answer::kMoverSilent;
+  return true_now() ? Answer::kDone : Answer::kMoverSilent;
 }
 
-bool LockStep::due() noexcept {
+// No round may run on while the program does: what it finds would depend on who is faster. So the wish for one is taken back, and one
+// that is under way is waited for. The mover marks itself active before it looks for wishes: one of the two sees the other.
+LockStep::Answer LockStep::wait_for_quiet(std::uint64_t sequence) noexcept {
+  wanted_.compare_exchange_strong(sequence, 0, std::memory_order_seq_cst);
+  if (!active_.load(std::memory_order_seq_cst)) [[likely]]
+    return Answer::kDone;
+  return sleep_until([this] { return !active_.load(std::memory_order_seq_cst); });
+}
+
+LockStep::Answer LockStep::wait_for_round() noexcept {
+  const std::uint64_t needed = begun_.load(std::memory_order_seq_cst) + 1;
+  requested_.store(true, std::memory_order_seq_cst);
+  ring_eventfd(memory_.mover_fd);
+  return sleep_until([&] { return done_.load(std::memory_order_acquire) >= needed; });
+}
+
+bool LockStep::begin_round() noexcept {
+  active_.store(true, std::memory_order_seq_cst);
+  bool due = requested_.exchange(false, std::memory_order_seq_cst);
   std::uint64_t wanted = wanted_.load(std::memory_order_seq_cst);
-  const bool decided_now = wanted != 0 && decided() >= wanted;
-  if (decided_now) wanted_.compare_exchange_strong(wanted, 0);
-  return requested_.exchange(false, std::memory_order_seq_cst) || decided_now;
+  if (wanted != 0 && decided() >= wanted) due |= wanted_.compare_exchange_strong(wanted, 0, std::memory_order_seq_cst);
+  if (due) begun_.fetch_add(1, std::memory_order_seq_cst);
+  return due;
 }
 
-void LockStep::end_round() noexcept {
-  done_.store(begun_.load(std::memory_order_relaxed), std::memory_order_seq_cst);
+// Everyone who sleeps looks again, each time: only then will the daemon wake the mover once more.
+void LockStep::end_round(bool was_due) noexcept {
+  if (was_due) done_.store(begun_.load(std::memory_order_relaxed), std::memory_order_seq_cst);
+  active_.store(false, std::memory_order_seq_cst);
   ring();
 }
 

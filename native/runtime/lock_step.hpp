@@ -20,27 +20,31 @@ class LockStep {
   // The program's side. `mover_has_work`: asked once the decisions are there.
   template <typename F>
   Answer wait(std::uint64_t sequence, F mover_has_work) noexcept {
-    const Answer answer = wait_for_decision(sequence);
+    Answer answer = wait_for_decision(sequence);
+    if (answer == Answer::kDone) answer = wait_for_quiet(sequence);
     return answer == Answer::kDone && mover_has_work() ? wait_for_round() : answer;
   }
 
-  // The mover's side: is a round asked for? Then begin_round, take the commands, carry out what can be, end_round.
-  bool due() noexcept;
-  void begin_round() noexcept { begun_.fetch_add(1, std::memory_order_seq_cst); }
-  void end_round() noexcept;
-  void ring() noexcept;  // whoever sleeps looks again; after every wake-up of the mover, since only then the daemon writes once more
+  // The mover's side, after every wake-up. True: somebody waits for a round; then it carries out what can be.
+  bool begin_round() noexcept;
+  void end_round(bool was_due) noexcept;
   void stop() noexcept;  // lets everyone go, for good
 
  private:
   Answer wait_for_decision(std::uint64_t sequence) noexcept;
+  Answer wait_for_quiet(std::uint64_t sequence) noexcept;
   Answer wait_for_round() noexcept;
+  template <typename F>
+  Answer sleep_until(F true_now) noexcept;
   bool sleep(std::uint32_t bell) noexcept;  // false: a second has gone by
+  void ring() noexcept;
   std::uint64_t decided() const noexcept { return __atomic_load_n(&memory_.control->decided_sequence, __ATOMIC_SEQ_CST); }
 
   SharedMemory memory_;
   std::atomic<std::uint32_t> bell_{0};
   std::atomic<std::uint32_t> sleepers_{0};
-  std::atomic<std::uint64_t> wanted_{0};  // the decision that somebody sleeps for
+  std::atomic<std::uint64_t> wanted_{0};  // the decision that somebody sleeps for: a round follows it without being asked for
+  std::atomic<bool> active_{false};       // the mover may be in a round
   std::atomic<bool> requested_{false};
   std::atomic<bool> stopped_{false};
   std::atomic<std::uint64_t> begun_{0};

@@ -118,8 +118,7 @@ void Mover::run() noexcept {
 void Mover::loop() {
   last_look_ms_ = now_ms();
   while (!stopping_.load()) {
-    const bool due = !in_lock_step_ || lock_step_.due();
-    if (due && in_lock_step_) lock_step_.begin_round();
+    const bool due = !in_lock_step_ || lock_step_.begin_round();
     take_commands();
     if (due) {
       const std::uint64_t epoch = markers_.epoch();
@@ -127,12 +126,11 @@ void Mover::loop() {
       // Only now: whoever reads these and finds nothing left to do goes on at once.
       seen_epoch_.store(epoch, std::memory_order_release);
       tried_.store(taken_.load(std::memory_order_relaxed), std::memory_order_release);
-      if (in_lock_step_) lock_step_.end_round();
     }
+    if (in_lock_step_) lock_step_.end_round(due);
     listener_.recover_lost_events();
     sleep();
     watch_daemon();
-    if (in_lock_step_) lock_step_.ring();
   }
 }
 

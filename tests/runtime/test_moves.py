@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from client_tools import Ran
-from fake_daemon import ADVISE, DISCARD, EVICT, EXECUTE, MOVED, PREFETCH, Command, Event, FakeDaemon, Session
+from fake_daemon import ADVISE, ALLOCATE, DISCARD, EVICT, EXECUTE, MOVED, PREFETCH, Command, Event, FakeDaemon, Session
 
 Run = Callable[..., Ran]
 
@@ -253,6 +253,24 @@ def test_after_its_context_was_destroyed_a_device_is_entered_anew(run: Run, runt
     calls, session = lock_step(run, runtime_folder, plan, snippet)
     assert calls == ["prefetch m1 4096+2 device 0", "launch s0", "prefetch m2 4096+2 device 0", "launch s0"]
     assert [event.kind for event in session.events].count(1) == 2
+
+
+def test_between_launches_nothing_moves(run: Run, runtime_folder: Path) -> None:
+    """Not even what was decided then: when it would happen depended on who is faster."""
+
+    def decide(event: Event) -> list[Command]:
+        return [Command(PREFETCH, slot=1)] if event.kind == ALLOCATE and event.words[0] & 0xFFFFFFFF == 1 else []
+
+    snippet = """
+enter(); allocate(64)
+for _ in range(20): execute()
+calls(); allocate(2, at=512); time.sleep(0.3); between = calls(); execute(); tell(between=between, calls=calls())
+"""
+    with FakeDaemon(runtime_folder, decide, delay=0.002) as daemon:
+        facts = run(snippet, DEEPUM_SYNC="1").facts()
+        daemon.finished()
+    assert facts["between"] == []
+    assert facts["calls"] == ["prefetch m1 4608+2 device 0", "launch s0"]
 
 
 def test_two_runs_give_the_same_events_and_calls(run: Run, runtime_folder: Path) -> None:
