@@ -1,5 +1,6 @@
 #include "truth.hpp"
 
+#include "extents.hpp"
 #include "families.hpp"
 
 namespace deepum::simgpu {
@@ -16,7 +17,13 @@ um_model::Kernel describe_launch(const LaunchView& launch, const FindAllocation&
   um_model::Kernel kernel;
   const Facts facts(launch, find);
   Touch touch(kernel);
-  describe_anything(facts, touch);
+  if (describe_elementwise(facts, touch) || describe_multi_tensor(facts, touch)) {
+    for (const um_model::Access& access : kernel.accesses) Extents::of_process().note(access.range.address, access.range.bytes);
+    return kernel;
+  }
+  if (!describe_reduction(facts, touch) && !describe_rows(facts, touch) && !describe_gather(facts, touch) &&
+      !describe_attention(facts, touch))
+    describe_anything(facts, touch);
   return kernel;
 }
 

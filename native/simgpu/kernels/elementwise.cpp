@@ -1,0 +1,98 @@
+// TensorIterator's pointwise kernels (CUDALoops.cuh, Loops.cuh): int N first; the first pointer is the output.
+#include "families.hpp"
+#include "mangled.hpp"
+#include "offset_calculator.hpp"
+
+namespace deepum::simgpu {
+namespace {
+
+// Element sizes by operand, output first.
+std::vector<std::uint64_t> operand_bytes(const Facts& facts, std::size_t operands) {
+  std::vector<std::uint64_t> types = template_type_bytes(facts.kernel(), "BinaryFunctor");  // <arg1, arg2, result, op>
+  if (types.size() >= 3) {
+    types = {types[2], types[0], types[1]};
+  } else if (types = template_type_bytes(facts.kernel(), "UnaryFunctor"); types.size() >= 3) {  // one argument is held by value
+    types = facts.named("AUnaryFunctor") ? std::vector{types[2], types[1]} : std::vector{types[2], types[0]};
+  } else if (types = lambda_type_bytes(facts.kernel()); !types.empty()) {  // the result has the first argument's type, as a rule
+    types.insert(types.begin(), types[0]);
+  } else {
+    types = {facts.element_bytes()};
+  }
+  types.resize(operands, types.back());
+  return types;
+}
+
+// data: consecutive pointers. bytes_of(operand) -> extent.
+template <typename Bytes>
+void touch_operands(const Facts& facts, Touch& touch, std::uint32_t data, std::size_t operands, Bytes bytes_of) {
+  for (std::size_t i = 1; i < operands; ++i) touch.read(facts.pointer_at(data + 8 * static_cast<std::uint32_t>(i)), bytes_of(i));
+  // Inputs are swept first: an output that is one of them (in place) is then read and written.
+  bool in_place = false;
+  const Pointer* const out = facts.pointer_at(data);
+  for (std::size_t i = 1; i < operands && out != nullptr; ++i) {
+    const Pointer* const in = facts.pointer_at(data + 8 * static_cast<std::uint32_t>(i));
+    in_place = in_place || (in != nullptr && in->address == out->address);
+  }
+  touch.add(out, 0, bytes_of(0), in_place, true);
+}
+
+// vectorized_, unrolled_, vectorized_templated_elementwise_kernel(int N, func, std::array<char*, n>, ...), elementwise_kernel_with_index.
+bool describe_flat(const Facts& facts, Touch& touch) {
+  const std::size_t operands = facts.size(2) / 8;
+  if (operands == 0 || operands > 16) return false;
+  const std::uint64_t n = facts.value<std::uint32_t>(0);
+  std::vector<std::uint64_t> bytes = operand_bytes(facts, operands);
+  if (facts.named("LoadWithCast")) {  // {ScalarType dtypes[inputs]; uint32_t sizes[inputs]}, StoreWithCast<1> behind it
+    const auto inputs = static_cast<std::uint32_t>(operands - 1), start = (inputs + 3) / 4 * 4;
+    for (std::uint32_t i = 0; i < inputs; ++i) {
+      if (const auto size = facts.value<std::uint32_t>(5, start + 4 * i); size >= 1 && size <= 16) bytes[i + 1] = size;
+    }
+    if (const auto size = facts.value<std::uint32_t>(6, 4); size >= 1 && size <= 16) bytes[0] = size;
+  }
+  const std::uint32_t inputs = operands > 1 ? static_cast<std::uint32_t>(operands - 1) : 1;
+  const bool strided = facts.size(3) == OffsetCalculator::bytes(inputs);
+  const OffsetCalculator in(facts, facts.parameters() > 3 ? facts.launch().layout.parameters[3].offset : 0, inputs);
+  const bool use_strides = strided && in.valid();
+  touch_operands(facts, touch, facts.launch().layout.parameters[2].offset, operands, [&](std::size_t i) {
+    if (i > 0 && use_strides) return (in.span(static_cast<std::uint32_t>(i - 1)) + 1) * bytes[i];
+    return n * bytes[i];
+  });
+  return true;
+}
+
+// elementwise_kernel<threads, items, lambda>(int N, lambda), the lambda of gpu_kernel_impl_nocast: an OffsetCalculator with strides in
+// bytes, then the pointers, then the functor.
+bool describe_strided(const Facts& facts, Touch& touch) {
+  if (facts.parameters() != 2) return false;
+  const std::uint32_t start = facts.launch().layout.parameters[1].offset;
+  for (std::uint32_t operands = 8; operands >= 1; --operands) {
+    const std::uint32_t data = start + (OffsetCalculator::bytes(operands) + 7) / 8 * 8;
+    if (data + 8 * operands > start + facts.size(1)) continue;
+    bool all = true;
+    for (std::uint32_t i = 0; i < operands; ++i) all = all && facts.pointer_at(data + 8 * i) != nullptr;
+    const OffsetCalculator calculator(facts, start, operands);
+    if (!all || !calculator.valid() || calculator.elements() != facts.value<std::uint32_t>(0)) continue;
+    const std::vector<std::uint64_t> bytes = operand_bytes(facts, operands);
+    touch_operands(facts, touch, data, operands, [&](std::size_t i) { return calculator.span(static_cast<std::uint32_t>(i)) + bytes[i]; });
+    return true;
+  }
+  // With casts the lambda holds other things first. N elements behind each pointer, in the order output, inputs.
+  const std::uint64_t n = facts.value<std::uint32_t>(0);
+  const std::vector<Pointer> pointers = facts.pointers_in(1);
+  const std::vector<std::uint64_t> bytes = operand_bytes(facts, pointers.size() + 1);
+  for (std::size_t i = 0; i < pointers.size(); ++i) touch.both(&pointers[i], n * bytes[i]);
+  return true;
+}
+
+}  // namespace
+
+bool describe_elementwise(const Facts& facts, Touch& touch) {
+  if (facts.named("_scatter_gather_") || facts.named("index_elementwise_kernel")) return false;
+  if (facts.named("vectorized_elementwise_kernel") || facts.named("unrolled_elementwise_kernel") ||
+      facts.named("vectorized_templated_elementwise_kernel") || facts.named("elementwise_kernel_with_index"))
+    return describe_flat(facts, touch);
+  if (facts.named("18elementwise_kernelI")) return describe_strided(facts, touch);
+  return false;
+}
+
+}  // namespace deepum::simgpu

@@ -1,0 +1,112 @@
+// multi_tensor_apply_kernel of MultiTensorApply.cuh: foreach operations and fused optimizers. One struct holds the addresses of the
+// tensors of each list, their sizes, and for each block which chunk of which tensor it handles.
+#include <algorithm>
+#include <map>
+
+#include "families.hpp"
+#include "mangled.hpp"
+
+namespace deepum::simgpu {
+namespace {
+
+constexpr std::uint64_t kChunk = 65536;                                     // elements
+constexpr std::uint32_t kBlocks = 2240;                                     // depth_to_max_blocks, for CUDA 13
+constexpr std::uint32_t kTensors[] = {770, 448, 336, 252, 210};             // depth_to_max_tensors by depth - 1
+constexpr std::uint32_t kTensorsWithScalars[] = {672, 448, 336, 252, 210};  // depth_to_max_tensors_scalarlist
+
+struct Metadata {
+  std::uint32_t depth, tensors, sizes, block_to_tensor, block_to_chunk, steps;  // the last four: offsets; steps 0: none
+};
+
+// A number after `text`, 0 if it is not there.
+std::uint32_t number_after(std::string_view name, std::string_view text) {
+  const std::size_t at = name.find(text);
+  if (at == std::string_view::npos || at + text.size() >= name.size()) return 0;
+  const char digit = name[at + text.size()];
+  return digit >= '1' && digit <= '9' ? static_cast<std::uint32_t>(digit - '0') : 0;
+}
+
+std::optional<Metadata> read_metadata(const Facts& facts) {
+  const std::string_view name = facts.kernel();
+  Metadata m{};
+  std::uint32_t scalar_bytes = 0;
+  bool steps = false;
+  if ((m.depth = number_after(name, "32FusedOptimizerTensorListMetadataILi")) != 0) {
+    steps = true;
+  } else if ((m.depth = number_after(name, "18TensorListMetadataILi")) == 0) {
+    const std::string_view identifier = "TensorListScalarListMetadata";
+    const std::vector<std::uint64_t> types = template_type_bytes(name, identifier);
+    const std::size_t at = name.find(identifier);
+    if (types.empty() || at == std::string_view::npos) return std::nullopt;
+    scalar_bytes = static_cast<std::uint32_t>(types[0]);
+    m.depth = number_after(name.substr(at), "Li");
+  }
+  if (m.depth < 1 || m.depth > 5) return std::nullopt;
+  m.tensors = (scalar_bytes != 0 ? kTensorsWithScalars : kTensors)[m.depth - 1];
+  if (scalar_bytes == 16 && m.depth <= 2) m.tensors = m.depth == 1 ? 504 : 420;
+  m.sizes = 8 * m.depth * m.tensors;
+  m.steps = steps ? m.sizes + 8 * m.tensors : 0;
+  m.block_to_tensor = m.sizes + (8 + scalar_bytes + (steps ? 8 : 0)) * m.tensors;
+  m.block_to_chunk = m.block_to_tensor + 2 * kBlocks;
+  if (m.block_to_chunk + 4 * kBlocks > facts.size(0)) return std::nullopt;
+  return m;
+}
+
+struct Modes {
+  std::uint32_t read, write;  // bit by list
+};
+
+// Functors of ForeachFunctors.cuh end in <..., depth, r_args_depth, res_arg_index>: the first r_args are read, one is written. Fused
+// optimizers read gradients (list 1) and update the others. What is not known is read and written.
+Modes modes_of(std::string_view name, std::uint32_t depth) {
+  const std::uint32_t all = (1u << depth) - 1;
+  if (name.find("Fused") != std::string_view::npos) return {all, all & ~2u};
+  if (name.find("LpNormFunctor") != std::string_view::npos || name.find("LpMaxFunctor") != std::string_view::npos) return {all, 0};
+  const std::size_t functor = name.find("FunctorI");
+  if (functor == std::string_view::npos) return {all, all};
+  const std::string expected = "Li" + std::to_string(depth) + "ELi";
+  const std::size_t at = name.find(expected, functor);
+  if (at == std::string_view::npos || at + expected.size() + 5 >= name.size()) return {all, all};
+  const char reads = name[at + expected.size()], result = name[at + expected.size() + 4];
+  if (reads < '0' || reads > '5' || result < '0' || result > '4') return {all, all};
+  return {(1u << (reads - '0')) - 1, 1u << (result - '0')};
+}
+
+}  // namespace
+
+bool describe_multi_tensor(const Facts& facts, Touch& touch) {
+  if (!facts.named("multi_tensor_apply_kernel")) return false;
+  const auto metadata = read_metadata(facts);
+  if (!metadata) return false;
+  struct Chunks {
+    std::uint64_t first, end;
+  };
+  std::map<std::uint32_t, Chunks> used;  // by tensor
+  const std::uint32_t blocks = std::min(facts.launch().grid[0], kBlocks);
+  for (std::uint32_t block = 0; block < blocks; ++block) {
+    const std::uint32_t tensor = facts.value<std::uint16_t>(0, metadata->block_to_tensor + 2 * block);
+    const std::uint64_t chunk = facts.value<std::uint32_t>(0, metadata->block_to_chunk + 4 * block);
+    if (tensor >= metadata->tensors) return false;
+    const auto [at, is_new] = used.try_emplace(tensor, Chunks{chunk, chunk + 1});
+    if (!is_new) at->second = {std::min(at->second.first, chunk), std::max(at->second.end, chunk + 1)};
+  }
+  const std::vector<std::uint64_t> types = template_type_bytes(facts.kernel(), "Functor");
+  const std::uint64_t element = types.empty() ? facts.element_bytes() : types[0];
+  const Modes modes = modes_of(facts.kernel(), metadata->depth);
+  const std::uint32_t start = facts.launch().layout.parameters[0].offset;
+  for (const auto& [tensor, chunks] : used) {
+    const auto elements = facts.value<std::uint64_t>(0, metadata->sizes + 8 * tensor);
+    const std::uint64_t first = chunks.first * kChunk, end = std::min(elements, chunks.end * kChunk);
+    if (end <= first) continue;
+    for (std::uint32_t list = 0; list < metadata->depth; ++list) {
+      const Pointer* const pointer = facts.pointer_at(start + 8 * (list * metadata->tensors + tensor));
+      const bool read = (modes.read >> list & 1) != 0, write = (modes.write >> list & 1) != 0;
+      if (read || write) touch.add(pointer, first * element, (end - first) * element, read, write);
+    }
+    if (metadata->steps != 0) touch.read(facts.pointer_at(start + metadata->steps + 8 * tensor), 4);
+  }
+  for (std::size_t i = 1; i < facts.parameters(); ++i) touch.both(facts.pointer(i), blocks * 4ull);  // norms, found_inf
+  return true;
+}
+
+}  // namespace deepum::simgpu
