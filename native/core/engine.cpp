@@ -230,6 +230,7 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
   const ExecutionId id = executions_.identify(event.execution_hash);
   executions_.learn(context_, id);
   Execution& execution = executions_.at(id);
+  ++execution.launches;
   const std::size_t before = execution.blocks.bytes();
   execution.blocks.learn(runs_, {settings_.block_table_rows, settings_.block_table_ways, settings_.block_table_successors});
   executions_.note_bytes(static_cast<std::ptrdiff_t>(execution.blocks.bytes()) - static_cast<std::ptrdiff_t>(before));

@@ -76,9 +76,10 @@ class Engine {
     std::uint32_t generation;  // of that ID
   };
   std::deque<Link> chain_;
-  std::size_t placed_ = 0;      // links of the chain whose access sets are placed
-  Context chain_context_;       // of the chain's end
-  std::vector<BlockRun> runs_;  // of the launch at hand
+  std::size_t placed_ = 0;            // links of the chain whose access sets are placed
+  Context chain_context_;             // of the chain's end
+  std::uint64_t right_in_a_row_ = 0;  // predictions
+  std::vector<BlockRun> runs_;        // of the launch at hand
 
   std::vector<deepum_command> commands_;
   std::size_t taken_ = 0;

@@ -31,6 +31,7 @@ struct ExecutionRecord {
 struct Execution {
   std::uint64_t hash = 0;
   std::uint32_t generation = 0;          // rises when the ID is given to another hash
+  std::uint32_t launches = 0;            // of this hash
   std::vector<ExecutionRecord> records;  // most recent first
   BlockTable blocks;
   ExecutionId newer = kNoExecution, older = kNoExecution;  // by last launch

@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::uint64_t kBlockBytes = 1ull << DEEPUM_UM_BLOCK_SHIFT;
 constexpr std::uint64_t kEvictionBatch = 8;  // blocks evicted at once when room runs out
+constexpr std::uint64_t kTrust = 2;          // launches placed ahead for each prediction in a row that was right
+constexpr std::uint32_t kProven = 2;         // launches of an ID before it is fetched for ahead: one seen once may never come back
 constexpr std::size_t kVictimScan = 4096;    // blocks looked at for one victim in the paper's order
 
 }  // namespace
@@ -24,6 +26,7 @@ void Engine::follow(ExecutionId id) {
     ++statistics_.predictions;
     if (chain_.front().id == id && chain_.front().generation == executions_.at(id).generation) {
       ++statistics_.predictions_right;
+      ++right_in_a_row_;
       chain_.pop_front();
       placed_ -= placed_ > 0 ? 1 : 0;
       return;
@@ -32,6 +35,7 @@ void Engine::follow(ExecutionId id) {
     chain_.clear();
     placed_ = 0;
     ++epoch_;  // what was placed ahead is no longer expected
+    right_in_a_row_ = 0;
   }
   chain_context_ = context_;
 }
@@ -52,9 +56,14 @@ void Engine::extend_chain() {
 }
 
 void Engine::place_ahead() {
-  while (placed_ < chain_.size()) {
+  // Trust grows with what came true: a program whose addresses change from step to step is not made to fetch its old ones.
+  const std::uint64_t trusted = kTrust * right_in_a_row_;
+  while (placed_ < chain_.size() && placed_ < trusted) {
     const Link& link = chain_[placed_];
     const Execution& execution = executions_.at(link.id);
+    if (execution.launches < kProven) {
+      return;
+    }
     if (execution.generation == link.generation && !place(execution.blocks.chain(), position_ + placed_ + 1, false)) {
       ++statistics_.window_stalls;
       return;
