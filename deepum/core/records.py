@@ -37,7 +37,7 @@ class BlockRange(NamedTuple):
 
     def encode(self) -> int:
         """To the packed form."""
-        return self.slot << int(lib.DEEPUM_RANGE_SLOT_SHIFT) | self.first << int(lib.DEEPUM_RANGE_FIRST_SHIFT) | self.blocks
+        return self.slot << int(lib.DEEPUM_RANGE_SLOT_SHIFT) | self.first << int(lib.DEEPUM_RANGE_FIRST_SHIFT) | int(self.count)
 
 
 @dataclass(frozen=True)
