@@ -63,7 +63,9 @@ struct Enqueue {
     State* const s = &state;
     // What a pitched copy moves are its rows; the range says from where on, and how many bytes.
     state.engine.copy(host, stream, {work.destination, work.bytes()}, {work.source, work.bytes()}, kind,
-                      [s, kept] { copy_data(*s, *kept); });
+                      [s, kept, on = device] {
+                        if (s->acts(on)) copy_data(*s, *kept);
+                      });
   }
   void operator()(const FillWork& work) const {
     State* const s = &state;
