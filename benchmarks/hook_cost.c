@@ -1,7 +1,7 @@
 /* Launches a kernel with POINTERS pointer arguments LAUNCHES times from each of THREADS threads, prints nanoseconds per launch (the
  * best round, averaged over the threads). Launches come in bursts of 500 with a pause of 2 ms, as no GPU takes launches back to back for
- * long: so the daemon keeps up, and each burst pays for waking it. The memory is PyTorch-like: 64 allocations of 20 MiB, blocks inside them.
- * Usage: hook_cost POINTERS LAUNCHES THREADS ROUNDS. With POINTERS > 16 they travel in one struct, as in a foreach launch.
+ * long: so the daemon keeps up, and each burst pays for waking it. The memory is PyTorch-like: 64 allocations of 20 MiB, blocks inside
+ * them. Usage: hook_cost POINTERS LAUNCHES THREADS ROUNDS. With POINTERS > 16 they travel in one struct, as in a foreach launch.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -13,8 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-typedef int (*launch_t)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
-typedef void (*report_t)(void *, int64_t, size_t, size_t, int);
+typedef int (*launch_t)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);
+typedef void (*report_t)(void*, int64_t, size_t, size_t, int);
 
 enum { SEGMENTS = 64, SEGMENT = 20 << 20, BLOCK = 3 << 20, DISTINCT = 16, BURST = 500 };
 
@@ -22,11 +22,11 @@ static void *library, *context;
 static launch_t launch;
 static uint64_t segments[SEGMENTS];
 static int pointers, launches, threads, rounds;
-static void *functions[DISTINCT];
+static void* functions[DISTINCT];
 static pthread_barrier_t barrier;
 
-static void *must(const char *name) {
-  void *found = dlsym(library, name);
+static void* must(const char* name) {
+  void* found = dlsym(library, name);
   if (!found) {
     fprintf(stderr, "%s not found\n", name);
     exit(1);
@@ -40,12 +40,12 @@ static double now(void) {
   return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-static void *work(void *result) {
-  void *stream;
-  ((int (*)(void *))must("cuCtxSetCurrent"))(context);
-  ((int (*)(void **, unsigned))must("cuStreamCreate"))(&stream, 1);
+static void* work(void* result) {
+  void* stream;
+  ((int (*)(void*))must("cuCtxSetCurrent"))(context);
+  ((int (*)(void**, unsigned))must("cuStreamCreate"))(&stream, 1);
   static __thread uint64_t values[DISTINCT][512];
-  static __thread void *arguments[DISTINCT][512];
+  static __thread void* arguments[DISTINCT][512];
   for (int f = 0; f < DISTINCT; ++f) {
     for (int i = 0; i < pointers; ++i) {
       values[f][i] = segments[(f * 7 + i) % SEGMENTS] + (uint64_t)((f + i) % 6) * BLOCK + 512;
@@ -68,11 +68,11 @@ static void *work(void *result) {
     took /= launches / BURST * BURST;
     if (took < best) best = took;
   }
-  *(double *)result = best;
+  *(double*)result = best;
   return NULL;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   if (argc < 5) return 2;
   pointers = atoi(argv[1]);
   launches = atoi(argv[2]);
@@ -84,16 +84,16 @@ int main(int argc, char **argv) {
     return 1;
   }
   ((int (*)(unsigned))must("cuInit"))(0);
-  ((int (*)(void **, int))must("cuDevicePrimaryCtxRetain"))(&context, 0);
-  ((int (*)(void *))must("cuCtxSetCurrent"))(context);
+  ((int (*)(void**, int))must("cuDevicePrimaryCtxRetain"))(&context, 0);
+  ((int (*)(void*))must("cuCtxSetCurrent"))(context);
   launch = (launch_t)must("cuLaunchKernel");
   report_t report = (report_t)dlsym(RTLD_DEFAULT, "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE");
   for (int i = 0; i < SEGMENTS; ++i) {
-    ((int (*)(uint64_t *, size_t))must("cuMemAlloc_v2"))(&segments[i], SEGMENT);
-    for (int block = 0; report && block < 6; ++block) report((void *)(segments[i] + (uint64_t)block * BLOCK), BLOCK, 0, 0, 1);
+    ((int (*)(uint64_t*, size_t))must("cuMemAlloc_v2"))(&segments[i], SEGMENT);
+    for (int block = 0; report && block < 6; ++block) report((void*)(segments[i] + (uint64_t)block * BLOCK), BLOCK, 0, 0, 1);
   }
-  void *module;
-  ((int (*)(void **, const void *))must("cuModuleLoadData"))(&module, "");
+  void* module;
+  ((int (*)(void**, const void*))must("cuModuleLoadData"))(&module, "");
   for (int f = 0; f < DISTINCT; ++f) {
     char name[128];
     int length = snprintf(name, sizeof name, "kernel%d", f);
@@ -102,7 +102,7 @@ int main(int argc, char **argv) {
     } else {
       for (int i = 0; i < pointers; ++i) length += snprintf(name + length, sizeof name - (size_t)length, "%s8", i ? "," : ":");
     }
-    ((int (*)(void **, void *, const char *))must("cuModuleGetFunction"))(&functions[f], module, name);
+    ((int (*)(void**, void*, const char*))must("cuModuleGetFunction"))(&functions[f], module, name);
   }
   pthread_barrier_init(&barrier, NULL, (unsigned)threads);
   pthread_t ids[64];

@@ -16,6 +16,6 @@ typedef struct deepum_turn {
 
 /* `turn` starts as zeros and is kept from turn to turn. Events are taken only while the command ring has room, so a mover that does
  * not read holds up its own session and nothing else. `most` is at least DEEPUM_MAX_EVENT_WORDS * 8. */
-void deepum_take_turn(deepum_ring_reader *reader, deepum_core *core, uint8_t *records, size_t most, deepum_turn *turn);
+void deepum_take_turn(deepum_ring_reader* reader, deepum_core* core, uint8_t* records, size_t most, deepum_turn* turn);
 
 #endif

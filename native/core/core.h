@@ -24,43 +24,43 @@ enum deepum_eviction_order {
 };
 
 typedef struct deepum_core_settings {
-  uint32_t policy;                /* enum deepum_policy */
-  uint32_t eviction_order;        /* enum deepum_eviction_order */
-  uint32_t prefetch_degree;       /* N: launches the chain runs ahead */
-  uint32_t execution_ids;         /* most execution IDs kept */
-  uint32_t execution_records;     /* records (prev3, prev2, prev1, next) kept for an execution ID */
-  uint32_t block_table_rows;      /* rows of a UM block correlation table */
-  uint32_t block_table_ways;      /* ways of a row */
-  uint32_t block_table_successors;/* successors kept for an entry */
-  uint32_t chain_steps;           /* most launches by which the chain is extended at one event */
-  uint32_t headroom_blocks;       /* UM blocks kept free on a device */
-  uint32_t confidence_launches;   /* launches after which a residency belief is no longer certain under pressure */
-  uint32_t table_mebibytes;       /* most memory for learned tables; the execution IDs longest unused go first */
+  uint32_t policy;                 /* enum deepum_policy */
+  uint32_t eviction_order;         /* enum deepum_eviction_order */
+  uint32_t prefetch_degree;        /* N: launches the chain runs ahead */
+  uint32_t execution_ids;          /* most execution IDs kept */
+  uint32_t execution_records;      /* records (prev3, prev2, prev1, next) kept for an execution ID */
+  uint32_t block_table_rows;       /* rows of a UM block correlation table */
+  uint32_t block_table_ways;       /* ways of a row */
+  uint32_t block_table_successors; /* successors kept for an entry */
+  uint32_t chain_steps;            /* most launches by which the chain is extended at one event */
+  uint32_t headroom_blocks;        /* UM blocks kept free on a device */
+  uint32_t confidence_launches;    /* launches after which a residency belief is no longer certain under pressure */
+  uint32_t table_mebibytes;        /* most memory for learned tables; the execution IDs longest unused go first */
 } deepum_core_settings;
 
 typedef struct deepum_core_statistics {
   uint64_t events;
   uint64_t launches;
   uint64_t execution_ids;
-  uint64_t predictions;           /* launches for which a next one had been predicted */
+  uint64_t predictions; /* launches for which a next one had been predicted */
   uint64_t predictions_right;
   uint64_t chain_restarts;
   uint64_t commands;
-  uint64_t bytes_prefetched;      /* asked for */
+  uint64_t bytes_prefetched; /* asked for */
   uint64_t bytes_evicted;
   uint64_t bytes_invalidated;
-  uint64_t reprefetches;          /* commands given to heal a doubtful belief */
-  uint64_t window_stalls;         /* the window alone exceeded memory: the chain waited */
+  uint64_t reprefetches;  /* commands given to heal a doubtful belief */
+  uint64_t window_stalls; /* the window alone exceeded memory: the chain waited */
   uint64_t allocated_bytes;
   uint64_t peak_allocated_bytes;
-  uint64_t resident_bytes;        /* believed */
+  uint64_t resident_bytes; /* believed */
   uint64_t peak_resident_bytes;
   uint64_t table_bytes;
   uint64_t malformed_events;
   uint64_t events_lost;
-  uint64_t dead_bytes;            /* in inactive PyTorch blocks of allocations whose blocks are reported */
-  uint64_t block_mismatches;      /* block reports whose totals disagree with our account */
-  uint64_t operations;            /* steps of work done (chain links, blocks looked at): a cost without a clock */
+  uint64_t dead_bytes;       /* in inactive PyTorch blocks of allocations whose blocks are reported */
+  uint64_t block_mismatches; /* block reports whose totals disagree with our account */
+  uint64_t operations;       /* steps of work done (chain links, blocks looked at): a cost without a clock */
 } deepum_core_statistics;
 
 enum deepum_block_state {
@@ -70,24 +70,24 @@ enum deepum_block_state {
 
 typedef struct deepum_core deepum_core;
 
-void deepum_core_default_settings(deepum_core_settings *settings);
+void deepum_core_default_settings(deepum_core_settings* settings);
 /* NULL when out of memory or a setting is out of range. */
-deepum_core *deepum_core_create(const deepum_core_settings *settings);
-void deepum_core_destroy(deepum_core *core);
+deepum_core* deepum_core_create(const deepum_core_settings* settings);
+void deepum_core_destroy(deepum_core* core);
 
 /* Takes `bytes` of whole event records (hostile ones are counted and skipped; a broken length ends the batch). Commands collect
  * inside the core until taken. Returns the sequence of the last record taken, 0 if none. */
-uint64_t deepum_core_process(deepum_core *core, const uint8_t *events, size_t bytes);
+uint64_t deepum_core_process(deepum_core* core, const uint8_t* events, size_t bytes);
 /* Moves up to `most` commands out, in order; returns how many. */
-size_t deepum_core_take_commands(deepum_core *core, deepum_command *commands, size_t most);
+size_t deepum_core_take_commands(deepum_core* core, deepum_command* commands, size_t most);
 /* What is believed of UM block `block` of a slot: enum deepum_block_state, 0 where there is none. For tests and reports. */
-uint32_t deepum_core_block_state(const deepum_core *core, uint32_t slot, uint64_t block);
-void deepum_core_get_statistics(const deepum_core *core, deepum_core_statistics *statistics);
+uint32_t deepum_core_block_state(const deepum_core* core, uint32_t slot, uint64_t block);
+void deepum_core_get_statistics(const deepum_core* core, deepum_core_statistics* statistics);
 
 /* Learned tables as bytes, versioned and checksummed. save: returns the size needed; writes only if `most` suffices.
  * load: 0, or -1 when the bytes are not a profile of this version (nothing is changed then). */
-size_t deepum_core_save_tables(const deepum_core *core, uint8_t *bytes, size_t most);
-int deepum_core_load_tables(deepum_core *core, const uint8_t *bytes, size_t count);
+size_t deepum_core_save_tables(const deepum_core* core, uint8_t* bytes, size_t most);
+int deepum_core_load_tables(deepum_core* core, const uint8_t* bytes, size_t count);
 
 #ifdef __cplusplus
 }

@@ -18,7 +18,7 @@ typedef struct deepum_host_launch {
   uint32_t block[3];
   uint32_t shared_bytes;
   uint32_t parameter_count;
-  void *const *parameters; /* copies of the values, taken at the launch */
+  void* const* parameters; /* copies of the values, taken at the launch */
 } deepum_host_launch;
 
 typedef struct deepum_host_access {
@@ -29,15 +29,15 @@ typedef struct deepum_host_access {
 } deepum_host_access;
 
 typedef struct deepum_host_kernel {
-  const char *name;
+  const char* name;
   uint32_t parameter_count;
-  const uint32_t *parameter_sizes; /* bytes; each is aligned to its size rounded up to a power of two, at most 8 */
+  const uint32_t* parameter_sizes; /* bytes; each is aligned to its size rounded up to a power of two, at most 8 */
   /* The work, all threads at once, when the kernel completes in virtual time. NULL: no arithmetic is done. */
-  void (*run)(const deepum_host_launch *launch);
+  void (*run)(const deepum_host_launch* launch);
   /* What it touches, in order; fills up to `most`, returns how many there are. Called at the launch. */
-  size_t (*accesses)(const deepum_host_launch *launch, deepum_host_access *accesses, size_t most);
+  size_t (*accesses)(const deepum_host_launch* launch, deepum_host_access* accesses, size_t most);
   /* Floating-point operations; NULL: 0. */
-  double (*flops)(const deepum_host_launch *launch);
+  double (*flops)(const deepum_host_launch* launch);
   uint32_t matrix_units; /* 1: flops run at the matrix units' rate */
   uint32_t reserved;
 } deepum_host_kernel;
@@ -46,7 +46,7 @@ typedef struct deepum_host_module_table {
   uint64_t magic;
   uint32_t version;
   uint32_t kernel_count;
-  const deepum_host_kernel *kernels;
+  const deepum_host_kernel* kernels;
 } deepum_host_module_table;
 
 /* extern const deepum_host_module_table deepum_host_module; */

@@ -15,9 +15,9 @@
 
 enum {
   DEEPUM_WIRE_VERSION = 1,
-  DEEPUM_UM_BLOCK_SHIFT = 21,         /* a UM block is 2 MiB, the driver's root chunk */
-  DEEPUM_MAX_EVENT_WORDS = 2048,      /* no record is longer (8-byte words) */
-  DEEPUM_MAX_STREAMS = 64,            /* stream ids 0 .. 62; 63 stands for every further stream */
+  DEEPUM_UM_BLOCK_SHIFT = 21,    /* a UM block is 2 MiB, the driver's root chunk */
+  DEEPUM_MAX_EVENT_WORDS = 2048, /* no record is longer (8-byte words) */
+  DEEPUM_MAX_STREAMS = 64,       /* stream ids 0 .. 62; 63 stands for every further stream */
   DEEPUM_MAX_DEVICES = 16
 };
 
@@ -60,8 +60,8 @@ enum deepum_allocate_flags {
 typedef struct deepum_allocate_event {
   deepum_event_header header; /* flags: enum deepum_allocate_flags */
   uint32_t slot;
-  uint32_t generation;   /* rises each time the slot is given out; names the allocation in commands */
-  uint64_t name;         /* hash of (device, bytes, ordinal among live allocations of that size): equal in a second run */
+  uint32_t generation; /* rises each time the slot is given out; names the allocation in commands */
+  uint64_t name;       /* hash of (device, bytes, ordinal among live allocations of that size): equal in a second run */
   uint64_t bytes;
   uint64_t first_offset; /* of the first byte inside UM block 0, bytes; 0 when 2 MiB-aligned */
 } deepum_allocate_event;
@@ -83,8 +83,8 @@ typedef struct deepum_block_event {
 } deepum_block_event;
 
 enum deepum_execute_flags {
-  DEEPUM_EXECUTE_COPY = 1,  /* a memcpy or memset */
-  DEEPUM_EXECUTE_GRAPH = 2, /* a graph launch */
+  DEEPUM_EXECUTE_COPY = 1,   /* a memcpy or memset */
+  DEEPUM_EXECUTE_GRAPH = 2,  /* a graph launch */
   DEEPUM_EXECUTE_PARTIAL = 4 /* ranges did not fit, or an argument could not be read */
 };
 
@@ -132,10 +132,10 @@ typedef struct deepum_fault_event {
 } deepum_fault_event;
 
 enum deepum_moved_status {
-  DEEPUM_MOVED_ISSUED = 0,   /* handed to the driver */
-  DEEPUM_MOVED_STALE = 1,    /* the allocation is gone */
+  DEEPUM_MOVED_ISSUED = 0, /* handed to the driver */
+  DEEPUM_MOVED_STALE = 1,  /* the allocation is gone */
   DEEPUM_MOVED_CANCELLED = 2,
-  DEEPUM_MOVED_FAILED = 3    /* error holds the CUresult */
+  DEEPUM_MOVED_FAILED = 3 /* error holds the CUresult */
 };
 
 typedef struct deepum_moved_event {
@@ -164,19 +164,19 @@ enum { DEEPUM_DIRECTION_IN = 0, DEEPUM_DIRECTION_OUT = 1 }; /* prefetch, advise:
  *   - the command after_move of the other direction has completed (0: none).
  */
 typedef struct deepum_command {
-  uint64_t id;             /* rises within a session, over both directions, from 1 */
-  uint64_t cause;          /* sequence of the event that decided it */
+  uint64_t id;    /* rises within a session, over both directions, from 1 */
+  uint64_t cause; /* sequence of the event that decided it */
   uint64_t after_sequence;
-  uint64_t stream_mask;    /* bit i: stream id i */
+  uint64_t stream_mask; /* bit i: stream id i */
   uint64_t after_move;
   uint32_t slot;
   uint32_t generation;
   uint32_t first_block;
   uint32_t block_count;
-  uint8_t kind;            /* enum deepum_command_kind */
-  uint8_t advice;          /* CUmem_advise, for ADVISE */
+  uint8_t kind;   /* enum deepum_command_kind */
+  uint8_t advice; /* CUmem_advise, for ADVISE */
   uint16_t device;
-  int32_t location;        /* of the advice: CUDA ordinal, -1 for the CPU */
+  int32_t location; /* of the advice: CUDA ordinal, -1 for the CPU */
 } deepum_command;
 
 /* The event log: this header, settings_bytes of JSON (the session's settings, UTF-8, padded with spaces to 8 bytes), then event records. */

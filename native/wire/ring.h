@@ -17,43 +17,43 @@
 
 enum {
   DEEPUM_CONTROL_BYTES = 4096,
-  DEEPUM_EVENT_RING_BYTES = 4194304,   /* power of two */
-  DEEPUM_COMMAND_RING_BYTES = 1048576  /* power of two */
+  DEEPUM_EVENT_RING_BYTES = 4194304,  /* power of two */
+  DEEPUM_COMMAND_RING_BYTES = 1048576 /* power of two */
 };
 
 /* Each group of members is on a cache line of its own (64 bytes). */
 typedef struct deepum_ring_control {
-  uint8_t magic[8];                    /* "DEEPUMRG" */
-  uint32_t version;                    /* DEEPUM_WIRE_VERSION */
+  uint8_t magic[8]; /* "DEEPUMRG" */
+  uint32_t version; /* DEEPUM_WIRE_VERSION */
   uint32_t event_ring_bytes;
   uint32_t command_ring_bytes;
   uint32_t reserved0[11];
 
-  uint64_t event_reserved;             /* producers */
+  uint64_t event_reserved; /* producers */
   uint64_t events_lost;
   uint64_t reserved1[6];
 
-  uint64_t event_consumed;             /* consumer */
-  uint64_t decided_sequence;           /* all commands caused by events up to this one are in the command ring */
+  uint64_t event_consumed;   /* consumer */
+  uint64_t decided_sequence; /* all commands caused by events up to this one are in the command ring */
   uint64_t reserved2[6];
 
-  uint64_t command_written;            /* daemon */
+  uint64_t command_written; /* daemon */
   uint64_t reserved3[7];
 
-  uint64_t command_consumed;           /* mover */
+  uint64_t command_consumed; /* mover */
   uint64_t reserved4[7];
 
-  uint32_t daemon_sleeps;              /* 1: write the daemon's eventfd after publishing */
-  uint32_t mover_sleeps;               /* 1: write the mover's eventfd after publishing commands or decided_sequence */
-  uint32_t program_left;               /* 1: orderly end, no more events */
-  uint32_t daemon_left;                /* 1: the daemon gave this session up; the program goes on alone */
+  uint32_t daemon_sleeps; /* 1: write the daemon's eventfd after publishing */
+  uint32_t mover_sleeps;  /* 1: write the mover's eventfd after publishing commands or decided_sequence */
+  uint32_t program_left;  /* 1: orderly end, no more events */
+  uint32_t daemon_left;   /* 1: the daemon gave this session up; the program goes on alone */
   uint64_t reserved5[6];
 } deepum_ring_control;
 
 /* First message on the daemon's Unix socket (SOCK_SEQPACKET), program to daemon, with three file descriptors in this order: the
  * memory above, the daemon's eventfd, the mover's eventfd. settings_bytes of "NAME=VALUE\0" follow: the DEEPUM_* environment. */
 typedef struct deepum_hello {
-  uint8_t magic[8];  /* "DEEPUMHI" */
+  uint8_t magic[8]; /* "DEEPUMHI" */
   uint32_t version;
   uint32_t settings_bytes; /* <= 65536 */
   uint32_t pid;
@@ -63,7 +63,7 @@ typedef struct deepum_hello {
 /* The answer. On refusal a line of text follows in the same message, and the program goes on alone. The connection then stays
  * open for as long as the session lives; its closing ends the session. */
 typedef struct deepum_welcome {
-  uint8_t magic[8];  /* "DEEPUMOK" or "DEEPUMNO" */
+  uint8_t magic[8]; /* "DEEPUMOK" or "DEEPUMNO" */
   uint32_t version;
   uint32_t text_bytes;
 } deepum_welcome;

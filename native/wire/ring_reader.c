@@ -15,10 +15,10 @@ static void relax(void) {
 
 static int power_of_two(uint64_t value) { return value != 0 && (value & (value - 1)) == 0; }
 
-int deepum_ring_open(deepum_ring_reader *reader, void *memory, size_t bytes) {
+int deepum_ring_open(deepum_ring_reader* reader, void* memory, size_t bytes) {
   memset(reader, 0, sizeof *reader);
   if (bytes < DEEPUM_CONTROL_BYTES) return -1;
-  deepum_ring_control *control = memory;
+  deepum_ring_control* control = memory;
   if (memcmp(control->magic, "DEEPUMRG", 8) != 0 || control->version != DEEPUM_WIRE_VERSION) return -1;
   const uint64_t event_bytes = __atomic_load_n(&control->event_ring_bytes, __ATOMIC_RELAXED);
   const uint64_t command_bytes = __atomic_load_n(&control->command_ring_bytes, __ATOMIC_RELAXED);
@@ -26,19 +26,19 @@ int deepum_ring_open(deepum_ring_reader *reader, void *memory, size_t bytes) {
   if (event_bytes < 2ull * DEEPUM_MAX_EVENT_WORDS * 8 || command_bytes < sizeof(deepum_command)) return -1;
   if (DEEPUM_CONTROL_BYTES + event_bytes + command_bytes > bytes) return -1;
   reader->control = control;
-  reader->events = (uint8_t *)memory + DEEPUM_CONTROL_BYTES;
+  reader->events = (uint8_t*)memory + DEEPUM_CONTROL_BYTES;
   reader->commands = reader->events + event_bytes;
   reader->event_bytes = event_bytes;
   reader->command_bytes = command_bytes;
   return 0;
 }
 
-static uint64_t first_word(const deepum_ring_reader *reader) {
-  const uint8_t *place = reader->events + (reader->event_consumed & (reader->event_bytes - 1));
-  return __atomic_load_n((const uint64_t *)place, __ATOMIC_ACQUIRE);
+static uint64_t first_word(const deepum_ring_reader* reader) {
+  const uint8_t* place = reader->events + (reader->event_consumed & (reader->event_bytes - 1));
+  return __atomic_load_n((const uint64_t*)place, __ATOMIC_ACQUIRE);
 }
 
-size_t deepum_ring_take(deepum_ring_reader *reader, uint8_t *records, size_t most) {
+size_t deepum_ring_take(deepum_ring_reader* reader, uint8_t* records, size_t most) {
   if (reader->broken || !reader->control) return 0;
   size_t taken = 0;
   uint64_t reserved = 0;
@@ -77,7 +77,7 @@ size_t deepum_ring_take(deepum_ring_reader *reader, uint8_t *records, size_t mos
   return taken;
 }
 
-size_t deepum_ring_room(deepum_ring_reader *reader) {
+size_t deepum_ring_room(deepum_ring_reader* reader) {
   if (reader->broken || !reader->control) return 0;
   const uint64_t consumed = __atomic_load_n(&reader->control->command_consumed, __ATOMIC_ACQUIRE);
   const uint64_t used = reader->command_written - consumed;
@@ -88,7 +88,7 @@ size_t deepum_ring_room(deepum_ring_reader *reader) {
   return (reader->command_bytes - used) / sizeof(deepum_command);
 }
 
-size_t deepum_ring_write(deepum_ring_reader *reader, const deepum_command *commands, size_t count) {
+size_t deepum_ring_write(deepum_ring_reader* reader, const deepum_command* commands, size_t count) {
   const size_t room = deepum_ring_room(reader);
   if (room == 0) return 0;
   const size_t written = count < room ? count : room;
@@ -100,29 +100,27 @@ size_t deepum_ring_write(deepum_ring_reader *reader, const deepum_command *comma
   return written;
 }
 
-int deepum_ring_publish_decided(deepum_ring_reader *reader, uint64_t sequence) {
+int deepum_ring_publish_decided(deepum_ring_reader* reader, uint64_t sequence) {
   if (!reader->control) return 0;
   __atomic_store_n(&reader->control->decided_sequence, sequence, __ATOMIC_RELEASE);
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   return __atomic_load_n(&reader->control->mover_sleeps, __ATOMIC_RELAXED) != 0;
 }
 
-int deepum_ring_pending(const deepum_ring_reader *reader) {
-  return reader->control && !reader->broken && first_word(reader) != 0;
-}
+int deepum_ring_pending(const deepum_ring_reader* reader) { return reader->control && !reader->broken && first_word(reader) != 0; }
 
-int deepum_ring_prepare_sleep(deepum_ring_reader *reader) {
+int deepum_ring_prepare_sleep(deepum_ring_reader* reader) {
   if (!reader->control) return 1;
   __atomic_store_n(&reader->control->daemon_sleeps, 1, __ATOMIC_SEQ_CST);
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   return !deepum_ring_pending(reader);
 }
 
-void deepum_ring_woke(deepum_ring_reader *reader) {
+void deepum_ring_woke(deepum_ring_reader* reader) {
   if (reader->control) __atomic_store_n(&reader->control->daemon_sleeps, 0, __ATOMIC_RELEASE);
 }
 
-int deepum_ring_wait(deepum_ring_reader *reader, int event_fd, int socket, uint32_t spin, int timeout_ms) {
+int deepum_ring_wait(deepum_ring_reader* reader, int event_fd, int socket, uint32_t spin, int timeout_ms) {
   for (uint32_t i = 0; i < spin; i++) {
     if (deepum_ring_pending(reader)) return 1;
     relax();

@@ -27,10 +27,10 @@ enum deepum_ring_fault {
 };
 
 typedef struct deepum_ring_reader {
-  deepum_ring_control *control;
-  uint8_t *events;
-  uint8_t *commands;
-  uint64_t event_bytes;   /* size of the event ring */
+  deepum_ring_control* control;
+  uint8_t* events;
+  uint8_t* commands;
+  uint64_t event_bytes; /* size of the event ring */
   uint64_t command_bytes;
   uint64_t event_consumed;
   uint64_t command_written;
@@ -39,31 +39,31 @@ typedef struct deepum_ring_reader {
 } deepum_ring_reader;
 
 /* Takes the mapping as the program left it: 0, or -1 when it is not a ring of this version or does not fit into `bytes`. */
-int deepum_ring_open(deepum_ring_reader *reader, void *memory, size_t bytes);
+int deepum_ring_open(deepum_ring_reader* reader, void* memory, size_t bytes);
 
 /* Copies whole published records, without padding, into `records` (at least DEEPUM_MAX_EVENT_WORDS * 8 bytes long), frees their
  * place in the ring, and returns their bytes. 0: none yet, or broken. */
-size_t deepum_ring_take(deepum_ring_reader *reader, uint8_t *records, size_t most);
+size_t deepum_ring_take(deepum_ring_reader* reader, uint8_t* records, size_t most);
 
 /* Writes as many of the commands as there is room for and publishes them; returns how many. */
-size_t deepum_ring_write(deepum_ring_reader *reader, const deepum_command *commands, size_t count);
+size_t deepum_ring_write(deepum_ring_reader* reader, const deepum_command* commands, size_t count);
 
 /* How many commands there is room for. */
-size_t deepum_ring_room(deepum_ring_reader *reader);
+size_t deepum_ring_room(deepum_ring_reader* reader);
 
 /* Publishes decided_sequence. Returns 1 if the mover sleeps and its eventfd must be written. */
-int deepum_ring_publish_decided(deepum_ring_reader *reader, uint64_t sequence);
+int deepum_ring_publish_decided(deepum_ring_reader* reader, uint64_t sequence);
 
 /* The way to sleep: if prepare returns 1 then wait for the daemon's eventfd, else there is work already; then woke in both cases. */
-int deepum_ring_prepare_sleep(deepum_ring_reader *reader);
-void deepum_ring_woke(deepum_ring_reader *reader);
+int deepum_ring_prepare_sleep(deepum_ring_reader* reader);
+void deepum_ring_woke(deepum_ring_reader* reader);
 
 /* 1 if a record is published and not yet taken. */
-int deepum_ring_pending(const deepum_ring_reader *reader);
+int deepum_ring_pending(const deepum_ring_reader* reader);
 
 /* prepare_sleep, wait for the eventfd or a socket's hang-up for at most timeout_ms (-1: for ever), woke. `spin` looks at the ring come
  * first. Returns 1: there may be records; 0: time is up; 2: the socket has something to say (closed, most likely). socket -1: none. */
-int deepum_ring_wait(deepum_ring_reader *reader, int event_fd, int socket, uint32_t spin, int timeout_ms);
+int deepum_ring_wait(deepum_ring_reader* reader, int event_fd, int socket, uint32_t spin, int timeout_ms);
 
 #ifdef __cplusplus
 }

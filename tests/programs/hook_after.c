@@ -1,2 +1,2 @@
 /* Comes after hook_next.c in its scope. */
-const char *which_library(void) { return "after"; }
+const char* which_library(void) { return "after"; }

@@ -17,12 +17,12 @@ static int use(void) {
   CUfunction function;
   if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context)) return 1;
   if (cuMemAlloc(&address, 4 << 20) || cuModuleLoadData(&module, "") || cuModuleGetFunction(&function, module, "k:8")) return 2;
-  void *arguments[] = {&address};
+  void* arguments[] = {&address};
   if (cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, 0, arguments, 0) || cuCtxSynchronize()) return 3;
   return cuMemFree(address) ? 4 : 0;
 }
 
-static void *busy(void *unused) {
+static void* busy(void* unused) {
   (void)unused;
   cuCtxSetCurrent(context);
   while (!done) {
@@ -37,7 +37,7 @@ static void *busy(void *unused) {
   return NULL;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   int failures = 0, status;
   if (argc < 2) return 2;
   if (!strcmp(argv[1], "before")) {
@@ -59,7 +59,7 @@ int main(int argc, char **argv) {
         cuCtxSynchronize();
       }
       if (i % 3 == 1) _exit(0);
-      if (i % 3 == 2) execl("/bin/true", "true", (char *)0);
+      if (i % 3 == 2) execl("/bin/true", "true", (char*)0);
       return 0;
     }
     waitpid(child, &status, 0);

@@ -2,7 +2,7 @@
 #include <cuda.h>
 #include <stdio.h>
 
-const char *fake_called(void);
+const char* fake_called(void);
 
 int main(void) {
   CUcontext context;

@@ -1,4 +1,5 @@
 // Scaled dot product attention: the memory-efficient kernels (mem_eff_attention/kernel_forward.h, kernel_backward.h) and FlashAttention-2.
+#include "extents.hpp"
 #include "families.hpp"
 
 namespace deepum::simgpu {
@@ -68,7 +69,10 @@ bool describe_efficient_backward(const Facts& f, Touch& t) {
   t.write(f.pointer_at(start + 80), batches * queries * heads * depth * e);
   t.write(f.pointer_at(start + 88), batches * keys * heads * depth * e);
   t.write(f.pointer_at(start + 96), batches * keys * heads * value_depth * e);
-  t.both(f.pointer_at(start + 112), batches * heads * (queries * depth + keys * (depth + value_depth)) * 4);
+  if (const Pointer* const workspace = f.pointer_at(start + 112)) {  // filled with zeros just before
+    const std::uint64_t known = Extents::of_process().bytes_at(workspace->address);
+    t.both(workspace, known != 0 ? known : batches * heads * (queries * depth + keys * (depth + value_depth)) * 4);
+  }
   add_flops(t, {double(batches), double(heads), double(queries), double(keys), double(depth + value_depth) / 2}, 5, causal);
   if (is_half(f)) t.use_matrix_units();
   return true;

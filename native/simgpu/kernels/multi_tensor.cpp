@@ -39,7 +39,7 @@ std::optional<Metadata> read_metadata(const Facts& facts) {
     const std::size_t at = name.find(identifier);
     if (types.empty() || at == std::string_view::npos) return std::nullopt;
     scalar_bytes = static_cast<std::uint32_t>(types[0]);
-    m.depth = number_after(name.substr(at), "Li");
+    m.depth = number_after(name.substr(at + identifier.size()), "Li");
   }
   if (m.depth < 1 || m.depth > 5) return std::nullopt;
   m.tensors = (scalar_bytes != 0 ? kTensorsWithScalars : kTensors)[m.depth - 1];
