@@ -120,6 +120,8 @@ class Engine {
   void on_discard(std::function<void(Range)> poison);                   // called for each range dropped
 
   // Values in pinned memory: a wait holds the stream until `ready` answers true at a time when the engine processes work.
+  // A blocking call returns early, its target incomplete, when a stream comes to a value that is not there: whoever blocks may have to
+  // provide it, and tries again until the query answers yes.
   void wait_until(Host host, Stream stream, std::function<bool()> ready);
 
   // Access by the CPU (a host read or write of managed memory through the driver's copies): migrates to the CPU.
@@ -132,7 +134,7 @@ class Engine {
   void synchronise_stream(Host host, Stream stream);
   void synchronise_device(Host host, int device);
   double event_time(Event event) const;  // completion, ns; NaN while incomplete
-  // False: blocking would never end (a wait_until nobody can satisfy any more).
+  // True: nothing is left to happen, but not all work is done (a wait_until that nobody has satisfied).
   bool deadlocked() const;
 
   Counters counters(int device) const;
