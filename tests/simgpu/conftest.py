@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import textwrap
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))  # for the modules beside the tests
 
 
 @dataclass
@@ -28,7 +30,8 @@ class Ran:
 
 @pytest.fixture(scope="session")
 def sim(package: Path) -> Path:
-    folder = package / "sim"
+    """The folder of the libraries under test; DEEPUM_SIM_LIBRARIES names another."""
+    folder = Path(os.environ.get("DEEPUM_SIM_LIBRARIES", package / "sim"))
     assert (folder / "libcuda.so.1").exists(), f"{folder}/libcuda.so.1 is not built: scripts/build"
     return folder
 
@@ -77,3 +80,12 @@ def script(run_sim: Callable[..., Ran]) -> Callable[..., Ran]:
         return run_sim(sys.executable, "-c", prelude + textwrap.dedent(text), **options)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def kernels_probe(compile_program: Callable[..., Path]) -> Path:
+    """native/simgpu/kernels as a library for ctypes."""
+    native = HERE.parent.parent / "native"
+    sources = tuple(str(path) for path in sorted((native / "simgpu" / "kernels").glob("*.cpp")))
+    includes = (f"-I{native / 'simgpu' / 'kernels'}", f"-I{native / 'um_model'}")
+    return compile_program("kernels_probe.cpp", shared=True, flags=("-std=gnu++20", "-O0", *includes, *sources, "-lstdc++"))

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "not_simulated.hpp"
+#include "streams.hpp"
 
 namespace deepum::simgpu {
 namespace {
@@ -157,9 +158,12 @@ __attribute__((destructor)) void write_statistics() {
     return;
   }
   // What is queued still counts, but host memory it would read or write may be gone by now.
+  // Moves of helper threads count as far as they got.
   now->ended = true;
-  for (std::size_t device = 0; device < now->devices.size(); ++device)
-    now->engine.synchronise_device(um_model::kProgram, static_cast<int>(device));
+  for (const void* const pointer : now->streams) {
+    const auto* const stream = static_cast<const CUstream_st*>(pointer);
+    if (stream->program_work) now->engine.synchronise_stream(um_model::kProgram, stream->id);
+  }
   const std::string unfinished = name + ".part";
   std::FILE* const file = std::fopen(unfinished.c_str(), "we");
   if (file == nullptr) {
