@@ -91,6 +91,10 @@ class AllocationTable {
     if (!found->has_blocks.load(std::memory_order_acquire)) {
       return true;
     }
+    // PyTorch hands blocks of one size out in an order of its own, so a tensor's place changes from step to step: it is left out
+    // of the hash, and the core names the block instead (native/core/torch_blocks.hpp).
+    extent->name = 0;
+    extent->offset = 0;
     const auto within = static_cast<std::uint32_t>(address & (kUmBlockBytes - 1));
     if (within < at->enter_end.load(std::memory_order_acquire)) {
       extent->range = at->enter_range.load(std::memory_order_relaxed);

@@ -344,6 +344,10 @@ bool Allocations::range_of(std::uint64_t address, std::uint64_t bytes, Extent* e
   extent->name = record->name.load(std::memory_order_relaxed);
   extent->offset = address - base;
   const std::uint64_t room = record->bytes.load(std::memory_order_relaxed) - extent->offset;
+  if (record->has_blocks.load(std::memory_order_acquire)) {
+    extent->name = 0;  // as in lookup
+    extent->offset = 0;
+  }
   const std::uint64_t last = (address + std::min(bytes, room) - 1) >> DEEPUM_UM_BLOCK_SHIFT;
   const std::uint64_t first = address >> DEEPUM_UM_BLOCK_SHIFT;
   const std::uint64_t slot = record->range.load(std::memory_order_relaxed) >> DEEPUM_RANGE_SLOT_SHIFT;

@@ -30,8 +30,12 @@ bool readable(int fd, int timeout_ms) noexcept {
     const std::int64_t left = until - now_ms();
     pollfd wait{fd, POLLIN, 0};
     const int ready = ::poll(&wait, 1, left > 0 ? static_cast<int>(left) : 0);
-    if (ready > 0) return true;
-    if (ready == 0 || errno != EINTR) return false;
+    if (ready > 0) {
+      return true;
+    }
+    if (ready == 0 || errno != EINTR) {
+      return false;
+    }
   }
 }
 
@@ -40,7 +44,9 @@ void add_settings(std::vector<char>* message) {
   const std::size_t start = message->size();
   for (char** entry = environ; entry && *entry; ++entry) {
     const std::size_t bytes = std::strlen(*entry) + 1;
-    if (std::strncmp(*entry, "DEEPUM_", 7) != 0 || message->size() - start + bytes > kMostSettings) continue;
+    if (std::strncmp(*entry, "DEEPUM_", 7) != 0 || message->size() - start + bytes > kMostSettings) {
+      continue;
+    }
     message->insert(message->end(), *entry, *entry + bytes);
   }
 }
@@ -51,11 +57,15 @@ int Connection::connect(const std::string& path) noexcept {
   close();
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) return ENAMETOOLONG;
+  if (path.size() >= sizeof address.sun_path) {
+    return ENAMETOOLONG;
+  }
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   // Not blocking: a daemon that is stopped, with its queue full, must not stop us.
   socket_ = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (socket_ < 0) return errno;
+  if (socket_ < 0) {
+    return errno;
+  }
   ucred peer{};
   socklen_t bytes = sizeof peer;
   int error = 0;
@@ -64,7 +74,9 @@ int Connection::connect(const std::string& path) noexcept {
   } else if (::getsockopt(socket_, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0 || peer.uid != ::geteuid()) {
     error = EPERM;
   }
-  if (error != 0) close();
+  if (error != 0) {
+    close();
+  }
   return error;
 }
 
@@ -112,7 +124,9 @@ Hello Connection::introduce(const SharedMemory& memory, int timeout_ms, std::str
     const auto rest = static_cast<std::size_t>(length) - sizeof welcome;
     text->assign(answer + sizeof welcome, welcome.text_bytes < rest ? welcome.text_bytes : rest);
     for (char& letter : *text) {
-      if (static_cast<unsigned char>(letter) < ' ' || letter == 0x7f) letter = ' ';
+      if (static_cast<unsigned char>(letter) < ' ' || letter == 0x7f) {
+        letter = ' ';
+      }
     }
     return Hello::kRefused;
   }
@@ -130,7 +144,9 @@ bool Connection::hung_up() const noexcept {
 }
 
 void Connection::close() noexcept {
-  if (socket_ >= 0) ::close(socket_);
+  if (socket_ >= 0) {
+    ::close(socket_);
+  }
   socket_ = -1;
 }
 

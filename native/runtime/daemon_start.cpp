@@ -18,10 +18,14 @@ namespace {
 // Of the settings only those that the daemon as a whole has; a session's own come with its hello.
 bool for_the_daemon(const char* entry) noexcept {
   for (const char* kept : {"DEEPUM_RUNTIME_DIR=", "DEEPUM_DAEMON_IDLE="}) {
-    if (std::strncmp(entry, kept, std::strlen(kept)) == 0) return true;
+    if (std::strncmp(entry, kept, std::strlen(kept)) == 0) {
+      return true;
+    }
   }
   for (const char* dropped : {"DEEPUM_", "LD_PRELOAD=", "PYTHONSAFEPATH="}) {
-    if (std::strncmp(entry, dropped, std::strlen(dropped)) == 0) return false;
+    if (std::strncmp(entry, dropped, std::strlen(dropped)) == 0) {
+      return false;
+    }
   }
   return true;
 }
@@ -30,17 +34,25 @@ bool for_the_daemon(const char* entry) noexcept {
 // PREFIX/bin.
 std::string own_script() {
   Dl_info info{};
-  if (::dladdr(reinterpret_cast<const void*>(&own_script), &info) == 0 || !info.dli_fname) return {};
+  if (::dladdr(reinterpret_cast<const void*>(&own_script), &info) == 0 || !info.dli_fname) {
+    return {};
+  }
   char* real = ::realpath(info.dli_fname, nullptr);
-  if (!real) return {};
+  if (!real) {
+    return {};
+  }
   std::string folder = real;
   std::free(real);
   for (int up = 0; up < 7; ++up) {
     const auto slash = folder.rfind('/');
-    if (slash == std::string::npos) break;
+    if (slash == std::string::npos) {
+      break;
+    }
     folder.resize(slash);
     const std::string script = folder + "/bin/deepum";
-    if (::access(script.c_str(), X_OK) == 0) return script;
+    if (::access(script.c_str(), X_OK) == 0) {
+      return script;
+    }
   }
   return {};
 }
@@ -58,11 +70,16 @@ bool DaemonStart::begin(std::string* why) {
     return false;
   }
   std::vector<char*> arguments;
-  for (std::string& word : command) arguments.push_back(word.data());
+  arguments.reserve(command.size() + 1);
+  for (std::string& word : command) {
+    arguments.push_back(word.data());
+  }
   arguments.push_back(nullptr);
   std::vector<char*> environment;
   for (char** entry = environ; entry && *entry; ++entry) {
-    if (for_the_daemon(*entry)) environment.push_back(*entry);
+    if (for_the_daemon(*entry)) {
+      environment.push_back(*entry);
+    }
   }
   char safe_path[] = "PYTHONSAFEPATH=1";  // the program's folder may hold a module of any name
   environment.push_back(safe_path);
@@ -70,7 +87,9 @@ bool DaemonStart::begin(std::string* why) {
 
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
-  if (::posix_spawn_file_actions_init(&actions) != 0) return false;
+  if (::posix_spawn_file_actions_init(&actions) != 0) {
+    return false;
+  }
   if (::posix_spawnattr_init(&attributes) != 0) {
     ::posix_spawn_file_actions_destroy(&actions);
     return false;
@@ -88,7 +107,9 @@ bool DaemonStart::begin(std::string* why) {
   const int error = ::posix_spawn(&pid_, command[0].c_str(), &actions, &attributes, arguments.data(), environment.data());
   ::posix_spawn_file_actions_destroy(&actions);
   ::posix_spawnattr_destroy(&attributes);
-  if (error == 0) return true;
+  if (error == 0) {
+    return true;
+  }
   pid_ = -1;
   *why = command[0] + ": " + std::strerror(error);
   return false;
@@ -105,19 +126,27 @@ bool DaemonStart::hopeful(std::string* why) {
       pid_ = -1;  // the program reaped it, or does not want to know of children
     }
   }
-  if (failed_) *why = "it could not be started";
+  if (failed_) {
+    *why = "it could not be started";
+  }
   return !failed_;
 }
 
 void DaemonStart::give_up() noexcept {
-  if (pid_ <= 0) return;
+  if (pid_ <= 0) {
+    return;
+  }
   ::kill(pid_, SIGKILL);
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) continue;
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    continue;
+  }
   pid_ = -1;
 }
 
 void DaemonStart::reap_if_ended() noexcept {
-  if (pid_ > 0 && ::waitpid(pid_, nullptr, WNOHANG) != 0) pid_ = -1;
+  if (pid_ > 0 && ::waitpid(pid_, nullptr, WNOHANG) != 0) {
+    pid_ = -1;
+  }
 }
 
 }  // namespace deepum::runtime

@@ -24,7 +24,9 @@ EventRing::Place EventRing::reserve(std::uint32_t words) noexcept {
     const std::uint64_t pad = tail < bytes ? tail : 0;
     // The daemon's position is believed no further than that it cannot lead us outside of the ring.
     const std::uint64_t used = position - __atomic_load_n(&memory_.control->event_consumed, __ATOMIC_ACQUIRE);
-    if (used > kBytes || kBytes - used < pad + bytes) return {};
+    if (used > kBytes || kBytes - used < pad + bytes) {
+      return {};
+    }
     if (!__atomic_compare_exchange_n(&memory_.control->event_reserved, &position, position + pad + bytes, true, __ATOMIC_ACQ_REL,
                                      __ATOMIC_RELAXED)) {
       continue;
@@ -45,8 +47,9 @@ bool EventRing::publish(const Place& place, deepum_event_header* record) noexcep
   std::memcpy(to + 8, reinterpret_cast<const std::uint8_t*>(record) + 8, std::size_t{record->words} * 8 - 8);
   // Sequentially consistent with the daemon's "daemon_sleeps = 1; is there a record?": one of the two sees the other.
   __atomic_exchange_n(reinterpret_cast<std::uint64_t*>(to), first_word(*record), __ATOMIC_SEQ_CST);
-  if (__atomic_load_n(&memory_.control->daemon_sleeps, __ATOMIC_RELAXED) == 0) [[likely]]
-    return false;
+  if (__atomic_load_n(&memory_.control->daemon_sleeps, __ATOMIC_RELAXED) == 0) {
+    [[likely]] return false;
+  }
   return __atomic_exchange_n(&memory_.control->daemon_sleeps, 0u, __ATOMIC_ACQ_REL) != 0;
 }
 

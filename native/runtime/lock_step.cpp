@@ -25,13 +25,17 @@ std::uint64_t now_ns() noexcept {
 template <typename F>
 bool spin_until(F true_now) noexcept {
   for (int i = 0; i < 32; ++i) {
-    if (true_now()) return true;
+    if (true_now()) {
+      return true;
+    }
     relax();
   }
   const std::uint64_t until = now_ns() + kSpinNanoseconds;
   do {
     for (int i = 0; i < 32; ++i) {
-      if (true_now()) return true;
+      if (true_now()) {
+        return true;
+      }
       relax();
     }
   } while (now_ns() < until);
@@ -57,7 +61,9 @@ bool LockStep::sleep(std::uint32_t bell) noexcept {
 
 void LockStep::ring() noexcept {
   bell_.fetch_add(1, std::memory_order_seq_cst);
-  if (sleepers_.load(std::memory_order_seq_cst) != 0) futex(&bell_, FUTEX_WAKE, INT_MAX, nullptr);
+  if (sleepers_.load(std::memory_order_seq_cst) != 0) {
+    futex(&bell_, FUTEX_WAKE, INT_MAX, nullptr);
+  }
 }
 
 LockStep::Answer LockStep::wait_for_decision(std::uint64_t sequence) noexcept {
@@ -67,13 +73,21 @@ LockStep::Answer LockStep::wait_for_decision(std::uint64_t sequence) noexcept {
   std::uint64_t last = 0;
   for (int silent = 0; silent < kMostSilentSeconds;) {
     const std::uint32_t bell = bell_.load(std::memory_order_seq_cst);
-    if (stopped_.load()) return Answer::kStopped;
+    if (stopped_.load()) {
+      return Answer::kStopped;
+    }
     std::uint64_t wanted = wanted_.load();
-    while (wanted < sequence && !wanted_.compare_exchange_weak(wanted, sequence)) continue;
+    while (wanted < sequence && !wanted_.compare_exchange_weak(wanted, sequence)) {
+      continue;
+    }
     __atomic_store_n(&memory_.control->mover_sleeps, 1u, __ATOMIC_SEQ_CST);
     const std::uint64_t now = decided();
-    if (now >= sequence) return Answer::kDone;
-    if (sleep(bell)) continue;
+    if (now >= sequence) {
+      return Answer::kDone;
+    }
+    if (sleep(bell)) {
+      continue;
+    }
     silent = now == last ? silent + 1 : 0;
     last = now;
   }
@@ -86,11 +100,17 @@ LockStep::Answer LockStep::sleep_until(F true_now) noexcept {
   if (!spin_until(over)) {
     for (int silent = 0; silent < kMostSilentSeconds;) {
       const std::uint32_t bell = bell_.load(std::memory_order_seq_cst);
-      if (over()) break;
-      if (!sleep(bell)) ++silent;
+      if (over()) {
+        break;
+      }
+      if (!sleep(bell)) {
+        ++silent;
+      }
     }
   }
-  if (stopped_.load()) return Answer::kStopped;
+  if (stopped_.load()) {
+    return Answer::kStopped;
+  }
   return true_now() ? Answer::kDone : Answer::kMoverSilent;
 }
 
@@ -98,8 +118,9 @@ LockStep::Answer LockStep::sleep_until(F true_now) noexcept {
 // that is under way is waited for. The mover marks itself active before it looks for wishes: one of the two sees the other.
 LockStep::Answer LockStep::wait_for_quiet(std::uint64_t sequence) noexcept {
   wanted_.compare_exchange_strong(sequence, 0, std::memory_order_seq_cst);
-  if (!active_.load(std::memory_order_seq_cst)) [[likely]]
-    return Answer::kDone;
+  if (!active_.load(std::memory_order_seq_cst)) {
+    [[likely]] return Answer::kDone;
+  }
   return sleep_until([this] { return !active_.load(std::memory_order_seq_cst); });
 }
 
@@ -114,14 +135,20 @@ bool LockStep::begin_round() noexcept {
   active_.store(true, std::memory_order_seq_cst);
   bool due = requested_.exchange(false, std::memory_order_seq_cst);
   std::uint64_t wanted = wanted_.load(std::memory_order_seq_cst);
-  if (wanted != 0 && decided() >= wanted) due |= wanted_.compare_exchange_strong(wanted, 0, std::memory_order_seq_cst);
-  if (due) begun_.fetch_add(1, std::memory_order_seq_cst);
+  if (wanted != 0 && decided() >= wanted) {
+    due |= wanted_.compare_exchange_strong(wanted, 0, std::memory_order_seq_cst);
+  }
+  if (due) {
+    begun_.fetch_add(1, std::memory_order_seq_cst);
+  }
   return due;
 }
 
 // Everyone who sleeps looks again, each time: only then will the daemon wake the mover once more.
 void LockStep::end_round(bool was_due) noexcept {
-  if (was_due) done_.store(begun_.load(std::memory_order_relaxed), std::memory_order_seq_cst);
+  if (was_due) {
+    done_.store(begun_.load(std::memory_order_relaxed), std::memory_order_seq_cst);
+  }
   active_.store(false, std::memory_order_seq_cst);
   ring();
 }

@@ -21,7 +21,9 @@ class LockStep {
   template <typename F>
   Answer wait(std::uint64_t sequence, F mover_has_work) noexcept {
     Answer answer = wait_for_decision(sequence);
-    if (answer == Answer::kDone) answer = wait_for_quiet(sequence);
+    if (answer == Answer::kDone) {
+      answer = wait_for_quiet(sequence);
+    }
     return answer == Answer::kDone && mover_has_work() ? wait_for_round() : answer;
   }
 

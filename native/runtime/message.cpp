@@ -12,7 +12,9 @@
 namespace deepum::runtime {
 
 void say(Level level, const char* format, ...) noexcept {
-  if (settings().log_level < static_cast<int>(level)) return;
+  if (settings().log_level < static_cast<int>(level)) {
+    return;
+  }
   const int kept = errno;
   char line[512] = "deepum: ";
   std::va_list arguments;

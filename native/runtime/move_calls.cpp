@@ -19,8 +19,12 @@ CUmemLocation to_location(int location) noexcept {
 
 CUresult prefetch_one(const Span& span, int location, CUstream stream) noexcept {
   const Driver& call = driver();
-  if (call.MemPrefetchAsync_v2) return call.MemPrefetchAsync_v2(span.address, span.bytes, to_location(location), 0, stream);
-  if (!call.MemPrefetchAsync) return CUDA_ERROR_NOT_SUPPORTED;
+  if (call.MemPrefetchAsync_v2) {
+    return call.MemPrefetchAsync_v2(span.address, span.bytes, to_location(location), 0, stream);
+  }
+  if (!call.MemPrefetchAsync) {
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
   return call.MemPrefetchAsync(span.address, span.bytes, location == kHost ? CU_DEVICE_CPU : location, stream);
 }
 
@@ -40,19 +44,27 @@ CUresult prefetch(const Span* spans, std::size_t count, int location, CUstream s
     CUmemLocation where = to_location(location);
     std::size_t first = 0;
     const CUresult result = driver().MemPrefetchBatchAsync(addresses, sizes, count, &where, &first, 1, 0, stream);
-    if (result != CUDA_ERROR_NOT_SUPPORTED) return result;
+    if (result != CUDA_ERROR_NOT_SUPPORTED) {
+      return result;
+    }
     batches_refused.store(true, std::memory_order_relaxed);  // the library has it, the kernel module under it does not
   }
   for (std::size_t i = 0; i < count; ++i) {
-    if (const CUresult result = prefetch_one(spans[i], location, stream); result != CUDA_SUCCESS) return result;
+    if (const CUresult result = prefetch_one(spans[i], location, stream); result != CUDA_SUCCESS) {
+      return result;
+    }
   }
   return CUDA_SUCCESS;
 }
 
 CUresult advise(const Span& span, CUmem_advise advice, int location) noexcept {
   const Driver& call = driver();
-  if (call.MemAdvise_v2) return call.MemAdvise_v2(span.address, span.bytes, advice, to_location(location));
-  if (!call.MemAdvise) return CUDA_ERROR_NOT_SUPPORTED;
+  if (call.MemAdvise_v2) {
+    return call.MemAdvise_v2(span.address, span.bytes, advice, to_location(location));
+  }
+  if (!call.MemAdvise) {
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
   return call.MemAdvise(span.address, span.bytes, advice, location == kHost ? CU_DEVICE_CPU : location);
 }
 

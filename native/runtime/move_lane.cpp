@@ -7,7 +7,9 @@
 namespace deepum::runtime {
 
 bool MoveLane::prepare() noexcept {
-  if (stream_) return true;
+  if (stream_) {
+    return true;
+  }
   const Driver& call = driver();
   return call.StreamCreate && call.StreamWaitEvent && call.EventCreate && call.EventRecord &&
          call.StreamCreate(&stream_, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS && stream_;
@@ -17,7 +19,9 @@ void MoveLane::forget_stream() noexcept {
   stream_ = nullptr;
   last_issued_ = 0;
   events_made_ = 0;
-  for (MoveEvent& event : events_) event = {};
+  for (MoveEvent& event : events_) {
+    event = {};
+  }
   waited_.clear();
   waited_moves_.clear();
   handed_.clear();
@@ -30,7 +34,9 @@ bool MoveLane::waited(const StreamMarkers* of, const Marker& marker) const noexc
 }
 
 bool MoveLane::waited(const MoveLane* other, std::uint64_t id) const noexcept {
-  if (other->last_issued_ == 0) return true;
+  if (other->last_issued_ == 0) {
+    return true;
+  }
   const auto found = waited_moves_.find(other);
   return found != waited_moves_.end() && found->second >= std::min(id, other->last_issued_);
 }
@@ -39,7 +45,9 @@ bool MoveLane::wait(const Marker& marker) noexcept { return driver().StreamWaitE
 
 bool MoveLane::wait(MoveLane* other, std::uint64_t id) {
   const MoveEvent* behind = other->after(std::min(id, other->last_issued_));
-  if (!behind || driver().StreamWaitEvent(stream_, behind->event, 0) != CUDA_SUCCESS) return false;
+  if (!behind || driver().StreamWaitEvent(stream_, behind->event, 0) != CUDA_SUCCESS) {
+    return false;
+  }
   waited_moves_[other] = behind->id;
   return true;
 }
@@ -56,10 +64,14 @@ bool MoveLane::record(std::uint64_t id) noexcept {
     oldest.event = nullptr;
     return false;
   }
-  if (driver().EventRecord(oldest.event, stream_) != CUDA_SUCCESS) return false;
+  if (driver().EventRecord(oldest.event, stream_) != CUDA_SUCCESS) {
+    return false;
+  }
   oldest.id = id;
   ++events_made_;
-  if (unrecorded_ != 0) handed_.push_back({oldest.event, unrecorded_});
+  if (unrecorded_ != 0) {
+    handed_.push_back({oldest.event, unrecorded_});
+  }
   unrecorded_ = 0;
   return true;
 }
@@ -70,18 +82,26 @@ const MoveLane::MoveEvent* MoveLane::after(std::uint64_t id) noexcept {
   const MoveEvent* found = nullptr;
   for (std::uint64_t i = 1; i <= kept; ++i) {
     const MoveEvent& event = events_[(events_made_ - i) % kEvents];
-    if (event.id < id) break;
+    if (event.id < id) {
+      break;
+    }
     found = &event;
   }
-  if (found) return found;
+  if (found) {
+    return found;
+  }
   return record(last_issued_) ? &events_[(events_made_ - 1) % kEvents] : nullptr;
 }
 
 void MoveLane::collect() noexcept {
-  if (unrecorded_ != 0 && handed_.empty()) record(last_issued_);
+  if (unrecorded_ != 0 && handed_.empty()) {
+    record(last_issued_);
+  }
   while (!handed_.empty()) {
     // Whatever an error means, waiting longer would not help.
-    if (driver().EventQuery && driver().EventQuery(handed_.front().event) == CUDA_ERROR_NOT_READY) return;
+    if (driver().EventQuery && driver().EventQuery(handed_.front().event) == CUDA_ERROR_NOT_READY) {
+      return;
+    }
     outstanding_ -= std::min(outstanding_, handed_.front().bytes);
     handed_.pop_front();
   }

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <mutex>
 #include <new>
 #include <string>
@@ -23,12 +22,12 @@
 #include "lock_step.hpp"
 #include "message.hpp"
 #include "mover.hpp"
+#include "reach_daemon.hpp"
 #include "stream_markers.hpp"
 
 namespace deepum::runtime {
 namespace {
 
-constexpr int kConnectMilliseconds = 5000;
 constexpr int kWelcomeMilliseconds = 5000;
 constexpr int kLeaveMilliseconds = 2000;
 
@@ -88,12 +87,15 @@ constinit thread_local std::uint64_t last_sequence [[gnu::tls_model("initial-exe
 constinit thread_local bool entering [[gnu::tls_model("initial-exec")]] = false;
 
 std::uint64_t Session::emit(deepum_event_header* record) noexcept {
-  if (record->words < 2 || record->words > DEEPUM_MAX_EVENT_WORDS) return 0;
+  if (record->words < 2 || record->words > DEEPUM_MAX_EVENT_WORDS) {
+    return 0;
+  }
   EventRing::Place place;
   if (record->kind == DEEPUM_EVENT_EXECUTE) {
     const std::uint32_t stream = reinterpret_cast<const deepum_execute_event*>(record)->stream;
-    if (launching.session == this) [[unlikely]]
-      markers.failed(launching.stream);
+    if (launching.session == this) {
+      [[unlikely]] markers.failed(launching.stream);
+    }
     place = markers.reserve(ring, stream, record->words);
     launching = {place.sequence ? this : nullptr, stream};
   } else {
@@ -105,7 +107,9 @@ std::uint64_t Session::emit(deepum_event_header* record) noexcept {
     return 0;
   }
   last_sequence = place.sequence;
-  if (ring.publish(place, record)) ring.wake_daemon();
+  if (ring.publish(place, record)) {
+    ring.wake_daemon();
+  }
   return place.sequence;
 }
 
@@ -124,7 +128,9 @@ void Session::wait_for_decisions(std::uint64_t sequence) noexcept {
 // From any thread, once: the program goes on alone.
 void Session::daemon_gone(const char* why) noexcept {
   Session* self = this;
-  if (!live.compare_exchange_strong(self, nullptr)) return;
+  if (!live.compare_exchange_strong(self, nullptr)) {
+    return;
+  }
   say(Level::kWarning, "warning: daemon: %s; going on with plain unified memory, without prefetching", why);
   lock_step.stop();
   mover_.ask_to_stop();
@@ -132,15 +138,21 @@ void Session::daemon_gone(const char* why) noexcept {
 
 // LOST, then everything that lives once more (records.h). Only once there is much room, since it may take much.
 void Session::recover_lost_events() noexcept {
-  if (!lost_.load(std::memory_order_relaxed) || ring.free_bytes() < DEEPUM_EVENT_RING_BYTES / 2) return;
+  if (!lost_.load(std::memory_order_relaxed) || ring.free_bytes() < DEEPUM_EVENT_RING_BYTES / 2) {
+    return;
+  }
   lost_.store(false);
   const std::uint64_t lost = __atomic_load_n(&memory_.control->events_lost, __ATOMIC_RELAXED);
-  if (lost == lost_told_) return;
+  if (lost == lost_told_) {
+    return;
+  }
   deepum_lost_event event{};
   event.header.words = sizeof event / 8;
   event.header.kind = DEEPUM_EVENT_LOST;
   event.events = lost - lost_told_;
-  if (emit(&event.header) == 0) return;
+  if (emit(&event.header) == 0) {
+    return;
+  }
   lost_told_ = lost;
   Allocations::instance().announce();
   say(Level::kInformation, "the daemon fell behind; %llu events were lost", static_cast<unsigned long long>(event.events));
@@ -152,8 +164,12 @@ void Session::leave() noexcept {
   lock_step.stop();
   __atomic_store_n(&memory_.control->program_left, 1u, __ATOMIC_SEQ_CST);
   const bool stopped = mover_.stop(kLeaveMilliseconds);
-  if (was_live) ring.wake_daemon();
-  if (stopped) connection.close();
+  if (was_live) {
+    ring.wake_daemon();
+  }
+  if (stopped) {
+    connection.close();
+  }
   starter.reap_if_ended();
 }
 
@@ -165,35 +181,6 @@ void Session::close_in_child() noexcept {
 }
 
 Session* the_session = nullptr;  // under entry().mutex until published; never destroyed
-
-void pause_ms(long milliseconds) noexcept {
-  timespec wait{milliseconds / 1000, milliseconds % 1000 * 1000000};
-  while (::nanosleep(&wait, &wait) != 0 && errno == EINTR) continue;
-}
-
-// Connects, starting the daemon if nobody answers. Empty: connected. Else what is wrong.
-std::string connect(Connection* connection, DaemonStart* starter, const std::string& directory) {
-  const std::string path = directory + "/daemon.sock";
-  bool begun = false;
-  std::string why;
-  int error = 0;
-  for (int waited = 0; waited < kConnectMilliseconds; waited += 10) {
-    // Before the look at the socket: a starter that ended well has left a socket behind.
-    const bool hopeful = !begun || starter->hopeful(&why);
-    error = connection->connect(path);
-    if (error == 0) return {};
-    if (error == ENAMETOOLONG || error == EPERM || error == EACCES || !hopeful) break;
-    if (!begun && error != EAGAIN) {
-      if (!starter->begin(&why)) return why;
-      begun = true;
-    }
-    pause_ms(10);
-  }
-  starter->give_up();
-  if (error == EPERM) return path + " is somebody else's";
-  if (error == ENAMETOOLONG || error == EACCES) return path + ": " + std::strerror(error);
-  return why.empty() ? "it does not come up" : why;
-}
 
 Session* begin_session() {
   const std::string directory = ledger_directory();
@@ -211,12 +198,16 @@ Session* begin_session() {
     memory.discard();
     return nullptr;
   }
-  std::string why = connect(&session->connection, &session->starter, directory);
+  std::string why = reach_daemon(directory, &session->connection, &session->starter);
   Hello answer = Hello::kFailed;
-  if (why.empty()) answer = session->connection.introduce(memory, kWelcomeMilliseconds, &why);
+  if (why.empty()) {
+    answer = session->connection.introduce(memory, kWelcomeMilliseconds, &why);
+  }
   ::close(memory.memory_fd);
   memory.memory_fd = -1;
-  if (answer == Hello::kWelcome && session->start()) return session;
+  if (answer == Hello::kWelcome && session->start()) {
+    return session;
+  }
   if (answer == Hello::kRefused) {
     say(Level::kWarning, "warning: daemon: refused this program: %s", why.c_str());
   } else {
@@ -232,8 +223,12 @@ Session* begin_session() {
 void emit_device(CUdevice device) noexcept {
   const Driver& call = driver();
   std::size_t free = 0, total = 0;
-  if (!call.MemGetInfo || call.MemGetInfo(&free, &total) != CUDA_SUCCESS) return;
-  if (call.DeviceTotalMem) call.DeviceTotalMem(&total, device);
+  if (!call.MemGetInfo || call.MemGetInfo(&free, &total) != CUDA_SUCCESS) {
+    return;
+  }
+  if (call.DeviceTotalMem) {
+    call.DeviceTotalMem(&total, device);
+  }
   deepum_device_event event{};
   event.header.words = sizeof event / 8;
   event.header.kind = DEEPUM_EVENT_DEVICE;
@@ -247,10 +242,14 @@ void leave_at_exit() { leave(); }
 
 // Under the lock: the first device brings the session.
 void start_once() noexcept try {
-  if (entry().tried) return;
+  if (entry().tried) {
+    return;
+  }
   entry().tried = true;
   the_session = begin_session();
-  if (!the_session) return;
+  if (!the_session) {
+    return;
+  }
   // Registered after the driver's own handlers, since a context exists: runs before them.
   std::atexit(leave_at_exit);
   live.store(the_session, std::memory_order_release);
@@ -261,9 +260,12 @@ void start_once() noexcept try {
 }  // namespace
 
 void enter_device(CUdevice device) noexcept {
-  if (device < 0 || device >= DEEPUM_MAX_DEVICES || entering || settings().disabled) return;
-  if (entered.load(std::memory_order_acquire) >> device & 1) [[likely]]
+  if (device < 0 || device >= DEEPUM_MAX_DEVICES || entering || settings().disabled) {
     return;
+  }
+  if (entered.load(std::memory_order_acquire) >> device & 1) {
+    [[likely]] return;
+  }
   entering = true;
   const int kept = errno;
   const CUcontext context = current_context();
@@ -277,7 +279,9 @@ void enter_device(CUdevice device) noexcept {
     session->mover().enter_device(device, context);
     emit_device(device);
     // Memory that another thread got while this one was connecting.
-    if (Allocations::instance().managed_bytes(static_cast<std::uint32_t>(device)) != 0) Allocations::instance().announce();
+    if (Allocations::instance().managed_bytes(static_cast<std::uint32_t>(device)) != 0) {
+      Allocations::instance().announce();
+    }
   }
   errno = kept;
   entering = false;
@@ -289,42 +293,64 @@ std::uint64_t emit(deepum_event_header* record) noexcept {
 }
 
 void before_execute(CUdevice, CUstream, std::uint32_t, std::uint64_t sequence) noexcept {
-  if (!settings().lock_step || sequence == 0) return;
-  if (Session* session = live.load(std::memory_order_acquire)) session->wait_for_decisions(sequence);
+  if (!settings().lock_step || sequence == 0) {
+    return;
+  }
+  if (Session* session = live.load(std::memory_order_acquire)) {
+    session->wait_for_decisions(sequence);
+  }
 }
 
 void after_execute(CUdevice, CUstream stream, std::uint32_t stream_id, std::uint64_t sequence) noexcept {
-  if (sequence == 0) return;
+  if (sequence == 0) {
+    return;
+  }
   Session* session = launching.session;
   launching.session = nullptr;
-  if (!session || session != live.load(std::memory_order_relaxed)) return;
-  if (session->markers.launched(stream, stream_id, sequence, settings().marker_interval)) session->marker_recorded();
+  if (!session || session != live.load(std::memory_order_relaxed)) {
+    return;
+  }
+  if (session->markers.launched(stream, stream_id, sequence, settings().marker_interval)) {
+    session->marker_recorded();
+  }
 }
 
 void before_synchronise(std::uint32_t stream_id) noexcept {
   Session* session = live.load(std::memory_order_acquire);
-  if (!session) return;
-  if (session->markers.flush(stream_id)) session->marker_recorded();
+  if (!session) {
+    return;
+  }
+  if (session->markers.flush(stream_id)) {
+    session->marker_recorded();
+  }
   // What can go on while the program blocks has to be under way before it does.
-  if (settings().lock_step && last_sequence != 0) session->wait_for_decisions(last_sequence);
+  if (settings().lock_step && last_sequence != 0) {
+    session->wait_for_decisions(last_sequence);
+  }
 }
 
 void stream_destroyed(CUstream stream, std::uint32_t stream_id) noexcept {
   Session* session = live.load(std::memory_order_acquire);
-  if (!session) return;
+  if (!session) {
+    return;
+  }
   session->markers.destroyed(stream, stream_id);
   session->marker_recorded();
 }
 
 void context_destroyed(CUcontext context) noexcept {
   Session* session = live.load(std::memory_order_acquire);
-  if (!session || !context) return;
+  if (!session || !context) {
+    return;
+  }
   session->markers.context_destroyed(context);
   entered.fetch_and(~session->mover().context_destroyed(context));
 }
 
 void leave() noexcept {
-  if (Session* session = std::exchange(the_session, nullptr)) session->leave();
+  if (Session* session = std::exchange(the_session, nullptr)) {
+    session->leave();
+  }
 }
 
 // Before its first context a parent leaves nothing behind, and the child may have a session of its own.
@@ -334,8 +360,12 @@ void abandon_in_child() noexcept {
   entering = false;
   const bool held = !entry().mutex.try_lock();  // a thread that is not here was connecting
   new (&entry().mutex) std::mutex;
-  if (held) entry().tried = true;
-  if (Session* session = std::exchange(the_session, nullptr)) session->close_in_child();
+  if (held) {
+    entry().tried = true;
+  }
+  if (Session* session = std::exchange(the_session, nullptr)) {
+    session->close_in_child();
+  }
 }
 
 }  // namespace deepum::runtime

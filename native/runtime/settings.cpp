@@ -30,7 +30,9 @@ struct Reader {
     return value && *value ? value : nullptr;
   }
   void complain(const char* name, const char* text, const char* expected) noexcept {
-    if (count < kMostComplaints) complaints[count++] = {name, text, expected};
+    if (count < kMostComplaints) {
+      complaints[count++] = {name, text, expected};
+    }
   }
   void boolean(const char* name, bool* value) noexcept;
   void number(const char* name, std::uint64_t low, std::uint64_t high, const char* expected, std::uint64_t* value) noexcept;
@@ -38,24 +40,33 @@ struct Reader {
 };
 
 bool equal(const char* text, std::size_t length, const char* word) noexcept {
-  if (std::strlen(word) != length) return false;
+  if (std::strlen(word) != length) {
+    return false;
+  }
   for (std::size_t i = 0; i < length; ++i) {
-    if (std::tolower(static_cast<unsigned char>(text[i])) != word[i]) return false;
+    if (std::tolower(static_cast<unsigned char>(text[i])) != word[i]) {
+      return false;
+    }
   }
   return true;
 }
 
 void trim(const char** text, std::size_t* length) noexcept {
   *length = std::strlen(*text);
-  while (*length && std::isspace(static_cast<unsigned char>(**text))) ++*text, --*length;
-  while (*length && std::isspace(static_cast<unsigned char>((*text)[*length - 1]))) --*length;
+  while (*length && std::isspace(static_cast<unsigned char>(**text))) {
+    ++*text, --*length;
+  }
+  while (*length && std::isspace(static_cast<unsigned char>((*text)[*length - 1]))) {
+    --*length;
+  }
 }
 
 bool digits(const char** at, const char* end, std::uint64_t* value) noexcept {
   const char* start = *at;
   for (*value = 0; *at < end && std::isdigit(static_cast<unsigned char>(**at)); ++*at) {
-    if (__builtin_mul_overflow(*value, 10u, value) || __builtin_add_overflow(*value, static_cast<unsigned>(**at - '0'), value))
+    if (__builtin_mul_overflow(*value, 10u, value) || __builtin_add_overflow(*value, static_cast<unsigned>(**at - '0'), value)) {
       return false;
+    }
   }
   return *at > start;
 }
@@ -67,32 +78,48 @@ bool parse_size(const char* text, std::uint64_t* bytes) noexcept {
   const char* at = text;
   const char* end = text + length;
   std::uint64_t whole;
-  if (!digits(&at, end, &whole)) return false;
+  if (!digits(&at, end, &whole)) {
+    return false;
+  }
   double fraction = 0;
   if (at < end && *at == '.') {
     double place = 0.1;
     const char* start = ++at;
-    for (; at < end && std::isdigit(static_cast<unsigned char>(*at)); ++at, place /= 10) fraction += place * (*at - '0');
-    if (at == start) return false;
+    for (; at < end && std::isdigit(static_cast<unsigned char>(*at)); ++at, place /= 10) {
+      fraction += place * (*at - '0');
+    }
+    if (at == start) {
+      return false;
+    }
   }
-  while (at < end && std::isspace(static_cast<unsigned char>(*at))) ++at;
+  while (at < end && std::isspace(static_cast<unsigned char>(*at))) {
+    ++at;
+  }
   unsigned power = 0;
   if (at < end && !equal(at, static_cast<std::size_t>(end - at), "b")) {
     const char* found = std::strchr("kmgt", std::tolower(static_cast<unsigned char>(*at++)));
-    if (!found) return false;
+    if (!found) {
+      return false;
+    }
     power = static_cast<unsigned>(found - "kmgt") + 1;
     const auto rest = static_cast<std::size_t>(end - at);
-    if (rest != 0 && !equal(at, rest, "b") && !equal(at, rest, "ib")) return false;
+    if (rest != 0 && !equal(at, rest, "b") && !equal(at, rest, "ib")) {
+      return false;
+    }
   }
   const double unit = std::ldexp(1.0, static_cast<int>(10 * power));
-  if ((static_cast<double>(whole) + fraction) * unit >= 9223372036854775808.0) return false;
+  if ((static_cast<double>(whole) + fraction) * unit >= 9223372036854775808.0) {
+    return false;
+  }
   *bytes = (whole << (10 * power)) + static_cast<std::uint64_t>(fraction * unit);
   return true;
 }
 
 void Reader::boolean(const char* name, bool* value) noexcept {
   const char* given = text(name);
-  if (!given) return;
+  if (!given) {
+    return;
+  }
   const char* word = given;
   std::size_t length;
   trim(&word, &length);
@@ -113,21 +140,29 @@ void Reader::boolean(const char* name, bool* value) noexcept {
 
 void Reader::number(const char* name, std::uint64_t low, std::uint64_t high, const char* expected, std::uint64_t* value) noexcept {
   const char* given = text(name);
-  if (!given) return;
+  if (!given) {
+    return;
+  }
   const char* at = given;
   std::size_t length;
   trim(&at, &length);
   const char* end = at + length;
   std::uint64_t number;
-  if (!digits(&at, end, &number) || at != end || number < low || number > high) return complain(name, given, expected);
+  if (!digits(&at, end, &number) || at != end || number < low || number > high) {
+    return complain(name, given, expected);
+  }
   *value = number;
 }
 
 void Reader::size(const char* name, std::uint64_t low, const char* expected, std::uint64_t* value) noexcept {
   const char* given = text(name);
-  if (!given) return;
+  if (!given) {
+    return;
+  }
   std::uint64_t bytes;
-  if (!parse_size(given, &bytes) || bytes < low) return complain(name, given, expected);
+  if (!parse_size(given, &bytes) || bytes < low) {
+    return complain(name, given, expected);
+  }
   *value = bytes;
 }
 

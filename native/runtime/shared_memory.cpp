@@ -16,7 +16,9 @@ static_assert(sizeof(deepum_ring_control) <= DEEPUM_CONTROL_BYTES);
 static_assert(DEEPUM_COMMAND_RING_BYTES % sizeof(deepum_command) == 0);
 
 void close_fd(int* fd) noexcept {
-  if (*fd >= 0) ::close(*fd);
+  if (*fd >= 0) {
+    ::close(*fd);
+  }
   *fd = -1;
 }
 
@@ -48,7 +50,9 @@ bool SharedMemory::create() noexcept {
 }
 
 void SharedMemory::discard() noexcept {
-  if (control) ::munmap(control, kBytes);
+  if (control) {
+    ::munmap(control, kBytes);
+  }
   control = nullptr;
   events = nullptr;
   commands = nullptr;

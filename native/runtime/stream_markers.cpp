@@ -12,13 +12,19 @@ constexpr std::uint32_t kMostFailures = 4;
 
 CUevent create_event() noexcept {
   const Driver& call = driver();
-  if (!call.EventCreate) return nullptr;
+  if (!call.EventCreate) {
+    return nullptr;
+  }
   // Another thread may be capturing; nothing of ours concerns it.
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   const bool exchanged = call.ThreadExchangeStreamCaptureMode && call.ThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
   CUevent event = nullptr;
-  if (call.EventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) event = nullptr;
-  if (exchanged) call.ThreadExchangeStreamCaptureMode(&mode);
+  if (call.EventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) {
+    event = nullptr;
+  }
+  if (exchanged) {
+    call.ThreadExchangeStreamCaptureMode(&mode);
+  }
   return event;
 }
 
@@ -38,27 +44,41 @@ CUcontext current_context() noexcept {
 EventRing::Place StreamMarkers::reserve(EventRing& ring, std::uint32_t words) noexcept {
   const std::lock_guard lock(lock_);
   const EventRing::Place place = ring.reserve(words);
-  if (place.sequence == 0) return place;
+  if (place.sequence == 0) {
+    return place;
+  }
   emitted_ = place.sequence;
-  if (in_flight_++ == 0) first_in_flight_ = place.sequence;
-  if (unmarked_.load(std::memory_order_relaxed) == 0) unmarked_.store(place.sequence, std::memory_order_relaxed);
+  if (in_flight_++ == 0) {
+    first_in_flight_ = place.sequence;
+  }
+  if (unmarked_.load(std::memory_order_relaxed) == 0) {
+    unmarked_.store(place.sequence, std::memory_order_relaxed);
+  }
   return place;
 }
 
 bool StreamMarkers::settled(bool accepted, std::uint32_t interval) noexcept {
   const std::lock_guard lock(lock_);
-  if (in_flight_ != 0) --in_flight_;
-  if (!accepted) return false;
+  if (in_flight_ != 0) {
+    --in_flight_;
+  }
+  if (!accepted) {
+    return false;
+  }
   ++since_marker_;
   // A thread that ended in the middle of a launch is waited for no longer than this.
-  if (since_marker_ >= 8 * std::uint64_t{interval} && in_flight_ != 0) in_flight_ = 0;
+  if (since_marker_ >= 8 * std::uint64_t{interval} && in_flight_ != 0) {
+    in_flight_ = 0;
+  }
   return since_marker_ >= interval;
 }
 
 bool StreamMarkers::accepted(std::uint64_t sequence, std::uint32_t interval) noexcept {
   const std::lock_guard lock(lock_);
   emitted_ = std::max(emitted_, sequence);
-  if (unmarked_.load(std::memory_order_relaxed) == 0) unmarked_.store(sequence, std::memory_order_relaxed);
+  if (unmarked_.load(std::memory_order_relaxed) == 0) {
+    unmarked_.store(sequence, std::memory_order_relaxed);
+  }
   return ++since_marker_ >= interval;
 }
 
@@ -75,7 +95,9 @@ bool StreamMarkers::claim(CUcontext context, std::uint64_t* sequence, Marker* re
   const std::lock_guard lock(lock_);
   const std::uint64_t unmarked = unmarked_.load(std::memory_order_relaxed);
   const std::uint64_t reach = in_flight_ ? first_in_flight_ - 1 : emitted_;
-  if (recording_ || stream() == nullptr || unmarked == 0 || reach < unmarked || failures_ >= kMostFailures) return false;
+  if (recording_ || stream() == nullptr || unmarked == 0 || reach < unmarked || failures_ >= kMostFailures) {
+    return false;
+  }
   recording_ = true;
   since_marker_ = 0;
   *sequence = reach;
@@ -85,7 +107,9 @@ bool StreamMarkers::claim(CUcontext context, std::uint64_t* sequence, Marker* re
   oldest.sequence = 0;
   oldest.event = nullptr;
   ++oldest.generation;
-  if (reused->context != context) reused->event = nullptr;  // of another context: it ends with that
+  if (reused->context != context) {
+    reused->event = nullptr;  // of another context: it ends with that
+  }
   return true;
 }
 
@@ -107,7 +131,9 @@ void StreamMarkers::withdraw(std::uint64_t sequence, CUevent event, CUcontext co
   kept_[count_ % kKept].context = context;
   const std::uint64_t newer = unmarked_.load(std::memory_order_relaxed);
   unmarked_.store(newer ? std::min(newer, sequence) : sequence, std::memory_order_relaxed);
-  if (tried) ++failures_;
+  if (tried) {
+    ++failures_;
+  }
   recording_ = false;
 }
 
@@ -116,21 +142,31 @@ bool StreamMarkers::mine_to_record(CUcontext current) noexcept {
   {
     const std::lock_guard lock(lock_);
     handle = stream();
-    if (!handle || !current || context_ != current) return false;
-    if (handle == CU_STREAM_PER_THREAD && !::pthread_equal(thread_, ::pthread_self())) return false;
+    if (!handle || !current || context_ != current) {
+      return false;
+    }
+    if (handle == CU_STREAM_PER_THREAD && !::pthread_equal(thread_, ::pthread_self())) {
+      return false;
+    }
   }
   return true;
 }
 
 bool StreamMarkers::record(bool own) noexcept {
   const CUcontext context = current_context();
-  if (!own && !mine_to_record(context)) return false;
+  if (!own && !mine_to_record(context)) {
+    return false;
+  }
   std::uint64_t sequence = 0;
   Marker marker;
-  if (!claim(context, &sequence, &marker)) return false;
+  if (!claim(context, &sequence, &marker)) {
+    return false;
+  }
   const CUstream handle = stream();
   const bool recordable = (own || !is_capturing(handle)) && driver().EventRecord;
-  if (recordable && !marker.event) marker.event = create_event();
+  if (recordable && !marker.event) {
+    marker.event = create_event();
+  }
   if (!recordable || !marker.event || driver().EventRecord(marker.event, handle) != CUDA_SUCCESS) {
     withdraw(sequence, marker.event, context, recordable);
     return false;
@@ -142,9 +178,13 @@ bool StreamMarkers::record(bool own) noexcept {
 }
 
 void StreamMarkers::destroyed(CUstream handle) noexcept {
-  if (stream() != handle) return;
+  if (stream() != handle) {
+    return;
+  }
   // A thread's own stream ends with its thread, where the driver may be gone already.
-  if (handle != CU_STREAM_PER_THREAD) record(false);
+  if (handle != CU_STREAM_PER_THREAD) {
+    record(false);
+  }
   for (int tries = 0; tries < 1000000; ++tries) {
     {
       const std::lock_guard lock(lock_);
@@ -165,7 +205,9 @@ void StreamMarkers::destroyed(CUstream handle) noexcept {
 void StreamMarkers::context_destroyed(CUcontext context) noexcept {
   const std::lock_guard lock(lock_);
   for (Marker& marker : kept_) {
-    if (marker.context != context) continue;
+    if (marker.context != context) {
+      continue;
+    }
     marker.event = nullptr;
     marker.context = nullptr;
     ++marker.generation;
@@ -180,21 +222,31 @@ void StreamMarkers::context_destroyed(CUcontext context) noexcept {
 
 Cover StreamMarkers::cover(std::uint64_t sequence, Marker* marker) noexcept {
   const std::lock_guard lock(lock_);
-  if (failures_ >= kMostFailures) return Cover::kNothing;  // no markers here: a move that comes too early costs a fault
+  if (failures_ >= kMostFailures) {
+    return Cover::kNothing;  // no markers here: a move that comes too early costs a fault
+  }
   // A stream that no launch was ever accepted on has only refused ones.
   const bool launched_on = stream() != nullptr || in_flight_ != 0;
   const std::uint64_t unmarked = launched_on ? unmarked_.load(std::memory_order_relaxed) : 0;
   const Marker* found = nullptr;
   for (std::uint64_t i = count_; i > 0 && i + kKept > count_; --i) {
     const Marker& kept = kept_[(i - 1) % kKept];
-    if (kept.sequence == 0 || (found && kept.sequence < sequence)) break;
+    if (kept.sequence == 0 || (found && kept.sequence < sequence)) {
+      break;
+    }
     found = &kept;
-    if (kept.sequence < sequence) break;  // the newest one, which is older
+    if (kept.sequence < sequence) {
+      break;  // the newest one, which is older
+    }
   }
   if (!found || found->sequence < sequence) {
-    if (recording_ || (unmarked != 0 && unmarked <= sequence)) return Cover::kNotYet;
+    if (recording_ || (unmarked != 0 && unmarked <= sequence)) {
+      return Cover::kNotYet;
+    }
   }
-  if (!found || !found->event) return Cover::kNothing;
+  if (!found || !found->event) {
+    return Cover::kNothing;
+  }
   *marker = *found;
   return Cover::kMarker;
 }
@@ -207,7 +259,9 @@ Cover StreamMarkers::cover_in_flight(std::uint64_t sequence) noexcept {
 bool StreamMarkers::still(const Marker& marker) noexcept {
   const std::lock_guard lock(lock_);
   for (const Marker& kept : kept_) {
-    if (kept.event == marker.event && kept.sequence == marker.sequence) return kept.generation == marker.generation;
+    if (kept.event == marker.event && kept.sequence == marker.sequence) {
+      return kept.generation == marker.generation;
+    }
   }
   return false;
 }
@@ -222,18 +276,26 @@ StreamMarkers* MarkerTable::sharing(CUstream stream) noexcept {
   const std::lock_guard lock(sharing_lock_);
   const std::uint32_t count = sharing_count_.load(std::memory_order_relaxed);
   for (std::uint32_t i = 0; i < count; ++i) {
-    if (sharing_[i].stream() == stream) return &sharing_[i];
+    if (sharing_[i].stream() == stream) {
+      return &sharing_[i];
+    }
   }
   for (std::uint32_t i = 0; i < count; ++i) {
-    if (sharing_[i].stream() == nullptr) return &sharing_[i];
+    if (sharing_[i].stream() == nullptr) {
+      return &sharing_[i];
+    }
   }
-  if (count == kMostSharing) return nullptr;
+  if (count == kMostSharing) {
+    return nullptr;
+  }
   sharing_count_.store(count + 1, std::memory_order_release);
   return &sharing_[count];
 }
 
 bool MarkerTable::record(StreamMarkers& stream, bool own) noexcept {
-  if (!stream.record(own)) return false;
+  if (!stream.record(own)) {
+    return false;
+  }
   epoch_.fetch_add(1, std::memory_order_seq_cst);
   return true;
 }
@@ -241,7 +303,9 @@ bool MarkerTable::record(StreamMarkers& stream, bool own) noexcept {
 bool MarkerTable::serve_wanted(std::uint32_t own_id) noexcept {
   std::uint64_t wanted = wanted_.exchange(0, std::memory_order_relaxed) & ~(1ull << own_id);
   bool any = false;
-  for (; wanted != 0; wanted &= wanted - 1) any |= flush(static_cast<std::uint32_t>(__builtin_ctzll(wanted)));
+  for (; wanted != 0; wanted &= wanted - 1) {
+    any |= flush(static_cast<std::uint32_t>(__builtin_ctzll(wanted)));
+  }
   return any;
 }
 
@@ -254,39 +318,56 @@ bool MarkerTable::launched(CUstream stream, std::uint32_t stream_id, std::uint64
   }
   bool due = false;
   if (id == kShared) [[unlikely]] {
-    if (markers) due = markers->accepted(sequence, interval);  // before it leaves the count of those in flight
+    if (markers) {
+      due = markers->accepted(sequence, interval);  // before it leaves the count of those in flight
+    }
     streams_[kShared].settled(true, interval);
   } else {
     due = markers->settled(true, interval);
   }
-  if (!due) [[likely]]
-    return false;
+  if (!due) {
+    [[likely]] return false;
+  }
   const bool recorded = record(*markers, true);
   return wanted_.load(std::memory_order_relaxed) != 0 ? serve_wanted(id) || recorded : recorded;
 }
 
 bool MarkerTable::flush(std::uint32_t stream_id) noexcept {
-  if (stream_id < kShared) return streams_[stream_id].unmarked() && record(streams_[stream_id], false);
+  if (stream_id < kShared) {
+    return streams_[stream_id].unmarked() && record(streams_[stream_id], false);
+  }
   bool any = false;
   for (std::uint64_t used = used_.load(std::memory_order_relaxed) & ~(1ull << kShared); used != 0; used &= used - 1) {
     StreamMarkers& stream = streams_[__builtin_ctzll(used)];
-    if (stream.unmarked()) any |= record(stream, false);
+    if (stream.unmarked()) {
+      any |= record(stream, false);
+    }
   }
   for (std::uint32_t i = 0; i < sharing_count_.load(std::memory_order_acquire); ++i) {
-    if (sharing_[i].unmarked()) any |= record(sharing_[i], false);
+    if (sharing_[i].unmarked()) {
+      any |= record(sharing_[i], false);
+    }
   }
   return any;
 }
 
 void MarkerTable::destroyed(CUstream stream, std::uint32_t stream_id) noexcept {
-  if (stream_id < kShared) streams_[stream_id].destroyed(stream);
-  for (std::uint32_t i = 0; stream_id >= kShared && i < sharing_count_.load(std::memory_order_acquire); ++i) sharing_[i].destroyed(stream);
+  if (stream_id < kShared) {
+    streams_[stream_id].destroyed(stream);
+  }
+  for (std::uint32_t i = 0; stream_id >= kShared && i < sharing_count_.load(std::memory_order_acquire); ++i) {
+    sharing_[i].destroyed(stream);
+  }
   epoch_.fetch_add(1, std::memory_order_seq_cst);
 }
 
 void MarkerTable::context_destroyed(CUcontext context) noexcept {
-  for (StreamMarkers& stream : streams_) stream.context_destroyed(context);
-  for (StreamMarkers& stream : sharing_) stream.context_destroyed(context);
+  for (StreamMarkers& stream : streams_) {
+    stream.context_destroyed(context);
+  }
+  for (StreamMarkers& stream : sharing_) {
+    stream.context_destroyed(context);
+  }
 }
 
 }  // namespace deepum::runtime

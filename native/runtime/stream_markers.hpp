@@ -98,14 +98,22 @@ class MarkerTable {
     Marker marker;
     const auto one = [&](StreamMarkers& stream) {
       const Cover found = stream.cover(sequence, &marker);
-      if (found == Cover::kMarker) each(stream, marker);
+      if (found == Cover::kMarker) {
+        each(stream, marker);
+      }
       return found != Cover::kNotYet;
     };
-    if (stream_id < kShared) return one(streams_[stream_id]);
-    if (streams_[kShared].cover_in_flight(sequence) == Cover::kNotYet) return false;
+    if (stream_id < kShared) {
+      return one(streams_[stream_id]);
+    }
+    if (streams_[kShared].cover_in_flight(sequence) == Cover::kNotYet) {
+      return false;
+    }
     const std::uint32_t count = sharing_count_.load(std::memory_order_acquire);
     for (std::uint32_t i = 0; i < count; ++i) {
-      if (!one(sharing_[i])) return false;
+      if (!one(sharing_[i])) {
+        return false;
+      }
     }
     return true;
   }

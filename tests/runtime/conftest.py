@@ -14,7 +14,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE))
 
-from client_tools import Ran  # noqa: E402
+from runtime_tools import Ran  # noqa: E402
 
 
 def _cuda_include() -> Path:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from client_tools import Ran
-from fake_daemon import EVICT, EXECUTE, PREFETCH, Command, Event, FakeDaemon
+from daemon_side import EVICT, EXECUTE, PREFETCH, Command, Event, FakeDaemon
+from runtime_tools import Ran
 
 Run = Callable[..., Ran]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from client_tools import Ran
-from fake_daemon import ADVISE, ALLOCATE, DISCARD, EVICT, EXECUTE, MOVED, PREFETCH, Command, Event, FakeDaemon, Session
+from daemon_side import ADVISE, ALLOCATE, DISCARD, EVICT, EXECUTE, MOVED, PREFETCH, Command, Event, FakeDaemon, Session
+from runtime_tools import Ran
 
 Run = Callable[..., Ran]
 
@@ -110,6 +110,12 @@ def test_adjacent_moves_become_one_and_others_a_batch_where_there_are_batches(ru
     moves = [Command(PREFETCH, first=0), Command(PREFETCH, first=1, count=2), Command(PREFETCH, first=9)]
     calls, _ = lock_step(run, runtime_folder, {0: moves}, "execute()")
     assert calls == ["prefetch m1 4096+6 device 0", "prefetch m1 4114+2 device 0", "launch s0"]
+
+
+def test_neighbours_of_different_allocations_stay_apart(run: Run, runtime_folder: Path) -> None:
+    moves = [Command(PREFETCH, slot=1), Command(PREFETCH, slot=2)]
+    calls, _ = lock_step(run, runtime_folder, {0: moves}, "allocate(2, at=512); allocate(2, at=514); execute()")
+    assert calls == ["prefetch m1 4608+2 device 0", "prefetch m1 4610+2 device 0", "launch s0"]
 
 
 def test_batches(run: Run, runtime_folder: Path) -> None:

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from client_tools import Ran
-from fake_daemon import ALLOCATE, BLOCK_ACTIVE, EVENT_RING_BYTES, EXECUTE, LOST, PREFETCH, Command, Event, FakeDaemon
+from daemon_side import ALLOCATE, BLOCK_ACTIVE, EVENT_RING_BYTES, EXECUTE, LOST, PREFETCH, Command, Event, FakeDaemon
+from runtime_tools import Ran
 
 Run = Callable[..., Ran]
 Start = Callable[..., "subprocess.Popen[str]"]

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from client_tools import Ran
-from fake_daemon import ALLOCATE, DEVICE, EXECUTE, PROGRAM_LEFT, FakeDaemon
+from daemon_side import ALLOCATE, DEVICE, EXECUTE, PROGRAM_LEFT, FakeDaemon
+from runtime_tools import Ran
 
 Run = Callable[..., Ran]
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -93,7 +93,7 @@ if os.fork():
 os.setsid()
 import json, threading
 from pathlib import Path
-from fake_daemon import FakeDaemon
+from daemon_side import FakeDaemon
 folder = Path(os.environ["DEEPUM_RUNTIME_DIR"])
 fds = [os.readlink(f"/proc/self/fd/{{fd}}") for fd in (0, 1, 2)]
 (folder / "seen").write_text(json.dumps([dict(os.environ), fds]))

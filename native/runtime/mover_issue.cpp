@@ -1,0 +1,251 @@
+// The mover's decisions about one command: may it go, with which others, and what became of it.
+#include <algorithm>
+#include <utility>
+
+#include "driver.hpp"
+#include "message.hpp"
+#include "mover.hpp"
+#include "session.hpp"
+
+namespace deepum::runtime {
+namespace {
+
+constexpr std::uint32_t kMostFailures = 16;  // in a row
+
+bool known_kind(const deepum_command& command) noexcept {
+  return command.kind == DEEPUM_COMMAND_PREFETCH || command.kind == DEEPUM_COMMAND_EVICT || command.kind == DEEPUM_COMMAND_ADVISE;
+}
+
+}  // namespace
+
+// What goes out makes the room for what comes in.
+void Mover::carry_out() {
+  wants_marker_ = handover_full_ = false;
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (int device = 0; device < DEEPUM_MAX_DEVICES; ++device) {
+      for (const int direction : {DEEPUM_DIRECTION_OUT, DEEPUM_DIRECTION_IN}) {
+        if (!devices_[device].lanes[direction].queue.empty()) {
+          progress |= advance(device, direction);
+        }
+      }
+    }
+  }
+}
+
+// As far as this direction can go now. True: something became of at least one command.
+bool Mover::advance(int device, int direction) {
+  MoveLane& lane = devices_[device].lanes[direction];
+  bool progress = false;
+  while (!lane.queue.empty()) {
+    const deepum_command command = lane.queue[0].command;
+    if (off_ || !known_kind(command)) {
+      finish(lane, command.id, SettledMoves::kNowhere);
+      answer(command, DEEPUM_MOVED_CANCELLED);
+    } else if (!issue(device, direction)) {
+      return progress;
+    }
+    progress = true;
+  }
+  return progress;
+}
+
+// The first command of the queue, with those behind it that can go along. False: it has to stay.
+bool Mover::issue(int device, int direction) {
+  MoveLane& lane = devices_[device].lanes[direction];
+  const deepum_command head = lane.queue[0].command;
+  Requirements required;
+  if (!requirements(device, direction, head, &required)) {
+    return false;
+  }
+
+  std::vector<Span> spans;
+  std::vector<Allocations::Pin> pins;
+  pins.push_back(Allocations::instance().pin(head.slot, head.generation, head.first_block, head.block_count));
+  if (!pins[0]) {
+    finish(lane, head.id, SettledMoves::kNowhere);
+    answer(head, DEEPUM_MOVED_STALE);
+    return true;
+  }
+  spans.push_back({pins[0].address, pins[0].bytes});
+  if (!in_lock_step_ && lane.outstanding() != 0 && lane.outstanding() + pins[0].bytes > handover_bytes_) {
+    lane.collect();
+    if (lane.outstanding() != 0 && lane.outstanding() + pins[0].bytes > handover_bytes_) {
+      handover_full_ = true;
+      return false;
+    }
+  }
+
+  bool again = false;
+  const bool usable = use_device(device) && lane.prepare() && wait_for(lane, required, &again);
+  if (again) {
+    return true;  // a marker went on while we waited for it
+  }
+  std::size_t commands = 1;
+  CUresult result = usable ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+  if (usable && head.kind == DEEPUM_COMMAND_ADVISE) {
+    // Takes effect at once: the driver has no advice in stream order.
+    result = advise(spans[0], static_cast<CUmem_advise>(head.advice), head.location < 0 ? kHost : head.location);
+  } else if (usable) {
+    commands = gather(device, direction, &spans, &pins);
+    result = prefetch(spans.data(), spans.size(), direction == DEEPUM_DIRECTION_IN ? device : kHost, lane.stream());
+  }
+  if (result == CUDA_SUCCESS) {
+    failures_in_a_row_ = 0;
+  } else {
+    count_failure(result);
+  }
+
+  std::uint64_t bytes = 0;
+  for (const Allocations::Pin& pin : pins) {
+    bytes += pin.bytes;
+  }
+  bool awaited = false;
+  std::uint64_t last = 0;
+  for (std::size_t i = 0; i < commands; ++i) {
+    const Move move = lane.queue[0];
+    last = move.command.id;
+    awaited |= move.awaited;
+    finish(lane, last, result == CUDA_SUCCESS && head.kind != DEEPUM_COMMAND_ADVISE ? device : SettledMoves::kNowhere);
+    if (result != CUDA_SUCCESS) {
+      answer(move.command, DEEPUM_MOVED_FAILED, result);
+    }
+  }
+  if (result != CUDA_SUCCESS || head.kind == DEEPUM_COMMAND_ADVISE) {
+    return true;
+  }
+  lane.issued(last, in_lock_step_ ? 0 : bytes);
+  if (awaited || (!in_lock_step_ && lane.unrecorded() >= handover_bytes_ / 16)) {
+    lane.record(last);
+  }
+  return true;
+}
+
+// Commands right behind the first that need nothing more to wait for, and which nobody waits for before their end: adjacent ones
+// become one span, others one call where the driver has batches. Returns how many go, the first included.
+std::size_t Mover::gather(int device, int direction, std::vector<Span>* spans, std::vector<Allocations::Pin>* pins) {
+  const MoveLane& lane = devices_[device].lanes[direction];
+  const std::uint8_t kind = lane.queue[0].command.kind;
+  std::uint64_t bytes = (*pins)[0].bytes;
+  std::size_t count = 1;
+  for (; count < lane.queue.size() && pins->size() < 4 * kMostInBatch; ++count) {
+    const deepum_command& next = lane.queue[count].command;
+    Requirements more;
+    if (lane.queue[count - 1].awaited || next.kind != kind || !requirements(device, direction, next, &more) || !more.empty()) {
+      break;
+    }
+    auto pin = Allocations::instance().pin(next.slot, next.generation, next.first_block, next.block_count);
+    if (!pin || (!in_lock_step_ && lane.outstanding() + bytes + pin.bytes > handover_bytes_)) {
+      break;
+    }
+    Span& last = spans->back();
+    if (last.address + last.bytes == pin.address && next.slot == lane.queue[count - 1].command.slot) {
+      last.bytes += pin.bytes;
+    } else if (has_batches() && spans->size() < kMostInBatch) {
+      spans->push_back({pin.address, pin.bytes});
+    } else {
+      break;
+    }
+    bytes += pin.bytes;
+    pins->push_back(std::move(pin));
+  }
+  return count;
+}
+
+// What the lane still has to wait for. False: it does not exist yet.
+bool Mover::requirements(int device, int direction, const deepum_command& command, Requirements* found) {
+  const MoveLane& lane = devices_[device].lanes[direction];
+  for (std::uint64_t mask = command.after_sequence ? command.stream_mask : 0; mask != 0; mask &= mask - 1) {
+    const auto stream = static_cast<std::uint32_t>(__builtin_ctzll(mask));
+    const bool covered = markers_.cover(stream, command.after_sequence, [&](StreamMarkers& of, const Marker& marker) {
+      if (!lane.waited(&of, marker)) {
+        found->markers.emplace_back(&of, marker);
+      }
+    });
+    if (!covered) {
+      markers_.want(stream);
+      wants_marker_ = true;
+      return false;
+    }
+  }
+  // A command can only follow an earlier one.
+  if (command.after_move == 0 || command.after_move >= command.id) {
+    return true;
+  }
+  for (Device& each : devices_) {
+    if (each.lanes[1 - direction].queue.find(command.after_move)) {
+      return false;
+    }
+  }
+  const int where = settled_->device(command.after_move);
+  if (where == SettledMoves::kNowhere) {
+    return true;
+  }
+  MoveLane& other = devices_[where == SettledMoves::kLongAgo ? device : where].lanes[1 - direction];
+  if (lane.waited(&other, command.after_move)) {
+    return true;
+  }
+  found->other = &other;
+  found->other_id = command.after_move;
+  return true;
+}
+
+bool Mover::wait_for(MoveLane& lane, const Requirements& required, bool* again) {
+  for (const auto& [of, marker] : required.markers) {
+    if (!lane.wait(marker)) {
+      return false;
+    }
+    // Recorded anew in the meantime: behind later launches, or even on another stream that has the id now.
+    if (!of->still(marker)) {
+      *again = true;
+      return false;
+    }
+    lane.note(of, marker);
+  }
+  return !required.other || lane.wait(required.other, required.other_id);
+}
+
+bool Mover::use_device(int device) noexcept {
+  const CUcontext context = contexts_[device].load(std::memory_order_acquire);
+  if (!context) {
+    return false;
+  }
+  if (current_ != context) {
+    if (!driver().CtxSetCurrent || driver().CtxSetCurrent(context) != CUDA_SUCCESS) {
+      return false;
+    }
+    current_ = context;
+  }
+  return true;
+}
+
+void Mover::finish(MoveLane& lane, std::uint64_t id, int device) {
+  settled_->settle(id, device);
+  lane.queue.pop();
+  waiting_.fetch_sub(1, std::memory_order_release);
+}
+
+void Mover::answer(const deepum_command& command, deepum_moved_status status, CUresult error) noexcept {
+  deepum_moved_event event{};
+  event.header.words = sizeof event / 8;
+  event.header.kind = DEEPUM_EVENT_MOVED;
+  event.header.device = command.device;
+  event.command = command.id;
+  event.status = status;
+  event.error = static_cast<std::uint32_t>(error);
+  emit(&event.header);
+}
+
+void Mover::count_failure(CUresult error) noexcept {
+  if (++failures_in_a_row_ < kMostFailures || off_) {
+    return;
+  }
+  off_ = true;
+  // At a program's end its context goes first: nothing worth a word.
+  if (error == CUDA_ERROR_DEINITIALIZED || error == CUDA_ERROR_CONTEXT_IS_DESTROYED) {
+    return;
+  }
+  say(Level::kWarning, "warning: mover: %u moves in a row failed (CUDA error %d); going on without prefetching", kMostFailures, error);
+}
+
+}  // namespace deepum::runtime
