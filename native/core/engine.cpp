@@ -148,6 +148,7 @@ bool Engine::on_allocate(const deepum_allocate_event& event) {
   allocation.generation = event.generation;
   allocation.device = event.header.device;
   allocation.bytes = event.bytes;
+  allocation.first_offset = event.first_offset % kBlockBytes;
   allocation.name = names_.intern(event.name);
   allocation.blocks.resize(blocks);
   for (std::uint64_t i = 0; i < blocks; ++i) {
@@ -172,8 +173,16 @@ void Engine::forget_allocation(Allocation& allocation) {
   device.allocated_blocks -= allocation.blocks.size();
   allocated_bytes_ -= allocation.bytes;
   reported_allocated_ -= allocation.active_bytes;
+  for (const auto& [offset, block] : allocation.active) {
+    forget_torch_block(allocation, block);
+  }
   names_.bind(allocation.name, -1);
   allocation = {};
+}
+
+void Engine::forget_torch_block(const Allocation& allocation, const TorchBlock& block) {
+  torch_blocks_.give_back(allocation.device, block.bytes, block.ordinal);
+  names_.bind(block.name, -1);
 }
 
 bool Engine::on_free(std::uint32_t slot, std::uint32_t generation) {
@@ -196,15 +205,20 @@ bool Engine::on_block(const deepum_block_event& event, bool active) {
   const auto found = allocation->active.find(event.offset);
   if (active) {
     if (found != allocation->active.end()) {
-      allocation->active_bytes -= found->second;
-      reported_allocated_ -= found->second;
+      allocation->active_bytes -= found->second.bytes;
+      reported_allocated_ -= found->second.bytes;
+      forget_torch_block(*allocation, found->second);
     }
-    allocation->active[event.offset] = event.bytes;
+    const std::uint32_t ordinal = torch_blocks_.take(allocation->device, event.bytes);
+    const std::uint32_t name = names_.intern(TorchBlockNames::name(allocation->device, event.bytes, ordinal));
+    names_.bind(name, event.slot, static_cast<std::uint32_t>((allocation->first_offset + event.offset) / kBlockBytes));
+    allocation->active[event.offset] = {event.bytes, ordinal, name};
     allocation->active_bytes += event.bytes;
     reported_allocated_ += event.bytes;
   } else if (found != allocation->active.end()) {
-    allocation->active_bytes -= found->second;
-    reported_allocated_ -= found->second;
+    allocation->active_bytes -= found->second.bytes;
+    reported_allocated_ -= found->second.bytes;
+    forget_torch_block(*allocation, found->second);
     allocation->active.erase(found);
   }
   if (reported_allocated_ != event.allocated_bytes) {
@@ -213,8 +227,35 @@ bool Engine::on_block(const deepum_block_event& event, bool active) {
   return true;
 }
 
+// The run in terms of the PyTorch block that fills most of it; of the allocation where there is none. One UM block alone may hold
+// many small ones, of which none can be told.
+BlockRun Engine::name_run(const Allocation& allocation, std::uint32_t first, std::uint32_t count) const {
+  const std::uint64_t begin = std::uint64_t{first} * kBlockBytes, end = begin + std::uint64_t{count} * kBlockBytes;
+  const TorchBlock* most = nullptr;
+  std::uint64_t most_bytes = 0;
+  if (count > 1 && !allocation.active.empty()) {
+    auto at = allocation.active.upper_bound(begin - std::min(begin, allocation.first_offset));
+    if (at != allocation.active.begin()) {
+      --at;
+    }
+    for (; at != allocation.active.end() && at->first + allocation.first_offset < end; ++at) {
+      const std::uint64_t from = std::max(begin, at->first + allocation.first_offset);
+      const std::uint64_t to = std::min(end, at->first + allocation.first_offset + at->second.bytes);
+      if (to > from && to - from > most_bytes) {
+        most = &at->second;
+        most_bytes = to - from;
+      }
+    }
+  }
+  if (most == nullptr || names_.first(most->name) > first) {
+    return {allocation.name, first, count};
+  }
+  return {most->name, first - names_.first(most->name), count};
+}
+
 bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepum_block_range> ranges) {
   bool sound = true;
+  std::uint64_t hash = event.execution_hash;
   runs_.clear();
   for (const deepum_block_range range : ranges) {
     const RangeParts p = parts(range);
@@ -223,11 +264,14 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
       sound = false;
       continue;
     }
-    runs_.push_back({allocation->name, p.first, p.count});
+    runs_.push_back(name_run(*allocation, p.first, p.count));
+    if (allocation->reported) {  // the program's hash leaves places in PyTorch's memory out
+      hash = TorchBlockNames::mix(hash ^ (p.count > 1 ? names_.name(runs_.back().name) + runs_.back().first : 1));
+    }
   }
   ++statistics_.launches;
   ++position_;
-  const ExecutionId id = executions_.identify(event.execution_hash);
+  const ExecutionId id = executions_.identify(hash);
   executions_.learn(context_, id);
   Execution& execution = executions_.at(id);
   ++execution.launches;
@@ -240,7 +284,8 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
   const std::uint64_t stream = 1ull << event.stream;
   for (const BlockRun& run : runs_) {
     Allocation& allocation = slots_[static_cast<std::size_t>(names_.slot(run.name))];
-    for (std::uint32_t i = run.first; i < run.first + run.count; ++i) {
+    const std::uint32_t origin = names_.first(run.name) + run.first;
+    for (std::uint32_t i = origin; i < origin + run.count; ++i) {
       UmBlock& block = allocation.blocks[i];
       block.use_sequence = event.header.sequence;
       block.streams |= stream;

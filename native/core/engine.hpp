@@ -15,6 +15,7 @@
 #include "core.h"
 #include "execution_table.hpp"
 #include "residency.hpp"
+#include "torch_blocks.hpp"
 
 namespace deepum::core {
 
@@ -44,6 +45,8 @@ class Engine {
   void on_lost();
   Allocation* live(std::uint32_t slot);
   void forget_allocation(Allocation& allocation);
+  void forget_torch_block(const Allocation& allocation, const TorchBlock& block);
+  BlockRun name_run(const Allocation& allocation, std::uint32_t first, std::uint32_t count) const;
 
   // Chain and placement (placement.cpp).
   void follow(ExecutionId id);  // the latest launch against the chain
@@ -64,6 +67,7 @@ class Engine {
   deepum_core_statistics statistics_{};
   ExecutionTable executions_;
   Names names_;
+  TorchBlockNames torch_blocks_;
   std::deque<Allocation> slots_;  // addresses of blocks stay
   std::array<DeviceMemory, DEEPUM_MAX_DEVICES> devices_;
 
@@ -88,6 +92,7 @@ class Engine {
   std::uint64_t allocated_bytes_ = 0;
 };
 
+inline constexpr std::uint32_t kProven = 2;  // launches of an ID before it is fetched for ahead: one seen once may never come back
 inline constexpr std::uint32_t kMostCommandBlocks = 8;  // 16 MiB: long enough for the link, short enough to pipeline
 
 }  // namespace deepum::core

@@ -12,7 +12,6 @@ namespace {
 constexpr std::uint64_t kBlockBytes = 1ull << DEEPUM_UM_BLOCK_SHIFT;
 constexpr std::uint64_t kEvictionBatch = 8;  // blocks evicted at once when room runs out
 constexpr std::uint64_t kTrust = 2;          // launches placed ahead for each prediction in a row that was right
-constexpr std::uint32_t kProven = 2;         // launches of an ID before it is fetched for ahead: one seen once may never come back
 constexpr std::size_t kVictimScan = 4096;    // blocks looked at for one victim in the paper's order
 
 }  // namespace
@@ -97,9 +96,10 @@ bool Engine::place(std::span<const BlockRun> runs, std::uint64_t position, bool 
         continue;  // freed since it was learned
       }
       Allocation& allocation = slots_[static_cast<std::size_t>(slot)];
-      const std::uint64_t end = std::min<std::uint64_t>(std::uint64_t{run.first} + run.count, allocation.blocks.size());
-      statistics_.operations += end - std::min<std::uint64_t>(run.first, end);
-      for (std::uint64_t i = run.first; i < end; ++i) {
+      const std::uint64_t first = std::uint64_t{names_.first(run.name)} + run.first;
+      const std::uint64_t end = std::min<std::uint64_t>(first + run.count, allocation.blocks.size());
+      statistics_.operations += end - std::min(first, end);
+      for (std::uint64_t i = first; i < end; ++i) {
         if (!act(devices_[allocation.device], allocation.blocks[i])) {
           return false;
         }

@@ -168,6 +168,7 @@ bool Engine::load_tables(std::span<const std::uint8_t> bytes) {
     }
     Execution& target = executions_.at(ids[i]);
     target.blocks.learn(runs, limits);
+    target.launches = kProven;  // what was kept was learned: the first step may already fetch ahead
     executions_.note_bytes(static_cast<std::ptrdiff_t>(target.blocks.bytes()));
   }
   return true;

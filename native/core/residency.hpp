@@ -29,6 +29,13 @@ struct UmBlock {
   bool populated = false;  // has content somewhere
 };
 
+// A PyTorch block that is handed out.
+struct TorchBlock {
+  std::uint64_t bytes;
+  std::uint32_t ordinal;
+  std::uint32_t name;  // index into Names, bound to its first UM block
+};
+
 struct Allocation {
   bool live = false;
   bool of_program = false;
@@ -37,24 +44,27 @@ struct Allocation {
   std::uint32_t name = 0;  // index into Names
   std::uint64_t bytes = 0;
   std::vector<UmBlock> blocks;
-  std::map<std::uint64_t, std::uint64_t> active;  // PyTorch blocks handed out: offset, bytes
+  std::uint64_t first_offset = 0;              // of its first byte in UM block 0
+  std::map<std::uint64_t, TorchBlock> active;  // PyTorch blocks handed out, by offset
   std::uint64_t active_bytes = 0;
   bool reported = false;  // PyTorch reports blocks of it
 };
 
-// Names of allocations, equal from run to run, and where they live now.
+// Names of allocations and of PyTorch blocks, equal from run to run, and where they live now.
 class Names {
  public:
   std::uint32_t intern(std::uint64_t name);
   std::uint64_t name(std::uint32_t index) const { return names_[index].name; }
-  void bind(std::uint32_t index, std::int64_t slot) { names_[index].slot = slot; }
-  std::int64_t slot(std::uint32_t index) const { return names_[index].slot; }  // -1: not alive
+  void bind(std::uint32_t index, std::int64_t slot, std::uint32_t first = 0) { names_[index].slot = slot, names_[index].first = first; }
+  std::int64_t slot(std::uint32_t index) const { return names_[index].slot; }     // -1: not alive
+  std::uint32_t first(std::uint32_t index) const { return names_[index].first; }  // UM block of the slot at which it begins
   std::size_t size() const { return names_.size(); }
 
  private:
   struct Name {
     std::uint64_t name;
     std::int64_t slot = -1;
+    std::uint32_t first = 0;
   };
   std::vector<Name> names_;
   std::unordered_map<std::uint64_t, std::uint32_t> index_;
