@@ -1,0 +1,163 @@
+"""What launches of known kernels touch in truth, against counts worked out by hand from the kernels' sources."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+import probe as p
+import pytest
+
+A, B, C, D = 0x2000_0000_0000, 0x2000_1000_0000, 0x2000_2000_0000, 0x2000_3000_0000
+ROOM = [(A, 256 << 20), (B, 256 << 20), (C, 256 << 20), (D, 256 << 20)]
+
+ADD = "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIfEESt5arrayIPcLm3EEEEviT0_T1_"
+FILL = "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_T1_"
+ADD_HALF = ADD.replace("IfE", "IN3c104HalfEE")
+COPY = (
+    "_ZN2at6native18elementwise_kernelILi128ELi2EZNS0_22gpu_kernel_impl_nocastIZZZNS0_23direct_copy_kernel_cudaERNS_18TensorIteratorBaseEENKUlvE1_"
+    "clEvENKUlvE5_clEvEUlfE_EEvS4_RKT_EUliE_EEviT1_"
+)
+GATHER = "_ZN2at6native24vectorized_gather_kernelILi16ElEEvPcS2_PT0_illllb"
+FOREACH = (
+    "_ZN2at6native12_GLOBAL__N_125multi_tensor_apply_kernelINS1_18TensorListMetadataILi3EEENS1_24PointwiseOpScalarFunctorIfLi3ELi3ELi0EEE"
+    "JSt10multipliesIfEfEEEvT_T0_DpT1_"
+)
+SCALARS = (
+    "_ZN2at6native12_GLOBAL__N_125multi_tensor_apply_kernelINS1_28TensorListScalarListMetadataIfLi1EEENS1_25BinaryOpScalarListFunctorIfLi1ELi1E"
+    "Li0EEEJSt7dividesIfEEEEvT_T0_DpT1_"
+)
+REDUCE = (
+    "_ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpIfNS0_14func_wrapper_tIfZNS0_11sum_functorIfffEclERNS_14TensorIteratorEEUlffE_EEjfLi4ELi4EEEEE"
+    "vT1_"
+)
+SOFTMAX = "_ZN2at6native12_GLOBAL__N_119cunn_SoftMaxForwardILi4EfffNS1_25LogSoftMaxForwardEpilogueEEEvPT2_PKT0_i"
+ATTENTION = "fmha_cutlassF_f32_aligned_64x64_rf_sm80"
+
+
+def i32(*values: int) -> bytes:
+    return struct.pack(f"<{len(values)}I", *values)
+
+
+def i64(*values: int) -> bytes:
+    return struct.pack(f"<{len(values)}Q", *values)
+
+
+def calculator(sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> bytes:
+    """OffsetCalculator: strides[operand][dimension] in bytes."""
+    dividers = b""
+    for size in sizes:
+        shift = (size - 1).bit_length()
+        dividers += i32(size, (((1 << 32) * ((1 << shift) - size)) // size + 1) & 0xFFFFFFFF, shift)
+    table = [strides[o][d] if d < len(sizes) else 0xDEAD for d in range(25) for o in range(len(strides))]
+    return i32(len(sizes)) + dividers + b"\x55" * (300 - len(dividers)) + i32(*table)
+
+
+@pytest.fixture(scope="session")
+def probe(kernels_probe: Path) -> p.Probe:
+    return p.Probe(kernels_probe)
+
+
+def test_elementwise(probe: p.Probe) -> None:
+    found, _ = probe.truth(ADD, [i32(1000), i32(0), i64(A, B, C)], ROOM)
+    assert found == [(B, 4000, "r"), (C, 4000, "r"), (A, 4000, "w")]
+
+
+def test_elementwise_in_place_and_half(probe: p.Probe) -> None:
+    found, _ = probe.truth(ADD_HALF, [i32(1000), i32(0), i64(A, A, C)], ROOM)
+    assert found == [(A, 2000, "r"), (C, 2000, "r"), (A, 2000, "rw")]
+
+
+def test_nothing_beyond_the_allocation(probe: p.Probe) -> None:
+    found, _ = probe.truth(FILL, [i32(1 << 20), i32(0), i64(A + 512)], [(A, 4096)])
+    assert found == [(A + 512, 4096 - 512, "w")]
+
+
+def test_strided_elementwise(probe: p.Probe) -> None:
+    # A transposed copy of [64, 100] out of rows of 128 floats.
+    strides = [[4, 400], [512, 4]]
+    lambda_ = calculator([100, 64], strides) + i64(A, B) + bytes(16)
+    found, _ = probe.truth(COPY, [i32(6400), lambda_ + bytes(-len(lambda_) % 8)], ROOM)
+    assert found == [(B, 99 * 512 + 63 * 4 + 4, "r"), (A, 99 * 4 + 63 * 400 + 4, "w")]
+
+
+def test_gather_reads_rows_of_the_table(probe: p.Probe) -> None:
+    rows, row, count = 50257, 3072, 100
+    parameters = [i64(A), i64(B), i64(C), i32(count), i64(row), i64(rows), i64(row), i64(row), b"\0"]
+    found, _ = probe.truth(GATHER, parameters, ROOM, ordinal=7)
+    table = [access for access in found if access[0] >= B and access[0] < C]
+    assert 95 <= len(table) <= count
+    assert all(mode == "r" and size == row and (at - B) % row == 0 and at - B < rows * row for at, size, mode in table)
+    assert len({at for at, _, _ in table}) == len(table)
+    assert (A, count * row, "w") in found
+    assert (C, count * 8, "r") in found
+    again, _ = probe.truth(GATHER, parameters, ROOM, ordinal=7)
+    other, _ = probe.truth(GATHER, parameters, ROOM, ordinal=8)
+    assert again == found
+    assert other != found
+
+
+def test_multi_tensor(probe: p.Probe) -> None:
+    # Two tensors of three lists: 100000 elements (its second chunk in this launch only) and 10. Unused slots hold rubbish.
+    tensors = 336
+    metadata = bytearray(i64(*[D + 8] * (3 * tensors)) + i64(*[1 << 40] * tensors))
+    for index, base in enumerate((A, B, C)):
+        metadata[8 * tensors * index : 8 * tensors * index + 16] = i64(base, base + (1 << 20))
+    metadata[8 * tensors * 3 : 8 * tensors * 3 + 16] = i64(100000, 10)
+    metadata += struct.pack("<2240H", 0, 1, *[7] * 2238) + i32(1, 0, *[9] * 2238) + bytes(8)
+    found, _ = probe.truth(FOREACH, [bytes(metadata), b"\0", b"\0", i32(0)], ROOM, grid=(2, 1, 1), block=(512, 1, 1))
+    second = 65536 * 4
+    expected = []
+    for base, mode in ((A, "rw"), (B, "r"), (C, "r")):
+        expected += [(base + second, (100000 - 65536) * 4, mode), (base + (1 << 20), 40, mode)]
+    assert sorted(found) == sorted(expected)
+
+
+def test_multi_tensor_with_scalars(probe: p.Probe) -> None:
+    metadata = i64(A, *[D] * 671) + i64(30, *[1 << 30] * 671) + i32(*[0] * 672) + struct.pack("<2240H", *[0] * 2240) + i32(*[0] * 2240)
+    found, _ = probe.truth(SCALARS, [metadata, b"\0", b"\0"], ROOM, block=(512, 1, 1))
+    assert found == [(A, 120, "rw")]
+
+
+def test_reduction(probe: p.Probe) -> None:
+    # Sums over the rows of [1000, 50] floats: 50 outputs of 1000 inputs each.
+    config = i32(4, 1000, 50, 256, 1, 1, 1, 0, 0, 0, 0, 32, 8, 256, 0, 1)
+    operation = bytes(8) + config + calculator([1000], [[200]]) + calculator([50], [[4], [4]])
+    operation += bytes(-len(operation) % 8) + i64(A, B, 0, 0, 0, 0, 0) + i32(0, 1)
+    found, _ = probe.truth(REDUCE, [operation], ROOM, grid=(7, 1, 1), block=(32, 8, 1))
+    assert found == [(A, 1000 * 50 * 4, "r"), (B, 200, "w")]
+
+
+def test_softmax(probe: p.Probe) -> None:
+    found, _ = probe.truth(SOFTMAX, [i64(A), i64(B), i32(50257)], ROOM, grid=(100, 1, 1), block=(1024, 1, 1))
+    assert found == [(B, 100 * 50257 * 4, "r"), (A, 100 * 50257 * 4, "w")]
+
+
+def test_attention(probe: p.Probe) -> None:
+    batches, heads, length, depth = 2, 12, 128, 64
+    row = heads * depth
+    parameters = i64(A, B, C, 0, 0, 0, 0, 0, D, D, 0) + i32(0, 0) + i32(depth, depth, length, length, length, 1)
+    parameters += i32(row, row, row, 0, row, depth, depth, depth) + i64(0, length * row, length * row, length * row, 0) + bytes(80)
+    found, flops = probe.truth(ATTENTION, [parameters], ROOM, grid=(2, heads, batches), block=(32, 4, 1))
+    whole = batches * length * row * 4
+    assert found == [(A, whole, "r"), (B, whole, "r"), (C, whole, "r"), (D, whole, "w")]
+    assert flops == 4 * batches * heads * length * length * depth / 2  # causal
+
+
+def test_general_rule(probe: p.Probe) -> None:
+    found, flops = probe.truth("my_kernel", [i64(A), i32(5), i64(B + 16), i64(12345)], ROOM, grid=(10, 2, 1), block=(64, 1, 1))
+    assert found == [(A, 10 * 2 * 64 * 4, "rw"), (B + 16, 10 * 2 * 64 * 4, "rw")]
+    assert flops == 0
+
+
+@pytest.mark.parametrize(
+    "kernel", [ADD, FILL, COPY, GATHER, FOREACH, SCALARS, REDUCE, SOFTMAX, ATTENTION, "flash_fwd_kernel", "_ZN9", "L", "S1"]
+)
+@pytest.mark.parametrize("size", [0, 1, 8, 64, 700, 30000])
+def test_parameters_of_another_form_do_no_harm(probe: p.Probe, kernel: str, size: int) -> None:
+    for fill in (b"\0", b"\xff", struct.pack("<Q", A), struct.pack("<Q", 25)):
+        value = (fill * (size + 8))[:size]
+        for parameters in ([value], [i32(7), value, value], [value] * 8):
+            found, _ = probe.truth(kernel, [v for v in parameters if v] or [b"\1"], ROOM)
+            assert all(any(start <= at and at + length <= start + room for start, room in ROOM) for at, length, _ in found[:20000])
