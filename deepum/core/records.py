@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from deepum._core import ffi, lib
 
@@ -18,12 +18,13 @@ _COMMANDS: dict[int, str] = {
 }
 
 
-class BlockRange(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class BlockRange:
     """A run of UM blocks inside one slot."""
 
     slot: int
     first: int
-    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody needs here
+    count: int
 
     @classmethod
     def decode(cls, word: int) -> BlockRange:
@@ -164,8 +165,8 @@ class Command:
     location: int
 
 
-def _simple(ctype: str, cls: type[Event], *names: str) -> Any:
-    def decode(head: tuple[str, int, int, int], record: Any, _words: Any) -> Event:
+def _simple(ctype: str, cls: Any, *names: str) -> Any:
+    def decode(head: tuple[str, int, int, int], record: Any, _words: int) -> Any:
         body = ffi.cast(f"{ctype} *", record)
         return cls(*head, *(int(getattr(body, name)) for name in names))
 
@@ -173,7 +174,7 @@ def _simple(ctype: str, cls: type[Event], *names: str) -> Any:
 
 
 def _ranged(ctype: str, cls: type[Program] | type[Fault], *names: str) -> Any:
-    def decode(head: tuple[str, int, int, int], record: Any, _words: Any) -> Event:
+    def decode(head: tuple[str, int, int, int], record: Any, _words: int) -> Any:
         body = ffi.cast(f"{ctype} *", record)
         return cls(*head, BlockRange.decode(int(body.range)), *(int(getattr(body, name)) for name in names))
 
