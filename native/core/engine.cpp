@@ -227,30 +227,34 @@ bool Engine::on_block(const deepum_block_event& event, bool active) {
   return true;
 }
 
-// The run in terms of the PyTorch block that fills most of it; of the allocation where there is none. One UM block alone may hold
-// many small ones, of which none can be told.
+// The run in terms of the PyTorch block that it is the place of: the one that spans just these UM blocks, else the one that fills most of
+// them; in terms of the allocation where there is none, or one of PyTorch's small pool, of which many share a UM block.
 BlockRun Engine::name_run(const Allocation& allocation, std::uint32_t first, std::uint32_t count) const {
   const std::uint64_t begin = std::uint64_t{first} * kBlockBytes, end = begin + std::uint64_t{count} * kBlockBytes;
-  const TorchBlock* most = nullptr;
-  std::uint64_t most_bytes = 0;
-  if (count > 1 && !allocation.active.empty()) {
+  const TorchBlock* best = nullptr;
+  std::uint64_t best_bytes = 0;
+  if (!allocation.active.empty()) {
     auto at = allocation.active.upper_bound(begin - std::min(begin, allocation.first_offset));
     if (at != allocation.active.begin()) {
       --at;
     }
     for (; at != allocation.active.end() && at->first + allocation.first_offset < end; ++at) {
-      const std::uint64_t from = std::max(begin, at->first + allocation.first_offset);
-      const std::uint64_t to = std::min(end, at->first + allocation.first_offset + at->second.bytes);
-      if (to > from && to - from > most_bytes) {
-        most = &at->second;
-        most_bytes = to - from;
+      const std::uint64_t from = at->first + allocation.first_offset, to = from + at->second.bytes;
+      if (to <= begin) {
+        continue;
+      }
+      const bool spans = from >= begin && to <= end && from / kBlockBytes == first && (to - 1) / kBlockBytes == first + count - 1;
+      const std::uint64_t bytes = std::min(to, end) - std::max(from, begin) + (spans ? end : 0);
+      if (bytes > best_bytes) {
+        best = &at->second;
+        best_bytes = bytes;
       }
     }
   }
-  if (most == nullptr || names_.first(most->name) > first) {
+  if (best == nullptr || best->bytes <= TorchBlockNames::kMostSmallBytes || names_.first(best->name) > first) {
     return {allocation.name, first, count};
   }
-  return {most->name, first - names_.first(most->name), count};
+  return {best->name, first - names_.first(best->name), count};
 }
 
 bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepum_block_range> ranges) {
@@ -265,8 +269,8 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
       continue;
     }
     runs_.push_back(name_run(*allocation, p.first, p.count));
-    if (allocation->reported) {  // the program's hash leaves places in PyTorch's memory out
-      hash = TorchBlockNames::mix(hash ^ (p.count > 1 ? names_.name(runs_.back().name) + runs_.back().first : 1));
+    if (allocation->reported && runs_.back().name != allocation->name) {  // the program's hash leaves places in PyTorch's memory out
+      hash = TorchBlockNames::mix(hash ^ names_.name(runs_.back().name));
     }
   }
   ++statistics_.launches;

@@ -2,7 +2,8 @@
 //
 // The caching allocator gives blocks of one size out in an order that depends on how they were split and merged before, so from one step
 // to the next a tensor is found at another place although the program does the same. What repeats is the sequence of requests. So a
-// block is named by its size and an ordinal, the lowest that no other live block of that size has.
+// block is named by its size and an ordinal, the lowest that no other live block of that size has. Sizes count in UM blocks: a remainder
+// of up to 1 MiB is not split off, so one request is now answered with a little more, now with less.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,8 @@ namespace deepum::core {
 
 class TorchBlockNames {
  public:
+  static constexpr std::uint64_t kMostSmallBytes = 1u << 20;  // CUDACachingAllocator's kSmallSize: up to there from the small pool
+
   // The lowest free ordinal among blocks of that size.
   std::uint32_t take(std::uint32_t device, std::uint64_t bytes) {
     Size& size = sizes_[key(device, bytes)];
@@ -42,7 +45,7 @@ class TorchBlockNames {
     std::uint32_t next = 0;
     std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> free;
   };
-  static std::uint64_t key(std::uint32_t device, std::uint64_t bytes) { return bytes << 4 ^ device; }
+  static std::uint64_t key(std::uint32_t device, std::uint64_t bytes) { return (bytes + (1u << 21) - 1) >> 21 << 8 | device; }
   std::unordered_map<std::uint64_t, Size> sizes_;  // looked up, never walked
 };
 
