@@ -24,8 +24,10 @@ from deepum.core.records import (
 )
 from deepum.core.replay import EventLog, replay
 from deepum.core.ring import Ring, RingError, Turn
+from deepum.core.writer import UM_BLOCK_BYTES, EventWriter
 
 __all__ = [
+    "UM_BLOCK_BYTES",
     "Allocate",
     "Block",
     "BlockRange",
@@ -36,6 +38,7 @@ __all__ = [
     "Device",
     "Event",
     "EventLog",
+    "EventWriter",
     "Execute",
     "Fault",
     "Free",

@@ -1,0 +1,101 @@
+"""Launch events a second through the decision core, on one core: a stream like GPT-2's, eight ranges a launch.
+
+Per layer of the made-up model: forward and backward launches over the layer's weights, gradients and activations, then a launch of
+the optimizer; every step repeats the same launches. `fits`: everything fits the device. `pressure`: twice as much as fits, so that
+every step evicts and prefetches. The first steps learn; what is printed is a later stretch. Clocks here are noisy: the best of several
+stretches counts.
+
+Usage: python benchmarks/core_throughput.py [--layers 48] [--launches 2000000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from itertools import pairwise
+
+import numpy as np
+
+from deepum.core import BlockRange, Core, CoreSettings, EventWriter
+
+RANGES = 8
+WARM_UP = 6  # steps
+PER_LAYER = 40  # launches of a layer, forward and backward
+
+
+def step(writer: EventWriter, layers: int, blocks: int) -> None:
+    """One training step's launches. Slot 0 holds weights, 1 gradients, 2 optimizer state, 3 activations; `blocks` a layer in each."""
+    rng = random.Random(0)
+    number = 0
+    for layer in [*range(layers), *reversed(range(layers))]:
+        for _ in range(PER_LAYER // 2):
+            ranges = []
+            for i in range(RANGES):
+                # Mostly the layer's own tensors; one in eight is small and shared by all layers.
+                at = 0 if i == RANGES - 1 else layer * blocks + rng.randrange(blocks)
+                count = min(rng.choice((1, 1, 1, 2, 2, 4)), (at // blocks + 1) * blocks - at)
+                ranges.append(BlockRange(rng.choice((0, 3, 3, 1)), at, count))
+            number += 1
+            writer.execute(number, ranges)
+
+
+def measure(name: str, layers: int, launches: int, fits: bool) -> None:
+    """Prints one line."""
+    blocks = 16
+    core = Core(CoreSettings.default())
+    writer = EventWriter()
+    total = 4 * layers * blocks
+    writer.device(total + 64 if fits else total * 3 // 8)  # a quarter is the optimizer's, which this stream leaves alone
+    for slot in range(4):
+        writer.allocate(slot, layers * blocks)
+    core.process(writer.take())
+    first = writer.sequence
+    step(writer, layers, blocks)
+    records = np.frombuffer(writer.take(), dtype=np.uint64).copy()
+    starts = [0]
+    while starts[-1] < len(records):
+        starts.append(starts[-1] + int(records[starts[-1]] & 0xFFFF))
+    sequences = np.array(starts[:-1]) + 1
+    in_step = len(sequences)
+    touched = sum(int(word) & 0xFFFFF for a, b in pairwise(starts) for word in records[a + 5 : b])
+
+    def run(steps: int) -> float:
+        nonlocal first
+        spent = 0.0
+        for _ in range(steps):
+            records[sequences] = np.arange(first + 1, first + 1 + in_step, dtype=np.uint64)
+            first += in_step
+            batch = records.tobytes()
+            begin = time.perf_counter()
+            core.process(batch)
+            core.take_command_bytes()
+            spent += time.perf_counter() - begin
+        return spent
+
+    run(WARM_UP)
+    before = core.statistics()
+    steps = max(1, launches // in_step // 5)
+    best = min(run(steps) for _ in range(5))
+    after = core.statistics()
+    count = after.launches - before.launches
+    print(
+        f"{name:9s} {steps * in_step / best / 1e6:6.2f} M launches/s   {touched / in_step:.1f} blocks a launch   "
+        f"{(after.commands - before.commands) / count:.3f} commands a launch   "
+        f"right {100 * (after.predictions_right - before.predictions_right) / max(1, after.predictions - before.predictions):.1f} %   "
+        f"{after.execution_ids} execution IDs   tables {after.table_bytes / 2**20:.2f} MiB"
+    )
+
+
+def main() -> None:
+    """See the module's text."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--layers", type=int, default=48)
+    parser.add_argument("--launches", type=int, default=2_000_000)
+    arguments = parser.parse_args()
+    measure("fits", arguments.layers, arguments.launches, fits=True)
+    measure("pressure", arguments.layers, arguments.launches, fits=False)
+
+
+if __name__ == "__main__":
+    main()
