@@ -172,7 +172,7 @@ def main() -> None:
     parser.add_argument("--machine", default="v100-16gb")
     parser.add_argument("--gpu-memory", metavar="GIB", type=float, help="of the card; the machine's unless given")
     parser.add_argument("--model", default="small")
-    parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--batch", type=int, default=15)
     parser.add_argument("--sequence", type=int, default=1024)
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--prefetch-degree", type=int)

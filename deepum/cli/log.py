@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from deepum.core import Command, Core, CoreSettings, Event, EventLog, commands, events
+from deepum.core import BlockRange, Command, Core, CoreSettings, Event, EventLog, commands, events
 from deepum.errors import DeepumError, UsageError
 
 EXIT_DIFFERENT = 1
@@ -25,21 +25,19 @@ def _read(path: str) -> EventLog:
         raise UsageError(f"{path}: {error}; name a file written by `deepum run --record`") from None
 
 
+def _run(run: BlockRange) -> str:
+    return f"{run.slot}:{run.first}x{run.count}"
+
+
 def _line(record: Event | Command) -> str:
-    told = asdict(record)
+    told = dict(vars(record))
     kind = told.pop("kind")
     if isinstance(record, Command):
         return f"    -> {kind} " + " ".join(f"{name}={value}" for name, value in told.items())
-    ranges = [
-        f"{name}={'+'.join(f'{r.slot}:{r.first}x{r.count}' for r in told.pop(name))}"
-        for name in ("written", "read", "unknown")
-        if told.get(name)
-    ]
-    for name in ("written", "read", "unknown"):
-        told.pop(name, None)
-    if isinstance(told.get("range"), (tuple, list)):
-        slot, first, count = told["range"]
-        told["range"] = f"{slot}:{first}x{count}"
+    accesses = {name: told.pop(name) for name in ("written", "read", "unknown") if name in told}
+    ranges = [f"{name}={'+'.join(map(_run, runs))}" for name, runs in accesses.items() if runs]
+    if "range" in told:
+        told["range"] = _run(told["range"])
     for name in ("execution_hash", "name"):
         if name in told:
             told[name] = f"{told[name]:016x}"

@@ -69,7 +69,7 @@ void Engine::wait(Host host, Stream stream, Event event) {
 
 void Engine::launch(Host host, Stream stream, Kernel kernel) {
   State& s = *state_;
-  s.spend(host, s.machine.launch_ns);
+  s.spend(host, kernel.of_graph ? 0 : s.machine.launch_ns);
   if (s.launches_outstanding >= s.machine.launch_queue) {
     s.run_to([&] { return s.launches_outstanding < s.machine.launch_queue; });
     s.move_clock(host, s.timeline.now());

@@ -44,6 +44,7 @@ struct Kernel {
   double flops = 0;
   bool matrix_units = false;       // flops run at tensor_gflops
   std::uint64_t device_bytes = 0;  // read and written in plain device memory besides
+  bool of_graph = false;           // a node of a launched graph: the host makes no call for it
   std::function<void()> effect;    // run when the kernel completes, in completion order; executes host kernels on data
 };
 

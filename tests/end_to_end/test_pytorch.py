@@ -18,14 +18,14 @@ Deepum = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The figures of the main job with a small GPT-2 whose footprint is about 1.6 times the card's memory."""
+    """The figures of the main job as the demo does it: GPT-2 small on the simulated V100 16 GB."""
     import os
     import tempfile
 
     folder = tmp_path_factory.mktemp("job")
     with tempfile.TemporaryDirectory(prefix="deepum-t-") as runtime:
-        command = [sys.executable, "-P", str(ROOT / "benchmarks" / "main_job.py"), "--model", "tiny", "--batch", "4", "--sequence", "256"]
-        command += ["--steps", "7", "--gpu-memory", "0.5", "--json", str(folder / "job.json")]
+        command = [sys.executable, "-P", str(ROOT / "benchmarks" / "main_job.py")]
+        command += ["--steps", "7", "--json", str(folder / "job.json")]
         kept = {name: value for name, value in os.environ.items() if not name.startswith("DEEPUM_")}
         environment = kept | {"DEEPUM_RUNTIME_DIR": runtime, "DEEPUM_DAEMON_IDLE": "5"}
         result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500, check=False)

@@ -217,6 +217,26 @@ def test_branches_run_side_by_side(script: Script) -> None:
     )
 
 
+def test_a_graph_costs_the_host_one_call(script: Script) -> None:
+    script(
+        BEGIN
+        + """
+        def work():
+            for _ in range(500):
+                ck(module.slow(s, 1))
+        def time_of(call):
+            start, end = ck(d.cuEventCreate(0)), ck(d.cuEventCreate(0))
+            ck(d.cuEventRecord(start, s))
+            call()
+            ck(d.cuEventRecord(end, s))
+            ck(d.cuStreamSynchronize(s))
+            return ck(d.cuEventElapsedTime(start, end))
+        exe = ck(d.cuGraphInstantiate(capture(work), 0))
+        assert time_of(lambda: ck(d.cuGraphLaunch(exe, s))) < 0.5 * time_of(work)
+        """
+    )
+
+
 def test_host_functions_in_graphs(run_sim: Script, compile_program: Script, sim_module: Any) -> None:
     for line in run_sim(compile_program("sim_graph_host.c", link_cuda=True), sim_module).out.splitlines():
         assert line.endswith(": yes"), line

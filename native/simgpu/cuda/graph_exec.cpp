@@ -67,7 +67,7 @@ void enqueue_graph(State& state, um_model::Host host, um_model::Stream stream, i
       const Place& before = places.at(dependency);
       if (before.stream != place.stream) engine.wait(host, place.stream, before.event);
     }
-    if (node->enabled) enqueue(state, host, place.stream, device, node->work);
+    if (node->enabled) enqueue(state, host, place.stream, device, node->work, true);
     last[place.stream] = node;
     // Somebody on another stream, or the launching stream at the end, may have to wait for it.
     const int followers = dependents[node];
@@ -191,6 +191,7 @@ CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
     return capture_work(call, stream, child);
   }
   if (const CUresult error = refuse_implicit(call, stream); error != CUDA_SUCCESS) return error;
+  call.engine().spend(call.host(), state.machine.launch_ns);
   enqueue_graph(state, call.host(), enter(call, stream), stream->context->device, hGraphExec->graph);
   return CUDA_SUCCESS;
 }

@@ -53,19 +53,23 @@ struct Enqueue {
   um_model::Host host;
   um_model::Stream stream;
   int device;
+  bool of_graph;
 
   void operator()(const EmptyWork&) const {}
-  void operator()(const KernelWork& work) const { state.engine.launch(host, stream, make_kernel(state, device, work)); }
+  void operator()(const KernelWork& work) const {
+    um_model::Kernel kernel = make_kernel(state, device, work);
+    kernel.of_graph = of_graph;
+    state.engine.launch(host, stream, std::move(kernel));
+  }
   void operator()(const CopyWork& work) const {
     auto kept = std::make_shared<CopyWork>(work);
     const bool to_gpu = on_gpu(state, work.destination), from_gpu = work.staged.empty() && on_gpu(state, work.source);
     const int kind = from_gpu ? (to_gpu ? 3 : 2) : (to_gpu ? 1 : 0);
     State* const s = &state;
     // What a pitched copy moves are its rows; the range says from where on, and how many bytes.
-    state.engine.copy(host, stream, {work.destination, work.bytes()}, {work.source, work.bytes()}, kind,
-                      [s, kept, on = device] {
-                        if (s->acts(on)) copy_data(*s, *kept);
-                      });
+    state.engine.copy(host, stream, {work.destination, work.bytes()}, {work.source, work.bytes()}, kind, [s, kept, on = device] {
+      if (s->acts(on)) copy_data(*s, *kept);
+    });
   }
   void operator()(const FillWork& work) const {
     State* const s = &state;
@@ -95,8 +99,8 @@ struct Enqueue {
 
 }  // namespace
 
-void enqueue(State& state, um_model::Host host, um_model::Stream stream, int device, const Work& work) {
-  std::visit(Enqueue{state, host, stream, device}, work);
+void enqueue(State& state, um_model::Host host, um_model::Stream stream, int device, const Work& work, bool of_graph) {
+  std::visit(Enqueue{state, host, stream, device, of_graph}, work);
 }
 
 CUresult submit(Call& call, CUstream stream, Work work) {

@@ -71,8 +71,9 @@ struct ChildWork {
 };
 using Work = std::variant<EmptyWork, KernelWork, CopyWork, FillWork, HostWork, ValueWork, RecordWork, WaitWork, ChildWork>;
 
-// Hands the work to the engine, at the host's clock. Checks were made when the work was made.
-void enqueue(State& state, um_model::Host host, um_model::Stream stream, int device, const Work& work);
+// Hands the work to the engine, at the host's clock. Checks were made when the work was made. of_graph: the call that launched the
+// graph is paid for already.
+void enqueue(State& state, um_model::Host host, um_model::Stream stream, int device, const Work& work, bool of_graph = false);
 
 // A launch's work from what the caller gave: kernelParams (a pointer a parameter) or extra (a packed buffer, CU_LAUNCH_PARAM_*).
 CUresult make_launch(State& state, CUfunction handle, const std::uint32_t (&grid)[3], const std::uint32_t (&block)[3],
