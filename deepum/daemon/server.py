@@ -68,10 +68,14 @@ class Server:
 
     def _listen(self) -> socket.socket:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
-        self._path.unlink(missing_ok=True)  # of a daemon that was killed: we hold the lock
+        # Under another name until it listens: who finds the socket must not be refused. Both may be there from a daemon that was killed.
+        making = self._folder / "daemon.new"
+        making.unlink(missing_ok=True)
         mask = os.umask(0o177)
         try:
-            listener.bind(str(self._path))
+            listener.bind(str(making))
+            listener.listen(64)
+            making.rename(self._path)
         except OSError as error:
             listener.close()
             raise DeepumError(
@@ -79,7 +83,6 @@ class Server:
             ) from None
         finally:
             os.umask(mask)
-        listener.listen(64)
         return listener
 
     def stop(self, *_: object) -> None:
