@@ -54,7 +54,7 @@ BlockTable::Entry& BlockTable::find_or_add(const BlockRun& run, const BlockTable
       Entry* row = &entries_[row_of(run, rows_) * ways_];
       Entry* oldest = std::min_element(row, row + ways_, [](const Entry& a, const Entry& b) { return a.age < b.age; });
       if (oldest->age == 0 || rows_ >= std::bit_floor(limits.rows)) {
-        *oldest = {run, turn_, {}};
+        *oldest = {run, turn_, 0, {}};
         return *oldest;
       }
     }
@@ -68,41 +68,54 @@ void BlockTable::learn(std::span<const BlockRun> accesses, const BlockTableLimit
     return;  // as predicted
   }
   ++turn_;
-  start_ = accesses.front();
-  end_ = accesses.back();
-  for (std::size_t i = 0; i < accesses.size(); ++i) {
-    Entry& entry = find_or_add(accesses[i], limits);
-    if (i + 1 == accesses.size()) {
-      break;
+  start_ = end_ = accesses.front();
+  find_or_add(start_, limits);
+  for (const BlockRun& run : accesses.subspan(1)) {
+    if (const Entry* known = find(run); known != nullptr && known->age == turn_) {
+      continue;  // a run that comes twice keeps its first place, or the chain would turn back there
     }
-    std::vector<BlockRun>& successors = entry.successors;
-    auto place = std::find(successors.begin(), successors.end(), accesses[i + 1]);
-    if (place == successors.end()) {
-      if (successors.size() < limits.successors) {
-        successors.emplace_back();
+    find_or_add(run, limits);
+    if (Entry* before = find(end_); before != nullptr) {  // not pushed out by this very run
+      std::vector<BlockRun>& successors = before->successors;
+      auto place = std::find(successors.begin(), successors.end(), run);
+      if (place == successors.end()) {
+        if (successors.size() < limits.successors) {
+          successors.emplace_back();
+        }
+        place = successors.end() - 1;
       }
-      place = successors.end() - 1;
+      std::move_backward(successors.begin(), place, place + 1);
+      successors.front() = run;
     }
-    std::move_backward(successors.begin(), place, place + 1);
-    successors.front() = accesses[i + 1];
+    end_ = run;
   }
   follow();
+  bytes_ = count_bytes();
 }
 
+// From the start over the most recent successors that are still known to the end.
 void BlockTable::follow() {
   chain_.clear();
-  std::size_t most = rows_ * ways_;
-  const Entry* entry = find(start_);
-  while (entry != nullptr && most-- > 0) {
+  Entry* entry = find(start_);
+  while (entry != nullptr) {
     chain_.push_back(entry->run);
-    if (entry->run == end_ || entry->successors.empty()) {
+    entry->met = turn_;
+    if (entry->run == end_) {
       return;
     }
-    entry = find(entry->successors.front());
+    Entry* next = nullptr;
+    for (const BlockRun& successor : entry->successors) {
+      next = find(successor);
+      if (next != nullptr && next->met != turn_) {
+        break;
+      }
+      next = nullptr;
+    }
+    entry = next;
   }
 }
 
-std::size_t BlockTable::bytes() const {
+std::size_t BlockTable::count_bytes() const {
   std::size_t sum = entries_.capacity() * sizeof(Entry) + chain_.capacity() * sizeof(BlockRun);
   for (const Entry& entry : entries_) {
     sum += entry.successors.capacity() * sizeof(BlockRun);

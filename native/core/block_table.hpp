@@ -31,24 +31,27 @@ class BlockTable {
   void learn(std::span<const BlockRun> accesses, const BlockTableLimits& limits);
   // The predicted access set, start to end.
   std::span<const BlockRun> chain() const { return chain_; }
-  std::size_t bytes() const;
+  std::size_t bytes() const { return bytes_; }
 
  private:
   struct Entry {
     BlockRun run{};
     std::uint32_t age = 0;             // turn of its last use; 0: free
+    std::uint32_t met = 0;             // turn in which the chain went over it
     std::vector<BlockRun> successors;  // most recent first
   };
   Entry* find(const BlockRun& run);
   Entry& find_or_add(const BlockRun& run, const BlockTableLimits& limits);
   void rehash(std::size_t rows, std::size_t ways);
   void follow();
+  std::size_t count_bytes() const;
 
   std::vector<Entry> entries_;  // rows_ x ways
   std::size_t rows_ = 0, ways_ = 0;
   std::uint32_t turn_ = 0;
   BlockRun start_{}, end_{};
   std::vector<BlockRun> chain_;
+  std::size_t bytes_ = 0;
 };
 
 }  // namespace deepum::core

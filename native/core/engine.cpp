@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
+#include <utility>
 
 namespace deepum::core {
 namespace {
@@ -10,7 +12,13 @@ namespace {
 constexpr std::uint64_t kBlockBytes = 1ull << DEEPUM_UM_BLOCK_SHIFT;
 constexpr std::uint32_t kMostSlots = 1u << DEEPUM_RANGE_SLOT_BITS;
 constexpr std::uint64_t kMostBlocks = 1u << DEEPUM_RANGE_FIRST_BITS;
-constexpr std::uint64_t kMostBelievedBlocks = 1u << 24;  // 32 TiB over all allocations: a bound on what hostile events make us keep
+// Bounds on what hostile events make us keep.
+constexpr std::uint64_t kMostBelievedBlocks = 1u << 22;  // 8 TiB over all allocations
+constexpr std::uint64_t kMostTorchBlocks = 1u << 20;
+constexpr std::size_t kMostNames = 1u << 20;
+
+constexpr std::uint32_t kShakenBlocks = 16;                                     // neighbours on each side of a fault
+constexpr std::int32_t kSetPreferredLocation = 3, kUnsetPreferredLocation = 4;  // CUmem_advise
 
 struct RangeParts {
   std::uint32_t slot, first, count;
@@ -29,7 +37,9 @@ const T* as(const deepum_event_header* header) {
 }  // namespace
 
 Engine::Engine(const deepum_core_settings& settings)
-    : settings_(settings), executions_(settings.execution_ids, settings.execution_records, std::size_t{settings.table_mebibytes} << 20) {}
+    : settings_(settings),
+      executions_(settings.execution_ids, settings.execution_records, std::size_t{settings.table_mebibytes} << 20),
+      given_(kRemembered) {}
 
 std::uint64_t Engine::process(const std::uint8_t* events, std::size_t bytes) {
   std::uint64_t last = 0;
@@ -43,7 +53,9 @@ std::uint64_t Engine::process(const std::uint8_t* events, std::size_t bytes) {
     }
     ++statistics_.events;
     sequence_ = last = header.sequence;
-    if (!dispatch(reinterpret_cast<const deepum_event_header*>(events + at))) {
+    try {
+      statistics_.malformed_events += dispatch(reinterpret_cast<const deepum_event_header*>(events + at)) ? 0 : 1;
+    } catch (const std::bad_alloc&) {  // the event is lost on us, not on the program, which may be waiting for its decisions
       ++statistics_.malformed_events;
     }
     at += length;
@@ -106,9 +118,12 @@ bool Engine::dispatch(const deepum_event_header* header) {
       on_lost();
       return true;
     }
+    case DEEPUM_EVENT_PROGRAM_ADVISE: {
+      const auto* event = as<deepum_program_event>(header);
+      return event != nullptr && on_program_advise(*event);
+    }
     case DEEPUM_EVENT_SYNCHRONISE:
     case DEEPUM_EVENT_STREAM_DESTROYED:
-    case DEEPUM_EVENT_PROGRAM_ADVISE:
       return true;
     default:
       return false;
@@ -138,6 +153,11 @@ bool Engine::on_allocate(const deepum_allocate_event& event) {
   if (believed + blocks > kMostBelievedBlocks || (event.slot >= slots_.size() && event.slot > slots_.size() + 4096)) {
     return false;
   }
+  if (names_.size() >= kMostNames) {
+    forget_tables();
+  }
+  const std::uint32_t name = names_.intern(event.name);
+  std::vector<UmBlock> state(blocks);  // whatever takes memory comes first
   while (slots_.size() <= event.slot) {
     slots_.emplace_back();
   }
@@ -149,8 +169,8 @@ bool Engine::on_allocate(const deepum_allocate_event& event) {
   allocation.device = event.header.device;
   allocation.bytes = event.bytes;
   allocation.first_offset = event.first_offset % kBlockBytes;
-  allocation.name = names_.intern(event.name);
-  allocation.blocks.resize(blocks);
+  allocation.name = name;
+  allocation.blocks = std::move(state);
   for (std::uint64_t i = 0; i < blocks; ++i) {
     allocation.blocks[i].slot = event.slot;
     allocation.blocks[i].index = static_cast<std::uint32_t>(i);
@@ -181,6 +201,7 @@ void Engine::forget_allocation(Allocation& allocation) {
 }
 
 void Engine::forget_torch_block(const Allocation& allocation, const TorchBlock& block) {
+  --torch_block_count_;
   torch_blocks_.give_back(allocation.device, block.bytes, block.ordinal);
   names_.bind(block.name, -1);
 }
@@ -201,6 +222,12 @@ bool Engine::on_block(const deepum_block_event& event, bool active) {
       event.bytes > allocation->bytes - event.offset) {
     return false;
   }
+  if (active && torch_block_count_ >= kMostTorchBlocks) {
+    return false;
+  }
+  if (names_.size() >= kMostNames) {
+    forget_tables();
+  }
   allocation->reported = true;
   const auto found = allocation->active.find(event.offset);
   if (active) {
@@ -209,6 +236,7 @@ bool Engine::on_block(const deepum_block_event& event, bool active) {
       reported_allocated_ -= found->second.bytes;
       forget_torch_block(*allocation, found->second);
     }
+    ++torch_block_count_;
     const std::uint32_t ordinal = torch_blocks_.take(allocation->device, event.bytes);
     const std::uint32_t name = names_.intern(TorchBlockNames::name(allocation->device, event.bytes, ordinal));
     names_.bind(name, event.slot, static_cast<std::uint32_t>((allocation->first_offset + event.offset) / kBlockBytes));
@@ -261,6 +289,7 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
   bool sound = true;
   std::uint64_t hash = event.execution_hash;
   runs_.clear();
+  spans_.clear();
   for (const deepum_block_range range : ranges) {
     const RangeParts p = parts(range);
     const Allocation* allocation = live(p.slot);
@@ -268,6 +297,7 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
       sound = false;
       continue;
     }
+    spans_.push_back({p.slot, p.first, p.count});
     runs_.push_back(name_run(*allocation, p.first, p.count));
     if (allocation->reported && runs_.back().name != allocation->name) {  // the program's hash leaves places in PyTorch's memory out
       hash = TorchBlockNames::mix(hash ^ names_.name(runs_.back().name));
@@ -284,18 +314,17 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
   executions_.note_bytes(static_cast<std::ptrdiff_t>(execution.blocks.bytes()) - static_cast<std::ptrdiff_t>(before));
   follow(id);
 
-  place(runs_, position_, true);
+  place(spans_, position_, true);
   const std::uint64_t stream = 1ull << event.stream;
-  for (const BlockRun& run : runs_) {
-    Allocation& allocation = slots_[static_cast<std::size_t>(names_.slot(run.name))];
-    const std::uint32_t origin = names_.first(run.name) + run.first;
-    for (std::uint32_t i = origin; i < origin + run.count; ++i) {
+  for (const BlockSpan& span : spans_) {
+    Allocation& allocation = slots_[span.slot];
+    for (std::uint32_t i = span.first; i < span.first + span.count; ++i) {
       UmBlock& block = allocation.blocks[i];
       block.use_sequence = event.header.sequence;
       block.streams |= stream;
       block.populated = true;
     }
-    statistics_.operations += run.count;
+    statistics_.operations += span.count;
   }
   if (settings_.policy == DEEPUM_POLICY_CORRELATION) {
     extend_chain();
@@ -328,6 +357,21 @@ bool Engine::on_program_prefetch(const deepum_program_event& event) {
   return true;
 }
 
+// A place that the program prefers on the host stays there: kernels read it over the link, by the program's own will.
+bool Engine::on_program_advise(const deepum_program_event& event) {
+  const RangeParts p = parts(event.range);
+  Allocation* allocation = live(p.slot);
+  if (allocation == nullptr || std::uint64_t{p.first} + p.count > allocation->blocks.size()) {
+    return false;
+  }
+  if (event.advice == kSetPreferredLocation || event.advice == kUnsetPreferredLocation) {
+    for (std::uint32_t i = p.first; i < p.first + p.count; ++i) {
+      allocation->blocks[i].host = event.advice == kSetPreferredLocation && event.location < 0;
+    }
+  }
+  return true;
+}
+
 // Faulted in, so it is there now; but the belief about its neighbours is shaken.
 bool Engine::on_fault(const deepum_fault_event& event) {
   const RangeParts p = parts(event.range);
@@ -335,29 +379,37 @@ bool Engine::on_fault(const deepum_fault_event& event) {
   if (allocation == nullptr || std::uint64_t{p.first} + p.count > allocation->blocks.size()) {
     return false;
   }
-  for (UmBlock& block : allocation->blocks) {
-    const bool faulted = block.index >= p.first && block.index < p.first + p.count;
-    block.confirmed = faulted ? position_ : 0;
+  const std::uint64_t end = std::uint64_t{p.first} + p.count;
+  const std::uint64_t far = std::min<std::uint64_t>(end + kShakenBlocks, allocation->blocks.size());
+  for (std::uint64_t i = p.first - std::min(p.first, kShakenBlocks); i < far; ++i) {
+    const bool faulted = i >= p.first && i < end;
+    allocation->blocks[i].confirmed = faulted ? position_ : 0;
   }
   return true;
 }
 
+// What was not carried out is not believed any longer. Commands given long ago are forgotten; doubt heals what they leave.
 void Engine::on_moved(const deepum_moved_event& event) {
   if (event.status != DEEPUM_MOVED_FAILED && event.status != DEEPUM_MOVED_CANCELLED) {
     return;
   }
-  for (Allocation& allocation : slots_) {  // rare
-    for (UmBlock& block : allocation.blocks) {
-      DeviceMemory& device = devices_[allocation.device];
-      if (block.moved_in == event.command && block.resident && block.moved_in > block.moved_out) {
-        device.remove(&block);
-        --device.used_blocks;
-        block.resident = false;
-      } else if (block.moved_out == event.command && !block.resident && block.moved_out > block.moved_in) {
-        ++device.used_blocks;
-        block.resident = true;
-        device.append(&block);
-      }
+  const deepum_command& given = given_[event.command % kRemembered];
+  Allocation* allocation = live(given.slot);
+  if (given.id == 0 || given.id != event.command || allocation == nullptr || allocation->generation != given.generation) {
+    return;
+  }
+  DeviceMemory& device = devices_[allocation->device];
+  for (std::uint64_t i = given.first_block; i < std::uint64_t{given.first_block} + given.block_count && i < allocation->blocks.size();
+       ++i) {
+    UmBlock& block = allocation->blocks[i];
+    if (block.moved_in == event.command && block.resident && block.moved_in > block.moved_out) {
+      device.remove(&block);
+      --device.used_blocks;
+      block.resident = false;
+    } else if (block.moved_out == event.command && !block.resident && block.moved_out > block.moved_in) {
+      ++device.used_blocks;
+      block.resident = true;
+      device.append(&block);
     }
   }
 }
@@ -369,6 +421,33 @@ void Engine::on_lost() {
       forget_allocation(allocation);
     }
   }
+  forget_context();
+}
+
+// The bound on names is reached: learning starts again, with the names of what lives.
+void Engine::forget_tables() {
+  Names names;
+  for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    Allocation& allocation = slots_[slot];
+    if (!allocation.live) {
+      continue;
+    }
+    const auto rename = [&](std::uint32_t& index) {
+      const std::uint32_t first = names_.first(index);
+      index = names.intern(names_.name(index));
+      names.bind(index, slot, first);
+    };
+    rename(allocation.name);
+    for (auto& [offset, block] : allocation.active) {
+      rename(block.name);
+    }
+  }
+  names_ = std::move(names);
+  executions_ = ExecutionTable(settings_.execution_ids, settings_.execution_records, std::size_t{settings_.table_mebibytes} << 20);
+  forget_context();
+}
+
+void Engine::forget_context() {
   context_ = {};
   chain_.clear();
   placed_ = 0;
@@ -382,6 +461,7 @@ std::size_t Engine::take_commands(deepum_command* commands, std::size_t most) {
   if (taken_ == commands_.size()) {
     commands_.clear();
     taken_ = 0;
+    last_of_direction_ = {};
   }
   return count;
 }

@@ -41,8 +41,11 @@ class Engine {
   bool on_execute(const deepum_execute_event& event, std::span<const deepum_block_range> ranges);
   bool on_program_prefetch(const deepum_program_event& event);
   bool on_fault(const deepum_fault_event& event);
+  bool on_program_advise(const deepum_program_event& event);
   void on_moved(const deepum_moved_event& event);
   void on_lost();
+  void forget_tables();
+  void forget_context();
   Allocation* live(std::uint32_t slot);
   void forget_allocation(Allocation& allocation);
   void forget_torch_block(const Allocation& allocation, const TorchBlock& block);
@@ -52,13 +55,15 @@ class Engine {
   void follow(ExecutionId id);  // the latest launch against the chain
   void extend_chain();
   void place_ahead();
-  // Makes the runs resident for launch number `position`. False: the window alone exceeds memory; to be tried again.
-  bool place(std::span<const BlockRun> runs, std::uint64_t position, bool actual);
+  // Where the runs are now; those whose allocation was freed are left out.
+  std::span<const BlockSpan> locate(std::span<const BlockRun> runs);
+  // Makes the spans resident for launch number `position`. False: the window alone exceeds memory; to be tried again.
+  bool place(std::span<const BlockSpan> spans, std::uint64_t position, bool actual);
   bool bring(DeviceMemory& device, UmBlock& block, std::uint64_t position, bool actual);
   bool make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position, bool actual);
   bool pending(const UmBlock& block) const;  // placed for a launch still to come
   void evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block);
-  void use(UmBlock& block, std::uint64_t position);
+  void use(DeviceMemory& device, UmBlock& block, std::uint64_t position);
   UmBlock* next_victim(DeviceMemory& device, std::uint64_t position, bool actual);
   void command(deepum_command_kind kind, std::uint32_t ordinal, UmBlock& block, std::uint64_t after_sequence, std::uint64_t streams,
                std::uint64_t after_move);
@@ -83,16 +88,22 @@ class Engine {
   std::size_t placed_ = 0;            // links of the chain whose access sets are placed
   Context chain_context_;             // of the chain's end
   std::uint64_t right_in_a_row_ = 0;  // predictions
-  std::vector<BlockRun> runs_;        // of the launch at hand
+  std::vector<BlockRun> runs_;        // of the launch at hand, by name
+  std::vector<BlockSpan> spans_;      // and by place
+  std::vector<BlockSpan> located_;    // of the launch being placed ahead
 
   std::vector<deepum_command> commands_;
   std::size_t taken_ = 0;
+  std::array<std::size_t, 2> last_of_direction_{};  // place in commands_, from 1; 0: none
+  std::vector<deepum_command> given_;               // the latest commands, by id modulo kRemembered: what their answers are about
   std::uint64_t last_id_ = 0;
   std::uint64_t reported_allocated_ = 0;
   std::uint64_t allocated_bytes_ = 0;
+  std::uint64_t torch_block_count_ = 0;  // handed out
 };
 
 inline constexpr std::uint32_t kProven = 2;  // launches of an ID before it is fetched for ahead: one seen once may never come back
+inline constexpr std::size_t kRemembered = 4096;
 inline constexpr std::uint32_t kMostCommandBlocks = 8;  // 16 MiB: long enough for the link, short enough to pipeline
 
 }  // namespace deepum::core

@@ -30,25 +30,41 @@ ExecutionId ExecutionTable::identify(std::uint64_t hash) {
     }
     return found->second;
   }
+  const bool full = executions_.size() >= most_ids_ || bytes() + sizeof(Execution) > most_bytes_;
+  if (free_.empty() && full && executions_.size() >= 2) {
+    give_up_oldest();
+  }
   ExecutionId id = 0;
-  if (executions_.size() < most_ids_ && (bytes() < most_bytes_ || executions_.size() < 2)) {
+  if (free_.empty()) {
     id = static_cast<ExecutionId>(executions_.size());
     executions_.emplace_back();
-    ++used_;
   } else {
-    id = oldest_;
-    unlink(id);
-    Execution& old = executions_[id];
-    by_hash_.erase(old.hash);
-    bytes_ -= static_cast<std::ptrdiff_t>(old.records.size() * sizeof(ExecutionRecord) + old.blocks.bytes());
-    const std::uint32_t generation = old.generation + 1;
-    old = {};
-    old.generation = generation;
+    id = free_.back();
+    free_.pop_back();
   }
   executions_[id].hash = hash;
   by_hash_[hash] = id;
   link_newest(id);
   return id;
+}
+
+void ExecutionTable::give_up_oldest() {
+  const ExecutionId id = oldest_;
+  unlink(id);
+  Execution& old = executions_[id];
+  by_hash_.erase(old.hash);
+  bytes_ -= static_cast<std::ptrdiff_t>(old.records.size() * sizeof(ExecutionRecord) + old.blocks.bytes());
+  const std::uint32_t generation = old.generation + 1;
+  old = {};
+  old.generation = generation;
+  free_.push_back(id);
+}
+
+void ExecutionTable::note_bytes(std::ptrdiff_t change) {
+  bytes_ += change;
+  while (bytes() > most_bytes_ && oldest_ != newest_) {
+    give_up_oldest();
+  }
 }
 
 void ExecutionTable::learn(const Context& context, ExecutionId next) {
@@ -96,7 +112,8 @@ ExecutionId ExecutionTable::predict(const Context& context) const {
 }
 
 std::size_t ExecutionTable::bytes() const {
-  return executions_.size() * (sizeof(Execution) + 48) + static_cast<std::size_t>(std::max<std::ptrdiff_t>(bytes_, 0));
+  constexpr std::size_t kIndexBytes = 48;  // of a hash in the index, about
+  return executions_.size() * (sizeof(Execution) + kIndexBytes) + static_cast<std::size_t>(std::max<std::ptrdiff_t>(bytes_, 0));
 }
 
 }  // namespace deepum::core

@@ -49,22 +49,23 @@ class ExecutionTable {
   void learn(const Context& context, ExecutionId next);
   // What is likely to follow; kNoExecution when nothing has. Contexts that agree longer go first, then more recent ones.
   ExecutionId predict(const Context& context) const;
-  // The block table of an ID changed its size.
-  void note_bytes(std::ptrdiff_t change) { bytes_ += change; }
+  // The block table of an ID changed its size. IDs longest unused are given up while the tables are too large.
+  void note_bytes(std::ptrdiff_t change);
 
-  std::size_t size() const { return used_; }
+  std::size_t size() const { return executions_.size() - free_.size(); }
   std::size_t bytes() const;
-  const std::vector<Execution>& all() const { return executions_; }
+  ExecutionId oldest() const { return oldest_; }  // the others by Execution::newer
 
  private:
+  void give_up_oldest();
   void unlink(ExecutionId id);
   void link_newest(ExecutionId id);
 
   std::size_t most_ids_, most_records_, most_bytes_;
-  std::size_t used_ = 0;
   std::ptrdiff_t bytes_ = 0;  // of records and block tables
   ExecutionId newest_ = kNoExecution, oldest_ = kNoExecution;
   std::vector<Execution> executions_;
+  std::vector<ExecutionId> free_;                           // given up
   std::unordered_map<std::uint64_t, ExecutionId> by_hash_;  // looked up, never walked
 };
 

@@ -63,7 +63,7 @@ void Engine::place_ahead() {
     if (execution.launches < kProven) {
       return;
     }
-    if (execution.generation == link.generation && !place(execution.blocks.chain(), position_ + placed_ + 1, false)) {
+    if (execution.generation == link.generation && !place(locate(execution.blocks.chain()), position_ + placed_ + 1, false)) {
       ++statistics_.window_stalls;
       return;
     }
@@ -74,7 +74,7 @@ void Engine::place_ahead() {
 bool Engine::pending(const UmBlock& block) const { return block.use_epoch == epoch_ && block.use_position > position_; }
 
 // The eviction list is in the order of uses, actual and placed; a launch that was placed keeps the place it got then.
-void Engine::use(UmBlock& block, std::uint64_t position) {
+void Engine::use(DeviceMemory& device, UmBlock& block, std::uint64_t position) {
   const bool was_placed = block.use_epoch == epoch_ && block.use_position >= position;
   if (was_placed) {
     return;
@@ -82,25 +82,36 @@ void Engine::use(UmBlock& block, std::uint64_t position) {
   block.use_position = position;
   block.use_epoch = epoch_;
   if (settings_.eviction_order == DEEPUM_EVICT_OLDEST_LAST_USE) {
-    DeviceMemory& device = devices_[slots_[block.slot].device];
     device.remove(&block);
     device.append(&block);
   }
 }
 
-bool Engine::place(std::span<const BlockRun> runs, std::uint64_t position, bool actual) {
+std::span<const BlockSpan> Engine::locate(std::span<const BlockRun> runs) {
+  located_.clear();
+  for (const BlockRun& run : runs) {
+    const std::int64_t slot = names_.slot(run.name);
+    const Allocation* allocation = slot >= 0 ? live(static_cast<std::uint32_t>(slot)) : nullptr;
+    if (allocation == nullptr) {
+      continue;  // freed since it was learned
+    }
+    const std::uint64_t first = std::uint64_t{names_.first(run.name)} + run.first;
+    const std::uint64_t end = std::min<std::uint64_t>(first + run.count, allocation->blocks.size());
+    if (first < end) {
+      located_.push_back({static_cast<std::uint32_t>(slot), static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(end - first)});
+    }
+  }
+  return located_;
+}
+
+bool Engine::place(std::span<const BlockSpan> spans, std::uint64_t position, bool actual) {
   const auto each = [&](auto&& act) {
-    for (const BlockRun& run : runs) {
-      const std::int64_t slot = names_.slot(run.name);
-      if (slot < 0) {
-        continue;  // freed since it was learned
-      }
-      Allocation& allocation = slots_[static_cast<std::size_t>(slot)];
-      const std::uint64_t first = std::uint64_t{names_.first(run.name)} + run.first;
-      const std::uint64_t end = std::min<std::uint64_t>(first + run.count, allocation.blocks.size());
-      statistics_.operations += end - std::min(first, end);
-      for (std::uint64_t i = first; i < end; ++i) {
-        if (!act(devices_[allocation.device], allocation.blocks[i])) {
+    for (const BlockSpan& span : spans) {
+      Allocation& allocation = slots_[span.slot];
+      DeviceMemory& device = devices_[allocation.device];
+      statistics_.operations += span.count;
+      for (std::uint32_t i = span.first; i < span.first + span.count; ++i) {
+        if (!act(device, allocation.blocks[i])) {
           return false;
         }
       }
@@ -111,21 +122,21 @@ bool Engine::place(std::span<const BlockRun> runs, std::uint64_t position, bool 
   bool missing = false;
   each([&](DeviceMemory& device, UmBlock& block) {
     if (!block.resident) {
-      missing = true;
+      missing = missing || !block.host;
       return true;
     }
-    use(block, position);
+    use(device, block, position);
     if (settings_.policy == DEEPUM_POLICY_CORRELATION && device.under_pressure() &&
         position - std::min(position, block.confirmed) > settings_.confidence_launches) {
       // Long unconfirmed: the driver may have taken it. A prefetch of what is there costs nothing.
       command(DEEPUM_COMMAND_PREFETCH, slots_[block.slot].device, block, 0, 0, block.moved_out);
-      block.moved_in = last_id_;
       ++statistics_.reprefetches;
       block.confirmed = position;
     }
     return true;
   });
-  return !missing || each([&](DeviceMemory& device, UmBlock& block) { return block.resident || bring(device, block, position, actual); });
+  return !missing ||
+         each([&](DeviceMemory& device, UmBlock& block) { return block.resident || block.host || bring(device, block, position, actual); });
 }
 
 bool Engine::bring(DeviceMemory& device, UmBlock& block, std::uint64_t position, bool actual) {
@@ -133,6 +144,12 @@ bool Engine::bring(DeviceMemory& device, UmBlock& block, std::uint64_t position,
   const bool decide = settings_.policy == DEEPUM_POLICY_CORRELATION && device.under_pressure();
   if (decide && !make_room(device, ordinal, position, actual)) {
     return actual;  // a launch that does not fit runs all the same: the driver makes its room
+  }
+  if (!decide && device.known && device.free_blocks() == 0 && device.head != nullptr) {  // as the driver will do
+    UmBlock* victim = device.head;
+    device.remove(victim);
+    --device.used_blocks;
+    victim->resident = false;
   }
   const std::uint64_t space = device.take_space();
   block.resident = true;
@@ -144,7 +161,6 @@ bool Engine::bring(DeviceMemory& device, UmBlock& block, std::uint64_t position,
   statistics_.peak_resident_bytes = std::max(statistics_.peak_resident_bytes, device.used_blocks * kBlockBytes);
   if (decide) {
     command(DEEPUM_COMMAND_PREFETCH, ordinal, block, 0, 0, std::max(space, block.moved_out));
-    block.moved_in = last_id_;
     block.populated = true;  // a prefetch populates what has no content yet
   }
   return true;
@@ -197,8 +213,7 @@ void Engine::evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block) 
     return;  // nothing is there
   }
   command(DEEPUM_COMMAND_EVICT, ordinal, block, block.use_sequence, block.streams, block.moved_in);
-  block.moved_out = last_id_;
-  device.freed.push_back(last_id_);
+  device.freed.push_back(block.moved_out);
 }
 
 // Gives a command for one block, or lengthens the last one of its kind if that changes nothing in what either waits for.
@@ -208,13 +223,18 @@ void Engine::command(deepum_command_kind kind, std::uint32_t ordinal, UmBlock& b
     streams = 0;
   }
   (kind == DEEPUM_COMMAND_PREFETCH ? statistics_.bytes_prefetched : statistics_.bytes_evicted) += kBlockBytes;
-  if (taken_ < commands_.size()) {
-    deepum_command& last = commands_.back();
-    if (last.kind == kind && last.device == ordinal && last.slot == block.slot && last.first_block + last.block_count == block.index &&
-        last.block_count < kMostCommandBlocks && last.after_sequence == after_sequence && last.stream_mask == streams &&
-        after_move < last.id) {
+  // Only commands of the same event are lengthened, so that what is decided does not depend on how events come in batches; and only
+  // if it waits for nothing later than itself, or two commands would wait for each other.
+  std::size_t& place = last_of_direction_[kind == DEEPUM_COMMAND_PREFETCH ? DEEPUM_DIRECTION_IN : DEEPUM_DIRECTION_OUT];
+  if (place > taken_) {
+    deepum_command& last = commands_[place - 1];
+    if (last.cause == sequence_ && last.device == ordinal && last.slot == block.slot &&
+        last.first_block + last.block_count == block.index && last.block_count < kMostCommandBlocks &&
+        last.after_sequence == after_sequence && last.stream_mask == streams && after_move < last.id) {
       ++last.block_count;
       last.after_move = std::max(last.after_move, after_move);
+      given_[last.id % kRemembered].block_count = last.block_count;
+      (kind == DEEPUM_COMMAND_PREFETCH ? block.moved_in : block.moved_out) = last.id;
       return;
     }
   }
@@ -231,6 +251,9 @@ void Engine::command(deepum_command_kind kind, std::uint32_t ordinal, UmBlock& b
   made.kind = static_cast<std::uint8_t>(kind);
   made.device = static_cast<std::uint16_t>(ordinal);
   commands_.push_back(made);
+  place = commands_.size();
+  given_[made.id % kRemembered] = made;
+  (kind == DEEPUM_COMMAND_PREFETCH ? block.moved_in : block.moved_out) = made.id;
   ++statistics_.commands;
 }
 

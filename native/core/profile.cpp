@@ -1,10 +1,13 @@
 // Learned tables as bytes. Executions are known by their hashes and blocks by (allocation name, block), both equal in a second run,
 // so that it predicts from its first step on, at other addresses and in other slots.
 //
-// Little-endian: "DEEPUMPR", u32 version, u32 zero, u64 FNV-1a of what follows; u32 names, u64 each; u32 executions, for each: u64 hash,
-// u32 records, (prev1, prev2, prev3, next) as u32 each, u32 runs, (name, first block, blocks) as u32 each.
+// Little-endian: "DEEPUMPR", u32 version, u32 zero, u64 FNV-1a of what follows; u32 names, u64 each; u32 executions, the one longest unused
+// first, for each: u64 hash, u32 records, the most recent first, (prev1, prev2, prev3, next) as u32 each, places in this list or ~0 for
+// none, u32 runs, (name, first block, blocks) as u32 each.
+#include <algorithm>
 #include <cstring>
 #include <type_traits>
+#include <unordered_map>
 
 #include "engine.hpp"
 
@@ -67,12 +70,23 @@ std::vector<std::uint8_t> Engine::save_tables() const {
   for (std::uint32_t i = 0; i < names_.size(); ++i) {
     put(out, names_.name(i));
   }
-  put(out, static_cast<std::uint32_t>(executions_.all().size()));
-  for (const Execution& execution : executions_.all()) {
+  std::vector<ExecutionId> order;
+  std::unordered_map<ExecutionId, ExecutionId> place{{kNoExecution, kNoExecution}};
+  for (ExecutionId id = executions_.oldest(); id != kNoExecution; id = executions_.at(id).newer) {
+    place.emplace(id, static_cast<ExecutionId>(order.size()));
+    order.push_back(id);
+  }
+  const auto place_of = [&](ExecutionId id) {  // an ID that was given up has none
+    const auto found = place.find(id);
+    return found != place.end() ? found->second : kNoExecution;
+  };
+  put(out, static_cast<std::uint32_t>(order.size()));
+  for (const ExecutionId id : order) {
+    const Execution& execution = executions_.at(id);
     put(out, execution.hash);
     put(out, static_cast<std::uint32_t>(execution.records.size()));
     for (const ExecutionRecord& record : execution.records) {
-      put(out, record);
+      put(out, ExecutionRecord{{place_of(record.prev[0]), place_of(record.prev[1]), place_of(record.prev[2])}, place_of(record.next)});
     }
     const auto chain = execution.blocks.chain();
     put(out, static_cast<std::uint32_t>(chain.size()));
@@ -123,13 +137,10 @@ bool Engine::load_tables(std::span<const std::uint8_t> bytes) {
       }
     }
     for (const ExecutionRecord& record : execution.records) {
-      for (const ExecutionId id : {record.prev[0], record.prev[1], record.prev[2]}) {
+      for (const ExecutionId id : {record.prev[0], record.prev[1], record.prev[2], record.next}) {
         if (id != kNoExecution && id >= loaded.size()) {
           return false;
         }
-      }
-      if (record.next >= loaded.size()) {
-        return false;
       }
     }
   }
@@ -140,18 +151,18 @@ bool Engine::load_tables(std::span<const std::uint8_t> bytes) {
   for (const std::uint64_t name : names) {
     name_index.push_back(names_.intern(name));
   }
-  // IDs as they were saved, unless this core keeps fewer: then the rest is left out, records of it too.
-  std::vector<ExecutionId> ids;
-  for (const Loaded& execution : loaded) {
-    if (ids.size() >= settings_.execution_ids) {
-      break;
-    }
-    ids.push_back(executions_.identify(execution.hash));
+  // If this core keeps fewer, those longest unused are left out, and records of them too.
+  std::vector<ExecutionId> ids(loaded.size(), kNoExecution);
+  for (std::size_t i = loaded.size() - std::min<std::size_t>(loaded.size(), settings_.execution_ids); i < loaded.size(); ++i) {
+    ids[i] = executions_.identify(loaded[i].hash);
   }
   const BlockTableLimits limits{settings_.block_table_rows, settings_.block_table_ways, settings_.block_table_successors};
   const auto id_of = [&](ExecutionId saved) { return saved < ids.size() ? ids[saved] : kNoExecution; };
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const Loaded& execution = loaded[i];
+    if (ids[i] == kNoExecution || executions_.at(ids[i]).hash != execution.hash) {
+      continue;  // no room for it
+    }
     for (auto record = execution.records.rbegin(); record != execution.records.rend(); ++record) {  // the most recent last
       Context context;
       context.ids[0] = ids[i];
@@ -167,9 +178,10 @@ bool Engine::load_tables(std::span<const std::uint8_t> bytes) {
       run.name = name_index[run.name];
     }
     Execution& target = executions_.at(ids[i]);
+    const auto before = static_cast<std::ptrdiff_t>(target.blocks.bytes());  // of a hash that comes twice
     target.blocks.learn(runs, limits);
     target.launches = kProven;  // what was kept was learned: the first step may already fetch ahead
-    executions_.note_bytes(static_cast<std::ptrdiff_t>(target.blocks.bytes()));
+    executions_.note_bytes(static_cast<std::ptrdiff_t>(target.blocks.bytes()) - before);
   }
   return true;
 }

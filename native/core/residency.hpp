@@ -27,6 +27,12 @@ struct UmBlock {
   std::uint32_t index = 0;
   bool resident = false;
   bool populated = false;  // has content somewhere
+  bool host = false;       // the program wants it there: left alone
+};
+
+// UM blocks of one slot.
+struct BlockSpan {
+  std::uint32_t slot, first, count;
 };
 
 // A PyTorch block that is handed out.
