@@ -232,7 +232,8 @@ def test_a_graph_costs_the_host_one_call(script: Script) -> None:
             ck(d.cuStreamSynchronize(s))
             return ck(d.cuEventElapsedTime(start, end))
         exe = ck(d.cuGraphInstantiate(capture(work), 0))
-        assert time_of(lambda: ck(d.cuGraphLaunch(exe, s))) < 0.5 * time_of(work)
+        in_a_graph, one_by_one = time_of(lambda: ck(d.cuGraphLaunch(exe, s))), time_of(work)
+        assert in_a_graph < 0.7 * one_by_one, (in_a_graph, one_by_one)
         """
     )
 
