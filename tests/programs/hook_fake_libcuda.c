@@ -331,7 +331,11 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
   *status = capture_of(stream) ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
   return CUDA_SUCCESS;
 }
-PLAIN(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode * mode))
+// Not noted: the mover's thread calls it when it starts, at any time from the program's point of view.
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+  (void)mode;
+  return CUDA_SUCCESS;
+}
 CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
   NOTE();
   (void)mode;
