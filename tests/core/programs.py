@@ -1,0 +1,113 @@
+"""Made-up programs for the decision core: random ones, and a training loop with the shape of a real one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import strategies as st
+
+from deepum.core import UM_BLOCK_BYTES, BlockRange, EventWriter
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch of a loop."""
+
+    execution: int
+    ranges: tuple[BlockRange, ...]
+    stream: int = 0
+
+
+def sweep(blocks: int, launches: int, slot: int = 0) -> list[Launch]:
+    """A step that goes over an allocation in equal parts, one launch each."""
+    part = blocks // launches
+    return [Launch(1000 * (slot + 1) + i, (BlockRange(slot, i * part, part),)) for i in range(launches)]
+
+
+def there_and_back(blocks: int, launches: int) -> list[Launch]:
+    """Forward and backward over an allocation."""
+    forward = sweep(blocks, launches)
+    return forward + [Launch(launch.execution + 500, launch.ranges) for launch in reversed(forward)]
+
+
+def write(writer: EventWriter, launches: Sequence[Launch]) -> bytes:
+    """The launches' records."""
+    for launch in launches:
+        writer.execute(launch.execution, launch.ranges, launch.stream)
+    return writer.take()
+
+
+SLOTS = 4
+SIZES = (6, 9, 14, 3)  # UM blocks of the allocation that a slot gets
+
+
+@st.composite
+def _range(draw: st.DrawFn, hostile: bool) -> BlockRange:
+    slot = draw(st.integers(0, SLOTS if hostile else SLOTS - 1))
+    first = draw(st.integers(0, 16 if hostile else SIZES[slot] - 1))
+    return BlockRange(slot, first, draw(st.integers(0 if hostile else 1, 16 if hostile else SIZES[slot] - first)))
+
+
+@st.composite
+def event_programs(draw: st.DrawFn, torch_blocks: bool = True) -> list[Any]:
+    """A random program: a few distinct launches, loops over them, and everything else that can happen between."""
+    shape = st.tuples(st.integers(1, 12), st.lists(_range(draw(st.booleans())), max_size=4), st.integers(0, 2))
+    launches = draw(st.lists(shape, min_size=1, max_size=6))
+    happenings = st.one_of(
+        st.tuples(st.just("loop"), st.lists(st.sampled_from(launches), min_size=1, max_size=8), st.integers(1, 8)),
+        st.tuples(st.just("allocate"), st.integers(0, SLOTS - 1)),
+        st.tuples(st.just("free"), st.integers(0, SLOTS - 1)),
+        st.tuples(st.just("capacity"), st.integers(0, 40)),
+        st.tuples(st.just("fault"), _range(True)),
+        st.tuples(st.just("prefetch"), _range(True), st.sampled_from((-1, 0, 1))),
+        st.tuples(st.just("advise"), _range(False), st.sampled_from((-1, 0)), st.sampled_from((1, 3, 4))),
+        st.tuples(st.just("moved"), st.integers(0, 40), st.integers(0, 4)),
+        st.tuples(st.just("lost")),
+        *([st.tuples(st.just("block"), st.booleans(), st.integers(0, SLOTS - 1), st.integers(0, 13), st.integers(1, 9))] * torch_blocks),
+    )
+    start: list[Any] = [("capacity", draw(st.integers(4, 30))), *(("allocate", slot) for slot in range(SLOTS))]
+    return start + draw(st.lists(happenings, max_size=14))
+
+
+def write_program(program: list[Any], writer: EventWriter) -> bytes:
+    """The records of a random program. PyTorch's blocks never overlap, as in its allocator."""
+    generations = [0] * SLOTS
+    active: list[dict[int, int]] = [{} for _ in range(SLOTS)]
+    half = UM_BLOCK_BYTES // 2
+    for happening in program:
+        match happening:
+            case ("loop", launches, times):
+                for _ in range(times):
+                    for execution, ranges, stream in launches:
+                        writer.execute(execution, ranges, stream)
+            case ("allocate", slot):
+                generations[slot] += 1
+                active[slot].clear()
+                writer.allocate(slot, SIZES[slot], generation=generations[slot])
+            case ("free", slot):
+                active[slot].clear()
+                writer.free(slot, generations[slot])
+            case ("capacity", blocks):
+                writer.device(blocks)
+            case ("fault", where):
+                writer.fault(where)
+            case ("prefetch", where, location):
+                writer.program_prefetch(where, location)
+            case ("advise", where, location, advice):
+                writer.program_advise(where, location, advice)
+            case ("moved", command, status):
+                writer.moved(command, status)
+            case ("lost",):
+                writer.lost(1)
+            case ("block", on, slot, at, size):
+                if on and any(at < other + active[slot][other] and other < at + size for other in active[slot]):
+                    continue
+                if not on and at not in active[slot]:
+                    continue
+                size = size if on else active[slot].pop(at)
+                if on and (at + size) * half <= SIZES[slot] * UM_BLOCK_BYTES:
+                    active[slot][at] = size
+                writer.block(on, slot, at * half, size * half, 0, generation=generations[slot])
+    return writer.take()

@@ -1,0 +1,531 @@
+"""The decision core in plain Python: what native/core decides, said as simply as possible. Compared with it command for command.
+
+Left out, because they change nothing in what is decided within the limits that the tests use: rows and ways of the block tables (they
+only forget), the limit on table memory, bounds against hostile events, profiles.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections import OrderedDict, deque
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from deepum.core import (
+    UM_BLOCK_BYTES,
+    Allocate,
+    Block,
+    BlockRange,
+    Command,
+    CoreSettings,
+    Device,
+    Event,
+    Execute,
+    Fault,
+    Free,
+    Lost,
+    Moved,
+    Program,
+)
+
+MASK = (1 << 64) - 1
+CORRELATION, OLDEST_LAST_USE = 1, 1
+PROVEN = 2  # launches of an ID before it is fetched for ahead
+TRUST = 2  # launches placed ahead for each prediction in a row that was right
+EVICTION_BATCH = 8
+MOST_COMMAND_BLOCKS = 8
+VICTIM_SCAN = 4096
+SHAKEN = 16
+SMALL_POOL = 1 << 20
+
+Name = tuple[str, int, int] | tuple[str, int]  # of an allocation, or of a PyTorch block by (size, ordinal)
+Run = tuple[Name, int, int]
+Span = tuple[int, int, int]
+
+
+def mix(value: int) -> int:
+    """splitmix64."""
+    value = value + 0x9E3779B97F4A7C15 & MASK
+    value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 & MASK
+    value = (value ^ value >> 27) * 0x94D049BB133111EB & MASK
+    return value ^ value >> 31
+
+
+@dataclass(eq=False)
+class UmBlock:
+    slot: int
+    index: int
+    use_position: int = 0
+    use_epoch: int = 0
+    use_sequence: int = 0
+    streams: int = 0
+    moved_in: int = 0
+    moved_out: int = 0
+    confirmed: int = 0
+    resident: bool = False
+    populated: bool = False
+    host: bool = False
+
+
+@dataclass
+class TorchBlock:
+    bytes: int
+    ordinal: int
+    key: int
+    name: Name
+
+
+@dataclass
+class Allocation:
+    generation: int
+    device: int
+    name: Name
+    bytes: int
+    blocks: list[UmBlock]
+    active: dict[int, TorchBlock] = field(default_factory=dict)
+    reported: bool = False
+
+
+@dataclass
+class Memory:
+    """A device's."""
+
+    known: bool = False
+    capacity: int = 0
+    allocated: int = 0
+    freed: deque[int] = field(default_factory=deque)  # evictions whose space is not taken yet
+    order: list[UmBlock] = field(default_factory=list)  # resident, first to be evicted first
+    used: int = 0
+
+    def free(self) -> int:
+        return max(0, self.capacity - self.used)
+
+    def under_pressure(self) -> bool:
+        return self.known and self.allocated > self.capacity
+
+    def take_space(self) -> int:
+        self.used += 1
+        unclaimed = max(0, self.capacity - self.used)
+        if not self.freed or unclaimed >= len(self.freed):
+            return 0
+        return self.freed.popleft()
+
+
+@dataclass
+class Execution:
+    id: int
+    launches: int = 0
+    records: list[tuple[tuple[int | None, ...], int]] = field(default_factory=list)  # most recent first
+    runs: list[Run] = field(default_factory=list)
+
+
+class Reference:
+    """Events in, commands out."""
+
+    def __init__(self, settings: CoreSettings) -> None:
+        self.settings = settings
+        self.executions: OrderedDict[int, Execution] = OrderedDict()  # by hash, longest unused first
+        self.by_id: dict[int, Execution] = {}
+        self.allocations: dict[int, Allocation] = {}
+        self.devices: dict[int, Memory] = {}
+        self.bound: dict[Name, tuple[int, int]] = {}  # slot and first UM block
+        self.free_ordinals: dict[int, list[int]] = {}
+        self.next_ordinal: dict[int, int] = {}
+        self.context: list[int | None] = [None] * 4
+        self.chain: deque[int] = deque()
+        self.chain_context: list[int | None] = [None] * 4
+        self.placed = 0
+        self.right = 0
+        self.position = 0
+        self.epoch = 1
+        self.sequence = 0
+        self.commands: list[Command] = []
+        self.last: dict[str, int] = {}  # place in commands of the last one of a kind
+
+    # Events.
+
+    def process(self, event: Event) -> None:
+        self.sequence = event.sequence
+        handler: dict[type[Event], Any] = {
+            Device: self.on_device,
+            Allocate: self.on_allocate,
+            Free: self.on_free,
+            Block: self.on_block,
+            Execute: self.on_execute,
+            Program: self.on_program,
+            Fault: self.on_fault,
+            Moved: self.on_moved,
+            Lost: self.on_lost,
+        }
+        if type(event) in handler:
+            handler[type(event)](event)
+
+    def memory(self, device: int) -> Memory:
+        return self.devices.setdefault(device, Memory())
+
+    def on_device(self, event: Device) -> None:
+        memory = self.memory(event.device)
+        memory.known = True
+        memory.capacity = min(event.total_bytes, event.capacity_bytes) // UM_BLOCK_BYTES
+
+    def on_allocate(self, event: Allocate) -> None:
+        if event.slot in self.allocations:
+            self.forget(event.slot)
+        count = -(-event.bytes // UM_BLOCK_BYTES)
+        name = ("allocation", event.name)
+        blocks = [UmBlock(event.slot, i) for i in range(count)]
+        self.allocations[event.slot] = Allocation(event.generation, event.device, name, event.bytes, blocks)
+        self.bound[name] = (event.slot, 0)
+        self.memory(event.device).allocated += count
+
+    def forget(self, slot: int) -> None:
+        allocation = self.allocations.pop(slot)
+        memory = self.memory(allocation.device)
+        for block in allocation.blocks:
+            if block.resident:
+                memory.order.remove(block)
+                memory.used -= 1
+        memory.allocated -= len(allocation.blocks)
+        for block in allocation.active.values():
+            self.forget_torch_block(block)
+        self.bound.pop(allocation.name, None)
+
+    def on_free(self, event: Free) -> None:
+        if event.slot in self.allocations and self.allocations[event.slot].generation == event.generation:
+            self.forget(event.slot)
+
+    def on_lost(self, _event: Lost) -> None:
+        for slot in sorted(self.allocations):
+            self.forget(slot)
+        self.context = [None] * 4
+        self.chain.clear()
+        self.placed = 0
+        self.epoch += 1
+
+    # PyTorch's blocks: named by size and the lowest free ordinal.
+
+    def on_block(self, event: Block) -> None:
+        allocation = self.allocations.get(event.slot)
+        if allocation is None or allocation.generation != event.generation or not event.bytes:
+            return
+        if event.offset + event.bytes > allocation.bytes:
+            return
+        allocation.reported = True
+        if event.offset in allocation.active:
+            self.forget_torch_block(allocation.active.pop(event.offset))
+        if event.kind == "block_active":
+            key = -(-event.bytes // UM_BLOCK_BYTES) << 8 | allocation.device
+            free = self.free_ordinals.setdefault(key, [])
+            if free:
+                ordinal = free.pop(0)
+            else:
+                ordinal = self.next_ordinal.get(key, 0)
+                self.next_ordinal[key] = ordinal + 1
+            name = ("torch", key, ordinal)
+            allocation.active[event.offset] = TorchBlock(event.bytes, ordinal, key, name)
+            self.bound[name] = (event.slot, event.offset // UM_BLOCK_BYTES)
+
+    def forget_torch_block(self, block: TorchBlock) -> None:
+        bisect.insort(self.free_ordinals[block.key], block.ordinal)
+        self.bound.pop(block.name, None)
+
+    def name_run(self, allocation: Allocation, first: int, count: int) -> Run:
+        begin, end = first * UM_BLOCK_BYTES, (first + count) * UM_BLOCK_BYTES
+        best, most = None, 0
+        # Only from the block that begins last before the run; blocks do not overlap.
+        offsets = sorted(allocation.active)
+        start = max(0, bisect.bisect_right(offsets, begin) - 1)
+        for offset in offsets[start:]:
+            block = allocation.active[offset]
+            low, high = offset, offset + block.bytes
+            if high <= begin or low >= end:
+                continue
+            exact = low >= begin and high <= end and low // UM_BLOCK_BYTES == first and (high - 1) // UM_BLOCK_BYTES == first + count - 1
+            size = min(high, end) - max(low, begin) + (end if exact else 0)
+            if size > most:
+                best, most = block, size
+        if best is None or best.bytes <= SMALL_POOL or best.name not in self.bound or self.bound[best.name][1] > first:
+            return allocation.name, first, count
+        return best.name, first - self.bound[best.name][1], count
+
+    def name_hash(self, name: Name) -> int:
+        return mix(mix(name[1] ^ 0x50794254726F6368) + name[2] & MASK)  # type: ignore[misc]
+
+    # Launches.
+
+    def valid(self, where: BlockRange) -> Allocation | None:
+        allocation = self.allocations.get(where.slot)
+        return allocation if allocation and where.first + where.count <= len(allocation.blocks) else None
+
+    def on_execute(self, event: Execute) -> None:
+        spans: list[Span] = []
+        runs: list[Run] = []
+        execution_hash = event.execution_hash
+        for r in event.ranges:
+            allocation = self.valid(r)
+            if allocation is None or r.count == 0:
+                continue
+            spans.append((r.slot, r.first, r.count))
+            runs.append(self.name_run(allocation, r.first, r.count))
+            if allocation.reported and runs[-1][0] != allocation.name:
+                execution_hash = mix(execution_hash ^ self.name_hash(runs[-1][0]))
+        self.position += 1
+        execution = self.identify(execution_hash)
+        self.learn(execution.id)
+        execution.launches += 1
+        if runs:
+            execution.runs = list(dict.fromkeys(runs))
+        self.follow(execution.id)
+        self.place(spans, self.position, actual=True)
+        for slot, first, count in spans:
+            for block in self.allocations[slot].blocks[first : first + count]:
+                block.use_sequence = event.sequence
+                block.streams |= 1 << event.stream
+                block.populated = True
+        if self.settings.policy == CORRELATION:
+            self.extend()
+            self.place_ahead()
+
+    def identify(self, execution_hash: int) -> Execution:
+        if execution_hash in self.executions:
+            self.executions.move_to_end(execution_hash)
+            return self.executions[execution_hash]
+        number = len(self.executions)
+        if number >= self.settings.execution_ids:
+            _, old = self.executions.popitem(last=False)
+            number = old.id
+            # Links of the chain name the ID and the hash it then had.
+            self.chain = deque(-1 if link == number else link for link in self.chain)
+        execution = Execution(number)
+        self.executions[execution_hash] = self.by_id[number] = execution
+        return execution
+
+    def learn(self, following: int) -> None:
+        if self.context[0] is None:
+            return
+        before = tuple(self.context[1:])
+        records = self.by_id[self.context[0]].records
+        kept = [record for record in records if record[0] != before]
+        if len(kept) == len(records):
+            kept = kept[: self.settings.execution_records - 1]
+        self.by_id[self.context[0]].records = [(before, following), *kept]
+
+    def predict(self, context: list[int | None]) -> int | None:
+        if context[0] is None:
+            return None
+        best, longest = None, -1
+        for before, following in self.by_id[context[0]].records:
+            agree = 0
+            while agree < 3 and before[agree] == context[agree + 1]:
+                agree += 1
+            if agree > longest:
+                best, longest = following, agree
+        return best
+
+    def follow(self, number: int) -> None:
+        self.context = [number, *self.context[:3]]
+        if self.settings.policy != CORRELATION:
+            return
+        if self.chain:
+            if self.chain[0] == number:
+                self.right += 1
+                self.chain.popleft()
+                self.placed = max(0, self.placed - 1)
+                return
+            self.chain.clear()
+            self.placed = 0
+            self.epoch += 1
+            self.right = 0
+        self.chain_context = self.context
+
+    def extend(self) -> None:
+        for _ in range(self.settings.chain_steps):
+            if len(self.chain) >= self.settings.prefetch_degree:
+                return
+            if not self.chain:
+                self.chain_context = self.context
+            following = self.predict(self.chain_context)
+            if following is None:
+                return
+            self.chain.append(following)
+            self.chain_context = [following, *self.chain_context[:3]]
+
+    def place_ahead(self) -> None:
+        while self.placed < min(len(self.chain), TRUST * self.right):
+            link = self.chain[self.placed]
+            if link >= 0:
+                execution = self.by_id[link]
+                if execution.launches < PROVEN:
+                    return
+                if not self.place(self.locate(execution.runs), self.position + self.placed + 1, actual=False):
+                    return
+            self.placed += 1
+
+    def locate(self, runs: list[Run]) -> list[Span]:
+        spans = []
+        for name, first, count in runs:
+            if name in self.bound:
+                slot, origin = self.bound[name]
+                most = len(self.allocations[slot].blocks) - origin - first
+                if most > 0:
+                    spans.append((slot, origin + first, min(count, most)))
+        return spans
+
+    # Placement.
+
+    def place(self, spans: list[Span], position: int, actual: bool) -> bool:
+        blocks = [block for slot, first, count in spans for block in self.allocations[slot].blocks[first : first + count]]
+        for block in blocks:
+            if not block.resident:
+                continue
+            memory = self.memory(self.allocations[block.slot].device)
+            if not (block.use_epoch == self.epoch and block.use_position >= position):
+                block.use_position, block.use_epoch = position, self.epoch
+                if self.settings.eviction_order == OLDEST_LAST_USE:
+                    memory.order.remove(block)
+                    memory.order.append(block)
+            doubtful = position - min(position, block.confirmed) > self.settings.confidence_launches
+            if self.settings.policy == CORRELATION and memory.under_pressure() and doubtful:
+                self.command("prefetch", block, 0, 0, block.moved_out)
+                block.confirmed = position
+        return all(block.resident or block.host or self.bring(block, position, actual) for block in blocks)
+
+    def bring(self, block: UmBlock, position: int, actual: bool) -> bool:
+        memory = self.memory(self.allocations[block.slot].device)
+        decide = self.settings.policy == CORRELATION and memory.under_pressure()
+        if decide and not self.make_room(memory, position, actual):
+            return actual
+        if not decide and memory.known and not memory.free() and memory.order:
+            memory.order.pop(0).resident = False
+            memory.used -= 1
+        space = memory.take_space()
+        block.resident = True
+        block.use_position, block.use_epoch, block.confirmed, block.streams = position, self.epoch, position, 0
+        memory.order.append(block)
+        if decide:
+            self.command("prefetch", block, 0, 0, max(space, block.moved_out))
+            block.populated = True
+        return True
+
+    def make_room(self, memory: Memory, position: int, actual: bool) -> bool:
+        headroom = min(self.settings.headroom_blocks, memory.capacity // 8)
+        if memory.free() <= headroom:
+            i = 0
+            while i < EVICTION_BATCH + headroom - min(headroom, memory.free()):
+                victim = self.victim(memory, position, actual and memory.free() == 0)
+                if victim is None:
+                    break
+                self.evict(memory, victim)
+                i += 1
+        return memory.free() > (0 if actual else headroom)
+
+    def victim(self, memory: Memory, position: int, anything: bool) -> UmBlock | None:
+        def mine(block: UmBlock) -> bool:
+            return block.use_epoch == self.epoch and block.use_position == position
+
+        def pending(block: UmBlock) -> bool:
+            return block.use_epoch == self.epoch and block.use_position > self.position
+
+        for block in memory.order[:VICTIM_SCAN]:
+            if not pending(block) and not mine(block):
+                return block
+            if self.settings.eviction_order == OLDEST_LAST_USE and not mine(block):
+                break
+        if anything:
+            return next((block for block in memory.order[: -VICTIM_SCAN - 1 : -1] if not mine(block)), None)
+        return None
+
+    def evict(self, memory: Memory, block: UmBlock) -> None:
+        memory.order.remove(block)
+        memory.used -= 1
+        block.resident = False
+        if block.populated:
+            self.command("evict", block, block.use_sequence, block.streams, block.moved_in)
+            memory.freed.append(block.moved_out)
+
+    def command(self, kind: str, block: UmBlock, after_sequence: int, streams: int, after_move: int) -> None:
+        if not after_sequence:
+            streams = 0
+        allocation = self.allocations[block.slot]
+        place = self.last.get(kind)
+        last = self.commands[place] if place is not None else None
+        if (
+            last is not None
+            and place is not None
+            and last.cause == self.sequence
+            and (last.device, last.slot, last.first_block + last.block_count) == (allocation.device, block.slot, block.index)
+            and last.block_count < MOST_COMMAND_BLOCKS
+            and (last.after_sequence, last.stream_mask) == (after_sequence, streams)
+            and after_move < last.id
+        ):
+            made = replace(last, block_count=last.block_count + 1, after_move=max(last.after_move, after_move))
+            self.commands[place] = made
+        else:
+            made = Command(
+                id=len(self.commands) + 1,
+                cause=self.sequence,
+                after_sequence=after_sequence,
+                stream_mask=streams,
+                after_move=after_move,
+                slot=block.slot,
+                generation=allocation.generation,
+                first_block=block.index,
+                block_count=1,
+                kind=kind,
+                advice=0,
+                device=allocation.device,
+                location=0,
+            )
+            self.commands.append(made)
+            self.last[kind] = len(self.commands) - 1
+        if kind == "prefetch":
+            block.moved_in = made.id
+        else:
+            block.moved_out = made.id
+
+    # What others did.
+
+    def on_program(self, event: Program) -> None:
+        allocation = self.valid(event.range)
+        if allocation is None:
+            return
+        memory = self.memory(allocation.device)
+        for block in allocation.blocks[event.range.first : event.range.first + event.range.count]:
+            if event.kind == "program_advise":
+                if event.advice in (3, 4):  # preferred location: set, unset
+                    block.host = event.advice == 3 and event.location < 0
+            elif event.location < 0 and block.resident:
+                memory.order.remove(block)
+                memory.used -= 1
+                block.resident = False
+            elif event.location == allocation.device and not block.resident and memory.free():
+                memory.take_space()
+                block.resident = block.populated = True
+                block.confirmed = self.position
+                memory.order.append(block)
+
+    def on_fault(self, event: Fault) -> None:
+        allocation = self.valid(event.range)
+        if allocation is None:
+            return
+        first, end = event.range.first, event.range.first + event.range.count
+        for block in allocation.blocks[max(0, first - SHAKEN) : end + SHAKEN]:
+            block.confirmed = self.position if first <= block.index < end else 0
+
+    def on_moved(self, event: Moved) -> None:
+        if event.status not in (2, 3) or not 1 <= event.command <= len(self.commands):
+            return
+        given = self.commands[event.command - 1]
+        allocation = self.allocations.get(given.slot)
+        if allocation is None or allocation.generation != given.generation:
+            return
+        memory = self.memory(allocation.device)
+        for block in allocation.blocks[given.first_block : given.first_block + given.block_count]:
+            if block.moved_in == given.id > block.moved_out and block.resident:
+                memory.order.remove(block)
+                memory.used -= 1
+                block.resident = False
+            elif block.moved_out == given.id > block.moved_in and not block.resident:
+                memory.used += 1
+                block.resident = True
+                memory.order.append(block)

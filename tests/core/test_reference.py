@@ -1,0 +1,60 @@
+"""The native core decides what the plain-Python one decides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from programs import event_programs, there_and_back, write, write_program
+from reference import Reference
+
+from deepum.core import Core, CoreSettings, EventWriter, events
+
+SETTINGS = st.builds(
+    CoreSettings.default,
+    policy=st.sampled_from((0, 1, 1, 1)),
+    eviction_order=st.integers(0, 1),
+    prefetch_degree=st.sampled_from((1, 4, 32, 2000)),
+    execution_ids=st.sampled_from((16, 65536)),
+    execution_records=st.sampled_from((1, 2, 16)),
+    chain_steps=st.sampled_from((1, 3, 8)),
+    headroom_blocks=st.sampled_from((0, 2, 16)),
+    confidence_launches=st.sampled_from((3, 20, 4096)),
+    block_table_ways=st.just(64),
+)
+
+
+def compare(core_settings: CoreSettings, records: bytes) -> None:
+    core, reference = Core(core_settings), Reference(core_settings)
+    core.process(records)
+    for event in events(records):
+        reference.process(event)
+    assert core.take_commands() == reference.commands
+    for slot, allocation in reference.allocations.items():
+        for block in allocation.blocks:
+            expected = Core.RESIDENT * block.resident | Core.POPULATED * block.populated
+            assert core.block_state(slot, block.index) == expected, (slot, block)
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(SETTINGS, event_programs())
+def test_random_programs(core_settings: CoreSettings, program: list[Any]) -> None:
+    compare(core_settings, write_program(program, EventWriter()))
+
+
+@settings(max_examples=60, deadline=None)
+@given(SETTINGS, st.integers(3, 24), st.lists(st.integers(0, 5), max_size=3))
+def test_training_loops(core_settings: CoreSettings, capacity: int, extra: list[int]) -> None:
+    writer = EventWriter()
+    writer.device(capacity)
+    writer.allocate(0, 24)
+    writer.allocate(1, 6)
+    step = there_and_back(24, 8)
+    records = b""
+    for number in range(8):
+        records += write(writer, step)
+        if number in extra:  # a launch that does not belong
+            records += write(writer, [replace(step[number], execution=99)])
+    compare(core_settings, records)
