@@ -39,6 +39,19 @@ def write(writer: EventWriter, launches: Sequence[Launch]) -> bytes:
     return writer.take()
 
 
+def caching_step(writer: EventWriter, places: Sequence[int], blocks: int = 4) -> None:
+    """A step whose tensors, of `blocks` UM blocks each, lie where PyTorch's allocator happens to put them in slot 0: a tensor a launch,
+    all alive until the last has been used. The program's own hash of a launch does not tell the places."""
+    size = blocks * UM_BLOCK_BYTES
+    for i, place in enumerate(places):
+        writer.block(True, 0, place * size, size, (i + 1) * size)
+        writer.execute(7000 + i, [BlockRange(0, place * blocks, blocks)])
+    for i, place in enumerate(places):
+        writer.execute(8000 + i, [BlockRange(0, place * blocks, blocks)])
+    for i, place in enumerate(places):
+        writer.block(False, 0, place * size, size, (len(places) - i - 1) * size)
+
+
 SLOTS = 4
 SIZES = (6, 9, 14, 3)  # UM blocks of the allocation that a slot gets
 
@@ -50,25 +63,40 @@ def _range(draw: st.DrawFn, hostile: bool) -> BlockRange:
     return BlockRange(slot, first, draw(st.integers(0 if hostile else 1, 16 if hostile else SIZES[slot] - first)))
 
 
+HAPPENINGS = st.one_of(
+    st.tuples(st.just("allocate"), st.integers(0, SLOTS - 1)),
+    st.tuples(st.just("free"), st.integers(0, SLOTS - 1)),
+    st.tuples(st.just("capacity"), st.integers(0, 40)),
+    st.tuples(st.just("fault"), _range(True)),
+    st.tuples(st.just("prefetch"), _range(True), st.sampled_from((-1, 0, 1))),
+    st.tuples(st.just("advise"), _range(False), st.sampled_from((-1, 0)), st.sampled_from((1, 3, 4))),
+    st.tuples(st.just("moved"), st.integers(0, 300), st.integers(0, 4)),
+    st.tuples(st.just("lost")),
+    st.tuples(st.just("block"), st.booleans(), st.integers(0, SLOTS - 1), st.integers(0, 13), st.integers(1, 9)),
+)
+
+
 @st.composite
-def event_programs(draw: st.DrawFn, torch_blocks: bool = True) -> list[Any]:
-    """A random program: a few distinct launches, loops over them, and everything else that can happen between."""
-    shape = st.tuples(st.integers(1, 12), st.lists(_range(draw(st.booleans())), max_size=4), st.integers(0, 2))
-    launches = draw(st.lists(shape, min_size=1, max_size=6))
-    happenings = st.one_of(
-        st.tuples(st.just("loop"), st.lists(st.sampled_from(launches), min_size=1, max_size=8), st.integers(1, 8)),
-        st.tuples(st.just("allocate"), st.integers(0, SLOTS - 1)),
-        st.tuples(st.just("free"), st.integers(0, SLOTS - 1)),
-        st.tuples(st.just("capacity"), st.integers(0, 40)),
-        st.tuples(st.just("fault"), _range(True)),
-        st.tuples(st.just("prefetch"), _range(True), st.sampled_from((-1, 0, 1))),
-        st.tuples(st.just("advise"), _range(False), st.sampled_from((-1, 0)), st.sampled_from((1, 3, 4))),
-        st.tuples(st.just("moved"), st.integers(0, 40), st.integers(0, 4)),
-        st.tuples(st.just("lost")),
-        *([st.tuples(st.just("block"), st.booleans(), st.integers(0, SLOTS - 1), st.integers(0, 13), st.integers(1, 9))] * torch_blocks),
-    )
-    start: list[Any] = [("capacity", draw(st.integers(4, 30))), *(("allocate", slot) for slot in range(SLOTS))]
-    return start + draw(st.lists(happenings, max_size=14))
+def event_programs(draw: st.DrawFn) -> list[Any]:
+    """A random program: a step of random launches, repeated with variations, and everything else that can happen between."""
+    rng = draw(st.randoms(use_true_random=False))
+
+    def ranges() -> tuple[BlockRange, ...]:
+        return tuple(
+            BlockRange(slot, first, rng.randint(1, min(6, SIZES[slot] - first)))
+            for slot in rng.choices(range(SLOTS), k=rng.randint(0, 3))
+            for first in [rng.randrange(SIZES[slot])]
+        )
+
+    launches = [(number, ranges(), rng.choice((0, 0, 0, 1, 2))) for number in range(rng.randint(2, 12))]
+    step = rng.choices(launches, k=rng.randint(3, 16))
+    program: list[Any] = [("capacity", rng.randint(4, 30)), *(("allocate", slot) for slot in range(SLOTS))]
+    for happening in draw(st.lists(HAPPENINGS, max_size=8)):
+        program.append(("loop", step, rng.randint(1, 6)))
+        program.append(happening)
+        if rng.random() < 0.3:
+            program.append(("loop", rng.choices(launches, k=rng.randint(1, 5)), 1))
+    return [*program, ("loop", step, 4)]
 
 
 def write_program(program: list[Any], writer: EventWriter) -> bytes:

@@ -7,10 +7,10 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from programs import event_programs, there_and_back, write, write_program
+from programs import caching_step, event_programs, there_and_back, write, write_program
 from reference import Reference
 
-from deepum.core import Core, CoreSettings, EventWriter, events
+from deepum.core import BlockRange, Core, CoreSettings, EventWriter, events
 
 SETTINGS = st.builds(
     CoreSettings.default,
@@ -58,3 +58,16 @@ def test_training_loops(core_settings: CoreSettings, capacity: int, extra: list[
         if number in extra:  # a launch that does not belong
             records += write(writer, [replace(step[number], execution=99)])
     compare(core_settings, records)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SETTINGS, st.integers(6, 24), st.lists(st.permutations(range(7)), min_size=3, max_size=8), st.integers(1, 3))
+def test_tensors_that_move(core_settings: CoreSettings, capacity: int, steps: list[list[int]], blocks: int) -> None:
+    writer = EventWriter()
+    writer.device(capacity)
+    writer.allocate(0, 21)
+    writer.allocate(1, 6)
+    for places in steps:
+        caching_step(writer, places, blocks)
+        writer.execute(1, [BlockRange(1, 0, 6)])
+    compare(core_settings, writer.take())
