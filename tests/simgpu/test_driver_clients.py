@@ -39,6 +39,38 @@ def test_cuda_core_allocates_launches_and_captures(script: Script) -> None:
     )
 
 
+def test_cuda_core_builds_graphs_and_uses_pools_of_all_kinds(script: Script) -> None:
+    pytest.importorskip("cuda.core")
+    ran = script(
+        """
+        from cuda.core import Device, LaunchConfig, ManagedMemoryResource, ObjectCode, PinnedMemoryResource, launch
+        dev = Device(0)
+        dev.set_current()
+        s = dev.create_stream()
+        kernel = ObjectCode.from_cubin(Path(os.environ["SIM_MODULE"]).read_bytes()).get_kernel("scale")
+        buffer = ManagedMemoryResource().allocate(4096, stream=s)
+        PinnedMemoryResource().allocate(4096, stream=s).close(s)
+        values = np.frombuffer((ctypes.c_float * 1024).from_address(int(buffer.handle)), dtype=F)
+        values[:] = 1
+        def scale(where):
+            launch(where, LaunchConfig(grid=4, block=256), kernel, buffer, ctypes.c_uint64(1024), ctypes.c_float(2.0))
+        builder = dev.create_graph_builder()
+        builder.begin_building()
+        scale(builder)
+        builder.callback(lambda: print(values[0]))
+        left, right = builder.split(2)
+        scale(left)
+        graph = type(builder).join(left, right).end_building().complete()
+        for _ in range(2):
+            graph.launch(s)
+        s.sync()
+        assert (values == 16).all()
+        """,
+        bare=True,
+    )
+    assert ran.out == "2.0\n8.0\n"
+
+
 def test_numba_compiles_and_launches(script: Script) -> None:
     """The kernel is compiled by numba's own tool chain and launched; its arithmetic is not done."""
     pytest.importorskip("numba.cuda")

@@ -238,6 +238,30 @@ def test_a_graph_costs_the_host_one_call(script: Script) -> None:
     )
 
 
+def test_a_joined_stream_may_be_destroyed_before_the_capture_ends(script: Script) -> None:
+    script(
+        BEGIN
+        + """
+        for join in (True, False):
+            other, fork, joined = stream(), ck(d.cuEventCreate(2)), ck(d.cuEventCreate(2))
+            ck(d.cuStreamBeginCapture(s, GLOBAL))
+            ck(d.cuEventRecord(fork, s))
+            ck(d.cuStreamWaitEvent(other, fork, 0))
+            ck(module.set(other, p, n, 4.0))
+            if join:
+                ck(d.cuEventRecord(joined, other))
+                ck(d.cuStreamWaitEvent(s, joined, 0))
+                ck(module.scale(s, p, n, 2.0))
+            ck(d.cuStreamDestroy(other))
+            if join:
+                run(ck(d.cuStreamEndCapture(s)))
+                assert (get(p, n) == 8).all()
+            else:
+                assert error(d.cuStreamEndCapture(s)) == "STREAM_CAPTURE_UNJOINED"
+        """
+    )
+
+
 def test_host_functions_in_graphs(run_sim: Script, compile_program: Script, sim_module: Any) -> None:
     for line in run_sim(compile_program("sim_graph_host.c", link_cuda=True), sim_module).out.splitlines():
         assert line.endswith(": yes"), line

@@ -107,7 +107,12 @@ CUresult capture_wait(Call& call, CUstream stream, CUevent event) {
 }
 
 void abandon_capture(State& state, CUstream stream) {
-  spoil(stream->capture);
+  Capture& capture = *stream->capture;
+  if (capture.origin == stream) {
+    capture.invalid = true;
+  } else {
+    depend_on(capture.left_behind, stream->capture_tail);  // others must have waited for it by the end
+  }
   leave_capture(state, stream);
 }
 
@@ -176,7 +181,7 @@ CUresult cuStreamEndCapture(CUstream hStream, CUgraph* phGraph) {
              return std::find(other->dependencies.begin(), other->dependencies.end(), node) != other->dependencies.end();
            });
   };
-  bool unjoined = false;
+  bool unjoined = !std::all_of(capture->left_behind.begin(), capture->left_behind.end(), leads_back);
   for (const CUstream other : std::vector<CUstream>(state.capturing.begin(), state.capturing.end())) {
     if (other->capture != capture) continue;
     unjoined |= other != stream && !std::all_of(other->capture_tail.begin(), other->capture_tail.end(), leads_back);

@@ -32,6 +32,10 @@ CUgraph clone_graph(State& state, CUgraph graph) {
   for (const auto& node : graph->nodes) {
     for (const CUgraphNode dependency : node->dependencies) made[node.get()]->dependencies.push_back(made[dependency]);
   }
+  for (const auto& [object, count] : graph->objects) {
+    copy->objects.emplace(object, count);
+    retain_object(object, count);
+  }
   state.graphs.insert(copy);
   return copy;
 }
@@ -40,6 +44,7 @@ void destroy_graph(State& state, CUgraph graph) {
   for (const auto& node : graph->nodes) {
     if (const auto* const child = std::get_if<ChildWork>(&node->work)) destroy_graph(state, child->graph);
   }
+  for (const auto& [object, count] : graph->objects) release_object(state, object, count);
   state.graphs.erase(graph);
   delete graph;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -20,7 +21,8 @@ struct CUgraphNode_st {
 struct CUgraph_st {
   std::vector<std::unique_ptr<CUgraphNode_st>> nodes;  // in order of creation; a dependency may be added against it
   int device = 0;
-  bool child = false;  // owned by a node of another graph
+  bool child = false;                        // owned by a node of another graph
+  std::map<CUuserObject, unsigned> objects;  // references to the program's objects that live as long as the graph
   ~CUgraph_st();
 };
 
@@ -34,6 +36,7 @@ struct Capture {
   const Thread* thread = nullptr;
   std::uint64_t id = 0;
   bool invalid = false;
+  std::vector<CUgraphNode> left_behind;  // last nodes of streams that were destroyed meanwhile
 };
 
 // Calls that a capture forbids. Each returns CUDA_SUCCESS, or the error after having spoilt the capture it would have disturbed.
@@ -48,6 +51,10 @@ CUresult capture_wait(Call& call, CUstream stream, CUevent event);
 void abandon_capture(State& state, CUstream stream);  // the stream goes away
 
 CUgraphNode add_node(CUgraph graph, Work work, std::vector<CUgraphNode> dependencies);
+// References to user objects (user_object.cpp); the last one given back has the object destroyed, on the pump's thread.
+void retain_object(CUuserObject object, unsigned count);
+void release_object(State& state, CUuserObject object, unsigned count);
+
 CUgraph clone_graph(State& state, CUgraph graph);
 void destroy_graph(State& state, CUgraph graph);
 

@@ -33,13 +33,13 @@ CUresult cuMemHostAlloc(void** pp, size_t bytesize, unsigned int Flags) {
 }
 
 CUresult cuMemFreeHost(void* p) {
-  Call call(Need::context, Role::program);
+  Call call(Need::initialised, Role::program);
   if (!call) return call.error();
   const auto address = reinterpret_cast<std::uint64_t>(p);
   const Allocation* const allocation = call.state().memory.at(address);
   if (allocation == nullptr || allocation->kind != MemoryKind::host) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult error = refuse_in_capture(call); error != CUDA_SUCCESS) return error;
-  finish_device(call, call.device());
+  finish_all_devices(call);
   release_allocation(call.state(), address);
   return CUDA_SUCCESS;
 }
@@ -66,12 +66,12 @@ CUresult cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
 CUresult cuMemHostRegister(void* p, size_t bytesize, unsigned int Flags) { return cuMemHostRegister_v2(p, bytesize, Flags); }
 
 CUresult cuMemHostUnregister(void* p) {
-  Call call(Need::context, Role::program);
+  Call call(Need::initialised, Role::program);
   if (!call) return call.error();
   const auto address = reinterpret_cast<std::uint64_t>(p);
   const Allocation* const allocation = call.state().memory.at(address);
   if (allocation == nullptr || allocation->kind != MemoryKind::registered) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-  finish_device(call, call.device());
+  finish_all_devices(call);
   call.state().memory.remove(address);
   return CUDA_SUCCESS;
 }

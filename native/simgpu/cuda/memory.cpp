@@ -42,12 +42,14 @@ CUresult cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flag
 }
 
 CUresult cuMemFree_v2(CUdeviceptr dptr) {
-  Call call(Need::context, Role::program);
+  // The address says which device; programs free at their end without a current context.
+  Call call(Need::initialised, Role::program);
   if (!call) return call.error();
   if (dptr == 0) return CUDA_SUCCESS;
   State& state = call.state();
   const Allocation* allocation = state.memory.at(dptr);
   if (allocation == nullptr || !allocation->on_gpu()) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult sticky = state.devices[static_cast<std::size_t>(allocation->device)].sticky; sticky != CUDA_SUCCESS) return sticky;
   if (const CUresult error = refuse_in_capture(call); error != CUDA_SUCCESS) return error;
   // As in the real driver, a free waits for the work that may still use the memory.
   finish_device(call, allocation->device);

@@ -186,10 +186,10 @@ CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int, C
 CUresult cuModuleLoadFatBinary(CUmodule* module, const void* fatCubin) { return cuModuleLoadData(module, fatCubin); }
 
 CUresult cuModuleUnload(CUmodule hmod) {
-  Call call(Need::context, Role::synchronise);
+  Call call(Need::initialised, Role::synchronise);
   if (!call) return call.error();
   if (!alive(call.state().modules, hmod) || hmod->context == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  finish_device(call, call.device());  // a queued kernel needs its code
+  finish_all_devices(call);  // a queued kernel needs its code
   unload(call.state(), hmod);
   return CUDA_SUCCESS;
 }
@@ -255,7 +255,7 @@ CUresult cuLibraryUnload(CUlibrary library) {
   Call call(Need::initialised, Role::synchronise);
   if (!call) return call.error();
   if (!alive(call.state().libraries, library)) return CUDA_ERROR_INVALID_HANDLE;
-  for (std::size_t device = 0; device < call.state().devices.size(); ++device) finish_device(call, static_cast<int>(device));
+  finish_all_devices(call);
   unload(call.state(), as_module(library));
   return CUDA_SUCCESS;
 }

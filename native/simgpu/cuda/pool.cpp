@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "device.hpp"
 #include "graphs.hpp"
@@ -128,13 +129,31 @@ CUresult allocate(CUdeviceptr* out, std::size_t bytes, CUmemoryPool pool, bool f
   return CUDA_SUCCESS;
 }
 
-bool pool_of(State& state, CUmemLocation* location, CUmemAllocationType type, CUmemoryPool** slot) {
-  if (location == nullptr || type != CU_MEM_ALLOCATION_TYPE_PINNED || location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
-      !valid_device(state, location->id)) {
-    return false;
+// The pool that a place has by default and the one in use there. nullptr: no such place.
+struct Slot {
+  CUmemoryPool standard = nullptr, current = nullptr;
+};
+
+Slot* slot_of(State& state, const CUmemLocation* location, CUmemAllocationType type) {
+  static auto* const slots = new std::map<std::pair<int, int>, Slot>;  // pinned host and managed memory; under the driver's lock
+  if (location == nullptr || (type != CU_MEM_ALLOCATION_TYPE_PINNED && type != CU_MEM_ALLOCATION_TYPE_MANAGED)) return nullptr;
+  const bool on_device = location->type == CU_MEM_LOCATION_TYPE_DEVICE;
+  if (on_device && !valid_device(state, location->id)) return nullptr;
+  Slot& slot = (*slots)[{type, on_device ? location->id : -1}];
+  if (slot.standard == nullptr) {
+    if (on_device && type == CU_MEM_ALLOCATION_TYPE_PINNED) {
+      slot.standard = default_pool(state, location->id);
+    } else {
+      slot.standard = new CUmemPoolHandle_st;
+      slot.standard->properties.allocType = type;
+      slot.standard->properties.location = *location;
+      slot.standard->device = on_device ? location->id : 0;
+      slot.standard->kind = type == CU_MEM_ALLOCATION_TYPE_MANAGED ? MemoryKind::managed : MemoryKind::host;
+      state.pools.insert(slot.standard);
+    }
   }
-  *slot = &state.devices[static_cast<std::size_t>(location->id)].current_pool;
-  return true;
+  if (on_device && type == CU_MEM_ALLOCATION_TYPE_PINNED) slot.current = state.devices[static_cast<std::size_t>(location->id)].current_pool;
+  return &slot;
 }
 
 }  // namespace
@@ -323,29 +342,29 @@ CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
 CUresult cuMemGetDefaultMemPool(CUmemoryPool* pool_out, CUmemLocation* location, CUmemAllocationType type) {
   Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
-  CUmemoryPool* slot = nullptr;
-  if (pool_out == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (!pool_of(call.state(), location, type, &slot)) return not_simulated("cuMemGetDefaultMemPool of host or managed memory");
-  *pool_out = default_pool(call.state(), location->id);
+  const Slot* const slot = slot_of(call.state(), location, type);
+  if (pool_out == nullptr || slot == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *pool_out = slot->standard;
   return CUDA_SUCCESS;
 }
 
 CUresult cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
   Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
-  CUmemoryPool* slot = nullptr;
-  if (pool == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (!pool_of(call.state(), location, type, &slot)) return not_simulated("cuMemGetMemPool of host or managed memory");
-  *pool = *slot != nullptr ? *slot : default_pool(call.state(), location->id);
+  const Slot* const slot = slot_of(call.state(), location, type);
+  if (pool == nullptr || slot == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *pool = alive(call.state().pools, slot->current) ? slot->current : slot->standard;
   return CUDA_SUCCESS;
 }
 
 CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
   Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
-  CUmemoryPool* slot = nullptr;
-  if (location == nullptr || !alive(call.state().pools, pool)) return CUDA_ERROR_INVALID_VALUE;
-  if (!pool_of(call.state(), location, type, &slot)) return not_simulated("cuMemSetMemPool of host or managed memory");
-  *slot = pool;
+  Slot* const slot = slot_of(call.state(), location, type);
+  if (slot == nullptr || !alive(call.state().pools, pool)) return CUDA_ERROR_INVALID_VALUE;
+  slot->current = pool;
+  if (location->type == CU_MEM_LOCATION_TYPE_DEVICE && type == CU_MEM_ALLOCATION_TYPE_PINNED) {
+    call.state().devices[static_cast<std::size_t>(location->id)].current_pool = pool;
+  }
   return CUDA_SUCCESS;
 }

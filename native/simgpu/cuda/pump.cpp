@@ -48,16 +48,25 @@ void pump_thread(State& state) {
   }
 }
 
+void start(State& state) {
+  if (state.pump->started) return;
+  state.pump->started = true;
+  std::thread([&state] { pump_thread(state); }).detach();
+}
+
 }  // namespace
+
+void run_soon(State& state, std::function<void()> function) {
+  start(state);
+  state.pump->due.push_back(std::make_shared<Job>(Job{std::move(function), 0}));
+  state.pump->wake.notify_one();
+}
 
 void queue_host_function(State& state, um_model::Host host, um_model::Stream stream, std::function<void()> function) {
   Pump& pump = *state.pump;
   auto job = std::make_shared<Job>(Job{std::move(function), stream});
   pump.outstanding.push_back(job);
-  if (!pump.started) {
-    pump.started = true;
-    std::thread([&state] { pump_thread(state); }).detach();
-  }
+  start(state);
   state.engine.call(host, stream, [&state, &pump, job] {
     if (state.ended) return;
     pump.due.push_back(job);

@@ -29,4 +29,7 @@ struct Pump {
 // Queues a host function on a stream. Lock held.
 void queue_host_function(State& state, um_model::Host host, um_model::Stream stream, std::function<void()> function);
 
+// Runs user code soon, in no stream's order. Lock held.
+void run_soon(State& state, std::function<void()> function);
+
 }  // namespace deepum::simgpu

@@ -136,4 +136,8 @@ CUresult finish_device(Call& call, int device) {
   return CUDA_SUCCESS;
 }
 
+void finish_all_devices(Call& call) {
+  for (std::size_t device = 0; device < call.state().devices.size(); ++device) finish_device(call, static_cast<int>(device));
+}
+
 }  // namespace deepum::simgpu

@@ -75,6 +75,7 @@ um_model::Stream enter(Call& call, CUstream stream);
 CUresult finish_stream(Call& call, CUstream stream);
 CUresult finish_context(Call& call, CUcontext context);
 CUresult finish_device(Call& call, int device);
+void finish_all_devices(Call& call);
 
 // Before managed memory is given back: waits for moves of it that helper threads have queued. A late discard would hit what is
 // allocated there next.
