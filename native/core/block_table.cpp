@@ -12,6 +12,15 @@ std::size_t row_of(const BlockRun& run, std::size_t rows) {
   return static_cast<std::size_t>(key * 0xbf58476d1ce4e5b9ull >> 32) & (rows - 1);
 }
 
+std::uint64_t hash_of(std::span<const BlockRun> runs) {
+  std::uint64_t hash = runs.size();
+  for (const BlockRun& run : runs) {
+    hash = (hash ^ (std::uint64_t{run.name} << 32 | run.first)) * 0x9e3779b97f4a7c15ull;
+    hash = (hash ^ hash >> 29 ^ run.count) * 0xbf58476d1ce4e5b9ull;
+  }
+  return hash ^ hash >> 32;
+}
+
 }  // namespace
 
 BlockTable::Entry* BlockTable::find(const BlockRun& run) {
@@ -67,6 +76,12 @@ void BlockTable::learn(std::span<const BlockRun> accesses, const BlockTableLimit
   if (accesses.empty() || std::equal(accesses.begin(), accesses.end(), chain_.begin(), chain_.end())) {
     return;  // as predicted
   }
+  // Accesses with a run that comes twice, or more than the table holds, never equal their chain.
+  const std::uint64_t hash = hash_of(accesses);
+  if (hash == learned_ && !chain_.empty()) {
+    return;
+  }
+  learned_ = hash;
   ++turn_;
   start_ = end_ = accesses.front();
   find_or_add(start_, limits);

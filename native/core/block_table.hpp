@@ -50,6 +50,7 @@ class BlockTable {
   std::size_t rows_ = 0, ways_ = 0;
   std::uint32_t turn_ = 0;
   BlockRun start_{}, end_{};
+  std::uint64_t learned_ = 0;  // hash of the accesses learned last, where the chain does not tell them
   std::vector<BlockRun> chain_;
   std::size_t bytes_ = 0;
 };

@@ -136,8 +136,6 @@ void Engine::on_device(const deepum_device_event& event) {
   device.capacity_blocks = std::min(event.capacity_bytes, event.total_bytes) / kBlockBytes;
 }
 
-Allocation* Engine::live(std::uint32_t slot) { return slot < slots_.size() && slots_[slot].live ? &slots_[slot] : nullptr; }
-
 bool Engine::on_allocate(const deepum_allocate_event& event) {
   const std::uint64_t blocks = (event.first_offset % kBlockBytes + event.bytes + kBlockBytes - 1) / kBlockBytes;
   if (event.slot >= kMostSlots || event.bytes == 0 || event.bytes > kMostBlocks * kBlockBytes || blocks > kMostBlocks) {
@@ -258,25 +256,26 @@ bool Engine::on_block(const deepum_block_event& event, bool active) {
 // The run in terms of the PyTorch block that it is the place of: the one that spans just these UM blocks, else the one that fills most of
 // them; in terms of the allocation where there is none, or one of PyTorch's small pool, of which many share a UM block.
 BlockRun Engine::name_run(const Allocation& allocation, std::uint32_t first, std::uint32_t count) const {
+  if (allocation.active.empty()) {
+    return {allocation.name, first, count};
+  }
   const std::uint64_t begin = std::uint64_t{first} * kBlockBytes, end = begin + std::uint64_t{count} * kBlockBytes;
   const TorchBlock* best = nullptr;
   std::uint64_t best_bytes = 0;
-  if (!allocation.active.empty()) {
-    auto at = allocation.active.upper_bound(begin - std::min(begin, allocation.first_offset));
-    if (at != allocation.active.begin()) {
-      --at;
+  auto at = allocation.active.upper_bound(begin - std::min(begin, allocation.first_offset));
+  if (at != allocation.active.begin()) {
+    --at;
+  }
+  for (; at != allocation.active.end() && at->first + allocation.first_offset < end; ++at) {
+    const std::uint64_t from = at->first + allocation.first_offset, to = from + at->second.bytes;
+    if (to <= begin) {
+      continue;
     }
-    for (; at != allocation.active.end() && at->first + allocation.first_offset < end; ++at) {
-      const std::uint64_t from = at->first + allocation.first_offset, to = from + at->second.bytes;
-      if (to <= begin) {
-        continue;
-      }
-      const bool spans = from >= begin && to <= end && from / kBlockBytes == first && (to - 1) / kBlockBytes == first + count - 1;
-      const std::uint64_t bytes = std::min(to, end) - std::max(from, begin) + (spans ? end : 0);
-      if (bytes > best_bytes) {
-        best = &at->second;
-        best_bytes = bytes;
-      }
+    const bool spans = from >= begin && to <= end && from / kBlockBytes == first && (to - 1) / kBlockBytes == first + count - 1;
+    const std::uint64_t bytes = std::min(to, end) - std::max(from, begin) + (spans ? end : 0);
+    if (bytes > best_bytes) {
+      best = &at->second;
+      best_bytes = bytes;
     }
   }
   if (best == nullptr || best->bytes <= TorchBlockNames::kMostSmallBytes || names_.first(best->name) > first) {

@@ -46,7 +46,7 @@ class Engine {
   void on_lost();
   void forget_tables();
   void forget_context();
-  Allocation* live(std::uint32_t slot);
+  Allocation* live(std::uint32_t slot) { return slot < slots_.size() && slots_[slot].live ? &slots_[slot] : nullptr; }
   void forget_allocation(Allocation& allocation);
   void forget_torch_block(const Allocation& allocation, const TorchBlock& block);
   BlockRun name_run(const Allocation& allocation, std::uint32_t first, std::uint32_t count) const;
@@ -73,7 +73,7 @@ class Engine {
   ExecutionTable executions_;
   Names names_;
   TorchBlockNames torch_blocks_;
-  std::deque<Allocation> slots_;  // addresses of blocks stay
+  std::vector<Allocation> slots_;  // an allocation may move, its blocks' addresses stay
   std::array<DeviceMemory, DEEPUM_MAX_DEVICES> devices_;
 
   Context context_;             // of the latest launches

@@ -105,38 +105,43 @@ std::span<const BlockSpan> Engine::locate(std::span<const BlockRun> runs) {
 }
 
 bool Engine::place(std::span<const BlockSpan> spans, std::uint64_t position, bool actual) {
-  const auto each = [&](auto&& act) {
-    for (const BlockSpan& span : spans) {
-      Allocation& allocation = slots_[span.slot];
-      DeviceMemory& device = devices_[allocation.device];
-      statistics_.operations += span.count;
-      for (std::uint32_t i = span.first; i < span.first + span.count; ++i) {
-        if (!act(device, allocation.blocks[i])) {
-          return false;
-        }
-      }
-    }
-    return true;
-  };
   // First what is there is claimed, so that bringing the rest does not evict it.
   bool missing = false;
-  each([&](DeviceMemory& device, UmBlock& block) {
-    if (!block.resident) {
-      missing = missing || !block.host;
-      return true;
+  for (const BlockSpan& span : spans) {
+    Allocation& allocation = slots_[span.slot];
+    DeviceMemory& device = devices_[allocation.device];
+    const bool doubtful = settings_.policy == DEEPUM_POLICY_CORRELATION && device.under_pressure();
+    UmBlock* const blocks = allocation.blocks.data() + span.first;
+    statistics_.operations += span.count;
+    for (UmBlock* block = blocks; block != blocks + span.count; ++block) {
+      if (!block->resident) {
+        missing = missing || !block->host;
+        continue;
+      }
+      use(device, *block, position);
+      if (doubtful && position > block->confirmed + settings_.confidence_launches) {
+        // Long unconfirmed: the driver may have taken it. A prefetch of what is there costs nothing.
+        command(DEEPUM_COMMAND_PREFETCH, allocation.device, *block, 0, 0, block->moved_out);
+        ++statistics_.reprefetches;
+        block->confirmed = position;
+      }
     }
-    use(device, block, position);
-    if (settings_.policy == DEEPUM_POLICY_CORRELATION && device.under_pressure() &&
-        position - std::min(position, block.confirmed) > settings_.confidence_launches) {
-      // Long unconfirmed: the driver may have taken it. A prefetch of what is there costs nothing.
-      command(DEEPUM_COMMAND_PREFETCH, slots_[block.slot].device, block, 0, 0, block.moved_out);
-      ++statistics_.reprefetches;
-      block.confirmed = position;
-    }
+  }
+  if (!missing) {
     return true;
-  });
-  return !missing ||
-         each([&](DeviceMemory& device, UmBlock& block) { return block.resident || block.host || bring(device, block, position, actual); });
+  }
+  for (const BlockSpan& span : spans) {
+    Allocation& allocation = slots_[span.slot];
+    DeviceMemory& device = devices_[allocation.device];
+    UmBlock* const blocks = allocation.blocks.data() + span.first;
+    statistics_.operations += span.count;
+    for (UmBlock* block = blocks; block != blocks + span.count; ++block) {
+      if (!block->resident && !block->host && !bring(device, *block, position, actual)) {
+        return false;
+      }
+    }
+  }
+  return true;
 }
 
 bool Engine::bring(DeviceMemory& device, UmBlock& block, std::uint64_t position, bool actual) {

@@ -10,19 +10,6 @@ std::uint32_t Names::intern(std::uint64_t name) {
   return place->second;
 }
 
-void DeviceMemory::append(UmBlock* block) {
-  block->before = tail;
-  block->after = nullptr;
-  (tail != nullptr ? tail->after : head) = block;
-  tail = block;
-}
-
-void DeviceMemory::remove(UmBlock* block) {
-  (block->before != nullptr ? block->before->after : head) = block->after;
-  (block->after != nullptr ? block->after->before : tail) = block->before;
-  block->before = block->after = nullptr;
-}
-
 std::uint64_t DeviceMemory::take_space() {
   ++used_blocks;
   // Space that was never used, or was freed with its allocation, goes first.

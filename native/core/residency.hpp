@@ -88,8 +88,17 @@ struct DeviceMemory {
 
   std::uint64_t free_blocks() const { return capacity_blocks > used_blocks ? capacity_blocks - used_blocks : 0; }
   bool under_pressure() const { return known && allocated_blocks > capacity_blocks; }
-  void append(UmBlock* block);
-  void remove(UmBlock* block);
+  void append(UmBlock* block) {
+    block->before = tail;
+    block->after = nullptr;
+    (tail != nullptr ? tail->after : head) = block;
+    tail = block;
+  }
+  void remove(UmBlock* block) {
+    (block->before != nullptr ? block->before->after : head) = block->after;
+    (block->after != nullptr ? block->after->before : tail) = block->before;
+    block->before = block->after = nullptr;
+  }
   // The eviction that makes room for one more block, 0 when there was room before.
   std::uint64_t take_space();
 };
