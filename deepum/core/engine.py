@@ -60,6 +60,7 @@ class CoreStatistics:
     events_lost: int
     dead_bytes: int
     block_mismatches: int
+    holds: int
     operations: int
 
 

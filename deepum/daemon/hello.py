@@ -8,9 +8,11 @@ import socket
 import struct
 from dataclasses import dataclass
 
+from deepum._core import lib
+
 _HELLO = struct.Struct("<8sIIII")  # magic, version, settings_bytes, pid, reserved0
 _WELCOME = struct.Struct("<8sII")  # magic, version, text_bytes
-_VERSION = 1
+_VERSION = int(lib.DEEPUM_WIRE_VERSION)
 _MOST_SETTINGS_BYTES = 65536
 _DESCRIPTORS = 3
 

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from deepum import __version__
+from deepum._core import lib
 from deepum.core import Core, Ring
 from deepum.core.records import COMMAND_BYTES
 from deepum.daemon.sources import core_settings
 from deepum.settings import Value
 
 _HEADER = struct.Struct("<8sII")
-_VERSION = 1
+_VERSION = int(lib.DEEPUM_WIRE_VERSION)
 _SETTINGS_BYTES = 2048  # padded with spaces, so that the outcome can be filled in at the end
 
 

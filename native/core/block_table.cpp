@@ -72,7 +72,14 @@ BlockTable::Entry& BlockTable::find_or_add(const BlockRun& run, const BlockTable
   }
 }
 
-void BlockTable::learn(std::span<const BlockRun> accesses, const BlockTableLimits& limits) {
+void BlockTable::learn(std::span<const BlockRun> accesses, std::span<const std::uint32_t> ages, const BlockTableLimits& limits) {
+  learn_runs(accesses, limits);
+  for (std::size_t i = 0; i < chain_.size() && !accesses.empty(); ++i) {
+    ages_[i] = places_[i] < ages.size() ? ages[places_[i]] : ages_[i];
+  }
+}
+
+void BlockTable::learn_runs(std::span<const BlockRun> accesses, const BlockTableLimits& limits) {
   if (accesses.empty() || std::equal(accesses.begin(), accesses.end(), chain_.begin(), chain_.end())) {
     return;  // as predicted
   }
@@ -105,6 +112,11 @@ void BlockTable::learn(std::span<const BlockRun> accesses, const BlockTableLimit
     end_ = run;
   }
   follow();
+  places_.clear();
+  for (const BlockRun& run : chain_) {
+    places_.push_back(static_cast<std::uint32_t>(std::find(accesses.begin(), accesses.end(), run) - accesses.begin()));
+  }
+  ages_.assign(chain_.size(), 0);
   bytes_ = count_bytes();
 }
 
@@ -131,7 +143,7 @@ void BlockTable::follow() {
 }
 
 std::size_t BlockTable::count_bytes() const {
-  std::size_t sum = entries_.capacity() * sizeof(Entry) + chain_.capacity() * sizeof(BlockRun);
+  std::size_t sum = entries_.capacity() * sizeof(Entry) + chain_.capacity() * (sizeof(BlockRun) + 2 * sizeof(std::uint32_t));
   for (const Entry& entry : entries_) {
     sum += entry.successors.capacity() * sizeof(BlockRun);
   }

@@ -28,9 +28,11 @@ struct BlockTableLimits {
 class BlockTable {
  public:
   // The accesses of one launch, in order.
-  void learn(std::span<const BlockRun> accesses, const BlockTableLimits& limits);
+  void learn(std::span<const BlockRun> accesses, std::span<const std::uint32_t> ages, const BlockTableLimits& limits);
   // The predicted access set, start to end.
   std::span<const BlockRun> chain() const { return chain_; }
+  // How many launches before the latest one each run of the chain had been handed out.
+  std::span<const std::uint32_t> ages() const { return ages_; }
   std::size_t bytes() const { return bytes_; }
 
  private:
@@ -44,6 +46,7 @@ class BlockTable {
   Entry& find_or_add(const BlockRun& run, const BlockTableLimits& limits);
   void rehash(std::size_t rows, std::size_t ways);
   void follow();
+  void learn_runs(std::span<const BlockRun> accesses, const BlockTableLimits& limits);
   std::size_t count_bytes() const;
 
   std::vector<Entry> entries_;  // rows_ x ways
@@ -52,6 +55,8 @@ class BlockTable {
   BlockRun start_{}, end_{};
   std::uint64_t learned_ = 0;  // hash of the accesses learned last, where the chain does not tell them
   std::vector<BlockRun> chain_;
+  std::vector<std::uint32_t> ages_;    // of the chain's runs
+  std::vector<std::uint32_t> places_;  // in the accesses learned last, of the chain's runs
   std::size_t bytes_ = 0;
 };
 

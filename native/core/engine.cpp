@@ -168,6 +168,7 @@ bool Engine::on_allocate(const deepum_allocate_event& event) {
   allocation.bytes = event.bytes;
   allocation.first_offset = event.first_offset % kBlockBytes;
   allocation.name = name;
+  allocation.born = position_;
   allocation.blocks = std::move(state);
   for (std::uint64_t i = 0; i < blocks; ++i) {
     allocation.blocks[i].slot = event.slot;
@@ -184,8 +185,7 @@ void Engine::forget_allocation(Allocation& allocation) {
   DeviceMemory& device = devices_[allocation.device];
   for (UmBlock& block : allocation.blocks) {
     if (block.resident) {  // its space is free with the allocation
-      device.remove(&block);
-      --device.used_blocks;
+      device.drop(block);
     }
   }
   device.allocated_blocks -= allocation.blocks.size();
@@ -238,7 +238,7 @@ bool Engine::on_block(const deepum_block_event& event, bool active) {
     const std::uint32_t ordinal = torch_blocks_.take(allocation->device, event.bytes);
     const std::uint32_t name = names_.intern(TorchBlockNames::name(allocation->device, event.bytes, ordinal));
     names_.bind(name, event.slot, static_cast<std::uint32_t>((allocation->first_offset + event.offset) / kBlockBytes));
-    allocation->active[event.offset] = {event.bytes, ordinal, name};
+    allocation->active[event.offset] = {event.bytes, ordinal, name, position_};
     allocation->active_bytes += event.bytes;
     reported_allocated_ += event.bytes;
   } else if (found != allocation->active.end()) {
@@ -255,7 +255,8 @@ bool Engine::on_block(const deepum_block_event& event, bool active) {
 
 // The run in terms of the PyTorch block that it is the place of: the one that spans just these UM blocks, else the one that fills most of
 // them; in terms of the allocation where there is none, or one of PyTorch's small pool, of which many share a UM block.
-BlockRun Engine::name_run(const Allocation& allocation, std::uint32_t first, std::uint32_t count) const {
+BlockRun Engine::name_run(const Allocation& allocation, std::uint32_t first, std::uint32_t count, std::uint64_t& born) const {
+  born = allocation.born;
   if (allocation.active.empty()) {
     return {allocation.name, first, count};
   }
@@ -281,6 +282,7 @@ BlockRun Engine::name_run(const Allocation& allocation, std::uint32_t first, std
   if (best == nullptr || best->bytes <= TorchBlockNames::kMostSmallBytes || names_.first(best->name) > first) {
     return {allocation.name, first, count};
   }
+  born = best->born;
   return {best->name, first - names_.first(best->name), count};
 }
 
@@ -288,6 +290,7 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
   bool sound = true;
   std::uint64_t hash = event.execution_hash;
   runs_.clear();
+  ages_.clear();
   spans_.clear();
   for (const deepum_block_range range : ranges) {
     const RangeParts p = parts(range);
@@ -297,23 +300,30 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
       continue;
     }
     spans_.push_back({p.slot, p.first, p.count});
-    runs_.push_back(name_run(*allocation, p.first, p.count));
+    std::uint64_t born = 0;
+    runs_.push_back(name_run(*allocation, p.first, p.count, born));
+    ages_.push_back(static_cast<std::uint32_t>(std::min<std::uint64_t>(position_ - born, ~std::uint32_t{0})));
     if (allocation->reported && runs_.back().name != allocation->name) {  // the program's hash leaves places in PyTorch's memory out
       hash = TorchBlockNames::mix(hash ^ names_.name(runs_.back().name));
     }
   }
   ++statistics_.launches;
   ++position_;
+  for (DeviceMemory& device : devices_) {
+    device.expect_none_until(position_);
+    device.widen_window();
+  }
   const ExecutionId id = executions_.identify(hash);
   executions_.learn(context_, id);
   Execution& execution = executions_.at(id);
   ++execution.launches;
   const std::size_t before = execution.blocks.bytes();
-  execution.blocks.learn(runs_, {settings_.block_table_rows, settings_.block_table_ways, settings_.block_table_successors});
+  execution.blocks.learn(runs_, ages_, {settings_.block_table_rows, settings_.block_table_ways, settings_.block_table_successors});
   executions_.note_bytes(static_cast<std::ptrdiff_t>(execution.blocks.bytes()) - static_cast<std::ptrdiff_t>(before));
   follow(id);
 
   place(spans_, position_, true);
+  hold(spans_, event.stream);
   const std::uint64_t stream = 1ull << event.stream;
   for (const BlockSpan& span : spans_) {
     Allocation& allocation = slots_[span.slot];
@@ -342,15 +352,12 @@ bool Engine::on_program_prefetch(const deepum_program_event& event) {
   for (std::uint32_t i = p.first; i < p.first + p.count; ++i) {
     UmBlock& block = allocation->blocks[i];
     if (event.location < 0 && block.resident) {
-      device.remove(&block);
-      --device.used_blocks;
-      block.resident = false;
+      device.drop(block);
     } else if (event.location == static_cast<std::int32_t>(allocation->device) && !block.resident && device.free_blocks() > 0) {
       device.take_space();
-      block.resident = true;
+      device.add(block);
       block.populated = true;
       block.confirmed = position_;
-      device.append(&block);
     }
   }
   return true;
@@ -402,13 +409,10 @@ void Engine::on_moved(const deepum_moved_event& event) {
        ++i) {
     UmBlock& block = allocation->blocks[i];
     if (block.moved_in == event.command && block.resident && block.moved_in > block.moved_out) {
-      device.remove(&block);
-      --device.used_blocks;
-      block.resident = false;
+      device.drop(block);
     } else if (block.moved_out == event.command && !block.resident && block.moved_out > block.moved_in) {
       ++device.used_blocks;
-      block.resident = true;
-      device.append(&block);
+      device.add(block);
     }
   }
 }
@@ -450,7 +454,7 @@ void Engine::forget_context() {
   context_ = {};
   chain_.clear();
   placed_ = 0;
-  ++epoch_;
+  expect_nothing();
 }
 
 std::size_t Engine::take_commands(deepum_command* commands, std::size_t most) {

@@ -49,22 +49,27 @@ class Engine {
   Allocation* live(std::uint32_t slot) { return slot < slots_.size() && slots_[slot].live ? &slots_[slot] : nullptr; }
   void forget_allocation(Allocation& allocation);
   void forget_torch_block(const Allocation& allocation, const TorchBlock& block);
-  BlockRun name_run(const Allocation& allocation, std::uint32_t first, std::uint32_t count) const;
+  BlockRun name_run(const Allocation& allocation, std::uint32_t first, std::uint32_t count, std::uint64_t& born) const;
 
   // Chain and placement (placement.cpp).
+  void expect_nothing();
+  bool by_last_use() const { return settings_.eviction_order == DEEPUM_EVICT_OLDEST_LAST_USE; }
+  bool expected(const UmBlock& block) const {  // for a launch still to come
+    return block.expected || (block.epoch == epoch_ && block.use_position > position_);
+  }
+  void use(DeviceMemory& device, UmBlock& block, std::uint64_t position, bool actual);
   void follow(ExecutionId id);  // the latest launch against the chain
   void extend_chain();
   void place_ahead();
   // Where the runs are now; those whose allocation was freed are left out.
-  std::span<const BlockSpan> locate(std::span<const BlockRun> runs);
+  std::span<const BlockSpan> locate(const BlockTable& blocks, std::uint64_t distance);
   // Makes the spans resident for launch number `position`. False: the window alone exceeds memory; to be tried again.
   bool place(std::span<const BlockSpan> spans, std::uint64_t position, bool actual);
   bool bring(DeviceMemory& device, UmBlock& block, std::uint64_t position, bool actual);
-  bool make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position, bool actual);
-  bool pending(const UmBlock& block) const;  // placed for a launch still to come
+  bool make_room(DeviceMemory& device, std::uint32_t ordinal, bool actual);
   void evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block);
-  void use(DeviceMemory& device, UmBlock& block, std::uint64_t position);
-  UmBlock* next_victim(DeviceMemory& device, std::uint64_t position, bool actual);
+  UmBlock* next_victim(DeviceMemory& device, bool actual);
+  void hold(std::span<const BlockSpan> spans, std::uint32_t stream);  // the launch at hand, until its blocks are there
   void command(deepum_command_kind kind, std::uint32_t ordinal, UmBlock& block, std::uint64_t after_sequence, std::uint64_t streams,
                std::uint64_t after_move);
 
@@ -79,7 +84,8 @@ class Engine {
   Context context_;             // of the latest launches
   std::uint64_t position_ = 0;  // launches so far
   std::uint64_t sequence_ = 0;  // of the event at hand
-  std::uint32_t epoch_ = 1;     // rises when the chain is given up
+  std::uint64_t epoch_ = 1;     // rises when the chain is given up
+  std::uint64_t claim_ = 0;     // placements so far
   struct Link {
     ExecutionId id;
     std::uint32_t generation;  // of that ID
@@ -89,8 +95,9 @@ class Engine {
   Context chain_context_;             // of the chain's end
   std::uint64_t right_in_a_row_ = 0;  // predictions
   std::vector<BlockRun> runs_;        // of the launch at hand, by name
-  std::vector<BlockSpan> spans_;      // and by place
-  std::vector<BlockSpan> located_;    // of the launch being placed ahead
+  std::vector<std::uint32_t> ages_;
+  std::vector<BlockSpan> spans_;    // and by place
+  std::vector<BlockSpan> located_;  // of the launch being placed ahead
 
   std::vector<deepum_command> commands_;
   std::size_t taken_ = 0;

@@ -11,10 +11,18 @@ namespace {
 
 constexpr std::uint64_t kBlockBytes = 1ull << DEEPUM_UM_BLOCK_SHIFT;
 constexpr std::uint64_t kEvictionBatch = 8;  // blocks evicted at once when room runs out
+constexpr std::uint64_t kLongPast = 4096;    // launches: more than a queue of the driver's holds
+constexpr std::size_t kVictimScan = 4096;    // blocks looked at for one victim
 constexpr std::uint64_t kTrust = 2;          // launches placed ahead for each prediction in a row that was right
-constexpr std::size_t kVictimScan = 4096;    // blocks looked at for one victim in the paper's order
 
 }  // namespace
+
+void Engine::expect_nothing() {
+  ++epoch_;
+  for (DeviceMemory& device : devices_) {
+    device.expect_none_until(~std::uint64_t{0});
+  }
+}
 
 void Engine::follow(ExecutionId id) {
   context_.push(id);
@@ -33,7 +41,7 @@ void Engine::follow(ExecutionId id) {
     ++statistics_.chain_restarts;
     chain_.clear();
     placed_ = 0;
-    ++epoch_;  // what was placed ahead is no longer expected
+    expect_nothing();
     right_in_a_row_ = 0;
   }
   chain_context_ = context_;
@@ -63,7 +71,7 @@ void Engine::place_ahead() {
     if (execution.launches < kProven) {
       return;
     }
-    if (execution.generation == link.generation && !place(locate(execution.blocks.chain()), position_ + placed_ + 1, false)) {
+    if (execution.generation == link.generation && !place(locate(execution.blocks, placed_ + 1), position_ + placed_ + 1, false)) {
       ++statistics_.window_stalls;
       return;
     }
@@ -71,25 +79,14 @@ void Engine::place_ahead() {
   }
 }
 
-bool Engine::pending(const UmBlock& block) const { return block.use_epoch == epoch_ && block.use_position > position_; }
-
-// The eviction list is in the order of uses, actual and placed; a launch that was placed keeps the place it got then.
-void Engine::use(DeviceMemory& device, UmBlock& block, std::uint64_t position) {
-  const bool was_placed = block.use_epoch == epoch_ && block.use_position >= position;
-  if (was_placed) {
-    return;
-  }
-  block.use_position = position;
-  block.use_epoch = epoch_;
-  if (settings_.eviction_order == DEEPUM_EVICT_OLDEST_LAST_USE) {
-    device.remove(&block);
-    device.append(&block);
-  }
-}
-
-std::span<const BlockSpan> Engine::locate(std::span<const BlockRun> runs) {
+std::span<const BlockSpan> Engine::locate(const BlockTable& blocks, std::uint64_t distance) {
   located_.clear();
-  for (const BlockRun& run : runs) {
+  const std::span<const BlockRun> runs = blocks.chain();
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const BlockRun& run = runs[i];
+    if (blocks.ages()[i] < distance) {
+      continue;  // handed out on the way there: what bears its name now is another
+    }
     const std::int64_t slot = names_.slot(run.name);
     const Allocation* allocation = slot >= 0 ? live(static_cast<std::uint32_t>(slot)) : nullptr;
     if (allocation == nullptr) {
@@ -105,6 +102,7 @@ std::span<const BlockSpan> Engine::locate(std::span<const BlockRun> runs) {
 }
 
 bool Engine::place(std::span<const BlockSpan> spans, std::uint64_t position, bool actual) {
+  ++claim_;
   // First what is there is claimed, so that bringing the rest does not evict it.
   bool missing = false;
   for (const BlockSpan& span : spans) {
@@ -118,7 +116,7 @@ bool Engine::place(std::span<const BlockSpan> spans, std::uint64_t position, boo
         missing = missing || !block->host;
         continue;
       }
-      use(device, *block, position);
+      use(device, *block, position, actual);
       if (doubtful && position > block->confirmed + settings_.confidence_launches) {
         // Long unconfirmed: the driver may have taken it. A prefetch of what is there costs nothing.
         command(DEEPUM_COMMAND_PREFETCH, allocation.device, *block, 0, 0, block->moved_out);
@@ -144,25 +142,33 @@ bool Engine::place(std::span<const BlockSpan> spans, std::uint64_t position, boo
   return true;
 }
 
+void Engine::use(DeviceMemory& device, UmBlock& block, std::uint64_t position, bool actual) {
+  block.claim = claim_;
+  if (by_last_use()) {
+    device.use(block, position, !actual);
+  } else if (!expected(block) || block.use_position < position) {
+    block.use_position = position;
+    block.epoch = epoch_;
+  }
+}
+
 bool Engine::bring(DeviceMemory& device, UmBlock& block, std::uint64_t position, bool actual) {
   const std::uint32_t ordinal = slots_[block.slot].device;
   const bool decide = settings_.policy == DEEPUM_POLICY_CORRELATION && device.under_pressure();
-  if (decide && !make_room(device, ordinal, position, actual)) {
+  if (decide && !actual && device.expected.size() >= device.window()) {
+    return false;
+  }
+  if (decide && !make_room(device, ordinal, actual)) {
     return actual;  // a launch that does not fit runs all the same: the driver makes its room
   }
-  if (!decide && device.known && device.free_blocks() == 0 && device.head != nullptr) {  // as the driver will do
-    UmBlock* victim = device.head;
-    device.remove(victim);
-    --device.used_blocks;
-    victim->resident = false;
+  if (!decide && device.known && device.free_blocks() == 0 && device.kept.head() != nullptr) {  // as the driver will do
+    device.drop(*device.kept.head());
   }
   const std::uint64_t space = device.take_space();
-  block.resident = true;
-  block.use_position = position;
-  block.use_epoch = epoch_;
+  device.add(block);
+  use(device, block, position, actual);
   block.confirmed = position;
   block.streams = 0;
-  device.append(&block);
   statistics_.peak_resident_bytes = std::max(statistics_.peak_resident_bytes, device.used_blocks * kBlockBytes);
   if (decide) {
     command(DEEPUM_COMMAND_PREFETCH, ordinal, block, 0, 0, std::max(space, block.moved_out));
@@ -171,16 +177,47 @@ bool Engine::bring(DeviceMemory& device, UmBlock& block, std::uint64_t position,
   return true;
 }
 
-UmBlock* Engine::next_victim(DeviceMemory& device, std::uint64_t position, bool actual) {
-  const auto mine = [&](const UmBlock& block) { return block.use_epoch == epoch_ && block.use_position == position; };
-  std::size_t looked = 0;
-  for (UmBlock* block = device.head; block != nullptr && looked < kVictimScan; block = block->after, ++looked) {
-    ++statistics_.operations;
-    if (!pending(*block) && !mine(*block)) {
-      return block;
+// A launch that starts before its prefetches are done faults on what they are about to bring, at several times the cost, and the driver
+// makes room for it by evicting what it likes, behind the belief's back. So it is held back until they are done. What a prefetch
+// waits for was launched before; still a program may let a stream wait for what it does later (a value that it writes, a kernel that
+// spins), so a launch is held only by evictions behind launches of its own stream.
+void Engine::hold(std::span<const BlockSpan> spans, std::uint32_t stream) {
+  if (settings_.policy != DEEPUM_POLICY_CORRELATION) {
+    return;
+  }
+  std::array<std::uint64_t, DEEPUM_MAX_DEVICES> until{};
+  for (const BlockSpan& span : spans) {
+    const Allocation& allocation = slots_[span.slot];
+    for (std::uint32_t i = span.first; i < span.first + span.count; ++i) {
+      until[allocation.device] = std::max(until[allocation.device], allocation.blocks[i].moved_in);
     }
-    if (settings_.eviction_order == DEEPUM_EVICT_OLDEST_LAST_USE && !mine(*block)) {
-      break;  // all that follow are used later still
+  }
+  for (std::uint32_t ordinal = 0; ordinal < DEEPUM_MAX_DEVICES; ++ordinal) {
+    DeviceMemory& device = devices_[ordinal];
+    const bool own = device.out_streams == 0 || (device.out_streams == 1ull << stream &&
+                                                 (device.mixed_position == 0 || position_ - device.mixed_position > kLongPast));
+    if (until[ordinal] <= device.held[stream] || !own) {
+      continue;
+    }
+    device.held[stream] = until[ordinal];
+    deepum_command made{};
+    made.id = ++last_id_;
+    made.cause = sequence_;
+    made.stream_mask = 1ull << stream;
+    made.after_move = until[ordinal];
+    made.kind = DEEPUM_COMMAND_HOLD;
+    made.device = static_cast<std::uint16_t>(ordinal);
+    commands_.push_back(made);
+    ++statistics_.holds;
+  }
+}
+
+UmBlock* Engine::next_victim(DeviceMemory& device, bool actual) {
+  std::size_t looked = 0;
+  for (UmBlock* block = device.kept.head(); block != nullptr && looked < kVictimScan; block = block->after, ++looked) {
+    ++statistics_.operations;
+    if (block->claim != claim_ && !expected(*block)) {
+      return block;
     }
   }
   if (!actual) {
@@ -188,19 +225,22 @@ UmBlock* Engine::next_victim(DeviceMemory& device, std::uint64_t position, bool 
   }
   // The launch at hand goes before any that is only predicted.
   looked = 0;
-  for (UmBlock* block = device.tail; block != nullptr && looked < kVictimScan; block = block->before, ++looked) {
-    if (!mine(*block)) {
+  for (UmBlock* block = by_last_use() ? device.expected.tail() : device.kept.tail(); block != nullptr && looked < kVictimScan;
+       block = block->before, ++looked) {
+    ++statistics_.operations;
+    if (block->claim != claim_) {
+      device.narrow_window();
       return block;
     }
   }
   return nullptr;
 }
 
-bool Engine::make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position, bool actual) {
+bool Engine::make_room(DeviceMemory& device, std::uint32_t ordinal, bool actual) {
   const std::uint64_t headroom = std::min<std::uint64_t>(settings_.headroom_blocks, device.capacity_blocks / 8);
   if (device.free_blocks() <= headroom) {
     for (std::uint64_t i = 0; i < kEvictionBatch + headroom - std::min(headroom, device.free_blocks()); ++i) {
-      UmBlock* victim = next_victim(device, position, actual && device.free_blocks() == 0);
+      UmBlock* victim = next_victim(device, actual && device.free_blocks() == 0);
       if (victim == nullptr) {
         break;
       }
@@ -211,11 +251,15 @@ bool Engine::make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_
 }
 
 void Engine::evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block) {
-  device.remove(&block);
-  --device.used_blocks;
-  block.resident = false;
+  device.drop(block);
   if (!block.populated) {
     return;  // nothing is there
+  }
+  if (block.use_sequence != 0 && block.streams != 0) {
+    if (device.out_streams != 0 && (device.out_streams != block.streams || (block.streams & (block.streams - 1)) != 0)) {
+      device.mixed_position = position_;
+    }
+    device.out_streams = block.streams;
   }
   command(DEEPUM_COMMAND_EVICT, ordinal, block, block.use_sequence, block.streams, block.moved_in);
   device.freed.push_back(block.moved_out);

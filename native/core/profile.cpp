@@ -179,7 +179,7 @@ bool Engine::load_tables(std::span<const std::uint8_t> bytes) {
     }
     Execution& target = executions_.at(ids[i]);
     const auto before = static_cast<std::ptrdiff_t>(target.blocks.bytes());  // of a hash that comes twice
-    target.blocks.learn(runs, limits);
+    target.blocks.learn(runs, std::vector<std::uint32_t>(runs.size(), 1u << 31), limits);
     target.launches = kProven;  // what was kept was learned: the first step may already fetch ahead
     executions_.note_bytes(static_cast<std::ptrdiff_t>(target.blocks.bytes()) - before);
   }

@@ -10,6 +10,43 @@ std::uint32_t Names::intern(std::uint64_t name) {
   return place->second;
 }
 
+void DeviceMemory::add(UmBlock& block) {
+  block.resident = true;
+  block.expected = false;
+  kept.append(block);
+}
+
+void DeviceMemory::drop(UmBlock& block) {
+  (block.expected ? expected : kept).remove(block);
+  --used_blocks;
+  block.resident = block.expected = false;
+}
+
+void DeviceMemory::use(UmBlock& block, std::uint64_t position, bool expect) {
+  if (block.expected && block.use_position >= position) {
+    return;  // a launch placed keeps the place that it got then
+  }
+  block.use_position = position;
+  (block.expected ? expected : kept).remove(block);
+  (expect ? expected : kept).append(block);
+  block.expected = expect;
+}
+
+void DeviceMemory::expect_none_until(std::uint64_t position) {
+  for (UmBlock* block = expected.head(); block != nullptr && block->use_position <= position; block = expected.head()) {
+    expected.remove(*block);
+    kept.append(*block);
+    block->expected = false;
+  }
+}
+
+void DeviceMemory::widen_window() { withheld_blocks -= std::min<std::uint64_t>(withheld_blocks, 1); }
+
+void DeviceMemory::narrow_window() {
+  const std::uint64_t wide = capacity_blocks - std::min(capacity_blocks, expected.size());
+  withheld_blocks = std::max(withheld_blocks, wide) + 1;
+}
+
 std::uint64_t DeviceMemory::take_space() {
   ++used_blocks;
   // Space that was never used, or was freed with its allocation, goes first.

@@ -2,6 +2,8 @@
 // evicted. A belief, not the truth: the driver evicts on its own when a fault beats a prefetch, and no interface tells residency.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -14,18 +16,20 @@
 namespace deepum::core {
 
 struct UmBlock {
-  UmBlock* before = nullptr;  // its device's eviction list
+  UmBlock* before = nullptr;  // its device's list
   UmBlock* after = nullptr;
   std::uint64_t use_position = 0;  // launch (counted from 1) of its last use, actual or placed ahead
+  std::uint64_t claim = 0;         // the placement that claimed it last
+  std::uint64_t epoch = 0;         // chain in which use_position was placed
   std::uint64_t use_sequence = 0;  // of its last actual use
   std::uint64_t streams = 0;       // bit i: used on stream i since it was last moved
   std::uint64_t moved_in = 0;      // last command each way
   std::uint64_t moved_out = 0;
   std::uint64_t confirmed = 0;  // launch at which it was last known to be there
-  std::uint32_t use_epoch = 0;  // chain in which use_position was placed
   std::uint32_t slot = 0;
   std::uint32_t index = 0;
   bool resident = false;
+  bool expected = false;   // placed for a launch still to come
   bool populated = false;  // has content somewhere
   bool host = false;       // the program wants it there: left alone
 };
@@ -40,6 +44,7 @@ struct TorchBlock {
   std::uint64_t bytes;
   std::uint32_t ordinal;
   std::uint32_t name;  // index into Names, bound to its first UM block
+  std::uint64_t born;  // launches before it was handed out
 };
 
 struct Allocation {
@@ -48,6 +53,7 @@ struct Allocation {
   std::uint32_t generation = 0;
   std::uint32_t device = 0;
   std::uint32_t name = 0;  // index into Names
+  std::uint64_t born = 0;  // launches before it
   std::uint64_t bytes = 0;
   std::vector<UmBlock> blocks;
   std::uint64_t first_offset = 0;              // of its first byte in UM block 0
@@ -76,29 +82,63 @@ class Names {
   std::unordered_map<std::uint64_t, std::uint32_t> index_;
 };
 
+// Blocks linked through themselves.
+class BlockList {
+ public:
+  UmBlock* head() const { return head_; }
+  UmBlock* tail() const { return tail_; }
+  std::uint64_t size() const { return size_; }
+  void append(UmBlock& block) {
+    block.before = tail_;
+    block.after = nullptr;
+    (tail_ != nullptr ? tail_->after : head_) = &block;
+    tail_ = &block;
+    ++size_;
+  }
+  void remove(UmBlock& block) {
+    (block.before != nullptr ? block.before->after : head_) = block.after;
+    (block.after != nullptr ? block.after->before : tail_) = block.before;
+    block.before = block.after = nullptr;
+    --size_;
+  }
+
+ private:
+  UmBlock* head_ = nullptr;
+  UmBlock* tail_ = nullptr;
+  std::uint64_t size_ = 0;
+};
+
 // One device's memory in blocks. Space is accounted for from the start: what an eviction frees is known by the command that frees it.
 struct DeviceMemory {
   bool known = false;
   std::uint64_t capacity_blocks = 0;
   std::uint64_t allocated_blocks = 0;
-  std::uint64_t used_blocks = 0;    // believed resident, what is on its way included
-  std::deque<std::uint64_t> freed;  // evictions whose space is not taken yet, oldest first, one entry a block
-  UmBlock* head = nullptr;          // first to be evicted
-  UmBlock* tail = nullptr;
+  std::uint64_t used_blocks = 0;      // believed resident, what is on its way included
+  std::deque<std::uint64_t> freed;    // evictions whose space is not taken yet, oldest first, one entry a block
+  std::uint64_t withheld_blocks = 0;  // from the window
+  // Which stream's launches the latest eviction waits for, and the launch at which one last waited for another's.
+  std::uint64_t out_streams = 0;
+  std::uint64_t mixed_position = 0;
+  std::array<std::uint64_t, DEEPUM_MAX_STREAMS> held{};  // by stream: the latest prefetch that a launch of it was held for
+  // What is resident, each block in one of them.
+  BlockList kept;      // in the order in which it may be evicted: oldest last use, or oldest migration, first
+  BlockList expected;  // placed for launches still to come, the next launch first; all are in `kept` in the order of migration
 
   std::uint64_t free_blocks() const { return capacity_blocks > used_blocks ? capacity_blocks - used_blocks : 0; }
   bool under_pressure() const { return known && allocated_blocks > capacity_blocks; }
-  void append(UmBlock* block) {
-    block->before = tail;
-    block->after = nullptr;
-    (tail != nullptr ? tail->after : head) = block;
-    tail = block;
-  }
-  void remove(UmBlock* block) {
-    (block->before != nullptr ? block->before->after : head) = block->after;
-    (block->after != nullptr ? block->after->before : tail) = block->before;
-    block->before = block->after = nullptr;
-  }
+  // The block becomes resident, the last to be evicted.
+  void add(UmBlock& block);
+  // It leaves; its space is free.
+  void drop(UmBlock& block);
+  // Launch number `position` uses it, or is expected to: then it is the last to be evicted of its list. Order of last use only.
+  void use(UmBlock& block, std::uint64_t position, bool expect);
+  // Nothing is expected any longer for launches up to that one.
+  void expect_none_until(std::uint64_t position);
+  // Most blocks that may be expected at a time. What launches need besides what was expected takes its space from blocks that are
+  // expected the latest: each such loss narrows the window, each launch widens it a little.
+  std::uint64_t window() const { return capacity_blocks - std::min(withheld_blocks, capacity_blocks - capacity_blocks / 8); }
+  void narrow_window();
+  void widen_window();
   // The eviction that makes room for one more block, 0 when there was room before.
   std::uint64_t take_space();
 };

@@ -19,9 +19,7 @@ void MoveLane::forget_stream() noexcept {
   stream_ = nullptr;
   last_issued_ = 0;
   events_made_ = 0;
-  for (MoveEvent& event : events_) {
-    event = {};
-  }
+  std::fill_n(events_.get(), kEvents, MoveEvent{});
   waited_.clear();
   waited_moves_.clear();
   handed_.clear();
@@ -52,6 +50,12 @@ bool MoveLane::wait(MoveLane* other, std::uint64_t id) {
   return true;
 }
 
+void MoveLane::hold(CUstream stream, std::uint64_t id) noexcept {
+  if (const MoveEvent* behind = after(id)) {
+    driver().StreamWaitEvent(stream, behind->event, 0);
+  }
+}
+
 void MoveLane::issued(std::uint64_t id, std::uint64_t bytes) {
   last_issued_ = id;
   outstanding_ += bytes;
@@ -79,16 +83,17 @@ bool MoveLane::record(std::uint64_t id) noexcept {
 // The first event at or behind the command.
 const MoveLane::MoveEvent* MoveLane::after(std::uint64_t id) noexcept {
   const std::uint64_t kept = std::min<std::uint64_t>(events_made_, kEvents);
-  const MoveEvent* found = nullptr;
-  for (std::uint64_t i = 1; i <= kept; ++i) {
-    const MoveEvent& event = events_[(events_made_ - i) % kEvents];
-    if (event.id < id) {
-      break;
+  std::uint64_t low = events_made_ - kept, high = events_made_;  // their ids rise
+  while (low < high) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    if (events_[middle % kEvents].id < id) {
+      low = middle + 1;
+    } else {
+      high = middle;
     }
-    found = &event;
   }
-  if (found) {
-    return found;
+  if (low != events_made_) {
+    return &events_[low % kEvents];
   }
   return record(last_issued_) ? &events_[(events_made_ - 1) % kEvents] : nullptr;
 }

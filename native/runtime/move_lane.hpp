@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <unordered_map>
 
 #include "move_queue.hpp"
@@ -27,6 +28,7 @@ class MoveLane {
   bool wait(const Marker& marker) noexcept;
   void note(const StreamMarkers* of, const Marker& marker) { waited_[of] = {marker.incarnation, marker.sequence}; }
   bool wait(MoveLane* other, std::uint64_t id);
+  void hold(CUstream stream, std::uint64_t id) noexcept;  // a stream of the program's, until that command is done
 
   void issued(std::uint64_t id, std::uint64_t bytes);
   bool record(std::uint64_t id) noexcept;  // an event behind the last command issued, whose id this is
@@ -37,7 +39,7 @@ class MoveLane {
   void collect() noexcept;  // asks the driver what has completed
 
  private:
-  static constexpr std::uint32_t kEvents = 256;
+  static constexpr std::uint32_t kEvents = 4096;
   struct MoveEvent {
     std::uint64_t id = 0;
     CUevent event = nullptr;
@@ -55,7 +57,7 @@ class MoveLane {
   CUstream stream_ = nullptr;
   std::uint64_t last_issued_ = 0;
   std::uint64_t events_made_ = 0;
-  MoveEvent events_[kEvents];
+  std::unique_ptr<MoveEvent[]> events_ = std::make_unique<MoveEvent[]>(kEvents);
   std::unordered_map<const StreamMarkers*, Waited> waited_;
   std::unordered_map<const MoveLane*, std::uint64_t> waited_moves_;
   std::deque<Handed> handed_;

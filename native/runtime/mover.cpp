@@ -95,8 +95,8 @@ std::uint32_t Mover::context_destroyed(CUcontext context) noexcept {
 }
 
 bool Mover::has_work() const noexcept {
-  return written() != tried_.load(std::memory_order_acquire) ||
-         (waiting_.load(std::memory_order_acquire) != 0 && markers_.epoch() != seen_epoch_.load(std::memory_order_acquire));
+  // What waits may go once there is a marker behind the latest launch, and a round records it.
+  return written() != tried_.load(std::memory_order_acquire) || waiting_.load(std::memory_order_acquire) != 0;
 }
 
 void Mover::marker_recorded() noexcept {
@@ -126,6 +126,7 @@ void Mover::loop() {
     if (due) {
       const std::uint64_t epoch = markers_.epoch();
       carry_out();
+      hold_launches();
       // Only now: whoever reads these and finds nothing left to do goes on at once.
       seen_epoch_.store(epoch, std::memory_order_release);
       tried_.store(taken_.load(std::memory_order_relaxed), std::memory_order_release);
@@ -168,6 +169,14 @@ void Mover::take_commands() {
 
 void Mover::accept(const deepum_command& command) {
   last_taken_ = std::max(last_taken_, command.id);
+  if (command.kind == DEEPUM_COMMAND_HOLD) {
+    settled_->settle(command.id, SettledMoves::kNowhere);
+    if (in_lock_step_ && command.device < DEEPUM_MAX_DEVICES && holds_.size() < DEEPUM_MAX_STREAMS) {
+      holds_.push_back(command);
+      holds_launches_ = true;
+    }
+    return;
+  }
   if (command.device >= DEEPUM_MAX_DEVICES || waiting_.load(std::memory_order_relaxed) >= kMostWaiting) {
     settled_->settle(command.id, SettledMoves::kNowhere);
     answer(command, DEEPUM_MOVED_CANCELLED);

@@ -68,6 +68,7 @@ class Mover {
   void take_commands();
   void accept(const deepum_command& command);
   void carry_out();
+  void hold_launches();
   bool advance(int device, int direction);
   bool issue(int device, int direction);
   std::size_t gather(int device, int direction, std::vector<Span>* spans, std::vector<Allocations::Pin>* pins);
@@ -102,6 +103,8 @@ class Mover {
 
   // The thread's own.
   Device devices_[DEEPUM_MAX_DEVICES];
+  std::vector<deepum_command> holds_;  // of this round
+  bool holds_launches_ = false;        // from the first one on, each prefetch gets an event to be held by
   std::unique_ptr<SettledMoves> settled_;
   std::uint64_t last_taken_ = 0;  // id
   CUcontext current_ = nullptr;

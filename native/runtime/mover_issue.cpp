@@ -33,6 +33,24 @@ void Mover::carry_out() {
   }
 }
 
+// The launch waits for this round, so that what is queued on its stream here lies before it. All that the prefetch waits for is in the
+// driver's hands by now, so nothing waits for what the program has not launched yet.
+void Mover::hold_launches() {
+  for (const deepum_command& hold : holds_) {
+    MoveLane& lane = devices_[hold.device].lanes[DEEPUM_DIRECTION_IN];
+    const CUcontext context = contexts_[hold.device].load(std::memory_order_acquire);
+    const CUstream stream =
+        hold.stream_mask ? markers_.stream(static_cast<std::uint32_t>(__builtin_ctzll(hold.stream_mask)), context) : nullptr;
+    if (off_ || !stream || lane.queue.find(hold.after_move) || settled_->device(hold.after_move) != static_cast<int>(hold.device)) {
+      continue;
+    }
+    if (use_device(static_cast<int>(hold.device))) {
+      lane.hold(stream, hold.after_move);
+    }
+  }
+  holds_.clear();
+}
+
 // As far as this direction can go now. True: something became of at least one command.
 bool Mover::advance(int device, int direction) {
   MoveLane& lane = devices_[device].lanes[direction];
@@ -115,7 +133,7 @@ bool Mover::issue(int device, int direction) {
     return true;
   }
   lane.issued(last, in_lock_step_ ? 0 : bytes);
-  if (awaited || (!in_lock_step_ && lane.unrecorded() >= handover_bytes_ / 16)) {
+  if (awaited || (holds_launches_ && direction == DEEPUM_DIRECTION_IN) || (!in_lock_step_ && lane.unrecorded() >= handover_bytes_ / 16)) {
     lane.record(last);
   }
   return true;
@@ -125,13 +143,15 @@ bool Mover::issue(int device, int direction) {
 // become one span, others one call where the driver has batches. Returns how many go, the first included.
 std::size_t Mover::gather(int device, int direction, std::vector<Span>* spans, std::vector<Allocations::Pin>* pins) {
   const MoveLane& lane = devices_[device].lanes[direction];
-  const std::uint8_t kind = lane.queue[0].command.kind;
+  const deepum_command& head = lane.queue[0].command;
+  const std::uint8_t kind = head.kind;
   std::uint64_t bytes = (*pins)[0].bytes;
   std::size_t count = 1;
   for (; count < lane.queue.size() && pins->size() < 4 * kMostInBatch; ++count) {
     const deepum_command& next = lane.queue[count].command;
     Requirements more;
-    if (lane.queue[count - 1].awaited || next.kind != kind || !requirements(device, direction, next, &more) || !more.empty()) {
+    if (lane.queue[count - 1].awaited || next.kind != kind || (in_lock_step_ && next.cause != head.cause) ||
+        !requirements(device, direction, next, &more) || !more.empty()) {
       break;
     }
     auto pin = Allocations::instance().pin(next.slot, next.generation, next.first_block, next.block_count);
@@ -157,12 +177,15 @@ bool Mover::requirements(int device, int direction, const deepum_command& comman
   const MoveLane& lane = devices_[device].lanes[direction];
   for (std::uint64_t mask = command.after_sequence ? command.stream_mask : 0; mask != 0; mask &= mask - 1) {
     const auto stream = static_cast<std::uint32_t>(__builtin_ctzll(mask));
-    const bool covered = markers_.cover(stream, command.after_sequence, [&](StreamMarkers& of, const Marker& marker) {
-      if (!lane.waited(&of, marker)) {
-        found->markers.emplace_back(&of, marker);
-      }
-    });
-    if (!covered) {
+    const auto cover = [&] {
+      return markers_.cover(stream, command.after_sequence, [&](StreamMarkers& of, const Marker& marker) {
+        if (!lane.waited(&of, marker)) {
+          found->markers.emplace_back(&of, marker);
+        }
+      });
+    };
+    // In lock-step the launching thread waits for this round, so that the marker may as well be recorded here and now.
+    if (!cover() && !(in_lock_step_ && use_device(device) && markers_.flush(stream) && cover())) {
       markers_.want(stream);
       wants_marker_ = true;
       return false;

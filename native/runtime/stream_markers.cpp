@@ -152,6 +152,15 @@ bool StreamMarkers::mine_to_record(CUcontext current) noexcept {
   return true;
 }
 
+CUstream StreamMarkers::in_context(CUcontext context) noexcept {
+  CUstream handle;
+  {
+    const std::lock_guard lock(lock_);
+    handle = context && context_ == context ? stream() : nullptr;
+  }
+  return handle && handle != CU_STREAM_PER_THREAD && !is_capturing(handle) ? handle : nullptr;
+}
+
 bool StreamMarkers::record(bool own) noexcept {
   const CUcontext context = current_context();
   if (!own && !mine_to_record(context)) {

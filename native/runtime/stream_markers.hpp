@@ -55,6 +55,7 @@ class StreamMarkers {
   Cover cover_in_flight(std::uint64_t sequence) noexcept;  // looks only at launches that the driver does not have yet
   bool still(const Marker& marker) noexcept;
 
+  CUstream in_context(CUcontext context) noexcept;  // null: of another one, or a thread's own default stream, or capturing
   CUstream stream() const noexcept { return stream_.load(std::memory_order_relaxed); }
   bool unmarked() const noexcept { return unmarked_.load(std::memory_order_relaxed) != 0; }
 
@@ -87,6 +88,9 @@ class MarkerTable {
   void failed(std::uint32_t stream_id) noexcept;  // the driver refused the launch
   // The driver took the launch. True: a marker was recorded.
   bool launched(CUstream stream, std::uint32_t stream_id, std::uint64_t sequence, std::uint32_t interval) noexcept;
+  CUstream stream(std::uint32_t stream_id, CUcontext context) noexcept {
+    return stream_id < kShared ? streams_[stream_id].in_context(context) : nullptr;
+  }
   bool flush(std::uint32_t stream_id) noexcept;  // DEEPUM_ALL_STREAMS: all
   void destroyed(CUstream stream, std::uint32_t stream_id) noexcept;
   void context_destroyed(CUcontext context) noexcept;

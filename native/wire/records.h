@@ -154,7 +154,9 @@ enum deepum_command_kind {
   DEEPUM_COMMAND_PREFETCH = 1, /* to the device */
   DEEPUM_COMMAND_EVICT = 2,    /* to the CPU */
   DEEPUM_COMMAND_DISCARD = 3,  /* proposed; the mover commits it or not */
-  DEEPUM_COMMAND_ADVISE = 4
+  DEEPUM_COMMAND_ADVISE = 4,
+  /* In lock-step: the launch `cause`, of the one stream in stream_mask, starts when the prefetch after_move has completed. Names no blocks. */
+  DEEPUM_COMMAND_HOLD = 5
 };
 
 enum { DEEPUM_DIRECTION_IN = 0, DEEPUM_DIRECTION_OUT = 1 }; /* prefetch, advise: in; evict, discard: out */

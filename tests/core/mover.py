@@ -31,6 +31,7 @@ class Machine:
     faults: int = 0  # blocks that a launch missed
     driver_evictions: int = 0
     violations: list[str] = field(default_factory=list)
+    held: dict[int, int] = field(default_factory=dict)  # sequence of a launch: the prefetch it waits for
     last_use: dict[Key, int] = field(default_factory=dict)  # sequence of the latest launch so far
 
     def launch(self, event: Execute, commands: list[Command]) -> None:
@@ -39,6 +40,9 @@ class Machine:
             for block in range(r.first, r.first + r.count):
                 self.last_use[r.slot, block] = event.sequence
         for command in commands:
+            if command.kind == "hold":
+                self.hold(event, command)
+                continue
             self.check(command)
             self.waiting[command.kind].append(command)
         self.launched.append(event)
@@ -54,6 +58,22 @@ class Machine:
             last = self.last_use.get((command.slot, block), 0)
             if last > command.after_sequence:
                 self.violations.append(f"{command} does not wait for launch {last}")
+
+    def hold(self, event: Execute, command: Command) -> None:
+        """The launch that waits is the one at hand; for a prefetch that waits for earlier launches of the same stream only."""
+        if command.cause != event.sequence or command.stream_mask != 1 << event.stream:
+            self.violations.append(f"{command} names another launch")
+        given = {move.id: move for queue in self.waiting.values() for move in queue}
+        ahead = [command.after_move]
+        while ahead:
+            move = given.pop(ahead.pop(), None)
+            if move is None:
+                continue
+            if move.kind == "evict" and (move.after_sequence >= event.sequence or move.stream_mask & ~command.stream_mask):
+                self.violations.append(f"{command} waits for {move}")
+            # Each direction goes in order.
+            ahead += [move.after_move, *(other.id for other in given.values() if other.kind == move.kind and other.id < move.id)]
+        self.held[event.sequence] = command.after_move
 
     def ready(self, command: Command) -> bool:
         """Nothing that it names holds it back."""

@@ -31,6 +31,7 @@ from deepum.core import (
 MASK = (1 << 64) - 1
 CORRELATION, OLDEST_LAST_USE = 1, 1
 PROVEN = 2  # launches of an ID before it is fetched for ahead
+LONG_PAST = 4096  # launches
 TRUST = 2  # launches placed ahead for each prediction in a row that was right
 EVICTION_BATCH = 8
 MOST_COMMAND_BLOCKS = 8
@@ -57,6 +58,7 @@ class UmBlock:
     index: int
     use_position: int = 0
     use_epoch: int = 0
+    claim: int = 0  # the placement that claimed it last
     use_sequence: int = 0
     streams: int = 0
     moved_in: int = 0
@@ -65,10 +67,12 @@ class UmBlock:
     resident: bool = False
     populated: bool = False
     host: bool = False
+    expected: bool = False  # on its memory's list of that name
 
 
 @dataclass
 class TorchBlock:
+    born: int  # launches before it
     bytes: int
     ordinal: int
     key: int
@@ -81,6 +85,7 @@ class Allocation:
     device: int
     name: Name
     bytes: int
+    born: int  # launches before it
     blocks: list[UmBlock]
     active: dict[int, TorchBlock] = field(default_factory=dict)
     reported: bool = False
@@ -95,13 +100,32 @@ class Memory:
     allocated: int = 0
     freed: deque[int] = field(default_factory=deque)  # evictions whose space is not taken yet
     order: list[UmBlock] = field(default_factory=list)  # resident, first to be evicted first
+    expected: list[UmBlock] = field(default_factory=list)  # resident and placed for launches to come; empty in the order of migration
     used: int = 0
+    withheld: int = 0  # of the capacity, from what may be expected
+    out_streams: int = 0  # that the latest eviction waits for
+    mixed: int = 0  # launch at which evictions last waited for different streams
+    held: dict[int, int] = field(default_factory=dict)  # by stream: the latest prefetch that a launch was held for
 
     def free(self) -> int:
         return max(0, self.capacity - self.used)
 
     def under_pressure(self) -> bool:
         return self.known and self.allocated > self.capacity
+
+    def drop(self, block: UmBlock) -> None:
+        (self.expected if block.expected else self.order).remove(block)
+        self.used -= 1
+        block.resident = block.expected = False
+
+    def window(self) -> int:
+        return self.capacity - min(self.withheld, self.capacity - self.capacity // 8)
+
+    def expect_none_until(self, position: int) -> None:
+        while self.expected and self.expected[0].use_position <= position:
+            block = self.expected.pop(0)
+            block.expected = False
+            self.order.append(block)
 
     def take_space(self) -> int:
         self.used += 1
@@ -116,7 +140,7 @@ class Execution:
     id: int
     launches: int = 0
     records: list[tuple[tuple[int | None, ...], int]] = field(default_factory=list)  # most recent first
-    runs: list[Run] = field(default_factory=list)
+    runs: dict[Run, int] = field(default_factory=dict)  # each with how many launches before the latest one it had been handed out
 
 
 class Reference:
@@ -138,6 +162,7 @@ class Reference:
         self.right = 0
         self.position = 0
         self.epoch = 1
+        self.claim = 0
         self.sequence = 0
         self.commands: list[Command] = []
         self.last: dict[str, int] = {}  # place in commands of the last one of a kind
@@ -174,7 +199,7 @@ class Reference:
         count = -(-event.bytes // UM_BLOCK_BYTES)
         name = ("allocation", event.name)
         blocks = [UmBlock(event.slot, i) for i in range(count)]
-        self.allocations[event.slot] = Allocation(event.generation, event.device, name, event.bytes, blocks)
+        self.allocations[event.slot] = Allocation(event.generation, event.device, name, event.bytes, self.position, blocks)
         self.bound[name] = (event.slot, 0)
         self.memory(event.device).allocated += count
 
@@ -183,8 +208,7 @@ class Reference:
         memory = self.memory(allocation.device)
         for block in allocation.blocks:
             if block.resident:
-                memory.order.remove(block)
-                memory.used -= 1
+                memory.drop(block)
         memory.allocated -= len(allocation.blocks)
         for block in allocation.active.values():
             self.forget_torch_block(block)
@@ -200,7 +224,7 @@ class Reference:
         self.context = [None] * 4
         self.chain.clear()
         self.placed = 0
-        self.epoch += 1
+        self.expect_nothing()
 
     # PyTorch's blocks: named by size and the lowest free ordinal.
 
@@ -222,14 +246,15 @@ class Reference:
                 ordinal = self.next_ordinal.get(key, 0)
                 self.next_ordinal[key] = ordinal + 1
             name = ("torch", key, ordinal)
-            allocation.active[event.offset] = TorchBlock(event.bytes, ordinal, key, name)
+            allocation.active[event.offset] = TorchBlock(self.position, event.bytes, ordinal, key, name)
             self.bound[name] = (event.slot, event.offset // UM_BLOCK_BYTES)
 
     def forget_torch_block(self, block: TorchBlock) -> None:
         bisect.insort(self.free_ordinals[block.key], block.ordinal)
         self.bound.pop(block.name, None)
 
-    def name_run(self, allocation: Allocation, first: int, count: int) -> Run:
+    def name_run(self, allocation: Allocation, first: int, count: int) -> tuple[Run, int]:
+        """The run by name, and after how many launches what bears the name was handed out."""
         begin, end = first * UM_BLOCK_BYTES, (first + count) * UM_BLOCK_BYTES
         best, most = None, 0
         # Only from the block that begins last before the run; blocks do not overlap.
@@ -245,8 +270,8 @@ class Reference:
             if size > most:
                 best, most = block, size
         if best is None or best.bytes <= SMALL_POOL or best.name not in self.bound or self.bound[best.name][1] > first:
-            return allocation.name, first, count
-        return best.name, first - self.bound[best.name][1], count
+            return (allocation.name, first, count), allocation.born
+        return (best.name, first - self.bound[best.name][1], count), best.born
 
     def name_hash(self, name: Name) -> int:
         return mix(mix(name[1] ^ 0x50794254726F6368) + name[2] & MASK)  # type: ignore[misc]
@@ -259,24 +284,30 @@ class Reference:
 
     def on_execute(self, event: Execute) -> None:
         spans: list[Span] = []
-        runs: list[Run] = []
+        runs: list[tuple[Run, int]] = []
         execution_hash = event.execution_hash
         for r in event.ranges:
             allocation = self.valid(r)
             if allocation is None or r.count == 0:
                 continue
             spans.append((r.slot, r.first, r.count))
-            runs.append(self.name_run(allocation, r.first, r.count))
-            if allocation.reported and runs[-1][0] != allocation.name:
-                execution_hash = mix(execution_hash ^ self.name_hash(runs[-1][0]))
+            run, born = self.name_run(allocation, r.first, r.count)
+            runs.append((run, self.position - born))
+            if allocation.reported and run[0] != allocation.name:
+                execution_hash = mix(execution_hash ^ self.name_hash(run[0]))
         self.position += 1
+        for memory in self.devices.values():
+            memory.expect_none_until(self.position)
+            memory.withheld = max(0, memory.withheld - 1)
         execution = self.identify(execution_hash)
         self.learn(execution.id)
         execution.launches += 1
         if runs:
-            execution.runs = list(dict.fromkeys(runs))
+            ages = dict(reversed(runs))  # of a run that comes twice, the first
+            execution.runs = {run: ages[run] for run, _ in runs}
         self.follow(execution.id)
         self.place(spans, self.position, actual=True)
+        self.hold(spans, event.stream)
         for slot, first, count in spans:
             for block in self.allocations[slot].blocks[first : first + count]:
                 block.use_sequence = event.sequence
@@ -334,9 +365,14 @@ class Reference:
                 return
             self.chain.clear()
             self.placed = 0
-            self.epoch += 1
+            self.expect_nothing()
             self.right = 0
         self.chain_context = self.context
+
+    def expect_nothing(self) -> None:
+        self.epoch += 1
+        for memory in self.devices.values():
+            memory.expect_none_until(MASK)
 
     def extend(self) -> None:
         for _ in range(self.settings.chain_steps):
@@ -357,14 +393,15 @@ class Reference:
                 execution = self.by_id[link]
                 if execution.launches < PROVEN:
                     return
-                if not self.place(self.locate(execution.runs), self.position + self.placed + 1, actual=False):
+                if not self.place(self.locate(execution.runs, self.placed + 1), self.position + self.placed + 1, actual=False):
                     return
             self.placed += 1
 
-    def locate(self, runs: list[Run]) -> list[Span]:
+    def locate(self, runs: dict[Run, int], distance: int) -> list[Span]:
         spans = []
-        for name, first, count in runs:
-            if name in self.bound:
+        for (name, first, count), age in runs.items():
+            # Handed out within the distance: what bears its name now is another.
+            if name in self.bound and age >= distance:
                 slot, origin = self.bound[name]
                 most = len(self.allocations[slot].blocks) - origin - first
                 if most > 0:
@@ -374,72 +411,102 @@ class Reference:
     # Placement.
 
     def place(self, spans: list[Span], position: int, actual: bool) -> bool:
+        self.claim += 1
         blocks = [block for slot, first, count in spans for block in self.allocations[slot].blocks[first : first + count]]
         for block in blocks:
             if not block.resident:
                 continue
             memory = self.memory(self.allocations[block.slot].device)
-            if not (block.use_epoch == self.epoch and block.use_position >= position):
-                block.use_position, block.use_epoch = position, self.epoch
-                if self.settings.eviction_order == OLDEST_LAST_USE:
-                    memory.order.remove(block)
-                    memory.order.append(block)
+            self.use(memory, block, position, actual)
             doubtful = position - min(position, block.confirmed) > self.settings.confidence_launches
             if self.settings.policy == CORRELATION and memory.under_pressure() and doubtful:
                 self.command("prefetch", block, 0, 0, block.moved_out)
                 block.confirmed = position
         return all(block.resident or block.host or self.bring(block, position, actual) for block in blocks)
 
+    def use(self, memory: Memory, block: UmBlock, position: int, actual: bool) -> None:
+        block.claim = self.claim
+        if self.is_expected(block) and block.use_position >= position:
+            return
+        block.use_position = position
+        if self.settings.eviction_order == OLDEST_LAST_USE:
+            (memory.expected if block.expected else memory.order).remove(block)
+            (memory.order if actual else memory.expected).append(block)
+            block.expected = not actual
+        else:
+            block.use_epoch = self.epoch
+
+    def is_expected(self, block: UmBlock) -> bool:
+        return block.expected or (block.use_epoch == self.epoch and block.use_position > self.position)
+
+    def hold(self, spans: list[Span], stream: int) -> None:
+        if self.settings.policy != CORRELATION:
+            return
+        until: dict[int, int] = {}
+        for slot, first, count in spans:
+            allocation = self.allocations[slot]
+            for block in allocation.blocks[first : first + count]:
+                until[allocation.device] = max(until.get(allocation.device, 0), block.moved_in)
+        for device, move in sorted(until.items()):
+            memory = self.memory(device)
+            mixed = memory.out_streams != 1 << stream or (memory.mixed and self.position - memory.mixed <= LONG_PAST)
+            if move <= memory.held.get(stream, 0) or (memory.out_streams and mixed):
+                continue
+            memory.held[stream] = move
+            made = Command(len(self.commands) + 1, self.sequence, 0, 1 << stream, move, 0, 0, 0, 0, "hold", 0, device, 0)
+            self.commands.append(made)
+
     def bring(self, block: UmBlock, position: int, actual: bool) -> bool:
         memory = self.memory(self.allocations[block.slot].device)
         decide = self.settings.policy == CORRELATION and memory.under_pressure()
-        if decide and not self.make_room(memory, position, actual):
+        if decide and not actual and len(memory.expected) >= memory.window():
+            return False
+        if decide and not self.make_room(memory, actual):
             return actual
         if not decide and memory.known and not memory.free() and memory.order:
-            memory.order.pop(0).resident = False
-            memory.used -= 1
+            memory.drop(memory.order[0])
         space = memory.take_space()
         block.resident = True
-        block.use_position, block.use_epoch, block.confirmed, block.streams = position, self.epoch, position, 0
         memory.order.append(block)
+        self.use(memory, block, position, actual)
+        block.confirmed, block.streams = position, 0
         if decide:
             self.command("prefetch", block, 0, 0, max(space, block.moved_out))
             block.populated = True
         return True
 
-    def make_room(self, memory: Memory, position: int, actual: bool) -> bool:
+    def make_room(self, memory: Memory, actual: bool) -> bool:
         headroom = min(self.settings.headroom_blocks, memory.capacity // 8)
         if memory.free() <= headroom:
             i = 0
             while i < EVICTION_BATCH + headroom - min(headroom, memory.free()):
-                victim = self.victim(memory, position, actual and memory.free() == 0)
+                victim = self.victim(memory, actual and memory.free() == 0)
                 if victim is None:
                     break
                 self.evict(memory, victim)
                 i += 1
         return memory.free() > (0 if actual else headroom)
 
-    def victim(self, memory: Memory, position: int, anything: bool) -> UmBlock | None:
-        def mine(block: UmBlock) -> bool:
-            return block.use_epoch == self.epoch and block.use_position == position
-
-        def pending(block: UmBlock) -> bool:
-            return block.use_epoch == self.epoch and block.use_position > self.position
-
+    def victim(self, memory: Memory, anything: bool) -> UmBlock | None:
         for block in memory.order[:VICTIM_SCAN]:
-            if not pending(block) and not mine(block):
+            if block.claim != self.claim and not self.is_expected(block):
                 return block
-            if self.settings.eviction_order == OLDEST_LAST_USE and not mine(block):
-                break
+        last_use = self.settings.eviction_order == OLDEST_LAST_USE
         if anything:
-            return next((block for block in memory.order[: -VICTIM_SCAN - 1 : -1] if not mine(block)), None)
+            for block in (memory.expected if last_use else memory.order)[: -VICTIM_SCAN - 1 : -1]:
+                if block.claim != self.claim:
+                    memory.withheld = max(memory.withheld, memory.capacity - min(memory.capacity, len(memory.expected))) + 1
+                    return block
         return None
 
     def evict(self, memory: Memory, block: UmBlock) -> None:
-        memory.order.remove(block)
-        memory.used -= 1
-        block.resident = False
+        memory.drop(block)
         if block.populated:
+            if block.use_sequence and block.streams:
+                several = block.streams & (block.streams - 1) != 0
+                if memory.out_streams and (memory.out_streams != block.streams or several):
+                    memory.mixed = self.position
+                memory.out_streams = block.streams
             self.command("evict", block, block.use_sequence, block.streams, block.moved_in)
             memory.freed.append(block.moved_out)
 
@@ -495,9 +562,7 @@ class Reference:
                 if event.advice in (3, 4):  # preferred location: set, unset
                     block.host = event.advice == 3 and event.location < 0
             elif event.location < 0 and block.resident:
-                memory.order.remove(block)
-                memory.used -= 1
-                block.resident = False
+                memory.drop(block)
             elif event.location == allocation.device and not block.resident and memory.free():
                 memory.take_space()
                 block.resident = block.populated = True
@@ -522,9 +587,7 @@ class Reference:
         memory = self.memory(allocation.device)
         for block in allocation.blocks[given.first_block : given.first_block + given.block_count]:
             if block.moved_in == given.id > block.moved_out and block.resident:
-                memory.order.remove(block)
-                memory.used -= 1
-                block.resident = False
+                memory.drop(block)
             elif block.moved_out == given.id > block.moved_in and not block.resident:
                 memory.used += 1
                 block.resident = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from daemon_side import ADVISE, ALLOCATE, DISCARD, EVICT, EXECUTE, MOVED, PREFETCH, Command, Event, FakeDaemon, Session
+from daemon_side import ADVISE, ALLOCATE, DISCARD, EVICT, EXECUTE, HOLD, MOVED, PREFETCH, Command, Event, FakeDaemon, Session
 from runtime_tools import Ran
 
 Run = Callable[..., Ran]
@@ -49,10 +49,10 @@ def test_a_move_without_conditions_goes_before_the_launch_that_caused_it(run: Ru
 
 def test_an_eviction_waits_for_the_marker_behind_the_last_use_and_a_prefetch_for_the_eviction(run: Run, runtime_folder: Path) -> None:
     plan = {0: [Command(EVICT, first=0, after=-1), Command(PREFETCH, first=8, after_move=1)]}
-    calls, _ = lock_step(run, runtime_folder, plan, "for _ in range(6): execute()", DEEPUM_MARKER_INTERVAL="4")
+    calls, _ = lock_step(run, runtime_folder, plan, "for _ in range(3): execute()", DEEPUM_MARKER_INTERVAL="4")
     assert calls == [
-        *["launch s0"] * 4,
-        "record e1 s0",  # the first marker at or after the launch
+        "launch s0",
+        "record e1 s0",  # by the mover, while the second launch waits for it
         "wait m1 e1",
         "prefetch m1 4096+2 host",
         "record e2 m1",
@@ -98,8 +98,8 @@ def test_before_the_program_blocks_every_stream_has_its_marker_and_moves_go_on(r
     calls, _ = lock_step(run, runtime_folder, plan, "execute(0); execute(1); synchronise()")
     assert calls == [
         "launch s0",
+        "record e1 s0",  # the second launch is only about to be
         "launch s1",
-        "record e1 s0",
         "record e2 s1",
         *["wait m1 e1", "wait m1 e2", "prefetch m1 4096+2 host"],
         "synchronise",
@@ -198,7 +198,7 @@ def test_failures_are_reported_and_many_in_a_row_turn_the_mover_off(run: Run, ru
 def test_a_refused_launch_is_waited_for_no_longer_than_until_the_next_one(run: Run, runtime_folder: Path) -> None:
     plan = {1: [Command(EVICT, after=-1)]}
     calls, _ = lock_step(run, runtime_folder, plan, "execute(); execute(refused=True); execute(); synchronise()")
-    assert calls[-4:] == ["record e1 s0", "wait m1 e1", "prefetch m1 4096+2 host", "synchronise"]
+    assert calls.index("prefetch m1 4096+2 host") < calls.index("synchronise")
 
 
 def test_a_stream_that_no_event_can_be_recorded_on_is_not_waited_for_forever(run: Run, runtime_folder: Path) -> None:
@@ -217,10 +217,9 @@ def test_an_idle_stream_gets_its_marker_when_a_move_waits_for_it(run: Run, runti
     plan = {1: [Command(EVICT, after=-2, streams=0b10)]}
     calls, _ = lock_step(run, runtime_folder, plan, "execute(1)\nfor _ in range(6): execute(0)", DEEPUM_MARKER_INTERVAL="4")
     assert calls == [
-        "launch s1",
+        *["launch s1", "record e1 s1", "wait m1 e1", "prefetch m1 4096+2 host"],
         *["launch s0"] * 4,
-        *["record e1 s0", "record e2 s1"],
-        *["wait m1 e2", "prefetch m1 4096+2 host"],
+        "record e2 s0",
         *["launch s0"] * 2,
     ]
 
@@ -238,9 +237,9 @@ def test_streams_that_share_an_id_are_all_waited_for(run: Run, runtime_folder: P
     snippet = "execute(63, handle=100); execute(63, handle=101); execute(63, handle=100); synchronise()"
     calls, _ = lock_step(run, runtime_folder, plan, snippet)
     assert calls == [
-        *["launch s100", "launch s101", "launch s100"],
-        *["record e1 s100", "record e2 s101"],
-        *["wait m1 e1", "wait m1 e2", "prefetch m1 4096+2 host"],
+        *["launch s100", "launch s101", "record e1 s100", "record e2 s101", "launch s100"],
+        "record e3 s100",
+        *["wait m1 e3", "wait m1 e2", "prefetch m1 4096+2 host"],
         "synchronise",
     ]
 
@@ -297,3 +296,30 @@ def test_two_runs_give_the_same_events_and_calls(run: Run, runtime_folder: Path)
         (runtime_folder / "daemon.sock").unlink()
     assert seen[0] == seen[1]
     assert len(seen[0][0]) > 400
+
+
+def test_a_held_launch_starts_behind_its_prefetch_and_not_behind_later_ones(run: Run, runtime_folder: Path) -> None:
+    plan = {
+        0: [Command(PREFETCH, first=0), Command(HOLD, streams=1, after_move=1)],
+        1: [Command(PREFETCH, first=4), Command(HOLD, streams=1, after_move=3), Command(PREFETCH, first=8)],
+        2: [Command(HOLD, streams=1, after_move=5)],
+    }
+    calls, session = lock_step(run, runtime_folder, plan, "for _ in range(3): execute()")
+    assert calls == [
+        *["prefetch m1 4096+2 device 0", "record e1 m1", "launch s0"],  # its stream is known from the first launch on
+        *["prefetch m1 4104+2 device 0", "record e2 m1", "prefetch m1 4112+2 device 0", "record e3 m1", "wait s0 e2", "launch s0"],
+        *["wait s0 e3", "launch s0"],
+    ]
+    assert moved(session) == []
+
+
+def test_no_launch_is_held_by_a_move_that_the_driver_does_not_have(run: Run, runtime_folder: Path) -> None:
+    plan = {1: [Command(EVICT, first=0, after=-1), Command(PREFETCH, first=4, after_move=1), Command(HOLD, streams=1, after_move=2)]}
+    calls, _ = lock_step(run, runtime_folder, plan, "execute(); execute()")
+    assert calls == ["launch s0", "record e1 s0", "launch s0"]
+
+
+def test_a_stream_that_captures_is_not_held(run: Run, runtime_folder: Path) -> None:
+    plan = {2: [Command(PREFETCH), Command(HOLD, streams=0b10, after_move=1)]}
+    calls, _ = lock_step(run, runtime_folder, plan, "execute(1); call('capturing', 1); execute(0); execute(0)")
+    assert not any(call.startswith("wait s") for call in calls)
