@@ -132,8 +132,11 @@ bool Engine::dispatch(const deepum_event_header* header) {
 
 void Engine::on_device(const deepum_device_event& event) {
   DeviceMemory& device = devices_[event.header.device];
-  device.known = true;
   device.capacity_blocks = std::min(event.capacity_bytes, event.total_bytes) / kBlockBytes;
+  if (!device.known) {
+    device.withheld_blocks = device.capacity_blocks / 2;  // to begin with
+  }
+  device.known = true;
 }
 
 bool Engine::on_allocate(const deepum_allocate_event& event) {

@@ -66,8 +66,8 @@ class Engine {
   // Makes the spans resident for launch number `position`. False: the window alone exceeds memory; to be tried again.
   bool place(std::span<const BlockSpan> spans, std::uint64_t position, bool actual);
   bool bring(DeviceMemory& device, UmBlock& block, std::uint64_t position, bool actual);
-  bool make_room(DeviceMemory& device, std::uint32_t ordinal, bool actual);
-  void evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block);
+  bool make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position, bool actual);
+  void evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, std::uint64_t position);
   UmBlock* next_victim(DeviceMemory& device, bool actual);
   void hold(std::span<const BlockSpan> spans, std::uint32_t stream);  // the launch at hand, until its blocks are there
   void command(deepum_command_kind kind, std::uint32_t ordinal, UmBlock& block, std::uint64_t after_sequence, std::uint64_t streams,

@@ -156,14 +156,19 @@ bool Engine::bring(DeviceMemory& device, UmBlock& block, std::uint64_t position,
   const std::uint32_t ordinal = slots_[block.slot].device;
   const bool decide = settings_.policy == DEEPUM_POLICY_CORRELATION && device.under_pressure();
   if (decide && !actual && device.expected.size() >= device.window()) {
+    device.window_full = true;
     return false;
   }
-  if (decide && !make_room(device, ordinal, actual)) {
+  if (decide && !make_room(device, ordinal, position, actual)) {
     return actual;  // a launch that does not fit runs all the same: the driver makes its room
   }
   if (!decide && device.known && device.free_blocks() == 0 && device.kept.head() != nullptr) {  // as the driver will do
     device.drop(*device.kept.head());
   }
+  if (decide && block.evicted_for > position) {
+    device.narrow_window();
+  }
+  block.evicted_for = 0;
   const std::uint64_t space = device.take_space();
   device.add(block);
   use(device, block, position, actual);
@@ -236,7 +241,7 @@ UmBlock* Engine::next_victim(DeviceMemory& device, bool actual) {
   return nullptr;
 }
 
-bool Engine::make_room(DeviceMemory& device, std::uint32_t ordinal, bool actual) {
+bool Engine::make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position, bool actual) {
   const std::uint64_t headroom = std::min<std::uint64_t>(settings_.headroom_blocks, device.capacity_blocks / 8);
   if (device.free_blocks() <= headroom) {
     for (std::uint64_t i = 0; i < kEvictionBatch + headroom - std::min(headroom, device.free_blocks()); ++i) {
@@ -244,14 +249,15 @@ bool Engine::make_room(DeviceMemory& device, std::uint32_t ordinal, bool actual)
       if (victim == nullptr) {
         break;
       }
-      evict(device, ordinal, *victim);
+      evict(device, ordinal, *victim, position);
     }
   }
   return device.free_blocks() > (actual ? 0 : headroom);
 }
 
-void Engine::evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block) {
+void Engine::evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, std::uint64_t position) {
   device.drop(block);
+  block.evicted_for = position;
   if (!block.populated) {
     return;  // nothing is there
   }

@@ -1,6 +1,11 @@
 #include "residency.hpp"
 
 namespace deepum::core {
+namespace {
+
+constexpr std::uint64_t kMistake = 4;  // blocks by which one narrows the window
+
+}  // namespace
 
 std::uint32_t Names::intern(std::uint64_t name) {
   const auto [place, fresh] = index_.try_emplace(name, static_cast<std::uint32_t>(names_.size()));
@@ -40,11 +45,14 @@ void DeviceMemory::expect_none_until(std::uint64_t position) {
   }
 }
 
-void DeviceMemory::widen_window() { withheld_blocks -= std::min<std::uint64_t>(withheld_blocks, 1); }
+void DeviceMemory::widen_window() {
+  withheld_blocks -= std::min<std::uint64_t>(withheld_blocks, window_full ? 1 : 0);
+  window_full = false;
+}
 
 void DeviceMemory::narrow_window() {
   const std::uint64_t wide = capacity_blocks - std::min(capacity_blocks, expected.size());
-  withheld_blocks = std::max(withheld_blocks, wide) + 1;
+  withheld_blocks = std::max(withheld_blocks, wide) + kMistake;
 }
 
 std::uint64_t DeviceMemory::take_space() {

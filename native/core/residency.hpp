@@ -23,6 +23,7 @@ struct UmBlock {
   std::uint64_t epoch = 0;         // chain in which use_position was placed
   std::uint64_t use_sequence = 0;  // of its last actual use
   std::uint64_t streams = 0;       // bit i: used on stream i since it was last moved
+  std::uint64_t evicted_for = 0;   // launch that got its space when it was last evicted
   std::uint64_t moved_in = 0;      // last command each way
   std::uint64_t moved_out = 0;
   std::uint64_t confirmed = 0;  // launch at which it was last known to be there
@@ -116,6 +117,7 @@ struct DeviceMemory {
   std::uint64_t used_blocks = 0;      // believed resident, what is on its way included
   std::deque<std::uint64_t> freed;    // evictions whose space is not taken yet, oldest first, one entry a block
   std::uint64_t withheld_blocks = 0;  // from the window
+  bool window_full = false;           // it held a launch off since the last one
   // Which stream's launches the latest eviction waits for, and the launch at which one last waited for another's.
   std::uint64_t out_streams = 0;
   std::uint64_t mixed_position = 0;
@@ -134,8 +136,8 @@ struct DeviceMemory {
   void use(UmBlock& block, std::uint64_t position, bool expect);
   // Nothing is expected any longer for launches up to that one.
   void expect_none_until(std::uint64_t position);
-  // Most blocks that may be expected at a time. What launches need besides what was expected takes its space from blocks that are
-  // expected the latest: each such loss narrows the window, each launch widens it a little.
+  // Most blocks that may be expected at a time. Each mistake narrows the window: a block that was evicted for a later launch than the one
+  // that needs it again, or one that was expected and is evicted all the same. A launch that it holds off without one widens it.
   std::uint64_t window() const { return capacity_blocks - std::min(withheld_blocks, capacity_blocks - capacity_blocks / 8); }
   void narrow_window();
   void widen_window();

@@ -31,6 +31,7 @@ from deepum.core import (
 MASK = (1 << 64) - 1
 CORRELATION, OLDEST_LAST_USE = 1, 1
 PROVEN = 2  # launches of an ID before it is fetched for ahead
+MISTAKE = 4  # blocks by which one narrows the window
 LONG_PAST = 4096  # launches
 TRUST = 2  # launches placed ahead for each prediction in a row that was right
 EVICTION_BATCH = 8
@@ -61,6 +62,7 @@ class UmBlock:
     claim: int = 0  # the placement that claimed it last
     use_sequence: int = 0
     streams: int = 0
+    evicted_for: int = 0  # launch that got its space
     moved_in: int = 0
     moved_out: int = 0
     confirmed: int = 0
@@ -103,6 +105,7 @@ class Memory:
     expected: list[UmBlock] = field(default_factory=list)  # resident and placed for launches to come; empty in the order of migration
     used: int = 0
     withheld: int = 0  # of the capacity, from what may be expected
+    full: bool = False  # the window held a launch off since the last one
     out_streams: int = 0  # that the latest eviction waits for
     mixed: int = 0  # launch at which evictions last waited for different streams
     held: dict[int, int] = field(default_factory=dict)  # by stream: the latest prefetch that a launch was held for
@@ -120,6 +123,9 @@ class Memory:
 
     def window(self) -> int:
         return self.capacity - min(self.withheld, self.capacity - self.capacity // 8)
+
+    def narrow(self) -> None:
+        self.withheld = max(self.withheld, self.capacity - min(self.capacity, len(self.expected))) + MISTAKE
 
     def expect_none_until(self, position: int) -> None:
         while self.expected and self.expected[0].use_position <= position:
@@ -190,8 +196,10 @@ class Reference:
 
     def on_device(self, event: Device) -> None:
         memory = self.memory(event.device)
-        memory.known = True
         memory.capacity = min(event.total_bytes, event.capacity_bytes) // UM_BLOCK_BYTES
+        if not memory.known:
+            memory.withheld = memory.capacity // 2
+        memory.known = True
 
     def on_allocate(self, event: Allocate) -> None:
         if event.slot in self.allocations:
@@ -298,7 +306,8 @@ class Reference:
         self.position += 1
         for memory in self.devices.values():
             memory.expect_none_until(self.position)
-            memory.withheld = max(0, memory.withheld - 1)
+            memory.withheld = max(0, memory.withheld - memory.full)
+            memory.full = False
         execution = self.identify(execution_hash)
         self.learn(execution.id)
         execution.launches += 1
@@ -460,11 +469,15 @@ class Reference:
         memory = self.memory(self.allocations[block.slot].device)
         decide = self.settings.policy == CORRELATION and memory.under_pressure()
         if decide and not actual and len(memory.expected) >= memory.window():
+            memory.full = True
             return False
-        if decide and not self.make_room(memory, actual):
+        if decide and not self.make_room(memory, position, actual):
             return actual
         if not decide and memory.known and not memory.free() and memory.order:
             memory.drop(memory.order[0])
+        if decide and block.evicted_for > position:
+            memory.narrow()
+        block.evicted_for = 0
         space = memory.take_space()
         block.resident = True
         memory.order.append(block)
@@ -475,7 +488,7 @@ class Reference:
             block.populated = True
         return True
 
-    def make_room(self, memory: Memory, actual: bool) -> bool:
+    def make_room(self, memory: Memory, position: int, actual: bool) -> bool:
         headroom = min(self.settings.headroom_blocks, memory.capacity // 8)
         if memory.free() <= headroom:
             i = 0
@@ -483,7 +496,7 @@ class Reference:
                 victim = self.victim(memory, actual and memory.free() == 0)
                 if victim is None:
                     break
-                self.evict(memory, victim)
+                self.evict(memory, victim, position)
                 i += 1
         return memory.free() > (0 if actual else headroom)
 
@@ -495,12 +508,13 @@ class Reference:
         if anything:
             for block in (memory.expected if last_use else memory.order)[: -VICTIM_SCAN - 1 : -1]:
                 if block.claim != self.claim:
-                    memory.withheld = max(memory.withheld, memory.capacity - min(memory.capacity, len(memory.expected))) + 1
+                    memory.narrow()
                     return block
         return None
 
-    def evict(self, memory: Memory, block: UmBlock) -> None:
+    def evict(self, memory: Memory, block: UmBlock, position: int) -> None:
         memory.drop(block)
+        block.evicted_for = position
         if block.populated:
             if block.use_sequence and block.streams:
                 several = block.streams & (block.streams - 1) != 0
