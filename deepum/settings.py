@@ -168,6 +168,7 @@ SETTINGS: tuple[Setting, ...] = (
         low=1,
         high=1 << 30,
     ),
+    Setting("launch_queue", "count", "launches that the driver lets the host be ahead of the GPU", 1024, low=0, high=1 << 20),
     Setting(
         "table_mebibytes", "count", "most memory for learned tables, MiB; execution IDs longest unused go first", 256, low=1, high=1 << 20
     ),

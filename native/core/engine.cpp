@@ -123,6 +123,8 @@ bool Engine::dispatch(const deepum_event_header* header) {
       return event != nullptr && on_program_advise(*event);
     }
     case DEEPUM_EVENT_SYNCHRONISE:
+      on_wait();
+      return true;
     case DEEPUM_EVENT_STREAM_DESTROYED:
       return true;
     default:
@@ -340,9 +342,22 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
   }
   if (settings_.policy == DEEPUM_POLICY_CORRELATION) {
     extend_chain();
-    place_ahead();
+    ++unwaited_;
+    if (unwaited_ < kSoonAfterWait || settings_.launch_queue < kShortQueue) {
+      place_ahead();
+    }
   }
   return sound;
+}
+
+// The program is about to wait: what the GPU does until the next launches come is the time to move what they will need. While the host
+// runs ahead of the GPU there is no need to guess: what is launched is certain, and a guess's moves would go before those of launches
+// nobody foresaw.
+void Engine::on_wait() {
+  unwaited_ = 0;
+  if (settings_.policy == DEEPUM_POLICY_CORRELATION) {
+    place_ahead();
+  }
 }
 
 bool Engine::on_program_prefetch(const deepum_program_event& event) {

@@ -39,6 +39,7 @@ class Engine {
   bool on_free(std::uint32_t slot, std::uint32_t generation);
   bool on_block(const deepum_block_event& event, bool active);
   bool on_execute(const deepum_execute_event& event, std::span<const deepum_block_range> ranges);
+  void on_wait();
   bool on_program_prefetch(const deepum_program_event& event);
   bool on_fault(const deepum_fault_event& event);
   bool on_program_advise(const deepum_program_event& event);
@@ -94,6 +95,7 @@ class Engine {
   std::size_t placed_ = 0;            // links of the chain whose access sets are placed
   Context chain_context_;             // of the chain's end
   std::uint64_t right_in_a_row_ = 0;  // predictions
+  std::uint64_t unwaited_ = 0;        // launches since the program last waited
   std::vector<BlockRun> runs_;        // of the launch at hand, by name
   std::vector<std::uint32_t> ages_;
   std::vector<BlockSpan> spans_;    // and by place
@@ -109,7 +111,9 @@ class Engine {
   std::uint64_t torch_block_count_ = 0;  // handed out
 };
 
-inline constexpr std::uint32_t kProven = 2;  // launches of an ID before it is fetched for ahead: one seen once may never come back
+inline constexpr std::uint32_t kProven = 2;         // launches of an ID before it is fetched for ahead: one seen once may never come back
+inline constexpr std::uint64_t kSoonAfterWait = 8;  // launches: by then the host is ahead of the GPU again,
+inline constexpr std::uint32_t kShortQueue = 64;    // unless the driver does not let it
 inline constexpr std::size_t kRemembered = 4096;
 inline constexpr std::uint32_t kMostCommandBlocks = 8;  // 16 MiB: long enough for the link, short enough to pipeline
 

@@ -3,7 +3,7 @@
 //
 // Little-endian: "DEEPUMPR", u32 version, u32 zero, u64 FNV-1a of what follows; u32 names, u64 each; u32 executions, the one longest unused
 // first, for each: u64 hash, u32 records, the most recent first, (prev1, prev2, prev3, next) as u32 each, places in this list or ~0 for
-// none, u32 runs, (name, first block, blocks) as u32 each.
+// none, u32 runs, (name, first block, blocks, launches since it was handed out) as u32 each.
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
@@ -15,7 +15,7 @@ namespace deepum::core {
 namespace {
 
 constexpr char kMagic[8] = {'D', 'E', 'E', 'P', 'U', 'M', 'P', 'R'};
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 constexpr std::size_t kHead = 24;
 
 std::uint64_t checksum(std::span<const std::uint8_t> bytes) {
@@ -90,8 +90,9 @@ std::vector<std::uint8_t> Engine::save_tables() const {
     }
     const auto chain = execution.blocks.chain();
     put(out, static_cast<std::uint32_t>(chain.size()));
-    for (const BlockRun& run : chain) {
-      put(out, run);
+    for (std::size_t i = 0; i < chain.size(); ++i) {
+      put(out, chain[i]);
+      put(out, execution.blocks.ages()[i]);
     }
   }
   std::memcpy(out.data(), kMagic, sizeof kMagic);
@@ -116,6 +117,7 @@ bool Engine::load_tables(std::span<const std::uint8_t> bytes) {
     std::uint64_t hash;
     std::vector<ExecutionRecord> records;
     std::vector<BlockRun> runs;
+    std::vector<std::uint32_t> ages;
   };
   Reader reader(bytes.subspan(kHead));
   std::vector<std::uint64_t> names(reader.count(8));
@@ -129,9 +131,10 @@ bool Engine::load_tables(std::span<const std::uint8_t> bytes) {
     for (ExecutionRecord& record : execution.records) {
       record = reader.take<ExecutionRecord>();
     }
-    execution.runs.resize(reader.count(sizeof(BlockRun)));
+    execution.runs.resize(reader.count(sizeof(BlockRun) + sizeof(std::uint32_t)));
     for (BlockRun& run : execution.runs) {
       run = reader.take<BlockRun>();
+      execution.ages.push_back(reader.take<std::uint32_t>());
       if (run.name >= names.size() || std::uint64_t{run.first} + run.count > 1u << DEEPUM_RANGE_FIRST_BITS) {
         return false;
       }
@@ -179,7 +182,7 @@ bool Engine::load_tables(std::span<const std::uint8_t> bytes) {
     }
     Execution& target = executions_.at(ids[i]);
     const auto before = static_cast<std::ptrdiff_t>(target.blocks.bytes());  // of a hash that comes twice
-    target.blocks.learn(runs, std::vector<std::uint32_t>(runs.size(), 1u << 31), limits);
+    target.blocks.learn(runs, execution.ages, limits);
     target.launches = kProven;  // what was kept was learned: the first step may already fetch ahead
     executions_.note_bytes(static_cast<std::ptrdiff_t>(target.blocks.bytes()) - before);
   }

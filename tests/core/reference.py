@@ -26,6 +26,7 @@ from deepum.core import (
     Lost,
     Moved,
     Program,
+    Stream,
 )
 
 MASK = (1 << 64) - 1
@@ -33,6 +34,7 @@ CORRELATION, OLDEST_LAST_USE = 1, 1
 PROVEN = 2  # launches of an ID before it is fetched for ahead
 MISTAKE = 4  # blocks by which one narrows the window
 LONG_PAST = 4096  # launches
+SOON, SHORT_QUEUE = 8, 64  # launches
 TRUST = 2  # launches placed ahead for each prediction in a row that was right
 EVICTION_BATCH = 8
 MOST_COMMAND_BLOCKS = 8
@@ -169,6 +171,7 @@ class Reference:
         self.position = 0
         self.epoch = 1
         self.claim = 0
+        self.unwaited = 0  # launches since the program last waited
         self.sequence = 0
         self.commands: list[Command] = []
         self.last: dict[str, int] = {}  # place in commands of the last one of a kind
@@ -183,6 +186,7 @@ class Reference:
             Free: self.on_free,
             Block: self.on_block,
             Execute: self.on_execute,
+            Stream: self.on_stream,
             Program: self.on_program,
             Fault: self.on_fault,
             Moved: self.on_moved,
@@ -324,7 +328,15 @@ class Reference:
                 block.populated = True
         if self.settings.policy == CORRELATION:
             self.extend()
-            self.place_ahead()
+            self.unwaited += 1
+            if self.unwaited < SOON or self.settings.launch_queue < SHORT_QUEUE:
+                self.place_ahead()
+
+    def on_stream(self, event: Stream) -> None:
+        if event.kind == "synchronise":
+            self.unwaited = 0
+            if self.settings.policy == CORRELATION:
+                self.place_ahead()
 
     def identify(self, execution_hash: int) -> Execution:
         if execution_hash in self.executions:

@@ -21,7 +21,7 @@ def test_the_socket_is_private(daemon: subprocess.Popen[str], runtime_dir: Path)
 
 
 def test_a_repeated_sweep_is_prefetched(daemon: subprocess.Popen[str], runtime_dir: Path) -> None:
-    program = FakeProgram(runtime_dir)
+    program = FakeProgram(runtime_dir, {"DEEPUM_LAUNCH_QUEUE": "0"})  # it never waits: as if each launch did
     rounds = program.train(6)
     program.close()
     assert not program.ahead(rounds[0])
@@ -136,7 +136,7 @@ def test_a_changed_log_is_noticed(
     daemon: subprocess.Popen[str], runtime_dir: Path, tmp_path: Path, deepum: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
     log = tmp_path / "log"
-    program = FakeProgram(runtime_dir, {"DEEPUM_RECORD": str(log)})
+    program = FakeProgram(runtime_dir, {"DEEPUM_RECORD": str(log), "DEEPUM_LAUNCH_QUEUE": "0"})
     program.train(5)
     program.close()
     assert wait_until(lambda: _complete(log))
