@@ -42,7 +42,7 @@ def main(replays: int) -> None:
         end.record()
         torch.cuda.synchronize()
         print("replay", begin.elapsed_time(end))
-    time.sleep(0.3)
+    time.sleep(0.3)  # models.py says why
 
 
 if __name__ == "__main__":
