@@ -1,7 +1,6 @@
 /* A host function inside a captured graph, and an event recorded from it. Prints "claim: yes" or "claim: no". */
 #include <cuda.h>
 #include <stdio.h>
-#include <unistd.h>
 
 enum { N = 256 };
 static float *data, seen[4];
@@ -12,9 +11,6 @@ static void note(void* unused) {
   (void)unused;
   if (calls < 4) seen[calls++] = data[0];
 }
-
-static volatile int destroyed;
-static void destroy(void* flag) { *(volatile int*)flag = 1; }
 
 int main(int argc, char** argv) {
   CUcontext context;
@@ -49,16 +45,5 @@ int main(int argc, char** argv) {
   claim("the host function ran twice", calls == 2);
   claim("in the middle of each launch", seen[0] == 2.0f && seen[1] == 8.0f);
   claim("all kernels ran", data[N - 1] == 16.0f);
-
-  CUuserObject object;
-  claim("a graph takes an object over",
-        cuUserObjectCreate(&object, (void*)&destroyed, destroy, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) == CUDA_SUCCESS &&
-            cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE) == CUDA_SUCCESS);
-  if (cuGraphExecDestroy(exec) || cuGraphInstantiateWithFlags(&exec, graph, 0) || cuGraphDestroy(graph)) return 1;
-  usleep(20000);
-  claim("it lives as long as a graph made of it", !destroyed);
-  if (cuGraphExecDestroy(exec)) return 1;
-  for (int i = 0; i < 5000 && !destroyed; ++i) usleep(1000);
-  claim("and no longer", destroyed);
-  return 0;
+  return cuGraphExecDestroy(exec) || cuGraphDestroy(graph);
 }

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -83,9 +84,17 @@ def script(run_sim: Callable[..., Ran]) -> Callable[..., Ran]:
 
 
 @pytest.fixture(scope="session")
-def kernels_probe(compile_program: Callable[..., Path]) -> Path:
+def kernels_probe(compile_program: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """native/simgpu/kernels as a library for ctypes."""
     native = HERE.parent.parent / "native"
-    sources = tuple(str(path) for path in sorted((native / "simgpu" / "kernels").glob("*.cpp")))
-    includes = (f"-I{native / 'simgpu' / 'kernels'}", f"-I{native / 'um_model'}")
-    return compile_program("kernels_probe.cpp", shared=True, flags=("-std=gnu++20", "-O0", *includes, *sources, "-lstdc++"))
+    folder = tmp_path_factory.mktemp("kernels")
+    flags = ("-std=gnu++20", "-O0", f"-I{native / 'simgpu' / 'kernels'}", f"-I{native / 'um_model'}")
+
+    def compiled(source: Path) -> str:
+        target = folder / f"{source.stem}.o"
+        subprocess.run(["gcc", "-c", "-fPIC", "-Wall", *flags, "-o", str(target), str(source)], check=True)
+        return str(target)
+
+    with ThreadPoolExecutor(2) as pool:
+        objects = tuple(pool.map(compiled, sorted((native / "simgpu" / "kernels").glob("*.cpp"))))
+    return compile_program("kernels_probe.cpp", shared=True, flags=(*flags, *objects, "-lstdc++"))

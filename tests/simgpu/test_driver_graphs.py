@@ -262,6 +262,66 @@ def test_a_joined_stream_may_be_destroyed_before_the_capture_ends(script: Script
     )
 
 
+def test_a_capture_ends_for_all_when_its_first_stream_is_destroyed(script: Script) -> None:
+    script(
+        BEGIN
+        + """
+        first, other, fork = stream(), stream(), ck(d.cuEventCreate(2))
+        ck(d.cuStreamBeginCapture(first, GLOBAL))
+        ck(d.cuEventRecord(fork, first))
+        ck(d.cuStreamWaitEvent(other, fork, 0))
+        ck(module.set(other, p, n, 4.0))
+        ck(d.cuStreamDestroy(first))
+        assert ck(d.cuStreamIsCapturing(other)) == d.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
+        assert error(d.cuStreamWaitEvent(other, fork, 0)) == "STREAM_CAPTURE_INVALIDATED"
+        ck(d.cuMemAlloc(1024))
+        ck(module.set(other, p, n, 5.0))
+        ck(d.cuStreamSynchronize(other))
+        assert (get(p, n) == 5).all()
+        """
+    )
+
+
+def test_events_and_children_are_changed_in_place(script: Script) -> None:
+    script(
+        BEGIN
+        + """
+        old, new, gone = (ck(d.cuEventCreate(0)) for _ in range(3))
+        ck(d.cuEventDestroy(gone))
+        graph, child, empty = (ck(d.cuGraphCreate(0)) for _ in range(3))
+        def fill(graph, value):
+            f = d.CUDA_MEMSET_NODE_PARAMS()
+            f.dst, f.elementSize, f.value, f.width, f.height = int(p), 1, value, 4 * n, 1
+            return ck(d.cuGraphAddMemsetNode(graph, [], 0, f, ctx))
+        first = fill(child, 1)
+        inner = ck(d.cuGraphAddChildGraphNode(graph, [], 0, child))
+        record = ck(d.cuGraphAddEventRecordNode(graph, [inner], 1, old))
+        wait = ck(d.cuGraphAddEventWaitNode(graph, [record], 1, old))
+        assert error(d.cuGraphAddEventWaitNode(graph, [], 0, gone)) == "INVALID_VALUE"
+        exe = run(graph)
+        byte = lambda: get(p, 1).tobytes()[0]
+        assert byte() == 1 and ck(d.cuEventQuery(old)) is None
+        ck(d.cuGraphExecEventRecordNodeSetEvent(exe, record, new))
+        ck(d.cuGraphExecEventWaitNodeSetEvent(exe, wait, new))
+        later = ck(d.cuGraphCreate(0))
+        fill(later, 2)
+        ck(d.cuGraphExecChildGraphNodeSetParams(exe, inner, later))
+        assert error(d.cuGraphExecChildGraphNodeSetParams(exe, inner, empty)) == "INVALID_VALUE"   # of another shape
+        assert error(d.cuGraphExecEventRecordNodeSetEvent(exe, record, gone)) == "INVALID_VALUE"
+        ck(d.cuGraphLaunch(exe, s)); ck(d.cuStreamSynchronize(s))
+        assert byte() == 2 and ck(d.cuEventElapsedTime(old, new)) > 0
+        ck(d.cuGraphEventRecordNodeSetEvent(record, new)); ck(d.cuGraphEventWaitNodeSetEvent(wait, new))
+        assert int(ck(d.cuGraphEventRecordNodeGetEvent(record))) == int(new) == int(ck(d.cuGraphEventWaitNodeGetEvent(wait)))
+        """
+    )
+
+
 def test_host_functions_in_graphs(run_sim: Script, compile_program: Script, sim_module: Any) -> None:
     for line in run_sim(compile_program("sim_graph_host.c", link_cuda=True), sim_module).out.splitlines():
         assert line.endswith(": yes"), line
+
+
+def test_user_objects_live_as_long_as_what_needs_them(run_sim: Script, compile_program: Script) -> None:
+    lines = run_sim(compile_program("sim_user_objects.c", link_cuda=True)).out.splitlines()
+    assert len(lines) > 8
+    assert [line for line in lines if not line.endswith(": yes")] == []

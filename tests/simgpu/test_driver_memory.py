@@ -1,4 +1,4 @@
-"""Memory: allocations of all kinds, copies, memsets, pools, migration calls, and what they cost the host."""
+"""Memory: allocations of all kinds, copies, memsets, migration calls, and what they cost the host."""
 
 from __future__ import annotations
 
@@ -244,43 +244,24 @@ def test_advice_is_kept_with_the_range(script: Script) -> None:
     )
 
 
-def test_stream_ordered_allocation_reuses_what_was_freed_before_it(script: Script) -> None:
+def test_memory_and_code_are_given_back_without_a_current_context(script: Script) -> None:
     script(
         """
-        module, a, b, n = Module(), stream(), stream(), 4 << 20
-        pool = ck(d.cuDeviceGetDefaultMemPool(0))
-        attribute = lambda name: int(ck(d.cuMemPoolGetAttribute(pool, getattr(d.CUmemPool_attribute, name))))
-        ck(d.cuMemPoolSetAttribute(pool, d.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, d.cuuint64_t(1 << 40)))
-        gate = Gate()
-        p = ck(d.cuMemAllocAsync(4 * n, a))
-        gate.hold(a)
-        ck(d.cuMemFreeAsync(p, a))
-        q = ck(d.cuMemAllocAsync(4 * n, b))                      # another stream: it may be in use still
-        assert int(q) != int(p)
-        assert int(ck(d.cuMemAllocAsync(4 * n, a))) == int(p)    # the same stream: at once
-        assert attribute("CU_MEMPOOL_ATTR_USED_MEM_CURRENT") == 8 * n
-        gate.open()
-        ck(d.cuMemFreeAsync(p, a)); ck(d.cuMemFreeAsync(q, b))
-        ck(d.cuCtxSynchronize())
-        assert attribute("CU_MEMPOOL_ATTR_USED_MEM_CURRENT") == 0
-        assert attribute("CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT") == 8 * n
-        ck(d.cuMemPoolTrimTo(pool, 0))
-        assert attribute("CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT") == 0
-        free, total = ck(d.cuMemGetInfo())
-        assert free == total
-        """
-    )
-
-
-def test_a_full_card_waits_for_what_is_freed_in_stream_order(script: Script) -> None:
-    script(
-        """
-        s = stream()
-        total = ck(d.cuMemGetInfo())[1]
-        for _ in range(5):
-            p = ck(d.cuMemAllocAsync(total // 2 + MIB, s))
-            ck(d.cuMemFreeAsync(p, s))
-            s = stream()
+        module, n = Module(), 1 << 20
+        p, q = device(n), managed(n)
+        h, own = ck(d.cuMemHostAlloc(4096, 0)), np.zeros(4096, dtype=np.uint8)
+        ck(d.cuMemHostRegister(own.ctypes.data, 4096, 0))
+        ck(module.scale(0, q, n, 2.0))
+        free = ck(d.cuMemGetInfo())[0]
+        ck(d.cuCtxSetCurrent(0))
+        assert error(d.cuMemAlloc(4096)) == "INVALID_CONTEXT"
+        ck(d.cuMemFree(p)); ck(d.cuMemFree(q)); ck(d.cuMemFreeHost(h)); ck(d.cuMemHostUnregister(own.ctypes.data))
+        ck(d.cuModuleUnload(module.handle))
+        assert error(d.cuMemFree(p)) == "INVALID_VALUE" and error(d.cuMemFreeHost(h)) == "INVALID_VALUE"
+        assert error(d.cuMemHostUnregister(own.ctypes.data)) == "HOST_MEMORY_NOT_REGISTERED"
+        assert error(d.cuModuleUnload(module.handle)) == "INVALID_HANDLE"
+        ck(d.cuCtxSetCurrent(ctx))
+        assert ck(d.cuMemGetInfo())[0] > free
         """
     )
 

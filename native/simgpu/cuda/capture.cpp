@@ -107,13 +107,18 @@ CUresult capture_wait(Call& call, CUstream stream, CUevent event) {
 }
 
 void abandon_capture(State& state, CUstream stream) {
-  Capture& capture = *stream->capture;
-  if (capture.origin == stream) {
-    capture.invalid = true;
-  } else {
-    depend_on(capture.left_behind, stream->capture_tail);  // others must have waited for it by the end
+  const std::shared_ptr<Capture> capture = stream->capture;
+  if (capture->origin != stream) {
+    depend_on(capture->left_behind, stream->capture_tail);  // others must have waited for it by the end
+    leave_capture(state, stream);
+    return;
   }
-  leave_capture(state, stream);
+  // Nobody can end the capture any more; the other streams are free of it.
+  capture->invalid = true;
+  for (const CUstream other : std::vector<CUstream>(state.capturing.begin(), state.capturing.end())) {
+    if (other->capture == capture) leave_capture(state, other);
+  }
+  if (capture->owns_graph) destroy_graph(state, capture->graph);
 }
 
 }  // namespace deepum::simgpu

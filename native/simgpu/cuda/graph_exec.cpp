@@ -94,24 +94,6 @@ void enqueue_graph(State& state, um_model::Host host, um_model::Stream stream, i
   for (const um_model::Event event : events) engine.remove_event(event);
 }
 
-}  // namespace deepum::simgpu
-
-namespace {
-
-CUresult instantiate(CUgraphExec* out, CUgraph graph) {
-  Call call(Need::context, Role::neutral);
-  if (!call) return call.error();
-  State& state = call.state();
-  if (out == nullptr || !alive(state.graphs, graph)) return CUDA_ERROR_INVALID_VALUE;
-  if (!graph->nodes.empty() && in_order(graph).empty()) return CUDA_ERROR_INVALID_VALUE;
-  auto* const made = new CUgraphExec_st{clone_graph(state, graph)};
-  made->graph->child = true;
-  state.graph_execs.insert(made);
-  *out = made;
-  return CUDA_SUCCESS;
-}
-
-// Do the nodes stand for the same kinds of work with the same edges? Then one graph may take the other's place.
 bool same_shape(CUgraph a, CUgraph b) {
   if (a->nodes.size() != b->nodes.size()) return false;
   std::map<CUgraphNode, std::size_t> at_a, at_b;
@@ -127,6 +109,41 @@ bool same_shape(CUgraph a, CUgraph b) {
     }
   }
   return true;
+}
+
+}  // namespace deepum::simgpu
+
+namespace {
+
+// What a launch under way needs of the program's objects lives until it is done, also when the graph is destroyed meanwhile.
+void hold_objects(State& state, um_model::Host host, um_model::Stream stream, CUgraph graph) {
+  for (const auto& node : graph->nodes) {
+    if (const auto* const child = std::get_if<ChildWork>(&node->work)) hold_objects(state, host, stream, child->graph);
+  }
+  if (graph->objects.empty()) return;
+  std::vector<CUuserObject> held;
+  for (const auto& [object, count] : graph->objects) {
+    retain_object(object, 1);
+    held.push_back(object);
+  }
+  // Not a host function: that would cost the stream time.
+  state.engine.wait_until(host, stream, [&state, held] {
+    for (const CUuserObject object : held) release_object(state, object, 1);
+    return true;
+  });
+}
+
+CUresult instantiate(CUgraphExec* out, CUgraph graph) {
+  Call call(Need::context, Role::neutral);
+  if (!call) return call.error();
+  State& state = call.state();
+  if (out == nullptr || !alive(state.graphs, graph)) return CUDA_ERROR_INVALID_VALUE;
+  if (!graph->nodes.empty() && in_order(graph).empty()) return CUDA_ERROR_INVALID_VALUE;
+  auto* const made = new CUgraphExec_st{clone_graph(state, graph)};
+  made->graph->child = true;
+  state.graph_execs.insert(made);
+  *out = made;
+  return CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -192,7 +209,9 @@ CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
   }
   if (const CUresult error = refuse_implicit(call, stream); error != CUDA_SUCCESS) return error;
   call.engine().spend(call.host(), state.machine.launch_ns);
-  enqueue_graph(state, call.host(), enter(call, stream), stream->context->device, hGraphExec->graph);
+  const um_model::Stream id = enter(call, stream);
+  enqueue_graph(state, call.host(), id, stream->context->device, hGraphExec->graph);
+  hold_objects(state, call.host(), id, hGraphExec->graph);
   return CUDA_SUCCESS;
 }
 

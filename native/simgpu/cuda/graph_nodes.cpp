@@ -1,85 +1,12 @@
 // Adding nodes to graphs, reading and changing what they do.
-#include <cstring>
+#include <functional>
 
-#include "copy_call.hpp"
 #include "graph_exec.hpp"
-#include "not_simulated.hpp"
+#include "graph_work.hpp"
 
 using namespace deepum::simgpu;
 
 namespace {
-
-// Each structure of the API to the work it stands for.
-template <typename Parameters>
-CUresult kernel_from(State& state, const Parameters& p, Work& out) {
-  KernelWork work;
-  CUfunction function = p.func;
-  if constexpr (requires { p.kern; }) {
-    if (function == nullptr) function = reinterpret_cast<CUfunction>(p.kern);
-  }
-  const CUresult error = make_launch(state, function, {p.gridDimX, p.gridDimY, p.gridDimZ}, {p.blockDimX, p.blockDimY, p.blockDimZ},
-                                     p.sharedMemBytes, p.kernelParams, p.extra, work);
-  out = std::move(work);
-  return error;
-}
-
-CUresult copy_from(const CUDA_MEMCPY3D& p, Work& out) {
-  CopyWork work;
-  Side destination{}, source{};
-  const CUresult error = box_of(p, "graph memcpy node of an array", work, destination, source);
-  out = std::move(work);
-  return error;
-}
-
-template <typename Parameters>
-CUresult fill_from(const Parameters& p, Work& out) {
-  if (p.elementSize != 1 && p.elementSize != 2 && p.elementSize != 4) return CUDA_ERROR_INVALID_VALUE;
-  out = FillWork{p.dst, p.width, p.height, p.pitch, p.value, p.elementSize};
-  return CUDA_SUCCESS;
-}
-
-template <typename Parameters>
-CUresult host_from(const Parameters& p, Work& out) {
-  if (p.fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const CUhostFn function = p.fn;
-  void* const data = p.userData;
-  out = HostWork{[function, data] { function(data); }, function, data};
-  return CUDA_SUCCESS;
-}
-
-CUresult child_from(State& state, CUgraph graph, Work& out) {
-  if (!alive(state.graphs, graph)) return CUDA_ERROR_INVALID_VALUE;
-  const CUgraph copy = clone_graph(state, graph);
-  copy->child = true;
-  out = ChildWork{copy};
-  return CUDA_SUCCESS;
-}
-
-CUresult any_from(State& state, const CUgraphNodeParams& p, Work& out) {
-  switch (p.type) {
-    case CU_GRAPH_NODE_TYPE_KERNEL:
-      return kernel_from(state, p.kernel, out);
-    case CU_GRAPH_NODE_TYPE_MEMCPY:
-      return copy_from(p.memcpy.copyParams, out);
-    case CU_GRAPH_NODE_TYPE_MEMSET:
-      return fill_from(p.memset, out);
-    case CU_GRAPH_NODE_TYPE_HOST:
-      return host_from(p.host, out);
-    case CU_GRAPH_NODE_TYPE_GRAPH:
-      return child_from(state, p.graph.graph, out);
-    case CU_GRAPH_NODE_TYPE_EMPTY:
-      out = EmptyWork{};
-      return CUDA_SUCCESS;
-    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-      out = RecordWork{p.eventRecord.event};
-      return CUDA_SUCCESS;
-    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-      out = WaitWork{p.eventWait.event};
-      return CUDA_SUCCESS;
-    default:
-      return not_simulated("graph node of this type");
-  }
-}
 
 using Make = std::function<CUresult(State&, Work&)>;
 
@@ -110,10 +37,42 @@ CUresult change(CUgraphExec exec, CUgraphNode node, const Make& make) {
   }
   Work work;
   if (const CUresult error = make(state, work); error != CUDA_SUCCESS) return error;
-  if (work.index() != node->work.index()) return CUDA_ERROR_INVALID_VALUE;
-  if (const auto* const child = std::get_if<ChildWork>(&node->work)) destroy_graph(state, child->graph);
-  node->work = std::move(work);
-  return CUDA_SUCCESS;
+  // In an instantiated graph a child may change what its nodes do, not which there are.
+  const auto* const before = std::get_if<ChildWork>(&node->work);
+  const auto* const after = std::get_if<ChildWork>(&work);
+  const bool fits = work.index() == node->work.index() && (exec == nullptr || before == nullptr || same_shape(before->graph, after->graph));
+  if (fits) std::swap(node->work, work);
+  if (const auto* const child = std::get_if<ChildWork>(&work)) destroy_graph(state, child->graph);
+  return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+// The same from a structure of the API.
+template <typename Parameters>
+CUresult add_from(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, std::size_t count, const Parameters* p) {
+  if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return add(out, graph, dependencies, count, [&](State& state, Work& work) { return work_from(state, *p, work); });
+}
+
+template <typename Parameters>
+CUresult change_from(CUgraphNode node, const Parameters* p) {
+  if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return change(nullptr, node, [&](State& state, Work& work) { return work_from(state, *p, work); });
+}
+
+template <typename Parameters>
+CUresult change_from(CUgraphExec exec, CUgraphNode node, const Parameters* p) {
+  if (p == nullptr || exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return change(exec, node, [&](State& state, Work& work) { return work_from(state, *p, work); });
+}
+
+// Recording an event, or waiting for one.
+template <typename EventWork>
+Make of_event(CUevent event) {
+  return [event](State& state, Work& work) {
+    if (!alive(state.events, event)) return CUDA_ERROR_INVALID_VALUE;
+    work = EventWork{event};
+    return CUDA_SUCCESS;
+  };
 }
 
 template <typename Wanted>
@@ -159,45 +118,36 @@ CUgraphNode twin_of(CUgraphExec exec, CUgraphNode node) {
 
 CUresult cuGraphAddKernelNode_v2(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, size_t numDependencies,
                                  const CUDA_KERNEL_NODE_PARAMS* nodeParams) {
-  if (nodeParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return add(phGraphNode, hGraph, dependencies, numDependencies,
-             [&](State& state, Work& work) { return kernel_from(state, *nodeParams, work); });
+  return add_from(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
 }
 
 CUresult cuGraphAddKernelNode(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, size_t numDependencies,
                               const CUDA_KERNEL_NODE_PARAMS_v1* nodeParams) {
-  if (nodeParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return add(phGraphNode, hGraph, dependencies, numDependencies,
-             [&](State& state, Work& work) { return kernel_from(state, *nodeParams, work); });
+  return add_from(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
 }
 
 CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS* nodeParams) { return read_kernel(hNode, nodeParams); }
 CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS_v1* nodeParams) { return read_kernel(hNode, nodeParams); }
 
 CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS* nodeParams) {
-  if (nodeParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return change(nullptr, hNode, [&](State& state, Work& work) { return kernel_from(state, *nodeParams, work); });
+  return change_from(hNode, nodeParams);
 }
 
 CUresult cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1* nodeParams) {
-  if (nodeParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return change(nullptr, hNode, [&](State& state, Work& work) { return kernel_from(state, *nodeParams, work); });
+  return change_from(hNode, nodeParams);
 }
 
 CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS* nodeParams) {
-  if (nodeParams == nullptr || hGraphExec == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return change(hGraphExec, hNode, [&](State& state, Work& work) { return kernel_from(state, *nodeParams, work); });
+  return change_from(hGraphExec, hNode, nodeParams);
 }
 
 CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1* nodeParams) {
-  if (nodeParams == nullptr || hGraphExec == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return change(hGraphExec, hNode, [&](State& state, Work& work) { return kernel_from(state, *nodeParams, work); });
+  return change_from(hGraphExec, hNode, nodeParams);
 }
 
 CUresult cuGraphAddMemcpyNode(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, size_t numDependencies,
                               const CUDA_MEMCPY3D* copyParams, CUcontext) {
-  if (copyParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return add(phGraphNode, hGraph, dependencies, numDependencies, [&](State&, Work& work) { return copy_from(*copyParams, work); });
+  return add_from(phGraphNode, hGraph, dependencies, numDependencies, copyParams);
 }
 
 CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D* nodeParams) {
@@ -224,20 +174,15 @@ CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D* nodeParams
   });
 }
 
-CUresult cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D* nodeParams) {
-  if (nodeParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return change(nullptr, hNode, [&](State&, Work& work) { return copy_from(*nodeParams, work); });
-}
+CUresult cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D* nodeParams) { return change_from(hNode, nodeParams); }
 
 CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D* copyParams, CUcontext) {
-  if (copyParams == nullptr || hGraphExec == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return change(hGraphExec, hNode, [&](State&, Work& work) { return copy_from(*copyParams, work); });
+  return change_from(hGraphExec, hNode, copyParams);
 }
 
 CUresult cuGraphAddMemsetNode(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, size_t numDependencies,
                               const CUDA_MEMSET_NODE_PARAMS* memsetParams, CUcontext) {
-  if (memsetParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return add(phGraphNode, hGraph, dependencies, numDependencies, [&](State&, Work& work) { return fill_from(*memsetParams, work); });
+  return add_from(phGraphNode, hGraph, dependencies, numDependencies, memsetParams);
 }
 
 CUresult cuGraphMemsetNodeGetParams(CUgraphNode hNode, CUDA_MEMSET_NODE_PARAMS* nodeParams) {
@@ -247,20 +192,15 @@ CUresult cuGraphMemsetNodeGetParams(CUgraphNode hNode, CUDA_MEMSET_NODE_PARAMS* 
   });
 }
 
-CUresult cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS* nodeParams) {
-  if (nodeParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return change(nullptr, hNode, [&](State&, Work& work) { return fill_from(*nodeParams, work); });
-}
+CUresult cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS* nodeParams) { return change_from(hNode, nodeParams); }
 
 CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS* memsetParams, CUcontext) {
-  if (memsetParams == nullptr || hGraphExec == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return change(hGraphExec, hNode, [&](State&, Work& work) { return fill_from(*memsetParams, work); });
+  return change_from(hGraphExec, hNode, memsetParams);
 }
 
 CUresult cuGraphAddHostNode(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, size_t numDependencies,
                             const CUDA_HOST_NODE_PARAMS* nodeParams) {
-  if (nodeParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return add(phGraphNode, hGraph, dependencies, numDependencies, [&](State&, Work& work) { return host_from(*nodeParams, work); });
+  return add_from(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
 }
 
 CUresult cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS* nodeParams) {
@@ -268,14 +208,10 @@ CUresult cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS* node
   return read<HostWork>(hNode, [&](State&, HostWork& work) { *nodeParams = {work.host_function, work.data}; });
 }
 
-CUresult cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS* nodeParams) {
-  if (nodeParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return change(nullptr, hNode, [&](State&, Work& work) { return host_from(*nodeParams, work); });
-}
+CUresult cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS* nodeParams) { return change_from(hNode, nodeParams); }
 
 CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS* nodeParams) {
-  if (nodeParams == nullptr || hGraphExec == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return change(hGraphExec, hNode, [&](State&, Work& work) { return host_from(*nodeParams, work); });
+  return change_from(hGraphExec, hNode, nodeParams);
 }
 
 CUresult cuGraphAddEmptyNode(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, size_t numDependencies) {
@@ -285,7 +221,12 @@ CUresult cuGraphAddEmptyNode(CUgraphNode* phGraphNode, CUgraph hGraph, const CUg
 CUresult cuGraphAddChildGraphNode(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, size_t numDependencies,
                                   CUgraph childGraph) {
   return add(phGraphNode, hGraph, dependencies, numDependencies,
-             [&](State& state, Work& work) { return child_from(state, childGraph, work); });
+             [&](State& state, Work& work) { return work_from(state, childGraph, work); });
+}
+
+CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph) {
+  if (hGraphExec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return change(hGraphExec, hNode, [&](State& state, Work& work) { return work_from(state, childGraph, work); });
 }
 
 CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph* phGraph) {
@@ -295,13 +236,26 @@ CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph* phGraph) {
 
 CUresult cuGraphAddEventRecordNode(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, size_t numDependencies,
                                    CUevent event) {
-  return add(phGraphNode, hGraph, dependencies, numDependencies,
-             [&](State&, Work& work) { return work = RecordWork{event}, CUDA_SUCCESS; });
+  return add(phGraphNode, hGraph, dependencies, numDependencies, of_event<RecordWork>(event));
 }
 
 CUresult cuGraphAddEventWaitNode(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, size_t numDependencies,
                                  CUevent event) {
-  return add(phGraphNode, hGraph, dependencies, numDependencies, [&](State&, Work& work) { return work = WaitWork{event}, CUDA_SUCCESS; });
+  return add(phGraphNode, hGraph, dependencies, numDependencies, of_event<WaitWork>(event));
+}
+
+CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event) { return change(nullptr, hNode, of_event<RecordWork>(event)); }
+
+CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event) { return change(nullptr, hNode, of_event<WaitWork>(event)); }
+
+CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event) {
+  if (hGraphExec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return change(hGraphExec, hNode, of_event<RecordWork>(event));
+}
+
+CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event) {
+  if (hGraphExec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return change(hGraphExec, hNode, of_event<WaitWork>(event));
 }
 
 CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent* event_out) {
@@ -316,9 +270,7 @@ CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent* event_out) {
 
 CUresult cuGraphAddNode_v2(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, const CUgraphEdgeData*,
                            size_t numDependencies, CUgraphNodeParams* nodeParams) {
-  if (nodeParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return add(phGraphNode, hGraph, dependencies, numDependencies,
-             [&](State& state, Work& work) { return any_from(state, *nodeParams, work); });
+  return add_from(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
 }
 
 CUresult cuGraphAddNode(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, size_t numDependencies,
@@ -326,14 +278,10 @@ CUresult cuGraphAddNode(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphN
   return cuGraphAddNode_v2(phGraphNode, hGraph, dependencies, nullptr, numDependencies, nodeParams);
 }
 
-CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams* nodeParams) {
-  if (nodeParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return change(nullptr, hNode, [&](State& state, Work& work) { return any_from(state, *nodeParams, work); });
-}
+CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams* nodeParams) { return change_from(hNode, nodeParams); }
 
 CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams* nodeParams) {
-  if (nodeParams == nullptr || hGraphExec == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return change(hGraphExec, hNode, [&](State& state, Work& work) { return any_from(state, *nodeParams, work); });
+  return change_from(hGraphExec, hNode, nodeParams);
 }
 
 CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled) {

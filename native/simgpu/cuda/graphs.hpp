@@ -51,7 +51,8 @@ CUresult capture_wait(Call& call, CUstream stream, CUevent event);
 void abandon_capture(State& state, CUstream stream);  // the stream goes away
 
 CUgraphNode add_node(CUgraph graph, Work work, std::vector<CUgraphNode> dependencies);
-// References to user objects (user_object.cpp); the last one given back has the object destroyed, on the pump's thread.
+// Graphs' references to user objects (user_object.cpp). When the last reference is given back, the graphs' or the program's, the object
+// is destroyed, on the pump's thread.
 void retain_object(CUuserObject object, unsigned count);
 void release_object(State& state, CUuserObject object, unsigned count);
 

@@ -40,6 +40,7 @@ CUresult cuMemFreeHost(void* p) {
   if (allocation == nullptr || allocation->kind != MemoryKind::host) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult error = refuse_in_capture(call); error != CUDA_SUCCESS) return error;
   finish_all_devices(call);
+  if (call.state().memory.at(address) == nullptr) return CUDA_ERROR_INVALID_VALUE;  // another thread freed it while this one waited
   release_allocation(call.state(), address);
   return CUDA_SUCCESS;
 }

@@ -189,7 +189,8 @@ CUresult cuModuleUnload(CUmodule hmod) {
   Call call(Need::initialised, Role::synchronise);
   if (!call) return call.error();
   if (!alive(call.state().modules, hmod) || hmod->context == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  finish_all_devices(call);  // a queued kernel needs its code
+  finish_all_devices(call);                                                  // a queued kernel needs its code
+  if (!alive(call.state().modules, hmod)) return CUDA_ERROR_INVALID_HANDLE;  // another thread unloaded it meanwhile
   unload(call.state(), hmod);
   return CUDA_SUCCESS;
 }
@@ -256,6 +257,7 @@ CUresult cuLibraryUnload(CUlibrary library) {
   if (!call) return call.error();
   if (!alive(call.state().libraries, library)) return CUDA_ERROR_INVALID_HANDLE;
   finish_all_devices(call);
+  if (!alive(call.state().libraries, library)) return CUDA_ERROR_INVALID_HANDLE;
   unload(call.state(), as_module(library));
   return CUDA_SUCCESS;
 }

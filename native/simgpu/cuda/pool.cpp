@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 
 #include "device.hpp"
 #include "graphs.hpp"
@@ -51,18 +50,6 @@ CUresult allocate_new(State& state, CUmemPoolHandle_st& pool, CUcontext context,
 
 }  // namespace
 
-CUmemoryPool default_pool(State& state, int device) {
-  Device& entry = state.devices[static_cast<std::size_t>(device)];
-  if (entry.default_pool == nullptr) {
-    entry.default_pool = new CUmemPoolHandle_st;
-    entry.default_pool->device = device;
-    entry.default_pool->properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    entry.default_pool->properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
-    state.pools.insert(entry.default_pool);
-  }
-  return entry.default_pool;
-}
-
 void trim_pools(State& state, um_model::Host host) {
   for (const void* const pointer : state.pools) {
     auto& pool = *static_cast<CUmemoryPool>(const_cast<void*>(pointer));
@@ -90,10 +77,7 @@ CUresult allocate(CUdeviceptr* out, std::size_t bytes, CUmemoryPool pool, bool f
   const CUstream stream = resolve_stream(call, handle);
   if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (!from_pool) {
-    pool = state.devices[static_cast<std::size_t>(stream->context->device)].current_pool;
-    if (pool == nullptr) pool = default_pool(state, stream->context->device);
-  }
+  if (!from_pool) pool = current_pool(state, stream->context->device);
   if (!alive(state.pools, pool)) return CUDA_ERROR_INVALID_VALUE;
   if (stream->capture != nullptr) return not_simulated("stream-ordered allocation during stream capture");
   const std::uint64_t size = size_class(*pool, bytes);
@@ -127,33 +111,6 @@ CUresult allocate(CUdeviceptr* out, std::size_t bytes, CUmemoryPool pool, bool f
   pool->used_high = std::max(pool->used_high, pool->used);
   *out = address;
   return CUDA_SUCCESS;
-}
-
-// The pool that a place has by default and the one in use there. nullptr: no such place.
-struct Slot {
-  CUmemoryPool standard = nullptr, current = nullptr;
-};
-
-Slot* slot_of(State& state, const CUmemLocation* location, CUmemAllocationType type) {
-  static auto* const slots = new std::map<std::pair<int, int>, Slot>;  // pinned host and managed memory; under the driver's lock
-  if (location == nullptr || (type != CU_MEM_ALLOCATION_TYPE_PINNED && type != CU_MEM_ALLOCATION_TYPE_MANAGED)) return nullptr;
-  const bool on_device = location->type == CU_MEM_LOCATION_TYPE_DEVICE;
-  if (on_device && !valid_device(state, location->id)) return nullptr;
-  Slot& slot = (*slots)[{type, on_device ? location->id : -1}];
-  if (slot.standard == nullptr) {
-    if (on_device && type == CU_MEM_ALLOCATION_TYPE_PINNED) {
-      slot.standard = default_pool(state, location->id);
-    } else {
-      slot.standard = new CUmemPoolHandle_st;
-      slot.standard->properties.allocType = type;
-      slot.standard->properties.location = *location;
-      slot.standard->device = on_device ? location->id : 0;
-      slot.standard->kind = type == CU_MEM_ALLOCATION_TYPE_MANAGED ? MemoryKind::managed : MemoryKind::host;
-      state.pools.insert(slot.standard);
-    }
-  }
-  if (on_device && type == CU_MEM_ALLOCATION_TYPE_PINNED) slot.current = state.devices[static_cast<std::size_t>(location->id)].current_pool;
-  return &slot;
 }
 
 }  // namespace
@@ -197,21 +154,10 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
   Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (pool == nullptr || poolProps == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  MemoryKind kind = MemoryKind::device;
-  const bool on_device = poolProps->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
-  if (poolProps->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED)
-    kind = MemoryKind::managed;
-  else if (poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
-    return CUDA_ERROR_INVALID_VALUE;
-  else if (!on_device)
-    kind = MemoryKind::host;
-  if (on_device && !valid_device(call.state(), poolProps->location.id)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!valid_place(call.state(), poolProps->location, poolProps->allocType)) return CUDA_ERROR_INVALID_VALUE;
   if (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE) return not_simulated("memory pool with shareable handles");
-  auto* const made = new CUmemPoolHandle_st;
+  CUmemoryPool const made = make_pool(call.state(), poolProps->location, poolProps->allocType);
   made->properties = *poolProps;
-  made->device = on_device ? poolProps->location.id : 0;
-  made->kind = kind;
-  call.state().pools.insert(made);
   *pool = made;
   return CUDA_SUCCESS;
 }
@@ -220,11 +166,8 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool) {
   Call call(Need::initialised, Role::synchronise);
   if (!call) return call.error();
   State& state = call.state();
-  if (!alive(state.pools, pool)) return CUDA_ERROR_INVALID_VALUE;
-  for (Device& device : state.devices) {
-    if (device.default_pool == pool) return CUDA_ERROR_INVALID_VALUE;
-    if (device.current_pool == pool) device.current_pool = nullptr;
-  }
+  if (!alive(state.pools, pool) || pool->standard) return CUDA_ERROR_INVALID_VALUE;
+  forget_pool(state, pool);
   finish_device(call, pool->device);
   trim(state, call.host(), *pool, 0);
   // What is still allocated lives on, and is freed as memory of the default pool.
@@ -308,63 +251,5 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool memPool, CUme
   if (!call) return call.error();
   if (flags == nullptr || location == nullptr || !alive(call.state().pools, memPool)) return CUDA_ERROR_INVALID_VALUE;
   *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool_out, CUdevice dev) {
-  Call call(Need::initialised, Role::neutral);
-  if (!call) return call.error();
-  if (pool_out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (!valid_device(call.state(), dev)) return CUDA_ERROR_INVALID_DEVICE;
-  *pool_out = default_pool(call.state(), dev);
-  return CUDA_SUCCESS;
-}
-
-CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice dev) {
-  Call call(Need::initialised, Role::neutral);
-  if (!call) return call.error();
-  if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (!valid_device(call.state(), dev)) return CUDA_ERROR_INVALID_DEVICE;
-  const CUmemoryPool current = call.state().devices[static_cast<std::size_t>(dev)].current_pool;
-  *pool = current != nullptr ? current : default_pool(call.state(), dev);
-  return CUDA_SUCCESS;
-}
-
-CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
-  Call call(Need::initialised, Role::neutral);
-  if (!call) return call.error();
-  if (!valid_device(call.state(), dev)) return CUDA_ERROR_INVALID_DEVICE;
-  if (!alive(call.state().pools, pool) || pool->device != dev) return CUDA_ERROR_INVALID_VALUE;
-  call.state().devices[static_cast<std::size_t>(dev)].current_pool = pool;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuMemGetDefaultMemPool(CUmemoryPool* pool_out, CUmemLocation* location, CUmemAllocationType type) {
-  Call call(Need::initialised, Role::neutral);
-  if (!call) return call.error();
-  const Slot* const slot = slot_of(call.state(), location, type);
-  if (pool_out == nullptr || slot == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *pool_out = slot->standard;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
-  Call call(Need::initialised, Role::neutral);
-  if (!call) return call.error();
-  const Slot* const slot = slot_of(call.state(), location, type);
-  if (pool == nullptr || slot == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *pool = alive(call.state().pools, slot->current) ? slot->current : slot->standard;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
-  Call call(Need::initialised, Role::neutral);
-  if (!call) return call.error();
-  Slot* const slot = slot_of(call.state(), location, type);
-  if (slot == nullptr || !alive(call.state().pools, pool)) return CUDA_ERROR_INVALID_VALUE;
-  slot->current = pool;
-  if (location->type == CU_MEM_LOCATION_TYPE_DEVICE && type == CU_MEM_ALLOCATION_TYPE_PINNED) {
-    call.state().devices[static_cast<std::size_t>(location->id)].current_pool = pool;
-  }
   return CUDA_SUCCESS;
 }

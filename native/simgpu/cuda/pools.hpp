@@ -9,6 +9,7 @@
 struct CUmemPoolHandle_st {
   CUmemPoolProps properties{};
   int device = 0;
+  bool standard = false;  // a place's default pool: never destroyed
   deepum::simgpu::MemoryKind kind = deepum::simgpu::MemoryKind::device;
   std::uint64_t threshold = 0;  // bytes that stay with the pool when the program synchronises
   int flags[3] = {1, 1, 1};     // reuse policies, as set; the first is what is done
@@ -25,7 +26,12 @@ struct CUmemPoolHandle_st {
 
 namespace deepum::simgpu {
 
+// Places (pool_places.cpp): a device, the host or a node of it, or, for managed memory, none in particular.
+bool valid_place(const State& state, const CUmemLocation& location, CUmemAllocationType type);
+CUmemoryPool make_pool(State& state, const CUmemLocation& location, CUmemAllocationType type);
 CUmemoryPool default_pool(State& state, int device);
+CUmemoryPool current_pool(State& state, int device);  // that cuMemAllocAsync takes from
+void forget_pool(State& state, CUmemoryPool pool);    // it goes away; where it was in use the default takes its place
 
 // Gives back what the pools hold above their thresholds and nobody uses any more. At the program's synchronisations.
 void trim_pools(State& state, um_model::Host host);

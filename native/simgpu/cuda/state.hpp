@@ -37,8 +37,6 @@ struct Device {
   int primary_users = 0;
   unsigned primary_flags = 0;
   CUresult sticky = CUDA_SUCCESS;  // error of a kernel; every later call on the device answers with it
-  CUmemoryPool default_pool = nullptr;
-  CUmemoryPool current_pool = nullptr;
 };
 
 struct State {

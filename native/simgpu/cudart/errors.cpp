@@ -2,7 +2,37 @@
 #include "error_names.inc"  // generated from driver_types.h: kErrorNames, sorted by code
 #include "runtime.hpp"
 
+#include <cstdio>
+#include <mutex>
+#include <set>
+#include <string>
+
 using namespace deepum::simgpu::cudart;
+
+namespace {
+
+CUresult driver_entry(const char* symbol, void** function, int version, unsigned long long flags, CUdriverProcAddressQueryResult* status) {
+  if (flags == cudaEnableDefault && PerThreadDefault::active()) {
+    flags = cudaEnablePerThreadDefaultStream;  // the numbers are the driver's CU_GET_PROC_ADDRESS_*
+  }
+  return driver().get_proc_address(symbol, function, version, flags, status);
+}
+
+}  // namespace
+
+namespace deepum::simgpu::cudart {
+
+cudaError_t not_simulated(const char* name) {
+  static auto* const lock = new std::mutex;  // both outlive every destructor that may still call
+  static auto* const said = new std::set<std::string>;
+  const std::lock_guard guard(*lock);
+  if (said->insert(name).second) {
+    std::fprintf(stderr, "deepum-sim: %s is not simulated\n", name);
+  }
+  return fail(cudaErrorNotSupported);
+}
+
+}  // namespace deepum::simgpu::cudart
 
 extern "C" {
 
@@ -56,12 +86,21 @@ cudaError_t CUDARTAPI cudaGetDriverEntryPointByVersion(const char* symbol, void*
   }
   CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
   *function = nullptr;
-  const CUresult result = driver().get_proc_address(symbol, function, static_cast<int>(version), flags, &found);
+  const CUresult result = driver_entry(symbol, function, static_cast<int>(version), flags, &found);
   if (status != nullptr) {
     *status = static_cast<cudaDriverEntryPointQueryResult>(found);
     return result == CUDA_ERROR_NOT_FOUND ? cudaSuccess : done(result);  // the status says it
   }
   return done(result);
+}
+cudaError_t CUDARTAPI cudaGetDriverEntryPoint(const char* symbol, void** function, unsigned long long flags,
+                                              enum cudaDriverEntryPointQueryResult* status) {
+  return cudaGetDriverEntryPointByVersion(symbol, function, CUDART_VERSION, flags, status);
+}
+cudaError_t CUDARTAPI cudaGetDriverEntryPoint_ptsz(const char* symbol, void** function, unsigned long long flags,
+                                                   enum cudaDriverEntryPointQueryResult* status) {
+  const PerThreadDefault scope;
+  return cudaGetDriverEntryPointByVersion(symbol, function, CUDART_VERSION, flags, status);
 }
 
 }  // extern "C"

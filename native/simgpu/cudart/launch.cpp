@@ -14,15 +14,6 @@ struct Configuration {
 };
 thread_local std::vector<Configuration> configurations;  // of <<<...>>> expressions under way
 
-cudaError_t with_kernel(const void* function, auto&& use) {
-  CUkernel kernel = nullptr;
-  const CUresult result = find_kernel(function, &kernel);
-  if (result != CUDA_SUCCESS) {
-    return fail(result == CUDA_ERROR_INVALID_HANDLE ? cudaErrorInvalidDeviceFunction : code(result));
-  }
-  return use(kernel);
-}
-
 // The driver takes a kernel wherever it takes a function.
 CUfunction as_function(CUkernel kernel) { return reinterpret_cast<CUfunction>(kernel); }
 
@@ -75,6 +66,11 @@ cudaError_t CUDARTAPI cudaGetFuncBySymbol(cudaFunction_t* function, const void* 
 cudaError_t CUDARTAPI __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,
                                          cudaStream_t stream) {
   return launch(reinterpret_cast<CUkernel>(kernel), grid, block, arguments, shared_bytes, stream);
+}
+cudaError_t CUDARTAPI __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,
+                                              cudaStream_t stream) {
+  const PerThreadDefault scope;
+  return __cudaLaunchKernel(kernel, grid, block, arguments, shared_bytes, stream);
 }
 cudaError_t CUDARTAPI cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,
                                        cudaStream_t stream) {
@@ -146,6 +142,9 @@ cudaError_t CUDARTAPI cudaFuncSetCacheConfig(const void* function, enum cudaFunc
 cudaError_t CUDARTAPI cudaFuncGetName(const char** name, const void* function) {
   return with_kernel(function, [&](CUkernel kernel) { return call(&Driver::cuKernelGetName, name, kernel); });
 }
+cudaError_t CUDARTAPI cudaFuncGetParamInfo(const void* function, size_t index, size_t* offset, size_t* bytes) {
+  return with_kernel(function, [&](CUkernel kernel) { return call(&Driver::cuKernelGetParamInfo, kernel, index, offset, bytes); });
+}
 cudaError_t CUDARTAPI cudaKernelSetAttributeForDevice(cudaKernel_t kernel, enum cudaFuncAttribute attribute, int value, int device) {
   return call(&Driver::cuKernelSetAttribute, static_cast<CUfunction_attribute>(attribute), value, reinterpret_cast<CUkernel>(kernel),
               CUdevice(device));
@@ -163,6 +162,14 @@ cudaError_t CUDARTAPI cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int
 }
 cudaError_t CUDARTAPI cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function, int threads, size_t shared_bytes) {
   return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, threads, shared_bytes, 0);
+}
+cudaError_t CUDARTAPI cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* function, int blocks, int threads) {
+  return with_kernel(function, [&](CUkernel kernel) {
+    CUfunction loaded = nullptr;
+    const CUresult result = loaded_function(kernel, &loaded);
+    return result == CUDA_SUCCESS ? call(&Driver::cuOccupancyAvailableDynamicSMemPerBlock, bytes, loaded, blocks, threads)
+                                  : fail(code(result));
+  });
 }
 
 cudaError_t CUDARTAPI cudaLibraryLoadData(cudaLibrary_t* library, const void* image, enum cudaJitOption* jit_options, void** jit_values,

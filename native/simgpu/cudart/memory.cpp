@@ -1,5 +1,6 @@
 // Memory: allocation, pools, copies, fills, prefetch and advice, pointer attributes.
 #include <iterator>
+#include <utility>
 
 #include "runtime.hpp"
 
@@ -37,9 +38,60 @@ CUDA_MEMCPY2D plane(void* to, size_t to_pitch, const void* from, size_t from_pit
   return p;
 }
 
+// The planes of a region follow each other `ysize` rows apart.
+void fill_planes(cudaPitchedPtr memory, cudaExtent extent, auto fill) {
+  if (extent.height == memory.ysize) {
+    fill(memory.ptr, extent.width, extent.height * extent.depth);
+    return;
+  }
+  for (size_t z = 0; z < extent.depth; ++z) {
+    fill(static_cast<char*>(memory.ptr) + z * memory.ysize * memory.pitch, extent.width, extent.height);
+  }
+}
+
 CUmemLocation location(cudaMemLocation l) { return {static_cast<CUmemLocationType>(l.type), l.id}; }
 
 }  // namespace
+
+namespace deepum::simgpu::cudart {
+
+bool as_driver_copy(const cudaMemcpy3DParms& copy, CUDA_MEMCPY3D* out) {
+  if (copy.srcArray != nullptr || copy.dstArray != nullptr) {
+    return false;
+  }
+  CUDA_MEMCPY3D c{};
+  c.srcMemoryType = side(copy.kind, true);
+  c.srcHost = copy.srcPtr.ptr;
+  c.srcDevice = address(copy.srcPtr.ptr);
+  c.srcPitch = copy.srcPtr.pitch;
+  c.srcHeight = copy.srcPtr.ysize;
+  c.srcXInBytes = copy.srcPos.x, c.srcY = copy.srcPos.y, c.srcZ = copy.srcPos.z;
+  c.dstMemoryType = side(copy.kind, false);
+  c.dstHost = copy.dstPtr.ptr;
+  c.dstDevice = address(copy.dstPtr.ptr);
+  c.dstPitch = copy.dstPtr.pitch;
+  c.dstHeight = copy.dstPtr.ysize;
+  c.dstXInBytes = copy.dstPos.x, c.dstY = copy.dstPos.y, c.dstZ = copy.dstPos.z;
+  c.WidthInBytes = copy.extent.width, c.Height = copy.extent.height, c.Depth = copy.extent.depth;
+  *out = c;
+  return true;
+}
+
+cudaMemcpy3DParms as_runtime_copy(const CUDA_MEMCPY3D& c) {
+  cudaMemcpy3DParms copy{};
+  const bool from_host = c.srcMemoryType == CU_MEMORYTYPE_HOST, to_host = c.dstMemoryType == CU_MEMORYTYPE_HOST;
+  copy.srcPtr = {from_host ? const_cast<void*>(c.srcHost) : pointer(c.srcDevice), c.srcPitch, c.srcPitch, c.srcHeight};
+  copy.srcPos = {c.srcXInBytes, c.srcY, c.srcZ};
+  copy.dstPtr = {to_host ? c.dstHost : pointer(c.dstDevice), c.dstPitch, c.dstPitch, c.dstHeight};
+  copy.dstPos = {c.dstXInBytes, c.dstY, c.dstZ};
+  copy.extent = {c.WidthInBytes, c.Height, c.Depth};
+  copy.kind = c.srcMemoryType == CU_MEMORYTYPE_UNIFIED || c.dstMemoryType == CU_MEMORYTYPE_UNIFIED ? cudaMemcpyDefault
+              : from_host ? (to_host ? cudaMemcpyHostToHost : cudaMemcpyHostToDevice)
+                          : (to_host ? cudaMemcpyDeviceToHost : cudaMemcpyDeviceToDevice);
+  return copy;
+}
+
+}  // namespace deepum::simgpu::cudart
 
 extern "C" {
 
@@ -58,6 +110,16 @@ cudaError_t CUDARTAPI cudaMalloc(void** memory, size_t bytes) {
 }
 cudaError_t CUDARTAPI cudaMallocPitch(void** memory, size_t* pitch, size_t width, size_t height) {
   return call(&Driver::cuMemAllocPitch, reinterpret_cast<CUdeviceptr*>(memory), pitch, width, height, 4U);
+}
+cudaError_t CUDARTAPI cudaMalloc3D(struct cudaPitchedPtr* memory, struct cudaExtent extent) {
+  if (memory == nullptr) {
+    return fail(cudaErrorInvalidValue);
+  }
+  void* start = nullptr;
+  size_t pitch = 0;
+  const cudaError_t error = cudaMallocPitch(&start, &pitch, extent.width, extent.height * extent.depth);
+  *memory = {start, pitch, extent.width, extent.height};
+  return error;
 }
 cudaError_t CUDARTAPI cudaMallocManaged(void** memory, size_t bytes, unsigned int flags) {
   return call(&Driver::cuMemAllocManaged, reinterpret_cast<CUdeviceptr*>(memory), bytes, flags);
@@ -132,6 +194,23 @@ cudaError_t CUDARTAPI cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* f
   return call(&Driver::cuMemcpy2DAsync, &p, stream);
 }
 
+cudaError_t CUDARTAPI cudaMemcpy3D(const struct cudaMemcpy3DParms* copy) {
+  CUDA_MEMCPY3D c;
+  if (copy == nullptr) {
+    return fail(cudaErrorInvalidValue);
+  }
+  const auto copy_box = &Driver::cuMemcpy3D;
+  return as_driver_copy(*copy, &c) ? call(copy_box, &std::as_const(c)) : not_simulated("cudaMemcpy3D of an array");
+}
+cudaError_t CUDARTAPI cudaMemcpy3DAsync(const struct cudaMemcpy3DParms* copy, cudaStream_t stream) {
+  CUDA_MEMCPY3D c;
+  if (copy == nullptr) {
+    return fail(cudaErrorInvalidValue);
+  }
+  const auto copy_box = &Driver::cuMemcpy3DAsync;
+  return as_driver_copy(*copy, &c) ? call(copy_box, &std::as_const(c), stream) : not_simulated("cudaMemcpy3D of an array");
+}
+
 cudaError_t CUDARTAPI cudaMemset(void* to, int value, size_t bytes) {
   return bytes == 0 ? cudaSuccess : call(&Driver::cuMemsetD8, address(to), static_cast<unsigned char>(value), bytes);
 }
@@ -143,6 +222,21 @@ cudaError_t CUDARTAPI cudaMemset2D(void* to, size_t pitch, int value, size_t wid
 }
 cudaError_t CUDARTAPI cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) {
   return call(&Driver::cuMemsetD2D8Async, address(to), pitch, static_cast<unsigned char>(value), width, height, stream);
+}
+
+cudaError_t CUDARTAPI cudaMemset3D(struct cudaPitchedPtr memory, int value, struct cudaExtent extent) {
+  cudaError_t error = cudaSuccess;
+  fill_planes(memory, extent, [&](void* plane, size_t width, size_t height) {
+    error = error == cudaSuccess ? cudaMemset2D(plane, memory.pitch, value, width, height) : error;
+  });
+  return error;
+}
+cudaError_t CUDARTAPI cudaMemset3DAsync(struct cudaPitchedPtr memory, int value, struct cudaExtent extent, cudaStream_t stream) {
+  cudaError_t error = cudaSuccess;
+  fill_planes(memory, extent, [&](void* plane, size_t width, size_t height) {
+    error = error == cudaSuccess ? cudaMemset2DAsync(plane, memory.pitch, value, width, height, stream) : error;
+  });
+  return error;
 }
 
 cudaError_t CUDARTAPI cudaMemPrefetchAsync(const void* memory, size_t bytes, struct cudaMemLocation to, unsigned int flags,

@@ -35,8 +35,6 @@ struct Function {
 };
 
 struct Variable {
-  Image* image = nullptr;
-  const char* name = nullptr;
   std::size_t bytes = 0;
   CUdeviceptr address = 0;
 };
@@ -46,6 +44,7 @@ struct Registry {
   std::deque<Image> images;
   std::deque<Function> functions;
   std::unordered_map<const void*, Function*> by_host_function;
+  std::unordered_map<CUkernel, const void*> host_functions;  // of the kernels that were looked up
   std::unordered_map<const void*, Variable> variables;
 };
 
@@ -68,16 +67,11 @@ CUresult find_variable(const void* symbol, Variable* found) {
     if (bound != CUDA_SUCCESS) {
       return bound;
     }
-    std::size_t bytes = 0;
-    const auto get_global = driver().cuLibraryGetGlobal;
-    // The simulated driver keeps no data segments of compiled images: then the variable is memory of its own, zero at first.
-    if (variable.image->load() != CUDA_SUCCESS || get_global == nullptr ||
-        get_global(&variable.address, &bytes, variable.image->library, variable.name) != CUDA_SUCCESS) {
-      const CUresult result = driver().cuMemAlloc(&variable.address, variable.bytes);
-      if (result != CUDA_SUCCESS) {
-        variable.address = 0;
-        return result;
-      }
+    // The simulated driver keeps no data segments of compiled images: a variable is memory of its own, zero at first.
+    const CUresult result = driver().cuMemAlloc(&variable.address, variable.bytes);
+    if (result != CUDA_SUCCESS) {
+      variable.address = 0;
+      return result;
     }
   }
   *found = variable;
@@ -113,8 +107,17 @@ CUresult find_kernel(const void* function, CUkernel* kernel) {
   }
   if (result == CUDA_SUCCESS) {
     entry->kernel.store(*kernel, std::memory_order_release);
+    const std::unique_lock guard(r.lock);
+    r.host_functions[*kernel] = function;
   }
   return result;
+}
+
+void* function_of(CUkernel kernel) {
+  Registry& r = registry();
+  const std::shared_lock guard(r.lock);
+  const auto found = r.host_functions.find(kernel);
+  return found == r.host_functions.end() ? static_cast<void*>(kernel) : const_cast<void*>(found->second);
 }
 
 }  // namespace deepum::simgpu::cudart
@@ -142,10 +145,10 @@ void CUDARTAPI __cudaRegisterFunction(void** handle, const char* host_function, 
   r.by_host_function[host_function] = &function;
 }
 
-void CUDARTAPI __cudaRegisterVar(void** handle, char* host_variable, char*, const char* name, int, size_t bytes, int, int) {
+void CUDARTAPI __cudaRegisterVar(void**, char* host_variable, char*, const char*, int, size_t bytes, int, int) {
   Registry& r = registry();
   const std::unique_lock guard(r.lock);
-  r.variables[host_variable] = {reinterpret_cast<Image*>(handle), name, bytes, 0};
+  r.variables[host_variable] = {bytes, 0};
 }
 
 cudaError_t CUDARTAPI cudaGetSymbolAddress(void** memory, const void* symbol) {
@@ -166,18 +169,6 @@ cudaError_t CUDARTAPI cudaGetSymbolSize(size_t* bytes, const void* symbol) {
   }
   *bytes = variable.bytes;
   return cudaSuccess;
-}
-
-cudaError_t CUDARTAPI cudaMemcpyToSymbol(const void* symbol, const void* from, size_t bytes, size_t offset, enum cudaMemcpyKind) {
-  void* to = nullptr;
-  const cudaError_t error = cudaGetSymbolAddress(&to, symbol);
-  return error != cudaSuccess ? error : call(&Driver::cuMemcpy, address(to) + offset, address(from), bytes);
-}
-
-cudaError_t CUDARTAPI cudaMemcpyFromSymbol(void* to, const void* symbol, size_t bytes, size_t offset, enum cudaMemcpyKind) {
-  void* from = nullptr;
-  const cudaError_t error = cudaGetSymbolAddress(&from, symbol);
-  return error != cudaSuccess ? error : call(&Driver::cuMemcpy, address(to), address(from) + offset, bytes);
 }
 
 }  // extern "C"

@@ -13,7 +13,7 @@ namespace {
 thread_local cudaError_t thread_error = cudaSuccess;
 thread_local int thread_device = 0;
 
-Driver load() {
+Driver load(cuuint64_t flags) {
   Driver d;
   void* library = dlopen("libcuda.so.1", RTLD_NOW);
   if (library == nullptr) {
@@ -27,16 +27,17 @@ Driver load() {
   }
   const auto resolve = [&](const char* name, auto& function) {
     void* found = nullptr;
-    if (d.get_proc_address(name, &found, CUDA_VERSION, CU_GET_PROC_ADDRESS_DEFAULT, nullptr) == CUDA_SUCCESS) {
+    if (d.get_proc_address(name, &found, CUDA_VERSION, flags, nullptr) == CUDA_SUCCESS) {
       function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(found);
     }
   };
 #define DRIVER(name) resolve(#name, d.name);
 #include "driver.def"
+#include "driver_forwards.inc"
 #undef DRIVER
   // Since 13.0 the same names also stand for functions that take a context, which cuda.h does not rename: by version, those without.
-  d.get_proc_address("cuCtxSynchronize", reinterpret_cast<void**>(&d.cuCtxSynchronize), 12000, CU_GET_PROC_ADDRESS_DEFAULT, nullptr);
-  d.get_proc_address("cuCtxGetDevice", reinterpret_cast<void**>(&d.cuCtxGetDevice), 12000, CU_GET_PROC_ADDRESS_DEFAULT, nullptr);
+  d.get_proc_address("cuCtxSynchronize", reinterpret_cast<void**>(&d.cuCtxSynchronize), 12000, flags, nullptr);
+  d.get_proc_address("cuCtxGetDevice", reinterpret_cast<void**>(&d.cuCtxGetDevice), 12000, flags, nullptr);
   d.status = d.cuInit != nullptr ? d.cuInit(0) : CUDA_ERROR_NOT_INITIALIZED;
   return d;
 }
@@ -61,7 +62,17 @@ CUresult primary_context(int device, CUcontext* context) {
 }  // namespace
 
 const Driver& driver() {
-  static const Driver loaded = load();
+  static const Driver loaded = load(CU_GET_PROC_ADDRESS_LEGACY_STREAM);
+  return loaded;
+}
+
+constinit thread_local bool PerThreadDefault::active_ = false;
+
+const Driver& stream_driver() {
+  if (!PerThreadDefault::active()) {
+    return driver();
+  }
+  static const Driver loaded = load(CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
   return loaded;
 }
 

@@ -30,7 +30,7 @@ cudaError_t CUDARTAPI cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event
 // "Not ready" is an answer, not an error to remember.
 cudaError_t CUDARTAPI cudaStreamQuery(cudaStream_t stream) {
   const CUresult bound = bind();
-  const CUresult result = bound == CUDA_SUCCESS ? driver().cuStreamQuery(stream) : bound;
+  const CUresult result = bound == CUDA_SUCCESS ? stream_driver().cuStreamQuery(stream) : bound;
   return result == CUDA_ERROR_NOT_READY ? cudaErrorNotReady : done(result);
 }
 cudaError_t CUDARTAPI cudaEventQuery(cudaEvent_t event) {
@@ -103,32 +103,6 @@ cudaError_t CUDARTAPI cudaStreamUpdateCaptureDependencies(cudaStream_t stream, c
 }
 cudaError_t CUDARTAPI cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode* mode) {
   return call(&Driver::cuThreadExchangeStreamCaptureMode, reinterpret_cast<CUstreamCaptureMode*>(mode));
-}
-
-cudaError_t CUDARTAPI cudaGraphCreate(cudaGraph_t* graph, unsigned int flags) { return call(&Driver::cuGraphCreate, graph, flags); }
-cudaError_t CUDARTAPI cudaGraphDestroy(cudaGraph_t graph) { return call(&Driver::cuGraphDestroy, graph); }
-cudaError_t CUDARTAPI cudaGraphClone(cudaGraph_t* clone, cudaGraph_t original) { return call(&Driver::cuGraphClone, clone, original); }
-cudaError_t CUDARTAPI cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
-  return call(&Driver::cuGraphGetNodes, graph, nodes, count);
-}
-cudaError_t CUDARTAPI cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType* type) {
-  return call(&Driver::cuGraphNodeGetType, node, reinterpret_cast<CUgraphNodeType*>(type));
-}
-cudaError_t CUDARTAPI cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t* dependencies, cudaGraphEdgeData* edges,
-                                                   size_t* count) {
-  return call(&Driver::cuGraphNodeGetDependencies, node, dependencies, reinterpret_cast<CUgraphEdgeData*>(edges), count);
-}
-cudaError_t CUDARTAPI cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags) {
-  return call(&Driver::cuGraphInstantiate, exec, graph, flags);
-}
-cudaError_t CUDARTAPI cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags) {
-  return cudaGraphInstantiateWithFlags(exec, graph, flags);
-}
-cudaError_t CUDARTAPI cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) { return call(&Driver::cuGraphLaunch, exec, stream); }
-cudaError_t CUDARTAPI cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream) { return call(&Driver::cuGraphUpload, exec, stream); }
-cudaError_t CUDARTAPI cudaGraphExecDestroy(cudaGraphExec_t exec) { return call(&Driver::cuGraphExecDestroy, exec); }
-cudaError_t CUDARTAPI cudaGraphDebugDotPrint(cudaGraph_t graph, const char* path, unsigned int flags) {
-  return call(&Driver::cuGraphDebugDotPrint, graph, path, flags);
 }
 
 }  // extern "C"
