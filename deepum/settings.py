@@ -163,7 +163,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "confidence_launches",
         "count",
-        "launches after which the belief that a block is resident needs renewing under pressure",
+        "most launches for which the belief that a block is resident holds under pressure; an iteration, if that is shorter",
         4096,
         low=1,
         high=1 << 30,

@@ -14,6 +14,7 @@ constexpr std::uint64_t kEvictionBatch = 8;  // blocks evicted at once when room
 constexpr std::uint64_t kLongPast = 4096;    // launches: more than a queue of the driver's holds
 constexpr std::size_t kVictimScan = 4096;    // blocks looked at for one victim
 constexpr std::uint64_t kTrust = 2;          // launches placed ahead for each prediction in a row that was right
+constexpr std::uint64_t kLeastDoubt = 16;    // launches for which what is known to be there is not doubted
 
 }  // namespace
 
@@ -71,6 +72,7 @@ void Engine::place_ahead() {
     if (execution.launches < kProven) {
       return;
     }
+    doubt_after_ = doubt_after(execution);
     if (execution.generation == link.generation && !place(locate(execution.blocks, placed_ + 1), position_ + placed_ + 1, false)) {
       ++statistics_.window_stalls;
       return;
@@ -117,7 +119,7 @@ bool Engine::place(std::span<const BlockSpan> spans, std::uint64_t position, boo
         continue;
       }
       use(device, *block, position, actual);
-      if (doubtful && position > block->confirmed + settings_.confidence_launches) {
+      if (doubtful && position > block->confirmed + doubt_after_) {
         // Long unconfirmed: the driver may have taken it. A prefetch of what is there costs nothing.
         command(DEEPUM_COMMAND_PREFETCH, allocation.device, *block, 0, 0, block->moved_out);
         ++statistics_.reprefetches;
@@ -150,6 +152,14 @@ void Engine::use(DeviceMemory& device, UmBlock& block, std::uint64_t position, b
     block.use_position = position;
     block.epoch = epoch_;
   }
+}
+
+std::uint64_t Engine::doubt_after(const Execution& execution) const {
+  if (execution.period == 0) {
+    return settings_.confidence_launches;
+  }
+  // A little less than the period, since iterations differ a little; not after every launch where one kernel is launched over and over.
+  return std::min<std::uint64_t>(settings_.confidence_launches, std::max(execution.period - execution.period / 8, kLeastDoubt));
 }
 
 bool Engine::bring(DeviceMemory& device, UmBlock& block, std::uint64_t position, bool actual) {

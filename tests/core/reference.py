@@ -30,6 +30,7 @@ from deepum.core import (
 
 MASK = (1 << 64) - 1
 CORRELATION, OLDEST_LAST_USE = 1, 1
+LEAST_DOUBT = 16  # launches for which what is known to be there is not doubted
 PROVEN = 2  # launches of an ID before it is fetched for ahead
 LONG_PAST = 4096  # launches
 TRUST = 2  # launches placed ahead for each prediction in a row that was right
@@ -139,6 +140,8 @@ class Memory:
 class Execution:
     id: int
     launches: int = 0
+    last: int = 0  # number of the latest launch
+    period: int = 0  # launches from the one before it to that; 0: there was none
     records: list[tuple[tuple[int | None, ...], int]] = field(default_factory=list)  # most recent first
     runs: dict[Run, int] = field(default_factory=dict)  # each with how many launches before the latest one it had been handed out
 
@@ -163,6 +166,7 @@ class Reference:
         self.position = 0
         self.epoch = 1
         self.claim = 0
+        self.doubt_after = 0
         self.sequence = 0
         self.commands: list[Command] = []
         self.last: dict[str, int] = {}  # place in commands of the last one of a kind
@@ -301,11 +305,14 @@ class Reference:
             memory.withheld = max(0, memory.withheld - 1)
         execution = self.identify(execution_hash)
         self.learn(execution.id)
+        execution.period = self.position - execution.last if execution.last else 0
+        execution.last = self.position
         execution.launches += 1
         if runs:
             ages = dict(reversed(runs))  # of a run that comes twice, the first
             execution.runs = {run: ages[run] for run, _ in runs}
         self.follow(execution.id)
+        self.doubt_after = self.doubt(execution)
         self.place(spans, self.position, actual=True)
         self.hold(spans, event.stream)
         for slot, first, count in spans:
@@ -393,9 +400,16 @@ class Reference:
                 execution = self.by_id[link]
                 if execution.launches < PROVEN:
                     return
+                self.doubt_after = self.doubt(execution)
                 if not self.place(self.locate(execution.runs, self.placed + 1), self.position + self.placed + 1, actual=False):
                     return
             self.placed += 1
+
+    def doubt(self, execution: Execution) -> int:
+        """Launches after which its blocks are doubted."""
+        if not execution.period:
+            return self.settings.confidence_launches
+        return min(self.settings.confidence_launches, max(execution.period - execution.period // 8, LEAST_DOUBT))
 
     def locate(self, runs: dict[Run, int], distance: int) -> list[Span]:
         spans = []
@@ -418,7 +432,7 @@ class Reference:
                 continue
             memory = self.memory(self.allocations[block.slot].device)
             self.use(memory, block, position, actual)
-            doubtful = position - min(position, block.confirmed) > self.settings.confidence_launches
+            doubtful = position - min(position, block.confirmed) > self.doubt_after
             if self.settings.policy == CORRELATION and memory.under_pressure() and doubtful:
                 self.command("prefetch", block, 0, 0, block.moved_out)
                 block.confirmed = position

@@ -51,25 +51,31 @@ def check_healing(session: Session, step: Sequence[Launch], losses: int, share: 
     assert machine.violations == []
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("confidence", [30, 4096])
 @pytest.mark.parametrize("degree", [4, 32, 2000])
 @pytest.mark.parametrize("order", [0, 1])
-def test_lost_blocks_are_back_after_one_iteration(order: int, degree: int, seed: int) -> None:
-    """With every part of the memory in use: weights that stay, and a sweep that does not fit."""
+def test_lost_blocks_are_back_after_one_iteration(order: int, degree: int, confidence: int, seed: int) -> None:
+    """With every part of the memory in use: weights that stay, and a sweep that does not fit. The iteration has 36 launches."""
     step = there_and_back(36, 18)
     step = [Launch(launch.execution, (*launch.ranges, *sweep(12, 6, slot=1)[i % 6].ranges)) for i, launch in enumerate(step)]
     session = Session(
-        Stubborn(40, Random(seed)), (36, 12), eviction_order=order, prefetch_degree=degree, headroom_blocks=4, confidence_launches=30
+        Stubborn(40, Random(seed)),
+        (36, 12),
+        eviction_order=order,
+        prefetch_degree=degree,
+        headroom_blocks=4,
+        confidence_launches=confidence,
     )
     check_healing(session, step, losses=8, share=0.3)
 
 
 def test_with_the_settings_as_they_come() -> None:
-    """An iteration of a few thousand launches, as that of a language model."""
+    """An iteration of a few thousand launches, as that of a language model, and losses over and over."""
     step = [
         Launch(10_000 * i + j, (*launch.ranges, *sweep(40, 20, slot=1)[j % 20].ranges))
         for i, launch in enumerate(there_and_back(180, 60))
         for j in range(40)
     ]
     session = Session(Stubborn(190, Random(1)), (180, 40))
-    check_healing(session, step, losses=1, share=0.3)
+    check_healing(session, step, losses=2, share=0.3)
