@@ -158,7 +158,14 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("block_table_rows", "count", "rows of the UM-block correlation table of an execution ID", 2048, low=1, high=1 << 20),
     Setting("block_table_ways", "count", "ways of a row of that table", 2, low=1, high=1 << 6),
     Setting("block_table_successors", "count", "successors kept for an entry of that table", 4, low=1, high=1 << 6),
-    Setting("chain_steps", "count", "most launches by which the chain is extended at one event", 8, low=1, high=1 << 16),
+    Setting(
+        "chain_steps",
+        "count",
+        "most launches by which the chain is extended, and most that are placed, at one event",
+        8,
+        low=1,
+        high=1 << 16,
+    ),
     Setting("headroom_blocks", "count", "UM blocks (2 MiB) kept free on a device", 16, low=0, high=1 << 20),
     Setting(
         "confidence_launches",

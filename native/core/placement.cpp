@@ -66,7 +66,8 @@ void Engine::extend_chain() {
 void Engine::place_ahead() {
   // Trust grows with what came true: a program whose addresses change from step to step is not made to fetch its old ones.
   const std::uint64_t trusted = kTrust * right_in_a_row_;
-  while (placed_ < chain_.size() && placed_ < trusted) {
+  // A few launches at one event: when room comes after a stall, what waited is spread over the launches that follow.
+  for (std::uint32_t i = 0; i < settings_.chain_steps && placed_ < chain_.size() && placed_ < trusted; ++i) {
     const Link& link = chain_[placed_];
     const Execution& execution = executions_.at(link.id);
     if (execution.launches < kProven) {

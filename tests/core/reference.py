@@ -394,7 +394,9 @@ class Reference:
             self.chain_context = [following, *self.chain_context[:3]]
 
     def place_ahead(self) -> None:
-        while self.placed < min(len(self.chain), TRUST * self.right):
+        for _ in range(self.settings.chain_steps):
+            if self.placed >= min(len(self.chain), TRUST * self.right):
+                return
             link = self.chain[self.placed]
             if link >= 0:
                 execution = self.by_id[link]
