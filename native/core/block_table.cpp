@@ -77,6 +77,10 @@ bool BlockTable::keep(const BlockRun& run, const BlockTableLimits& limits) {
 }
 
 void BlockTable::learn(std::span<const BlockRun> accesses, std::span<const std::uint32_t> ages, const BlockTableLimits& limits) {
+  if (std::equal(accesses.begin(), accesses.end(), chain_.begin(), chain_.end())) {  // as predicted
+    ages_.assign(ages.begin(), ages.end());
+    return;
+  }
   learn_runs(accesses, limits);
   for (std::size_t i = 0; i < chain_.size() && !accesses.empty(); ++i) {
     ages_[i] = places_[i] < ages.size() ? ages[places_[i]] : ages_[i];
@@ -84,8 +88,8 @@ void BlockTable::learn(std::span<const BlockRun> accesses, std::span<const std::
 }
 
 void BlockTable::learn_runs(std::span<const BlockRun> accesses, const BlockTableLimits& limits) {
-  if (accesses.empty() || std::equal(accesses.begin(), accesses.end(), chain_.begin(), chain_.end())) {
-    return;  // as predicted
+  if (accesses.empty()) {
+    return;
   }
   // Accesses with a run that comes twice, or more than the table holds, never equal their chain.
   const std::uint64_t hash = hash_of(accesses);
@@ -117,8 +121,10 @@ void BlockTable::learn_runs(std::span<const BlockRun> accesses, const BlockTable
   }
   follow();
   places_.clear();
-  for (const BlockRun& run : chain_) {
-    places_.push_back(static_cast<std::uint32_t>(std::find(accesses.begin(), accesses.end(), run) - accesses.begin()));
+  auto at = accesses.begin();
+  for (const BlockRun& run : chain_) {  // in the order of the accesses
+    at = std::find(at, accesses.end(), run);
+    places_.push_back(static_cast<std::uint32_t>(at - accesses.begin()));
   }
   ages_.assign(chain_.size(), 0);
   bytes_ = count_bytes();
