@@ -53,18 +53,22 @@ void BlockTable::rehash(std::size_t rows, std::size_t ways) {
   }
 }
 
-BlockTable::Entry& BlockTable::find_or_add(const BlockRun& run, const BlockTableLimits& limits) {
+bool BlockTable::keep(const BlockRun& run, const BlockTableLimits& limits) {
   if (Entry* found = find(run); found != nullptr) {
     found->age = turn_;
-    return *found;
+    return true;
   }
   while (true) {
     if (rows_ > 0) {
       Entry* row = &entries_[row_of(run, rows_) * ways_];
       Entry* oldest = std::min_element(row, row + ways_, [](const Entry& a, const Entry& b) { return a.age < b.age; });
-      if (oldest->age == 0 || rows_ >= std::bit_floor(limits.rows)) {
+      const bool grown = rows_ >= std::bit_floor(limits.rows);
+      if (oldest->age == 0 || (grown && oldest->age != turn_)) {
         *oldest = {run, turn_, 0, {}};
-        return *oldest;
+        return true;
+      }
+      if (grown) {
+        return false;
       }
     }
     // The table begins small and grows to its limit, since most launches touch a handful of runs.
@@ -73,6 +77,10 @@ BlockTable::Entry& BlockTable::find_or_add(const BlockRun& run, const BlockTable
 }
 
 void BlockTable::learn(std::span<const BlockRun> accesses, std::span<const std::uint32_t> ages, const BlockTableLimits& limits) {
+  if (std::equal(accesses.begin(), accesses.end(), chain_.begin(), chain_.end())) {  // as predicted
+    ages_.assign(ages.begin(), ages.end());
+    return;
+  }
   learn_runs(accesses, limits);
   for (std::size_t i = 0; i < chain_.size() && !accesses.empty(); ++i) {
     ages_[i] = places_[i] < ages.size() ? ages[places_[i]] : ages_[i];
@@ -80,8 +88,8 @@ void BlockTable::learn(std::span<const BlockRun> accesses, std::span<const std::
 }
 
 void BlockTable::learn_runs(std::span<const BlockRun> accesses, const BlockTableLimits& limits) {
-  if (accesses.empty() || std::equal(accesses.begin(), accesses.end(), chain_.begin(), chain_.end())) {
-    return;  // as predicted
+  if (accesses.empty()) {
+    return;
   }
   // Accesses with a run that comes twice, or more than the table holds, never equal their chain.
   const std::uint64_t hash = hash_of(accesses);
@@ -91,30 +99,32 @@ void BlockTable::learn_runs(std::span<const BlockRun> accesses, const BlockTable
   learned_ = hash;
   ++turn_;
   start_ = end_ = accesses.front();
-  find_or_add(start_, limits);
+  keep(start_, limits);
   for (const BlockRun& run : accesses.subspan(1)) {
     if (const Entry* known = find(run); known != nullptr && known->age == turn_) {
       continue;  // a run that comes twice keeps its first place, or the chain would turn back there
     }
-    find_or_add(run, limits);
-    if (Entry* before = find(end_); before != nullptr) {  // not pushed out by this very run
-      std::vector<BlockRun>& successors = before->successors;
-      auto place = std::find(successors.begin(), successors.end(), run);
-      if (place == successors.end()) {
-        if (successors.size() < limits.successors) {
-          successors.emplace_back();
-        }
-        place = successors.end() - 1;
-      }
-      std::move_backward(successors.begin(), place, place + 1);
-      successors.front() = run;
+    if (!keep(run, limits)) {
+      continue;  // the chain goes on without it: were another run of this launch pushed out, it would end there
     }
+    std::vector<BlockRun>& successors = find(end_)->successors;
+    auto place = std::find(successors.begin(), successors.end(), run);
+    if (place == successors.end()) {
+      if (successors.size() < limits.successors) {
+        successors.emplace_back();
+      }
+      place = successors.end() - 1;
+    }
+    std::move_backward(successors.begin(), place, place + 1);
+    successors.front() = run;
     end_ = run;
   }
   follow();
   places_.clear();
-  for (const BlockRun& run : chain_) {
-    places_.push_back(static_cast<std::uint32_t>(std::find(accesses.begin(), accesses.end(), run) - accesses.begin()));
+  auto at = accesses.begin();
+  for (const BlockRun& run : chain_) {  // in the order of the accesses
+    at = std::find(at, accesses.end(), run);
+    places_.push_back(static_cast<std::uint32_t>(at - accesses.begin()));
   }
   ages_.assign(chain_.size(), 0);
   bytes_ = count_bytes();

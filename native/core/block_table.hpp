@@ -43,7 +43,7 @@ class BlockTable {
     std::vector<BlockRun> successors;  // most recent first
   };
   Entry* find(const BlockRun& run);
-  Entry& find_or_add(const BlockRun& run, const BlockTableLimits& limits);
+  bool keep(const BlockRun& run, const BlockTableLimits& limits);  // false: all places that it could have are taken in this turn
   void rehash(std::size_t rows, std::size_t ways);
   void follow();
   void learn_runs(std::span<const BlockRun> accesses, const BlockTableLimits& limits);

@@ -32,9 +32,9 @@ typedef struct deepum_core_settings {
   uint32_t block_table_rows;       /* rows of a UM block correlation table */
   uint32_t block_table_ways;       /* ways of a row */
   uint32_t block_table_successors; /* successors kept for an entry */
-  uint32_t chain_steps;            /* most launches by which the chain is extended at one event */
+  uint32_t chain_steps;            /* most launches by which the chain is extended, and most that are placed, at one event */
   uint32_t headroom_blocks;        /* UM blocks kept free on a device */
-  uint32_t confidence_launches;    /* launches after which a residency belief is no longer certain under pressure */
+  uint32_t confidence_launches;    /* most launches for which a residency belief is certain under pressure; an iteration, if that is shorter */
   uint32_t launch_queue;           /* launches that the driver lets the host be ahead of the GPU */
   uint32_t table_mebibytes;        /* most memory for learned tables; the execution IDs longest unused go first */
 } deepum_core_settings;

@@ -321,12 +321,15 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
   const ExecutionId id = executions_.identify(hash);
   executions_.learn(context_, id);
   Execution& execution = executions_.at(id);
+  execution.period = execution.last > 0 ? position_ - execution.last : 0;
+  execution.last = position_;
   ++execution.launches;
   const std::size_t before = execution.blocks.bytes();
   execution.blocks.learn(runs_, ages_, {settings_.block_table_rows, settings_.block_table_ways, settings_.block_table_successors});
   executions_.note_bytes(static_cast<std::ptrdiff_t>(execution.blocks.bytes()) - static_cast<std::ptrdiff_t>(before));
   follow(id);
 
+  doubt_after_ = doubt_after(execution);
   place(spans_, position_, true);
   hold(spans_, event.stream);
   const std::uint64_t stream = 1ull << event.stream;
@@ -344,7 +347,7 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
     extend_chain();
     ++unwaited_;
     if (unwaited_ < kSoonAfterWait || settings_.launch_queue < kShortQueue) {
-      place_ahead();
+      place_ahead(settings_.chain_steps);  // a few: when room comes after a stall, what waited is spread over the launches that follow
     }
   }
   return sound;
@@ -356,7 +359,7 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
 void Engine::on_wait() {
   unwaited_ = 0;
   if (settings_.policy == DEEPUM_POLICY_CORRELATION) {
-    place_ahead();
+    place_ahead(chain_.size());
   }
 }
 

@@ -61,11 +61,13 @@ class Engine {
   void use(DeviceMemory& device, UmBlock& block, std::uint64_t position, bool actual);
   void follow(ExecutionId id);  // the latest launch against the chain
   void extend_chain();
-  void place_ahead();
+  void place_ahead(std::size_t most);  // launches
   // Where the runs are now; those whose allocation was freed are left out.
   std::span<const BlockSpan> locate(const BlockTable& blocks, std::uint64_t distance);
   // Makes the spans resident for launch number `position`. False: the window alone exceeds memory; to be tried again.
   bool place(std::span<const BlockSpan> spans, std::uint64_t position, bool actual);
+  // Launches after which the blocks of that execution are doubted: about an iteration, so that whatever was lost is back after one.
+  std::uint64_t doubt_after(const Execution& execution) const;
   bool bring(DeviceMemory& device, UmBlock& block, std::uint64_t position, bool actual);
   bool make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position, bool actual);
   void evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, std::uint64_t position);
@@ -100,6 +102,8 @@ class Engine {
   std::vector<std::uint32_t> ages_;
   std::vector<BlockSpan> spans_;    // and by place
   std::vector<BlockSpan> located_;  // of the launch being placed ahead
+
+  std::uint64_t doubt_after_ = 0;  // of the execution being placed
 
   std::vector<deepum_command> commands_;
   std::size_t taken_ = 0;

@@ -32,6 +32,8 @@ struct Execution {
   std::uint64_t hash = 0;
   std::uint32_t generation = 0;          // rises when the ID is given to another hash
   std::uint32_t launches = 0;            // of this hash
+  std::uint64_t last = 0;                // the latest of them, by number over all launches
+  std::uint64_t period = 0;              // launches from the one before it to that; 0: there was none
   std::vector<ExecutionRecord> records;  // most recent first
   BlockTable blocks;
   ExecutionId newer = kNoExecution, older = kNoExecution;  // by last launch

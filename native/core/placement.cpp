@@ -14,6 +14,7 @@ constexpr std::uint64_t kEvictionBatch = 8;  // blocks evicted at once when room
 constexpr std::uint64_t kLongPast = 4096;    // launches: more than a queue of the driver's holds
 constexpr std::size_t kVictimScan = 4096;    // blocks looked at for one victim
 constexpr std::uint64_t kTrust = 2;          // launches placed ahead for each prediction in a row that was right
+constexpr std::uint64_t kLeastDoubt = 16;    // launches for which what is known to be there is not doubted
 
 }  // namespace
 
@@ -62,15 +63,16 @@ void Engine::extend_chain() {
   }
 }
 
-void Engine::place_ahead() {
+void Engine::place_ahead(std::size_t most) {
   // Trust grows with what came true: a program whose addresses change from step to step is not made to fetch its old ones.
   const std::uint64_t trusted = kTrust * right_in_a_row_;
-  while (placed_ < chain_.size() && placed_ < trusted) {
+  for (std::size_t i = 0; i < most && placed_ < chain_.size() && placed_ < trusted; ++i) {
     const Link& link = chain_[placed_];
     const Execution& execution = executions_.at(link.id);
     if (execution.launches < kProven) {
       return;
     }
+    doubt_after_ = doubt_after(execution);
     if (execution.generation == link.generation && !place(locate(execution.blocks, placed_ + 1), position_ + placed_ + 1, false)) {
       ++statistics_.window_stalls;
       return;
@@ -117,7 +119,7 @@ bool Engine::place(std::span<const BlockSpan> spans, std::uint64_t position, boo
         continue;
       }
       use(device, *block, position, actual);
-      if (doubtful && position > block->confirmed + settings_.confidence_launches) {
+      if (doubtful && position > block->confirmed + doubt_after_) {
         // Long unconfirmed: the driver may have taken it. A prefetch of what is there costs nothing.
         command(DEEPUM_COMMAND_PREFETCH, allocation.device, *block, 0, 0, block->moved_out);
         ++statistics_.reprefetches;
@@ -152,6 +154,14 @@ void Engine::use(DeviceMemory& device, UmBlock& block, std::uint64_t position, b
   }
 }
 
+std::uint64_t Engine::doubt_after(const Execution& execution) const {
+  if (execution.period == 0) {
+    return settings_.confidence_launches;
+  }
+  // A little less than the period, since iterations differ a little; not after every launch where one kernel is launched over and over.
+  return std::min<std::uint64_t>(settings_.confidence_launches, std::max(execution.period - execution.period / 8, kLeastDoubt));
+}
+
 bool Engine::bring(DeviceMemory& device, UmBlock& block, std::uint64_t position, bool actual) {
   const std::uint32_t ordinal = slots_[block.slot].device;
   const bool decide = settings_.policy == DEEPUM_POLICY_CORRELATION && device.under_pressure();
@@ -177,6 +187,7 @@ bool Engine::bring(DeviceMemory& device, UmBlock& block, std::uint64_t position,
   statistics_.peak_resident_bytes = std::max(statistics_.peak_resident_bytes, device.used_blocks * kBlockBytes);
   if (decide) {
     command(DEEPUM_COMMAND_PREFETCH, ordinal, block, 0, 0, std::max(space, block.moved_out));
+    block.brought = block.moved_in;
     block.populated = true;  // a prefetch populates what has no content yet
   }
   return true;
@@ -194,7 +205,7 @@ void Engine::hold(std::span<const BlockSpan> spans, std::uint32_t stream) {
   for (const BlockSpan& span : spans) {
     const Allocation& allocation = slots_[span.slot];
     for (std::uint32_t i = span.first; i < span.first + span.count; ++i) {
-      until[allocation.device] = std::max(until[allocation.device], allocation.blocks[i].moved_in);
+      until[allocation.device] = std::max(until[allocation.device], allocation.blocks[i].brought);
     }
   }
   for (std::uint32_t ordinal = 0; ordinal < DEEPUM_MAX_DEVICES; ++ordinal) {

@@ -26,6 +26,7 @@ struct UmBlock {
   std::uint64_t evicted_for = 0;   // launch that got its space when it was last evicted
   std::uint64_t moved_in = 0;      // last command each way
   std::uint64_t moved_out = 0;
+  std::uint64_t brought = 0;    // the prefetch that made it resident, not one in doubt
   std::uint64_t confirmed = 0;  // launch at which it was last known to be there
   std::uint32_t slot = 0;
   std::uint32_t index = 0;

@@ -31,6 +31,7 @@ from deepum.core import (
 
 MASK = (1 << 64) - 1
 CORRELATION, OLDEST_LAST_USE = 1, 1
+LEAST_DOUBT = 16  # launches for which what is known to be there is not doubted
 PROVEN = 2  # launches of an ID before it is fetched for ahead
 MISTAKE = 4  # blocks by which one narrows the window
 LONG_PAST = 4096  # launches
@@ -66,6 +67,7 @@ class UmBlock:
     streams: int = 0
     evicted_for: int = 0  # launch that got its space
     moved_in: int = 0
+    brought: int = 0  # the prefetch that made it resident
     moved_out: int = 0
     confirmed: int = 0
     resident: bool = False
@@ -147,6 +149,8 @@ class Memory:
 class Execution:
     id: int
     launches: int = 0
+    last: int = 0  # number of the latest launch
+    period: int = 0  # launches from the one before it to that; 0: there was none
     records: list[tuple[tuple[int | None, ...], int]] = field(default_factory=list)  # most recent first
     runs: dict[Run, int] = field(default_factory=dict)  # each with how many launches before the latest one it had been handed out
 
@@ -172,6 +176,7 @@ class Reference:
         self.epoch = 1
         self.claim = 0
         self.unwaited = 0  # launches since the program last waited
+        self.doubt_after = 0
         self.sequence = 0
         self.commands: list[Command] = []
         self.last: dict[str, int] = {}  # place in commands of the last one of a kind
@@ -314,11 +319,14 @@ class Reference:
             memory.full = False
         execution = self.identify(execution_hash)
         self.learn(execution.id)
+        execution.period = self.position - execution.last if execution.last else 0
+        execution.last = self.position
         execution.launches += 1
         if runs:
             ages = dict(reversed(runs))  # of a run that comes twice, the first
             execution.runs = {run: ages[run] for run, _ in runs}
         self.follow(execution.id)
+        self.doubt_after = self.doubt(execution)
         self.place(spans, self.position, actual=True)
         self.hold(spans, event.stream)
         for slot, first, count in spans:
@@ -330,13 +338,13 @@ class Reference:
             self.extend()
             self.unwaited += 1
             if self.unwaited < SOON or self.settings.launch_queue < SHORT_QUEUE:
-                self.place_ahead()
+                self.place_ahead(self.settings.chain_steps)
 
     def on_stream(self, event: Stream) -> None:
         if event.kind == "synchronise":
             self.unwaited = 0
             if self.settings.policy == CORRELATION:
-                self.place_ahead()
+                self.place_ahead(len(self.chain))
 
     def identify(self, execution_hash: int) -> Execution:
         if execution_hash in self.executions:
@@ -407,16 +415,25 @@ class Reference:
             self.chain.append(following)
             self.chain_context = [following, *self.chain_context[:3]]
 
-    def place_ahead(self) -> None:
-        while self.placed < min(len(self.chain), TRUST * self.right):
+    def place_ahead(self, most: int) -> None:
+        for _ in range(most):
+            if self.placed >= min(len(self.chain), TRUST * self.right):
+                return
             link = self.chain[self.placed]
             if link >= 0:
                 execution = self.by_id[link]
                 if execution.launches < PROVEN:
                     return
+                self.doubt_after = self.doubt(execution)
                 if not self.place(self.locate(execution.runs, self.placed + 1), self.position + self.placed + 1, actual=False):
                     return
             self.placed += 1
+
+    def doubt(self, execution: Execution) -> int:
+        """Launches after which its blocks are doubted."""
+        if not execution.period:
+            return self.settings.confidence_launches
+        return min(self.settings.confidence_launches, max(execution.period - execution.period // 8, LEAST_DOUBT))
 
     def locate(self, runs: dict[Run, int], distance: int) -> list[Span]:
         spans = []
@@ -439,7 +456,7 @@ class Reference:
                 continue
             memory = self.memory(self.allocations[block.slot].device)
             self.use(memory, block, position, actual)
-            doubtful = position - min(position, block.confirmed) > self.settings.confidence_launches
+            doubtful = position - min(position, block.confirmed) > self.doubt_after
             if self.settings.policy == CORRELATION and memory.under_pressure() and doubtful:
                 self.command("prefetch", block, 0, 0, block.moved_out)
                 block.confirmed = position
@@ -467,7 +484,7 @@ class Reference:
         for slot, first, count in spans:
             allocation = self.allocations[slot]
             for block in allocation.blocks[first : first + count]:
-                until[allocation.device] = max(until.get(allocation.device, 0), block.moved_in)
+                until[allocation.device] = max(until.get(allocation.device, 0), block.brought)
         for device, move in sorted(until.items()):
             memory = self.memory(device)
             mixed = memory.out_streams != 1 << stream or (memory.mixed and self.position - memory.mixed <= LONG_PAST)
@@ -497,6 +514,7 @@ class Reference:
         block.confirmed, block.streams = position, 0
         if decide:
             self.command("prefetch", block, 0, 0, max(space, block.moved_out))
+            block.brought = block.moved_in
             block.populated = True
         return True
 

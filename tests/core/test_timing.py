@@ -30,7 +30,7 @@ def run(core: Core, machine: Machine, records: bytes, patient: bool, queue: int)
 
 
 def start(capacity: int, sizes: tuple[int, ...], **changes: int) -> tuple[Core, EventWriter]:
-    core, writer = Core(CoreSettings.default(**changes)), EventWriter()
+    core, writer = Core(CoreSettings.default(**{"launch_queue": 0, **changes})), EventWriter()
     writer.device(capacity)
     for slot, size in enumerate(sizes):
         writer.allocate(slot, size)

@@ -1,0 +1,102 @@
+"""What the core costs: counted in operations (links of the chain, blocks looked at), never in time; and the memory of its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import pytest
+from programs import Launch, there_and_back, write
+
+from deepum.core import Core, CoreSettings, EventWriter
+
+CHAIN_STEPS = CoreSettings.default().chain_steps
+BLOCKS = 4  # that a launch uses
+
+
+class Meter:
+    """A core that counts its operations launch by launch; one allocation."""
+
+    def __init__(self, capacity: int, blocks: int, **changes: int) -> None:
+        self.core, self.writer = Core(CoreSettings.default(**{"launch_queue": 0, **changes})), EventWriter()
+        self.writer.device(capacity)
+        self.writer.allocate(0, blocks)
+        self.core.process(self.writer.take())
+
+    def learn(self, step: Sequence[Launch], times: int = 6) -> None:
+        self.core.process(write(self.writer, list(step) * times))
+        self.core.take_command_bytes()
+
+    def operations(self, launches: Iterable[Launch]) -> list[int]:
+        """Of each launch."""
+        counted = []
+        for launch in launches:
+            before = self.core.statistics().operations
+            self.core.process(write(self.writer, [launch]))
+            counted.append(self.core.statistics().operations - before)
+        return counted
+
+
+def mean(counts: Sequence[int]) -> float:
+    return sum(counts) / len(counts)
+
+
+def steady(degree: int, capacity: int, launches: int) -> list[int]:
+    """The operations of the launches of a step that was learned; forward and backward over 4 x `launches` blocks."""
+    step = there_and_back(BLOCKS * launches, launches)
+    meter = Meter(capacity, BLOCKS * launches, prefetch_degree=degree)
+    meter.learn(step)
+    counted = meter.operations(step)
+    statistics = meter.core.statistics()
+    assert statistics.bytes_evicted > 0
+    assert statistics.predictions_right > 0.8 * statistics.predictions
+    return counted
+
+
+def test_a_long_chain_costs_no_more_than_a_short_one() -> None:
+    """The 2000 launches ahead fit memory, most of the time."""
+    near, far = (steady(degree, capacity=9000, launches=2500) for degree in (32, 2000))
+    assert mean(far) <= 1.1 * mean(near)
+    assert max(far) <= 20 * BLOCKS
+
+
+@pytest.mark.parametrize("capacity", [700, 1500, 3000])
+def test_a_chain_that_memory_holds_up_costs_little_more(capacity: int) -> None:
+    """The 2000 launches ahead need more than there is: at each launch the chain tries again where it stands."""
+    near, far = (steady(degree, capacity, launches=1000) for degree in (32, 2000))
+    assert mean(far) <= 2 * mean(near)
+    assert max(far) <= CHAIN_STEPS * 5 * BLOCKS
+
+
+@pytest.mark.parametrize("when", [3, 700, 1500])
+def test_a_restart_is_spread_over_the_launches_that_follow(when: int) -> None:
+    step = there_and_back(4000, 1000)
+    meter = Meter(3000, 4000, prefetch_degree=2000)
+    meter.learn(step)
+    restarts = meter.core.statistics().chain_restarts
+    meter.core.process(write(meter.writer, [*step[:when], replace(step[0], execution=99)]))
+    assert meter.core.statistics().chain_restarts == restarts + 1
+    counted = meter.operations([*step[when:], *step])
+    assert max(counted) <= CHAIN_STEPS * 5 * BLOCKS
+    assert mean(counted[-1000:]) < 50
+
+
+def test_room_that_comes_after_a_stall_is_taken_in_small_steps() -> None:
+    step = there_and_back(4000, 1000)
+    meter = Meter(700, 4000, prefetch_degree=2000)
+    meter.learn(step)
+    before = meter.core.statistics()
+    assert before.window_stalls > 1000
+    meter.writer.capacity(3900)
+    counted = meter.operations(step)
+    assert max(counted) <= CHAIN_STEPS * 5 * BLOCKS
+    after = meter.core.statistics()
+    assert after.resident_bytes > 3 * before.resident_bytes, "the room was not used"
+
+
+def test_launches_that_need_nothing_cost_next_to_nothing() -> None:
+    step = there_and_back(400, 100)
+    meter = Meter(500, 400)
+    meter.learn(step, 30)
+    # One link of the chain; the launch's own blocks, and those placed at the chain's end.
+    assert max(meter.operations(step)) <= 1 + 3 * BLOCKS

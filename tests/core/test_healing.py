@@ -1,0 +1,81 @@
+"""The belief about residency heals: what the driver took behind the core's back is there again within one iteration.
+
+Nobody reports faults. The driver takes random blocks, and serves what a launch misses over the link instead of moving it, as it does with
+pages that thrash (docs/um-model.md): so only the core's commands bring a block back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+from driving import Session
+from mover import Machine
+from programs import Launch, sweep, there_and_back
+
+
+class Stubborn(Machine):
+    """Misses are counted, and leave everything where it is."""
+
+    def run_launch(self) -> None:
+        event = self.launched.popleft()
+        del self.unfinished[event.sequence]
+        self.faults += sum((r.slot, block) not in self.resident for r in event.ranges for block in range(r.first, r.first + r.count))
+
+    def take(self, blocks: int) -> None:
+        """The driver evicts random ones."""
+        self.driver_evictions += blocks
+        self.resident.difference_update(self.random.sample(sorted(self.resident), blocks))
+
+
+def check_healing(session: Session, step: Sequence[Launch], losses: int, share: float) -> None:
+    """Steady first; then losses at random launches of an iteration, one further iteration, and nothing is missed any longer."""
+    machine = session.machine
+    assert isinstance(machine, Stubborn)
+    for _ in range(5):
+        session.step(step)
+    assert session.step(step) == 0
+    missed = 0
+    for _ in range(losses):
+        when = machine.random.randrange(len(step))
+        missed += session.step(step[:when])
+        machine.take(max(1, int(len(machine.resident) * share)))
+        missed += session.step(step[when:])
+        missed += session.step(step[:when])
+        # One iteration after the loss.
+        assert session.step(step[when:]) == 0
+        assert session.step(step) == 0
+        assert session.believed(step) <= machine.resident
+    assert missed > 0, "the losses did not hurt: the test tests nothing"
+    assert machine.violations == []
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("confidence", [30, 4096])
+@pytest.mark.parametrize("degree", [4, 32, 2000])
+@pytest.mark.parametrize("order", [0, 1])
+def test_lost_blocks_are_back_after_one_iteration(order: int, degree: int, confidence: int, seed: int) -> None:
+    """With every part of the memory in use: weights that stay, and a sweep that does not fit. The iteration has 36 launches."""
+    step = there_and_back(36, 18)
+    step = [Launch(launch.execution, (*launch.ranges, *sweep(12, 6, slot=1)[i % 6].ranges)) for i, launch in enumerate(step)]
+    session = Session(
+        Stubborn(40, Random(seed)),
+        (36, 12),
+        eviction_order=order,
+        prefetch_degree=degree,
+        headroom_blocks=4,
+        confidence_launches=confidence,
+    )
+    check_healing(session, step, losses=8, share=0.3)
+
+
+def test_with_the_settings_as_they_come() -> None:
+    """An iteration of a few thousand launches, as that of a language model, and losses over and over."""
+    step = [
+        Launch(10_000 * i + j, (*launch.ranges, *sweep(40, 20, slot=1)[j % 20].ranges))
+        for i, launch in enumerate(there_and_back(180, 60))
+        for j in range(40)
+    ]
+    session = Session(Stubborn(190, Random(1)), (180, 40))
+    check_healing(session, step, losses=2, share=0.3)
