@@ -144,11 +144,11 @@ def test_a_block_table_that_is_full_forgets(rows: int, ways: int, kept: int) -> 
 @pytest.mark.parametrize("runs", [448, 1900])
 def test_of_a_launch_with_many_tensors_most_are_fetched_ahead(runs: int) -> None:
     """A row that is full leaves single runs out; the chain goes on behind them."""
-    core, writer = Core(), EventWriter()
-    writer.device(4000)
-    writer.allocate(0, 8000)
+    core, writer = Core(CoreSettings.default(launch_queue=0)), EventWriter()
+    writer.device(8000)
+    writer.allocate(0, 12000)
     wide = Launch(1, tuple(BlockRange(0, 2 * i, 1) for i in range(runs)))
-    sweep = [Launch(100 + i, (BlockRange(0, 4000 + 400 * i, 400),)) for i in range(10)]
+    sweep = [Launch(100 + i, (BlockRange(0, 4000 + 800 * i, 800),)) for i in range(10)]
     core.process(writer.take() + write(writer, [*sweep, wide] * 6))
     ahead, late = ahead_and_late(core, writer, [*sweep, wide], wide)
     assert ahead > 0.85 * runs
