@@ -70,6 +70,7 @@ CUresult on_cuGraphLaunch(CUgraphExec exec, CUstream stream) {
     sequence = execution.emit(at);
   }
   runtime::before_execute(at.device, at.handle, at.id, sequence);
+  runtime::before_graph(at.handle);
   const CUresult result = forward(function, exec, stream);
   if (result == CUDA_SUCCESS) {
     runtime::after_execute(at.device, at.handle, at.id, sequence);

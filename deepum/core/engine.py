@@ -24,6 +24,7 @@ class CoreSettings:
     chain_steps: int
     headroom_blocks: int
     confidence_launches: int
+    invalidation: int
     launch_queue: int
     table_mebibytes: int
 

@@ -35,6 +35,7 @@ typedef struct deepum_core_settings {
   uint32_t chain_steps;            /* most launches by which the chain is extended, and most that are placed, at one event */
   uint32_t headroom_blocks;        /* UM blocks kept free on a device */
   uint32_t confidence_launches;    /* most launches for which a residency belief is certain under pressure; an iteration, if that is shorter */
+  uint32_t invalidation;           /* 1: the content of dead PyTorch blocks is dropped, not copied; 0: not */
   uint32_t launch_queue;           /* launches that the driver lets the host be ahead of the GPU */
   uint32_t table_mebibytes;        /* most memory for learned tables; the execution IDs longest unused go first */
 } deepum_core_settings;

@@ -245,12 +245,14 @@ bool Engine::on_block(const deepum_block_event& event, bool active) {
     names_.bind(name, event.slot, static_cast<std::uint32_t>((allocation->first_offset + event.offset) / kBlockBytes));
     allocation->active[event.offset] = {event.bytes, ordinal, name, position_};
     allocation->active_bytes += event.bytes;
+    mark_alive(*allocation, event.offset, event.bytes);
     reported_allocated_ += event.bytes;
   } else if (found != allocation->active.end()) {
     allocation->active_bytes -= found->second.bytes;
     reported_allocated_ -= found->second.bytes;
     forget_torch_block(*allocation, found->second);
     allocation->active.erase(found);
+    mark_dead(*allocation, event.offset, event.bytes);
   }
   if (reported_allocated_ != event.allocated_bytes) {
     ++statistics_.block_mismatches;
@@ -333,6 +335,8 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
   place(spans_, position_, true);
   hold(spans_, event.stream);
   const std::uint64_t stream = 1ull << event.stream;
+  used_streams_ |= stream;
+  graphs_ = graphs_ || (event.header.flags & DEEPUM_EXECUTE_GRAPH) != 0;
   for (const BlockSpan& span : spans_) {
     Allocation& allocation = slots_[span.slot];
     for (std::uint32_t i = span.first; i < span.first + span.count; ++i) {
@@ -431,6 +435,12 @@ void Engine::on_moved(const deepum_moved_event& event) {
     UmBlock& block = allocation->blocks[i];
     if (block.moved_in == event.command && block.resident && block.moved_in > block.moved_out) {
       device.drop(block);
+    } else if (block.discarded == event.command && given.kind == DEEPUM_COMMAND_DISCARD) {
+      block.populated = true;  // as it was
+      if (!block.resident && block.discarded > block.moved_in && block.discarded > block.moved_out) {
+        ++device.used_blocks;
+        device.add(block);
+      }
     } else if (block.moved_out == event.command && !block.resident && block.moved_out > block.moved_in) {
       ++device.used_blocks;
       device.add(block);

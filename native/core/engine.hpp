@@ -56,7 +56,7 @@ class Engine {
   void expect_nothing();
   bool by_last_use() const { return settings_.eviction_order == DEEPUM_EVICT_OLDEST_LAST_USE; }
   bool expected(const UmBlock& block) const {  // for a launch still to come
-    return block.expected || (block.epoch == epoch_ && block.use_position > position_);
+    return block.place == BlockPlace::kExpected || (block.epoch == epoch_ && block.use_position > position_);
   }
   void use(DeviceMemory& device, UmBlock& block, std::uint64_t position, bool actual);
   void follow(ExecutionId id);  // the latest launch against the chain
@@ -70,6 +70,13 @@ class Engine {
   std::uint64_t doubt_after(const Execution& execution) const;
   bool bring(DeviceMemory& device, UmBlock& block, std::uint64_t position, bool actual);
   bool make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position, bool actual);
+  // Dead blocks (invalidation.cpp).
+  void mark_dead(Allocation& allocation, std::uint64_t offset, std::uint64_t bytes);
+  void mark_alive(Allocation& allocation, std::uint64_t offset, std::uint64_t bytes);
+  bool discardable(const UmBlock& block) const;
+  void discard(UmBlock& block);
+  void await_discard(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t discard);
+
   void evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, std::uint64_t position);
   UmBlock* next_victim(DeviceMemory& device, bool actual);
   void hold(std::span<const BlockSpan> spans, std::uint32_t stream);  // the launch at hand, until its blocks are there
@@ -97,6 +104,8 @@ class Engine {
   std::size_t placed_ = 0;            // links of the chain whose access sets are placed
   Context chain_context_;             // of the chain's end
   std::uint64_t right_in_a_row_ = 0;  // predictions
+  std::uint64_t used_streams_ = 0;    // a bit each
+  bool graphs_ = false;               // one was launched
   std::uint64_t unwaited_ = 0;        // launches since the program last waited
   std::vector<BlockRun> runs_;        // of the launch at hand, by name
   std::vector<std::uint32_t> ages_;
@@ -107,7 +116,7 @@ class Engine {
 
   std::vector<deepum_command> commands_;
   std::size_t taken_ = 0;
-  std::array<std::size_t, 2> last_of_direction_{};  // place in commands_, from 1; 0: none
+  std::array<std::size_t, 3> last_of_direction_{};  // place in commands_, from 1; 0: none
   std::vector<deepum_command> given_;               // the latest commands, by id modulo kRemembered: what their answers are about
   std::uint64_t last_id_ = 0;
   std::uint64_t reported_allocated_ = 0;

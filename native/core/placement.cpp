@@ -179,14 +179,15 @@ bool Engine::bring(DeviceMemory& device, UmBlock& block, std::uint64_t position,
     device.narrow_window();
   }
   block.evicted_for = 0;
-  const std::uint64_t space = device.take_space();
+  const Space space = device.take_space();
   device.add(block);
   use(device, block, position, actual);
   block.confirmed = position;
   block.streams = 0;
   statistics_.peak_resident_bytes = std::max(statistics_.peak_resident_bytes, device.used_blocks * kBlockBytes);
   if (decide) {
-    command(DEEPUM_COMMAND_PREFETCH, ordinal, block, 0, 0, std::max(space, block.moved_out));
+    await_discard(device, ordinal, std::max(block.discarded, space.discard ? space.id : 0));
+    command(DEEPUM_COMMAND_PREFETCH, ordinal, block, 0, 0, std::max(block.moved_out, space.discard ? 0 : space.id));
     block.brought = block.moved_in;
     block.populated = true;  // a prefetch populates what has no content yet
   }
@@ -229,6 +230,11 @@ void Engine::hold(std::span<const BlockSpan> spans, std::uint32_t stream) {
 }
 
 UmBlock* Engine::next_victim(DeviceMemory& device, bool actual) {
+  for (UmBlock* block = device.dead.head(); block != nullptr; block = block->after) {
+    if (block->claim != claim_) {
+      return block;
+    }
+  }
   std::size_t looked = 0;
   for (UmBlock* block = device.kept.head(); block != nullptr && looked < kVictimScan; block = block->after, ++looked) {
     ++statistics_.operations;
@@ -268,9 +274,16 @@ bool Engine::make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_
 
 void Engine::evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, std::uint64_t position) {
   device.drop(block);
-  block.evicted_for = position;
   if (!block.populated) {
     return;  // nothing is there
+  }
+  if (!block.dead) {
+    block.evicted_for = position;
+  }
+  if (discardable(block)) {
+    discard(block);
+    device.freed.push_back({block.discarded, true});
+    return;
   }
   if (block.use_sequence != 0 && block.streams != 0) {
     if (device.out_streams != 0 && (device.out_streams != block.streams || (block.streams & (block.streams - 1)) != 0)) {
@@ -279,7 +292,7 @@ void Engine::evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, 
     device.out_streams = block.streams;
   }
   command(DEEPUM_COMMAND_EVICT, ordinal, block, block.use_sequence, block.streams, block.moved_in);
-  device.freed.push_back(block.moved_out);
+  device.freed.push_back({block.moved_out, false});
 }
 
 // Gives a command for one block, or lengthens the last one of its kind if that changes nothing in what either waits for.
@@ -288,10 +301,17 @@ void Engine::command(deepum_command_kind kind, std::uint32_t ordinal, UmBlock& b
   if (after_sequence == 0) {
     streams = 0;
   }
-  (kind == DEEPUM_COMMAND_PREFETCH ? statistics_.bytes_prefetched : statistics_.bytes_evicted) += kBlockBytes;
+  (kind == DEEPUM_COMMAND_PREFETCH ? statistics_.bytes_prefetched
+   : kind == DEEPUM_COMMAND_EVICT  ? statistics_.bytes_evicted
+                                   : statistics_.bytes_invalidated) += kBlockBytes;
+  std::uint64_t& moved = kind == DEEPUM_COMMAND_PREFETCH ? block.moved_in
+                         : kind == DEEPUM_COMMAND_EVICT  ? block.moved_out
+                                                         : block.discarded;
   // Only commands of the same event are lengthened, so that what is decided does not depend on how events come in batches; and only
   // if it waits for nothing later than itself, or two commands would wait for each other.
-  std::size_t& place = last_of_direction_[kind == DEEPUM_COMMAND_PREFETCH ? DEEPUM_DIRECTION_IN : DEEPUM_DIRECTION_OUT];
+  std::size_t& place = last_of_direction_[kind == DEEPUM_COMMAND_PREFETCH ? DEEPUM_DIRECTION_IN
+                                          : kind == DEEPUM_COMMAND_EVICT  ? DEEPUM_DIRECTION_OUT
+                                                                          : DEEPUM_DIRECTION_DISCARD];
   if (place > taken_) {
     deepum_command& last = commands_[place - 1];
     if (last.cause == sequence_ && last.device == ordinal && last.slot == block.slot &&
@@ -300,7 +320,7 @@ void Engine::command(deepum_command_kind kind, std::uint32_t ordinal, UmBlock& b
       ++last.block_count;
       last.after_move = std::max(last.after_move, after_move);
       given_[last.id % kRemembered].block_count = last.block_count;
-      (kind == DEEPUM_COMMAND_PREFETCH ? block.moved_in : block.moved_out) = last.id;
+      moved = last.id;
       return;
     }
   }
@@ -319,7 +339,7 @@ void Engine::command(deepum_command_kind kind, std::uint32_t ordinal, UmBlock& b
   commands_.push_back(made);
   place = commands_.size();
   given_[made.id % kRemembered] = made;
-  (kind == DEEPUM_COMMAND_PREFETCH ? block.moved_in : block.moved_out) = made.id;
+  moved = made.id;
   ++statistics_.commands;
 }
 

@@ -15,33 +15,36 @@ std::uint32_t Names::intern(std::uint64_t name) {
   return place->second;
 }
 
+void DeviceMemory::put(UmBlock& block, BlockPlace place) {
+  list(block).remove(block);
+  block.place = place;
+  list(block).append(block);
+}
+
 void DeviceMemory::add(UmBlock& block) {
   block.resident = true;
-  block.expected = false;
+  block.place = BlockPlace::kKept;
   kept.append(block);
 }
 
 void DeviceMemory::drop(UmBlock& block) {
-  (block.expected ? expected : kept).remove(block);
+  list(block).remove(block);
   --used_blocks;
-  block.resident = block.expected = false;
+  block.resident = false;
+  block.place = BlockPlace::kKept;
 }
 
 void DeviceMemory::use(UmBlock& block, std::uint64_t position, bool expect) {
-  if (block.expected && block.use_position >= position) {
+  if (block.place == BlockPlace::kExpected && block.use_position >= position) {
     return;  // a launch placed keeps the place that it got then
   }
   block.use_position = position;
-  (block.expected ? expected : kept).remove(block);
-  (expect ? expected : kept).append(block);
-  block.expected = expect;
+  put(block, expect ? BlockPlace::kExpected : BlockPlace::kKept);
 }
 
 void DeviceMemory::expect_none_until(std::uint64_t position) {
   for (UmBlock* block = expected.head(); block != nullptr && block->use_position <= position; block = expected.head()) {
-    expected.remove(*block);
-    kept.append(*block);
-    block->expected = false;
+    put(*block, BlockPlace::kKept);
   }
 }
 
@@ -55,16 +58,16 @@ void DeviceMemory::narrow_window() {
   withheld_blocks = std::max(withheld_blocks, wide) + kMistake;
 }
 
-std::uint64_t DeviceMemory::take_space() {
+Space DeviceMemory::take_space() {
   ++used_blocks;
   // Space that was never used, or was freed with its allocation, goes first.
   const std::uint64_t unclaimed = capacity_blocks >= used_blocks ? capacity_blocks - used_blocks : 0;
   if (freed.empty() || unclaimed >= freed.size()) {
-    return 0;
+    return {};
   }
-  const std::uint64_t by = freed.front();
+  const Space space = freed.front();
   freed.pop_front();
-  return by;
+  return space;
 }
 
 }  // namespace deepum::core

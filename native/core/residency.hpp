@@ -15,6 +15,13 @@
 
 namespace deepum::core {
 
+// The list that a resident block is in.
+enum class BlockPlace : std::uint8_t {
+  kKept,
+  kExpected,  // placed for a launch still to come
+  kDead       // its content is nobody's: it goes before all others, and nothing is copied
+};
+
 struct UmBlock {
   UmBlock* before = nullptr;  // its device's list
   UmBlock* after = nullptr;
@@ -26,12 +33,15 @@ struct UmBlock {
   std::uint64_t evicted_for = 0;   // launch that got its space when it was last evicted
   std::uint64_t moved_in = 0;      // last command each way
   std::uint64_t moved_out = 0;
+  std::uint64_t discarded = 0;  // last discard
+  std::uint64_t died = 0;       // sequence of the report that made it dead
   std::uint64_t brought = 0;    // the prefetch that made it resident, not one in doubt
   std::uint64_t confirmed = 0;  // launch at which it was last known to be there
   std::uint32_t slot = 0;
   std::uint32_t index = 0;
   bool resident = false;
-  bool expected = false;   // placed for a launch still to come
+  bool dead = false;  // inactive PyTorch memory, all of it
+  BlockPlace place = BlockPlace::kKept;
   bool populated = false;  // has content somewhere
   bool host = false;       // the program wants it there: left alone
 };
@@ -110,20 +120,28 @@ class BlockList {
   std::uint64_t size_ = 0;
 };
 
+// Space for one block, by the move that frees it; id 0: free already.
+struct Space {
+  std::uint64_t id = 0;
+  bool discard = false;  // an eviction else
+};
+
 // One device's memory in blocks. Space is accounted for from the start: what an eviction frees is known by the command that frees it.
 struct DeviceMemory {
   bool known = false;
   std::uint64_t capacity_blocks = 0;
   std::uint64_t allocated_blocks = 0;
-  std::uint64_t used_blocks = 0;      // believed resident, what is on its way included
-  std::deque<std::uint64_t> freed;    // evictions whose space is not taken yet, oldest first, one entry a block
-  std::uint64_t withheld_blocks = 0;  // from the window
-  bool window_full = false;           // it held a launch off since the last one
+  std::uint64_t used_blocks = 0;       // believed resident, what is on its way included
+  std::deque<Space> freed;             // what is not taken yet, oldest first, one entry a block
+  std::uint64_t withheld_blocks = 0;   // from the window
+  std::uint64_t discards_awaited = 0;  // all prefetches to come wait for the discards up to here
+  bool window_full = false;            // it held a launch off since the last one
   // Which stream's launches the latest eviction waits for, and the launch at which one last waited for another's.
   std::uint64_t out_streams = 0;
   std::uint64_t mixed_position = 0;
   std::array<std::uint64_t, DEEPUM_MAX_STREAMS> held{};  // by stream: the latest prefetch that a launch of it was held for
   // What is resident, each block in one of them.
+  BlockList dead;
   BlockList kept;      // in the order in which it may be evicted: oldest last use, or oldest migration, first
   BlockList expected;  // placed for launches still to come, the next launch first; all are in `kept` in the order of migration
 
@@ -142,8 +160,12 @@ struct DeviceMemory {
   std::uint64_t window() const { return capacity_blocks - std::min(withheld_blocks, capacity_blocks - capacity_blocks / 8); }
   void narrow_window();
   void widen_window();
-  // The eviction that makes room for one more block, 0 when there was room before.
-  std::uint64_t take_space();
+  BlockList& list(const UmBlock& block) {
+    return block.place == BlockPlace::kKept ? kept : block.place == BlockPlace::kExpected ? expected : dead;
+  }
+  void put(UmBlock& block, BlockPlace place);  // at the end of that list
+  // The move that makes room for one more block, none when there was room before.
+  Space take_space();
 };
 
 }  // namespace deepum::core

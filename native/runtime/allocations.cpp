@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "allocation_table.hpp"
+#include "discards.hpp"
 #include "session.hpp"
 
 namespace deepum::runtime {
@@ -235,6 +236,7 @@ std::optional<Allocation> Allocations::remove(std::uint64_t base) noexcept try {
     record->live.store(false);
   }
   wait_out_pins(record);
+  wait_for_discards(describe(record).base, describe(record).bytes);
   Writing lock;
   return retire(record);
 } catch (...) {
@@ -293,18 +295,21 @@ void Allocations::block_active(std::uint64_t address, std::uint64_t bytes, std::
   if (book_broken.load(std::memory_order_relaxed) || bytes == 0) {
     return;
   }
-  Writing lock;
-  UmBlockNode* node = nullptr;
-  AllocationRecord* record = table.record(address, &node);
-  if (!record || !record->live.load() || bytes > record->base.load() + record->bytes.load() - address) {
-    return;
+  {
+    Writing lock;
+    UmBlockNode* node = nullptr;
+    AllocationRecord* record = table.record(address, &node);
+    if (!record || !record->live.load() || bytes > record->base.load() + record->bytes.load() - address) {
+      return;
+    }
+    book().allocated = allocated;
+    book().reserved = reserved;
+    book().blocks[address] = bytes;
+    table.set_block(record, address, bytes, true);
+    record->has_blocks.store(true, std::memory_order_release);
+    emit_block(record, DEEPUM_EVENT_BLOCK_ACTIVE, address, bytes);
   }
-  book().allocated = allocated;
-  book().reserved = reserved;
-  book().blocks[address] = bytes;
-  table.set_block(record, address, bytes, true);
-  record->has_blocks.store(true, std::memory_order_release);
-  emit_block(record, DEEPUM_EVENT_BLOCK_ACTIVE, address, bytes);
+  use_after_discards(address, bytes);
 } catch (...) {
   return;
 }
@@ -390,6 +395,26 @@ Allocations::Pin Allocations::pin(std::uint32_t slot, std::uint32_t generation, 
   }
   record.pins.fetch_sub(1);
   return pin;
+}
+
+bool Allocations::commit_discard(const Pin& pin, std::uint64_t id) noexcept {
+  if (writing || book_broken.load(std::memory_order_relaxed) || (pin.address | pin.bytes) % kUmBlockBytes != 0) {
+    return false;
+  }
+  Writing lock;
+  UmBlockNode* node = nullptr;
+  const AllocationRecord* record = table.record(pin.address, &node);
+  if (!record || !record->live.load() || record->of_program || !record->has_blocks.load(std::memory_order_relaxed)) {
+    return false;
+  }
+  auto block = book().blocks.lower_bound(pin.address);
+  if (block != book().blocks.end() && block->first < pin.address + pin.bytes) {
+    return false;
+  }
+  if (block != book().blocks.begin() && (--block)->first + block->second > pin.address) {
+    return false;
+  }
+  return Discards::instance().propose(pin.address, pin.bytes, id);
 }
 
 void Allocations::announce() noexcept {

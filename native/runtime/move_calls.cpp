@@ -57,6 +57,15 @@ CUresult prefetch(const Span* spans, std::size_t count, int location, CUstream s
   return CUDA_SUCCESS;
 }
 
+bool can_discard() noexcept { return driver().MemDiscardAndPrefetchBatchAsync != nullptr; }
+
+CUresult drop_content(const Span& span, CUstream stream) noexcept {
+  CUdeviceptr address = span.address;
+  std::size_t bytes = span.bytes, first = 0;
+  CUmemLocation where = to_location(kHost);
+  return driver().MemDiscardAndPrefetchBatchAsync(&address, &bytes, 1, &where, &first, 1, 0, stream);
+}
+
 CUresult advise(const Span& span, CUmem_advise advice, int location) noexcept {
   const Driver& call = driver();
   if (call.MemAdvise_v2) {

@@ -20,6 +20,9 @@ constexpr std::size_t kMostInBatch = 64;
 bool has_batches() noexcept;
 // Queues the move of 1 to kMostInBatch spans on the stream; more than one only where has_batches(). location: CUDA ordinal or kHost.
 CUresult prefetch(const Span* spans, std::size_t count, int location, CUstream stream) noexcept;
+// Drops the content of the span, wherever it is, in stream order; the GPU's memory is free then. Nothing is copied.
+bool can_discard() noexcept;
+CUresult drop_content(const Span& span, CUstream stream) noexcept;
 // Takes effect at once.
 CUresult advise(const Span& span, CUmem_advise advice, int location) noexcept;
 

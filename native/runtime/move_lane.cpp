@@ -56,6 +56,11 @@ void MoveLane::hold(CUstream stream, std::uint64_t id) noexcept {
   }
 }
 
+CUevent MoveLane::event_after(std::uint64_t id) noexcept {
+  const MoveEvent* behind = after(id);
+  return behind ? behind->event : nullptr;
+}
+
 void MoveLane::issued(std::uint64_t id, std::uint64_t bytes) {
   last_issued_ = id;
   outstanding_ += bytes;

@@ -30,6 +30,7 @@ class MoveLane {
   bool wait(MoveLane* other, std::uint64_t id);
   void hold(CUstream stream, std::uint64_t id) noexcept;  // a stream of the program's, until that command is done
 
+  CUevent event_after(std::uint64_t id) noexcept;  // at or behind that command; null: none can be made
   void issued(std::uint64_t id, std::uint64_t bytes);
   bool record(std::uint64_t id) noexcept;  // an event behind the last command issued, whose id this is
 

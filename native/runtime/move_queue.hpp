@@ -35,13 +35,13 @@ class SettledMoves {
   static constexpr int kNowhere = -1;  // skipped: nothing to wait for
   static constexpr int kLongAgo = -2;  // not known any more
 
-  void settle(std::uint64_t id, int device) noexcept { kept_[id % kKept] = {id, device}; }
-  int device(std::uint64_t id) const noexcept { return kept_[id % kKept].id == id ? kept_[id % kKept].device : kLongAgo; }
+  void settle(std::uint64_t id, int lane) noexcept { kept_[id % kKept] = {id, lane}; }
+  int lane(std::uint64_t id) const noexcept { return kept_[id % kKept].id == id ? kept_[id % kKept].lane : kLongAgo; }
 
  private:
   struct Entry {
     std::uint64_t id = 0;
-    int device = kNowhere;
+    int lane = kNowhere;
   };
   Entry kept_[kKept];
 };

@@ -27,7 +27,14 @@ std::int64_t now_ms() noexcept {
 }
 
 int direction_of(const deepum_command& command) noexcept {
-  return command.kind == DEEPUM_COMMAND_PREFETCH || command.kind == DEEPUM_COMMAND_ADVISE ? DEEPUM_DIRECTION_IN : DEEPUM_DIRECTION_OUT;
+  switch (command.kind) {
+    case DEEPUM_COMMAND_EVICT:
+      return DEEPUM_DIRECTION_OUT;
+    case DEEPUM_COMMAND_DISCARD:
+      return DEEPUM_DIRECTION_DISCARD;
+    default:
+      return DEEPUM_DIRECTION_IN;
+  }
 }
 
 }  // namespace
@@ -189,8 +196,10 @@ void Mover::accept(const deepum_command& command) {
     return;
   }
   for (Device& device : devices_) {
-    if (Move* awaited = device.lanes[1 - direction].queue.find(command.after_move)) {
-      awaited->awaited = true;
+    for (MoveLane& lane : device.lanes) {
+      if (Move* awaited = lane.queue.find(command.after_move)) {
+        awaited->awaited = true;
+      }
     }
   }
 }

@@ -55,12 +55,11 @@ class Mover {
  private:
   struct Requirements {
     std::vector<std::pair<StreamMarkers*, Marker>> markers;
-    MoveLane* other = nullptr;
-    std::uint64_t other_id = 0;
-    bool empty() const noexcept { return markers.empty() && !other; }
+    std::vector<std::pair<MoveLane*, std::uint64_t>> moves;
+    bool empty() const noexcept { return markers.empty() && moves.empty(); }
   };
   struct Device {
-    MoveLane lanes[2];
+    MoveLane lanes[3];  // by direction
   };
 
   void run() noexcept;
@@ -71,11 +70,14 @@ class Mover {
   void hold_launches();
   bool advance(int device, int direction);
   bool issue(int device, int direction);
+  bool issue_discard(int device);
   std::size_t gather(int device, int direction, std::vector<Span>* spans, std::vector<Allocations::Pin>* pins);
   bool requirements(int device, int direction, const deepum_command& command, Requirements* found);
   bool wait_for(MoveLane& lane, const Requirements& required, bool* again);
   bool use_device(int device) noexcept;
-  void finish(MoveLane& lane, std::uint64_t id, int device);
+  void finish(MoveLane& lane, std::uint64_t id, int where);  // a lane's number, or SettledMoves::kNowhere: nobody need wait for it
+  static constexpr int kDirections = 3;
+  static int lane_number(int device, int direction) noexcept { return device * kDirections + direction; }
   void answer(const deepum_command& command, deepum_moved_status status, CUresult error = CUDA_SUCCESS) noexcept;
   void count_failure(CUresult error) noexcept;
   void sleep() noexcept;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "discards.hpp"
 #include "driver.hpp"
 #include "message.hpp"
 #include "mover.hpp"
@@ -13,7 +14,8 @@ namespace {
 constexpr std::uint32_t kMostFailures = 16;  // in a row
 
 bool known_kind(const deepum_command& command) noexcept {
-  return command.kind == DEEPUM_COMMAND_PREFETCH || command.kind == DEEPUM_COMMAND_EVICT || command.kind == DEEPUM_COMMAND_ADVISE;
+  return command.kind == DEEPUM_COMMAND_PREFETCH || command.kind == DEEPUM_COMMAND_EVICT || command.kind == DEEPUM_COMMAND_DISCARD ||
+         command.kind == DEEPUM_COMMAND_ADVISE;
 }
 
 }  // namespace
@@ -24,7 +26,7 @@ void Mover::carry_out() {
   for (bool progress = true; progress;) {
     progress = false;
     for (int device = 0; device < DEEPUM_MAX_DEVICES; ++device) {
-      for (const int direction : {DEEPUM_DIRECTION_OUT, DEEPUM_DIRECTION_IN}) {
+      for (const int direction : {DEEPUM_DIRECTION_DISCARD, DEEPUM_DIRECTION_OUT, DEEPUM_DIRECTION_IN}) {
         if (!devices_[device].lanes[direction].queue.empty()) {
           progress |= advance(device, direction);
         }
@@ -41,7 +43,8 @@ void Mover::hold_launches() {
     const CUcontext context = contexts_[hold.device].load(std::memory_order_acquire);
     const CUstream stream =
         hold.stream_mask ? markers_.stream(static_cast<std::uint32_t>(__builtin_ctzll(hold.stream_mask)), context) : nullptr;
-    if (off_ || !stream || lane.queue.find(hold.after_move) || settled_->device(hold.after_move) != static_cast<int>(hold.device)) {
+    if (off_ || !stream || lane.queue.find(hold.after_move) ||
+        settled_->lane(hold.after_move) != lane_number(static_cast<int>(hold.device), DEEPUM_DIRECTION_IN)) {
       continue;
     }
     if (use_device(static_cast<int>(hold.device))) {
@@ -60,7 +63,7 @@ bool Mover::advance(int device, int direction) {
     if (off_ || !known_kind(command)) {
       finish(lane, command.id, SettledMoves::kNowhere);
       answer(command, DEEPUM_MOVED_CANCELLED);
-    } else if (!issue(device, direction)) {
+    } else if (direction == DEEPUM_DIRECTION_DISCARD ? !issue_discard(device) : !issue(device, direction)) {
       return progress;
     }
     progress = true;
@@ -75,6 +78,15 @@ bool Mover::issue(int device, int direction) {
   Requirements required;
   if (!requirements(device, direction, head, &required)) {
     return false;
+  }
+  bool again = false;
+  if (head.kind == DEEPUM_COMMAND_PREFETCH && head.block_count == 0) {  // only waits
+    const bool waits = use_device(device) && lane.prepare() && wait_for(lane, required, &again);
+    if (!again) {
+      finish(lane, head.id, SettledMoves::kNowhere);
+      count_failure(waits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT);
+    }
+    return true;
   }
 
   std::vector<Span> spans;
@@ -94,7 +106,6 @@ bool Mover::issue(int device, int direction) {
     }
   }
 
-  bool again = false;
   const bool usable = use_device(device) && lane.prepare() && wait_for(lane, required, &again);
   if (again) {
     return true;  // a marker went on while we waited for it
@@ -108,11 +119,7 @@ bool Mover::issue(int device, int direction) {
     commands = gather(device, direction, &spans, &pins);
     result = prefetch(spans.data(), spans.size(), direction == DEEPUM_DIRECTION_IN ? device : kHost, lane.stream());
   }
-  if (result == CUDA_SUCCESS) {
-    failures_in_a_row_ = 0;
-  } else {
-    count_failure(result);
-  }
+  count_failure(result);
 
   std::uint64_t bytes = 0;
   for (const Allocations::Pin& pin : pins) {
@@ -124,7 +131,8 @@ bool Mover::issue(int device, int direction) {
     const Move move = lane.queue[0];
     last = move.command.id;
     awaited |= move.awaited;
-    finish(lane, last, result == CUDA_SUCCESS && head.kind != DEEPUM_COMMAND_ADVISE ? device : SettledMoves::kNowhere);
+    finish(lane, last,
+           result == CUDA_SUCCESS && head.kind != DEEPUM_COMMAND_ADVISE ? lane_number(device, direction) : SettledMoves::kNowhere);
     if (result != CUDA_SUCCESS) {
       answer(move.command, DEEPUM_MOVED_FAILED, result);
     }
@@ -135,6 +143,51 @@ bool Mover::issue(int device, int direction) {
   lane.issued(last, in_lock_step_ ? 0 : bytes);
   if (awaited || (holds_launches_ && direction == DEEPUM_DIRECTION_IN) || (!in_lock_step_ && lane.unrecorded() >= handover_bytes_ / 16)) {
     lane.record(last);
+  }
+  return true;
+}
+
+// The program may use the memory again at any moment: from the commitment on, its streams wait for the event that follows here.
+bool Mover::issue_discard(int device) {
+  MoveLane& lane = devices_[device].lanes[DEEPUM_DIRECTION_DISCARD];
+  const deepum_command command = lane.queue[0].command;
+  Requirements required;
+  if (!requirements(device, DEEPUM_DIRECTION_DISCARD, command, &required)) {
+    return false;
+  }
+  const Allocations::Pin pin = Allocations::instance().pin(command.slot, command.generation, command.first_block, command.block_count);
+  if (!pin) {
+    finish(lane, command.id, SettledMoves::kNowhere);
+    answer(command, DEEPUM_MOVED_STALE);
+    return true;
+  }
+  if (!in_lock_step_ || !can_discard() || !use_device(device) || !lane.prepare() || !markers_.all_can_wait() ||
+      !Allocations::instance().commit_discard(pin, command.id)) {
+    finish(lane, command.id, SettledMoves::kNowhere);
+    answer(command, DEEPUM_MOVED_CANCELLED);
+    return true;
+  }
+  bool again = false;
+  CUresult result = wait_for(lane, required, &again) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+  if (result == CUDA_SUCCESS) {
+    result = drop_content({pin.address, pin.bytes}, lane.stream());
+  }
+  CUevent behind = nullptr;
+  if (result == CUDA_SUCCESS) {
+    lane.issued(command.id, 0);
+    behind = lane.event_after(command.id);
+    if (!behind) {
+      driver().StreamSynchronize(lane.stream());  // without an event to wait for, it has to be done before anybody asks
+    }
+  }
+  Discards::instance().committed(pin.address, command.id, behind);
+  if (again) {
+    return true;
+  }
+  count_failure(result);
+  finish(lane, command.id, result == CUDA_SUCCESS ? lane_number(device, DEEPUM_DIRECTION_DISCARD) : SettledMoves::kNowhere);
+  if (result != CUDA_SUCCESS) {
+    answer(command, DEEPUM_MOVED_FAILED, result);
   }
   return true;
 }
@@ -196,20 +249,23 @@ bool Mover::requirements(int device, int direction, const deepum_command& comman
     return true;
   }
   for (Device& each : devices_) {
-    if (each.lanes[1 - direction].queue.find(command.after_move)) {
-      return false;
+    for (MoveLane& other : each.lanes) {
+      if (&other != &lane && other.queue.find(command.after_move)) {
+        return false;
+      }
     }
   }
-  const int where = settled_->device(command.after_move);
-  if (where == SettledMoves::kNowhere) {
-    return true;
+  const int where = settled_->lane(command.after_move);
+  for (int i = 0; i < kDirections && where != SettledMoves::kNowhere; ++i) {
+    const int number = where == SettledMoves::kLongAgo ? lane_number(device, i) : where;
+    MoveLane& other = devices_[number / kDirections].lanes[number % kDirections];
+    if (&other != &lane && !lane.waited(&other, command.after_move)) {
+      found->moves.emplace_back(&other, command.after_move);
+    }
+    if (where != SettledMoves::kLongAgo) {
+      break;
+    }
   }
-  MoveLane& other = devices_[where == SettledMoves::kLongAgo ? device : where].lanes[1 - direction];
-  if (lane.waited(&other, command.after_move)) {
-    return true;
-  }
-  found->other = &other;
-  found->other_id = command.after_move;
   return true;
 }
 
@@ -225,7 +281,7 @@ bool Mover::wait_for(MoveLane& lane, const Requirements& required, bool* again) 
     }
     lane.note(of, marker);
   }
-  return !required.other || lane.wait(required.other, required.other_id);
+  return std::all_of(required.moves.begin(), required.moves.end(), [&](const auto& move) { return lane.wait(move.first, move.second); });
 }
 
 bool Mover::use_device(int device) noexcept {
@@ -242,8 +298,8 @@ bool Mover::use_device(int device) noexcept {
   return true;
 }
 
-void Mover::finish(MoveLane& lane, std::uint64_t id, int device) {
-  settled_->settle(id, device);
+void Mover::finish(MoveLane& lane, std::uint64_t id, int where) {
+  settled_->settle(id, where);
   lane.queue.pop();
   waiting_.fetch_sub(1, std::memory_order_release);
 }
@@ -260,6 +316,10 @@ void Mover::answer(const deepum_command& command, deepum_moved_status status, CU
 }
 
 void Mover::count_failure(CUresult error) noexcept {
+  if (error == CUDA_SUCCESS) {
+    failures_in_a_row_ = 0;
+    return;
+  }
   if (++failures_in_a_row_ < kMostFailures || off_) {
     return;
   }

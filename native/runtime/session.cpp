@@ -17,6 +17,7 @@
 #include "allocations.hpp"
 #include "connection.hpp"
 #include "daemon_start.hpp"
+#include "discards.hpp"
 #include "driver.hpp"
 #include "event_ring.hpp"
 #include "lock_step.hpp"
@@ -292,12 +293,18 @@ std::uint64_t emit(deepum_event_header* record) noexcept {
   return session ? session->emit(record) : 0;
 }
 
-void before_execute(CUdevice, CUstream, std::uint32_t, std::uint64_t sequence) noexcept {
+void before_execute(CUdevice, CUstream stream, std::uint32_t stream_id, std::uint64_t sequence) noexcept {
   if (!settings().lock_step || sequence == 0) {
     return;
   }
   if (Session* session = live.load(std::memory_order_acquire)) {
     session->wait_for_decisions(sequence);
+    // A stream that nothing was launched on yet was not among those that waited.
+    if (!session->markers.knows(stream, stream_id)) [[unlikely]] {
+      if (const Discards::Awaited awaited = Discards::instance().latest(); awaited.id != 0) {
+        driver().StreamWaitEvent(stream, awaited.event, 0);
+      }
+    }
   }
 }
 
@@ -329,6 +336,34 @@ void before_synchronise(std::uint32_t stream_id) noexcept {
   }
 }
 
+void use_after_discards(std::uint64_t address, std::uint64_t bytes) noexcept {
+  const Discards::Awaited awaited = Discards::instance().latest(address, bytes);
+  if (awaited.id == 0) {
+    return;
+  }
+  Session* session = live.load(std::memory_order_acquire);
+  if (session && session->markers.wait_on_all(awaited.event)) {
+    Discards::instance().ordered(awaited.id);
+  } else if (driver().EventSynchronize) {
+    driver().EventSynchronize(awaited.event);  // then it is done, for whoever comes
+  }
+}
+
+void wait_for_discards(std::uint64_t address, std::uint64_t bytes) noexcept {
+  const Discards::Awaited awaited = Discards::instance().latest(address, bytes);
+  if (awaited.id != 0 && driver().EventSynchronize) {
+    driver().EventSynchronize(awaited.event);
+  }
+  Discards::instance().forget(address, bytes);
+}
+
+void before_graph(CUstream stream) noexcept {
+  Discards::instance().forbid();
+  if (const Discards::Awaited awaited = Discards::instance().latest(); awaited.id != 0) {
+    driver().StreamWaitEvent(stream, awaited.event, 0);
+  }
+}
+
 void stream_destroyed(CUstream stream, std::uint32_t stream_id) noexcept {
   Session* session = live.load(std::memory_order_acquire);
   if (!session) {
@@ -339,6 +374,7 @@ void stream_destroyed(CUstream stream, std::uint32_t stream_id) noexcept {
 }
 
 void context_destroyed(CUcontext context) noexcept {
+  Discards::instance().forget_all();
   Session* session = live.load(std::memory_order_acquire);
   if (!session || !context) {
     return;

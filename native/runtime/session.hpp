@@ -40,6 +40,12 @@ void after_execute(CUdevice device, CUstream stream, std::uint32_t stream_id, st
 // The program is about to block: brings every stream's marker up to its last launch.
 void before_synchronise(std::uint32_t stream_id) noexcept;  // DEEPUM_ALL_STREAMS for all
 void stream_destroyed(CUstream stream, std::uint32_t stream_id) noexcept;
+// Memory is about to be used again: all that the program launches from here on, on any stream, lies behind the discards of it.
+void use_after_discards(std::uint64_t address, std::uint64_t bytes) noexcept;
+// Memory is about to end: this thread waits for the discards of it.
+void wait_for_discards(std::uint64_t address, std::uint64_t bytes) noexcept;
+// A graph is about to be launched on the stream, from which on nothing is discarded: it lies behind all discards.
+void before_graph(CUstream stream) noexcept;
 // The context and all streams and events in it have ended: nothing of it is used again. Its device is entered anew if need be.
 void context_destroyed(CUcontext context) noexcept;
 

@@ -152,6 +152,11 @@ bool StreamMarkers::mine_to_record(CUcontext current) noexcept {
   return true;
 }
 
+CUstream StreamMarkers::waitable() noexcept {
+  const CUstream handle = stream();
+  return handle && handle != CU_STREAM_PER_THREAD && !is_capturing(handle) ? handle : nullptr;
+}
+
 CUstream StreamMarkers::in_context(CUcontext context) noexcept {
   CUstream handle;
   {
@@ -339,6 +344,44 @@ bool MarkerTable::launched(CUstream stream, std::uint32_t stream_id, std::uint64
   }
   const bool recorded = record(*markers, true);
   return wanted_.load(std::memory_order_relaxed) != 0 ? serve_wanted(id) || recorded : recorded;
+}
+
+bool MarkerTable::knows(CUstream stream, std::uint32_t stream_id) const noexcept {
+  if (stream_id < kShared) {
+    return streams_[stream_id].stream() == stream;
+  }
+  for (std::uint32_t i = 0; i < sharing_count_.load(std::memory_order_acquire); ++i) {
+    if (sharing_[i].stream() == stream) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Each stream that lives; false if one call was.
+template <typename F>
+bool MarkerTable::for_all(F each) noexcept {
+  bool all = true;
+  for (std::uint64_t used = used_.load(std::memory_order_relaxed) & ~(1ull << kShared); used != 0; used &= used - 1) {
+    StreamMarkers& stream = streams_[__builtin_ctzll(used)];
+    all = (stream.stream() == nullptr || each(stream)) && all;
+  }
+  const std::uint32_t sharing = sharing_count_.load(std::memory_order_acquire);
+  for (std::uint32_t i = 0; i < sharing; ++i) {
+    all = (sharing_[i].stream() == nullptr || each(sharing_[i])) && all;
+  }
+  return all && sharing < kMostSharing;
+}
+
+bool MarkerTable::wait_on_all(CUevent event) noexcept {
+  return for_all([&](StreamMarkers& stream) {
+    const CUstream handle = stream.waitable();
+    return handle != nullptr && driver().StreamWaitEvent(handle, event, 0) == CUDA_SUCCESS;
+  });
+}
+
+bool MarkerTable::all_can_wait() noexcept {
+  return for_all([](StreamMarkers& stream) { return stream.waitable() != nullptr; });
 }
 
 bool MarkerTable::flush(std::uint32_t stream_id) noexcept {

@@ -55,6 +55,7 @@ class StreamMarkers {
   Cover cover_in_flight(std::uint64_t sequence) noexcept;  // looks only at launches that the driver does not have yet
   bool still(const Marker& marker) noexcept;
 
+  CUstream waitable() noexcept;                     // null: there is none, or it cannot be waited on from elsewhere
   CUstream in_context(CUcontext context) noexcept;  // null: of another one, or a thread's own default stream, or capturing
   CUstream stream() const noexcept { return stream_.load(std::memory_order_relaxed); }
   bool unmarked() const noexcept { return unmarked_.load(std::memory_order_relaxed) != 0; }
@@ -91,6 +92,11 @@ class MarkerTable {
   CUstream stream(std::uint32_t stream_id, CUcontext context) noexcept {
     return stream_id < kShared ? streams_[stream_id].in_context(context) : nullptr;
   }
+  bool knows(CUstream stream, std::uint32_t stream_id) const noexcept;  // it has been launched on
+  // Every stream that has been launched on waits for the event. False: one cannot be made to (a thread's own default stream, or one that
+  // captures); some may wait all the same.
+  bool wait_on_all(CUevent event) noexcept;
+  bool all_can_wait() noexcept;
   bool flush(std::uint32_t stream_id) noexcept;  // DEEPUM_ALL_STREAMS: all
   void destroyed(CUstream stream, std::uint32_t stream_id) noexcept;
   void context_destroyed(CUcontext context) noexcept;
@@ -131,6 +137,8 @@ class MarkerTable {
   static constexpr std::uint32_t kMostSharing = 64;  // streams beyond are not waited for: a move that comes too early costs a fault
 
   StreamMarkers* sharing(CUstream stream) noexcept;
+  template <typename F>
+  bool for_all(F each) noexcept;
   bool record(StreamMarkers& stream, bool own) noexcept;
   bool serve_wanted(std::uint32_t own_id) noexcept;
 

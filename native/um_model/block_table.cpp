@@ -45,7 +45,7 @@ void BlockTable::split(std::span<const Access> accesses, std::vector<Piece>& pie
       std::uint64_t base = 0;
       if (const Mapping* const mapping = find(low, &base)) {
         const std::uint64_t end = std::min(high, base + mapping->bytes);
-        if (mapping->kind == MemoryKind::managed) pieces.push_back({low, end, access.read, access.write, true});
+        if (mapping->kind == MemoryKind::managed) pieces.push_back({low, end, access.read, access.write, true, access.written_first});
         low = end;
       } else {
         const auto after = mappings_.upper_bound(low);

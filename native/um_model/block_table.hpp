@@ -50,6 +50,7 @@ struct Piece {
   std::uint64_t low, high;  // addresses
   bool read, write;
   bool managed;
+  bool written_first = false;
 };
 
 class BlockTable {

@@ -36,6 +36,7 @@ struct Access {
   Range range;
   bool read;
   bool write;
+  bool written_first = false;  // what is read was written by the same launch, or may have been: scratch memory
 };
 
 // What a launch does in truth.

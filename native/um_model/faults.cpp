@@ -19,7 +19,7 @@ bool stays_remote(const Block& block, int device, Regions missing) {
 }
 
 void FaultService::check_lost(int device, const Sweep& sweep, std::uint64_t launch) {
-  if (launch == 0 || !sweep.piece().read || violated_launch_ == launch) return;
+  if (launch == 0 || !sweep.piece().read || sweep.piece().written_first || violated_launch_ == launch) return;
   violated_launch_ = launch;
   ++residency_.counters(device).discarded_uses;
   if (violations_.size() < kMostViolations) violations_.push_back({sweep.low(), "memory that was discarded and not written since"});

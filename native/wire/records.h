@@ -153,17 +153,19 @@ typedef struct deepum_lost_event {
 enum deepum_command_kind {
   DEEPUM_COMMAND_PREFETCH = 1, /* to the device */
   DEEPUM_COMMAND_EVICT = 2,    /* to the CPU */
-  DEEPUM_COMMAND_DISCARD = 3,  /* proposed; the mover commits it or not */
+  /* Drops the content of dead blocks, wherever it is. Proposed: the mover commits it if all of it is inactive PyTorch memory still. */
+  DEEPUM_COMMAND_DISCARD = 3,
   DEEPUM_COMMAND_ADVISE = 4,
   /* In lock-step: the launch `cause`, of the one stream in stream_mask, starts when the prefetch after_move has completed. Names no blocks. */
   DEEPUM_COMMAND_HOLD = 5
 };
 
-enum { DEEPUM_DIRECTION_IN = 0, DEEPUM_DIRECTION_OUT = 1 }; /* prefetch, advise: in; evict, discard: out */
+enum { DEEPUM_DIRECTION_IN = 0, DEEPUM_DIRECTION_OUT = 1, DEEPUM_DIRECTION_DISCARD = 2 }; /* prefetch, advise: in; evict: out */
 
 /* Commands of one direction and device are carried out in the order of their ids. A command starts when
  *   - all work launched up to after_sequence on the streams of stream_mask has completed (after_sequence 0: at once), and
- *   - the command after_move of the other direction has completed (0: none).
+ *   - the command after_move of another direction has completed (0: none).
+ * A prefetch of 0 blocks only waits, and with it all prefetches behind it.
  */
 typedef struct deepum_command {
   uint64_t id;    /* rises within a session, over both directions, from 1 */

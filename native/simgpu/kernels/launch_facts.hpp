@@ -64,10 +64,11 @@ class Touch {
   explicit Touch(um_model::Kernel& kernel) : kernel_(kernel) {}
   void read(const Pointer* p, std::uint64_t bytes) { add(p, 0, bytes, true, false); }
   void write(const Pointer* p, std::uint64_t bytes) { add(p, 0, bytes, false, true); }
-  void both(const Pointer* p, std::uint64_t bytes) { add(p, 0, bytes, true, true); }
-  void add(const Pointer* p, std::uint64_t offset, std::uint64_t bytes, bool read, bool write) {
+  // Read and written, in which order is not known.
+  void both(const Pointer* p, std::uint64_t bytes) { add(p, 0, bytes, true, true, true); }
+  void add(const Pointer* p, std::uint64_t offset, std::uint64_t bytes, bool read, bool write, bool written_first = false) {
     if (p == nullptr || bytes == 0 || offset >= p->room) return;
-    kernel_.accesses.push_back({{p->address + offset, std::min(bytes, p->room - offset)}, read, write});
+    kernel_.accesses.push_back({{p->address + offset, std::min(bytes, p->room - offset)}, read, write, written_first});
   }
   void flops(double count) { kernel_.flops += count; }
   void use_matrix_units() { kernel_.matrix_units = true; }

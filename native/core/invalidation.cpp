@@ -1,0 +1,89 @@
+// Dead blocks: UM blocks all of which is inactive PyTorch memory. Nobody reads their content again before writing it, so that it is dropped
+// where others would be copied (DeepUM, section 5.2). What is dropped is proposed here; the mover, who knows what is active by then,
+// commits.
+#include <algorithm>
+#include <iterator>
+
+#include "engine.hpp"
+
+namespace deepum::core {
+namespace {
+
+constexpr std::uint64_t kBlockBytes = 1ull << DEEPUM_UM_BLOCK_SHIFT;
+
+}  // namespace
+
+// PyTorch took [offset, offset + bytes) of the allocation back.
+void Engine::mark_dead(Allocation& allocation, std::uint64_t offset, std::uint64_t bytes) {
+  // The inactive stretch around it: it may complete UM blocks that it shares with others.
+  std::uint64_t from = 0, to = allocation.bytes;
+  const auto after = allocation.active.lower_bound(offset);
+  if (after != allocation.active.end()) {
+    to = after->first;
+  }
+  if (after != allocation.active.begin()) {
+    const auto before = std::prev(after);
+    from = before->first + before->second.bytes;
+  }
+  const std::uint64_t origin = allocation.first_offset;
+  const std::uint64_t first = std::max((from + origin + kBlockBytes - 1) / kBlockBytes, (offset + origin) / kBlockBytes);
+  const std::uint64_t end = std::min((to + origin) / kBlockBytes, (offset + bytes + origin + kBlockBytes - 1) / kBlockBytes);
+  DeviceMemory& device = devices_[allocation.device];
+  for (std::uint64_t i = first; i < end; ++i) {
+    UmBlock& block = allocation.blocks[i];
+    block.dead = true;
+    block.died = sequence_;
+    if (block.resident) {
+      if (block.place != BlockPlace::kExpected && settings_.invalidation != 0) {
+        device.put(block, BlockPlace::kDead);
+      }
+    } else if (block.populated && discardable(block)) {
+      discard(block);  // what the host holds would be copied when the place is used again
+    }
+  }
+  statistics_.operations += end > first ? end - first : 0;
+}
+
+void Engine::mark_alive(Allocation& allocation, std::uint64_t offset, std::uint64_t bytes) {
+  DeviceMemory& device = devices_[allocation.device];
+  const std::uint64_t end = (offset + bytes + allocation.first_offset + kBlockBytes - 1) / kBlockBytes;
+  for (std::uint64_t i = (offset + allocation.first_offset) / kBlockBytes; i < end; ++i) {
+    UmBlock& block = allocation.blocks[i];
+    block.dead = false;
+    if (block.resident && block.place == BlockPlace::kDead) {
+      device.put(block, BlockPlace::kKept);
+    }
+  }
+}
+
+// A graph's launches use memory that looks inactive, and reports that do not add up say that somebody else's do too.
+bool Engine::discardable(const UmBlock& block) const {
+  const Allocation& allocation = slots_[block.slot];
+  return block.dead && settings_.invalidation != 0 && settings_.policy == DEEPUM_POLICY_CORRELATION && !graphs_ &&
+         statistics_.block_mismatches == 0 && !allocation.of_program && devices_[allocation.device].under_pressure();
+}
+
+// Behind all that was launched, on whatever stream, when the block died, and behind its moves.
+void Engine::discard(UmBlock& block) {
+  command(DEEPUM_COMMAND_DISCARD, slots_[block.slot].device, block, std::max(block.died, block.use_sequence), used_streams_,
+          std::max(block.moved_in, block.moved_out));
+  block.populated = false;
+}
+
+// Prefetches go in order: one that waits makes all that follow wait.
+void Engine::await_discard(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t discard) {
+  if (discard <= device.discards_awaited) {
+    return;
+  }
+  device.discards_awaited = discard;
+  deepum_command made{};
+  made.id = ++last_id_;
+  made.cause = sequence_;
+  made.after_move = discard;
+  made.kind = DEEPUM_COMMAND_PREFETCH;
+  made.device = static_cast<std::uint16_t>(ordinal);
+  commands_.push_back(made);
+  last_of_direction_[DEEPUM_DIRECTION_IN] = 0;  // what follows is behind it
+}
+
+}  // namespace deepum::core

@@ -1,0 +1,108 @@
+#include "discards.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace deepum::runtime {
+namespace {
+
+constexpr std::size_t kMostEntries = 1u << 16;
+
+}  // namespace
+
+Discards& Discards::instance() noexcept {
+  static Discards discards;
+  return discards;
+}
+
+bool Discards::propose(std::uint64_t address, std::uint64_t bytes, std::uint64_t id) noexcept try {
+  if (forbidden_.load()) {
+    return false;
+  }
+  const std::lock_guard lock(mutex_);
+  if (entries_.size() >= kMostEntries) {
+    return false;
+  }
+  // What it covers goes before it, in the same order as on the GPU.
+  auto at = entries_.lower_bound(address);
+  if (at != entries_.begin() && std::prev(at)->second.end > address) {
+    --at;
+  }
+  while (at != entries_.end() && at->first < address + bytes) {
+    at = entries_.erase(at);
+  }
+  entries_[address] = {address + bytes, id, nullptr, false};
+  return true;
+} catch (...) {
+  return false;
+}
+
+void Discards::committed(std::uint64_t address, std::uint64_t id, CUevent event) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(address);
+  if (found != entries_.end() && found->second.id == id) {
+    if (event) {
+      found->second.event = event;
+      found->second.given = true;
+    } else {
+      entries_.erase(found);
+    }
+  }
+  if (event) {
+    last_ = {id, event};
+  }
+  given_.store(id, std::memory_order_release);
+}
+
+Discards::Awaited Discards::wait_given(std::uint64_t id) noexcept {
+  for (int tries = 0; tries < 1000000 && given_.load(std::memory_order_acquire) < id; ++tries) {
+    sched_yield();  // the mover is between two calls of the driver
+  }
+  const std::lock_guard lock(mutex_);
+  return last_.id > ordered_ ? last_ : Awaited{};
+}
+
+Discards::Awaited Discards::latest(std::uint64_t address, std::uint64_t bytes) noexcept {
+  std::uint64_t id = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    auto at = entries_.lower_bound(address);
+    if (at != entries_.begin() && std::prev(at)->second.end > address) {
+      --at;
+    }
+    for (; at != entries_.end() && at->first < address + bytes; ++at) {
+      id = std::max(id, at->second.id);
+    }
+    if (id <= ordered_) {
+      return {};
+    }
+  }
+  return wait_given(id);
+}
+
+Discards::Awaited Discards::latest() noexcept {
+  const std::lock_guard lock(mutex_);
+  return last_;
+}
+
+void Discards::ordered(std::uint64_t id) noexcept {
+  const std::lock_guard lock(mutex_);
+  ordered_ = std::max(ordered_, id);
+  std::erase_if(entries_, [this](const auto& entry) { return entry.second.id <= ordered_; });
+}
+
+void Discards::forget_all() noexcept {
+  const std::lock_guard lock(mutex_);
+  entries_.clear();
+  last_ = {};
+}
+
+void Discards::forget(std::uint64_t address, std::uint64_t bytes) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto first = entries_.lower_bound(address);
+  entries_.erase(first, entries_.lower_bound(address + bytes));
+}
+
+}  // namespace deepum::runtime
