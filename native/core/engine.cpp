@@ -156,9 +156,7 @@ bool Engine::on_allocate(const deepum_allocate_event& event) {
   if (believed + blocks > kMostBelievedBlocks || (event.slot >= slots_.size() && event.slot > slots_.size() + 4096)) {
     return false;
   }
-  if (names_.size() >= kMostNames) {
-    forget_tables();
-  }
+  bound_names();
   const std::uint32_t name = names_.intern(event.name);
   std::vector<UmBlock> state(blocks);  // whatever takes memory comes first
   while (slots_.size() <= event.slot) {
@@ -228,9 +226,7 @@ bool Engine::on_block(const deepum_block_event& event, bool active) {
   if (active && torch_block_count_ >= kMostTorchBlocks) {
     return false;
   }
-  if (names_.size() >= kMostNames) {
-    forget_tables();
-  }
+  bound_names();
   allocation->reported = true;
   const auto found = allocation->active.find(event.offset);
   if (active) {
@@ -448,7 +444,17 @@ void Engine::on_lost() {
   forget_context();
 }
 
-// The bound on names is reached: learning starts again, with the names of what lives.
+// Names have half of the memory for tables at most, unless what lives has more.
+void Engine::bound_names() {
+  const std::size_t most = std::min((std::size_t{settings_.table_mebibytes} << 20) / 2 / Names::kBytes, kMostNames);
+  if (names_.size() >= std::max(most, 2 * names_kept_)) {
+    forget_tables();
+    names_kept_ = names_.size();
+  }
+  executions_.share_with(names_.bytes() + Names::kBytes);
+}
+
+// Learning starts again, with the names of what lives.
 void Engine::forget_tables() {
   Names names;
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
@@ -494,7 +500,7 @@ deepum_core_statistics Engine::statistics() const {
   deepum_core_statistics s = statistics_;
   s.execution_ids = executions_.size();
   s.allocated_bytes = allocated_bytes_;
-  s.table_bytes = executions_.bytes() + names_.size() * 32;
+  s.table_bytes = executions_.bytes() + names_.bytes();
   s.resident_bytes = s.dead_bytes = 0;
   for (const DeviceMemory& device : devices_) {
     s.resident_bytes += device.used_blocks * kBlockBytes;

@@ -46,6 +46,7 @@ class Engine {
   void on_moved(const deepum_moved_event& event);
   void on_lost();
   void forget_tables();
+  void bound_names();  // before one is added
   void forget_context();
   Allocation* live(std::uint32_t slot) { return slot < slots_.size() && slots_[slot].live ? &slots_[slot] : nullptr; }
   void forget_allocation(Allocation& allocation);
@@ -80,6 +81,7 @@ class Engine {
   deepum_core_statistics statistics_{};
   ExecutionTable executions_;
   Names names_;
+  std::size_t names_kept_ = 0;  // when tables were last forgotten: those of what lived
   TorchBlockNames torch_blocks_;
   std::vector<Allocation> slots_;  // an allocation may move, its blocks' addresses stay
   std::array<DeviceMemory, DEEPUM_MAX_DEVICES> devices_;

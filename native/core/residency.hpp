@@ -73,6 +73,8 @@ class Names {
   std::int64_t slot(std::uint32_t index) const { return names_[index].slot; }     // -1: not alive
   std::uint32_t first(std::uint32_t index) const { return names_[index].first; }  // UM block of the slot at which it begins
   std::size_t size() const { return names_.size(); }
+  static constexpr std::size_t kBytes = 80;  // of a name: its place, growth included, and its node in the index, about
+  std::size_t bytes() const { return names_.size() * kBytes; }
 
  private:
   struct Name {
