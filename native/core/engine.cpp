@@ -39,7 +39,13 @@ const T* as(const deepum_event_header* header) {
 Engine::Engine(const deepum_core_settings& settings)
     : settings_(settings),
       executions_(settings.execution_ids, settings.execution_records, std::size_t{settings.table_mebibytes} << 20),
-      given_(kRemembered) {}
+      given_(kRemembered) {
+  for (DeviceMemory& device : devices_) {
+    if (settings.eviction_order == DEEPUM_EVICT_LEAST_RECENTLY_MIGRATED) {
+      device.kept.order_by_migration();
+    }
+  }
+}
 
 std::uint64_t Engine::process(const std::uint8_t* events, std::size_t bytes) {
   std::uint64_t last = 0;

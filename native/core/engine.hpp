@@ -55,10 +55,6 @@ class Engine {
 
   // Chain and placement (placement.cpp).
   void expect_nothing();
-  bool by_last_use() const { return settings_.eviction_order == DEEPUM_EVICT_OLDEST_LAST_USE; }
-  bool expected(const UmBlock& block) const {  // for a launch still to come
-    return block.expected || (block.epoch == epoch_ && block.use_position > position_);
-  }
   void use(DeviceMemory& device, UmBlock& block, std::uint64_t position, bool actual);
   void follow(ExecutionId id);  // the latest launch against the chain
   void extend_chain();
@@ -89,7 +85,6 @@ class Engine {
   Context context_;             // of the latest launches
   std::uint64_t position_ = 0;  // launches so far
   std::uint64_t sequence_ = 0;  // of the event at hand
-  std::uint64_t epoch_ = 1;     // rises when the chain is given up
   std::uint64_t claim_ = 0;     // placements so far
   struct Link {
     ExecutionId id;

@@ -18,11 +18,12 @@ std::uint32_t Names::intern(std::uint64_t name) {
 void DeviceMemory::add(UmBlock& block) {
   block.resident = true;
   block.expected = false;
-  kept.append(block);
+  block.migrated = ++migrations;
+  kept.add(block);
 }
 
 void DeviceMemory::drop(UmBlock& block) {
-  (block.expected ? expected : kept).remove(block);
+  block.expected ? expected.remove(block) : kept.remove(block);
   --used_blocks;
   block.resident = block.expected = false;
 }
@@ -32,15 +33,18 @@ void DeviceMemory::use(UmBlock& block, std::uint64_t position, bool expect) {
     return;  // a launch placed keeps the place that it got then
   }
   block.use_position = position;
-  (block.expected ? expected : kept).remove(block);
-  (expect ? expected : kept).append(block);
+  if (!expect && !block.expected && kept.by_migration()) {
+    return;  // uses aside
+  }
+  block.expected ? expected.remove(block) : kept.remove(block);
+  expect ? expected.append(block) : kept.add(block);
   block.expected = expect;
 }
 
 void DeviceMemory::expect_none_until(std::uint64_t position) {
   for (UmBlock* block = expected.head(); block != nullptr && block->use_position <= position; block = expected.head()) {
     expected.remove(*block);
-    kept.append(*block);
+    kept.add(*block);
     block->expected = false;
   }
 }

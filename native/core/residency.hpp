@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -20,7 +21,7 @@ struct UmBlock {
   UmBlock* after = nullptr;
   std::uint64_t use_position = 0;  // launch (counted from 1) of its last use, actual or placed ahead
   std::uint64_t claim = 0;         // the placement that claimed it last
-  std::uint64_t epoch = 0;         // chain in which use_position was placed
+  std::uint64_t migrated = 0;      // rises from block to block in the order in which they became resident
   std::uint64_t use_sequence = 0;  // of its last actual use
   std::uint64_t streams = 0;       // bit i: used on stream i since it was last moved
   std::uint64_t evicted_for = 0;   // launch that got its space when it was last evicted
@@ -112,6 +113,42 @@ class BlockList {
   std::uint64_t size_ = 0;
 };
 
+// Blocks that may be evicted, the first to go first: in the order in which they came here, or in that of their migration, which costs a
+// logarithm since a block comes back to the place that it had.
+class KeptBlocks {
+ public:
+  void order_by_migration() { by_migration_ = true; }
+  void add(UmBlock& block) { by_migration_ ? void(by_age_.insert(&block)) : list_.append(block); }
+  void remove(UmBlock& block) { by_migration_ ? void(by_age_.erase(&block)) : list_.remove(block); }
+  bool by_migration() const { return by_migration_; }
+  // The first that is wanted; nullptr when none of the first `most` is.
+  template <typename Wanted>
+  UmBlock* find(std::size_t most, Wanted wanted) const {
+    if (by_migration_) {
+      for (auto place = by_age_.begin(); place != by_age_.end() && most > 0; ++place, --most) {
+        if (wanted(**place)) {
+          return *place;
+        }
+      }
+      return nullptr;
+    }
+    for (UmBlock* block = list_.head(); block != nullptr && most > 0; block = block->after, --most) {
+      if (wanted(*block)) {
+        return block;
+      }
+    }
+    return nullptr;
+  }
+
+ private:
+  struct Earlier {
+    bool operator()(const UmBlock* a, const UmBlock* b) const { return a->migrated < b->migrated; }
+  };
+  bool by_migration_ = false;
+  BlockList list_;
+  std::set<UmBlock*, Earlier> by_age_;
+};
+
 // One device's memory in blocks. Space is accounted for from the start: what an eviction frees is known by the command that frees it.
 struct DeviceMemory {
   bool known = false;
@@ -126,8 +163,9 @@ struct DeviceMemory {
   std::uint64_t mixed_position = 0;
   std::array<std::uint64_t, DEEPUM_MAX_STREAMS> held{};  // by stream: the latest prefetch that a launch of it was held for
   // What is resident, each block in one of them.
-  BlockList kept;      // in the order in which it may be evicted: oldest last use, or oldest migration, first
-  BlockList expected;  // placed for launches still to come, the next launch first; all are in `kept` in the order of migration
+  KeptBlocks kept;     // oldest last use, or oldest migration, first
+  BlockList expected;  // placed for launches still to come, the next launch first
+  std::uint64_t migrations = 0;
 
   std::uint64_t free_blocks() const { return capacity_blocks > used_blocks ? capacity_blocks - used_blocks : 0; }
   bool under_pressure() const { return known && allocated_blocks > capacity_blocks; }
@@ -135,7 +173,7 @@ struct DeviceMemory {
   void add(UmBlock& block);
   // It leaves; its space is free.
   void drop(UmBlock& block);
-  // Launch number `position` uses it, or is expected to: then it is the last to be evicted of its list. Order of last use only.
+  // Launch number `position` uses it, or is expected to.
   void use(UmBlock& block, std::uint64_t position, bool expect);
   // Nothing is expected any longer for launches up to that one.
   void expect_none_until(std::uint64_t position);
