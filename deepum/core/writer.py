@@ -70,6 +70,10 @@ class EventWriter:
         body += b"".join(r.encode().to_bytes(8, "little") for r in (*written, *read, *rest))
         return self.record(lib.DEEPUM_EVENT_EXECUTE, body, device, flags)
 
+    def synchronise(self, stream: int = lib.DEEPUM_ALL_STREAMS) -> int:
+        """The program is about to wait for a stream, or for all."""
+        return self.record(lib.DEEPUM_EVENT_SYNCHRONISE, struct.pack("<II", stream, 0))
+
     def fault(self, where: BlockRange, faults: int = 1, device: int = 0) -> int:
         """Faults were observed."""
         return self.record(lib.DEEPUM_EVENT_FAULT, struct.pack("<QQ", where.encode(), faults), device)

@@ -153,9 +153,10 @@ void BlockTable::follow() {
 }
 
 std::size_t BlockTable::count_bytes() const {
-  std::size_t sum = entries_.capacity() * sizeof(Entry) + chain_.capacity() * (sizeof(BlockRun) + 2 * sizeof(std::uint32_t));
+  std::size_t sum = heap_bytes(entries_.capacity() * sizeof(Entry)) + heap_bytes(chain_.capacity() * sizeof(BlockRun)) +
+                    heap_bytes(ages_.capacity() * sizeof(std::uint32_t)) + heap_bytes(places_.capacity() * sizeof(std::uint32_t));
   for (const Entry& entry : entries_) {
-    sum += entry.successors.capacity() * sizeof(BlockRun);
+    sum += heap_bytes(entry.successors.capacity() * sizeof(BlockRun));
   }
   return sum;
 }

@@ -13,6 +13,9 @@
 
 namespace deepum::core {
 
+// What the heap takes for so many bytes: a word more, in steps of 16, at least 32 (glibc's malloc).
+constexpr std::size_t heap_bytes(std::size_t bytes) { return bytes == 0 ? 0 : bytes <= 24 ? 32 : (bytes + 8 + 15) / 16 * 16; }
+
 // UM blocks [first, first + count) of the allocation with that name (an index into Names).
 struct BlockRun {
   std::uint32_t name;

@@ -39,7 +39,13 @@ const T* as(const deepum_event_header* header) {
 Engine::Engine(const deepum_core_settings& settings)
     : settings_(settings),
       executions_(settings.execution_ids, settings.execution_records, std::size_t{settings.table_mebibytes} << 20),
-      given_(kRemembered) {}
+      given_(kRemembered) {
+  for (DeviceMemory& device : devices_) {
+    if (settings.eviction_order == DEEPUM_EVICT_LEAST_RECENTLY_MIGRATED) {
+      device.kept.order_by_migration();
+    }
+  }
+}
 
 std::uint64_t Engine::process(const std::uint8_t* events, std::size_t bytes) {
   std::uint64_t last = 0;
@@ -156,9 +162,7 @@ bool Engine::on_allocate(const deepum_allocate_event& event) {
   if (believed + blocks > kMostBelievedBlocks || (event.slot >= slots_.size() && event.slot > slots_.size() + 4096)) {
     return false;
   }
-  if (names_.size() >= kMostNames) {
-    forget_tables();
-  }
+  bound_names();
   const std::uint32_t name = names_.intern(event.name);
   std::vector<UmBlock> state(blocks);  // whatever takes memory comes first
   while (slots_.size() <= event.slot) {
@@ -228,9 +232,7 @@ bool Engine::on_block(const deepum_block_event& event, bool active) {
   if (active && torch_block_count_ >= kMostTorchBlocks) {
     return false;
   }
-  if (names_.size() >= kMostNames) {
-    forget_tables();
-  }
+  bound_names();
   allocation->reported = true;
   const auto found = allocation->active.find(event.offset);
   if (active) {
@@ -458,7 +460,17 @@ void Engine::on_lost() {
   forget_context();
 }
 
-// The bound on names is reached: learning starts again, with the names of what lives.
+// Names have half of the memory for tables at most, unless what lives has more.
+void Engine::bound_names() {
+  const std::size_t most = std::min((std::size_t{settings_.table_mebibytes} << 20) / 2 / Names::kBytes, kMostNames);
+  if (names_.size() >= std::max(most, 2 * names_kept_)) {
+    forget_tables();
+    names_kept_ = names_.size();
+  }
+  executions_.share_with(names_.bytes() + Names::kBytes);
+}
+
+// Learning starts again, with the names of what lives.
 void Engine::forget_tables() {
   Names names;
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
@@ -504,7 +516,7 @@ deepum_core_statistics Engine::statistics() const {
   deepum_core_statistics s = statistics_;
   s.execution_ids = executions_.size();
   s.allocated_bytes = allocated_bytes_;
-  s.table_bytes = executions_.bytes() + names_.size() * 32;
+  s.table_bytes = executions_.bytes() + names_.bytes();
   s.resident_bytes = s.dead_bytes = 0;
   for (const DeviceMemory& device : devices_) {
     s.resident_bytes += device.used_blocks * kBlockBytes;

@@ -46,6 +46,7 @@ class Engine {
   void on_moved(const deepum_moved_event& event);
   void on_lost();
   void forget_tables();
+  void bound_names();  // before one is added
   void forget_context();
   Allocation* live(std::uint32_t slot) { return slot < slots_.size() && slots_[slot].live ? &slots_[slot] : nullptr; }
   void forget_allocation(Allocation& allocation);
@@ -54,10 +55,6 @@ class Engine {
 
   // Chain and placement (placement.cpp).
   void expect_nothing();
-  bool by_last_use() const { return settings_.eviction_order == DEEPUM_EVICT_OLDEST_LAST_USE; }
-  bool expected(const UmBlock& block) const {  // for a launch still to come
-    return block.place == BlockPlace::kExpected || (block.epoch == epoch_ && block.use_position > position_);
-  }
   void use(DeviceMemory& device, UmBlock& block, std::uint64_t position, bool actual);
   void follow(ExecutionId id);  // the latest launch against the chain
   void extend_chain();
@@ -87,6 +84,7 @@ class Engine {
   deepum_core_statistics statistics_{};
   ExecutionTable executions_;
   Names names_;
+  std::size_t names_kept_ = 0;  // when tables were last forgotten: those of what lived
   TorchBlockNames torch_blocks_;
   std::vector<Allocation> slots_;  // an allocation may move, its blocks' addresses stay
   std::array<DeviceMemory, DEEPUM_MAX_DEVICES> devices_;
@@ -94,7 +92,6 @@ class Engine {
   Context context_;             // of the latest launches
   std::uint64_t position_ = 0;  // launches so far
   std::uint64_t sequence_ = 0;  // of the event at hand
-  std::uint64_t epoch_ = 1;     // rises when the chain is given up
   std::uint64_t claim_ = 0;     // placements so far
   struct Link {
     ExecutionId id;

@@ -3,6 +3,11 @@
 #include <algorithm>
 
 namespace deepum::core {
+namespace {
+
+constexpr std::size_t kIndexBytes = 48;  // of a hash in the index, about
+
+}  // namespace
 
 ExecutionTable::ExecutionTable(std::size_t most_ids, std::size_t most_records, std::size_t most_bytes)
     : most_ids_(most_ids), most_records_(most_records), most_bytes_(most_bytes) {}
@@ -30,7 +35,9 @@ ExecutionId ExecutionTable::identify(std::uint64_t hash) {
     }
     return found->second;
   }
-  const bool full = executions_.size() >= most_ids_ || bytes() + sizeof(Execution) > most_bytes_;
+  // A vector that is full takes as much again when it grows.
+  const std::size_t growth = executions_.size() == executions_.capacity() ? executions_.capacity() * sizeof(Execution) : 0;
+  const bool full = executions_.size() >= most_ids_ || too_large(growth + kIndexBytes);
   if (free_.empty() && full && executions_.size() >= 2) {
     give_up_oldest();
   }
@@ -53,7 +60,7 @@ void ExecutionTable::give_up_oldest() {
   unlink(id);
   Execution& old = executions_[id];
   by_hash_.erase(old.hash);
-  bytes_ -= static_cast<std::ptrdiff_t>(old.records.size() * sizeof(ExecutionRecord) + old.blocks.bytes());
+  bytes_ -= static_cast<std::ptrdiff_t>(heap_bytes(old.records.capacity() * sizeof(ExecutionRecord)) + old.blocks.bytes());
   const std::uint32_t generation = old.generation + 1;
   old = {};
   old.generation = generation;
@@ -62,9 +69,14 @@ void ExecutionTable::give_up_oldest() {
 
 void ExecutionTable::note_bytes(std::ptrdiff_t change) {
   bytes_ += change;
-  while (bytes() > most_bytes_ && oldest_ != newest_) {
+  while (too_large(0) && oldest_ != newest_) {
     give_up_oldest();
   }
+}
+
+void ExecutionTable::share_with(std::size_t bytes) {
+  shared_bytes_ = bytes;
+  note_bytes(0);
 }
 
 void ExecutionTable::learn(const Context& context, ExecutionId next) {
@@ -80,8 +92,9 @@ void ExecutionTable::learn(const Context& context, ExecutionId next) {
   auto place = std::find_if(records.begin(), records.end(), same_context);
   if (place == records.end()) {
     if (records.size() < most_records_) {
+      const std::size_t before = heap_bytes(records.capacity() * sizeof(ExecutionRecord));
       records.push_back(seen);
-      bytes_ += sizeof(ExecutionRecord);
+      bytes_ += static_cast<std::ptrdiff_t>(heap_bytes(records.capacity() * sizeof(ExecutionRecord)) - before);
     }
     place = records.end() - 1;
   }
@@ -112,8 +125,8 @@ ExecutionId ExecutionTable::predict(const Context& context) const {
 }
 
 std::size_t ExecutionTable::bytes() const {
-  constexpr std::size_t kIndexBytes = 48;  // of a hash in the index, about
-  return executions_.size() * (sizeof(Execution) + kIndexBytes) + static_cast<std::size_t>(std::max<std::ptrdiff_t>(bytes_, 0));
+  return executions_.capacity() * sizeof(Execution) + by_hash_.size() * kIndexBytes +
+         static_cast<std::size_t>(std::max<std::ptrdiff_t>(bytes_, 0));
 }
 
 }  // namespace deepum::core

@@ -53,6 +53,8 @@ class ExecutionTable {
   ExecutionId predict(const Context& context) const;
   // The block table of an ID changed its size. IDs longest unused are given up while the tables are too large.
   void note_bytes(std::ptrdiff_t change);
+  // Of the bytes that these tables may have, others take so many.
+  void share_with(std::size_t bytes);
 
   std::size_t size() const { return executions_.size() - free_.size(); }
   std::size_t bytes() const;
@@ -63,7 +65,10 @@ class ExecutionTable {
   void unlink(ExecutionId id);
   void link_newest(ExecutionId id);
 
+  bool too_large(std::size_t more) const { return bytes() + more + shared_bytes_ > most_bytes_; }
+
   std::size_t most_ids_, most_records_, most_bytes_;
+  std::size_t shared_bytes_ = 0;
   std::ptrdiff_t bytes_ = 0;  // of records and block tables
   ExecutionId newest_ = kNoExecution, oldest_ = kNoExecution;
   std::vector<Execution> executions_;

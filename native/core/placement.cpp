@@ -19,7 +19,6 @@ constexpr std::uint64_t kLeastDoubt = 16;    // launches for which what is known
 }  // namespace
 
 void Engine::expect_nothing() {
-  ++epoch_;
   for (DeviceMemory& device : devices_) {
     device.expect_none_until(~std::uint64_t{0});
   }
@@ -146,12 +145,7 @@ bool Engine::place(std::span<const BlockSpan> spans, std::uint64_t position, boo
 
 void Engine::use(DeviceMemory& device, UmBlock& block, std::uint64_t position, bool actual) {
   block.claim = claim_;
-  if (by_last_use()) {
-    device.use(block, position, !actual);
-  } else if (!expected(block) || block.use_position < position) {
-    block.use_position = position;
-    block.epoch = epoch_;
-  }
+  device.use(block, position, !actual);
 }
 
 std::uint64_t Engine::doubt_after(const Execution& execution) const {
@@ -172,8 +166,10 @@ bool Engine::bring(DeviceMemory& device, UmBlock& block, std::uint64_t position,
   if (decide && !make_room(device, ordinal, position, actual)) {
     return actual;  // a launch that does not fit runs all the same: the driver makes its room
   }
-  if (!decide && device.known && device.free_blocks() == 0 && device.kept.head() != nullptr) {  // as the driver will do
-    device.drop(*device.kept.head());
+  if (!decide && device.known && device.free_blocks() == 0) {  // as the driver will do
+    if (UmBlock* first = device.kept.find(1, [](const UmBlock&) { return true; }); first != nullptr) {
+      device.drop(*first);
+    }
   }
   if (decide && block.evicted_for > position) {
     device.narrow_window();
@@ -231,24 +227,21 @@ void Engine::hold(std::span<const BlockSpan> spans, std::uint32_t stream) {
 
 UmBlock* Engine::next_victim(DeviceMemory& device, bool actual) {
   for (UmBlock* block = device.dead.head(); block != nullptr; block = block->after) {
+    ++statistics_.operations;
     if (block->claim != claim_) {
       return block;
     }
   }
-  std::size_t looked = 0;
-  for (UmBlock* block = device.kept.head(); block != nullptr && looked < kVictimScan; block = block->after, ++looked) {
+  UmBlock* victim = device.kept.find(kVictimScan, [&](const UmBlock& block) {
     ++statistics_.operations;
-    if (block->claim != claim_ && !expected(*block)) {
-      return block;
-    }
-  }
-  if (!actual) {
-    return nullptr;
+    return block.claim != claim_;
+  });
+  if (victim != nullptr || !actual) {
+    return victim;
   }
   // The launch at hand goes before any that is only predicted.
-  looked = 0;
-  for (UmBlock* block = by_last_use() ? device.expected.tail() : device.kept.tail(); block != nullptr && looked < kVictimScan;
-       block = block->before, ++looked) {
+  std::size_t looked = 0;
+  for (UmBlock* block = device.expected.tail(); block != nullptr && looked < kVictimScan; block = block->before, ++looked) {
     ++statistics_.operations;
     if (block->claim != claim_) {
       device.narrow_window();

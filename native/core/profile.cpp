@@ -154,6 +154,7 @@ bool Engine::load_tables(std::span<const std::uint8_t> bytes) {
   for (const std::uint64_t name : names) {
     name_index.push_back(names_.intern(name));
   }
+  executions_.share_with(names_.bytes());
   // If this core keeps fewer, those longest unused are left out, and records of them too.
   std::vector<ExecutionId> ids(loaded.size(), kNoExecution);
   for (std::size_t i = loaded.size() - std::min<std::size_t>(loaded.size(), settings_.execution_ids); i < loaded.size(); ++i) {

@@ -15,20 +15,33 @@ std::uint32_t Names::intern(std::uint64_t name) {
   return place->second;
 }
 
+void DeviceMemory::take_out(UmBlock& block) {
+  if (block.place == BlockPlace::kKept) {
+    kept.remove(block);
+  } else {
+    (block.place == BlockPlace::kExpected ? expected : dead).remove(block);
+  }
+}
+
 void DeviceMemory::put(UmBlock& block, BlockPlace place) {
-  list(block).remove(block);
+  take_out(block);
   block.place = place;
-  list(block).append(block);
+  if (place == BlockPlace::kKept) {
+    kept.add(block);
+  } else {
+    (place == BlockPlace::kExpected ? expected : dead).append(block);
+  }
 }
 
 void DeviceMemory::add(UmBlock& block) {
   block.resident = true;
   block.place = BlockPlace::kKept;
-  kept.append(block);
+  block.migrated = ++migrations;
+  kept.add(block);
 }
 
 void DeviceMemory::drop(UmBlock& block) {
-  list(block).remove(block);
+  take_out(block);
   --used_blocks;
   block.resident = false;
   block.place = BlockPlace::kKept;
@@ -39,6 +52,9 @@ void DeviceMemory::use(UmBlock& block, std::uint64_t position, bool expect) {
     return;  // a launch placed keeps the place that it got then
   }
   block.use_position = position;
+  if (!expect && block.place == BlockPlace::kKept && kept.by_migration()) {
+    return;  // uses aside
+  }
   put(block, expect ? BlockPlace::kExpected : BlockPlace::kKept);
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -27,7 +28,7 @@ struct UmBlock {
   UmBlock* after = nullptr;
   std::uint64_t use_position = 0;  // launch (counted from 1) of its last use, actual or placed ahead
   std::uint64_t claim = 0;         // the placement that claimed it last
-  std::uint64_t epoch = 0;         // chain in which use_position was placed
+  std::uint64_t migrated = 0;      // rises from block to block in the order in which they became resident
   std::uint64_t use_sequence = 0;  // of its last actual use
   std::uint64_t streams = 0;       // bit i: used on stream i since it was last moved
   std::uint64_t evicted_for = 0;   // launch that got its space when it was last evicted
@@ -83,6 +84,8 @@ class Names {
   std::int64_t slot(std::uint32_t index) const { return names_[index].slot; }     // -1: not alive
   std::uint32_t first(std::uint32_t index) const { return names_[index].first; }  // UM block of the slot at which it begins
   std::size_t size() const { return names_.size(); }
+  static constexpr std::size_t kBytes = 80;  // of a name: its place, growth included, and its node in the index, about
+  std::size_t bytes() const { return names_.size() * kBytes; }
 
  private:
   struct Name {
@@ -120,6 +123,42 @@ class BlockList {
   std::uint64_t size_ = 0;
 };
 
+// Blocks that may be evicted, the first to go first: in the order in which they came here, or in that of their migration, which costs a
+// logarithm since a block comes back to the place that it had.
+class KeptBlocks {
+ public:
+  void order_by_migration() { by_migration_ = true; }
+  void add(UmBlock& block) { by_migration_ ? void(by_age_.insert(&block)) : list_.append(block); }
+  void remove(UmBlock& block) { by_migration_ ? void(by_age_.erase(&block)) : list_.remove(block); }
+  bool by_migration() const { return by_migration_; }
+  // The first that is wanted; nullptr when none of the first `most` is.
+  template <typename Wanted>
+  UmBlock* find(std::size_t most, Wanted wanted) const {
+    if (by_migration_) {
+      for (auto place = by_age_.begin(); place != by_age_.end() && most > 0; ++place, --most) {
+        if (wanted(**place)) {
+          return *place;
+        }
+      }
+      return nullptr;
+    }
+    for (UmBlock* block = list_.head(); block != nullptr && most > 0; block = block->after, --most) {
+      if (wanted(*block)) {
+        return block;
+      }
+    }
+    return nullptr;
+  }
+
+ private:
+  struct Earlier {
+    bool operator()(const UmBlock* a, const UmBlock* b) const { return a->migrated < b->migrated; }
+  };
+  bool by_migration_ = false;
+  BlockList list_;
+  std::set<UmBlock*, Earlier> by_age_;
+};
+
 // Space for one block, by the move that frees it; id 0: free already.
 struct Space {
   std::uint64_t id = 0;
@@ -141,9 +180,10 @@ struct DeviceMemory {
   std::uint64_t mixed_position = 0;
   std::array<std::uint64_t, DEEPUM_MAX_STREAMS> held{};  // by stream: the latest prefetch that a launch of it was held for
   // What is resident, each block in one of them.
-  BlockList dead;
-  BlockList kept;      // in the order in which it may be evicted: oldest last use, or oldest migration, first
-  BlockList expected;  // placed for launches still to come, the next launch first; all are in `kept` in the order of migration
+  KeptBlocks kept;     // oldest last use, or oldest migration, first
+  BlockList expected;  // placed for launches still to come, the next launch first
+  BlockList dead;      // the first to die first
+  std::uint64_t migrations = 0;
 
   std::uint64_t free_blocks() const { return capacity_blocks > used_blocks ? capacity_blocks - used_blocks : 0; }
   bool under_pressure() const { return known && allocated_blocks > capacity_blocks; }
@@ -151,7 +191,7 @@ struct DeviceMemory {
   void add(UmBlock& block);
   // It leaves; its space is free.
   void drop(UmBlock& block);
-  // Launch number `position` uses it, or is expected to: then it is the last to be evicted of its list. Order of last use only.
+  // Launch number `position` uses it, or is expected to.
   void use(UmBlock& block, std::uint64_t position, bool expect);
   // Nothing is expected any longer for launches up to that one.
   void expect_none_until(std::uint64_t position);
@@ -160,9 +200,7 @@ struct DeviceMemory {
   std::uint64_t window() const { return capacity_blocks - std::min(withheld_blocks, capacity_blocks - capacity_blocks / 8); }
   void narrow_window();
   void widen_window();
-  BlockList& list(const UmBlock& block) {
-    return block.place == BlockPlace::kKept ? kept : block.place == BlockPlace::kExpected ? expected : dead;
-  }
+  void take_out(UmBlock& block);               // of its list
   void put(UmBlock& block, BlockPlace place);  // at the end of that list
   // The move that makes room for one more block, none when there was room before.
   Space take_space();

@@ -32,8 +32,17 @@ class Session:
         self.machine.advance(1 << 30)
         self.machine.run_launch()
 
+    def wait(self) -> None:
+        """The program waits for all its work; moves go on meanwhile."""
+        self.writer.synchronise()
+        self.core.process(self.writer.take())
+        for command in self.core.take_commands():
+            self.machine.check(command)
+            self.machine.waiting[command.kind].append(command)
+        self.machine.advance(1 << 30)
+
     def step(self, launches: Sequence[Launch]) -> int:
-        """An iteration; returns how many blocks its launches missed."""
+        """An iteration or a part of one; returns how many blocks its launches missed."""
         before = self.machine.faults
         for launch in launches:
             self.launch(launch)

@@ -61,7 +61,7 @@ class UmBlock:
     slot: int
     index: int
     use_position: int = 0
-    use_epoch: int = 0
+    migrated: int = 0  # rises from block to block that became resident
     claim: int = 0  # the placement that claimed it last
     use_sequence: int = 0
     streams: int = 0
@@ -106,7 +106,9 @@ class Memory:
     allocated: int = 0
     freed: deque[int] = field(default_factory=deque)  # evictions whose space is not taken yet
     order: list[UmBlock] = field(default_factory=list)  # resident, first to be evicted first
-    expected: list[UmBlock] = field(default_factory=list)  # resident and placed for launches to come; empty in the order of migration
+    expected: list[UmBlock] = field(default_factory=list)  # resident and placed for launches to come
+    by_migration: bool = False  # the order; by last use otherwise
+    migrations: int = 0
     used: int = 0
     withheld: int = 0  # of the capacity, from what may be expected
     full: bool = False  # the window held a launch off since the last one
@@ -119,6 +121,19 @@ class Memory:
 
     def under_pressure(self) -> bool:
         return self.known and self.allocated > self.capacity
+
+    def add(self, block: UmBlock) -> None:
+        self.migrations += 1
+        block.migrated = self.migrations
+        block.resident = True
+        self.order.append(block)
+
+    def keep(self, block: UmBlock) -> None:
+        block.expected = False
+        if self.by_migration:
+            bisect.insort(self.order, block, key=lambda other: other.migrated)
+        else:
+            self.order.append(block)
 
     def drop(self, block: UmBlock) -> None:
         (self.expected if block.expected else self.order).remove(block)
@@ -133,9 +148,7 @@ class Memory:
 
     def expect_none_until(self, position: int) -> None:
         while self.expected and self.expected[0].use_position <= position:
-            block = self.expected.pop(0)
-            block.expected = False
-            self.order.append(block)
+            self.keep(self.expected.pop(0))
 
     def take_space(self) -> int:
         self.used += 1
@@ -173,7 +186,6 @@ class Reference:
         self.placed = 0
         self.right = 0
         self.position = 0
-        self.epoch = 1
         self.claim = 0
         self.unwaited = 0  # launches since the program last waited
         self.doubt_after = 0
@@ -201,7 +213,7 @@ class Reference:
             handler[type(event)](event)
 
     def memory(self, device: int) -> Memory:
-        return self.devices.setdefault(device, Memory())
+        return self.devices.setdefault(device, Memory(by_migration=self.settings.eviction_order != OLDEST_LAST_USE))
 
     def on_device(self, event: Device) -> None:
         memory = self.memory(event.device)
@@ -399,7 +411,6 @@ class Reference:
         self.chain_context = self.context
 
     def expect_nothing(self) -> None:
-        self.epoch += 1
         for memory in self.devices.values():
             memory.expect_none_until(MASK)
 
@@ -464,18 +475,15 @@ class Reference:
 
     def use(self, memory: Memory, block: UmBlock, position: int, actual: bool) -> None:
         block.claim = self.claim
-        if self.is_expected(block) and block.use_position >= position:
+        if block.expected and block.use_position >= position:
             return
         block.use_position = position
-        if self.settings.eviction_order == OLDEST_LAST_USE:
-            (memory.expected if block.expected else memory.order).remove(block)
-            (memory.order if actual else memory.expected).append(block)
-            block.expected = not actual
+        (memory.expected if block.expected else memory.order).remove(block)
+        if actual:
+            memory.keep(block)
         else:
-            block.use_epoch = self.epoch
-
-    def is_expected(self, block: UmBlock) -> bool:
-        return block.expected or (block.use_epoch == self.epoch and block.use_position > self.position)
+            block.expected = True
+            memory.expected.append(block)
 
     def hold(self, spans: list[Span], stream: int) -> None:
         if self.settings.policy != CORRELATION:
@@ -508,8 +516,7 @@ class Reference:
             memory.narrow()
         block.evicted_for = 0
         space = memory.take_space()
-        block.resident = True
-        memory.order.append(block)
+        memory.add(block)
         self.use(memory, block, position, actual)
         block.confirmed, block.streams = position, 0
         if decide:
@@ -532,11 +539,10 @@ class Reference:
 
     def victim(self, memory: Memory, anything: bool) -> UmBlock | None:
         for block in memory.order[:VICTIM_SCAN]:
-            if block.claim != self.claim and not self.is_expected(block):
+            if block.claim != self.claim:
                 return block
-        last_use = self.settings.eviction_order == OLDEST_LAST_USE
         if anything:
-            for block in (memory.expected if last_use else memory.order)[: -VICTIM_SCAN - 1 : -1]:
+            for block in memory.expected[: -VICTIM_SCAN - 1 : -1]:
                 if block.claim != self.claim:
                     memory.narrow()
                     return block
@@ -609,9 +615,9 @@ class Reference:
                 memory.drop(block)
             elif event.location == allocation.device and not block.resident and memory.free():
                 memory.take_space()
-                block.resident = block.populated = True
+                memory.add(block)
+                block.populated = True
                 block.confirmed = self.position
-                memory.order.append(block)
 
     def on_fault(self, event: Fault) -> None:
         allocation = self.valid(event.range)
@@ -634,5 +640,4 @@ class Reference:
                 memory.drop(block)
             elif block.moved_out == given.id > block.moved_in and not block.resident:
                 memory.used += 1
-                block.resident = True
-                memory.order.append(block)
+                memory.add(block)

@@ -14,6 +14,8 @@ from driving import Session
 from mover import Machine
 from programs import Launch, sweep, there_and_back
 
+from deepum.core import CoreSettings
+
 
 class Stubborn(Machine):
     """Misses are counted, and leave everything where it is."""
@@ -33,19 +35,26 @@ def check_healing(session: Session, step: Sequence[Launch], losses: int, share: 
     """Steady first; then losses at random launches of an iteration, one further iteration, and nothing is missed any longer."""
     machine = session.machine
     assert isinstance(machine, Stubborn)
-    for _ in range(5):
-        session.step(step)
-    assert session.step(step) == 0
+
+    def iterate(begin: int, end: int) -> int:
+        found = session.step(step[begin:end])
+        if end == len(step):
+            session.wait()
+        return found
+
+    for _ in range(6):
+        iterate(0, len(step))
+    assert iterate(0, len(step)) == 0
     missed = 0
     for _ in range(losses):
         when = machine.random.randrange(len(step))
-        missed += session.step(step[:when])
+        missed += iterate(0, when)
         machine.take(max(1, int(len(machine.resident) * share)))
-        missed += session.step(step[when:])
-        missed += session.step(step[:when])
+        missed += iterate(when, len(step))
+        missed += iterate(0, when)
         # One iteration after the loss.
-        assert session.step(step[when:]) == 0
-        assert session.step(step) == 0
+        assert iterate(when, len(step)) == 0
+        assert iterate(0, len(step)) == 0
         assert session.believed(step) <= machine.resident
     assert missed > 0, "the losses did not hurt: the test tests nothing"
     assert machine.violations == []
@@ -55,8 +64,10 @@ def check_healing(session: Session, step: Sequence[Launch], losses: int, share: 
 @pytest.mark.parametrize("confidence", [30, 4096])
 @pytest.mark.parametrize("degree", [4, 32, 2000])
 @pytest.mark.parametrize("order", [0, 1])
-def test_lost_blocks_are_back_after_one_iteration(order: int, degree: int, confidence: int, seed: int) -> None:
-    """With every part of the memory in use: weights that stay, and a sweep that does not fit. The iteration has 36 launches."""
+@pytest.mark.parametrize("queue", [0, 1024])
+def test_lost_blocks_are_back_after_one_iteration(queue: int, order: int, degree: int, confidence: int, seed: int) -> None:
+    """With every part of the memory in use: weights that stay, and a sweep that does not fit. The iteration has 36 launches, and the
+    program waits at its end."""
     step = there_and_back(36, 18)
     step = [Launch(launch.execution, (*launch.ranges, *sweep(12, 6, slot=1)[i % 6].ranges)) for i, launch in enumerate(step)]
     session = Session(
@@ -66,16 +77,18 @@ def test_lost_blocks_are_back_after_one_iteration(order: int, degree: int, confi
         prefetch_degree=degree,
         headroom_blocks=4,
         confidence_launches=confidence,
+        launch_queue=queue,
     )
     check_healing(session, step, losses=8, share=0.3)
 
 
-def test_with_the_settings_as_they_come() -> None:
+@pytest.mark.parametrize("queue", [0, CoreSettings.default().launch_queue])
+def test_with_the_settings_as_they_come(queue: int) -> None:
     """An iteration of a few thousand launches, as that of a language model, and losses over and over."""
     step = [
         Launch(10_000 * i + j, (*launch.ranges, *sweep(40, 20, slot=1)[j % 20].ranges))
         for i, launch in enumerate(there_and_back(180, 60))
         for j in range(40)
     ]
-    session = Session(Stubborn(190, Random(1)), (180, 40))
+    session = Session(Stubborn(190, Random(1)), (180, 40), launch_queue=queue)
     check_healing(session, step, losses=2, share=0.3)

@@ -12,7 +12,7 @@ using namespace deepum::simgpu;
 namespace {
 
 CUresult advise(CUdeviceptr address, std::size_t bytes, CUmem_advise advice, CUmemLocation location) {
-  Call call(Need::context, Role::migration);
+  const Call call(Need::context, Role::migration);
   if (!call) return call.error();
   State& state = call.state();
   um_model::Range range{};
@@ -108,7 +108,7 @@ CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, C
 }
 
 CUresult cuMemRangeGetAttribute(void* data, size_t dataSize, CUmem_range_attribute attribute, CUdeviceptr devPtr, size_t count) {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   um_model::Range range{};
   if (data == nullptr) return CUDA_ERROR_INVALID_VALUE;

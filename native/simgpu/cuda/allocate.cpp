@@ -67,7 +67,7 @@ CUresult allocate_device(State& state, CUcontext context, int device, std::uint6
       slabs.add(slab, device);
       piece = slabs.take(bytes, device);
     }
-    address = *piece;
+    address = piece.value_or(0);
   } else {
     mapped = whole_blocks(bytes);
     address = take_blocks(state, device, mapped);

@@ -32,7 +32,7 @@ void depend_on(std::vector<CUgraphNode>& tail, const std::vector<CUgraphNode>& m
 }  // namespace
 
 CUresult refuse_in_capture(Call& call) {
-  State& state = call.state();
+  const State& state = call.state();
   if (state.capturing.empty()) return CUDA_SUCCESS;
   const Thread& thread = this_thread();
   if (thread.capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
@@ -259,7 +259,7 @@ CUresult cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode* depend
 }
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (mode == nullptr || *mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
   std::swap(*mode, this_thread().capture_mode);

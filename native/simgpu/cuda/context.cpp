@@ -83,7 +83,7 @@ CUcontext primary_context(State& state, int device) {
 }  // namespace deepum::simgpu
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!valid_device(call.state(), dev)) return CUDA_ERROR_INVALID_DEVICE;
@@ -99,10 +99,11 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
   if (!valid_device(call.state(), dev)) return CUDA_ERROR_INVALID_DEVICE;
   Device& device = call.state().devices[static_cast<std::size_t>(dev)];
   if (device.primary_users == 0) return CUDA_ERROR_INVALID_CONTEXT;
-  if (device.primary_users == 1)
+  if (device.primary_users == 1) {
     deactivate(call, dev);
-  else
+  } else {
     --device.primary_users;
+  }
   return CUDA_SUCCESS;
 }
 
@@ -119,7 +120,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
 CUresult cuDevicePrimaryCtxReset(CUdevice dev) { return cuDevicePrimaryCtxReset_v2(dev); }
 
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (!valid_device(call.state(), dev)) return CUDA_ERROR_INVALID_DEVICE;
   Device& device = call.state().devices[static_cast<std::size_t>(dev)];
@@ -131,7 +132,7 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags) {
 CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags) { return cuDevicePrimaryCtxSetFlags_v2(dev, flags); }
 
 CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int* flags, int* active) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (!valid_device(call.state(), dev)) return CUDA_ERROR_INVALID_DEVICE;
   const Device& device = call.state().devices[static_cast<std::size_t>(dev)];
@@ -141,7 +142,7 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int* flags, int* acti
 }
 
 CUresult cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams*, unsigned int flags, CUdevice dev) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!valid_device(call.state(), dev)) return CUDA_ERROR_INVALID_DEVICE;
@@ -172,7 +173,7 @@ CUresult cuCtxDestroy_v2(CUcontext ctx) {
 CUresult cuCtxDestroy(CUcontext ctx) { return cuCtxDestroy_v2(ctx); }
 
 CUresult cuCtxPushCurrent_v2(CUcontext ctx) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (!alive(call.state().contexts, ctx)) return CUDA_ERROR_INVALID_CONTEXT;
   this_thread().contexts.push_back(ctx);
@@ -182,7 +183,7 @@ CUresult cuCtxPushCurrent_v2(CUcontext ctx) {
 CUresult cuCtxPushCurrent(CUcontext ctx) { return cuCtxPushCurrent_v2(ctx); }
 
 CUresult cuCtxPopCurrent_v2(CUcontext* pctx) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   auto& stack = this_thread().contexts;
   if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
@@ -194,7 +195,7 @@ CUresult cuCtxPopCurrent_v2(CUcontext* pctx) {
 CUresult cuCtxPopCurrent(CUcontext* pctx) { return cuCtxPopCurrent_v2(pctx); }
 
 CUresult cuCtxSetCurrent(CUcontext ctx) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (ctx != nullptr && !alive(call.state().contexts, ctx)) return CUDA_ERROR_INVALID_CONTEXT;
   auto& stack = this_thread().contexts;
@@ -204,7 +205,7 @@ CUresult cuCtxSetCurrent(CUcontext ctx) {
 }
 
 CUresult cuCtxGetCurrent(CUcontext* pctx) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *pctx = current_context();
@@ -212,7 +213,7 @@ CUresult cuCtxGetCurrent(CUcontext* pctx) {
 }
 
 CUresult cuCtxGetDevice(CUdevice* device) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const CUcontext context = current_context();
@@ -223,7 +224,7 @@ CUresult cuCtxGetDevice(CUdevice* device) {
 
 CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext ctx) {
   if (ctx == nullptr) return cuCtxGetDevice(device);
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!alive(call.state().contexts, ctx)) return CUDA_ERROR_INVALID_CONTEXT;

@@ -5,7 +5,7 @@
 using namespace deepum::simgpu;
 
 CUresult cuCtxGetFlags(unsigned int* flags) {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *flags = call.context()->flags;
@@ -13,14 +13,14 @@ CUresult cuCtxGetFlags(unsigned int* flags) {
 }
 
 CUresult cuCtxSetFlags(unsigned int flags) {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   call.context()->flags = flags;
   return CUDA_SUCCESS;
 }
 
 CUresult cuCtxGetId(CUcontext ctx, unsigned long long* ctxId) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   const CUcontext context = ctx != nullptr ? ctx : current_context();
   if (ctxId == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -30,7 +30,7 @@ CUresult cuCtxGetId(CUcontext ctx, unsigned long long* ctxId) {
 }
 
 CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int* version) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!alive(call.state().contexts, ctx != nullptr ? ctx : current_context())) return CUDA_ERROR_INVALID_CONTEXT;
@@ -39,7 +39,7 @@ CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int* version) {
 }
 
 CUresult cuCtxGetStreamPriorityRange(int* leastPriority, int* greatestPriority) {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   if (leastPriority != nullptr) *leastPriority = 0;
   if (greatestPriority != nullptr) *greatestPriority = -5;
@@ -47,7 +47,7 @@ CUresult cuCtxGetStreamPriorityRange(int* leastPriority, int* greatestPriority) 
 }
 
 CUresult cuCtxGetLimit(size_t* pvalue, CUlimit limit) {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   if (pvalue == nullptr || limit < 0 || limit >= CU_LIMIT_MAX) return CUDA_ERROR_INVALID_VALUE;
   *pvalue = call.context()->limits[limit];
@@ -55,7 +55,7 @@ CUresult cuCtxGetLimit(size_t* pvalue, CUlimit limit) {
 }
 
 CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   if (limit < 0 || limit >= CU_LIMIT_MAX) return CUDA_ERROR_INVALID_VALUE;
   call.context()->limits[limit] = value;
@@ -63,7 +63,7 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
 }
 
 CUresult cuCtxGetCacheConfig(CUfunc_cache* pconfig) {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   if (pconfig == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *pconfig = call.context()->cache;
@@ -71,14 +71,14 @@ CUresult cuCtxGetCacheConfig(CUfunc_cache* pconfig) {
 }
 
 CUresult cuCtxSetCacheConfig(CUfunc_cache config) {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   call.context()->cache = config;  // a hint, without effect on the model
   return CUDA_SUCCESS;
 }
 
 CUresult cuCtxGetSharedMemConfig(CUsharedconfig* pConfig) {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   if (pConfig == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *pConfig = call.context()->shared;
@@ -86,26 +86,26 @@ CUresult cuCtxGetSharedMemConfig(CUsharedconfig* pConfig) {
 }
 
 CUresult cuCtxSetSharedMemConfig(CUsharedconfig config) {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   call.context()->shared = config;
   return CUDA_SUCCESS;
 }
 
 CUresult cuCtxResetPersistingL2Cache() {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   return call ? CUDA_SUCCESS : call.error();
 }
 
 CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int) {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   if (!alive(call.state().contexts, peerContext)) return CUDA_ERROR_INVALID_CONTEXT;
   return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
 }
 
 CUresult cuCtxDisablePeerAccess(CUcontext peerContext) {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   if (!alive(call.state().contexts, peerContext)) return CUDA_ERROR_INVALID_CONTEXT;
   return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
@@ -114,12 +114,12 @@ CUresult cuCtxDisablePeerAccess(CUcontext peerContext) {
 // Profilers are told to start and stop by programs that run without one too.
 extern "C" {
 CUresult cuProfilerStart() {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   return call ? CUDA_SUCCESS : call.error();
 }
 
 CUresult cuProfilerStop() {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   return call ? CUDA_SUCCESS : call.error();
 }
 }

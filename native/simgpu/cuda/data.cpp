@@ -63,10 +63,11 @@ void copy_row(const AddressSpace& memory, std::uint64_t destination, std::uint64
   const auto flush = [&](std::uint64_t from) {
     if (zeros == 0) return;
     const std::uint64_t to = destination + (from - source);
-    if (sparse_destination)
+    if (sparse_destination) {
       clear(to - zeros, to);
-    else
+    } else {
       std::memset(at(to - zeros), 0, zeros);
+    }
     zeros = 0;
   };
   for (std::uint64_t from = source; from < end;) {

@@ -21,7 +21,7 @@ CUresult cuDriverGetVersion(int* driverVersion) {
 }
 
 CUresult cuDeviceGetCount(int* count) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *count = static_cast<int>(call.state().devices.size());
@@ -29,7 +29,7 @@ CUresult cuDeviceGetCount(int* count) {
 }
 
 CUresult cuDeviceGet(CUdevice* device, int ordinal) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!valid_device(call.state(), ordinal)) return CUDA_ERROR_INVALID_DEVICE;
@@ -38,7 +38,7 @@ CUresult cuDeviceGet(CUdevice* device, int ordinal) {
 }
 
 CUresult cuDeviceGetName(char* name, int len, CUdevice dev) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (name == nullptr || len <= 0) return CUDA_ERROR_INVALID_VALUE;
   if (!valid_device(call.state(), dev)) return CUDA_ERROR_INVALID_DEVICE;
@@ -48,7 +48,7 @@ CUresult cuDeviceGetName(char* name, int len, CUdevice dev) {
 }
 
 CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice dev) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (bytes == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!valid_device(call.state(), dev)) return CUDA_ERROR_INVALID_DEVICE;
@@ -57,7 +57,7 @@ CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice dev) {
 }
 
 CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice dev) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (uuid == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!valid_device(call.state(), dev)) return CUDA_ERROR_INVALID_DEVICE;
@@ -70,7 +70,7 @@ CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice dev) {
 CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice dev) { return cuDeviceGetUuid(uuid, dev); }
 
 CUresult cuDeviceGetAttribute(int* pi, CUdevice_attribute attrib, CUdevice dev) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (pi == nullptr || attrib <= 0 || attrib >= CU_DEVICE_ATTRIBUTE_MAX) return CUDA_ERROR_INVALID_VALUE;
   if (!valid_device(call.state(), dev)) return CUDA_ERROR_INVALID_DEVICE;
@@ -79,7 +79,7 @@ CUresult cuDeviceGetAttribute(int* pi, CUdevice_attribute attrib, CUdevice dev) 
 }
 
 CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   const State& state = call.state();
   if (value == nullptr || attrib < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK) return CUDA_ERROR_INVALID_VALUE;
@@ -89,7 +89,7 @@ CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attrib, CUdev
 }
 
 CUresult cuDeviceCanAccessPeer(int* canAccessPeer, CUdevice dev, CUdevice peerDev) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (canAccessPeer == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!valid_device(call.state(), dev) || !valid_device(call.state(), peerDev)) return CUDA_ERROR_INVALID_DEVICE;
@@ -98,7 +98,7 @@ CUresult cuDeviceCanAccessPeer(int* canAccessPeer, CUdevice dev, CUdevice peerDe
 }
 
 CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice dev) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (major == nullptr || minor == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!valid_device(call.state(), dev)) return CUDA_ERROR_INVALID_DEVICE;
@@ -108,7 +108,7 @@ CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice dev) {
 }
 
 CUresult cuDeviceGetProperties(CUdevprop* prop, CUdevice dev) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (prop == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const State& state = call.state();
@@ -128,7 +128,7 @@ CUresult cuDeviceGetProperties(CUdevprop* prop, CUdevice dev) {
 }
 
 CUresult cuDeviceGetPCIBusId(char* pciBusId, int len, CUdevice dev) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (pciBusId == nullptr || len <= 0) return CUDA_ERROR_INVALID_VALUE;
   if (!valid_device(call.state(), dev)) return CUDA_ERROR_INVALID_DEVICE;
@@ -138,7 +138,7 @@ CUresult cuDeviceGetPCIBusId(char* pciBusId, int len, CUdevice dev) {
 }
 
 CUresult cuDeviceGetByPCIBusId(CUdevice* dev, const char* pciBusId) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   unsigned domain = 0, bus = 0;
   if (dev == nullptr || pciBusId == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -150,7 +150,7 @@ CUresult cuDeviceGetByPCIBusId(CUdevice* dev, const char* pciBusId) {
 }
 
 CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t* maxWidthInElements, CUarray_format, unsigned, CUdevice dev) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (maxWidthInElements == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!valid_device(call.state(), dev)) return CUDA_ERROR_INVALID_DEVICE;

@@ -89,7 +89,6 @@ int device_attribute(const State& state, CUdevice_attribute attribute, int devic
     case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
       return 6 << 20;
     case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH:
-      return 131072;
     case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH:
       return 131072;
     case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_HEIGHT:

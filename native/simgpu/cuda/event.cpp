@@ -12,7 +12,7 @@ constexpr double kPollNs = 500;  // a polling loop must make the host's clock go
 }
 
 CUresult cuEventCreate(CUevent* phEvent, unsigned int Flags) {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   if (phEvent == nullptr) return CUDA_ERROR_INVALID_VALUE;
   constexpr unsigned kKnown = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
@@ -27,7 +27,7 @@ CUresult cuEventCreate(CUevent* phEvent, unsigned int Flags) {
 }
 
 CUresult cuEventDestroy_v2(CUevent hEvent) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (!alive(call.state().events, hEvent)) return CUDA_ERROR_INVALID_HANDLE;
   call.engine().remove_event(hEvent->id);
@@ -81,7 +81,7 @@ CUresult cuEventSynchronize(CUevent hEvent) {
 }
 
 CUresult cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUevent hEnd) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   const State& state = call.state();
   if (pMilliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;

@@ -49,12 +49,13 @@ CUresult attribute_of(State& state, CUfunction function, CUfunction_attribute at
 }
 
 CUresult set_attribute(CUfunction function, CUfunction_attribute attribute, int value) {
-  if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+  if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
     function->max_dynamic_shared = value;
-  else if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
+  } else if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) {
     function->carveout = value;
-  else if (attribute < CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || attribute >= CU_FUNC_ATTRIBUTE_MAX)
+  } else if (attribute < CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || attribute >= CU_FUNC_ATTRIBUTE_MAX) {
     return CUDA_ERROR_INVALID_VALUE;
+  }
   return CUDA_SUCCESS;
 }
 
@@ -65,9 +66,10 @@ int active_blocks(const State& state, int device, int threads, std::size_t share
   const int warps = (threads + 31) / 32;
   std::int64_t blocks = std::min(get(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR),
                                  get(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) / (32 * warps));
-  if (shared > 0)
+  if (shared > 0) {
     blocks =
         std::min<std::int64_t>(blocks, get(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) / static_cast<std::int64_t>(shared));
+  }
   return static_cast<int>(blocks);
 }
 
@@ -75,7 +77,7 @@ CUresult parameter_info(Call& call, CUfunction handle, std::size_t index, std::s
   const CUfunction function = resolve_function(call.state(), handle);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (offset == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (!read_layout(call.state(), function)) return CUDA_ERROR_NOT_SUPPORTED;
+  if (!read_layout(call.state(), function) || !function->layout) return CUDA_ERROR_NOT_SUPPORTED;
   if (index >= function->layout->parameters.size()) return CUDA_ERROR_INVALID_VALUE;
   *offset = function->layout->parameters[index].offset;
   if (size != nullptr) *size = function->layout->parameters[index].size;
@@ -112,7 +114,7 @@ CUresult cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t* paramO
 }
 
 CUresult cuFuncGetName(const char** name, CUfunction hfunc) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const CUfunction function = resolve_function(call.state(), hfunc);
@@ -124,7 +126,7 @@ CUresult cuFuncGetName(const char** name, CUfunction hfunc) {
 CUresult cuKernelGetName(const char** name, CUkernel hfunc) { return cuFuncGetName(name, as_function(hfunc)); }
 
 CUresult cuFuncGetModule(CUmodule* hmod, CUfunction hfunc) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (hmod == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const CUfunction function = resolve_function(call.state(), hfunc);
@@ -135,7 +137,7 @@ CUresult cuFuncGetModule(CUmodule* hmod, CUfunction hfunc) {
 }
 
 CUresult cuKernelGetLibrary(CUlibrary* pLib, CUkernel kernel) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (pLib == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const CUfunction function = resolve_function(call.state(), as_function(kernel));
@@ -145,7 +147,7 @@ CUresult cuKernelGetLibrary(CUlibrary* pLib, CUkernel kernel) {
 }
 
 CUresult cuKernelGetFunction(CUfunction* pFunc, CUkernel kernel) {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   if (pFunc == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *pFunc = resolve_function(call.state(), as_function(kernel));
@@ -153,7 +155,7 @@ CUresult cuKernelGetFunction(CUfunction* pFunc, CUkernel kernel) {
 }
 
 CUresult cuFuncGetAttribute(int* pi, CUfunction_attribute attrib, CUfunction hfunc) {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   if (pi == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const CUfunction function = resolve_function(call.state(), hfunc);
@@ -161,14 +163,14 @@ CUresult cuFuncGetAttribute(int* pi, CUfunction_attribute attrib, CUfunction hfu
 }
 
 CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value) {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   const CUfunction function = resolve_function(call.state(), hfunc);
   return function != nullptr ? set_attribute(function, attrib, value) : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult cuKernelGetAttribute(int* pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (pi == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!valid_device(call.state(), dev)) return CUDA_ERROR_INVALID_DEVICE;
@@ -177,7 +179,7 @@ CUresult cuKernelGetAttribute(int* pi, CUfunction_attribute attrib, CUkernel ker
 }
 
 CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (!valid_device(call.state(), dev)) return CUDA_ERROR_INVALID_DEVICE;
   const CUfunction function = resolve_function(call.state(), as_function(kernel));
@@ -186,7 +188,7 @@ CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel ker
 
 // Cache and bank preferences are hints without effect on the model.
 CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache) {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   return resolve_function(call.state(), hfunc) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
@@ -198,7 +200,7 @@ CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice) 
 CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig) { return cuFuncSetCacheConfig(hfunc, CU_FUNC_CACHE_PREFER_NONE); }
 
 CUresult cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction function) {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   if (state == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (resolve_function(call.state(), function) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -207,14 +209,14 @@ CUresult cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction function) {
 }
 
 CUresult cuFuncLoad(CUfunction function) {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   return resolve_function(call.state(), function) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize,
                                                               unsigned int) {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   if (numBlocks == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (resolve_function(call.state(), func) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -243,7 +245,7 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* minGridSize, int* blockS
       best_blocks = blocks;
     }
   }
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   *blockSize = best;
   *minGridSize = best_blocks * call.state().machine.multiprocessors;
@@ -257,7 +259,7 @@ CUresult cuOccupancyMaxPotentialBlockSize(int* minGridSize, int* blockSize, CUfu
 }
 
 CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* dynamicSmemSize, CUfunction func, int numBlocks, int) {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   if (dynamicSmemSize == nullptr || numBlocks <= 0) return CUDA_ERROR_INVALID_VALUE;
   if (resolve_function(call.state(), func) == nullptr) return CUDA_ERROR_INVALID_HANDLE;

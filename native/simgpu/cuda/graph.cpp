@@ -97,7 +97,7 @@ void zero_edges(CUgraphEdgeData* edges, const size_t* count) {
 }  // namespace
 
 CUresult cuGraphCreate(CUgraph* phGraph, unsigned int flags) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (phGraph == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   *phGraph = new CUgraph_st;
@@ -108,7 +108,7 @@ CUresult cuGraphCreate(CUgraph* phGraph, unsigned int flags) {
 }
 
 CUresult cuGraphDestroy(CUgraph hGraph) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (!alive(call.state().graphs, hGraph) || hGraph->child) return CUDA_ERROR_INVALID_VALUE;
   destroy_graph(call.state(), hGraph);
@@ -116,7 +116,7 @@ CUresult cuGraphDestroy(CUgraph hGraph) {
 }
 
 CUresult cuGraphClone(CUgraph* phGraphClone, CUgraph originalGraph) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (phGraphClone == nullptr || !alive(call.state().graphs, originalGraph)) return CUDA_ERROR_INVALID_VALUE;
   *phGraphClone = clone_graph(call.state(), originalGraph);
@@ -124,7 +124,7 @@ CUresult cuGraphClone(CUgraph* phGraphClone, CUgraph originalGraph) {
 }
 
 CUresult cuGraphNodeFindInClone(CUgraphNode* phNode, CUgraphNode hOriginalNode, CUgraph hClonedGraph) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (phNode == nullptr || !alive(call.state().graphs, hClonedGraph)) return CUDA_ERROR_INVALID_VALUE;
   for (const auto& node : hClonedGraph->nodes) {
@@ -136,16 +136,17 @@ CUresult cuGraphNodeFindInClone(CUgraphNode* phNode, CUgraphNode hOriginalNode, 
 }
 
 CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode* nodes, size_t* numNodes) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (!alive(call.state().graphs, hGraph)) return CUDA_ERROR_INVALID_VALUE;
   std::vector<CUgraphNode> all;
+  all.reserve(hGraph->nodes.size());
   for (const auto& node : hGraph->nodes) all.push_back(node.get());
   return list_nodes(all, nodes, numNodes);
 }
 
 CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode* rootNodes, size_t* numRootNodes) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (!alive(call.state().graphs, hGraph)) return CUDA_ERROR_INVALID_VALUE;
   std::vector<CUgraphNode> roots;
@@ -156,7 +157,7 @@ CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode* rootNodes, size_t* num
 }
 
 CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* edgeData, size_t* numEdges) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (!alive(call.state().graphs, hGraph) || numEdges == nullptr || (from == nullptr) != (to == nullptr)) return CUDA_ERROR_INVALID_VALUE;
   std::vector<CUgraphNode> sources, targets;
@@ -178,7 +179,7 @@ CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode* from, CUgraphNode* to, siz
 }
 
 CUresult cuGraphNodeGetDependencies_v2(CUgraphNode hNode, CUgraphNode* dependencies, CUgraphEdgeData* edgeData, size_t* numDependencies) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (graph_of(call.state(), hNode) == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const CUresult error = list_nodes(hNode->dependencies, dependencies, numDependencies);
@@ -192,7 +193,7 @@ CUresult cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode* dependencies
 
 CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode, CUgraphNode* dependentNodes, CUgraphEdgeData* edgeData,
                                          size_t* numDependentNodes) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   const CUgraph graph = graph_of(call.state(), hNode);
   if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -207,7 +208,7 @@ CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode, CUgraphNode* dependentN
 
 CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData*,
                                    size_t numDependencies) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (!alive(call.state().graphs, hGraph) || (numDependencies > 0 && (from == nullptr || to == nullptr))) return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < numDependencies; ++i) {
@@ -225,7 +226,7 @@ CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode* from, const C
 
 CUresult cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData*,
                                       size_t numDependencies) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (!alive(call.state().graphs, hGraph) || (numDependencies > 0 && (from == nullptr || to == nullptr))) return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < numDependencies; ++i) {
@@ -239,7 +240,7 @@ CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode* from, cons
 }
 
 CUresult cuGraphDestroyNode(CUgraphNode hNode) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   const CUgraph graph = graph_of(call.state(), hNode);
   if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -250,7 +251,7 @@ CUresult cuGraphDestroyNode(CUgraphNode hNode) {
 }
 
 CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType* type) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (type == nullptr || graph_of(call.state(), hNode) == nullptr) return CUDA_ERROR_INVALID_VALUE;
   struct Kind {

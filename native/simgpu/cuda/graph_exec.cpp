@@ -61,7 +61,7 @@ void enqueue_graph(State& state, um_model::Host host, um_model::Stream stream, i
       own_taken = true;
     } else {
       place.stream = branches.emplace_back(engine.add_stream(device));
-      if (node->dependencies.empty()) engine.wait(host, place.stream, *start);
+      if (node->dependencies.empty() && start) engine.wait(host, place.stream, *start);
     }
     for (const CUgraphNode dependency : node->dependencies) {
       const Place& before = places.at(dependency);
@@ -134,7 +134,7 @@ void hold_objects(State& state, um_model::Host host, um_model::Stream stream, CU
 }
 
 CUresult instantiate(CUgraphExec* out, CUgraph graph) {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   State& state = call.state();
   if (out == nullptr || !alive(state.graphs, graph)) return CUDA_ERROR_INVALID_VALUE;
@@ -171,7 +171,7 @@ CUresult cuGraphInstantiate_v2(CUgraphExec* phGraphExec, CUgraph hGraph, CUgraph
 }
 
 CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (!alive(call.state().graph_execs, hGraphExec)) return CUDA_ERROR_INVALID_VALUE;
   destroy_graph(call.state(), hGraphExec->graph);  // what was launched is with the engine
@@ -181,7 +181,7 @@ CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) {
 }
 
 CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t* flags) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (flags == nullptr || !alive(call.state().graph_execs, hGraphExec)) return CUDA_ERROR_INVALID_VALUE;
   *flags = 0;
@@ -216,7 +216,7 @@ CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
 }
 
 CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo* resultInfo) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   State& state = call.state();
   if (!alive(state.graph_execs, hGraphExec) || !alive(state.graphs, hGraph) || resultInfo == nullptr) return CUDA_ERROR_INVALID_VALUE;

@@ -11,7 +11,7 @@ namespace {
 using Make = std::function<CUresult(State&, Work&)>;
 
 CUresult add(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, std::size_t count, const Make& make) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (out == nullptr || !alive(call.state().graphs, graph) || (count > 0 && dependencies == nullptr)) return CUDA_ERROR_INVALID_VALUE;
   const std::vector<CUgraphNode> before(dependencies, dependencies + count);
@@ -26,7 +26,7 @@ CUresult add(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, s
 
 // Gives a node new work of the same kind; in an instantiated graph the node that was made from it.
 CUresult change(CUgraphExec exec, CUgraphNode node, const Make& make) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   State& state = call.state();
   if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -77,7 +77,7 @@ Make of_event(CUevent event) {
 
 template <typename Wanted>
 CUresult read(CUgraphNode node, const std::function<void(State&, Wanted&)>& answer) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   Wanted* const work = node != nullptr ? std::get_if<Wanted>(&node->work) : nullptr;
   if (work == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -285,7 +285,7 @@ CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUg
 }
 
 CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   const CUgraphNode node = alive(call.state().graph_execs, hGraphExec) ? twin_of(hGraphExec, hNode) : nullptr;
   if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -294,7 +294,7 @@ CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsign
 }
 
 CUresult cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int* isEnabled) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   const CUgraphNode node = alive(call.state().graph_execs, hGraphExec) ? twin_of(hGraphExec, hNode) : nullptr;
   if (node == nullptr || isEnabled == nullptr) return CUDA_ERROR_INVALID_VALUE;

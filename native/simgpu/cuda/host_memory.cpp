@@ -46,7 +46,7 @@ CUresult cuMemFreeHost(void* p) {
 }
 
 CUresult cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
-  Call call(Need::context, Role::program);
+  const Call call(Need::context, Role::program);
   if (!call) return call.error();
   if (p == nullptr || bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
   State& state = call.state();
@@ -78,7 +78,7 @@ CUresult cuMemHostUnregister(void* p) {
 }
 
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, void* p, unsigned int Flags) {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   const auto address = reinterpret_cast<std::uint64_t>(p);
   if (pdptr == nullptr || Flags != 0 || !pinned(call.state().memory.find(address))) return CUDA_ERROR_INVALID_VALUE;
@@ -87,7 +87,7 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, void* p, unsigned int 
 }
 
 CUresult cuMemHostGetFlags(unsigned int* pFlags, void* p) {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   const Allocation* const allocation = call.state().memory.find(reinterpret_cast<std::uint64_t>(p));
   if (pFlags == nullptr || !pinned(allocation)) return CUDA_ERROR_INVALID_VALUE;

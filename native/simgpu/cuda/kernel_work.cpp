@@ -54,6 +54,7 @@ const deepum_host_access* split(State& state, const std::vector<deepum_host_acce
 }
 
 um_model::Kernel make_host_kernel(State& state, int device, const KernelWork& work) {
+  // A host kernel has its layout from the moment it is found. NOLINTNEXTLINE(bugprone-unchecked-optional-access)
   auto launch = std::make_shared<HostLaunch>(work, *work.function->layout);
   um_model::Kernel kernel;
   const std::vector<deepum_host_access> accesses = accesses_of(*launch);

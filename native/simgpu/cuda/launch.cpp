@@ -13,7 +13,7 @@ CUresult gather(const CUfunc_st& function, void* const* parameters, void* const*
   const std::size_t wanted = function.layout ? function.layout->bytes : 0;
   if (extra != nullptr && parameters != nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (extra == nullptr) {
-    if (wanted == 0) return CUDA_SUCCESS;
+    if (wanted == 0 || !function.layout) return CUDA_SUCCESS;
     if (parameters == nullptr) return CUDA_ERROR_INVALID_VALUE;
     packed = pack(*function.layout, parameters);
     return CUDA_SUCCESS;

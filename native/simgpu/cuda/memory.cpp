@@ -62,7 +62,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
 }
 
 CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   if (free != nullptr) *free = call.engine().free_bytes(call.device());
   if (total != nullptr) *total = call.state().memory_bytes;
@@ -70,7 +70,7 @@ CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
 }
 
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* pbase, size_t* psize, CUdeviceptr dptr) {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   const Allocation* const allocation = call.state().memory.find(dptr);
   if (allocation == nullptr) return CUDA_ERROR_NOT_FOUND;

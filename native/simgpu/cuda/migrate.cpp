@@ -117,10 +117,11 @@ CUresult batch(const CUdeviceptr* addresses, const std::size_t* sizes, std::size
       note_move(call, stream, range);
       for_allocations(state, range, [&](Allocation& allocation) { allocation.last_prefetch = locations[j]; });
     }
-    if (discard)
+    if (discard) {
       call.engine().discard(call.host(), id, part, devices[j], true);
-    else
+    } else {
       call.engine().prefetch(call.host(), id, part, devices[j]);
+    }
   }
   return CUDA_SUCCESS;
 }

@@ -196,7 +196,7 @@ CUresult cuModuleUnload(CUmodule hmod) {
 }
 
 CUresult cuModuleGetFunction(CUfunction* hfunc, CUmodule hmod, const char* name) {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   if (hfunc == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!alive(call.state().modules, hmod)) return CUDA_ERROR_INVALID_HANDLE;
@@ -206,7 +206,7 @@ CUresult cuModuleGetFunction(CUfunction* hfunc, CUmodule hmod, const char* name)
 }
 
 CUresult cuModuleGetFunctionCount(unsigned int* count, CUmodule mod) {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!alive(call.state().modules, mod)) return CUDA_ERROR_INVALID_HANDLE;
@@ -216,7 +216,7 @@ CUresult cuModuleGetFunctionCount(unsigned int* count, CUmodule mod) {
 }
 
 CUresult cuModuleEnumerateFunctions(CUfunction* functions, unsigned int numFunctions, CUmodule mod) {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   if (functions == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!alive(call.state().modules, mod)) return CUDA_ERROR_INVALID_HANDLE;
@@ -263,7 +263,7 @@ CUresult cuLibraryUnload(CUlibrary library) {
 }
 
 CUresult cuLibraryGetKernel(CUkernel* pKernel, CUlibrary library, const char* name) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (pKernel == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!alive(call.state().libraries, library)) return CUDA_ERROR_INVALID_HANDLE;
@@ -273,7 +273,7 @@ CUresult cuLibraryGetKernel(CUkernel* pKernel, CUlibrary library, const char* na
 }
 
 CUresult cuLibraryGetKernelCount(unsigned int* count, CUlibrary lib) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!alive(call.state().libraries, lib)) return CUDA_ERROR_INVALID_HANDLE;
@@ -283,7 +283,7 @@ CUresult cuLibraryGetKernelCount(unsigned int* count, CUlibrary lib) {
 }
 
 CUresult cuLibraryEnumerateKernels(CUkernel* kernels, unsigned int numKernels, CUlibrary lib) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (kernels == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!alive(call.state().libraries, lib)) return CUDA_ERROR_INVALID_HANDLE;
@@ -296,7 +296,7 @@ CUresult cuLibraryEnumerateKernels(CUkernel* kernels, unsigned int numKernels, C
 }
 
 CUresult cuLibraryGetModule(CUmodule* pMod, CUlibrary library) {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   if (pMod == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!alive(call.state().libraries, library)) return CUDA_ERROR_INVALID_HANDLE;

@@ -20,13 +20,13 @@ Said& said() {
 }  // namespace
 
 CUresult not_simulated(const char* name) noexcept {
-  std::lock_guard guard(said().mutex);
+  const std::lock_guard guard(said().mutex);
   if (said().names.insert(name).second) std::fprintf(stderr, "deepum-sim: %s is not simulated\n", name);
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 std::vector<std::string> not_simulated_names() {
-  std::lock_guard guard(said().mutex);
+  const std::lock_guard guard(said().mutex);
   return {said().names.begin(), said().names.end()};
 }
 

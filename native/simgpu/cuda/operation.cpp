@@ -22,10 +22,11 @@ std::uint64_t load(const ValueWork& work) {
 }
 
 void store(const ValueWork& work) {
-  if (work.wide)
+  if (work.wide) {
     __atomic_store_n(reinterpret_cast<std::uint64_t*>(work.address), work.value, __ATOMIC_RELEASE);
-  else
+  } else {
     __atomic_store_n(reinterpret_cast<std::uint32_t*>(work.address), static_cast<std::uint32_t>(work.value), __ATOMIC_RELEASE);
+  }
 }
 
 // The comparisons of CUstreamWaitValue_flags; GEQ is cyclic.
@@ -79,12 +80,13 @@ struct Enqueue {
   }
   void operator()(const HostWork& work) const { queue_host_function(state, host, stream, work.function); }
   void operator()(const ValueWork& work) const {
-    if (work.kind == ValueWork::write)
+    if (work.kind == ValueWork::write) {
       state.engine.call(host, stream, [s = &state, work, on = device] {
         if (s->acts(on)) store(work);
       });
-    else
+    } else {
       state.engine.wait_until(host, stream, [s = &state, work, on = device] { return !s->acts(on) || satisfied(work); });
+    }
   }
   void operator()(const RecordWork& work) const {
     if (!alive(state.events, work.event)) return;

@@ -10,7 +10,7 @@ namespace {
 
 template <typename T>
 CUresult answer(void* data, T value) {
-  std::memcpy(data, &value, sizeof value);
+  std::memcpy(data, static_cast<const void*>(&value), sizeof(T));  // NOLINT(bugprone-sizeof-expression): pointers are answers too
   return CUDA_SUCCESS;
 }
 
@@ -86,7 +86,7 @@ CUresult absent(CUpointer_attribute attribute, void* data) {
 }  // namespace
 
 CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr ptr) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (data == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const Allocation* const allocation = call.state().memory.find(ptr);
@@ -95,7 +95,7 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
 }
 
 CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute* attributes, void** data, CUdeviceptr ptr) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (numAttributes == 0 || attributes == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const Allocation* const allocation = call.state().memory.find(ptr);
@@ -107,7 +107,7 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute*
 }
 
 CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr ptr) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   Allocation* const allocation = call.state().memory.find(ptr);
   if (value == nullptr || allocation == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;

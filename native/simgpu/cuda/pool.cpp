@@ -30,10 +30,11 @@ void give_back(State& state, CUmemPoolHandle_st& pool, std::size_t index) {
 
 void trim(State& state, um_model::Host host, CUmemPoolHandle_st& pool, std::uint64_t keep) {
   for (std::size_t i = 0; i < pool.freed.size() && pool.reserved > keep;) {
-    if (state.engine.query(host, pool.freed[i].event))
+    if (state.engine.query(host, pool.freed[i].event)) {
       give_back(state, pool, i);
-    else
+    } else {
       ++i;
+    }
   }
 }
 
@@ -151,7 +152,7 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
 }
 
 CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (pool == nullptr || poolProps == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!valid_place(call.state(), poolProps->location, poolProps->allocType)) return CUDA_ERROR_INVALID_VALUE;
@@ -182,7 +183,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool) {
 }
 
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
-  Call call(Need::initialised, Role::synchronise);
+  const Call call(Need::initialised, Role::synchronise);
   if (!call) return call.error();
   if (!alive(call.state().pools, pool)) return CUDA_ERROR_INVALID_VALUE;
   trim(call.state(), call.host(), *pool, minBytesToKeep);
@@ -190,7 +191,7 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
 }
 
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void* value) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (value == nullptr || !alive(call.state().pools, pool)) return CUDA_ERROR_INVALID_VALUE;
   const auto wide = [&](std::uint64_t number) { return std::memcpy(value, &number, sizeof number), CUDA_SUCCESS; };
@@ -216,7 +217,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
 }
 
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void* value) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (value == nullptr || !alive(call.state().pools, pool)) return CUDA_ERROR_INVALID_VALUE;
   switch (attr) {
@@ -241,13 +242,13 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
 
 // Every device reaches every pool: addresses are unified, and the model does not cost peer accesses.
 CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* map, size_t count) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   return alive(call.state().pools, pool) && (map != nullptr || count == 0) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool memPool, CUmemLocation* location) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (flags == nullptr || location == nullptr || !alive(call.state().pools, memPool)) return CUDA_ERROR_INVALID_VALUE;
   *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;

@@ -77,7 +77,7 @@ void forget_pool(State&, CUmemoryPool pool) {
 using namespace deepum::simgpu;
 
 CUresult cuMemGetDefaultMemPool(CUmemoryPool* pool_out, CUmemLocation* location, CUmemAllocationType type) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (pool_out == nullptr || location == nullptr || !valid_place(call.state(), *location, type)) return CUDA_ERROR_INVALID_VALUE;
   *pool_out = place_of(call.state(), *location, type).standard;
@@ -85,7 +85,7 @@ CUresult cuMemGetDefaultMemPool(CUmemoryPool* pool_out, CUmemLocation* location,
 }
 
 CUresult cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (pool == nullptr || location == nullptr || !valid_place(call.state(), *location, type)) return CUDA_ERROR_INVALID_VALUE;
   *pool = place_of(call.state(), *location, type).current;
@@ -93,7 +93,7 @@ CUresult cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAlloc
 }
 
 CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   State& state = call.state();
   if (location == nullptr || !valid_place(state, *location, type) || !alive(state.pools, pool)) return CUDA_ERROR_INVALID_VALUE;
@@ -103,7 +103,7 @@ CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUme
 }
 
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool_out, CUdevice dev) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (pool_out == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!valid_device(call.state(), dev)) return CUDA_ERROR_INVALID_DEVICE;
@@ -112,7 +112,7 @@ CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool_out, CUdevice dev) {
 }
 
 CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice dev) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!valid_device(call.state(), dev)) return CUDA_ERROR_INVALID_DEVICE;
@@ -123,7 +123,7 @@ CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice dev) {
 CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
   CUmemLocation location{CU_MEM_LOCATION_TYPE_DEVICE, dev};
   {
-    Call call(Need::initialised, Role::neutral);
+    const Call call(Need::initialised, Role::neutral);
     if (!call) return call.error();
     if (!valid_device(call.state(), dev)) return CUDA_ERROR_INVALID_DEVICE;
   }

@@ -79,7 +79,7 @@ State::State()
 State* state() noexcept { return forked() ? nullptr : instance.load(std::memory_order_acquire); }
 
 std::mutex& lock() noexcept {
-  static auto* const mutex = new std::mutex;
+  static auto* const mutex = new std::mutex;  // NOLINT(bugprone-unhandled-exception-at-new)
   return *mutex;
 }
 
@@ -88,10 +88,11 @@ bool forked() noexcept {
   return pid < 0;
 }
 
+// Without memory for this there is nothing to go on with. NOLINTBEGIN(bugprone-unhandled-exception-at-new)
 CUresult initialise() noexcept {
   if (forked()) return CUDA_ERROR_NOT_INITIALIZED;
   if (state() != nullptr) return CUDA_SUCCESS;
-  std::lock_guard guard(lock());
+  const std::lock_guard guard(lock());
   if (state() != nullptr) return CUDA_SUCCESS;
   if (!settings().read()) return CUDA_ERROR_INVALID_VALUE;
   auto* const made = new State;
@@ -102,6 +103,8 @@ CUresult initialise() noexcept {
   instance.store(made, std::memory_order_release);
   return CUDA_SUCCESS;
 }
+
+// NOLINTEND(bugprone-unhandled-exception-at-new)
 
 void set_sticky(State& state, int device, CUresult error) {
   CUresult& sticky = state.devices[static_cast<std::size_t>(device)].sticky;
@@ -119,7 +122,8 @@ void collect_violations(State& state) {
 }
 
 Call::Call(Need need, Role role) {
-  if (forked() || (state_ = instance.load(std::memory_order_acquire)) == nullptr) {
+  state_ = forked() ? nullptr : instance.load(std::memory_order_acquire);
+  if (state_ == nullptr) {
     error_ = need == Need::nothing ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
     return;
   }

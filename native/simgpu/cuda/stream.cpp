@@ -11,7 +11,7 @@ constexpr double kPollNs = 500;  // a polling loop must make the host's clock go
 }
 
 CUresult cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int priority) {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   if (phStream == nullptr || (flags & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING)) != 0) return CUDA_ERROR_INVALID_VALUE;
   *phStream = make_stream(call.state(), call.context(), flags, priority);
@@ -21,7 +21,7 @@ CUresult cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int 
 CUresult cuStreamCreate(CUstream* phStream, unsigned int Flags) { return cuStreamCreateWithPriority(phStream, Flags, 0); }
 
 CUresult cuStreamDestroy_v2(CUstream hStream) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (!alive(call.state().streams, hStream) || hStream->legacy) return CUDA_ERROR_INVALID_HANDLE;
   remove_stream(call.state(), hStream);

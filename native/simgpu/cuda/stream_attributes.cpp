@@ -30,12 +30,13 @@ CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAtt
   if (value_out == nullptr || !known(attr)) return CUDA_ERROR_INVALID_VALUE;
   const auto found = attributes().find({stream->unique, attr});
   std::memset(value_out, 0, sizeof *value_out);
-  if (found != attributes().end())
+  if (found != attributes().end()) {
     *value_out = found->second;
-  else if (attr == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY)
+  } else if (attr == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY) {
     value_out->syncPolicy = CU_SYNC_POLICY_AUTO;
-  else if (attr == CU_LAUNCH_ATTRIBUTE_PRIORITY)
+  } else if (attr == CU_LAUNCH_ATTRIBUTE_PRIORITY) {
     value_out->priority = stream->priority;
+  }
   return CUDA_SUCCESS;
 }
 

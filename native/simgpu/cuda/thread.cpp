@@ -24,7 +24,7 @@ pthread_key_t key() {
 
 Thread& this_thread() noexcept {
   if (current == nullptr) {
-    current = new Thread;
+    current = new Thread;  // NOLINT(bugprone-unhandled-exception-at-new)
     pthread_setspecific(key(), current);
   }
   return *current;

@@ -41,7 +41,7 @@ void release_object(State& state, CUuserObject object, unsigned count) {
 using namespace deepum::simgpu;
 
 CUresult cuUserObjectCreate(CUuserObject* object_out, void* ptr, CUhostFn destroy, unsigned int initialRefcount, unsigned int flags) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (object_out == nullptr || destroy == nullptr || initialRefcount == 0 || flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
     return CUDA_ERROR_INVALID_VALUE;
@@ -51,7 +51,7 @@ CUresult cuUserObjectCreate(CUuserObject* object_out, void* ptr, CUhostFn destro
 }
 
 CUresult cuUserObjectRetain(CUuserObject object, unsigned int count) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (count == 0 || !alive(objects(), object)) return CUDA_ERROR_INVALID_VALUE;
   object->owned += count;
@@ -59,7 +59,7 @@ CUresult cuUserObjectRetain(CUuserObject object, unsigned int count) {
 }
 
 CUresult cuUserObjectRelease(CUuserObject object, unsigned int count) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (count == 0 || !alive(objects(), object) || count > object->owned) return CUDA_ERROR_INVALID_VALUE;
   object->owned -= count;
@@ -68,7 +68,7 @@ CUresult cuUserObjectRelease(CUuserObject object, unsigned int count) {
 }
 
 CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (!alive(call.state().graphs, graph) || !alive(objects(), object) || count == 0) return CUDA_ERROR_INVALID_VALUE;
   if ((flags & CU_GRAPH_USER_OBJECT_MOVE) != 0) {  // the program's references become the graph's
@@ -81,7 +81,7 @@ CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned in
 }
 
 CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count) {
-  Call call(Need::initialised, Role::neutral);
+  const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (!alive(call.state().graphs, graph) || count == 0) return CUDA_ERROR_INVALID_VALUE;
   const auto held = graph->objects.find(object);

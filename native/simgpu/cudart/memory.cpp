@@ -261,7 +261,7 @@ cudaError_t CUDARTAPI cudaPointerGetAttributes(struct cudaPointerAttributes* att
   void* on_host = nullptr;
   CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
                                  CU_POINTER_ATTRIBUTE_DEVICE_POINTER, CU_POINTER_ATTRIBUTE_HOST_POINTER};
-  void* values[] = {&type, &managed, &device, &on_device, &on_host};
+  void* values[] = {&type, &managed, &device, &on_device, static_cast<void*>(&on_host)};
   // Unknown pointers leave the values as they are and are no error.
   const cudaError_t error =
       call(&Driver::cuPointerGetAttributes, static_cast<unsigned int>(std::size(which)), which, values, address(memory));

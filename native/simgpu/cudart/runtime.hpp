@@ -13,7 +13,7 @@
 namespace deepum::simgpu::cudart {
 
 struct Driver {
-#define DRIVER(name) decltype(&::name) name = nullptr;
+#define DRIVER(name) decltype(&::name) name = nullptr;  // NOLINT(bugprone-macro-parentheses)
 #include "driver.def"
 #include "driver_forwards.inc"
 #undef DRIVER

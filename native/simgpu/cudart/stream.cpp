@@ -69,9 +69,10 @@ cudaError_t CUDARTAPI cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallb
   }),
                                  static_cast<void*>(made.get()), flags);
   if (error == cudaSuccess) {
-    static_cast<void>(made.release());  // the callback frees it
+    // The callback frees it. NOLINTNEXTLINE(bugprone-unused-return-value)
+    static_cast<void>(made.release());
   }
-  return error;
+  return error;  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks)
 }
 
 cudaError_t CUDARTAPI cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) {

@@ -41,10 +41,11 @@ bool describe_index(const Facts& f, Touch& t) {
   const std::uint32_t table = put ? 0 : 1;
   std::uint64_t row = e, rows = 1, table_span = calculator.span(table) + e;
   for (std::uint32_t d = 0; d < calculator.dims(); ++d) {
-    if (calculator.stride(d, 2) == 0)
+    if (calculator.stride(d, 2) == 0) {
       row += (calculator.size(d) - 1) * calculator.stride(d, table);
-    else
+    } else {
       rows *= calculator.size(d);
+    }
   }
   for (std::uint32_t i = 0; i < indices; ++i) {
     table_span += (std::max<std::uint64_t>(f.value<std::uint64_t>(1, 832 + 8 * i), 1) - 1) * f.value<std::uint64_t>(1, 1032 + 8 * i);
@@ -116,10 +117,11 @@ bool describe_embedding_backward(const Facts& f, Touch& t) {
     t.read(f.pointer(1), n * 8);
     t.read(f.pointer(2), n * width * outer * e);
     const std::uint64_t whole = table_bytes(f.pointer(3), outer * std::max(before, n * width) * e);
-    if (outer > 1)
+    if (outer > 1) {
       t.both(f.pointer(3), whole);
-    else
+    } else {
       touch_sampled_rows(f, t, f.pointer(3), whole, width * e, n, true, true);
+    }
     return true;
   }
   return false;

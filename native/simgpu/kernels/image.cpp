@@ -60,7 +60,7 @@ int rank(const Code& code, int device) {
 
 class CodeImage final : public Image {
  public:
-  CodeImage(std::vector<Code> codes, int device) {
+  CodeImage(const std::vector<Code>& codes, int device) {
     std::multimap<int, Code> sorted;
     for (const Code& code : codes) {
       architectures_.insert(code.architecture);
@@ -127,7 +127,7 @@ class CodeImage final : public Image {
 };
 
 bool looks_like_ptx(const char* text) {
-  std::string_view start(text, strnlen(text, 4096));
+  const std::string_view start(text, strnlen(text, 4096));
   return start.find(".version") != std::string_view::npos || start.starts_with("//");
 }
 

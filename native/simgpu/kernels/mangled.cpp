@@ -89,7 +89,7 @@ void walk(std::string_view name, Visit visit) {
     } else if (name.substr(at).starts_with("Ul")) {
       at += 2;
       if (visit(at, identifier, true)) return;
-      const std::size_t end = name.find("E", at);
+      const std::size_t end = name.find('E', at);
       if (end == std::string_view::npos) return;
       at = end + 1;
       while (at < name.size() && std::isdigit(static_cast<unsigned char>(name[at])) != 0) ++at;  // the lambda's number

@@ -30,10 +30,10 @@ std::optional<Metadata> read_metadata(const Facts& facts) {
   const std::string_view name = facts.kernel();
   Metadata m{};
   std::uint32_t scalar_bytes = 0;
-  bool steps = false;
-  if ((m.depth = number_after(name, "32FusedOptimizerTensorListMetadataILi")) != 0) {
-    steps = true;
-  } else if ((m.depth = number_after(name, "18TensorListMetadataILi")) == 0) {
+  m.depth = number_after(name, "32FusedOptimizerTensorListMetadataILi");
+  const bool steps = m.depth != 0;
+  if (!steps) m.depth = number_after(name, "18TensorListMetadataILi");
+  if (m.depth == 0) {
     const std::string_view identifier = "TensorListScalarListMetadata";
     const std::vector<std::uint64_t> types = template_type_bytes(name, identifier);
     const std::size_t at = name.find(identifier);

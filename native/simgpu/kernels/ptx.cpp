@@ -20,8 +20,7 @@ class Reader {
     if (is_word(text_[begin])) {
       while (at_ < text_.size() && is_word(text_[at_])) ++at_;
     } else if (text_[begin] == '"') {
-      while (at_ < text_.size() && text_[at_++] != '"') {
-      }
+      at_ = std::min(text_.find('"', at_), text_.size() - 1) + 1;
     }
     return text_.substr(begin, at_ - begin);
   }

@@ -1,0 +1,34 @@
+"""docs/core.md keeps up with the core."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from deepum.core import CoreSettings, CoreStatistics
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "core.md").read_text(encoding="utf-8")
+SOURCES = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "native" / "core").glob("*.[ch]pp")))
+
+
+@pytest.mark.parametrize("name", [field.name for field in (*fields(CoreSettings), *fields(CoreStatistics))])
+def test_every_setting_and_statistic_is_named(name: str) -> None:
+    assert f"`{name}`" in PAGE
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(CoreSettings) if field.name not in ("policy", "eviction_order")])
+def test_the_defaults_are_those_of_the_core(name: str) -> None:
+    found = re.search(rf"`{name}` \((?:N, )?(\d+)", PAGE)
+    assert found is not None
+    assert int(found[1]) == getattr(CoreSettings.default(), name)
+
+
+@pytest.mark.parametrize(("name", "value"), re.findall(r"`(k[A-Z]\w+)` \((\d+)\)", PAGE))
+def test_constants_have_the_values_of_the_sources(name: str, value: str) -> None:
+    found = re.search(rf"{name} = (\d+);", SOURCES)
+    assert found is not None
+    assert found[1] == value
