@@ -27,11 +27,20 @@ ComputeEngine::ComputeEngine(int device, const Machine& machine, const Options& 
       launch_(static_cast<std::uint64_t>(device) << 48),
       random_(options.random_eviction_seed == 0 ? 0 : options.random_eviction_seed + static_cast<std::uint64_t>(device)) {}
 
+// Tiles run in waves of one for each multiprocessor, and the last wave takes as long as a full one (wave quantisation: NVIDIA, "Matrix
+// Multiplication Background User's Guide", Dimension Quantization Effects).
 double ComputeEngine::compute_ns(const Kernel& kernel) const {
   double bytes = static_cast<double>(kernel.device_bytes);
   for (const Access& access : kernel.accesses) bytes += static_cast<double>(access.range.bytes) * (access.read && access.write ? 2 : 1);
-  const double flops = kernel.flops / (kernel.matrix_units ? machine_.tensor_gflops : machine_.fp32_gflops);
-  return std::max({flops, bytes / machine_.memory_gbps, machine_.min_kernel_ns});
+  const double peak = kernel.matrix_units ? machine_.tensor_gflops : machine_.fp32_gflops;
+  const double sustained = kernel.matrix_units ? machine_.tensor_sustained : machine_.fp32_sustained;
+  double arithmetic = kernel.flops / (peak * (kernel.peak_fraction > 0 ? std::min(kernel.peak_fraction, sustained) : sustained));
+  if (kernel.tiles != 0) {
+    const auto wave = static_cast<std::uint64_t>(machine_.multiprocessors);
+    const std::uint64_t waves = (kernel.tiles + wave - 1) / wave;
+    arithmetic *= static_cast<double>(waves * wave) / static_cast<double>(kernel.tiles);
+  }
+  return std::max({arithmetic, bytes / (machine_.memory_gbps * machine_.memory_sustained), machine_.min_kernel_ns});
 }
 
 void ComputeEngine::submit(Op& op) {

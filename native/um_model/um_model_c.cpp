@@ -40,6 +40,9 @@ void copy_figures(To& to, const From& from) {
   to.fp32_gflops = from.fp32_gflops;
   to.tensor_gflops = from.tensor_gflops;
   to.memory_gbps = from.memory_gbps;
+  to.fp32_sustained = from.fp32_sustained;
+  to.tensor_sustained = from.tensor_sustained;
+  to.memory_sustained = from.memory_sustained;
   to.h2d_gbps = from.h2d_gbps;
   to.d2h_gbps = from.d2h_gbps;
   to.copy_latency_ns = from.copy_latency_ns;
@@ -127,7 +130,8 @@ deepum_model* deepum_model_create(const char* machine, const deepum_model_option
 deepum_model* deepum_model_create_with(const deepum_machine* machine, const deepum_model_options* options) {
   deepum_model* made = nullptr;
   guarded(machine->h2d_gbps > 0 && machine->d2h_gbps > 0 && machine->memory_gbps > 0 && machine->fp32_gflops > 0 &&
-              machine->tensor_gflops > 0 && machine->host_gbps > 0 && machine->launch_queue > 0 && machine->faults_per_batch > 0,
+              machine->tensor_gflops > 0 && machine->host_gbps > 0 && machine->launch_queue > 0 && machine->faults_per_batch > 0 &&
+              machine->fp32_sustained > 0 && machine->tensor_sustained > 0 && machine->memory_sustained > 0 && machine->multiprocessors > 0,
           [&] {
             Machine figures{};
             copy_figures(figures, *machine);
@@ -180,12 +184,14 @@ void deepum_model_remove_event(deepum_model* e, uint32_t event) {
 }
 
 int deepum_model_launch(deepum_model* e, uint32_t host, uint32_t stream, const deepum_model_access* accesses, size_t count, double flops,
-                        int32_t matrix_units, uint64_t device_bytes) {
-  return guarded(works(e, host, stream), [&] {
+                        int32_t matrix_units, uint64_t device_bytes, double peak_fraction, uint64_t tiles) {
+  return guarded(works(e, host, stream) && peak_fraction >= 0 && peak_fraction <= 1, [&] {
     Kernel kernel;
     kernel.flops = flops;
     kernel.matrix_units = matrix_units != 0;
     kernel.device_bytes = device_bytes;
+    kernel.peak_fraction = peak_fraction;
+    kernel.tiles = tiles;
     for (size_t i = 0; i < count; ++i) {
       kernel.accesses.push_back({{accesses[i].address, accesses[i].bytes}, accesses[i].read != 0, accesses[i].write != 0});
     }

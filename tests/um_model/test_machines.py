@@ -41,6 +41,8 @@ def test_every_figure_of_every_preset_is_set_and_sound() -> None:
             if field.type.kind == "primitive" and name != "presented_minor":
                 assert getattr(machine, name) > 0, name
         assert machine.memory_bytes % (2 << 20) == 0
+        for sustained in (machine.fp32_sustained, machine.tensor_sustained, machine.memory_sustained):
+            assert 0.5 < sustained < 1
         # An eviction is at least its copy, a fault at least its transfer.
         assert machine.eviction_ns_per_block >= (2 << 20) / machine.d2h_gbps
         assert machine.fault_ns_per_byte >= 1 / machine.h2d_gbps
