@@ -28,7 +28,7 @@ struct Machine {
   double fault_ns_per_byte_no_prefetcher;
   double fault_batch_no_prefetcher_ns;
   int faults_per_batch;
-  double eviction_ns_per_block;  // driver's own eviction of a 2 MiB block inside a batch, copy included
+  double eviction_ns_per_block;  // driver's own eviction of a 2 MiB block inside a batch, all of it copied; 0: beside what the batch brings
   double min_kernel_ns;
   double launch_ns;            // host cost of a launch
   int launch_queue;            // launches the host may be ahead

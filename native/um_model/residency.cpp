@@ -129,7 +129,7 @@ void Residency::evict(Block& block, double now, Evicted& evicted) {
   const double link_ns = d.d2h.time(static_cast<double>(bytes));
   evicted.blocks += 1;
   evicted.copied += bytes;
-  evicted.ns += std::max(machine_.eviction_ns_per_block - whole, 0.0) + link_ns;
+  evicted.ns += std::max(machine_.eviction_ns_per_block - (whole - link_ns), 0.0);
   d.d2h.occupy(now, link_ns);
   d.counters.bytes_d2h += bytes;
   d.counters.bytes_driver_evicted += bytes;
