@@ -71,7 +71,9 @@ void fill(deepum_machine& to, const Machine& from) {
 // Runs what may run out of memory; nothing is thrown across the C boundary.
 template <typename Work>
 int guarded(bool valid, Work work) noexcept {
-  if (!valid) return -1;
+  if (!valid) {
+    return -1;
+  }
   try {
     work();
     return 0;
@@ -94,7 +96,9 @@ deepum_model* create(const Machine& machine, const deepum_model_options* wanted)
     options.density_prefetcher = wanted->density_prefetcher != 0;
     options.random_eviction_seed = wanted->random_eviction_seed;
   }
-  if (options.devices < 1 || options.devices > 32) return nullptr;
+  if (options.devices < 1 || options.devices > 32) {
+    return nullptr;
+  }
   return new deepum_model(machine, options);
 }
 
@@ -108,14 +112,18 @@ extern "C" {
 size_t deepum_machine_count(void) { return machines().size(); }
 
 int deepum_machine_get(size_t index, deepum_machine* machine) {
-  if (index >= machines().size()) return -1;
+  if (index >= machines().size()) {
+    return -1;
+  }
   fill(*machine, machines()[index]);
   return 0;
 }
 
 int deepum_machine_find(const char* name, deepum_machine* machine) {
   const Machine* const found = find_machine(name);
-  if (found == nullptr) return -1;
+  if (found == nullptr) {
+    return -1;
+  }
   fill(*machine, *found);
   return 0;
 }
@@ -255,7 +263,9 @@ double deepum_model_event_time(const deepum_model* e, uint32_t event) {
 }
 
 int deepum_model_get_counters(const deepum_model* e, int32_t device, deepum_model_counters* out) {
-  if (!e->has_location(device)) return -1;
+  if (!e->has_location(device)) {
+    return -1;
+  }
   const Counters c = e->engine.counters(device);
   static_assert(sizeof(deepum_model_counters) == sizeof(Counters), "the same fields in the same order");
   std::memcpy(out, &c, sizeof(c));
@@ -266,7 +276,9 @@ size_t deepum_model_take_faults(deepum_model* e, deepum_model_fault* faults, siz
   size_t taken = 0;
   guarded(true, [&] {
     for (const Engine::Fault& fault : e->engine.take_faults()) {
-      if (taken < most) faults[taken++] = {fault.address, fault.faults, fault.device};
+      if (taken < most) {
+        faults[taken++] = {fault.address, fault.faults, fault.device};
+      }
     }
   });
   return taken;
