@@ -70,6 +70,7 @@ class Touch {
     kernel_.accesses.push_back({{p->address + offset, std::min(bytes, p->room - offset)}, read, write});
   }
   void flops(double count) { kernel_.flops += count; }
+  void peak_fraction(double reached) { kernel_.peak_fraction = reached; }
   void use_matrix_units() { kernel_.matrix_units = true; }
 
  private:
