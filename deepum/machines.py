@@ -9,7 +9,7 @@ from deepum._core import ffi, lib
 
 @dataclass(frozen=True)
 class Machine:
-    """A host with its GPU: sizes in bytes, rates in GFLOP/s and GB/s (10^9), times in nanoseconds."""
+    """A host with its GPU: sizes in bytes, rates in GFLOP/s and GB/s (10^9), times in nanoseconds, sustained: of the peak."""
 
     name: str
     description: str
@@ -22,6 +22,9 @@ class Machine:
     fp32_gflops: float
     tensor_gflops: float
     memory_gbps: float
+    fp32_sustained: float
+    tensor_sustained: float
+    memory_sustained: float
     h2d_gbps: float
     d2h_gbps: float
     fault_batch_ns: float

@@ -15,11 +15,13 @@ def _lines(machine: Machine) -> list[str]:
     link = f"{machine.h2d_gbps:g} GB/s to the GPU, {machine.d2h_gbps:g} back"
     batch = f"{machine.fault_batch_ns / 1000:g} us + {machine.fault_ns_per_byte * 1.024:.3g} us/KiB"
     speed = f"{machine.fp32_gflops / 1000:g} TFLOP/s, {machine.tensor_gflops / 1000:g} with matrix units"
-    capability = f"{machine.presented_major}.{machine.presented_minor}"
+    sustained = f"{machine.memory_sustained:.0%}, {machine.fp32_sustained:.0%} and {machine.tensor_sustained:.0%}"
+    capability = f"presents compute capability {machine.presented_major}.{machine.presented_minor}"
+    eviction = f"{machine.eviction_ns_per_block / 1000:g} us a UM block"
     return [
         f"{machine.name}  {machine.description}",
-        f"    {size(machine.memory_bytes)} at {machine.memory_gbps:g} GB/s; {speed}; presents compute capability {capability}",
-        f"    link: {link}; fault batch: {batch}; eviction by the driver: {machine.eviction_ns_per_block / 1000:g} us a UM block",
+        f"    {size(machine.memory_bytes)} at {machine.memory_gbps:g} GB/s; {speed}; at best {sustained} of these",
+        f"    {capability}; link: {link}; fault batch: {batch}; eviction by the driver: {eviction}",
     ]
 
 

@@ -39,7 +39,7 @@ typedef struct deepum_host_kernel {
   /* Floating-point operations; NULL: 0. */
   double (*flops)(const deepum_host_launch* launch);
   uint32_t matrix_units; /* 1: flops run at the matrix units' rate */
-  uint32_t reserved;
+  uint32_t tiled;        /* 1: every thread block takes a multiprocessor for an equal part of the flops; 0: they are divided at will */
 } deepum_host_kernel;
 
 typedef struct deepum_host_module_table {

@@ -32,7 +32,9 @@ void AdviceQueue::apply(Block& block, Advice advice, int location) {
       // Duplicates collapse to the preferred location's copy if there is one, else the first processor's, which is the CPU
       // (uvm_policy.c: va_block_unset_read_duplication_locked). Nothing is transferred.
       const Regions both = block.on_device & block.on_cpu;
-      if (both == 0) return;
+      if (both == 0) {
+        return;
+      }
       if (block.preferred >= 0 && block.preferred == block.device) {
         block.on_cpu &= ~both;
       } else {

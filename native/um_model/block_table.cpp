@@ -6,32 +6,44 @@ namespace deepum::um_model {
 
 void BlockTable::map(Range range, MemoryKind kind, int device) {
   mappings_[range.address] = {range.bytes, kind, device};
-  if (kind != MemoryKind::managed) return;
+  if (kind != MemoryKind::managed) {
+    return;
+  }
   const std::uint64_t last = (range.address + range.bytes - 1) / kBlockBytes;
   for (std::uint64_t number = range.address / kBlockBytes; number <= last; ++number) {
     auto& group = groups_[number / kGroup];
-    if (!group) group = std::make_unique<Group>();
+    if (!group) {
+      group = std::make_unique<Group>();
+    }
     ++(*group)[number % kGroup].mappings;
   }
 }
 
 BlockTable::Mapping BlockTable::unmap(std::uint64_t address) {
   const auto found = mappings_.find(address);
-  if (found == mappings_.end()) return {};
+  if (found == mappings_.end()) {
+    return {};
+  }
   const Mapping gone = found->second;
   mappings_.erase(found);
   if (gone.kind == MemoryKind::managed) {
     const std::uint64_t last = (address + gone.bytes - 1) / kBlockBytes;
-    for (std::uint64_t number = address / kBlockBytes; number <= last; ++number) --block(number)->mappings;
+    for (std::uint64_t number = address / kBlockBytes; number <= last; ++number) {
+      --block(number)->mappings;
+    }
   }
   return gone;
 }
 
 const BlockTable::Mapping* BlockTable::find(std::uint64_t address, std::uint64_t* base) const {
   auto found = mappings_.upper_bound(address);
-  if (found == mappings_.begin()) return nullptr;
+  if (found == mappings_.begin()) {
+    return nullptr;
+  }
   --found;
-  if (address - found->first >= found->second.bytes) return nullptr;
+  if (address - found->first >= found->second.bytes) {
+    return nullptr;
+  }
   *base = found->first;
   return &found->second;
 }
@@ -45,7 +57,9 @@ void BlockTable::split(std::span<const Access> accesses, std::vector<Piece>& pie
       std::uint64_t base = 0;
       if (const Mapping* const mapping = find(low, &base)) {
         const std::uint64_t end = std::min(high, base + mapping->bytes);
-        if (mapping->kind == MemoryKind::managed) pieces.push_back({low, end, access.read, access.write, true, access.written_first});
+        if (mapping->kind == MemoryKind::managed) {
+          pieces.push_back({low, end, access.read, access.write, true, access.written_first});
+        }
         low = end;
       } else {
         const auto after = mappings_.upper_bound(low);
@@ -59,7 +73,9 @@ void BlockTable::split(std::span<const Access> accesses, std::vector<Piece>& pie
 
 std::uint64_t Sweep::steps(std::span<const Piece> pieces) {
   std::uint64_t steps = 0;
-  for (const Piece& piece : pieces) steps += piece.managed ? (piece.high - 1) / kBlockBytes - piece.low / kBlockBytes + 1 : 1;
+  for (const Piece& piece : pieces) {
+    steps += piece.managed ? (piece.high - 1) / kBlockBytes - piece.low / kBlockBytes + 1 : 1;
+  }
   return steps;
 }
 

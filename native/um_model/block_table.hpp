@@ -72,7 +72,9 @@ class BlockTable {
   Block* block(std::uint64_t number) const {
     if (number / kGroup != last_number_ || last_ == nullptr) {
       const auto found = groups_.find(number / kGroup);
-      if (found == groups_.end()) return nullptr;
+      if (found == groups_.end()) {
+        return nullptr;
+      }
       last_number_ = number / kGroup;
       last_ = found->second.get();
     }
@@ -117,7 +119,9 @@ class Sweep {
 
  private:
   void enter() {
-    if (piece_ == pieces_.size()) return;
+    if (piece_ == pieces_.size()) {
+      return;
+    }
     low_ = pieces_[piece_].low;
     settle(nullptr);
   }
@@ -147,7 +151,9 @@ class Sweep {
 template <typename Visit>
 void each_block(const BlockTable& table, Range range, bool outward, Visit visit) {
   std::uint64_t low = range.address, high = range.address + range.bytes;
-  if (high < low) return;
+  if (high < low) {
+    return;
+  }
   if (!outward) {
     low = (low + kRegionBytes - 1) & ~(kRegionBytes - 1);
     high &= ~(kRegionBytes - 1);
@@ -156,7 +162,9 @@ void each_block(const BlockTable& table, Range range, bool outward, Visit visit)
     const std::uint64_t number = low / kBlockBytes, start = number * kBlockBytes;
     const std::uint64_t end = high - start < kBlockBytes ? high : start + kBlockBytes;
     Block* const block = table.block(number);
-    if (block != nullptr && block->mappings != 0) visit(*block, regions_touched(low - start, end - start), number);
+    if (block != nullptr && block->mappings != 0) {
+      visit(*block, regions_touched(low - start, end - start), number);
+    }
     low = end;
   }
 }

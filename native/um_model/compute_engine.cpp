@@ -27,16 +27,29 @@ ComputeEngine::ComputeEngine(int device, const Machine& machine, const Options& 
       launch_(static_cast<std::uint64_t>(device) << 48),
       random_(options.random_eviction_seed == 0 ? 0 : options.random_eviction_seed + static_cast<std::uint64_t>(device)) {}
 
+// Tiles run in waves of one for each multiprocessor, and the last wave takes as long as a full one (wave quantisation: NVIDIA, "Matrix
+// Multiplication Background User's Guide", Dimension Quantization Effects).
 double ComputeEngine::compute_ns(const Kernel& kernel) const {
   double bytes = static_cast<double>(kernel.device_bytes);
-  for (const Access& access : kernel.accesses) bytes += static_cast<double>(access.range.bytes) * (access.read && access.write ? 2 : 1);
-  const double flops = kernel.flops / (kernel.matrix_units ? machine_.tensor_gflops : machine_.fp32_gflops);
-  return std::max({flops, bytes / machine_.memory_gbps, machine_.min_kernel_ns});
+  for (const Access& access : kernel.accesses) {
+    bytes += static_cast<double>(access.range.bytes) * (access.read && access.write ? 2 : 1);
+  }
+  const double peak = kernel.matrix_units ? machine_.tensor_gflops : machine_.fp32_gflops;
+  const double sustained = kernel.matrix_units ? machine_.tensor_sustained : machine_.fp32_sustained;
+  double arithmetic = kernel.flops / (peak * (kernel.peak_fraction > 0 ? std::min(kernel.peak_fraction, sustained) : sustained));
+  if (kernel.tiles != 0) {
+    const auto wave = static_cast<std::uint64_t>(machine_.multiprocessors);
+    const std::uint64_t waves = (kernel.tiles + wave - 1) / wave;
+    arithmetic *= static_cast<double>(waves * wave) / static_cast<double>(kernel.tiles);
+  }
+  return std::max({arithmetic, bytes / (machine_.memory_gbps * machine_.memory_sustained), machine_.min_kernel_ns});
 }
 
 void ComputeEngine::submit(Op& op) {
   ready_.push_back(&op);
-  if (running_ == nullptr) start(timeline_.now());
+  if (running_ == nullptr) {
+    start(timeline_.now());
+  }
 }
 
 void ComputeEngine::start(double now) {
@@ -52,12 +65,16 @@ void ComputeEngine::start(double now) {
   index_ = 0;
   ++launch_;
   phase_ = Phase::sweeping;
-  if (random_ != 0 && next_random(random_) % kLaunchesPerRandomEviction == 0) residency_.evict_random(device_, next_random(random_), now);
+  if (random_ != 0 && next_random(random_) % kLaunchesPerRandomEviction == 0) {
+    residency_.evict_random(device_, next_random(random_), now);
+  }
   expect(now);
 }
 
 void ComputeEngine::wake(double now, std::uint64_t token) {
-  if (token != expected_ || running_ == nullptr) return;
+  if (token != expected_ || running_ == nullptr) {
+    return;
+  }
   if (phase_ == Phase::sweeping) {
     advance(now);
     return;
@@ -72,11 +89,15 @@ void ComputeEngine::wake(double now, std::uint64_t token) {
     counters.stall_ns += std::max(now - started_ - compute_, 0.0);
   }
   complete(op, now);
-  if (running_ == nullptr && !ready_.empty()) start(now);
+  if (running_ == nullptr && !ready_.empty()) {
+    start(now);
+  }
 }
 
 void ComputeEngine::settled(const Block& block) {
-  if (waiting_for_ == nullptr || (waiting_for_ != &block && !waiting_for_space_)) return;
+  if (waiting_for_ == nullptr || (waiting_for_ != &block && !waiting_for_space_)) {
+    return;
+  }
   waiting_for_ = nullptr;
   expect(timeline_.now());
 }
@@ -85,14 +106,18 @@ void ComputeEngine::advance(double now) {
   Counters& counters = residency_.counters(device_);
   const bool counted = std::get<KernelWork>(running_->work).counted;
   const std::uint64_t launch = counted ? launch_ : 0;
-  if (waited_) base_ = std::max(base_, now - static_cast<double>(index_) * step_);
+  if (waited_) {
+    base_ = std::max(base_, now - static_cast<double>(index_) * step_);
+  }
   waited_ = false;
   const Block* last = nullptr;
   double limit = timeline_.limit();
   for (; !sweep_.done(); sweep_.next(), ++index_) {
     const double due = base_ + static_cast<double>(index_) * step_;
     if (due > limit) {
-      if (last != nullptr) residency_.need(device_, last);
+      if (last != nullptr) {
+        residency_.need(device_, last);
+      }
       expect(due);
       return;
     }
@@ -105,7 +130,9 @@ void ComputeEngine::advance(double now) {
         continue;
       }
     }
-    if (last != nullptr) residency_.need(device_, last);
+    if (last != nullptr) {
+      residency_.need(device_, last);
+    }
     timeline_.advance_to(due);
     const FaultService::Outcome outcome = faults_.access(device_, due, sweep_, launch, step_, true);
     if (outcome.wait != FaultService::Outcome::no) {
@@ -119,7 +146,9 @@ void ComputeEngine::advance(double now) {
     base_ += outcome.stall;
     limit = timeline_.limit();
   }
-  if (last != nullptr) residency_.need(device_, last);
+  if (last != nullptr) {
+    residency_.need(device_, last);
+  }
   phase_ = Phase::finishing;
   expect(base_ + compute_);
 }

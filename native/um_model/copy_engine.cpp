@@ -16,20 +16,27 @@ void count_queued(const BlockTable& blocks, const Migration& migration) {
 }
 
 void uncount_queued(Block& block) {
-  if (block.queued > 0) --block.queued;
+  if (block.queued > 0) {
+    --block.queued;
+  }
 }
 
 }  // namespace
 
 void CopyEngine::submit(Op& op) {
-  if (const Migration* const migration = std::get_if<Migration>(&op.work); migration != nullptr && to_device_)
+  if (const Migration* const migration = std::get_if<Migration>(&op.work); migration != nullptr && to_device_) {
     count_queued(blocks_, *migration);
+  }
   queue_.push_back(&op);
-  if (current_ == nullptr && !running_) expect(timeline_.now());
+  if (current_ == nullptr && !running_) {
+    expect(timeline_.now());
+  }
 }
 
 void CopyEngine::settled(const Block& block) {
-  if (held_.block == &block && !transferring_) expect(timeline_.now());
+  if (held_.block == &block && !transferring_) {
+    expect(timeline_.now());
+  }
 }
 
 void CopyEngine::transfer(double now, double ns) {
@@ -39,7 +46,9 @@ void CopyEngine::transfer(double now, double ns) {
 }
 
 void CopyEngine::wake(double now, std::uint64_t token) {
-  if (token != expected_) return;
+  if (token != expected_) {
+    return;
+  }
   if (transferring_) {
     if (link().debt > 0) {  // the driver took that much of the link meanwhile
       const double later = now + link().debt;
@@ -49,7 +58,9 @@ void CopyEngine::wake(double now, std::uint64_t token) {
     }
     transferring_ = false;
     link().active = false;
-    if (moving_ != nullptr && moving_->generation == moving_generation_) residency_.settle(*moving_);
+    if (moving_ != nullptr && moving_->generation == moving_generation_) {
+      residency_.settle(*moving_);
+    }
     moving_ = nullptr;
   }
   run(now);
@@ -67,7 +78,9 @@ void CopyEngine::run(double now) {
   running_ = true;
   for (;;) {
     if (current_ == nullptr) {
-      if (queue_.empty()) break;
+      if (queue_.empty()) {
+        break;
+      }
       begin(*queue_.front());
       queue_.pop_front();
       if (const BulkCopy* const copy = std::get_if<BulkCopy>(&current_->work)) {
@@ -87,8 +100,12 @@ void CopyEngine::run(double now) {
       continue;
     }
     const double ns = to_device_ ? begin_arrival(held_, now) : begin_leaving(held_);
-    if (ns < 0) break;
-    if (to_device_) uncount_queued(*held_.block);
+    if (ns < 0) {
+      break;
+    }
+    if (to_device_) {
+      uncount_queued(*held_.block);
+    }
     Block& block = *held_.block;
     held_ = {};
     if (ns > 0) {
@@ -109,14 +126,18 @@ bool CopyEngine::next_target(const Migration& migration, Target& target) {
   for (; range_ < migration.ranges.size(); ++range_, address_ = 0) {
     const Range& range = migration.ranges[range_];
     const std::uint64_t high = range.address + range.bytes;
-    if (address_ == 0) address_ = range.address;
+    if (address_ == 0) {
+      address_ = range.address;
+    }
     while (address_ < high) {
       const std::uint64_t number = address_ / kBlockBytes, start = number * kBlockBytes;
       const std::uint64_t end = std::min(high, start + kBlockBytes);
       const std::uint64_t low = address_;
       address_ = end;
       Block* const block = blocks_.block(number);
-      if (block == nullptr) continue;
+      if (block == nullptr) {
+        continue;
+      }
       target = {block, regions_touched(low - start, end - start)};
       return true;
     }
@@ -126,17 +147,25 @@ bool CopyEngine::next_target(const Migration& migration, Target& target) {
 
 double CopyEngine::begin_arrival(Target target, double now) {
   Block& block = *target.block;
-  if (block.mappings == 0) return 0;
-  if (block.arriving != 0 || block.leaving != 0) return -1;
+  if (block.mappings == 0) {
+    return 0;
+  }
+  if (block.arriving != 0 || block.leaving != 0) {
+    return -1;
+  }
   const bool here = block.device == device_;
-  if (here) residency_.undiscard(block, target.regions);
+  if (here) {
+    residency_.undiscard(block, target.regions);
+  }
   const Regions needed = target.regions & ~(here ? block.on_device : 0);
   if (needed == 0) {
     residency_.renew(block);
     return 0;
   }
   Evicted evicted;
-  if (!residency_.take_chunk(device_, block, now, 0, evicted)) return 0;
+  if (!residency_.take_chunk(device_, block, now, 0, evicted)) {
+    return 0;
+  }
   const Regions content = needed & block.on_cpu;
   Counters& counters = residency_.counters(device_);
   counters.bytes_h2d += bytes_of(content);
@@ -155,23 +184,31 @@ double CopyEngine::begin_arrival(Target target, double now) {
 
 double CopyEngine::begin_leaving(Target target) {
   Block& block = *target.block;
-  if (block.mappings == 0 || block.device < 0) return 0;
-  if (block.arriving != 0 || block.leaving != 0) return -1;
+  if (block.mappings == 0 || block.device < 0) {
+    return 0;
+  }
+  if (block.arriving != 0 || block.leaving != 0) {
+    return -1;
+  }
   Counters& counters = residency_.counters(device_);
-  Regions copied = target.regions & block.on_device & ~block.discarded & ~block.on_cpu;
+  Regions const copied = target.regions & block.on_device & ~block.discarded & ~block.on_cpu;
   if (block.read_mostly) {
     block.on_cpu |= copied;  // a duplicate: the device keeps its own
   } else {
     const Regions dropped = target.regions & block.on_device & ~copied;
     counters.bytes_discarded += bytes_of(dropped & block.discarded);
-    if (dropped != 0) residency_.drop(block, dropped);
+    if (dropped != 0) {
+      residency_.drop(block, dropped);
+    }
     if (copied != 0) {
       residency_.begin_leaving(block, copied);
       moving_ = &block;
       moving_generation_ = block.generation;
     }
   }
-  if (copied == 0) return 0;
+  if (copied == 0) {
+    return 0;
+  }
   counters.bytes_d2h += bytes_of(copied);
   counters.bytes_prefetched_out += bytes_of(copied);
   double ns = link().time(static_cast<double>(bytes_of(copied)));
@@ -197,7 +234,9 @@ double CopyEngine::bulk_ns(const BulkCopy& copy, double now) {
     each_block(blocks_, copy.managed, true, [&](Block& block, Regions regions, std::uint64_t number) {
       residency_.settle(block);
       const Regions absent = regions & ~block.on_device;
-      if (absent == 0) return;
+      if (absent == 0) {
+        return;
+      }
       const std::uint64_t low = std::max(copy.managed.address, number * kBlockBytes);
       const std::uint64_t high = std::min(copy.managed.address + copy.managed.bytes, (number + 1) * kBlockBytes);
       from_cpu += static_cast<double>(high - low) * std::popcount(absent) / std::popcount(regions);

@@ -15,7 +15,9 @@ Regions grow(Regions present, unsigned region) noexcept {
   present |= grown;
   for (unsigned size = 2; size <= 32; size *= 2) {
     const Regions tree = subtree(region, size);
-    if (std::popcount(present & tree) * 100 > kThresholdPercent * static_cast<int>(size)) grown = tree;
+    if (std::popcount(present & tree) * 100 > kThresholdPercent * static_cast<int>(size)) {
+      grown = tree;
+    }
   }
   return grown;
 }
@@ -33,9 +35,13 @@ Grown sweep(Regions present, Regions wanted) noexcept {
 }  // namespace
 
 Grown grow_faults(Regions present, Regions wanted, bool prefetcher) noexcept {
-  if (!prefetcher) return {wanted & ~present, std::popcount(wanted & ~present)};
+  if (!prefetcher) {
+    return {wanted & ~present, std::popcount(wanted & ~present)};
+  }
   static const Grown whole = sweep(0, kAllRegions);  // by far the commonest case
-  if (present == 0 && wanted == kAllRegions) return whole;
+  if (present == 0 && wanted == kAllRegions) {
+    return whole;
+  }
   return sweep(present, wanted);
 }
 

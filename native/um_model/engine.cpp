@@ -62,7 +62,9 @@ void Engine::record(Host host, Event event, Stream stream) {
 
 void Engine::wait(Host host, Stream stream, Event event) {
   const std::shared_ptr<Recording>& recording = state_->events[event];
-  if (recording != nullptr) state_->enqueue(host, stream, Wait{recording});
+  if (recording != nullptr) {
+    state_->enqueue(host, stream, Wait{recording});
+  }
 }
 
 // --- Work
@@ -113,7 +115,9 @@ void Engine::fill(Host host, Stream stream, Range destination, std::function<voi
 void Engine::prefetch(Host host, Stream stream, std::span<const Range> ranges, int location) {
   State& s = *state_;
   s.spend(host, s.machine.migration_call_ns);
-  if (location != kCpu && (location < 0 || location >= s.residency.devices())) return;
+  if (location != kCpu && (location < 0 || location >= s.residency.devices())) {
+    return;
+  }
   s.enqueue(host, stream, Migration{{ranges.begin(), ranges.end()}, location, false});
 }
 
@@ -158,18 +162,24 @@ bool Engine::query_stream(Host host, Stream stream) {
 void Engine::synchronise(Host host, Event event) {
   State& s = *state_;
   const std::shared_ptr<Recording> recording = s.events[event];
-  if (recording != nullptr && s.run_to([&] { return recording->done; })) s.move_clock(host, recording->time);
+  if (recording != nullptr && s.run_to([&] { return recording->done; })) {
+    s.move_clock(host, recording->time);
+  }
 }
 
 void Engine::synchronise_stream(Host host, Stream stream) {
   State& s = *state_;
   const StreamQueue& queue = s.queue(stream);
-  if (s.run_to([&] { return queue.completed() == queue.enqueued(); })) s.move_clock(host, queue.last_completion());
+  if (s.run_to([&] { return queue.completed() == queue.enqueued(); })) {
+    s.move_clock(host, queue.last_completion());
+  }
 }
 
 void Engine::synchronise_device(Host host, int device) {
   for (std::size_t stream = 0; stream < state_->streams.size(); ++stream) {
-    if (state_->streams[stream]->device() == device) synchronise_stream(host, static_cast<Stream>(stream));
+    if (state_->streams[stream]->device() == device) {
+      synchronise_stream(host, static_cast<Stream>(stream));
+    }
   }
 }
 
@@ -180,7 +190,9 @@ double Engine::event_time(Event event) const {
 
 bool Engine::deadlocked() const {
   const State& s = *state_;
-  if (s.timeline.next() < kForever) return false;
+  if (s.timeline.next() < kForever) {
+    return false;
+  }
   return std::any_of(s.streams.begin(), s.streams.end(), [](const auto& queue) { return queue->completed() != queue->enqueued(); });
 }
 

@@ -44,6 +44,8 @@ struct Kernel {
   std::vector<Access> accesses;  // in the order in which the kernel sweeps over them
   double flops = 0;
   bool matrix_units = false;       // flops run at tensor_gflops
+  double peak_fraction = 0;        // of that rate, reached by this kind of kernel; 0: the machine's sustained one
+  std::uint64_t tiles = 0;         // equal parts of the arithmetic, each occupying a multiprocessor; 0: divided at will
   std::uint64_t device_bytes = 0;  // read and written in plain device memory besides
   bool of_graph = false;           // a node of a launched graph: the host makes no call for it
   std::function<void()> effect;    // run when the kernel completes, in completion order; executes host kernels on data

@@ -11,29 +11,45 @@ constexpr std::size_t kMostFaults = 1u << 16;  // kept for take_faults
 }  // namespace
 
 bool stays_remote(const Block& block, int device, Regions missing) {
-  if (block.read_mostly) return false;
+  if (block.read_mostly) {
+    return false;
+  }
   const bool elsewhere = block.device >= 0 && (block.on_device & missing) != 0;
-  if (elsewhere) return false;
-  if (block.preferred == kCpu) return true;  // no content yet: populated there
+  if (elsewhere) {
+    return false;
+  }
+  if (block.preferred == kCpu) {
+    return true;  // no content yet: populated there
+  }
   return (block.accessed_by >> device & 1) != 0 && (missing & ~block.on_cpu) == 0;
 }
 
 void FaultService::check_lost(int device, const Sweep& sweep, std::uint64_t launch) {
-  if (launch == 0 || !sweep.piece().read || sweep.piece().written_first || violated_launch_ == launch) return;
+  if (launch == 0 || !sweep.piece().read || sweep.piece().written_first || violated_launch_ == launch) {
+    return;
+  }
   violated_launch_ = launch;
   ++residency_.counters(device).discarded_uses;
-  if (violations_.size() < kMostViolations) violations_.push_back({sweep.low(), "memory that was discarded and not written since"});
+  if (violations_.size() < kMostViolations) {
+    violations_.push_back({sweep.low(), "memory that was discarded and not written since"});
+  }
 }
 
 FaultService::Outcome FaultService::access(int device, double now, const Sweep& sweep, std::uint64_t launch, double step, bool may_wait) {
   Block* const found = sweep.block();
-  if (found == nullptr || found->mappings == 0) return {Outcome::no, remote(device, now, sweep, step)};
+  if (found == nullptr || found->mappings == 0) {
+    return {Outcome::no, remote(device, now, sweep, step)};
+  }
   Block& block = *found;
   Counters& counters = residency_.counters(device);
   const Piece& piece = sweep.piece();
   const Regions regions = sweep.regions();
-  if (!may_wait) residency_.settle(block);
+  if (!may_wait) {
+    residency_.settle(block);
+  }
   const Regions missing = regions & ~(block.device == device ? block.on_device : 0);
+  const bool moving = block.arriving != 0 || block.leaving != 0;
+  const bool from_afar = missing != 0 && !moving && stays_remote(block, device, missing);
   double stall = 0;
   if (missing == 0) {
     note(device, counters, block, regions, 0, launch);
@@ -44,10 +60,10 @@ FaultService::Outcome FaultService::access(int device, double now, const Sweep& 
       ++counters.fault_batches;
       stall = options_.density_prefetcher ? residency_.machine().fault_batch_ns : residency_.machine().fault_batch_no_prefetcher_ns;
     }
-  } else if (block.arriving != 0 || block.leaving != 0) {
+  } else if (moving || (!from_afar && may_wait && block.queued != 0 && block.queued_to == device)) {
     note(device, counters, block, regions, missing, launch);
     return {Outcome::for_block, 0};
-  } else if (stays_remote(block, device, missing)) {
+  } else if (from_afar) {
     note(device, counters, block, regions, 0, launch);
     block.on_cpu |= missing & ~block.on_device;
     if (!block.remote_mapped && (block.accessed_by >> device & 1) == 0) {
@@ -57,16 +73,19 @@ FaultService::Outcome FaultService::access(int device, double now, const Sweep& 
       stall = residency_.machine().fault_batch_ns;
     }
     stall += remote(device, now, sweep, step);
-  } else if (may_wait && block.queued != 0 && block.queued_to == device) {
-    note(device, counters, block, regions, missing, launch);
-    return {Outcome::for_block, 0};
   } else {
     const Outcome outcome = service(device, now, sweep, launch, may_wait);
-    if (outcome.wait != Outcome::no) return outcome;
+    if (outcome.wait != Outcome::no) {
+      return outcome;
+    }
     stall = outcome.stall;
   }
-  if ((block.lost & regions) != 0) check_lost(device, sweep, launch);
-  if (piece.write) residency_.rewritten(block, regions);
+  if ((block.lost & regions) != 0) {
+    check_lost(device, sweep, launch);
+  }
+  if (piece.write) {
+    residency_.rewritten(block, regions);
+  }
   return {Outcome::no, stall};
 }
 
@@ -83,31 +102,47 @@ FaultService::Outcome FaultService::service(int device, double now, const Sweep&
   bool first = true;
   for (Sweep sweep = from; !sweep.done(); sweep.next()) {
     Block* const block = sweep.block();
-    if (block == nullptr || block->mappings == 0) break;
+    if (block == nullptr || block->mappings == 0) {
+      break;
+    }
     const bool here = block->device == device;
     const Regions present = here ? block->on_device : 0;
     const Regions missing = sweep.regions() & ~present;
     if (!first) {
-      if (missing == 0 || block->arriving != 0 || block->leaving != 0) break;
-      if ((block->queued != 0 && block->queued_to == device) || stays_remote(*block, device, missing)) break;
+      if (missing == 0 || block->arriving != 0 || block->leaving != 0) {
+        break;
+      }
+      if ((block->queued != 0 && block->queued_to == device) || stays_remote(*block, device, missing)) {
+        break;
+      }
     }
     Grown grown = grow_faults(present, sweep.regions(), options_.density_prefetcher);
-    if (!first && faults + grown.faults > machine.faults_per_batch) break;
+    if (!first && faults + grown.faults > machine.faults_per_batch) {
+      break;
+    }
     if (!residency_.take_chunk(device, *block, now, batch_, evicted)) {
-      if (!first) break;
-      if (may_wait && residency_.capacity(device) != 0) return {Outcome::for_space, 0};  // all of it is in transfer
+      if (!first) {
+        break;
+      }
+      if (may_wait && residency_.capacity(device) != 0) {
+        return {Outcome::for_space, 0};  // all of it is in transfer
+      }
       // Not one chunk of managed memory on the device: everything goes over the link.
       block->on_cpu |= missing;
       note(device, counters, *block, sweep.regions(), 0, launch);
       return {Outcome::no, base + remote(device, now, from, 0)};
     }
-    if (block->preferred == device) grown.moved |= ~(present | block->on_cpu);  // a first touch there populates the whole block
+    if (block->preferred == device) {
+      grown.moved |= ~(present | block->on_cpu);  // a first touch there populates the whole block
+    }
     note(device, counters, *block, sweep.regions(), missing, launch);
     bytes += bytes_of(grown.moved & block->on_cpu);
     block->batch = batch_;
     residency_.place(*block, grown.moved, block->read_mostly && !sweep.piece().write);
     faults += grown.faults;
-    if (faults_.size() < kMostFaults) faults_.push_back({sweep.block_address(), static_cast<std::uint32_t>(grown.faults), device});
+    if (faults_.size() < kMostFaults) {
+      faults_.push_back({sweep.block_address(), static_cast<std::uint32_t>(grown.faults), device});
+    }
     first = false;
   }
   counters.faults += static_cast<std::uint64_t>(faults);
@@ -146,13 +181,17 @@ double FaultService::touch_all(int device, double now, Range range, bool write) 
   double ns = 0;
   for (Sweep sweep(blocks_, pieces_); !sweep.done(); sweep.next()) {
     Block* const block = sweep.block();
-    if (block == nullptr || block->mappings == 0) continue;
+    if (block == nullptr || block->mappings == 0) {
+      continue;
+    }
     residency_.settle(*block);
     const Regions missing = sweep.regions() & ~(block->device == device ? block->on_device : 0);
     if (missing != 0 && stays_remote(*block, device, missing)) {
       // The copy itself goes to the CPU's pages.
       block->on_cpu |= missing & ~block->on_device;
-      if (write) residency_.rewritten(*block, sweep.regions());
+      if (write) {
+        residency_.rewritten(*block, sweep.regions());
+      }
       continue;
     }
     ns += access(device, now + ns, sweep, 0, 0, false).stall;

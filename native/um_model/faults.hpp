@@ -31,7 +31,9 @@ class FaultService {
 
   // Counts an access once for each launch and region.
   void note(int device, Counters& counters, Block& block, Regions regions, Regions missing, std::uint64_t launch) {
-    if (launch == 0) return;
+    if (launch == 0) {
+      return;
+    }
     if (block.launch != launch) {
       block.launch = launch;
       block.touched = 0;
@@ -41,7 +43,9 @@ class FaultService {
       block.prefetched &= ~regions;
     }
     const Regions fresh = regions & ~block.touched;
-    if (fresh == 0) return;
+    if (fresh == 0) {
+      return;
+    }
     block.touched |= fresh;
     counters.bytes_accessed += bytes_of(fresh);
     counters.bytes_missing += bytes_of(fresh & missing);

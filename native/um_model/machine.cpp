@@ -41,31 +41,42 @@ constexpr double kMigrationCall = 10e3;    // cuMemPrefetchAsync and the like: a
 constexpr double kHostFunction = 10e3;     // cuLaunchHostFunc: round trip to a thread of the driver's [?]
 constexpr double kDecisionLatency = 20e3;  // ring, daemon, mover [?]
 
-constexpr Machine machine(std::string_view name, std::string_view description, std::string_view gpu_name, std::uint64_t memory, int major,
-                          int minor, int multiprocessors, int clock_khz, double fp32, double tensor, double memory_gbps, double link) {
-  const bool measured = link == kPcie3;
+// What differs from card to card.
+struct Card {
+  std::string_view name, description, gpu_name;
+  std::uint64_t memory;
+  int major, minor, multiprocessors, clock_khz;
+  double fp32, tensor, memory_gbps;  // peaks
+  double fp32_sustained, tensor_sustained, memory_sustained, link;
+};
+
+constexpr Machine machine(const Card& card) {
+  const bool measured = card.link == kPcie3;
   return {
-      .name = name,
-      .description = description,
-      .gpu_name = gpu_name,
-      .memory_bytes = memory,
-      .presented_major = major,
-      .presented_minor = minor,
-      .multiprocessors = multiprocessors,
-      .clock_khz = clock_khz,
-      .fp32_gflops = fp32,
-      .tensor_gflops = tensor,
-      .memory_gbps = memory_gbps,
-      .h2d_gbps = link,
-      .d2h_gbps = link,
+      .name = card.name,
+      .description = card.description,
+      .gpu_name = card.gpu_name,
+      .memory_bytes = card.memory,
+      .presented_major = card.major,
+      .presented_minor = card.minor,
+      .multiprocessors = card.multiprocessors,
+      .clock_khz = card.clock_khz,
+      .fp32_gflops = card.fp32,
+      .tensor_gflops = card.tensor,
+      .memory_gbps = card.memory_gbps,
+      .fp32_sustained = card.fp32_sustained,
+      .tensor_sustained = card.tensor_sustained,
+      .memory_sustained = card.memory_sustained,
+      .h2d_gbps = card.link,
+      .d2h_gbps = card.link,
       .copy_latency_ns = kCopyLatency,
       .host_gbps = kHostCopy,
       .fault_batch_ns = kBatch,
-      .fault_ns_per_byte = measured ? kPerByte : per_byte(kPerByte, link),
-      .fault_ns_per_byte_no_prefetcher = measured ? kPerByteNoPrefetcher : per_byte(kPerByteNoPrefetcher, link),
+      .fault_ns_per_byte = measured ? kPerByte : per_byte(kPerByte, card.link),
+      .fault_ns_per_byte_no_prefetcher = measured ? kPerByteNoPrefetcher : per_byte(kPerByteNoPrefetcher, card.link),
       .fault_batch_no_prefetcher_ns = kBatchNoPrefetcher,
       .faults_per_batch = kFaultsPerBatch,
-      .eviction_ns_per_block = measured ? kEviction : eviction(link),
+      .eviction_ns_per_block = measured ? kEviction : eviction(card.link),
       .min_kernel_ns = kMinKernel,
       .launch_ns = kLaunch,
       .launch_queue = kLaunchQueue,
@@ -75,25 +86,126 @@ constexpr Machine machine(std::string_view name, std::string_view description, s
   };
 }
 
-// Memory, multiprocessors, clock and peak rates: NVIDIA's data sheet or white paper of the card, dense rates, memory as sold.
-constexpr std::array kMachines{
-    // Tesla V100 PCIe data sheet: 14 TFLOPS FP32, 112 TFLOPS tensor, 900 GB/s; white paper: 80 SMs, 1380 MHz boost. PyTorch's CUDA 13
-    // builds
-    // carry no code for compute capability 7.0, so the card presents itself as 8.0; its speed is the V100's.
-    machine("v100-16gb", "NVIDIA V100 16 GB, PCIe 3.0 x16 (presents compute capability 8.0, with a V100's speed)",
-            "Tesla V100-PCIE-16GB (simulated)", gib(16), 8, 0, 80, 1380000, 14e3, 112e3, 900, kPcie3),
-    machine("v100-32gb", "NVIDIA V100 32 GB, PCIe 3.0 x16 (presents compute capability 8.0, with a V100's speed)",
-            "Tesla V100-PCIE-32GB (simulated)", gib(32), 8, 0, 80, 1380000, 14e3, 112e3, 900, kPcie3),
-    // Ada white paper, appendix A: 128 SMs, 2520 MHz boost, 82.6 TFLOPS FP32, 165.2 TFLOPS FP16 with FP32 accumulate, 1008 GB/s, 24 GB.
-    machine("rtx4090", "NVIDIA GeForce RTX 4090 24 GB, PCIe 4.0 x16", "NVIDIA GeForce RTX 4090 (simulated)", gib(24), 8, 9, 128, 2520000,
-            82.6e3, 165.2e3, 1008, kPcie4),
-    // A100 white paper and data sheet: 108 SMs, 1410 MHz, 19.5 TFLOPS FP32, 312 TFLOPS FP16/BF16, 1555 GB/s, 40 GB.
-    machine("a100-40gb", "NVIDIA A100 40 GB, PCIe 4.0 x16", "NVIDIA A100-PCIE-40GB (simulated)", gib(40), 8, 0, 108, 1410000, 19.5e3, 312e3,
-            1555, kPcie4),
-    // H200 SXM data sheet: 67 TFLOPS FP32, 989 TFLOPS BF16 dense, 4.8 TB/s, 141 GB (10^9); H100 white paper: 132 SMs; boost clock 1980 MHz.
-    machine("h200", "NVIDIA H200 141 GB, PCIe 5.0 x16", "NVIDIA H200 (simulated)", 141000000000ull / (2u << 20) * (2u << 20), 9, 0, 132,
-            1980000, 67e3, 989e3, 4800, kPcie5),
+// Memory, multiprocessors, clock and peak rates: NVIDIA's data sheet or white paper of the card, dense rates, memory as sold. Sustained
+// fractions: the best that public measurements show, so that the rest of a kernel's inefficiency has to come from its shape.
+//   [DB] github.com/chsasank/device-benchmarks: PyTorch, FP32 products and copies of up to 6888^2 elements
+//   [TB] github.com/qhduan/transformers-benchmarks: PyTorch, best of a range of sizes
+//   [MAMF] github.com/stas00/ml-engineering, "Maximum Achievable Matmul FLOPS": PyTorch, BF16, best of many shapes
+
+// Tesla V100 PCIe data sheet: 14 TFLOPS FP32, 112 TFLOPS tensor, 900 GB/s; white paper: 80 SMs, 1380 MHz boost. PyTorch's CUDA 13 builds
+// carry no code for compute capability 7.0, so the card presents itself as 8.0; its speed is the V100's.
+// Sustained: FP32 14 of 15.7 TFLOPS (V100 SXM2 [TB]; [DB] has 13; a Titan V reaches 12.9 of 14.9, gist ypwhs/a156353c); tensor 101 of 112
+// (V100 PCIe, cuBLAS, 8192^3; NVIDIA developer forum 79781); memory 790 of 900 GB/s (V100 PCIe, copy; paranumal.com, "Rough-n-Ready
+// Roofline: NVIDIA V100 edition"; clpeak's read reaches 843 on an SXM2).
+constexpr Card kV100_16{
+    .name = "v100-16gb",
+    .description = "NVIDIA V100 16 GB, PCIe 3.0 x16 (presents compute capability 8.0, with a V100's speed)",
+    .gpu_name = "Tesla V100-PCIE-16GB (simulated)",
+    .memory = gib(16),
+    .major = 8,
+    .minor = 0,
+    .multiprocessors = 80,
+    .clock_khz = 1380000,
+    .fp32 = 14e3,
+    .tensor = 112e3,
+    .memory_gbps = 900,
+    .fp32_sustained = 0.89,
+    .tensor_sustained = 0.90,
+    .memory_sustained = 0.88,
+    .link = kPcie3,
 };
+
+constexpr Card v100_32() {
+  Card card = kV100_16;
+  card.name = "v100-32gb";
+  card.description = "NVIDIA V100 32 GB, PCIe 3.0 x16 (presents compute capability 8.0, with a V100's speed)";
+  card.gpu_name = "Tesla V100-PCIE-32GB (simulated)";
+  card.memory = gib(32);
+  return card;
+}
+
+// Ada white paper, appendix A: 128 SMs, 2520 MHz boost, 82.6 TFLOPS FP32, 165.2 TFLOPS FP16 with FP32 accumulate, 1008 GB/s, 24 GB.
+// Sustained: FP32 58 TFLOPS, memory 912 GB/s [DB]; tensor 161 TFLOPS [TB].
+constexpr Card kRtx4090{
+    .name = "rtx4090",
+    .description = "NVIDIA GeForce RTX 4090 24 GB, PCIe 4.0 x16",
+    .gpu_name = "NVIDIA GeForce RTX 4090 (simulated)",
+    .memory = gib(24),
+    .major = 8,
+    .minor = 9,
+    .multiprocessors = 128,
+    .clock_khz = 2520000,
+    .fp32 = 82.6e3,
+    .tensor = 165.2e3,
+    .memory_gbps = 1008,
+    .fp32_sustained = 0.70,
+    .tensor_sustained = 0.97,
+    .memory_sustained = 0.90,
+    .link = kPcie4,
+};
+
+// A100 white paper and data sheet: 108 SMs, 1410 MHz, 19.5 TFLOPS FP32, 312 TFLOPS FP16/BF16, 1555 GB/s, 40 GB.
+// Sustained: FP32 19 of 19.5 TFLOPS (A100 80 GB [DB]); tensor 256 of 312 (A100 PCIe [MAMF]); memory 1.80 of 2.04 TB/s (A100 80 GB, reads;
+// NVIDIA developer forum 339083).
+constexpr Card kA100{
+    .name = "a100-40gb",
+    .description = "NVIDIA A100 40 GB, PCIe 4.0 x16",
+    .gpu_name = "NVIDIA A100-PCIE-40GB (simulated)",
+    .memory = gib(40),
+    .major = 8,
+    .minor = 0,
+    .multiprocessors = 108,
+    .clock_khz = 1410000,
+    .fp32 = 19.5e3,
+    .tensor = 312e3,
+    .memory_gbps = 1555,
+    .fp32_sustained = 0.97,
+    .tensor_sustained = 0.82,
+    .memory_sustained = 0.88,
+    .link = kPcie4,
+};
+
+// H200 SXM data sheet: 67 TFLOPS FP32, 989 TFLOPS BF16 dense, 4.8 TB/s, 141 GB (10^9); H100 white paper: 132 SMs; boost clock 1980 MHz.
+// Sustained: FP32 47 of 60 TFLOPS (H200 NVL; github.com/xzwgit/gpu-flops-bench); tensor 792 of 989 (H100 SXM, the same chip [MAMF]); memory
+// as the A100's [?].
+constexpr Card kH200{
+    .name = "h200",
+    .description = "NVIDIA H200 141 GB, PCIe 5.0 x16",
+    .gpu_name = "NVIDIA H200 (simulated)",
+    .memory = 141000000000ull / (2u << 20) * (2u << 20),
+    .major = 9,
+    .minor = 0,
+    .multiprocessors = 132,
+    .clock_khz = 1980000,
+    .fp32 = 67e3,
+    .tensor = 989e3,
+    .memory_gbps = 4800,
+    .fp32_sustained = 0.79,
+    .tensor_sustained = 0.80,
+    .memory_sustained = 0.88,
+    .link = kPcie5,
+};
+
+// The A100 of G10's simulator (MICRO'23; github.com/platformxlab/G10, src/configs): 40 GiB, 15.754 GB/s each way, 45 us to handle a far
+// fault, 5 us for a transfer. A fault's pages cost what the link takes, evictions go the other way at the same time: its base UVM moves 186
+// GB each way in the 12.4 s that BERT (batch 256) waits in an iteration, 15.0 GB/s (example_results/overall_traffic, overall_performance).
+// The same with and without the density prefetcher, which it does not know. The card is as kA100.
+constexpr Machine g10() {
+  constexpr double kLink = 15.754;
+  Card card = kA100;
+  card.name = "a100-40gb-g10";
+  card.description = "NVIDIA A100 40 GB as in G10's simulator: 15.754 GB/s each way, 45 us a far fault";
+  card.gpu_name = "NVIDIA A100-PCIE-40GB (simulated as by G10)";
+  card.link = kLink;
+  Machine made = machine(card);
+  made.copy_latency_ns = 5e3;
+  made.fault_batch_ns = made.fault_batch_no_prefetcher_ns = 45e3;
+  made.fault_ns_per_byte = made.fault_ns_per_byte_no_prefetcher = 1 / kLink;
+  made.eviction_ns_per_block = 0;
+  return made;
+}
+
+constexpr std::array kMachines{machine(kV100_16), machine(v100_32()), machine(kRtx4090), machine(kA100), g10(), machine(kH200)};
 
 }  // namespace
 

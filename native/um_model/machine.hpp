@@ -17,16 +17,18 @@ struct Machine {
   int multiprocessors;
   int clock_khz;
   double fp32_gflops, tensor_gflops;  // peak; tensor: fp16/bf16/tf32 with matrix units
-  double memory_gbps;                 // device memory
-  double h2d_gbps, d2h_gbps;          // pinned bulk copies and prefetches
-  double copy_latency_ns;             // fixed cost of one bulk transfer
-  double host_gbps;                   // copies from host memory to host memory
-  double fault_batch_ns;              // base cost of servicing one batch
-  double fault_ns_per_byte;           // on-demand migration, density prefetcher on
+  double memory_gbps;                 // device memory, peak
+  // What the best kernels reach of these peaks for as long as they run, 0 to 1: large matrix products, copies.
+  double fp32_sustained, tensor_sustained, memory_sustained;
+  double h2d_gbps, d2h_gbps;  // pinned bulk copies and prefetches
+  double copy_latency_ns;     // fixed cost of one bulk transfer
+  double host_gbps;           // copies from host memory to host memory
+  double fault_batch_ns;      // base cost of servicing one batch
+  double fault_ns_per_byte;   // on-demand migration, density prefetcher on
   double fault_ns_per_byte_no_prefetcher;
   double fault_batch_no_prefetcher_ns;
   int faults_per_batch;
-  double eviction_ns_per_block;  // driver's own eviction of a 2 MiB block inside a batch, copy included
+  double eviction_ns_per_block;  // driver's own eviction of a 2 MiB block inside a batch, all of it copied; 0: beside what the batch brings
   double min_kernel_ns;
   double launch_ns;            // host cost of a launch
   int launch_queue;            // launches the host may be ahead

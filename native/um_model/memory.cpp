@@ -29,7 +29,9 @@ void add(Counters& sum, const Counters& one) {
 }  // namespace
 
 void Engine::map_managed(Range range, int device) {
-  if (range.bytes == 0) return;
+  if (range.bytes == 0) {
+    return;
+  }
   State& s = *state_;
   s.blocks.map(range, MemoryKind::managed, device);
   s.managed_bytes += range.bytes;
@@ -41,15 +43,21 @@ void Engine::map_managed(Range range, int device) {
 
 // The driver evicts managed memory for it while the program waits (uvm_pmm_gpu.c).
 void Engine::map_device(Range range, int device) {
-  if (range.bytes == 0) return;
+  if (range.bytes == 0) {
+    return;
+  }
   State& s = *state_;
   s.blocks.map(range, MemoryKind::device, device);
   s.run_until(s.now(kProgram));
   s.residency.take_plain(device, range.bytes);
   Evicted evicted;
   while (s.residency.overfull(device)) {
-    if (s.residency.make_room(device, 0, s.timeline.now(), 0, evicted)) break;
-    if (!s.step(kForever)) break;  // what is left is on its way: let it arrive
+    if (s.residency.make_room(device, 0, s.timeline.now(), 0, evicted)) {
+      break;
+    }
+    if (!s.step(kForever)) {
+      break;  // what is left is on its way: let it arrive
+    }
     s.move_clock(kProgram, s.timeline.now());
   }
   s.spend(kProgram, evicted.ns);
@@ -59,7 +67,9 @@ void Engine::unmap(std::uint64_t address) {
   State& s = *state_;
   s.run_until(s.now(kProgram));
   const BlockTable::Mapping gone = s.blocks.unmap(address);
-  if (gone.bytes == 0) return;
+  if (gone.bytes == 0) {
+    return;
+  }
   if (gone.kind == MemoryKind::device) {
     s.residency.give_plain(gone.device, gone.bytes);
     return;
@@ -69,7 +79,9 @@ void Engine::unmap(std::uint64_t address) {
   const std::uint64_t last = (address + gone.bytes - 1) / kBlockBytes;
   for (std::uint64_t number = address / kBlockBytes; number <= last; ++number) {
     Block& block = *s.blocks.block(number);
-    if (block.mappings != 0) continue;
+    if (block.mappings != 0) {
+      continue;
+    }
     s.residency.forget(block);
     s.residency.on_settled(block);
   }
@@ -95,15 +107,21 @@ void Engine::cpu_access(Host host, Range range, bool write) {
       const int device = block.device;
       Link& link = residency.to_cpu(device);
       const double copy_ns = link.time(static_cast<double>(bytes_of(copied)));
-      if (copied != 0) ns += std::max(s.machine.eviction_ns_per_block - link.time(static_cast<double>(kBlockBytes)), 0.0) + copy_ns;
+      if (copied != 0) {
+        ns += std::max(s.machine.eviction_ns_per_block - link.time(static_cast<double>(kBlockBytes)), 0.0) + copy_ns;
+      }
       link.occupy(s.timeline.now(), copy_ns);
       residency.counters(device).bytes_d2h += bytes_of(copied);
       residency.counters(device).bytes_discarded += bytes_of(there & block.discarded);
       block.on_cpu |= copied;
-      if (write || !block.read_mostly) residency.drop(block, there);
+      if (write || !block.read_mostly) {
+        residency.drop(block, there);
+      }
     }
     block.on_cpu |= regions;
-    if (write) residency.rewritten(block, regions);
+    if (write) {
+      residency.rewritten(block, regions);
+    }
   });
   s.spend(host, ns);
 }

@@ -44,20 +44,32 @@ void Residency::link(Block& block) {
 
 // The list's ends are found by the block's neighbours, so it does not matter that its discarded state may have changed since.
 void Residency::unlink(Block& block) {
-  if (!block.in_order) return;
+  if (!block.in_order) {
+    return;
+  }
   Device& d = at(block.device);
-  if (block.older != nullptr) block.older->newer = block.newer;
-  if (block.newer != nullptr) block.newer->older = block.older;
+  if (block.older != nullptr) {
+    block.older->newer = block.newer;
+  }
+  if (block.newer != nullptr) {
+    block.newer->older = block.older;
+  }
   for (Order* const order : {&d.used, &d.discarded}) {
-    if (order->oldest == &block) order->oldest = block.newer;
-    if (order->newest == &block) order->newest = block.older;
+    if (order->oldest == &block) {
+      order->oldest = block.newer;
+    }
+    if (order->newest == &block) {
+      order->newest = block.older;
+    }
   }
   block.older = block.newer = nullptr;
   block.in_order = false;
 }
 
 void Residency::renew(Block& block) {
-  if (!block.in_order) return;
+  if (!block.in_order) {
+    return;
+  }
   unlink(block);
   link(block);
 }
@@ -66,8 +78,12 @@ Block* Residency::victim(Device& device, std::uint64_t batch) {
   Block* last_choice = nullptr;
   for (const Order* const order : {&device.discarded, &device.used}) {
     for (Block* block = order->oldest; block != nullptr; block = block->newer) {
-      if (batch != 0 && block->batch == batch) continue;
-      if (block != device.needed) return block;
+      if (batch != 0 && block->batch == batch) {
+        continue;
+      }
+      if (block != device.needed) {
+        return block;
+      }
       last_choice = block;
     }
   }
@@ -88,18 +104,26 @@ void Residency::release_chunk(Block& block) {
 bool Residency::make_room(int device, std::uint64_t chunks, double now, std::uint64_t batch, Evicted& evicted) {
   Device& d = at(device);
   const std::uint64_t most = capacity(device);
-  if (chunks > most) return false;
+  if (chunks > most) {
+    return false;
+  }
   while (d.chunks + chunks > most) {
     Block* const block = victim(d, batch);
-    if (block == nullptr) return false;
+    if (block == nullptr) {
+      return false;
+    }
     evict(*block, now, evicted);
   }
   return true;
 }
 
 bool Residency::take_chunk(int device, Block& block, double now, std::uint64_t batch, Evicted& evicted) {
-  if (block.device == device) return true;
-  if (!make_room(device, 1, now, batch, evicted)) return false;
+  if (block.device == device) {
+    return true;
+  }
+  if (!make_room(device, 1, now, batch, evicted)) {
+    return false;
+  }
   if (block.device >= 0) {
     // From another device: by way of the host; the second half is the caller's transfer.
     Device& source = at(block.device);
@@ -129,7 +153,7 @@ void Residency::evict(Block& block, double now, Evicted& evicted) {
   const double link_ns = d.d2h.time(static_cast<double>(bytes));
   evicted.blocks += 1;
   evicted.copied += bytes;
-  evicted.ns += std::max(machine_.eviction_ns_per_block - whole, 0.0) + link_ns;
+  evicted.ns += std::max(machine_.eviction_ns_per_block - (whole - link_ns), 0.0);
   d.d2h.occupy(now, link_ns);
   d.counters.bytes_d2h += bytes;
   d.counters.bytes_driver_evicted += bytes;
@@ -140,13 +164,19 @@ void Residency::evict(Block& block, double now, Evicted& evicted) {
 }
 
 void Residency::evict_random(int device, std::uint64_t random, double now) {
-  Device& d = at(device);
-  if (d.chunks == 0) return;
+  Device const& d = at(device);
+  if (d.chunks == 0) {
+    return;
+  }
   std::uint64_t steps = random % d.chunks;
   for (Block* block = d.used.oldest; block != nullptr; block = block->newer) {
-    if (steps-- != 0) continue;
+    if (steps-- != 0) {
+      continue;
+    }
     Evicted evicted;
-    if (block != d.needed) evict(*block, now, evicted);
+    if (block != d.needed) {
+      evict(*block, now, evicted);
+    }
     return;
   }
 }
@@ -165,7 +195,9 @@ void Residency::drop(Block& block, Regions regions) {
 
 void Residency::forget(Block& block) {
   settle(block);
-  if (block.device >= 0) release_chunk(block);
+  if (block.device >= 0) {
+    release_chunk(block);
+  }
   const std::uint32_t generation = block.generation + 1, queued = block.queued;
   const std::int16_t queued_to = block.queued_to;
   block = Block{};
@@ -179,7 +211,9 @@ void Residency::forget(Block& block) {
 void Residency::place(Block& block, Regions regions, bool duplicate) {
   unlink(block);
   block.on_device |= regions;
-  if (!duplicate) block.on_cpu &= ~regions;
+  if (!duplicate) {
+    block.on_cpu &= ~regions;
+  }
   block.discarded &= ~regions;
   link(block);
 }
@@ -194,7 +228,9 @@ void Residency::end_arrival(Block& block) {
   block.arriving = 0;
   ++block.generation;
   place(block, regions, block.read_mostly);
-  if (on_settled) on_settled(block);
+  if (on_settled) {
+    on_settled(block);
+  }
 }
 
 void Residency::begin_leaving(Block& block, Regions regions) {
@@ -214,12 +250,18 @@ void Residency::end_leaving(Block& block) {
   } else {
     link(block);
   }
-  if (on_settled) on_settled(block);
+  if (on_settled) {
+    on_settled(block);
+  }
 }
 
 void Residency::settle(Block& block) {
-  if (block.arriving != 0) end_arrival(block);
-  if (block.leaving != 0) end_leaving(block);
+  if (block.arriving != 0) {
+    end_arrival(block);
+  }
+  if (block.leaving != 0) {
+    end_leaving(block);
+  }
 }
 
 void Residency::discard(Block& block, Regions regions) {
@@ -227,11 +269,15 @@ void Residency::discard(Block& block, Regions regions) {
   block.lost |= regions;
   block.on_cpu &= ~regions;
   block.prefetched &= ~regions;
-  if (block.device < 0) return;
+  if (block.device < 0) {
+    return;
+  }
   const bool linked = block.in_order;
   unlink(block);
   block.discarded |= regions & block.on_device;
-  if (linked) link(block);
+  if (linked) {
+    link(block);
+  }
 }
 
 void Residency::rewritten(Block& block, Regions regions) {
@@ -240,11 +286,15 @@ void Residency::rewritten(Block& block, Regions regions) {
 }
 
 void Residency::undiscard(Block& block, Regions regions) {
-  if ((block.discarded & regions) == 0) return;
+  if ((block.discarded & regions) == 0) {
+    return;
+  }
   const bool linked = block.in_order;
   unlink(block);
   block.discarded &= ~regions;
-  if (linked) link(block);
+  if (linked) {
+    link(block);
+  }
 }
 
 }  // namespace deepum::um_model

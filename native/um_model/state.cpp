@@ -17,16 +17,24 @@ Engine::State::State(const Machine& of, const Options& wanted)
   device_peak_managed.resize(static_cast<std::size_t>(devices));
   device_last_work.resize(static_cast<std::size_t>(devices));
   residency.on_settled = [this](const Block& block) {
-    for (const auto& engine : compute) engine->settled(block);
-    for (const auto& engine : to_device) engine->settled(block);
-    for (const auto& engine : to_cpu) engine->settled(block);
+    for (const auto& engine : compute) {
+      engine->settled(block);
+    }
+    for (const auto& engine : to_device) {
+      engine->settled(block);
+    }
+    for (const auto& engine : to_cpu) {
+      engine->settled(block);
+    }
   };
 }
 
 // --- Hosts: a helper's call starts no earlier than its decision could have been made.
 
 double Engine::State::now(Host host) const {
-  if (host == kProgram || host >= clocks.size()) return clocks[kProgram];
+  if (host == kProgram || host >= clocks.size()) {
+    return clocks[kProgram];
+  }
   return std::max(clocks[host], last_program_call + machine.decision_latency_ns);
 }
 
@@ -89,7 +97,9 @@ bool Engine::State::begin(Op& op, double now) {
     }
     bool operator()(HostCopy& copy) const { return later(copy.ns); }
     bool operator()(Migration& migration) const {
-      if (migration.discard) state.discard(migration.ranges);
+      if (migration.discard) {
+        state.discard(migration.ranges);
+      }
       if (migration.location == kCpu) {
         state.to_cpu[device()]->submit(op);
       } else {
@@ -104,17 +114,23 @@ bool Engine::State::begin(Op& op, double now) {
     bool operator()(Record& record) const {
       record.recording->done = true;
       record.recording->time = now;
-      for (Op* const waiter : std::exchange(record.recording->waiters, {})) state.finish_at(now, *waiter);
+      for (Op* const waiter : std::exchange(record.recording->waiters, {})) {
+        state.finish_at(now, *waiter);
+      }
       return true;
     }
     bool operator()(Wait& wait) const {
-      if (wait.recording->done) return true;
+      if (wait.recording->done) {
+        return true;
+      }
       wait.recording->waiters.push_back(&op);
       return false;
     }
     bool operator()(HostFunction&) const { return later(state.machine.host_function_ns); }
     bool operator()(Hold& hold) const {
-      if (hold.ready()) return true;
+      if (hold.ready()) {
+        return true;
+      }
       state.holds.push_back(&op);
       state.interrupted = true;
       return false;
@@ -160,7 +176,9 @@ void Engine::State::discard(std::span<const Range> ranges) {
   for (const Range& range : ranges) {
     Range dropped{0, 0};
     const auto flush = [&] {
-      if (dropped.bytes != 0 && poison) poison(dropped);
+      if (dropped.bytes != 0 && poison) {
+        poison(dropped);
+      }
     };
     each_block(blocks, range, false, [&](Block& block, Regions regions, std::uint64_t number) {
       residency.discard(block, regions);
@@ -177,7 +195,9 @@ void Engine::State::discard(std::span<const Range> ranges) {
 
 void Engine::State::recycle_streams() {
   std::erase_if(draining, [this](Stream stream) {
-    if (!streams[stream]->forgotten()) return false;
+    if (!streams[stream]->forgotten()) {
+      return false;
+    }
     free_streams.push_back(stream);
     return true;
   });

@@ -63,7 +63,9 @@ struct Engine::State final : Executor, Actor {
     poll_holds(timeline.now());
     interrupted = false;
     while (!done()) {
-      if (interrupted || !step(kForever)) return done();
+      if (interrupted || !step(kForever)) {
+        return done();
+      }
     }
     return true;
   }

@@ -10,7 +10,9 @@ void StreamQueue::push(double arrival, decltype(Op::work) work) {
   latest_arrival_ = std::max(latest_arrival_, arrival);
   queue_.push_back(std::make_unique<Op>(Op{this, latest_arrival_, std::move(work)}));
   ++enqueued_;
-  if (queue_.size() == 1) resume(latest_arrival_);
+  if (queue_.size() == 1) {
+    resume(latest_arrival_);
+  }
 }
 
 void StreamQueue::resume(double time) {
@@ -20,7 +22,9 @@ void StreamQueue::resume(double time) {
 
 void StreamQueue::wake(double now, std::uint64_t) {
   --pending_wakes_;
-  if (!begun_) run(now);
+  if (!begun_) {
+    run(now);
+  }
 }
 
 void StreamQueue::run(double now) {
@@ -32,7 +36,9 @@ void StreamQueue::run(double now) {
       break;
     }
     begun_ = true;
-    if (!executor_.begin(op, now)) break;
+    if (!executor_.begin(op, now)) {
+      break;
+    }
     finished(op, now);
   }
   running_ = false;
@@ -43,7 +49,9 @@ void StreamQueue::finished(Op& op, double now) {
   begun_ = false;
   executor_.ended(op, now);
   queue_.pop_front();
-  if (!running_) run(now);
+  if (!running_) {
+    run(now);
+  }
 }
 
 }  // namespace deepum::um_model

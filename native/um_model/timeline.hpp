@@ -32,7 +32,9 @@ class Timeline {
   // Carries out the next thing if it is due by `horizon`; false if there is none.
   bool step(double horizon) {
     horizon_ = horizon;
-    if (next() > horizon || queue_.empty()) return false;
+    if (next() > horizon || queue_.empty()) {
+      return false;
+    }
     const Entry entry = queue_.top();
     queue_.pop();
     advance_to(entry.time);

@@ -23,6 +23,7 @@ typedef struct deepum_machine {
   int32_t clock_khz;
   double fp32_gflops, tensor_gflops;
   double memory_gbps;
+  double fp32_sustained, tensor_sustained, memory_sustained;
   double h2d_gbps, d2h_gbps;
   double copy_latency_ns;
   double host_gbps;
@@ -125,8 +126,9 @@ void deepum_model_remove_stream(deepum_model* engine, uint32_t stream);
 int deepum_model_add_event(deepum_model* engine); /* its number, or -1 */
 void deepum_model_remove_event(deepum_model* engine, uint32_t event);
 
+/* The rest as in Kernel of engine.hpp. peak_fraction: 0 to 1. */
 int deepum_model_launch(deepum_model* engine, uint32_t host, uint32_t stream, const deepum_model_access* accesses, size_t count,
-                        double flops, int32_t matrix_units, uint64_t device_bytes);
+                        double flops, int32_t matrix_units, uint64_t device_bytes, double peak_fraction, uint64_t tiles);
 int deepum_model_copy(deepum_model* engine, uint32_t host, uint32_t stream, deepum_model_range destination, deepum_model_range source,
                       int32_t kind);
 int deepum_model_fill(deepum_model* engine, uint32_t host, uint32_t stream, deepum_model_range destination);

@@ -40,6 +40,9 @@ void copy_figures(To& to, const From& from) {
   to.fp32_gflops = from.fp32_gflops;
   to.tensor_gflops = from.tensor_gflops;
   to.memory_gbps = from.memory_gbps;
+  to.fp32_sustained = from.fp32_sustained;
+  to.tensor_sustained = from.tensor_sustained;
+  to.memory_sustained = from.memory_sustained;
   to.h2d_gbps = from.h2d_gbps;
   to.d2h_gbps = from.d2h_gbps;
   to.copy_latency_ns = from.copy_latency_ns;
@@ -68,7 +71,9 @@ void fill(deepum_machine& to, const Machine& from) {
 // Runs what may run out of memory; nothing is thrown across the C boundary.
 template <typename Work>
 int guarded(bool valid, Work work) noexcept {
-  if (!valid) return -1;
+  if (!valid) {
+    return -1;
+  }
   try {
     work();
     return 0;
@@ -91,7 +96,9 @@ deepum_model* create(const Machine& machine, const deepum_model_options* wanted)
     options.density_prefetcher = wanted->density_prefetcher != 0;
     options.random_eviction_seed = wanted->random_eviction_seed;
   }
-  if (options.devices < 1 || options.devices > 32) return nullptr;
+  if (options.devices < 1 || options.devices > 32) {
+    return nullptr;
+  }
   return new deepum_model(machine, options);
 }
 
@@ -105,14 +112,18 @@ extern "C" {
 size_t deepum_machine_count(void) { return machines().size(); }
 
 int deepum_machine_get(size_t index, deepum_machine* machine) {
-  if (index >= machines().size()) return -1;
+  if (index >= machines().size()) {
+    return -1;
+  }
   fill(*machine, machines()[index]);
   return 0;
 }
 
 int deepum_machine_find(const char* name, deepum_machine* machine) {
   const Machine* const found = find_machine(name);
-  if (found == nullptr) return -1;
+  if (found == nullptr) {
+    return -1;
+  }
   fill(*machine, *found);
   return 0;
 }
@@ -127,7 +138,8 @@ deepum_model* deepum_model_create(const char* machine, const deepum_model_option
 deepum_model* deepum_model_create_with(const deepum_machine* machine, const deepum_model_options* options) {
   deepum_model* made = nullptr;
   guarded(machine->h2d_gbps > 0 && machine->d2h_gbps > 0 && machine->memory_gbps > 0 && machine->fp32_gflops > 0 &&
-              machine->tensor_gflops > 0 && machine->host_gbps > 0 && machine->launch_queue > 0 && machine->faults_per_batch > 0,
+              machine->tensor_gflops > 0 && machine->host_gbps > 0 && machine->launch_queue > 0 && machine->faults_per_batch > 0 &&
+              machine->fp32_sustained > 0 && machine->tensor_sustained > 0 && machine->memory_sustained > 0 && machine->multiprocessors > 0,
           [&] {
             Machine figures{};
             copy_figures(figures, *machine);
@@ -180,12 +192,14 @@ void deepum_model_remove_event(deepum_model* e, uint32_t event) {
 }
 
 int deepum_model_launch(deepum_model* e, uint32_t host, uint32_t stream, const deepum_model_access* accesses, size_t count, double flops,
-                        int32_t matrix_units, uint64_t device_bytes) {
-  return guarded(works(e, host, stream), [&] {
+                        int32_t matrix_units, uint64_t device_bytes, double peak_fraction, uint64_t tiles) {
+  return guarded(works(e, host, stream) && peak_fraction >= 0 && peak_fraction <= 1, [&] {
     Kernel kernel;
     kernel.flops = flops;
     kernel.matrix_units = matrix_units != 0;
     kernel.device_bytes = device_bytes;
+    kernel.peak_fraction = peak_fraction;
+    kernel.tiles = tiles;
     for (size_t i = 0; i < count; ++i) {
       kernel.accesses.push_back({{accesses[i].address, accesses[i].bytes}, accesses[i].read != 0, accesses[i].write != 0});
     }
@@ -249,7 +263,9 @@ double deepum_model_event_time(const deepum_model* e, uint32_t event) {
 }
 
 int deepum_model_get_counters(const deepum_model* e, int32_t device, deepum_model_counters* out) {
-  if (!e->has_location(device)) return -1;
+  if (!e->has_location(device)) {
+    return -1;
+  }
   const Counters c = e->engine.counters(device);
   static_assert(sizeof(deepum_model_counters) == sizeof(Counters), "the same fields in the same order");
   std::memcpy(out, &c, sizeof(c));
@@ -260,7 +276,9 @@ size_t deepum_model_take_faults(deepum_model* e, deepum_model_fault* faults, siz
   size_t taken = 0;
   guarded(true, [&] {
     for (const Engine::Fault& fault : e->engine.take_faults()) {
-      if (taken < most) faults[taken++] = {fault.address, fault.faults, fault.device};
+      if (taken < most) {
+        faults[taken++] = {fault.address, fault.faults, fault.device};
+      }
     }
   });
   return taken;

@@ -22,7 +22,7 @@ def test_version_is_the_packages(deepum: Deepum) -> None:
 
 def test_machines_are_listed_with_figures(deepum: Deepum) -> None:
     told = json.loads(deepum("machines", "--json").stdout)
-    assert {"v100-16gb", "v100-32gb", "rtx4090", "a100-40gb", "h200"} <= {machine["name"] for machine in told}
+    assert {"v100-16gb", "v100-32gb", "rtx4090", "a100-40gb", "a100-40gb-g10", "h200"} <= {machine["name"] for machine in told}
     assert all(machine["memory_bytes"] > 0 and machine["h2d_gbps"] > 0 for machine in told)
     assert "v100-16gb" in deepum("machines").stdout
 

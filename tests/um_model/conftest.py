@@ -79,8 +79,8 @@ class Model:
 
     def launch_bytes(self, stream: int, *accesses: tuple[int, int, str], ns: float = 0, host: int = 0) -> None:
         native = ffi.new("deepum_model_access[]", [(address, count, "r" in kind, "w" in kind) for address, count, kind in accesses])
-        flops = ns * self.machine.fp32_gflops
-        assert lib.deepum_model_launch(self.native, host, stream, native, len(accesses), flops, 0, 0) == 0
+        flops = ns * self.machine.fp32_gflops * self.machine.fp32_sustained
+        assert lib.deepum_model_launch(self.native, host, stream, native, len(accesses), flops, 0, 0, 0.0, 0) == 0
 
     def prefetch(self, stream: int, first: int, blocks: int, location: int = 0, host: int = 0) -> None:
         assert lib.deepum_model_prefetch(self.native, host, stream, self._ranges(first, blocks), 1, location) == 0

@@ -194,7 +194,7 @@ def test_numbers_out_of_range_are_refused(make_model: Callable[..., Any]) -> Non
     from deepum._core import ffi, lib
 
     model = make_model()
-    assert lib.deepum_model_launch(model.native, 0, 5, ffi.NULL, 0, 0.0, 0, 0) == -1
+    assert lib.deepum_model_launch(model.native, 0, 5, ffi.NULL, 0, 0.0, 0, 0, 0.0, 0) == -1
     assert lib.deepum_model_record(model.native, 3, 0, 0) == -1
     assert lib.deepum_model_map_managed(model.native, 1 << 40, BLOCK, 7) == -1
     assert lib.deepum_model_map_managed(model.native, 1 << 40, 0, 0) == -1

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
@@ -24,6 +25,7 @@ struct Shape {
   std::uint64_t bias_bytes, auxiliary_bytes;
   std::int64_t m, n, k, batches;
   std::uint64_t reads_c, complex_type;
+  Tiling tiling;
 };
 constexpr std::uint32_t kParameterSizes[] = {8, 8, 8, 8, 8, 8, sizeof(Shape)};
 constexpr std::uint32_t kParameters = std::size(kParameterSizes);
@@ -71,22 +73,31 @@ std::size_t accesses(const deepum_host_launch* launch, deepum_host_access* out, 
   return count;
 }
 
-double flops(const deepum_host_launch* launch) {
+// What the tiles compute, their overhang included (tile quantisation). Rates are those of FP32 and, with matrix units, of FP16: TF32 takes
+// twice as long as FP16 (A100 white paper: 156 and 312 TFLOPS), FP64 twice as long as FP32 (V100, A100: 7 and 14, 9.7 and 19.5; a GeForce
+// far longer), FP8 half as long as FP16.
+double flops_at(const deepum_host_launch* launch, double full_rate_bits) {
   const auto shape = parameter<Shape>(launch, 6);
-  const double products =
-      static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k) * static_cast<double>(shape.batches);
-  return products * (shape.complex_type != 0 ? 8.0 : 2.0);
+  const Tiling& t = shape.tiling;
+  const double covered = static_cast<double>(t.rows * t.columns) * static_cast<double>(t.tile_rows * t.tile_columns);
+  const double products = covered * static_cast<double>(shape.k) * static_cast<double>(shape.batches);
+  const double slower = std::max(static_cast<double>(shape.a.element_bits) / full_rate_bits, 0.5);
+  return products * (shape.complex_type != 0 ? 4.0 : 2.0) * slower;  // a complex element has two parts, so twice the bits
 }
+double flops(const deepum_host_launch* launch) { return flops_at(launch, 32); }
+double matrix_unit_flops(const deepum_host_launch* launch) { return flops_at(launch, 16); }
 
 constexpr deepum_host_kernel kKernels[] = {
-    {"deepum_sim_gemm", kParameters, kParameterSizes, nullptr, accesses, flops, 0, 0},
-    {"deepum_sim_gemm_matrix_units", kParameters, kParameterSizes, nullptr, accesses, flops, 1, 0},
+    {"deepum_sim_gemm", kParameters, kParameterSizes, nullptr, accesses, flops, 0, 1},
+    {"deepum_sim_gemm_matrix_units", kParameters, kParameterSizes, nullptr, accesses, matrix_unit_flops, 1, 1},
 };
 
 // Resolved as any client of the driver does, so that an interposer is on the way.
 struct DriverCalls {
   CUresult (*library_load)(CUlibrary*, const char*, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned) = nullptr;
   CUresult (*get_kernel)(CUkernel*, CUlibrary, const char*) = nullptr;
+  CUresult (*context_device)(CUdevice*) = nullptr;
+  CUresult (*attribute)(int*, CUdevice_attribute, CUdevice) = nullptr;
   CUresult (*launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**, void**) = nullptr;
   std::array<CUkernel, std::size(kKernels)> kernels{};
   bool ready = false;
@@ -110,6 +121,8 @@ const DriverCalls& calls() {
     resolve(driver, "cuLibraryLoadFromFile", table.library_load);
     resolve(driver, "cuLibraryGetKernel", table.get_kernel);
     resolve(driver, "cuLaunchKernel", table.launch);
+    resolve(driver, "cuCtxGetDevice", table.context_device);
+    resolve(driver, "cuDeviceGetAttribute", table.attribute);
     CUlibrary library = nullptr;
     if (table.library_load == nullptr || table.get_kernel == nullptr || table.launch == nullptr ||
         table.library_load(&library, self.dli_fname, nullptr, nullptr, 0, nullptr, nullptr, 0) != CUDA_SUCCESS) {
@@ -122,6 +135,17 @@ const DriverCalls& calls() {
     }
   });
   return table;
+}
+
+// Of the current device; 1 if it does not say.
+int multiprocessors(const DriverCalls& driver) {
+  CUdevice device = 0;
+  int count = 0;
+  if (driver.context_device == nullptr || driver.attribute == nullptr || driver.context_device(&device) != CUDA_SUCCESS ||
+      driver.attribute(&count, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device) != CUDA_SUCCESS) {
+    return 1;
+  }
+  return std::max(count, 1);
 }
 
 Operand operand(const Matrix& m) { return {element_bits(m.type), m.rows, m.columns, m.leading, m.batch_stride}; }
@@ -186,6 +210,34 @@ bool uses_matrix_units(int type, int compute, bool tf32) noexcept {
   return bits <= 16;
 }
 
+// Kernels of the real library have names like volta_sgemm_128x64_nn and come with and without split K; which it takes when is not
+// published. Here: tiles of 128 in each dimension unless the matrix ends before, and K split as soon as that fills the multiprocessors'
+// waves noticeably better. Partial sums of a split are added in passing [?].
+Tiling choose_tiling(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batches, int multiprocessors) noexcept {
+  constexpr std::int64_t kMostSplits = 16, kLeastK = 512;
+  constexpr double kWorthwhile = 0.9;  // of the time [?]
+  const auto edge = [](std::int64_t size) -> std::int64_t {
+    if (size <= 16) {
+      return std::max<std::int64_t>(size, 1);  // vectors: other kernels
+    }
+    return size <= 32 ? 32 : size <= 64 ? 64 : 128;
+  };
+  Tiling tiling{edge(m), edge(n), 0, 0, 1};
+  tiling.rows = (m + tiling.tile_rows - 1) / tiling.tile_rows;
+  tiling.columns = (n + tiling.tile_columns - 1) / tiling.tile_columns;
+  const double tiles = static_cast<double>(tiling.rows) * static_cast<double>(tiling.columns) * static_cast<double>(batches);
+  const auto time = [&](std::int64_t splits) {
+    const auto parts = static_cast<double>(splits);
+    return std::ceil(tiles * parts / multiprocessors) / parts;
+  };
+  for (std::int64_t splits = 2; splits <= kMostSplits && k / splits >= kLeastK; ++splits) {
+    if (time(splits) < kWorthwhile * time(tiling.splits)) {
+      tiling.splits = splits;
+    }
+  }
+  return tiling;
+}
+
 Status enqueue(const Product& p, CUstream stream) noexcept {
   if (p.m < 0 || p.n < 0 || p.k < 0 || p.batches < 0) {
     return kInvalidValue;
@@ -197,19 +249,20 @@ Status enqueue(const Product& p, CUstream stream) noexcept {
   if (!driver.ready) {
     return kNotInitialized;
   }
+  const Tiling tiling = choose_tiling(p.m, p.n, p.k, p.batches, multiprocessors(driver));
   Shape shape{operand(p.a), operand(p.b), operand(p.c), operand(p.d), p.bias_bytes,        p.auxiliary_bytes,
-              p.m,          p.n,          p.k,          p.batches,    p.reads_c ? 1u : 0u, is_complex(p.d.type) ? 1u : 0u};
+              p.m,          p.n,          p.k,          p.batches,    p.reads_c ? 1u : 0u, is_complex(p.d.type) ? 1u : 0u,
+              tiling};
   std::uint64_t pointers[] = {p.a.address, p.b.address, p.c.address, p.d.address, p.bias, p.auxiliary};
   void* parameters[kParameters];
   for (std::size_t i = 0; i < std::size(pointers); ++i) {
     parameters[i] = &pointers[i];
   }
   parameters[6] = &shape;
-  // 128 x 128 tiles, as the common kernels of the real library.
-  const auto tiles = [](std::int64_t size) { return static_cast<unsigned>(std::clamp<std::int64_t>((size + 127) / 128, 1, 65535)); };
-  const auto batches = static_cast<unsigned>(std::clamp<std::int64_t>(p.batches, 1, 65535));
-  const CUresult result = driver.launch(reinterpret_cast<CUfunction>(driver.kernels[p.matrix_units ? 1 : 0]), tiles(p.m), tiles(p.n),
-                                        batches, 256, 1, 1, 0, stream, parameters, nullptr);
+  const auto dimension = [](std::int64_t size) { return static_cast<unsigned>(std::clamp<std::int64_t>(size, 1, 65535)); };
+  const CUresult result =
+      driver.launch(reinterpret_cast<CUfunction>(driver.kernels[p.matrix_units ? 1 : 0]), dimension(tiling.rows), dimension(tiling.columns),
+                    dimension(p.batches * tiling.splits), 256, 1, 1, 0, stream, parameters, nullptr);
   return result == CUDA_SUCCESS ? kSuccess : kExecutionFailed;
 }
 

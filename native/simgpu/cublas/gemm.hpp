@@ -33,6 +33,15 @@ bool is_complex(int type) noexcept;
 // Whether a product of these types runs on the matrix units. compute: cublasComputeType_t; tf32: fp32 may be rounded to TF32.
 bool uses_matrix_units(int type, int compute, bool tf32) noexcept;
 
+// How a product is cut: rows x columns tiles of tile_rows x tile_columns elements of D, each of which a thread block computes; splits:
+// thread blocks that share a tile, along K.
+struct Tiling {
+  std::int64_t tile_rows, tile_columns;
+  std::int64_t rows, columns;
+  std::int64_t splits;
+};
+Tiling choose_tiling(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batches, int multiprocessors) noexcept;
+
 Status enqueue(const Product& product, CUstream stream) noexcept;
 
 }  // namespace deepum::simgpu::cublas

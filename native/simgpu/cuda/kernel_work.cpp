@@ -69,6 +69,7 @@ um_model::Kernel make_host_kernel(State& state, int device, const KernelWork& wo
   }
   if (launch->kernel->flops != nullptr) kernel.flops = launch->kernel->flops(&launch->view);
   kernel.matrix_units = launch->kernel->matrix_units != 0;
+  if (launch->kernel->tiled != 0) kernel.tiles = std::uint64_t{work.grid[0]} * work.grid[1] * work.grid[2];
   if (launch->kernel->run != nullptr) {
     kernel.effect = [s, device, launch] {
       if (s->acts(device)) launch->kernel->run(&launch->view);

@@ -71,6 +71,7 @@ class Touch {
     kernel_.accesses.push_back({{p->address + offset, std::min(bytes, p->room - offset)}, read, write, written_first});
   }
   void flops(double count) { kernel_.flops += count; }
+  void peak_fraction(double reached) { kernel_.peak_fraction = reached; }
   void use_matrix_units() { kernel_.matrix_units = true; }
 
  private:
