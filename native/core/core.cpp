@@ -39,7 +39,7 @@ void deepum_core_default_settings(deepum_core_settings* settings) {
   settings->chain_steps = 8;
   settings->headroom_blocks = 16;
   settings->confidence_launches = 4096;
-  settings->invalidation = 1;
+  settings->invalidation = 0;
   settings->launch_queue = 1024;
   settings->table_mebibytes = 256;
 }

@@ -56,30 +56,36 @@ void Discards::committed(std::uint64_t address, std::uint64_t id, CUevent event)
   given_.store(id, std::memory_order_release);
 }
 
-Discards::Awaited Discards::wait_given(std::uint64_t id) noexcept {
+void Discards::wait_given(std::uint64_t id) const noexcept {
   for (int tries = 0; tries < 1000000 && given_.load(std::memory_order_acquire) < id; ++tries) {
     sched_yield();  // the mover is between two calls of the driver
   }
-  const std::lock_guard lock(mutex_);
-  return last_.id > ordered_ ? last_ : Awaited{};
 }
 
 Discards::Awaited Discards::latest(std::uint64_t address, std::uint64_t bytes) noexcept {
-  std::uint64_t id = 0;
-  {
+  const auto find = [&] {
     const std::lock_guard lock(mutex_);
+    Awaited found;
     auto at = entries_.lower_bound(address);
     if (at != entries_.begin() && std::prev(at)->second.end > address) {
       --at;
     }
     for (; at != entries_.end() && at->first < address + bytes; ++at) {
-      id = std::max(id, at->second.id);
+      if (at->second.id > std::max(found.id, ordered_)) {
+        found = {at->second.id, at->second.event};
+      }
     }
-    if (id <= ordered_) {
-      return {};
+    return found;
+  };
+  Awaited found = find();
+  if (found.id != 0 && found.event == nullptr) {
+    wait_given(found.id);
+    found = find();
+    if (found.id != 0 && found.event == nullptr) {  // the mover is stuck: behind everything that it gave the driver
+      return latest();
     }
   }
-  return wait_given(id);
+  return found;
 }
 
 Discards::Awaited Discards::latest() noexcept {
@@ -90,7 +96,9 @@ Discards::Awaited Discards::latest() noexcept {
 void Discards::ordered(std::uint64_t id) noexcept {
   const std::lock_guard lock(mutex_);
   ordered_ = std::max(ordered_, id);
-  std::erase_if(entries_, [this](const auto& entry) { return entry.second.id <= ordered_; });
+  if (entries_.size() >= kMostEntries / 2) {
+    std::erase_if(entries_, [this](const auto& entry) { return entry.second.id <= ordered_; });
+  }
 }
 
 void Discards::forget_all() noexcept {

@@ -45,7 +45,7 @@ class Discards {
     CUevent event;
     bool given;
   };
-  Awaited wait_given(std::uint64_t id) noexcept;
+  void wait_given(std::uint64_t id) const noexcept;
 
   std::mutex mutex_;
   std::map<std::uint64_t, Entry> entries_;  // by address, not overlapping

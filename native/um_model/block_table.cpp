@@ -58,7 +58,7 @@ void BlockTable::split(std::span<const Access> accesses, std::vector<Piece>& pie
       if (const Mapping* const mapping = find(low, &base)) {
         const std::uint64_t end = std::min(high, base + mapping->bytes);
         if (mapping->kind == MemoryKind::managed) {
-          pieces.push_back({low, end, access.read, access.write, true, access.written_first});
+          pieces.push_back({low, end, access.read, access.write, true, access.written_first, access.estimated});
         }
         low = end;
       } else {

@@ -51,6 +51,7 @@ struct Piece {
   bool read, write;
   bool managed;
   bool written_first = false;
+  bool estimated = false;
 };
 
 class BlockTable {

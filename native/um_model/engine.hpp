@@ -37,6 +37,7 @@ struct Access {
   bool read;
   bool write;
   bool written_first = false;  // what is read was written by the same launch, or may have been: scratch memory
+  bool estimated = false;      // not known exactly: discarded content that it seems to read is counted, but no error
 };
 
 // What a launch does in truth.

@@ -30,7 +30,7 @@ void FaultService::check_lost(int device, const Sweep& sweep, std::uint64_t laun
   }
   violated_launch_ = launch;
   ++residency_.counters(device).discarded_uses;
-  if (violations_.size() < kMostViolations) {
+  if (violations_.size() < kMostViolations && !sweep.piece().estimated) {
     violations_.push_back({sweep.low(), "memory that was discarded and not written since"});
   }
 }

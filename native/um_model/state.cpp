@@ -100,6 +100,9 @@ bool Engine::State::begin(Op& op, double now) {
       if (migration.discard) {
         state.discard(migration.ranges);
       }
+      if (migration.discard && migration.location == kCpu && state.drop_discarded(migration.ranges)) {
+        return later(state.machine.copy_latency_ns);  // nothing is left to copy: no copy engine takes part
+      }
       if (migration.location == kCpu) {
         state.to_cpu[device()]->submit(op);
       } else {
@@ -191,6 +194,24 @@ void Engine::State::discard(std::span<const Range> ranges) {
     });
     flush();
   }
+}
+
+bool Engine::State::drop_discarded(std::span<const Range> ranges) {
+  bool all = true;
+  for (const Range& range : ranges) {
+    each_block(blocks, range, true, [&](Block& block, Regions regions, std::uint64_t) {
+      const Regions dropped = regions & block.on_device & block.discarded;
+      if (dropped != 0) {
+        residency.counters(block.device).bytes_discarded += bytes_of(dropped);
+        residency.drop(block, dropped);
+        if (residency.on_settled) {
+          residency.on_settled(block);
+        }
+      }
+      all = all && (regions & (block.on_device | block.arriving)) == 0;
+    });
+  }
+  return all;
 }
 
 void Engine::State::recycle_streams() {

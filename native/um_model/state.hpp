@@ -74,6 +74,7 @@ struct Engine::State final : Executor, Actor {
   StreamQueue& queue(Stream stream) { return *streams[stream]; }
   void enqueue(Host host, Stream stream, decltype(Op::work) work);
   void discard(std::span<const Range> ranges);
+  bool drop_discarded(std::span<const Range> ranges);  // from the devices' memory; false: some of the ranges is there still
   void recycle_streams();
 
   const Machine machine;

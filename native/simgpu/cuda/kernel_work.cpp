@@ -92,6 +92,7 @@ um_model::Kernel make_compiled_kernel(State& state, const KernelWork& work) {
                         {work.block[0], work.block[1], work.block[2]},
                         state.launches};
   um_model::Kernel kernel = describe_launch(view, find);
+  for (um_model::Access& access : kernel.accesses) access.estimated = true;
   std::erase_if(kernel.accesses, [&](const um_model::Access& access) {
     const Allocation* const allocation = state.memory.find(access.range.address);
     if (allocation != nullptr && allocation->kind == MemoryKind::managed) return false;

@@ -43,7 +43,9 @@ CUresult load(Call& call, const void* image, std::size_t bytes, std::unique_ptr<
     CUresult error = CUDA_SUCCESS;
     made->host = open_host_module(image, bytes != 0 ? bytes : elf_bytes(image), &made->host_handle, &error);
     if (made->host == nullptr) return error;
-    call.state().host_module_loaded = true;
+    for (std::uint32_t i = 0; i < made->host->kernel_count; ++i) {
+      call.state().host_module_loaded |= made->host->kernels[i].run != nullptr;
+    }
     return CUDA_SUCCESS;
   }
   if (bytes == 0) bytes = image_bytes(image);

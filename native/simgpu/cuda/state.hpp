@@ -52,7 +52,7 @@ struct State {
   std::set<CUstream> capturing;  // streams inside a capture
   std::uint64_t next_id = 1;     // of contexts, streams, captures, buffers
   std::uint64_t launches = 0;
-  bool host_module_loaded = false;  // discarded memory is poisoned from then on
+  bool host_module_loaded = false;  // with kernels that run on the data: discarded memory is poisoned from then on
   std::size_t violations_seen = 0;
   std::set<std::string> unparsed_kernels;
   std::uint64_t activity = 0;  // calls so far; the pump sees by it that the program is in none

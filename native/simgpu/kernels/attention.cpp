@@ -59,11 +59,14 @@ bool describe_efficient_backward(const Facts& f, Touch& t) {
   const std::uint64_t batches = f.launch().grid[2];
   if (heads != f.launch().grid[1]) return false;
   const std::uint32_t start = f.launch().layout.parameters[0].offset;
-  // Rows of the inputs are row_stride apart (several tensors may share a row); all batches and heads lie within.
+  // Rows of the inputs are row_stride apart (several tensors may share a row); all heads lie within a row, and where the stride has room
+  // for them, those of all batches.
   const auto rows = [&](std::uint32_t pointer, std::uint32_t stride, std::uint64_t length, std::uint64_t width) {
     const auto row = f.value<std::uint64_t>(0, stride);
     const std::uint64_t dense = heads * width;
-    t.read(f.pointer_at(start + pointer), batches * length * (row > dense && row < 64 * dense ? row : dense) * e);
+    const bool strided = row > dense && row < 4096 * dense, interleaved = strided && row >= batches * dense;
+    const std::uint64_t count = interleaved ? length : batches * length, last = interleaved ? batches * dense : dense;
+    t.read(f.pointer_at(start + pointer), ((count - 1) * (strided ? row : dense) + last) * e);
   };
   rows(0, 168, queries, depth);
   rows(8, 176, keys, depth);
