@@ -175,7 +175,14 @@ SETTINGS: tuple[Setting, ...] = (
         low=1,
         high=1 << 30,
     ),
-    Setting("invalidation", "count", "drop the content of dead PyTorch blocks instead of copying it (in lock-step; not proven yet): 1 yes, 0 no", 0, low=0, high=1),
+    Setting(
+        "invalidation",
+        "count",
+        "drop the content of dead PyTorch blocks instead of copying it (in lock-step; not proven yet): 1 yes, 0 no",
+        0,
+        low=0,
+        high=1,
+    ),
     Setting("launch_queue", "count", "launches that the driver lets the host be ahead of the GPU", 1024, low=0, high=1 << 20),
     Setting(
         "table_mebibytes", "count", "most memory for learned tables, MiB; execution IDs longest unused go first", 256, low=1, high=1 << 20
