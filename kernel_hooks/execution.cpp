@@ -45,7 +45,7 @@ std::uint64_t load(const void* address) noexcept {
 }  // namespace
 
 // A run that goes on where the last one ended, as neighbouring PyTorch blocks do, or lies inside it. Both are of one slot.
-bool Execution::extend_last(deepum_block_range range) noexcept {
+bool Execution::inside_or_extends_last(deepum_block_range range, bool* extended) noexcept {
   constexpr std::uint64_t kCount = (1ull << DEEPUM_RANGE_COUNT_BITS) - 1;
   constexpr std::uint64_t kFirst = (1ull << DEEPUM_RANGE_FIRST_BITS) - 1;
   deepum_block_range& last = words_[kHeaderWords + count_ - 1];
@@ -58,11 +58,12 @@ bool Execution::extend_last(deepum_block_range range) noexcept {
   }
   if (end > last_end) {
     last += end - last_end;
+    *extended = true;
   }
   return true;
 }
 
-void Execution::add_to_many(deepum_block_range range) noexcept {
+bool Execution::add_to_many(deepum_block_range range) noexcept {
   if (Seen* table = seen()) {
     if (count_ - phase_start_ == kFewRanges) {
       if (table->stamp == UINT32_MAX) {
@@ -74,15 +75,16 @@ void Execution::add_to_many(deepum_block_range range) noexcept {
       }
     }
     if (!put(*table, range)) {
-      return;
+      return false;
     }
   }
   if (count_ == kMostRanges) {
     mark_partial();
-    return;
+    return false;
   }
   words_[kHeaderWords + count_++] = range;
   ++counts_[static_cast<int>(access_)];
+  return true;
 }
 
 std::uint64_t Execution::emit(const StreamRef& stream) noexcept {

@@ -28,8 +28,14 @@ class Execution {
     if (!runtime::allocation_table.lookup(value, &extent)) {
       return;
     }
-    hash_ = mix(hash_ ^ extent.name, extent.offset ^ position << 48);
-    add(extent.range, Access::kUnknown);
+    const bool fresh = add(extent.range, Access::kUnknown);
+    // In PyTorch's memory, where places are left out, a pointer counts by the block that it brings: structures have unused slots that
+    // hold what was there before, by chance a pointer to a block that the launch names anyway.
+    if (extent.name != 0) {
+      hash_ = mix(hash_ ^ extent.name, extent.offset ^ position << 48);
+    } else if (fresh) {
+      hash_ = mix(hash_, 1);
+    }
   }
   // Exactly these bytes.
   void add_bytes(std::uint64_t address, std::uint64_t bytes, Access access, std::uint64_t position) noexcept {
@@ -48,14 +54,16 @@ class Execution {
       add(extent.range, access);
     }
   }
-  void add(deepum_block_range range, Access access) noexcept {
+  // False: the execution names it already.
+  bool add(deepum_block_range range, Access access) noexcept {
     if (access != access_) [[unlikely]] {
       access_ = access;
       phase_start_ = count_;
     }
     const deepum_block_range* ranges = words_ + kHeaderWords;
-    if (count_ > phase_start_ && (range ^ ranges[count_ - 1]) >> DEEPUM_RANGE_SLOT_SHIFT == 0 && extend_last(range)) {
-      return;
+    bool extended = false;
+    if (count_ > phase_start_ && (range ^ ranges[count_ - 1]) >> DEEPUM_RANGE_SLOT_SHIFT == 0 && inside_or_extends_last(range, &extended)) {
+      return extended;
     }
     if (count_ - phase_start_ >= kFewRanges) {
       return add_to_many(range);
@@ -65,13 +73,14 @@ class Execution {
     if (seen_bits_ & bit) {
       for (std::uint32_t i = phase_start_; i < count_; ++i) {
         if (ranges[i] == range) {
-          return;
+          return false;
         }
       }
     }
     seen_bits_ |= bit;
     words_[kHeaderWords + count_++] = range;
     ++counts_[static_cast<int>(access)];
+    return true;
   }
   void mark_partial() noexcept { flags_ |= DEEPUM_EXECUTE_PARTIAL; }
   bool empty() const noexcept { return count_ == 0; }
@@ -85,8 +94,8 @@ class Execution {
   static constexpr std::uint32_t kMostRanges = DEEPUM_MAX_EVENT_WORDS - kHeaderWords;
   static constexpr std::uint32_t kFewRanges = 24;  // up to here every range is compared with every other
 
-  bool extend_last(deepum_block_range range) noexcept;
-  void add_to_many(deepum_block_range range) noexcept;
+  bool inside_or_extends_last(deepum_block_range range, bool* extended) noexcept;
+  bool add_to_many(deepum_block_range range) noexcept;
 
   std::uint64_t hash_;
   std::uint32_t count_ = 0;
