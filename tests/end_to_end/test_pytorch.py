@@ -94,3 +94,17 @@ def test_numba_compiles_and_launches(deepum: Deepum, tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("round ") == 6
     assert json.loads((tmp_path / "s.json").read_text())["kernels"] == 24
+
+
+def test_dropping_dead_blocks_moves_less_and_loses_nothing(deepum: Deepum, tmp_path: Path) -> None:
+    script = (sys.executable, ROOT / "examples" / "train_gpt2.py", "--batch", 2, "--steps", 4)
+    told = {}
+    for drop in (0, 1):
+        flags = ("--device", "sim", "--gpu-memory", "2GiB", "--invalidation", drop, "--stats", "s.json")
+        result = deepum("run", *flags, "--", *script, timeout=300)
+        assert result.returncode == 0, result.stderr
+        told[drop] = json.loads((tmp_path / "s.json").read_text())
+    assert told[0]["bytes_invalidated"] == 0 < told[1]["bytes_invalidated"]
+    assert told[1]["bytes_d2h"] < 0.75 * told[0]["bytes_d2h"]
+    assert told[1]["bytes_h2d"] < 0.75 * told[0]["bytes_h2d"]
+    assert told[1]["gpu_time_s"] < told[0]["gpu_time_s"]

@@ -106,6 +106,10 @@ void fill_driver() {
     note("record %s %s", name(event).c_str(), name(stream).c_str());
     return CUDA_SUCCESS;
   };
+  d.EventSynchronize = [](CUevent event) {
+    note("await %s", name(event).c_str());
+    return CUDA_SUCCESS;
+  };
   d.EventQuery = [](CUevent) {
     check_mode("query");
     ++queries;
@@ -156,6 +160,14 @@ CUresult batch(CUdeviceptr* addresses, std::size_t* sizes, std::size_t count, CU
   for (std::size_t i = 0; i < count; ++i) all += " " + place(addresses[i], sizes[i]);
   note("batch %s%s %s", name(stream).c_str(), all.c_str(), where(*to).c_str());
   return CUDA_SUCCESS;
+}
+
+CUresult discard(CUdeviceptr* addresses, std::size_t* sizes, std::size_t count, CUmemLocation* to, std::size_t*, std::size_t,
+                 unsigned long long, CUstream stream) {
+  check_mode("discard");
+  for (std::size_t i = 0; i < count; ++i)
+    note("discard %s %s %s", name(stream).c_str(), place(addresses[i], sizes[i]).c_str(), where(*to).c_str());
+  return static_cast<CUresult>(prefetch_error.load());
 }
 
 std::uint64_t emit_execute(unsigned stream, std::uint64_t hash, unsigned ranges) {
@@ -213,6 +225,9 @@ void h_set_context(std::uint64_t value) { context = reinterpret_cast<void*>(valu
 void h_allocate(std::uint64_t base, std::uint64_t bytes) { Allocations::instance().add(base, bytes, 0, true, false); }
 void h_free(std::uint64_t base) { Allocations::instance().remove(base); }
 void h_block(std::uint64_t base, std::uint64_t bytes) { Allocations::instance().block_active(base, bytes, bytes, bytes); }
+void h_unblock(std::uint64_t base, std::uint64_t bytes) { Allocations::instance().block_inactive(base, bytes, 0, bytes); }
+void h_discards() { driver().MemDiscardAndPrefetchBatchAsync = discard; }
+void h_graph(unsigned stream) { before_graph(program_stream(stream)); }
 void h_leave() { leave(); }
 void h_complete(int done) { complete = done != 0; }
 void h_capturing(int now) { capturing = now != 0; }

@@ -41,6 +41,10 @@ def block(mebibytes: int, at: int = 0) -> None:
     _library.h_block(c.c_uint64(BASE + at * MiB), c.c_uint64(mebibytes * MiB))
 
 
+def unblock(mebibytes: int, at: int = 0) -> None:
+    _library.h_unblock(c.c_uint64(BASE + at * MiB), c.c_uint64(mebibytes * MiB))
+
+
 def free(at: int = 0) -> None:
     _library.h_free(c.c_uint64(BASE + at * MiB))
 

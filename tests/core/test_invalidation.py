@@ -1,0 +1,137 @@
+"""Dead blocks: dropped instead of copied, before all others, and only where nobody can miss them."""
+
+from __future__ import annotations
+
+import pytest
+from deepum._core import lib
+
+from deepum.core import UM_BLOCK_BYTES, BlockRange, Command, Core, CoreSettings, EventWriter
+
+MiB = 1 << 20
+BLOCK = UM_BLOCK_BYTES
+
+
+def start(**changes: int) -> tuple[Core, EventWriter]:
+    """A card of 16 blocks; slot 0 is PyTorch's, 24 blocks in PyTorch blocks of 4; slot 1 is another's, 8 blocks."""
+    core, writer = Core(CoreSettings.default(**{"invalidation": 1, "headroom_blocks": 0, **changes})), EventWriter()
+    writer.device(16)
+    writer.allocate(0, 24)
+    writer.allocate(1, 8)
+    for i in range(6):
+        writer.block(True, 0, 4 * i * BLOCK, 4 * BLOCK, (4 * i + 4) * BLOCK)
+    core.process(writer.take())
+    return core, writer
+
+
+def use(writer: EventWriter, hash: int, slot: int, first: int, count: int, stream: int = 0) -> int:
+    return writer.execute(hash, unknown=(BlockRange(slot, first, count),), stream=stream)
+
+
+def fill(core: Core, writer: EventWriter) -> None:
+    """Four of PyTorch's blocks are used, and the card is full."""
+    for i in range(4):
+        use(writer, i, 0, 4 * i, 4, stream=i % 2)
+    core.process(writer.take())
+    core.take_commands()
+
+
+def decided(core: Core, writer: EventWriter) -> list[Command]:
+    core.process(writer.take())
+    return core.take_commands()
+
+
+def blocks(commands: list[Command], kind: str) -> set[tuple[int, int]]:
+    return {(c.slot, b) for c in commands if c.kind == kind for b in range(c.first_block, c.first_block + c.block_count)}
+
+
+def test_a_dead_block_goes_before_older_ones_and_nothing_is_copied() -> None:
+    core, writer = start()
+    fill(core, writer)
+    died = writer.block(False, 0, 8 * BLOCK, 4 * BLOCK, 20 * BLOCK)
+    use(writer, 9, 1, 0, 4)
+    commands = decided(core, writer)
+    assert blocks(commands, "discard") == {(0, b) for b in range(8, 12)}
+    discards, evictions = ([c.id for c in commands if c.kind == kind] for kind in ("discard", "evict"))  # room is made 8 blocks at a time
+    assert max(discards) < min(evictions)
+    assert all(c.after_sequence >= died and c.stream_mask == 0b11 for c in commands if c.kind == "discard")
+    assert core.statistics().bytes_invalidated == 4 * BLOCK
+
+
+def test_a_prefetch_into_its_space_waits_for_the_discard() -> None:
+    core, writer = start()
+    fill(core, writer)
+    writer.block(False, 0, 8 * BLOCK, 4 * BLOCK, 20 * BLOCK)
+    use(writer, 9, 1, 0, 4)
+    commands = decided(core, writer)
+    awaited, last = 0, max(c.id for c in commands if c.kind == "discard")
+    for command in commands:
+        if command.kind == "prefetch" and command.block_count == 0:
+            awaited = max(awaited, command.after_move)
+        elif command.kind == "prefetch" and command.first_block + command.block_count == 4:
+            assert awaited == last
+    assert awaited == last
+
+
+def test_what_the_host_holds_is_dropped_too() -> None:
+    core, writer = start()
+    fill(core, writer)
+    use(writer, 8, 1, 0, 4)  # evicts the oldest, alive
+    assert blocks(decided(core, writer), "evict") == {(0, b) for b in range(8)}
+    writer.block(False, 0, 0, 4 * BLOCK, 20 * BLOCK)
+    commands = decided(core, writer)
+    assert blocks(commands, "discard") == {(0, b) for b in range(4)}
+    assert all(c.after_move > 0 for c in commands)  # behind the eviction
+
+
+def test_only_um_blocks_that_are_inactive_all_over() -> None:
+    core, writer = Core(CoreSettings.default(invalidation=1, headroom_blocks=0)), EventWriter()
+    writer.device(8)
+    writer.allocate(0, 8)
+    writer.allocate(1, 8)
+    writer.block(True, 0, 0, 3 * MiB, 3 * MiB)  # blocks 0 and half of 1
+    writer.block(True, 0, 3 * MiB, 5 * MiB, 8 * MiB)  # the rest of 1, 2 and 3
+    use(writer, 1, 0, 0, 8)
+    core.process(writer.take())
+    core.take_commands()
+    writer.block(False, 0, 3 * MiB, 5 * MiB, 3 * MiB)
+    use(writer, 2, 1, 0, 2)
+    assert blocks(decided(core, writer), "discard") == {(0, 2), (0, 3)}
+    writer.block(False, 0, 0, 3 * MiB, 0)  # completes block 1
+    use(writer, 3, 1, 2, 2)
+    assert blocks(decided(core, writer), "discard") == {(0, 0), (0, 1)}
+
+
+def test_a_block_that_is_handed_out_again_is_alive() -> None:
+    core, writer = start()
+    fill(core, writer)
+    writer.block(False, 0, 8 * BLOCK, 4 * BLOCK, 20 * BLOCK)
+    writer.block(True, 0, 8 * BLOCK, 4 * BLOCK, 24 * BLOCK)
+    use(writer, 9, 1, 0, 4)
+    commands = decided(core, writer)
+    assert not blocks(commands, "discard")
+    assert blocks(commands, "evict") == {(0, b) for b in range(8)}
+
+
+@pytest.mark.parametrize("reason", ["off", "graph", "mismatch", "on demand"])
+def test_there_are_none(reason: str) -> None:
+    core, writer = start(**{"off": {"invalidation": 0}, "on demand": {"policy": 0}}.get(reason, {}))
+    fill(core, writer)
+    if reason == "graph":
+        writer.execute(50, unknown=(BlockRange(1, 7, 1),), flags=lib.DEEPUM_EXECUTE_GRAPH)
+    writer.block(False, 0, 8 * BLOCK, 4 * BLOCK, (19 if reason == "mismatch" else 20) * BLOCK)
+    use(writer, 9, 1, 0, 4)
+    commands = decided(core, writer)
+    assert not blocks(commands, "discard")
+    assert bool(blocks(commands, "evict")) == (reason != "on demand")
+
+
+def test_a_discard_that_was_refused_leaves_the_block_where_it_was() -> None:
+    core, writer = start()
+    fill(core, writer)
+    writer.block(False, 0, 8 * BLOCK, 4 * BLOCK, 20 * BLOCK)
+    use(writer, 9, 1, 0, 4)
+    refused = [c for c in decided(core, writer) if c.kind == "discard"]
+    for command in refused:
+        writer.moved(command.id, 2)
+    core.process(writer.take())
+    assert all(core.block_state(0, b) == Core.RESIDENT | Core.POPULATED for b in range(8, 12))

@@ -1,0 +1,124 @@
+"""Discards: committed where the memory is inactive, and done before anybody uses it again. Exact driver calls, in lock-step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from daemon_side import DISCARD, EXECUTE, MOVED, PREFETCH, Command, Event, FakeDaemon, Session
+from runtime_tools import Ran
+
+Run = Callable[..., Ran]
+DEAD = "enter(); call('discards'); allocate(64); block(64); unblock(64)\n"
+
+
+def lock_step(run: Run, folder: Path, plan: dict[int, list[Command]], snippet: str) -> tuple[list[str], Session]:
+    """Commands by the ordinal of the launch that causes them; `after` -1 stands for that launch, -2 for the one before."""
+    launches: list[int] = []
+
+    def decide(event: Event) -> list[Command]:
+        if event.kind != EXECUTE:
+            return []
+        launches.append(event.sequence)
+        commands = plan.get(len(launches) - 1, [])
+        for command in commands:
+            command.cause = event.sequence
+            command.after = launches[command.after] if command.after < 0 else command.after
+        return commands
+
+    with FakeDaemon(folder, decide) as daemon:
+        calls = run(f"{DEAD}{snippet}\ntell(calls=calls())", DEEPUM_SYNC="1").calls()
+        return calls, daemon.finished()
+
+
+def discard(blocks: int = 4, **changes: int) -> Command:
+    return Command(DISCARD, count=blocks, **changes)
+
+
+def test_dead_memory_is_dropped_behind_its_last_use_on_every_stream(run: Run, runtime_folder: Path) -> None:
+    plan = {2: [discard(after=-2, streams=0b11)]}
+    calls, session = lock_step(run, runtime_folder, plan, "execute(0); execute(1); execute(0)")
+    assert calls[:2] == ["launch s0", "launch s1"] and calls[-1] == "launch s0"
+    drop = calls.index("discard m1 4096+8 host")
+    marks = [call.split()[1] for call in calls[:drop] if call.startswith("record")]
+    assert len(marks) == 2 and all(f"wait m1 {mark}" in calls[:drop] for mark in marks)
+    assert not [event for event in session.events if event.kind == MOVED]
+
+
+def test_what_is_active_again_in_time_is_not_dropped(run: Run, runtime_folder: Path) -> None:
+    plan = {1: [discard()]}
+    calls, session = lock_step(run, runtime_folder, plan, "execute(); block(1, at=7); execute()")
+    assert calls == ["launch s0", "launch s0"]
+    assert [event.moved[1] for event in session.events if event.kind == MOVED] == ["cancelled"]
+
+
+def test_memory_that_pytorch_never_reported_is_not_dropped(run: Run, runtime_folder: Path) -> None:
+    plan = {1: [discard(slot=1)]}
+    calls, _ = lock_step(run, runtime_folder, plan, "allocate(64, at=512); execute(); execute()")
+    assert calls == ["launch s0", "launch s0"]
+
+
+def test_every_stream_waits_before_the_memory_is_used_again(run: Run, runtime_folder: Path) -> None:
+    plan = {2: [discard()]}
+    calls, _ = lock_step(run, runtime_folder, plan, "execute(0); execute(1); execute(0); block(2, at=6); execute(1)")
+    assert calls[2:] == ["discard m1 4096+8 host", "record e1 m1", "launch s0", "wait s0 e1", "wait s1 e1", "launch s1"]
+
+
+def test_memory_beside_it_is_used_at_once(run: Run, runtime_folder: Path) -> None:
+    plan = {1: [discard()]}
+    calls, _ = lock_step(run, runtime_folder, plan, "execute(); execute(); block(2, at=8); execute()")
+    assert not any(call.startswith("wait s") for call in calls)
+
+
+def test_streams_that_wait_once_need_not_wait_again(run: Run, runtime_folder: Path) -> None:
+    plan = {1: [discard()]}
+    calls, _ = lock_step(run, runtime_folder, plan, "execute(); execute(); block(2, at=0); block(2, at=4); execute()")
+    assert calls.count("wait s0 e1") == 1
+
+
+def test_a_stream_seen_for_the_first_time_waits_before_its_first_launch(run: Run, runtime_folder: Path) -> None:
+    plan = {1: [discard()]}
+    calls, _ = lock_step(run, runtime_folder, plan, "execute(0); execute(0); block(2); execute(5)")
+    assert calls[-3:] == ["wait s0 e1", "wait s5 e1", "launch s5"]
+
+
+def test_nothing_is_dropped_while_a_stream_cannot_wait(run: Run, runtime_folder: Path) -> None:
+    plan = {1: [discard()]}
+    calls, _ = lock_step(run, runtime_folder, plan, "execute(); call('capturing', 1); execute()")
+    assert calls == ["launch s0", "launch s0"]
+
+
+def test_a_stream_that_cannot_wait_by_then_makes_the_report_wait(run: Run, runtime_folder: Path) -> None:
+    plan = {1: [discard()]}
+    calls, _ = lock_step(run, runtime_folder, plan, "execute(); execute(); call('capturing', 1); block(2); execute()")
+    assert calls[-2:] == ["await e1", "launch s0"]
+
+
+def test_memory_that_ends_waits_for_its_discards(run: Run, runtime_folder: Path) -> None:
+    plan = {1: [discard()]}
+    calls, _ = lock_step(run, runtime_folder, plan, "execute(); execute(); free()")
+    assert calls[-2:] == ["launch s0", "await e1"]
+
+
+def test_a_graph_waits_and_nothing_is_dropped_from_then_on(run: Run, runtime_folder: Path) -> None:
+    plan = {1: [discard()], 2: [discard(first=8)]}
+    calls, _ = lock_step(run, runtime_folder, plan, "execute(); execute(); call('graph', 0); execute()")
+    assert calls[-3:] == ["launch s0", "wait s0 e1", "launch s0"]
+
+
+def test_a_prefetch_of_nothing_makes_those_behind_it_wait_for_a_discard(run: Run, runtime_folder: Path) -> None:
+    plan = {1: [discard(), Command(PREFETCH, count=0, after_move=1), Command(PREFETCH, first=8)]}
+    calls, _ = lock_step(run, runtime_folder, plan, "execute(); execute()")
+    assert calls == [
+        "launch s0",
+        *["discard m1 4096+8 host", "record e1 m1"],
+        *["wait m2 e1", "prefetch m2 4112+2 device 0"],
+        "launch s0",
+    ]
+
+
+def test_a_discard_that_fails_is_waited_for_by_nobody(run: Run, runtime_folder: Path) -> None:
+    plan = {1: [discard()]}
+    calls, session = lock_step(run, runtime_folder, plan, "execute(); call('prefetch_error', 1); execute(); block(2); execute()")
+    assert not any(call.startswith("wait s") for call in calls)
+    assert [event.moved[1] for event in session.events if event.kind == MOVED] == ["failed"]
