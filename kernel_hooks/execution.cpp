@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "arguments.hpp"
 #include "session.hpp"
 
 namespace deepum::hooks {
@@ -34,12 +35,6 @@ bool put(Seen& table, deepum_block_range range) noexcept {
   table.stamps[place] = table.stamp;
   table.ranges[place] = range;
   return true;
-}
-
-std::uint64_t load(const void* address) noexcept {
-  std::uint64_t value;
-  std::memcpy(&value, address, sizeof value);
-  return value;
 }
 
 }  // namespace
@@ -102,38 +97,12 @@ std::uint64_t Execution::emit(const StreamRef& stream) noexcept {
   return runtime::emit(&event_.header);
 }
 
-void add_arguments(Execution& execution, const KernelFunction& function, void* const* parameters, void* const* extra) noexcept {
-  if (!function.layout_known) {
+void add_arguments(Execution& execution, const KernelFunction& function, unsigned blocks, void* const* parameters,
+                   void* const* extra) noexcept {
+  const bool had = each_argument(function, blocks, parameters, extra,
+                                 [&](std::uint64_t value, std::uint32_t slot) { execution.add_pointer(value, slot); });
+  if (!had || !function.layout_known) {
     execution.mark_partial();
-  }
-  const KernelFunction::Slot* slots = function.slots.get();
-  if (parameters) {
-    for (std::uint32_t i = 0; i < function.slot_count; ++i) {
-      const auto* parameter = static_cast<const unsigned char*>(parameters[slots[i].parameter]);
-      if (parameter) {
-        execution.add_pointer(load(parameter + slots[i].within), i);
-      }
-    }
-    return;
-  }
-  const unsigned char* buffer = nullptr;
-  std::size_t bytes = 0;
-  for (int i = 0; extra && i < 16 && extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
-    if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER) {
-      buffer = static_cast<const unsigned char*>(extra[i + 1]);
-    }
-    if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE && extra[i + 1]) {
-      bytes = *static_cast<const std::size_t*>(extra[i + 1]);
-    }
-  }
-  if (!buffer) {
-    if (function.slot_count) {
-      execution.mark_partial();
-    }
-    return;
-  }
-  for (std::uint32_t i = 0; i < function.slot_count && slots[i].offset + 8 <= bytes; ++i) {
-    execution.add_pointer(load(buffer + slots[i].offset), i);
   }
 }
 

@@ -111,8 +111,9 @@ class Execution {
   };
 };
 
-// Adds a kernel launch's pointer arguments, from kernelParams or from the extra buffer.
-void add_arguments(Execution& execution, const KernelFunction& function, void* const* parameters, void* const* extra) noexcept;
+// Adds the pointer arguments of a kernel launch of so many blocks in x (arguments.hpp).
+void add_arguments(Execution& execution, const KernelFunction& function, unsigned blocks, void* const* parameters,
+                   void* const* extra) noexcept;
 
 // Hash of a launch before its arguments.
 inline std::uint64_t launch_identity(const KernelFunction& function, const unsigned grid[3], const unsigned block[3],

@@ -70,6 +70,9 @@ std::unique_ptr<KernelFunction> ask(CUfunction handle, bool kernel) {
       break;
     }
     layout = mix(layout, offset << 32 | size);
+    if (count == 0 && offset == 0 && name) {
+      function->tensor_lists = tensor_lists(name, size);
+    }
     for (std::size_t at = (offset + 7) & ~std::size_t{7}; at + 8 <= offset + size && at < 65536; at += 8) {
       slots.push_back({static_cast<std::uint16_t>(count), static_cast<std::uint16_t>(at - offset), static_cast<std::uint32_t>(at)});
     }

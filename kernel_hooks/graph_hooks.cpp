@@ -1,10 +1,10 @@
-#include <cstring>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "arguments.hpp"
 #include "forkable_mutex.hpp"
 #include "graphs.hpp"
 #include "immortal.hpp"
@@ -32,12 +32,6 @@ struct State {
 };
 State& state() noexcept { return immortal<State>(); }
 
-std::uint64_t load(const void* address) noexcept {
-  std::uint64_t value;
-  std::memcpy(&value, address, sizeof value);
-  return value;
-}
-
 class Reader {
  public:
   explicit Reader(GraphTruth& truth) : truth_(truth) {}
@@ -62,19 +56,12 @@ class Reader {
     const unsigned grid[3] = {node.gridDimX, node.gridDimY, node.gridDimZ};
     const unsigned block[3] = {node.blockDimX, node.blockDimY, node.blockDimZ};
     Execution execution(launch_identity(function, grid, block, node.sharedMemBytes));
-    add_arguments(execution, function, node.kernelParams, node.extra);
+    add_arguments(execution, function, node.gridDimX, node.kernelParams, node.extra);
     combine(execution.hash());
-    if (!function.layout_known) {
+    const bool had =
+        each_argument(function, node.gridDimX, node.kernelParams, node.extra, [&](std::uint64_t value, std::uint32_t) { pointer(value); });
+    if (!had || !function.layout_known) {
       truth_.partial = true;
-    }
-    for (std::uint32_t i = 0; i < function.slot_count && node.kernelParams; ++i) {
-      const auto* parameter = static_cast<const unsigned char*>(node.kernelParams[function.slots[i].parameter]);
-      if (parameter) {
-        pointer(load(parameter + function.slots[i].within));
-      }
-    }
-    if (!node.kernelParams && node.extra) {
-      extra(function, node.extra);
     }
   }
 
@@ -86,18 +73,6 @@ class Reader {
     runtime::Extent extent;
     if (runtime::Allocations::instance().lookup(value, &extent) && seen_.insert(value).second) {
       truth_.pointers.push_back(value);
-    }
-  }
-
-  void extra(const KernelFunction& function, void** extra) {
-    const unsigned char* buffer = nullptr;
-    for (int i = 0; i < 16 && extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
-      if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER) {
-        buffer = static_cast<const unsigned char*>(extra[i + 1]);
-      }
-    }
-    for (std::uint32_t i = 0; buffer && i < function.slot_count; ++i) {
-      pointer(load(buffer + function.slots[i].offset));
     }
   }
 

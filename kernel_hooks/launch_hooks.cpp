@@ -20,7 +20,7 @@ inline CUresult launch(const StreamRef& stream, CUfunction handle, const unsigne
   {
     const KernelFunction& kernel = kernel_function(handle);
     Execution execution(launch_identity(kernel, grid, block, shared_bytes));
-    add_arguments(execution, kernel, parameters, extra);
+    add_arguments(execution, kernel, grid[0], parameters, extra);
     sequence = execution.emit(stream);
   }
   runtime::before_execute(stream.device, stream.handle, stream.id, sequence);

@@ -363,7 +363,7 @@ PLAIN(cuEventSynchronize, (CUevent event))
 
 /* ---- modules and launches ---- */
 struct CUfunc_st {
-  char name[64];
+  char name[256];
   size_t count;
   size_t offsets[16], sizes[16];
 };
