@@ -61,10 +61,12 @@ def instructions(program: Path, environment: dict[str, str], pointers: int) -> f
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--shim", type=Path, default=ROOT / "deepum/lib/libdeepum.so")
+    parser.add_argument("--shim", type=Path, help="the installed one, unless given")
     parser.add_argument("--no-daemon", action="store_true", help="measure the hooks alone")
     parser.add_argument("--instructions", action="store_true", help="count instructions with callgrind too (slow)")
     options = parser.parse_args()
+    deepum = [sys.executable, "-P", "-m", "deepum"]  # -P: the installed package, also in a checkout
+    shim = options.shim or Path(subprocess.run([*deepum, "path"], capture_output=True, text=True, check=True).stdout.strip())
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         program = build(folder)
@@ -72,11 +74,11 @@ def main() -> int:
         run_dir.mkdir(mode=0o700)
         bare = {key: value for key, value in os.environ.items() if not key.startswith("DEEPUM_")}
         bare["LD_LIBRARY_PATH"] = str(folder)
-        hooked = {**bare, "LD_PRELOAD": str(options.shim), "DEEPUM_RUNTIME_DIR": str(run_dir), "DEEPUM_DAEMON": "/bin/false"}
+        hooked = {**bare, "LD_PRELOAD": str(shim), "DEEPUM_RUNTIME_DIR": str(run_dir), "DEEPUM_DAEMON": "/bin/false"}
         daemon = None
         if not options.no_daemon:
             environment = {**bare, "DEEPUM_RUNTIME_DIR": str(run_dir)}
-            daemon = subprocess.Popen([sys.executable, "-m", "deepum", "daemon"], env=environment, cwd=ROOT, stderr=subprocess.DEVNULL)
+            daemon = subprocess.Popen([*deepum, "daemon"], env=environment, stderr=subprocess.DEVNULL)
             deadline = time.monotonic() + 20
             while not (run_dir / "daemon.sock").exists() and time.monotonic() < deadline and daemon.poll() is None:
                 time.sleep(0.05)
