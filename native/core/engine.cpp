@@ -1,4 +1,4 @@
-// Events into tables and belief.
+// Launches into tables and belief; the other events are memory_events.cpp's.
 #include "engine.hpp"
 
 #include <algorithm>
@@ -6,28 +6,14 @@
 #include <new>
 #include <utility>
 
+#include "range_parts.hpp"
+
 namespace deepum::core {
 namespace {
 
 constexpr std::uint64_t kBlockBytes = 1ull << DEEPUM_UM_BLOCK_SHIFT;
-constexpr std::uint32_t kMostSlots = 1u << DEEPUM_RANGE_SLOT_BITS;
-constexpr std::uint64_t kMostBlocks = 1u << DEEPUM_RANGE_FIRST_BITS;
-// Bounds on what hostile events make us keep.
-constexpr std::uint64_t kMostBelievedBlocks = 1u << 22;  // 8 TiB over all allocations
-constexpr std::uint64_t kMostTorchBlocks = 1u << 20;
+// Most names that hostile events make us keep.
 constexpr std::size_t kMostNames = 1u << 20;
-
-constexpr std::uint32_t kShakenBlocks = 16;                                     // neighbours on each side of a fault
-constexpr std::int32_t kSetPreferredLocation = 3, kUnsetPreferredLocation = 4;  // CUmem_advise
-
-struct RangeParts {
-  std::uint32_t slot, first, count;
-};
-RangeParts parts(deepum_block_range range) {
-  return {static_cast<std::uint32_t>(range >> DEEPUM_RANGE_SLOT_SHIFT),
-          static_cast<std::uint32_t>(range >> DEEPUM_RANGE_FIRST_SHIFT) & ((1u << DEEPUM_RANGE_FIRST_BITS) - 1),
-          static_cast<std::uint32_t>(range) & ((1u << DEEPUM_RANGE_COUNT_BITS) - 1)};
-}
 
 template <typename T>
 const T* as(const deepum_event_header* header) {
@@ -138,130 +124,6 @@ bool Engine::dispatch(const deepum_event_header* header) {
   }
 }
 
-void Engine::on_device(const deepum_device_event& event) {
-  DeviceMemory& device = devices_[event.header.device];
-  device.capacity_blocks = std::min(event.capacity_bytes, event.total_bytes) / kBlockBytes;
-  if (!device.known) {
-    device.withheld_blocks = device.capacity_blocks / 2;  // to begin with
-  }
-  device.known = true;
-}
-
-bool Engine::on_allocate(const deepum_allocate_event& event) {
-  const std::uint64_t blocks = (event.first_offset % kBlockBytes + event.bytes + kBlockBytes - 1) / kBlockBytes;
-  if (event.slot >= kMostSlots || event.bytes == 0 || event.bytes > kMostBlocks * kBlockBytes || blocks > kMostBlocks) {
-    return false;
-  }
-  if (Allocation* stale = live(event.slot); stale != nullptr) {
-    forget_allocation(*stale);
-  }
-  std::uint64_t believed = 0;
-  for (const DeviceMemory& device : devices_) {
-    believed += device.allocated_blocks;
-  }
-  if (believed + blocks > kMostBelievedBlocks || (event.slot >= slots_.size() && event.slot > slots_.size() + 4096)) {
-    return false;
-  }
-  bound_names();
-  const std::uint32_t name = names_.intern(event.name);
-  std::vector<UmBlock> state(blocks);  // whatever takes memory comes first
-  while (slots_.size() <= event.slot) {
-    slots_.emplace_back();
-  }
-  Allocation& allocation = slots_[event.slot];
-  allocation = {};
-  allocation.live = true;
-  allocation.of_program = (event.header.flags & DEEPUM_ALLOCATION_OF_PROGRAM) != 0;
-  allocation.generation = event.generation;
-  allocation.device = event.header.device;
-  allocation.bytes = event.bytes;
-  allocation.first_offset = event.first_offset % kBlockBytes;
-  allocation.name = name;
-  allocation.born = position_;
-  allocation.blocks = std::move(state);
-  for (std::uint64_t i = 0; i < blocks; ++i) {
-    allocation.blocks[i].slot = event.slot;
-    allocation.blocks[i].index = static_cast<std::uint32_t>(i);
-  }
-  names_.bind(allocation.name, event.slot);
-  devices_[allocation.device].allocated_blocks += blocks;
-  allocated_bytes_ += event.bytes;
-  statistics_.peak_allocated_bytes = std::max(statistics_.peak_allocated_bytes, allocated_bytes_);
-  return true;
-}
-
-void Engine::forget_allocation(Allocation& allocation) {
-  DeviceMemory& device = devices_[allocation.device];
-  for (UmBlock& block : allocation.blocks) {
-    if (block.resident) {  // its space is free with the allocation
-      device.drop(block);
-    }
-  }
-  device.allocated_blocks -= allocation.blocks.size();
-  allocated_bytes_ -= allocation.bytes;
-  reported_allocated_ -= allocation.active_bytes;
-  for (const auto& [offset, block] : allocation.active) {
-    forget_torch_block(allocation, block);
-  }
-  names_.bind(allocation.name, -1);
-  allocation = {};
-}
-
-void Engine::forget_torch_block(const Allocation& allocation, const TorchBlock& block) {
-  --torch_block_count_;
-  torch_blocks_.give_back(allocation.device, block.bytes, block.ordinal);
-  names_.bind(block.name, -1);
-}
-
-bool Engine::on_free(std::uint32_t slot, std::uint32_t generation) {
-  Allocation* allocation = live(slot);
-  if (allocation == nullptr || allocation->generation != generation) {
-    return false;
-  }
-  forget_allocation(*allocation);
-  return true;
-}
-
-// PyTorch's blocks: what is not handed out is dead. The allocator's own total in each report checks ours.
-bool Engine::on_block(const deepum_block_event& event, bool active) {
-  Allocation* allocation = live(event.slot);
-  if (allocation == nullptr || allocation->generation != event.generation || event.bytes == 0 || event.offset > allocation->bytes ||
-      event.bytes > allocation->bytes - event.offset) {
-    return false;
-  }
-  if (active && torch_block_count_ >= kMostTorchBlocks) {
-    return false;
-  }
-  bound_names();
-  allocation->reported = true;
-  const auto found = allocation->active.find(event.offset);
-  if (active) {
-    if (found != allocation->active.end()) {
-      allocation->active_bytes -= found->second.bytes;
-      reported_allocated_ -= found->second.bytes;
-      forget_torch_block(*allocation, found->second);
-    }
-    ++torch_block_count_;
-    const std::uint32_t ordinal = torch_blocks_.take(allocation->device, event.bytes);
-    const std::uint32_t name = names_.intern(TorchBlockNames::name(allocation->device, event.bytes, ordinal));
-    names_.bind(name, event.slot, static_cast<std::uint32_t>((allocation->first_offset + event.offset) / kBlockBytes));
-    allocation->active[event.offset] = {event.bytes, ordinal, name, position_};
-    allocation->active_bytes += event.bytes;
-    mark_alive(*allocation, event.offset, event.bytes);
-    reported_allocated_ += event.bytes;
-  } else if (found != allocation->active.end()) {
-    allocation->active_bytes -= found->second.bytes;
-    reported_allocated_ -= found->second.bytes;
-    forget_torch_block(*allocation, found->second);
-    allocation->active.erase(found);
-    mark_dead(*allocation, event.offset, event.bytes);
-  }
-  if (reported_allocated_ != event.allocated_bytes) {
-    ++statistics_.block_mismatches;
-  }
-  return true;
-}
-
 // The run in terms of the PyTorch block that it is the place of: the one that spans just these UM blocks, else the one that fills most of
 // them; in terms of the allocation where there is none, or one of PyTorch's small pool, of which many share a UM block.
 BlockRun Engine::name_run(const Allocation& allocation, std::uint32_t first, std::uint32_t count, std::uint64_t& born) const {
@@ -366,87 +228,6 @@ void Engine::on_wait() {
   unwaited_ = 0;
   if (settings_.policy == DEEPUM_POLICY_CORRELATION) {
     place_ahead(chain_.size());
-  }
-}
-
-bool Engine::on_program_prefetch(const deepum_program_event& event) {
-  const RangeParts p = parts(event.range);
-  Allocation* allocation = live(p.slot);
-  if (allocation == nullptr || std::uint64_t{p.first} + p.count > allocation->blocks.size()) {
-    return false;
-  }
-  DeviceMemory& device = devices_[allocation->device];
-  for (std::uint32_t i = p.first; i < p.first + p.count; ++i) {
-    UmBlock& block = allocation->blocks[i];
-    if (event.location < 0 && block.resident) {
-      device.drop(block);
-    } else if (event.location == static_cast<std::int32_t>(allocation->device) && !block.resident && device.free_blocks() > 0) {
-      device.take_space();
-      device.add(block);
-      block.populated = true;
-      block.confirmed = position_;
-    }
-  }
-  return true;
-}
-
-// A place that the program prefers on the host stays there: kernels read it over the link, by the program's own will.
-bool Engine::on_program_advise(const deepum_program_event& event) {
-  const RangeParts p = parts(event.range);
-  Allocation* allocation = live(p.slot);
-  if (allocation == nullptr || std::uint64_t{p.first} + p.count > allocation->blocks.size()) {
-    return false;
-  }
-  if (event.advice == kSetPreferredLocation || event.advice == kUnsetPreferredLocation) {
-    for (std::uint32_t i = p.first; i < p.first + p.count; ++i) {
-      allocation->blocks[i].host = event.advice == kSetPreferredLocation && event.location < 0;
-    }
-  }
-  return true;
-}
-
-// Faulted in, so it is there now; but the belief about its neighbours is shaken.
-bool Engine::on_fault(const deepum_fault_event& event) {
-  const RangeParts p = parts(event.range);
-  Allocation* allocation = live(p.slot);
-  if (allocation == nullptr || std::uint64_t{p.first} + p.count > allocation->blocks.size()) {
-    return false;
-  }
-  const std::uint64_t end = std::uint64_t{p.first} + p.count;
-  const std::uint64_t far = std::min<std::uint64_t>(end + kShakenBlocks, allocation->blocks.size());
-  for (std::uint64_t i = p.first - std::min(p.first, kShakenBlocks); i < far; ++i) {
-    const bool faulted = i >= p.first && i < end;
-    allocation->blocks[i].confirmed = faulted ? position_ : 0;
-  }
-  return true;
-}
-
-// What was not carried out is not believed any longer. Commands given long ago are forgotten; doubt heals what they leave.
-void Engine::on_moved(const deepum_moved_event& event) {
-  if (event.status != DEEPUM_MOVED_FAILED && event.status != DEEPUM_MOVED_CANCELLED) {
-    return;
-  }
-  const deepum_command& given = given_[event.command % kRemembered];
-  Allocation* allocation = live(given.slot);
-  if (given.id == 0 || given.id != event.command || allocation == nullptr || allocation->generation != given.generation) {
-    return;
-  }
-  DeviceMemory& device = devices_[allocation->device];
-  for (std::uint64_t i = given.first_block; i < std::uint64_t{given.first_block} + given.block_count && i < allocation->blocks.size();
-       ++i) {
-    UmBlock& block = allocation->blocks[i];
-    if (block.moved_in == event.command && block.resident && block.moved_in > block.moved_out) {
-      device.drop(block);
-    } else if (block.discarded == event.command && given.kind == DEEPUM_COMMAND_DISCARD) {
-      block.populated = true;  // as it was
-      if (!block.resident && block.discarded > block.moved_in && block.discarded > block.moved_out) {
-        ++device.used_blocks;
-        device.add(block);
-      }
-    } else if (block.moved_out == event.command && !block.resident && block.moved_out > block.moved_in) {
-      ++device.used_blocks;
-      device.add(block);
-    }
   }
 }
 
