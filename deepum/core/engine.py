@@ -26,6 +26,7 @@ class CoreSettings:
     confidence_launches: int
     invalidation: int
     launch_queue: int
+    prediction: int
     table_mebibytes: int
 
     @classmethod

@@ -15,11 +15,11 @@ struct deepum_core {
 namespace {
 
 bool in_range(const deepum_core_settings& s) {
-  return s.policy <= DEEPUM_POLICY_CORRELATION && s.eviction_order <= DEEPUM_EVICT_OLDEST_LAST_USE && s.prefetch_degree <= 1u << 20 &&
-         s.execution_ids >= 16 && s.execution_ids <= 1u << 24 && s.execution_records >= 1 && s.execution_records <= 4096 &&
-         s.block_table_rows >= 1 && s.block_table_rows <= 1u << 20 && s.block_table_ways >= 1 && s.block_table_ways <= 64 &&
-         s.block_table_successors >= 1 && s.block_table_successors <= 64 && s.chain_steps >= 1 && s.chain_steps <= 1u << 16 &&
-         s.headroom_blocks <= 1u << 20 && s.table_mebibytes >= 1;
+  return s.policy <= DEEPUM_POLICY_CORRELATION && s.eviction_order <= DEEPUM_EVICT_FURTHEST_NEXT_USE && s.prefetch_degree <= 1u << 20 &&
+         s.prediction <= DEEPUM_PREDICT_HISTORY && s.execution_ids >= 16 && s.execution_ids <= 1u << 24 && s.execution_records >= 1 &&
+         s.execution_records <= 4096 && s.block_table_rows >= 1 && s.block_table_rows <= 1u << 20 && s.block_table_ways >= 1 &&
+         s.block_table_ways <= 64 && s.block_table_successors >= 1 && s.block_table_successors <= 64 && s.chain_steps >= 1 &&
+         s.chain_steps <= 1u << 16 && s.headroom_blocks <= 1u << 20 && s.table_mebibytes >= 1;
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ void deepum_core_default_settings(deepum_core_settings* settings) {
   *settings = {};
   settings->policy = DEEPUM_POLICY_CORRELATION;
   settings->eviction_order = DEEPUM_EVICT_OLDEST_LAST_USE;
-  settings->prefetch_degree = 2000;
+  settings->prefetch_degree = 8192;
   settings->execution_ids = 65536;
   settings->execution_records = 16;
   settings->block_table_rows = 2048;
@@ -41,6 +41,7 @@ void deepum_core_default_settings(deepum_core_settings* settings) {
   settings->confidence_launches = 4096;
   settings->invalidation = 0;
   settings->launch_queue = 1024;
+  settings->prediction = DEEPUM_PREDICT_HISTORY;
   settings->table_mebibytes = 256;
 }
 

@@ -20,7 +20,13 @@ enum deepum_policy {
 
 enum deepum_eviction_order {
   DEEPUM_EVICT_LEAST_RECENTLY_MIGRATED = 0, /* the paper's, outside the predicted window */
-  DEEPUM_EVICT_OLDEST_LAST_USE = 1
+  DEEPUM_EVICT_OLDEST_LAST_USE = 1,
+  DEEPUM_EVICT_FURTHEST_NEXT_USE = 2
+};
+
+enum deepum_prediction {
+  DEEPUM_PREDICT_TABLES = 0, /* by the execution correlation table: the paper's */
+  DEEPUM_PREDICT_HISTORY = 1 /* by what followed the same launches before */
 };
 
 typedef struct deepum_core_settings {
@@ -34,10 +40,11 @@ typedef struct deepum_core_settings {
   uint32_t block_table_successors; /* successors kept for an entry */
   uint32_t chain_steps;            /* most launches by which the chain is extended, and most that are placed, at one event */
   uint32_t headroom_blocks;        /* UM blocks kept free on a device */
-  uint32_t confidence_launches;    /* most launches for which a residency belief is certain under pressure; an iteration, if that is shorter */
-  uint32_t invalidation;           /* 1: the content of dead PyTorch blocks is dropped, not copied; 0: not */
-  uint32_t launch_queue;           /* launches that the driver lets the host be ahead of the GPU */
-  uint32_t table_mebibytes;        /* most memory for learned tables; the execution IDs longest unused go first */
+  uint32_t confidence_launches; /* most launches for which a residency belief is certain under pressure; an iteration, if that is shorter */
+  uint32_t invalidation;        /* 1: the content of dead PyTorch blocks is dropped, not copied; 0: not */
+  uint32_t launch_queue;        /* launches that the driver lets the host be ahead of the GPU */
+  uint32_t prediction;          /* enum deepum_prediction */
+  uint32_t table_mebibytes;     /* most memory for learned tables; the execution IDs longest unused go first */
 } deepum_core_settings;
 
 typedef struct deepum_core_statistics {

@@ -25,8 +25,11 @@ const T* as(const deepum_event_header* header) {
 Engine::Engine(const deepum_core_settings& settings)
     : settings_(settings),
       executions_(settings.execution_ids, settings.execution_records, std::size_t{settings.table_mebibytes} << 20),
+      history_(history_bytes(settings)),
       given_(kRemembered) {
   for (DeviceMemory& device : devices_) {
+    device.expected.span(settings.prefetch_degree);
+    device.only_placed = settings.prediction == DEEPUM_PREDICT_TABLES && settings.eviction_order != DEEPUM_EVICT_FURTHEST_NEXT_USE;
     if (settings.eviction_order == DEEPUM_EVICT_LEAST_RECENTLY_MIGRATED) {
       device.kept.order_by_migration();
     }
@@ -189,14 +192,19 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
   Execution& execution = executions_.at(id);
   execution.period = execution.last > 0 ? position_ - execution.last : 0;
   execution.last = position_;
+  execution.kernel = event.execution_hash;
   ++execution.launches;
   const std::size_t before = execution.blocks.bytes();
   execution.blocks.learn(runs_, ages_, {settings_.block_table_rows, settings_.block_table_ways, settings_.block_table_successors});
   executions_.note_bytes(static_cast<std::ptrdiff_t>(execution.blocks.bytes()) - static_cast<std::ptrdiff_t>(before));
+  history_.append({hash, event.execution_hash, id, execution.generation, 0, event.header.device});
   follow(id);
 
   doubt_after_ = doubt_after(execution);
   place(spans_, position_, true);
+  DeviceMemory& device = devices_[event.header.device];
+  history_.latest().growth = static_cast<std::int32_t>(device.grown);
+  device.grown = 0;
   hold(spans_, event.stream);
   const std::uint64_t stream = 1ull << event.stream;
   used_streams_ |= stream;
@@ -213,6 +221,9 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
   }
   if (settings_.policy == DEEPUM_POLICY_CORRELATION) {
     extend_chain();
+    if (settings_.eviction_order == DEEPUM_EVICT_FURTHEST_NEXT_USE) {
+      claim_ahead(settings_.chain_steps);
+    }
     ++unwaited_;
     if (unwaited_ < kSoonAfterWait || settings_.launch_queue < kShortQueue) {
       place_ahead(settings_.chain_steps);  // a few: when room comes after a stall, what waited is spread over the launches that follow
@@ -248,7 +259,7 @@ void Engine::bound_names() {
     forget_tables();
     names_kept_ = names_.size();
   }
-  executions_.share_with(names_.bytes() + Names::kBytes);
+  executions_.share_with(names_.bytes() + Names::kBytes + history_bytes(settings_));
 }
 
 // Learning starts again, with the names of what lives.
@@ -271,13 +282,13 @@ void Engine::forget_tables() {
   }
   names_ = std::move(names);
   executions_ = ExecutionTable(settings_.execution_ids, settings_.execution_records, std::size_t{settings_.table_mebibytes} << 20);
+  history_ = History(history_bytes(settings_));
   forget_context();
 }
 
 void Engine::forget_context() {
   context_ = {};
-  chain_.clear();
-  placed_ = 0;
+  drop_chain();
   expect_nothing();
 }
 
@@ -297,7 +308,7 @@ deepum_core_statistics Engine::statistics() const {
   deepum_core_statistics s = statistics_;
   s.execution_ids = executions_.size();
   s.allocated_bytes = allocated_bytes_;
-  s.table_bytes = executions_.bytes() + names_.bytes();
+  s.table_bytes = executions_.bytes() + names_.bytes() + history_.bytes();
   s.resident_bytes = s.dead_bytes = 0;
   for (const DeviceMemory& device : devices_) {
     s.resident_bytes += device.used_blocks * kBlockBytes;

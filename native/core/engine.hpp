@@ -14,6 +14,7 @@
 
 #include "core.h"
 #include "execution_table.hpp"
+#include "history.hpp"
 #include "residency.hpp"
 #include "torch_blocks.hpp"
 
@@ -32,6 +33,16 @@ class Engine {
   bool load_tables(std::span<const std::uint8_t> bytes);
 
  private:
+  // A launch predicted to come.
+  struct Link {
+    ExecutionId id;
+    std::uint32_t generation;  // of that ID
+    std::uint64_t kernel;
+    std::uint64_t place;    // in the history
+    std::int32_t reserved;  // blocks, once it is placed
+    std::uint32_t device;   // on which
+  };
+
   // Events (engine.cpp).
   bool dispatch(const deepum_event_header* header);  // false: malformed
   void on_device(const deepum_device_event& event);
@@ -53,12 +64,23 @@ class Engine {
   void forget_torch_block(const Allocation& allocation, const TorchBlock& block);
   BlockRun name_run(const Allocation& allocation, std::uint32_t first, std::uint32_t count, std::uint64_t& born) const;
 
-  // Chain and placement (placement.cpp).
+  // The chain (chain.cpp).
   void expect_nothing();
-  void use(DeviceMemory& device, UmBlock& block, std::uint64_t position, bool actual);
   void follow(ExecutionId id);  // the latest launch against the chain
   void extend_chain();
-  void place_ahead(std::size_t most);  // launches
+  void claim_ahead(std::size_t most);  // launches
+  void place_ahead(std::size_t most);
+  std::size_t trusted() const;
+  void find_fullest();
+  void reserve(Link& link);
+  void drop_chain();
+  void pop_link();
+  std::size_t find_in_chain(ExecutionId id) const;  // how many links before it; the chain's size: it is not there
+  bool mistaken(Recollection now, bool right);
+  bool predict_next(Link& link);
+  std::uint64_t headroom(const DeviceMemory& device) const;  // blocks
+  // Placement (placement.cpp).
+  void use(DeviceMemory& device, UmBlock& block, std::uint64_t position, bool actual);
   // Where the runs are now; those whose allocation was freed are left out.
   std::span<const BlockSpan> locate(const BlockTable& blocks, std::uint64_t distance);
   // Makes the spans resident for launch number `position`. False: the window alone exceeds memory; to be tried again.
@@ -75,7 +97,7 @@ class Engine {
   void await_discard(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t discard);
 
   void evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, std::uint64_t position);
-  UmBlock* next_victim(DeviceMemory& device, bool actual);
+  UmBlock* next_victim(DeviceMemory& device, std::uint64_t position, bool any);
   void hold(std::span<const BlockSpan> spans, std::uint32_t stream);  // the launch at hand, until its blocks are there
   void command(deepum_command_kind kind, std::uint32_t ordinal, UmBlock& block, std::uint64_t after_sequence, std::uint64_t streams,
                std::uint64_t after_move);
@@ -93,13 +115,15 @@ class Engine {
   std::uint64_t position_ = 0;  // launches so far
   std::uint64_t sequence_ = 0;  // of the event at hand
   std::uint64_t claim_ = 0;     // placements so far
-  struct Link {
-    ExecutionId id;
-    std::uint32_t generation;  // of that ID
-  };
   std::deque<Link> chain_;
-  std::size_t placed_ = 0;            // links of the chain whose access sets are placed
+  History history_;
+  Recollection match_;                // of the latest launch
+  std::uint32_t inserted_ = 0;        // launches in a row that were not in the chain
+  std::size_t claimed_ = 0;           // links of the chain whose blocks, where resident, are kept for them
+  std::size_t placed_ = 0;            // and whose access sets are placed
   Context chain_context_;             // of the chain's end
+  std::uint64_t fullest_ = 0;         // launch at which there will be the most content
+  std::uint64_t looked_ = 0;          // launch at which that was found; 0: it is not known
   std::uint64_t right_in_a_row_ = 0;  // predictions
   std::uint64_t used_streams_ = 0;    // a bit each
   bool graphs_ = false;               // one was launched
@@ -120,6 +144,9 @@ class Engine {
   std::uint64_t allocated_bytes_ = 0;
   std::uint64_t torch_block_count_ = 0;  // handed out
 };
+
+// Of the memory for tables, what the history may have.
+inline std::size_t history_bytes(const deepum_core_settings& settings) { return (std::size_t{settings.table_mebibytes} << 20) / 8; }
 
 inline constexpr std::uint32_t kProven = 2;         // launches of an ID before it is fetched for ahead: one seen once may never come back
 inline constexpr std::uint64_t kSoonAfterWait = 8;  // launches: by then the host is ahead of the GPU again,

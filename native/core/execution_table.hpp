@@ -30,6 +30,7 @@ struct ExecutionRecord {
 
 struct Execution {
   std::uint64_t hash = 0;
+  std::uint64_t kernel = 0;              // the hash without the names of PyTorch blocks
   std::uint32_t generation = 0;          // rises when the ID is given to another hash
   std::uint32_t launches = 0;            // of this hash
   std::uint64_t last = 0;                // the latest of them, by number over all launches

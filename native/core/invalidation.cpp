@@ -31,11 +31,15 @@ void Engine::mark_dead(Allocation& allocation, std::uint64_t offset, std::uint64
   DeviceMemory& device = devices_[allocation.device];
   for (std::uint64_t i = first; i < end; ++i) {
     UmBlock& block = allocation.blocks[i];
+    device.grown -= !block.fresh && !block.dead ? 1 : 0;
     block.dead = true;
     block.died = sequence_;
     if (block.resident) {
-      if (block.place != BlockPlace::kExpected && settings_.invalidation != 0) {
-        device.put(block, BlockPlace::kDead);
+      block.again = 0;  // whoever expected it meant what died
+      if (settings_.invalidation != 0) {
+        device.put(block, BlockPlace::kDead, block.use_position);
+      } else if (block.place == BlockPlace::kExpected) {
+        device.put(block, BlockPlace::kKept, block.use_position);
       }
     } else if (block.populated && discardable(block)) {
       discard(block);  // what the host holds would be copied when the place is used again
@@ -49,9 +53,13 @@ void Engine::mark_alive(Allocation& allocation, std::uint64_t offset, std::uint6
   const std::uint64_t end = (offset + bytes + allocation.first_offset + kBlockBytes - 1) / kBlockBytes;
   for (std::uint64_t i = (offset + allocation.first_offset) / kBlockBytes; i < end; ++i) {
     UmBlock& block = allocation.blocks[i];
+    if (block.dead) {
+      device.grown += block.resident ? 1 : 0;
+      block.fresh = !block.resident;
+    }
     block.dead = false;
     if (block.resident && block.place == BlockPlace::kDead) {
-      device.put(block, BlockPlace::kKept);
+      device.put(block, BlockPlace::kKept, block.use_position);
     }
   }
 }

@@ -76,6 +76,7 @@ bool Engine::on_allocate(const deepum_allocate_event& event) {
 void Engine::forget_allocation(Allocation& allocation) {
   DeviceMemory& device = devices_[allocation.device];
   for (UmBlock& block : allocation.blocks) {
+    device.grown -= block.fresh || block.dead ? 0 : 1;
     if (block.resident) {  // its space is free with the allocation
       device.drop(block);
     }

@@ -1,4 +1,4 @@
-// Chained prefetching and pre-eviction.
+// Placement: a launch's blocks are made resident, at hand or ahead.
 //
 // The timing rule: an eviction waits for its victim's last use, a prefetch for the space its victims leave, each move of a block for
 // that block's previous move. Space is taken in launch order, so a launch's blocks are never evicted by a later one before it ran.
@@ -12,73 +12,13 @@ namespace {
 constexpr std::uint64_t kBlockBytes = 1ull << DEEPUM_UM_BLOCK_SHIFT;
 constexpr std::uint64_t kEvictionBatch = 8;  // blocks evicted at once when room runs out
 constexpr std::uint64_t kLongPast = 4096;    // launches: more than a queue of the driver's holds
-constexpr std::size_t kVictimScan = 4096;    // blocks looked at for one victim
-constexpr std::uint64_t kTrust = 2;          // launches placed ahead for each prediction in a row that was right
-constexpr std::uint64_t kLeastDoubt = 16;    // launches for which what is known to be there is not doubted
+constexpr std::size_t kVictimScan = 4096;    // blocks looked at for one victim,
+constexpr std::size_t kExpectedScan = 256;   // and of those that are expected
+constexpr std::uint64_t kRested =
+    32;  // blocks brought since a block's last use, so that its space comes in time: 64 MiB, some milliseconds
+constexpr std::uint64_t kLeastDoubt = 16;  // launches for which what is known to be there is not doubted
 
 }  // namespace
-
-void Engine::expect_nothing() {
-  for (DeviceMemory& device : devices_) {
-    device.expect_none_until(~std::uint64_t{0});
-  }
-}
-
-void Engine::follow(ExecutionId id) {
-  context_.push(id);
-  if (settings_.policy != DEEPUM_POLICY_CORRELATION) {
-    return;
-  }
-  if (!chain_.empty()) {
-    ++statistics_.predictions;
-    if (chain_.front().id == id && chain_.front().generation == executions_.at(id).generation) {
-      ++statistics_.predictions_right;
-      ++right_in_a_row_;
-      chain_.pop_front();
-      placed_ -= placed_ > 0 ? 1 : 0;
-      return;
-    }
-    ++statistics_.chain_restarts;
-    chain_.clear();
-    placed_ = 0;
-    expect_nothing();
-    right_in_a_row_ = 0;
-  }
-  chain_context_ = context_;
-}
-
-void Engine::extend_chain() {
-  for (std::uint32_t i = 0; i < settings_.chain_steps && chain_.size() < settings_.prefetch_degree; ++i) {
-    if (chain_.empty()) {
-      chain_context_ = context_;
-    }
-    const ExecutionId next = executions_.predict(chain_context_);
-    ++statistics_.operations;
-    if (next == kNoExecution) {
-      return;
-    }
-    chain_.push_back({next, executions_.at(next).generation});
-    chain_context_.push(next);
-  }
-}
-
-void Engine::place_ahead(std::size_t most) {
-  // Trust grows with what came true: a program whose addresses change from step to step is not made to fetch its old ones.
-  const std::uint64_t trusted = kTrust * right_in_a_row_;
-  for (std::size_t i = 0; i < most && placed_ < chain_.size() && placed_ < trusted; ++i) {
-    const Link& link = chain_[placed_];
-    const Execution& execution = executions_.at(link.id);
-    if (execution.launches < kProven) {
-      return;
-    }
-    doubt_after_ = doubt_after(execution);
-    if (execution.generation == link.generation && !place(locate(execution.blocks, placed_ + 1), position_ + placed_ + 1, false)) {
-      ++statistics_.window_stalls;
-      return;
-    }
-    ++placed_;
-  }
-}
 
 std::span<const BlockSpan> Engine::locate(const BlockTable& blocks, std::uint64_t distance) {
   located_.clear();
@@ -118,11 +58,11 @@ bool Engine::place(std::span<const BlockSpan> spans, std::uint64_t position, boo
         continue;
       }
       use(device, *block, position, actual);
-      if (doubtful && position > block->confirmed + doubt_after_) {
+      if (doubtful && position_ > block->confirmed + doubt_after_) {
         // Long unconfirmed: the driver may have taken it. A prefetch of what is there costs nothing.
         command(DEEPUM_COMMAND_PREFETCH, allocation.device, *block, 0, 0, block->moved_out);
         ++statistics_.reprefetches;
-        block->confirmed = position;
+        block->confirmed = position_;
       }
     }
   }
@@ -145,7 +85,7 @@ bool Engine::place(std::span<const BlockSpan> spans, std::uint64_t position, boo
 
 void Engine::use(DeviceMemory& device, UmBlock& block, std::uint64_t position, bool actual) {
   block.claim = claim_;
-  device.use(block, position, !actual);
+  actual ? device.use(block, position) : device.expect(block, position);
 }
 
 std::uint64_t Engine::doubt_after(const Execution& execution) const {
@@ -159,7 +99,7 @@ std::uint64_t Engine::doubt_after(const Execution& execution) const {
 bool Engine::bring(DeviceMemory& device, UmBlock& block, std::uint64_t position, bool actual) {
   const std::uint32_t ordinal = slots_[block.slot].device;
   const bool decide = settings_.policy == DEEPUM_POLICY_CORRELATION && device.under_pressure();
-  if (decide && !actual && device.expected.size() >= device.window()) {
+  if (decide && !actual && device.ahead_blocks() >= device.window()) {
     device.window_full = true;
     return false;
   }
@@ -175,10 +115,15 @@ bool Engine::bring(DeviceMemory& device, UmBlock& block, std::uint64_t position,
     device.narrow_window();
   }
   block.evicted_for = 0;
+  device.grown += block.fresh ? 1 : 0;
+  block.fresh = false;
   const Space space = device.take_space();
   device.add(block);
+  block.used_after = device.migrations;
   use(device, block, position, actual);
-  block.confirmed = position;
+  block.fetched = !actual;
+  device.fetched_blocks += actual ? 0 : 1;
+  block.confirmed = position_;
   block.streams = 0;
   statistics_.peak_resident_bytes = std::max(statistics_.peak_resident_bytes, device.used_blocks * kBlockBytes);
   if (decide) {
@@ -225,44 +170,59 @@ void Engine::hold(std::span<const BlockSpan> spans, std::uint32_t stream) {
   }
 }
 
-UmBlock* Engine::next_victim(DeviceMemory& device, bool actual) {
-  for (UmBlock* block = device.dead.head(); block != nullptr; block = block->after) {
-    ++statistics_.operations;
-    if (block->claim != claim_) {
-      return block;
-    }
-  }
-  UmBlock* victim = device.kept.find(kVictimScan, [&](const UmBlock& block) {
+// For the placement of launch number `position`. Dead blocks go first, then what no launch is expected to use, then what is expected by
+// launches not placed yet, the farthest first, unless it was used so lately that its space would come late. `any`: the launch at hand has
+// nowhere else to go, so that it takes what others expect.
+UmBlock* Engine::next_victim(DeviceMemory& device, std::uint64_t position, bool any) {
+  const auto unclaimed = [&](const UmBlock& block) {
     ++statistics_.operations;
     return block.claim != claim_;
-  });
-  if (victim != nullptr || !actual) {
-    return victim;
-  }
-  // The launch at hand goes before any that is only predicted.
-  std::size_t looked = 0;
-  for (UmBlock* block = device.expected.tail(); block != nullptr && looked < kVictimScan; block = block->before, ++looked) {
-    ++statistics_.operations;
-    if (block->claim != claim_) {
-      device.narrow_window();
+  };
+  for (UmBlock* block = device.dead.head(); block != nullptr; block = block->after) {
+    if (unclaimed(*block)) {
       return block;
     }
   }
-  return nullptr;
+  if (UmBlock* victim = device.kept.find(kVictimScan, unclaimed); victim != nullptr) {
+    return victim;
+  }
+  const auto rested = [&](const UmBlock& block) {
+    return unclaimed(block) && !block.fetched && device.migrations - block.used_after >= kRested;
+  };
+  if (UmBlock* victim = device.expected.find_beyond(std::max(position, position_ + placed_), kExpectedScan, rested);
+      victim != nullptr || !any) {
+    return victim;
+  }
+  UmBlock* victim = device.expected.find_beyond(0, kVictimScan, unclaimed);
+  if (victim != nullptr) {
+    device.narrow_window();
+  }
+  return victim;
+}
+
+std::uint64_t Engine::headroom(const DeviceMemory& device) const {
+  return std::min<std::uint64_t>(settings_.headroom_blocks, device.capacity_blocks / 8);
 }
 
 bool Engine::make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position, bool actual) {
-  const std::uint64_t headroom = std::min<std::uint64_t>(settings_.headroom_blocks, device.capacity_blocks / 8);
-  if (device.free_blocks() <= headroom) {
-    for (std::uint64_t i = 0; i < kEvictionBatch + headroom - std::min(headroom, device.free_blocks()); ++i) {
-      UmBlock* victim = next_victim(device, actual && device.free_blocks() == 0);
+  const std::uint64_t kept_free = headroom(device);
+  // What is only predicted takes what nobody needs on the way there. Others leave for it only if the driver does not let the host run
+  // ahead: else the launches themselves come early enough, and what they need is certain.
+  const bool modest = settings_.prediction == DEEPUM_PREDICT_HISTORY && settings_.launch_queue >= kShortQueue;
+  if (!actual && (modest || device.reserved_blocks() > 0) &&
+      device.free_blocks() + device.dead.size() <= kept_free + device.reserved_blocks()) {
+    return false;
+  }
+  if (device.free_blocks() <= kept_free) {
+    for (std::uint64_t i = 0; i < kEvictionBatch + kept_free - std::min(kept_free, device.free_blocks()); ++i) {
+      UmBlock* victim = next_victim(device, position, actual && device.free_blocks() == 0);
       if (victim == nullptr) {
         break;
       }
       evict(device, ordinal, *victim, position);
     }
   }
-  return device.free_blocks() > (actual ? 0 : headroom);
+  return device.free_blocks() > (actual ? 0 : kept_free);
 }
 
 void Engine::evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, std::uint64_t position) {
@@ -275,7 +235,7 @@ void Engine::evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, 
   }
   if (discardable(block)) {
     discard(block);
-    device.freed.push_back({block.discarded, true});
+    device.emptied.push_back({block.discarded, true});
     return;
   }
   if (block.use_sequence != 0 && block.streams != 0) {

@@ -1,9 +1,12 @@
 // Learned tables as bytes. Executions are known by their hashes and blocks by (allocation name, block), both equal in a second run,
 // so that it predicts from its first step on, at other addresses and in other slots.
 //
+// The latest launches come with them, so that it goes on where the last run ended as if it had never stopped.
+//
 // Little-endian: "DEEPUMPR", u32 version, u32 zero, u64 FNV-1a of what follows; u32 names, u64 each; u32 executions, the one longest unused
-// first, for each: u64 hash, u32 records, the most recent first, (prev1, prev2, prev3, next) as u32 each, places in this list or ~0 for
-// none, u32 runs, (name, first block, blocks, launches since it was handed out) as u32 each.
+// first, for each: u64 hash, u64 hash without the names of PyTorch blocks, u32 records, the most recent first, (prev1, prev2, prev3, next)
+// as u32 each, places in this list or ~0 for none, u32 runs, (name, first block, blocks, launches since it was handed out) as u32 each; u32
+// launches, the oldest first, for each: u32 its execution's place, i32 growth of content in UM blocks, u32 device.
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
@@ -15,8 +18,15 @@ namespace deepum::core {
 namespace {
 
 constexpr char kMagic[8] = {'D', 'E', 'E', 'P', 'U', 'M', 'P', 'R'};
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kVersion = 3;
 constexpr std::size_t kHead = 24;
+constexpr std::uint64_t kMostLaunches = 1u << 14;  // some iterations
+
+struct SavedLaunch {
+  ExecutionId place;
+  std::int32_t growth;
+  std::uint32_t device;
+};
 
 std::uint64_t checksum(std::span<const std::uint8_t> bytes) {
   std::uint64_t hash = 0xcbf29ce484222325ull;
@@ -84,6 +94,7 @@ std::vector<std::uint8_t> Engine::save_tables() const {
   for (const ExecutionId id : order) {
     const Execution& execution = executions_.at(id);
     put(out, execution.hash);
+    put(out, execution.kernel);
     put(out, static_cast<std::uint32_t>(execution.records.size()));
     for (const ExecutionRecord& record : execution.records) {
       put(out, ExecutionRecord{{place_of(record.prev[0]), place_of(record.prev[1]), place_of(record.prev[2])}, place_of(record.next)});
@@ -94,6 +105,20 @@ std::vector<std::uint8_t> Engine::save_tables() const {
       put(out, chain[i]);
       put(out, execution.blocks.ages()[i]);
     }
+  }
+  std::vector<SavedLaunch> launches;
+  for (std::uint64_t at = history_.end() - std::min(history_.end(), kMostLaunches); at < history_.end(); ++at) {
+    if (!history_.holds(at)) {
+      continue;
+    }
+    const PastLaunch& past = history_.at(at);
+    if (const ExecutionId saved = place_of(past.id); saved != kNoExecution && executions_.at(past.id).generation == past.generation) {
+      launches.push_back({saved, past.growth, past.device});
+    }
+  }
+  put(out, static_cast<std::uint32_t>(launches.size()));
+  for (const SavedLaunch& launch : launches) {
+    put(out, launch);
   }
   std::memcpy(out.data(), kMagic, sizeof kMagic);
   std::memcpy(out.data() + 8, &kVersion, sizeof kVersion);
@@ -114,7 +139,7 @@ bool Engine::load_tables(std::span<const std::uint8_t> bytes) {
     return false;
   }
   struct Loaded {
-    std::uint64_t hash;
+    std::uint64_t hash, kernel;
     std::vector<ExecutionRecord> records;
     std::vector<BlockRun> runs;
     std::vector<std::uint32_t> ages;
@@ -124,9 +149,10 @@ bool Engine::load_tables(std::span<const std::uint8_t> bytes) {
   for (std::uint64_t& name : names) {
     name = reader.take<std::uint64_t>();
   }
-  std::vector<Loaded> loaded(reader.count(16));
+  std::vector<Loaded> loaded(reader.count(24));
   for (Loaded& execution : loaded) {
     execution.hash = reader.take<std::uint64_t>();
+    execution.kernel = reader.take<std::uint64_t>();
     execution.records.resize(reader.count(sizeof(ExecutionRecord)));
     for (ExecutionRecord& record : execution.records) {
       record = reader.take<ExecutionRecord>();
@@ -147,6 +173,13 @@ bool Engine::load_tables(std::span<const std::uint8_t> bytes) {
       }
     }
   }
+  std::vector<SavedLaunch> launches(reader.count(sizeof(SavedLaunch)));
+  for (SavedLaunch& launch : launches) {
+    launch = reader.take<SavedLaunch>();
+    if (launch.place >= loaded.size() || launch.device >= DEEPUM_MAX_DEVICES) {
+      return false;
+    }
+  }
   if (!reader.sound() || !reader.at_end()) {
     return false;
   }
@@ -154,7 +187,7 @@ bool Engine::load_tables(std::span<const std::uint8_t> bytes) {
   for (const std::uint64_t name : names) {
     name_index.push_back(names_.intern(name));
   }
-  executions_.share_with(names_.bytes());
+  executions_.share_with(names_.bytes() + history_bytes(settings_));
   // If this core keeps fewer, those longest unused are left out, and records of them too.
   std::vector<ExecutionId> ids(loaded.size(), kNoExecution);
   for (std::size_t i = loaded.size() - std::min<std::size_t>(loaded.size(), settings_.execution_ids); i < loaded.size(); ++i) {
@@ -184,8 +217,16 @@ bool Engine::load_tables(std::span<const std::uint8_t> bytes) {
     Execution& target = executions_.at(ids[i]);
     const auto before = static_cast<std::ptrdiff_t>(target.blocks.bytes());  // of a hash that comes twice
     target.blocks.learn(runs, execution.ages, limits);
+    target.kernel = execution.kernel;
     target.launches = kProven;  // what was kept was learned: the first step may already fetch ahead
     executions_.note_bytes(static_cast<std::ptrdiff_t>(target.blocks.bytes()) - before);
+  }
+  for (const SavedLaunch& launch : launches) {
+    const Loaded& execution = loaded[launch.place];
+    const ExecutionId id = ids[launch.place];
+    if (id != kNoExecution && executions_.at(id).hash == execution.hash) {
+      history_.append({execution.hash, execution.kernel, id, executions_.at(id).generation, launch.growth, launch.device});
+    }
   }
   return true;
 }

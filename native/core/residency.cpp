@@ -1,5 +1,7 @@
 #include "residency.hpp"
 
+#include <utility>
+
 namespace deepum::core {
 namespace {
 
@@ -16,20 +18,39 @@ std::uint32_t Names::intern(std::uint64_t name) {
 }
 
 void DeviceMemory::take_out(UmBlock& block) {
-  if (block.place == BlockPlace::kKept) {
-    kept.remove(block);
-  } else {
-    (block.place == BlockPlace::kExpected ? expected : dead).remove(block);
+  switch (block.place) {
+    case BlockPlace::kKept:
+      kept.remove(block);
+      return;
+    case BlockPlace::kExpected:
+      expected.remove(block);
+      settle_fetched(block);
+      return;
+    case BlockPlace::kDead:
+      dead.remove(block);
+      return;
   }
 }
 
-void DeviceMemory::put(UmBlock& block, BlockPlace place) {
+void DeviceMemory::settle_fetched(UmBlock& block) {
+  fetched_blocks -= block.fetched ? 1 : 0;
+  block.fetched = false;
+}
+
+void DeviceMemory::put(UmBlock& block, BlockPlace place, std::uint64_t position) {
   take_out(block);
   block.place = place;
-  if (place == BlockPlace::kKept) {
-    kept.add(block);
-  } else {
-    (place == BlockPlace::kExpected ? expected : dead).append(block);
+  block.use_position = position;
+  switch (place) {
+    case BlockPlace::kKept:
+      kept.add(block);
+      return;
+    case BlockPlace::kExpected:
+      expected.add(block);
+      return;
+    case BlockPlace::kDead:
+      dead.append(block);
+      return;
   }
 }
 
@@ -37,6 +58,7 @@ void DeviceMemory::add(UmBlock& block) {
   block.resident = true;
   block.place = BlockPlace::kKept;
   block.migrated = ++migrations;
+  block.again = 0;
   kept.add(block);
 }
 
@@ -47,20 +69,42 @@ void DeviceMemory::drop(UmBlock& block) {
   block.place = BlockPlace::kKept;
 }
 
-void DeviceMemory::use(UmBlock& block, std::uint64_t position, bool expect) {
-  if (block.place == BlockPlace::kExpected && block.use_position >= position) {
-    return;  // a launch placed keeps the place that it got then
+void DeviceMemory::use(UmBlock& block, std::uint64_t position) {
+  block.used_after = migrations;
+  if (block.place == BlockPlace::kExpected && block.use_position > position) {
+    settle_fetched(block);  // a use that nobody foresaw, before the one that is expected
+  } else if (block.again > position) {
+    put(block, BlockPlace::kExpected, std::exchange(block.again, 0));
+  } else if (block.place == BlockPlace::kKept && kept.by_migration()) {
+    block.use_position = position;  // uses aside
+  } else {
+    put(block, BlockPlace::kKept, position);
   }
-  block.use_position = position;
-  if (!expect && block.place == BlockPlace::kKept && kept.by_migration()) {
-    return;  // uses aside
+}
+
+void DeviceMemory::expect(UmBlock& block, std::uint64_t position) {
+  if (block.place != BlockPlace::kExpected) {
+    block.again = 0;
+    put(block, BlockPlace::kExpected, position);
+  } else if (position < block.use_position) {
+    block.again = block.use_position;
+    put(block, BlockPlace::kExpected, position);
+  } else if (position > block.use_position && block.again == 0) {
+    block.again = position;
   }
-  put(block, expect ? BlockPlace::kExpected : BlockPlace::kKept);
 }
 
 void DeviceMemory::expect_none_until(std::uint64_t position) {
-  for (UmBlock* block = expected.head(); block != nullptr && block->use_position <= position; block = expected.head()) {
-    put(*block, BlockPlace::kKept);
+  while (UmBlock* block = expected.first_until(position)) {
+    const std::uint64_t again = std::exchange(block->again, 0);
+    put(*block, again > position ? BlockPlace::kExpected : BlockPlace::kKept, again > position ? again : block->use_position);
+  }
+}
+
+void DeviceMemory::expect_nothing() {
+  while (UmBlock* block = expected.any()) {
+    block->again = 0;
+    put(*block, BlockPlace::kKept, block->use_position);
   }
 }
 
@@ -70,7 +114,7 @@ void DeviceMemory::widen_window() {
 }
 
 void DeviceMemory::narrow_window() {
-  const std::uint64_t wide = capacity_blocks - std::min(capacity_blocks, expected.size());
+  const std::uint64_t wide = capacity_blocks - std::min(capacity_blocks, ahead_blocks());
   withheld_blocks = std::max(withheld_blocks, wide) + kMistake;
 }
 
@@ -78,11 +122,12 @@ Space DeviceMemory::take_space() {
   ++used_blocks;
   // Space that was never used, or was freed with its allocation, goes first.
   const std::uint64_t unclaimed = capacity_blocks >= used_blocks ? capacity_blocks - used_blocks : 0;
-  if (freed.empty() || unclaimed >= freed.size()) {
+  if (unclaimed >= freed.size() + emptied.size()) {
     return {};
   }
-  const Space space = freed.front();
-  freed.pop_front();
+  std::deque<Space>& from = emptied.empty() ? freed : emptied;
+  const Space space = from.front();
+  from.pop_front();
   return space;
 }
 

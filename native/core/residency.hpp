@@ -12,40 +12,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "block_list.hpp"
+#include "expected_blocks.hpp"
 #include "records.h"
 
 namespace deepum::core {
-
-// The list that a resident block is in.
-enum class BlockPlace : std::uint8_t {
-  kKept,
-  kExpected,  // placed for a launch still to come
-  kDead       // its content is nobody's: it goes before all others, and nothing is copied
-};
-
-struct UmBlock {
-  UmBlock* before = nullptr;  // its device's list
-  UmBlock* after = nullptr;
-  std::uint64_t use_position = 0;  // launch (counted from 1) of its last use, actual or placed ahead
-  std::uint64_t claim = 0;         // the placement that claimed it last
-  std::uint64_t migrated = 0;      // rises from block to block in the order in which they became resident
-  std::uint64_t use_sequence = 0;  // of its last actual use
-  std::uint64_t streams = 0;       // bit i: used on stream i since it was last moved
-  std::uint64_t evicted_for = 0;   // launch that got its space when it was last evicted
-  std::uint64_t moved_in = 0;      // last command each way
-  std::uint64_t moved_out = 0;
-  std::uint64_t discarded = 0;  // last discard
-  std::uint64_t died = 0;       // sequence of the report that made it dead
-  std::uint64_t brought = 0;    // the prefetch that made it resident, not one in doubt
-  std::uint64_t confirmed = 0;  // launch at which it was last known to be there
-  std::uint32_t slot = 0;
-  std::uint32_t index = 0;
-  bool resident = false;
-  bool dead = false;  // inactive PyTorch memory, all of it
-  BlockPlace place = BlockPlace::kKept;
-  bool populated = false;  // has content somewhere
-  bool host = false;       // the program wants it there: left alone
-};
 
 // UM blocks of one slot.
 struct BlockSpan {
@@ -97,32 +68,6 @@ class Names {
   std::unordered_map<std::uint64_t, std::uint32_t> index_;
 };
 
-// Blocks linked through themselves.
-class BlockList {
- public:
-  UmBlock* head() const { return head_; }
-  UmBlock* tail() const { return tail_; }
-  std::uint64_t size() const { return size_; }
-  void append(UmBlock& block) {
-    block.before = tail_;
-    block.after = nullptr;
-    (tail_ != nullptr ? tail_->after : head_) = &block;
-    tail_ = &block;
-    ++size_;
-  }
-  void remove(UmBlock& block) {
-    (block.before != nullptr ? block.before->after : head_) = block.after;
-    (block.after != nullptr ? block.after->before : tail_) = block.before;
-    block.before = block.after = nullptr;
-    --size_;
-  }
-
- private:
-  UmBlock* head_ = nullptr;
-  UmBlock* tail_ = nullptr;
-  std::uint64_t size_ = 0;
-};
-
 // Blocks that may be evicted, the first to go first: in the order in which they came here, or in that of their migration, which costs a
 // logarithm since a block comes back to the place that it had.
 class KeptBlocks {
@@ -171,8 +116,12 @@ struct DeviceMemory {
   std::uint64_t capacity_blocks = 0;
   std::uint64_t allocated_blocks = 0;
   std::uint64_t used_blocks = 0;       // believed resident, what is on its way included
-  std::deque<Space> freed;             // what is not taken yet, oldest first, one entry a block
+  std::deque<Space> freed;             // by evictions, what is not taken yet, oldest first, one entry a block
+  std::deque<Space> emptied;           // by discards: they copy nothing, so their space comes earlier and is taken first
   std::uint64_t withheld_blocks = 0;   // from the window
+  std::int64_t grown = 0;              // blocks with new content since the latest launch, less those that died
+  std::int64_t reserved = 0;           // blocks that will be needed besides what exists now by the last launch that is placed,
+  std::int64_t most_reserved = 0;      // and by the one on the way there that needs most: whatever is fetched now is in its way
   std::uint64_t discards_awaited = 0;  // all prefetches to come wait for the discards up to here
   bool window_full = false;            // it held a launch off since the last one
   // Which stream's launches the latest eviction waits for, and the launch at which one last waited for another's.
@@ -180,28 +129,38 @@ struct DeviceMemory {
   std::uint64_t mixed_position = 0;
   std::array<std::uint64_t, DEEPUM_MAX_STREAMS> held{};  // by stream: the latest prefetch that a launch of it was held for
   // What is resident, each block in one of them.
-  KeptBlocks kept;     // oldest last use, or oldest migration, first
-  BlockList expected;  // placed for launches still to come, the next launch first
-  BlockList dead;      // the first to die first
-  std::uint64_t migrations = 0;
+  KeptBlocks kept;                   // oldest last use, or oldest migration, first
+  ExpectedBlocks expected;           // by launches to come
+  BlockList dead;                    // the first to die first
+  std::uint64_t fetched_blocks = 0;  // for launches to come
+  bool only_placed = false;          // what is expected is what was placed for launches to come
+  std::uint64_t migrations = 0;      // blocks that became resident
 
   std::uint64_t free_blocks() const { return capacity_blocks > used_blocks ? capacity_blocks - used_blocks : 0; }
+  // What the window limits.
+  std::uint64_t ahead_blocks() const { return only_placed ? expected.size() : fetched_blocks; }
+  std::uint64_t reserved_blocks() const { return static_cast<std::uint64_t>(std::max({reserved, most_reserved, std::int64_t{0}})); }
   bool under_pressure() const { return known && allocated_blocks > capacity_blocks; }
   // The block becomes resident, the last to be evicted.
   void add(UmBlock& block);
   // It leaves; its space is free.
   void drop(UmBlock& block);
-  // Launch number `position` uses it, or is expected to.
-  void use(UmBlock& block, std::uint64_t position, bool expect);
-  // Nothing is expected any longer for launches up to that one.
+  // Launch number `position` uses it.
+  void use(UmBlock& block, std::uint64_t position);
+  // Launch number `position` is expected to use it.
+  void expect(UmBlock& block, std::uint64_t position);
+  // Launches up to that one are past: what they did not use is expected by the next that needs it, or by none.
   void expect_none_until(std::uint64_t position);
-  // Most blocks that may be expected at a time. Each mistake narrows the window: a block that was evicted for a later launch than the one
-  // that needs it again, or one that was expected and is evicted all the same. A launch that it holds off without one widens it.
+  void expect_nothing();
+  // Most blocks that may be fetched ahead at a time. Each mistake narrows the window: a block that was evicted for a later launch than the
+  // one that needs it again, or one that was fetched and is evicted unused. A launch that it holds off without one widens it.
   std::uint64_t window() const { return capacity_blocks - std::min(withheld_blocks, capacity_blocks - capacity_blocks / 8); }
   void narrow_window();
   void widen_window();
-  void take_out(UmBlock& block);               // of its list
-  void put(UmBlock& block, BlockPlace place);  // at the end of that list
+  void take_out(UmBlock& block);  // of its list
+  void settle_fetched(UmBlock& block);
+  // At the end of that list; `position` is that of its last use, or of the next one for a block that is expected.
+  void put(UmBlock& block, BlockPlace place, std::uint64_t position);
   // The move that makes room for one more block, none when there was room before.
   Space take_space();
 };

@@ -30,16 +30,20 @@ from deepum.core import (
 )
 
 MASK = (1 << 64) - 1
-CORRELATION, OLDEST_LAST_USE = 1, 1
+CORRELATION = 1
+LEAST_RECENTLY_MIGRATED, FURTHEST_NEXT_USE = 0, 2
+HISTORY = 1
 LEAST_DOUBT = 16  # launches for which what is known to be there is not doubted
 PROVEN = 2  # launches of an ID before it is fetched for ahead
 MISTAKE = 4  # blocks by which one narrows the window
 LONG_PAST = 4096  # launches
 SOON, SHORT_QUEUE = 8, 64  # launches
+SKIPPED, SKIPPED_KERNELS, INSERTED = 64, 8, 8  # launches that may be missing from, or new to, what came before
+RESTED = 32  # blocks brought since a block's last use
 TRUST = 2  # launches placed ahead for each prediction in a row that was right
 EVICTION_BATCH = 8
 MOST_COMMAND_BLOCKS = 8
-VICTIM_SCAN = 4096
+VICTIM_SCAN, EXPECTED_SCAN = 4096, 256
 SHAKEN = 16
 SMALL_POOL = 1 << 20
 
@@ -60,7 +64,12 @@ def mix(value: int) -> int:
 class UmBlock:
     slot: int
     index: int
-    use_position: int = 0
+    use_position: int = 0  # of its last use, or of the next one if it is expected
+    again: int = 0  # launch that is expected to use it after that one
+    used_after: int = 0  # blocks that had become resident before its last use
+    fetched: bool = False
+    fresh: bool = True  # nothing that is needed was written to it yet
+    dead: bool = False
     migrated: int = 0  # rises from block to block that became resident
     claim: int = 0  # the placement that claimed it last
     use_sequence: int = 0
@@ -106,7 +115,14 @@ class Memory:
     allocated: int = 0
     freed: deque[int] = field(default_factory=deque)  # evictions whose space is not taken yet
     order: list[UmBlock] = field(default_factory=list)  # resident, first to be evicted first
-    expected: list[UmBlock] = field(default_factory=list)  # resident and placed for launches to come
+    expected: dict[int, list[UmBlock]] = field(default_factory=dict)  # resident and expected by launches to come
+    passed: int = 0  # launches that nothing is expected by any longer
+    span: int = 2  # launches ahead of those
+    fetched: int = 0  # blocks, for launches to come
+    only_placed: bool = False  # what is expected is what was placed
+    grown: int = 0  # blocks with new content since the latest launch, less those that died
+    reserved: int = 0  # blocks needed besides what exists by the last launch placed,
+    most_reserved: int = 0  # and by the one on the way there that needs most
     by_migration: bool = False  # the order; by last use otherwise
     migrations: int = 0
     used: int = 0
@@ -126,29 +142,100 @@ class Memory:
         self.migrations += 1
         block.migrated = self.migrations
         block.resident = True
+        block.again = 0
         self.order.append(block)
 
-    def keep(self, block: UmBlock) -> None:
+    def take_out(self, block: UmBlock) -> None:
+        if block.expected:
+            self.expected[block.use_position].remove(block)
+            if not self.expected[block.use_position]:
+                del self.expected[block.use_position]
+            self.settle_fetched(block)
+        else:
+            self.order.remove(block)
         block.expected = False
+
+    def settle_fetched(self, block: UmBlock) -> None:
+        self.fetched -= block.fetched
+        block.fetched = False
+
+    def keep(self, block: UmBlock, position: int) -> None:
+        self.take_out(block)
+        block.use_position = position
         if self.by_migration:
             bisect.insort(self.order, block, key=lambda other: other.migrated)
         else:
             self.order.append(block)
 
+    def put_expected(self, block: UmBlock, position: int) -> None:
+        self.take_out(block)
+        block.use_position = min(max(position, self.passed + 1), self.passed + self.span - 1)
+        block.expected = True
+        self.expected.setdefault(block.use_position, []).append(block)
+
+    def use(self, block: UmBlock, position: int) -> None:
+        block.used_after = self.migrations
+        if block.expected and block.use_position > position:
+            self.settle_fetched(block)
+        elif block.again > position:
+            again, block.again = block.again, 0
+            self.put_expected(block, again)
+        elif not block.expected and self.by_migration:
+            block.use_position = position
+        else:
+            self.keep(block, position)
+
+    def expect(self, block: UmBlock, position: int) -> None:
+        if not block.expected:
+            block.again = 0
+            self.put_expected(block, position)
+        elif position < block.use_position:
+            block.again = block.use_position
+            self.put_expected(block, position)
+        elif position > block.use_position and block.again == 0:
+            block.again = position
+
     def drop(self, block: UmBlock) -> None:
-        (self.expected if block.expected else self.order).remove(block)
+        self.take_out(block)
         self.used -= 1
-        block.resident = block.expected = False
+        block.resident = False
+
+    def beyond(self, position: int, most: int) -> list[UmBlock]:
+        """Expected by launches beyond that one, the farthest first."""
+        places = sorted((at for at in self.expected if at > position), reverse=True)
+        return [block for at in places for block in self.expected[at]][:most]
+
+    def ahead(self) -> int:
+        return sum(map(len, self.expected.values())) if self.only_placed else self.fetched
+
+    def reserved_blocks(self) -> int:
+        return max(self.reserved, self.most_reserved, 0)
 
     def window(self) -> int:
         return self.capacity - min(self.withheld, self.capacity - self.capacity // 8)
 
     def narrow(self) -> None:
-        self.withheld = max(self.withheld, self.capacity - min(self.capacity, len(self.expected))) + MISTAKE
+        self.withheld = max(self.withheld, self.capacity - min(self.capacity, self.ahead())) + MISTAKE
 
     def expect_none_until(self, position: int) -> None:
-        while self.expected and self.expected[0].use_position <= position:
-            self.keep(self.expected.pop(0))
+        for at in sorted(self.expected):
+            if at > position:
+                break
+            # What is expected again gets its next place only once all before it has gone.
+            self.passed = max(self.passed, at - 1)
+            for block in list(self.expected.get(at, ())):
+                again, block.again = block.again, 0
+                if again > position:
+                    self.put_expected(block, again)
+                else:
+                    self.keep(block, block.use_position)
+        self.passed = max(self.passed, position)
+
+    def expect_nothing(self) -> None:
+        while self.expected:
+            block = self.beyond(0, 1)[0]
+            block.again = 0
+            self.keep(block, block.use_position)
 
     def take_space(self) -> int:
         self.used += 1
@@ -166,6 +253,67 @@ class Execution:
     period: int = 0  # launches from the one before it to that; 0: there was none
     records: list[tuple[tuple[int | None, ...], int]] = field(default_factory=list)  # most recent first
     runs: dict[Run, int] = field(default_factory=dict)  # each with how many launches before the latest one it had been handed out
+    kernel: int = 0  # the hash without the names of PyTorch's blocks
+
+
+@dataclass
+class Past:
+    """A launch that was."""
+
+    hash: int
+    kernel: int
+    id: int
+    device: int
+    growth: int = 0
+
+
+class History:
+    """The latest launches, and where it was before as it is now. Never full, in what is compared."""
+
+    def __init__(self) -> None:
+        self.launches: list[Past] = []
+        self.places: dict[int, tuple[int, int]] = {}  # by context modulo the size: the context and the latest place of it
+        self.size = 0
+        self.recalled: tuple[int | None, int] = (None, 0)
+
+    def append(self, launch: Past) -> None:
+        self.launches.append(launch)
+        wanted = 64 * 4
+        while wanted < 4 * len(self.launches):
+            wanted *= 2
+        if wanted > self.size:
+            self.size, old = wanted, sorted(self.places.values(), key=lambda value: value[1])
+            self.places = {context % wanted: (context, place) for context, place in old}
+        self.recalled = (None, 0)
+        for level, context in enumerate(self.contexts()):
+            if context:
+                known = self.places.get(context % self.size)
+                if known is not None and known[0] == context:
+                    self.recalled = (known[1], level + 1)
+                self.places[context % self.size] = (context, len(self.launches) - 1)
+
+    def contexts(self) -> list[int]:
+        found = [0, 0, 0, 0]
+        executions = 0
+        for back in range(1, min(8, len(self.launches)) + 1):
+            executions = mix(executions + self.launches[-back].hash & MASK)
+            if back in (1, 4, 8):
+                found[{1: 0, 4: 2, 8: 3}[back]] = executions + back & MASK
+        if len(self.launches) >= 32:
+            kernels = 0
+            for past in self.launches[-32:]:
+                kernels = kernels * 0x9E3779B97F4A7C15 + past.kernel & MASK
+            found[1] = mix(kernels)
+        return found
+
+
+@dataclass
+class Link:
+    id: int  # -1: given up since
+    kernel: int
+    place: int | None
+    reserved: int = 0
+    device: int = 0
 
 
 class Reference:
@@ -181,7 +329,13 @@ class Reference:
         self.free_ordinals: dict[int, list[int]] = {}
         self.next_ordinal: dict[int, int] = {}
         self.context: list[int | None] = [None] * 4
-        self.chain: deque[int] = deque()
+        self.chain: deque[Link] = deque()
+        self.history = History()
+        self.match: tuple[int | None, int] = (None, 0)
+        self.inserted = 0
+        self.claimed = 0
+        self.fullest = 0
+        self.looked = 0
         self.chain_context: list[int | None] = [None] * 4
         self.placed = 0
         self.right = 0
@@ -213,7 +367,12 @@ class Reference:
             handler[type(event)](event)
 
     def memory(self, device: int) -> Memory:
-        return self.devices.setdefault(device, Memory(by_migration=self.settings.eviction_order != OLDEST_LAST_USE))
+        span = 1
+        while span < self.settings.prefetch_degree + 2:
+            span *= 2
+        by_migration = self.settings.eviction_order == LEAST_RECENTLY_MIGRATED
+        only_placed = self.settings.prediction != HISTORY and self.settings.eviction_order != FURTHEST_NEXT_USE
+        return self.devices.setdefault(device, Memory(by_migration=by_migration, span=span, only_placed=only_placed))
 
     def on_device(self, event: Device) -> None:
         memory = self.memory(event.device)
@@ -236,6 +395,7 @@ class Reference:
         allocation = self.allocations.pop(slot)
         memory = self.memory(allocation.device)
         for block in allocation.blocks:
+            memory.grown -= not (block.fresh or block.dead)
             if block.resident:
                 memory.drop(block)
         memory.allocated -= len(allocation.blocks)
@@ -251,8 +411,7 @@ class Reference:
         for slot in sorted(self.allocations):
             self.forget(slot)
         self.context = [None] * 4
-        self.chain.clear()
-        self.placed = 0
+        self.drop_chain()
         self.expect_nothing()
 
     # PyTorch's blocks: named by size and the lowest free ordinal.
@@ -264,7 +423,8 @@ class Reference:
         if event.offset + event.bytes > allocation.bytes:
             return
         allocation.reported = True
-        if event.offset in allocation.active:
+        known = event.offset in allocation.active
+        if known:
             self.forget_torch_block(allocation.active.pop(event.offset))
         if event.kind == "block_active":
             key = -(-event.bytes // UM_BLOCK_BYTES) << 8 | allocation.device
@@ -277,6 +437,31 @@ class Reference:
             name = ("torch", key, ordinal)
             allocation.active[event.offset] = TorchBlock(self.position, event.bytes, ordinal, key, name)
             self.bound[name] = (event.slot, event.offset // UM_BLOCK_BYTES)
+            self.mark_alive(allocation, event.offset, event.offset + event.bytes)
+        elif known:
+            self.mark_dead(allocation, event.offset, event.offset + event.bytes)
+
+    def mark_alive(self, allocation: Allocation, begin: int, end: int) -> None:
+        for block in allocation.blocks[begin // UM_BLOCK_BYTES : -(-end // UM_BLOCK_BYTES)]:
+            if block.dead:
+                self.memory(allocation.device).grown += block.resident
+                block.fresh = not block.resident
+            block.dead = False
+
+    def mark_dead(self, allocation: Allocation, begin: int, end: int) -> None:
+        memory = self.memory(allocation.device)
+        stretch_end = min((offset for offset in allocation.active if offset >= begin), default=allocation.bytes)
+        before = max((offset for offset in allocation.active if offset < begin), default=None)
+        stretch = 0 if before is None else before + allocation.active[before].bytes
+        for block in allocation.blocks[begin // UM_BLOCK_BYTES : -(-end // UM_BLOCK_BYTES)]:
+            if block.index * UM_BLOCK_BYTES < stretch or (block.index + 1) * UM_BLOCK_BYTES > stretch_end:
+                continue
+            memory.grown -= not (block.fresh or block.dead)
+            block.dead = True
+            if block.resident:
+                block.again = 0
+                if block.expected:
+                    memory.keep(block, block.use_position)
 
     def forget_torch_block(self, block: TorchBlock) -> None:
         bisect.insort(self.free_ordinals[block.key], block.ordinal)
@@ -334,12 +519,15 @@ class Reference:
         execution.period = self.position - execution.last if execution.last else 0
         execution.last = self.position
         execution.launches += 1
+        execution.kernel = event.execution_hash
         if runs:
             ages = dict(reversed(runs))  # of a run that comes twice, the first
             execution.runs = {run: ages[run] for run, _ in runs}
+        self.history.append(Past(execution_hash, event.execution_hash, execution.id, event.device))
         self.follow(execution.id)
         self.doubt_after = self.doubt(execution)
         self.place(spans, self.position, actual=True)
+        self.history.launches[-1].growth, self.memory(event.device).grown = self.memory(event.device).grown, 0
         self.hold(spans, event.stream)
         for slot, first, count in spans:
             for block in self.allocations[slot].blocks[first : first + count]:
@@ -348,6 +536,8 @@ class Reference:
                 block.populated = True
         if self.settings.policy == CORRELATION:
             self.extend()
+            if self.settings.eviction_order == FURTHEST_NEXT_USE:
+                self.claim_ahead(self.settings.chain_steps)
             self.unwaited += 1
             if self.unwaited < SOON or self.settings.launch_queue < SHORT_QUEUE:
                 self.place_ahead(self.settings.chain_steps)
@@ -366,8 +556,9 @@ class Reference:
         if number >= self.settings.execution_ids:
             _, old = self.executions.popitem(last=False)
             number = old.id
-            # Links of the chain name the ID and the hash it then had.
-            self.chain = deque(-1 if link == number else link for link in self.chain)
+            # What names the ID means the hash that it then had.
+            for link in (*self.chain, *self.history.launches):
+                link.id = -1 if link.id == number else link.id
         execution = Execution(number)
         self.executions[execution_hash] = self.by_id[number] = execution
         return execution
@@ -398,47 +589,157 @@ class Reference:
         self.context = [number, *self.context[:3]]
         if self.settings.policy != CORRELATION:
             return
+        now = self.history.recalled
         if self.chain:
-            if self.chain[0] == number:
-                self.right += 1
-                self.chain.popleft()
-                self.placed = max(0, self.placed - 1)
-                return
-            self.chain.clear()
-            self.placed = 0
+            at = self.find_in_chain(number)
+            right = at == 0 and self.chain[0].id == number
+            if at is not None:
+                self.right += right
+                self.inserted = 0
+                for _ in range(at + 1):
+                    self.pop_link()
+                if self.settings.prediction != HISTORY or not self.mistaken(now, right):
+                    return
+            else:
+                if self.settings.prediction == HISTORY and now[1] <= self.match[1]:
+                    self.inserted += 1
+                    if self.inserted <= INSERTED:
+                        return
+                self.right = 0
+            self.drop_chain()
             self.expect_nothing()
-            self.right = 0
         self.chain_context = self.context
+        self.match = now
+
+    def find_in_chain(self, number: int) -> int | None:
+        links = list(self.chain)[:SKIPPED]
+        kernel = self.by_id[number].kernel
+        if self.settings.prediction != HISTORY:
+            return 0 if links[0].id == number else None
+        if links[0].id == number or links[0].kernel == kernel:
+            return 0
+        exact = [i for i, link in enumerate(links) if link.id == number]
+        alike = [i for i, link in enumerate(links[:SKIPPED_KERNELS]) if link.kernel == kernel]
+        return next(iter(exact or alike), None)
+
+    def mistaken(self, now: tuple[int | None, int], right: bool) -> bool:
+        if now[0] == self.match[0]:
+            self.match = (self.match[0], max(self.match[1], now[1]))
+            return False
+        return now[1] > self.match[1] and not right
+
+    def pop_link(self) -> None:
+        front = self.chain.popleft()
+        memory = self.memory(front.device)
+        memory.reserved -= front.reserved
+        memory.most_reserved = memory.most_reserved - front.reserved if self.position < self.fullest else memory.reserved
+        self.match = (front.place, self.match[1])
+        self.claimed = max(0, self.claimed - 1)
+        self.placed = max(0, self.placed - 1)
+
+    def drop_chain(self) -> None:
+        self.chain.clear()
+        self.claimed = self.placed = self.inserted = self.looked = self.fullest = 0
+        self.match = (None, 0)
+        for memory in self.devices.values():
+            memory.reserved = memory.most_reserved = 0
 
     def expect_nothing(self) -> None:
         for memory in self.devices.values():
-            memory.expect_none_until(MASK)
+            memory.expect_nothing()
+
+    def next_link(self) -> Link | None:
+        if self.settings.prediction != HISTORY:
+            if not self.chain:
+                self.chain_context = self.context
+            following = self.predict(self.chain_context)
+            if following is None:
+                return None
+            self.chain_context = [following, *self.chain_context[:3]]
+            return Link(following, self.by_id[following].kernel, None)
+        before = self.chain[-1].place if self.chain else self.match[0]
+        if before is None or self.match[0] is None:
+            return None
+        place = self.match[0] + 1 if before == len(self.history.launches) - 1 else before + 1
+        if place >= len(self.history.launches):
+            return None
+        past = self.history.launches[place]
+        return Link(past.id, past.kernel, place)
 
     def extend(self) -> None:
         for _ in range(self.settings.chain_steps):
             if len(self.chain) >= self.settings.prefetch_degree:
                 return
-            if not self.chain:
-                self.chain_context = self.context
-            following = self.predict(self.chain_context)
-            if following is None:
+            link = self.next_link()
+            if link is None:
                 return
-            self.chain.append(following)
-            self.chain_context = [following, *self.chain_context[:3]]
+            self.chain.append(link)
+
+    def trusted(self) -> int:
+        trust = min(len(self.chain), TRUST * self.right)
+        if self.match[0] is None or self.settings.prediction != HISTORY:
+            return trust
+        return min(trust, len(self.history.launches) - 1 - self.match[0])
+
+    def claim_ahead(self, most: int) -> None:
+        until = min(self.trusted(), self.claimed + most)
+        while self.claimed < until:
+            link = self.chain[self.claimed]
+            if link.id >= 0 and self.by_id[link.id].launches >= PROVEN:
+                for slot, first, count in self.locate(self.by_id[link.id].runs, self.claimed + 1):
+                    memory = self.memory(self.allocations[slot].device)
+                    for block in self.allocations[slot].blocks[first : first + count]:
+                        if block.resident and memory.under_pressure():
+                            memory.expect(block, self.position + self.claimed + 1)
+            self.claimed += 1
 
     def place_ahead(self, most: int) -> None:
+        history = self.settings.prediction == HISTORY
+        if history:
+            self.claim_ahead(most)
+            if self.looked == 0 or self.position - self.looked >= len(self.chain) // 8:
+                self.find_fullest()
+        trusted = self.trusted()
         for _ in range(most):
-            if self.placed >= min(len(self.chain), TRUST * self.right):
+            if self.placed >= trusted:
+                return
+            if self.fullest > self.position and self.position + self.placed + 1 > self.fullest:
                 return
             link = self.chain[self.placed]
-            if link >= 0:
-                execution = self.by_id[link]
-                if execution.launches < PROVEN:
+            known = link.id >= 0 and self.by_id[link.id].launches >= PROVEN
+            if not known and not history:
+                return
+            if known:
+                self.doubt_after = self.doubt(self.by_id[link.id])
+                spans = self.locate(self.by_id[link.id].runs, self.placed + 1)
+                if not self.place(spans, self.position + self.placed + 1, actual=False):
                     return
-                self.doubt_after = self.doubt(execution)
-                if not self.place(self.locate(execution.runs, self.placed + 1), self.position + self.placed + 1, actual=False):
-                    return
+            self.reserve(link)
             self.placed += 1
+
+    def find_fullest(self) -> None:
+        content = most = 0
+        self.fullest = self.looked = self.position
+        for i, link in enumerate(self.chain):
+            content += self.history.launches[link.place].growth if link.place is not None else 0
+            if content > most:
+                most, self.fullest = content, self.position + i + 1
+
+    def reserve(self, link: Link) -> None:
+        if link.place is None:
+            return
+        past = self.history.launches[link.place]
+        memory = self.memory(past.device)
+        link.device, link.reserved = past.device, past.growth
+        memory.reserved += past.growth
+        memory.most_reserved = max(memory.most_reserved, memory.reserved)
+        if not memory.under_pressure():
+            return
+        while memory.free() < memory.reserved_blocks() + self.headroom(memory):
+            victims = memory.beyond(max(self.fullest, self.position + self.placed + 1), 1)
+            if not victims:
+                return
+            self.evict(memory, victims[0], self.position + self.placed + 1)
 
     def doubt(self, execution: Execution) -> int:
         """Launches after which its blocks are doubted."""
@@ -467,23 +768,18 @@ class Reference:
                 continue
             memory = self.memory(self.allocations[block.slot].device)
             self.use(memory, block, position, actual)
-            doubtful = position - min(position, block.confirmed) > self.doubt_after
+            doubtful = self.position - block.confirmed > self.doubt_after
             if self.settings.policy == CORRELATION and memory.under_pressure() and doubtful:
                 self.command("prefetch", block, 0, 0, block.moved_out)
-                block.confirmed = position
+                block.confirmed = self.position
         return all(block.resident or block.host or self.bring(block, position, actual) for block in blocks)
 
     def use(self, memory: Memory, block: UmBlock, position: int, actual: bool) -> None:
         block.claim = self.claim
-        if block.expected and block.use_position >= position:
-            return
-        block.use_position = position
-        (memory.expected if block.expected else memory.order).remove(block)
         if actual:
-            memory.keep(block)
+            memory.use(block, position)
         else:
-            block.expected = True
-            memory.expected.append(block)
+            memory.expect(block, position)
 
     def hold(self, spans: list[Span], stream: int) -> None:
         if self.settings.policy != CORRELATION:
@@ -505,7 +801,7 @@ class Reference:
     def bring(self, block: UmBlock, position: int, actual: bool) -> bool:
         memory = self.memory(self.allocations[block.slot].device)
         decide = self.settings.policy == CORRELATION and memory.under_pressure()
-        if decide and not actual and len(memory.expected) >= memory.window():
+        if decide and not actual and memory.ahead() >= memory.window():
             memory.full = True
             return False
         if decide and not self.make_room(memory, position, actual):
@@ -515,34 +811,49 @@ class Reference:
         if decide and block.evicted_for > position:
             memory.narrow()
         block.evicted_for = 0
+        memory.grown += block.fresh
+        block.fresh = False
         space = memory.take_space()
         memory.add(block)
+        block.used_after = memory.migrations
         self.use(memory, block, position, actual)
-        block.confirmed, block.streams = position, 0
+        block.fetched = not actual
+        memory.fetched += not actual
+        block.confirmed, block.streams = self.position, 0
         if decide:
             self.command("prefetch", block, 0, 0, max(space, block.moved_out))
             block.brought = block.moved_in
             block.populated = True
         return True
 
+    def headroom(self, memory: Memory) -> int:
+        return min(self.settings.headroom_blocks, memory.capacity // 8)
+
     def make_room(self, memory: Memory, position: int, actual: bool) -> bool:
-        headroom = min(self.settings.headroom_blocks, memory.capacity // 8)
+        headroom = self.headroom(memory)
+        modest = self.settings.prediction == HISTORY and self.settings.launch_queue >= SHORT_QUEUE
+        reserved = memory.reserved_blocks()
+        if not actual and (modest or reserved > 0) and memory.free() <= headroom + reserved:
+            return False
         if memory.free() <= headroom:
             i = 0
             while i < EVICTION_BATCH + headroom - min(headroom, memory.free()):
-                victim = self.victim(memory, actual and memory.free() == 0)
+                victim = self.victim(memory, position, actual and memory.free() == 0)
                 if victim is None:
                     break
                 self.evict(memory, victim, position)
                 i += 1
         return memory.free() > (0 if actual else headroom)
 
-    def victim(self, memory: Memory, anything: bool) -> UmBlock | None:
+    def victim(self, memory: Memory, position: int, anything: bool) -> UmBlock | None:
         for block in memory.order[:VICTIM_SCAN]:
             if block.claim != self.claim:
                 return block
+        for block in memory.beyond(max(position, self.position + self.placed), EXPECTED_SCAN):
+            if block.claim != self.claim and not block.fetched and memory.migrations - block.used_after >= RESTED:
+                return block
         if anything:
-            for block in memory.expected[: -VICTIM_SCAN - 1 : -1]:
+            for block in memory.beyond(0, VICTIM_SCAN):
                 if block.claim != self.claim:
                     memory.narrow()
                     return block

@@ -15,7 +15,8 @@ from deepum.core import BlockRange, Core, CoreSettings, EventWriter, events
 SETTINGS = st.builds(
     CoreSettings.default,
     policy=st.sampled_from((0, 1, 1, 1)),
-    eviction_order=st.integers(0, 1),
+    eviction_order=st.integers(0, 2),
+    prediction=st.integers(0, 1),
     prefetch_degree=st.sampled_from((1, 4, 32, 2000)),
     execution_ids=st.sampled_from((16, 65536)),
     execution_records=st.sampled_from((1, 2, 16)),
@@ -23,6 +24,7 @@ SETTINGS = st.builds(
     headroom_blocks=st.sampled_from((0, 2, 16)),
     confidence_launches=st.sampled_from((3, 20, 4096)),
     block_table_ways=st.just(64),
+    launch_queue=st.sampled_from((0, 1024)),
 )
 
 
@@ -54,6 +56,7 @@ def test_training_loops(core_settings: CoreSettings, capacity: int, extra: list[
     step = there_and_back(24, 8)
     records = b""
     for number in range(8):
+        writer.synchronise()
         records += write(writer, step)
         if number in extra:  # a launch that does not belong
             records += write(writer, [replace(step[number], execution=99)])
@@ -70,4 +73,5 @@ def test_tensors_that_move(core_settings: CoreSettings, capacity: int, steps: li
     for places in steps:
         caching_step(writer, places, blocks)
         writer.execute(1, [BlockRange(1, 0, 6)])
+        writer.synchronise()
     compare(core_settings, writer.take())

@@ -1,0 +1,69 @@
+// UM blocks, linked into lists through themselves.
+#pragma once
+
+#include <cstdint>
+
+namespace deepum::core {
+
+// The list that a resident block is in.
+enum class BlockPlace : std::uint8_t {
+  kKept,
+  kExpected,  // placed for a launch still to come
+  kDead       // its content is nobody's: it goes before all others, and nothing is copied
+};
+
+struct UmBlock {
+  UmBlock* before = nullptr;  // its device's list
+  UmBlock* after = nullptr;
+  std::uint64_t use_position = 0;  // launch (counted from 1) of its last use, or of the next one if it is expected
+  std::uint64_t again = 0;         // launch that is expected to use it after that one; 0: none is
+  std::uint64_t used_after = 0;    // blocks that had become resident on its device before its last use
+  std::uint64_t claim = 0;         // the placement that claimed it last
+  std::uint64_t migrated = 0;      // rises from block to block in the order in which they became resident
+  std::uint64_t use_sequence = 0;  // of its last actual use
+  std::uint64_t streams = 0;       // bit i: used on stream i since it was last moved
+  std::uint64_t evicted_for = 0;   // launch that got its space when it was last evicted
+  std::uint64_t moved_in = 0;      // last command each way
+  std::uint64_t moved_out = 0;
+  std::uint64_t discarded = 0;  // last discard
+  std::uint64_t died = 0;       // sequence of the report that made it dead
+  std::uint64_t brought = 0;    // the prefetch that made it resident, not one in doubt
+  std::uint64_t confirmed = 0;  // launch at which it was last known to be there
+  std::uint32_t slot = 0;
+  std::uint32_t index = 0;
+  bool resident = false;
+  bool dead = false;  // inactive PyTorch memory, all of it
+  BlockPlace place = BlockPlace::kKept;
+  bool fetched = false;    // for the launch that expects it
+  bool populated = false;  // has content somewhere
+  bool fresh = true;       // nothing that is needed was written to it yet
+  bool host = false;       // the program wants it there: left alone
+};
+
+// Blocks linked through themselves.
+class BlockList {
+ public:
+  UmBlock* head() const { return head_; }
+  UmBlock* tail() const { return tail_; }
+  std::uint64_t size() const { return size_; }
+  void append(UmBlock& block) {
+    block.before = tail_;
+    block.after = nullptr;
+    (tail_ != nullptr ? tail_->after : head_) = &block;
+    tail_ = &block;
+    ++size_;
+  }
+  void remove(UmBlock& block) {
+    (block.before != nullptr ? block.before->after : head_) = block.after;
+    (block.after != nullptr ? block.after->before : tail_) = block.before;
+    block.before = block.after = nullptr;
+    --size_;
+  }
+
+ private:
+  UmBlock* head_ = nullptr;
+  UmBlock* tail_ = nullptr;
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace deepum::core

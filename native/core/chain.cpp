@@ -1,0 +1,253 @@
+// The chain: the launches predicted to follow the latest one, and how far ahead they are placed.
+//
+// Predicted from the history it follows what came after the same launches before; from the tables, as in the paper, it goes from
+// execution to execution by the records of the execution correlation table.
+#include <algorithm>
+
+#include "engine.hpp"
+
+namespace deepum::core {
+namespace {
+
+constexpr std::uint64_t kTrust = 2;         // launches placed ahead for each prediction in a row that was right
+constexpr std::size_t kSkipped = 64;        // launches that may be missing from what came before, if the execution tells,
+constexpr std::size_t kSkippedKernels = 8;  // if only the kernel does
+constexpr std::uint32_t kInserted = 8;      // launches in a row that may be new
+
+}  // namespace
+
+void Engine::expect_nothing() {
+  for (DeviceMemory& device : devices_) {
+    device.expect_nothing();
+  }
+}
+
+void Engine::drop_chain() {
+  chain_.clear();
+  claimed_ = placed_ = 0;
+  inserted_ = 0;
+  match_ = {};
+  looked_ = fullest_ = 0;
+  for (DeviceMemory& device : devices_) {
+    device.reserved = device.most_reserved = 0;
+  }
+}
+
+void Engine::pop_link() {
+  const Link& front = chain_.front();
+  DeviceMemory& device = devices_[front.device];
+  device.reserved -= front.reserved;
+  device.most_reserved = position_ < fullest_ ? device.most_reserved - front.reserved : device.reserved;
+  match_.place = front.place;
+  chain_.pop_front();
+  claimed_ -= claimed_ > 0 ? 1 : 0;
+  placed_ -= placed_ > 0 ? 1 : 0;
+}
+
+std::size_t Engine::find_in_chain(ExecutionId id) const {
+  const Execution& execution = executions_.at(id);
+  const auto exact = [&](const Link& link) { return link.id == id && link.generation == execution.generation; };
+  if (exact(chain_.front())) {
+    return 0;
+  }
+  if (settings_.prediction == DEEPUM_PREDICT_TABLES) {
+    return chain_.size();
+  }
+  // The same kernel on other PyTorch blocks: these change places now and then, while the sequence goes on as it was.
+  const auto alike = [&](const Link& link) { return link.kernel == execution.kernel; };
+  if (alike(chain_.front())) {
+    return 0;
+  }
+  const auto from = chain_.begin();
+  const auto near = from + static_cast<std::ptrdiff_t>(std::min(chain_.size(), kSkippedKernels));
+  const auto far = from + static_cast<std::ptrdiff_t>(std::min(chain_.size(), kSkipped));
+  auto found = std::find_if(from, far, exact);
+  if (found == far) {
+    found = std::find_if(from, near, alike);
+    found = found == near ? chain_.end() : found;
+  }
+  return static_cast<std::size_t>(found - from);
+}
+
+void Engine::follow(ExecutionId id) {
+  context_.push(id);
+  if (settings_.policy != DEEPUM_POLICY_CORRELATION) {
+    return;
+  }
+  const Recollection now = history_.recall();
+  if (!chain_.empty()) {
+    ++statistics_.predictions;
+    const std::size_t at = find_in_chain(id);
+    const Link& front = chain_.front();
+    const bool right = at == 0 && front.id == id && front.generation == executions_.at(id).generation;
+    if (at < chain_.size()) {
+      statistics_.predictions_right += right ? 1 : 0;
+      right_in_a_row_ += right ? 1 : 0;
+      inserted_ = 0;
+      statistics_.operations += at;
+      for (std::size_t i = 0; i <= at; ++i) {
+        pop_link();
+      }
+      if (settings_.prediction == DEEPUM_PREDICT_TABLES || !mistaken(now, right)) {
+        return;
+      }
+    } else if (settings_.prediction == DEEPUM_PREDICT_HISTORY && now.agreement <= match_.agreement && ++inserted_ <= kInserted) {
+      return;
+    } else {
+      right_in_a_row_ = 0;
+    }
+    ++statistics_.chain_restarts;
+    drop_chain();
+    expect_nothing();
+  }
+  chain_context_ = context_;
+  match_ = now;
+}
+
+// Whether another place in the history is the better match.
+bool Engine::mistaken(Recollection now, bool right) {
+  if (now.place == match_.place) {
+    match_.agreement = std::max(match_.agreement, now.agreement);
+    return false;
+  }
+  return now.agreement > match_.agreement && !right;
+}
+
+bool Engine::predict_next(Link& link) {
+  ++statistics_.operations;
+  if (settings_.prediction == DEEPUM_PREDICT_TABLES) {
+    chain_context_ = chain_.empty() ? context_ : chain_context_;
+    const ExecutionId next = executions_.predict(chain_context_);
+    if (next == kNoExecution) {
+      return false;
+    }
+    link = {next, executions_.at(next).generation, executions_.at(next).kernel, kNowhere, 0, 0};
+    chain_context_.push(next);
+    return true;
+  }
+  // From the end of the history on it repeats itself.
+  const std::uint64_t before = chain_.empty() ? match_.place : chain_.back().place;
+  const std::uint64_t place = before == history_.end() - 1 ? match_.place + 1 : before + 1;
+  if (before == kNowhere || !history_.holds(place)) {
+    return false;
+  }
+  const PastLaunch& past = history_.at(place);
+  link = {past.id, past.generation, past.kernel, place, 0, 0};
+  return true;
+}
+
+void Engine::extend_chain() {
+  for (std::uint32_t i = 0; i < settings_.chain_steps && chain_.size() < settings_.prefetch_degree; ++i) {
+    Link link{};
+    if (!predict_next(link)) {
+      return;
+    }
+    chain_.push_back(link);
+  }
+}
+
+// Trust grows with what came true: a program whose addresses change from step to step is not made to fetch its old ones.
+// And it ends after one iteration: beyond it the same blocks come again.
+std::size_t Engine::trusted() const {
+  const std::uint64_t trust = std::min<std::uint64_t>(chain_.size(), kTrust * right_in_a_row_);
+  return match_.place == kNowhere || settings_.prediction == DEEPUM_PREDICT_TABLES ? trust
+                                                                                   : std::min(trust, history_.end() - 1 - match_.place);
+}
+
+// Resident blocks that launches to come will use are expected by them, so that others go first.
+void Engine::claim_ahead(std::size_t most) {
+  const std::size_t until = std::min(trusted(), claimed_ + most);
+  for (; claimed_ < until; ++claimed_) {
+    const Link& link = chain_[claimed_];
+    const Execution& execution = executions_.at(link.id);
+    if (execution.generation != link.generation || execution.launches < kProven) {
+      continue;
+    }
+    for (const BlockSpan& span : locate(execution.blocks, claimed_ + 1)) {
+      Allocation& allocation = slots_[span.slot];
+      DeviceMemory& device = devices_[allocation.device];
+      if (!device.under_pressure()) {
+        continue;
+      }
+      statistics_.operations += span.count;
+      for (std::uint32_t i = span.first; i < span.first + span.count; ++i) {
+        if (allocation.blocks[i].resident) {
+          device.expect(allocation.blocks[i], position_ + claimed_ + 1);
+        }
+      }
+    }
+  }
+}
+
+void Engine::place_ahead(std::size_t most) {
+  if (settings_.prediction == DEEPUM_PREDICT_HISTORY) {
+    claim_ahead(most);
+    if (looked_ == 0 || position_ - looked_ >= chain_.size() / 8) {
+      find_fullest();
+    }
+  }
+  const std::size_t trust = trusted();
+  for (std::size_t i = 0; i < most && placed_ < trust; ++i) {
+    Link& link = chain_[placed_];
+    const Execution& execution = executions_.at(link.id);
+    if (fullest_ > position_ && position_ + placed_ + 1 > fullest_) {
+      return;  // what is fetched for later would be in the way of what comes into being until then
+    }
+    const bool known = execution.generation == link.generation && execution.launches >= kProven;
+    if (!known && settings_.prediction == DEEPUM_PREDICT_TABLES) {
+      return;
+    }
+    doubt_after_ = doubt_after(execution);
+    if (known && !place(locate(execution.blocks, placed_ + 1), position_ + placed_ + 1, false)) {
+      ++statistics_.window_stalls;
+      return;
+    }
+    reserve(link);
+    ++placed_;
+  }
+}
+
+// The launch at which there will be the most content, a training step's end of the forward pass: what comes into being until then is
+// needed after it, and goes rather than what is needed before.
+void Engine::find_fullest() {
+  std::int64_t content = 0, most = 0;
+  fullest_ = looked_ = position_;
+  std::uint64_t position = position_;
+  for (const Link& link : chain_) {
+    ++position;
+    content += history_.holds(link.place) ? history_.at(link.place).growth : 0;
+    if (content > most) {
+      most = content;
+      fullest_ = position;
+    }
+  }
+  statistics_.operations += chain_.size();
+}
+
+// What the launch will need besides what exists: it has no place yet, so its space is counted, and made while the link is idle. Once it
+// is launched it would be late: a forward pass, which fills memory, would be held off by the copies out.
+void Engine::reserve(Link& link) {
+  if (!history_.holds(link.place)) {
+    return;
+  }
+  const PastLaunch& past = history_.at(link.place);
+  DeviceMemory& device = devices_[past.device];
+  link.device = past.device;
+  link.reserved = past.growth;
+  device.reserved += past.growth;
+  device.most_reserved = std::max(device.most_reserved, device.reserved);
+  if (!device.under_pressure()) {
+    return;
+  }
+  const std::uint64_t needed = device.reserved_blocks() + headroom(device);
+  while (device.free_blocks() + device.dead.size() < needed) {
+    // Only what is known to be needed later: what nobody expects may be needed all the same, and would come back behind all of this.
+    UmBlock* victim = device.expected.find_beyond(std::max(fullest_, position_ + placed_ + 1), 1, [](const UmBlock&) { return true; });
+    if (victim == nullptr) {
+      return;
+    }
+    evict(device, past.device, *victim, position_ + placed_ + 1);
+  }
+}
+
+}  // namespace deepum::core

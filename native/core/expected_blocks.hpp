@@ -1,0 +1,89 @@
+// Blocks that are resident and expected by launches to come, by the launch that needs each first.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "block_list.hpp"
+
+namespace deepum::core {
+
+// A ring of lists, one for each launch that may be expected: a block comes, goes, or is found from the farthest on, at a cost that does
+// not depend on how many there are.
+class ExpectedBlocks {
+ public:
+  // Launches ahead of the latest one, at most.
+  void span(std::size_t launches) {
+    lists_.assign(std::bit_ceil(launches + 2), {});
+    occupied_.assign((lists_.size() + 63) / 64, 0);
+  }
+  std::uint64_t size() const { return size_; }
+
+  // For launch number `block.use_position`, which is brought into the span.
+  void add(UmBlock& block) {
+    block.use_position = std::clamp(block.use_position, passed_ + 1, passed_ + lists_.size() - 1);
+    const std::size_t at = place(block.use_position);
+    lists_[at].append(block);
+    occupied_[at / 64] |= 1ull << at % 64;
+    farthest_ = std::max(farthest_, block.use_position);
+    ++size_;
+  }
+  void remove(UmBlock& block) {
+    const std::size_t at = place(block.use_position);
+    lists_[at].remove(block);
+    if (lists_[at].head() == nullptr) {
+      occupied_[at / 64] &= ~(1ull << at % 64);
+    }
+    --size_;
+  }
+  // The first that was expected by a launch up to that one; nullptr when none was, and that launch counts as passed.
+  UmBlock* first_until(std::uint64_t position) {
+    while (size_ > 0 && passed_ < position) {
+      if (UmBlock* block = lists_[place(passed_ + 1)].head(); block != nullptr) {
+        return block;
+      }
+      if (passed_ >= farthest_) {
+        break;
+      }
+      ++passed_;
+    }
+    passed_ = std::max(passed_, position);
+    return nullptr;
+  }
+  // Of the blocks expected by launches beyond that one, the farthest first, the first that is wanted; nullptr when none of the first
+  // `most` is.
+  template <typename Wanted>
+  UmBlock* find_beyond(std::uint64_t position, std::size_t most, Wanted wanted) {
+    while (farthest_ > passed_ && lists_[place(farthest_)].head() == nullptr) {
+      const std::size_t at = place(farthest_);
+      // Whole words of nothing at a time.
+      farthest_ -= occupied_[at / 64] == 0 ? std::min<std::uint64_t>(at % 64 + 1, farthest_ - passed_) : 1;
+    }
+    for (std::uint64_t at = farthest_; at > std::max(position, passed_) && most > 0; --at) {
+      for (UmBlock* block = lists_[place(at)].head(); block != nullptr && most > 0; block = block->after, --most) {
+        if (wanted(*block)) {
+          return block;
+        }
+      }
+    }
+    return nullptr;
+  }
+  // Any, the farthest first.
+  UmBlock* any() {
+    return find_beyond(0, 1, [](const UmBlock&) { return true; });
+  }
+
+ private:
+  std::size_t place(std::uint64_t position) const { return position % lists_.size(); }
+
+  std::vector<BlockList> lists_{2};
+  std::vector<std::uint64_t> occupied_{0};
+  std::uint64_t passed_ = 0;    // launches that nothing is expected by any longer
+  std::uint64_t farthest_ = 0;  // that is expected, or beyond
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace deepum::core
