@@ -158,6 +158,8 @@ class FakeDaemon:
                 thread = threading.Thread(target=session.serve, daemon=True)
                 thread.start()
                 self._threads.append(thread)
+                # Last: a program that has gone is then known to events().
+                connection.send(struct.pack("<8sII", b"DEEPUMOK", 1, 0))
 
     def _hello(self, connection: socket.socket) -> Session | None:
         descriptors = array.array("i")
@@ -173,9 +175,7 @@ class FakeDaemon:
         text = message[24 : 24 + settings_bytes].decode()
         settings = dict(pair.split("=", 1) for pair in text.split("\0") if "=" in pair)
         memory = mmap.mmap(descriptors[0], 0)
-        session = Session(connection, settings, memory, descriptors[1], descriptors[2])
-        connection.send(struct.pack("<8sII", b"DEEPUMOK", 1, 0))
-        return session
+        return Session(connection, settings, memory, descriptors[1], descriptors[2])
 
     def events(self) -> list[Event]:
         """Everything so far, after all programs have gone."""
