@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import mmap
 import os
 import socket
@@ -184,6 +185,8 @@ class FakeDaemon:
         return [event for session in self.sessions for event in session.events]
 
     def close(self) -> None:
+        with contextlib.suppress(OSError):  # closed before
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts: until then the socket lives on
         self._listener.close()
 
     def __enter__(self) -> FakeDaemon:
