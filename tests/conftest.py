@@ -14,6 +14,12 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ROOT / "tests" / "programs"
+# Under scripts/sanitize: what is preloaded into every program, and what native sources are compiled with. pytest itself has the runtime
+# already; the compilers that it starts can do without.
+SANITIZER_PRELOAD = tuple(os.environ.get("DEEPUM_TEST_PRELOAD", "").split(":")) if os.environ.get("DEEPUM_TEST_PRELOAD") else ()
+SANITIZER_FLAGS = tuple(os.environ.get("DEEPUM_TEST_FLAGS", "").split())
+if SANITIZER_PRELOAD:
+    os.environ.pop("LD_PRELOAD", None)
 
 
 def _has_torch() -> bool:
@@ -30,6 +36,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for mark, absent in missing.items():
             if absent and mark not in required and item.get_closest_marker(mark):
                 item.add_marker(pytest.mark.skip(reason=f"needs {mark}"))
+
+
+@pytest.fixture(scope="session")
+def sanitizer_flags() -> tuple[str, ...]:
+    """What native sources of ours are compiled with; empty without a sanitizer."""
+    return SANITIZER_FLAGS
+
+
+@pytest.fixture(scope="session")
+def preloading() -> Callable[..., dict[str, str]]:
+    """The environment that preloads these libraries, behind a sanitizer's runtime if there is one."""
+
+    def preloading(*libraries: object) -> dict[str, str]:
+        names = [*SANITIZER_PRELOAD, *map(str, libraries)]
+        return {"LD_PRELOAD": ":".join(names)} if names else {}
+
+    return preloading
 
 
 @pytest.fixture(scope="session")
@@ -68,14 +91,14 @@ def _daemons_of(folder: Path) -> list[int]:
 
 
 @pytest.fixture
-def environment(runtime_dir: Path) -> dict[str, str]:
+def environment(runtime_dir: Path, preloading: Callable[..., dict[str, str]]) -> dict[str, str]:
     """An environment without any DEEPUM_* or preload of the caller's, with a runtime folder of its own and a daemon that ends soon."""
     made = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith("DEEPUM_") and name not in ("LD_PRELOAD", "LD_LIBRARY_PATH")
     }
-    return made | {"DEEPUM_RUNTIME_DIR": str(runtime_dir), "DEEPUM_DAEMON_IDLE": "20"}
+    return made | preloading() | {"DEEPUM_RUNTIME_DIR": str(runtime_dir), "DEEPUM_DAEMON_IDLE": "20"}
 
 
 @pytest.fixture

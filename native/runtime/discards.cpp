@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <new>
 
 namespace deepum::runtime {
 namespace {
@@ -12,10 +13,14 @@ constexpr std::size_t kMostEntries = 1u << 16;
 
 }  // namespace
 
+// Never destroyed: the mover runs until the program's exit handlers, and memory may be freed after them.
 Discards& Discards::instance() noexcept {
-  static Discards discards;
-  return discards;
+  alignas(Discards) static unsigned char memory[sizeof(Discards)];
+  static Discards* const discards = new (memory) Discards;
+  return *discards;
 }
+
+void Discards::abandon_in_child() noexcept { new (this) Discards; }
 
 bool Discards::propose(std::uint64_t address, std::uint64_t bytes, std::uint64_t id) noexcept try {
   if (forbidden_.load()) {

@@ -94,9 +94,11 @@ LockStep::Answer LockStep::wait_for_decision(std::uint64_t sequence) noexcept {
   return Answer::kDaemonSilent;
 }
 
+// What was true once is the answer: by the time that one looks again, the mover may be in another thread's round.
 template <typename F>
 LockStep::Answer LockStep::sleep_until(F true_now) noexcept {
-  const auto over = [&] { return true_now() || stopped_.load(std::memory_order_relaxed); };
+  bool was_true = false;
+  const auto over = [&] { return (was_true = true_now()) || stopped_.load(std::memory_order_relaxed); };
   if (!spin_until(over)) {
     for (int silent = 0; silent < kMostSilentSeconds;) {
       const std::uint32_t bell = bell_.load(std::memory_order_seq_cst);
@@ -111,7 +113,7 @@ LockStep::Answer LockStep::sleep_until(F true_now) noexcept {
   if (stopped_.load()) {
     return Answer::kStopped;
   }
-  return true_now() ? Answer::kDone : Answer::kMoverSilent;
+  return was_true ? Answer::kDone : Answer::kMoverSilent;
 }
 
 // No round may run on while the program does: what it finds would depend on who is faster. So the wish for one is taken back, and one

@@ -394,6 +394,7 @@ void abandon_in_child() noexcept {
   live.store(nullptr);
   launching.session = nullptr;
   entering = false;
+  Discards::instance().abandon_in_child();
   const bool held = !entry().mutex.try_lock();  // a thread that is not here was connecting
   new (&entry().mutex) std::mutex;
   if (held) {

@@ -46,12 +46,12 @@ def fake_driver(compile_c: Callable[..., Path]) -> Path:
 
 
 @pytest.fixture
-def environment(shim: Path, fake_driver: Path, runtime_dir: Path) -> dict[str, str]:
+def environment(shim: Path, fake_driver: Path, runtime_dir: Path, preloading: Callable[..., dict[str, str]]) -> dict[str, str]:
     """Under the shim, with the fake driver, and no daemon to be started."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("DEEPUM_")}
     return {
         **kept,
-        "LD_PRELOAD": str(shim),
+        **preloading(shim),
         "LD_LIBRARY_PATH": str(fake_driver),
         "DEEPUM_RUNTIME_DIR": str(runtime_dir),
         "DEEPUM_DAEMON": "/bin/false",

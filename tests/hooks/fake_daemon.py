@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import mmap
 import os
 import socket
@@ -158,6 +159,8 @@ class FakeDaemon:
                 thread = threading.Thread(target=session.serve, daemon=True)
                 thread.start()
                 self._threads.append(thread)
+                # Last: a program that has gone is then known to events().
+                connection.send(struct.pack("<8sII", b"DEEPUMOK", 1, 0))
 
     def _hello(self, connection: socket.socket) -> Session | None:
         descriptors = array.array("i")
@@ -173,9 +176,7 @@ class FakeDaemon:
         text = message[24 : 24 + settings_bytes].decode()
         settings = dict(pair.split("=", 1) for pair in text.split("\0") if "=" in pair)
         memory = mmap.mmap(descriptors[0], 0)
-        session = Session(connection, settings, memory, descriptors[1], descriptors[2])
-        connection.send(struct.pack("<8sII", b"DEEPUMOK", 1, 0))
-        return session
+        return Session(connection, settings, memory, descriptors[1], descriptors[2])
 
     def events(self) -> list[Event]:
         """Everything so far, after all programs have gone."""
@@ -184,6 +185,8 @@ class FakeDaemon:
         return [event for session in self.sessions for event in session.events]
 
     def close(self) -> None:
+        with contextlib.suppress(OSError):  # closed before
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts: until then the socket lives on
         self._listener.close()
 
     def __enter__(self) -> FakeDaemon:

@@ -26,7 +26,7 @@ def _cuda_include() -> Path:
 
 
 @pytest.fixture(scope="session")
-def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def harness(tmp_path_factory: pytest.TempPathFactory, sanitizer_flags: tuple[str, ...]) -> Path:
     """The runtime on a driver that only writes down what it is asked, as a shared library."""
     folder = tmp_path_factory.mktemp("harness")
     sources = [*sorted((ROOT / "native" / "runtime").glob("*.cpp")), ROOT / "tests" / "programs" / "runtime_harness.cpp"]
@@ -35,6 +35,7 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "-O1",
         "-g1",
         "-fPIC",
+        *sanitizer_flags,
         f"-I{ROOT / 'native/runtime'}",
         f"-I{ROOT / 'native/wire'}",
         f"-isystem{_cuda_include()}",
@@ -48,7 +49,7 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with ThreadPoolExecutor(2) as pool:
         objects = list(pool.map(build, sources))
     library = folder / "libharness.so"
-    subprocess.run(["g++", "-shared", "-pthread", "-o", str(library), *map(str, objects)], check=True)
+    subprocess.run(["g++", "-shared", "-pthread", *sanitizer_flags, "-o", str(library), *map(str, objects)], check=True)
     return library
 
 
@@ -60,12 +61,12 @@ def runtime_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def start(harness: Path, runtime_folder: Path) -> Callable[..., subprocess.Popen[str]]:
+def start(harness: Path, runtime_folder: Path, preloading: Callable[..., dict[str, str]]) -> Callable[..., subprocess.Popen[str]]:
     """Starts a snippet on top of client.py; settings as keywords."""
 
     def start(snippet: str, **settings: str | None) -> subprocess.Popen[str]:
         environment: dict[str, str] = {key: value for key, value in os.environ.items() if not key.startswith("DEEPUM_")}
-        environment |= {
+        environment |= preloading() | {
             "RUNTIME_HARNESS": str(harness),
             "DEEPUM_RUNTIME_DIR": str(runtime_folder),
             "DEEPUM_DAEMON": "/bin/false",

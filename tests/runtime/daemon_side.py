@@ -5,6 +5,7 @@ A reference for native/wire/ring.h: one thread a session; sleeps on the program'
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import select
@@ -258,6 +259,8 @@ class FakeDaemon:
         return self.sessions[0]
 
     def close(self) -> None:
+        with contextlib.suppress(OSError):  # closed before
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts: until then the socket lives on
         self._listener.close()
         for connection in self._connections:
             connection.close()

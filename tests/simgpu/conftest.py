@@ -84,11 +84,11 @@ def script(run_sim: Callable[..., Ran]) -> Callable[..., Ran]:
 
 
 @pytest.fixture(scope="session")
-def kernels_probe(compile_program: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def kernels_probe(compile_program: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory, sanitizer_flags: tuple[str, ...]) -> Path:
     """native/simgpu/kernels as a library for ctypes."""
     native = HERE.parent.parent / "native"
     folder = tmp_path_factory.mktemp("kernels")
-    flags = ("-std=gnu++20", "-O0", f"-I{native / 'simgpu' / 'kernels'}", f"-I{native / 'um_model'}")
+    flags = ("-std=gnu++20", "-O0", *sanitizer_flags, f"-I{native / 'simgpu' / 'kernels'}", f"-I{native / 'um_model'}")
 
     def compiled(source: Path) -> str:
         target = folder / f"{source.stem}.o"
