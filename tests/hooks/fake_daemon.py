@@ -35,6 +35,7 @@ KINDS = {
     12: "fault",
     13: "moved",
     14: "lost",
+    15: "usage",
 }
 
 
