@@ -120,29 +120,4 @@ const Device* device_memory(int device) noexcept {
   return &devices[device];
 }
 
-std::uint64_t host_budget() noexcept {
-  static std::atomic<std::uint64_t> budget{0};
-  if (const std::uint64_t known = budget.load(std::memory_order_relaxed)) {
-    return known;
-  }
-  std::uint64_t bytes = runtime::settings().host_memory;
-  if (bytes == UINT64_MAX) {
-    unsigned long long kilobytes = 0;
-    if (std::FILE* file = std::fopen("/proc/meminfo", "re")) {
-      char line[128];
-      while (std::fgets(line, sizeof line, file) && std::sscanf(line, "MemAvailable: %llu kB", &kilobytes) != 1) {
-        continue;
-      }
-      std::fclose(file);
-    }
-    bytes = kilobytes * 1024 / 10 * 9;
-  }
-  if (bytes == 0) {
-    bytes = 1;  // 0 means "not asked yet"
-  }
-  std::uint64_t expected = 0;
-  budget.compare_exchange_strong(expected, bytes);
-  return budget.load(std::memory_order_relaxed);
-}
-
 }  // namespace deepum::hooks
