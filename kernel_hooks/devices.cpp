@@ -1,5 +1,6 @@
 #include "devices.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <mutex>
@@ -105,7 +106,15 @@ const Device* device_memory(int device) noexcept {
     }
   }
   answer.total_bytes = total;
-  answer.gpu_bytes = total < runtime::settings().gpu_memory ? total : runtime::settings().gpu_memory;
+  std::size_t free = total;
+  if (driver.MemGetInfo && here.known && here.device == device) {  // it answers for the context at hand
+    Inside guard;
+    std::size_t all = 0;
+    if (driver.MemGetInfo(&free, &all) != CUDA_SUCCESS) {
+      free = total;
+    }
+  }
+  answer.gpu_bytes = std::min({std::uint64_t{total}, std::uint64_t{free}, runtime::settings().gpu_memory});
   answer.pageable = concurrent != 0;
   static std::atomic<bool> said{false};
   if (!answer.pageable) {

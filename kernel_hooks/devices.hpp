@@ -10,7 +10,7 @@ namespace deepum::hooks {
 struct Device {
   CUuuid uuid{};
   std::uint64_t total_bytes = 0;  // of the card
-  std::uint64_t gpu_bytes = 0;    // what we may count on: the card, or DEEPUM_GPU_MEMORY if that is less
+  std::uint64_t gpu_bytes = 0;    // what we may count on: what is free when first asked, or DEEPUM_GPU_MEMORY if that is less
   bool pageable = false;          // concurrentManagedAccess: faults and migration as we need them
 };
 
