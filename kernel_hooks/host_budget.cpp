@@ -1,6 +1,4 @@
 // How much host memory allocations may spill to.
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -28,25 +26,63 @@ std::uint64_t number_in(const std::string& path) {
   return number;
 }
 
-// What the control groups of the process leave it (cgroup v2, memory.max): beyond it the kernel kills, whatever the machine has.
-std::uint64_t left_by_groups() {
-  char line[4096];
-  std::string group;
-  if (std::FILE* file = std::fopen("/proc/self/cgroup", "re")) {
+// The value of a line "KEY VALUE"; 0 where there is none.
+std::uint64_t value_in(const std::string& path, const char* key) {
+  unsigned long long found = 0;
+  if (std::FILE* file = std::fopen(path.c_str(), "re")) {
+    char line[256];
+    char name[64];
+    unsigned long long value = 0;
     while (std::fgets(line, sizeof line, file)) {
-      if (std::strncmp(line, "0::/", 4) == 0) {
-        group.assign(line + 3, std::strcspn(line + 3, "\n"));
+      if (std::sscanf(line, "%63s %llu", name, &value) == 2 && std::strcmp(name, key) == 0) {
+        found = value;
       }
     }
     std::fclose(file);
   }
+  return found;
+}
+
+// How the two versions of control groups tell (kernel: admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst).
+struct Version {
+  const char* entry;  // of /proc/self/cgroup, behind the number
+  const char* root;
+  const char* most;
+  const char* used;
+  const char* reclaimable;  // of memory.stat: file pages that the kernel drops before it kills
+};
+constexpr Version kVersions[] = {
+    {"::/", "/sys/fs/cgroup", "/memory.max", "/memory.current", "inactive_file"},
+    {":memory:/", "/sys/fs/cgroup/memory", "/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_inactive_file"},
+};
+
+std::string group_of_process(const Version& version) {
+  std::string group;
+  if (std::FILE* file = std::fopen("/proc/self/cgroup", "re")) {
+    char line[4096];
+    while (std::fgets(line, sizeof line, file)) {
+      const char* const entry = std::strchr(line, ':');
+      if (entry && std::strncmp(entry, version.entry, std::strlen(version.entry)) == 0) {
+        const char* const path = entry + std::strlen(version.entry) - 1;
+        group.assign(path, std::strcspn(path, "\n"));
+      }
+    }
+    std::fclose(file);
+  }
+  return group;
+}
+
+// What the control groups of the process leave it: beyond it the kernel kills, whatever the machine has.
+std::uint64_t left_by_groups(const Version& version) {
+  std::string group = group_of_process(version);
   std::uint64_t left = kUnlimited;
   while (true) {  // up to the root of what can be seen
-    const std::string folder = "/sys/fs/cgroup" + (group == "/" ? "" : group);
-    const std::uint64_t most = number_in(folder + "/memory.max");
-    const std::uint64_t used = number_in(folder + "/memory.current");
+    const std::string folder = version.root + (group == "/" ? "" : group);
+    const std::uint64_t most = number_in(folder + version.most);
+    const std::uint64_t used = number_in(folder + version.used);
     if (most != kUnlimited && used != kUnlimited) {
-      left = std::min(left, most - std::min(most, used));
+      const std::uint64_t kept = used - std::min(used, value_in(folder + "/memory.stat", version.reclaimable));
+      left = std::min(left, most - std::min(most, kept));
     }
     if (group.size() <= 1) {
       return left;
@@ -65,7 +101,11 @@ std::uint64_t available() noexcept try {
     }
     std::fclose(file);
   }
-  return std::min<std::uint64_t>(kilobytes * 1024, left_by_groups());
+  std::uint64_t bytes = kilobytes * 1024;
+  for (const Version& version : kVersions) {
+    bytes = std::min(bytes, left_by_groups(version));
+  }
+  return bytes;
 } catch (...) {
   return 0;
 }

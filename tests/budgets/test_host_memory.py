@@ -76,27 +76,69 @@ tell(taken=results.count(0), refused=results.count(2), all=len(results), after=m
     assert facts == {"taken": 192, "refused": 8, "all": 200, "after": [0, 384 * MIB]}
 
 
-def test_more_than_the_machine_has_is_cut_with_one_line(package: Path, environment: dict[str, str]) -> None:
-    by_hand = {
-        "LD_PRELOAD": str(package / "lib" / "libdeepum.so"),
-        "LD_LIBRARY_PATH": str(package / "sim"),
-        "DEEPUM_SIM_MEMORY": str(256 * MIB),
-        "DEEPUM_SYNC": "1",
-        "DEEPUM_DAEMON": sys.executable,
-        "DEEPUM_HOST_MEMORY": str(1 << 60),
-        "PYTHONPATH": f"{HERE}:{package.parent}",
-    }
-    snippet = "from budget_client import *\nstart(); tell(refused=try_alloc(1 << 50)[0], info=mem_info())"
-    done = subprocess.run(
-        [sys.executable, "-c", snippet], env=environment | by_hand, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    facts = json.loads(done.stdout)
+@pytest.fixture
+def by_hand(package: Path, environment: dict[str, str]) -> Callable[..., tuple[list[int], list[str]]]:
+    """What cuMemGetInfo tells on a card of 256 MiB without the launcher, and what was said of the host budget."""
+
+    def run(*preloads: Path, **settings: str) -> tuple[list[int], list[str]]:
+        made = {
+            "LD_PRELOAD": " ".join(map(str, (package / "lib" / "libdeepum.so", *preloads))),
+            "LD_LIBRARY_PATH": str(package / "sim"),
+            "DEEPUM_SIM_MEMORY": str(256 * MIB),
+            "DEEPUM_SYNC": "1",
+            "DEEPUM_DAEMON": sys.executable,
+            "PYTHONPATH": f"{HERE}:{package.parent}",
+        }
+        snippet = "from budget_client import *\nstart(); refused = try_alloc(1 << 50)[0]; tell(refused=refused, info=mem_info())"
+        command = [sys.executable, "-c", snippet]
+        done = subprocess.run(command, env=environment | made | settings, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        facts = json.loads(done.stdout)
+        assert facts["refused"] == OUT_OF_MEMORY
+        return facts["info"], [line for line in done.stderr.splitlines() if "DEEPUM_HOST_MEMORY" in line]
+
+    return run
+
+
+def test_more_than_the_machine_has_is_cut_with_one_line(by_hand: Callable[..., tuple[list[int], list[str]]]) -> None:
+    info, said = by_hand(DEEPUM_HOST_MEMORY=str(1 << 60))
     total = next(int(line.split()[1]) for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal")) * 1024
-    assert facts["refused"] == OUT_OF_MEMORY
-    assert 256 * MIB < facts["info"][1] < 256 * MIB + total
-    lines = [line for line in done.stderr.splitlines() if "DEEPUM_HOST_MEMORY" in line]
-    assert len(lines) == 1 and lines[0].startswith("deepum: warning: DEEPUM_HOST_MEMORY: ")
+    assert 256 * MIB < info[1] < 256 * MIB + total
+    assert len(said) == 1 and said[0].startswith("deepum: warning: DEEPUM_HOST_MEMORY: ")
+
+
+V2 = ("", "0::/", {"max": "memory.max", "used": "memory.current", "cache": "inactive_file"})
+V1 = ("memory", "4:memory:/", {"max": "memory.limit_in_bytes", "used": "memory.usage_in_bytes", "cache": "total_inactive_file"})
+
+
+@pytest.mark.parametrize(("folder", "entry", "names"), [V2, V1], ids=["v2", "v1"])
+def test_a_control_group_with_less_than_the_machine_counts(
+    by_hand: Callable[..., tuple[list[int], list[str]]],
+    compile_program: Callable[..., Path],
+    tmp_path: Path,
+    folder: str,
+    entry: str,
+    names: dict[str, str],
+) -> None:
+    def group(path: str, limit: str, used: int, cache: int) -> None:
+        place = tmp_path / "sys/fs/cgroup" / folder / path
+        place.mkdir(parents=True, exist_ok=True)
+        (place / names["max"]).write_text(f"{limit}\n")
+        (place / names["used"]).write_text(f"{used * MIB}\n")
+        (place / "memory.stat").write_text(f"anon 5\n{names['cache']} {cache * MIB}\n")
+
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_text(f"7:pids:/x\n{entry}jobs/one\n")
+    group("jobs/one", "max" if not folder else str((1 << 63) - 4096), 60, 0)
+    group("jobs", str(500 * MIB), 140, 40)  # the group above is the one that binds: 400 MiB are left
+    groups = compile_program("fake_groups.c", shared=True)
+    info, said = by_hand(groups, FAKE_ROOT=str(tmp_path))
+    assert info[1] == 256 * MIB + 400 * MIB // 10 * 9 and said == []
+    info, said = by_hand(groups, FAKE_ROOT=str(tmp_path), DEEPUM_HOST_MEMORY=str(300 * MIB))
+    assert info[1] == 556 * MIB and said == []
+    info, said = by_hand(groups, FAKE_ROOT=str(tmp_path), DEEPUM_HOST_MEMORY=str(2000 * MIB))
+    assert info[1] == 256 * MIB + 400 * MIB // 10 * 9
+    assert len(said) == 1 and "2000 MiB" in said[0] and "360 MiB" in said[0]
 
 
 TORCH = """
