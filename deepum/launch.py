@@ -109,9 +109,10 @@ def child_environment(values: Mapping[str, Value], device: Device, environment: 
         made["DEEPUM_SIM_MACHINE"] = str(device.machine)
         made["DEEPUM_SIM_DEVICES"] = environment.get("DEEPUM_SIM_DEVICES", "1")
         made["DEEPUM_SYNC"] = "1"
-        if values["gpu_memory"] is not None:
+        if values["gpu_memory"] is not None and environment.get("DEEPUM_SIM_SOFT_BUDGET", "0") in ("", "0"):
             made["DEEPUM_SIM_MEMORY"] = made.pop("DEEPUM_GPU_MEMORY")
         made.setdefault("DEEPUM_HOST_MEMORY", str(_SIMULATED_HOST_MEMORY))
+        made["DEEPUM_HOST_MEMORY_VIRTUAL"] = "1"
     elif rest := _without_ours(environment.get("LD_LIBRARY_PATH", "")):
         made["LD_LIBRARY_PATH"] = ":".join(rest)
     else:

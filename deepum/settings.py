@@ -222,7 +222,14 @@ SETTINGS: tuple[Setting, ...] = (
 BY_NAME: dict[str, Setting] = {setting.name: setting for setting in SETTINGS}
 
 # Set by the launcher for the shim, the daemon and the simulated driver; not for people.
-INTERNAL_VARIABLES = ("DEEPUM_STATS_DIR", "DEEPUM_DAEMON", "DEEPUM_SIM_MACHINE", "DEEPUM_SIM_MEMORY", "DEEPUM_SIM_DEVICES")
+INTERNAL_VARIABLES = (
+    "DEEPUM_STATS_DIR",
+    "DEEPUM_DAEMON",
+    "DEEPUM_SIM_MACHINE",
+    "DEEPUM_SIM_MEMORY",
+    "DEEPUM_SIM_DEVICES",
+    "DEEPUM_HOST_MEMORY_VIRTUAL",
+)
 
 
 def from_environment(environment: Mapping[str, str], reader: str | None = None) -> dict[str, Value]:

@@ -28,6 +28,8 @@ KEYS: dict[str, str] = {
     "bytes_evicted": "bytes evicted: by us and by the driver on the simulated GPU; on a real one, asked for by us",
     "bytes_invalidated": "bytes dropped without a copy because their content was dead",
     "peak_resident_bytes": "most GPU memory in use by managed memory at a time, in one process; on a real GPU, as believed by the core",
+    "launches_over_capacity": "launches that alone need more GPU memory than there is for managed memory; they run, the driver makes room",
+    "budget_overshoot_bytes": "most GPU memory in use beyond --gpu-memory, by the driver's free memory after waits; null without",
     "peak_allocated_bytes": "most memory allocated at a time, in one process",
     "table_bytes": "memory of the learned tables",
     "daemon_events": "events that the daemon took",
@@ -95,6 +97,8 @@ def merge(reports: Reports, device: str, values: Mapping[str, Value], warnings: 
         "bytes_evicted": sum(evicted) if simulators else _sum(cores, "bytes_evicted"),
         "bytes_invalidated": _sum(simulators, "bytes_discarded") if simulators else _sum(cores, "bytes_invalidated"),
         "peak_resident_bytes": _most(simulators, "peak_resident_bytes") if simulators else _most(cores, "peak_resident_bytes"),
+        "launches_over_capacity": _sum(cores, "launches_over_capacity"),
+        "budget_overshoot_bytes": _most(cores, "budget_overshoot_bytes") if values["gpu_memory"] is not None else None,
         "peak_allocated_bytes": _most(simulators, "peak_managed_bytes") if simulators else _most(cores, "peak_allocated_bytes"),
         "table_bytes": _sum(cores, "table_bytes"),
         "daemon_events": _sum(cores, "events"),
@@ -141,4 +145,8 @@ def summary(report: Mapping[str, Any]) -> list[str]:
     told = f" ({', '.join(shares)})" if shares and report["bytes_prefetched"] else ""
     lines.append(f"prefetched {size(report['bytes_prefetched'])}{told}, evicted {size(report['bytes_evicted'])}")
     lines.append(f"peak {size(report['peak_resident_bytes'])} on the GPU, {size(report['peak_allocated_bytes'])} allocated")
+    if report["launches_over_capacity"]:
+        lines.append(f"{report['launches_over_capacity']} launches alone needed more GPU memory than they may have; they ran")
+    if report["budget_overshoot_bytes"]:
+        lines.append(f"the GPU's memory in use exceeded the budget by up to {size(report['budget_overshoot_bytes'])}")
     return warnings + lines

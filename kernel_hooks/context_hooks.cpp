@@ -149,7 +149,7 @@ CUresult on_cuCtxSynchronize() {
     result = forward(real<false>().cuCtxSynchronize);
   }
   if (result == CUDA_SUCCESS) {
-    free_what_is_done();
+    waited(current_device());
   }
   return result;
 }
@@ -166,7 +166,7 @@ CUresult on_cuCtxSynchronize_v2(CUcontext context) {
     result = forward(real<false>().cuCtxSynchronize_v2, context);
   }
   if (result == CUDA_SUCCESS) {
-    free_what_is_done();
+    waited(current_device());
   }
   return result;
 }

@@ -1,5 +1,6 @@
 #include "devices.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <mutex>
@@ -105,7 +106,15 @@ const Device* device_memory(int device) noexcept {
     }
   }
   answer.total_bytes = total;
-  answer.gpu_bytes = total < runtime::settings().gpu_memory ? total : runtime::settings().gpu_memory;
+  std::size_t free = total;
+  if (driver.MemGetInfo && here.known && here.device == device) {  // it answers for the context at hand
+    Inside guard;
+    std::size_t all = 0;
+    if (driver.MemGetInfo(&free, &all) != CUDA_SUCCESS) {
+      free = total;
+    }
+  }
+  answer.gpu_bytes = std::min({std::uint64_t{total}, std::uint64_t{free}, runtime::settings().gpu_memory});
   answer.pageable = concurrent != 0;
   static std::atomic<bool> said{false};
   if (!answer.pageable) {
@@ -118,31 +127,6 @@ const Device* device_memory(int device) noexcept {
     device_known[device].store(true, std::memory_order_release);
   }
   return &devices[device];
-}
-
-std::uint64_t host_budget() noexcept {
-  static std::atomic<std::uint64_t> budget{0};
-  if (const std::uint64_t known = budget.load(std::memory_order_relaxed)) {
-    return known;
-  }
-  std::uint64_t bytes = runtime::settings().host_memory;
-  if (bytes == UINT64_MAX) {
-    unsigned long long kilobytes = 0;
-    if (std::FILE* file = std::fopen("/proc/meminfo", "re")) {
-      char line[128];
-      while (std::fgets(line, sizeof line, file) && std::sscanf(line, "MemAvailable: %llu kB", &kilobytes) != 1) {
-        continue;
-      }
-      std::fclose(file);
-    }
-    bytes = kilobytes * 1024 / 10 * 9;
-  }
-  if (bytes == 0) {
-    bytes = 1;  // 0 means "not asked yet"
-  }
-  std::uint64_t expected = 0;
-  budget.compare_exchange_strong(expected, bytes);
-  return budget.load(std::memory_order_relaxed);
 }
 
 }  // namespace deepum::hooks

@@ -10,7 +10,7 @@ namespace deepum::hooks {
 struct Device {
   CUuuid uuid{};
   std::uint64_t total_bytes = 0;  // of the card
-  std::uint64_t gpu_bytes = 0;    // what we may count on: the card, or DEEPUM_GPU_MEMORY if that is less
+  std::uint64_t gpu_bytes = 0;    // what we may count on: what is free when first asked, or DEEPUM_GPU_MEMORY if that is less
   bool pageable = false;          // concurrentManagedAccess: faults and migration as we need them
 };
 
@@ -28,7 +28,7 @@ bool several_contexts() noexcept;
 
 // Queries the driver at the first call for a device. nullptr: the driver does not answer.
 const Device* device_memory(int device) noexcept;
-// 90 % of MemAvailable when first asked, or DEEPUM_HOST_MEMORY; bytes.
+// 90 % of the host memory that is available when first asked, or DEEPUM_HOST_MEMORY if that is less; bytes (host_budget.cpp).
 std::uint64_t host_budget() noexcept;
 
 }  // namespace deepum::hooks

@@ -11,6 +11,7 @@
 #include "devices.hpp"
 #include "forkable_mutex.hpp"
 #include "immortal.hpp"
+#include "memory_watch.hpp"
 #include "records.h"
 #include "say.hpp"
 #include "session.hpp"
@@ -21,6 +22,7 @@ namespace {
 struct Books {
   ForkableMutex mutex;
   std::uint64_t used[DEEPUM_MAX_DEVICES] = {};
+  std::uint64_t plain[DEEPUM_MAX_DEVICES] = {};  // of these
   std::uint64_t gpu[DEEPUM_MAX_DEVICES] = {};
   runtime::AllocationLedger ledgers[DEEPUM_MAX_DEVICES];
   std::atomic<bool> joined[DEEPUM_MAX_DEVICES] = {};
@@ -81,6 +83,10 @@ bool charge(int device, std::uint64_t bytes, bool managed) noexcept {
       all.used[device] -= bytes;
       return false;
     }
+    if (!managed) {
+      all.plain[device] += bytes;
+      runtime::plain_memory(device, all.plain[device]);
+    }
   }
   if (!managed || shared.take(bytes, runtime::settings().managed_limit)) {
     return true;
@@ -100,6 +106,10 @@ void refund(int device, std::uint64_t bytes, bool managed) noexcept {
   }
   const std::lock_guard lock(all.mutex);
   all.used[device] -= std::min(bytes, all.used[device]);
+  if (!managed) {
+    all.plain[device] -= std::min(bytes, all.plain[device]);
+    runtime::plain_memory(device, all.plain[device]);
+  }
 }
 
 // Our own are asked for in whole UM blocks, so that no two share one.
@@ -141,7 +151,7 @@ void abandon_memory_in_child() noexcept {
   Books& all = books();
   all.mutex.renew();
   for (int device = 0; device < DEEPUM_MAX_DEVICES; ++device) {
-    all.used[device] = 0;
+    all.used[device] = all.plain[device] = 0;
     all.ledgers[device].abandon_in_child();
   }
 }

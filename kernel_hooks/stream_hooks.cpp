@@ -53,7 +53,7 @@ CUresult on_cuStreamSynchronize(CUstream stream) {
   about_to_wait(at.id, at.device);
   const CUresult result = forward(real<kPerThread>().cuStreamSynchronize, stream);
   if (result == CUDA_SUCCESS) {
-    free_what_is_done();
+    waited(current_device());
   }
   return result;
 }
@@ -63,7 +63,7 @@ CUresult on_cuEventSynchronize(CUevent event) {
   about_to_wait(DEEPUM_ALL_STREAMS, current_device());
   const CUresult result = forward(real<false>().cuEventSynchronize, event);
   if (result == CUDA_SUCCESS) {
-    free_what_is_done();
+    waited(current_device());
   }
   return result;
 }

@@ -1,14 +1,19 @@
-// The program is about to wait for the GPU: the session brings its markers up to date, so that moves go on while it waits.
+// Around the program's waits for the GPU.
 #pragma once
 
 #include <cstdint>
 
+#include "driver.hpp"
+#include "memory.hpp"
+#include "memory_watch.hpp"
+#include "real_driver.hpp"
 #include "records.h"
 #include "session.hpp"
 #include "streams.hpp"
 
 namespace deepum::hooks {
 
+// The session brings its markers up to date, so that moves go on while the program waits.
 inline void about_to_wait(std::uint32_t stream_id, int device) noexcept {
   if (any_capture()) {
     return;
@@ -20,6 +25,21 @@ inline void about_to_wait(std::uint32_t stream_id, int device) noexcept {
   event.stream = stream_id;
   runtime::emit(&event.header);
   runtime::before_synchronise(stream_id);
+}
+
+// The program waited on the device whose context is current: what is done can be freed, and what is in use be seen.
+inline void waited(int device) noexcept {
+  free_what_is_done();
+  const runtime::Driver& driver = runtime::driver();
+  if (!runtime::has_budget(device) || !driver.MemGetInfo || any_capture()) {
+    return;
+  }
+  std::size_t free = 0;
+  std::size_t total = 0;
+  Inside guard;
+  if (driver.MemGetInfo(&free, &total) == CUDA_SUCCESS) {
+    runtime::saw_free_memory(device, free);
+  }
 }
 
 }  // namespace deepum::hooks

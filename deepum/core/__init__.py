@@ -19,6 +19,7 @@ from deepum.core.records import (
     Moved,
     Program,
     Stream,
+    Usage,
     commands,
     events,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "RingError",
     "Stream",
     "Turn",
+    "Usage",
     "commands",
     "events",
     "replay",

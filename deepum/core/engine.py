@@ -64,6 +64,8 @@ class CoreStatistics:
     dead_bytes: int
     block_mismatches: int
     holds: int
+    launches_over_capacity: int
+    budget_overshoot_bytes: int
     operations: int
 
 

@@ -60,6 +60,14 @@ class Device(Event):
 
 
 @dataclass(frozen=True)
+class Usage(Event):
+    """More of a device is in use than ever before, under a budget; bytes."""
+
+    used_bytes: int
+    budget_bytes: int
+
+
+@dataclass(frozen=True)
 class Allocate(Event):
     """A new allocation."""
 
@@ -206,6 +214,7 @@ _DECODERS: dict[int, Any] = {
     lib.DEEPUM_EVENT_FAULT: _ranged("deepum_fault_event", Fault, "faults"),
     lib.DEEPUM_EVENT_MOVED: _simple("deepum_moved_event", Moved, "command", "status", "error"),
     lib.DEEPUM_EVENT_LOST: _simple("deepum_lost_event", Lost, "events"),
+    lib.DEEPUM_EVENT_USAGE: _simple("deepum_usage_event", Usage, "used_bytes", "budget_bytes"),
 }
 for _kind in (lib.DEEPUM_EVENT_BLOCK_ACTIVE, lib.DEEPUM_EVENT_BLOCK_INACTIVE):
     _DECODERS[_kind] = _simple("deepum_block_event", Block, "slot", "generation", "offset", "bytes", "allocated_bytes", "reserved_bytes")

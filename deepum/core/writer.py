@@ -90,6 +90,10 @@ class EventWriter:
         """The program's own advice (CUmem_advise)."""
         return self.record(lib.DEEPUM_EVENT_PROGRAM_ADVISE, struct.pack("<Qii", where.encode(), location, advice))
 
+    def usage(self, used_bytes: int, budget_bytes: int, device: int = 0) -> int:
+        """More than its budget is in use of a device."""
+        return self.record(lib.DEEPUM_EVENT_USAGE, struct.pack("<QQ", used_bytes, budget_bytes), device)
+
     def lost(self, events: int) -> int:
         """Events were dropped before this one."""
         return self.record(lib.DEEPUM_EVENT_LOST, struct.pack("<Q", events))

@@ -113,6 +113,10 @@ bool Engine::dispatch(const deepum_event_header* header) {
       on_lost();
       return true;
     }
+    case DEEPUM_EVENT_USAGE: {
+      const auto* event = as<deepum_usage_event>(header);
+      return event != nullptr && (on_usage(*event), true);
+    }
     case DEEPUM_EVENT_PROGRAM_ADVISE: {
       const auto* event = as<deepum_program_event>(header);
       return event != nullptr && on_program_advise(*event);
@@ -182,6 +186,7 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
     }
   }
   ++statistics_.launches;
+  statistics_.launches_over_capacity += exceeds_capacity(spans_) ? 1 : 0;
   ++position_;
   for (DeviceMemory& device : devices_) {
     device.expect_none_until(position_);

@@ -55,6 +55,8 @@ class Engine {
   bool on_fault(const deepum_fault_event& event);
   bool on_program_advise(const deepum_program_event& event);
   void on_moved(const deepum_moved_event& event);
+  void on_usage(const deepum_usage_event& event);
+  bool exceeds_capacity(std::span<const BlockSpan> spans) const;  // of a device, alone
   void on_lost();
   void forget_tables();
   void bound_names();  // before one is added

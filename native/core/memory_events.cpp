@@ -1,7 +1,9 @@
 // What is told of memory, into the belief: devices, allocations, PyTorch's blocks, the program's own moves and advice, faults, and what
 // became of commands.
 #include <algorithm>
+#include <array>
 #include <utility>
+#include <vector>
 
 #include "engine.hpp"
 #include "range_parts.hpp"
@@ -28,6 +30,43 @@ void Engine::on_device(const deepum_device_event& event) {
     device.withheld_blocks = device.capacity_blocks / 2;  // to begin with
   }
   device.known = true;
+}
+
+void Engine::on_usage(const deepum_usage_event& event) {
+  const std::uint64_t over = event.used_bytes - std::min(event.used_bytes, event.budget_bytes);
+  statistics_.budget_overshoot_bytes = std::max(statistics_.budget_overshoot_bytes, over);
+}
+
+// Spans may overlap: arguments may point into the same block. That is looked at only where their sum is too much.
+bool Engine::exceeds_capacity(std::span<const BlockSpan> spans) const {
+  std::array<std::uint64_t, DEEPUM_MAX_DEVICES> blocks{};
+  bool suspect = false;
+  for (const BlockSpan& span : spans) {
+    const std::uint32_t ordinal = slots_[span.slot].device;
+    blocks[ordinal] += span.count;
+    suspect = suspect || (devices_[ordinal].known && blocks[ordinal] > devices_[ordinal].capacity_blocks);
+  }
+  if (!suspect) {
+    return false;
+  }
+  std::vector<BlockSpan> sorted(spans.begin(), spans.end());
+  std::ranges::sort(sorted, {}, [](const BlockSpan& span) { return std::pair(span.slot, span.first); });
+  blocks = {};
+  std::uint64_t end = 0;  // of what was counted of the slot
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    const BlockSpan& span = sorted[i];
+    end = i > 0 && sorted[i - 1].slot == span.slot ? end : 0;
+    const std::uint64_t from = std::max<std::uint64_t>(span.first, end), to = std::uint64_t{span.first} + span.count;
+    if (to > from) {
+      const std::uint32_t ordinal = slots_[span.slot].device;
+      blocks[ordinal] += to - from;
+      end = to;
+      if (devices_[ordinal].known && blocks[ordinal] > devices_[ordinal].capacity_blocks) {
+        return true;
+      }
+    }
+  }
+  return false;
 }
 
 bool Engine::on_allocate(const deepum_allocate_event& event) {

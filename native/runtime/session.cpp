@@ -21,6 +21,7 @@
 #include "driver.hpp"
 #include "event_ring.hpp"
 #include "lock_step.hpp"
+#include "memory_watch.hpp"
 #include "message.hpp"
 #include "mover.hpp"
 #include "reach_daemon.hpp"
@@ -230,13 +231,7 @@ void emit_device(CUdevice device) noexcept {
   if (call.DeviceTotalMem) {
     call.DeviceTotalMem(&total, device);
   }
-  deepum_device_event event{};
-  event.header.words = sizeof event / 8;
-  event.header.kind = DEEPUM_EVENT_DEVICE;
-  event.header.device = static_cast<std::uint32_t>(device);
-  event.total_bytes = total;
-  event.capacity_bytes = std::min<std::uint64_t>(free, settings().gpu_memory);
-  emit(&event.header);
+  watch_memory(device, free, total);
 }
 
 void leave_at_exit() { leave(); }

@@ -16,7 +16,8 @@ struct ShimSettings {
   int log_level = 1;                             // DEEPUM_LOG: 0 silent, 1 warnings, 2 info, 3 debug
   std::uint64_t managed_limit = UINT64_MAX;      // DEEPUM_MANAGED_LIMIT, bytes, over all processes of the user on a GPU
   std::uint64_t gpu_memory = UINT64_MAX;         // DEEPUM_GPU_MEMORY, bytes
-  std::uint64_t host_memory = UINT64_MAX;        // DEEPUM_HOST_MEMORY, bytes; UINT64_MAX: 90 % of MemAvailable at the first allocation
+  std::uint64_t host_memory = UINT64_MAX;        // DEEPUM_HOST_MEMORY, bytes; UINT64_MAX: 90 % of what is available at the first allocation
+  bool host_memory_is_virtual = false;           // DEEPUM_HOST_MEMORY_VIRTUAL: addresses without memory behind them, any budget is sound
   std::uint64_t managed_threshold = 1ull << 20;  // DEEPUM_MANAGED_THRESHOLD, bytes: smaller allocations stay device memory
   std::uint32_t marker_interval = 16;            // DEEPUM_MARKER_INTERVAL, launches a stream between two progress markers
   std::uint64_t handover_bytes =

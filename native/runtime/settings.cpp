@@ -172,6 +172,7 @@ ShimSettings read(Reader& reader) noexcept {
   std::uint64_t interval = made.marker_interval;
   reader.boolean("DEEPUM_DISABLE", &made.disabled);
   reader.boolean("DEEPUM_SYNC", &made.lock_step);
+  reader.boolean("DEEPUM_HOST_MEMORY_VIRTUAL", &made.host_memory_is_virtual);
   reader.number("DEEPUM_LOG", 0, 3, "write a number from 0 to 3", &log);
   reader.size("DEEPUM_MANAGED_LIMIT", 0, "write a size like 8GiB", &made.managed_limit);
   reader.size("DEEPUM_GPU_MEMORY", 64ull << 20, "write a size of at least 64MiB", &made.gpu_memory);

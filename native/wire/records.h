@@ -36,7 +36,8 @@ enum deepum_event_kind {
   DEEPUM_EVENT_PROGRAM_ADVISE = 11,   /* the program's own advice: deepum_program_event */
   DEEPUM_EVENT_FAULT = 12,            /* observed GPU faults: deepum_fault_event */
   DEEPUM_EVENT_MOVED = 13,            /* what became of a command: deepum_moved_event */
-  DEEPUM_EVENT_LOST = 14              /* events were dropped; every live allocation and block is announced again next: deepum_lost_event */
+  DEEPUM_EVENT_LOST = 14,             /* events were dropped; every live allocation and block is announced again next: deepum_lost_event */
+  DEEPUM_EVENT_USAGE = 15             /* beyond its budget more of a device is in use than ever before: deepum_usage_event */
 };
 
 typedef struct deepum_event_header {
@@ -149,6 +150,12 @@ typedef struct deepum_lost_event {
   deepum_event_header header;
   uint64_t events; /* lost since the last such record */
 } deepum_lost_event;
+
+typedef struct deepum_usage_event {
+  deepum_event_header header;
+  uint64_t used_bytes;   /* taken since the device came into use, as the driver's free memory tells: by whomever */
+  uint64_t budget_bytes; /* DEEPUM_GPU_MEMORY, less than the device has */
+} deepum_usage_event;
 
 enum deepum_command_kind {
   DEEPUM_COMMAND_PREFETCH = 1, /* to the device */

@@ -57,6 +57,7 @@ def environment(shim: Path, fake_driver: Path, runtime_dir: Path, preloading: Ca
         "DEEPUM_DAEMON": "/bin/false",
         "DEEPUM_LOG": "0",
         "DEEPUM_HOST_MEMORY": str(4 << 30),
+        "DEEPUM_HOST_MEMORY_VIRTUAL": "1",  # the fake driver has none
         "PYTHONPATH": str(HERE),
     }
 

@@ -36,6 +36,7 @@ KINDS = {
     12: "fault",
     13: "moved",
     14: "lost",
+    15: "usage",
 }
 
 

@@ -44,6 +44,16 @@ def test_gpu_memory_setting_limits_what_is_counted_of_the_card(run: Callable[...
     assert facts["info"][1] == 4 * GIB + 256 * MIB
 
 
+def test_what_others_took_of_the_card_is_not_counted(run: Callable[..., Ran]) -> None:
+    snippet = (
+        "start(); info = mem_info(); tell(info=info, results=[try_alloc(700 * MiB)[0], try_alloc(300 * MiB)[0], try_alloc(200 * MiB)[0]])"
+    )
+    facts = run(snippet, FAKE_FREE=str(GIB // 2), DEEPUM_HOST_MEMORY=str(GIB // 2)).facts()
+    assert facts == {"info": [GIB, GIB], "results": [0, 0, 2]}
+    facts = run("start(); tell(info=mem_info())", FAKE_FREE=str(GIB // 2), DEEPUM_GPU_MEMORY=str(GIB // 4)).facts()
+    assert facts["info"][1] == 4 * GIB + GIB // 4
+
+
 def test_null_arguments_do_not_crash(run: Callable[..., Ran]) -> None:
     facts = run("""
 start()
@@ -163,7 +173,12 @@ tell(type=ask(ours, 2), managed=ask(ours, 8), host=ask(ours, 4, c.c_uint64)[0], 
 
 
 def test_without_concurrent_managed_access_everything_stays_plain_and_says_so_once(run: Callable[..., Ran]) -> None:
-    done = run("start(); alloc(4 * MiB); alloc(4 * MiB); tell(name=name_called(), info=mem_info())", FAKE_NO_MANAGED="1", DEEPUM_LOG="1")
+    done = run(
+        "start(); alloc(4 * MiB); alloc(4 * MiB); tell(name=name_called(), info=mem_info())",
+        FAKE_NO_MANAGED="1",
+        FAKE_FREE=str(GIB // 2),
+        DEEPUM_LOG="1",
+    )
     assert done.facts() == {"name": "cuMemAlloc_v2", "info": [GIB // 2, GIB]}
     assert done.err.count("no concurrent managed access") == 1
 

@@ -1,7 +1,7 @@
 /* A driver that does nothing, for what the hooks promise: version keys, variants, what is forwarded and what is not. Memory is
  * mapped but never moved, kernels are never run, and `fake_called` names the function that was called last.
  *
- * Environment: FAKE_MEMORY bytes of the card (1 GiB), FAKE_NO_MANAGED=1 no concurrent managed access, FAKE_OTHER_POINTERS=1
+ * Environment: FAKE_MEMORY bytes of the card (1 GiB), FAKE_FREE bytes that are free of it always (all), FAKE_NO_MANAGED=1 no concurrent managed access, FAKE_OTHER_POINTERS=1
  * cuGetProcAddress answers with addresses that are not those of the exported symbols, FAKE_SHUFFLE=1 memory at other addresses.
  *
  * A module is any text; a function's name may carry its parameter sizes: "add:8,8,4".
@@ -223,8 +223,9 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
   return result;
 }
 CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
-  *total = 1ull << 30;
-  *free = 1ull << 29;
+  const char* text = getenv("FAKE_FREE");
+  cuDeviceTotalMem_v2(total, 0);
+  *free = text ? strtoull(text, NULL, 0) : *total;
   return CUDA_SUCCESS;
 }
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr address) {

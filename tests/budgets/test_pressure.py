@@ -1,0 +1,36 @@
+"""PyTorch with more memory than it may occupy, and with discards: no launch uses what was dropped, and residency keeps the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from budget_tools import MIB, SOFT, Ran
+
+pytestmark = pytest.mark.torch
+# Activations, gradients and the optimizer's states of 8 weights of 16 MiB. Each weight is stepped by itself, so that no launch names more
+# than four tensors: none alone exceeds the budget.
+TRAINING = """
+import torch
+model = torch.nn.Sequential(*(torch.nn.Linear(2048, 2048) for _ in range(8))).cuda()
+optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
+x = torch.randn(2048, 2048, device="cuda")
+for step in range(6):
+    optimizer.zero_grad()
+    model(x).square().mean().backward()
+    optimizer.step()
+    torch.cuda.synchronize()
+tell()
+"""
+
+
+@pytest.mark.parametrize("env", [{}, SOFT], ids=["card", "budget"])
+def test_discards_never_hit_what_is_used_and_residency_keeps_the_budget(python: Callable[..., Ran], env: dict[str, str]) -> None:
+    ran = python(["--gpu-memory", "384MiB"], TRAINING, env=env | {"DEEPUM_INVALIDATION": "1"})
+    assert ran.simulated["peak_managed_bytes"] > 1.5 * 384 * MIB
+    assert ran.simulated["bytes_discarded"] > 100 * MIB
+    assert ran.simulated["discarded_uses"] == 0
+    assert ran.told["launches_over_capacity"] == 0
+    assert ran.simulated["peak_resident_bytes"] <= 384 * MIB
+    assert ran.told["budget_overshoot_bytes"] == 0
+    assert ran.told["warnings"] == []
