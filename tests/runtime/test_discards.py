@@ -122,3 +122,26 @@ def test_a_discard_that_fails_is_waited_for_by_nobody(run: Run, runtime_folder: 
     calls, session = lock_step(run, runtime_folder, plan, "execute(); call('prefetch_error', 1); execute(); block(2); execute()")
     assert not any(call.startswith("wait s") for call in calls)
     assert [event.moved[1] for event in session.events if event.kind == MOVED] == ["failed"]
+
+
+def test_without_markers_nothing_is_dropped(run: Run, runtime_folder: Path) -> None:
+    """What was launched before might still read it."""
+    plan = {i: [discard(after=-1)] for i in range(4, 8)}
+    calls, session = lock_step(run, runtime_folder, plan, "call('event_error', 400)\nfor _ in range(9): execute()")
+    assert calls == ["launch s0"] * 9
+    assert [event.moved[1] for event in session.events if event.kind == MOVED] == ["cancelled"] * 4
+
+
+def test_a_marker_that_could_not_be_recorded_once_is_not_forgotten(run: Run, runtime_folder: Path) -> None:
+    plan = {2: [discard(after=-2)], 3: [discard(first=8, after=-2)], 4: [discard(first=16, after=-2)]}
+    snippet = "execute(); execute(); call('event_error', 400); execute(); execute(); call('event_error', 0); execute()"
+    calls, _ = lock_step(run, runtime_folder, plan, snippet)
+    assert calls[:4] == ["launch s0"] * 4
+    assert calls.index("wait m1 e1") < calls.index("discard m1 4096+8 host")
+
+
+def test_nothing_is_dropped_behind_a_stream_that_ended_without_a_marker(run: Run, runtime_folder: Path) -> None:
+    plan = {2: [discard(after=-2, streams=0b10)]}
+    snippet = "execute(0); execute(1); set_context(0xd0); call('destroy', 1); set_context(0xc0); execute(0)"
+    calls, _ = lock_step(run, runtime_folder, plan, snippet)
+    assert calls == ["launch s0", "launch s1", "launch s0"]
