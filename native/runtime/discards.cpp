@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <new>
 
 namespace deepum::runtime {
 namespace {
@@ -105,6 +106,13 @@ void Discards::forget_all() noexcept {
   const std::lock_guard lock(mutex_);
   entries_.clear();
   last_ = {};
+}
+
+void Discards::abandon_in_child() noexcept {
+  new (&mutex_) std::mutex;  // a thread that is not here may hold it
+  last_ = {};
+  ordered_ = ~std::uint64_t{0};
+  forbidden_.store(true);
 }
 
 void Discards::forget(std::uint64_t address, std::uint64_t bytes) noexcept {

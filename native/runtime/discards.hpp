@@ -34,6 +34,7 @@ class Discards {
   void ordered(std::uint64_t id) noexcept;
   void forget(std::uint64_t address, std::uint64_t bytes) noexcept;  // the memory ends
   void forget_all() noexcept;                                        // a context ends, and its events
+  void abandon_in_child() noexcept;                                  // of a fork: there is nothing of it
 
   // From here on there are none: a graph's launches use memory that looks inactive.
   void forbid() noexcept { forbidden_.store(true); }

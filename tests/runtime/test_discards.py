@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from daemon_side import DISCARD, EXECUTE, MOVED, PREFETCH, Command, Event, FakeDaemon, Session
 from runtime_tools import Ran
 
@@ -145,3 +146,28 @@ def test_nothing_is_dropped_behind_a_stream_that_ended_without_a_marker(run: Run
     snippet = "execute(0); execute(1); set_context(0xd0); call('destroy', 1); set_context(0xc0); execute(0)"
     calls, _ = lock_step(run, runtime_folder, plan, snippet)
     assert calls == ["launch s0", "launch s1", "launch s0"]
+
+
+@pytest.mark.parametrize("use", ["execute(5)", "call('graph', 5)"])
+def test_a_stream_that_refuses_to_wait_makes_its_thread_wait(run: Run, runtime_folder: Path, use: str) -> None:
+    plan = {1: [discard()]}
+    calls, _ = lock_step(run, runtime_folder, plan, f"execute(); execute(); block(2); call('wait_error', 999); {use}")
+    assert [call for call in calls if call != "launch s5"][-2:] == ["wait s0 e1", "await e1"]
+
+
+def test_a_discard_is_waited_for_when_the_daemon_is_gone(run: Run, runtime_folder: Path) -> None:
+    plan = {1: [discard()]}
+    launches = 0
+
+    def decide(event: Event) -> list[Command]:
+        nonlocal launches
+        launches += event.kind == EXECUTE
+        if launches == 3:
+            daemon.session().connection.shutdown(2)
+        return plan.pop(launches - 1, [])
+
+    with FakeDaemon(runtime_folder, decide) as daemon:
+        snippet = f"{DEAD}execute(); execute(); block(2)\nwhile execute(): time.sleep(0.01)\ncalls(); execute(5); tell(calls=calls())"
+        ran = run(snippet, DEEPUM_SYNC="1")
+    assert "it is gone" in ran.err
+    assert ran.calls() == ["wait s5 e1", "launch s5"]
