@@ -134,10 +134,10 @@ def test_without_markers_nothing_is_dropped(run: Run, runtime_folder: Path) -> N
 
 
 def test_a_marker_that_could_not_be_recorded_once_is_not_forgotten(run: Run, runtime_folder: Path) -> None:
-    plan = {2: [discard(after=-2)], 3: [discard(first=8, after=-2)], 4: [discard(first=16, after=-2)]}
-    snippet = "execute(); execute(); call('event_error', 400); execute(); execute(); call('event_error', 0); execute()"
+    plan = {2: [discard(after=-3)], 3: [discard(first=8, after=-3)]}
+    snippet = "execute(); execute(); call('event_error', 400); execute(); call('event_error', 0); execute()"
     calls, _ = lock_step(run, runtime_folder, plan, snippet)
-    assert calls[:4] == ["launch s0"] * 4
+    assert calls[:3] == ["launch s0"] * 3
     assert calls.index("wait m1 e1") < calls.index("discard m1 4096+8 host")
 
 
@@ -156,7 +156,6 @@ def test_a_stream_that_refuses_to_wait_makes_its_thread_wait(run: Run, runtime_f
 
 
 def test_a_discard_is_waited_for_when_the_daemon_is_gone(run: Run, runtime_folder: Path) -> None:
-    plan = {1: [discard()]}
     launches = 0
 
     def decide(event: Event) -> list[Command]:
@@ -164,10 +163,25 @@ def test_a_discard_is_waited_for_when_the_daemon_is_gone(run: Run, runtime_folde
         launches += event.kind == EXECUTE
         if launches == 3:
             daemon.session().connection.shutdown(2)
-        return plan.pop(launches - 1, [])
+        return [discard(cause=event.sequence)] if event.kind == EXECUTE and launches == 2 else []
 
     with FakeDaemon(runtime_folder, decide) as daemon:
         snippet = f"{DEAD}execute(); execute(); block(2)\nwhile execute(): time.sleep(0.01)\ncalls(); execute(5); tell(calls=calls())"
         ran = run(snippet, DEEPUM_SYNC="1")
     assert "it is gone" in ran.err
     assert ran.calls() == ["wait s5 e1", "launch s5"]
+
+
+def test_a_discard_that_comes_late_does_not_meet_a_later_use(run: Run, runtime_folder: Path) -> None:
+    """The memory was handed out, launched on and given back since it was decided: nobody said to wait for that."""
+    launches: list[int] = []
+
+    def decide(event: Event) -> list[Command]:
+        if event.kind == EXECUTE:
+            launches.append(event.sequence)
+        return [discard(after=launches[0], cause=launches[0])] if event.kind == EXECUTE and len(launches) == 3 else []
+
+    with FakeDaemon(runtime_folder, decide) as daemon:
+        snippet = f"{DEAD}execute(0); block(1, at=6); execute(1); unblock(1, at=6); execute(0); tell(calls=calls())"
+        assert not any(call.startswith("discard") for call in run(snippet, DEEPUM_SYNC="1").calls())
+        assert [event.moved[1] for event in daemon.finished().events if event.kind == MOVED] == ["cancelled"]
