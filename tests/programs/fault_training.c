@@ -2,7 +2,9 @@
  * Each round fills one activation a layer, then adds them to the layers' weights in the opposite order and gives them back. Work
  * crosses streams by events. At the end every number is checked, and the ends are told:
  *
- *   fault_training MODULE ROUNDS [STREAMS [LAYERS [NEW]]]     NEW 1: the streams are made anew every round
+ *   fault_training MODULE ROUNDS [STREAMS [LAYERS [NEW [COUNT]]]]
+ *
+ * NEW: made anew every round are 1: the streams, 2: the activations' memory, 3: both. COUNT: elements of each array that are computed.
  *
  * Exit codes: 0 right, 1 a call failed, 2 a number is wrong.
  */
@@ -25,7 +27,7 @@
   } while (0)
 
 enum { MOST = 64, ARRAY = 4 << 20 };
-static uint64_t count = ARRAY / sizeof(uint32_t);
+static uint64_t count = 4096;
 static CUfunction fill, add;
 static CUstream streams[MOST];
 static int stream_count, layers;
@@ -51,7 +53,7 @@ static CUdeviceptr segment(void) {
 }
 
 static void launch(CUfunction kernel, CUstream stream, void** parameters) {
-  CHECK(cuLaunchKernel(kernel, (unsigned)(count / 256), 1, 1, 256, 1, 1, 0, stream, parameters, NULL));
+  CHECK(cuLaunchKernel(kernel, (unsigned)((count + 255) / 256), 1, 1, 256, 1, 1, 0, stream, parameters, NULL));
 }
 
 static void follow(CUstream later, CUstream earlier) {
@@ -87,7 +89,9 @@ int main(int argc, char** argv) {
   const int rounds = argc > 2 ? atoi(argv[2]) : 8;
   stream_count = argc > 3 ? atoi(argv[3]) : 1;
   layers = argc > 4 ? atoi(argv[4]) : 6;
-  const int anew = argc > 5 && atoi(argv[5]);
+  const int anew = argc > 5 ? atoi(argv[5]) : 0;
+  if (argc > 6) count = strtoull(argv[6], NULL, 10);
+  const uint64_t stride = ARRAY / sizeof(uint32_t) / count;
   *(void**)&reports = dlsym(RTLD_DEFAULT, "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE");
 
   CUdevice device;
@@ -106,7 +110,7 @@ int main(int argc, char** argv) {
   for (int i = 0; i < layers; i++) {
     weights[i] = segment();
     report(weights[i], ARRAY);
-    CHECK(cuMemsetD32(weights[i], 0, count));
+    CHECK(cuMemsetD32(weights[i], 0, ARRAY / sizeof(uint32_t)));
     activations[i] = segment();
   }
   CHECK(cuCtxSynchronize()); /* the streams do not wait for the default one */
@@ -114,12 +118,17 @@ int main(int argc, char** argv) {
     train(round, weights, activations);
     printf("round %d\n", round + 1);
     fflush(stdout);
-    for (int i = 0; anew && i < stream_count; i++) {
+    for (int i = 0; anew & 1 && i < stream_count; i++) {
       CUstream made;
       CHECK(cuStreamCreate(&made, CU_STREAM_NON_BLOCKING));
       for (int k = 0; k < stream_count; k++) follow(made, streams[k]);
       CHECK(cuStreamDestroy(streams[i]));
       streams[i] = made;
+    }
+    for (int i = 0; anew & 2 && i < layers; i++) {
+      CHECK(cuMemFree(activations[i]));
+      reserved -= ARRAY;
+      activations[i] = segment();
     }
   }
   CHECK(cuCtxSynchronize());
@@ -130,7 +139,7 @@ int main(int argc, char** argv) {
     for (int round = 0; round < rounds; round++) sum += value_of(round, i);
     CHECK(cuMemcpyDtoH(host, weights[i], ARRAY));
     for (uint64_t k = 0; k < count; k++) {
-      if (host[k] == sum + (uint32_t)k * (uint32_t)rounds) continue;
+      if (host[k * stride] == sum + (uint32_t)k * (uint32_t)rounds) continue;
       fprintf(stderr, "layer %d, element %llu: %u instead of %u\n", i, (unsigned long long)k, host[k],
               sum + (uint32_t)k * (uint32_t)rounds);
       wrong = 1;
