@@ -75,6 +75,11 @@ bool Mover::advance(int device, int direction) {
 bool Mover::issue(int device, int direction) {
   MoveLane& lane = devices_[device].lanes[direction];
   const deepum_command head = lane.queue[0].command;
+  if (!contexts_[device].load(std::memory_order_acquire)) {  // it ended, which is no failure; another may come
+    finish(lane, head.id, SettledMoves::kNowhere);
+    answer(head, DEEPUM_MOVED_CANCELLED);
+    return true;
+  }
   Requirements required;
   if (!requirements(device, direction, head, &required)) {
     return false;
