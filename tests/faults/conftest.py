@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "runtime")]  # daemon_side
 
-from fault_tools import Training, daemon_of
+from fault_tools import Training, daemon_of  # noqa: E402
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@
  *   FAULT_CALL    the calls that fail, with commas
  *   FAULT_RESULT  their CUresult
  *   FAULT_FROM, FAULT_TO  the first and the last call of each that fails, counted from 1; TO 0: all that follow
+ *   FAULT_PAUSE   milliseconds: they take so long instead, and succeed
  *   FAULT_THREAD  mover: only calls of the mover's thread are counted and failed; program: only those of the others
  *   FAULT_KILL    the process ends by SIGKILL at the start of this step. Steps are the calls here, of the driver and of libc.
  *   FAULT_TOLD    a file to write at the end: how often each call was made and was failed, and the number of steps
@@ -74,7 +75,10 @@ static CUresult fault(struct Call* call) {
   const unsigned long ordinal = atomic_fetch_add(&call->made, 1) + 1, last = number("FAULT_TO", 0);
   if (!wanted(call->name) || ordinal < number("FAULT_FROM", 1) || (last && ordinal > last)) return CUDA_SUCCESS;
   atomic_fetch_add(&call->failed, 1);
-  return (CUresult)number("FAULT_RESULT", CUDA_ERROR_UNKNOWN);
+  const unsigned long pause = number("FAULT_PAUSE", 0);
+  if (!pause) return (CUresult)number("FAULT_RESULT", CUDA_ERROR_UNKNOWN);
+  usleep((useconds_t)(1000 * pause));
+  return CUDA_SUCCESS;
 }
 
 static int is_ours(CUevent event) {
