@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -23,6 +24,13 @@ def _read(path: str) -> EventLog:
         raise UsageError(f"{path}: {error.strerror}; name a file written by `deepum run --record`") from None
     except ValueError as error:
         raise UsageError(f"{path}: {error}; name a file written by `deepum run --record`") from None
+
+
+def _sound(file: str, log: EventLog) -> Iterator[Event]:
+    try:
+        yield from events(log.records)
+    except ValueError as error:
+        raise UsageError(f"{file}: {error}; copy the file anew, it is damaged") from None
 
 
 def _run(run: BlockRange) -> str:
@@ -48,7 +56,7 @@ def _core(log: EventLog, profile: str | None) -> Core:
     """A core as the session's was at its start. Raises DeepumError."""
     try:
         core = Core(CoreSettings.default(**log.settings["settings"]))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise DeepumError(f"log: its settings cannot be used: {error}; record it anew with this version") from None
     wanted = log.settings.get("profile_sha256")
     if wanted is None:
@@ -88,7 +96,7 @@ def show(file: str, as_json: bool, with_commands: bool, profile: str | None, lim
     if not as_json:
         click.echo(f"# {json.dumps(log.settings)}")
     with contextlib.suppress(BrokenPipeError):
-        for number, event in enumerate(events(log.records)):
+        for number, event in enumerate(_sound(file, log)):
             if limit is not None and number >= limit:
                 break
             records: list[Event | Command] = [event, *caused.get(event.sequence, [])]

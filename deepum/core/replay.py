@@ -44,7 +44,10 @@ class EventLog:
         start = size + native.settings_bytes
         if len(data) < start:
             raise ValueError("event log cut off in its header")
-        settings = json.loads(data[size:start])
+        try:
+            settings = json.loads(data[size:start])
+        except RecursionError:
+            raise ValueError("event log whose settings are nested too deeply") from None
         if not isinstance(settings, dict):
             raise ValueError("event log whose settings are no object")
         return cls(settings, data[start : start + _whole(memoryview(data)[start:])])

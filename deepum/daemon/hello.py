@@ -84,6 +84,8 @@ def _checked(message: bytes, descriptors: list[int], flags: int) -> Hello:
         raise RefusedError("hello: its settings are cut off; unset the DEEPUM_* variables that are not needed")
     if not _is_eventfd(descriptors[1]) or not _is_eventfd(descriptors[2]):
         raise RefusedError("hello: its descriptors are not eventfds; use the libdeepum.so of this installation")
+    for eventfd in descriptors[1:]:
+        os.set_blocking(eventfd, False)  # nothing that the program does with them may make us wait
     environment = {}
     for entry in message[_HELLO.size :].split(b"\0"):
         name, equals, value = entry.decode("utf-8", errors="surrogateescape").partition("=")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import struct
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -40,7 +41,8 @@ class Recorder:
             "commands": None,
             "commands_sha256": None,
         }
-        self._file = path.open("wb")
+        # Not blocking: a pipe without a reader is refused, and not waited for.
+        self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC, 0o666), "wb")
         self._bytes = 0
         self._commands = 0
         self._digest = hashlib.sha256()

@@ -16,10 +16,16 @@ from deepum.settings import resolve
 _MOST_LOG_BYTES = 1 << 20
 
 
+def _say(text: str) -> None:
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"deepum: {text}\n")  # in one piece: sessions speak from threads of their own
+        sys.stderr.flush()
+
+
 def foreground(environment: Mapping[str, str]) -> None:
     """Serves until a signal ends it, talking to standard error. Raises DeepumError."""
     folder = runtime_folder(environment)
-    server = Server(folder, 0, lambda text: print(f"deepum: {text}", file=sys.stderr, flush=True))
+    server = Server(folder, 0, _say)
     print(f"deepum: serving {folder}", file=sys.stderr, flush=True)
     server.serve()
 
@@ -54,5 +60,5 @@ class _Log:
     def write(self, text: str) -> None:
         with contextlib.suppress(OSError):
             mode = "a" if self._path.exists() and self._path.stat().st_size < _MOST_LOG_BYTES else "w"
-            with self._path.open(mode, encoding="utf-8") as file:
+            with self._path.open(mode, encoding="utf-8", errors="backslashreplace") as file:
                 file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")

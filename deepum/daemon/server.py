@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import selectors
+import resource
+import select
 import signal
 import socket
 import threading
@@ -20,7 +21,16 @@ from deepum.paths import make_private_folder
 
 _HELLO_SECONDS = 5.0
 _MOST_SESSIONS = 256
+_DESCRIPTORS = 4 * _MOST_SESSIONS + 64  # four a session
+_CROWDED_SECONDS = 0.05  # before the next look at a connection that could not be taken
 _LOCK_SECONDS = 5.0  # that a daemon which is about to end may take to give the lock up
+
+
+def _allow_descriptors(wanted: int) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
 
 
 class AlreadyRunningError(DeepumError):
@@ -32,11 +42,14 @@ class Server:
 
     def __init__(self, folder: Path, idle_seconds: int, log: Callable[[str], None]) -> None:
         """Takes the folder's lock and listens. Raises DeepumError; AlreadyRunningError when another daemon answers there."""
-        self._folder, self._idle_seconds, self._log = folder, idle_seconds, log
+        self._folder, self._idle_seconds = folder, idle_seconds
+        self._write_log = log
         self._path = folder / "daemon.sock"
         make_private_folder(folder)
+        _allow_descriptors(_DESCRIPTORS)
         self._lock = self._take_lock()
         self._sessions: dict[threading.Thread, Session | None] = {}
+        self._greeting: dict[threading.Thread, socket.socket] = {}  # connections without a hello yet, the oldest first
         self._guard = threading.Lock()
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._ending = False
@@ -85,6 +98,9 @@ class Server:
             os.umask(mask)
         return listener
 
+    def _log(self, text: str) -> None:
+        self._write_log(" ".join(text.split()))  # one line, whatever a program's settings hold
+
     def stop(self, *_: object) -> None:
         """Asks `serve` to return; fit to be a signal handler."""
         self._ending = True
@@ -99,13 +115,13 @@ class Server:
         try:
             while not self._ending:
                 left = self._seconds_left()
-                with selectors.DefaultSelector() as selector:
-                    selector.register(self._listener, selectors.EVENT_READ)
-                    selector.register(self._wake_read, selectors.EVENT_READ)
-                    ready = selector.select(left)
+                poll = select.poll()  # no descriptor of its own: there may be none left
+                poll.register(self._listener, select.POLLIN)
+                poll.register(self._wake_read, select.POLLIN)
+                ready = poll.poll(None if left is None else 1000 * left)
                 with contextlib.suppress(BlockingIOError):
                     os.read(self._wake_read, 4096)
-                if any(key.fileobj is self._listener for key, _ in ready):
+                if any(fd == self._listener.fileno() for fd, _ in ready):
                     self._accept()
                 elif self._seconds_left() == 0 and self._may_leave():
                     break
@@ -131,22 +147,49 @@ class Server:
     def _accept(self) -> bool:
         try:
             connection, _ = self._listener.accept()
-        except OSError:
+        except BlockingIOError:
+            return False
+        except OSError:  # no descriptors: the program waits in the queue
+            self._make_room()
+            time.sleep(_CROWDED_SECONDS)
             return False
         connection.setblocking(True)
         thread = threading.Thread(target=self._serve_one, args=(connection,), daemon=True)
         with self._guard:
-            crowded = len(self._sessions) >= _MOST_SESSIONS
+            crowded = sum(session is not None for session in self._sessions.values()) >= _MOST_SESSIONS
             if not crowded:
                 self._sessions[thread] = None
+                self._greeting[thread] = connection
         if crowded:
-            answer(
-                connection, f"daemon: already serves {_MOST_SESSIONS} programs; end some, or set DEEPUM_RUNTIME_DIR to use another daemon"
-            )
-            connection.close()
+            self._refuse(connection, f"already serves {_MOST_SESSIONS} programs")
             return True
-        thread.start()
+        if len(self._greeting) > _MOST_SESSIONS:
+            self._make_room()
+        try:
+            thread.start()
+        except RuntimeError:
+            with self._guard:
+                self._forget(thread)
+            self._refuse(connection, "has no room for another thread")
         return True
+
+    def _refuse(self, connection: socket.socket, why: str) -> None:
+        answer(connection, f"daemon: {why}; end some programs, or set DEEPUM_RUNTIME_DIR to use another daemon")
+        connection.close()
+
+    def _make_room(self) -> None:
+        """Lets the connection go that has said nothing for the longest time."""
+        with self._guard:
+            oldest = next(iter(self._greeting), None)
+            if oldest is not None:
+                with contextlib.suppress(OSError):
+                    self._greeting.pop(oldest).shutdown(socket.SHUT_RDWR)
+
+    def _forget(self, thread: threading.Thread) -> None:
+        """Under the guard."""
+        del self._sessions[thread]
+        self._greeting.pop(thread, None)
+        self._idle_since = time.monotonic()
 
     def _serve_one(self, connection: socket.socket) -> None:
         hello = None
@@ -155,6 +198,8 @@ class Server:
             if not peer_is_ours(connection):
                 raise RefusedError("daemon: belongs to another user; set DEEPUM_RUNTIME_DIR to a folder of your own")
             hello = receive(connection)
+            with self._guard:
+                self._greeting.pop(threading.current_thread(), None)
             if hello is None:
                 return
             session = Session(hello)
@@ -170,15 +215,15 @@ class Server:
         except RefusedError as refusal:
             self._log(f"refused: {refusal}")
             answer(connection, str(refusal))
-        except OSError as error:
-            self._log(f"refused: hello: {error}")
+        except Exception as error:  # whatever a program sent, nobody else may notice
+            self._log(f"refused: hello: {error!r}")
+            answer(connection, f"hello: {error}; unset the DEEPUM_* variables that are not needed")
         finally:
+            with self._guard:  # before it is closed: nobody may shut another one with its number
+                self._forget(threading.current_thread())
             connection.close()
             if hello is not None:
                 hello.close()
-            with self._guard:
-                del self._sessions[threading.current_thread()]
-                self._idle_since = time.monotonic()
             with contextlib.suppress(OSError):
                 os.write(self._wake_write, b"x")
 
@@ -187,6 +232,9 @@ class Server:
         self._listener.close()
         with self._guard:
             running = dict(self._sessions)
+            for connection in self._greeting.values():
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
         for session in running.values():
             if session is not None:
                 session.stop()

@@ -51,11 +51,18 @@ class Session:
     """Serves a program until its connection closes, its ring breaks, or `stop`."""
 
     def __init__(self, hello: Hello) -> None:
-        """Prepares everything; nothing has been said to the program yet. Raises RefusedError; the descriptors stay the caller's then."""
+        """Prepares everything; nothing has been said to the program yet. Raises RefusedError; the descriptors are closed then."""
         self._hello = hello
         self._stopping = False
         self._recorder: Recorder | None = None
         self._ring: Ring | None = None
+        try:
+            self._prepare(hello)
+        except BaseException:
+            self._release()
+            raise
+
+    def _prepare(self, hello: Hello) -> None:
         folder = hello.environment.get("DEEPUM_STATS_DIR")
         try:
             self._values: dict[str, Value] = resolve({}, hello.environment, reader="daemon")
@@ -72,14 +79,16 @@ class Session:
             try:
                 self._recorder = Recorder(_record_path(Path(str(self._values["record"])), hello.pid, folder), self._values, profile)
             except OSError as error:
-                self._release()
                 raise RefusedError(f"record {self._values['record']}: {error.strerror}; choose another place") from None
         self._report = Report(Path(folder) if folder else None, hello.pid)
 
     def _load_profile(self) -> bytes | None:
-        if self._values["profile"] is None or not Path(str(self._values["profile"])).exists():
+        if self._values["profile"] is None:
             return None
-        return load_profile(Path(str(self._values["profile"])), self._values, self._core)
+        path = Path(str(self._values["profile"]))
+        if not os.path.lexists(path):
+            return None
+        return load_profile(path, self._values, self._core)
 
     @property
     def pid(self) -> int:
@@ -125,7 +134,8 @@ class Session:
             if busy:
                 naps = 0
             if wake:
-                os.eventfd_write(mover_fd, 1)
+                with contextlib.suppress(BlockingIOError):  # full: it wakes all the same
+                    os.eventfd_write(mover_fd, 1)
             if full:
                 if closed or (closed := _is_closed(connection)):
                     return None  # nobody will ever make room

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -31,6 +32,8 @@ def make_core(values: Mapping[str, Value]) -> Core:
 def load_profile(path: Path, values: Mapping[str, Value], core: Core | None = None) -> bytes:
     """Loads a profile into the core (without one, into one made for the check) and returns its bytes. Raises UsageError."""
     try:
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe or a device may never end
+            raise UsageError(f"profile {path}: is not a file; delete it to start anew, or name another")
         data = path.read_bytes()
     except OSError as error:
         raise UsageError(f"profile {path}: {error.strerror}; name a file that can be read") from None

@@ -43,7 +43,7 @@ bool AllocationTable::prepare(std::uint64_t base, std::uint64_t bytes) noexcept 
     if (directory_[chunk].load(std::memory_order_relaxed)) {
       continue;
     }
-    void* memory = map_zeroes(kChunkNodes * sizeof(UmBlockNode));
+    void* memory = map_zeroes(kChunkBytes);
     if (!memory) {
       return false;
     }
@@ -115,6 +115,27 @@ void AllocationTable::set_block(const AllocationRecord* record, std::uint64_t ad
       at->enter_end.store(active ? static_cast<std::uint32_t>(end) : 0, std::memory_order_release);
     }
   }
+}
+
+std::uint64_t* AllocationTable::handed_out_of(std::uint64_t block) const noexcept {
+  UmBlockNode* chunk = directory_[block / kChunkNodes].load(std::memory_order_relaxed);
+  return reinterpret_cast<std::uint64_t*>(chunk + kChunkNodes) + block % kChunkNodes;
+}
+
+void AllocationTable::set_handed_out(std::uint64_t address, std::uint64_t bytes, std::uint64_t sequence) noexcept {
+  const std::uint64_t last = (address + bytes - 1) >> DEEPUM_UM_BLOCK_SHIFT;
+  for (std::uint64_t block = address >> DEEPUM_UM_BLOCK_SHIFT; block <= last; ++block) {
+    *handed_out_of(block) = sequence;
+  }
+}
+
+std::uint64_t AllocationTable::handed_out(std::uint64_t address, std::uint64_t bytes) const noexcept {
+  const std::uint64_t last = (address + bytes - 1) >> DEEPUM_UM_BLOCK_SHIFT;
+  std::uint64_t latest = 0;
+  for (std::uint64_t block = address >> DEEPUM_UM_BLOCK_SHIFT; block <= last; ++block) {
+    latest = std::max(latest, *handed_out_of(block));
+  }
+  return latest;
 }
 
 }  // namespace deepum::runtime

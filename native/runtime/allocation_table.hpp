@@ -112,8 +112,15 @@ class AllocationTable {
   void insert(AllocationRecord* record) noexcept;
   void erase(AllocationRecord* record) noexcept;
   void set_block(const AllocationRecord* record, std::uint64_t address, std::uint64_t bytes, bool active) noexcept;
+  // The event that last reported any of the memory as handed out; kept by UM block.
+  void set_handed_out(std::uint64_t address, std::uint64_t bytes, std::uint64_t sequence) noexcept;
+  std::uint64_t handed_out(std::uint64_t address, std::uint64_t bytes) const noexcept;
 
  private:
+  // A chunk's memory is its nodes and then a sequence for each, which no launch looks at.
+  static constexpr std::size_t kChunkBytes = kChunkNodes * (sizeof(UmBlockNode) + sizeof(std::uint64_t));
+  std::uint64_t* handed_out_of(std::uint64_t block) const noexcept;
+
   static std::atomic<AllocationRecord*>* next(AllocationRecord* record, std::uint64_t address) noexcept {
     const bool first = (record->base.load(std::memory_order_relaxed) ^ address) >> DEEPUM_UM_BLOCK_SHIFT == 0;
     return first ? &record->next_in_first : &record->next_in_last;

@@ -80,12 +80,12 @@ std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
 }
 
 template <typename Event>
-void emit_event(Event& event, deepum_event_kind kind, std::uint32_t device, std::uint8_t flags = 0) noexcept {
+std::uint64_t emit_event(Event& event, deepum_event_kind kind, std::uint32_t device, std::uint8_t flags = 0) noexcept {
   event.header.words = sizeof(Event) / 8;
   event.header.kind = static_cast<std::uint8_t>(kind);
   event.header.flags = flags;
   event.header.device = device;
-  emit(&event.header);
+  return emit(&event.header);
 }
 
 std::uint32_t slot_of(const AllocationRecord* record) noexcept { return static_cast<std::uint32_t>(record - table.records()); }
@@ -100,7 +100,7 @@ void emit_allocate(const AllocationRecord* record) noexcept {
   emit_event(event, DEEPUM_EVENT_ALLOCATE, record->device, record->of_program ? DEEPUM_ALLOCATION_OF_PROGRAM : 0);
 }
 
-void emit_block(const AllocationRecord* record, deepum_event_kind kind, std::uint64_t address, std::uint64_t bytes) noexcept {
+std::uint64_t emit_block(const AllocationRecord* record, deepum_event_kind kind, std::uint64_t address, std::uint64_t bytes) noexcept {
   deepum_block_event event{};
   event.slot = slot_of(record);
   event.generation = record->generation.load(std::memory_order_relaxed);
@@ -108,7 +108,13 @@ void emit_block(const AllocationRecord* record, deepum_event_kind kind, std::uin
   event.bytes = bytes;
   event.allocated_bytes = book().allocated;
   event.reserved_bytes = book().reserved;
-  emit_event(event, kind, record->device);
+  return emit_event(event, kind, record->device);
+}
+
+// An event that was lost, or came before the session, is later than all that the daemon decides.
+void emit_active(const AllocationRecord* record, std::uint64_t address, std::uint64_t bytes) noexcept {
+  const std::uint64_t sequence = emit_block(record, DEEPUM_EVENT_BLOCK_ACTIVE, address, bytes);
+  table.set_handed_out(address, bytes, sequence ? sequence : ~std::uint64_t{0});
 }
 
 Allocation describe(const AllocationRecord* record) noexcept {
@@ -307,7 +313,7 @@ void Allocations::block_active(std::uint64_t address, std::uint64_t bytes, std::
     book().blocks[address] = bytes;
     table.set_block(record, address, bytes, true);
     record->has_blocks.store(true, std::memory_order_release);
-    emit_block(record, DEEPUM_EVENT_BLOCK_ACTIVE, address, bytes);
+    emit_active(record, address, bytes);
   }
   use_after_discards(address, bytes);
 } catch (...) {
@@ -397,7 +403,7 @@ Allocations::Pin Allocations::pin(std::uint32_t slot, std::uint32_t generation, 
   return pin;
 }
 
-bool Allocations::commit_discard(const Pin& pin, std::uint64_t id) noexcept {
+bool Allocations::commit_discard(const Pin& pin, std::uint64_t id, std::uint64_t cause) noexcept {
   if (writing || book_broken.load(std::memory_order_relaxed) || (pin.address | pin.bytes) % kUmBlockBytes != 0) {
     return false;
   }
@@ -405,6 +411,10 @@ bool Allocations::commit_discard(const Pin& pin, std::uint64_t id) noexcept {
   UmBlockNode* node = nullptr;
   const AllocationRecord* record = table.record(pin.address, &node);
   if (!record || !record->live.load() || record->of_program || !record->has_blocks.load(std::memory_order_relaxed)) {
+    return false;
+  }
+  // Whatever was launched on it after that is nothing the command waits for.
+  if (table.handed_out(pin.address, pin.bytes) > cause) {
     return false;
   }
   auto block = book().blocks.lower_bound(pin.address);
@@ -434,7 +444,7 @@ void Allocations::announce() noexcept {
     const std::uint64_t base = record->base.load(std::memory_order_relaxed);
     const auto end = book().blocks.lower_bound(base + record->bytes.load(std::memory_order_relaxed));
     for (auto block = book().blocks.lower_bound(base); block != end; ++block) {
-      emit_block(record, DEEPUM_EVENT_BLOCK_ACTIVE, block->first, block->second);
+      emit_active(record, block->first, block->second);
     }
   }
 }

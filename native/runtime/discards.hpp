@@ -34,7 +34,7 @@ class Discards {
   void ordered(std::uint64_t id) noexcept;
   void forget(std::uint64_t address, std::uint64_t bytes) noexcept;  // the memory ends
   void forget_all() noexcept;                                        // a context ends, and its events
-  // After fork: a child waits for none. Another thread may have held the lock, and stopped halfway: what there was is left as it is.
+  // After fork: a child waits for none. Another thread may have held the lock and stopped halfway: all of it begins anew.
   void abandon_in_child() noexcept;
 
   // From here on there are none: a graph's launches use memory that looks inactive.

@@ -104,8 +104,9 @@ const MoveLane::MoveEvent* MoveLane::after(std::uint64_t id) noexcept {
 }
 
 void MoveLane::collect() noexcept {
-  if (unrecorded_ != 0 && handed_.empty()) {
-    record(last_issued_);
+  if (unrecorded_ != 0 && handed_.empty() && !record(last_issued_)) {
+    outstanding_ -= std::min(outstanding_, unrecorded_);  // nothing will ever tell that these are complete
+    unrecorded_ = 0;
   }
   while (!handed_.empty()) {
     // Whatever an error means, waiting longer would not help.

@@ -75,6 +75,11 @@ bool Mover::advance(int device, int direction) {
 bool Mover::issue(int device, int direction) {
   MoveLane& lane = devices_[device].lanes[direction];
   const deepum_command head = lane.queue[0].command;
+  if (!contexts_[device].load(std::memory_order_acquire)) {  // it ended, which is no failure; another may come
+    finish(lane, head.id, SettledMoves::kNowhere);
+    answer(head, DEEPUM_MOVED_CANCELLED);
+    return true;
+  }
   Requirements required;
   if (!requirements(device, direction, head, &required)) {
     return false;
@@ -161,8 +166,9 @@ bool Mover::issue_discard(int device) {
     answer(command, DEEPUM_MOVED_STALE);
     return true;
   }
-  if (!in_lock_step_ || !can_discard() || !use_device(device) || !lane.prepare() || !markers_.all_can_wait() ||
-      !Allocations::instance().commit_discard(pin, command.id)) {
+  // A move that comes too early costs a fault, a discard destroys data: without a marker behind all that was launched there is none.
+  if (!in_lock_step_ || !can_discard() || !use_device(device) || !lane.prepare() || !markers_.all_marked(command.stream_mask) ||
+      !markers_.all_can_wait() || !Allocations::instance().commit_discard(pin, command.id, command.cause)) {
     finish(lane, command.id, SettledMoves::kNowhere);
     answer(command, DEEPUM_MOVED_CANCELLED);
     return true;
@@ -176,7 +182,7 @@ bool Mover::issue_discard(int device) {
   if (result == CUDA_SUCCESS) {
     lane.issued(command.id, 0);
     behind = lane.event_after(command.id);
-    if (!behind) {
+    if (!behind && driver().StreamSynchronize) {
       driver().StreamSynchronize(lane.stream());  // without an event to wait for, it has to be done before anybody asks
     }
   }

@@ -222,6 +222,14 @@ Session* begin_session() {
   return nullptr;
 }
 
+// What is launched on the stream from here on comes after all discards so far. Where the stream cannot be made to wait, the thread does.
+void follow_discards(CUstream stream) noexcept {
+  const Discards::Awaited awaited = Discards::instance().latest();
+  if (awaited.id != 0 && driver().StreamWaitEvent(stream, awaited.event, 0) != CUDA_SUCCESS && driver().EventSynchronize) {
+    driver().EventSynchronize(awaited.event);
+  }
+}
+
 void emit_device(CUdevice device) noexcept {
   const Driver& call = driver();
   std::size_t free = 0, total = 0;
@@ -289,17 +297,16 @@ std::uint64_t emit(deepum_event_header* record) noexcept {
 }
 
 void before_execute(CUdevice, CUstream stream, std::uint32_t stream_id, std::uint64_t sequence) noexcept {
-  if (!settings().lock_step || sequence == 0) {
+  if (!settings().lock_step) {
     return;
   }
-  if (Session* session = live.load(std::memory_order_acquire)) {
+  Session* session = live.load(std::memory_order_acquire);
+  if (session && sequence != 0) {
     session->wait_for_decisions(sequence);
-    // A stream that nothing was launched on yet was not among those that waited.
-    if (!session->markers.knows(stream, stream_id)) [[unlikely]] {
-      if (const Discards::Awaited awaited = Discards::instance().latest(); awaited.id != 0) {
-        driver().StreamWaitEvent(stream, awaited.event, 0);
-      }
-    }
+  }
+  // A stream that nothing was launched on yet was not among those that waited; without a session nobody knows.
+  if (!session || !session->markers.knows(stream, stream_id)) [[unlikely]] {
+    follow_discards(stream);
   }
 }
 
@@ -354,9 +361,7 @@ void wait_for_discards(std::uint64_t address, std::uint64_t bytes) noexcept {
 
 void before_graph(CUstream stream) noexcept {
   Discards::instance().forbid();
-  if (const Discards::Awaited awaited = Discards::instance().latest(); awaited.id != 0) {
-    driver().StreamWaitEvent(stream, awaited.event, 0);
-  }
+  follow_discards(stream);
 }
 
 void stream_destroyed(CUstream stream, std::uint32_t stream_id) noexcept {

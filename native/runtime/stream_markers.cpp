@@ -91,7 +91,7 @@ void StreamMarkers::adopt(CUstream stream, CUcontext context) noexcept {
 }
 
 // Under the lock: from here to `publish` or `withdraw` nobody else records on this stream, nor destroys it.
-bool StreamMarkers::claim(CUcontext context, std::uint64_t* sequence, Marker* reused) noexcept {
+bool StreamMarkers::claim(CUcontext context, std::uint64_t* first, std::uint64_t* sequence, Marker* reused) noexcept {
   const std::lock_guard lock(lock_);
   const std::uint64_t unmarked = unmarked_.load(std::memory_order_relaxed);
   const std::uint64_t reach = in_flight_ ? first_in_flight_ - 1 : emitted_;
@@ -100,6 +100,7 @@ bool StreamMarkers::claim(CUcontext context, std::uint64_t* sequence, Marker* re
   }
   recording_ = true;
   since_marker_ = 0;
+  *first = unmarked;
   *sequence = reach;
   unmarked_.store(in_flight_ ? first_in_flight_ : 0, std::memory_order_relaxed);
   Marker& oldest = kept_[count_ % kKept];
@@ -125,14 +126,13 @@ void StreamMarkers::publish(const Marker& marker) noexcept {
   recording_ = false;
 }
 
-void StreamMarkers::withdraw(std::uint64_t sequence, CUevent event, CUcontext context, bool tried) noexcept {
+void StreamMarkers::withdraw(std::uint64_t first, CUevent event, CUcontext context, bool tried) noexcept {
   const std::lock_guard lock(lock_);
   kept_[count_ % kKept].event = event;
   kept_[count_ % kKept].context = context;
-  const std::uint64_t newer = unmarked_.load(std::memory_order_relaxed);
-  unmarked_.store(newer ? std::min(newer, sequence) : sequence, std::memory_order_relaxed);
-  if (tried) {
-    ++failures_;
+  unmarked_.store(first, std::memory_order_relaxed);
+  if (tried && ++failures_ >= kMostFailures) {
+    incomplete_.store(true, std::memory_order_relaxed);
   }
   recording_ = false;
 }
@@ -171,9 +171,9 @@ bool StreamMarkers::record(bool own) noexcept {
   if (!own && !mine_to_record(context)) {
     return false;
   }
-  std::uint64_t sequence = 0;
+  std::uint64_t first = 0, sequence = 0;
   Marker marker;
-  if (!claim(context, &sequence, &marker)) {
+  if (!claim(context, &first, &sequence, &marker)) {
     return false;
   }
   const CUstream handle = stream();
@@ -182,7 +182,7 @@ bool StreamMarkers::record(bool own) noexcept {
     marker.event = create_event();
   }
   if (!recordable || !marker.event || driver().EventRecord(marker.event, handle) != CUDA_SUCCESS) {
-    withdraw(sequence, marker.event, context, recordable);
+    withdraw(first, marker.event, context, recordable);
     return false;
   }
   marker.sequence = sequence;
@@ -205,7 +205,9 @@ void StreamMarkers::destroyed(CUstream handle) noexcept {
       if (!recording_) {
         stream_.store(nullptr, std::memory_order_relaxed);
         context_ = nullptr;
-        unmarked_.store(0, std::memory_order_relaxed);
+        if (unmarked_.exchange(0, std::memory_order_relaxed) != 0) {
+          incomplete_.store(true, std::memory_order_relaxed);
+        }
         in_flight_ = 0;
         since_marker_ = 0;
         ++incarnation_;
@@ -382,6 +384,16 @@ bool MarkerTable::wait_on_all(CUevent event) noexcept {
 
 bool MarkerTable::all_can_wait() noexcept {
   return for_all([](StreamMarkers& stream) { return stream.waitable() != nullptr; });
+}
+
+bool MarkerTable::all_marked(std::uint64_t stream_mask) noexcept {
+  for (std::uint64_t mask = stream_mask & ~(1ull << kShared); mask != 0; mask &= mask - 1) {
+    if (streams_[__builtin_ctzll(mask)].incomplete()) {
+      return false;
+    }
+  }
+  const std::uint32_t sharing = stream_mask >> kShared & 1 ? sharing_count_.load(std::memory_order_acquire) : 0;
+  return std::none_of(sharing_, sharing_ + sharing, [](const StreamMarkers& stream) { return stream.incomplete(); });
 }
 
 bool MarkerTable::flush(std::uint32_t stream_id) noexcept {

@@ -59,11 +59,13 @@ class StreamMarkers {
   CUstream in_context(CUcontext context) noexcept;  // null: of another one, or a thread's own default stream, or capturing
   CUstream stream() const noexcept { return stream_.load(std::memory_order_relaxed); }
   bool unmarked() const noexcept { return unmarked_.load(std::memory_order_relaxed) != 0; }
+  // Some launch of this stream, or of an earlier one with its id, lies before no marker and never will: to cover it is a guess.
+  bool incomplete() const noexcept { return incomplete_.load(std::memory_order_relaxed); }
 
  private:
-  bool claim(CUcontext context, std::uint64_t* sequence, Marker* reused) noexcept;
+  bool claim(CUcontext context, std::uint64_t* first, std::uint64_t* sequence, Marker* reused) noexcept;
   void publish(const Marker& marker) noexcept;
-  void withdraw(std::uint64_t sequence, CUevent event, CUcontext context, bool tried) noexcept;
+  void withdraw(std::uint64_t first, CUevent event, CUcontext context, bool tried) noexcept;
   bool mine_to_record(CUcontext current) noexcept;
 
   SpinLock lock_;
@@ -78,6 +80,7 @@ class StreamMarkers {
   std::uint32_t incarnation_ = 0;
   std::uint32_t failures_ = 0;  // to record, in a row
   bool recording_ = false;
+  std::atomic<bool> incomplete_{false};
   std::uint64_t count_ = 0;  // markers ever made; the last kKept of them are in kept_
   Marker kept_[kKept];
 };
@@ -97,6 +100,8 @@ class MarkerTable {
   // captures); some may wait all the same.
   bool wait_on_all(CUevent event) noexcept;
   bool all_can_wait() noexcept;
+  // `cover` tells the truth of these stream ids: none of them has launches that the driver refused to record a marker behind.
+  bool all_marked(std::uint64_t stream_mask) noexcept;
   bool flush(std::uint32_t stream_id) noexcept;  // DEEPUM_ALL_STREAMS: all
   void destroyed(CUstream stream, std::uint32_t stream_id) noexcept;
   void context_destroyed(CUcontext context) noexcept;

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import mmap
 import os
+import select
 import socket
 import struct
 import time
@@ -53,8 +55,8 @@ class FakeProgram:
         self, folder: Path, settings: dict[str, str] | None = None, pid: int = 4242, hello: bytes | None = None, memory: int | None = None
     ) -> None:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.socket.settimeout(10)
         self.socket.connect(str(folder / "daemon.sock"))
+        self.socket.settimeout(10)  # not before: a full queue would be an error then
         self.memory_fd = memory if memory is not None else shared_memory()
         self.daemon_fd, self.mover_fd = os.eventfd(0), os.eventfd(0)
         text = b"".join(f"{name}={value}\0".encode() for name, value in (settings or {}).items())
@@ -111,10 +113,11 @@ class FakeProgram:
         """As a launch in lock-step does."""
         struct.pack_into("<I", self.memory, _MOVER_SLEEPS, 1)
         while self._get(_DECIDED) < sequence:
-            readable = os.eventfd_read  # blocks until the daemon writes
             if self._get(_DECIDED) >= sequence:
                 break
-            readable(self.mover_fd)
+            select.select([self.mover_fd], [], [])  # until the daemon writes
+            with contextlib.suppress(BlockingIOError):
+                os.eventfd_read(self.mover_fd)
 
     def commands(self) -> list[tuple[int, ...]]:
         """Commands not yet read: (id, cause, after_sequence, stream_mask, after_move, slot, generation, first, count, kind, ...)."""

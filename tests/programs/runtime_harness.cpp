@@ -26,7 +26,7 @@ std::map<void*, std::string> names;
 int movers = 0, events = 0;
 std::set<std::string> recorded_on_program;
 std::atomic<bool> complete{true};
-std::atomic<int> prefetch_error{0}, event_error{0}, prefetch_delay_ms{0};
+std::atomic<int> prefetch_error{0}, event_error{0}, wait_error{0}, prefetch_delay_ms{0};
 std::atomic<bool> capturing{false};
 std::atomic<long> queries{0};
 std::atomic<void*> context{reinterpret_cast<void*>(0xc0)};
@@ -117,6 +117,7 @@ void fill_driver() {
   };
   d.StreamWaitEvent = [](CUstream stream, CUevent event, unsigned) {
     check_mode("wait");
+    if (wait_error != 0 && name(stream)[0] == 's') return static_cast<CUresult>(wait_error.load());
     note("wait %s %s", name(stream).c_str(), name(event).c_str());
     return CUDA_SUCCESS;
   };
@@ -233,6 +234,7 @@ void h_complete(int done) { complete = done != 0; }
 void h_capturing(int now) { capturing = now != 0; }
 void h_prefetch_error(int error) { prefetch_error = error; }
 void h_event_error(int error) { event_error = error; }
+void h_wait_error(int error) { wait_error = error; }  // of the program's streams only
 void h_prefetch_delay(int milliseconds) { prefetch_delay_ms = milliseconds; }
 void h_batches() { driver().MemPrefetchBatchAsync = batch; }
 void h_only_first_form() { driver().MemPrefetchAsync_v2 = nullptr; }

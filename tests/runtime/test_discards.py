@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from daemon_side import DISCARD, EXECUTE, MOVED, PREFETCH, Command, Event, FakeDaemon, Session
 from runtime_tools import Ran
 
@@ -122,3 +123,65 @@ def test_a_discard_that_fails_is_waited_for_by_nobody(run: Run, runtime_folder: 
     calls, session = lock_step(run, runtime_folder, plan, "execute(); call('prefetch_error', 1); execute(); block(2); execute()")
     assert not any(call.startswith("wait s") for call in calls)
     assert [event.moved[1] for event in session.events if event.kind == MOVED] == ["failed"]
+
+
+def test_without_markers_nothing_is_dropped(run: Run, runtime_folder: Path) -> None:
+    """What was launched before might still read it."""
+    plan = {i: [discard(after=-1)] for i in range(4, 8)}
+    calls, session = lock_step(run, runtime_folder, plan, "call('event_error', 400)\nfor _ in range(9): execute()")
+    assert calls == ["launch s0"] * 9
+    assert [event.moved[1] for event in session.events if event.kind == MOVED] == ["cancelled"] * 4
+
+
+def test_a_marker_that_could_not_be_recorded_once_is_not_forgotten(run: Run, runtime_folder: Path) -> None:
+    plan = {2: [discard(after=-3)], 3: [discard(first=8, after=-3)]}
+    snippet = "execute(); execute(); call('event_error', 400); execute(); call('event_error', 0); execute()"
+    calls, _ = lock_step(run, runtime_folder, plan, snippet)
+    assert calls[:3] == ["launch s0"] * 3
+    assert calls.index("wait m1 e1") < calls.index("discard m1 4096+8 host")
+
+
+def test_nothing_is_dropped_behind_a_stream_that_ended_without_a_marker(run: Run, runtime_folder: Path) -> None:
+    plan = {2: [discard(after=-2, streams=0b10)]}
+    snippet = "execute(0); execute(1); set_context(0xd0); call('destroy', 1); set_context(0xc0); execute(0)"
+    calls, _ = lock_step(run, runtime_folder, plan, snippet)
+    assert calls == ["launch s0", "launch s1", "launch s0"]
+
+
+@pytest.mark.parametrize("use", ["execute(5)", "call('graph', 5)"])
+def test_a_stream_that_refuses_to_wait_makes_its_thread_wait(run: Run, runtime_folder: Path, use: str) -> None:
+    plan = {1: [discard()]}
+    calls, _ = lock_step(run, runtime_folder, plan, f"execute(); execute(); block(2); call('wait_error', 999); {use}")
+    assert [call for call in calls if call != "launch s5"][-2:] == ["wait s0 e1", "await e1"]
+
+
+def test_a_discard_is_waited_for_when_the_daemon_is_gone(run: Run, runtime_folder: Path) -> None:
+    launches = 0
+
+    def decide(event: Event) -> list[Command]:
+        nonlocal launches
+        launches += event.kind == EXECUTE
+        if launches == 3:
+            daemon.session().connection.shutdown(2)
+        return [discard(cause=event.sequence)] if event.kind == EXECUTE and launches == 2 else []
+
+    with FakeDaemon(runtime_folder, decide) as daemon:
+        snippet = f"{DEAD}execute(); execute(); block(2)\nwhile execute(): time.sleep(0.01)\ncalls(); execute(5); tell(calls=calls())"
+        ran = run(snippet, DEEPUM_SYNC="1")
+    assert "it is gone" in ran.err
+    assert ran.calls() == ["wait s5 e1", "launch s5"]
+
+
+def test_a_discard_that_comes_late_does_not_meet_a_later_use(run: Run, runtime_folder: Path) -> None:
+    """The memory was handed out, launched on and given back since it was decided: nobody said to wait for that."""
+    launches: list[int] = []
+
+    def decide(event: Event) -> list[Command]:
+        if event.kind == EXECUTE:
+            launches.append(event.sequence)
+        return [discard(after=launches[0], cause=launches[0])] if event.kind == EXECUTE and len(launches) == 3 else []
+
+    with FakeDaemon(runtime_folder, decide) as daemon:
+        snippet = f"{DEAD}execute(0); block(1, at=6); execute(1); unblock(1, at=6); execute(0); tell(calls=calls())"
+        assert not any(call.startswith("discard") for call in run(snippet, DEEPUM_SYNC="1").calls())
+        assert [event.moved[1] for event in daemon.finished().events if event.kind == MOVED] == ["cancelled"]

@@ -55,6 +55,18 @@ tell(first=count(first), queries=asked, rest=count(wait_calls(lambda all: count(
     assert 0 < facts["queries"] < 2000  # it looks now and then, it does not spin
 
 
+def test_moves_that_no_event_can_be_recorded_behind_do_not_stop_the_rest(run: Run, runtime_folder: Path) -> None:
+    moves = [Command(PREFETCH, first=2 * i) for i in range(10)]
+    snippet = """
+enter(); allocate(64); call("complete", 0); call("event_error", 400); execute()
+tell(calls=wait_calls(lambda all: sum(c.startswith("prefetch") for c in all) >= 10))
+"""
+    with FakeDaemon(runtime_folder, once(*moves)) as daemon:
+        calls = run(snippet, DEEPUM_HANDOVER_BYTES="8MiB").facts()["calls"]
+        daemon.finished()
+    assert not any(call.startswith("record") for call in calls)
+
+
 def test_a_full_direction_does_not_hold_up_the_other(run: Run, runtime_folder: Path) -> None:
     moves = [*(Command(EVICT, first=2 * i) for i in range(8)), Command(PREFETCH, first=30)]
     snippet = """

@@ -260,6 +260,19 @@ def test_after_its_context_was_destroyed_a_device_is_entered_anew(run: Run, runt
     assert [event.kind for event in session.events].count(1) == 2
 
 
+def test_moves_for_a_context_that_ended_are_no_failures(run: Run, runtime_folder: Path) -> None:
+    plan = {i: [Command(PREFETCH, first=i)] for i in range(30)}
+    snippet = """
+execute(); call('context_destroyed')
+for _ in range(28): execute()
+set_context(0xd0); enter(); execute()
+"""
+    calls, session = lock_step(run, runtime_folder, plan, snippet)
+    assert calls[:2] == ["prefetch m1 4096+2 device 0", "launch s0"]
+    assert calls[-2:] == ["prefetch m2 4154+2 device 0", "launch s0"]
+    assert moved(session) == [(i, "cancelled", 0) for i in range(2, 30)]
+
+
 def test_between_launches_nothing_moves(run: Run, runtime_folder: Path) -> None:
     """Not even what was decided then: when it would happen depended on who is faster."""
 

@@ -1,0 +1,79 @@
+"""The driver fails the calls that the shim makes on its own account: the program's numbers are right all the same."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from fault_tools import Training, nothing_left_behind
+
+# What the mover and the markers ask for. Advice is not among it: no setting makes the core give any yet.
+MOVES = "cuMemPrefetchAsync_v2,cuMemPrefetchBatchAsync,cuMemDiscardAndPrefetchBatchAsync"
+EVENTS = "cuEventCreate,cuEventRecord,cuStreamWaitEvent,cuEventQuery,cuEventSynchronize"
+EACH = [*MOVES.split(","), *EVENTS.split(","), "cuStreamCreate"]
+
+
+def error_codes(cuda_include: Path) -> list[int]:
+    """Every CUresult but success."""
+    text = (cuda_include / "cuda.h").read_text()
+    start = text.index("typedef enum cudaError_enum {")
+    return sorted({int(code) for code in re.findall(r"CUDA_ERROR_\w+\s*=\s*(\d+)", text[start : text.index("} CUresult;", start)])})
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_every_error_code_of_every_call_is_survived(
+    training: Training, daemon: int, runtime_dir: Path, cuda_include: Path, part: int
+) -> None:
+    codes = error_codes(cuda_include)
+    assert len(codes) > 80 and {1, 2, 600, 700, 801, 999} <= set(codes)
+    with nothing_left_behind(runtime_dir, daemon):
+        for code in codes[part::4]:
+            for calls in (MOVES, EVENTS):  # where no event can be made, no move is tried that waits for one
+                ran = training.run(5, 2, 5, FAULT_CALL=calls, FAULT_RESULT=code, DEEPUM_LOG=0)
+                assert ran.right, (code, ran)
+                assert ran.failed() > 0, code
+
+
+@pytest.mark.parametrize("call", EACH)
+@pytest.mark.parametrize("lock_step", [1, 0])
+def test_a_call_that_fails_now_and_then_or_from_some_moment_on_is_survived(
+    training: Training, daemon: int, call: str, lock_step: int
+) -> None:
+    failed = 0
+    for first, last in ((1, 0), (1, 1), (2, 2), (7, 7), (5, 40), (30, 0)):
+        ran = training.run(7, 3, 5, first % 2, DEEPUM_SYNC=lock_step, FAULT_CALL=call, FAULT_FROM=first, FAULT_TO=last)
+        assert ran.right, (first, last, ran)
+        assert ran.err.count("\n") <= 1, ran.err
+        failed += ran.failed(call)
+    if lock_step:
+        assert (failed > 0) == (call != "cuEventQuery")  # what is complete is asked for only outside it
+
+
+def test_discards_really_happen_without_faults(training: Training, daemon: int) -> None:
+    ran = training.run(7, 3, 5)
+    assert ran.right
+    assert ran.calls["cuMemDiscardAndPrefetchBatchAsync"][0] > 10
+    assert ran.calls["cuMemPrefetchAsync_v2"][0] > 10
+
+
+@pytest.mark.parametrize("anew", [0, 1])
+@pytest.mark.parametrize(
+    ("call", "thread"),
+    [
+        ("cuStreamWaitEvent", "program"),  # its streams do not wait for discards
+        ("cuStreamWaitEvent", "mover"),  # the mover's do not wait for the program
+        ("cuEventRecord", "program"),  # no markers
+        ("cuEventRecord", "mover"),  # no events behind moves, and no markers in the mover's rounds
+    ],
+)
+def test_one_side_alone_that_cannot_wait_is_survived(training: Training, daemon: int, call: str, thread: str, anew: int) -> None:
+    ran = training.run(10, 3, 6, anew, FAULT_CALL=call, FAULT_THREAD=thread)
+    assert ran.right, ran
+    assert ran.failed(call) > 0
+
+
+def test_memory_that_the_driver_refuses_is_the_programs_own_error(training: Training, daemon: int, runtime_dir: Path) -> None:
+    with nothing_left_behind(runtime_dir, daemon):
+        ran = training.run(4, 1, 5, FAULT_CALL="cuMemAllocManaged", FAULT_RESULT=2, FAULT_FROM=3)
+        assert (ran.code, ran.err) == (1, "cuMemAlloc(&made, ARRAY): CUDA_ERROR_OUT_OF_MEMORY\n")

@@ -1,0 +1,80 @@
+"""Commands that come thousands of launches late, and a daemon that falls so far behind that events are lost."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from pathlib import Path
+from typing import cast
+
+import pytest
+from daemon_side import MOVED, Decide, FakeDaemon
+from fault_tools import Training, nothing_left_behind, sessions
+from late_daemon import DISCARD, LateCore
+
+
+@pytest.mark.parametrize("late", [1, 17, 3000])
+@pytest.mark.parametrize("anew", [0, 1, 2])
+def test_late_commands_in_lock_step_are_harmless(training: Training, runtime_dir: Path, late: int, anew: int) -> None:
+    """Discards above all: most of their memory is in use again, or gone, or was used by other launches in between."""
+    core = LateCore(late)
+    with FakeDaemon(runtime_dir, cast(Decide, core)) as daemon:
+        ran = training.run(late // 10 + 120, 3, 5, anew, 64)
+        assert ran.right, ran
+        session = daemon.finished()
+    assert core.released.get(DISCARD, 0) > 100
+    became = {event.moved[1] for event in session.events if event.kind == MOVED}
+    if late == 1:
+        assert ran.calls["cuMemDiscardAndPrefetchBatchAsync"][0] > 100, "it comes in time still"
+    else:
+        assert became >= {"stale" if anew == 2 else "cancelled"}
+    assert "failed" not in became
+
+
+@pytest.mark.parametrize("late", [10, 3000])
+@pytest.mark.parametrize("anew", [0, 3])
+def test_late_commands_to_a_program_that_runs_ahead_are_harmless(training: Training, runtime_dir: Path, late: int, anew: int) -> None:
+    core = LateCore(late)
+    with FakeDaemon(runtime_dir, cast(Decide, core)) as daemon:
+        ran = training.run(late // 10 + 120, 3, 5, anew, 64, DEEPUM_SYNC=0)
+        assert ran.right, ran
+        session = daemon.finished()
+    assert sum(core.released.values()) > 500
+    assert "stale" in {event.moved[1] for event in session.events if event.kind == MOVED} or not anew
+
+
+@pytest.mark.parametrize(("anew", "resumed", "rounds"), [(0, 5600, 14000), (2, 3600, 7000)])
+def test_events_that_find_the_ring_full_are_lost_and_told(
+    training: Training, daemon: int, runtime_dir: Path, stats: Path, anew: int, resumed: int, rounds: int
+) -> None:
+    """The daemon is stopped while a ring of 4 MiB fills, and then learns anew what lives."""
+    with nothing_left_behind(runtime_dir, daemon):
+        process = training.start(rounds, 2, 5, anew, 64, DEEPUM_SYNC=0, DEEPUM_LOG=2)
+        assert process.stdout is not None
+        for line in iter(process.stdout.readline, ""):
+            if line == "round 20\n":
+                os.kill(daemon, signal.SIGSTOP)
+            elif line == f"round {resumed}\n":
+                os.kill(daemon, signal.SIGCONT)
+                break
+        ran = training.finish(process)
+        assert ran.right, ran
+        (told,) = sessions(stats)
+    assert told["warnings"] == [] and re.fullmatch(r"(deepum: the daemon fell behind; \d+ events were lost\n)+", ran.err), ran.err
+    assert told["core"]["events_lost"] > 1000
+    assert told["core"]["allocated_bytes"] == 0, "it knew at the end what had ended"
+
+
+def test_a_mover_that_is_held_up_lets_the_rings_fill_and_nothing_breaks(
+    training: Training, daemon: int, runtime_dir: Path, stats: Path
+) -> None:
+    """A single call of the driver takes 2 s: commands pile up, the daemon waits for room, events pile up; how far depends on speed."""
+    call = {"FAULT_CALL": "cuMemPrefetchAsync_v2", "FAULT_FROM": 9, "FAULT_TO": 9, "FAULT_PAUSE": 2000}
+    with nothing_left_behind(runtime_dir, daemon):
+        ran = training.run(14000, 2, 5, 0, 64, DEEPUM_SYNC=0, DEEPUM_LOG=2, DEEPUM_LAUNCH_QUEUE=0, **call)
+        assert ran.right, ran
+        (told,) = sessions(stats)
+    assert ran.failed() == 1 and told["warnings"] == []
+    assert told["core"]["commands"] > 1 << 14, "more than the ring holds"
+    assert told["core"]["allocated_bytes"] == 0
