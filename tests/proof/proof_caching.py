@@ -1,5 +1,8 @@
-"""A caching allocator as PyTorch's: segments from the driver, blocks out of them by best fit, split and merged, given again to the stream that
-they belong to; what other streams use is given again when an event says that they are done."""
+"""A caching allocator as PyTorch's.
+
+Segments come from the driver, blocks out of them by best fit; they are split, merged, and handed out again on the stream that they belong
+to. What other streams use is handed out again when events say that they are done.
+"""
 
 from __future__ import annotations
 

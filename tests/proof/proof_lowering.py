@@ -1,7 +1,7 @@
-"""From a random program to the executor's operations: every access ordered behind those it conflicts with, nothing read that was not written.
+"""From a random program to the executor's operations: what conflicts is ordered, and nothing is read that was not written.
 
-What a program means is then the same on the GPU as one operation after the other. How an access is ordered (an event, a wait of the host, nothing where
-the streams' rules suffice) is as random as the rest, and no more is ordered than has to be.
+So a program means on the GPU what it means one operation after the other. How something is ordered (an event, a wait of the host, nothing
+where the streams' rules suffice) is as random as the rest, and no more is ordered than has to be.
 """
 
 from __future__ import annotations

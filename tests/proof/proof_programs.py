@@ -178,8 +178,14 @@ class _Generator:
         r = self.random
         kept = [f"p{i}" for i in range(r.randint(3, 9))]
         temporary = [f"t{i}" for i in range(r.randint(2, 8))]
-        start = [made for name in kept for made in (self.new(name), self.op("set" if r.random() < 0.2 else "kernel", name, name, name,
-                 device=self.devices[name], kind="fill"))]
+        start = [
+            made
+            for name in kept
+            for made in (
+                self.new(name),
+                self.op("set" if r.random() < 0.2 else "kernel", name, name, name, device=self.devices[name], kind="fill"),
+            )
+        ]
         step = self.body(kept, temporary)
         deviates = seed % 2 == 1
         operations = list(start)

@@ -85,13 +85,13 @@ static void* work(void* argument) {
 
 static void run_threads(const operation* from, const operation* to, uint16_t first, uint16_t last) {
   pthread_mutex_lock(&hand_over);
+  for (; worker_count <= last; ++worker_count) {
+    worker* const made = &workers[worker_count];
+    made->number = (uint16_t)worker_count;
+    pthread_cond_init(&made->wake, NULL);
+    if (pthread_create(&made->thread, NULL, work, made) != 0) abort();
+  }
   for (uint16_t i = first < 1 ? 1 : first; i <= last; ++i) {
-    if (i >= worker_count) {
-      workers[i].number = i;
-      pthread_cond_init(&workers[i].wake, NULL);
-      pthread_create(&workers[i].thread, NULL, work, &workers[i]);
-      worker_count = i + 1;
-    }
     workers[i].from = from;
     workers[i].to = to;
     workers[i].busy = true;
