@@ -348,8 +348,7 @@ class Lowering:
             self.reads(memory, at, granules)
         if target:
             self.reads(d, first, count)
-        if kind != "sparse":
-            self.writes(d, first, count)
+        self.writes(d, first, 0 if kind == "sparse" else count)  # some of what was written already
         sources = [number for memory, at, granules in read for number in (memory.number, at, granules)]
         sources += [0] * (6 - len(sources))
         salt = op.bits & 0xFFFFFFFF
