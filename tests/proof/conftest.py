@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +10,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from proof_running import Runner, batches, clean_environment, compile_tools
+from proof_batches import batches
+from proof_running import Runner, opened
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -39,23 +38,6 @@ def proof_seed(pytestconfig: pytest.Config) -> int:
 
 @pytest.fixture(scope="session")
 def runner(tmp_path_factory: pytest.TempPathFactory, cuda_include: Path, package: Path) -> Iterator[Runner]:
-    """One daemon serves all of it; it ends by itself soon after."""
-    folder = tmp_path_factory.mktemp("proof")
-    (folder / "stats").mkdir()
-    with tempfile.TemporaryDirectory(prefix="deepum-p-", ignore_cleanup_errors=True) as runtime:
-        base = clean_environment() | {"DEEPUM_RUNTIME_DIR": runtime, "DEEPUM_DAEMON_IDLE": "10", "DEEPUM_STATS_DIR": str(folder / "stats")}
-        yield Runner(compile_tools(folder, cuda_include, package), folder, base)
-        for process in _holders(Path(runtime) / "daemon.lock"):
-            os.kill(process, 15)
-
-
-def _holders(lock: Path) -> list[int]:
-    """Processes that hold the daemon's lock open."""
-    found = []
-    for process in Path("/proc").iterdir():
-        try:
-            if process.name.isdigit() and any(fd.readlink() == lock for fd in (process / "fd").iterdir()):
-                found.append(int(process.name))
-        except OSError:
-            continue
-    return found
+    """One daemon serves all of it."""
+    with opened(tmp_path_factory.mktemp("proof"), cuda_include, package) as made:
+        yield made

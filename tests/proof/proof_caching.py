@@ -13,10 +13,11 @@ from proof_order import Clock
 
 MIB = 1 << 20
 ROUNDING = 512  # kMinBlockSize
+SMALL = 1 * MIB  # kSmallSize: blocks up to that come from a pool of their own, so that many share a UM block
+SMALL_SEGMENT = 2 * MIB  # kSmallBuffer
 LARGE_SEGMENT = 20 * MIB  # kLargeBuffer, for blocks below 10 MiB
 LEAST_EXACT = 10 * MIB  # kMinLargeAlloc
 ROUND_LARGE = 2 * MIB  # kRoundLarge
-LEAST_REST = 1 * MIB  # kSmallSize: a large block is split if more than this is left
 
 
 @dataclass(slots=True, eq=False)
@@ -26,6 +27,7 @@ class Piece:
     segment: int
     stream: int
     device: int
+    small: bool
     offset: int
     size: int
     free: bool = True
@@ -47,24 +49,26 @@ class CachingAllocator:
     def __init__(self, new_segment: Callable[[int, int], int], end_segment: Callable[[int], None]) -> None:
         self._new_segment = new_segment
         self._end_segment = end_segment
-        self._free: dict[int, list[Piece]] = {}  # by stream
+        self._free: dict[tuple[int, bool], list[Piece]] = {}  # by (stream, small)
         self.waiting: list[Waiting] = []
 
     def take(self, stream: int, device: int, size: int, exact: bool) -> Piece:
         """A block of at least `size` bytes for the stream. exact: a new segment is no larger than needed."""
         size = -(-size // ROUNDING) * ROUNDING
-        pool = self._free.setdefault(stream, [])
+        small = size <= SMALL
+        pool = self._free.setdefault((stream, small), [])
         piece = min((p for p in pool if p.size >= size), key=lambda p: (p.size, p.segment, p.offset), default=None)
         if piece is None:
             bytes_ = -(-size // ROUND_LARGE) * ROUND_LARGE if exact or size >= LEAST_EXACT else LARGE_SEGMENT
-            piece = Piece(self._new_segment(device, bytes_), stream, device, 0, bytes_)
+            bytes_ = SMALL_SEGMENT if small else bytes_
+            piece = Piece(self._new_segment(device, bytes_), stream, device, small, 0, bytes_)
         else:
             pool.remove(piece)
         piece.free = False
         rest = piece.size - size
-        if rest > LEAST_REST:
+        if rest >= ROUNDING if small else rest > SMALL:
             piece.size = size
-            left = Piece(piece.segment, stream, device, piece.offset + size, rest, True, piece, piece.after)
+            left = Piece(piece.segment, stream, device, small, piece.offset + size, rest, True, piece, piece.after)
             if piece.after is not None:
                 piece.after.before = left
             piece.after = left
@@ -73,7 +77,7 @@ class CachingAllocator:
 
     def give_back(self, piece: Piece) -> None:
         """The block may be handed out again, merged with its free neighbours."""
-        pool = self._free.setdefault(piece.stream, [])
+        pool = self._free.setdefault((piece.stream, piece.small), [])
         piece.free = True
         before, after = piece.before, piece.after
         if after is not None and after.free:

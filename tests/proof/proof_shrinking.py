@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from proof_batches import Batch
 from proof_programs import Operation, Program
-from proof_running import Batch, Runner
+from proof_running import Runner
 
 Item = TypeVar("Item")
 SECONDS = 90.0  # that shrinking may take

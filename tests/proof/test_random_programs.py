@@ -5,10 +5,15 @@ from __future__ import annotations
 import re
 
 import pytest
+from proof_batches import Batch, batches
 from proof_lowering import lower
 from proof_programs import FLAVOURS, random_program
-from proof_running import HERE, Batch, Outcome, Runner, batches
+from proof_running import HERE, Outcome, Runner
 from proof_shrinking import describe, shortest
+
+BLOCK = 2 << 20
+FLOORS = {"bytes_prefetched": 15.0, "bytes_evicted": 5.0, "bytes_invalidated": 3.5}  # UM blocks a program, asked for by the core
+DROPPED = 1.0  # UM blocks a program that were on the GPU when they were dropped
 
 
 def test_random_programs_end_as_on_plain_memory(runner: Runner, batch: Batch, proof_seed: int) -> None:
@@ -24,6 +29,7 @@ def test_random_programs_end_as_on_plain_memory(runner: Runner, batch: Batch, pr
         remark = "made shorter:" if short else f"seen once and not again: {ran.said}"
         pytest.fail(f"{remark}\n{describe(runner, batch, short or programs[: failing + 1], command)}", pytrace=False)
     assert ran.code == 0, ran.said
+    runner.counted["programs"] += len(programs)
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
@@ -35,19 +41,28 @@ def test_without_deepum_they_mean_the_same(runner: Runner, flavour: str, proof_s
     assert ran.code == 0
 
 
-def test_they_put_every_part_to_work(runner: Runner) -> None:
-    """What the proof is about took place: sessions moved, dropped and mispredicted, and programs used all there is to use."""
-    batch = batches(50, 0)[0]
-    programs = batch.programs()
-    path = runner.write(programs)
-    assert runner.under_deepum(path, batch).code == 0
-    session = runner.reports().sessions[-1]["core"]
-    for counter in ("bytes_prefetched", "bytes_evicted", "bytes_invalidated"):
-        assert session[counter] > 100 * (2 << 20), counter
-    assert 0 < session["predictions_right"] < 0.9 * session["predictions"]
-    assert session["block_mismatches"] == session["malformed_events"] == session["events_lost"] == 0
+def test_they_were_under_pressure_and_much_was_dropped(runner: Runner) -> None:
+    """Else all of the above would prove nothing. Floors for each program that was run, about half of what is usual; seeds differ."""
+    ran = runner.counted
+    if ran["programs"] == 0:
+        pytest.skip("no batch was run")
+    reports = runner.reports()
+    cores = [session["core"] for session in reports.sessions]
+    assert all(core["block_mismatches"] == core["malformed_events"] == core["events_lost"] == 0 for core in cores)
+    assert sum(simulator["discarded_uses"] for simulator in reports.simulators) == 0
+    total = {name: sum(core[name] for core in cores) for name in FLOORS}
+    dropped = sum(simulator["bytes_discarded"] for simulator in reports.simulators)
+    if ran["programs"] >= 1000:
+        for name, floor in FLOORS.items():
+            assert total[name] > floor * BLOCK * ran["programs"], name
+        assert dropped > DROPPED * BLOCK * ran["programs"]
+        predicted, right = (sum(core[name] for core in cores) for name in ("predictions", "predictions_right"))
+        assert 0.3 * predicted < right < 0.9 * predicted
+
+
+def test_programs_use_all_there_is_to_use() -> None:
     text = "".join(lower(program) for flavour in FLAVOURS for program in (random_program(seed, flavour) for seed in range(40)))
-    names = set(re.findall(r"OP\((\w+)\) ", (HERE / "executor" / "executor.h").read_text()))
+    names = set(re.findall(r"(?m)^  OP\((\w+)\)", (HERE / "executor" / "executor.h").read_text()))
     used = {line.split()[1] for line in text.splitlines()}
     assert len(names) > 30 and names <= used
 
