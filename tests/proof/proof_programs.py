@@ -134,7 +134,12 @@ class _Generator:
                 operations += [self.new(name), self.op("kernel", name, name, name, device=self.devices[name], kind="fill")]
                 alive.append(name)
             elif alive and r.random() < 0.3:
-                operations.append(self.op("free", alive.pop(r.randrange(len(alive)))))
+                name = alive.pop(r.randrange(len(alive)))
+                operations.append(self.op("free", name))
+                if r.random() < 0.4:  # and at once handed out again, before anything is launched, while other streams are busy
+                    operations[-1:-1] = [self.op("kernel", *(r.choice(kept),) * 3, kind="update") for _ in range(2)]
+                    operations += [self.new(name), self.op("kernel", name, name, name, device=self.devices[name], kind="fill")]
+                    alive.append(name)
             else:
                 operations.append(self.work(kept + 2 * alive))
         operations += [self.op("free", name) for name in alive]
