@@ -48,8 +48,8 @@ static bool check(CUresult result, const operation* op, const char* call) {
   cuGetErrorName(result, &why);
   return failed(op, call, why);
 }
-#define TRY(call)                              \
-  do {                                         \
+#define TRY(call)                                \
+  do {                                           \
     if (!check((call), op, #call)) return false; \
   } while (0)
 
@@ -306,7 +306,8 @@ static bool graph(const operation* op) {
 }
 
 static CUmemLocation location(uint64_t device) {
-  return (CUmemLocation){.type = device == 0 ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE, .id = device == 0 ? 0 : (int)device - 1};
+  return (CUmemLocation){.type = device == 0 ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE,
+                         .id = device == 0 ? 0 : (int)device - 1};
 }
 
 static bool managed(const operation* op) {

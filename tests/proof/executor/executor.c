@@ -19,7 +19,8 @@ static pthread_mutex_t output = PTHREAD_MUTEX_INITIALIZER;
 
 bool failed(const operation* op, const char* what, const char* why) {
   pthread_mutex_lock(&output);
-  if (!broken) printf("%llu failed at line %u, %s: %s: %s\n", (unsigned long long)current_program.at[0], op->line, names[op->code], what, why);
+  if (!broken)
+    printf("%llu failed at line %u, %s: %s: %s\n", (unsigned long long)current_program.at[0], op->line, names[op->code], what, why);
   broken = true;
   pthread_mutex_unlock(&output);
   return false;

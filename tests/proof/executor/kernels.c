@@ -35,12 +35,10 @@ static size_t list(const deepum_host_launch* l, deepum_host_access* out, size_t 
 
 static double flops(const deepum_host_launch* l) { return (double)parameter(l, FLOPS); }
 
-#define KERNEL(name, kind, read, whole)                                                                      \
-  static void name##_run(const deepum_host_launch* l) {                                                      \
-    compute(kind, memory(l, 0), memory(l, 1), memory(l, 2), parameter(l, SALT));                             \
-  }                                                                                                          \
-  static size_t name##_accesses(const deepum_host_launch* l, deepum_host_access* out, size_t most) {         \
-    return list(l, out, most, read, whole);                                                                  \
+#define KERNEL(name, kind, read, whole)                                                                                                \
+  static void name##_run(const deepum_host_launch* l) { compute(kind, memory(l, 0), memory(l, 1), memory(l, 2), parameter(l, SALT)); } \
+  static size_t name##_accesses(const deepum_host_launch* l, deepum_host_access* out, size_t most) {                                   \
+    return list(l, out, most, read, whole);                                                                                            \
   }
 KERNEL(fill, KERNEL_FILL, 0, 1)
 KERNEL(update, KERNEL_UPDATE, 1, 1)
@@ -60,5 +58,5 @@ static const uint32_t sizes[PARAMETERS] = {8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8};
 static const deepum_host_kernel kernels[KERNEL_KINDS] = {ENTRY(fill),   ENTRY(update), ENTRY(combine),
                                                          ENTRY(reduce), ENTRY(gather), ENTRY(sparse)};
 
-__attribute__((visibility("default"))) const deepum_host_module_table deepum_host_module = {
-    DEEPUM_HOST_MODULE_MAGIC, DEEPUM_HOST_MODULE_VERSION, KERNEL_KINDS, kernels};
+__attribute__((visibility("default")))
+const deepum_host_module_table deepum_host_module = {DEEPUM_HOST_MODULE_MAGIC, DEEPUM_HOST_MODULE_VERSION, KERNEL_KINDS, kernels};
