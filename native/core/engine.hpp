@@ -142,7 +142,6 @@ class Engine {
   std::array<std::size_t, 3> last_of_direction_{};  // place in commands_, from 1; 0: none
   std::vector<deepum_command> given_;               // the latest commands, by id modulo kRemembered: what their answers are about
   std::uint64_t last_id_ = 0;
-  std::uint64_t reported_allocated_ = 0;
   std::uint64_t allocated_bytes_ = 0;
   std::uint64_t torch_block_count_ = 0;  // handed out
 };

@@ -122,7 +122,7 @@ void Engine::forget_allocation(Allocation& allocation) {
   }
   device.allocated_blocks -= allocation.blocks.size();
   allocated_bytes_ -= allocation.bytes;
-  reported_allocated_ -= allocation.active_bytes;
+  device.reported_bytes -= allocation.active_bytes;
   for (const auto& [offset, block] : allocation.active) {
     forget_torch_block(allocation, block);
   }
@@ -145,7 +145,7 @@ bool Engine::on_free(std::uint32_t slot, std::uint32_t generation) {
   return true;
 }
 
-// PyTorch's blocks: what is not handed out is dead. The allocator's own total in each report checks ours.
+// PyTorch's blocks: what is not handed out is dead. The allocator's own total of the device in each report checks ours.
 bool Engine::on_block(const deepum_block_event& event, bool active) {
   Allocation* allocation = live(event.slot);
   if (allocation == nullptr || allocation->generation != event.generation || event.bytes == 0 || event.offset > allocation->bytes ||
@@ -157,11 +157,12 @@ bool Engine::on_block(const deepum_block_event& event, bool active) {
   }
   bound_names();
   allocation->reported = true;
+  DeviceMemory& device = devices_[allocation->device];
   const auto found = allocation->active.find(event.offset);
   if (active) {
     if (found != allocation->active.end()) {
       allocation->active_bytes -= found->second.bytes;
-      reported_allocated_ -= found->second.bytes;
+      device.reported_bytes -= found->second.bytes;
       forget_torch_block(*allocation, found->second);
     }
     ++torch_block_count_;
@@ -171,15 +172,15 @@ bool Engine::on_block(const deepum_block_event& event, bool active) {
     allocation->active[event.offset] = {event.bytes, ordinal, name, position_};
     allocation->active_bytes += event.bytes;
     mark_alive(*allocation, event.offset, event.bytes);
-    reported_allocated_ += event.bytes;
+    device.reported_bytes += event.bytes;
   } else if (found != allocation->active.end()) {
     allocation->active_bytes -= found->second.bytes;
-    reported_allocated_ -= found->second.bytes;
+    device.reported_bytes -= found->second.bytes;
     forget_torch_block(*allocation, found->second);
     allocation->active.erase(found);
     mark_dead(*allocation, event.offset, event.bytes);
   }
-  if (reported_allocated_ != event.allocated_bytes) {
+  if (device.reported_bytes != event.allocated_bytes) {
     ++statistics_.block_mismatches;
   }
   return true;

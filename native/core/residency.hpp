@@ -115,6 +115,7 @@ struct DeviceMemory {
   bool known = false;
   std::uint64_t capacity_blocks = 0;
   std::uint64_t allocated_blocks = 0;
+  std::uint64_t reported_bytes = 0;    // of PyTorch's live blocks, which it has a total of for each device
   std::uint64_t used_blocks = 0;       // believed resident, what is on its way included
   std::deque<Space> freed;             // by evictions, what is not taken yet, oldest first, one entry a block
   std::deque<Space> emptied;           // by discards: they copy nothing, so their space comes earlier and is taken first

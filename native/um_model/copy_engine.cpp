@@ -226,21 +226,27 @@ double CopyEngine::bulk_ns(const BulkCopy& copy, double now) {
   double ns = machine.copy_latency_ns;
   double over_link = static_cast<double>(copy.bytes);
   if (to_device_) {
-    ns += faults_.touch_all(device_, now, copy.managed, true);
+    double stalls = 0;
+    for (const Range& row : copy.managed) {
+      stalls += faults_.touch_all(device_, now + stalls, row, true);
+    }
+    ns += stalls;
     counters.bytes_h2d += copy.bytes;
   } else {
     // What the CPU has already does not come from the device.
     double from_cpu = 0;
-    each_block(blocks_, copy.managed, true, [&](Block& block, Regions regions, std::uint64_t number) {
-      residency_.settle(block);
-      const Regions absent = regions & ~block.on_device;
-      if (absent == 0) {
-        return;
-      }
-      const std::uint64_t low = std::max(copy.managed.address, number * kBlockBytes);
-      const std::uint64_t high = std::min(copy.managed.address + copy.managed.bytes, (number + 1) * kBlockBytes);
-      from_cpu += static_cast<double>(high - low) * std::popcount(absent) / std::popcount(regions);
-    });
+    for (const Range& row : copy.managed) {
+      each_block(blocks_, row, true, [&](Block& block, Regions regions, std::uint64_t number) {
+        residency_.settle(block);
+        const Regions absent = regions & ~block.on_device;
+        if (absent == 0) {
+          return;
+        }
+        const std::uint64_t low = std::max(row.address, number * kBlockBytes);
+        const std::uint64_t high = std::min(row.address + row.bytes, (number + 1) * kBlockBytes);
+        from_cpu += static_cast<double>(high - low) * std::popcount(absent) / std::popcount(regions);
+      });
+    }
     over_link = std::max(over_link - from_cpu, 0.0);
     ns += from_cpu / machine.host_gbps;
     counters.bytes_d2h += static_cast<std::uint64_t>(over_link);

@@ -81,24 +81,34 @@ void Engine::launch(Host host, Stream stream, Kernel kernel) {
 }
 
 void Engine::copy(Host host, Stream stream, Range destination, Range source, int kind, std::function<void()> effect) {
+  copy(host, stream, std::vector{destination}, std::vector{source}, source.bytes, kind, std::move(effect));
+}
+
+void Engine::copy(Host host, Stream stream, std::vector<Range> destination, std::vector<Range> source, std::uint64_t bytes, int kind,
+                  std::function<void()> effect) {
   State& s = *state_;
   s.spend(host, s.machine.launch_ns);
   switch (kind) {
     case 1:
-      s.enqueue(host, stream, BulkCopy{true, destination, source.bytes, std::move(effect)});
+      s.enqueue(host, stream, BulkCopy{true, std::move(destination), bytes, std::move(effect)});
       return;
     case 2:
-      s.enqueue(host, stream, BulkCopy{false, source, source.bytes, std::move(effect)});
+      s.enqueue(host, stream, BulkCopy{false, std::move(source), bytes, std::move(effect)});
       return;
     case 3: {
       Kernel kernel;
-      kernel.accesses = {{source, true, false}, {destination, false, true}};
+      for (const Range& row : source) {
+        kernel.accesses.push_back({row, true, false});
+      }
+      for (const Range& row : destination) {
+        kernel.accesses.push_back({row, false, true});
+      }
       kernel.effect = std::move(effect);
       s.enqueue(host, stream, KernelWork{std::move(kernel), false});
       return;
     }
     default:
-      s.enqueue(host, stream, HostCopy{static_cast<double>(source.bytes) / s.machine.host_gbps, std::move(effect)});
+      s.enqueue(host, stream, HostCopy{static_cast<double>(bytes) / s.machine.host_gbps, std::move(effect)});
       return;
   }
 }

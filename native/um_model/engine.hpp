@@ -115,6 +115,9 @@ class Engine {
   void launch(Host host, Stream stream, Kernel kernel);
   void copy(Host host, Stream stream, Range destination, Range source, int kind,
             std::function<void()> effect);  // kind: 0 h2h, 1 h2d, 2 d2h, 3 d2d; managed side resolved by residency
+  // The rows of a pitched copy, `bytes` in all.
+  void copy(Host host, Stream stream, std::vector<Range> destination, std::vector<Range> source, std::uint64_t bytes, int kind,
+            std::function<void()> effect);
   void fill(Host host, Stream stream, Range destination, std::function<void()> effect);  // memset
   void prefetch(Host host, Stream stream, std::span<const Range> ranges, int location);
   void discard(Host host, Stream stream, std::span<const Range> ranges, int then_location, bool then_prefetch);  // effect poisons data

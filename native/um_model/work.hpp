@@ -26,7 +26,7 @@ struct KernelWork {
 };
 struct BulkCopy {  // between host and device
   bool to_device;
-  Range managed;  // the side that may be unified memory
+  std::vector<Range> managed;  // rows of the side that may be unified memory
   std::uint64_t bytes;
   std::function<void()> effect;
 };

@@ -125,6 +125,19 @@ def test_there_are_none(reason: str) -> None:
     assert bool(blocks(commands, "evict")) == (reason != "on demand")
 
 
+def test_each_device_has_a_total_of_its_own() -> None:
+    """PyTorch's allocator keeps one for each; another device's blocks make no mismatch."""
+    core, writer = start()
+    fill(core, writer)
+    writer.device(16, device=1)
+    writer.allocate(2, 8, device=1)
+    writer.block(True, 2, 0, 4 * BLOCK, 4 * BLOCK)
+    writer.block(False, 0, 8 * BLOCK, 4 * BLOCK, 20 * BLOCK)
+    use(writer, 9, 1, 0, 4)
+    assert blocks(decided(core, writer), "discard") == {(0, b) for b in range(8, 12)}
+    assert core.statistics().block_mismatches == 0
+
+
 def test_a_discard_that_was_refused_leaves_the_block_where_it_was() -> None:
     core, writer = start()
     fill(core, writer)

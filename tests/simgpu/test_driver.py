@@ -209,6 +209,33 @@ def test_discarded_memory_is_poisoned_until_it_is_rewritten(script: Script) -> N
     assert ran.statistics[0]["bytes_discarded"] > 0
 
 
+@pytest.mark.parametrize("source", ["host", "device"])
+def test_a_pitched_copy_rewrites_the_regions_of_its_rows(script: Script, source: str) -> None:
+    """Its rows lie further apart than a 64 KiB region, and it writes all of them, not as many bytes from the first on."""
+    ran = script(
+        f"""
+        module, s, n, rows = Module(), stream(), 1 << 20, 64
+        p, q = managed(n), managed(n)
+        ck(module.set(s, p, n, 3.0))
+        ck(module.set(s, q, n, 5.0))
+        ck(d.cuMemDiscardBatchAsync([p], [4 * n], 1, 0, s))
+        T, box = d.CUmemorytype, d.CUDA_MEMCPY2D()
+        host = np.full((rows, 1 << 14), 5, dtype=np.float32)
+        box.dstMemoryType, box.dstDevice, box.dstPitch = T.CU_MEMORYTYPE_DEVICE, p, 1 << 16
+        box.WidthInBytes, box.Height, box.srcPitch = 8, rows, 1 << 16
+        if {source == "host"}:
+            box.srcMemoryType, box.srcHost = T.CU_MEMORYTYPE_HOST, host.ctypes.data
+        else:
+            box.srcMemoryType, box.srcDevice = T.CU_MEMORYTYPE_DEVICE, q
+        ck(d.cuMemcpy2DAsync(box, s))
+        ck(module.scale(s, p, n, 2.0))
+        ck(d.cuStreamSynchronize(s))
+        assert (get(p, n).reshape(rows, 1 << 14)[:, :2] == 10).all()
+        """
+    )
+    assert ran.statistics[0]["discarded_uses"] == 0
+
+
 def test_statistics_are_cumulative_and_have_a_timeline(script: Script) -> None:
     ran = script(
         """

@@ -29,6 +29,18 @@ void store(const ValueWork& work) {
   }
 }
 
+// The memory of a pitched copy: its rows where whole 64 KiB regions lie between them, else all from the first to the last.
+std::vector<um_model::Range> rows(const CopyWork& work, std::uint64_t address, std::uint64_t pitch, std::uint64_t slice,
+                                  std::uint64_t span) {
+  constexpr std::uint64_t kRegionBytes = 1u << 16, kMostRows = 4096;
+  if (work.height * work.depth > kMostRows || pitch < work.width + kRegionBytes - 1) return {{address, span}};
+  std::vector<um_model::Range> made;
+  for (std::uint64_t z = 0; z < work.depth; ++z) {
+    for (std::uint64_t y = 0; y < work.height; ++y) made.push_back({address + z * slice + y * pitch, work.width});
+  }
+  return made;
+}
+
 // The comparisons of CUstreamWaitValue_flags; GEQ is cyclic.
 bool satisfied(const ValueWork& work) {
   const std::uint64_t now = load(work);
@@ -67,8 +79,9 @@ struct Enqueue {
     const bool to_gpu = on_gpu(state, work.destination), from_gpu = work.staged.empty() && on_gpu(state, work.source);
     const int kind = from_gpu ? (to_gpu ? 3 : 2) : (to_gpu ? 1 : 0);
     State* const s = &state;
-    // What a pitched copy moves are its rows; the range says from where on, and how many bytes.
-    state.engine.copy(host, stream, {work.destination, work.bytes()}, {work.source, work.bytes()}, kind, [s, kept, on = device] {
+    auto to = rows(work, work.destination, work.destination_pitch, work.destination_slice, work.destination_span());
+    auto from = rows(work, work.source, work.source_pitch, work.source_slice, work.source_span());
+    state.engine.copy(host, stream, std::move(to), std::move(from), work.bytes(), kind, [s, kept, on = device] {
       if (s->acts(on)) copy_data(*s, *kept);
     });
   }

@@ -1,0 +1,236 @@
+"""Mutations: each takes one edge or check out of the invalidation protocol, or out of the order of moves that it rests on.
+
+With any of them the random programs must fail (run_mutations). Those that they cannot notice stay in the list with the reason why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """`old` occurs once in the file. removes: what is missing then. survives: why no program can tell; empty: some program must fail."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    removes: str
+    survives: str = ""
+
+
+_CORE = "native/core/"
+_RUNTIME = "native/runtime/"
+MUTATIONS = (
+    # ---- what is proposed (docs/core.md, "Dead blocks")
+    Mutation(
+        "dies-in-part",
+        _CORE + "invalidation.cpp",
+        "const std::uint64_t first = std::max((from + origin + kBlockBytes - 1) / kBlockBytes, (offset + origin) / kBlockBytes);",
+        "const std::uint64_t first = (offset + origin) / kBlockBytes;",
+        "that the head of a dead UM block is inactive (the mover checks it again)",
+    ),
+    Mutation(
+        "discard-not-after-death",
+        _CORE + "invalidation.cpp",
+        "std::max(block.died, block.use_sequence), used_streams_,",
+        "block.use_sequence, 1ull << 0,",
+        "that a discard waits for all that was launched, on all streams, when the block was taken back",
+    ),
+    Mutation(
+        "discard-waits-for-nothing",
+        _CORE + "invalidation.cpp",
+        "std::max(block.died, block.use_sequence), used_streams_,",
+        "0, 0,",
+        "that a discard waits for launches",
+    ),
+    Mutation(
+        "discard-not-after-moves",
+        _CORE + "invalidation.cpp",
+        "          std::max(block.moved_in, block.moved_out));",
+        "          0);",
+        "that a discard waits for the block's moves",
+        "order for speed: a discard that overtakes a move of its block drops what nobody may read either way",
+    ),
+    Mutation(
+        "graph-rule-of-the-core",
+        _CORE + "invalidation.cpp",
+        " && !graphs_ &&",
+        " &&",
+        "that nothing is proposed after a graph's launch (the mover checks it again)",
+    ),
+    Mutation(
+        "own-memory-proposed",
+        _CORE + "invalidation.cpp",
+        " && !allocation.of_program &&",
+        " &&",
+        "that the program's own managed memory is not proposed (the mover checks it again)",
+    ),
+    Mutation(
+        "stays-dead",
+        _CORE + "invalidation.cpp",
+        "    block.dead = false;\n",
+        "",
+        "that a block handed out again is alive for the core (the mover checks it again)",
+    ),
+    Mutation(
+        "mismatch-check",
+        _CORE + "invalidation.cpp",
+        "         statistics_.block_mismatches == 0 && ",
+        "         ",
+        "that nothing is proposed when the allocator's totals disagree",
+    ),
+    Mutation(
+        "space-not-after-discard",
+        _CORE + "placement.cpp",
+        "await_discard(device, ordinal, std::max(block.discarded, space.discard ? space.id : 0));",
+        "",
+        "that a prefetch waits for the discard of the block, or of the space that it takes",
+        "order for speed: a prefetch that comes before its space is free makes the driver evict",
+    ),
+    Mutation(
+        "eviction-not-after-use",
+        _CORE + "placement.cpp",
+        "command(DEEPUM_COMMAND_EVICT, ordinal, block, block.use_sequence, block.streams, block.moved_in);",
+        "command(DEEPUM_COMMAND_EVICT, ordinal, block, 0, 0, block.moved_in);",
+        "that an eviction waits for its victim's last use",
+        "order for speed: a block evicted too early is faulted in again",
+    ),
+    # ---- what is committed (docs/runtime.md, "Discards")
+    Mutation(
+        "commit-without-check-behind",
+        _RUNTIME + "allocations.cpp",
+        "  if (block != book().blocks.end() && block->first < pin.address + pin.bytes) {\n    return false;\n  }\n",
+        "",
+        "that no active block begins in the memory of a discard",
+    ),
+    Mutation(
+        "commit-without-check-before",
+        _RUNTIME + "allocations.cpp",
+        "  if (block != book().blocks.begin() && (--block)->first + block->second > pin.address) {\n    return false;\n  }\n",
+        "",
+        "that no active block reaches into the memory of a discard",
+    ),
+    Mutation(
+        "commit-untold",
+        _RUNTIME + "allocations.cpp",
+        "  return Discards::instance().propose(pin.address, pin.bytes, id);",
+        "  return id != 0;",
+        "that whoever uses the memory again finds the discard",
+    ),
+    Mutation(
+        "commit-own-memory",
+        _RUNTIME + "allocations.cpp",
+        "!record->live.load() || record->of_program || !record->has_blocks.load(std::memory_order_relaxed)) {\n    return false;",
+        "!record->live.load()) {\n    return false;",
+        "that only PyTorch's memory is committed (the core proposes no other)",
+    ),
+    Mutation(
+        "commit-parts-of-blocks",
+        _RUNTIME + "allocations.cpp",
+        " || (pin.address | pin.bytes) % kUmBlockBytes != 0) {",
+        ") {",
+        "that a discard is committed for whole UM blocks only",
+    ),
+    Mutation(
+        "generation",
+        _RUNTIME + "allocations.cpp",
+        "record.live.load() && record.generation.load() == generation",
+        "record.live.load()",
+        "that a command is for the allocation that it was made for",
+    ),
+    Mutation(
+        "graph-rule-of-the-mover",
+        _RUNTIME + "session.cpp",
+        "  Discards::instance().forbid();\n",
+        "",
+        "that nothing is committed after a graph's launch (the core proposes nothing)",
+    ),
+    Mutation(
+        "no-stream-can-wait",
+        _RUNTIME + "mover_issue.cpp",
+        " || !markers_.all_can_wait() ||",
+        " ||",
+        "that nothing is discarded while a stream could not wait for it",
+    ),
+    Mutation(
+        "marker-recorded-anew",
+        _RUNTIME + "mover_issue.cpp",
+        "    if (!of->still(marker)) {\n      *again = true;\n      return false;\n    }\n",
+        "",
+        "that a marker which went on while the lane waited for it is noticed",
+    ),
+    Mutation(
+        "moves-not-awaited",
+        _RUNTIME + "mover_issue.cpp",
+        "      found->moves.emplace_back(&other, command.after_move);",
+        "",
+        "that a move waits for the move before it",
+    ),
+    Mutation(
+        "markers-not-awaited",
+        _RUNTIME + "mover_issue.cpp",
+        "          found->markers.emplace_back(&of, marker);",
+        "",
+        "that moves and discards wait for the launches before them",
+    ),
+    # ---- use after a discard
+    Mutation(
+        "reactivated-without-waiting",
+        _RUNTIME + "allocations.cpp",
+        "  use_after_discards(address, bytes);\n",
+        "",
+        "that streams wait for a discard before the memory is used again",
+    ),
+    Mutation(
+        "one-stream-waits",
+        _RUNTIME + "stream_markers.cpp",
+        "    return handle != nullptr && driver().StreamWaitEvent(handle, event, 0) == CUDA_SUCCESS;",
+        "    return handle != nullptr && (&stream != &streams_[0] || driver().StreamWaitEvent(handle, event, 0) == CUDA_SUCCESS);",
+        "that every stream waits, not all but one",
+    ),
+    Mutation(
+        "new-stream-does-not-wait",
+        _RUNTIME + "session.cpp",
+        "    if (!session->markers.knows(stream, stream_id)) [[unlikely]] {",
+        "    if (false) {",
+        "that a stream launched on for the first time waits for discards",
+    ),
+    Mutation(
+        "overlaps-before",
+        _RUNTIME + "discards.cpp",
+        "    auto at = entries_.lower_bound(address);\n    if (at != entries_.begin() && std::prev(at)->second.end > address) {\n"
+        "      --at;\n    }\n",
+        "    auto at = entries_.lower_bound(address);\n",
+        "that a discard which begins before the memory is found",
+    ),
+    Mutation(
+        "ordered-too-far",
+        _RUNTIME + "discards.cpp",
+        "  ordered_ = std::max(ordered_, id);",
+        "  ordered_ = std::max(ordered_, id + 8);",
+        "that later discards than the one that streams wait for are waited for as well",
+    ),
+    Mutation(
+        "freed-without-waiting",
+        _RUNTIME + "allocations.cpp",
+        "  wait_for_discards(describe(record).base, describe(record).bytes);\n",
+        "",
+        "that freed memory waits for its discards",
+    ),
+    Mutation(
+        "graph-does-not-wait",
+        _RUNTIME + "session.cpp",
+        "  Discards::instance().forbid();\n  if (const Discards::Awaited awaited = Discards::instance().latest(); awaited.id != 0) {",
+        "  Discards::instance().forbid();\n  if (const Discards::Awaited awaited = Discards::instance().latest(); awaited.id == ~0ull) {",
+        "that a graph's launch waits for discards",
+    ),
+    Mutation(
+        "not-waited-for-the-mover",
+        _RUNTIME + "discards.cpp",
+        "    wait_given(found.id);\n    found = find();\n    if (found.id != 0 && found.event == nullptr) {",
+        "    if (found.id != 0 && found.event == nullptr) {",
+        "that the thread waits until the mover has given the discard to the driver",
+    ),
+)

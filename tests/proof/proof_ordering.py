@@ -1,0 +1,157 @@
+"""The executor's lines, and their order: what conflicts is ordered by an event, a wait of the host, or the streams' own rules."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+
+from proof_caching import CachingAllocator
+from proof_memory import Capture, Memory, bits, runs
+from proof_order import PER_THREAD, Clock, Order, Stream, merge
+from proof_programs import Operation, Program
+
+EVENTS = 4096
+
+
+class Ordering:
+    """What a program became so far. `lines` are the executor's operations."""
+
+    def __init__(self, program: Program, index: int) -> None:
+        self.program = program
+        self.order = Order(list(program.streams))
+        self.lines: list[str] = []
+        self.memory: dict[str, Memory] = {}
+        self.buffers: dict[int, Memory] = {}
+        self.graphs: dict[str, Capture] = {}
+        self.segments: dict[int, int] = {}
+        self.caching = CachingAllocator(self.new_segment, self.end_segment)
+        self.thread = 0
+        self.op = Operation("start")
+        self.capture: Capture | None = None
+        self.owners: dict[object, int] | None = None  # in a parallel stretch: who has a stream or a memory
+        self.free_numbers: list[int] = []
+        self.quarantine: list[int] = []
+        self.numbers = 0
+        self.event = 0
+        self.emit("program", index, program.place, program.threads, program.devices, int(program.resets))
+
+    # ---- what the lines have in common
+
+    def emit(self, name: str, *numbers: int, thread: int | None = None) -> None:
+        self.lines.append(f"{self.thread if thread is None else thread} {name} {' '.join(map(str, numbers))}")
+
+    def thread_of(self, *streams: Stream) -> int:
+        """A thread's own default stream is only known to that thread, the first one."""
+        return 0 if any(stream.kind == PER_THREAD for stream in streams) else self.thread
+
+    def number(self) -> int:
+        if self.free_numbers:
+            return heapq.heappop(self.free_numbers)
+        self.numbers += 1
+        return self.numbers - 1
+
+    def give_number_back(self, number: int) -> None:
+        if self.owners is not None:
+            self.quarantine.append(number)
+        else:
+            heapq.heappush(self.free_numbers, number)
+
+    def new_event(self) -> int:
+        self.event = (self.event + 1) % EVENTS
+        return self.event
+
+    def new_segment(self, device: int, size: int) -> int:
+        number = self.number()
+        self.emit("seg", number, device, size)
+        self.segments[number] = device
+        return number
+
+    def end_segment(self, number: int) -> None:
+        self.emit("fre", number)
+        del self.segments[number]
+        self.give_number_back(number)
+
+    # ---- order
+
+    def record(self, stream: Stream) -> tuple[int, Clock]:
+        event = self.new_event()
+        self.emit("rec", event, stream.number, thread=self.thread_of(stream))
+        return event, self.order.record(stream)
+
+    def wait(self, stream: Stream, event: int, clock: Clock) -> None:
+        self.emit("wai", stream.number, event, thread=self.thread_of(stream))
+        self.order.wait(stream, clock)
+
+    def host_wait_event(self, event: int, clock: Clock) -> None:
+        self.emit("eqy" if self.op.pick(31, 3) == 0 else "esy", event)
+        merge(self.order.host, clock)
+
+    def host_wait(self, point: tuple[int, int], roll: int) -> None:
+        """The host waits until that point is over."""
+        if self.order.host_covers(point):
+            return
+        stream = self.order.streams[point[0]]
+        if roll < 50:
+            self.emit("ssy", stream.number, thread=self.thread_of(stream))
+            merge(self.order.host, stream.clock)
+        elif roll < 85 or self.owners is not None:
+            self.host_wait_event(*self.record(stream))
+        else:
+            self.synchronise_device(stream.device)
+
+    def synchronise_device(self, device: int) -> None:
+        self.emit("csy", device)
+        for stream in self.order.streams:
+            if stream.device == device:
+                merge(self.order.host, stream.clock)
+
+    def order_behind(self, stream: Stream, points: Iterable[tuple[int, int]]) -> None:
+        for place, point in enumerate(points):
+            if self.order.covers(stream, point):
+                continue
+            roll = self.op.pick(20 + place % 8, 100)
+            if roll < 75:
+                self.wait(stream, *self.record(self.order.streams[point[0]]))
+            else:
+                self.host_wait(point, (roll - 75) * 4)
+
+    def use(self, stream: Stream, read: list[Memory], written: list[Memory]) -> None:
+        """The next operation of the stream reads and writes."""
+        if self.capture is not None:
+            self.capture.touched.setdefault(stream.number, set()).update(read, written)
+            return
+        for memory in written:
+            self.order_behind(stream, list(memory.last.items()))
+        self.order_behind(stream, [memory.write for memory in read if memory.write is not None])
+        self.order.enter(stream)
+        for memory in read + written:
+            memory.last[stream.number] = stream.count
+        for memory in written:
+            memory.write = stream.at()
+
+    # ---- content
+
+    def written(self, memory: Memory) -> int:
+        return memory.mask | (self.capture.makes.get(memory, 0) if self.capture else 0)
+
+    def reads(self, memory: Memory, first: int, count: int) -> None:
+        if self.capture is not None:
+            needed = bits(first, count) & ~self.capture.makes.get(memory, 0)
+            self.capture.needs[memory] = self.capture.needs.get(memory, 0) | needed
+
+    def writes(self, memory: Memory, first: int, count: int) -> None:
+        if self.capture is not None:
+            self.capture.makes[memory] = self.capture.makes.get(memory, 0) | bits(first, count)
+        else:
+            memory.mask |= bits(first, count)
+
+    def part(self, first: int, count: int, place: int) -> tuple[int, int]:
+        """All of it, or a random part."""
+        if self.op.pick(place, 100) < 55:
+            return first, count
+        skip = self.op.pick(place + 1, count)
+        return first + skip, 1 + self.op.pick(place + 2, count - skip)
+
+    def written_part(self, memory: Memory, place: int) -> tuple[int, int] | None:
+        found = runs(self.written(memory))
+        return self.part(*found[self.op.pick(place + 3, len(found))], place) if found else None

@@ -1,0 +1,159 @@
+"""Runs random programs on the simulated GPU, under the shim or without it, and compares with the model of what they mean."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from proof_batches import Batch
+from proof_lowering import lower
+from proof_programs import Program
+
+from deepum.collect import Reports, read_sessions, wait_for_sessions
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+SECONDS = 120.0  # that a batch may take; one takes about one
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What was compiled: the two executors and the host module."""
+
+    on_gpu: Path
+    model: Path
+    kernels: Path
+
+
+def compile_tools(folder: Path, cuda_include: Path, package: Path) -> Tools:
+    """Compiles them into the folder. The executor is linked against the package's libcuda."""
+    tools = Tools(folder / "proof-on-gpu", folder / "proof-model", folder / "proof-kernels.so")
+    source = HERE / "executor"
+    gcc = ["gcc", "-O1", "-g", "-Wall", "-Wextra", "-Werror"]
+    kernels = [*gcc, "-shared", "-fPIC", f"-I{ROOT / 'native' / 'simgpu'}", "-o", str(tools.kernels), str(source / "kernels.c")]
+    model = [*gcc, "-o", str(tools.model), str(source / "executor.c"), str(source / "model.c"), "-lpthread"]
+    on_gpu = [*gcc, f"-I{cuda_include}", "-o", str(tools.on_gpu), str(source / "executor.c"), str(source / "cuda.c")]
+    for command in (kernels, model, [*on_gpu, f"-L{package / 'sim'}", "-l:libcuda.so.1", "-lpthread"]):
+        subprocess.run(command, check=True)
+    return tools
+
+
+@dataclass
+class Outcome:
+    """What a run of some programs gave: a line for each, by its place; `said` is the rest of what was printed."""
+
+    results: dict[int, str]
+    code: int | None
+    said: str
+
+    def first_difference(self, other: Outcome, count: int) -> int | None:
+        """The place of the first program whose result is missing or another."""
+        return next((i for i in range(count) if i not in self.results or self.results[i] != other.results.get(i)), None)
+
+
+class Runner:
+    """Runs programs in processes of their own. `base` is the environment without any of ours but the runtime folder."""
+
+    def __init__(self, tools: Tools, folder: Path, base: dict[str, str]) -> None:
+        self.tools = tools
+        self.folder = folder
+        self.base = base
+        self.counted: Counter[str] = Counter()  # "programs": so many ended as they mean
+
+    def write(self, programs: Sequence[Program], name: str = "programs.txt") -> Path:
+        """The executor's text of the programs."""
+        path = self.folder / name
+        path.write_text("".join(lower(program, i) for i, program in enumerate(programs)))
+        return path
+
+    def _run(self, command: list[str], environment: dict[str, str]) -> Outcome:
+        try:
+            ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False, cwd=self.folder)
+        except subprocess.TimeoutExpired as late:
+            out = late.stdout.decode() if isinstance(late.stdout, bytes) else late.stdout or ""
+            return Outcome(_results(out), None, f"hangs: no end after {SECONDS:.0f} s")
+        said = "\n".join(line for line in (ran.stdout + ran.stderr).splitlines() if not _is_result(line))
+        return Outcome(_results(ran.stdout), ran.returncode, said)
+
+    def meant(self, path: Path, trace: bool = False) -> Outcome:
+        """By the model."""
+        command = [str(self.tools.model), *(["--trace"] if trace else []), "-", str(path)]
+        return self._run(command, self.base)
+
+    def plain(self, path: Path) -> Outcome:
+        """On an unlimited simulated card, the shim disabled."""
+        environment = Batch(0, "", (), {"policy": "on-demand"}).environment(self.base)
+        return self._run([str(self.tools.on_gpu), str(self.tools.kernels), str(path)], environment | {"DEEPUM_DISABLE": "1"})
+
+    def under_deepum(self, path: Path, batch: Batch, trace: bool = False) -> Outcome:
+        """Under the shim, with the batch's settings."""
+        command = [str(self.tools.on_gpu), *(["--trace"] if trace else []), str(self.tools.kernels), str(path)]
+        return self._run(command, batch.environment(self.base))
+
+    def fails(self, programs: Sequence[Program], batch: Batch, times: int = 1) -> int | None:
+        """The place of the first program that ends otherwise than it means, in one of so many runs."""
+        path = self.write(programs, "tried.txt")
+        meant = self.meant(path)
+        for _ in range(times):
+            place = self.under_deepum(path, batch).first_difference(meant, len(programs))
+            if place is not None:
+                return place
+        return None
+
+    def reports(self) -> Reports:
+        """What the sessions and simulated drivers so far told, once the sessions are closed."""
+        folder = Path(self.base["DEEPUM_STATS_DIR"])
+        wait_for_sessions(folder, _pause)
+        return read_sessions(folder)
+
+
+def _pause(seconds: float) -> bool:
+    time.sleep(seconds)
+    return False
+
+
+def _is_result(line: str) -> bool:
+    words = line.split()
+    return len(words) == 2 and words[0].isdigit() and len(words[1]) == 16
+
+
+def _results(text: str) -> dict[int, str]:
+    return {int(line.split()[0]): line.split()[1] for line in text.splitlines() if _is_result(line)}
+
+
+def clean_environment() -> dict[str, str]:
+    """The caller's, without any DEEPUM_* or preload."""
+    ours = ("LD_PRELOAD", "LD_LIBRARY_PATH")
+    made = {name: value for name, value in os.environ.items() if not name.startswith("DEEPUM_") and name not in ours}
+    return made | {"DEEPUM_DAEMON": sys.executable}
+
+
+@contextmanager
+def opened(folder: Path, cuda_include: Path, package: Path) -> Iterator[Runner]:
+    """A runner with a runtime folder and a daemon of its own, which end with it. `package`: the folder of deepum."""
+    (folder / "stats").mkdir()
+    with tempfile.TemporaryDirectory(prefix="deepum-p-", ignore_cleanup_errors=True) as runtime:
+        base = clean_environment() | {"DEEPUM_RUNTIME_DIR": runtime, "DEEPUM_DAEMON_IDLE": "10", "DEEPUM_STATS_DIR": str(folder / "stats")}
+        yield Runner(compile_tools(folder, cuda_include, package), folder, base)
+        for process in _holders(Path(runtime) / "daemon.lock"):
+            os.kill(process, 15)
+
+
+def _holders(lock: Path) -> list[int]:
+    """Processes that hold the daemon's lock open."""
+    found = []
+    for process in Path("/proc").iterdir():
+        try:
+            if process.name.isdigit() and any(fd.readlink() == lock for fd in (process / "fd").iterdir()):
+                found.append(int(process.name))
+        except OSError:
+            continue
+    return found

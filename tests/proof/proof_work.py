@@ -1,0 +1,272 @@
+"""Operations on memory: allocations, kernels, copies, what the CPU reads and writes."""
+
+from __future__ import annotations
+
+from proof_caching import Piece, Waiting
+from proof_memory import Memory
+from proof_order import LEGACY, Stream, merge
+from proof_ordering import Ordering
+from proof_programs import KINDS, MOST_GRANULES, Operation
+
+GRANULE = 1 << 16
+MOST_LINEAR = 6  # granules that are copied or set as a whole: it takes the host's time
+COPY_ANY, COPY_TYPED, COPY_SYNCHRONOUS, COPY_CELLS, COPY_PEER = range(5)  # enum copy_how
+SET_D32, SET_D32_SYNCHRONOUS, SET_CELLS = range(3)  # enum set_how
+FLOPS = (0, 0, 10**7, 10**8, 10**9, 5 * 10**9)  # up to a third of a millisecond on a V100, the time of two UM blocks over its link
+
+
+class Work(Ordering):
+    """One operation after the other."""
+
+    def apply(self, operation: Operation) -> None:
+        self.op = operation
+        self.thread = min(operation.thread, self.program.threads - 1)
+        stream = self.order.streams[operation.stream % len(self.order.streams)]
+        getattr(self, f"do_{operation.verb}")(operation, stream)
+
+    def find(self, name: str) -> Memory | None:
+        """The memory of that name; None: there is none (here, now)."""
+        memory = self.memory.get(name)
+        if memory is None or self.owners is None:
+            return memory
+        return memory if self.owners.setdefault(memory, self.thread) == self.thread else None
+
+    def usable(self, name: str, stream: Stream) -> Memory | None:
+        """As find, for kernels on the stream."""
+        memory = self.memory.get(name)
+        return self.find(name) if memory is not None and not memory.on_host and memory.device == stream.device else None
+
+    def do_new(self, op: Operation, stream: Stream) -> None:
+        name = op.names[0]
+        if name in self.memory:
+            return
+        memory = Memory(self.number(), op.kind, op.granules, stream.device, stream.number)
+        if op.kind == "torch":
+            self.reuse_waiting(stream)
+            padding = 512 * op.pick(1, 300) if op.pick(2, 3) else 0
+            memory.piece = self.caching.take(stream.number, stream.device, op.granules * GRANULE + padding, op.pick(3, 2) == 0)
+            piece = memory.piece
+            self.emit("act", memory.number, piece.segment, piece.offset, piece.size, op.granules)
+        elif op.kind == "asy":
+            self.order.enter(stream)
+            self.emit("asy", memory.number, stream.number, op.granules, thread=self.thread_of(stream))
+        else:
+            self.emit(op.kind, memory.number, stream.device, op.granules)
+        if op.kind in ("torch", "asy"):
+            # Stream-ordered: others have to wait for where the stream is now.
+            memory.write = stream.at()
+            memory.last[stream.number] = stream.count
+        if self.owners is not None:
+            self.owners[memory] = self.thread
+        self.memory[name] = memory
+
+    def reuse_waiting(self, stream: Stream) -> None:
+        """Blocks that others used come back once their events are over; now and then the host waits for them, as when memory is short."""
+        left: list[Waiting] = []
+        for waiting in self.caching.waiting:
+            if waiting.piece.stream == stream.number:
+                for event, clock in waiting.events:
+                    if any(clock[i] > self.order.host[i] for i in range(len(clock))) and self.op.pick(9, 3) == 0:
+                        self.host_wait_event(event, clock)
+                if all(clock[i] <= self.order.host[i] for _, clock in waiting.events for i in range(len(clock))):
+                    self.caching.give_back(waiting.piece)
+                    continue
+            left.append(waiting)
+        self.caching.waiting = left
+
+    def do_free(self, op: Operation, stream: Stream) -> None:
+        memory = self.find(op.names[0])
+        if memory is None:
+            return
+        if self.owners is not None and memory.piece is not None and self.owners.setdefault(memory.home, self.thread) != self.thread:
+            return
+        del self.memory[op.names[0]]
+        if memory.piece is not None:
+            self.free_block(memory, memory.piece)
+        elif memory.kind == "asy":
+            if stream.device != memory.device:
+                stream = self.order.streams[memory.home]
+            if self.owners is not None and self.owners.setdefault(stream.number, self.thread) != self.thread:
+                self.memory[op.names[0]] = memory
+                return
+            self.order_behind(stream, list(memory.last.items()))
+            self.order.enter(stream)
+            self.emit("fra", memory.number, stream.number, thread=self.thread_of(stream))
+        else:
+            for point in list(memory.last.items()):
+                if memory.on_host or self.order.streams[point[0]].device != memory.device:  # a free waits for its own device only
+                    self.host_wait(point, op.pick(7, 100))
+            self.emit("fre", memory.number)
+        self.give_number_back(memory.number)
+
+    def free_block(self, memory: Memory, piece: Piece) -> None:
+        """As PyTorch does: events on the streams that it was lent to, then the report; it may be handed out again when they are over."""
+        home = self.order.streams[memory.home]
+        events = []
+        for number, count in memory.last.items():
+            known = self.order.covers(home, (number, count)) and (self.owners is not None or self.op.pick(11, 3) > 0)
+            if number != memory.home and not known:
+                events.append(self.record(self.order.streams[number]))
+        self.emit("ina", memory.number)
+        if events:
+            self.caching.waiting.append(Waiting(piece, events))
+        else:
+            self.caching.give_back(piece)
+
+    def do_kernel(self, op: Operation, stream: Stream) -> None:
+        d = self.usable(op.names[0], stream)
+        if d is None:
+            return
+        kind = op.kind
+        read: list[tuple[Memory, int, int]] = []
+        target: tuple[int, int] | None = None
+        if kind in ("update", "sparse"):
+            target = self.written_part(d, 0)
+            kind = kind if target else "fill"
+        elif kind in ("combine", "reduce", "gather"):
+            for place, name in enumerate(op.names[1 : 3 if kind == "combine" else 2]):
+                memory = self.usable(name, stream)
+                found = self.written_part(memory, 4 + 4 * place) if memory is not None else None
+                if memory is not None and found is not None:
+                    read.append((memory, *found))
+            if not read:
+                kind = "fill"
+            elif kind == "combine" and len(read) == 1:
+                kind = "gather"
+        first, count = target or self.part(0, d.granules, 12)
+        self.use(stream, [memory for memory, _, _ in read] + ([d] if target else []), [d])
+        for memory, at, granules in read:
+            self.reads(memory, at, granules)
+        if target:
+            self.reads(d, first, count)
+        self.writes(d, first, 0 if kind == "sparse" else count)  # some of what was written already
+        sources = [number for memory, at, granules in read for number in (memory.number, at, granules)]
+        sources += [0] * (6 - len(sources))
+        salt = op.bits & 0xFFFFFFFF
+        flops = FLOPS[op.pick(15, len(FLOPS))]
+        where = (KINDS.index(kind), stream.number, d.number, first, count, *sources, salt, flops, op.pick(16, 2))
+        self.emit("k", *where, thread=self.thread_of(stream))
+
+    def do_set(self, op: Operation, stream: Stream) -> None:
+        d = self.usable(op.names[0], stream)
+        if d is None:
+            return
+        how = op.pick(1, 4)
+        if how == SET_D32_SYNCHRONOUS and (self.capture or self.owners is not None):
+            how = SET_CELLS
+        if how == SET_D32_SYNCHRONOUS:
+            stream = self.legacy(stream.device)
+        first, count = self.part(0, d.granules, 2)
+        if how < SET_CELLS:
+            count = min(count, MOST_LINEAR)
+        self.use(stream, [], [d])
+        self.writes(d, first, count)
+        where = (min(how, SET_CELLS), stream.number, d.number, first, count, op.bits & 0xFFFFFFFF)
+        self.emit("ms", *where, thread=self.thread_of(stream))
+
+    def legacy(self, device: int) -> Stream:
+        return next(stream for stream in self.order.streams if stream.device == device and stream.kind == LEGACY)
+
+    def do_copy(self, op: Operation, stream: Stream) -> None:
+        d, s = self.find(op.names[0]), self.find(op.names[1])
+        if d is None or s is None or d is s:
+            return
+        found = self.written_part(s, 0)
+        if found is not None:
+            self.copy(d, s, found, stream)
+
+    def copy(self, d: Memory, s: Memory, found: tuple[int, int], stream: Stream) -> tuple[int, int] | None:
+        """Where it came to lie in d: (first, count). None: it cannot be done here."""
+        op = self.op
+        gpu = [memory.device for memory in (d, s) if not memory.on_host]
+        pageable = "hst" in (d.kind, s.kind)
+        if (gpu and stream.device not in gpu) or (self.capture and (pageable or len(set(gpu)) > 1 or not gpu)) or not gpu:
+            return None
+        how = (COPY_ANY, COPY_TYPED, COPY_SYNCHRONOUS, COPY_CELLS, COPY_CELLS)[op.pick(4, 5)]
+        if len(set(gpu)) > 1:
+            how = COPY_PEER
+        if how == COPY_SYNCHRONOUS and (self.capture or self.owners is not None):
+            how = COPY_ANY
+        if how == COPY_SYNCHRONOUS:
+            stream = self.legacy(stream.device)
+        first, count = found
+        count = min(count, d.granules if how == COPY_CELLS else min(d.granules, MOST_LINEAR))
+        to = op.pick(5, d.granules - count + 1)
+        if s.kind == "hst":  # read by the call itself
+            for point in [s.write] if s.write else []:
+                self.host_wait(point, op.pick(6, 100))
+        staged = s.kind == "hst" and how in (COPY_ANY, COPY_TYPED)
+        self.use(stream, [] if staged else [s], [d])
+        self.reads(s, first, count)
+        self.writes(d, to, count)
+        self.emit("cp", how, stream.number, d.number, to, s.number, first, count, thread=self.thread_of(stream))
+        if how == COPY_SYNCHRONOUS and d.on_host:
+            merge(self.order.host, stream.clock)
+        return to, count
+
+    def buffer(self, device: int) -> Memory:
+        """A host memory of the thread, for what it looks at."""
+        if self.thread not in self.buffers:
+            kind = "pin" if self.thread == 0 else "hst"
+            self.buffers[self.thread] = Memory(self.number(), kind, MOST_GRANULES, device, 0)
+            self.emit(kind, self.buffers[self.thread].number, device, MOST_GRANULES)
+        return self.buffers[self.thread]
+
+    def do_look(self, op: Operation, stream: Stream) -> None:
+        memory = self.find(op.names[0])
+        found = self.written_part(memory, 0) if memory is not None else None
+        if memory is not None and found is not None:
+            self.look(memory, found, stream)
+
+    def look(self, memory: Memory, found: tuple[int, int], stream: Stream) -> None:
+        if memory.on_host or (memory.kind == "man" and self.op.pick(3, 2)):
+            self.read(memory, *found)
+        elif stream.device == memory.device:
+            buffer = self.buffer(stream.device)
+            place = self.copy(buffer, memory, found, stream)
+            if place is not None:
+                self.read(buffer, *place)
+
+    def read(self, memory: Memory, first: int, count: int) -> None:
+        if memory.write is not None:
+            self.host_wait(memory.write, self.op.pick(8, 100))
+        self.emit("hr", memory.number, first, count)
+
+    def do_cpu(self, op: Operation, stream: Stream) -> None:
+        memory = self.find(op.names[0])
+        if memory is None or not (memory.on_host or memory.kind == "man"):
+            return
+        if op.pick(1, 2):
+            found = self.written_part(memory, 2)
+            if found is not None:
+                self.read(memory, *found)
+            return
+        for point in list(memory.last.items()):
+            self.host_wait(point, op.pick(7, 100))
+        first, count = self.part(0, memory.granules, 2)
+        self.writes(memory, first, count)
+        self.emit("hw", memory.number, first, count, op.bits & 0xFFFFFFFF)
+
+    def do_hint(self, op: Operation, stream: Stream) -> None:
+        memory = self.find(op.names[0])
+        if memory is None or memory.kind != "man" or memory.device != stream.device:
+            return
+        first, count = self.part(0, memory.granules, 2)
+        where = 0 if op.pick(1, 2) else memory.device + 1
+        if op.pick(5, 2):
+            self.order.enter(stream)
+            self.emit("pf", memory.number, first, count, where, stream.number, thread=self.thread_of(stream))
+        else:
+            self.emit("adv", memory.number, first, count, 1 + op.pick(6, 6), where)
+
+    def do_sync(self, op: Operation, stream: Stream) -> None:
+        if op.pick(1, 3) == 0 and self.owners is None:
+            self.synchronise_device(stream.device)
+        else:
+            self.host_wait(stream.at(), op.pick(2, 84))
+
+    def do_empty(self, op: Operation, stream: Stream) -> None:
+        if self.owners is None:
+            for device in range(self.program.devices if op.pick(1, 2) else 0):  # PyTorch waits first; a free waits anyway
+                self.synchronise_device(device)
+            self.caching.empty()

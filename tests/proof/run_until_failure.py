@@ -1,0 +1,45 @@
+"""Runs random programs with the package that is imported until one fails: prints how many were run, and what happened.
+
+Usage: python tests/proof/run_until_failure.py PROGRAMS SEED    (exit code 1: one failed)
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from proof_batches import batches
+from proof_running import opened
+
+import deepum
+
+
+def _cuda_include() -> Path:
+    found = importlib.util.find_spec("nvidia")
+    places = [Path(place) / "cu13" / "include" for place in (found.submodule_search_locations if found else None) or []]
+    return next(place for place in places if (place / "cuda.h").is_file())
+
+
+def main(programs: int, seed: int) -> int:
+    """The command."""
+    count = 0
+    with tempfile.TemporaryDirectory() as folder, opened(Path(folder), _cuda_include(), Path(deepum.__file__).parent) as runner:
+        for batch in batches(programs, seed):
+            path = runner.write(batch.programs())
+            meant, ran = runner.meant(path), runner.under_deepum(path, batch)
+            count += len(batch.seeds)
+            place = ran.first_difference(meant, len(batch.seeds))
+            if place is not None or ran.code != 0:
+                why = ran.said.strip().splitlines() or ["wrong content"]
+                print(count, f"batch {batch}, program {place}: {why[-1]}")
+                return 1
+    print(count, "all end as they mean")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2])))
