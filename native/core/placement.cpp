@@ -15,7 +15,7 @@ constexpr std::uint64_t kLongPast = 4096;    // launches: more than a queue of t
 constexpr std::size_t kVictimScan = 4096;    // blocks looked at for one victim,
 constexpr std::size_t kExpectedScan = 256;   // and of those that are expected
 constexpr std::uint64_t kRested = 32;        // blocks brought since a last use, so that the space comes in time: 64 MiB, milliseconds
-constexpr std::uint64_t kLeastDoubt = 16;  // launches for which what is known to be there is not doubted
+constexpr std::uint64_t kLeastDoubt = 16;    // launches for which what is known to be there is not doubted
 
 }  // namespace
 

@@ -112,13 +112,6 @@ void Discards::forget_all() noexcept {
   last_ = {};
 }
 
-void Discards::abandon_in_child() noexcept {
-  new (&mutex_) std::mutex;  // a thread that is not here may hold it
-  last_ = {};
-  ordered_ = ~std::uint64_t{0};
-  forbidden_.store(true);
-}
-
 void Discards::forget(std::uint64_t address, std::uint64_t bytes) noexcept {
   const std::lock_guard lock(mutex_);
   const auto first = entries_.lower_bound(address);
