@@ -58,6 +58,9 @@ void ComputeEngine::start(double now) {
   const KernelWork& work = std::get<KernelWork>(running_->work);
   blocks_.split(work.kernel.accesses, pieces_);
   sweep_ = Sweep(blocks_, pieces_);
+  for (const Range& range : work.kernel.perhaps_written) {
+    each_block(blocks_, range, true, [&](Block& block, Regions regions, std::uint64_t) { residency_.rewritten(block, regions); });
+  }
   compute_ = compute_ns(work.kernel);
   const std::uint64_t steps = Sweep::steps(pieces_);
   step_ = steps == 0 ? 0 : compute_ / static_cast<double>(steps);

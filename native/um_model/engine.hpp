@@ -42,7 +42,8 @@ struct Access {
 
 // What a launch does in truth.
 struct Kernel {
-  std::vector<Access> accesses;  // in the order in which the kernel sweeps over them
+  std::vector<Access> accesses;        // in the order in which the kernel sweeps over them
+  std::vector<Range> perhaps_written;  // besides, as far as anybody knows: no cost, but what was discarded there counts as rewritten
   double flops = 0;
   bool matrix_units = false;       // flops run at tensor_gflops
   double peak_fraction = 0;        // of that rate, reached by this kind of kernel; 0: the machine's sustained one

@@ -34,3 +34,24 @@ def test_discards_never_hit_what_is_used_and_residency_keeps_the_budget(python: 
     assert ran.simulated["peak_resident_bytes"] <= 384 * MIB
     assert ran.told["budget_overshoot_bytes"] == 0
     assert ran.told["warnings"] == []
+
+
+# Fused cells write four gates for each of their threads, which the simulated GPU cannot read off their arguments; products read all of it.
+RECURRENT = """
+import torch
+model = torch.nn.LSTM(1024, 1024, 4, batch_first=True).cuda()
+optimizer = torch.optim.Adam(model.parameters())
+x = torch.randn(64, 64, 1024, device="cuda")
+for step in range(3):
+    optimizer.zero_grad()
+    model(x)[0].square().mean().backward()
+    optimizer.step()
+    torch.cuda.synchronize()
+tell()
+"""
+
+
+def test_a_kernel_that_writes_more_than_its_threads_tell_is_no_false_alarm(python: Callable[..., Ran]) -> None:
+    ran = python(["--gpu-memory", "300MiB", "--invalidation", "1"], RECURRENT)
+    assert ran.simulated["bytes_discarded"] > 100 * MIB
+    assert "touched" not in ran.err

@@ -70,6 +70,10 @@ class Touch {
     if (p == nullptr || bytes == 0 || offset >= p->room) return;
     kernel_.accesses.push_back({{p->address + offset, std::min(bytes, p->room - offset)}, read, write, written_first});
   }
+  // May be written besides what was told.
+  void perhaps(const Pointer* p, std::uint64_t bytes) {
+    if (p != nullptr) kernel_.perhaps_written.push_back({p->address, std::min(bytes, p->room)});
+  }
   void flops(double count) { kernel_.flops += count; }
   void peak_fraction(double reached) { kernel_.peak_fraction = reached; }
   void use_matrix_units() { kernel_.matrix_units = true; }
