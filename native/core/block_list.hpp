@@ -17,6 +17,7 @@ struct UmBlock {
   UmBlock* after = nullptr;
   std::uint64_t use_position = 0;  // launch (counted from 1) of its last use, or of the next one if it is expected
   std::uint64_t again = 0;         // launch that is expected to use it after that one; 0: none is
+  std::uint64_t awaited = 0;       // launch that will use it first, as far as that was looked at; past or 0: none is known
   std::uint64_t used_after = 0;    // blocks that had become resident on its device before its last use
   std::uint64_t claim = 0;         // the placement that claimed it last
   std::uint64_t migrated = 0;      // rises from block to block in the order in which they became resident

@@ -12,6 +12,8 @@ namespace {
 constexpr std::uint64_t kTrust = 2;         // launches placed ahead for each prediction in a row that was right
 constexpr std::size_t kSkipped = 64;        // launches that may be missing from what came before, if the execution tells,
 constexpr std::size_t kSkippedKernels = 8;  // if only the kernel does
+constexpr std::size_t kLateScan = 512;      // blocks looked at for one that is needed late
+constexpr std::int64_t kSweep = 16;         // part of a device by which content may grow where the same is swept over and over
 constexpr std::uint32_t kInserted = 8;      // launches in a row that may be new
 
 }  // namespace
@@ -154,8 +156,11 @@ std::size_t Engine::trusted() const {
                                                                                    : std::min(trust, history_.end() - 1 - match_.place);
 }
 
-// Resident blocks that launches to come will use are expected by them, so that others go first.
+// Looks at what launches to come will use. Where the order is by next use they expect it, so that others go first; by last use only
+// where content does not grow and shrink: what is swept over and over is needed the sooner the longer ago it was used, while on the way
+// back from a forward pass it is needed the later.
 void Engine::claim_ahead(std::size_t most) {
+  const bool expecting = settings_.eviction_order == DEEPUM_EVICT_FURTHEST_NEXT_USE || sweeping_;
   const std::size_t until = std::min(trusted(), claimed_ + most);
   for (; claimed_ < until; ++claimed_) {
     const Link& link = chain_[claimed_];
@@ -171,8 +176,12 @@ void Engine::claim_ahead(std::size_t most) {
       }
       statistics_.operations += span.count;
       for (std::uint32_t i = span.first; i < span.first + span.count; ++i) {
-        if (allocation.blocks[i].resident) {
-          device.expect(allocation.blocks[i], position_ + claimed_ + 1);
+        UmBlock& block = allocation.blocks[i];
+        if (block.resident && expecting) {
+          device.expect(block, position_ + claimed_ + 1);
+        }
+        if (block.awaited <= position_) {
+          block.awaited = position_ + claimed_ + 1;
         }
       }
     }
@@ -181,10 +190,10 @@ void Engine::claim_ahead(std::size_t most) {
 
 void Engine::place_ahead(std::size_t most) {
   if (settings_.prediction == DEEPUM_PREDICT_HISTORY) {
-    claim_ahead(most);
     if (looked_ == 0 || position_ - looked_ >= chain_.size() / 8) {
       find_fullest();
     }
+    claim_ahead(most);
   }
   const std::size_t trust = trusted();
   for (std::size_t i = 0; i < most && placed_ < trust; ++i) {
@@ -221,6 +230,10 @@ void Engine::find_fullest() {
       fullest_ = position;
     }
   }
+  const DeviceMemory& device = devices_[chain_.empty()                         ? 0
+                                        : history_.holds(chain_.front().place) ? history_.at(chain_.front().place).device
+                                                                               : 0];
+  sweeping_ = most * kSweep < static_cast<std::int64_t>(device.capacity_blocks);
   statistics_.operations += chain_.size();
 }
 
@@ -233,8 +246,8 @@ void Engine::reserve(Link& link) {
   const PastLaunch& past = history_.at(link.place);
   DeviceMemory& device = devices_[past.device];
   link.device = past.device;
-  link.reserved = past.growth;
-  device.reserved += past.growth;
+  link.reserved = past.growth + static_cast<std::int32_t>(past.died_away);  // whose end frees no space here
+  device.reserved += link.reserved;
   device.most_reserved = std::max(device.most_reserved, device.reserved);
   if (!device.under_pressure()) {
     return;
@@ -242,7 +255,11 @@ void Engine::reserve(Link& link) {
   const std::uint64_t needed = device.reserved_blocks() + headroom(device);
   while (device.free_blocks() + device.dead.size() < needed) {
     // Only what is known to be needed later: what nobody expects may be needed all the same, and would come back behind all of this.
-    UmBlock* victim = device.expected.find_beyond(std::max(fullest_, position_ + placed_ + 1), 1, [](const UmBlock&) { return true; });
+    const std::uint64_t late = std::max(fullest_, position_ + placed_ + 1);
+    UmBlock* victim = device.expected.find_beyond(late, 1, [](const UmBlock&) { return true; });
+    if (victim == nullptr) {
+      victim = device.kept.find(kLateScan, [&](const UmBlock& block) { return block.awaited > late; });
+    }
     if (victim == nullptr) {
       return;
     }

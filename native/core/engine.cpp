@@ -209,7 +209,9 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
   place(spans_, position_, true);
   DeviceMemory& device = devices_[event.header.device];
   history_.latest().growth = static_cast<std::int32_t>(device.grown);
+  history_.latest().died_away = static_cast<std::uint32_t>(device.died_away);
   device.grown = 0;
+  device.died_away = 0;
   hold(spans_, event.stream);
   const std::uint64_t stream = 1ull << event.stream;
   used_streams_ |= stream;

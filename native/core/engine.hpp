@@ -125,6 +125,7 @@ class Engine {
   std::size_t placed_ = 0;            // and whose access sets are placed
   Context chain_context_;             // of the chain's end
   std::uint64_t fullest_ = 0;         // launch at which there will be the most content
+  bool sweeping_ = false;             // content does not grow much until then
   std::uint64_t looked_ = 0;          // launch at which that was found; 0: it is not known
   std::uint64_t right_in_a_row_ = 0;  // predictions
   std::uint64_t used_streams_ = 0;    // a bit each

@@ -18,6 +18,7 @@ struct PastLaunch {
   std::uint32_t generation;  // of that ID
   std::int32_t growth;       // blocks of the device with new content since the launch before it, its own included, less those that died
   std::uint32_t device;
+  std::uint32_t died_away = 0;  // blocks of those that died, that were not on the device
 };
 
 inline constexpr std::uint64_t kNowhere = ~std::uint64_t{0};

@@ -32,6 +32,7 @@ void Engine::mark_dead(Allocation& allocation, std::uint64_t offset, std::uint64
   for (std::uint64_t i = first; i < end; ++i) {
     UmBlock& block = allocation.blocks[i];
     device.grown -= !block.fresh && !block.dead ? 1 : 0;
+    device.died_away += !block.fresh && !block.dead && !block.resident ? 1 : 0;
     block.dead = true;
     block.died = sequence_;
     if (block.resident) {

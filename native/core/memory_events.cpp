@@ -116,6 +116,7 @@ void Engine::forget_allocation(Allocation& allocation) {
   DeviceMemory& device = devices_[allocation.device];
   for (UmBlock& block : allocation.blocks) {
     device.grown -= block.fresh || block.dead ? 0 : 1;
+    device.died_away += block.fresh || block.dead || block.resident ? 0 : 1;
     if (block.resident) {  // its space is free with the allocation
       device.drop(block);
     }

@@ -6,7 +6,8 @@
 // Little-endian: "DEEPUMPR", u32 version, u32 zero, u64 FNV-1a of what follows; u32 names, u64 each; u32 executions, the one longest unused
 // first, for each: u64 hash, u64 hash without the names of PyTorch blocks, u32 records, the most recent first, (prev1, prev2, prev3, next)
 // as u32 each, places in this list or ~0 for none, u32 runs, (name, first block, blocks, launches since it was handed out) as u32 each; u32
-// launches, the oldest first, for each: u32 its execution's place, i32 growth of content in UM blocks, u32 device.
+// launches, the oldest first, for each: u32 its execution's place, i32 growth of content in UM blocks, u32 device,
+// u32 blocks that died away from it.
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
@@ -26,6 +27,7 @@ struct SavedLaunch {
   ExecutionId place;
   std::int32_t growth;
   std::uint32_t device;
+  std::uint32_t died_away;
 };
 
 std::uint64_t checksum(std::span<const std::uint8_t> bytes) {
@@ -113,7 +115,7 @@ std::vector<std::uint8_t> Engine::save_tables() const {
     }
     const PastLaunch& past = history_.at(at);
     if (const ExecutionId saved = place_of(past.id); saved != kNoExecution && executions_.at(past.id).generation == past.generation) {
-      launches.push_back({saved, past.growth, past.device});
+      launches.push_back({saved, past.growth, past.device, past.died_away});
     }
   }
   put(out, static_cast<std::uint32_t>(launches.size()));
@@ -225,7 +227,8 @@ bool Engine::load_tables(std::span<const std::uint8_t> bytes) {
     const Loaded& execution = loaded[launch.place];
     const ExecutionId id = ids[launch.place];
     if (id != kNoExecution && executions_.at(id).hash == execution.hash) {
-      history_.append({execution.hash, execution.kernel, id, executions_.at(id).generation, launch.growth, launch.device});
+      history_.append(
+          {execution.hash, execution.kernel, id, executions_.at(id).generation, launch.growth, launch.device, launch.died_away});
     }
   }
   return true;

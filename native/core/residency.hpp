@@ -120,7 +120,8 @@ struct DeviceMemory {
   std::deque<Space> freed;             // by evictions, what is not taken yet, oldest first, one entry a block
   std::deque<Space> emptied;           // by discards: they copy nothing, so their space comes earlier and is taken first
   std::uint64_t withheld_blocks = 0;   // from the window
-  std::int64_t grown = 0;              // blocks with new content since the latest launch, less those that died
+  std::int64_t grown = 0;              // blocks with new content since the latest launch, less those that died,
+  std::uint64_t died_away = 0;         // of which so many were not here
   std::int64_t reserved = 0;           // blocks that will be needed besides what exists now by the last launch that is placed,
   std::int64_t most_reserved = 0;      // and by the one on the way there that needs most: whatever is fetched now is in its way
   std::uint64_t discards_awaited = 0;  // all prefetches to come wait for the discards up to here

@@ -39,6 +39,7 @@ MISTAKE = 4  # blocks by which one narrows the window
 LONG_PAST = 4096  # launches
 SOON, SHORT_QUEUE = 8, 64  # launches
 SKIPPED, SKIPPED_KERNELS, INSERTED = 64, 8, 8  # launches that may be missing from, or new to, what came before
+LATE_SCAN, SWEEP = 512, 16
 RESTED = 32  # blocks brought since a block's last use
 TRUST = 2  # launches placed ahead for each prediction in a row that was right
 EVICTION_BATCH = 8
@@ -66,6 +67,7 @@ class UmBlock:
     index: int
     use_position: int = 0  # of its last use, or of the next one if it is expected
     again: int = 0  # launch that is expected to use it after that one
+    awaited: int = 0  # launch that will use it first, as far as that was looked at
     used_after: int = 0  # blocks that had become resident before its last use
     fetched: bool = False
     fresh: bool = True  # nothing that is needed was written to it yet
@@ -120,7 +122,8 @@ class Memory:
     span: int = 2  # launches ahead of those
     fetched: int = 0  # blocks, for launches to come
     only_placed: bool = False  # what is expected is what was placed
-    grown: int = 0  # blocks with new content since the latest launch, less those that died
+    grown: int = 0  # blocks with new content since the latest launch, less those that died,
+    died_away: int = 0  # of which so many were not here
     reserved: int = 0  # blocks needed besides what exists by the last launch placed,
     most_reserved: int = 0  # and by the one on the way there that needs most
     by_migration: bool = False  # the order; by last use otherwise
@@ -265,6 +268,7 @@ class Past:
     id: int
     device: int
     growth: int = 0
+    died_away: int = 0
 
 
 class History:
@@ -336,6 +340,7 @@ class Reference:
         self.claimed = 0
         self.fullest = 0
         self.looked = 0
+        self.sweeping = False
         self.chain_context: list[int | None] = [None] * 4
         self.placed = 0
         self.right = 0
@@ -396,6 +401,7 @@ class Reference:
         memory = self.memory(allocation.device)
         for block in allocation.blocks:
             memory.grown -= not (block.fresh or block.dead)
+            memory.died_away += not (block.fresh or block.dead or block.resident)
             if block.resident:
                 memory.drop(block)
         memory.allocated -= len(allocation.blocks)
@@ -457,6 +463,7 @@ class Reference:
             if block.index * UM_BLOCK_BYTES < stretch or (block.index + 1) * UM_BLOCK_BYTES > stretch_end:
                 continue
             memory.grown -= not (block.fresh or block.dead)
+            memory.died_away += not (block.fresh or block.dead or block.resident)
             block.dead = True
             if block.resident:
                 block.again = 0
@@ -527,7 +534,9 @@ class Reference:
         self.follow(execution.id)
         self.doubt_after = self.doubt(execution)
         self.place(spans, self.position, actual=True)
-        self.history.launches[-1].growth, self.memory(event.device).grown = self.memory(event.device).grown, 0
+        memory, past = self.memory(event.device), self.history.launches[-1]
+        past.growth, past.died_away = memory.grown, memory.died_away
+        memory.grown = memory.died_away = 0
         self.hold(spans, event.stream)
         for slot, first, count in spans:
             for block in self.allocations[slot].blocks[first : first + count]:
@@ -682,6 +691,7 @@ class Reference:
         return min(trust, len(self.history.launches) - 1 - self.match[0])
 
     def claim_ahead(self, most: int) -> None:
+        expecting = self.settings.eviction_order == FURTHEST_NEXT_USE or self.sweeping
         until = min(self.trusted(), self.claimed + most)
         while self.claimed < until:
             link = self.chain[self.claimed]
@@ -689,16 +699,20 @@ class Reference:
                 for slot, first, count in self.locate(self.by_id[link.id].runs, self.claimed + 1):
                     memory = self.memory(self.allocations[slot].device)
                     for block in self.allocations[slot].blocks[first : first + count]:
-                        if block.resident and memory.under_pressure():
+                        if not memory.under_pressure():
+                            continue
+                        if block.resident and expecting:
                             memory.expect(block, self.position + self.claimed + 1)
+                        if block.awaited <= self.position:
+                            block.awaited = self.position + self.claimed + 1
             self.claimed += 1
 
     def place_ahead(self, most: int) -> None:
         history = self.settings.prediction == HISTORY
         if history:
-            self.claim_ahead(most)
             if self.looked == 0 or self.position - self.looked >= len(self.chain) // 8:
                 self.find_fullest()
+            self.claim_ahead(most)
         trusted = self.trusted()
         for _ in range(most):
             if self.placed >= trusted:
@@ -724,19 +738,22 @@ class Reference:
             content += self.history.launches[link.place].growth if link.place is not None else 0
             if content > most:
                 most, self.fullest = content, self.position + i + 1
+        front = self.history.launches[self.chain[0].place] if self.chain and self.chain[0].place is not None else None
+        self.sweeping = most * SWEEP < self.memory(front.device if front else 0).capacity
 
     def reserve(self, link: Link) -> None:
         if link.place is None:
             return
         past = self.history.launches[link.place]
         memory = self.memory(past.device)
-        link.device, link.reserved = past.device, past.growth
-        memory.reserved += past.growth
+        link.device, link.reserved = past.device, past.growth + past.died_away
+        memory.reserved += link.reserved
         memory.most_reserved = max(memory.most_reserved, memory.reserved)
         if not memory.under_pressure():
             return
         while memory.free() < memory.reserved_blocks() + self.headroom(memory):
-            victims = memory.beyond(max(self.fullest, self.position + self.placed + 1), 1)
+            late = max(self.fullest, self.position + self.placed + 1)
+            victims = memory.beyond(late, 1) or [block for block in memory.order[:LATE_SCAN] if block.awaited > late]
             if not victims:
                 return
             self.evict(memory, victims[0], self.position + self.placed + 1)
