@@ -49,6 +49,8 @@ def main() -> None:
         end.record()
         end.synchronize()
         print(f"step {step}: {begin.elapsed_time(end):.2f} ms, loss {loss.item():.4f}", flush=True)
+    allocated, reserved = torch.cuda.max_memory_allocated() / 2**30, torch.cuda.max_memory_reserved() / 2**30
+    print(f"peak memory: {allocated:.2f} GiB allocated, {reserved:.2f} GiB reserved", flush=True)
 
 
 if __name__ == "__main__":

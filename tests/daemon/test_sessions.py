@@ -141,7 +141,7 @@ def test_a_changed_log_is_noticed(
     program.close()
     assert wait_until(lambda: _complete(log))
     data = log.read_bytes()
-    log.write_bytes(data.replace(b'"prefetch_degree": 2000', b'"prefetch_degree": 1   '))
+    log.write_bytes(data.replace(b'"prefetch_degree": 8192', b'"prefetch_degree": 1   '))
     assert deepum("log", "replay", log).returncode == 1
     log.write_bytes(data[:-64])
     cut = deepum("log", "replay", log)
