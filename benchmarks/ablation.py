@@ -39,7 +39,7 @@ ROWS: dict[str, list[str]] = {
     "ours": ["--invalidation", "1"],
     "ours, next use": ["--invalidation", "1", "--eviction-order", "furthest-next-use"],
 }
-# The script, and cards with their memory in GiB (0: the machine's own). DLRM and a small batch fit the cards of today: they get smaller ones.
+# The script, and cards with their memory in GiB (0: the machine's own); what fits the cards of today gets smaller ones.
 JOBS: dict[str, tuple[list[str], list[tuple[str, float]]]] = {
     "gpt2-xl b5": (["train_gpt2.py", "--model", "xl", "--batch", "5"], [("v100-32gb", 0), ("v100-16gb", 0)]),
     "gpt2-small b8": (["train_gpt2.py", "--model", "small", "--batch", "8"], [("v100-32gb", 0), ("v100-16gb", 0), ("v100-16gb", 8)]),
