@@ -93,7 +93,7 @@ void Engine::follow(ExecutionId id) {
       if (settings_.prediction == DEEPUM_PREDICT_TABLES || !mistaken(now, right)) {
         return;
       }
-    } else if (settings_.prediction == DEEPUM_PREDICT_HISTORY && now.agreement <= match_.agreement && ++inserted_ <= kInserted) {
+    } else if (settings_.prediction == DEEPUM_PREDICT_HISTORY && now.agreement < match_.agreement && ++inserted_ <= kInserted) {
       return;
     } else {
       right_in_a_row_ = 0;
@@ -127,9 +127,9 @@ bool Engine::predict_next(Link& link) {
     chain_context_.push(next);
     return true;
   }
-  // From the end of the history on it repeats itself.
+  // At most up to the present: one iteration, always the latest, since it goes on as the history does.
   const std::uint64_t before = chain_.empty() ? match_.place : chain_.back().place;
-  const std::uint64_t place = before == history_.end() - 1 ? match_.place + 1 : before + 1;
+  const std::uint64_t place = before + 1;
   if (before == kNowhere || !history_.holds(place)) {
     return false;
   }
@@ -149,12 +149,7 @@ void Engine::extend_chain() {
 }
 
 // Trust grows with what came true: a program whose addresses change from step to step is not made to fetch its old ones.
-// And it ends after one iteration: beyond it the same blocks come again.
-std::size_t Engine::trusted() const {
-  const std::uint64_t trust = std::min<std::uint64_t>(chain_.size(), kTrust * right_in_a_row_);
-  return match_.place == kNowhere || settings_.prediction == DEEPUM_PREDICT_TABLES ? trust
-                                                                                   : std::min(trust, history_.end() - 1 - match_.place);
-}
+std::size_t Engine::trusted() const { return std::min<std::uint64_t>(chain_.size(), kTrust * right_in_a_row_); }
 
 // Looks at what launches to come will use. Where the order is by next use they expect it, so that others go first; by last use only
 // where content does not grow and shrink: what is swept over and over is needed the sooner the longer ago it was used, while on the way

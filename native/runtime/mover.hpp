@@ -16,6 +16,7 @@
 #include "allocations.hpp"
 #include "connection.hpp"
 #include "lock_step.hpp"
+#include "marker_table.hpp"
 #include "move_calls.hpp"
 #include "move_lane.hpp"
 #include "shared_memory.hpp"

@@ -21,6 +21,7 @@
 #include "driver.hpp"
 #include "event_ring.hpp"
 #include "lock_step.hpp"
+#include "marker_table.hpp"
 #include "memory_watch.hpp"
 #include "message.hpp"
 #include "mover.hpp"

@@ -185,7 +185,7 @@ MUTATIONS = (
     ),
     Mutation(
         "one-stream-waits",
-        _RUNTIME + "stream_markers.cpp",
+        _RUNTIME + "marker_table.cpp",
         "    return handle != nullptr && driver().StreamWaitEvent(handle, event, 0) == CUDA_SUCCESS;",
         "    return handle != nullptr && (&stream != &streams_[0] || driver().StreamWaitEvent(handle, event, 0) == CUDA_SUCCESS);",
         "that every stream waits, not all but one",

@@ -1,0 +1,86 @@
+// The markers of all streams of the program: who launches finds its stream's, who waits finds those of a stream id.
+#pragma once
+
+#include <cuda.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "event_ring.hpp"
+#include "records.h"
+#include "spin_lock.hpp"
+#include "stream_markers.hpp"
+
+namespace deepum::runtime {
+
+class MarkerTable {
+ public:
+  EventRing::Place reserve(EventRing& ring, std::uint32_t stream_id, std::uint32_t words) noexcept;
+  void failed(std::uint32_t stream_id) noexcept;  // the driver refused the launch
+  // The driver took the launch. True: a marker was recorded.
+  bool launched(CUstream stream, std::uint32_t stream_id, std::uint64_t sequence, std::uint32_t interval) noexcept;
+  CUstream stream(std::uint32_t stream_id, CUcontext context) noexcept {
+    return stream_id < kShared ? streams_[stream_id].in_context(context) : nullptr;
+  }
+  bool knows(CUstream stream, std::uint32_t stream_id) const noexcept;  // it has been launched on
+  // Every stream that has been launched on waits for the event. False: one cannot be made to (a thread's own default stream, or one that
+  // captures); some may wait all the same.
+  bool wait_on_all(CUevent event) noexcept;
+  bool all_can_wait() noexcept;
+  // `cover` tells the truth of these stream ids: none of them has launches that the driver refused to record a marker behind.
+  bool all_marked(std::uint64_t stream_mask) noexcept;
+  bool flush(std::uint32_t stream_id) noexcept;  // DEEPUM_ALL_STREAMS: all
+  void destroyed(CUstream stream, std::uint32_t stream_id) noexcept;
+  void context_destroyed(CUcontext context) noexcept;
+
+  // What has to be waited for until all launches on the stream id up to `sequence` are done: calls back for each marker.
+  // False: some are still without a marker.
+  template <typename F>
+  bool cover(std::uint32_t stream_id, std::uint64_t sequence, F each) noexcept {
+    Marker marker;
+    const auto one = [&](StreamMarkers& stream) {
+      const Cover found = stream.cover(sequence, &marker);
+      if (found == Cover::kMarker) {
+        each(stream, marker);
+      }
+      return found != Cover::kNotYet;
+    };
+    if (stream_id < kShared) {
+      return one(streams_[stream_id]);
+    }
+    if (streams_[kShared].cover_in_flight(sequence) == Cover::kNotYet) {
+      return false;
+    }
+    const std::uint32_t count = sharing_count_.load(std::memory_order_acquire);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (!one(sharing_[i])) {
+        return false;
+      }
+    }
+    return true;
+  }
+  // The mover waits for a marker of this stream, on which nothing may be launched for a long time.
+  void want(std::uint32_t stream_id) noexcept { wanted_.fetch_or(1ull << stream_id, std::memory_order_relaxed); }
+  // Rises with every marker.
+  std::uint64_t epoch() const noexcept { return epoch_.load(std::memory_order_seq_cst); }
+
+ private:
+  static constexpr std::uint32_t kShared = DEEPUM_MAX_STREAMS - 1;
+  static constexpr std::uint32_t kMostSharing = 64;  // streams beyond are not waited for: a move that comes too early costs a fault
+
+  StreamMarkers* sharing(CUstream stream) noexcept;
+  template <typename F>
+  bool for_all(F each) noexcept;
+  bool record(StreamMarkers& stream, bool own) noexcept;
+  bool serve_wanted(std::uint32_t own_id) noexcept;
+
+  StreamMarkers streams_[DEEPUM_MAX_STREAMS];  // the last one only counts what is in flight on the shared id
+  SpinLock sharing_lock_;
+  std::atomic<std::uint32_t> sharing_count_{0};
+  StreamMarkers sharing_[kMostSharing];
+  std::atomic<std::uint64_t> wanted_{0};
+  std::atomic<std::uint64_t> used_{0};  // ids ever launched on
+  std::atomic<std::uint64_t> epoch_{0};
+};
+
+}  // namespace deepum::runtime

@@ -1,0 +1,233 @@
+"""The chain of predicted launches in plain Python: what native/core/chain.cpp does, and the execution correlation table."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+
+from reference_history import Execution, History, Link
+from reference_placement import CORRELATION, FURTHEST_NEXT_USE, HISTORY, Placement
+
+from deepum.core import CoreSettings
+
+PROVEN = 2  # launches of an ID before it is fetched for ahead
+LATE_SCAN, SWEEP = 512, 16  # blocks looked at for one needed late; part of a device by which content may grow in a sweep
+SKIPPED, SKIPPED_KERNELS, INSERTED = 64, 8, 8  # launches that may be missing from, or new to, what came before
+TRUST = 2  # launches placed ahead for each prediction in a row that was right
+
+
+class Chain(Placement):
+    """What is launched next, and how far ahead it is placed."""
+
+    def __init__(self, settings: CoreSettings) -> None:
+        super().__init__(settings)
+        self.executions: OrderedDict[int, Execution] = OrderedDict()  # by hash, longest unused first
+        self.by_id: dict[int, Execution] = {}
+        self.context: list[int | None] = [None] * 4
+        self.chain: deque[Link] = deque()
+        self.history = History()
+        self.match: tuple[int | None, int] = (None, 0)
+        self.inserted = 0
+        self.claimed = 0
+        self.fullest = 0
+        self.looked = 0
+        self.sweeping = False
+        self.chain_context: list[int | None] = [None] * 4
+        self.right = 0
+
+    def identify(self, execution_hash: int) -> Execution:
+        if execution_hash in self.executions:
+            self.executions.move_to_end(execution_hash)
+            return self.executions[execution_hash]
+        number = len(self.executions)
+        if number >= self.settings.execution_ids:
+            _, old = self.executions.popitem(last=False)
+            number = old.id
+            # What names the ID means the hash that it then had.
+            for link in (*self.chain, *self.history.launches):
+                link.id = -1 if link.id == number else link.id
+        execution = Execution(number)
+        self.executions[execution_hash] = self.by_id[number] = execution
+        return execution
+
+    def learn(self, following: int) -> None:
+        if self.context[0] is None:
+            return
+        before = tuple(self.context[1:])
+        records = self.by_id[self.context[0]].records
+        kept = [record for record in records if record[0] != before]
+        if len(kept) == len(records):
+            kept = kept[: self.settings.execution_records - 1]
+        self.by_id[self.context[0]].records = [(before, following), *kept]
+
+    def predict(self, context: list[int | None]) -> int | None:
+        if context[0] is None:
+            return None
+        best, longest = None, -1
+        for before, following in self.by_id[context[0]].records:
+            agree = 0
+            while agree < 3 and before[agree] == context[agree + 1]:
+                agree += 1
+            if agree > longest:
+                best, longest = following, agree
+        return best
+
+    def follow(self, number: int) -> None:
+        self.context = [number, *self.context[:3]]
+        if self.settings.policy != CORRELATION:
+            return
+        now = self.history.recalled
+        if self.chain:
+            at = self.find_in_chain(number)
+            right = at == 0 and self.chain[0].id == number
+            if at is not None:
+                self.right += right
+                self.inserted = 0
+                for _ in range(at + 1):
+                    self.pop_link()
+                if self.settings.prediction != HISTORY or not self.mistaken(now, right):
+                    return
+            else:
+                if self.settings.prediction == HISTORY and now[1] < self.match[1]:
+                    self.inserted += 1
+                    if self.inserted <= INSERTED:
+                        return
+                self.right = 0
+            self.drop_chain()
+            self.expect_nothing()
+        self.chain_context = self.context
+        self.match = now
+
+    def find_in_chain(self, number: int) -> int | None:
+        links = list(self.chain)[:SKIPPED]
+        kernel = self.by_id[number].kernel
+        if self.settings.prediction != HISTORY:
+            return 0 if links[0].id == number else None
+        if links[0].id == number or links[0].kernel == kernel:
+            return 0
+        exact = [i for i, link in enumerate(links) if link.id == number]
+        alike = [i for i, link in enumerate(links[:SKIPPED_KERNELS]) if link.kernel == kernel]
+        return next(iter(exact or alike), None)
+
+    def mistaken(self, now: tuple[int | None, int], right: bool) -> bool:
+        if now[0] == self.match[0]:
+            self.match = (self.match[0], max(self.match[1], now[1]))
+            return False
+        return now[1] > self.match[1] and not right
+
+    def pop_link(self) -> None:
+        front = self.chain.popleft()
+        memory = self.memory(front.device)
+        memory.reserved -= front.reserved
+        memory.most_reserved = memory.most_reserved - front.reserved if self.position < self.fullest else memory.reserved
+        self.match = (front.place, self.match[1])
+        self.claimed = max(0, self.claimed - 1)
+        self.placed = max(0, self.placed - 1)
+
+    def drop_chain(self) -> None:
+        self.chain.clear()
+        self.claimed = self.placed = self.inserted = self.looked = self.fullest = 0
+        self.match = (None, 0)
+        for memory in self.devices.values():
+            memory.reserved = memory.most_reserved = 0
+
+    def expect_nothing(self) -> None:
+        for memory in self.devices.values():
+            memory.expect_nothing()
+
+    def next_link(self) -> Link | None:
+        if self.settings.prediction != HISTORY:
+            if not self.chain:
+                self.chain_context = self.context
+            following = self.predict(self.chain_context)
+            if following is None:
+                return None
+            self.chain_context = [following, *self.chain_context[:3]]
+            return Link(following, self.by_id[following].kernel, None)
+        before = self.chain[-1].place if self.chain else self.match[0]
+        if before is None or self.match[0] is None:
+            return None
+        place = before + 1
+        if place >= len(self.history.launches):
+            return None
+        past = self.history.launches[place]
+        return Link(past.id, past.kernel, place)
+
+    def extend(self) -> None:
+        for _ in range(self.settings.chain_steps):
+            if len(self.chain) >= self.settings.prefetch_degree:
+                return
+            link = self.next_link()
+            if link is None:
+                return
+            self.chain.append(link)
+
+    def trusted(self) -> int:
+        return min(len(self.chain), TRUST * self.right)
+
+    def claim_ahead(self, most: int) -> None:
+        expecting = self.settings.eviction_order == FURTHEST_NEXT_USE or self.sweeping
+        until = min(self.trusted(), self.claimed + most)
+        while self.claimed < until:
+            link = self.chain[self.claimed]
+            if link.id >= 0 and self.by_id[link.id].launches >= PROVEN:
+                for slot, first, count in self.locate(self.by_id[link.id].runs, self.claimed + 1):
+                    memory = self.memory(self.allocations[slot].device)
+                    for block in self.allocations[slot].blocks[first : first + count]:
+                        if not memory.under_pressure():
+                            continue
+                        if block.resident and expecting:
+                            memory.expect(block, self.position + self.claimed + 1)
+                        if block.awaited <= self.position:
+                            block.awaited = self.position + self.claimed + 1
+            self.claimed += 1
+
+    def place_ahead(self, most: int) -> None:
+        history = self.settings.prediction == HISTORY
+        if history:
+            if self.looked == 0 or self.position - self.looked >= len(self.chain) // 8:
+                self.find_fullest()
+            self.claim_ahead(most)
+        trusted = self.trusted()
+        for _ in range(most):
+            if self.placed >= trusted:
+                return
+            if self.fullest > self.position and self.position + self.placed + 1 > self.fullest:
+                return
+            link = self.chain[self.placed]
+            known = link.id >= 0 and self.by_id[link.id].launches >= PROVEN
+            if not known and not history:
+                return
+            if known:
+                self.doubt_after = self.doubt(self.by_id[link.id])
+                spans = self.locate(self.by_id[link.id].runs, self.placed + 1)
+                if not self.place(spans, self.position + self.placed + 1, actual=False):
+                    return
+            self.reserve(link)
+            self.placed += 1
+
+    def find_fullest(self) -> None:
+        content = most = 0
+        self.fullest = self.looked = self.position
+        for i, link in enumerate(self.chain):
+            content += self.history.launches[link.place].growth if link.place is not None else 0
+            if content > most:
+                most, self.fullest = content, self.position + i + 1
+        front = self.history.launches[self.chain[0].place] if self.chain and self.chain[0].place is not None else None
+        self.sweeping = most * SWEEP < self.memory(front.device if front else 0).capacity
+
+    def reserve(self, link: Link) -> None:
+        if link.place is None:
+            return
+        past = self.history.launches[link.place]
+        memory = self.memory(past.device)
+        link.device, link.reserved = past.device, past.growth + past.died_away
+        memory.reserved += link.reserved
+        memory.most_reserved = max(memory.most_reserved, memory.reserved)
+        if not memory.under_pressure():
+            return
+        while memory.free() < memory.reserved_blocks() + self.headroom(memory):
+            late = max(self.fullest, self.position + self.placed + 1)
+            victims = memory.beyond(late, 1) or [block for block in memory.order[:LATE_SCAN] if block.awaited > late]
+            if not victims:
+                return
+            self.evict(memory, victims[0], self.position + self.placed + 1)
