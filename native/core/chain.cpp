@@ -10,8 +10,8 @@ namespace deepum::core {
 namespace {
 
 constexpr std::uint64_t kTrust = 2;         // launches placed ahead for each prediction in a row that was right
-constexpr std::size_t kSkipped = 64;        // launches that may be missing from what came before, if the execution tells,
-constexpr std::size_t kSkippedKernels = 8;  // if only the kernel does
+constexpr std::size_t kSkipped = 64;        // of the launches expected next, those among which the execution is looked for,
+constexpr std::size_t kSkippedKernels = 8;  // and those among which its kernel is
 constexpr std::uint32_t kInserted = 8;      // launches in a row that may be new
 
 }  // namespace
