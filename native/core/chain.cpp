@@ -10,9 +10,10 @@ namespace deepum::core {
 namespace {
 
 constexpr std::uint64_t kTrust = 2;         // launches placed ahead for each prediction in a row that was right
-constexpr std::size_t kSkipped = 64;        // launches that may be missing from what came before, if the execution tells,
-constexpr std::size_t kSkippedKernels = 8;  // if only the kernel does
-constexpr std::size_t kLateScan = 512;      // blocks looked at for one that is needed late
+constexpr std::size_t kSkipped = 64;        // of the launches expected next, those among which the execution is looked for,
+constexpr std::size_t kSkippedKernels = 8;  // and those among which its kernel is
+constexpr std::uint32_t kKnown = 3;         // agreement from which on half of the trust remains
+constexpr std::size_t kLateScan = 4096;     // blocks looked at for one that is needed late
 constexpr std::int64_t kSweep = 16;         // part of a device by which content may grow where the same is swept over and over
 constexpr std::uint32_t kInserted = 8;      // launches in a row that may be new
 
@@ -26,7 +27,7 @@ void Engine::expect_nothing() {
 
 void Engine::drop_chain() {
   chain_.clear();
-  claimed_ = placed_ = 0;
+  claimed_ = placed_ = reserved_ = 0;
   inserted_ = 0;
   match_ = {};
   looked_ = fullest_ = 0;
@@ -44,6 +45,7 @@ void Engine::pop_link() {
   chain_.pop_front();
   claimed_ -= claimed_ > 0 ? 1 : 0;
   placed_ -= placed_ > 0 ? 1 : 0;
+  reserved_ -= reserved_ > 0 ? 1 : 0;
 }
 
 std::size_t Engine::find_in_chain(ExecutionId id) const {
@@ -93,10 +95,10 @@ void Engine::follow(ExecutionId id) {
       if (settings_.prediction == DEEPUM_PREDICT_TABLES || !mistaken(now, right)) {
         return;
       }
-    } else if (settings_.prediction == DEEPUM_PREDICT_HISTORY && now.agreement < match_.agreement && ++inserted_ <= kInserted) {
+    } else if (settings_.prediction == DEEPUM_PREDICT_HISTORY && !agrees_better(now) && ++inserted_ <= kInserted) {
       return;
     } else {
-      right_in_a_row_ = 0;
+      right_in_a_row_ = settings_.prediction == DEEPUM_PREDICT_HISTORY && now.agreement >= kKnown ? right_in_a_row_ / 2 : 0;
     }
     ++statistics_.chain_restarts;
     drop_chain();
@@ -104,6 +106,11 @@ void Engine::follow(ExecutionId id) {
   }
   chain_context_ = context_;
   match_ = now;
+}
+
+// Where it agrees as well, the longer way back is better: a loop inside an iteration ends, and the iteration goes on.
+bool Engine::agrees_better(Recollection now) const {
+  return now.agreement > match_.agreement || (now.agreement == match_.agreement && now.place < match_.place);
 }
 
 // Whether another place in the history is the better match.
@@ -189,6 +196,7 @@ void Engine::place_ahead(std::size_t most) {
       find_fullest();
     }
     claim_ahead(most);
+    reserve_ahead(most);
   }
   const std::size_t trust = trusted();
   for (std::size_t i = 0; i < most && placed_ < trust; ++i) {
@@ -206,7 +214,6 @@ void Engine::place_ahead(std::size_t most) {
       ++statistics_.window_stalls;
       return;
     }
-    reserve(link);
     ++placed_;
   }
 }
@@ -234,7 +241,14 @@ void Engine::find_fullest() {
 
 // What the launch will need besides what exists: it has no place yet, so its space is counted, and made while the link is idle. Once it
 // is launched it would be late: a forward pass, which fills memory, would be held off by the copies out.
-void Engine::reserve(Link& link) {
+void Engine::reserve_ahead(std::size_t most) {
+  const std::size_t until = std::min<std::size_t>(std::min(trusted(), reserved_ + most), fullest_ > position_ ? fullest_ - position_ : 0);
+  for (; reserved_ < until; ++reserved_) {
+    reserve(chain_[reserved_], position_ + reserved_ + 1);
+  }
+}
+
+void Engine::reserve(Link& link, std::uint64_t position) {
   if (!history_.holds(link.place)) {
     return;
   }
@@ -250,7 +264,7 @@ void Engine::reserve(Link& link) {
   const std::uint64_t needed = device.reserved_blocks() + headroom(device);
   while (device.free_blocks() + device.dead.size() < needed) {
     // Only what is known to be needed later: what nobody expects may be needed all the same, and would come back behind all of this.
-    const std::uint64_t late = std::max(fullest_, position_ + placed_ + 1);
+    const std::uint64_t late = std::max(fullest_, position);
     UmBlock* victim = device.expected.find_beyond(late, 1, [](const UmBlock&) { return true; });
     if (victim == nullptr) {
       victim = device.kept.find(kLateScan, [&](const UmBlock& block) { return block.awaited > late; });
@@ -258,7 +272,7 @@ void Engine::reserve(Link& link) {
     if (victim == nullptr) {
       return;
     }
-    evict(device, past.device, *victim, position_ + placed_ + 1);
+    evict(device, past.device, *victim, position);
   }
 }
 

@@ -74,10 +74,12 @@ class Engine {
   void place_ahead(std::size_t most);
   std::size_t trusted() const;
   void find_fullest();
-  void reserve(Link& link);
+  void reserve_ahead(std::size_t most);
+  void reserve(Link& link, std::uint64_t position);
   void drop_chain();
   void pop_link();
   std::size_t find_in_chain(ExecutionId id) const;  // how many links before it; the chain's size: it is not there
+  bool agrees_better(Recollection now) const;
   bool mistaken(Recollection now, bool right);
   bool predict_next(Link& link);
   std::uint64_t headroom(const DeviceMemory& device) const;  // blocks
@@ -123,6 +125,7 @@ class Engine {
   std::uint32_t inserted_ = 0;        // launches in a row that were not in the chain
   std::size_t claimed_ = 0;           // links of the chain whose blocks, where resident, are kept for them
   std::size_t placed_ = 0;            // and whose access sets are placed
+  std::size_t reserved_ = 0;          // links whose new content has room
   Context chain_context_;             // of the chain's end
   std::uint64_t fullest_ = 0;         // launch at which there will be the most content
   bool sweeping_ = false;             // content does not grow much until then

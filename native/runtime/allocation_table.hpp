@@ -1,5 +1,5 @@
 // From any 64-bit value to the managed allocation it points into, without a lock: a directory of 16 GiB chunks, a node for each UM
-// block. Written under the lock of allocations.cpp; a reader that races with a writer over memory that the program is not using
+// block. Written under the lock of allocation_book.hpp; a reader that races with a writer over memory that the program is not using
 // may get an outdated answer, never a fault: records and chunks are not unmapped.
 #pragma once
 

@@ -3,15 +3,13 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <bit>
-#include <map>
+#include <atomic>
 #include <mutex>
 #include <new>
-#include <queue>
-#include <set>
 #include <utility>
 #include <vector>
 
+#include "allocation_book.hpp"
 #include "allocation_table.hpp"
 #include "discards.hpp"
 #include "session.hpp"
@@ -19,102 +17,12 @@
 namespace deepum::runtime {
 namespace {
 
-struct PlainAllocation {
-  std::uint64_t bytes;
-  std::uint64_t context;
-  std::uint32_t device;
-};
-
-// What only writers use.
-struct Book {
-  std::mutex mutex;
-  std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> free_slots;
-  std::uint32_t slots_used = 0;  // slots from here on were never given out
-  struct Ordinals {
-    std::set<std::uint64_t> free;
-    std::uint64_t used = 0;
-  };
-  std::map<std::pair<std::uint32_t, std::uint64_t>, Ordinals> ordinals;  // by (device, bytes)
-  std::map<std::uint64_t, std::uint64_t> blocks;                         // active PyTorch blocks: address -> bytes
-  std::map<std::uint64_t, PlainAllocation> plain;
-  std::uint64_t allocated = 0;  // PyTorch's latest totals
-  std::uint64_t reserved = 0;
-};
-
 AllocationTable& table = allocation_table;
-alignas(Book) unsigned char book_memory[sizeof(Book)];
-std::atomic<bool> book_made{false};
-std::atomic<bool> book_broken{false};  // forked while another thread was writing: the maps cannot be trusted
 std::atomic<std::uint64_t> bytes_by_device[DEEPUM_MAX_DEVICES];
-thread_local bool writing = false;  // an emit that announces from under our own lock
-
-Book& book() noexcept { return *std::launder(reinterpret_cast<Book*>(book_memory)); }
-
-// Never destroyed: allocations may be freed after static destructors ran.
-[[gnu::constructor(101)]] void make_book() {
-  if (!book_made.exchange(true)) {
-    new (book_memory) Book;
-  }
-}
-
-class Writing {
- public:
-  Writing() noexcept {
-    if (!book_made.load(std::memory_order_acquire)) {
-      make_book();
-    }
-    book().mutex.lock();
-    writing = true;
-  }
-  ~Writing() {
-    writing = false;
-    book().mutex.unlock();
-  }
-  Writing(const Writing&) = delete;
-  Writing& operator=(const Writing&) = delete;
-};
 
 std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
   const auto product = static_cast<unsigned __int128>(a ^ 0x9e3779b97f4a7c15ull) * (b ^ 0xd6e8feb86659fd93ull);
   return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
-}
-
-template <typename Event>
-std::uint64_t emit_event(Event& event, deepum_event_kind kind, std::uint32_t device, std::uint8_t flags = 0) noexcept {
-  event.header.words = sizeof(Event) / 8;
-  event.header.kind = static_cast<std::uint8_t>(kind);
-  event.header.flags = flags;
-  event.header.device = device;
-  return emit(&event.header);
-}
-
-std::uint32_t slot_of(const AllocationRecord* record) noexcept { return static_cast<std::uint32_t>(record - table.records()); }
-
-void emit_allocate(const AllocationRecord* record) noexcept {
-  deepum_allocate_event event{};
-  event.slot = slot_of(record);
-  event.generation = record->generation.load(std::memory_order_relaxed);
-  event.name = record->name.load(std::memory_order_relaxed);
-  event.bytes = record->bytes.load(std::memory_order_relaxed);
-  event.first_offset = record->base.load(std::memory_order_relaxed) & (kUmBlockBytes - 1);
-  emit_event(event, DEEPUM_EVENT_ALLOCATE, record->device, record->of_program ? DEEPUM_ALLOCATION_OF_PROGRAM : 0);
-}
-
-std::uint64_t emit_block(const AllocationRecord* record, deepum_event_kind kind, std::uint64_t address, std::uint64_t bytes) noexcept {
-  deepum_block_event event{};
-  event.slot = slot_of(record);
-  event.generation = record->generation.load(std::memory_order_relaxed);
-  event.offset = address - record->base.load(std::memory_order_relaxed);
-  event.bytes = bytes;
-  event.allocated_bytes = book().allocated;
-  event.reserved_bytes = book().reserved;
-  return emit_event(event, kind, record->device);
-}
-
-// An event that was lost, or came before the session, is later than all that the daemon decides.
-void emit_active(const AllocationRecord* record, std::uint64_t address, std::uint64_t bytes) noexcept {
-  const std::uint64_t sequence = emit_block(record, DEEPUM_EVENT_BLOCK_ACTIVE, address, bytes);
-  table.set_handed_out(address, bytes, sequence ? sequence : ~std::uint64_t{0});
 }
 
 Allocation describe(const AllocationRecord* record) noexcept {
@@ -138,10 +46,7 @@ void count_bytes(std::uint32_t device, std::int64_t change) noexcept {
 // Under the lock, the record no longer live and unpinned.
 Allocation retire(AllocationRecord* record) {
   const Allocation allocation = describe(record);
-  deepum_free_event event{};
-  event.slot = allocation.slot;
-  event.generation = allocation.generation;
-  emit_event(event, DEEPUM_EVENT_FREE, allocation.device);
+  emit_free(allocation.slot, allocation.generation, allocation.device);
   auto& blocks = book().blocks;
   if (record->has_blocks.load(std::memory_order_relaxed)) {
     blocks.erase(blocks.lower_bound(allocation.base), blocks.lower_bound(allocation.base + allocation.bytes));
@@ -297,52 +202,6 @@ std::optional<Allocation> Allocations::find(std::uint64_t address) const noexcep
   return Allocation{plain->first, plain->second.bytes, 0, plain->second.context, 0, 0, plain->second.device, false, false};
 }
 
-void Allocations::block_active(std::uint64_t address, std::uint64_t bytes, std::uint64_t allocated, std::uint64_t reserved) noexcept try {
-  if (book_broken.load(std::memory_order_relaxed) || bytes == 0) {
-    return;
-  }
-  {
-    Writing lock;
-    UmBlockNode* node = nullptr;
-    AllocationRecord* record = table.record(address, &node);
-    if (!record || !record->live.load() || bytes > record->base.load() + record->bytes.load() - address) {
-      return;
-    }
-    book().allocated = allocated;
-    book().reserved = reserved;
-    book().blocks[address] = bytes;
-    table.set_block(record, address, bytes, true);
-    record->has_blocks.store(true, std::memory_order_release);
-    emit_active(record, address, bytes);
-  }
-  use_after_discards(address, bytes);
-} catch (...) {
-  return;
-}
-
-void Allocations::block_inactive(std::uint64_t address, std::uint64_t bytes, std::uint64_t allocated, std::uint64_t reserved) noexcept try {
-  if (book_broken.load(std::memory_order_relaxed) || bytes == 0) {
-    return;
-  }
-  Writing lock;
-  UmBlockNode* node = nullptr;
-  AllocationRecord* record = table.record(address, &node);
-  if (!record || !record->live.load()) {
-    return;
-  }
-  const auto block = book().blocks.find(address);
-  if (block == book().blocks.end() || block->second != bytes) {
-    return;
-  }
-  book().allocated = allocated;
-  book().reserved = reserved;
-  book().blocks.erase(block);
-  table.set_block(record, address, bytes, false);
-  emit_block(record, DEEPUM_EVENT_BLOCK_INACTIVE, address, bytes);
-} catch (...) {
-  return;
-}
-
 bool Allocations::lookup(std::uint64_t address, Extent* extent) const noexcept { return table.lookup(address, extent); }
 
 bool Allocations::range_of(std::uint64_t address, std::uint64_t bytes, Extent* extent) const noexcept {
@@ -403,32 +262,8 @@ Allocations::Pin Allocations::pin(std::uint32_t slot, std::uint32_t generation, 
   return pin;
 }
 
-bool Allocations::commit_discard(const Pin& pin, std::uint64_t id, std::uint64_t cause) noexcept {
-  if (writing || book_broken.load(std::memory_order_relaxed) || (pin.address | pin.bytes) % kUmBlockBytes != 0) {
-    return false;
-  }
-  Writing lock;
-  UmBlockNode* node = nullptr;
-  const AllocationRecord* record = table.record(pin.address, &node);
-  if (!record || !record->live.load() || record->of_program || !record->has_blocks.load(std::memory_order_relaxed)) {
-    return false;
-  }
-  // Whatever was launched on it after that is nothing the command waits for.
-  if (table.handed_out(pin.address, pin.bytes) > cause) {
-    return false;
-  }
-  auto block = book().blocks.lower_bound(pin.address);
-  if (block != book().blocks.end() && block->first < pin.address + pin.bytes) {
-    return false;
-  }
-  if (block != book().blocks.begin() && (--block)->first + block->second > pin.address) {
-    return false;
-  }
-  return Discards::instance().propose(pin.address, pin.bytes, id);
-}
-
 void Allocations::announce() noexcept {
-  if (writing || book_broken.load(std::memory_order_relaxed)) {
+  if (writing_allocations || book_broken.load(std::memory_order_relaxed)) {
     return;
   }
   Writing lock;
@@ -463,7 +298,7 @@ void Allocations::abandon_in_child() noexcept {
   } else {
     book().mutex.unlock();
   }
-  writing = false;
+  writing_allocations = false;
   if (AllocationRecord* records = table.records()) {
     for (std::uint32_t slot = 0; slot < book().slots_used; ++slot) {
       if (records[slot].pins.load() != 0) {

@@ -10,7 +10,8 @@ from reference_placement import CORRELATION, FURTHEST_NEXT_USE, HISTORY, Placeme
 from deepum.core import CoreSettings
 
 PROVEN = 2  # launches of an ID before it is fetched for ahead
-LATE_SCAN, SWEEP = 512, 16  # blocks looked at for one needed late; part of a device by which content may grow in a sweep
+KNOWN = 3  # agreement from which on half of the trust remains
+LATE_SCAN, SWEEP = 4096, 16  # blocks looked at for one needed late; part of a device by which content may grow in a sweep
 SKIPPED, SKIPPED_KERNELS, INSERTED = 64, 8, 8  # launches that may be missing from, or new to, what came before
 TRUST = 2  # launches placed ahead for each prediction in a row that was right
 
@@ -31,6 +32,7 @@ class Chain(Placement):
         self.fullest = 0
         self.looked = 0
         self.sweeping = False
+        self.reserving = 0
         self.chain_context: list[int | None] = [None] * 4
         self.right = 0
 
@@ -87,11 +89,11 @@ class Chain(Placement):
                 if self.settings.prediction != HISTORY or not self.mistaken(now, right):
                     return
             else:
-                if self.settings.prediction == HISTORY and now[1] < self.match[1]:
+                if self.settings.prediction == HISTORY and not self.agrees_better(now):
                     self.inserted += 1
                     if self.inserted <= INSERTED:
                         return
-                self.right = 0
+                self.right = self.right // 2 if self.settings.prediction == HISTORY and now[1] >= KNOWN else 0
             self.drop_chain()
             self.expect_nothing()
         self.chain_context = self.context
@@ -108,6 +110,11 @@ class Chain(Placement):
         alike = [i for i, link in enumerate(links[:SKIPPED_KERNELS]) if link.kernel == kernel]
         return next(iter(exact or alike), None)
 
+    def agrees_better(self, now: tuple[int | None, int]) -> bool:
+        if now[1] != self.match[1] or now[0] is None or self.match[0] is None:
+            return now[1] > self.match[1]
+        return now[0] < self.match[0]
+
     def mistaken(self, now: tuple[int | None, int], right: bool) -> bool:
         if now[0] == self.match[0]:
             self.match = (self.match[0], max(self.match[1], now[1]))
@@ -122,10 +129,11 @@ class Chain(Placement):
         self.match = (front.place, self.match[1])
         self.claimed = max(0, self.claimed - 1)
         self.placed = max(0, self.placed - 1)
+        self.reserving = max(0, self.reserving - 1)
 
     def drop_chain(self) -> None:
         self.chain.clear()
-        self.claimed = self.placed = self.inserted = self.looked = self.fullest = 0
+        self.claimed = self.placed = self.reserving = self.inserted = self.looked = self.fullest = 0
         self.match = (None, 0)
         for memory in self.devices.values():
             memory.reserved = memory.most_reserved = 0
@@ -187,6 +195,7 @@ class Chain(Placement):
             if self.looked == 0 or self.position - self.looked >= len(self.chain) // 8:
                 self.find_fullest()
             self.claim_ahead(most)
+            self.reserve_ahead(most)
         trusted = self.trusted()
         for _ in range(most):
             if self.placed >= trusted:
@@ -202,7 +211,6 @@ class Chain(Placement):
                 spans = self.locate(self.by_id[link.id].runs, self.placed + 1)
                 if not self.place(spans, self.position + self.placed + 1, actual=False):
                     return
-            self.reserve(link)
             self.placed += 1
 
     def find_fullest(self) -> None:
@@ -215,7 +223,13 @@ class Chain(Placement):
         front = self.history.launches[self.chain[0].place] if self.chain and self.chain[0].place is not None else None
         self.sweeping = most * SWEEP < self.memory(front.device if front else 0).capacity
 
-    def reserve(self, link: Link) -> None:
+    def reserve_ahead(self, most: int) -> None:
+        until = min(self.trusted(), self.reserving + most, max(0, self.fullest - self.position))
+        while self.reserving < until:
+            self.reserve(self.chain[self.reserving], self.position + self.reserving + 1)
+            self.reserving += 1
+
+    def reserve(self, link: Link, position: int) -> None:
         if link.place is None:
             return
         past = self.history.launches[link.place]
@@ -226,8 +240,8 @@ class Chain(Placement):
         if not memory.under_pressure():
             return
         while memory.free() < memory.reserved_blocks() + self.headroom(memory):
-            late = max(self.fullest, self.position + self.placed + 1)
+            late = max(self.fullest, position)
             victims = memory.beyond(late, 1) or [block for block in memory.order[:LATE_SCAN] if block.awaited > late]
             if not victims:
                 return
-            self.evict(memory, victims[0], self.position + self.placed + 1)
+            self.evict(memory, victims[0], position)

@@ -100,35 +100,35 @@ MUTATIONS = (
     # ---- what is committed (docs/runtime.md, "Discards")
     Mutation(
         "commit-without-check-behind",
-        _RUNTIME + "allocations.cpp",
+        _RUNTIME + "allocation_blocks.cpp",
         "  if (block != book().blocks.end() && block->first < pin.address + pin.bytes) {\n    return false;\n  }\n",
         "",
         "that no active block begins in the memory of a discard",
     ),
     Mutation(
         "commit-without-check-before",
-        _RUNTIME + "allocations.cpp",
+        _RUNTIME + "allocation_blocks.cpp",
         "  if (block != book().blocks.begin() && (--block)->first + block->second > pin.address) {\n    return false;\n  }\n",
         "",
         "that no active block reaches into the memory of a discard",
     ),
     Mutation(
         "commit-untold",
-        _RUNTIME + "allocations.cpp",
+        _RUNTIME + "allocation_blocks.cpp",
         "  return Discards::instance().propose(pin.address, pin.bytes, id);",
         "  return id != 0;",
         "that whoever uses the memory again finds the discard",
     ),
     Mutation(
         "commit-own-memory",
-        _RUNTIME + "allocations.cpp",
+        _RUNTIME + "allocation_blocks.cpp",
         "!record->live.load() || record->of_program || !record->has_blocks.load(std::memory_order_relaxed)) {\n    return false;",
         "!record->live.load()) {\n    return false;",
         "that only PyTorch's memory is committed (the core proposes no other)",
     ),
     Mutation(
         "commit-parts-of-blocks",
-        _RUNTIME + "allocations.cpp",
+        _RUNTIME + "allocation_blocks.cpp",
         " || (pin.address | pin.bytes) % kUmBlockBytes != 0) {",
         ") {",
         "that a discard is committed for whole UM blocks only",
@@ -178,7 +178,7 @@ MUTATIONS = (
     # ---- use after a discard
     Mutation(
         "reactivated-without-waiting",
-        _RUNTIME + "allocations.cpp",
+        _RUNTIME + "allocation_blocks.cpp",
         "  use_after_discards(address, bytes);\n",
         "",
         "that streams wait for a discard before the memory is used again",

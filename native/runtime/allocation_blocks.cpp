@@ -1,0 +1,84 @@
+// PyTorch's blocks inside allocations: which are active, and so which memory may be discarded.
+#include "allocation_book.hpp"
+#include "allocations.hpp"
+#include "discards.hpp"
+#include "session.hpp"
+
+namespace deepum::runtime {
+namespace {
+
+AllocationTable& table = allocation_table;
+
+}  // namespace
+
+void Allocations::block_active(std::uint64_t address, std::uint64_t bytes, std::uint64_t allocated, std::uint64_t reserved) noexcept try {
+  if (book_broken.load(std::memory_order_relaxed) || bytes == 0) {
+    return;
+  }
+  {
+    Writing lock;
+    UmBlockNode* node = nullptr;
+    AllocationRecord* record = table.record(address, &node);
+    if (!record || !record->live.load() || bytes > record->base.load() + record->bytes.load() - address) {
+      return;
+    }
+    book().allocated = allocated;
+    book().reserved = reserved;
+    book().blocks[address] = bytes;
+    table.set_block(record, address, bytes, true);
+    record->has_blocks.store(true, std::memory_order_release);
+    emit_active(record, address, bytes);
+  }
+  use_after_discards(address, bytes);
+} catch (...) {
+  return;
+}
+
+void Allocations::block_inactive(std::uint64_t address, std::uint64_t bytes, std::uint64_t allocated, std::uint64_t reserved) noexcept try {
+  if (book_broken.load(std::memory_order_relaxed) || bytes == 0) {
+    return;
+  }
+  Writing lock;
+  UmBlockNode* node = nullptr;
+  AllocationRecord* record = table.record(address, &node);
+  if (!record || !record->live.load()) {
+    return;
+  }
+  const auto block = book().blocks.find(address);
+  if (block == book().blocks.end() || block->second != bytes) {
+    return;
+  }
+  book().allocated = allocated;
+  book().reserved = reserved;
+  book().blocks.erase(block);
+  table.set_block(record, address, bytes, false);
+  emit_inactive(record, address, bytes);
+} catch (...) {
+  return;
+}
+
+bool Allocations::commit_discard(const Pin& pin, std::uint64_t id, std::uint64_t cause) noexcept {
+  if (writing_allocations || book_broken.load(std::memory_order_relaxed) || (pin.address | pin.bytes) % kUmBlockBytes != 0) {
+    return false;
+  }
+  Writing lock;
+  UmBlockNode* node = nullptr;
+  const AllocationRecord* record = table.record(pin.address, &node);
+  if (!record || !record->live.load() || record->of_program || !record->has_blocks.load(std::memory_order_relaxed)) {
+    return false;
+  }
+  // Whatever was launched on it after that is nothing the command waits for.
+  if (table.handed_out(pin.address, pin.bytes) > cause) {
+    return false;
+  }
+  auto block = book().blocks.lower_bound(pin.address);
+  if (block != book().blocks.end() && block->first < pin.address + pin.bytes) {
+    return false;
+  }
+  if (block != book().blocks.begin() && (--block)->first + block->second > pin.address) {
+    return false;
+  }
+  return Discards::instance().propose(pin.address, pin.bytes, id);
+}
+
+}  // namespace deepum::runtime
