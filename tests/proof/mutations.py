@@ -10,7 +10,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Mutation:
-    """`old` occurs once in the file. removes: what is missing then. survives: why no program can tell; empty: some program must fail."""
+    """`old` occurs once in the file. removes: what is missing then. survives: why no program can tell; empty: some program must fail.
+
+    also: other mutations that are made together with this one, where two checks stand behind each other.
+    """
 
     name: str
     file: str
@@ -18,6 +21,11 @@ class Mutation:
     new: str
     removes: str
     survives: str = ""
+    also: tuple[Mutation, ...] = ()
+
+    def edits(self) -> tuple[Mutation, ...]:
+        """All that is made together, this one first."""
+        return (self, *(edit for other in self.also for edit in other.edits()))
 
 
 _CORE = "native/core/"
@@ -150,8 +158,8 @@ MUTATIONS = (
     Mutation(
         "no-stream-can-wait",
         _RUNTIME + "mover_issue.cpp",
-        " || !markers_.all_can_wait() ||",
-        " ||",
+        "!markers_.all_can_wait() || ",
+        "",
         "that nothing is discarded while a stream could not wait for it",
     ),
     Mutation(
@@ -193,8 +201,8 @@ MUTATIONS = (
     Mutation(
         "new-stream-does-not-wait",
         _RUNTIME + "session.cpp",
-        "    if (!session->markers.knows(stream, stream_id)) [[unlikely]] {",
-        "    if (false) {",
+        "  if (!session || !session->markers.knows(stream, stream_id)) [[unlikely]] {",
+        "  if (false) {",
         "that a stream launched on for the first time waits for discards",
     ),
     Mutation(
@@ -222,8 +230,8 @@ MUTATIONS = (
     Mutation(
         "graph-does-not-wait",
         _RUNTIME + "session.cpp",
-        "  Discards::instance().forbid();\n  if (const Discards::Awaited awaited = Discards::instance().latest(); awaited.id != 0) {",
-        "  Discards::instance().forbid();\n  if (const Discards::Awaited awaited = Discards::instance().latest(); awaited.id == ~0ull) {",
+        "  Discards::instance().forbid();\n  follow_discards(stream);\n",
+        "  Discards::instance().forbid();\n",
         "that a graph's launch waits for discards",
     ),
     Mutation(

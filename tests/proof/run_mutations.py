@@ -21,6 +21,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 SOURCES = ("native", "kernel_hooks", "deepum", "scripts", "CMakeLists.txt", "pyproject.toml", "README.md", "tests/proof")
 PROGRAMS = 2000
+TARGETS = ("deepum_shim", "_core")  # what a mutation can change; the simulated GPU stays as it was built first
 
 
 class Copy:
@@ -28,6 +29,7 @@ class Copy:
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "tree"
+        self.built = False
         for name in SOURCES:
             source, target = ROOT / name, self.root / name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -45,25 +47,32 @@ class Copy:
             self.build()
             yield
             return
-        path = self.root / mutation.file
-        text = path.read_text()
-        if text.count(mutation.old) != 1:
-            raise SystemExit(
-                f"deepum: error: mutation {mutation.name}: its text is not in {mutation.file} once; bring mutations.py up to date"
-            )
+        before: dict[Path, str] = {}
         try:
-            path.write_text(text.replace(mutation.old, mutation.new))
-            self.build()
+            for edit in mutation.edits():
+                path = self.root / edit.file
+                text = path.read_text()
+                if text.count(edit.old) != 1:
+                    raise SystemExit(
+                        f"deepum: error: mutation {edit.name}: its text is not in {edit.file} once; bring mutations.py up to date"
+                    )
+                before.setdefault(path, text)
+                path.write_text(text.replace(edit.old, edit.new))
+            self.build(*(TARGETS if self.built else ()))
             yield
         finally:
-            path.write_text(text)
+            for path, text in before.items():
+                path.write_text(text)
 
-    def build(self) -> None:
-        """As scripts/build."""
+    def build(self, *targets: str) -> None:
+        """As scripts/build; without targets all of it."""
         environment = os.environ | {"PYTHON": sys.executable}
-        ran = subprocess.run([self.root / "scripts" / "build"], env=environment, capture_output=True, text=True, check=False)
+        ran = subprocess.run(
+            [self.root / "scripts" / "build", "build/mutations", *targets], env=environment, capture_output=True, text=True, check=False
+        )
         if ran.returncode != 0:
             raise SystemExit(f"deepum: error: build of {self.root}: {(ran.stdout + ran.stderr)[-2000:]}")
+        self.built = True
 
     def programs_until_failure(self, programs: int, seed: int) -> tuple[int | None, str]:
         """So many programs were run when one failed, and what it said; None: none did."""

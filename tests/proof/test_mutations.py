@@ -9,8 +9,9 @@ from proof_running import ROOT
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
 def test_its_text_is_in_the_sources_once(mutation: Mutation) -> None:
-    assert (ROOT / mutation.file).read_text().count(mutation.old) == 1
-    assert mutation.new != mutation.old
+    for edit in mutation.edits():
+        assert (ROOT / edit.file).read_text().count(edit.old) == 1
+        assert edit.new != edit.old
 
 
 def test_names_are_unique() -> None:
