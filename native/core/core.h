@@ -67,12 +67,12 @@ typedef struct deepum_core_statistics {
   uint64_t table_bytes;
   uint64_t malformed_events;
   uint64_t events_lost;
-  uint64_t dead_bytes;       /* in inactive PyTorch blocks of allocations whose blocks are reported */
-  uint64_t block_mismatches; /* block reports whose totals disagree with our account */
-  uint64_t holds;            /* launches held back until their prefetches are done */
+  uint64_t dead_bytes;             /* in inactive PyTorch blocks of allocations whose blocks are reported */
+  uint64_t block_mismatches;       /* block reports whose totals disagree with our account */
+  uint64_t holds;                  /* launches held back until their prefetches are done */
   uint64_t launches_over_capacity; /* whose blocks alone exceed what managed memory may occupy of their device */
   uint64_t budget_overshoot_bytes; /* most that was in use beyond a device's budget, as the driver's free memory told */
-  uint64_t operations;       /* steps of work done (chain links, blocks looked at): a cost without a clock */
+  uint64_t operations;             /* steps of work done (chain links, blocks looked at): a cost without a clock */
 } deepum_core_statistics;
 
 enum deepum_block_state {
