@@ -4,7 +4,7 @@ Per layer of the made-up model: forward and backward launches over the layer's w
 the same launches and ends with a wait, as a training loop that reads its loss does. `fits`: everything fits the device. `pressure`:
 twice as much as fits, so that every step evicts and prefetches. `ahead`: the same with `launch_queue` 0, so that the core fetches ahead
 at every launch, not at waits only. `migrated`: that with the paper's order of eviction. The first steps learn; what is printed is a
-later stretch. Clocks here are noisy: the best of several stretches counts. Exit code 1 where one of the first three stays below a million.
+later stretch. Clocks here are noisy: the best of several stretches counts. Exit code 1 where one of the first two stays below a million.
 
 Usage: python benchmarks/core_throughput.py [--layers 48] [--launches 2000000]
 """
