@@ -44,7 +44,7 @@ JOBS: dict[str, tuple[list[str], list[tuple[str, float]]]] = {
     "gpt2-xl b5": (["train_gpt2.py", "--model", "xl", "--batch", "5"], [("v100-32gb", 0), ("v100-16gb", 0)]),
     "gpt2-small b8": (["train_gpt2.py", "--model", "small", "--batch", "8"], [("v100-32gb", 0), ("v100-16gb", 0), ("v100-16gb", 8)]),
     "bert-large b16": (["train_bert.py", "--model", "large", "--batch", "16"], [("v100-32gb", 0), ("v100-16gb", 0)]),
-    "dlrm": (["dlrm_like.py", "--tables", "24"], [("v100-16gb", 6)]),
+    "dlrm": (["dlrm_like.py", "--tables", "8"], [("v100-16gb", 2)]),
 }
 TINY: dict[str, tuple[list[str], list[tuple[str, float]]]] = {
     "tiny": (["train_gpt2.py", "--model", "tiny", "--batch", "8", "--sequence", "256"], [("v100-16gb", 1)]),
