@@ -32,6 +32,11 @@ def there_and_back(blocks: int, launches: int) -> list[Launch]:
     return forward + [Launch(launch.execution + 500, launch.ranges) for launch in reversed(forward)]
 
 
+def kernels(names: str) -> list[Launch]:
+    """A launch a letter, each with a block of its own."""
+    return [Launch(ord(name), (BlockRange(0, ord(name) % 64, 1),)) for name in names]
+
+
 def write(writer: EventWriter, launches: Sequence[Launch]) -> bytes:
     """The launches' records."""
     for launch in launches:

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from driving import Session
 from mover import Machine
-from programs import Launch, there_and_back, write
+from programs import Launch, kernels, there_and_back, write
 
 from deepum.core import BlockRange, Core, CoreSettings, EventWriter, events
 
@@ -22,11 +22,6 @@ def predictor(**changes: int) -> tuple[Core, EventWriter]:
     writer.allocate(0, 128)
     core.process(writer.take())
     return core, writer
-
-
-def kernels(names: str) -> list[Launch]:
-    """A launch a letter, each with blocks of its own."""
-    return [Launch(ord(name), (BlockRange(0, ord(name) % 64, 1),)) for name in names]
 
 
 def wrong(core: Core, writer: EventWriter, step: Sequence[Launch], times: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from programs import Launch, caching_step, sweep, write
+from programs import Launch, caching_step, kernels, sweep, write
 
 from deepum.core import UM_BLOCK_BYTES, BlockRange, Core, CoreSettings, CoreStatistics, EventWriter
 
@@ -20,11 +20,6 @@ def predictor(**changes: int) -> tuple[Core, EventWriter]:
     writer.allocate(0, 128)
     core.process(writer.take())
     return core, writer
-
-
-def kernels(names: str) -> list[Launch]:
-    """A launch a letter, each with a block of its own."""
-    return [Launch(ord(name), (BlockRange(0, ord(name) % 64, 1),)) for name in names]
 
 
 def happened(core: Core, records: bytes) -> CoreStatistics:
