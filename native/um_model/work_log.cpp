@@ -1,9 +1,15 @@
 #include "work_log.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstring>
 
 namespace deepum::um_model {
 namespace {
+
+constexpr std::size_t kFlushBytes = 1u << 20;
 
 constexpr std::uint16_t when(bool true_now, std::uint32_t flag) { return static_cast<std::uint16_t>(true_now ? flag : 0); }
 
@@ -12,21 +18,42 @@ constexpr std::uint16_t when(bool true_now, std::uint32_t flag) { return static_
 WorkLog::~WorkLog() { close(); }
 
 bool WorkLog::open(const std::string& path) {
-  file_ = std::fopen(path.c_str(), "we");
-  if (file_ == nullptr) {
+  file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (file_ < 0) {
     return false;
   }
   deepum_work_header header{};
   std::memcpy(header.magic, "DEEPUMWK", sizeof header.magic);
   header.version = DEEPUM_WORK_VERSION;
-  return std::fwrite(&header, sizeof header, 1, file_) == 1;
+  put(&header, sizeof header);
+  return true;
 }
 
 void WorkLog::close() {
-  if (file_ != nullptr) {
-    std::fclose(file_);
-    file_ = nullptr;
+  flush();
+  if (file_ >= 0) {
+    ::close(file_);
+    file_ = -1;
   }
+}
+
+// A disk that is full loses the rest: the reader sees a record cut off.
+void WorkLog::flush() {
+  for (std::size_t at = 0; at < waiting_.size() && file_ >= 0;) {
+    const ssize_t written = ::write(file_, waiting_.data() + at, waiting_.size() - at);
+    if (written > 0) {
+      at += static_cast<std::size_t>(written);
+    } else if (written == 0 || errno != EINTR) {
+      ::close(file_);
+      file_ = -1;
+    }
+  }
+  waiting_.clear();
+}
+
+void WorkLog::put(const void* bytes, std::size_t count) {
+  const auto* const from = static_cast<const std::uint8_t*>(bytes);
+  waiting_.insert(waiting_.end(), from, from + count);
 }
 
 deepum_work WorkLog::begin(deepum_work_kind kind, Host host, Stream stream) {
@@ -40,17 +67,16 @@ deepum_work WorkLog::begin(deepum_work_kind kind, Host host, Stream stream) {
 
 void WorkLog::add(Range range, unsigned flags) { accesses_.push_back({DEEPUM_WORK_BY_ADDRESS, flags, range.address, range.bytes}); }
 
-// A disk that is full loses the rest: the reader sees a record cut off.
 void WorkLog::write(deepum_work work) {
-  if (file_ == nullptr) {
+  if (file_ < 0) {
     return;
   }
   work.accesses = static_cast<std::uint32_t>(accesses_.size());
   work.words = static_cast<std::uint32_t>((sizeof work + accesses_.size() * sizeof(deepum_work_access)) / 8);
-  const bool whole = std::fwrite(&work, sizeof work, 1, file_) == 1 &&
-                     (accesses_.empty() || std::fwrite(accesses_.data(), sizeof accesses_[0], accesses_.size(), file_) == accesses_.size());
-  if (!whole) {
-    close();
+  put(&work, sizeof work);
+  put(accesses_.data(), accesses_.size() * sizeof(deepum_work_access));
+  if (waiting_.size() >= kFlushBytes) {
+    flush();
   }
 }
 

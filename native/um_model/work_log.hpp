@@ -1,7 +1,7 @@
 // Writes what hosts ask of an engine into a file (work_records.h), memory by address: for `deepum run --record` on the simulated GPU.
 #pragma once
 
-#include <cstdio>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -13,7 +13,7 @@ namespace deepum::um_model {
 class WorkLog final : public Observer {
  public:
   ~WorkLog();
-  bool open(const std::string& path);  // false: it cannot be written; errno says why
+  bool open(const std::string& path);  // anew; false: it cannot be written, errno says why
   void close();
 
   void mapped(Range range, bool managed, int device) override;
@@ -36,8 +36,11 @@ class WorkLog final : public Observer {
   deepum_work begin(deepum_work_kind kind, Host host, Stream stream = 0);
   void add(Range range, unsigned flags);
   void write(deepum_work work);
+  void put(const void* bytes, std::size_t count);
+  void flush();
 
-  std::FILE* file_ = nullptr;
+  int file_ = -1;
+  std::vector<std::uint8_t> waiting_;  // not stdio's: a forked child would write what it inherits once more
   std::vector<deepum_work_access> accesses_;
 };
 
