@@ -6,7 +6,7 @@
 namespace deepum::simulate {
 namespace {
 
-constexpr std::uint64_t kMostBytes = 1ull << 44;
+constexpr std::uint64_t kMostBytes = 1ull << 42;
 
 std::uint64_t whole(std::uint64_t bytes) { return (bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes; }
 

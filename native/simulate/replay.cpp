@@ -100,6 +100,9 @@ bool Replay::run(std::span<const std::uint8_t> events, std::span<const std::uint
 // What became of commands is found anew, and other cards have other capacities. All else goes to the core as it was recorded, and
 // with the sequence that it would have had: what is emitted here takes its words of the ring (native/runtime/event_ring.cpp).
 bool Replay::take(const deepum_event_header& header, std::span<const std::uint8_t> record) {
+  if (header.device >= static_cast<std::uint32_t>(options_.devices)) {
+    return false;
+  }
   if (header.kind == DEEPUM_EVENT_MOVED) {
     shift_ -= header.words;
     return true;
@@ -146,8 +149,7 @@ bool Replay::take(const deepum_event_header& header, std::span<const std::uint8_
     case DEEPUM_EVENT_EXECUTE: {
       const auto* const event = as<deepum_execute_event>(copy);
       const std::size_t count = event == nullptr ? 0 : std::size_t{event->write_ranges} + event->read_ranges + event->unknown_ranges;
-      if (event == nullptr || event->stream >= DEEPUM_MAX_STREAMS || event->header.device >= static_cast<std::uint32_t>(options_.devices) ||
-          sizeof *event + count * sizeof(deepum_block_range) > record.size()) {
+      if (event == nullptr || event->stream >= DEEPUM_MAX_STREAMS || sizeof *event + count * sizeof(deepum_block_range) > record.size()) {
         return false;
       }
       execute(*event);

@@ -11,6 +11,18 @@ using um_model::Kernel;
 using um_model::kProgram;
 using um_model::Range;
 
+constexpr double kMostNs = 1e18;  // thirty years
+constexpr double kMostFlops = 1e30;
+constexpr std::uint64_t kMostBytes = 1ull << 50;
+
+bool between(double value, double least, double most) { return value >= least && value <= most; }  // false for NaN
+
+bool sound(const deepum_work& work, std::span<const deepum_work_access> accesses, int devices) {
+  return between(work.ns, 0, kMostNs) && between(work.flops, 0, kMostFlops) && between(work.peak_fraction, 0, 1) &&
+         work.device_bytes <= kMostBytes && work.tiles <= kMostBytes && work.location >= um_model::kCpu && work.location < devices &&
+         std::all_of(accesses.begin(), accesses.end(), [](const auto& access) { return access.bytes <= kMostBytes; });
+}
+
 }  // namespace
 
 um_model::Stream Replay::stream(std::uint32_t number, std::uint32_t device) {
@@ -52,6 +64,9 @@ std::vector<Range> Replay::ranges(std::span<const deepum_work_access> accesses) 
 }
 
 bool Replay::do_work(const deepum_work& work, std::span<const deepum_work_access> accesses) {
+  if (!sound(work, accesses, options_.devices)) {
+    return false;
+  }
   const std::uint32_t device = executing_ != nullptr ? executing_->header.device : 0;
   program_call();
   switch (work.kind) {
@@ -109,7 +124,7 @@ bool Replay::do_work(const deepum_work& work, std::span<const deepum_work_access
       engine_.spend(kProgram, work.ns);
       return true;
     case DEEPUM_WORK_MAP:
-      if (accesses.size() != 1 || accesses[0].bytes == 0 || work.location < 0 || work.location >= options_.devices) {
+      if (accesses.size() != 1 || accesses[0].bytes == 0 || work.location < 0) {
         return false;
       }
       next_plain_ += (accesses[0].bytes / kBlockBytes + 2) * kBlockBytes;
