@@ -66,7 +66,7 @@ class _Alive:
     """Stretches of time in which content is alive: from gap `born` to gap `read`, the kernel before which it is there being the one
     that reads it next; last written by kernel `written`."""
 
-    def __init__(self, works: Sequence[Work]) -> None:
+    def __init__(self, works: Sequence[Work], duplicates: bool) -> None:
         rows: list[tuple[int, int, int, int]] = []
         last_use: dict[Hashable, int] = {}
         last_write: dict[Hashable, int] = {}
@@ -75,7 +75,7 @@ class _Alive:
                 if use.reads and use.key in last_use:
                     rows.append((last_use[use.key] + 1, number, last_write.get(use.key, -1), use.bytes))
                 last_use[use.key] = number
-                if use.writes:
+                if use.writes or not duplicates:
                     last_write[use.key] = number
             for key in work.dies:
                 last_use.pop(key, None)
@@ -84,10 +84,21 @@ class _Alive:
         self.born, self.read, self.written, self.bytes = (table[:, i] for i in range(4))
 
 
-def _weights(works: Sequence[Work], memory: int, in_gbps: float, out_gbps: float, reach: int, compute: bool) -> list[tuple[int, _Floats]]:
+@dataclass(frozen=True)
+class Link:
+    """A card's memory (bytes) and its link (bytes/ns each way). `duplicates`: data may be on the device and on the host at once, so that a
+    copy can be made ahead of need; else it leaves for the host after its last use, whether that was a write or not."""
+
+    memory: int
+    in_gbps: float
+    out_gbps: float
+    duplicates: bool = True
+
+
+def _weights(works: Sequence[Work], link: Link, reach: int, compute: bool) -> list[tuple[int, _Floats]]:
     """For each gap b: the first a, and w(a, b) from there to b - 1."""
-    gaps = len(works) + 1
-    alive = _Alive(works)
+    gaps, memory = len(works) + 1, link.memory
+    alive = _Alive(works, link.duplicates)
     at = np.zeros(gaps + 1)
     # A stretch is alive at the gaps born ... read, both included: the kernel `read` begins at gap `read`.
     np.add.at(at, alive.born, alive.bytes)
@@ -105,9 +116,9 @@ def _weights(works: Sequence[Work], memory: int, in_gbps: float, out_gbps: float
         rows = np.flatnonzero((alive.born <= b) & (alive.read >= b))
         known = np.bincount(np.clip(alive.written[rows] - first + 1, 0, b - first), weights=alive.bytes[rows], minlength=b - first + 1)
         old = np.cumsum(known)[: b - first]
-        out = np.maximum(live[b] - memory - old, 0) / out_gbps
+        out = np.maximum(live[b] - memory - old, 0) / link.out_gbps
         into = live[first:b] - memory - never_read[first:b, b]
-        weight = np.maximum(out, np.maximum(into, 0) / in_gbps)
+        weight = np.maximum(out, np.maximum(into, 0) / link.in_gbps)
         result.append((first, np.maximum(weight, ends[b] - ends[first:b]) if compute else weight))
     return result
 
@@ -122,20 +133,20 @@ def _longest(weights: Sequence[tuple[int, _Floats]], start: int) -> _Floats:
     return longest
 
 
-def bound(works: Sequence[Work], memory: int, in_gbps: float, out_gbps: float, reach: int | None = None) -> Bound:
-    """Of the time from the start of the first to the end of the last. `memory`: bytes of the card; rates: bytes/ns of the link.
+def bound(works: Sequence[Work], link: Link, reach: int | None = None) -> Bound:
+    """Of the time from the start of the first to the end of the last.
 
     `reach`: the most kernels that a chain's element spans (all): fewer make it quicker and lower.
     """
     most = min(reach or len(works), len(works))
     return Bound(
-        float(_longest(_weights(works, memory, in_gbps, out_gbps, most, True), 0)[-1]),
+        float(_longest(_weights(works, link, most, True), 0)[-1]),
         sum(work.ns for work in works),
-        float(_longest(_weights(works, memory, in_gbps, out_gbps, most, False), 0)[-1]),
+        float(_longest(_weights(works, link, most, False), 0)[-1]),
     )
 
 
-def periodic(works: Sequence[Work], memory: int, in_gbps: float, out_gbps: float, periods: int = 1, reach: int | None = None) -> Bound:
+def periodic(works: Sequence[Work], link: Link, periods: int = 1, reach: int | None = None) -> Bound:
     """Of one iteration of many equal ones: `works` over and over.
 
     In a run that has become periodic an iteration takes as long as from any gap to the same gap one iteration later, or a k-th of k
@@ -144,10 +155,10 @@ def periodic(works: Sequence[Work], memory: int, in_gbps: float, out_gbps: float
     n = len(works)
     repeated = [*works] * (periods + 1)
     most = min(reach or n, len(repeated))
-    starts = range(n, 2 * n, max(n // 8, 1))
+    starts = range(0, n + 1, max(n // 8, 1))
     best = []
     for compute in (True, False):
-        weights = _weights(repeated, memory, in_gbps, out_gbps, most, compute)
+        weights = _weights(repeated, link, most, compute)
         found = 0.0
         for start in starts:
             longest = _longest(weights, start)

@@ -95,5 +95,5 @@ def compare(
         rows[policy.name] = Row(policy, steps(outcome, workload.trace))
     limit = None
     if workload.kernels is not None:
-        limit = bound.periodic(workload.kernels, memory, float(preset.h2d_gbps), float(preset.d2h_gbps)).ns
+        limit = bound.periodic(workload.kernels, bound.Link(memory, float(preset.h2d_gbps), float(preset.d2h_gbps))).ns
     return Comparison(workload.name, on, memory, rows, limit)

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 from small import MIB, random_iteration, training
 
-from deepum.simulate.bound import Use, Work, bound, of_iteration, periodic
+from deepum.simulate.bound import Link, Use, Work, bound, of_iteration, periodic
 from deepum.simulate.policies import POLICIES
 from deepum.simulate.replay import machine, replay
 from deepum.trace import g10
@@ -95,16 +95,16 @@ def test_it_is_at_or_below_the_best_schedule(seed: int) -> None:
         dies = "".join(key for key in touched if random.random() < 0.1)
         works.append(work(random.randrange(1, 4), reads, writes, dies))
         dead = dead - set(touched) | set(dies)
-    found = bound(works, memory, 1, 1)
+    found = bound(works, Link(memory, 1, 1))
     assert found.compute_ns <= found.ns <= best_schedule(works, memory)
     for reach in (1, 3):
-        assert bound(works, memory, 1, 1, reach).ns <= found.ns
+        assert bound(works, Link(memory, 1, 1), reach).ns <= found.ns
 
 
 def test_what_does_not_fit_crosses_the_link() -> None:
     """Four pieces in turn, room for two: of what is alive before each reading, two are away."""
     works = [work(1, key) for key in "abcd" * 3]
-    found = bound(works, 2, 1, 1)
+    found = bound(works, Link(2, 1, 1))
     assert found.transfers_ns > 0
     assert found.ns <= best_schedule(works, 2)
 
@@ -113,7 +113,7 @@ def test_it_sees_when_data_can_move() -> None:
     """A forward pass that makes more than fits: what exceeds the card has to leave before the pass ends, though the link is idle later."""
     forward = [work(1, "", key) for key in "abcdef"]
     backward = [work(10, key, "", key) for key in "fedcba"]
-    found = bound([*forward, *backward], 3, 1, 0.25)
+    found = bound([*forward, *backward], Link(3, 1, 0.25))
     moved = 3 / 0.25
     assert found.compute_ns == 66 > moved, "both at once would hide the transfers"
     assert found.ns >= moved + 60
@@ -123,22 +123,30 @@ def test_dead_and_overwritten_content_costs_nothing() -> None:
     dead = [work(1, "", "a"), work(1, "a", "", "a"), work(1, "", "b"), work(1, "b", "", "b")]
     overwritten = [work(1, "", "a"), work(1, "", "b"), work(1, "", "c"), work(1, "", "a"), work(1, "", "b")]
     for works in (dead * 3, overwritten * 3):
-        assert bound(works, 1, 1, 1).transfers_ns == 0
+        assert bound(works, Link(1, 1, 1)).transfers_ns == 0
 
 
 def test_clean_content_need_not_be_copied_out_again() -> None:
     """Weights that are only read come in each time, and never go out: a slow link outwards costs nothing."""
     works = [work(1, "", key) for key in "abcd"] + [work(1, key) for key in "abcd" * 6]
-    slow_out, slow_in = bound(works, 2, 1, 0.01), bound(works, 2, 0.01, 1)
+    slow_out, slow_in = bound(works, Link(2, 1, 0.01)), bound(works, Link(2, 0.01, 1))
     assert slow_in.ns > 6 * 200
     assert slow_out.ns < 300
+
+
+def test_data_on_one_side_at_a_time_leaves_after_its_last_use() -> None:
+    """Written long ago, read just now, away soon: a copy ahead of need would be there already."""
+    works = [work(1, "", key) for key in "abc"] + [work(9, "z")] * 3 + [work(1, key) for key in "abc"] + [work(1, "", key) for key in "xyw"]
+    works += [work(1, key) for key in "xywabc"]
+    ahead, after = (bound(works, Link(3, 1, 0.1, duplicates)).ns for duplicates in (True, False))
+    assert after > ahead + 20
 
 
 def test_an_iteration_is_bounded_by_what_follows_it() -> None:
     """Weights of the last kernels are needed by the first of the next iteration: a single one does not show it."""
     works = [work(1, key, key) for key in "abcd"]
-    assert bound(works, 2, 1, 1).transfers_ns == 0
-    found = periodic(works, 2, 0.5, 1)
+    assert bound(works, Link(2, 1, 1)).transfers_ns == 0
+    found = periodic(works, Link(2, 0.5, 1))
     assert found.ns >= 4, "two of the four come in, at half a piece a ns"
     assert found.compute_ns == 4
 
@@ -148,7 +156,7 @@ def test_no_policy_is_below_it(tmp_path: Path, seed: int) -> None:
     iteration = training(tmp_path / "w", layers=5 + seed, us=200 * seed + 50) if seed < 4 else random_iteration(tmp_path / "w", seed)
     made, works = g10.trace(iteration, 7), of_iteration(iteration)
     memory = (64 + 32 * (seed % 3)) * MIB
-    limit = periodic(works, memory, GBPS, GBPS).ns
+    limit = periodic(works, Link(memory, GBPS, GBPS)).ns
     assert limit >= iteration.compute_us * 1e3 * (1 - 1e-9)
     for policy in POLICIES:
         if policy.unlimited:
