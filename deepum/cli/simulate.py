@@ -35,8 +35,10 @@ def _cells(found: Comparison, name: str) -> list[str]:
 def _table(found: Comparison, names: Sequence[str]) -> list[str]:
     rows = [("", *_COLUMNS), *((name, *_cells(found, name)) for name in names)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    bound = "" if found.bound_ns is None else f"; lower bound {found.bound_ns / 1e6:.1f} ms"
-    head = f"{found.workload} on {found.machine}, {size(found.memory_bytes)}{bound}"
+    bounds = []
+    if found.bound_ns is not None and found.moving_bound_ns is not None:
+        bounds.append(f"; lower bound {found.bound_ns / 1e6:.1f} ms, without copies in advance {found.moving_bound_ns / 1e6:.1f} ms")
+    head = f"{found.workload} on {found.machine}, {size(found.memory_bytes)}{''.join(bounds)}"
     return [
         head,
         *(f"  {row[0]:<{widths[0]}}" + "".join(f"{cell:>{w + 2}}" for cell, w in zip(row[1:], widths[1:], strict=True)) for row in rows),

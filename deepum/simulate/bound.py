@@ -86,8 +86,12 @@ class _Alive:
 
 @dataclass(frozen=True)
 class Link:
-    """A card's memory (bytes) and its link (bytes/ns each way). `duplicates`: data may be on the device and on the host at once, so that a
-    copy can be made ahead of need; else it leaves for the host after its last use, whether that was a write or not."""
+    """A card's memory (bytes) and its link (bytes/ns each way).
+
+    `duplicates`: data may be on the device and on the host at once, so that a copy can be made ahead of need. Else what a kernel uses is on
+    the device alone then, and leaves for the host after its last use, whether that was a write or not: no READ_MOSTLY, nothing used in
+    place over the link.
+    """
 
     memory: int
     in_gbps: float

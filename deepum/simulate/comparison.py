@@ -37,13 +37,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """`bound_ns` is None for workloads whose iteration is not known kernel by kernel."""
+    """The bounds are None for workloads whose iteration is not known kernel by kernel; `moving_bound_ns`: without duplicates."""
 
     workload: str
     machine: str
     memory_bytes: int
     rows: dict[str, Row]  # those asked for, on-demand and unlimited always among them
     bound_ns: float | None
+    moving_bound_ns: float | None
 
     def ratios(self, name: str) -> tuple[float, float, float | None]:
         """Of a policy's step: unlimited's time / its, on-demand's / its, its / the bound."""
@@ -64,13 +65,13 @@ class Comparison:
                 "of_bound": of_bound,
                 "a_step": {counter: row.count(counter) for counter in COUNTED},
             }
-        bound_ms = self.bound_ns / 1e6 if self.bound_ns is not None else None
         return {
             "version": 1,
             "workload": self.workload,
             "machine": self.machine,
             "memory_bytes": self.memory_bytes,
-            "bound_ms": bound_ms,
+            "bound_ms": _ms(self.bound_ns),
+            "moving_bound_ms": _ms(self.moving_bound_ns),
             "policies": policies,
         }
 
@@ -93,7 +94,12 @@ def compare(
         except ValueError as error:
             raise UsageError(f"workload {workload.name}: {error}; record it anew") from None
         rows[policy.name] = Row(policy, steps(outcome, workload.trace))
-    limit = None
+    limits: list[float | None] = [None, None]
     if workload.kernels is not None:
-        limit = bound.periodic(workload.kernels, bound.Link(memory, float(preset.h2d_gbps), float(preset.d2h_gbps))).ns
-    return Comparison(workload.name, on, memory, rows, limit)
+        links = (bound.Link(memory, float(preset.h2d_gbps), float(preset.d2h_gbps), duplicates) for duplicates in (True, False))
+        limits = [bound.periodic(workload.kernels, link).ns for link in links]
+    return Comparison(workload.name, on, memory, rows, *limits)
+
+
+def _ms(ns: float | None) -> float | None:
+    return None if ns is None else ns / 1e6
