@@ -27,7 +27,8 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         command = [sys.executable, "-P", str(ROOT / "benchmarks" / "main_job.py")]
         command += ["--steps", "7", "--json", str(folder / "job.json")]
         kept = {name: value for name, value in os.environ.items() if not name.startswith("DEEPUM_")}
-        environment = kept | {"DEEPUM_RUNTIME_DIR": runtime, "DEEPUM_DAEMON_IDLE": "5"}
+        path = os.pathsep.join([str(ROOT / "tests" / "programs" / "site"), os.environ.get("PYTHONPATH", "")])
+        environment = kept | {"PYTHONPATH": path, "DEEPUM_RUNTIME_DIR": runtime, "DEEPUM_DAEMON_IDLE": "5"}
         result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500, check=False)
     assert result.returncode == 0, result.stderr[-4000:]
     print(result.stdout)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -59,6 +60,7 @@ class Training:
         return subprocess.Popen(
             [*self.command, *map(str, arguments)],
             env=self.environment | {name: str(value) for name, value in settings.items()},
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -73,9 +75,41 @@ class Training:
         lines = self.told.read_text().splitlines() if self.told.exists() else []
         return Ran(process.returncode, out, err, {name: (int(made), int(failed)) for name, made, failed in map(str.split, lines)})
 
+    def held_at(self, process: subprocess.Popen[str], round_: int) -> None:
+        """Waits until the program waits after this round: one of FAULT_HOLD."""
+        assert process.stdout is not None
+        assert any(line == f"round {round_}\n" for line in iter(process.stdout.readline, "")), "it ended before"
+
+    def go_on(self, process: subprocess.Popen[str]) -> None:
+        """Lets a held program run."""
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+
     def run(self, *arguments: object, **settings: object) -> Ran:
         """From start to end."""
         return self.finish(self.start(*arguments, **settings))
+
+
+def stop(pid: int) -> None:
+    """SIGSTOP; it has stopped when this returns."""
+    os.kill(pid, signal.SIGSTOP)
+    tasks = Path(f"/proc/{pid}/task")
+    assert wait_until(lambda: all((task / "stat").read_text().rpartition(")")[2].split()[0] == "T" for task in tasks.iterdir()))
+
+
+def wait_until_idle(pid: int) -> None:
+    """Until the process has used no processor time for a while."""
+
+    def used() -> list[str]:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+
+    def idle() -> bool:
+        before = used()
+        time.sleep(0.5)
+        return used() == before
+
+    assert wait_until(idle, 60)
 
 
 def holders(path: Path) -> list[int]:
