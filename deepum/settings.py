@@ -190,6 +190,13 @@ SETTINGS: tuple[Setting, ...] = (
         low=0,
         high=1,
     ),
+    Setting(
+        "advice",
+        "choice",
+        "what the core advises the driver: that tables of which kernels use a few rows stay on the host (remote), or nothing",
+        "remote",
+        choices=("none", "remote"),
+    ),
     Setting("launch_queue", "count", "launches that the driver lets the host be ahead of the GPU", 1024, low=0, high=1 << 20),
     Setting(
         "table_mebibytes", "count", "most memory for learned tables, MiB; execution IDs longest unused go first", 256, low=1, high=1 << 20

@@ -27,6 +27,7 @@ class CoreSettings:
     invalidation: int
     launch_queue: int
     prediction: int
+    advice: int
     table_mebibytes: int
 
     @classmethod
@@ -66,6 +67,8 @@ class CoreStatistics:
     holds: int
     launches_over_capacity: int
     budget_overshoot_bytes: int
+    remote_bytes: int
+    peak_remote_bytes: int
     operations: int
 
 

@@ -206,6 +206,7 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
   follow(id);
 
   doubt_after_ = doubt_after(execution);
+  note_sparse_uses(spans_, event.header.flags);
   place(spans_, position_, true);
   DeviceMemory& device = devices_[event.header.device];
   history_.latest().growth = static_cast<std::int32_t>(device.grown);

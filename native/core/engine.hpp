@@ -100,6 +100,12 @@ class Engine {
   void discard(UmBlock& block);
   void await_discard(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t discard);
 
+  // Advice (advice.cpp).
+  void note_sparse_uses(std::span<const BlockSpan> spans, std::uint8_t flags);
+  void advise_remote(const UmBlock& first, std::uint32_t count, bool remote);
+  void forget_sparse_uses(UmBlock& block);
+  void forget_advice(UmBlock& block);
+
   void evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, std::uint64_t position);
   UmBlock* next_victim(DeviceMemory& device, std::uint64_t position, bool any);
   void hold(std::span<const BlockSpan> spans, std::uint32_t stream);  // the launch at hand, until its blocks are there
@@ -148,6 +154,7 @@ class Engine {
   std::uint64_t last_id_ = 0;
   std::uint64_t allocated_bytes_ = 0;
   std::uint64_t torch_block_count_ = 0;  // handed out
+  std::uint64_t sparse_blocks_ = 0;      // that have sparse uses, or are remote
 };
 
 // Of the memory for tables, what the history may have.

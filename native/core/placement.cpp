@@ -53,7 +53,7 @@ bool Engine::place(std::span<const BlockSpan> spans, std::uint64_t position, boo
     statistics_.operations += span.count;
     for (UmBlock* block = blocks; block != blocks + span.count; ++block) {
       if (!block->resident) {
-        missing = missing || !block->host;
+        missing = missing || !block->stays_away();
         continue;
       }
       use(device, *block, position, actual);
@@ -74,7 +74,7 @@ bool Engine::place(std::span<const BlockSpan> spans, std::uint64_t position, boo
     UmBlock* const blocks = allocation.blocks.data() + span.first;
     statistics_.operations += span.count;
     for (UmBlock* block = blocks; block != blocks + span.count; ++block) {
-      if (!block->resident && !block->host && !bring(device, *block, position, actual)) {
+      if (!block->resident && !block->stays_away() && !bring(device, *block, position, actual)) {
         return false;
       }
     }

@@ -35,8 +35,15 @@ class UmBlock:
     confirmed: int = 0
     resident: bool = False
     populated: bool = False
-    host: bool = False
+    host: bool = False  # the program wants it there
+    remote: bool = False  # advised to stay there,
+    dense: bool = False  # which was a mistake
+    sparse_uses: int = 0  # in a row
     expected: bool = False  # on its memory's list of that name
+
+    @property
+    def stays_away(self) -> bool:
+        return self.host or self.remote
 
 
 @dataclass
@@ -58,6 +65,7 @@ class Allocation:
     blocks: list[UmBlock]
     active: dict[int, TorchBlock] = field(default_factory=dict)
     reported: bool = False
+    of_program: bool = False
 
 
 @dataclass

@@ -74,7 +74,7 @@ class Placement:
             if self.settings.policy == CORRELATION and memory.under_pressure() and doubtful:
                 self.command("prefetch", block, 0, 0, block.moved_out)
                 block.confirmed = self.position
-        return all(block.resident or block.host or self.bring(block, position, actual) for block in blocks)
+        return all(block.resident or block.stays_away or self.bring(block, position, actual) for block in blocks)
 
     def use(self, memory: Memory, block: UmBlock, position: int, actual: bool) -> None:
         block.claim = self.claim

@@ -212,11 +212,11 @@ def check_commands(core: Core) -> None:
     for command in core.take_commands():
         assert command.id > last
         assert command.after_move < command.id
-        assert command.kind in ("prefetch", "evict", "hold")
+        assert command.kind in ("prefetch", "evict", "hold", "advise")
         assert command.device < 16
         if command.kind != "hold":
             assert command.slot < 4
-            assert 1 <= command.block_count <= 8
+            assert 1 <= command.block_count <= (1 << 24 if command.kind == "advise" else 8)
             assert command.first_block + command.block_count <= 1 << 24
         last = command.id
 

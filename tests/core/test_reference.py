@@ -25,6 +25,7 @@ SETTINGS = st.builds(
     confidence_launches=st.sampled_from((3, 20, 4096)),
     block_table_ways=st.just(64),
     launch_queue=st.sampled_from((0, 1024)),
+    advice=st.integers(0, 1),
 )
 
 
