@@ -185,7 +185,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "invalidation",
         "count",
-        "drop the content of dead PyTorch blocks instead of copying it (in lock-step; not proven yet): 1 yes, 0 no",
+        "drop the content of dead PyTorch blocks instead of copying it (not proven yet): 1 yes, 0 no",
         0,
         low=0,
         high=1,
