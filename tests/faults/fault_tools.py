@@ -6,24 +6,15 @@ import json
 import os
 import re
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from running import holders, wait_until
+
 RIGHT = re.compile(r"all \d+ layers are right\n\Z")
-
-
-def wait_until(condition: Callable[[], object], seconds: float = 20) -> bool:
-    """Polls until the condition holds; False when time is up."""
-    until = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 @dataclass(frozen=True)
@@ -76,18 +67,6 @@ class Training:
     def run(self, *arguments: object, **settings: object) -> Ran:
         """From start to end."""
         return self.finish(self.start(*arguments, **settings))
-
-
-def holders(path: Path) -> list[int]:
-    """Processes that have the file open."""
-    found = []
-    for process in Path("/proc").iterdir():
-        try:
-            if process.name.isdigit() and any(fd.readlink() == path for fd in (process / "fd").iterdir()):
-                found.append(int(process.name))
-        except OSError:
-            continue
-    return found
 
 
 def daemon_of(folder: Path) -> int:
