@@ -1,13 +1,13 @@
 """What is kept of an ablation: a JSON file of cases, and beside it, while it is being made, a file for each case.
 
     {"version": 2, "cases": {"mechanisms: gpt2-xl b5 on v100-16gb": {
-       "what", "case", "job", "script", "waiting", "machine" (the preset), "memory_bytes", "steps", "warm_up",
+       "what", "case", "job", "script", "waiting", "machine" (the preset), "memory_bytes", "steps", "warm_up", "sparse",
        "rows": {"on-demand": {"options", "date", "deepum", "python", "steps_ms", "step_ms", "a_step": {"faults", "bytes_h2d", ...},
                               "peak_allocated_bytes", "peak_resident_bytes", "bytes_discarded", "speed_up", "of_bound"}, ...},
        "failed": {ROW: CAUSE}, "bound_ms", "footprint_bytes"}}}
 
 Milliseconds are virtual, those of a step and the counts of `a_step` means over the steps after `warm_up`. `bound_ms` is that of
-main_job.py; it and what depends on it are null where the run with unlimited memory is missing.
+main_job.py, for `sparse` cases that of computing alone; it and what depends on it are null where the run with unlimited memory is missing.
 """
 
 from __future__ import annotations
@@ -49,9 +49,8 @@ def derive(record: dict[str, Any]) -> None:
     rows = record["rows"]
     unlimited, base = rows.get(UNLIMITED), rows.get(ON_DEMAND)
     record["footprint_bytes"] = unlimited and unlimited["peak_allocated_bytes"]
-    record["bound_ms"] = (
-        unlimited and bound(unlimited["step_ms"], unlimited["peak_allocated_bytes"], record["machine"], record["memory_bytes"])["bound_ms"]
-    )
+    used = None if record["sparse"] else record["footprint_bytes"]  # in each step
+    record["bound_ms"] = unlimited and bound(unlimited["step_ms"], used, record["machine"], record["memory_bytes"])["bound_ms"]
     for one in rows.values():
         one["speed_up"] = base and base["step_ms"] / one["step_ms"]
         one["of_bound"] = record["bound_ms"] and one["step_ms"] / record["bound_ms"]
@@ -80,7 +79,7 @@ class Results:
     def open(self, what: str, case: Case, machine: dict[str, Any], memory_bytes: int) -> dict[str, Any]:
         """The record of a case, with the rows that were run as it is now."""
         head = (what, case.name, case.job, list(case.script), case.waiting, machine, memory_bytes, case.steps, case.warm_up)
-        record = dict(zip(HEAD, head, strict=True)) | {"rows": {}, "failed": {}}
+        record = dict(zip(HEAD, head, strict=True)) | {"sparse": case.sparse, "rows": {}, "failed": {}}
         kept = self.cases.get(f"{what}: {case.name}")
         if kept is not None and all(kept.get(name) == record[name] for name in HEAD):
             record["rows"] = kept["rows"]

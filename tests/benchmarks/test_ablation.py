@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from types import ModuleType
@@ -42,6 +43,14 @@ def test_figures_are_of_the_steps_after_the_warm_up_beside_the_bound(call: Call,
     assert "footprint 3.0 of 1 GiB; lower bound 166.5 ms" in out
     ours = next(line for line in out.splitlines() if line.strip().startswith("ours "))
     assert ours.split()[1:] == ["50.0", "10", "1.00", "2.00", "2.00", "0.30"]
+
+
+def test_what_a_step_does_not_use_need_not_move(
+    ablation: ModuleType, call: Call, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(ablation, "TINY", replace(ablation.TINY, sparse=True))
+    call("mechanisms")
+    assert "lower bound 40.0 ms" in capsys.readouterr().out
 
 
 def test_where_all_fits_one_line_says_so(ablation: ModuleType, call: Call, capsys: pytest.CaptureFixture[str]) -> None:
