@@ -175,6 +175,14 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("headroom_blocks", "count", "UM blocks (2 MiB) kept free on a device", 16, low=0, high=1 << 20),
     Setting(
+        "pre_eviction",
+        "count",
+        "evict ahead of need: 1 yes, 0 no, the driver evicts for what is fetched (for comparison)",
+        1,
+        low=0,
+        high=1,
+    ),
+    Setting(
         "confidence_launches",
         "count",
         "most launches for which the belief that a block is resident holds under pressure; an iteration, if that is shorter",

@@ -15,6 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ROOT / "tests" / "programs"
 SITE = PROGRAMS / "site"
+sys.path.append(str(ROOT / "tests" / "tools"))  # what tests of several folders share
 # Under scripts/sanitize: what is preloaded into every program, and what native sources are compiled with. pytest itself has the runtime
 # already; the compilers that it starts can do without.
 SANITIZER_PRELOAD = tuple(os.environ.get("DEEPUM_TEST_PRELOAD", "").split(":")) if os.environ.get("DEEPUM_TEST_PRELOAD") else ()

@@ -23,6 +23,7 @@ class CoreSettings:
     block_table_successors: int
     chain_steps: int
     headroom_blocks: int
+    pre_eviction: int
     confidence_launches: int
     invalidation: int
     launch_queue: int

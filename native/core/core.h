@@ -45,6 +45,7 @@ typedef struct deepum_core_settings {
   uint32_t block_table_successors; /* successors kept for an entry */
   uint32_t chain_steps;            /* most launches by which the chain is extended, and most that are placed, at one event */
   uint32_t headroom_blocks;        /* UM blocks kept free on a device */
+  uint32_t pre_eviction;           /* 1: space is made by evictions, ahead of need; 0: the driver evicts for what is fetched */
   uint32_t confidence_launches; /* most launches for which a residency belief is certain under pressure; an iteration, if that is shorter */
   uint32_t invalidation;        /* 1: the content of dead PyTorch blocks is dropped, not copied; 0: not */
   uint32_t launch_queue;        /* launches that the driver lets the host be ahead of the GPU */

@@ -93,6 +93,9 @@ class Engine {
   std::uint64_t doubt_after(const Execution& execution) const;
   bool bring(DeviceMemory& device, UmBlock& block, std::uint64_t position, bool actual);
   bool make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position, bool actual);
+  bool may_take_room(const DeviceMemory& device, bool actual) const;
+  // Without pre-eviction: room is made by the driver (driver_eviction.cpp), at the cost of `outgoing`, nullptr where there is some.
+  bool yield_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position, bool actual, const UmBlock*& outgoing);
   // Dead blocks (invalidation.cpp).
   void mark_dead(Allocation& allocation, std::uint64_t offset, std::uint64_t bytes);
   void mark_alive(Allocation& allocation, std::uint64_t offset, std::uint64_t bytes);
@@ -107,6 +110,7 @@ class Engine {
   void forget_advice(UmBlock& block);
 
   void evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, std::uint64_t position);
+  void note_streams(DeviceMemory& device, const UmBlock& victim);  // that moves into its space wait for
   UmBlock* next_victim(DeviceMemory& device, std::uint64_t position, bool any);
   void hold(std::span<const BlockSpan> spans, std::uint32_t stream);  // the launch at hand, until its blocks are there
   void command(deepum_command_kind kind, std::uint32_t ordinal, UmBlock& block, std::uint64_t after_sequence, std::uint64_t streams,

@@ -240,7 +240,7 @@ class Chain(Advice):
         memory.most_reserved = max(memory.most_reserved, memory.reserved)
         if not memory.under_pressure():
             return
-        while memory.free() < memory.reserved_blocks() + self.headroom(memory):
+        while self.settings.pre_eviction and memory.free() < memory.reserved_blocks() + self.headroom(memory):
             late = max(self.fullest, position)
             victims = memory.beyond(late, 1) or [block for block in memory.order[:LATE_SCAN] if block.awaited > late]
             if not victims:

@@ -108,6 +108,18 @@ class Memory:
         block.again = 0
         self.order.append(block)
 
+    def arrivals(self) -> list[UmBlock]:
+        """Resident, in the order of their migration."""
+        resident = [*self.order, *(block for blocks in self.expected.values() for block in blocks)]
+        return sorted(resident, key=lambda block: block.migrated)
+
+    def renew(self, block: UmBlock) -> None:
+        self.migrations += 1
+        block.migrated = self.migrations
+        if not block.expected and self.by_migration:
+            self.order.remove(block)
+            self.order.append(block)
+
     def take_out(self, block: UmBlock) -> None:
         if block.expected:
             self.expected[block.use_position].remove(block)

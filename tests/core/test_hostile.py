@@ -234,6 +234,7 @@ def test_random_records_are_survived_within_bounds(seed: int) -> None:
             block_table_ways=random.choice((1, 3)),
             block_table_successors=1,
             headroom_blocks=random.choice((0, 2)),
+            pre_eviction=int(seed % 3 != 0),
             confidence_launches=1,
             table_mebibytes=1,
         )

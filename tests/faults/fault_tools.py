@@ -8,23 +8,15 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from running import holders, wait_until
+
 RIGHT = re.compile(r"all \d+ layers are right\n\Z")
-
-
-def wait_until(condition: Callable[[], object], seconds: float = 20) -> bool:
-    """Polls until the condition holds; False when time is up."""
-    until = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 @dataclass(frozen=True)
@@ -110,18 +102,6 @@ def wait_until_idle(pid: int) -> None:
         return used() == before
 
     assert wait_until(idle, 60)
-
-
-def holders(path: Path) -> list[int]:
-    """Processes that have the file open."""
-    found = []
-    for process in Path("/proc").iterdir():
-        try:
-            if process.name.isdigit() and any(fd.readlink() == path for fd in (process / "fd").iterdir()):
-                found.append(int(process.name))
-        except OSError:
-            continue
-    return found
 
 
 def daemon_of(folder: Path) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from fake_daemon import Event, Execute, FakeDaemon, block_range, execute
-from hook_tools import Ran
+from running import Ran
 
 Run = Callable[..., Ran]
 COPY, GRAPH, PARTIAL, SPARSE = 1, 2, 4, 8
