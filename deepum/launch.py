@@ -113,6 +113,8 @@ def child_environment(values: Mapping[str, Value], device: Device, environment: 
             made["DEEPUM_SIM_MEMORY"] = made.pop("DEEPUM_GPU_MEMORY")
         made.setdefault("DEEPUM_HOST_MEMORY", str(_SIMULATED_HOST_MEMORY))
         made["DEEPUM_HOST_MEMORY_VIRTUAL"] = "1"
+        if values["record"] is not None:
+            made["DEEPUM_SIM_RECORD"] = str(values["record"])
     elif rest := _without_ours(environment.get("LD_LIBRARY_PATH", "")):
         made["LD_LIBRARY_PATH"] = ":".join(rest)
     else:
@@ -136,6 +138,8 @@ def execute(planned: Plan) -> int:
         raise DeepumError(f"temporary folder: {error.strerror}; set TMPDIR to a folder that can be written") from None
     try:
         planned.environment["DEEPUM_STATS_DIR"] = str(folder)
+        if planned.values["record"] is not None:
+            Path(f"{planned.values['record']}.work").unlink(missing_ok=True)  # of an earlier run: it would be taken for this one's
         if not quiet:
             if planned.device.found:
                 where = f"on {planned.device.gpu}" if planned.device.gpu else f"no GPU found; on the simulated {planned.device.machine}"

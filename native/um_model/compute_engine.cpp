@@ -30,6 +30,9 @@ ComputeEngine::ComputeEngine(int device, const Machine& machine, const Options& 
 // Tiles run in waves of one for each multiprocessor, and the last wave takes as long as a full one (wave quantisation: NVIDIA, "Matrix
 // Multiplication Background User's Guide", Dimension Quantization Effects).
 double ComputeEngine::compute_ns(const Kernel& kernel) const {
+  if (kernel.measured_ns > 0) {
+    return kernel.measured_ns;
+  }
   double bytes = static_cast<double>(kernel.device_bytes);
   for (const Access& access : kernel.accesses) {
     bytes += static_cast<double>(access.range.bytes) * (access.read && access.write ? 2 : 1);

@@ -11,6 +11,7 @@ namespace deepum::um_model {
 
 Engine::Engine(const Machine& machine, const Options& options) : state_(std::make_unique<State>(machine, options)) {}
 Engine::~Engine() = default;
+void Engine::observe(Observer* observer) { state_->observer = observer; }
 
 Host Engine::add_helper() {
   state_->clocks.push_back(0);
@@ -18,7 +19,12 @@ Host Engine::add_helper() {
 }
 
 double Engine::now(Host host) const { return state_->now(host); }
-void Engine::spend(Host host, double ns) { state_->spend(host, ns); }
+void Engine::spend(Host host, double ns) {
+  if (state_->observer != nullptr) {
+    state_->observer->spent(host, ns);
+  }
+  state_->spend(host, ns);
+}
 void Engine::program_call() { state_->last_program_call = state_->clocks[kProgram]; }
 
 // --- Streams and events
@@ -55,12 +61,18 @@ void Engine::remove_event(Event event) {
 }
 
 void Engine::record(Host host, Event event, Stream stream) {
+  if (state_->observer != nullptr) {
+    state_->observer->recorded(host, event, stream);
+  }
   auto recording = std::make_shared<Recording>();
   state_->events[event] = recording;
   state_->enqueue(host, stream, Record{std::move(recording)});
 }
 
 void Engine::wait(Host host, Stream stream, Event event) {
+  if (state_->observer != nullptr) {
+    state_->observer->waited(host, stream, event);
+  }
   const std::shared_ptr<Recording>& recording = state_->events[event];
   if (recording != nullptr) {
     state_->enqueue(host, stream, Wait{recording});
@@ -70,6 +82,9 @@ void Engine::wait(Host host, Stream stream, Event event) {
 // --- Work
 
 void Engine::launch(Host host, Stream stream, Kernel kernel) {
+  if (state_->observer != nullptr) {
+    state_->observer->launched(host, stream, kernel);
+  }
   State& s = *state_;
   s.spend(host, kernel.of_graph ? 0 : s.machine.launch_ns);
   if (s.launches_outstanding >= s.machine.launch_queue) {
@@ -86,6 +101,9 @@ void Engine::copy(Host host, Stream stream, Range destination, Range source, int
 
 void Engine::copy(Host host, Stream stream, std::vector<Range> destination, std::vector<Range> source, std::uint64_t bytes, int kind,
                   std::function<void()> effect) {
+  if (state_->observer != nullptr) {
+    state_->observer->copied(host, stream, destination, source, bytes, kind);
+  }
   State& s = *state_;
   s.spend(host, s.machine.launch_ns);
   switch (kind) {
@@ -114,6 +132,9 @@ void Engine::copy(Host host, Stream stream, std::vector<Range> destination, std:
 }
 
 void Engine::fill(Host host, Stream stream, Range destination, std::function<void()> effect) {
+  if (state_->observer != nullptr) {
+    state_->observer->filled(host, stream, destination);
+  }
   State& s = *state_;
   s.spend(host, s.machine.launch_ns);
   Kernel kernel;
@@ -123,6 +144,9 @@ void Engine::fill(Host host, Stream stream, Range destination, std::function<voi
 }
 
 void Engine::prefetch(Host host, Stream stream, std::span<const Range> ranges, int location) {
+  if (state_->observer != nullptr) {
+    state_->observer->prefetched(host, stream, ranges, location);
+  }
   State& s = *state_;
   s.spend(host, s.machine.migration_call_ns);
   if (location != kCpu && (location < 0 || location >= s.residency.devices())) {
@@ -132,6 +156,9 @@ void Engine::prefetch(Host host, Stream stream, std::span<const Range> ranges, i
 }
 
 void Engine::discard(Host host, Stream stream, std::span<const Range> ranges, int then_location, bool then_prefetch) {
+  if (state_->observer != nullptr) {
+    state_->observer->discarded(host, stream, ranges, then_location, then_prefetch);
+  }
   State& s = *state_;
   s.spend(host, s.machine.migration_call_ns);
   if (then_prefetch && then_location >= kCpu && then_location < s.residency.devices()) {
@@ -142,12 +169,18 @@ void Engine::discard(Host host, Stream stream, std::span<const Range> ranges, in
 }
 
 void Engine::advise(Host host, std::span<const Range> ranges, Advice advice, int location) {
+  if (state_->observer != nullptr) {
+    state_->observer->advised(host, ranges, advice, location);
+  }
   State& s = *state_;
   s.spend(host, s.machine.migration_call_ns);
   s.advice.push(s.now(host), ranges, advice, location);
 }
 
 void Engine::call(Host host, Stream stream, std::function<void()> function) {
+  if (state_->observer != nullptr) {
+    state_->observer->called(host, stream);
+  }
   state_->enqueue(host, stream, HostFunction{std::move(function)});
 }
 void Engine::on_discard(std::function<void(Range)> poison) { state_->poison = std::move(poison); }
@@ -170,6 +203,9 @@ bool Engine::query_stream(Host host, Stream stream) {
 }
 
 void Engine::synchronise(Host host, Event event) {
+  if (state_->observer != nullptr) {
+    state_->observer->synchronised(host, event);
+  }
   State& s = *state_;
   const std::shared_ptr<Recording> recording = s.events[event];
   if (recording != nullptr && s.run_to([&] { return recording->done; })) {
@@ -178,6 +214,9 @@ void Engine::synchronise(Host host, Event event) {
 }
 
 void Engine::synchronise_stream(Host host, Stream stream) {
+  if (state_->observer != nullptr) {
+    state_->observer->synchronised_stream(host, stream);
+  }
   State& s = *state_;
   const StreamQueue& queue = s.queue(stream);
   if (s.run_to([&] { return queue.completed() == queue.enqueued(); })) {

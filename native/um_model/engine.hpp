@@ -47,6 +47,7 @@ struct Kernel {
   double flops = 0;
   bool matrix_units = false;       // flops run at tensor_gflops
   double peak_fraction = 0;        // of that rate, reached by this kind of kernel; 0: the machine's sustained one
+  double measured_ns = 0;          // time with all of its memory there, as measured; 0: follows from the figures here
   std::uint64_t tiles = 0;         // equal parts of the arithmetic, each occupying a multiprocessor; 0: divided at will
   std::uint64_t device_bytes = 0;  // read and written in plain device memory besides
   bool of_graph = false;           // a node of a launched graph: the host makes no call for it
@@ -88,10 +89,34 @@ struct Violation {
   const char* reason;
 };
 
+// Told what hosts ask of an engine, before it is done: for records of a run (work_log.hpp). What follows from a call is not told.
+class Observer {
+ public:
+  virtual void mapped(Range, bool /*managed*/, int /*device*/) {}
+  virtual void unmapped(std::uint64_t /*address*/) {}
+  virtual void launched(Host, Stream, const Kernel&) {}
+  virtual void copied(Host, Stream, std::span<const Range> /*destination*/, std::span<const Range> /*source*/, std::uint64_t /*bytes*/,
+                      int /*kind*/) {}
+  virtual void filled(Host, Stream, Range) {}
+  virtual void prefetched(Host, Stream, std::span<const Range>, int /*location*/) {}
+  virtual void discarded(Host, Stream, std::span<const Range>, int /*location*/, bool /*then_prefetch*/) {}
+  virtual void advised(Host, std::span<const Range>, Advice, int /*location*/) {}
+  virtual void recorded(Host, Event, Stream) {}
+  virtual void waited(Host, Stream, Event) {}
+  virtual void called(Host, Stream) {}
+  virtual void spent(Host, double /*ns*/) {}
+  virtual void synchronised(Host, Event) {}
+  virtual void synchronised_stream(Host, Stream) {}
+
+ protected:
+  ~Observer() = default;
+};
+
 class Engine {
  public:
   Engine(const Machine& machine, const Options& options);
   ~Engine();
+  void observe(Observer* observer);  // outlives the engine, or null
 
   // Hosts and the clock (ns).
   Host add_helper();

@@ -33,6 +33,9 @@ void Engine::map_managed(Range range, int device) {
     return;
   }
   State& s = *state_;
+  if (s.observer != nullptr) {
+    s.observer->mapped(range, true, device);
+  }
   s.blocks.map(range, MemoryKind::managed, device);
   s.managed_bytes += range.bytes;
   s.peak_managed_bytes = std::max(s.peak_managed_bytes, s.managed_bytes);
@@ -47,6 +50,9 @@ void Engine::map_device(Range range, int device) {
     return;
   }
   State& s = *state_;
+  if (s.observer != nullptr) {
+    s.observer->mapped(range, false, device);
+  }
   s.blocks.map(range, MemoryKind::device, device);
   s.run_until(s.now(kProgram));
   s.residency.take_plain(device, range.bytes);
@@ -65,6 +71,9 @@ void Engine::map_device(Range range, int device) {
 
 void Engine::unmap(std::uint64_t address) {
   State& s = *state_;
+  if (s.observer != nullptr) {
+    s.observer->unmapped(address);
+  }
   s.run_until(s.now(kProgram));
   const BlockTable::Mapping gone = s.blocks.unmap(address);
   if (gone.bytes == 0) {

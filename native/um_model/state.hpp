@@ -105,6 +105,7 @@ struct Engine::State final : Executor, Actor {
   std::vector<std::uint64_t> device_managed, device_peak_managed;
   std::vector<double> device_last_work;
   std::function<void(Range)> poison;
+  Observer* observer = nullptr;
 };
 
 }  // namespace deepum::um_model

@@ -4,9 +4,11 @@
 #include <cstring>
 #include <limits>
 #include <new>
+#include <optional>
 #include <string>
 
 #include "engine.hpp"
+#include "machine_of.hpp"
 
 using namespace deepum::um_model;
 
@@ -61,6 +63,12 @@ void copy_figures(To& to, const From& from) {
   to.decision_latency_ns = from.decision_latency_ns;
 }
 
+bool sound(const deepum_machine& machine) {
+  return machine.h2d_gbps > 0 && machine.d2h_gbps > 0 && machine.memory_gbps > 0 && machine.fp32_gflops > 0 && machine.tensor_gflops > 0 &&
+         machine.host_gbps > 0 && machine.launch_queue > 0 && machine.faults_per_batch > 0 && machine.fp32_sustained > 0 &&
+         machine.tensor_sustained > 0 && machine.memory_sustained > 0 && machine.multiprocessors > 0;
+}
+
 void fill(deepum_machine& to, const Machine& from) {
   copy_text(to.name, sizeof(to.name), from.name);
   copy_text(to.description, sizeof(to.description), from.description);
@@ -107,6 +115,15 @@ bool sound(std::uint64_t address, std::uint64_t bytes) { return bytes != 0 && ad
 
 }  // namespace
 
+std::optional<Machine> deepum::um_model::machine_of(const deepum_machine& figures) {
+  if (!sound(figures)) {
+    return std::nullopt;
+  }
+  Machine made{};
+  copy_figures(made, figures);
+  return made;
+}
+
 extern "C" {
 
 size_t deepum_machine_count(void) { return machines().size(); }
@@ -137,14 +154,8 @@ deepum_model* deepum_model_create(const char* machine, const deepum_model_option
 
 deepum_model* deepum_model_create_with(const deepum_machine* machine, const deepum_model_options* options) {
   deepum_model* made = nullptr;
-  guarded(machine->h2d_gbps > 0 && machine->d2h_gbps > 0 && machine->memory_gbps > 0 && machine->fp32_gflops > 0 &&
-              machine->tensor_gflops > 0 && machine->host_gbps > 0 && machine->launch_queue > 0 && machine->faults_per_batch > 0 &&
-              machine->fp32_sustained > 0 && machine->tensor_sustained > 0 && machine->memory_sustained > 0 && machine->multiprocessors > 0,
-          [&] {
-            Machine figures{};
-            copy_figures(figures, *machine);
-            made = create(figures, options);
-          });
+  const std::optional<Machine> figures = machine_of(*machine);
+  guarded(figures.has_value(), [&] { made = create(*figures, options); });
   return made;
 }
 

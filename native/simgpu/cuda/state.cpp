@@ -1,12 +1,15 @@
 #include "state.hpp"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 
 #include "pools.hpp"
@@ -67,6 +70,25 @@ Settings& settings() {
   return *read;
 }
 
+// The first process of a run has the name that was asked for, as its event log has; those of others carry their id.
+void record_work(State& state) {
+  const char* const path = std::getenv("DEEPUM_SIM_RECORD");
+  if (path == nullptr || *path == '\0') return;
+  std::string name = path;
+  const char* const folder = std::getenv("DEEPUM_STATS_DIR");
+  if (folder != nullptr && *folder != '\0') {
+    const int mark = open((std::string(folder) + "/work-recorded").c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (mark < 0) name += "." + std::to_string(getpid());
+    if (mark >= 0) close(mark);
+  }
+  name += ".work";
+  if (!state.work_log.open(name)) {
+    std::fprintf(stderr, "deepum: error: %s: %s; what the launches do is not recorded\n", name.c_str(), std::strerror(errno));
+    return;
+  }
+  state.engine.observe(&state.work_log);
+}
+
 }  // namespace
 
 State::State()
@@ -96,6 +118,7 @@ CUresult initialise() noexcept {
   if (state() != nullptr) return CUDA_SUCCESS;
   if (!settings().read()) return CUDA_ERROR_INVALID_VALUE;
   auto* const made = new State;
+  record_work(*made);
   made->engine.on_discard([made](um_model::Range range) { poison(*made, range); });
   owner.store(getpid(), std::memory_order_relaxed);
   // The child has one thread, perhaps a lock that nobody will ever release, and no GPU: as with the real driver, CUDA is unusable there.

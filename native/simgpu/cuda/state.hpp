@@ -17,6 +17,7 @@
 #include "cuda_api.hpp"
 #include "engine.hpp"
 #include "memory.hpp"
+#include "work_log.hpp"
 
 namespace deepum::simgpu {
 
@@ -46,6 +47,7 @@ struct State {
   std::uint64_t memory_bytes;  // per device
   std::vector<Device> devices;
   um_model::Engine engine;
+  um_model::WorkLog work_log;  // DEEPUM_SIM_RECORD: what the engine is asked for
   AddressSpace memory;
 
   std::unordered_set<const void*> contexts, streams, events, modules, functions, libraries, graphs, graph_execs, pools;

@@ -150,10 +150,13 @@ bool lock_patiently(std::unique_lock<std::mutex>& guard) {
 __attribute__((destructor)) void write_statistics() {
   State* const now = state();
   const char* const folder = std::getenv("DEEPUM_STATS_DIR");
-  if (now == nullptr || folder == nullptr || *folder == '\0') return;
-  const std::string name = std::string(folder) + "/sim-" + std::to_string(getpid()) + ".json";
+  if (now == nullptr) return;
   std::unique_lock guard(lock(), std::defer_lock);
-  if (!lock_patiently(guard)) {
+  const bool locked = lock_patiently(guard);
+  if (locked) now->work_log.close();
+  if (folder == nullptr || *folder == '\0') return;
+  const std::string name = std::string(folder) + "/sim-" + std::to_string(getpid()) + ".json";
+  if (!locked) {
     std::fprintf(stderr, "deepum: error: %s: a thread is stuck in the driver; the simulated GPU's counters are lost\n", name.c_str());
     return;
   }

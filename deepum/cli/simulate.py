@@ -1,0 +1,97 @@
+"""`deepum simulate`: a workload on a machine under several policies, in seconds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from deepum.errors import DeepumError, UsageError
+from deepum.settings import parse_size
+from deepum.simulate import policies
+from deepum.simulate.comparison import Comparison, compare
+from deepum.simulate.workload import DEFAULT_STEPS, load
+from deepum.statistics import size
+
+_COLUMNS = ("ms/step", "faults", "in", "out", "of unlimited", "over on-demand", "of bound")
+
+
+def _cells(found: Comparison, name: str) -> list[str]:
+    row = found.rows[name]
+    unlimited, on_demand, of_bound = found.ratios(name)
+    return [
+        f"{row.ns / 1e6:.1f}",
+        f"{row.count('faults'):.0f}",
+        size(row.count("bytes_h2d")),
+        size(row.count("bytes_d2h")),
+        f"{unlimited:.3f}",
+        f"{on_demand:.2f}",
+        "-" if of_bound is None else f"{of_bound:.3f}",
+    ]
+
+
+def _table(found: Comparison, names: Sequence[str]) -> list[str]:
+    rows = [("", *_COLUMNS), *((name, *_cells(found, name)) for name in names)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    bound = "" if found.bound_ns is None else f"; lower bound {found.bound_ns / 1e6:.1f} ms"
+    head = f"{found.workload} on {found.machine}, {size(found.memory_bytes)}{bound}"
+    return [
+        head,
+        *(f"  {row[0]:<{widths[0]}}" + "".join(f"{cell:>{w + 2}}" for cell, w in zip(row[1:], widths[1:], strict=True)) for row in rows),
+    ]
+
+
+def _memory(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        memory = parse_size(text)
+    except ValueError as error:
+        raise UsageError(f"--gpu-memory: {error}") from None
+    if not 64 << 20 <= memory <= 1 << 44:
+        raise UsageError(f"--gpu-memory: '{text}' is out of range; give 64MiB to 16TiB")
+    return memory
+
+
+@click.command("simulate")
+@click.argument("workload")
+@click.option(
+    "--machine", metavar="NAME", help="The machine (see `deepum machines`); by default a100-40gb-g10 for G10's workloads, else v100-16gb."
+)
+@click.option(
+    "--policy", metavar="P,...", default=",".join(policies.DEFAULT), show_default=True, help=f"Policies: {', '.join(policies.BY_NAME)}."
+)
+@click.option("--gpu-memory", metavar="SIZE", help="Memory of the card, instead of the machine's.")
+@click.option(
+    "--launch-queue", metavar="N", type=click.IntRange(1, 1 << 20), help="Launches that the host may be ahead, instead of the machine's."
+)
+@click.option(
+    "--steps", metavar="K", type=click.IntRange(1, 10000), help=f"Iterations, where the workload is one; {DEFAULT_STEPS} by default."
+)
+@click.option("--synchronise", is_flag=True, help="The program waits for the GPU after each iteration, where the workload is one.")
+@click.option("--json", "json_file", metavar="FILE", help="Also write all figures to this file.")
+def command(
+    workload: str,
+    machine: str | None,
+    policy: str,
+    gpu_memory: str | None,
+    launch_queue: int | None,
+    steps: int | None,
+    synchronise: bool,
+    json_file: str | None,
+) -> None:
+    """Simulate WORKLOAD under several policies: a file written by `deepum run --record`, or a folder in G10's form.
+
+    The same decision core as in a run, on the model of the simulated GPU. A step is the mean of those after the third, without the last.
+    """
+    chosen = policies.parse(policy)
+    loaded = load(workload, steps, synchronise)
+    found = compare(loaded, machine or loaded.machine, chosen, _memory(gpu_memory), launch_queue)
+    click.echo("\n".join(_table(found, [one.name for one in chosen])))
+    if json_file is not None:
+        try:
+            Path(json_file).write_text(json.dumps(found.as_json(), indent=1) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise DeepumError(f"{json_file}: {error.strerror}; name a file that can be written") from None

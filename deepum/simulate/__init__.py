@@ -1,0 +1,1 @@
+"""Simulation: any trace, on any machine preset, under any policy, beside the physical limit."""

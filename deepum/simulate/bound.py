@@ -1,0 +1,182 @@
+"""A lower bound of the time that a sequence of kernels takes on a card, whoever decides what moves when.
+
+Content is *alive* between two kernels if a later kernel reads it before any overwrites it. Number the gaps between kernels: gap *b* is
+before kernel *b*; let `T(b)` be when kernel *b* - 1 has ended. At each gap the card of `M` bytes holds at most `M` of the `L(b)` alive
+bytes; at least `L(b)` - `M` are on the host only. For two gaps *a* < *b*:
+
+- kernels run one at a time: `T(b)` - `T(a)` is at least the time of the kernels *a* ... *b* - 1.
+- *in*: of what is alive at *a*, that which no kernel before *b* reads, `N(a, b)` bytes, may stay away; the rest of what is away at *a*
+  crosses the link towards the device between *a* and *b*: at least `L(a)` - `M` - `N(a, b)` bytes.
+- *out*: what is away at *b* crossed the link towards the host after it was last written. Of it `O(a, b)` bytes, last written before
+  kernel *a*, may have crossed before; the rest, at least `L(b)` - `M` - `O(a, b)`, crosses between *a* and *b*.
+
+Each is a lower bound of `T(b)` - `T(a)`; so is the greatest, `w(a, b)`, and so is the sum of `w` along any chain of gaps. The bound of
+the whole is the longest chain. It sees *when* data can move: room for a forward pass cannot be made before it runs out of data that may
+leave. Chains with one element are the well-known max(compute, bytes that must move / bandwidth).
+
+It holds for every policy on the model of docs/um-model.md: a copy in advance (pre-cleaning) is allowed, since what counts as crossing
+out is any copy after the last write; so are data used in place over the link, kernels that stream through more than the card holds
+(nothing is asked of what a kernel has at once), and content that is dropped because it is dead or will be overwritten. Faults, launches
+and latencies only add to it. tests/simulate/test_bound.py compares it with the best schedule found by brute force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from deepum.trace.g10 import Iteration
+
+_Floats = npt.NDArray[np.float64]
+_NEVER = 1 << 60
+
+
+@dataclass(frozen=True)
+class Use:
+    """A kernel's use of a piece of content: bytes, and whether it needs what is there, and whether it changes it."""
+
+    key: Hashable
+    bytes: int
+    reads: bool
+    writes: bool
+
+
+@dataclass(frozen=True)
+class Work:
+    """A kernel: ns with all of its memory there, and what it uses. `dies`: pieces whose content nobody needs afterwards."""
+
+    ns: float
+    uses: tuple[Use, ...]
+    dies: tuple[Hashable, ...] = ()
+
+
+@dataclass(frozen=True)
+class Bound:
+    """ns; `transfers_ns`: of the bound without the kernels' times, what must move alone."""
+
+    ns: float
+    compute_ns: float
+    transfers_ns: float
+
+
+class _Alive:
+    """Stretches of time in which content is alive: from gap `born` to gap `read`, the kernel before which it is there being the one
+    that reads it next; last written by kernel `written`."""
+
+    def __init__(self, works: Sequence[Work], duplicates: bool) -> None:
+        rows: list[tuple[int, int, int, int]] = []
+        last_use: dict[Hashable, int] = {}
+        last_write: dict[Hashable, int] = {}
+        for number, work in enumerate(works):
+            for use in work.uses:
+                if use.reads and use.key in last_use:
+                    rows.append((last_use[use.key] + 1, number, last_write.get(use.key, -1), use.bytes))
+                last_use[use.key] = number
+                if use.writes or not duplicates:
+                    last_write[use.key] = number
+            for key in work.dies:
+                last_use.pop(key, None)
+                last_write.pop(key, None)
+        table = np.array(rows, dtype=np.int64).reshape(-1, 4)
+        self.born, self.read, self.written, self.bytes = (table[:, i] for i in range(4))
+
+
+@dataclass(frozen=True)
+class Link:
+    """A card's memory (bytes) and its link (bytes/ns each way). `duplicates`: data may be on the device and on the host at once, so that a
+    copy can be made ahead of need; else it leaves for the host after its last use, whether that was a write or not."""
+
+    memory: int
+    in_gbps: float
+    out_gbps: float
+    duplicates: bool = True
+
+
+def _weights(works: Sequence[Work], link: Link, reach: int, compute: bool) -> list[tuple[int, _Floats]]:
+    """For each gap b: the first a, and w(a, b) from there to b - 1."""
+    gaps, memory = len(works) + 1, link.memory
+    alive = _Alive(works, link.duplicates)
+    at = np.zeros(gaps + 1)
+    # A stretch is alive at the gaps born ... read, both included: the kernel `read` begins at gap `read`.
+    np.add.at(at, alive.born, alive.bytes)
+    np.add.at(at, alive.read + 1, -alive.bytes)
+    live = np.cumsum(at)[:gaps]
+    ends = np.concatenate([[0.0], np.cumsum([work.ns for work in works])])
+    # N(a, b) = what is alive at a, next read by kernel b or later: born by a, read not before b.
+    counts = np.zeros((gaps, gaps + 1))
+    np.add.at(counts, (alive.born, alive.read), alive.bytes)
+    never_read = np.cumsum(np.cumsum(counts, axis=0)[:, ::-1], axis=1)[:, ::-1]
+    result = []
+    for b in range(gaps):
+        first = max(0, b - reach)
+        # O(a, b): alive at b, last written before kernel a.
+        rows = np.flatnonzero((alive.born <= b) & (alive.read >= b))
+        known = np.bincount(np.clip(alive.written[rows] - first + 1, 0, b - first), weights=alive.bytes[rows], minlength=b - first + 1)
+        old = np.cumsum(known)[: b - first]
+        out = np.maximum(live[b] - memory - old, 0) / link.out_gbps
+        into = live[first:b] - memory - never_read[first:b, b]
+        weight = np.maximum(out, np.maximum(into, 0) / link.in_gbps)
+        result.append((first, np.maximum(weight, ends[b] - ends[first:b]) if compute else weight))
+    return result
+
+
+def _longest(weights: Sequence[tuple[int, _Floats]], start: int) -> _Floats:
+    """The longest chain from gap `start` to each gap; minus infinity before it."""
+    longest = np.full(len(weights), -np.inf)
+    longest[start] = 0
+    for b in range(start + 1, len(weights)):
+        first, weight = weights[b]
+        longest[b] = np.max(longest[first:b] + weight)
+    return longest
+
+
+def bound(works: Sequence[Work], link: Link, reach: int | None = None) -> Bound:
+    """Of the time from the start of the first to the end of the last.
+
+    `reach`: the most kernels that a chain's element spans (all): fewer make it quicker and lower.
+    """
+    most = min(reach or len(works), len(works))
+    return Bound(
+        float(_longest(_weights(works, link, most, True), 0)[-1]),
+        sum(work.ns for work in works),
+        float(_longest(_weights(works, link, most, False), 0)[-1]),
+    )
+
+
+def periodic(works: Sequence[Work], link: Link, periods: int = 1, reach: int | None = None) -> Bound:
+    """Of one iteration of many equal ones: `works` over and over.
+
+    In a run that has become periodic an iteration takes as long as from any gap to the same gap one iteration later, or a k-th of k
+    iterations; the bound is the greatest found from a few gaps. Before the first iteration nothing is assumed of what is where.
+    """
+    n = len(works)
+    repeated = [*works] * (periods + 1)
+    most = min(reach or n, len(repeated))
+    starts = range(0, n + 1, max(n // 8, 1))
+    best = []
+    for compute in (True, False):
+        weights = _weights(repeated, link, most, compute)
+        found = 0.0
+        for start in starts:
+            longest = _longest(weights, start)
+            for count in range(1, periods + 1):
+                if start + count * n < len(longest):
+                    found = max(found, float(longest[start + count * n]) / count)
+        best.append(found)
+    return Bound(best[0], sum(work.ns for work in works), best[1])
+
+
+def of_iteration(iteration: Iteration) -> list[Work]:
+    """The kernels of an iteration in G10's form. The first touch of what is not global needs nothing that is there."""
+    works = []
+    for number, kernel in enumerate(iteration.kernels):
+        uses = []
+        for tensor in iteration.alive(number):
+            told = iteration.tensors[tensor]
+            first = not told.is_global and iteration.births[tensor] == number
+            uses.append(Use(tensor, told.bytes, tensor in kernel.reads and not first, tensor in kernel.writes or first))
+        works.append(Work(kernel.us * 1e3, tuple(uses), tuple(t for t in iteration.alive(number) if iteration.deaths.get(t) == number)))
+    return works

@@ -1,0 +1,99 @@
+"""One workload under several policies on one machine: the steady steps of each, beside the bound."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from deepum.errors import UsageError
+from deepum.simulate import bound
+from deepum.simulate.policies import BY_NAME, Policy
+from deepum.simulate.replay import machine, replay
+from deepum.simulate.steps import COUNTED, Step, steady, steps
+from deepum.simulate.workload import Workload
+
+_UNLIMITED_BYTES = 1 << 44
+
+
+@dataclass(frozen=True)
+class Row:
+    """A policy's steps; times in ns of virtual time."""
+
+    policy: Policy
+    all_steps: list[Step]
+
+    @property
+    def ns(self) -> float:
+        """A steady step's mean."""
+        kept = steady(self.all_steps)
+        return sum(step.ns for step in kept) / len(kept)
+
+    def count(self, name: str) -> float:
+        """A counter's mean over the steady steps."""
+        kept = steady(self.all_steps)
+        return sum(step.counts[name] for step in kept) / len(kept)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`bound_ns` is None for workloads whose iteration is not known kernel by kernel."""
+
+    workload: str
+    machine: str
+    memory_bytes: int
+    rows: dict[str, Row]  # those asked for, on-demand and unlimited always among them
+    bound_ns: float | None
+
+    def ratios(self, name: str) -> tuple[float, float, float | None]:
+        """Of a policy's step: unlimited's time / its, on-demand's / its, its / the bound."""
+        ns = self.rows[name].ns
+        of_bound = ns / self.bound_ns if self.bound_ns else None
+        return self.rows["unlimited"].ns / ns, self.rows["on-demand"].ns / ns, of_bound
+
+    def as_json(self) -> dict[str, Any]:
+        """Times in ms, counters a step."""
+        policies = {}
+        for name, row in self.rows.items():
+            unlimited, on_demand, of_bound = self.ratios(name)
+            policies[name] = {
+                "step_ms": row.ns / 1e6,
+                "steps_ms": [step.ns / 1e6 for step in row.all_steps],
+                "of_unlimited": unlimited,
+                "speed_up_over_on_demand": on_demand,
+                "of_bound": of_bound,
+                "a_step": {counter: row.count(counter) for counter in COUNTED},
+            }
+        bound_ms = self.bound_ns / 1e6 if self.bound_ns is not None else None
+        return {
+            "version": 1,
+            "workload": self.workload,
+            "machine": self.machine,
+            "memory_bytes": self.memory_bytes,
+            "bound_ms": bound_ms,
+            "policies": policies,
+        }
+
+
+def compare(
+    workload: Workload, on: str, policies: Sequence[Policy], memory_bytes: int | None = None, launch_queue: int | None = None
+) -> Comparison:
+    """Replays the workload under each policy, and on demand and with unlimited memory in any case. Raises UsageError."""
+    try:
+        preset = machine(on)
+    except ValueError as error:
+        raise UsageError(f"machine '{on}': {error}; see `deepum machines`") from None
+    memory = memory_bytes or int(preset.memory_bytes)
+    rows = {}
+    for policy in {one.name: one for one in (*policies, BY_NAME["on-demand"], BY_NAME["unlimited"])}.values():
+        queue = policy.launch_queue or launch_queue or int(preset.launch_queue)
+        figures = machine(on, launch_queue=queue)
+        try:
+            outcome = replay(workload.trace, figures, policy.settings(queue), _UNLIMITED_BYTES if policy.unlimited else memory)
+        except ValueError as error:
+            raise UsageError(f"workload {workload.name}: {error}; record it anew") from None
+        rows[policy.name] = Row(policy, steps(outcome, workload.trace))
+    limit = None
+    if workload.kernels is not None:
+        limit = bound.periodic(workload.kernels, bound.Link(memory, float(preset.h2d_gbps), float(preset.d2h_gbps))).ns
+    return Comparison(workload.name, on, memory, rows, limit)

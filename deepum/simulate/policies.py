@@ -1,0 +1,62 @@
+"""The policies that a simulation knows: each is settings of the one core and, at most, another card or launch queue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from deepum._core import lib
+from deepum.core import CoreSettings
+from deepum.errors import UsageError
+
+_WATCH = {"policy": lib.DEEPUM_POLICY_ON_DEMAND}
+_PAPER = {
+    "prediction": lib.DEEPUM_PREDICT_TABLES,
+    "eviction_order": lib.DEEPUM_EVICT_LEAST_RECENTLY_MIGRATED,
+    "prefetch_degree": 32,
+    "invalidation": 1,
+}
+_LOOK_AHEAD = {"prefetch_degree": 0, "invalidation": 1}
+
+
+@dataclass(frozen=True)
+class Policy:
+    """`changes` of the core's settings. `launch_queue`: the driver's, if not the machine's. `unlimited`: all memory fits."""
+
+    name: str
+    description: str
+    changes: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    launch_queue: int | None = None
+    unlimited: bool = False
+
+    def settings(self, launch_queue: int) -> CoreSettings:
+        """The core's settings on a machine with that launch queue."""
+        return CoreSettings.default(**{"launch_queue": launch_queue, **self.changes})
+
+
+# The look-ahead is that of G10's "DeepUM+": the kernels launched next are known, N of them, and nothing else. A driver's queue of N
+# launches is just that: a launch is decided on when the kernel N before it has run, what is queued is not evicted, the dead is dropped.
+# The core does not predict, and is not told of the short queue, for which it would.
+POLICIES: tuple[Policy, ...] = (
+    Policy("on-demand", "unified memory with the driver's prefetcher and eviction", _WATCH),
+    Policy("deepum-paper", "DeepUM as published: correlation tables, N = 32, least recently migrated, invalidation", _PAPER),
+    Policy("lookahead-8", "the next 8 kernels are known: G10's idealised DeepUM", {**_LOOK_AHEAD, "launch_queue": 1024}, launch_queue=8),
+    Policy("deepum", "ours: predicted by history, oldest last use, invalidation", {"invalidation": 1}),
+    Policy("deepum-no-invalidation", "ours without invalidation, as it is by default", {"invalidation": 0}),
+    Policy("deepum-next-use", "ours, by furthest next use", {"invalidation": 1, "eviction_order": lib.DEEPUM_EVICT_FURTHEST_NEXT_USE}),
+    Policy("unlimited", "all memory fits", _WATCH, unlimited=True),
+)
+BY_NAME = {policy.name: policy for policy in POLICIES}
+DEFAULT = ("on-demand", "deepum-paper", "lookahead-8", "deepum", "unlimited")
+
+
+def parse(text: str) -> tuple[Policy, ...]:
+    """The policies of a list with commas. Raises UsageError."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in BY_NAME:
+            raise UsageError(f"policy '{name}': is unknown; choose from {', '.join(BY_NAME)}")
+    if not names:
+        raise UsageError("--policy: is empty; name one or more with commas between them")
+    return tuple(BY_NAME[name] for name in dict.fromkeys(names))

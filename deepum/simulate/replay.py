@@ -1,0 +1,138 @@
+"""Runs a trace on a machine: the native replay as a Python object (native/simulate/simulate.h)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from deepum._core import ffi, lib
+from deepum.core import CoreSettings, CoreStatistics
+from deepum.trace import Trace
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A point in the run. `kind`: "step" (the GPU's time at the end of a step's last launch) or "synchronise" (the host's)."""
+
+    kind: str
+    launches: int
+    ns: float
+    counters: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Times of one launch, ns: the ones before it are done, it is no longer held, it has ended."""
+
+    sequence: int
+    reached: float
+    ready: float
+    end: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a replay comes to. `ns`: the host's clock at the end of all work; counters as `deepum_model_counters`."""
+
+    ns: float
+    marks: list[Mark]
+    counters: dict[str, float]
+    core: CoreStatistics
+    commands: bytes  # as `deepum_command` records, if they were kept
+    launches: list[Launch]
+
+
+_COUNTERS = [name for name, _ in ffi.typeof("deepum_model_counters").fields]
+_KINDS = {lib.DEEPUM_SIMULATION_STEP: "step", lib.DEEPUM_SIMULATION_SYNCHRONISE: "synchronise"}
+
+
+def _counters(native: Any) -> dict[str, float]:
+    return {name: getattr(native, name) for name in _COUNTERS}
+
+
+def machine(name: str, **figures: float) -> Any:
+    """The native figures of a preset, some changed. Raises ValueError for an unknown name."""
+    native = ffi.new("deepum_machine *")
+    if lib.deepum_machine_find(name.encode(), native) != 0:
+        raise ValueError(f"no machine is called {name}")
+    for figure, value in figures.items():
+        setattr(native, figure, value)
+    return native
+
+
+def replay(
+    trace: Trace,
+    on: Any,
+    settings: CoreSettings,
+    memory_bytes: int = 0,
+    marker_interval: int = 16,
+    keep_commands: bool = False,
+    keep_launches: bool = False,
+) -> Outcome:
+    """Runs it from the start, without the GIL. `on`: as `machine` gives it. `memory_bytes`: of the card, 0: the machine's.
+
+    Raises ValueError when the trace or the settings cannot be used.
+    """
+    options = ffi.new(
+        "deepum_simulation_options *",
+        {
+            "memory_bytes": memory_bytes or on.memory_bytes,
+            "devices": 1,
+            "density_prefetcher": 1,
+            "marker_interval": marker_interval,
+            "keep_commands": keep_commands,
+            "keep_launches": keep_launches,
+        },
+    )
+    native = ffi.new("deepum_core_settings *", {field.name: getattr(settings, field.name) for field in fields(CoreSettings)})
+    made = lib.deepum_simulation_create(on, options, native)
+    if made == ffi.NULL:
+        raise ValueError("the machine or the settings are out of range")
+    handle = ffi.gc(made, lib.deepum_simulation_destroy)
+    events, work = ffi.from_buffer("uint8_t[]", trace.events), ffi.from_buffer("uint8_t[]", trace.work)
+    if (
+        lib.deepum_simulation_run(handle, events, len(trace.events), work, len(trace.work)) != 0
+        or lib.deepum_simulation_finish(handle) != 0
+    ):
+        raise ValueError("the trace is damaged, or memory ran out")
+    return Outcome(
+        float(lib.deepum_simulation_now(handle)),
+        _marks(handle),
+        _read(handle, "deepum_model_counters", lib.deepum_simulation_counters, _counters),
+        _read(
+            handle,
+            "deepum_core_statistics",
+            lib.deepum_simulation_core_statistics,
+            lambda native: CoreStatistics(**{field.name: int(getattr(native, field.name)) for field in fields(CoreStatistics)}),
+        ),
+        _commands(handle),
+        _launches(handle),
+    )
+
+
+def _read(handle: Any, ctype: str, get: Any, convert: Any) -> Any:
+    native = ffi.new(f"{ctype} *")
+    get(handle, native)
+    return convert(native)
+
+
+def _marks(handle: Any) -> list[Mark]:
+    count = int(lib.deepum_simulation_marks(handle, ffi.NULL, 0))
+    native = ffi.new("deepum_simulation_mark[]", max(count, 1))
+    lib.deepum_simulation_marks(handle, native, count)
+    return [Mark(_KINDS[m.kind], int(m.launches), float(m.time_ns), _counters(m.counters)) for m in (native[i] for i in range(count))]
+
+
+def _launches(handle: Any) -> list[Launch]:
+    count = int(lib.deepum_simulation_launches(handle, ffi.NULL, 0))
+    native = ffi.new("deepum_simulation_launch[]", max(count, 1))
+    lib.deepum_simulation_launches(handle, native, count)
+    return [Launch(int(m.sequence), m.reached_ns, m.ready_ns, m.end_ns) for m in (native[i] for i in range(count))]
+
+
+def _commands(handle: Any) -> bytes:
+    taken = []
+    batch = ffi.new("deepum_command[]", 4096)
+    while count := int(lib.deepum_simulation_take_commands(handle, batch, 4096)):
+        taken.append(bytes(ffi.buffer(batch, count * ffi.sizeof("deepum_command"))))
+    return b"".join(taken)

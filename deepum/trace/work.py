@@ -1,0 +1,110 @@
+"""Work records: what a program has a machine do; the definition is native/um_model/work_records.h."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from deepum._core import ffi, lib
+
+_BODY = struct.Struct("<IHHQIIiIdddQQ")
+_ACCESS = struct.Struct("<IIQQ")
+_HEADER = struct.Struct("<8sII")
+_MAGIC = b"DEEPUMWK"
+assert _BODY.size == ffi.sizeof("deepum_work")
+assert _ACCESS.size == ffi.sizeof("deepum_work_access")
+
+LAUNCH: int = lib.DEEPUM_WORK_LAUNCH
+BY_ADDRESS: int = lib.DEEPUM_WORK_BY_ADDRESS
+READ: int = lib.DEEPUM_WORK_READ
+WRITE: int = lib.DEEPUM_WORK_WRITE
+ENDS_STEP: int = lib.DEEPUM_WORK_ENDS_STEP
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Memory that is touched: `offset` bytes into the allocation in `slot`, or an address where `slot` is BY_ADDRESS."""
+
+    slot: int
+    flags: int
+    offset: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One record; fields as in `deepum_work`."""
+
+    kind: int
+    sequence: int = 0
+    flags: int = 0
+    stream: int = 0
+    event: int = 0
+    location: int = 0
+    ns: float = 0.0
+    flops: float = 0.0
+    peak_fraction: float = 0.0
+    tiles: int = 0
+    device_bytes: int = 0
+    accesses: tuple[Access, ...] = ()
+
+    def encode(self) -> bytes:
+        """As bytes."""
+        words = (_BODY.size + len(self.accesses) * _ACCESS.size) // 8
+        body = _BODY.pack(
+            words,
+            self.kind,
+            self.flags,
+            self.sequence,
+            self.stream,
+            self.event,
+            self.location,
+            len(self.accesses),
+            self.ns,
+            self.flops,
+            self.peak_fraction,
+            self.tiles,
+            self.device_bytes,
+        )
+        return body + b"".join(_ACCESS.pack(a.slot, a.flags, a.offset, a.bytes) for a in self.accesses)
+
+    def after(self, sequence: int, accesses: Sequence[Access]) -> Work:
+        """The same, behind that event and on that memory."""
+        return replace(self, sequence=sequence, accesses=tuple(accesses))
+
+
+def decode(records: bytes) -> Iterator[Work]:
+    """The records of a buffer, in order. Raises ValueError where a length is impossible."""
+    at = 0
+    while at < len(records):
+        if len(records) - at < _BODY.size:
+            raise ValueError(f"work record at byte {at}: cut off")
+        words, kind, flags, sequence, stream, event, location, count, ns, flops, peak, tiles, device_bytes = _BODY.unpack_from(records, at)
+        if words * 8 < _BODY.size + count * _ACCESS.size or at + words * 8 > len(records):
+            raise ValueError(f"work record at byte {at}: impossible length")
+        start = at + _BODY.size
+        accesses = tuple(Access(*fields) for fields in _ACCESS.iter_unpack(records[start : start + count * _ACCESS.size]))
+        yield Work(kind, sequence, flags, stream, event, location, ns, flops, peak, tiles, device_bytes, accesses)
+        at += words * 8
+
+
+def header() -> bytes:
+    """The first bytes of a file of work."""
+    return _HEADER.pack(_MAGIC, lib.DEEPUM_WORK_VERSION, 0)
+
+
+def of_file(data: bytes) -> bytes:
+    """The records of a file's bytes; a last record that was cut off is left out. Raises ValueError when it is not a file of work."""
+    if len(data) < _HEADER.size or data[:8] != _MAGIC:
+        raise ValueError("not a file of work records")
+    _, version, _ = _HEADER.unpack_from(data)
+    if version != lib.DEEPUM_WORK_VERSION:
+        raise ValueError(f"work records of version {version}, this is version {lib.DEEPUM_WORK_VERSION}")
+    at = _HEADER.size
+    while at + 4 <= len(data):
+        length = int.from_bytes(data[at : at + 4], "little") * 8
+        if length < _BODY.size or at + length > len(data):
+            break
+        at += length
+    return data[_HEADER.size : at]

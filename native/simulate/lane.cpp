@@ -1,0 +1,66 @@
+#include "lane.hpp"
+
+#include <algorithm>
+
+namespace deepum::simulate {
+
+void Lane::prepare(um_model::Engine& engine, int device) {
+  if (!stream_) {
+    stream_ = engine.add_stream(device);
+  }
+}
+
+bool Lane::waited(const StreamMarkers* of, const Marker& marker) const {
+  const auto found = waited_.find(of);
+  return found != waited_.end() && found->second >= marker.sequence;
+}
+
+bool Lane::waited(const Lane* other, std::uint64_t id) const {
+  if (other->last_issued_ == 0) {
+    return true;
+  }
+  const auto found = waited_moves_.find(other);
+  return found != waited_moves_.end() && found->second >= std::min(id, other->last_issued_);
+}
+
+void Lane::wait(um_model::Engine& engine, um_model::Host host, const StreamMarkers* of, const Marker& marker) {
+  engine.wait(host, *stream_, marker.event);
+  waited_[of] = marker.sequence;
+}
+
+void Lane::wait(um_model::Engine& engine, um_model::Host host, Lane* other, std::uint64_t id) {
+  const MoveEvent behind = other->after(engine, host, std::min(id, other->last_issued_));
+  engine.wait(host, *stream_, behind.event);
+  waited_moves_[other] = behind.id;
+}
+
+um_model::Event Lane::record(um_model::Engine& engine, um_model::Host host, std::uint64_t id) {
+  if (events_.size() < kEvents) {
+    events_.push_back({0, engine.add_event()});
+  }
+  MoveEvent& oldest = events_[events_made_ % kEvents];
+  oldest.id = id;
+  engine.record(host, oldest.event, *stream_);
+  ++events_made_;
+  return oldest.event;
+}
+
+Lane::MoveEvent Lane::after(um_model::Engine& engine, um_model::Host host, std::uint64_t id) {
+  const std::uint64_t kept = std::min(events_made_, kEvents);
+  std::uint64_t low = events_made_ - kept, high = events_made_;  // their ids rise
+  while (low < high) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    if (events_[middle % kEvents].id < id) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  if (low != events_made_) {
+    return events_[low % kEvents];
+  }
+  record(engine, host, last_issued_);
+  return events_[(events_made_ - 1) % kEvents];
+}
+
+}  // namespace deepum::simulate

@@ -1,0 +1,48 @@
+// One direction of one device: the mover's stream, what it has waited for, events behind what was issued on it. As
+// native/runtime/move_lane.hpp, with the engine's streams and events.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "markers.hpp"
+#include "move_queue.hpp"
+#include "um_model/engine.hpp"
+
+namespace deepum::simulate {
+
+class Lane {
+ public:
+  runtime::MoveQueue queue;
+  std::set<std::uint32_t> moved;  // slots, since the stream was last seen empty: a free waits for these moves
+
+  void prepare(um_model::Engine& engine, int device);
+  um_model::Stream stream() const { return *stream_; }
+  bool has_stream() const { return stream_.has_value(); }
+
+  bool waited(const StreamMarkers* of, const Marker& marker) const;
+  bool waited(const Lane* other, std::uint64_t id) const;
+  void wait(um_model::Engine& engine, um_model::Host host, const StreamMarkers* of, const Marker& marker);
+  void wait(um_model::Engine& engine, um_model::Host host, Lane* other, std::uint64_t id);
+  void issued(std::uint64_t id) { last_issued_ = id; }
+  um_model::Event record(um_model::Engine& engine, um_model::Host host, std::uint64_t id);  // behind the last command issued
+  struct MoveEvent {
+    std::uint64_t id = 0;
+    um_model::Event event = 0;
+  };
+  MoveEvent after(um_model::Engine& engine, um_model::Host host, std::uint64_t id);  // the first event at or behind the command
+
+ private:
+  static constexpr std::uint64_t kEvents = 4096;
+  std::optional<um_model::Stream> stream_;
+  std::uint64_t last_issued_ = 0;
+  std::uint64_t events_made_ = 0;
+  std::vector<MoveEvent> events_;
+  std::unordered_map<const StreamMarkers*, std::uint64_t> waited_;
+  std::unordered_map<const Lane*, std::uint64_t> waited_moves_;
+};
+
+}  // namespace deepum::simulate

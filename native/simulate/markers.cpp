@@ -1,0 +1,58 @@
+#include "markers.hpp"
+
+namespace deepum::simulate {
+
+void StreamMarkers::reserve(std::uint64_t sequence) {
+  emitted_ = in_flight_ = sequence;
+  if (unmarked_ == 0) {
+    unmarked_ = sequence;
+  }
+}
+
+bool StreamMarkers::launched(std::uint32_t interval) {
+  in_flight_ = 0;
+  return ++since_marker_ >= interval;
+}
+
+bool StreamMarkers::record(um_model::Engine& engine, um_model::Host host) {
+  const std::uint64_t reach = in_flight_ != 0 ? in_flight_ - 1 : emitted_;
+  if (!stream_ || unmarked_ == 0 || reach < unmarked_) {
+    return false;
+  }
+  since_marker_ = 0;
+  unmarked_ = in_flight_;
+  if (kept_.size() < kKept) {
+    kept_.push_back({0, engine.add_event()});
+  }
+  Marker& marker = kept_[count_ % kKept];
+  marker.sequence = reach;
+  ++count_;
+  engine.record(host, marker.event, *stream_);
+  return true;
+}
+
+Cover StreamMarkers::cover(std::uint64_t sequence, Marker* marker) const {
+  const bool launched_on = stream_.has_value() || in_flight_ != 0;
+  const std::uint64_t unmarked = launched_on ? unmarked_ : 0;
+  const Marker* found = nullptr;
+  for (std::uint64_t i = count_; i > 0 && i + kKept > count_; --i) {
+    const Marker& kept = kept_[(i - 1) % kKept];
+    if (found != nullptr && kept.sequence < sequence) {
+      break;
+    }
+    found = &kept;
+    if (kept.sequence < sequence) {
+      break;  // the newest one, which is older
+    }
+  }
+  if ((found == nullptr || found->sequence < sequence) && unmarked != 0 && unmarked <= sequence) {
+    return Cover::not_yet;
+  }
+  if (found == nullptr) {
+    return Cover::nothing;
+  }
+  *marker = *found;
+  return Cover::marker;
+}
+
+}  // namespace deepum::simulate

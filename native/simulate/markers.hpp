@@ -1,0 +1,47 @@
+// Progress markers of a replayed program, as native/runtime/stream_markers.hpp and marker_table.hpp keep them in lock-step: one thread
+// launches, so that no more than one launch is in flight, and no call fails.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "records.h"
+#include "um_model/engine.hpp"
+
+namespace deepum::simulate {
+
+struct Marker {
+  std::uint64_t sequence = 0;  // all launches of the stream up to here lie before the event
+  um_model::Event event = 0;
+};
+
+enum class Cover { nothing, marker, not_yet };
+
+class StreamMarkers {
+ public:
+  // The launch is about to be asked for; until `launched` a marker cannot lie behind it.
+  void reserve(std::uint64_t sequence);
+  // True: `interval` launches have gone by since the last marker.
+  bool launched(std::uint32_t interval);
+  void adopt(um_model::Stream stream) { stream_ = stream; }
+  const std::optional<um_model::Stream>& stream() const { return stream_; }
+  bool unmarked() const { return unmarked_ != 0; }
+  bool record(um_model::Engine& engine, um_model::Host host);  // behind the last launch, unless there is one
+  Cover cover(std::uint64_t sequence, Marker* marker) const;
+
+ private:
+  static constexpr std::uint64_t kKept = 64;
+  std::optional<um_model::Stream> stream_;
+  std::uint64_t emitted_ = 0;
+  std::uint64_t in_flight_ = 0;  // sequence, 0: none
+  std::uint64_t unmarked_ = 0;   // the first launch after the last marker
+  std::uint32_t since_marker_ = 0;
+  std::uint64_t count_ = 0;
+  std::vector<Marker> kept_;
+};
+
+using Markers = std::array<StreamMarkers, DEEPUM_MAX_STREAMS>;
+
+}  // namespace deepum::simulate

@@ -1,0 +1,337 @@
+#include "mover.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace deepum::simulate {
+namespace {
+
+using um_model::kProgram;
+using um_model::Range;
+
+constexpr int kDirections = 3;
+constexpr std::size_t kMostInBatch = 64;  // native/runtime/move_calls.hpp
+
+int lane_number(int device, int direction) { return device * kDirections + direction; }
+
+int direction_of(const deepum_command& command) {
+  switch (command.kind) {
+    case DEEPUM_COMMAND_EVICT:
+      return DEEPUM_DIRECTION_OUT;
+    case DEEPUM_COMMAND_DISCARD:
+      return DEEPUM_DIRECTION_DISCARD;
+    default:
+      return DEEPUM_DIRECTION_IN;
+  }
+}
+
+}  // namespace
+
+Mover::Mover(um_model::Engine& engine, int devices, Markers& markers, Places& places)
+    : engine_(engine), markers_(markers), places_(places), host_(engine.add_helper()), devices_(static_cast<std::size_t>(devices)) {}
+
+void Mover::accept(const deepum_command& command) {
+  fresh_ = true;
+  if (command.kind == DEEPUM_COMMAND_HOLD) {
+    settled_->settle(command.id, runtime::SettledMoves::kNowhere);
+    if (command.device < devices_.size() && holds_.size() < DEEPUM_MAX_STREAMS) {
+      holds_.push_back(command);
+      holds_launches_ = true;
+    }
+    return;
+  }
+  if (command.device >= devices_.size()) {
+    settled_->settle(command.id, runtime::SettledMoves::kNowhere);
+    return;
+  }
+  devices_[command.device].lanes[direction_of(command)].queue.push(command);
+  ++waiting_;
+  if (command.after_move == 0) {
+    return;
+  }
+  for (Device& device : devices_) {
+    for (Lane& lane : device.lanes) {
+      if (runtime::Move* const awaited = lane.queue.find(command.after_move)) {
+        awaited->awaited = true;
+      }
+    }
+  }
+}
+
+void Mover::round(const Answer& answer) {
+  fresh_ = false;
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (int device = 0; device < static_cast<int>(devices_.size()); ++device) {
+      for (const int direction : {DEEPUM_DIRECTION_DISCARD, DEEPUM_DIRECTION_OUT, DEEPUM_DIRECTION_IN}) {
+        if (!devices_[static_cast<std::size_t>(device)].lanes[direction].queue.empty()) {
+          progress |= advance(device, direction, answer);
+        }
+      }
+    }
+  }
+  hold_launches();
+}
+
+void Mover::hold_launches() {
+  for (const deepum_command& hold : holds_) {
+    Lane& lane = devices_[hold.device].lanes[DEEPUM_DIRECTION_IN];
+    const auto& stream = markers_[static_cast<std::size_t>(__builtin_ctzll(hold.stream_mask | 1ull << 63))].stream();
+    if (!stream || lane.queue.find(hold.after_move) != nullptr ||
+        settled_->lane(hold.after_move) != lane_number(hold.device, DEEPUM_DIRECTION_IN)) {
+      continue;
+    }
+    engine_.wait(host_, *stream, lane.after(engine_, host_, hold.after_move).event);
+  }
+  holds_.clear();
+}
+
+bool Mover::advance(int device, int direction, const Answer& answer) {
+  Lane& lane = devices_[static_cast<std::size_t>(device)].lanes[direction];
+  bool progress = false;
+  while (!lane.queue.empty()) {
+    if (direction == DEEPUM_DIRECTION_DISCARD ? !issue_discard(device, answer) : !issue(device, direction, answer)) {
+      return progress;
+    }
+    progress = true;
+  }
+  return progress;
+}
+
+bool Mover::issue(int device, int direction, const Answer& answer) {
+  Lane& lane = devices_[static_cast<std::size_t>(device)].lanes[direction];
+  const deepum_command head = lane.queue[0].command;
+  Requirements required;
+  if (!requirements(device, direction, head, &required)) {
+    return false;
+  }
+  lane.prepare(engine_, device);
+  if (head.kind == DEEPUM_COMMAND_PREFETCH && head.block_count == 0) {  // only waits
+    wait_for(lane, required);
+    finish(lane, head.id, runtime::SettledMoves::kNowhere);
+    return true;
+  }
+  const auto range = places_.blocks(head.slot, head.generation, head.first_block, head.block_count);
+  if (!range) {
+    finish(lane, head.id, runtime::SettledMoves::kNowhere);
+    answer(head, DEEPUM_MOVED_STALE);
+    return true;
+  }
+  wait_for(lane, required);
+  std::vector<Range> spans{*range};
+  std::size_t commands = 1;
+  const bool advice = head.kind == DEEPUM_COMMAND_ADVISE;
+  if (advice) {
+    if (head.advice >= 1 && head.advice <= 6) {  // CUmem_advise counts from 1
+      engine_.advise(host_, spans, static_cast<um_model::Advice>(head.advice - 1), head.location);
+    }
+  } else {
+    commands = gather(device, direction, &spans);
+    engine_.prefetch(host_, lane.stream(), spans, direction == DEEPUM_DIRECTION_IN ? device : um_model::kCpu);
+  }
+  bool awaited = false;
+  std::uint64_t last = 0;
+  for (std::size_t i = 0; i < commands; ++i) {
+    last = lane.queue[0].command.id;
+    awaited |= lane.queue[0].awaited;
+    lane.moved.insert(lane.queue[0].command.slot);
+    finish(lane, last, advice ? runtime::SettledMoves::kNowhere : lane_number(device, direction));
+  }
+  if (advice) {
+    return true;
+  }
+  lane.issued(last);
+  if (awaited || (holds_launches_ && direction == DEEPUM_DIRECTION_IN)) {
+    lane.record(engine_, host_, last);
+  }
+  return true;
+}
+
+bool Mover::issue_discard(int device, const Answer& answer) {
+  Lane& lane = devices_[static_cast<std::size_t>(device)].lanes[DEEPUM_DIRECTION_DISCARD];
+  const deepum_command command = lane.queue[0].command;
+  Requirements required;
+  if (!requirements(device, DEEPUM_DIRECTION_DISCARD, command, &required)) {
+    return false;
+  }
+  const auto range = places_.blocks(command.slot, command.generation, command.first_block, command.block_count);
+  if (!range) {
+    finish(lane, command.id, runtime::SettledMoves::kNowhere);
+    answer(command, DEEPUM_MOVED_STALE);
+    return true;
+  }
+  lane.prepare(engine_, device);
+  if (discards_forbidden_ || !places_.may_discard(command.slot, *range, command.cause)) {
+    finish(lane, command.id, runtime::SettledMoves::kNowhere);
+    answer(command, DEEPUM_MOVED_CANCELLED);
+    return true;
+  }
+  wait_for(lane, required);
+  engine_.discard(host_, lane.stream(), {&*range, 1}, um_model::kCpu, true);
+  lane.moved.insert(command.slot);
+  lane.issued(command.id);
+  last_discard_ = command.id;
+  last_event_ = lane.after(engine_, host_, command.id).event;
+  forget_discards(*range);
+  discards_[range->address] = {range->address + range->bytes, command.id, last_event_};
+  finish(lane, command.id, lane_number(device, DEEPUM_DIRECTION_DISCARD));
+  return true;
+}
+
+std::size_t Mover::gather(int device, int direction, std::vector<Range>* spans) {
+  const Lane& lane = devices_[static_cast<std::size_t>(device)].lanes[direction];
+  const deepum_command& head = lane.queue[0].command;
+  std::size_t count = 1;
+  for (; count < lane.queue.size() && count < 4 * kMostInBatch; ++count) {
+    const deepum_command& next = lane.queue[count].command;
+    Requirements more;
+    if (lane.queue[count - 1].awaited || next.kind != head.kind || next.cause != head.cause || next.block_count == 0 ||
+        !requirements(device, direction, next, &more) || !more.empty()) {
+      break;
+    }
+    const auto range = places_.blocks(next.slot, next.generation, next.first_block, next.block_count);
+    if (!range) {
+      break;
+    }
+    Range& last = spans->back();
+    if (last.address + last.bytes == range->address && next.slot == lane.queue[count - 1].command.slot) {
+      last.bytes += range->bytes;
+    } else if (spans->size() < kMostInBatch) {
+      spans->push_back(*range);
+    } else {
+      break;
+    }
+  }
+  return count;
+}
+
+bool Mover::requirements(int device, int direction, const deepum_command& command, Requirements* found) {
+  const Lane& lane = devices_[static_cast<std::size_t>(device)].lanes[direction];
+  for (std::uint64_t mask = command.after_sequence != 0 ? command.stream_mask : 0; mask != 0; mask &= mask - 1) {
+    StreamMarkers& stream = markers_[static_cast<std::size_t>(__builtin_ctzll(mask))];
+    Marker marker;
+    Cover cover = stream.cover(command.after_sequence, &marker);
+    if (cover == Cover::not_yet && stream.unmarked() && stream.record(engine_, host_)) {
+      cover = stream.cover(command.after_sequence, &marker);
+    }
+    if (cover == Cover::not_yet) {
+      return false;
+    }
+    if (cover == Cover::marker && !lane.waited(&stream, marker)) {
+      found->markers.emplace_back(&stream, marker);
+    }
+  }
+  if (command.after_move == 0 || command.after_move >= command.id) {
+    return true;
+  }
+  for (Device& each : devices_) {
+    for (Lane& other : each.lanes) {
+      if (&other != &lane && other.queue.find(command.after_move) != nullptr) {
+        return false;
+      }
+    }
+  }
+  const int where = settled_->lane(command.after_move);
+  for (int i = 0; i < kDirections && where != runtime::SettledMoves::kNowhere; ++i) {
+    const int number = where == runtime::SettledMoves::kLongAgo ? lane_number(device, i) : where;
+    Lane& other = devices_[static_cast<std::size_t>(number / kDirections)].lanes[number % kDirections];
+    if (&other != &lane && !lane.waited(&other, command.after_move)) {
+      found->moves.emplace_back(&other, command.after_move);
+    }
+    if (where != runtime::SettledMoves::kLongAgo) {
+      break;
+    }
+  }
+  return true;
+}
+
+void Mover::wait_for(Lane& lane, const Requirements& required) {
+  for (const auto& [of, marker] : required.markers) {
+    lane.wait(engine_, host_, of, marker);
+  }
+  for (const auto& [other, id] : required.moves) {
+    lane.wait(engine_, host_, other, id);
+  }
+}
+
+void Mover::finish(Lane& lane, std::uint64_t id, int where) {
+  settled_->settle(id, where);
+  lane.queue.pop();
+  --waiting_;
+}
+
+// --- Discards, seen from the program
+
+void Mover::forget_discards(Range range) {
+  auto at = discards_.lower_bound(range.address);
+  if (at != discards_.begin() && std::prev(at)->second.end > range.address) {
+    --at;
+  }
+  while (at != discards_.end() && at->first < range.address + range.bytes) {
+    at = discards_.erase(at);
+  }
+}
+
+void Mover::use_after_discards(Range range) {
+  auto at = discards_.lower_bound(range.address);
+  if (at != discards_.begin() && std::prev(at)->second.end > range.address) {
+    --at;
+  }
+  std::uint64_t id = 0;
+  um_model::Event event = 0;
+  for (; at != discards_.end() && at->first < range.address + range.bytes; ++at) {
+    if (at->second.id > std::max(id, ordered_)) {
+      id = at->second.id;
+      event = at->second.event;
+    }
+  }
+  if (id == 0) {
+    return;
+  }
+  for (const StreamMarkers& stream : markers_) {
+    if (stream.stream()) {
+      engine_.wait(kProgram, *stream.stream(), event);
+    }
+  }
+  ordered_ = id;
+  constexpr std::size_t kMany = 1u << 15;
+  if (discards_.size() >= kMany) {
+    std::erase_if(discards_, [this](const auto& entry) { return entry.second.id <= ordered_; });
+  }
+}
+
+void Mover::wait_for_discards(Range range) {
+  auto at = discards_.lower_bound(range.address);
+  std::uint64_t id = 0;
+  um_model::Event event = 0;
+  for (; at != discards_.end() && at->first < range.address + range.bytes; ++at) {
+    if (at->second.id > std::max(id, ordered_)) {
+      id = at->second.id;
+      event = at->second.event;
+    }
+  }
+  if (id != 0) {
+    engine_.synchronise(kProgram, event);
+  }
+  forget_discards(range);
+}
+
+void Mover::follow_discards(um_model::Stream stream) {
+  if (last_discard_ != 0) {
+    engine_.wait(kProgram, stream, last_event_);
+  }
+}
+
+void Mover::wait_for_moves(std::uint32_t slot, std::uint32_t device) {
+  if (device >= devices_.size()) {
+    return;
+  }
+  for (Lane& lane : devices_[device].lanes) {
+    if (lane.has_stream() && lane.moved.contains(slot)) {
+      engine_.synchronise_stream(kProgram, lane.stream());
+      lane.moved.clear();
+    }
+  }
+}
+
+}  // namespace deepum::simulate

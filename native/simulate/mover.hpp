@@ -1,0 +1,88 @@
+// The mover in lock-step, in virtual time. The rules of native/runtime/mover_issue.cpp, which tests/simulate holds it to: equal commands
+// and times for a recorded run. What the runtime needs for threads, failing calls and several contexts is not here.
+//
+//  1. Each direction of a device carries its commands out in order; discards first, then what goes out, then what comes in, as long as
+//     one of them gets on.
+//  2. A command goes once each stream of its mask has a marker that covers its launches (recorded here and now if need be), and the
+//     command of another direction that it follows has been issued or given up.
+//  3. Its lane waits for these markers and for an event behind that command, unless it has waited for as much.
+//  4. Commands right behind it of the same cause and kind that need nothing more go along, in one call of up to 64 stretches.
+//  5. An event follows a command that another direction waits for, and every prefetch from the first hold on.
+//  6. A discard goes only if its memory is whole UM blocks of inactive PyTorch memory and was not handed out since it was decided.
+//  7. A held launch's stream waits for the prefetch, if that has been issued.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "lane.hpp"
+#include "markers.hpp"
+#include "places.hpp"
+#include "records.h"
+
+namespace deepum::simulate {
+
+class Mover {
+ public:
+  Mover(um_model::Engine& engine, int devices, Markers& markers, Places& places);
+
+  void accept(const deepum_command& command);
+  bool has_work() const { return fresh_ || waiting_ != 0; }
+  // Carries out what can be now. `answer` is told what became of commands that failed.
+  void round(const std::function<void(const deepum_command&, deepum_moved_status)>& answer);
+
+  // The program's side of discards (native/runtime/discards.hpp).
+  void use_after_discards(um_model::Range range);                 // its streams wait
+  void wait_for_discards(um_model::Range range);                  // its thread waits: the memory ends
+  void follow_discards(um_model::Stream stream);                  // a stream that was not launched on yet
+  void forbid_discards() { discards_forbidden_ = true; }          // from the first graph launch on
+  void wait_for_moves(std::uint32_t slot, std::uint32_t device);  // the driver does, before memory is freed
+
+ private:
+  struct Requirements {
+    std::vector<std::pair<const StreamMarkers*, Marker>> markers;
+    std::vector<std::pair<Lane*, std::uint64_t>> moves;
+    bool empty() const { return markers.empty() && moves.empty(); }
+  };
+  struct Device {
+    Lane lanes[3];
+  };
+  using Answer = std::function<void(const deepum_command&, deepum_moved_status)>;
+
+  bool advance(int device, int direction, const Answer& answer);
+  bool issue(int device, int direction, const Answer& answer);
+  bool issue_discard(int device, const Answer& answer);
+  bool requirements(int device, int direction, const deepum_command& command, Requirements* found);
+  std::size_t gather(int device, int direction, std::vector<um_model::Range>* spans);
+  void wait_for(Lane& lane, const Requirements& required);
+  void finish(Lane& lane, std::uint64_t id, int where);
+  void hold_launches();
+  void forget_discards(um_model::Range range);
+
+  um_model::Engine& engine_;
+  Markers& markers_;
+  Places& places_;
+  um_model::Host host_;  // the mover's thread
+  std::vector<Device> devices_;
+  std::unique_ptr<runtime::SettledMoves> settled_ = std::make_unique<runtime::SettledMoves>();
+  std::vector<deepum_command> holds_;
+  bool holds_launches_ = false;
+  bool fresh_ = false;  // commands that no round has looked at
+  std::uint64_t waiting_ = 0;
+
+  struct Discarded {
+    std::uint64_t end;
+    std::uint64_t id;
+    um_model::Event event;
+  };
+  std::map<std::uint64_t, Discarded> discards_;  // by address, not overlapping
+  std::uint64_t ordered_ = 0;                    // up to there all streams wait for them
+  std::uint64_t last_discard_ = 0;
+  um_model::Event last_event_ = 0;
+  bool discards_forbidden_ = false;
+};
+
+}  // namespace deepum::simulate

@@ -1,0 +1,282 @@
+#include "replay.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace deepum::simulate {
+namespace {
+
+using um_model::kProgram;
+
+constexpr std::uint32_t kBatch = 256;  // commands taken from the core at a time
+
+um_model::Options model_options(const deepum_simulation_options& options) {
+  um_model::Options made;
+  made.devices = options.devices;
+  made.memory_bytes = options.memory_bytes;
+  made.density_prefetcher = options.density_prefetcher != 0;
+  return made;
+}
+
+template <typename T>
+const T* as(std::span<const std::uint8_t> record) {
+  return record.size() >= sizeof(T) ? reinterpret_cast<const T*>(record.data()) : nullptr;
+}
+
+bool waits(const deepum_work& work) { return work.kind == DEEPUM_WORK_SYNCHRONISE_EVENT || work.kind == DEEPUM_WORK_SYNCHRONISE_STREAM; }
+
+}  // namespace
+
+Replay::Replay(const um_model::Machine& machine, const deepum_simulation_options& options, const deepum_core_settings& settings)
+    : machine_(machine),
+      options_(options),
+      engine_(machine_, model_options(options)),
+      core_(settings),
+      mover_(engine_, options.devices, markers_, places_) {}
+
+bool Replay::run(std::span<const std::uint8_t> events, std::span<const std::uint8_t> work) {
+  std::size_t work_at = 0;
+  const auto next_work = [&](std::span<const deepum_work_access>* accesses) -> const deepum_work* {
+    if (work.size() - work_at < sizeof(deepum_work)) {
+      return nullptr;
+    }
+    const auto* const record = reinterpret_cast<const deepum_work*>(work.data() + work_at);
+    const std::size_t bytes = std::size_t{record->words} * 8;
+    if (bytes < sizeof(deepum_work) + std::size_t{record->accesses} * sizeof(deepum_work_access) || bytes > work.size() - work_at) {
+      return nullptr;
+    }
+    *accesses = {reinterpret_cast<const deepum_work_access*>(record + 1), record->accesses};
+    return record;
+  };
+  std::span<const deepum_work_access> accesses;
+  for (; const deepum_work* const record = next_work(&accesses); work_at += std::size_t{record->words} * 8) {
+    work_waits_ = work_waits_ || waits(*record);
+  }
+  if (work_at != work.size()) {
+    return false;
+  }
+  work_at = 0;
+  for (std::size_t at = 0; at < events.size();) {
+    deepum_event_header header;
+    if (events.size() - at < sizeof header) {
+      return false;
+    }
+    std::memcpy(&header, events.data() + at, sizeof header);
+    const std::size_t bytes = std::size_t{header.words} * 8;
+    if (bytes < sizeof header || header.words > DEEPUM_MAX_EVENT_WORDS || bytes > events.size() - at) {
+      return false;
+    }
+    worked_ = false;
+    if (!take(header, events.subspan(at, bytes))) {
+      return false;
+    }
+    for (const deepum_work* record; (record = next_work(&accesses)) != nullptr && record->sequence <= header.sequence;) {
+      if (!do_work(*record, accesses)) {
+        return false;
+      }
+      work_at += std::size_t{record->words} * 8;
+    }
+    if (executing_ != nullptr) {
+      if (!worked_) {
+        default_work(*executing_);
+      }
+      const deepum_execute_event& event = *executing_;
+      StreamMarkers& markers = markers_[event.stream];
+      if (!markers.stream()) {
+        markers.adopt(stream(kEventStreams + event.stream, event.header.device));
+      }
+      if (markers.launched(static_cast<std::uint32_t>(options_.marker_interval))) {
+        program_call();
+        markers.record(engine_, kProgram);
+      }
+      executing_ = nullptr;
+    }
+    at += bytes;
+  }
+  return true;
+}
+
+// What became of commands is found anew, and other cards have other capacities. All else goes to the core as it was recorded, and
+// with the sequence that it would have had: what is emitted here takes its words of the ring (native/runtime/event_ring.cpp).
+bool Replay::take(const deepum_event_header& header, std::span<const std::uint8_t> record) {
+  if (header.device >= static_cast<std::uint32_t>(options_.devices)) {
+    return false;
+  }
+  if (header.kind == DEEPUM_EVENT_MOVED) {
+    shift_ -= header.words;
+    return true;
+  }
+  record_.resize(header.words);
+  std::memcpy(record_.data(), record.data(), record.size());
+  auto* const bytes = reinterpret_cast<std::uint8_t*>(record_.data());
+  const std::span<const std::uint8_t> copy(bytes, record.size());
+  auto* const own = reinterpret_cast<deepum_event_header*>(bytes);
+  own->sequence += shift_;
+  sequence_ = own->sequence;
+  switch (header.kind) {
+    case DEEPUM_EVENT_DEVICE:
+    case DEEPUM_EVENT_CAPACITY:
+      if (as<deepum_device_event>(copy) != nullptr && options_.memory_bytes != 0) {
+        auto* const event = reinterpret_cast<deepum_device_event*>(bytes);
+        const std::uint64_t taken = event->total_bytes - std::min(event->total_bytes, event->capacity_bytes);
+        event->total_bytes = options_.memory_bytes;
+        event->capacity_bytes = options_.memory_bytes - std::min(options_.memory_bytes, taken);
+      }
+      decide(bytes, record.size());
+      return true;
+    case DEEPUM_EVENT_ALLOCATE:
+      if (const auto* const event = as<deepum_allocate_event>(copy)) {
+        allocate(*event);
+      }
+      return true;
+    case DEEPUM_EVENT_FREE:
+      if (const auto* const event = as<deepum_free_event>(copy)) {
+        release(*event);
+      }
+      return true;
+    case DEEPUM_EVENT_BLOCK_ACTIVE:
+    case DEEPUM_EVENT_BLOCK_INACTIVE:
+      decide(bytes, record.size());
+      if (const auto* const event = as<deepum_block_event>(copy)) {
+        if (header.kind == DEEPUM_EVENT_BLOCK_INACTIVE) {
+          places_.deactivate(*event);
+        } else if (places_.activate(*event); const Place* const place = places_.find(event->slot)) {
+          mover_.use_after_discards({place->base + event->offset, event->bytes});
+        }
+      }
+      return true;
+    case DEEPUM_EVENT_EXECUTE: {
+      const auto* const event = as<deepum_execute_event>(copy);
+      const std::size_t count = event == nullptr ? 0 : std::size_t{event->write_ranges} + event->read_ranges + event->unknown_ranges;
+      if (event == nullptr || event->stream >= DEEPUM_MAX_STREAMS || sizeof *event + count * sizeof(deepum_block_range) > record.size()) {
+        return false;
+      }
+      execute(*event);
+      executing_record_ = record_;
+      executing_ = reinterpret_cast<const deepum_execute_event*>(executing_record_.data());
+      return true;
+    }
+    case DEEPUM_EVENT_SYNCHRONISE:
+      if (const auto* const event = as<deepum_stream_event>(copy)) {
+        synchronise(*event);
+      }
+      return true;
+    default:
+      decide(bytes, record.size());
+      return true;
+  }
+}
+
+void Replay::decide(const std::uint8_t* record, std::size_t bytes) {
+  deepum_core_process(core_.core, record, bytes);
+  deepum_command given[kBatch];
+  for (std::size_t count; (count = deepum_core_take_commands(core_.core, given, kBatch)) != 0;) {
+    for (std::size_t i = 0; i < count; ++i) {
+      mover_.accept(given[i]);
+    }
+    if (options_.keep_commands != 0) {
+      commands_.insert(commands_.end(), given, given + count);
+    }
+  }
+}
+
+// Only where a launch or a wait stands still for it, as in lock-step.
+void Replay::round() {
+  if (!mover_.has_work()) {
+    return;
+  }
+  std::vector<deepum_moved_event> answers;
+  mover_.round([&](const deepum_command& command, deepum_moved_status status) {
+    deepum_moved_event event{};
+    event.header.words = sizeof event / 8;
+    event.header.kind = DEEPUM_EVENT_MOVED;
+    event.header.device = command.device;
+    event.command = command.id;
+    event.status = status;
+    answers.push_back(event);
+  });
+  const std::uint64_t words = record_.empty() ? 0 : reinterpret_cast<const deepum_event_header*>(record_.data())->words;
+  std::uint64_t next = sequence_ + words;
+  for (deepum_moved_event& event : answers) {
+    event.header.sequence = next;
+    next += event.header.words;
+    shift_ += event.header.words;
+    decide(reinterpret_cast<const std::uint8_t*>(&event), sizeof event);
+  }
+}
+
+void Replay::allocate(const deepum_allocate_event& event) {
+  if (const Place* const before = places_.find(event.slot)) {  // announced once more
+    if (before->generation == event.generation && before->bytes == event.bytes) {
+      decide(reinterpret_cast<const std::uint8_t*>(&event), sizeof event);
+      return;
+    }
+    engine_.unmap(before->base);
+  }
+  if (const Place* const place = places_.allocate(event)) {
+    engine_.map_managed({place->base, place->bytes}, static_cast<int>(event.header.device));
+  }
+  decide(reinterpret_cast<const std::uint8_t*>(&event), sizeof event);
+}
+
+// As the runtime and then the driver do it: discards are waited for, the core is told, the driver waits for all that was launched and for
+// moves of the memory.
+void Replay::release(const deepum_free_event& event) {
+  const Place* const place = places_.find(event.slot);
+  const bool known = place != nullptr && place->generation == event.generation;
+  if (known) {
+    mover_.wait_for_discards({place->base, place->bytes});
+  }
+  decide(reinterpret_cast<const std::uint8_t*>(&event), sizeof event);
+  if (!known) {
+    return;
+  }
+  program_call();
+  if (!work_waits_) {
+    for (const um_model::Stream stream : program_streams_) {
+      engine_.synchronise_stream(kProgram, stream);
+    }
+  }
+  mover_.wait_for_moves(event.slot, place->device);
+  engine_.unmap(place->base);
+  places_.release(event.slot);
+}
+
+void Replay::execute(const deepum_execute_event& event) {
+  ++launches_;
+  reached_.reset();
+  if (options_.keep_launches != 0 && markers_[event.stream].stream()) {
+    reached_ = engine_.add_event();
+    engine_.record(kProgram, *reached_, *markers_[event.stream].stream());
+  }
+  markers_[event.stream].reserve(event.header.sequence);
+  decide(reinterpret_cast<const std::uint8_t*>(&event), std::size_t{event.header.words} * 8);
+  round();
+  if ((event.header.flags & DEEPUM_EXECUTE_GRAPH) != 0) {
+    mover_.forbid_discards();
+  }
+}
+
+void Replay::synchronise(const deepum_stream_event& event) {
+  decide(reinterpret_cast<const std::uint8_t*>(&event), sizeof event);
+  program_call();
+  for (std::uint32_t id = 0; id < DEEPUM_MAX_STREAMS; ++id) {
+    if ((event.stream == DEEPUM_ALL_STREAMS || event.stream == id) && markers_[id].unmarked()) {
+      markers_[id].record(engine_, kProgram);
+    }
+  }
+  round();
+  if (work_waits_) {
+    return;
+  }
+  program_call();
+  for (std::uint32_t id = 0; id < DEEPUM_MAX_STREAMS; ++id) {
+    if ((event.stream == DEEPUM_ALL_STREAMS || event.stream == id) && markers_[id].stream()) {
+      engine_.synchronise_stream(kProgram, *markers_[id].stream());
+    }
+  }
+  mark(DEEPUM_SIMULATION_SYNCHRONISE, now());
+}
+
+}  // namespace deepum::simulate

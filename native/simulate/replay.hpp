@@ -1,0 +1,99 @@
+// Replays a trace: for each event the host's clock goes on, the core decides, the mover carries out what can be, and the work that
+// belongs to the event is given to the machine; in the order in which a program under DEEPUM_SYNC=1 does it (docs/simulate.md).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "markers.hpp"
+#include "mover.hpp"
+#include "places.hpp"
+#include "simulate.h"
+#include "um_model/engine.hpp"
+
+namespace deepum::simulate {
+
+inline constexpr std::uint32_t kEventStreams = 0x8000'0000;  // numbers of streams that only events name
+
+struct CoreHandle {
+  explicit CoreHandle(const deepum_core_settings& settings) : core(deepum_core_create(&settings)) {}
+  ~CoreHandle() { deepum_core_destroy(core); }
+  CoreHandle(const CoreHandle&) = delete;
+  CoreHandle& operator=(const CoreHandle&) = delete;
+  deepum_core* core;  // null: settings out of range
+};
+
+class Replay {
+ public:
+  Replay(const um_model::Machine& machine, const deepum_simulation_options& options, const deepum_core_settings& settings);
+  bool usable() const { return core_.core != nullptr; }
+
+  bool run(std::span<const std::uint8_t> events, std::span<const std::uint8_t> work);  // false: malformed
+  void finish();
+
+  double now() const { return engine_.now(um_model::kProgram); }
+  const std::deque<deepum_simulation_mark>& marks() const { return marks_; }
+  std::vector<deepum_simulation_launch> launches() const;
+  std::vector<deepum_command>& commands() { return commands_; }
+  deepum_model_counters counters() const;
+  const deepum_core* core() const { return core_.core; }
+
+ private:
+  struct Timed {  // a launch that is watched
+    std::uint64_t sequence;
+    um_model::Event reached, ready, end;  // before it is held, before it starts, behind it
+  };
+
+  bool take(const deepum_event_header& header, std::span<const std::uint8_t> record);
+  void decide(const std::uint8_t* record, std::size_t bytes);
+  void round();
+  void allocate(const deepum_allocate_event& event);
+  void release(const deepum_free_event& event);
+  void execute(const deepum_execute_event& event);
+  void synchronise(const deepum_stream_event& event);
+  void default_work(const deepum_execute_event& event);
+
+  bool do_work(const deepum_work& work, std::span<const deepum_work_access> accesses);
+  void launch(const deepum_work& work, std::span<const deepum_work_access> accesses);
+  void program_call() { engine_.program_call(); }
+  um_model::Stream stream(std::uint32_t number, std::uint32_t device);
+  um_model::Event event(std::uint32_t number);
+  um_model::Range range(const deepum_work_access& access);
+  std::vector<um_model::Range> ranges(std::span<const deepum_work_access> accesses);
+  void mark(deepum_simulation_mark_kind kind, double time_ns);
+
+  um_model::Machine machine_;
+  deepum_simulation_options options_;
+  um_model::Engine engine_;
+  CoreHandle core_;
+  Markers markers_;
+  Places places_;
+  Mover mover_;
+
+  std::unordered_map<std::uint32_t, um_model::Stream> streams_;  // by number in the work
+  std::unordered_map<std::uint32_t, um_model::Event> events_;
+  std::vector<um_model::Stream> program_streams_;
+  std::unordered_map<std::uint64_t, std::uint64_t> plain_;  // device memory: its place by address
+  std::uint64_t next_plain_ = 1ull << 52;
+  bool work_waits_ = false;  // waits are in the work, not in the events
+
+  std::vector<std::uint64_t> record_;  // the event at hand
+  std::uint64_t sequence_ = 0;         // of the latest event given to the core
+  std::uint64_t shift_ = 0;            // between the trace's sequences and those, modulo 2^64
+  std::uint64_t launches_ = 0;
+  const deepum_execute_event* executing_ = nullptr;
+  std::vector<std::uint64_t> executing_record_;
+  bool worked_ = false;                     // the event at hand has had work of its own
+  std::optional<um_model::Event> reached_;  // of the launch at hand, if launches are watched
+
+  std::deque<deepum_simulation_mark> marks_;
+  std::vector<std::pair<std::size_t, um_model::Event>> step_ends_;  // mark, and the event behind its launch
+  std::vector<Timed> timed_;
+  std::vector<deepum_command> commands_;
+};
+
+}  // namespace deepum::simulate

@@ -1,0 +1,70 @@
+/* A trace on a machine: the daemon's core, the mover's rules in lock-step and the unified-memory model, in one thread and virtual time.
+ * Python reads this file (cffi) after core.h, um_model.h and work_records.h. Times in nanoseconds of virtual time, sizes in bytes.
+ */
+#ifndef DEEPUM_SIMULATE_SIMULATE_H
+#define DEEPUM_SIMULATE_SIMULATE_H
+
+#include "core.h"
+#include "um_model.h"
+#include "work_records.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct deepum_simulation_options {
+  uint64_t memory_bytes;      /* of each device; 0: the machine's. Events that tell the capacity are told of this one */
+  int32_t devices;            /* 1 to 16 */
+  int32_t density_prefetcher; /* the driver's: 0 or 1 */
+  int32_t marker_interval;    /* launches of a stream between two progress markers */
+  int32_t keep_commands;      /* 1: deepum_simulation_take_commands gives them */
+  int32_t keep_launches;      /* 1: deepum_simulation_launches tells of each */
+} deepum_simulation_options;
+
+enum deepum_simulation_mark_kind {
+  DEEPUM_SIMULATION_STEP = 1,       /* the last launch of a step has completed: time of the GPU */
+  DEEPUM_SIMULATION_SYNCHRONISE = 2 /* the program has waited: time of the host */
+};
+
+typedef struct deepum_simulation_mark {
+  uint32_t kind;
+  uint32_t reserved0;
+  uint64_t launches; /* given by then */
+  double time_ns;
+  deepum_model_counters counters;
+} deepum_simulation_mark;
+
+/* One launch: when it could have begun but for memory, when it did, when it ended. */
+typedef struct deepum_simulation_launch {
+  uint64_t sequence;
+  double reached_ns; /* the launches before it on its stream were done */
+  double ready_ns;   /* and the prefetches that it was held for */
+  double end_ns;
+} deepum_simulation_launch;
+
+typedef struct deepum_simulation deepum_simulation;
+
+/* NULL when options or figures are out of range, or memory ran out. */
+deepum_simulation* deepum_simulation_create(const deepum_machine* machine, const deepum_simulation_options* options,
+                                            const deepum_core_settings* settings);
+void deepum_simulation_destroy(deepum_simulation* simulation);
+
+/* Goes on with these events (native/wire/records.h) and the work that names them (work_records.h), memory by slot. Events of a
+ * recorded run that tell what became of commands are left out: they are found anew. Returns 0; -1 when a record is malformed or memory ran
+ * out: what came before it has happened. */
+int deepum_simulation_run(deepum_simulation* simulation, const uint8_t* events, size_t event_bytes, const uint8_t* work, size_t work_bytes);
+/* All of the program's work is done: the clock goes there. */
+int deepum_simulation_finish(deepum_simulation* simulation);
+
+double deepum_simulation_now(const deepum_simulation* simulation);                                               /* the host's clock */
+size_t deepum_simulation_marks(const deepum_simulation* simulation, deepum_simulation_mark* marks, size_t most); /* how many there are */
+size_t deepum_simulation_launches(const deepum_simulation* simulation, deepum_simulation_launch* launches, size_t most); /* complete ones */
+size_t deepum_simulation_take_commands(deepum_simulation* simulation, deepum_command* commands, size_t most);
+void deepum_simulation_counters(const deepum_simulation* simulation, deepum_model_counters* counters);
+void deepum_simulation_core_statistics(const deepum_simulation* simulation, deepum_core_statistics* statistics);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

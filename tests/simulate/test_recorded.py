@@ -1,0 +1,134 @@
+"""A recorded run, replayed: the same commands for the same events, at the same times."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deepum.core import CoreSettings
+from deepum.simulate.policies import BY_NAME
+from deepum.simulate.replay import Outcome, machine, replay
+from deepum.simulate.steps import steps
+from deepum.simulate.workload import recorded
+from deepum.trace import Trace, work_path
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+MIB = 1 << 20
+Deepum = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="session")
+def sweep(compile_program: Callable[..., Path]) -> list[str]:
+    """A program of the driver API: it adds to 10 arrays of 40 MiB in turn, 6 times, and reads them back."""
+    kernels = compile_program(EXAMPLES / "driver_api" / "kernels.c", shared=True)
+    return [str(compile_program(EXAMPLES / "driver_api" / "sweep.c", link_cuda=True)), str(kernels), "10", "40", "6"]
+
+
+def run(
+    deepum: Deepum, folder: Path, *command: str, options: tuple[str, ...] = (), memory: int = 256 * MIB
+) -> tuple[Trace, dict[str, Any]]:
+    """Records the program; its trace, and what the simulated driver counted."""
+    log, stats = folder / "run.log", folder / "run.json"
+    result = deepum("run", "--device", "sim", "--gpu-memory", memory, "--record", log, "--stats", stats, *options, "--", *command)
+    assert result.returncode == 0, result.stderr
+    return recorded(log), json.loads(stats.read_text())["processes"][0]["simulated"]
+
+
+def again(trace: Trace, memory: int = 256 * MIB) -> Outcome:
+    """Replayed as it was recorded."""
+    return replay(trace, machine("v100-16gb"), CoreSettings.default(**trace.settings["settings"]), memory, keep_commands=True)
+
+
+def same(outcome: Outcome, trace: Trace, told: dict[str, Any]) -> None:
+    """Equal commands, counters, and times of all the program's waits."""
+    assert hashlib.sha256(outcome.commands).hexdigest() == trace.settings["commands_sha256"]
+    for counter in (
+        "faults",
+        "fault_batches",
+        "bytes_h2d",
+        "bytes_d2h",
+        "bytes_demand",
+        "bytes_driver_evicted",
+        "bytes_discarded",
+        "kernels",
+    ):
+        assert outcome.counters[counter] == told[counter], counter
+    seconds = told["gpu_time_s"]
+    assert outcome.counters["gpu_time_ns"] / 1e9 == pytest.approx(seconds, rel=1e-3)
+    waits = [mark.ns / 1e9 for mark in outcome.marks]
+    recorded_waits = [point["t_s"] for point in told["timeline"]]
+    assert len(waits) > 5
+    # The driver tells some of its waits only, and of a free also the end.
+    for wait in waits:
+        assert min(abs(wait - point) for point in recorded_waits) < 1e-3 * seconds
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("--eviction-order", "furthest-next-use"),
+        ("--prediction", "tables", "--eviction-order", "least-recently-migrated", "--prefetch-degree", "32"),
+        ("--launch-queue", "4"),
+        ("--policy", "on-demand"),
+    ],
+)
+def test_a_driver_api_program_is_replayed_to_the_command(
+    deepum: Deepum, sweep: list[str], tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    trace, told = run(deepum, tmp_path, *sweep, options=options)
+    same(again(trace), trace, told)
+
+
+def test_its_rounds_are_found(deepum: Deepum, sweep: list[str], tmp_path: Path) -> None:
+    trace, _ = run(deepum, tmp_path, *sweep)
+    found = steps(again(trace), trace)
+    assert len(found) >= 6
+    assert {step.launches for step in found[1:]} == {10}
+
+
+def test_another_card_is_another_result(deepum: Deepum, sweep: list[str], tmp_path: Path) -> None:
+    """What was recorded on a card where it does not fit is simulated on one where it does, and the other way round."""
+    trace, _ = run(deepum, tmp_path, *sweep)
+    settings = BY_NAME["deepum"].settings(1024)
+    small, large = (replay(trace, machine("v100-16gb"), settings, memory) for memory in (256 * MIB, 1024 * MIB))
+    assert large.core.commands == 0 < small.core.commands
+    assert large.ns < small.ns
+    fits, _ = run(deepum, tmp_path, *sweep, memory=1024 * MIB)
+    assert replay(fits, machine("v100-16gb"), settings, 256 * MIB).ns == pytest.approx(small.ns, rel=0.02)
+
+
+def test_without_the_work_a_launch_takes_as_long_as_its_memory_lets_it(deepum: Deepum, sweep: list[str], tmp_path: Path) -> None:
+    whole, told = run(deepum, tmp_path, *sweep)
+    work_path(tmp_path / "run.log").unlink()
+    bare = recorded(tmp_path / "run.log")
+    assert bare.work == b""
+    assert bare.events == whole.events
+    outcome = again(bare)
+    assert hashlib.sha256(outcome.commands).hexdigest() == bare.settings["commands_sha256"], "decisions do not depend on time"
+    assert outcome.ns == pytest.approx(told["gpu_time_s"] * 1e9, rel=0.25)
+
+
+def test_the_work_of_an_earlier_recording_does_not_stay(deepum: Deepum, tmp_path: Path) -> None:
+    work_path(tmp_path / "run.log").write_bytes(b"old")
+    result = deepum("run", "--device", "sim", "--record", tmp_path / "run.log", "--", "true")
+    assert result.returncode == 0
+    assert not work_path(tmp_path / "run.log").exists()
+
+
+@pytest.mark.torch
+def test_a_training_script_of_pytorch_is_replayed_to_the_command(deepum: Deepum, tmp_path: Path) -> None:
+    script = [sys.executable, str(EXAMPLES / "train_gpt2.py"), "--model", "tiny", "--batch", "4", "--sequence", "256", "--steps", "5"]
+    trace, told = run(deepum, tmp_path, *script, options=("--invalidation", "1"), memory=768 * MIB)
+    outcome = again(trace, 768 * MIB)
+    same(outcome, trace, told)
+    assert outcome.core.commands > 100
+    assert outcome.counters["bytes_discarded"] > 0
+    assert len(steps(outcome, trace)) >= 4
