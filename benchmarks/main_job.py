@@ -18,10 +18,13 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+from deepum.machines import machines
 
 ROOT = Path(__file__).resolve().parent.parent
 COUNTERS = ("faults", "fault_batches", "bytes_h2d", "bytes_d2h", "kernels")
@@ -49,17 +52,14 @@ class Run:
     peak_allocated_bytes: int | None
     statistics: dict[str, Any] = field(repr=False)
 
-    def steady(self) -> list[Step]:
-        """The steps after the warm-up."""
-        return self.steps[WARM_UP:]
+    def mean_ms(self, warm_up: int = WARM_UP) -> float:
+        """Of the steps after the warm-up."""
+        steady = self.steps[warm_up:]
+        return sum(step.ms for step in steady) / len(steady)
 
-    def mean_ms(self) -> float:
-        """Of the steady steps."""
-        return sum(step.ms for step in self.steady()) / len(self.steady())
-
-    def means(self) -> dict[str, float] | None:
-        """Counts of the steady steps, a step; None where the timeline does not tell."""
-        known = [step.counts for step in self.steady() if step.counts is not None]
+    def means(self, warm_up: int = WARM_UP) -> dict[str, float] | None:
+        """Counts of the steps after the warm-up, a step; None where the timeline does not tell."""
+        known = [step.counts for step in self.steps[warm_up:] if step.counts is not None]
         return {name: sum(counts[name] for counts in known) / len(known) for name in COUNTERS} if known else None
 
 
@@ -88,17 +88,25 @@ def attribute(steps: list[Step], timeline: list[dict[str, Any]]) -> None:
             step.counts = {name: int(points[last][name]) - int(points[first][name]) for name in COUNTERS}
 
 
-def run(name: str, options: list[str], script: list[str]) -> Run:
-    """Runs the script under `deepum run` with these options. Raises JobError."""
-    with tempfile.TemporaryDirectory(prefix="deepum-job-") as folder:
+def say(line: str) -> None:
+    """On standard error."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def run(name: str, options: list[str], script: list[str], tell: Callable[[str], None] = say, errors: Path | None = None) -> Run:
+    """Runs the script under `deepum run` with these options. `tell` gets its lines as they come; what it says on standard error goes
+    to the file `errors`, if given. Raises JobError."""
+    with ExitStack() as opened:
+        folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="deepum-job-"))
         stats = Path(folder) / "stats.json"
         command = [sys.executable, "-P", "-m", "deepum", "run", "--stats", str(stats), *options, "--", sys.executable, *script]
-        print(f"[{name}] deepum run {' '.join(options)}", file=sys.stderr, flush=True)
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder)
+        tell(f"[{name}] deepum run {' '.join(options)}")
+        stderr = opened.enter_context(errors.open("w", encoding="utf-8")) if errors is not None else None
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True, cwd=folder)
         assert process.stdout is not None
         steps, allocated = [], None
         for line in process.stdout:
-            print(f"[{name}] {line.rstrip()}", file=sys.stderr, flush=True)
+            tell(f"[{name}] {line.rstrip()}")
             if told := re.match(r"(?:step|round) \d+: ([\d.]+) ms", line):
                 steps.append(Step(float(told[1])))
             elif told := re.search(r"peak memory: ([\d.]+) GiB allocated", line):
@@ -116,21 +124,19 @@ def run(name: str, options: list[str], script: list[str]) -> Run:
 
 def machine(name: str) -> dict[str, Any]:
     """A preset's figures. Raises JobError."""
-    listed = subprocess.run([sys.executable, "-P", "-m", "deepum", "machines", "--json"], capture_output=True, text=True, check=True)
-    for preset in json.loads(listed.stdout):
-        if preset["name"] == name:
-            return dict(preset)
+    for preset in machines():
+        if preset.name == name:
+            return asdict(preset)
     raise JobError(f"machine '{name}': is unknown; see `deepum machines`")
 
 
-def bound(unlimited: Run, preset: dict[str, Any], memory_bytes: int) -> dict[str, float | None]:
-    """The lower bound of a steady step, in ms, and its parts."""
-    compute = unlimited.mean_ms()
-    if unlimited.peak_allocated_bytes is None:
-        return {"compute_ms": compute, "bytes_must_move": None, "transfer_ms": None, "bound_ms": compute}
-    excess = max(0, unlimited.peak_allocated_bytes - memory_bytes)
+def bound(compute_ms: float, peak_allocated_bytes: int | None, preset: dict[str, Any], memory_bytes: int) -> dict[str, float | None]:
+    """The lower bound of a steady step, in ms, and its parts; time and bytes are those of the run with unlimited memory."""
+    if peak_allocated_bytes is None:
+        return {"compute_ms": compute_ms, "bytes_must_move": None, "transfer_ms": None, "bound_ms": compute_ms}
+    excess = max(0, peak_allocated_bytes - memory_bytes)
     transfer = max(excess / preset["h2d_gbps"], excess / preset["d2h_gbps"]) / 1e6
-    return {"compute_ms": compute, "bytes_must_move": float(excess), "transfer_ms": transfer, "bound_ms": max(compute, transfer)}
+    return {"compute_ms": compute_ms, "bytes_must_move": float(excess), "transfer_ms": transfer, "bound_ms": max(compute_ms, transfer)}
 
 
 def _cells(ms: float, counts: Mapping[str, float] | None) -> str:
@@ -200,7 +206,7 @@ def main() -> None:
         ]
     except JobError as error:
         sys.exit(f"deepum: error: {error}")
-    limits = bound(runs[2], preset, memory)
+    limits = bound(runs[2].mean_ms(), runs[2].peak_allocated_bytes, preset, memory)
     print(table(runs, limits, memory))
     if given.json:
         told = {

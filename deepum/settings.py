@@ -175,6 +175,14 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("headroom_blocks", "count", "UM blocks (2 MiB) kept free on a device", 16, low=0, high=1 << 20),
     Setting(
+        "pre_eviction",
+        "count",
+        "evict ahead of need: 1 yes, 0 no, the driver evicts for what is fetched (for comparison)",
+        1,
+        low=0,
+        high=1,
+    ),
+    Setting(
         "confidence_launches",
         "count",
         "most launches for which the belief that a block is resident holds under pressure; an iteration, if that is shorter",
@@ -185,10 +193,17 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "invalidation",
         "count",
-        "drop the content of dead PyTorch blocks instead of copying it (in lock-step; not proven yet): 1 yes, 0 no",
+        "drop the content of dead PyTorch blocks instead of copying it (not proven yet): 1 yes, 0 no",
         0,
         low=0,
         high=1,
+    ),
+    Setting(
+        "advice",
+        "choice",
+        "what the core advises the driver: that tables of which kernels use a few rows stay on the host (remote), or nothing",
+        "remote",
+        choices=("none", "remote"),
     ),
     Setting("launch_queue", "count", "launches that the driver lets the host be ahead of the GPU", 1024, low=0, high=1 << 20),
     Setting(

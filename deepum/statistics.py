@@ -30,6 +30,7 @@ KEYS: dict[str, str] = {
     "peak_resident_bytes": "most GPU memory in use by managed memory at a time, in one process; on a real GPU, as believed by the core",
     "launches_over_capacity": "launches that alone need more GPU memory than there is for managed memory; they run, the driver makes room",
     "budget_overshoot_bytes": "most GPU memory in use beyond --gpu-memory, by the driver's free memory after waits; null without",
+    "peak_remote_bytes": "memory advised to stay on the host, read and written over the link: the most at a time, in one process",
     "peak_allocated_bytes": "most memory allocated at a time, in one process",
     "table_bytes": "memory of the learned tables",
     "daemon_events": "events that the daemon took",
@@ -99,6 +100,7 @@ def merge(reports: Reports, device: str, values: Mapping[str, Value], warnings: 
         "peak_resident_bytes": _most(simulators, "peak_resident_bytes") if simulators else _most(cores, "peak_resident_bytes"),
         "launches_over_capacity": _sum(cores, "launches_over_capacity"),
         "budget_overshoot_bytes": _most(cores, "budget_overshoot_bytes") if values["gpu_memory"] is not None else None,
+        "peak_remote_bytes": _most(cores, "peak_remote_bytes"),
         "peak_allocated_bytes": _most(simulators, "peak_managed_bytes") if simulators else _most(cores, "peak_allocated_bytes"),
         "table_bytes": _sum(cores, "table_bytes"),
         "daemon_events": _sum(cores, "events"),
@@ -147,6 +149,8 @@ def summary(report: Mapping[str, Any]) -> list[str]:
     lines.append(f"peak {size(report['peak_resident_bytes'])} on the GPU, {size(report['peak_allocated_bytes'])} allocated")
     if report["launches_over_capacity"]:
         lines.append(f"{report['launches_over_capacity']} launches alone needed more GPU memory than they may have; they ran")
+    if report["peak_remote_bytes"]:
+        lines.append(f"{size(report['peak_remote_bytes'])} stayed on the host, of which kernels use a few rows")
     if report["budget_overshoot_bytes"]:
         lines.append(f"the GPU's memory in use exceeded the budget by up to {size(report['budget_overshoot_bytes'])}")
     return warnings + lines

@@ -34,7 +34,8 @@ def main() -> None:
 
     torch.manual_seed(0)
     device = torch.device("cuda")
-    model = Recommender(arguments.tables, arguments.rows, arguments.width, 13).to(device)
+    with device:  # tables larger than the host's memory are made where they stay
+        model = Recommender(arguments.tables, arguments.rows, arguments.width, 13)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for step in range(1, arguments.steps + 1):
         numbers = torch.randn(arguments.batch, 13, device=device)

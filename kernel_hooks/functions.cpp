@@ -10,6 +10,7 @@
 #include "hash.hpp"
 #include "immortal.hpp"
 #include "real_driver.hpp"
+#include "sparse_kernels.hpp"
 
 namespace deepum::hooks {
 namespace {
@@ -79,6 +80,7 @@ std::unique_ptr<KernelFunction> ask(CUfunction handle, bool kernel) {
   }
   // A driver before 12.4 cannot say; a kernel without parameters looks the same, and has none to look at.
   function->layout_known = static_cast<bool>(helpers.FuncGetParamInfo);
+  function->sparse = name && is_sparse(name);
   function->identity = name ? mix(hash_text(name), layout) : 0;
   function->slot_count = static_cast<std::uint32_t>(slots.size());
   function->slots = std::make_unique<KernelFunction::Slot[]>(slots.size());

@@ -23,6 +23,7 @@ struct KernelFunction {
   std::uint32_t slot_count = 0;
   std::uint64_t identity = 0;  // hash of the name and the parameter layout
   bool layout_known = false;
+  bool sparse = false;       // sparse_kernels.hpp
   TensorLists tensor_lists;  // of a foreach kernel: its first parameter, whose slots come first, one for each 8 bytes
   std::unique_ptr<Slot[]> slots;
 };

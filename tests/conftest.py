@@ -14,6 +14,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ROOT / "tests" / "programs"
+SITE = PROGRAMS / "site"
+sys.path.append(str(ROOT / "tests" / "tools"))  # what tests of several folders share
 # Under scripts/sanitize: what is preloaded into every program, and what native sources are compiled with. pytest itself has the runtime
 # already; the compilers that it starts can do without.
 SANITIZER_PRELOAD = tuple(os.environ.get("DEEPUM_TEST_PRELOAD", "").split(":")) if os.environ.get("DEEPUM_TEST_PRELOAD") else ()
@@ -98,7 +100,8 @@ def environment(runtime_dir: Path, preloading: Callable[..., dict[str, str]]) ->
         for name, value in os.environ.items()
         if not name.startswith("DEEPUM_") and name not in ("LD_PRELOAD", "LD_LIBRARY_PATH")
     }
-    return made | preloading() | {"DEEPUM_RUNTIME_DIR": str(runtime_dir), "DEEPUM_DAEMON_IDLE": "20"}
+    path = os.pathsep.join(filter(None, [str(SITE), os.environ.get("PYTHONPATH")]))
+    return made | preloading() | {"PYTHONPATH": path, "DEEPUM_RUNTIME_DIR": str(runtime_dir), "DEEPUM_DAEMON_IDLE": "20"}
 
 
 @pytest.fixture

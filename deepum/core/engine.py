@@ -23,10 +23,12 @@ class CoreSettings:
     block_table_successors: int
     chain_steps: int
     headroom_blocks: int
+    pre_eviction: int
     confidence_launches: int
     invalidation: int
     launch_queue: int
     prediction: int
+    advice: int
     table_mebibytes: int
 
     @classmethod
@@ -66,6 +68,8 @@ class CoreStatistics:
     holds: int
     launches_over_capacity: int
     budget_overshoot_bytes: int
+    remote_bytes: int
+    peak_remote_bytes: int
     operations: int
 
 

@@ -35,10 +35,15 @@ struct UmBlock {
   bool resident = false;
   bool dead = false;  // inactive PyTorch memory, all of it
   BlockPlace place = BlockPlace::kKept;
-  bool fetched = false;    // for the launch that expects it
-  bool populated = false;  // has content somewhere
-  bool fresh = true;       // nothing that is needed was written to it yet
-  bool host = false;       // the program wants it there: left alone
+  bool fetched = false;          // for the launch that expects it
+  bool populated = false;        // has content somewhere
+  bool fresh = true;             // nothing that is needed was written to it yet
+  bool host = false;             // the program wants it there: left alone
+  bool remote = false;           // advised to stay there, by us,
+  bool dense = false;            // which was a mistake
+  std::uint8_t sparse_uses = 0;  // in a row
+
+  bool stays_away() const { return host || remote; }
 };
 
 // Blocks linked through themselves.

@@ -258,7 +258,7 @@ void Engine::reserve(Link& link, std::uint64_t position) {
   link.reserved = past.growth + static_cast<std::int32_t>(past.died_away);  // whose end frees no space here
   device.reserved += link.reserved;
   device.most_reserved = std::max(device.most_reserved, device.reserved);
-  if (!device.under_pressure()) {
+  if (!device.under_pressure() || device.driver_evicts) {
     return;
   }
   const std::uint64_t needed = device.reserved_blocks() + headroom(device);

@@ -19,7 +19,7 @@ bool in_range(const deepum_core_settings& s) {
          s.prediction <= DEEPUM_PREDICT_HISTORY && s.execution_ids >= 16 && s.execution_ids <= 1u << 24 && s.execution_records >= 1 &&
          s.execution_records <= 4096 && s.block_table_rows >= 1 && s.block_table_rows <= 1u << 20 && s.block_table_ways >= 1 &&
          s.block_table_ways <= 64 && s.block_table_successors >= 1 && s.block_table_successors <= 64 && s.chain_steps >= 1 &&
-         s.chain_steps <= 1u << 16 && s.headroom_blocks <= 1u << 20 && s.table_mebibytes >= 1;
+         s.chain_steps <= 1u << 16 && s.headroom_blocks <= 1u << 20 && s.pre_eviction <= 1 && s.advice <= DEEPUM_ADVISE_REMOTE && s.table_mebibytes >= 1;
 }
 
 }  // namespace
@@ -38,10 +38,12 @@ void deepum_core_default_settings(deepum_core_settings* settings) {
   settings->block_table_successors = 4;
   settings->chain_steps = 8;
   settings->headroom_blocks = 16;
+  settings->pre_eviction = 1;
   settings->confidence_launches = 4096;
   settings->invalidation = 0;
   settings->launch_queue = 1024;
   settings->prediction = DEEPUM_PREDICT_HISTORY;
+  settings->advice = DEEPUM_ADVISE_REMOTE;
   settings->table_mebibytes = 256;
 }
 

@@ -29,6 +29,11 @@ enum deepum_prediction {
   DEEPUM_PREDICT_HISTORY = 1 /* by what followed the same launches before */
 };
 
+enum deepum_advice {
+  DEEPUM_ADVISE_NOTHING = 0,
+  DEEPUM_ADVISE_REMOTE = 1 /* tables of which kernels read and write a few rows stay on the host */
+};
+
 typedef struct deepum_core_settings {
   uint32_t policy;                 /* enum deepum_policy */
   uint32_t eviction_order;         /* enum deepum_eviction_order */
@@ -40,10 +45,12 @@ typedef struct deepum_core_settings {
   uint32_t block_table_successors; /* successors kept for an entry */
   uint32_t chain_steps;            /* most launches by which the chain is extended, and most that are placed, at one event */
   uint32_t headroom_blocks;        /* UM blocks kept free on a device */
+  uint32_t pre_eviction;           /* 1: space is made by evictions, ahead of need; 0: the driver evicts for what is fetched */
   uint32_t confidence_launches; /* most launches for which a residency belief is certain under pressure; an iteration, if that is shorter */
   uint32_t invalidation;        /* 1: the content of dead PyTorch blocks is dropped, not copied; 0: not */
   uint32_t launch_queue;        /* launches that the driver lets the host be ahead of the GPU */
   uint32_t prediction;          /* enum deepum_prediction */
+  uint32_t advice;              /* enum deepum_advice */
   uint32_t table_mebibytes;     /* most memory for learned tables; the execution IDs longest unused go first */
 } deepum_core_settings;
 
@@ -72,6 +79,8 @@ typedef struct deepum_core_statistics {
   uint64_t holds;                  /* launches held back until their prefetches are done */
   uint64_t launches_over_capacity; /* whose blocks alone exceed what managed memory may occupy of their device */
   uint64_t budget_overshoot_bytes; /* most that was in use beyond a device's budget, as the driver's free memory told */
+  uint64_t remote_bytes;           /* advised to stay on the host, */
+  uint64_t peak_remote_bytes;      /* and the most at a time */
   uint64_t operations;             /* steps of work done (chain links, blocks looked at): a cost without a clock */
 } deepum_core_statistics;
 

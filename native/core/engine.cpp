@@ -30,6 +30,8 @@ Engine::Engine(const deepum_core_settings& settings)
   for (DeviceMemory& device : devices_) {
     device.expected.span(settings.prefetch_degree);
     device.only_placed = settings.prediction == DEEPUM_PREDICT_TABLES && settings.eviction_order != DEEPUM_EVICT_FURTHEST_NEXT_USE;
+    device.driver_evicts = settings.pre_eviction == 0;
+    device.arrivals.order_by_migration();
     if (settings.eviction_order == DEEPUM_EVICT_LEAST_RECENTLY_MIGRATED) {
       device.kept.order_by_migration();
     }
@@ -206,6 +208,7 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
   follow(id);
 
   doubt_after_ = doubt_after(execution);
+  note_sparse_uses(spans_, event.header.flags);
   place(spans_, position_, true);
   DeviceMemory& device = devices_[event.header.device];
   history_.latest().growth = static_cast<std::int32_t>(device.grown);

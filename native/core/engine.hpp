@@ -93,6 +93,9 @@ class Engine {
   std::uint64_t doubt_after(const Execution& execution) const;
   bool bring(DeviceMemory& device, UmBlock& block, std::uint64_t position, bool actual);
   bool make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position, bool actual);
+  bool may_take_room(const DeviceMemory& device, bool actual) const;
+  // Without pre-eviction: room is made by the driver (driver_eviction.cpp), at the cost of `outgoing`, nullptr where there is some.
+  bool yield_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position, bool actual, const UmBlock*& outgoing);
   // Dead blocks (invalidation.cpp).
   void mark_dead(Allocation& allocation, std::uint64_t offset, std::uint64_t bytes);
   void mark_alive(Allocation& allocation, std::uint64_t offset, std::uint64_t bytes);
@@ -100,7 +103,14 @@ class Engine {
   void discard(UmBlock& block);
   void await_discard(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t discard);
 
+  // Advice (advice.cpp).
+  void note_sparse_uses(std::span<const BlockSpan> spans, std::uint8_t flags);
+  void advise_remote(const UmBlock& first, std::uint32_t count, bool remote);
+  void forget_sparse_uses(UmBlock& block);
+  void forget_advice(UmBlock& block);
+
   void evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, std::uint64_t position);
+  void note_streams(DeviceMemory& device, const UmBlock& victim);  // that moves into its space wait for
   UmBlock* next_victim(DeviceMemory& device, std::uint64_t position, bool any);
   void hold(std::span<const BlockSpan> spans, std::uint32_t stream);  // the launch at hand, until its blocks are there
   void command(deepum_command_kind kind, std::uint32_t ordinal, UmBlock& block, std::uint64_t after_sequence, std::uint64_t streams,
@@ -148,6 +158,7 @@ class Engine {
   std::uint64_t last_id_ = 0;
   std::uint64_t allocated_bytes_ = 0;
   std::uint64_t torch_block_count_ = 0;  // handed out
+  std::uint64_t sparse_blocks_ = 0;      // that have sparse uses, or are remote
 };
 
 // Of the memory for tables, what the history may have.

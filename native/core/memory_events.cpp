@@ -120,6 +120,7 @@ void Engine::forget_allocation(Allocation& allocation) {
     if (block.resident) {  // its space is free with the allocation
       device.drop(block);
     }
+    forget_advice(block);
   }
   device.allocated_blocks -= allocation.blocks.size();
   allocated_bytes_ -= allocation.bytes;
@@ -253,7 +254,9 @@ void Engine::on_moved(const deepum_moved_event& event) {
   for (std::uint64_t i = given.first_block; i < std::uint64_t{given.first_block} + given.block_count && i < allocation->blocks.size();
        ++i) {
     UmBlock& block = allocation->blocks[i];
-    if (block.moved_in == event.command && block.resident && block.moved_in > block.moved_out) {
+    if (given.kind == DEEPUM_COMMAND_ADVISE) {
+      forget_advice(block);
+    } else if (block.moved_in == event.command && block.resident && block.moved_in > block.moved_out) {
       device.drop(block);
     } else if (block.discarded == event.command && given.kind == DEEPUM_COMMAND_DISCARD) {
       block.populated = true;  // as it was

@@ -53,7 +53,7 @@ bool Engine::place(std::span<const BlockSpan> spans, std::uint64_t position, boo
     statistics_.operations += span.count;
     for (UmBlock* block = blocks; block != blocks + span.count; ++block) {
       if (!block->resident) {
-        missing = missing || !block->host;
+        missing = missing || !block->stays_away();
         continue;
       }
       use(device, *block, position, actual);
@@ -62,6 +62,9 @@ bool Engine::place(std::span<const BlockSpan> spans, std::uint64_t position, boo
         command(DEEPUM_COMMAND_PREFETCH, allocation.device, *block, 0, 0, block->moved_out);
         ++statistics_.reprefetches;
         block->confirmed = position_;
+        if (device.driver_evicts) {
+          device.renew(*block);
+        }
       }
     }
   }
@@ -74,7 +77,7 @@ bool Engine::place(std::span<const BlockSpan> spans, std::uint64_t position, boo
     UmBlock* const blocks = allocation.blocks.data() + span.first;
     statistics_.operations += span.count;
     for (UmBlock* block = blocks; block != blocks + span.count; ++block) {
-      if (!block->resident && !block->host && !bring(device, *block, position, actual)) {
+      if (!block->resident && !block->stays_away() && !bring(device, *block, position, actual)) {
         return false;
       }
     }
@@ -102,7 +105,9 @@ bool Engine::bring(DeviceMemory& device, UmBlock& block, std::uint64_t position,
     device.window_full = true;
     return false;
   }
-  if (decide && !make_room(device, ordinal, position, actual)) {
+  const UmBlock* outgoing = nullptr;
+  if (decide &&
+      !(device.driver_evicts ? yield_room(device, ordinal, position, actual, outgoing) : make_room(device, ordinal, position, actual))) {
     return actual;  // a launch that does not fit runs all the same: the driver makes its room
   }
   if (!decide && device.known && device.free_blocks() == 0) {  // as the driver will do
@@ -127,7 +132,8 @@ bool Engine::bring(DeviceMemory& device, UmBlock& block, std::uint64_t position,
   statistics_.peak_resident_bytes = std::max(statistics_.peak_resident_bytes, device.used_blocks * kBlockBytes);
   if (decide) {
     await_discard(device, ordinal, std::max(block.discarded, space.discard ? space.id : 0));
-    command(DEEPUM_COMMAND_PREFETCH, ordinal, block, 0, 0, std::max(block.moved_out, space.discard ? 0 : space.id));
+    command(DEEPUM_COMMAND_PREFETCH, ordinal, block, outgoing != nullptr ? outgoing->use_sequence : 0,
+            outgoing != nullptr ? outgoing->streams : 0, std::max(block.moved_out, space.discard ? 0 : space.id));
     block.brought = block.moved_in;
     block.populated = true;  // a prefetch populates what has no content yet
   }
@@ -200,16 +206,20 @@ UmBlock* Engine::next_victim(DeviceMemory& device, std::uint64_t position, bool 
 }
 
 std::uint64_t Engine::headroom(const DeviceMemory& device) const {
-  return std::min<std::uint64_t>(settings_.headroom_blocks, device.capacity_blocks / 8);
+  return device.driver_evicts ? 0 : std::min<std::uint64_t>(settings_.headroom_blocks, device.capacity_blocks / 8);
+}
+
+// What is only predicted takes what nobody needs on the way there. Others leave for it only if the driver does not let the host run
+// ahead: else the launches themselves come early enough, and what they need is certain.
+bool Engine::may_take_room(const DeviceMemory& device, bool actual) const {
+  const bool modest = settings_.prediction == DEEPUM_PREDICT_HISTORY && settings_.launch_queue >= kShortQueue;
+  return actual || (!modest && device.reserved_blocks() == 0) ||
+         device.free_blocks() + device.dead.size() > headroom(device) + device.reserved_blocks();
 }
 
 bool Engine::make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position, bool actual) {
   const std::uint64_t kept_free = headroom(device);
-  // What is only predicted takes what nobody needs on the way there. Others leave for it only if the driver does not let the host run
-  // ahead: else the launches themselves come early enough, and what they need is certain.
-  const bool modest = settings_.prediction == DEEPUM_PREDICT_HISTORY && settings_.launch_queue >= kShortQueue;
-  if (!actual && (modest || device.reserved_blocks() > 0) &&
-      device.free_blocks() + device.dead.size() <= kept_free + device.reserved_blocks()) {
+  if (!may_take_room(device, actual)) {
     return false;
   }
   if (device.free_blocks() <= kept_free) {
@@ -237,14 +247,19 @@ void Engine::evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, 
     device.emptied.push_back({block.discarded, true});
     return;
   }
-  if (block.use_sequence != 0 && block.streams != 0) {
-    if (device.out_streams != 0 && (device.out_streams != block.streams || (block.streams & (block.streams - 1)) != 0)) {
-      device.mixed_position = position_;
-    }
-    device.out_streams = block.streams;
-  }
+  note_streams(device, block);
   command(DEEPUM_COMMAND_EVICT, ordinal, block, block.use_sequence, block.streams, block.moved_in);
   device.freed.push_back({block.moved_out, false});
+}
+
+void Engine::note_streams(DeviceMemory& device, const UmBlock& victim) {
+  if (victim.use_sequence == 0 || victim.streams == 0) {
+    return;
+  }
+  if (device.out_streams != 0 && (device.out_streams != victim.streams || (victim.streams & (victim.streams - 1)) != 0)) {
+    device.mixed_position = position_;
+  }
+  device.out_streams = victim.streams;
 }
 
 // Gives a command for one block, or lengthens the last one of its kind if that changes nothing in what either waits for.

@@ -60,10 +60,29 @@ void DeviceMemory::add(UmBlock& block) {
   block.migrated = ++migrations;
   block.again = 0;
   kept.add(block);
+  if (driver_evicts) {
+    arrivals.add(block);
+  }
+}
+
+void DeviceMemory::renew(UmBlock& block) {
+  const bool in_order = block.place == BlockPlace::kKept && kept.by_migration();
+  if (in_order) {
+    kept.remove(block);
+  }
+  arrivals.remove(block);
+  block.migrated = ++migrations;
+  arrivals.add(block);
+  if (in_order) {
+    kept.add(block);
+  }
 }
 
 void DeviceMemory::drop(UmBlock& block) {
   take_out(block);
+  if (driver_evicts) {
+    arrivals.remove(block);
+  }
   --used_blocks;
   block.resident = false;
   block.place = BlockPlace::kKept;

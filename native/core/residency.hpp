@@ -134,6 +134,8 @@ struct DeviceMemory {
   KeptBlocks kept;                   // oldest last use, or oldest migration, first
   ExpectedBlocks expected;           // by launches to come
   BlockList dead;                    // the first to die first
+  bool driver_evicts = false;        // for what is fetched: nothing is evicted by command
+  KeptBlocks arrivals;               // then: all that is resident, in the order in which the driver evicts it
   std::uint64_t fetched_blocks = 0;  // for launches to come
   bool only_placed = false;          // what is expected is what was placed for launches to come
   std::uint64_t migrations = 0;      // blocks that became resident
@@ -145,6 +147,8 @@ struct DeviceMemory {
   bool under_pressure() const { return known && allocated_blocks > capacity_blocks; }
   // The block becomes resident, the last to be evicted.
   void add(UmBlock& block);
+  // It is prefetched where it is: by its migration it is the last to be evicted.
+  void renew(UmBlock& block);
   // It leaves; its space is free.
   void drop(UmBlock& block);
   // Launch number `position` uses it.

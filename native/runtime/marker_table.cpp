@@ -50,12 +50,20 @@ bool MarkerTable::serve_wanted(std::uint32_t own_id) noexcept {
   return any;
 }
 
+void MarkerTable::enter(CUstream stream, std::uint32_t stream_id) noexcept {
+  const std::uint32_t id = std::min(stream_id, kShared);
+  StreamMarkers* markers = id < kShared ? &streams_[id] : sharing(stream);
+  if (markers && markers->stream() != stream) {
+    markers->adopt(stream, current_context());
+    used_.fetch_or(1ull << id, std::memory_order_seq_cst);
+  }
+}
+
 bool MarkerTable::launched(CUstream stream, std::uint32_t stream_id, std::uint64_t sequence, std::uint32_t interval) noexcept {
   const std::uint32_t id = std::min(stream_id, kShared);
   StreamMarkers* markers = id < kShared ? &streams_[id] : sharing(stream);
   if (markers && markers->stream() != stream) [[unlikely]] {
-    markers->adopt(stream, current_context());
-    used_.fetch_or(1ull << id, std::memory_order_relaxed);
+    enter(stream, stream_id);
   }
   bool due = false;
   if (id == kShared) [[unlikely]] {
@@ -89,7 +97,7 @@ bool MarkerTable::knows(CUstream stream, std::uint32_t stream_id) const noexcept
 template <typename F>
 bool MarkerTable::for_all(F each) noexcept {
   bool all = true;
-  for (std::uint64_t used = used_.load(std::memory_order_relaxed) & ~(1ull << kShared); used != 0; used &= used - 1) {
+  for (std::uint64_t used = used_.load(std::memory_order_seq_cst) & ~(1ull << kShared); used != 0; used &= used - 1) {
     StreamMarkers& stream = streams_[__builtin_ctzll(used)];
     all = (stream.stream() == nullptr || each(stream)) && all;
   }

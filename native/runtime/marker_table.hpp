@@ -22,8 +22,9 @@ class MarkerTable {
   CUstream stream(std::uint32_t stream_id, CUcontext context) noexcept {
     return stream_id < kShared ? streams_[stream_id].in_context(context) : nullptr;
   }
-  bool knows(CUstream stream, std::uint32_t stream_id) const noexcept;  // it has been launched on
-  // Every stream that has been launched on waits for the event. False: one cannot be made to (a thread's own default stream, or one that
+  bool knows(CUstream stream, std::uint32_t stream_id) const noexcept;  // it was entered, and has not been destroyed
+  void enter(CUstream stream, std::uint32_t stream_id) noexcept;        // it is about to be launched on, in the current context
+  // Every stream that was entered waits for the event. False: one cannot be made to (a thread's own default stream, or one that
   // captures); some may wait all the same.
   bool wait_on_all(CUevent event) noexcept;
   bool all_can_wait() noexcept;
@@ -37,13 +38,13 @@ class MarkerTable {
   // False: some are still without a marker.
   template <typename F>
   bool cover(std::uint32_t stream_id, std::uint64_t sequence, F each) noexcept {
-    Marker marker;
+    StreamMarkers::Markers found;
     const auto one = [&](StreamMarkers& stream) {
-      const Cover found = stream.cover(sequence, &marker);
-      if (found == Cover::kMarker) {
-        each(stream, marker);
+      const Cover answer = stream.cover(sequence, &found);
+      for (std::uint32_t i = 0; i < found.count; ++i) {
+        each(stream, found.of[i]);
       }
-      return found != Cover::kNotYet;
+      return answer != Cover::kNotYet;
     };
     if (stream_id < kShared) {
       return one(streams_[stream_id]);

@@ -28,7 +28,11 @@ void MoveLane::forget_stream() noexcept {
 
 bool MoveLane::waited(const StreamMarkers* of, const Marker& marker) const noexcept {
   const auto found = waited_.find(of);
-  return found != waited_.end() && found->second.incarnation == marker.incarnation && found->second.sequence >= marker.sequence;
+  if (found == waited_.end() || found->second.incarnation < marker.incarnation) {
+    return false;
+  }
+  // Whoever waited for a later stream of that id has waited for the earlier ones, whose last markers come with its own.
+  return found->second.incarnation > marker.incarnation || found->second.sequence >= marker.sequence;
 }
 
 bool MoveLane::waited(const MoveLane* other, std::uint64_t id) const noexcept {

@@ -167,8 +167,8 @@ bool Mover::issue_discard(int device) {
     return true;
   }
   // A move that comes too early costs a fault, a discard destroys data: without a marker behind all that was launched there is none.
-  if (!in_lock_step_ || !can_discard() || !use_device(device) || !lane.prepare() || !markers_.all_marked(command.stream_mask) ||
-      !markers_.all_can_wait() || !Allocations::instance().commit_discard(pin, command.id, command.cause)) {
+  if (!can_discard() || !use_device(device) || !lane.prepare() || !markers_.all_marked(command.stream_mask) || !markers_.all_can_wait() ||
+      !Allocations::instance().commit_discard(pin, command.id, command.cause)) {
     finish(lane, command.id, SettledMoves::kNowhere);
     answer(command, DEEPUM_MOVED_CANCELLED);
     return true;

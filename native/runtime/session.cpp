@@ -298,15 +298,16 @@ std::uint64_t emit(deepum_event_header* record) noexcept {
 }
 
 void before_execute(CUdevice, CUstream stream, std::uint32_t stream_id, std::uint64_t sequence) noexcept {
-  if (!settings().lock_step) {
-    return;
-  }
   Session* session = live.load(std::memory_order_acquire);
-  if (session && sequence != 0) {
+  if (session && sequence != 0 && settings().lock_step) {
     session->wait_for_decisions(sequence);
   }
-  // A stream that nothing was launched on yet was not among those that waited; without a session nobody knows.
-  if (!session || !session->markers.knows(stream, stream_id)) [[unlikely]] {
+  // A stream that nothing was launched on yet was not among those that waited; without a session nobody knows. It is made known first:
+  // whoever takes memory back from a discard in the meantime either sees it, or has left the discard here to be followed.
+  if (!session) [[unlikely]] {
+    follow_discards(stream);
+  } else if (!session->markers.knows(stream, stream_id)) [[unlikely]] {
+    session->markers.enter(stream, stream_id);
     follow_discards(stream);
   }
 }

@@ -114,6 +114,17 @@ bool StreamMarkers::claim(CUcontext context, std::uint64_t* first, std::uint64_t
   return true;
 }
 
+// The last marker of an earlier stream gives way to a new one: fine if that stream's work is done.
+bool StreamMarkers::still_needed(const Marker& reused) noexcept {
+  {
+    const std::lock_guard lock(lock_);
+    if (reused.sequence == 0 || !reused.event || reused.incarnation == incarnation_) {
+      return false;
+    }
+  }
+  return !driver().EventQuery || driver().EventQuery(reused.event) != CUDA_SUCCESS;
+}
+
 void StreamMarkers::publish(const Marker& marker) noexcept {
   const std::lock_guard lock(lock_);
   Marker& place = kept_[count_ % kKept];
@@ -178,6 +189,9 @@ bool StreamMarkers::record(bool own) noexcept {
   }
   const CUstream handle = stream();
   const bool recordable = (own || !is_capturing(handle)) && driver().EventRecord;
+  if (recordable && still_needed(marker)) {
+    incomplete_.store(true, std::memory_order_relaxed);
+  }
   if (recordable && !marker.event) {
     marker.event = create_event();
   }
@@ -236,35 +250,34 @@ void StreamMarkers::context_destroyed(CUcontext context) noexcept {
   }
 }
 
-Cover StreamMarkers::cover(std::uint64_t sequence, Marker* marker) noexcept {
+Cover StreamMarkers::cover(std::uint64_t sequence, Markers* found) noexcept {
   const std::lock_guard lock(lock_);
+  found->count = 0;
   if (failures_ >= kMostFailures) {
     return Cover::kNothing;  // no markers here: a move that comes too early costs a fault
   }
   // A stream that no launch was ever accepted on has only refused ones.
   const bool launched_on = stream() != nullptr || in_flight_ != 0;
   const std::uint64_t unmarked = launched_on ? unmarked_.load(std::memory_order_relaxed) : 0;
-  const Marker* found = nullptr;
-  for (std::uint64_t i = count_; i > 0 && i + kKept > count_; --i) {
-    const Marker& kept = kept_[(i - 1) % kKept];
-    if (kept.sequence == 0 || (found && kept.sequence < sequence)) {
-      break;
-    }
-    found = &kept;
-    if (kept.sequence < sequence) {
-      break;  // the newest one, which is older
-    }
+  const auto kept = [&](std::uint64_t i) -> const Marker& { return kept_[(i - 1) % kKept]; };
+  const auto there = [&](std::uint64_t i) { return i > 0 && i + kKept > count_ && kept(i).sequence != 0; };
+  std::uint64_t at = count_;  // the oldest marker that is late enough, or the newest
+  while (at > 1 && there(at - 1) && kept(at - 1).sequence >= sequence) {
+    --at;
   }
-  if (!found || found->sequence < sequence) {
-    if (recording_ || (unmarked != 0 && unmarked <= sequence)) {
-      return Cover::kNotYet;
+  const bool any = there(at);
+  if ((!any || kept(at).sequence < sequence) && (recording_ || (unmarked != 0 && unmarked <= sequence))) {
+    return Cover::kNotYet;
+  }
+  std::uint32_t later = 0;
+  for (std::uint64_t i = at; any && there(i); --i) {
+    if ((i == at || kept(i).incarnation != later) && kept(i).event) {
+      found->of[found->count++] = kept(i);
     }
+    later = kept(i).incarnation;
   }
-  if (!found || !found->event) {
-    return Cover::kNothing;
-  }
-  *marker = *found;
-  return Cover::kMarker;
+  std::reverse(found->of, found->of + found->count);
+  return found->count != 0 ? Cover::kMarker : Cover::kNothing;
 }
 
 Cover StreamMarkers::cover_in_flight(std::uint64_t sequence) noexcept {

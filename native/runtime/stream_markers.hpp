@@ -51,7 +51,13 @@ class StreamMarkers {
   void destroyed(CUstream stream) noexcept;  // about to be, by this thread
   void context_destroyed(CUcontext context) noexcept;
 
-  Cover cover(std::uint64_t sequence, Marker* marker) noexcept;
+  // What lies behind all launches up to `sequence`, earliest first: a marker, and before it the last one of each earlier stream that had
+  // the id, whose work may go on after it was destroyed. kMarker if there are any.
+  struct Markers {
+    std::uint32_t count = 0;
+    Marker of[kKept];
+  };
+  Cover cover(std::uint64_t sequence, Markers* found) noexcept;
   Cover cover_in_flight(std::uint64_t sequence) noexcept;  // looks only at launches that the driver does not have yet
   bool still(const Marker& marker) noexcept;
 
@@ -64,6 +70,7 @@ class StreamMarkers {
 
  private:
   bool claim(CUcontext context, std::uint64_t* first, std::uint64_t* sequence, Marker* reused) noexcept;
+  bool still_needed(const Marker& reused) noexcept;
   void publish(const Marker& marker) noexcept;
   void withdraw(std::uint64_t first, CUevent event, CUcontext context, bool tried) noexcept;
   bool mine_to_record(CUcontext current) noexcept;

@@ -84,9 +84,10 @@ typedef struct deepum_block_event {
 } deepum_block_event;
 
 enum deepum_execute_flags {
-  DEEPUM_EXECUTE_COPY = 1,   /* a memcpy or memset */
-  DEEPUM_EXECUTE_GRAPH = 2,  /* a graph launch */
-  DEEPUM_EXECUTE_PARTIAL = 4 /* ranges did not fit, or an argument could not be read */
+  DEEPUM_EXECUTE_COPY = 1,    /* a memcpy or memset */
+  DEEPUM_EXECUTE_GRAPH = 2,   /* a graph launch */
+  DEEPUM_EXECUTE_PARTIAL = 4, /* ranges did not fit, or an argument could not be read */
+  DEEPUM_EXECUTE_SPARSE = 8   /* a gather or scatter: of its large ranges it touches the few places that data tells it */
 };
 
 /* ranges follow the body: first those known to be written only, then those known to be read only, then the unknown. */
@@ -163,7 +164,8 @@ enum deepum_command_kind {
   /* Drops the content of dead blocks, wherever it is. Proposed: the mover commits it if all of it is inactive PyTorch memory still. */
   DEEPUM_COMMAND_DISCARD = 3,
   DEEPUM_COMMAND_ADVISE = 4,
-  /* In lock-step: the launch `cause`, of the one stream in stream_mask, starts when the prefetch after_move has completed. Names no blocks. */
+  /* In lock-step: the launch `cause`, of the one stream in stream_mask, starts when the prefetch after_move has completed. Names no blocks.
+   */
   DEEPUM_COMMAND_HOLD = 5
 };
 

@@ -1,84 +1,186 @@
-"""benchmarks/ablation.py: what it runs, what it keeps, and that it goes on where it stopped."""
+"""benchmarks/ablation.py: what it runs, what it keeps and tells, and that it goes on where it stopped."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
+from collections.abc import Callable
+from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+Call = Callable[..., None]
+MECHANISMS = ["unlimited", "on-demand", "+ prefetch", "+ pre-eviction", "+ invalidation", "ours, no inval.", "ours", "ours, next use"]
 
 
-@pytest.fixture
-def ablation(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The script as a module; its runs are written down, not made."""
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    spec = importlib.util.spec_from_file_location("ablation", ROOT / "benchmarks" / "ablation.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    made: list[tuple[str, list[str]]] = []
-
-    def run(name: str, options: list[str], script: list[str]) -> Any:
-        made.append((name, options))
-        step = module.Run.__dataclass_fields__  # the real class, so that what is kept of it exists
-        assert {"name", "steps", "peak_allocated_bytes", "statistics"} <= set(step)
-        from main_job import Step
-
-        counts = {"faults": 10, "bytes_h2d": 2**30, "bytes_d2h": 2**31, "fault_batches": 1, "kernels": 5}
-        ms = 100.0 if "on-demand" in name else 40.0 if "unlimited" in name else 50.0
-        return module.Run(name, [Step(ms, counts)] * 5, 3 * 2**30, {"peak_resident_bytes": 1, "bytes_discarded": 0})
-
-    monkeypatch.setattr(module, "run", run)
-    module.made = made  # type: ignore[attr-defined]
-    return module
+def only_case(path: Path) -> dict[str, Any]:
+    told = json.loads(path.read_text())
+    assert told["version"] == 2
+    (record,) = told["cases"].values()
+    return dict(record)
 
 
-def call(module: ModuleType, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
-    monkeypatch.setattr(sys, "argv", ["ablation.py", *arguments])
-    module.main()
+def test_each_row_has_one_mechanism_more(ablation: ModuleType, call: Call) -> None:
+    call("mechanisms")
+    assert ablation.made.rows == MECHANISMS
+    given = {row: " ".join(options) for row, (_, options, _) in zip(ablation.made.rows, ablation.made.runs, strict=True)}
+    assert all(f"--gpu-memory {2**30} " in given[row] for row in MECHANISMS[1:]) and "--gpu-memory 1TiB" in given["unlimited"]
+    assert "--policy on-demand" in given["on-demand"]
+    assert "--pre-eviction 0" in given["+ prefetch"] and "--invalidation 0" in given["+ prefetch"]
+    assert "--pre-eviction" not in given["+ pre-eviction"] and "--invalidation 0" in given["+ pre-eviction"]
+    assert "--invalidation 1" in given["+ invalidation"] and "--prediction tables" in given["+ invalidation"]
+    assert "tables" not in given["ours"] and "--invalidation 1" in given["ours"]
 
 
-def test_each_row_is_run_with_its_mechanisms_and_told_beside_the_bound(
-    ablation: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    call(ablation, monkeypatch, "mechanisms", "--tiny")
-    options = {name.rsplit(": ", 1)[1]: " ".join(given) for name, given in ablation.made}
-    assert set(options) == {"unlimited", *ablation.ROWS}
-    assert "--policy on-demand" in options["on-demand"]
-    assert "--headroom-blocks 0" in options["+ prefetch"] and "--headroom-blocks" not in options["+ pre-eviction"]
-    assert "--invalidation 1" in options["+ invalidation"] and "tables" in options["+ invalidation"]
-    assert "tables" not in options["ours"] and "--invalidation 1" in options["ours"]
+def test_figures_are_of_the_steps_after_the_warm_up_beside_the_bound(call: Call, capsys: pytest.CaptureFixture[str]) -> None:
+    call("mechanisms")
     out = capsys.readouterr().out
     # 3 GiB on a card of 1: 2 GiB must move at 12.9 GB/s, more than the 40 ms of unlimited memory.
-    assert "lower bound 166.5 ms" in out
+    assert "footprint 3.0 of 1 GiB; lower bound 166.5 ms" in out
     ours = next(line for line in out.splitlines() if line.strip().startswith("ours "))
     assert ours.split()[1:] == ["50.0", "10", "1.00", "2.00", "2.00", "0.30"]
 
 
-def test_what_is_in_the_file_is_not_run_again(ablation: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_a_step_does_not_use_need_not_move(
+    ablation: ModuleType, call: Call, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(ablation, "TINY", replace(ablation.TINY, sparse=True))
+    call("mechanisms")
+    assert "lower bound 40.0 ms" in capsys.readouterr().out
+
+
+def test_where_all_fits_one_line_says_so(ablation: ModuleType, call: Call, capsys: pytest.CaptureFixture[str]) -> None:
+    ablation.made.still = True
+    call("mechanisms")
+    (line,) = capsys.readouterr().out.splitlines()
+    assert "0.5 of 1 GiB" in line and "fits the card: all rows alike, 100.0 ms" in line
+
+
+def test_the_file_tells_what_was_run_on_what(call: Call, tmp_path: Path) -> None:
     results = tmp_path / "results.json"
-    call(ablation, monkeypatch, "degrees", "--tiny", "--json", str(results))
-    first = len(ablation.made)
-    assert first == 1 + 2 * len(ablation.DEGREES)
-    told = json.loads(results.read_text())
-    forgotten = sorted(told["runs"])[0]
-    del told["runs"][forgotten]
-    results.write_text(json.dumps(told))
-    call(ablation, monkeypatch, "degrees", "--tiny", "--json", str(results))
-    assert [name for name, _ in ablation.made[first:]] == [forgotten]
+    call("mechanisms", "--json", results)
+    record = only_case(results)
+    assert (record["what"], record["job"], record["memory_bytes"], record["steps"], record["warm_up"]) == (
+        "mechanisms",
+        "tiny",
+        2**30,
+        5,
+        3,
+    )
+    assert record["script"][0] == "train_gpt2.py" and record["failed"] == {}
+    assert record["machine"]["name"] == "v100-16gb" and record["machine"]["h2d_gbps"] == 12.9
+    assert list(record["rows"]) == MECHANISMS
+    assert record["bound_ms"] == pytest.approx(2 * 2**31 / 2 / 12.9e6)
+    one = record["rows"]["ours"]
+    assert one["options"][:2] == ["--device", "sim:v100-16gb"]
+    assert len(one["date"]) == 10 and one["deepum"] and len(one["steps_ms"]) == 5
+    assert (one["step_ms"], one["speed_up"], one["a_step"]["bytes_d2h"]) == (50.0, 2.0, 2**31)
+    assert one["of_bound"] == pytest.approx(50 / record["bound_ms"])
+    assert not results.with_suffix(".parts").exists()
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"version": 1}', "no json"])
-def test_another_file_is_refused_in_one_line(ablation: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: str) -> None:
+def test_an_interrupted_table_goes_on_where_it_stopped(ablation: ModuleType, call: Call, tmp_path: Path) -> None:
+    results = tmp_path / "results.json"
+    ablation.made.fails = {": ours": KeyboardInterrupt()}
+    with pytest.raises(KeyboardInterrupt):
+        call("mechanisms", "--json", results)
+    assert not results.exists() and len(list(results.with_suffix(".parts").glob("*.json"))) == 1
+    ablation.made.fails = {}
+    ablation.made.runs.clear()
+    call("mechanisms", "--json", results)
+    assert ablation.made.rows == ["ours", "ours, next use"]
+    assert list(only_case(results)["rows"]) == MECHANISMS
+
+
+def test_a_run_that_fails_costs_its_row_and_is_tried_again(
+    ablation: ModuleType, call: Call, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from main_job import JobError  # type: ignore[import-not-found]
+
+    results = tmp_path / "results.json"
+    ablation.made.fails = {": + prefetch": JobError("+ prefetch: the script ended with 1")}
+    with pytest.raises(SystemExit) as ended:
+        call("mechanisms", "--json", results)
+    assert str(ended.value).startswith("deepum: error: 1 runs failed") and ablation.made.rows == MECHANISMS
+    told = "the script ended with 1 | RuntimeError: CUDA error"
+    assert told in only_case(results)["failed"]["+ prefetch"] and told in capsys.readouterr().out
+    ablation.made.fails = {}
+    ablation.made.runs.clear()
+    call("mechanisms", "--json", results)
+    assert ablation.made.rows == ["+ prefetch"] and only_case(results)["failed"] == {}
+    assert list(only_case(results)["rows"]) == MECHANISMS
+
+
+def test_other_settings_or_steps_are_run_again(ablation: ModuleType, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = tmp_path / "results.json"
+    call("mechanisms", "--json", results)
+    ablation.made.runs.clear()
+    monkeypatch.setitem(ablation.ROWS, "ours", ["--invalidation", "1", "--headroom-blocks", "4"])
+    call("mechanisms", "--json", results)
+    assert ablation.made.rows == ["ours"]
+    ablation.made.runs.clear()
+    call("mechanisms", "--json", results, "--steps", 6)
+    assert ablation.made.rows == MECHANISMS and only_case(results)["steps"] == 6
+
+
+def test_each_degree_is_run_with_each_system(ablation: ModuleType, call: Call, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    call("degrees", "--json", tmp_path / "results.json")
+    degrees = [2**power for power in range(12)]
+    assert ablation.made.rows == ["on-demand", *[f"{system}, N = {n}" for system in ("paper", "ours") for n in degrees]]
+    for row, (_, options, _) in zip(ablation.made.rows[1:], ablation.made.runs[1:], strict=True):
+        assert options.count("--prefetch-degree") == 1
+        assert options[options.index("--prefetch-degree") + 1] == row.rsplit(" ", 1)[1]
+        assert ("tables" in options) == row.startswith("paper")
+    assert "  paper" in capsys.readouterr().out
+
+
+def test_a_terminal_sees_a_bar_instead_of_the_scripts_lines(ablation: ModuleType, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    call("mechanisms")
+    assert "100%" in terminal.getvalue() and "step 5" not in terminal.getvalue()
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"version": 1, "runs": {}}', '{"version": 2}', "no json"])
+def test_another_file_is_refused_in_one_line(call: Call, tmp_path: Path, content: str) -> None:
     results = tmp_path / "results.json"
     results.write_text(content)
     with pytest.raises(SystemExit) as ended:
-        call(ablation, monkeypatch, "mechanisms", "--tiny", "--json", str(results))
+        call("mechanisms", "--json", results)
     assert str(results) in str(ended.value) and "\n" not in str(ended.value)
     assert results.read_text() == content
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cause"), [(("--steps", 3), "leaves none after the warm-up"), (("--only", "vgg"), "no case has 'vgg'")]
+)
+def test_what_cannot_be_run_is_refused_in_one_line(ablation: ModuleType, call: Call, arguments: tuple[object, ...], cause: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        call("mechanisms", *arguments)
+    assert str(ended.value).startswith("deepum: error: --") and cause in str(ended.value) and ablation.made.runs == []
+
+
+@pytest.mark.torch
+def test_a_tiny_model_on_the_simulated_gpu(benchmarks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The runs are made: prefetching alone is better than what the driver does, and not as good as unlimited memory."""
+    import ablation  # type: ignore[import-not-found]
+
+    kept = {row: ablation.ROWS[row] for row in ("on-demand", "+ prefetch")}
+    monkeypatch.setattr(ablation, "ROWS", kept)
+    monkeypatch.setenv("DEEPUM_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("DEEPUM_DAEMON_IDLE", "5")
+    results = tmp_path / "results.json"
+    monkeypatch.setattr(sys, "argv", ["ablation.py", "mechanisms", "--tiny", "--steps", "4", "--json", str(results)])
+    ablation.main()
+    rows = only_case(results)["rows"]
+    steps = {row: one["step_ms"] for row, one in rows.items()}
+    assert steps["unlimited"] < steps["+ prefetch"] < steps["on-demand"]
+    assert rows["unlimited"]["a_step"]["faults"] == 0 < rows["+ prefetch"]["a_step"]["faults"] < rows["on-demand"]["a_step"]["faults"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,13 +18,12 @@ from budget_tools import Ran  # noqa: E402
 
 
 @pytest.fixture
-def run(deepum: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path) -> Callable[..., Ran]:
+def run(deepum: Callable[..., subprocess.CompletedProcess[str]], environment: dict[str, str], tmp_path: Path) -> Callable[..., Ran]:
     """Runs a command on the simulated V100 16 GB: run(["--gpu-memory", "256MiB"], *command, env={...})."""
 
     def run(options: list[str], *command: object, env: dict[str, str] | None = None) -> Ran:
         stats = tmp_path / "stats.json"
-        inherited = os.environ.get("PYTHONPATH", "")
-        made = {"PYTHONPATH": f"{HERE}:{inherited}"} | (env or {})
+        made = {"PYTHONPATH": f"{HERE}:{environment['PYTHONPATH']}"} | (env or {})
         done = deepum("run", "--device", "sim:v100-16gb", "--stats", stats, *options, "--", *command, env=made, timeout=300)
         assert done.returncode == 0, done.stderr[-4000:]
         return Ran(done.stdout, done.stderr, json.loads(stats.read_text()))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from deepum._core import lib
 from hypothesis import strategies as st
 
 from deepum.core import UM_BLOCK_BYTES, BlockRange, EventWriter
@@ -58,6 +59,7 @@ def caching_step(writer: EventWriter, places: Sequence[int], blocks: int = 4) ->
 
 
 SLOTS = 4
+SPARSE = lib.DEEPUM_EXECUTE_SPARSE
 SIZES = (6, 9, 14, 3)  # UM blocks of the allocation that a slot gets
 
 
@@ -114,7 +116,7 @@ def write_program(program: list[Any], writer: EventWriter) -> bytes:
             case ("loop", launches, times):
                 for _ in range(times):
                     for execution, ranges, stream in launches:
-                        writer.execute(execution, ranges, stream)
+                        writer.execute(execution, ranges, stream, flags=SPARSE if execution % 3 == 2 else 0)
             case ("allocate", slot):
                 generations[slot] += 1
                 active[slot].clear()

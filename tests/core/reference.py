@@ -33,6 +33,7 @@ from deepum.core import (
 
 SOON = 8  # launches
 SHAKEN = 16
+OF_PROGRAM = 1
 SMALL_POOL = 1 << 20
 
 
@@ -78,6 +79,7 @@ class Reference(Chain):
         name = ("allocation", event.name)
         blocks = [UmBlock(event.slot, i) for i in range(count)]
         self.allocations[event.slot] = Allocation(event.generation, event.device, name, event.bytes, self.position, blocks)
+        self.allocations[event.slot].of_program = bool(event.flags & OF_PROGRAM)
         self.bound[name] = (event.slot, 0)
         self.memory(event.device).allocated += count
 
@@ -138,6 +140,8 @@ class Reference(Chain):
                 self.memory(allocation.device).grown += block.resident
                 block.fresh = not block.resident
             block.dead = False
+            block.sparse_uses = 0
+            block.dense = False
 
     def mark_dead(self, allocation: Allocation, begin: int, end: int) -> None:
         memory = self.memory(allocation.device)
@@ -218,6 +222,7 @@ class Reference(Chain):
         self.history.append(Past(execution_hash, event.execution_hash, execution.id, event.device))
         self.follow(execution.id)
         self.doubt_after = self.doubt(execution)
+        self.note_sparse_uses(spans, event.flags)
         self.place(spans, self.position, actual=True)
         memory, past = self.memory(event.device), self.history.launches[-1]
         past.growth, past.died_away = memory.grown, memory.died_away
@@ -278,7 +283,9 @@ class Reference(Chain):
             return
         memory = self.memory(allocation.device)
         for block in allocation.blocks[given.first_block : given.first_block + given.block_count]:
-            if block.moved_in == given.id > block.moved_out and block.resident:
+            if given.kind == "advise":
+                block.sparse_uses, block.remote, block.dense = 0, False, True
+            elif block.moved_in == given.id > block.moved_out and block.resident:
                 memory.drop(block)
             elif block.moved_out == given.id > block.moved_in and not block.resident:
                 memory.used += 1

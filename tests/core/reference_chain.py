@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 
+from reference_advice import Advice
 from reference_history import Execution, History, Link
-from reference_placement import CORRELATION, FURTHEST_NEXT_USE, HISTORY, Placement
+from reference_placement import CORRELATION, FURTHEST_NEXT_USE, HISTORY
 
 from deepum.core import CoreSettings
 
@@ -16,7 +17,7 @@ SKIPPED, SKIPPED_KERNELS, INSERTED = 64, 8, 8  # launches that may be missing fr
 TRUST = 2  # launches placed ahead for each prediction in a row that was right
 
 
-class Chain(Placement):
+class Chain(Advice):
     """What is launched next, and how far ahead it is placed."""
 
     def __init__(self, settings: CoreSettings) -> None:
@@ -239,7 +240,7 @@ class Chain(Placement):
         memory.most_reserved = max(memory.most_reserved, memory.reserved)
         if not memory.under_pressure():
             return
-        while memory.free() < memory.reserved_blocks() + self.headroom(memory):
+        while self.settings.pre_eviction and memory.free() < memory.reserved_blocks() + self.headroom(memory):
             late = max(self.fullest, position)
             victims = memory.beyond(late, 1) or [block for block in memory.order[:LATE_SCAN] if block.awaited > late]
             if not victims:

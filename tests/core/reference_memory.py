@@ -35,8 +35,15 @@ class UmBlock:
     confirmed: int = 0
     resident: bool = False
     populated: bool = False
-    host: bool = False
+    host: bool = False  # the program wants it there
+    remote: bool = False  # advised to stay there,
+    dense: bool = False  # which was a mistake
+    sparse_uses: int = 0  # in a row
     expected: bool = False  # on its memory's list of that name
+
+    @property
+    def stays_away(self) -> bool:
+        return self.host or self.remote
 
 
 @dataclass
@@ -58,6 +65,7 @@ class Allocation:
     blocks: list[UmBlock]
     active: dict[int, TorchBlock] = field(default_factory=dict)
     reported: bool = False
+    of_program: bool = False
 
 
 @dataclass
@@ -99,6 +107,18 @@ class Memory:
         block.resident = True
         block.again = 0
         self.order.append(block)
+
+    def arrivals(self) -> list[UmBlock]:
+        """Resident, in the order of their migration."""
+        resident = [*self.order, *(block for blocks in self.expected.values() for block in blocks)]
+        return sorted(resident, key=lambda block: block.migrated)
+
+    def renew(self, block: UmBlock) -> None:
+        self.migrations += 1
+        block.migrated = self.migrations
+        if not block.expected and self.by_migration:
+            self.order.remove(block)
+            self.order.append(block)
 
     def take_out(self, block: UmBlock) -> None:
         if block.expected:

@@ -74,7 +74,9 @@ class Placement:
             if self.settings.policy == CORRELATION and memory.under_pressure() and doubtful:
                 self.command("prefetch", block, 0, 0, block.moved_out)
                 block.confirmed = self.position
-        return all(block.resident or block.host or self.bring(block, position, actual) for block in blocks)
+                if not self.settings.pre_eviction:
+                    memory.renew(block)
+        return all(block.resident or block.stays_away or self.bring(block, position, actual) for block in blocks)
 
     def use(self, memory: Memory, block: UmBlock, position: int, actual: bool) -> None:
         block.claim = self.claim
@@ -106,8 +108,13 @@ class Placement:
         if decide and not actual and memory.ahead() >= memory.window():
             memory.full = True
             return False
-        if decide and not self.make_room(memory, position, actual):
+        outgoing = None
+        if decide and self.settings.pre_eviction and not self.make_room(memory, position, actual):
             return actual
+        if decide and not self.settings.pre_eviction:
+            room, outgoing = self.yield_room(memory, position, actual)
+            if not room:
+                return actual
         if not decide and memory.known and not memory.free() and memory.order:
             memory.drop(memory.order[0])
         if decide and block.evicted_for > position:
@@ -123,19 +130,41 @@ class Placement:
         memory.fetched += not actual
         block.confirmed, block.streams = self.position, 0
         if decide:
-            self.command("prefetch", block, 0, 0, max(space, block.moved_out))
+            after, streams = (outgoing.use_sequence, outgoing.streams) if outgoing is not None else (0, 0)
+            self.command("prefetch", block, after, streams, max(space, block.moved_out))
             block.brought = block.moved_in
             block.populated = True
         return True
 
     def headroom(self, memory: Memory) -> int:
-        return min(self.settings.headroom_blocks, memory.capacity // 8)
+        return min(self.settings.headroom_blocks, memory.capacity // 8) if self.settings.pre_eviction else 0
+
+    def may_take_room(self, memory: Memory, actual: bool) -> bool:
+        modest = self.settings.prediction == HISTORY and self.settings.launch_queue >= SHORT_QUEUE
+        reserved = memory.reserved_blocks()
+        return actual or not (modest or reserved > 0) or memory.free() > self.headroom(memory) + reserved
+
+    def yield_room(self, memory: Memory, position: int, actual: bool) -> tuple[bool, UmBlock | None]:
+        """The driver evicts for what is fetched."""
+        if not self.may_take_room(memory, actual):
+            return False, None
+        if memory.free():
+            return True, None
+        for first in memory.arrivals():
+            if first.claim != self.claim:
+                memory.drop(first)
+                if not first.populated:
+                    return True, None
+                first.evicted_for = position
+                self.note_streams(memory, first)
+                return True, first
+            memory.renew(first)
+            self.command("prefetch", first, 0, 0, first.moved_out)
+        return False, None
 
     def make_room(self, memory: Memory, position: int, actual: bool) -> bool:
         headroom = self.headroom(memory)
-        modest = self.settings.prediction == HISTORY and self.settings.launch_queue >= SHORT_QUEUE
-        reserved = memory.reserved_blocks()
-        if not actual and (modest or reserved > 0) and memory.free() <= headroom + reserved:
+        if not self.may_take_room(memory, actual):
             return False
         if memory.free() <= headroom:
             i = 0
@@ -165,13 +194,16 @@ class Placement:
         memory.drop(block)
         block.evicted_for = position
         if block.populated:
-            if block.use_sequence and block.streams:
-                several = block.streams & (block.streams - 1) != 0
-                if memory.out_streams and (memory.out_streams != block.streams or several):
-                    memory.mixed = self.position
-                memory.out_streams = block.streams
+            self.note_streams(memory, block)
             self.command("evict", block, block.use_sequence, block.streams, block.moved_in)
             memory.freed.append(block.moved_out)
+
+    def note_streams(self, memory: Memory, victim: UmBlock) -> None:
+        if victim.use_sequence and victim.streams:
+            several = victim.streams & (victim.streams - 1) != 0
+            if memory.out_streams and (memory.out_streams != victim.streams or several):
+                memory.mixed = self.position
+            memory.out_streams = victim.streams
 
     def command(self, kind: str, block: UmBlock, after_sequence: int, streams: int, after_move: int) -> None:
         if not after_sequence:

@@ -18,6 +18,7 @@ SETTINGS = st.builds(
     prefetch_degree=st.sampled_from((4, 2000)),
     execution_ids=st.sampled_from((16, 65536)),
     headroom_blocks=st.sampled_from((0, 2)),
+    pre_eviction=st.integers(0, 1),
     confidence_launches=st.sampled_from((3, 4096)),
 )
 

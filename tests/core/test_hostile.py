@@ -212,11 +212,11 @@ def check_commands(core: Core) -> None:
     for command in core.take_commands():
         assert command.id > last
         assert command.after_move < command.id
-        assert command.kind in ("prefetch", "evict", "hold")
+        assert command.kind in ("prefetch", "evict", "hold", "advise")
         assert command.device < 16
         if command.kind != "hold":
             assert command.slot < 4
-            assert 1 <= command.block_count <= 8
+            assert 1 <= command.block_count <= (1 << 24 if command.kind == "advise" else 8)
             assert command.first_block + command.block_count <= 1 << 24
         last = command.id
 
@@ -234,6 +234,7 @@ def test_random_records_are_survived_within_bounds(seed: int) -> None:
             block_table_ways=random.choice((1, 3)),
             block_table_successors=1,
             headroom_blocks=random.choice((0, 2)),
+            pre_eviction=int(seed % 3 != 0),
             confidence_launches=1,
             table_mebibytes=1,
         )

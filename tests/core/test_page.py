@@ -21,7 +21,7 @@ def test_every_setting_and_statistic_is_named(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [field.name for field in fields(CoreSettings) if field.name not in ("policy", "prediction", "eviction_order")]
+    "name", [field.name for field in fields(CoreSettings) if field.name not in ("policy", "prediction", "eviction_order", "advice")]
 )
 def test_the_defaults_are_those_of_the_core(name: str) -> None:
     found = re.search(rf"`{name}` \((?:N, )?(\d+)", PAGE)

@@ -22,9 +22,11 @@ SETTINGS = st.builds(
     execution_records=st.sampled_from((1, 2, 16)),
     chain_steps=st.sampled_from((1, 3, 8)),
     headroom_blocks=st.sampled_from((0, 2, 16)),
+    pre_eviction=st.sampled_from((0, 1, 1)),
     confidence_launches=st.sampled_from((3, 20, 4096)),
     block_table_ways=st.just(64),
     launch_queue=st.sampled_from((0, 1024)),
+    advice=st.integers(0, 1),
 )
 
 

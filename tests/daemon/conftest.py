@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from fake_program import wait_until
+from running import wait_until
 
 
 @pytest.fixture

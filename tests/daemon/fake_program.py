@@ -9,8 +9,6 @@ import os
 import select
 import socket
 import struct
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 EVENT_RING = 1 << 22
@@ -32,16 +30,6 @@ def shared_memory(seals: bool = True, magic: bytes = b"DEEPUMRG") -> int:
     if seals:
         fcntl.fcntl(fd, 1033, 0x0001 | 0x0002 | 0x0004)  # F_ADD_SEALS: SEAL, SHRINK, GROW
     return fd
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 20) -> bool:
-    """Polls until the condition holds; False when time is up."""
-    until = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 class RefusedError(Exception):

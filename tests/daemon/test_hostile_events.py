@@ -11,7 +11,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from fake_program import CONTROL, EVENT_RING, FakeProgram, wait_until
+from fake_program import CONTROL, EVENT_RING, FakeProgram
+from running import wait_until
 
 KINDS = [*range(16), 200]
 

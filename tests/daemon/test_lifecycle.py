@@ -8,7 +8,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from fake_program import FakeProgram, wait_until
+from fake_program import FakeProgram
+from running import wait_until
 
 ON_DEMAND = [sys.executable, "-P", "-m", "deepum.daemon"]
 

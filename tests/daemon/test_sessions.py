@@ -12,7 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fake_program import FakeProgram, RefusedError, shared_memory, wait_until
+from fake_program import FakeProgram, RefusedError, shared_memory
+from running import wait_until
 
 
 def test_the_socket_is_private(daemon: subprocess.Popen[str], runtime_dir: Path) -> None:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from running import holders
+
 from deepum.core import CoreSettings, EventLog, Execute, events, replay
 from deepum.statistics import KEYS
 
@@ -85,23 +87,12 @@ def test_a_killed_daemon_leaves_the_program_to_end_well(environment: dict[str, s
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None and run.stderr is not None
         assert run.stdout.readline().startswith("round 1")
-        for process in _holders(runtime_dir / "daemon.lock"):
+        for process in holders(runtime_dir / "daemon.lock"):
             os.kill(process, signal.SIGKILL)
         assert run.stdout.read().endswith("all 8 arrays are right\n")
         assert run.wait(60) == 0
         said = run.stderr.read()
         assert "Traceback" not in said and "the daemon ended before it reported" in said
-
-
-def _holders(path: Path) -> list[int]:
-    found = []
-    for process in Path("/proc").iterdir():
-        try:
-            if process.name.isdigit() and any(fd.readlink() == path for fd in (process / "fd").iterdir()):
-                found.append(int(process.name))
-        except OSError:
-            continue
-    return found
 
 
 def test_a_killed_program_is_reported_and_cleaned_up(deepum: Deepum, sweep: list[str], tmp_path: Path) -> None:

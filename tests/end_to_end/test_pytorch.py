@@ -27,7 +27,8 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         command = [sys.executable, "-P", str(ROOT / "benchmarks" / "main_job.py")]
         command += ["--steps", "7", "--json", str(folder / "job.json")]
         kept = {name: value for name, value in os.environ.items() if not name.startswith("DEEPUM_")}
-        environment = kept | {"DEEPUM_RUNTIME_DIR": runtime, "DEEPUM_DAEMON_IDLE": "5"}
+        path = os.pathsep.join([str(ROOT / "tests" / "programs" / "site"), os.environ.get("PYTHONPATH", "")])
+        environment = kept | {"PYTHONPATH": path, "DEEPUM_RUNTIME_DIR": runtime, "DEEPUM_DAEMON_IDLE": "5"}
         result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500, check=False)
     assert result.returncode == 0, result.stderr[-4000:]
     print(result.stdout)
@@ -78,12 +79,26 @@ def test_other_scripts_run(deepum: Deepum, tmp_path: Path, script: str) -> None:
 
 def test_a_model_whose_needs_are_random_is_foretold_less_well(deepum: Deepum, tmp_path: Path) -> None:
     small = ("--tables", 6, "--rows", 200_000, "--batch", 64, "--lookups", 1, "--steps", 6)
-    flags = ("--device", "sim", "--gpu-memory", "384MiB", "--stats", "s.json")
+    flags = ("--device", "sim", "--gpu-memory", "384MiB", "--advice", "none", "--stats", "s.json")
     result = deepum("run", *flags, "--", sys.executable, ROOT / "examples" / "dlrm_like.py", *small, timeout=300)
     assert result.returncode == 0, result.stderr
     told = json.loads((tmp_path / "s.json").read_text())
     assert told["bytes_prefetched"] > 0
     assert told["prefetch_accuracy"] < 1
+
+
+def test_tables_of_which_few_rows_are_used_stay_on_the_host(deepum: Deepum, tmp_path: Path) -> None:
+    script = (sys.executable, ROOT / "examples" / "dlrm_like.py", "--tables", 6, "--rows", 200_000, "--batch", 64, "--steps", 6)
+    told = {}
+    for advice in ("none", "remote"):
+        flags = ("--device", "sim", "--gpu-memory", "384MiB", "--advice", advice, "--stats", "s.json")
+        result = deepum("run", *flags, "--", *script, timeout=300)
+        assert result.returncode == 0, result.stderr
+        told[advice] = json.loads((tmp_path / "s.json").read_text())
+    assert told["none"]["peak_remote_bytes"] == 0 < told["remote"]["peak_remote_bytes"]
+    assert told["remote"]["bytes_h2d"] < 0.5 * told["none"]["bytes_h2d"]
+    assert told["remote"]["bytes_d2h"] < 0.5 * told["none"]["bytes_d2h"]
+    assert told["remote"]["gpu_time_s"] < 0.5 * told["none"]["gpu_time_s"]
 
 
 def test_numba_compiles_and_launches(deepum: Deepum, tmp_path: Path) -> None:

@@ -5,25 +5,18 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from running import holders, wait_until
+
 RIGHT = re.compile(r"all \d+ layers are right\n\Z")
-
-
-def wait_until(condition: Callable[[], object], seconds: float = 20) -> bool:
-    """Polls until the condition holds; False when time is up."""
-    until = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 @dataclass(frozen=True)
@@ -59,6 +52,7 @@ class Training:
         return subprocess.Popen(
             [*self.command, *map(str, arguments)],
             env=self.environment | {name: str(value) for name, value in settings.items()},
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -73,21 +67,41 @@ class Training:
         lines = self.told.read_text().splitlines() if self.told.exists() else []
         return Ran(process.returncode, out, err, {name: (int(made), int(failed)) for name, made, failed in map(str.split, lines)})
 
+    def held_at(self, process: subprocess.Popen[str], round_: int) -> None:
+        """Waits until the program waits after this round: one of FAULT_HOLD."""
+        assert process.stdout is not None
+        assert any(line == f"round {round_}\n" for line in iter(process.stdout.readline, "")), "it ended before"
+
+    def go_on(self, process: subprocess.Popen[str]) -> None:
+        """Lets a held program run."""
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+
     def run(self, *arguments: object, **settings: object) -> Ran:
         """From start to end."""
         return self.finish(self.start(*arguments, **settings))
 
 
-def holders(path: Path) -> list[int]:
-    """Processes that have the file open."""
-    found = []
-    for process in Path("/proc").iterdir():
-        try:
-            if process.name.isdigit() and any(fd.readlink() == path for fd in (process / "fd").iterdir()):
-                found.append(int(process.name))
-        except OSError:
-            continue
-    return found
+def stop(pid: int) -> None:
+    """SIGSTOP; it has stopped when this returns."""
+    os.kill(pid, signal.SIGSTOP)
+    tasks = Path(f"/proc/{pid}/task")
+    assert wait_until(lambda: all((task / "stat").read_text().rpartition(")")[2].split()[0] == "T" for task in tasks.iterdir()))
+
+
+def wait_until_idle(pid: int) -> None:
+    """Until the process has used no processor time for a while."""
+
+    def used() -> list[str]:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+
+    def idle() -> bool:
+        before = used()
+        time.sleep(0.5)
+        return used() == before
+
+    assert wait_until(idle, 60)
 
 
 def daemon_of(folder: Path) -> int:

@@ -8,7 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from fault_tools import Training, daemon_of, holders, holdings, nothing_left_behind, sessions, things, wait_until
+from fault_tools import Training, daemon_of, holdings, nothing_left_behind, sessions, things
+from running import holders, wait_until
 
 ALONE = "; going on with plain unified memory, without prefetching\n"
 

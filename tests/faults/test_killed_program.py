@@ -7,7 +7,8 @@ import signal
 from pathlib import Path
 
 import pytest
-from fault_tools import Training, daemon_of, holders, nothing_left_behind, sessions, wait_until
+from fault_tools import Training, daemon_of, nothing_left_behind, sessions
+from running import holders, wait_until
 
 POINTS = 160
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 import signal
+import time
 from pathlib import Path
 from typing import cast
 
 import pytest
 from daemon_side import MOVED, Decide, FakeDaemon
-from fault_tools import Training, nothing_left_behind, sessions
+from fault_tools import Training, nothing_left_behind, sessions, stop, wait_until_idle
 from late_daemon import DISCARD, LateCore
 
 
@@ -44,20 +45,20 @@ def test_late_commands_to_a_program_that_runs_ahead_are_harmless(training: Train
     assert "stale" in {event.moved[1] for event in session.events if event.kind == MOVED} or not anew
 
 
-@pytest.mark.parametrize(("anew", "resumed", "rounds"), [(0, 5600, 14000), (2, 3600, 7000)])
+@pytest.mark.parametrize(("anew", "resumed", "rounds"), [(0, 5600, 6600), (2, 3600, 4200)])
 def test_events_that_find_the_ring_full_are_lost_and_told(
     training: Training, daemon: int, runtime_dir: Path, stats: Path, anew: int, resumed: int, rounds: int
 ) -> None:
     """The daemon is stopped while a ring of 4 MiB fills, and then learns anew what lives."""
     with nothing_left_behind(runtime_dir, daemon):
-        process = training.start(rounds, 2, 5, anew, 64, DEEPUM_SYNC=0, DEEPUM_LOG=2)
-        assert process.stdout is not None
-        for line in iter(process.stdout.readline, ""):
-            if line == "round 20\n":
-                os.kill(daemon, signal.SIGSTOP)
-            elif line == f"round {resumed}\n":
-                os.kill(daemon, signal.SIGCONT)
-                break
+        process = training.start(rounds, 2, 5, anew, 64, DEEPUM_SYNC=0, DEEPUM_LOG=2, FAULT_HOLD=f"20,{resumed}")
+        training.held_at(process, 20)
+        stop(daemon)
+        training.go_on(process)
+        training.held_at(process, resumed)
+        os.kill(daemon, signal.SIGCONT)
+        wait_until_idle(daemon)
+        training.go_on(process)
         ran = training.finish(process)
         assert ran.right, ran
         (told,) = sessions(stats)
@@ -72,7 +73,12 @@ def test_a_mover_that_is_held_up_lets_the_rings_fill_and_nothing_breaks(
     """A single call of the driver takes 2 s: commands pile up, the daemon waits for room, events pile up; how far depends on speed."""
     call = {"FAULT_CALL": "cuMemPrefetchAsync_v2", "FAULT_FROM": 9, "FAULT_TO": 9, "FAULT_PAUSE": 2000}
     with nothing_left_behind(runtime_dir, daemon):
-        ran = training.run(14000, 2, 5, 0, 64, DEEPUM_SYNC=0, DEEPUM_LOG=2, DEEPUM_LAUNCH_QUEUE=0, **call)
+        process = training.start(14000, 2, 5, 0, 64, DEEPUM_SYNC=0, DEEPUM_LOG=2, DEEPUM_LAUNCH_QUEUE=0, FAULT_HOLD=13900, **call)
+        training.held_at(process, 13900)
+        time.sleep(2)  # the daemon is idle while it waits for room, too
+        wait_until_idle(daemon)
+        training.go_on(process)
+        ran = training.finish(process)
         assert ran.right, ran
         (told,) = sessions(stats)
     assert ran.failed() == 1 and told["warnings"] == []

@@ -10,7 +10,8 @@ import pytest
 
 sys.path[:0] = [str(Path(__file__).parents[1] / "daemon")]  # fake_program
 
-from fake_program import FakeProgram, wait_until  # noqa: E402
+from fake_program import FakeProgram  # noqa: E402
+from running import wait_until  # noqa: E402
 
 
 class Daemon:

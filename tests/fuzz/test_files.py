@@ -14,7 +14,8 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from fake_program import FakeProgram, RefusedError, wait_until
+from fake_program import FakeProgram, RefusedError
+from running import wait_until
 
 from deepum import cli
 

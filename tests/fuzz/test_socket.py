@@ -16,7 +16,8 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from fake_program import COMMAND_RING, CONTROL, EVENT_RING, FakeProgram, RefusedError, shared_memory, wait_until
+from fake_program import COMMAND_RING, CONTROL, EVENT_RING, FakeProgram, RefusedError, shared_memory
+from running import wait_until
 
 if TYPE_CHECKING:
     from conftest import Daemon

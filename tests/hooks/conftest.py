@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 from fake_daemon import FakeDaemon  # noqa: E402
-from hook_tools import ROOT, Ran, cuda_include  # noqa: E402
+from running import Ran  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -24,14 +24,14 @@ def shim(package: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def compile_c(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+def compile_c(tmp_path_factory: pytest.TempPathFactory, cuda_include: Path) -> Callable[..., Path]:
     folder = tmp_path_factory.mktemp("programs")
 
     def build(source: str | Path, name: str, *flags: str) -> Path:
-        path = ROOT / "tests" / "programs" / source if isinstance(source, str) else source
+        path = HERE.parent / "programs" / source if isinstance(source, str) else source
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        command = ["gcc", "-O2", "-w", f"-I{cuda_include()}", str(path), "-o", str(target), *flags]
+        command = ["gcc", "-O2", "-w", f"-I{cuda_include}", str(path), "-o", str(target), *flags]
         subprocess.run(command, check=True)
         return target
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 from fake_daemon import Event, Execute, FakeDaemon, block_range, execute
-from hook_tools import Ran
+from running import Ran
 
 Run = Callable[..., Ran]
-COPY, GRAPH, PARTIAL = 1, 2, 4
+COPY, GRAPH, PARTIAL, SPARSE = 1, 2, 4, 8
 PROLOGUE = "start()\na, b = alloc(5 * MiB), alloc(9 * MiB)\n"
 
 
@@ -135,6 +135,22 @@ launch(function("huge:20000"), (c.c_uint64 * 2500)(*(many + more)))
     assert some.unknown == [(slot, 0, 1) for slot in range(100)]
     assert one.unknown == [(7, 0, 1)]
     assert huge.flags == PARTIAL and len(huge.unknown) == 2043
+
+
+@pytest.mark.parametrize(
+    ("name", "flags"),
+    [
+        ("_ZN2at6native24vectorized_gather_kernelILi16ElEEvPcS2_PT0_illllb", SPARSE),
+        ("_ZN2at6native40EmbeddingBag_updateOutputKernel_sum_meanIflEEvPKT0_S4_PKT_PS5_PS2_lllllNS0_17EmbeddingBagModeE", SPARSE),
+        ("_ZN2at6native19indexFuncLargeIndexIfljLi2ELi2ELin2ELb1ENS0_9ReduceAddEEEvv", SPARSE),
+        ("_ZN2at6native24index_elementwise_kernelILi128ELi4EZNS0_16gpu_index_kernelEEEvlT1_", SPARSE),
+        ("_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEEEEviT0_T1_", 0),
+        ("my_indexFuncLargeIndex", 0),
+    ],
+)
+def test_pytorchs_gathers_are_known_by_name(told: Callable[..., list[Event]], name: str, flags: int) -> None:
+    (launch,) = executions(told(f"start(); launch(function('{name}:8,8'), alloc(64 * MiB), alloc(2 * MiB))"))
+    assert launch.flags == flags and launch.unknown == [(0, 0, 32), (1, 0, 1)]
 
 
 def test_copies_and_memsets_know_what_they_read_and_write(told: Callable[..., list[Event]]) -> None:

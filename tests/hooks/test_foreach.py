@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from fake_daemon import Execute, FakeDaemon, execute
-from hook_tools import Ran
+from running import Ran
 
 GRAPH = 2
 PROLOGUE = "from foreach import *\nstart()\nstale = alloc(2 * MiB)\nmine = allocations(40)\n"

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from hook_tools import Ran
+from running import Ran
 
 MIB = 1 << 20
 GIB = 1 << 30

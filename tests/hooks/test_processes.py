@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from fake_daemon import FakeDaemon, execute
-from hook_tools import Ran
+from running import Ran
 
 Run = Callable[..., Ran]
 

@@ -5,6 +5,7 @@
  *   fault_training MODULE ROUNDS [STREAMS [LAYERS [NEW [COUNT]]]]
  *
  * NEW: made anew every round are 1: the streams, 2: the activations' memory, 3: both. COUNT: elements of each array that are computed.
+ * FAULT_HOLD: after the rounds named, in rising order (FAULT_HOLD=20,5600), it waits for a line of standard input.
  *
  * Exit codes: 0 right, 1 a call failed, 2 a number is wrong.
  */
@@ -85,6 +86,15 @@ static void train(int round, CUdeviceptr* weights, CUdeviceptr* activations) {
   if (round % 2) CHECK(cuCtxSynchronize());
 }
 
+static void hold(int round) {
+  static const char* next;
+  if (!next) next = getenv("FAULT_HOLD");
+  if (!next || atoi(next) != round) return;
+  while (*next && *next != ',') next++;
+  next += *next == ',';
+  for (int c = getchar(); c != '\n' && c != EOF;) c = getchar();
+}
+
 int main(int argc, char** argv) {
   const int rounds = argc > 2 ? atoi(argv[2]) : 8;
   stream_count = argc > 3 ? atoi(argv[3]) : 1;
@@ -118,6 +128,7 @@ int main(int argc, char** argv) {
     train(round, weights, activations);
     printf("round %d\n", round + 1);
     fflush(stdout);
+    hold(round + 1);
     for (int i = 0; anew & 1 && i < stream_count; i++) {
       CUstream made;
       CHECK(cuStreamCreate(&made, CU_STREAM_NON_BLOCKING));

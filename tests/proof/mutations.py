@@ -158,7 +158,7 @@ MUTATIONS = (
     Mutation(
         "no-stream-can-wait",
         _RUNTIME + "mover_issue.cpp",
-        "!markers_.all_can_wait() || ",
+        "|| !markers_.all_can_wait() ",
         "",
         "that nothing is discarded while a stream could not wait for it",
     ),
@@ -201,8 +201,8 @@ MUTATIONS = (
     Mutation(
         "new-stream-does-not-wait",
         _RUNTIME + "session.cpp",
-        "  if (!session || !session->markers.knows(stream, stream_id)) [[unlikely]] {",
-        "  if (false) {",
+        "    session->markers.enter(stream, stream_id);\n    follow_discards(stream);\n",
+        "",
         "that a stream launched on for the first time waits for discards",
     ),
     Mutation(

@@ -67,7 +67,7 @@ def batches(programs: int, seed: int) -> list[Batch]:
             "confidence_launches": ("4096", "16")[(n // 5) % 2],
             "launch_queue": ("1024", "0", "8")[(n // 6) % 3],
         }
-        lock_step = n % 6 != 4
+        lock_step = n % 2 == 0
         made.append(Batch(n, flavour, tuple(range(next_seed, next_seed + count)), settings, lock_step, n if n % 9 == 5 else 0))
         left -= count
         next_seed += count

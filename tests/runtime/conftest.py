@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -17,16 +16,8 @@ sys.path.insert(0, str(HERE))
 from runtime_tools import Ran  # noqa: E402
 
 
-def _cuda_include() -> Path:
-    found = importlib.util.find_spec("nvidia")
-    for place in found.submodule_search_locations if found and found.submodule_search_locations else []:
-        if (Path(place) / "cu13" / "include" / "cuda.h").is_file():
-            return Path(place) / "cu13" / "include"
-    raise FileNotFoundError("cuda.h: pip install nvidia-cuda-runtime nvidia-cuda-crt")
-
-
 @pytest.fixture(scope="session")
-def harness(tmp_path_factory: pytest.TempPathFactory, sanitizer_flags: tuple[str, ...]) -> Path:
+def harness(tmp_path_factory: pytest.TempPathFactory, cuda_include: Path, sanitizer_flags: tuple[str, ...]) -> Path:
     """The runtime on a driver that only writes down what it is asked, as a shared library."""
     folder = tmp_path_factory.mktemp("harness")
     sources = [*sorted((ROOT / "native" / "runtime").glob("*.cpp")), ROOT / "tests" / "programs" / "runtime_harness.cpp"]
@@ -38,7 +29,7 @@ def harness(tmp_path_factory: pytest.TempPathFactory, sanitizer_flags: tuple[str
         *sanitizer_flags,
         f"-I{ROOT / 'native/runtime'}",
         f"-I{ROOT / 'native/wire'}",
-        f"-isystem{_cuda_include()}",
+        f"-isystem{cuda_include}",
     ]
 
     def build(source: Path) -> Path:

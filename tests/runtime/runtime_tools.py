@@ -2,25 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-from typing import Any
+import running
 
 
-@dataclass
-class Ran:
-    code: int
-    out: str
-    err: str
-
-    def facts(self) -> dict[str, Any]:
-        """What the program told, all lines together."""
-        assert self.code == 0, self.err
-        told: dict[str, Any] = {}
-        for line in self.out.splitlines():
-            told.update(json.loads(line))
-        return told
-
+class Ran(running.Ran):
     def calls(self) -> list[str]:
         calls: list[str] = self.facts()["calls"]
         return calls

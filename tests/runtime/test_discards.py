@@ -83,6 +83,25 @@ def test_a_stream_seen_for_the_first_time_waits_before_its_first_launch(run: Run
     assert calls[-3:] == ["wait s0 e1", "wait s5 e1", "launch s5"]
 
 
+def test_out_of_lock_step_it_is_the_same(run: Run, runtime_folder: Path) -> None:
+    launches: list[int] = []
+
+    def decide(event: Event) -> list[Command]:
+        if event.kind == EXECUTE:
+            launches.append(event.sequence)
+        return [discard(after=launches[0], cause=event.sequence)] if event.kind == EXECUTE and len(launches) == 2 else []
+
+    with FakeDaemon(runtime_folder, decide):
+        snippet = """execute(0); before = calls()
+while not any(call.startswith("discard") for call in before): execute(0); time.sleep(0.001); before += calls()
+block(2); execute(5); tell(before=before, calls=calls())"""
+        ran = run(f"{DEAD}{snippet}", DEEPUM_SYNC="0", DEEPUM_MARKER_INTERVAL="1")
+    before, after = ran.facts()["before"], ran.calls()
+    assert before.index("discard m1 4096+8 host") > [call.split()[0] for call in before].index("wait")
+    (event,) = {call.split()[2] for call in after if call.startswith("wait s")}
+    assert after.index(f"wait s0 {event}") < after.index(f"wait s5 {event}") < after.index("launch s5")
+
+
 def test_nothing_is_dropped_while_a_stream_cannot_wait(run: Run, runtime_folder: Path) -> None:
     plan = {1: [discard()]}
     calls, _ = lock_step(run, runtime_folder, plan, "execute(); call('capturing', 1); execute()")

@@ -213,6 +213,17 @@ def test_a_destroyed_stream_leaves_its_last_marker_behind(run: Run, runtime_fold
     assert calls == ["launch s1", "record e1 s1", "wait m1 e1", "prefetch m1 4096+2 host", "launch s0"]
 
 
+def test_all_streams_that_had_an_id_are_waited_for(run: Run, runtime_folder: Path) -> None:
+    """The work of one that was destroyed goes on, beside that of the next."""
+    plan = {3: [Command(EVICT, after=-2, streams=0b10)], 4: [Command(EVICT, after=-1, streams=0b10, first=4)]}
+    snippet = "execute(1); call('destroy', 1); execute(0); execute(1, handle=101); execute(0); execute(1, handle=101); execute(0)"
+    calls, _ = lock_step(run, runtime_folder, plan, snippet)
+    first = calls.index("prefetch m1 4096+2 host")
+    assert [call for call in calls[:first] if call.startswith("wait")] == ["wait m1 e1", "wait m1 e2"]
+    assert calls.index("record e1 s1") < calls.index("record e2 s101") < first
+    assert [call for call in calls[first:] if call.startswith("wait")] == ["wait m1 e3"], "the first is done with"
+
+
 def test_an_idle_stream_gets_its_marker_when_a_move_waits_for_it(run: Run, runtime_folder: Path) -> None:
     plan = {1: [Command(EVICT, after=-2, streams=0b10)]}
     calls, _ = lock_step(run, runtime_folder, plan, "execute(1)\nfor _ in range(6): execute(0)", DEEPUM_MARKER_INTERVAL="4")

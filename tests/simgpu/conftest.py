@@ -53,7 +53,7 @@ def run_sim(sim: Path, sim_module: Path, environment: dict[str, str], tmp_path: 
             "LD_LIBRARY_PATH": str(sim),
             "SIM_MODULE": str(sim_module),
             "DEEPUM_STATS_DIR": str(statistics),
-            "PYTHONPATH": str(HERE),
+            "PYTHONPATH": f"{HERE}:{environment['PYTHONPATH']}",
         }
         done = subprocess.run(
             [str(part) for part in command],

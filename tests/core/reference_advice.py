@@ -1,0 +1,67 @@
+"""Advice in plain Python: what native/core/advice.cpp does."""
+
+from __future__ import annotations
+
+from reference_memory import Span, UmBlock
+from reference_placement import CORRELATION, Placement
+
+from deepum.core import Command
+
+COPY, SPARSE = 1, 8  # flags of a launch
+REMOTE = 1
+LEAST_TABLE = 4  # UM blocks
+PROVEN = 3  # sparse uses in a row
+SET_PREFERRED_LOCATION, UNSET_PREFERRED_LOCATION, SET_ACCESSED_BY, UNSET_ACCESSED_BY = 3, 4, 5, 6
+
+
+class Advice(Placement):
+    """Tables of which kernels use a few rows stay on the host."""
+
+    def note_sparse_uses(self, spans: list[Span], flags: int) -> None:
+        if flags & COPY:
+            return
+        for slot, first, count in spans:
+            allocation = self.allocations[slot]
+            sparse = bool(flags & SPARSE) and count >= LEAST_TABLE and not allocation.of_program
+            under_pressure = self.memory(allocation.device).under_pressure()
+            may_advise = self.settings.advice == REMOTE and self.settings.policy == CORRELATION and under_pressure
+            run: list[UmBlock] = []
+            for block in allocation.blocks[first : first + count]:
+                if sparse:
+                    block.sparse_uses = min(block.sparse_uses + 1, PROVEN)
+                    proven = block.sparse_uses == PROVEN and not block.stays_away and not block.dense
+                    changes = may_advise and proven
+                else:
+                    block.sparse_uses = 0
+                    changes = block.remote
+                if changes:
+                    block.remote, block.dense = sparse, not sparse
+                    run.append(block)
+                else:
+                    self.advise_remote(run, sparse)
+                    run = []
+            self.advise_remote(run, sparse)
+
+    def advise_remote(self, run: list[UmBlock], remote: bool) -> None:
+        if not run:
+            return
+        allocation = self.allocations[run[0].slot]
+        for advice in (SET_ACCESSED_BY, SET_PREFERRED_LOCATION) if remote else (UNSET_PREFERRED_LOCATION, UNSET_ACCESSED_BY):
+            self.commands.append(
+                Command(
+                    id=len(self.commands) + 1,
+                    cause=self.sequence,
+                    after_sequence=0,
+                    stream_mask=0,
+                    after_move=0,
+                    slot=run[0].slot,
+                    generation=allocation.generation,
+                    first_block=run[0].index,
+                    block_count=len(run),
+                    kind="advise",
+                    advice=advice,
+                    device=allocation.device,
+                    location=allocation.device if advice in (SET_ACCESSED_BY, UNSET_ACCESSED_BY) else -1,
+                )
+            )
+        self.last.pop("prefetch", None)

@@ -1,0 +1,49 @@
+"""Processes that tests run and watch, from whatever folder."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass
+class Ran:
+    """A program that ended."""
+
+    code: int
+    out: str
+    err: str
+
+    def facts(self) -> dict[str, Any]:
+        """What it told, a JSON object a line, all lines together."""
+        assert self.code == 0, self.err
+        told: dict[str, Any] = {}
+        for line in self.out.splitlines():
+            told.update(json.loads(line))
+        return told
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 20) -> bool:
+    """Polls until the condition holds; False when time is up."""
+    until = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def holders(path: Path) -> list[int]:
+    """Processes that have the file open."""
+    found = []
+    for process in Path("/proc").iterdir():
+        try:
+            if process.name.isdigit() and any(fd.readlink() == path for fd in (process / "fd").iterdir()):
+                found.append(int(process.name))
+        except OSError:
+            continue
+    return found
