@@ -13,9 +13,9 @@ from deepum.trace import Trace
 
 WARM_UP = 3  # steps that are not counted: "from the fourth iteration on"
 COUNTED = ("faults", "fault_batches", "bytes_h2d", "bytes_d2h", "bytes_demand", "bytes_driver_evicted", "bytes_discarded", "stall_ns")
-_LEAST = 3  # times that the same is launched
 _ALIKE = 0.5  # of the launches, at least: runs have beginnings and ends
-_CLEARLY = 0.005  # better than a shorter period
+_LAST_WAITS = 3  # that others come before
+_NEARLY = 0.9  # of the most
 
 
 @dataclass(frozen=True)
@@ -32,27 +32,23 @@ def _between(before: Mark | None, after: Mark) -> Step:
     return Step(after.ns - (before.ns if before else 0), after.launches - (before.launches if before else 0), counts)
 
 
-def period(hashes: Sequence[int]) -> int | None:
-    """Launches after which a program launches the same again; None if it never does.
+def period(hashes: Sequence[int], waits: Sequence[int]) -> int | None:
+    """Launches after which a program launches the same again; None if it never does. `waits`: launches before each wait.
 
-    Tried are the distances between places of a hash that is launched seldom, three times at least; taken is the shortest after which nearly
-    all is the same again, from the first quarter on: what comes before and after the steps is not.
+    Tried are the distances at which the last waits have others before them; taken is the shortest after which nearly as much is the same
+    again as after any, from the first quarter on: what comes before and after the steps is not. Layers repeat, too, but nobody waits for
+    them.
     """
     told = np.array(hashes, dtype=np.uint64)
-    values, counts = np.unique(told, return_counts=True)
-    often = counts >= _LEAST
-    if not often.any():
-        return None
-    seldom = values[often][np.argmin(counts[often])]
-    best, found = _ALIKE, None
-    for distance in sorted(set(np.diff(np.flatnonzero(told == seldom)).tolist())):
-        behind = told[len(told) // 4 :]
-        if distance * 2 > len(behind):
-            continue
-        alike = float(np.mean(behind[distance:] == behind[:-distance]))
-        if alike > best + _CLEARLY:
-            best, found = alike, int(distance)
-    return found
+    there = set(waits)
+    last = sorted(there)[-_LAST_WAITS:]
+    behind = told[len(told) // 4 :]
+    alike: dict[int, float] = {}
+    for distance in sorted({last[-1] - earlier for earlier in there} if last else ()):
+        if 0 < distance * 2 <= len(behind) and all(wait - distance in there for wait in last):
+            alike[distance] = float(np.mean(behind[distance:] == behind[:-distance]))
+    best = max(alike.values(), default=0)
+    return next((distance for distance, share in alike.items() if share >= max(_ALIKE, _NEARLY * best)), None)
 
 
 def _ends(waits: Sequence[Mark], distance: int) -> list[Mark]:
@@ -70,7 +66,8 @@ def steps(outcome: Outcome, trace: Trace) -> list[Step]:
     ends = [mark for mark in outcome.marks if mark.kind == "step"]
     waits = [mark for mark in outcome.marks if mark.kind == "synchronise"]
     if not ends and waits:
-        distance = period([event.execution_hash for event in events(trace.events) if isinstance(event, Execute)])
+        launched = [event.execution_hash for event in events(trace.events) if isinstance(event, Execute)]
+        distance = period(launched, [mark.launches for mark in waits])
         ends = _ends(waits, distance) if distance is not None else []
     if not ends:
         return [Step(outcome.ns, outcome.core.launches, {name: outcome.counters[name] for name in COUNTED})]

@@ -86,9 +86,15 @@ def test_steps_that_count_are_those_in_the_middle() -> None:
 def test_the_period_of_launches_is_found_behind_a_beginning_and_before_an_end() -> None:
     layers = [layer for _ in range(40) for layer in (1, 2, 3)]
     step = [10, *layers, 11, *reversed(layers), 12, 13]
-    assert period([90, 91, *step * 6, 92, 93]) == len(step), "not the layers, which repeat more often"
-    assert period(list(range(100))) is None
-    assert period([]) is None
+    ends = [2 + len(step) * i for i in range(1, 7)]
+    assert period([90, 91, *step * 6, 92, 93], [1, 2, *ends, ends[-1] + 2]) is None, "the last wait is like no other"
+    assert period([90, 91, *step * 6, 92, 93], [1, 2, *ends]) == len(step), "not the layers, which repeat more often"
+    assert period([90, 91, *step * 6], [1, 2, *(end + within for end in ends for within in (-30, 0))]) == len(step)
+    alike = [1, 2] * 12
+    assert period([90, *alike * 6], [1, 3, 5, *(1 + 24 * i for i in range(1, 7))]) == len(alike), "nobody waits for a layer"
+    assert period(list(range(100)), [10, 20, 30, 40, 50, 60]) is None
+    assert period([1, 2] * 20, []) is None
+    assert period([], []) is None
 
 
 # --- G10's workloads, as published
