@@ -21,7 +21,7 @@ ROWS: dict[str, list[str]] = {
     "ours": ["--invalidation", "1"],
     "ours, next use": ["--invalidation", "1", "--eviction-order", "furthest-next-use"],
 }
-DEGREES = [2**power for power in range(12)]
+DEGREES = [1, *(2**power for power in range(1, 12, 2))]  # 1, 2, 8, ... 2048
 SYSTEMS = {"paper": ROWS["+ invalidation"], "ours": ROWS["ours"]}  # whose degree is swept
 
 

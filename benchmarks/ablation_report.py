@@ -77,13 +77,15 @@ def draw(records: list[dict[str, Any]], path: Path) -> None:
     plt.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "deepum"})
     figure, panels = plt.subplots(1, len(records), figsize=(5 * len(records), 4), layout="constrained", squeeze=False)
     for axes, record in zip(panels[0], records, strict=True):
-        for (system, points), marker in zip(curves(record).items(), "osd^v", strict=False):
+        found = curves(record)
+        for (system, points), marker in zip(found.items(), "osd^v", strict=False):
             axes.plot(*zip(*points, strict=True), marker=marker, label=system)
         axes.set_xscale("log", base=2)
         axes.set_title(record["case"])
         axes.set_xlabel("prefetch degree N (launches)")
         axes.set_ylabel("speed-up over on-demand paging")
-        axes.set_ylim(bottom=0)
+        axes.set_xticks(DEGREES, [str(n) for n in DEGREES])
+        axes.set_ylim(0, 1.1 * max(speed_up for points in found.values() for _, speed_up in points))
         axes.legend()
     figure.savefig(path, dpi=120, metadata={"Date": None} if path.suffix == ".svg" else None)
     plt.close(figure)
