@@ -10,7 +10,8 @@ Rows of `mechanisms`, the first four after the paper's ablation (DeepUM, section
   + prefetch         predicted by the paper's tables, N = 32; the driver evicts for what is fetched
   + pre-eviction     space is made ahead of need, least recently migrated first
   + invalidation     with dead PyTorch blocks dropped: the paper's system
-  ours, no inval.    predicted by history, oldest last use first
+  + advice           tables of which kernels use a few rows stay on the host
+  ours, no inval.    predicted by history, oldest last use first; with advice
   ours               with dead blocks dropped
   ours, next use     and by the furthest next use
   unlimited          a card on which everything fits

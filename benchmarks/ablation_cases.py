@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 from main_job import ROOT, JobError
 
 ON_DEMAND, UNLIMITED = "on-demand", "unlimited"
-PAPER = ["--prediction", "tables", "--eviction-order", "least-recently-migrated", "--prefetch-degree", "32"]
-# An advice row is one more line here.
+PUBLISHED = ["--prediction", "tables", "--eviction-order", "least-recently-migrated", "--prefetch-degree", "32"]
+PAPER = [*PUBLISHED, "--advice", "none"]
 ROWS: dict[str, list[str]] = {
     ON_DEMAND: ["--policy", "on-demand"],
     "+ prefetch": [*PAPER, "--pre-eviction", "0", "--invalidation", "0"],
     "+ pre-eviction": [*PAPER, "--invalidation", "0"],
     "+ invalidation": [*PAPER, "--invalidation", "1"],
+    "+ advice": [*PUBLISHED, "--invalidation", "1", "--advice", "remote"],
     "ours, no inval.": ["--invalidation", "0"],
     "ours": ["--invalidation", "1"],
     "ours, next use": ["--invalidation", "1", "--eviction-order", "furthest-next-use"],

@@ -22,7 +22,7 @@ class Daemon:
         limit = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh"] if descriptors else []
         self._errors = (folder / "stderr").open("w+")
         command = [*limit, sys.executable, "-P", "-m", "deepum", "daemon"]
-        self.process = subprocess.Popen(command, env=environment, stderr=self._errors)
+        self.process = subprocess.Popen(command, env=environment, stderr=self._errors, cwd=folder)
         assert wait_until((folder / "daemon.sock").exists), "the daemon does not listen"
 
     def descriptors(self) -> int:
