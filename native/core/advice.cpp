@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kBlockBytes = 1ull << DEEPUM_UM_BLOCK_SHIFT;
 constexpr std::uint32_t kLeastTable = 4;   // UM blocks: what is smaller is as well brought
-constexpr std::uint8_t kProvenSparse = 3;  // sparse uses in a row, with none besides: not a gather's result, which others read
+constexpr std::uint8_t kProvenSparse = 2;  // sparse uses in a row, with none besides: not a gather's result, which others read
 
 enum Advice : std::uint8_t { kSetPreferredLocation = 3, kUnsetPreferredLocation = 4, kSetAccessedBy = 5, kUnsetAccessedBy = 6 };  // cuda.h
 

@@ -10,7 +10,7 @@ from deepum.core import Command
 COPY, SPARSE = 1, 8  # flags of a launch
 REMOTE = 1
 LEAST_TABLE = 4  # UM blocks
-PROVEN = 3  # sparse uses in a row
+PROVEN = 2  # sparse uses in a row
 SET_PREFERRED_LOCATION, UNSET_PREFERRED_LOCATION, SET_ACCESSED_BY, UNSET_ACCESSED_BY = 3, 4, 5, 6
 
 

@@ -37,9 +37,9 @@ def advice(commands: list[Command]) -> list[tuple[int, int]]:
     return [(c.advice, c.location) for c in commands if c.kind == "advise"]
 
 
-def test_from_the_third_gather_on_a_table_is_used_where_it_is() -> None:
+def test_from_the_second_gather_on_a_table_is_used_where_it_is() -> None:
     program = Program()
-    assert advice(program.gather(2)) == []
+    assert advice(program.gather(1)) == []
     commands = program.launch(2, flags=SPARSE)
     assert advice(commands) == TO_STAY and {c.kind for c in commands} == {"advise"}
     assert all((c.slot, c.first_block, c.block_count) == (0, 0, 20) for c in commands)
@@ -49,7 +49,7 @@ def test_from_the_third_gather_on_a_table_is_used_where_it_is() -> None:
 
 def test_what_it_leaves_is_the_others() -> None:
     program = Program()
-    program.gather(3)
+    program.gather(2)
     moved = {c.kind for c in program.launch(50, BlockRange(1, 0, 8))}
     assert moved == {"prefetch", "evict", "hold"}
     assert [c for i in range(4) for c in program.launch(50, BlockRange(1, 0, 8)) + program.gather(2) if c.kind != "hold"] == []
@@ -57,7 +57,7 @@ def test_what_it_leaves_is_the_others() -> None:
 
 def test_a_dense_use_brings_it_back_for_good() -> None:
     program = Program()
-    program.gather(3)
+    program.gather(2)
     commands = program.launch(50, BlockRange(0, 0, 6))
     assert advice(commands) == TO_COME_BACK
     assert [(c.first_block, c.block_count) for c in commands if c.kind == "advise"] == [(0, 6)] * 2
@@ -69,7 +69,7 @@ def test_a_dense_use_brings_it_back_for_good() -> None:
 def test_prefetches_come_behind_what_calls_a_table_back() -> None:
     program = Program()
     program.launch(50, BlockRange(1, 0, 8))
-    program.gather(3)
+    program.gather(2)
     program.launch(51, BlockRange(1, 0, 8))
     called_back = program.launch(52)
     last = max(c.id for c in called_back if c.kind == "advise")
@@ -101,7 +101,7 @@ def test_a_gathers_result_is_no_table() -> None:
 
 def test_copies_say_nothing() -> None:
     program = Program()
-    program.gather(2)
+    program.gather(1)
     assert advice(program.launch(9, flags=COPY)) == []
     assert advice(program.launch(2, flags=SPARSE)) == TO_STAY
     assert advice(program.launch(9, flags=COPY)) == []
@@ -111,29 +111,29 @@ def test_another_tensor_in_its_place_starts_anew() -> None:
     program = Program()
     size = 20 * UM_BLOCK_BYTES
     program.writer.block(True, 0, 0, size, size)
-    program.gather(3)
+    program.gather(2)
     program.writer.block(False, 0, 0, size, 0)
     program.writer.block(True, 0, 0, size, size)
     assert advice(program.launch(9)) == TO_COME_BACK
     program.writer.block(False, 0, 0, size, 0)
     program.writer.block(True, 0, 0, size, size)
-    assert advice(program.gather(3)) == TO_STAY
+    assert advice(program.gather(2)) == TO_STAY
 
 
 @pytest.mark.parametrize("status", [2, 3])
 def test_advice_that_was_not_taken_is_not_believed(status: int) -> None:
     program = Program()
-    program.gather(2)
+    program.gather(1)
     first, _ = program.launch(2, flags=SPARSE)
     program.writer.moved(first.id, status)
     assert program.core.process(program.writer.take()) and program.core.statistics().remote_bytes == 0
     program.launch(50, BlockRange(1, 0, 8))
-    assert 0 in {c.slot for c in program.gather(3) if c.kind == "prefetch"}, "moved as before"
+    assert 0 in {c.slot for c in program.gather(2) if c.kind == "prefetch"}, "moved as before"
 
 
 def test_memory_that_is_freed_is_forgotten() -> None:
     program = Program()
-    program.gather(3)
+    program.gather(2)
     program.writer.free(0)
     program.core.process(program.writer.take())
     assert program.core.statistics().remote_bytes == 0
