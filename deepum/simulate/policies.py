@@ -16,8 +16,9 @@ _PAPER = {
     "eviction_order": lib.DEEPUM_EVICT_LEAST_RECENTLY_MIGRATED,
     "prefetch_degree": 32,
     "invalidation": 1,
+    "advice": lib.DEEPUM_ADVISE_NOTHING,
 }
-_LOOK_AHEAD = {"prefetch_degree": 0, "invalidation": 1}
+_LOOK_AHEAD = {"prefetch_degree": 0, "invalidation": 1, "advice": lib.DEEPUM_ADVISE_NOTHING}
 
 
 @dataclass(frozen=True)

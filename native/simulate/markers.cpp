@@ -14,6 +14,12 @@ bool StreamMarkers::launched(std::uint32_t interval) {
   return ++since_marker_ >= interval;
 }
 
+void StreamMarkers::destroyed() {
+  stream_.reset();
+  unmarked_ = 0;
+  since_marker_ = 0;
+}
+
 bool StreamMarkers::record(um_model::Engine& engine, um_model::Host host) {
   const std::uint64_t reach = in_flight_ != 0 ? in_flight_ - 1 : emitted_;
   if (!stream_ || unmarked_ == 0 || reach < unmarked_) {

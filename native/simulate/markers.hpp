@@ -26,6 +26,7 @@ class StreamMarkers {
   // True: `interval` launches have gone by since the last marker.
   bool launched(std::uint32_t interval);
   void adopt(um_model::Stream stream) { stream_ = stream; }
+  void destroyed();  // a marker lies behind its last launch; its id may be given to another stream
   const std::optional<um_model::Stream>& stream() const { return stream_; }
   bool unmarked() const { return unmarked_ != 0; }
   bool record(um_model::Engine& engine, um_model::Host host);  // behind the last launch, unless there is one

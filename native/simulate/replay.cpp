@@ -162,6 +162,13 @@ bool Replay::take(const deepum_event_header& header, std::span<const std::uint8_
         synchronise(*event);
       }
       return true;
+    case DEEPUM_EVENT_STREAM_DESTROYED:
+      decide(bytes, record.size());
+      if (const auto* const event = as<deepum_stream_event>(copy); event != nullptr && event->stream < DEEPUM_MAX_STREAMS - 1) {
+        markers_[event->stream].record(engine_, kProgram);
+        markers_[event->stream].destroyed();
+      }
+      return true;
     default:
       decide(bytes, record.size());
       return true;

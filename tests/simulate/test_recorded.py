@@ -132,3 +132,30 @@ def test_a_training_script_of_pytorch_is_replayed_to_the_command(deepum: Deepum,
     assert outcome.core.commands > 100
     assert outcome.counters["bytes_discarded"] > 0
     assert len(steps(outcome, trace)) >= 4
+
+
+_STREAMS = """
+import torch
+arrays = [torch.randn(16 << 20, device="cuda") for _ in range(8)]
+streams, events = [torch.cuda.Stream() for _ in range(2)], [torch.cuda.Event() for _ in range(8)]
+for _ in range(5):
+    for i, array in enumerate(arrays):
+        with torch.cuda.stream(streams[i % 2]):
+            array.mul_(1.5)
+            events[i].record()
+        if i:
+            streams[(i + 1) % 2].wait_event(events[i - 1])
+    for stream in streams:
+        torch.cuda.current_stream().wait_stream(stream)
+    total = arrays[0] + arrays[1]
+    total[:1000].cpu()
+"""
+
+
+@pytest.mark.torch
+def test_streams_that_wait_for_each_other_are_replayed_to_the_command(deepum: Deepum, tmp_path: Path) -> None:
+    trace, told = run(deepum, tmp_path, sys.executable, "-c", _STREAMS, options=("--invalidation", "1"), memory=320 * MIB)
+    outcome = again(trace, 320 * MIB)
+    same(outcome, trace, told)
+    assert outcome.core.commands > 100
+    assert outcome.counters["bytes_driver_evicted"] > 0, "a launch beside the mover's streams is not held, and faults"
