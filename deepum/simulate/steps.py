@@ -14,7 +14,7 @@ from deepum.trace import Trace
 WARM_UP = 3  # steps that are not counted: "from the fourth iteration on"
 COUNTED = ("faults", "fault_batches", "bytes_h2d", "bytes_d2h", "bytes_demand", "bytes_driver_evicted", "bytes_discarded", "stall_ns")
 _ALIKE = 0.5  # of the launches, at least: runs have beginnings and ends
-_LAST_WAITS = 3  # that others come before
+_TRIED = 64  # waits from which distances are measured
 _NEARLY = 0.9  # of the most
 
 
@@ -35,17 +35,16 @@ def _between(before: Mark | None, after: Mark) -> Step:
 def period(hashes: Sequence[int], waits: Sequence[int]) -> int | None:
     """Launches after which a program launches the same again; None if it never does. `waits`: launches before each wait.
 
-    Tried are the distances at which the last waits have others before them; taken is the shortest after which nearly as much is the same
-    again as after any, from the first quarter on: what comes before and after the steps is not. Layers repeat, too, but nobody waits for
-    them.
+    Tried are the distances between three waits in a row; taken is the shortest after which nearly as much is the same again as after any.
+    Both from the first quarter on: what comes before and after the steps is not like them. Layers repeat, too, but nobody
+    waits for them.
     """
     told = np.array(hashes, dtype=np.uint64)
-    there = set(waits)
-    last = sorted(there)[-_LAST_WAITS:]
     behind = told[len(told) // 4 :]
+    there = {wait for wait in waits if wait >= len(told) // 4}
     alike: dict[int, float] = {}
-    for distance in sorted({last[-1] - earlier for earlier in there} if last else ()):
-        if 0 < distance * 2 <= len(behind) and all(wait - distance in there for wait in last):
+    for distance in sorted({later - earlier for later in there for earlier in sorted(there)[-_TRIED:] if later > earlier}):
+        if distance * 2 <= len(behind) and any({wait - distance, wait - 2 * distance} <= there for wait in there):
             alike[distance] = float(np.mean(behind[distance:] == behind[:-distance]))
     best = max(alike.values(), default=0)
     return next((distance for distance, share in alike.items() if share >= max(_ALIKE, _NEARLY * best)), None)

@@ -87,7 +87,7 @@ def test_the_period_of_launches_is_found_behind_a_beginning_and_before_an_end() 
     layers = [layer for _ in range(40) for layer in (1, 2, 3)]
     step = [10, *layers, 11, *reversed(layers), 12, 13]
     ends = [2 + len(step) * i for i in range(1, 7)]
-    assert period([90, 91, *step * 6, 92, 93], [1, 2, *ends, ends[-1] + 2]) is None, "the last wait is like no other"
+    assert period([90, 91, *step * 6, 92, 93], [1, 2, *ends, ends[-1] + 1, ends[-1] + 2]) == len(step)
     assert period([90, 91, *step * 6, 92, 93], [1, 2, *ends]) == len(step), "not the layers, which repeat more often"
     assert period([90, 91, *step * 6], [1, 2, *(end + within for end in ends for within in (-30, 0))]) == len(step)
     alike = [1, 2] * 12
