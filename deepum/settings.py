@@ -193,8 +193,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "invalidation",
         "count",
-        "drop the content of dead PyTorch blocks instead of copying it (not proven yet): 1 yes, 0 no",
-        0,
+        "drop the content of dead PyTorch blocks instead of copying it: 1 yes, 0 no",
+        1,
         low=0,
         high=1,
     ),

@@ -44,7 +44,7 @@ POLICIES: tuple[Policy, ...] = (
     Policy("deepum-paper", "DeepUM as published: correlation tables, N = 32, least recently migrated, invalidation", _PAPER),
     Policy("lookahead-8", "the next 8 kernels are known: G10's idealised DeepUM", {**_LOOK_AHEAD, "launch_queue": 1024}, launch_queue=8),
     Policy("deepum", "ours: predicted by history, oldest last use, invalidation", {"invalidation": 1}),
-    Policy("deepum-no-invalidation", "ours without invalidation, as it is by default", {"invalidation": 0}),
+    Policy("deepum-no-invalidation", "ours without invalidation", {"invalidation": 0}),
     Policy("deepum-next-use", "ours, by furthest next use", {"invalidation": 1, "eviction_order": lib.DEEPUM_EVICT_FURTHEST_NEXT_USE}),
     Policy("unlimited", "all memory fits", _WATCH, unlimited=True),
 )

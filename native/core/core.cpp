@@ -40,7 +40,7 @@ void deepum_core_default_settings(deepum_core_settings* settings) {
   settings->headroom_blocks = 16;
   settings->pre_eviction = 1;
   settings->confidence_launches = 4096;
-  settings->invalidation = 0;
+  settings->invalidation = 1;
   settings->launch_queue = 1024;
   settings->prediction = DEEPUM_PREDICT_HISTORY;
   settings->advice = DEEPUM_ADVISE_REMOTE;

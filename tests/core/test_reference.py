@@ -27,6 +27,7 @@ SETTINGS = st.builds(
     block_table_ways=st.just(64),
     launch_queue=st.sampled_from((0, 1024)),
     advice=st.integers(0, 1),
+    invalidation=st.just(0),
 )
 
 
