@@ -196,13 +196,6 @@ MUTATIONS = (
         "that whoever uses the memory again finds the discard",
     ),
     Mutation(
-        "outside-lock-step",
-        _RUNTIME + "mover_issue.cpp",
-        "  if (!in_lock_step_ || !can_discard()",
-        "  if (!can_discard()",
-        "that nothing is discarded outside lock-step",
-    ),
-    Mutation(
         "unmarked",
         _RUNTIME + "mover_issue.cpp",
         "!markers_.all_marked(command.stream_mask) ||",

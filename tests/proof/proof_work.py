@@ -277,7 +277,7 @@ class Work(Ordering):
         event = None if op.pick(1, 3) == 0 else self.record(stream)
         if event is None:
             self.host_wait(stream.at(), 0)
-        elsewhere = 1 - stream.device if self.program.devices > 1 and op.pick(2, 6) == 0 else stream.device
+        elsewhere = 1 - stream.device if self.program.devices > 1 and op.pick(2, 3) == 0 else stream.device
         self.emit("sd", stream.number, elsewhere + 1)
         self.emit("sn", stream.number, stream.device, stream.kind)
         if event is not None:

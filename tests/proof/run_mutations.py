@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from mutations import MUTATIONS, Mutation
@@ -40,12 +40,12 @@ class Copy:
                     self._put(source)
         self._put_package()
 
-    def _put_package(self) -> None:
-        """The libraries without any mutation."""
+    def _put_package(self, built: Collection[str] = ()) -> None:
+        """The libraries without any mutation, but for those targets."""
         package, target = Path(deepum.__file__).parent, self.root / "deepum"
-        for name in ("lib", "sim"):
+        for name in ("lib", "sim") if "deepum_shim" not in built else ("sim",):
             shutil.copytree(package / name, target / name, symlinks=True, dirs_exist_ok=True)
-        for library in package.glob("_core*.so"):
+        for library in package.glob("_core*.so") if "_core" not in built else ():
             shutil.copy2(library, target)
 
     def _put(self, source: Path) -> None:
@@ -87,6 +87,7 @@ class Copy:
         )
         if ran.returncode != 0:
             raise SystemExit(f"deepum: error: build of {self.root}: {(ran.stdout + ran.stderr)[-2000:]}")
+        self._put_package(targets)  # the build folder may hold another mutation of what was not asked for, and all of it is installed
 
     def programs_until_failure(self, programs: int, seed: int) -> tuple[int | None, str]:
         """The number of the first program that failed, from 1, and what it said; None: none did."""
