@@ -58,7 +58,7 @@ void Allocations::block_inactive(std::uint64_t address, std::uint64_t bytes, std
 }
 
 bool Allocations::commit_discard(const Pin& pin, std::uint64_t id, std::uint64_t cause) noexcept {
-  if (writing_allocations || book_broken.load(std::memory_order_relaxed) || (pin.address | pin.bytes) % kUmBlockBytes != 0) {
+  if (writing_allocations || book_broken.load(std::memory_order_relaxed)) {
     return false;
   }
   Writing lock;

@@ -5,7 +5,7 @@ With any of them the random programs must fail (run_mutations). Those that they 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,57 @@ class Mutation:
 
 _CORE = "native/core/"
 _RUNTIME = "native/runtime/"
+
+# ---- checks that stand behind others
+_BEHIND = Mutation(
+    "commit-without-check-behind",
+    _RUNTIME + "allocation_blocks.cpp",
+    "  if (block != book().blocks.end() && block->first < pin.address + pin.bytes) {\n    return false;\n  }\n",
+    "",
+    "that no active block begins in the memory of a discard",
+)
+_BEFORE = Mutation(
+    "commit-without-check-before",
+    _RUNTIME + "allocation_blocks.cpp",
+    "  if (block != book().blocks.begin() && (--block)->first + block->second > pin.address) {\n    return false;\n  }\n",
+    "",
+    "that no active block reaches into the memory of a discard",
+)
+_SINCE = Mutation(
+    "handed-out-since",
+    _RUNTIME + "allocation_blocks.cpp",
+    "  if (table.handed_out(pin.address, pin.bytes) > cause) {\n    return false;\n  }\n",
+    "",
+    "that memory which was handed out after the decision is not dropped, though it was taken back again",
+)
+_OWN = Mutation(
+    "commit-own-memory",
+    _RUNTIME + "allocation_blocks.cpp",
+    "record->of_program || ",
+    "",
+    "that the program's own managed memory is not committed",
+)
+_WITHOUT_BLOCKS = Mutation(
+    "commit-without-blocks",
+    _RUNTIME + "allocation_blocks.cpp",
+    " || !record->has_blocks.load(std::memory_order_relaxed)) {",
+    ") {",
+    "that only memory of which PyTorch reports blocks is committed",
+)
+_GRAPH_IN_MOVER = Mutation(
+    "graph-rule-of-the-mover",
+    _RUNTIME + "session.cpp",
+    "  Discards::instance().forbid();\n",
+    "",
+    "that nothing is committed after a graph's launch",
+)
+_THREAD_WAITS = Mutation(
+    "thread-does-not-wait",
+    _RUNTIME + "session.cpp",
+    "  } else if (driver().EventSynchronize) {\n    driver().EventSynchronize(awaited.event);  // then it is done, for whoever comes\n",
+    "  } else {\n",
+    "that the thread waits where a stream cannot be made to wait",
+)
 MUTATIONS = (
     # ---- what is proposed (docs/core.md, "Dead blocks")
     Mutation(
@@ -37,7 +88,16 @@ MUTATIONS = (
         _CORE + "invalidation.cpp",
         "const std::uint64_t first = std::max((from + origin + kBlockBytes - 1) / kBlockBytes, (offset + origin) / kBlockBytes);",
         "const std::uint64_t first = (offset + origin) / kBlockBytes;",
-        "that the head of a dead UM block is inactive (the mover checks it again)",
+        "that the head of a dead UM block is inactive, and the mover's look at it",
+        also=(_BEFORE,),
+    ),
+    Mutation(
+        "dies-in-part-behind",
+        _CORE + "invalidation.cpp",
+        "std::min((to + origin) / kBlockBytes, (offset + bytes + origin + kBlockBytes - 1) / kBlockBytes);",
+        "(offset + bytes + origin + kBlockBytes - 1) / kBlockBytes;",
+        "that the end of a dead UM block is inactive, and the mover's look at it",
+        also=(_BEHIND,),
     ),
     Mutation(
         "discard-not-after-death",
@@ -62,27 +122,6 @@ MUTATIONS = (
         "order for speed: a discard that overtakes a move of its block drops what nobody may read either way",
     ),
     Mutation(
-        "graph-rule-of-the-core",
-        _CORE + "invalidation.cpp",
-        " && !graphs_ &&",
-        " &&",
-        "that nothing is proposed after a graph's launch (the mover checks it again)",
-    ),
-    Mutation(
-        "own-memory-proposed",
-        _CORE + "invalidation.cpp",
-        " && !allocation.of_program &&",
-        " &&",
-        "that the program's own managed memory is not proposed (the mover checks it again)",
-    ),
-    Mutation(
-        "stays-dead",
-        _CORE + "invalidation.cpp",
-        "    block.dead = false;\n",
-        "",
-        "that a block handed out again is alive for the core (the mover checks it again)",
-    ),
-    Mutation(
         "mismatch-check",
         _CORE + "invalidation.cpp",
         "         statistics_.block_mismatches == 0 && ",
@@ -105,20 +144,49 @@ MUTATIONS = (
         "that an eviction waits for its victim's last use",
         "order for speed: a block evicted too early is faulted in again",
     ),
-    # ---- what is committed (docs/runtime.md, "Discards")
     Mutation(
-        "commit-without-check-behind",
-        _RUNTIME + "allocation_blocks.cpp",
-        "  if (block != book().blocks.end() && block->first < pin.address + pin.bytes) {\n    return false;\n  }\n",
-        "",
-        "that no active block begins in the memory of a discard",
+        "own-memory",
+        _CORE + "invalidation.cpp",
+        " && !allocation.of_program &&",
+        " &&",
+        "that the program's own managed memory is neither proposed nor committed",
+        also=(_OWN,),
     ),
     Mutation(
-        "commit-without-check-before",
-        _RUNTIME + "allocation_blocks.cpp",
-        "  if (block != book().blocks.begin() && (--block)->first + block->second > pin.address) {\n    return false;\n  }\n",
+        "graph-rule",
+        _CORE + "invalidation.cpp",
+        " && !graphs_ &&",
+        " &&",
+        "that nothing is proposed nor committed after a graph's launch",
+        also=(_GRAPH_IN_MOVER,),
+    ),
+    Mutation(
+        "stays-dead",
+        _CORE + "invalidation.cpp",
+        "    block.dead = false;\n",
         "",
-        "that no active block reaches into the memory of a discard",
+        "that a block handed out again is alive for the core, and that the mover looks at what is active",
+        also=(_BEFORE, _BEHIND),
+    ),
+    # ---- what is committed (docs/runtime.md, "Discards")
+    _SINCE,
+    replace(_BEHIND, also=(_SINCE,)),
+    replace(_BEFORE, also=(_SINCE,)),
+    Mutation(
+        "generation",
+        _RUNTIME + "allocations.cpp",
+        "record.live.load() && record.generation.load() == generation",
+        "record.live.load()",
+        "that a command is for the allocation that it was made for, and for PyTorch's memory",
+        also=(_WITHOUT_BLOCKS,),
+    ),
+    Mutation(
+        "no-stream-can-wait",
+        _RUNTIME + "mover_issue.cpp",
+        "|| !markers_.all_can_wait() ",
+        "",
+        "that nothing is discarded while a stream could not wait for it, and that the thread waits instead",
+        also=(_THREAD_WAITS,),
     ),
     Mutation(
         "commit-untold",
@@ -128,39 +196,11 @@ MUTATIONS = (
         "that whoever uses the memory again finds the discard",
     ),
     Mutation(
-        "commit-own-memory",
-        _RUNTIME + "allocation_blocks.cpp",
-        "!record->live.load() || record->of_program || !record->has_blocks.load(std::memory_order_relaxed)) {\n    return false;",
-        "!record->live.load()) {\n    return false;",
-        "that only PyTorch's memory is committed (the core proposes no other)",
-    ),
-    Mutation(
-        "commit-parts-of-blocks",
-        _RUNTIME + "allocation_blocks.cpp",
-        " || (pin.address | pin.bytes) % kUmBlockBytes != 0) {",
-        ") {",
-        "that a discard is committed for whole UM blocks only",
-    ),
-    Mutation(
-        "generation",
-        _RUNTIME + "allocations.cpp",
-        "record.live.load() && record.generation.load() == generation",
-        "record.live.load()",
-        "that a command is for the allocation that it was made for",
-    ),
-    Mutation(
-        "graph-rule-of-the-mover",
-        _RUNTIME + "session.cpp",
-        "  Discards::instance().forbid();\n",
-        "",
-        "that nothing is committed after a graph's launch (the core proposes nothing)",
-    ),
-    Mutation(
-        "no-stream-can-wait",
+        "unmarked",
         _RUNTIME + "mover_issue.cpp",
-        "|| !markers_.all_can_wait() ",
+        "!markers_.all_marked(command.stream_mask) ||",
         "",
-        "that nothing is discarded while a stream could not wait for it",
+        "that nothing is discarded behind launches that no marker could be recorded behind",
     ),
     Mutation(
         "marker-recorded-anew",
@@ -168,6 +208,7 @@ MUTATIONS = (
         "    if (!of->still(marker)) {\n      *again = true;\n      return false;\n    }\n",
         "",
         "that a marker which went on while the lane waited for it is noticed",
+        "not shown: a thread would have to record 64 markers between two calls of the mover, on another stream that has the id by then",
     ),
     Mutation(
         "moves-not-awaited",
@@ -175,6 +216,7 @@ MUTATIONS = (
         "      found->moves.emplace_back(&other, command.after_move);",
         "",
         "that a move waits for the move before it",
+        "order for speed: unified memory is coherent, and who uses memory again waits for its discard, whatever else moves",
     ),
     Mutation(
         "markers-not-awaited",
@@ -191,6 +233,7 @@ MUTATIONS = (
         "",
         "that streams wait for a discard before the memory is used again",
     ),
+    _THREAD_WAITS,
     Mutation(
         "one-stream-waits",
         _RUNTIME + "marker_table.cpp",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from proof_programs import FLAVOURS, Program, random_program
+from proof_programs import Program, random_program
 
 from deepum.device import Device
 from deepum.launch import child_environment
@@ -23,10 +23,13 @@ class Batch:
     settings: dict[str, str] = field(hash=False)
     lock_step: bool = True
     random_eviction: int = 0  # the driver's own, a seed
+    late: int = 0  # launches by which commands come late, at most
+    slow: bool = False  # the mover takes its time between two calls of the driver
 
     def __str__(self) -> str:
         order = self.settings["eviction_order"] if self.settings["policy"] == "correlation" else ""
         words = [str(self.number), self.flavour, self.settings["policy"], order, "" if self.lock_step else "free"]
+        words += [f"late{self.late}" if self.late else "", "slow" if self.slow else ""]
         return "-".join(filter(None, [*words, "invalidation" if self.settings["invalidation"] == "1" else ""]))
 
     def programs(self) -> list[Program]:
@@ -40,26 +43,36 @@ class Batch:
         made |= {name: base[name] for name in base if name.startswith("DEEPUM_")}
         made["DEEPUM_SYNC"] = str(int(self.lock_step))
         made["DEEPUM_SIM_RANDOM_EVICTION"] = str(self.random_eviction)
+        made["DEEPUM_PROOF_LATE"] = str(self.late)  # late_daemon's
+        if self.slow:
+            made["LD_LIBRARY_PATH"] = base["DEEPUM_PROOF_SLOW"] + ":" + made["LD_LIBRARY_PATH"]
         return made
 
 
 # Programs a process: graphs are few, since from the first replay on nothing is discarded in that process.
-_SIZES = {"streams": 50, "graphs": 10, "devices": 25}
+_SIZES = {"streams": 50, "graphs": 2, "devices": 12, "renewed": 40, "captures": 30, "managed": 20, "silent": 10, "threads": 30}
+_TURN = (
+    *("streams", "graphs", "renewed", "graphs", "captures", "graphs", "streams", "graphs", "threads", "graphs", "renewed", "graphs"),
+    *("devices", "graphs", "managed", "graphs", "captures", "graphs", "silent", "graphs", "streams", "graphs", "devices"),
+)
 
 
 def batches(programs: int, seed: int) -> list[Batch]:
-    """Batches that have so many programs together. Each setting takes each of its values, in step lengths that share no factor."""
+    """Batches that have so many programs together, and a quarter as many more out of lock-step, where moves and launches race.
+
+    Each setting takes each of its values, in step lengths that share no factor.
+    """
     made: list[Batch] = []
     left, next_seed = programs, seed * 1_000_000
     while left > 0:
         n = len(made)
-        flavour = FLAVOURS[(0, 0, 1, 0, 0, 1, 0, 2)[n % 8]]
+        flavour = _TURN[n % len(_TURN)]
         count = min(left, _SIZES[flavour])
         settings = {
-            "gpu_memory": ("64MiB", "64MiB", "96MiB")[n % 3],
-            "policy": "on-demand" if n % 7 == 3 else "correlation",
+            "gpu_memory": "96MiB" if n % 5 == 2 else "64MiB",
+            "policy": "on-demand" if n % 13 == 7 else "correlation",
             "eviction_order": ORDERS[(n + n // 8) % len(ORDERS)],
-            "invalidation": "0" if n % 5 == 2 else "1",
+            "invalidation": "0" if n % 11 == 2 else "1",
             "prefetch_degree": ("2000", "2", "32", "2000", "0")[n % 5] if n % 11 else "1",
             "headroom_blocks": ("0", "16", "3")[(n // 2) % 3],
             "marker_interval": ("1", "16", "4", "64")[(n // 3) % 4],
@@ -67,8 +80,13 @@ def batches(programs: int, seed: int) -> list[Batch]:
             "confidence_launches": ("4096", "16")[(n // 5) % 2],
             "launch_queue": ("1024", "0", "8")[(n // 6) % 3],
         }
-        lock_step = n % 2 == 0
-        made.append(Batch(n, flavour, tuple(range(next_seed, next_seed + count)), settings, lock_step, n if n % 9 == 5 else 0))
+        lock_step = n % 17 != 4
+        late = (0, 0, 3, 0, 12, 40)[n % 6 if lock_step else 0]
+        seeds = tuple(range(next_seed, next_seed + count))
+        made.append(Batch(n, flavour, seeds, settings, lock_step, n if n % 9 == 5 else 0, late, flavour == "threads"))
         left -= count
         next_seed += count
+    free, last = [batch for batch in made if batch.lock_step and batch.settings["policy"] == "correlation"], len(made)
+    for i, batch in enumerate(free[: len(made) // 4]):
+        made.append(replace(batch, number=last + i, seeds=tuple(seed + programs for seed in batch.seeds), lock_step=False, late=0))
     return made

@@ -46,7 +46,9 @@ class Waiting:
 class CachingAllocator:
     """`new_segment(device, bytes)` gets memory from the driver and gives its number, `end_segment(number)` gives it back."""
 
-    def __init__(self, new_segment: Callable[[int, int], int], end_segment: Callable[[int], None]) -> None:
+    def __init__(self, new_segment: Callable[[int, int], int], end_segment: Callable[[int], None], back: bool = False) -> None:
+        """back: a block is the end of the free one that it is taken from, not its beginning."""
+        self._back = back
         self._new_segment = new_segment
         self._end_segment = end_segment
         self._free: dict[tuple[int, bool], list[Piece]] = {}  # by (stream, small)
@@ -67,11 +69,14 @@ class CachingAllocator:
         piece.free = False
         rest = piece.size - size
         if rest >= ROUNDING if small else rest > SMALL:
-            piece.size = size
-            left = Piece(piece.segment, stream, device, small, piece.offset + size, rest, True, piece, piece.after)
+            first = rest if self._back else size
+            left = Piece(piece.segment, stream, device, small, piece.offset + first, piece.size - first, False, piece, piece.after)
+            piece.size = first
             if piece.after is not None:
                 piece.after.before = left
             piece.after = left
+            piece, left = (left, piece) if self._back else (piece, left)
+            left.free = True
             pool.append(left)
         return piece
 

@@ -32,19 +32,25 @@ class Lowering(Work):
         candidates = [s for s in self.order.streams if s.device == stream.device and s.kind not in (LEGACY, PER_THREAD)]
         if self.owners is not None or op.names[0] in self.graphs or not candidates:
             return
-        stream = candidates[op.pick(1, len(candidates))]
+        stream = self.order.streams[op.stream % len(self.order.streams)]
+        stream = stream if stream in candidates else candidates[op.pick(1, len(candidates))]
         capture = Capture(len(self.graphs), stream.device)
         other = candidates[op.pick(2, len(candidates))]
         other = stream if op.pick(3, 2) else other
         private = None
-        if op.pick(4, 2):
-            granules = 8 + op.pick(5, 64)
+        if op.pick(4, 4):
+            granules = op.granules or 8 + op.pick(5, 64)
             private = Memory(self.number(), "torch", granules, stream.device, stream.number)
             private.piece = self.caching.take(stream.number, stream.device, granules * GRANULE, False)
             private.write = stream.at()
             private.last[stream.number] = stream.count
             capture.private.append(private)
+        begun = len(self.lines)
+        if len(op.names) > 1 and op.names[1] not in self.memory:
+            self.do_new(replace(op, verb="new", names=op.names[1:]), stream)
+        handed_out = self.lines.pop() if len(self.lines) > begun and self.lines[-1].split()[1] == "act" else ""
         self.emit("gb", capture.number, stream.number)
+        self.lines += [handed_out] if handed_out else []
         if private is not None and private.piece is not None:
             self.emit("act", private.number, private.piece.segment, private.piece.offset, private.piece.size, private.granules)
             self.memory["private"] = private
@@ -102,8 +108,10 @@ class Lowering(Work):
     # ---- threads at the same time
 
     def do_parallel(self, op: Operation, stream: Stream) -> None:
-        """Each thread has its streams and its memory; what was before is before all of it."""
-        if op.pick(1, 2):
+        """Each thread has its streams and its memory; what was before is before all of it, but in a race: there each goes on by itself."""
+        if op.kind == "race":
+            pass
+        elif op.pick(1, 2):
             for device in range(self.program.devices):
                 self.synchronise_device(device)
         else:
@@ -124,6 +132,10 @@ class Lowering(Work):
             if part.verb in ("empty", "graph", "replay", "parallel") or chosen is None:
                 continue
             self.order.host = hosts.setdefault(thread, start.copy())
+            used = [self.memory[name] for name in part.names if name in self.memory]
+            points = [point for memory in used for point in [*memory.last.items(), *([memory.write] if memory.write else [])]]
+            if op.kind == "race" and not all(self.order.covers(self.order.streams[chosen], point) for point in points):
+                continue
             self.apply(replace(part, stream=chosen))
         self.owners = None
         self.order.host = start

@@ -24,7 +24,9 @@ class Ordering:
         self.buffers: dict[int, Memory] = {}
         self.graphs: dict[str, Capture] = {}
         self.segments: dict[int, int] = {}
-        self.caching = CachingAllocator(self.new_segment, self.end_segment)
+        self.caching = CachingAllocator(self.new_segment, self.end_segment, program.back)
+        self.silent = program.flavour == "silent"
+        self.handed_out = 0
         self.thread = 0
         self.op = Operation("start")
         self.capture: Capture | None = None
@@ -62,7 +64,7 @@ class Ordering:
 
     def new_segment(self, device: int, size: int) -> int:
         number = self.number()
-        self.emit("seg", number, device, size)
+        self.emit("seg", number, device, size, int(self.program.flavour == "managed"))
         self.segments[number] = device
         return number
 

@@ -16,13 +16,16 @@ from proof_order import BLOCKING, LEGACY, NON_BLOCKING, PER_THREAD
 GRANULES = 32  # of 64 KiB, a UM block
 MOST_GRANULES = 6 * GRANULES
 KINDS = ("fill", "update", "combine", "reduce", "gather", "sparse")
-FLAVOURS = ("streams", "graphs", "devices")  # one GPU; one, with graphs that are replayed; two
+# One GPU; one, with graphs that are replayed; two; streams that end and come again; graphs that are captured and never launched, memory
+# handed out meanwhile; PyTorch's memory is managed memory of the program's own, which the CPU writes too; blocks that nobody reports; one
+# thread takes memory while another's launches drop it.
+FLAVOURS = ("streams", "graphs", "devices", "renewed", "captures", "managed", "silent", "threads")
 PLACES = (0, 8, 32768, 65528)  # of the cell in its granule
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """verb: new, free, kernel, copy, set, look, cpu, hint, sync, empty, graph, replay, parallel."""
+    """verb: new, free, kernel, copy, set, look, cpu, hint, sync, empty, renew, graph, replay, parallel."""
 
     verb: str
     names: tuple[str, ...] = ()
@@ -31,6 +34,7 @@ class Operation:
     thread: int = 0
     kind: str = ""  # of memory, of a kernel
     granules: int = 0
+    heavy: bool = False  # a kernel that takes long
     body: tuple[Operation, ...] = ()  # of a graph, of a parallel stretch
 
     def pick(self, place: int, count: int) -> int:
@@ -45,13 +49,15 @@ class Operation:
 
 @dataclass(frozen=True)
 class Program:
-    """Streams of (device, kind); operations; `resets`: its contexts end with it."""
+    """Streams of (device, kind); operations; `resets`: its contexts end with it; `back`: its allocator hands out blocks' ends."""
 
     seed: int
     streams: tuple[tuple[int, int], ...]
     place: int
     threads: int
     resets: bool
+    flavour: str
+    back: bool
     operations: list[Operation] = field(repr=False)
 
     @property
@@ -63,15 +69,21 @@ class Program:
 class _Generator:
     def __init__(self, seed: int, flavour: str) -> None:
         self.random = random.Random(seed)
+        self.flavour = flavour
         self.graphs = flavour == "graphs"
         r = self.random
         devices = 2 if flavour == "devices" else 1
-        kinds = [(0, BLOCKING)] + [(0, r.choice((BLOCKING, NON_BLOCKING, NON_BLOCKING))) for _ in range(r.randint(0, 2))]
-        kinds += [(0, PER_THREAD)] * (r.random() < 0.15)
-        kinds += [(1, r.choice((BLOCKING, NON_BLOCKING)))] * (devices - 1)
+        more = r.randint(0, 2) if flavour in ("streams", "devices") else 2
+        kinds = [(0, BLOCKING)] + [(0, r.choice((BLOCKING, NON_BLOCKING, NON_BLOCKING))) for _ in range(more)]
+        if flavour == "threads":
+            kinds = [(0, NON_BLOCKING)] * r.randint(2, 3)
+        kinds += [(0, PER_THREAD)] * (flavour != "threads" and r.random() < 0.15)
+        kinds += [(1, r.choice((BLOCKING, NON_BLOCKING))) for _ in range(2 * (devices - 1))]
         self.kinds = (*kinds, *((device, LEGACY) for device in range(devices)))
-        self.threads = r.choice((1, 1, 2, 3))
-        self.torch = r.choice((0.3, 0.9, 0.97))  # how much memory is the caching allocator's
+        self.threads = r.choice((2, 3) if flavour == "threads" else (1, 1, 2, 3))
+        self.torch = r.choice((0.3, 0.9, 0.97) if flavour == "streams" else (0.9, 0.97, 1))  # how much memory is the caching allocator's
+        self.homes: dict[str, int] = {}
+        self.captured = 0
         self.sizes: dict[str, int] = {}
         self.devices: dict[str, int] = {}
         self.managed: list[str] = []
@@ -97,9 +109,68 @@ class _Generator:
         if name not in self.sizes:
             self.devices[name] = r.randrange(max(device for device, _ in self.kinds) + 1)
             small = r.random() < 0.15
-            self.sizes[name] = r.randint(1, 20) if small else r.randint(16, MOST_GRANULES)
+            self.sizes[name] = r.randint(1, 20) if small else r.randint(96 if self.flavour in ("graphs", "devices") else 16, MOST_GRANULES)
         (self.managed if kind == "man" else self.host if kind in ("pin", "hst") else []).append(name)
-        return self.op("new", name, device=self.devices[name], kind=kind, granules=self.sizes[name])
+        stream = self.homes.get(name) if r.random() < 0.7 else None
+        made = self.op("new", name, device=self.devices[name], kind=kind, granules=self.sizes[name], stream=stream)
+        self.homes[name] = made.stream
+        return made
+
+    def apart(self, device: int, home: int) -> int:
+        """A stream that has nothing to do with that one, if there is one."""
+        others = [i for i, (d, kind) in enumerate(self.kinds) if d == device and kind not in (LEGACY, PER_THREAD) and i != home]
+        return self.random.choice(others or [self.stream(device)])
+
+    def reuse(self, name: str, kept: list[str]) -> list[Operation]:
+        """Given back while a stream is busy, dropped for want of space, and handed out again before the GPU has dropped it."""
+        r = self.random
+        device, home = self.devices[name], self.homes[name]
+        busy, aside = self.apart(device, home), self.apart(device, home)
+        first = next((other for other in kept if self.devices[other] == device), kept[0])
+        others = [other for other in kept if other != first]
+        made = [self.op("kernel", first, first, first, kind="update", stream=busy, heavy=True) for _ in range(r.randint(1, 4))]
+        ends = self.flavour in ("renewed", "devices") and r.random() < 0.5
+        if ends:  # the stream ends while it still reads
+            made.append(self.op("kernel", first, name, name, kind="gather", stream=home, heavy=True))
+            made.append(self.op("renew", stream=home))
+        made.append(self.op("free", name))
+        for _ in range(r.randint(1, 5)):
+            d, a = r.choice(others), r.choice(others)
+            stream = aside if r.random() < 0.8 and self.devices[d] == device else self.stream(self.devices[d])
+            made.append(self.op("kernel", d, a, a, stream=stream, kind=r.choice(KINDS)))
+        again = self.new(name)
+        fill = self.op("kernel", name, name, name, device=device, kind="fill", stream=again.stream)
+        if self.flavour == "renewed" and not ends and r.random() < 0.8:
+            made.append(self.op("renew", stream=home))
+        if self.flavour == "captures" and r.random() < 0.8:
+            made.append(self.capture(name, kept, again))
+        else:
+            made.append(again)
+        if self.flavour == "managed" and r.random() < 0.7:
+            fill = self.op("cpu", name)
+        made += [fill, self.op("kernel", r.choice(others), name, name, device=device, kind="gather")]
+        return made
+
+    def race(self, names: list[str], kept: list[str]) -> list[Operation]:
+        """Given back; then one thread launches, so that they are dropped, while another takes them again."""
+        r = self.random
+        home = self.homes[names[0]]
+        busy = self.apart(0, home)
+        update = [self.op("kernel", name, name, name, kind="update", stream=busy) for name in kept]
+        made = [*update, *(replace(update[0], heavy=True) for _ in range(r.randint(1, 4))), *(self.op("free", name) for name in names)]
+        race = [replace(r.choice(update), bits=r.getrandbits(48)) for _ in range(r.randint(3, 8))]
+        for name in names:
+            self.homes[name] = home
+            taken = self.op("new", name, kind="torch", granules=self.sizes[name], stream=home)
+            race += [replace(taken, thread=1), replace(self.op("kernel", name, name, name, kind="fill", stream=home), thread=1)]
+        made.append(Operation("parallel", kind="race", body=tuple(race)))
+        return made + [self.op("kernel", r.choice(kept), name, name, kind="gather") for name in names]
+
+    def capture(self, name: str, kept: list[str], new: Operation) -> Operation:
+        """A graph that is not launched; the memory is handed out while it is captured."""
+        self.captured += 1
+        graph = self.graph(f"g{self.captured}", kept)
+        return replace(graph, names=(*graph.names, name), stream=new.stream, kind=new.kind, granules=new.granules)
 
     def work(self, names: list[str]) -> Operation:
         """Something that uses memory."""
@@ -133,6 +204,10 @@ class _Generator:
                 name = left.pop()
                 operations += [self.new(name), self.op("kernel", name, name, name, device=self.devices[name], kind="fill")]
                 alive.append(name)
+            elif alive and self.flavour == "threads" and r.random() < 0.15:
+                operations += self.race(r.sample(alive, min(len(alive), r.randint(1, 3))), kept)
+            elif alive and len(kept) > 1 and r.random() < 0.2:
+                operations += self.reuse(r.choice(alive), kept)
             elif alive and r.random() < 0.3:
                 name = alive.pop(r.randrange(len(alive)))
                 operations.append(self.op("free", name))
@@ -167,6 +242,11 @@ class _Generator:
         at = 0
         while at < len(operations):
             length = r.randint(3, 12)
+            if operations[at].verb == "parallel":
+                made.append(operations[at])
+                at += 1
+                continue
+            length = next((i for i, operation in enumerate(operations[at : at + length]) if operation.verb == "parallel"), length)
             part = [replace(operation, thread=r.randrange(self.threads)) for operation in operations[at : at + length]]
             if r.random() < 0.35:
                 made.append(Operation("parallel", bits=r.getrandbits(48), body=tuple(part)))
@@ -176,12 +256,29 @@ class _Generator:
         return made
 
     def graph(self, name: str, names: list[str]) -> Operation:
-        body = [self.work(names) for _ in range(self.random.randint(2, 6))]
+        r = self.random
+        body = [replace(o, heavy=r.random() < 0.3) for o in (self.work(names) for _ in range(r.randint(2, 6)))]
         return self.op("graph", name, body=tuple(o for o in body if o.verb in ("kernel", "set", "copy")))
+
+    def replays(self, graph: Operation, kept: list[str], made: bool) -> list[Operation]:
+        """A graph and its launches, while a stream is busy and memory is short: what the graph keeps for itself looks like dead memory."""
+        r = self.random
+        launched = self.stream(0)
+        busy, aside = self.apart(0, launched), self.apart(0, launched)
+        operations = [self.op("kernel", *(kept[0],) * 3, kind="update", stream=busy, heavy=True) for _ in range(r.randint(1, 4))]
+        if not made:  # what the graph keeps for itself was used just before, so that there is something to drop
+            before = self.op("new", "w", kind="torch", granules=r.randint(96, MOST_GRANULES), stream=self.apart(0, busy))
+            fill = self.op("kernel", "w", "w", "w", kind="fill", stream=before.stream)
+            operations += [before, fill, self.op("free", "w"), replace(graph, stream=before.stream, granules=before.granules)]
+        for _ in range(r.randint(1, 3)):
+            sweep = r.sample(kept[3:], r.randint(1, len(kept) - 3))
+            operations += [self.op("kernel", name, name, name, kind="update", stream=aside) for name in sweep]
+            operations += [self.op("replay", *graph.names, stream=launched) for _ in range(r.randint(1, 3))]
+        return operations
 
     def program(self, seed: int) -> Program:
         r = self.random
-        kept = [f"p{i}" for i in range(r.randint(3, 9))]
+        kept = [f"p{i}" for i in range(r.randint({"graphs": 5, "devices": 8}.get(self.flavour, 3), 9))]
         temporary = [f"t{i}" for i in range(r.randint(2, 8))]
         start = [
             made
@@ -195,18 +292,19 @@ class _Generator:
         deviates = seed % 2 == 1
         operations = list(start)
         names = [name for name in kept + temporary if name in self.sizes]
-        graphs = [f"g{i}" for i in range(r.randint(1, 2))] if self.graphs else []
-        first_graph = r.randint(0, 2)
-        for i in range(r.randint(3, 6)):
-            if i == first_graph:
-                operations += [self.graph(name, kept) for name in graphs]
+        graphs = [self.graph(f"g{i}", kept[1:3]) for i in range(r.randint(1, 2))] if self.graphs else []
+        first_graph = r.randint(1, 2)
+        for i in range(r.randint(3, 5) if self.graphs else r.randint(2, 4)):
             operations += self.deviated(step, names) if deviates and i > 0 else step
             if i >= first_graph:
-                operations += [self.op("replay", name, stream=self.stream(0)) for name in graphs for _ in range(r.randint(0, 2))]
+                operations += [o for graph in graphs for o in self.replays(graph, kept, i > first_graph)]
             if r.random() < 0.3:
                 operations.append(self.op("sync"))
         place = r.choice(PLACES)
-        return Program(seed, self.kinds, place, self.threads, r.random() < 0.25, self.with_parallel(operations))
+        # A thread's own stream cannot be made to wait by others: while there is one, nothing is dropped.
+        resets = r.random() < 0.25 or any(kind == PER_THREAD for _, kind in self.kinds)
+        flavour = self.flavour
+        return Program(seed, self.kinds, place, self.threads, resets, flavour, r.random() < 0.3, self.with_parallel(operations))
 
 
 def random_program(seed: int, flavour: str = "streams") -> Program:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -31,11 +32,12 @@ class Tools:
     on_gpu: Path
     model: Path
     kernels: Path
+    slow: Path  # a folder with a libcuda.so.1 in which the mover dawdles
 
 
 def compile_tools(folder: Path, cuda_include: Path, package: Path) -> Tools:
     """Compiles them into the folder. The executor is linked against the package's libcuda."""
-    tools = Tools(folder / "proof-on-gpu", folder / "proof-model", folder / "proof-kernels.so")
+    tools = Tools(folder / "proof-on-gpu", folder / "proof-model", folder / "proof-kernels.so", folder / "slow")
     source = HERE / "executor"
     gcc = ["gcc", "-O1", "-g", "-Wall", "-Wextra", "-Werror"]
     kernels = [*gcc, "-shared", "-fPIC", f"-I{ROOT / 'native' / 'simgpu'}", "-o", str(tools.kernels), str(source / "kernels.c")]
@@ -43,6 +45,16 @@ def compile_tools(folder: Path, cuda_include: Path, package: Path) -> Tools:
     on_gpu = [*gcc, f"-I{cuda_include}", "-o", str(tools.on_gpu), str(source / "executor.c"), str(source / "cuda.c")]
     for command in (kernels, model, [*on_gpu, f"-L{package / 'sim'}", "-l:libcuda.so.1", "-lpthread"]):
         subprocess.run(command, check=True)
+    tools.slow.mkdir()
+    # Linked with an empty library of that name, or the real one's own name would be asked for: libcuda.so.1 again.
+    behind = tools.slow / "libcuda-behind.so"
+    empty = ["gcc", "-shared", "-fPIC", "-x", "c", os.devnull, f"-Wl,-soname,{behind.name}", "-o", str(behind)]
+    front = [*gcc, "-shared", "-fPIC", f"-I{cuda_include}", "-Wl,-soname,libcuda.so.1", str(source / "slow_driver.c")]
+    front += [f"-L{tools.slow}", "-Wl,--no-as-needed", f"-l:{behind.name}", "-o", str(tools.slow / "libcuda.so.1")]
+    for command in (empty, front):
+        subprocess.run(command, check=True)
+    behind.unlink()
+    behind.symlink_to(package / "sim" / "libcuda.so.1")
     return tools
 
 
@@ -132,8 +144,7 @@ def _results(text: str) -> dict[int, str]:
 def clean_environment() -> dict[str, str]:
     """The caller's, without any DEEPUM_* or preload."""
     ours = ("LD_PRELOAD", "LD_LIBRARY_PATH")
-    made = {name: value for name, value in os.environ.items() if not name.startswith("DEEPUM_") and name not in ours}
-    return made | {"DEEPUM_DAEMON": sys.executable}
+    return {name: value for name, value in os.environ.items() if not name.startswith("DEEPUM_") and name not in ours}
 
 
 @contextmanager
@@ -141,7 +152,16 @@ def opened(folder: Path, cuda_include: Path, package: Path) -> Iterator[Runner]:
     """A runner with a runtime folder and a daemon of its own, which end with it. `package`: the folder of deepum."""
     (folder / "stats").mkdir()
     with tempfile.TemporaryDirectory(prefix="deepum-p-", ignore_cleanup_errors=True) as runtime:
-        base = clean_environment() | {"DEEPUM_RUNTIME_DIR": runtime, "DEEPUM_DAEMON_IDLE": "10", "DEEPUM_STATS_DIR": str(folder / "stats")}
+        daemon = folder / "daemon"
+        daemon.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -P {shlex.quote(str(HERE / 'late_daemon.py'))}\n")
+        daemon.chmod(0o700)
+        base = clean_environment() | {
+            "DEEPUM_RUNTIME_DIR": runtime,
+            "DEEPUM_DAEMON": str(daemon),
+            "DEEPUM_DAEMON_IDLE": "10",
+            "DEEPUM_STATS_DIR": str(folder / "stats"),
+            "DEEPUM_PROOF_SLOW": str(folder / "slow"),
+        }
         yield Runner(compile_tools(folder, cuda_include, package), folder, base)
         for process in _holders(Path(runtime) / "daemon.lock"):
             os.kill(process, 15)

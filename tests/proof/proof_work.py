@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from proof_caching import Piece, Waiting
 from proof_memory import Memory
-from proof_order import LEGACY, Stream, merge
+from proof_order import BLOCKING, LEGACY, NON_BLOCKING, Stream, merge
 from proof_ordering import Ordering
 from proof_programs import KINDS, MOST_GRANULES, Operation
 
@@ -46,12 +46,16 @@ class Work(Ordering):
             padding = 512 * op.pick(1, 300) if op.pick(2, 3) else 0
             memory.piece = self.caching.take(stream.number, stream.device, op.granules * GRANULE + padding, op.pick(3, 2) == 0)
             piece = memory.piece
-            self.emit("act", memory.number, piece.segment, piece.offset, piece.size, op.granules)
+            silent = self.silent and (not self.handed_out or op.pick(5, 2) == 0)  # with the first one the totals disagree from the start
+            self.handed_out += 1
+            self.emit("act", memory.number, piece.segment, piece.offset, piece.size, op.granules, int(silent))
         elif op.kind == "asy":
             self.order.enter(stream)
             self.emit("asy", memory.number, stream.number, op.granules, thread=self.thread_of(stream))
         else:
             self.emit(op.kind, memory.number, stream.device, op.granules)
+        if op.kind == "torch" and self.program.flavour == "managed":
+            self.record(stream)  # so that the CPU, which no stream orders, has something to wait for
         if op.kind in ("torch", "asy"):
             # Stream-ordered: others have to wait for where the stream is now.
             memory.write = stream.at()
@@ -143,7 +147,7 @@ class Work(Ordering):
         sources = [number for memory, at, granules in read for number in (memory.number, at, granules)]
         sources += [0] * (6 - len(sources))
         salt = op.bits & 0xFFFFFFFF
-        flops = FLOPS[op.pick(15, len(FLOPS))]
+        flops = FLOPS[-1] if op.heavy else FLOPS[op.pick(15, len(FLOPS))]
         where = (KINDS.index(kind), stream.number, d.number, first, count, *sources, salt, flops, op.pick(16, 2))
         self.emit("k", *where, thread=self.thread_of(stream))
 
@@ -234,7 +238,8 @@ class Work(Ordering):
 
     def do_cpu(self, op: Operation, stream: Stream) -> None:
         memory = self.find(op.names[0])
-        if memory is None or not (memory.on_host or memory.kind == "man"):
+        ours = self.program.flavour == "managed" and memory is not None and memory.kind == "torch"
+        if memory is None or not (memory.on_host or memory.kind == "man" or ours):
             return
         if op.pick(1, 2):
             found = self.written_part(memory, 2)
@@ -264,6 +269,19 @@ class Work(Ordering):
             self.synchronise_device(stream.device)
         else:
             self.host_wait(stream.at(), op.pick(2, 84))
+
+    def do_renew(self, op: Operation, stream: Stream) -> None:
+        """The stream ends and another takes its place, behind what it did."""
+        if self.owners is not None or self.capture is not None or stream.kind not in (BLOCKING, NON_BLOCKING):
+            return
+        event = None if op.pick(1, 3) == 0 else self.record(stream)
+        if event is None:
+            self.host_wait(stream.at(), 0)
+        elsewhere = 1 - stream.device if self.program.devices > 1 and op.pick(2, 3) == 0 else stream.device
+        self.emit("sd", stream.number, elsewhere + 1)
+        self.emit("sn", stream.number, stream.device, stream.kind)
+        if event is not None:
+            self.wait(stream, *event)
 
     def do_empty(self, op: Operation, stream: Stream) -> None:
         if self.owners is None:

@@ -1,6 +1,8 @@
 """Is the proof a proof? Takes one edge or check after another out of a copy of the sources, builds it, and lets the random programs fail.
 
 Usage: python tests/proof/run_mutations.py [NAME...]    (all of them without a name; exit code 1: one lives that must not)
+
+The sources as they are come first: nothing may fail there.
 """
 
 from __future__ import annotations
@@ -12,44 +14,56 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from mutations import MUTATIONS, Mutation
+
+import deepum
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 SOURCES = ("native", "kernel_hooks", "deepum", "scripts", "CMakeLists.txt", "pyproject.toml", "README.md", "tests/proof")
 PROGRAMS = 2000
-TARGETS = ("deepum_shim", "_core")  # what a mutation can change; the simulated GPU stays as it was built first
+TARGETS = {"native/core": "_core", "native/runtime": "deepum_shim"}  # what a mutation can change
 
 
 class Copy:
-    """A copy of the sources with a build of its own, kept between mutations, so that each takes seconds."""
+    """A copy of the sources and of the package as it was built, with a build folder of its own, where only what changes is built again."""
 
     def __init__(self, folder: Path) -> None:
+        """A folder that holds a copy already is brought up to date; what is the same is not built again."""
         self.root = folder / "tree"
-        self.built = False
         for name in SOURCES:
-            source, target = ROOT / name, self.root / name
+            for source in [ROOT / name] if (ROOT / name).is_file() else sorted((ROOT / name).rglob("*")):
+                if source.is_file() and ".so" not in source.suffixes and source.suffix != ".pyc":
+                    self._put(source)
+        self._put_package()
+
+    def _put_package(self, built: Collection[str] = ()) -> None:
+        """The libraries without any mutation, but for those targets."""
+        package, target = Path(deepum.__file__).parent, self.root / "deepum"
+        for name in ("lib", "sim") if "deepum_shim" not in built else ("sim",):
+            shutil.copytree(package / name, target / name, symlinks=True, dirs_exist_ok=True)
+        for library in package.glob("_core*.so") if "_core" not in built else ():
+            shutil.copy2(library, target)
+
+    def _put(self, source: Path) -> None:
+        target = self.root / source.relative_to(ROOT)
+        content = source.read_bytes()
+        if source.name == "CMakeLists.txt":
+            content = content.replace(b" -Werror", b"")  # what a mutation leaves may be unused
+        if not target.is_file() or target.read_bytes() != content:
             target.parent.mkdir(parents=True, exist_ok=True)
-            if source.is_dir():
-                shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "*.so", "*.so.*"))
-            else:
-                shutil.copy2(source, target)
-        lists = self.root / "CMakeLists.txt"
-        lists.write_text(lists.read_text().replace(" -Werror", ""))  # what a mutation leaves may be unused
+            target.write_bytes(content)
+            shutil.copymode(source, target)
 
     @contextlib.contextmanager
     def mutated(self, mutation: Mutation | None) -> Iterator[None]:
         """The copy with the mutation, built."""
-        if mutation is None:
-            self.build()
-            yield
-            return
         before: dict[Path, str] = {}
         try:
-            for edit in mutation.edits():
+            for edit in mutation.edits() if mutation else ():
                 path = self.root / edit.file
                 text = path.read_text()
                 if text.count(edit.old) != 1:
@@ -58,24 +72,25 @@ class Copy:
                     )
                 before.setdefault(path, text)
                 path.write_text(text.replace(edit.old, edit.new))
-            self.build(*(TARGETS if self.built else ()))
+            if mutation is not None:
+                self._build(sorted({TARGETS[str(Path(edit.file).parent)] for edit in mutation.edits()}))
             yield
         finally:
             for path, text in before.items():
                 path.write_text(text)
+            self._put_package()
 
-    def build(self, *targets: str) -> None:
-        """As scripts/build; without targets all of it."""
-        environment = os.environ | {"PYTHON": sys.executable}
+    def _build(self, targets: list[str]) -> None:
+        environment = os.environ | {"PYTHON": sys.executable, "CMAKE_BUILD_TYPE": "None", "CXXFLAGS": "-O1"}  # built faster than it runs
         ran = subprocess.run(
             [self.root / "scripts" / "build", "build/mutations", *targets], env=environment, capture_output=True, text=True, check=False
         )
         if ran.returncode != 0:
             raise SystemExit(f"deepum: error: build of {self.root}: {(ran.stdout + ran.stderr)[-2000:]}")
-        self.built = True
+        self._put_package(targets)  # the build folder may hold another mutation of what was not asked for, and all of it is installed
 
     def programs_until_failure(self, programs: int, seed: int) -> tuple[int | None, str]:
-        """So many programs were run when one failed, and what it said; None: none did."""
+        """The number of the first program that failed, from 1, and what it said; None: none did."""
         environment = os.environ | {"PYTHONPATH": str(self.root)}
         command = [sys.executable, "-P", str(self.root / "tests" / "proof" / "run_until_failure.py"), str(programs), str(seed)]
         ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=self.root.parent)
@@ -85,21 +100,23 @@ class Copy:
         return (int(count) if ran.returncode == 1 else None), said.strip()
 
 
-def run(mutations: Sequence[Mutation], programs: int = PROGRAMS, seed: int = 0) -> list[Mutation]:
-    """Prints what becomes of each; gives those that live though they must not."""
-    alive: list[Mutation] = []
-    with tempfile.TemporaryDirectory(prefix="deepum-mutations-") as folder:
-        copy = Copy(Path(folder))
-        for mutation in mutations:
-            with copy.mutated(mutation):
-                count, said = copy.programs_until_failure(programs, seed)
-            if count is None:
-                alive += [] if mutation.survives else [mutation]
-                print(f"{mutation.name}: lives after {programs} programs; {mutation.survives or 'MUST NOT'}", flush=True)
-            else:
-                unexpected = " (expected to live: bring mutations.py up to date)" if mutation.survives else ""
-                print(f"{mutation.name}: noticed within {count} programs: {said}{unexpected}", flush=True)
-    return alive
+def run(mutations: Sequence[Mutation], programs: int, seed: int, folder: Path) -> list[str]:
+    """Prints a line for each; gives those that live though they must not, or that fail though nothing is missing."""
+    wrong: list[str] = []
+    copy = Copy(folder)
+    with copy.mutated(None):
+        count, said = copy.programs_until_failure(programs, seed)
+    print(f"{'(none)':32} {'lives' if count is None else count:>7}  {said}", flush=True)
+    if count is not None:
+        return ["(none)"]
+    for mutation in mutations:
+        with copy.mutated(mutation):
+            count, said = copy.programs_until_failure(programs, seed)
+        if (count is None) != bool(mutation.survives):
+            wrong.append(mutation.name)
+            said = f"MUST NOT LIVE: {said}" if count is None else f"expected to live (bring mutations.py up to date): {said}"
+        print(f"{mutation.name:32} {'lives' if count is None else count:>7}  {said}", flush=True)
+    return wrong
 
 
 def main() -> int:
@@ -108,12 +125,16 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="of mutations.py")
     parser.add_argument("--programs", type=int, default=PROGRAMS)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--folder", type=Path, help="keep the copy and its build there, for the next time")
     options = parser.parse_args()
     known = {mutation.name: mutation for mutation in MUTATIONS}
     unknown = [name for name in options.names if name not in known]
     if unknown:
         parser.error(f"no mutation {', '.join(unknown)}; there are {', '.join(known)}")
-    return 1 if run([known[name] for name in options.names or known], options.programs, options.seed) else 0
+    chosen = [known[name] for name in options.names or known]
+    with contextlib.ExitStack() as stack:
+        folder = options.folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="deepum-mutations-")))
+        return 1 if run(chosen, options.programs, options.seed, folder) else 0
 
 
 if __name__ == "__main__":

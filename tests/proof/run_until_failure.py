@@ -1,4 +1,4 @@
-"""Runs random programs with the package that is imported until one fails: prints how many were run, and what happened.
+"""Runs random programs with the package that is imported until one fails: prints its number, from 1, and what happened.
 
 Usage: python tests/proof/run_until_failure.py PROGRAMS SEED    (exit code 1: one failed)
 """
@@ -31,12 +31,12 @@ def main(programs: int, seed: int) -> int:
         for batch in batches(programs, seed):
             path = runner.write(batch.programs())
             meant, ran = runner.meant(path), runner.under_deepum(path, batch)
-            count += len(batch.seeds)
             place = ran.first_difference(meant, len(batch.seeds))
             if place is not None or ran.code != 0:
                 why = ran.said.strip().splitlines() or ["wrong content"]
-                print(count, f"batch {batch}, program {place}: {why[-1]}")
+                print(count + (len(batch.seeds) - 1 if place is None else place) + 1, f"batch {batch}: {why[-1]}")
                 return 1
+            count += len(batch.seeds)
     print(count, "all end as they mean")
     return 0
 

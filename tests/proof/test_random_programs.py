@@ -12,8 +12,8 @@ from proof_running import HERE, Outcome, Runner
 from proof_shrinking import describe, shortest
 
 BLOCK = 2 << 20
-FLOORS = {"bytes_prefetched": 15.0, "bytes_evicted": 5.0, "bytes_invalidated": 3.5}  # UM blocks a program, asked for by the core
-DROPPED = 1.0  # UM blocks a program that were on the GPU when they were dropped
+FLOORS = {"bytes_prefetched": 15.0, "bytes_evicted": 5.0, "bytes_invalidated": 6.0}  # UM blocks a program, asked for by the core
+DROPPED = 2.5  # UM blocks a program that were on the GPU when they were dropped
 
 
 def test_random_programs_end_as_on_plain_memory(runner: Runner, batch: Batch, proof_seed: int) -> None:
@@ -30,6 +30,7 @@ def test_random_programs_end_as_on_plain_memory(runner: Runner, batch: Batch, pr
         pytest.fail(f"{remark}\n{describe(runner, batch, short or programs[: failing + 1], command)}", pytrace=False)
     assert ran.code == 0, ran.said
     runner.counted["programs"] += len(programs)
+    runner.counted["batches of silent blocks"] += batch.flavour == "silent"
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
@@ -48,7 +49,8 @@ def test_they_were_under_pressure_and_much_was_dropped(runner: Runner) -> None:
         pytest.skip("no batch was run")
     reports = runner.reports()
     cores = [session["core"] for session in reports.sessions]
-    assert all(core["block_mismatches"] == core["malformed_events"] == core["events_lost"] == 0 for core in cores)
+    assert all(core["malformed_events"] == core["events_lost"] == 0 for core in cores)
+    assert sum(core["block_mismatches"] > 0 for core in cores) == ran["batches of silent blocks"]
     assert sum(simulator["discarded_uses"] for simulator in reports.simulators) == 0
     total = {name: sum(core[name] for core in cores) for name in FLOORS}
     dropped = sum(simulator["bytes_discarded"] for simulator in reports.simulators)
@@ -57,7 +59,7 @@ def test_they_were_under_pressure_and_much_was_dropped(runner: Runner) -> None:
             assert total[name] > floor * BLOCK * ran["programs"], name
         assert dropped > DROPPED * BLOCK * ran["programs"]
         predicted, right = (sum(core[name] for core in cores) for name in ("predictions", "predictions_right"))
-        assert 0.3 * predicted < right < 0.9 * predicted
+        assert 0.2 * predicted < right < 0.9 * predicted
 
 
 def test_programs_use_all_there_is_to_use() -> None:

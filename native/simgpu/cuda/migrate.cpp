@@ -114,7 +114,7 @@ CUresult batch(const CUdeviceptr* addresses, const std::size_t* sizes, std::size
     const std::size_t first = indices[j], last = j + 1 < location_count ? indices[j + 1] : count;
     const std::span<const um_model::Range> part(ranges.data() + first, last - first);
     for (const um_model::Range& range : part) {
-      note_move(call, stream, range);
+      if (!discard) note_move(call, stream, range);
       for_allocations(state, range, [&](Allocation& allocation) { allocation.last_prefetch = locations[j]; });
     }
     if (discard) {
@@ -149,7 +149,6 @@ CUresult cuMemDiscardBatchAsync(CUdeviceptr* dptrs, size_t* sizes, size_t count,
   if (const CUresult error = collect_ranges(call.state(), dptrs, sizes, count, ranges); error != CUDA_SUCCESS) return error;
   CUstream stream = nullptr;
   if (const CUresult error = migration_stream(call, hStream, false, stream); error != CUDA_SUCCESS) return error;
-  for (const um_model::Range& range : ranges) note_move(call, stream, range);
   call.engine().discard(call.host(), enter(call, stream), ranges, um_model::kCpu, false);
   return CUDA_SUCCESS;
 }

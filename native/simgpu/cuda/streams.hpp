@@ -39,7 +39,7 @@ struct CUstream_st {
   deepum::um_model::Event join = 0;
   std::shared_ptr<deepum::simgpu::Capture> capture;
   std::vector<CUgraphNode> capture_tail;        // what the next captured node depends on
-  std::vector<deepum::um_model::Range> moving;  // what its prefetches and discards were about, since it was last seen idle
+  std::vector<deepum::um_model::Range> moving;  // what its prefetches were about, since it was last seen idle
 
   bool blocking() const { return (flags & CU_STREAM_NON_BLOCKING) == 0; }
 };
@@ -77,8 +77,8 @@ CUresult finish_context(Call& call, CUcontext context);
 CUresult finish_device(Call& call, int device);
 void finish_all_devices(Call& call);
 
-// Before managed memory is given back: waits for moves of it that helper threads have queued. A late discard would hit what is
-// allocated there next.
+// Before managed memory is given back: waits for prefetches of it that helper threads have queued. Discards are theirs to wait for: one
+// that comes late hits what is allocated there next.
 void finish_moves(Call& call, um_model::Range range);
 void note_move(Call& call, CUstream stream, um_model::Range range);
 

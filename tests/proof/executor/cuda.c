@@ -22,6 +22,7 @@ typedef struct memory {
   uint64_t base, bytes;
   uint64_t device;
   enum { NONE, DEVICE, MANAGED, PINNED, PAGEABLE, SEGMENT, BLOCK } kind;
+  bool silent; /* nobody reports it, but it counts */
 } memory;
 
 static memory memories[MOST_MEMORIES];
@@ -89,7 +90,7 @@ static void report(const memory* block, bool active) {
   const uint64_t device = block->device;
   if (active) allocated[device] += block->bytes;
   if (!active) allocated[device] -= block->bytes;
-  if (_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE == NULL) return;
+  if (block->silent || _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE == NULL) return;
   _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE((void*)block->base, active ? (int64_t)block->bytes : -(int64_t)block->bytes,
                                                         allocated[device], reserved[device], (torch_device){1, (int8_t)device});
 }
@@ -100,7 +101,7 @@ static bool allocate(const operation* op) {
   const uint64_t bytes = op->code == OP_seg ? op->at[2] : op->at[2] * PROOF_GRANULE;
   void* host = NULL;
   if (!use(device, op)) return false;
-  *made = (memory){0, bytes, device, DEVICE};
+  *made = (memory){0, bytes, device, DEVICE, false};
   switch (op->code) {
     case OP_man:
       made->kind = MANAGED;
@@ -119,7 +120,11 @@ static bool allocate(const operation* op) {
       made->base = (uint64_t)malloc(bytes);
       return made->base != 0 || failed(op, "malloc", "out of memory");
     default:
-      TRY(cuMemAlloc((CUdeviceptr*)&made->base, bytes));
+      if (op->code == OP_seg && op->at[3]) {
+        TRY(cuMemAllocManaged((CUdeviceptr*)&made->base, bytes, CU_MEM_ATTACH_GLOBAL));
+      } else {
+        TRY(cuMemAlloc((CUdeviceptr*)&made->base, bytes));
+      }
       if (op->code == OP_seg) {
         made->kind = SEGMENT;
         pthread_mutex_lock(&allocator);
@@ -155,7 +160,7 @@ static bool release(const operation* op) {
 static bool hand_out(const operation* op) {
   const memory* const segment = &memories[op->at[1]];
   memory* const block = &memories[op->at[0]];
-  *block = (memory){segment->base + op->at[2], op->at[3], segment->device, BLOCK};
+  *block = (memory){segment->base + op->at[2], op->at[3], segment->device, BLOCK, op->at[5]};
   pthread_mutex_lock(&allocator);
   report(block, true);
   pthread_mutex_unlock(&allocator);
@@ -386,7 +391,7 @@ bool execute(const operation* op) {
     case OP_sn:
       return make_stream(op);
     case OP_sd:
-      if (!stream_of(op, op->at[0], &stream)) return false;
+      if (!stream_of(op, op->at[0], &stream) || (op->at[1] != 0 && !use(op->at[1] - 1, op))) return false;
       if (streams[op->at[0]].made) TRY(cuStreamDestroy(stream));
       return true;
     default:

@@ -12,8 +12,8 @@
 
 #define OPERATIONS(OP)                                                                                                 \
   OP(program) /* index, place of the cell in its granule, threads, devices, 1: the contexts end with it */             \
-  OP(seg)     /* memory, device, bytes: of the caching allocator */                                                    \
-  OP(act)     /* memory, segment, offset, bytes, granules: a block is handed out, and reported */                      \
+  OP(seg)     /* memory, device, bytes, 1: managed; of the caching allocator */                                        \
+  OP(act)     /* memory, segment, offset, bytes, granules, 1: silently; a block is handed out, and reported */         \
   OP(ina)     /* memory, 1: a graph keeps it for itself: the block is taken back, and reported */                      \
   OP(mal)     /* memory, device, granules */                                                                           \
   OP(man)     /* memory, device, granules: the program's own managed memory */                                         \
@@ -40,7 +40,7 @@
   OP(gl)      /* graph, stream */                                                                                      \
   OP(gd)      /* graph */                                                                                              \
   OP(sn)      /* stream, device, enum stream_kind */                                                                   \
-  OP(sd)      /* stream */                                                                                             \
+  OP(sd)      /* stream, device + 1 whose context is current then (0: the stream's) */                                 \
   OP(par)     /* from here to `end` the threads run at the same time */                                                \
   OP(end)
 

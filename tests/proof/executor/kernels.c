@@ -17,17 +17,23 @@ static cells memory(const deepum_host_launch* l, int memory) {
   return (cells){(char*)(start(l, memory) + parameter(l, PLACE)), PROOF_GRANULE, parameter(l, 3 * memory + 2)};
 }
 
+/* Granules from the first one on. What is read are their cells: a memset may have written no more than those. */
+static deepum_host_access access(const deepum_host_launch* l, int memory, uint64_t first, uint64_t granules, int read, int written) {
+  const uint64_t at = start(l, memory) + first * PROOF_GRANULE;
+  if (!read) return (deepum_host_access){at, granules * PROOF_GRANULE, 0, (uint32_t)written};
+  return (deepum_host_access){at + parameter(l, PLACE), (granules - 1) * PROOF_GRANULE + sizeof(uint64_t), 1, (uint32_t)written};
+}
+
 static size_t list(const deepum_host_launch* l, deepum_host_access* out, size_t most, int read, int whole) {
   size_t count = 0;
   for (int i = 1; i < 3; ++i) {
     if (parameter(l, 3 * i) == 0) continue;
-    if (count < most) out[count] = (deepum_host_access){start(l, i), parameter(l, 3 * i + 2) * PROOF_GRANULE, 1, 0};
+    if (count < most) out[count] = access(l, i, 0, parameter(l, 3 * i + 2), 1, 0);
     ++count;
   }
   const uint64_t granules = parameter(l, 2);
   for (uint64_t i = whole ? 0 : parameter(l, SALT) % 3; i < granules; i += whole ? granules : 3) {
-    const uint64_t bytes = whole ? granules * PROOF_GRANULE : PROOF_GRANULE;
-    if (count < most) out[count] = (deepum_host_access){start(l, 0) + i * PROOF_GRANULE, bytes, (uint32_t)read, 1};
+    if (count < most) out[count] = access(l, 0, i, whole ? granules : 1, read, 1);
     ++count;
   }
   return count;
