@@ -208,5 +208,6 @@ bool Engine::deadlocked() const {
 
 const std::vector<Violation>& Engine::violations() const { return state_->faults.violations(); }
 std::vector<Engine::Fault> Engine::take_faults() { return state_->faults.take_faults(); }
+std::uint64_t Engine::faults_dropped() const { return state_->faults.dropped(); }
 
 }  // namespace deepum::um_model
