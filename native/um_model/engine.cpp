@@ -155,6 +155,8 @@ void Engine::wait_until(Host host, Stream stream, std::function<bool()> ready) {
 
 // --- Progress
 
+void Engine::catch_up(Host host) { state_->run_until(state_->now(host)); }
+
 bool Engine::query(Host host, Event event) {
   State& s = *state_;
   s.run_until(s.now(host));

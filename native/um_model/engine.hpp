@@ -137,6 +137,7 @@ class Engine {
   void cpu_access(Host host, Range range, bool write);
 
   // Progress.
+  void catch_up(Host host);            // what happens by now(host) has happened: counters and faults tell of it
   bool query(Host host, Event event);  // complete by now(host)?
   bool query_stream(Host host, Stream stream);
   void synchronise(Host host, Event event);  // the clock goes to its completion
