@@ -35,6 +35,8 @@ class UmBlock:
     confirmed: int = 0
     resident: bool = False
     populated: bool = False
+    faulted: bool = False
+    written: bool = False
     host: bool = False
     expected: bool = False  # on its memory's list of that name
 
