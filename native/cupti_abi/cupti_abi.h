@@ -35,6 +35,9 @@ enum {
 /* CUpti_ActivityKind */
 enum { DEEPUM_CUPTI_KIND_UNIFIED_MEMORY_COUNTER = 25 };
 
+/* CUpti_ActivityFlag, for cuptiActivityFlushAll */
+enum { DEEPUM_CUPTI_FLUSH_FORCED = 1 };
+
 /* CUpti_ActivityUnifiedMemoryCounterScope */
 enum { DEEPUM_CUPTI_SCOPE_PROCESS_SINGLE_DEVICE = 1, DEEPUM_CUPTI_SCOPE_PROCESS_ALL_DEVICES = 2 };
 
