@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).resolve().parent
 SHIM = PACKAGE / "lib" / "libdeepum.so"
 SIMULATOR = PACKAGE / "sim"
 # PyTorch finds its own copies of these by RPATH, which only a preload overrides (docs/architecture.md, Simulated GPU).
-SIMULATOR_PRELOADS = ("libcudart.so.13", "libcublas.so.13", "libcublasLt.so.13")
+SIMULATOR_PRELOADS = ("libcudart.so.13", "libcublas.so.13", "libcublasLt.so.13", "libcupti.so.13")
 
 
 def shim() -> Path:

@@ -7,6 +7,7 @@
 
 #include "driver.hpp"
 #include "forkable_mutex.hpp"
+#include "observed_faults.hpp"
 #include "real_driver.hpp"
 #include "records.h"
 #include "say.hpp"
@@ -52,6 +53,7 @@ void refresh() noexcept {
   }
   here.device = device;
   runtime::enter_device(device);
+  begin_observing_faults();
 }
 
 }  // namespace

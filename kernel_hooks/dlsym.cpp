@@ -29,7 +29,12 @@ DEEPUM_EXPORT void* dlsym(void* handle, const char* name) noexcept;
 }
 
 [[gnu::visibility("hidden"), gnu::used]] void* deepum_dlsym_hooked(void* handle, const char* name, void* hook) noexcept {
-  return deepum::hooks::real_dlsym(handle, name) ? hook : nullptr;
+  void* const real = deepum::hooks::real_dlsym(handle, name);
+  if (!real) {
+    return nullptr;
+  }
+  deepum::hooks::cupti_symbol_found(hook, real);
+  return hook;
 }
 }
 

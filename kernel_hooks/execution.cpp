@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "arguments.hpp"
+#include "observed_faults.hpp"
 #include "session.hpp"
 
 namespace deepum::hooks {
@@ -83,6 +84,7 @@ bool Execution::add_to_many(deepum_block_range range) noexcept {
 }
 
 std::uint64_t Execution::emit(const StreamRef& stream) noexcept {
+  faults_before_launch();
   event_.header.words = static_cast<std::uint16_t>(kHeaderWords + count_);
   event_.header.kind = DEEPUM_EVENT_EXECUTE;
   event_.header.flags = flags_;

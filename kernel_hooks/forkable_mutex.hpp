@@ -9,6 +9,7 @@ namespace deepum::hooks {
 class ForkableMutex {
  public:
   void lock() noexcept { mutex_.lock(); }
+  bool try_lock() noexcept { return mutex_.try_lock(); }
   void unlock() noexcept { mutex_.unlock(); }
   // In the child. False: it was held, and what it guards may be half written.
   bool renew() noexcept {

@@ -5,6 +5,7 @@
 #include "functions.hpp"
 #include "graphs.hpp"
 #include "memory.hpp"
+#include "observed_faults.hpp"
 #include "pending_frees.hpp"
 #include "real_driver.hpp"
 #include "session.hpp"
@@ -27,6 +28,7 @@ void in_child() {
   abandon_graphs_in_child();
   abandon_pending_in_child();
   abandon_memory_in_child();
+  abandon_faults_in_child();
 }
 
 [[gnu::constructor]] void load() {

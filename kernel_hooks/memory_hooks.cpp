@@ -11,6 +11,7 @@
 #include "forkable_mutex.hpp"
 #include "immortal.hpp"
 #include "memory.hpp"
+#include "observed_faults.hpp"
 #include "pending_frees.hpp"
 #include "real_driver.hpp"
 #include "session.hpp"
@@ -205,6 +206,7 @@ CUresult on_cuMemPoolDestroy(CUmemoryPool pool) {
 
 template <bool kPerThread>
 CUresult on_cuMemFree_v2(CUdeviceptr address) {
+  faults_at_rest();
   const auto allocation = address ? Allocations::instance().remove(address) : std::nullopt;
   const CUresult result = forward(real<false>().cuMemFree_v2, address);
   if (allocation) {
@@ -224,6 +226,7 @@ CUresult on_cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
   if (!found || found->base != address) {
     return plain();
   }
+  faults_at_rest();
   const auto allocation = Allocations::instance().remove(address);
   if (!allocation) {
     return plain();

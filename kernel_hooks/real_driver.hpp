@@ -72,7 +72,9 @@ inline bool ready(const Function<F>& function) noexcept {
 }
 
 // Pointers that resolvers hand out.
-void* hook_of_symbol(const char* symbol) noexcept;  // exact name as exported by libcuda; null when not hooked
+void* hook_of_symbol(const char* symbol) noexcept;  // exact name as exported by libcuda, or libcupti; null when not hooked
+void* cupti_hook_of_symbol(const char* symbol) noexcept;
+void cupti_symbol_found(const void* hook, void* real) noexcept;  // dlsym answers with a hook that stands for `real`; others are no matter
 void* hook_for(const char* public_name, void* real, int version, unsigned long long flags) noexcept;  // `real` itself when not hooked
 
 extern std::atomic<bool> inert;  // DEEPUM_DISABLE: every call is handed on as it is

@@ -166,7 +166,7 @@ void* hook_of_symbol(const char* symbol) noexcept {
       return entry.hook;
     }
   }
-  return nullptr;
+  return cupti_hook_of_symbol(symbol);
 }
 
 // By the pointer the driver returned; where a driver answers with an address that is not that of its exported symbol, by version,

@@ -6,6 +6,7 @@
 #include "driver.hpp"
 #include "memory.hpp"
 #include "memory_watch.hpp"
+#include "observed_faults.hpp"
 #include "real_driver.hpp"
 #include "records.h"
 #include "session.hpp"
@@ -29,6 +30,7 @@ inline void about_to_wait(std::uint32_t stream_id, int device) noexcept {
 
 // The program waited on the device whose context is current: what is done can be freed, and what is in use be seen.
 inline void waited(int device) noexcept {
+  faults_at_rest();
   free_what_is_done();
   const runtime::Driver& driver = runtime::driver();
   if (!runtime::has_budget(device) || !driver.MemGetInfo || any_capture()) {

@@ -70,6 +70,8 @@ class CoreStatistics:
     budget_overshoot_bytes: int
     remote_bytes: int
     peak_remote_bytes: int
+    faults_observed: int
+    faults_observed_writing: int
     operations: int
 
 
@@ -78,6 +80,8 @@ class Core:
 
     RESIDENT: int = lib.DEEPUM_BLOCK_RESIDENT
     POPULATED: int = lib.DEEPUM_BLOCK_POPULATED
+    FAULTED: int = lib.DEEPUM_BLOCK_FAULTED
+    WRITTEN: int = lib.DEEPUM_BLOCK_WRITTEN
 
     def __init__(self, settings: CoreSettings | None = None) -> None:
         """Raises ValueError when a setting is out of range (see docs/core.md), or memory is exhausted."""
@@ -113,8 +117,13 @@ class Core:
         return list(commands(self.take_command_bytes()))
 
     def block_state(self, slot: int, block: int) -> int:
-        """What is believed of a UM block: `RESIDENT` and `POPULATED` bits; 0 where there is no such block."""
+        """What is believed of a UM block: `RESIDENT`, `POPULATED`, `FAULTED` and `WRITTEN` bits; 0 where there is no such block."""
         return int(lib.deepum_core_block_state(self._handle, slot, block))
+
+    @property
+    def wants_faults(self) -> bool:
+        """Whether observed faults are of use now: the tables still learn."""
+        return bool(lib.deepum_core_wants_faults(self._handle))
 
     def statistics(self) -> CoreStatistics:
         """The counters as they are now."""

@@ -9,6 +9,10 @@ from typing import Any
 from deepum._core import ffi, lib
 
 Buffer = bytes | bytearray | memoryview
+# Flags of FAULT events, enum deepum_fault_access.
+FAULT_READ: int = lib.DEEPUM_FAULT_READ
+FAULT_WRITE: int = lib.DEEPUM_FAULT_WRITE
+FAULT_ATOMIC: int = lib.DEEPUM_FAULT_ATOMIC
 COMMAND_BYTES: int = ffi.sizeof("deepum_command")
 _NAMES: dict[int, str] = {
     number: name.removeprefix("DEEPUM_EVENT_").lower() for number, name in ffi.typeof("enum deepum_event_kind").elements.items()
@@ -132,7 +136,7 @@ class Program(Event):
 
 @dataclass(frozen=True)
 class Fault(Event):
-    """Observed GPU faults."""
+    """Observed GPU faults; the accesses' kinds, `FAULT_READ` and so on, are in `flags`."""
 
     range: BlockRange
     faults: int

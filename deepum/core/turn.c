@@ -10,6 +10,7 @@ void deepum_take_turn(deepum_ring_reader* reader, deepum_core* core, uint8_t* re
     if (turn->event_bytes == 0) return;
     const uint64_t last = deepum_core_process(core, records, turn->event_bytes);
     if (last > turn->decided) turn->decided = last;
+    deepum_ring_want_faults(reader, deepum_core_wants_faults(core));
   }
   turn->blocked = 0;
   for (;;) {

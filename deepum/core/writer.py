@@ -74,9 +74,9 @@ class EventWriter:
         """The program is about to wait for a stream, or for all."""
         return self.record(lib.DEEPUM_EVENT_SYNCHRONISE, struct.pack("<II", stream, 0))
 
-    def fault(self, where: BlockRange, faults: int = 1, device: int = 0) -> int:
-        """Faults were observed."""
-        return self.record(lib.DEEPUM_EVENT_FAULT, struct.pack("<QQ", where.encode(), faults), device)
+    def fault(self, where: BlockRange, faults: int = 1, device: int = 0, access: int = lib.DEEPUM_FAULT_READ) -> int:
+        """Faults were observed; access: of the accesses that faulted, `enum deepum_fault_access`."""
+        return self.record(lib.DEEPUM_EVENT_FAULT, struct.pack("<QQ", where.encode(), faults), device, access)
 
     def moved(self, command: int, status: int, error: int = 0) -> int:
         """What became of a command."""

@@ -38,6 +38,8 @@ struct UmBlock {
   bool fetched = false;          // for the launch that expects it
   bool populated = false;        // has content somewhere
   bool fresh = true;             // nothing that is needed was written to it yet
+  bool faulted = false;          // was seen to fault,
+  bool written = false;          // by a write at least once
   bool host = false;             // the program wants it there: left alone
   bool remote = false;           // advised to stay there, by us,
   bool dense = false;            // which was a mistake

@@ -74,6 +74,8 @@ size_t deepum_core_take_commands(deepum_core* core, deepum_command* commands, si
 
 uint32_t deepum_core_block_state(const deepum_core* core, uint32_t slot, uint64_t block) { return core->engine.block_state(slot, block); }
 
+int deepum_core_wants_faults(const deepum_core* core) { return core->engine.wants_faults() ? 1 : 0; }
+
 void deepum_core_get_statistics(const deepum_core* core, deepum_core_statistics* statistics) { *statistics = core->engine.statistics(); }
 
 size_t deepum_core_save_tables(const deepum_core* core, uint8_t* bytes, size_t most) {

@@ -74,19 +74,23 @@ typedef struct deepum_core_statistics {
   uint64_t table_bytes;
   uint64_t malformed_events;
   uint64_t events_lost;
-  uint64_t dead_bytes;             /* in inactive PyTorch blocks of allocations whose blocks are reported */
-  uint64_t block_mismatches;       /* block reports whose totals disagree with our account */
-  uint64_t holds;                  /* launches held back until their prefetches are done */
-  uint64_t launches_over_capacity; /* whose blocks alone exceed what managed memory may occupy of their device */
-  uint64_t budget_overshoot_bytes; /* most that was in use beyond a device's budget, as the driver's free memory told */
-  uint64_t remote_bytes;           /* advised to stay on the host, */
-  uint64_t peak_remote_bytes;      /* and the most at a time */
-  uint64_t operations;             /* steps of work done (chain links, blocks looked at): a cost without a clock */
+  uint64_t dead_bytes;              /* in inactive PyTorch blocks of allocations whose blocks are reported */
+  uint64_t block_mismatches;        /* block reports whose totals disagree with our account */
+  uint64_t holds;                   /* launches held back until their prefetches are done */
+  uint64_t launches_over_capacity;  /* whose blocks alone exceed what managed memory may occupy of their device */
+  uint64_t budget_overshoot_bytes;  /* most that was in use beyond a device's budget, as the driver's free memory told */
+  uint64_t remote_bytes;            /* advised to stay on the host, */
+  uint64_t peak_remote_bytes;       /* and the most at a time */
+  uint64_t faults_observed;         /* as the program's driver told them, in FAULT events, */
+  uint64_t faults_observed_writing; /* of these in events that name writes or atomics */
+  uint64_t operations;              /* steps of work done (chain links, blocks looked at): a cost without a clock */
 } deepum_core_statistics;
 
 enum deepum_block_state {
-  DEEPUM_BLOCK_RESIDENT = 1, /* believed to be on a device once the commands given so far are carried out */
-  DEEPUM_BLOCK_POPULATED = 2 /* has content somewhere */
+  DEEPUM_BLOCK_RESIDENT = 1,  /* believed to be on a device once the commands given so far are carried out */
+  DEEPUM_BLOCK_POPULATED = 2, /* has content somewhere */
+  DEEPUM_BLOCK_FAULTED = 4,   /* was seen to fault since the allocation began */
+  DEEPUM_BLOCK_WRITTEN = 8    /* and a write, or an atomic, was among the accesses that did */
 };
 
 typedef struct deepum_core deepum_core;
@@ -103,6 +107,9 @@ uint64_t deepum_core_process(deepum_core* core, const uint8_t* events, size_t by
 size_t deepum_core_take_commands(deepum_core* core, deepum_command* commands, size_t most);
 /* What is believed of UM block `block` of a slot: enum deepum_block_state, 0 where there is none. For tests and reports. */
 uint32_t deepum_core_block_state(const deepum_core* core, uint32_t slot, uint64_t block);
+/* 1 while observed faults are of use: launches are new, or come otherwise than predicted, or did so within the last two iterations, as
+ * far as these are known, and 256 launches; else 0. Changes only when a launch is processed. */
+int deepum_core_wants_faults(const deepum_core* core);
 void deepum_core_get_statistics(const deepum_core* core, deepum_core_statistics* statistics);
 
 /* Learned tables as bytes, versioned and checksummed. save: returns the size needed; writes only if `most` suffices.

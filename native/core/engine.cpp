@@ -205,7 +205,9 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
   execution.blocks.learn(runs_, ages_, {settings_.block_table_rows, settings_.block_table_ways, settings_.block_table_successors});
   executions_.note_bytes(static_cast<std::ptrdiff_t>(execution.blocks.bytes()) - static_cast<std::ptrdiff_t>(before));
   history_.append({hash, event.execution_hash, id, execution.generation, 0, event.header.device});
+  const std::uint64_t restarts = statistics_.chain_restarts;
   follow(id);
+  watch_learning(execution, restarts != statistics_.chain_restarts);
 
   doubt_after_ = doubt_after(execution);
   note_sparse_uses(spans_, event.header.flags);
@@ -240,6 +242,18 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
     }
   }
   return sound;
+}
+
+// An iteration is taken to be as long as the longest way back to the same launch, while faults are wanted anyway: what comes once in a
+// long time does not ask for them by that.
+void Engine::watch_learning(const Execution& execution, bool restarted) {
+  if (execution.launches == 1 || restarted) {
+    surprised_ = position_;
+    longest_period_ = 0;
+  }
+  if (wants_faults()) {
+    longest_period_ = std::max(longest_period_, execution.period);
+  }
 }
 
 // The program is about to wait: what the GPU does until the next launches come is the time to move what they will need. While the host
@@ -334,7 +348,8 @@ std::uint32_t Engine::block_state(std::uint32_t slot, std::uint64_t block) const
     return 0;
   }
   const UmBlock& b = slots_[slot].blocks[block];
-  return (b.resident ? std::uint32_t{DEEPUM_BLOCK_RESIDENT} : 0) | (b.populated ? std::uint32_t{DEEPUM_BLOCK_POPULATED} : 0);
+  return (b.resident ? std::uint32_t{DEEPUM_BLOCK_RESIDENT} : 0) | (b.populated ? std::uint32_t{DEEPUM_BLOCK_POPULATED} : 0) |
+         (b.faulted ? std::uint32_t{DEEPUM_BLOCK_FAULTED} : 0) | (b.written ? std::uint32_t{DEEPUM_BLOCK_WRITTEN} : 0);
 }
 
 }  // namespace deepum::core

@@ -20,6 +20,8 @@
 
 namespace deepum::core {
 
+inline constexpr std::uint64_t kSettledAfter = 256;  // launches without a surprise, besides two iterations
+
 class Engine {
  public:
   explicit Engine(const deepum_core_settings& settings);
@@ -27,6 +29,7 @@ class Engine {
   std::uint64_t process(const std::uint8_t* events, std::size_t bytes);
   std::size_t take_commands(deepum_command* commands, std::size_t most);
   deepum_core_statistics statistics() const;
+  bool wants_faults() const { return position_ - surprised_ <= kSettledAfter + 2 * longest_period_; }
   std::uint32_t block_state(std::uint32_t slot, std::uint64_t block) const;
 
   std::vector<std::uint8_t> save_tables() const;
@@ -51,6 +54,7 @@ class Engine {
   bool on_block(const deepum_block_event& event, bool active);
   bool on_execute(const deepum_execute_event& event, std::span<const deepum_block_range> ranges);
   void on_wait();
+  void watch_learning(const Execution& execution, bool restarted);
   bool on_program_prefetch(const deepum_program_event& event);
   bool on_fault(const deepum_fault_event& event);
   bool on_program_advise(const deepum_program_event& event);
@@ -142,6 +146,8 @@ class Engine {
   std::uint64_t looked_ = 0;          // launch at which that was found; 0: it is not known
   std::uint64_t right_in_a_row_ = 0;  // predictions
   std::uint64_t used_streams_ = 0;    // a bit each
+  std::uint64_t surprised_ = 0;       // the latest launch that was new or not predicted,
+  std::uint64_t longest_period_ = 0;  // and of those since, the most launches since the same one before
   bool graphs_ = false;               // one was launched
   std::uint64_t unwaited_ = 0;        // launches since the program last waited
   std::vector<BlockRun> runs_;        // of the launch at hand, by name

@@ -231,11 +231,17 @@ bool Engine::on_fault(const deepum_fault_event& event) {
   if (allocation == nullptr || std::uint64_t{p.first} + p.count > allocation->blocks.size()) {
     return false;
   }
+  const bool wrote = (event.header.flags & (DEEPUM_FAULT_WRITE | DEEPUM_FAULT_ATOMIC)) != 0;
+  statistics_.faults_observed += event.faults;
+  statistics_.faults_observed_writing += wrote ? event.faults : 0;
   const std::uint64_t end = std::uint64_t{p.first} + p.count;
   const std::uint64_t far = std::min<std::uint64_t>(end + kShakenBlocks, allocation->blocks.size());
   for (std::uint64_t i = p.first - std::min(p.first, kShakenBlocks); i < far; ++i) {
     const bool faulted = i >= p.first && i < end;
-    allocation->blocks[i].confirmed = faulted ? position_ : 0;
+    UmBlock& block = allocation->blocks[i];
+    block.confirmed = faulted ? position_ : 0;
+    block.faulted = block.faulted || faulted;
+    block.written = block.written || (faulted && wrote);
   }
   return true;
 }

@@ -47,6 +47,7 @@ class Session final : public MoverListener {
   void wait_for_decisions(std::uint64_t sequence) noexcept;
   void marker_recorded() noexcept { mover_.marker_recorded(); }
   Mover& mover() noexcept { return mover_; }
+  bool wants_faults() const noexcept { return __atomic_load_n(&memory_.control->wants_faults, __ATOMIC_RELAXED) != 0; }
   void leave() noexcept;
   void close_in_child() noexcept;
 
@@ -290,6 +291,16 @@ void enter_device(CUdevice device) noexcept {
   }
   errno = kept;
   entering = false;
+}
+
+bool has_session() noexcept { return live.load(std::memory_order_acquire) != nullptr; }
+
+bool faults_wanted() noexcept {
+  Session* session = live.load(std::memory_order_acquire);
+  if (!session || settings().faults == Faults::kOff) {
+    return false;
+  }
+  return settings().faults == Faults::kOn || session->wants_faults();
 }
 
 std::uint64_t emit(deepum_event_header* record) noexcept {

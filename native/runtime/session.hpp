@@ -9,6 +9,8 @@
 
 namespace deepum::runtime {
 
+enum class Faults { kAuto, kOn, kOff };
+
 // The shim's own settings; everything else travels to the daemon as text. Read once, at load, from the environment.
 struct ShimSettings {
   bool disabled = false;                         // DEEPUM_DISABLE
@@ -19,6 +21,8 @@ struct ShimSettings {
   std::uint64_t host_memory = UINT64_MAX;        // DEEPUM_HOST_MEMORY, bytes; UINT64_MAX: 90 % of what is available at the first allocation
   bool host_memory_is_virtual = false;           // DEEPUM_HOST_MEMORY_VIRTUAL: addresses without memory behind them, any budget is sound
   std::uint64_t managed_threshold = 1ull << 20;  // DEEPUM_MANAGED_THRESHOLD, bytes: smaller allocations stay device memory
+  Faults faults = Faults::kOff;                  // DEEPUM_FAULTS: auto, while the daemon asks for them; on; off
+  std::uint32_t fault_interval = 64;             // DEEPUM_FAULT_INTERVAL, launches in lock-step between two looks for observed faults
   std::uint32_t marker_interval = 16;            // DEEPUM_MARKER_INTERVAL, launches a stream between two progress markers
   std::uint64_t handover_bytes =
       64ull << 20;  // DEEPUM_HANDOVER_BYTES, given to the driver a direction and not yet complete; lock-step: no limit
@@ -28,6 +32,11 @@ const ShimSettings& settings() noexcept;
 // Called by the hooks when a context is current for the first time on a device: connects to (or starts) the daemon once a process,
 // and emits the device's event. Cheap when already done.
 void enter_device(CUdevice device) noexcept;
+
+bool has_session() noexcept;
+// Whether somebody is to be told of observed faults: by DEEPUM_FAULTS, and by the daemon (deepum_ring_control.wants_faults). False
+// without a session.
+bool faults_wanted() noexcept;
 
 // Copies the record into the event ring and returns its sequence; 0 when there is no session or the ring is full (the record is
 // then counted as lost). Never blocks, never calls the driver, safe from any thread.

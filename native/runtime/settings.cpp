@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "message.hpp"
 #include "session.hpp"
@@ -37,6 +38,7 @@ struct Reader {
   void boolean(const char* name, bool* value) noexcept;
   void number(const char* name, std::uint64_t low, std::uint64_t high, const char* expected, std::uint64_t* value) noexcept;
   void size(const char* name, std::uint64_t low, const char* expected, std::uint64_t* value) noexcept;
+  void faults(const char* name, Faults* value) noexcept;
 };
 
 bool equal(const char* text, std::size_t length, const char* word) noexcept {
@@ -166,10 +168,25 @@ void Reader::size(const char* name, std::uint64_t low, const char* expected, std
   *value = bytes;
 }
 
+void Reader::faults(const char* name, Faults* value) noexcept {
+  const char* given = text(name);
+  if (!given) {
+    return;
+  }
+  for (const auto& [word, meaning] : {std::pair("auto", Faults::kAuto), {"on", Faults::kOn}, {"off", Faults::kOff}}) {
+    if (std::strcmp(given, word) == 0) {
+      *value = meaning;
+      return;
+    }
+  }
+  complain(name, given, "write auto, on or off");
+}
+
 ShimSettings read(Reader& reader) noexcept {
   ShimSettings made;
   std::uint64_t log = static_cast<std::uint64_t>(made.log_level);
   std::uint64_t interval = made.marker_interval;
+  std::uint64_t fault_interval = made.fault_interval;
   reader.boolean("DEEPUM_DISABLE", &made.disabled);
   reader.boolean("DEEPUM_SYNC", &made.lock_step);
   reader.boolean("DEEPUM_HOST_MEMORY_VIRTUAL", &made.host_memory_is_virtual);
@@ -179,9 +196,12 @@ ShimSettings read(Reader& reader) noexcept {
   reader.size("DEEPUM_HOST_MEMORY", 0, "write a size like 8GiB", &made.host_memory);
   reader.size("DEEPUM_MANAGED_THRESHOLD", 0, "write a size like 1MiB", &made.managed_threshold);
   reader.number("DEEPUM_MARKER_INTERVAL", 1, 1u << 20, "write a number from 1 to 1048576", &interval);
+  reader.faults("DEEPUM_FAULTS", &made.faults);
+  reader.number("DEEPUM_FAULT_INTERVAL", 1, 1u << 20, "write a number from 1 to 1048576", &fault_interval);
   reader.size("DEEPUM_HANDOVER_BYTES", 2ull << 20, "write a size of at least 2MiB", &made.handover_bytes);
   made.log_level = static_cast<int>(log);
   made.marker_interval = static_cast<std::uint32_t>(interval);
+  made.fault_interval = static_cast<std::uint32_t>(fault_interval);
   return made;
 }
 

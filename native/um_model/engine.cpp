@@ -188,6 +188,8 @@ void Engine::wait_until(Host host, Stream stream, std::function<bool()> ready) {
 
 // --- Progress
 
+void Engine::catch_up(Host host) { state_->run_until(state_->now(host)); }
+
 bool Engine::query(Host host, Event event) {
   State& s = *state_;
   s.run_until(s.now(host));
@@ -247,5 +249,6 @@ bool Engine::deadlocked() const {
 
 const std::vector<Violation>& Engine::violations() const { return state_->faults.violations(); }
 std::vector<Engine::Fault> Engine::take_faults() { return state_->faults.take_faults(); }
+std::uint64_t Engine::faults_dropped() const { return state_->faults.dropped(); }
 
 }  // namespace deepum::um_model

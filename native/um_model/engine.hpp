@@ -162,6 +162,7 @@ class Engine {
   void cpu_access(Host host, Range range, bool write);
 
   // Progress.
+  void catch_up(Host host);            // what happens by now(host) has happened: counters and faults tell of it
   bool query(Host host, Event event);  // complete by now(host)?
   bool query_stream(Host host, Stream stream);
   void synchronise(Host host, Event event);  // the clock goes to its completion
@@ -174,13 +175,17 @@ class Engine {
   Counters counters(int device) const;
   const std::vector<Violation>& violations() const;
 
-  // Observed faults since the last call, for the fault source: block address, faults.
+  // Observed faults since the last call, for the fault source: those that one batch serviced of one block, in the order of service. Times
+  // are those of the batch's service, ns. At most 65,536 are kept, the oldest; what came after them is counted.
   struct Fault {
-    std::uint64_t address;
+    std::uint64_t address;  // of the block
     std::uint32_t faults;
     int device;
+    bool write;  // of the accesses that faulted at least one writes; else all of them read
+    double start, end;
   };
   std::vector<Fault> take_faults();
+  std::uint64_t faults_dropped() const;  // records, since the start
 
  private:
   struct State;

@@ -35,6 +35,14 @@ void FaultService::check_lost(int device, const Sweep& sweep, std::uint64_t laun
   }
 }
 
+void FaultService::observe(int device, const Sweep& sweep, std::uint32_t faults, double start, double end) {
+  if (faults_.size() == kMostFaults) {
+    ++dropped_;
+    return;
+  }
+  faults_.push_back({sweep.block_address(), faults, device, sweep.piece().write, start, end});
+}
+
 FaultService::Outcome FaultService::access(int device, double now, const Sweep& sweep, std::uint64_t launch, double step, bool may_wait) {
   Block* const found = sweep.block();
   if (found == nullptr || found->mappings == 0) {
@@ -59,6 +67,7 @@ FaultService::Outcome FaultService::access(int device, double now, const Sweep& 
       ++counters.faults;
       ++counters.fault_batches;
       stall = options_.density_prefetcher ? residency_.machine().fault_batch_ns : residency_.machine().fault_batch_no_prefetcher_ns;
+      observe(device, sweep, 1, now, now + stall);
     }
   } else if (moving || (!from_afar && may_wait && block.queued != 0 && block.queued_to == device)) {
     note(device, counters, block, regions, missing, launch);
@@ -71,6 +80,7 @@ FaultService::Outcome FaultService::access(int device, double now, const Sweep& 
       ++counters.faults;
       ++counters.fault_batches;
       stall = residency_.machine().fault_batch_ns;
+      observe(device, sweep, 1, now, now + stall);
     }
     stall += remote(device, now, sweep, step);
   } else {
@@ -100,6 +110,7 @@ FaultService::Outcome FaultService::service(int device, double now, const Sweep&
   std::uint64_t bytes = 0;
   Evicted evicted;
   bool first = true;
+  const std::size_t observed = faults_.size();
   for (Sweep sweep = from; !sweep.done(); sweep.next()) {
     Block* const block = sweep.block();
     if (block == nullptr || block->mappings == 0) {
@@ -140,9 +151,7 @@ FaultService::Outcome FaultService::service(int device, double now, const Sweep&
     block->batch = batch_;
     residency_.place(*block, grown.moved, block->read_mostly && !sweep.piece().write);
     faults += grown.faults;
-    if (faults_.size() < kMostFaults) {
-      faults_.push_back({sweep.block_address(), static_cast<std::uint32_t>(grown.faults), device});
-    }
+    observe(device, sweep, static_cast<std::uint32_t>(grown.faults), now, now);
     first = false;
   }
   counters.faults += static_cast<std::uint64_t>(faults);
@@ -152,7 +161,11 @@ FaultService::Outcome FaultService::service(int device, double now, const Sweep&
   Link& link = residency_.to_device(device);
   link.occupy(now, link.time(static_cast<double>(bytes)));
   const double per_byte = options_.density_prefetcher ? machine.fault_ns_per_byte : machine.fault_ns_per_byte_no_prefetcher;
-  return {Outcome::no, base + per_byte * static_cast<double>(bytes) + evicted.ns};
+  const double stall = base + per_byte * static_cast<double>(bytes) + evicted.ns;
+  for (std::size_t i = observed; i < faults_.size(); ++i) {
+    faults_[i].end = now + stall;
+  }
+  return {Outcome::no, stall};
 }
 
 double FaultService::remote(int device, double now, const Sweep& sweep, double step) {

@@ -53,11 +53,13 @@ class FaultService {
 
   const std::vector<Violation>& violations() const { return violations_; }
   std::vector<Engine::Fault> take_faults() { return std::exchange(faults_, {}); }
+  std::uint64_t dropped() const { return dropped_; }
 
  private:
   Outcome service(int device, double now, const Sweep& from, std::uint64_t launch, bool may_wait);
   double remote(int device, double now, const Sweep& sweep, double step);
   void check_lost(int device, const Sweep& sweep, std::uint64_t launch);
+  void observe(int device, const Sweep& sweep, std::uint32_t faults, double start, double end);
 
   BlockTable& blocks_;
   Residency& residency_;
@@ -66,6 +68,7 @@ class FaultService {
   std::uint64_t violated_launch_ = 0;
   std::vector<Violation> violations_;
   std::vector<Engine::Fault> faults_;
+  std::uint64_t dropped_ = 0;
   std::vector<Piece> pieces_;
 };
 

@@ -81,10 +81,14 @@ typedef struct deepum_model_counters {
   uint64_t discarded_uses;
 } deepum_model_counters;
 
+/* As Fault in engine.hpp. */
 typedef struct deepum_model_fault {
   uint64_t address; /* of the UM block */
   uint32_t faults;
   int32_t device;
+  int32_t write; /* 0 or 1 */
+  int32_t reserved0;
+  double start_ns, end_ns;
 } deepum_model_fault;
 
 enum deepum_model_copy_kind { DEEPUM_MODEL_COPY_H2H = 0, DEEPUM_MODEL_COPY_H2D = 1, DEEPUM_MODEL_COPY_D2H = 2, DEEPUM_MODEL_COPY_D2D = 3 };
@@ -154,6 +158,7 @@ int deepum_model_get_counters(const deepum_model* engine, int32_t device, deepum
 size_t deepum_model_violation_count(const deepum_model* engine);
 /* Copies up to `most` faults observed since the last call and drops the rest; returns how many were copied. */
 size_t deepum_model_take_faults(deepum_model* engine, deepum_model_fault* faults, size_t most);
+uint64_t deepum_model_faults_dropped(const deepum_model* engine); /* records that came while 65,536 waited to be taken */
 
 #ifdef __cplusplus
 }

@@ -283,12 +283,13 @@ int deepum_model_get_counters(const deepum_model* e, int32_t device, deepum_mode
   return 0;
 }
 size_t deepum_model_violation_count(const deepum_model* e) { return e->engine.violations().size(); }
+uint64_t deepum_model_faults_dropped(const deepum_model* e) { return e->engine.faults_dropped(); }
 size_t deepum_model_take_faults(deepum_model* e, deepum_model_fault* faults, size_t most) {
   size_t taken = 0;
   guarded(true, [&] {
     for (const Engine::Fault& fault : e->engine.take_faults()) {
       if (taken < most) {
-        faults[taken++] = {fault.address, fault.faults, fault.device};
+        faults[taken++] = {fault.address, fault.faults, fault.device, fault.write ? 1 : 0, 0, fault.start, fault.end};
       }
     }
   });

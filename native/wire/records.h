@@ -127,10 +127,17 @@ typedef struct deepum_program_event {
   int32_t advice;   /* CUmem_advise; 0 for a prefetch */
 } deepum_program_event;
 
+enum deepum_fault_access { /* what the accesses were that faulted, as far as the driver told; none: it did not */
+                           DEEPUM_FAULT_READ = 1,
+                           DEEPUM_FAULT_WRITE = 2,
+                           DEEPUM_FAULT_ATOMIC = 4
+};
+
+/* Faults of the launches since the last such records, of one device; each UM block is in at most one record at a time. */
 typedef struct deepum_fault_event {
-  deepum_event_header header;
-  deepum_block_range range;
-  uint64_t faults;
+  deepum_event_header header; /* flags: enum deepum_fault_access, or'ed */
+  deepum_block_range range;   /* every block of it faulted */
+  uint64_t faults;            /* in all of the range, as the driver counts */
 } deepum_fault_event;
 
 enum deepum_moved_status {

@@ -47,7 +47,9 @@ typedef struct deepum_ring_control {
   uint32_t mover_sleeps;  /* 1: write the mover's eventfd after publishing commands or decided_sequence */
   uint32_t program_left;  /* 1: orderly end, no more events */
   uint32_t daemon_left;   /* 1: the daemon gave this session up; the program goes on alone */
-  uint64_t reserved5[6];
+  uint32_t wants_faults;  /* daemon: 1 while observed faults (DEEPUM_EVENT_FAULT) are of use to it; changes only with launches decided */
+  uint32_t reserved5;
+  uint64_t reserved6[5];
 } deepum_ring_control;
 
 /* First message on the daemon's Unix socket (SOCK_SEQPACKET), program to daemon, with three file descriptors in this order: the

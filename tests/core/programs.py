@@ -74,7 +74,7 @@ HAPPENINGS = st.one_of(
     st.tuples(st.just("allocate"), st.integers(0, SLOTS - 1)),
     st.tuples(st.just("free"), st.integers(0, SLOTS - 1)),
     st.tuples(st.just("capacity"), st.integers(0, 40)),
-    st.tuples(st.just("fault"), _range(True)),
+    st.tuples(st.just("fault"), _range(True), st.integers(0, 7)),
     st.tuples(st.just("prefetch"), _range(True), st.sampled_from((-1, 0, 1))),
     st.tuples(st.just("advise"), _range(False), st.sampled_from((-1, 0)), st.sampled_from((1, 3, 4))),
     st.tuples(st.just("moved"), st.integers(0, 300), st.integers(0, 4)),
@@ -126,8 +126,8 @@ def write_program(program: list[Any], writer: EventWriter) -> bytes:
                 writer.free(slot, generations[slot])
             case ("capacity", blocks):
                 writer.device(blocks)
-            case ("fault", where):
-                writer.fault(where)
+            case ("fault", where, access):
+                writer.fault(where, access=access)
             case ("prefetch", where, location):
                 writer.program_prefetch(where, location)
             case ("advise", where, location, advice):

@@ -30,6 +30,7 @@ from deepum.core import (
     Program,
     Stream,
 )
+from deepum.core.records import FAULT_ATOMIC, FAULT_WRITE
 
 SOON = 8  # launches
 SHAKEN = 16
@@ -272,7 +273,10 @@ class Reference(Chain):
             return
         first, end = event.range.first, event.range.first + event.range.count
         for block in allocation.blocks[max(0, first - SHAKEN) : end + SHAKEN]:
-            block.confirmed = self.position if first <= block.index < end else 0
+            faulted = first <= block.index < end
+            block.confirmed = self.position if faulted else 0
+            block.faulted |= faulted
+            block.written |= faulted and event.flags & (FAULT_WRITE | FAULT_ATOMIC) != 0
 
     def on_moved(self, event: Moved) -> None:
         if event.status not in (2, 3) or not 1 <= event.command <= len(self.commands):

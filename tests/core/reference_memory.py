@@ -35,6 +35,8 @@ class UmBlock:
     confirmed: int = 0
     resident: bool = False
     populated: bool = False
+    faulted: bool = False
+    written: bool = False
     host: bool = False  # the program wants it there
     remote: bool = False  # advised to stay there,
     dense: bool = False  # which was a mistake

@@ -40,6 +40,7 @@ def compare(core_settings: CoreSettings, records: bytes) -> None:
     for slot, allocation in reference.allocations.items():
         for block in allocation.blocks:
             expected = Core.RESIDENT * block.resident | Core.POPULATED * block.populated
+            expected |= Core.FAULTED * block.faulted | Core.WRITTEN * block.written
             assert core.block_state(slot, block.index) == expected, (slot, block)
 
 

@@ -16,7 +16,7 @@ COMMAND_RING = 1 << 20
 CONTROL = 4096
 COMMAND_BYTES = 64
 _EVENT_RESERVED, _EVENT_CONSUMED, _DECIDED, _COMMAND_WRITTEN, _COMMAND_CONSUMED = 64, 128, 136, 192, 256
-_DAEMON_SLEEPS, _MOVER_SLEEPS, _PROGRAM_LEFT, _DAEMON_LEFT = 320, 324, 328, 332
+_DAEMON_SLEEPS, _MOVER_SLEEPS, _PROGRAM_LEFT, _DAEMON_LEFT, _WANTS_FAULTS = 320, 324, 328, 332, 336
 DEVICE, ALLOCATE, EXECUTE, SYNCHRONISE = 1, 2, 6, 7
 CARD = 64 << 20
 PREFETCH = 1  # kind of a command
@@ -121,6 +121,11 @@ class FakeProgram:
     def daemon_left(self) -> bool:
         """The daemon gave this session up."""
         return bool(self._get(_DAEMON_LEFT, "<I"))
+
+    @property
+    def wants_faults(self) -> bool:
+        """The daemon asks for observed faults."""
+        return bool(self._get(_WANTS_FAULTS, "<I"))
 
     def train(self, rounds: int, arrays: int = 6, size: int = 16 << 20, set_up: bool = True) -> list[list[tuple[int, ...]]]:
         """Sweeps over arrays that exceed the card, in lock-step; returns the commands of each round."""

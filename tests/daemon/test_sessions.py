@@ -35,6 +35,18 @@ def test_on_demand_gives_no_commands(daemon: subprocess.Popen[str], runtime_dir:
     program.close()
 
 
+def test_faults_are_asked_for_from_the_start_until_the_program_is_known(daemon: subprocess.Popen[str], runtime_dir: Path) -> None:
+    program = FakeProgram(runtime_dir)
+    assert program.wants_faults
+    program.train(3)
+    assert program.wants_faults
+    program.train(60, set_up=False)
+    assert not program.wants_faults
+    program.wait_decided(program.execute(12345, 0, 1))
+    assert program.wants_faults
+    program.close()
+
+
 def test_several_programs_at_once_do_not_disturb_each_other(daemon: subprocess.Popen[str], runtime_dir: Path) -> None:
     alone = FakeProgram(runtime_dir)
     expected = alone.train(4)

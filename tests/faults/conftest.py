@@ -51,6 +51,7 @@ def training(
         "DEEPUM_HOST_MEMORY": "8GiB",
         "DEEPUM_SYNC": "1",
         "DEEPUM_INVALIDATION": "1",
+        "DEEPUM_FAULTS": "off",  # CUPTI is NVIDIA's own here, if there is one: nothing of it stands behind this driver
         "DEEPUM_STATS_DIR": str(stats),
         "FAULT_TOLD": str(tmp_path / "told"),
     }

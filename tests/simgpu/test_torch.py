@@ -19,7 +19,7 @@ REPLAYS = 5
 
 
 def preload(sim: Path) -> str:
-    return " ".join(str(sim / name) for name in ("libcudart.so.13", "libcublas.so.13", "libcublasLt.so.13"))
+    return " ".join(str(sim / name) for name in ("libcudart.so.13", "libcublas.so.13", "libcublasLt.so.13", "libcupti.so.13"))
 
 
 @pytest.fixture

@@ -156,6 +156,16 @@ class Model:
         count = lib.deepum_model_take_faults(self.native, buffer, 4096)
         return [((buffer[i].address - BASE) // BLOCK, buffer[i].faults) for i in range(count)]
 
+    def observed(self) -> list[tuple[int, int, str, float, float]]:
+        """(block, faults, "r" or "w", start, end) since the last call."""
+        buffer = ffi.new("deepum_model_fault[]", 1 << 16)
+        count = lib.deepum_model_take_faults(self.native, buffer, 1 << 16)
+        taken = [buffer[i] for i in range(count)]
+        return [((f.address - BASE) // BLOCK, f.faults, "w" if f.write else "r", f.start_ns, f.end_ns) for f in taken]
+
+    def faults_dropped(self) -> int:
+        return int(lib.deepum_model_faults_dropped(self.native))
+
     def on_cpu(self, first: int, blocks: int) -> None:
         """The program writes the blocks on the CPU, so that they have content there."""
         self.cpu_access(first, blocks, write=True)

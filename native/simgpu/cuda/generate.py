@@ -19,6 +19,8 @@ from pathlib import Path
 # Rows that the headers do not spell out: since 12.0 the bare name means the variant with flags (`#define cuGraphInstantiate` in cuda.h).
 EXTRA_ROWS = (("cuGraphInstantiate", 12000, "cuGraphInstantiateWithFlags", "PFN_cuGraphInstantiateWithFlags_v11040"),)
 SUFFIXES = ("_ptsz", "_ptds")
+# Not the driver API's: for the other stand-in libraries (fault_feed.h).
+OWN_SYMBOLS = ("deepum_sim_take_faults",)
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ def main() -> None:
     names = re.findall(r"^\s*(CUDA_\w+)\s*=\s*(\d+)", enum.group(1) if enum else "", re.MULTILINE)
     write(folder / "error_names.inc", "".join(f'{{{value}, "{name}"}},\n' for name, value in names))
 
-    symbols = sorted(available)
+    symbols = sorted(available | set(OWN_SYMBOLS))
     body = "{\n  global:\n" + "".join(f"    {s};\n" for s in symbols) + "  local: *;\n};\n"
     (folder / "libcuda.map").write_text(body)
 

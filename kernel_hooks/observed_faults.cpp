@@ -1,0 +1,273 @@
+#include "observed_faults.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <mutex>
+#include <new>
+#include <tuple>
+#include <vector>
+
+#include "allocation_table.hpp"
+#include "allocations.hpp"
+#include "fault_source.hpp"
+#include "forkable_mutex.hpp"
+#include "immortal.hpp"
+#include "message.hpp"
+#include "real_driver.hpp"
+#include "records.h"
+#include "session.hpp"
+
+namespace deepum::hooks {
+
+std::atomic<bool> faults_taken_here{false};
+
+namespace {
+
+constexpr long kLookNanoseconds = 10'000'000;   // between looks of the thread
+constexpr long kIdleNanoseconds = 100'000'000;  // while nothing is observed
+constexpr long kNapNanoseconds = 1'000'000;
+constexpr int kMostNaps = 2000;  // for a call that is under way, 2 s
+
+enum class Phase { kIdle, kObserving, kOver };
+
+std::atomic<bool> begun{false};
+std::atomic<bool> given_away{false};
+std::atomic<bool> over{false};  // set first, so that nobody begins a call
+std::atomic<std::uint32_t> launches{0};
+
+// One thread at a time: whoever finds it taken goes on, since that one looks.
+struct Watch {
+  ForkableMutex mutex;
+  Phase phase = Phase::kIdle;
+  std::vector<ObservedFault> faults;
+};
+Watch& watch() noexcept { return immortal<Watch>(); }
+
+void nap(long nanoseconds) noexcept {
+  const timespec time{0, nanoseconds};
+  ::nanosleep(&time, nullptr);
+}
+
+// A UM block of a device that faulted.
+struct Place {
+  std::uint32_t device;
+  std::uint64_t slot, block;
+  std::uint64_t faults;
+  std::uint8_t access;
+  auto where() const noexcept { return std::tuple(device, slot, block); }
+};
+
+void emit(const Place& first, std::uint64_t count, std::uint64_t faults) noexcept {
+  deepum_fault_event event{};
+  event.header.words = sizeof event / 8;
+  event.header.kind = DEEPUM_EVENT_FAULT;
+  event.header.flags = first.access;
+  event.header.device = first.device;
+  event.range = runtime::block_range(first.slot, first.block, count);
+  event.faults = faults;
+  runtime::emit(&event.header);
+}
+
+// Blocks in order, neighbours of one access as one run; what lies in no managed allocation is left out.
+void tell(const std::vector<ObservedFault>& faults) {
+  std::vector<Place> places;
+  places.reserve(faults.size());
+  for (const ObservedFault& fault : faults) {
+    runtime::Extent extent;
+    if (fault.device < DEEPUM_MAX_DEVICES && runtime::Allocations::instance().range_of(fault.address, 1, &extent)) {
+      const std::uint64_t first = extent.range >> DEEPUM_RANGE_FIRST_SHIFT & ((1ull << DEEPUM_RANGE_FIRST_BITS) - 1);
+      places.push_back({fault.device, extent.range >> DEEPUM_RANGE_SLOT_SHIFT, first, fault.faults, fault.access});
+    }
+  }
+  std::ranges::sort(places, {}, &Place::where);
+  std::size_t blocks = 0;
+  for (const Place& place : places) {
+    if (blocks != 0 && places[blocks - 1].where() == place.where()) {
+      places[blocks - 1].faults += place.faults;
+      places[blocks - 1].access |= place.access;
+    } else {
+      places[blocks++] = place;
+    }
+  }
+  constexpr std::uint64_t kMostCount = (1ull << DEEPUM_RANGE_COUNT_BITS) - 1;
+  for (std::size_t i = 0; i < blocks;) {
+    const Place& first = places[i];
+    std::uint64_t count = 0, sum = 0;
+    for (; i < blocks && count < kMostCount; ++i, ++count) {
+      const Place& next = places[i];
+      if (std::tuple(next.device, next.slot, next.block, next.access) !=
+          std::tuple(first.device, first.slot, first.block + count, first.access)) {
+        break;
+      }
+      sum += next.faults;
+    }
+    emit(first, count, sum);
+  }
+}
+
+void end(Watch& watch) noexcept {
+  watch.phase = Phase::kOver;
+  over.store(true);
+  faults_taken_here.store(false);
+}
+
+void start(Watch& watch) noexcept {
+  FaultSource& source = cupti_fault_source();
+  switch (source.start()) {
+    case FaultSource::Start::kOn:
+      watch.phase = Phase::kObserving;
+      return;
+    case FaultSource::Start::kHeld:
+      runtime::say(runtime::Level::kWarning, "faults are not observed: %s", source.why());
+      return end(watch);
+    case FaultSource::Start::kAbsent:
+    case FaultSource::Start::kRefused:
+      runtime::say(runtime::Level::kInformation, "faults are not observed: %s: %s", source.name(), source.why());
+      return end(watch);
+  }
+}
+
+void take(Watch& watch) noexcept {
+  try {
+    watch.faults.clear();
+    cupti_fault_source().take(watch.faults);
+    tell(watch.faults);
+  } catch (const std::bad_alloc&) {  // these are missed
+  }
+}
+
+// Under the lock.
+void look(Watch& watch) noexcept {
+  if (over.load() || watch.phase == Phase::kOver) {
+    return;
+  }
+  const int kept = errno;
+  const bool wanted = runtime::faults_wanted();
+  if (watch.phase == Phase::kObserving) {
+    take(watch);
+    if (!wanted) {
+      cupti_fault_source().stop();
+      watch.phase = Phase::kIdle;
+    }
+  } else if (wanted) {
+    start(watch);
+  }
+  errno = kept;
+}
+
+void* watch_by_clock(void*) noexcept {
+  Watch& seen = watch();
+  while (!over.load()) {
+    bool observing = false;
+    if (seen.mutex.try_lock()) {
+      look(seen);
+      observing = seen.phase == Phase::kObserving;
+      seen.mutex.unlock();
+    }
+    nap(observing ? kLookNanoseconds : kIdleNanoseconds);
+  }
+  return nullptr;
+}
+
+bool start_thread() noexcept {
+  sigset_t all, kept;
+  ::sigfillset(&all);  // the program's signals are for the program's threads
+  ::pthread_sigmask(SIG_SETMASK, &all, &kept);
+  pthread_t thread{};
+  const bool started = ::pthread_create(&thread, nullptr, watch_by_clock, nullptr) == 0;
+  ::pthread_sigmask(SIG_SETMASK, &kept, nullptr);
+  if (started) {
+    ::pthread_setname_np(thread, "deepum-faults");
+    ::pthread_detach(thread);
+  }
+  return started;
+}
+
+// For good; returns once no call of ours is under way.
+void leave_source(const char* why) noexcept {
+  if (over.exchange(true)) {
+    return;
+  }
+  faults_taken_here.store(false);
+  Watch& seen = watch();
+  seen.mutex.lock();
+  if (seen.phase == Phase::kObserving) {
+    take(seen);
+    cupti_fault_source().stop();
+    runtime::say(runtime::Level::kWarning, "faults are not observed any more: %s", why);
+  }
+  seen.phase = Phase::kOver;
+  seen.mutex.unlock();
+}
+
+// The driver's own handlers run after this: no call is under way in them, nor begins.
+void leave_at_exit() {
+  over.store(true);
+  faults_taken_here.store(false);
+  Watch& seen = watch();
+  for (int naps = 0; naps < kMostNaps; ++naps) {
+    if (seen.mutex.try_lock()) {
+      seen.mutex.unlock();
+      return;
+    }
+    nap(kNapNanoseconds);
+  }
+}
+
+}  // namespace
+
+void begin_observing_faults() noexcept {
+  if (begun.load(std::memory_order_relaxed)) [[likely]] {
+    return;
+  }
+  if (runtime::settings().faults == runtime::Faults::kOff || !runtime::has_session() || begun.exchange(true)) {
+    return;
+  }
+  if (given_away.load()) {
+    runtime::say(runtime::Level::kWarning, "faults are not observed: a profiler holds CUPTI");
+    return;
+  }
+  std::atexit(leave_at_exit);
+  look_for_faults_now();  // before the first launch
+  if (runtime::settings().lock_step) {
+    faults_taken_here.store(!over.load());
+  } else if (!over.load() && !start_thread()) {
+    leave_source("no thread can be made");
+  }
+}
+
+void look_for_faults_now() noexcept {
+  Watch& seen = watch();
+  if (bypass() || !seen.mutex.try_lock()) {
+    return;
+  }
+  launches.store(0, std::memory_order_relaxed);
+  look(seen);
+  seen.mutex.unlock();
+}
+
+void look_for_faults_after_launches() noexcept {
+  if (launches.fetch_add(1, std::memory_order_relaxed) + 1 >= runtime::settings().fault_interval) {
+    look_for_faults_now();
+  }
+}
+
+void give_fault_source_away() noexcept {
+  if (!bypass() && !given_away.exchange(true)) {
+    leave_source("a profiler takes CUPTI");
+  }
+}
+
+// Nor is CUPTI of any use there.
+void abandon_faults_in_child() noexcept {
+  over.store(true);
+  faults_taken_here.store(false);
+  watch().mutex.renew();
+}
+
+}  // namespace deepum::hooks
