@@ -1,4 +1,6 @@
 // Streams come and go, the program waits, captures begin and end.
+#include <algorithm>
+
 #include "devices.hpp"
 #include "memory.hpp"
 #include "real_driver.hpp"
@@ -104,6 +106,52 @@ CUresult on_cuStreamEndCapture(CUstream stream, CUgraph* graph) {
     capture_ended(stream_of(stream, kPerThread));
   }
   return result;
+}
+
+// What such a wait waits for may be launched later on another stream.
+template <bool kPerThread>
+CUresult on_cuStreamWaitValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) {
+  runtime::before_value_wait();
+  return forward(real<kPerThread>().cuStreamWaitValue32, stream, address, value, flags);
+}
+
+template <bool kPerThread>
+CUresult on_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) {
+  runtime::before_value_wait();
+  return forward(real<kPerThread>().cuStreamWaitValue32_v2, stream, address, value, flags);
+}
+
+template <bool kPerThread>
+CUresult on_cuStreamWaitValue64(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags) {
+  runtime::before_value_wait();
+  return forward(real<kPerThread>().cuStreamWaitValue64, stream, address, value, flags);
+}
+
+template <bool kPerThread>
+CUresult on_cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags) {
+  runtime::before_value_wait();
+  return forward(real<kPerThread>().cuStreamWaitValue64_v2, stream, address, value, flags);
+}
+
+void before_operations(const CUstreamBatchMemOpParams* operations, unsigned count) noexcept {
+  const auto waits = [](const CUstreamBatchMemOpParams& each) {
+    return each.operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 || each.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
+  };
+  if (operations && std::any_of(operations, operations + count, waits)) {
+    runtime::before_value_wait();
+  }
+}
+
+template <bool kPerThread>
+CUresult on_cuStreamBatchMemOp(CUstream stream, unsigned count, CUstreamBatchMemOpParams* operations, unsigned flags) {
+  before_operations(operations, count);
+  return forward(real<kPerThread>().cuStreamBatchMemOp, stream, count, operations, flags);
+}
+
+template <bool kPerThread>
+CUresult on_cuStreamBatchMemOp_v2(CUstream stream, unsigned count, CUstreamBatchMemOpParams* operations, unsigned flags) {
+  before_operations(operations, count);
+  return forward(real<kPerThread>().cuStreamBatchMemOp_v2, stream, count, operations, flags);
 }
 
 }  // namespace

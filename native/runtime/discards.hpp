@@ -37,7 +37,8 @@ class Discards {
   // After fork: a child waits for none. Another thread may have held the lock and stopped halfway: all of it begins anew.
   void abandon_in_child() noexcept;
 
-  // From here on there are none: a graph's launches use memory that looks inactive.
+  // From here on there are none: a graph's launches use memory that looks inactive, and a stream that waits for a value may wait for
+  // another that would wait for a discard.
   void forbid() noexcept { forbidden_.store(true); }
 
  private:

@@ -377,6 +377,8 @@ void before_graph(CUstream stream) noexcept {
   follow_discards(stream);
 }
 
+void before_value_wait() noexcept { Discards::instance().forbid(); }
+
 void stream_destroyed(CUstream stream, std::uint32_t stream_id) noexcept {
   Session* session = live.load(std::memory_order_acquire);
   if (!session) {

@@ -56,6 +56,9 @@ void use_after_discards(std::uint64_t address, std::uint64_t bytes) noexcept;
 void wait_for_discards(std::uint64_t address, std::uint64_t bytes) noexcept;
 // A graph is about to be launched on the stream, from which on nothing is discarded: it lies behind all discards.
 void before_graph(CUstream stream) noexcept;
+// A stream is about to wait for a value, which may be written by what is launched later on another one: from here on nothing is discarded,
+// or that one might wait for a discard that waits for this.
+void before_value_wait() noexcept;
 // The context and all streams and events in it have ended: nothing of it is used again. Its device is entered anew if need be.
 void context_destroyed(CUcontext context) noexcept;
 

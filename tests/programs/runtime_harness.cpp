@@ -228,6 +228,7 @@ void h_free(std::uint64_t base) { Allocations::instance().remove(base); }
 void h_block(std::uint64_t base, std::uint64_t bytes) { Allocations::instance().block_active(base, bytes, bytes, bytes); }
 void h_unblock(std::uint64_t base, std::uint64_t bytes) { Allocations::instance().block_inactive(base, bytes, 0, bytes); }
 void h_discards() { driver().MemDiscardAndPrefetchBatchAsync = discard; }
+void h_value_wait(unsigned) { before_value_wait(); }
 void h_graph(unsigned stream) { before_graph(program_stream(stream)); }
 void h_leave() { leave(); }
 void h_complete(int done) { complete = done != 0; }

@@ -102,6 +102,13 @@ block(2); execute(5); tell(before=before, calls=calls())"""
     assert after.index(f"wait s0 {event}") < after.index(f"wait s5 {event}") < after.index("launch s5")
 
 
+def test_nothing_is_dropped_once_a_stream_waited_for_a_value(run: Run, runtime_folder: Path) -> None:
+    """Another stream may have to write it, and must not wait for a discard that waits for the first."""
+    plan = {1: [discard()], 2: [discard(first=8)]}
+    calls, _ = lock_step(run, runtime_folder, plan, "execute(); execute(); call('value_wait', 0); execute()")
+    assert [call for call in calls if call.startswith("discard")] == ["discard m1 4096+8 host"]
+
+
 def test_nothing_is_dropped_while_a_stream_cannot_wait(run: Run, runtime_folder: Path) -> None:
     plan = {1: [discard()]}
     calls, _ = lock_step(run, runtime_folder, plan, "execute(); call('capturing', 1); execute()")
