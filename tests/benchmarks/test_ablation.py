@@ -14,7 +14,17 @@ from typing import Any
 import pytest
 
 Call = Callable[..., None]
-MECHANISMS = ["unlimited", "on-demand", "+ prefetch", "+ pre-eviction", "+ invalidation", "ours, no inval.", "ours", "ours, next use"]
+MECHANISMS = [
+    "unlimited",
+    "on-demand",
+    "+ prefetch",
+    "+ pre-eviction",
+    "+ invalidation",
+    "+ advice",
+    "ours, no inval.",
+    "ours",
+    "ours, next use",
+]
 
 
 def only_case(path: Path) -> dict[str, Any]:

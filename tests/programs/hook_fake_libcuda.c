@@ -1,8 +1,9 @@
 /* A driver that does nothing, for what the hooks promise: version keys, variants, what is forwarded and what is not. Memory is
  * mapped but never moved, kernels are never run, and `fake_called` names the function that was called last.
  *
- * Environment: FAKE_MEMORY bytes of the card (1 GiB), FAKE_FREE bytes that are free of it always (all), FAKE_NO_MANAGED=1 no concurrent managed access, FAKE_OTHER_POINTERS=1
- * cuGetProcAddress answers with addresses that are not those of the exported symbols, FAKE_SHUFFLE=1 memory at other addresses.
+ * Environment: FAKE_MEMORY bytes of the card (1 GiB), FAKE_FREE bytes that are free of it always (all), FAKE_NO_MANAGED=1 no concurrent
+ * managed access, FAKE_OTHER_POINTERS=1 cuGetProcAddress answers with addresses that are not those of the exported symbols, FAKE_SHUFFLE=1
+ * memory at other addresses.
  *
  * A module is any text; a function's name may carry its parameter sizes: "add:8,8,4".
  */

@@ -16,13 +16,13 @@ static CUmodule module;
 static CUstream shared;
 static int rounds, running, wrong;
 
-#define CHECK(call)                                                                           \
-  do {                                                                                        \
-    const CUresult result = (call);                                                           \
-    if (result != CUDA_SUCCESS) {                                                             \
-      fprintf(stderr, "line %d: %s: %d\n", __LINE__, #call, result);                          \
-      __atomic_store_n(&wrong, 1, __ATOMIC_RELAXED);                                          \
-    }                                                                                         \
+#define CHECK(call)                                                  \
+  do {                                                               \
+    const CUresult result = (call);                                  \
+    if (result != CUDA_SUCCESS) {                                    \
+      fprintf(stderr, "line %d: %s: %d\n", __LINE__, #call, result); \
+      __atomic_store_n(&wrong, 1, __ATOMIC_RELAXED);                 \
+    }                                                                \
   } while (0)
 
 static void count(void* counter) { __atomic_fetch_add((int*)counter, 1, __ATOMIC_RELAXED); }
