@@ -55,6 +55,7 @@ class CoreStatistics:
     bytes_evicted: int
     bytes_invalidated: int
     reprefetches: int
+    window_mistakes: int
     window_stalls: int
     allocated_bytes: int
     peak_allocated_bytes: int

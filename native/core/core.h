@@ -65,8 +65,9 @@ typedef struct deepum_core_statistics {
   uint64_t bytes_prefetched; /* asked for */
   uint64_t bytes_evicted;
   uint64_t bytes_invalidated;
-  uint64_t reprefetches;  /* commands given to heal a doubtful belief */
-  uint64_t window_stalls; /* the window alone exceeded memory: the chain waited */
+  uint64_t reprefetches;    /* commands given to heal a doubtful belief */
+  uint64_t window_mistakes; /* blocks that went out and were needed again at once, or came in for nothing: each narrows the window */
+  uint64_t window_stalls;   /* the window alone exceeded memory: the chain waited */
   uint64_t allocated_bytes;
   uint64_t peak_allocated_bytes;
   uint64_t resident_bytes; /* believed */

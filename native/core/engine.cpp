@@ -333,9 +333,10 @@ deepum_core_statistics Engine::statistics() const {
   s.execution_ids = executions_.size();
   s.allocated_bytes = allocated_bytes_;
   s.table_bytes = executions_.bytes() + names_.bytes() + history_.bytes();
-  s.resident_bytes = s.dead_bytes = 0;
+  s.resident_bytes = s.dead_bytes = s.window_mistakes = 0;
   for (const DeviceMemory& device : devices_) {
     s.resident_bytes += device.used_blocks * kBlockBytes;
+    s.window_mistakes += device.mistakes;
   }
   for (const Allocation& allocation : slots_) {
     s.dead_bytes += allocation.live && allocation.reported ? allocation.bytes - std::min(allocation.bytes, allocation.active_bytes) : 0;

@@ -133,6 +133,7 @@ void DeviceMemory::widen_window() {
 }
 
 void DeviceMemory::narrow_window() {
+  ++mistakes;
   const std::uint64_t wide = capacity_blocks - std::min(capacity_blocks, ahead_blocks());
   withheld_blocks = std::max(withheld_blocks, wide) + kMistake;
 }

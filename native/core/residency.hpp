@@ -125,6 +125,7 @@ struct DeviceMemory {
   std::int64_t reserved = 0;           // blocks that will be needed besides what exists now by the last launch that is placed,
   std::int64_t most_reserved = 0;      // and by the one on the way there that needs most: whatever is fetched now is in its way
   std::uint64_t discards_awaited = 0;  // all prefetches to come wait for the discards up to here
+  std::uint64_t mistakes = 0;          // that narrowed it
   bool window_full = false;            // it held a launch off since the last one
   // Which stream's launches the latest eviction waits for, and the launch at which one last waited for another's.
   std::uint64_t out_streams = 0;

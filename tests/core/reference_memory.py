@@ -91,6 +91,7 @@ class Memory:
     by_migration: bool = False  # the order; by last use otherwise
     migrations: int = 0
     used: int = 0
+    mistakes: int = 0  # that narrowed the window
     withheld: int = 0  # of the capacity, from what may be expected
     full: bool = False  # the window held a launch off since the last one
     out_streams: int = 0  # that the latest eviction waits for
@@ -192,6 +193,7 @@ class Memory:
         return self.capacity - min(self.withheld, self.capacity - self.capacity // 8)
 
     def narrow(self) -> None:
+        self.mistakes += 1
         self.withheld = max(self.withheld, self.capacity - min(self.capacity, self.ahead())) + MISTAKE
 
     def expect_none_until(self, position: int) -> None:

@@ -37,6 +37,7 @@ def compare(core_settings: CoreSettings, records: bytes) -> None:
     for event in events(records):
         reference.process(event)
     assert core.take_commands() == reference.commands
+    assert core.statistics().window_mistakes == sum(memory.mistakes for memory in reference.devices.values())
     for slot, allocation in reference.allocations.items():
         for block in allocation.blocks:
             expected = Core.RESIDENT * block.resident | Core.POPULATED * block.populated
