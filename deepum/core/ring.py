@@ -68,6 +68,10 @@ class Ring:
         """The program announced an orderly end."""
         return bool(self._reader.control.program_left)
 
+    def program_ended(self) -> None:
+        """Nobody reads commands any more: from now on they are dropped, so that the last events still come through."""
+        self._reader.unheard = 1
+
     def leave(self) -> None:
         """Tells the program that the daemon gave this session up."""
         self._reader.control.daemon_left = 1

@@ -139,8 +139,9 @@ class Session:
                     os.eventfd_write(mover_fd, 1)
             if full:
                 if closed or (closed := _is_closed(connection)):
-                    return None  # nobody will ever make room
-                time.sleep(_FULL_RING_SECONDS)
+                    ring.program_ended()  # nobody will ever make room; the last events are learned from, and recorded
+                else:
+                    time.sleep(_FULL_RING_SECONDS)
             elif not busy:
                 if not self._lock_step and naps < _NAPS:
                     # Asleep on the clock and not on the eventfd: else the program pays for a system call at almost every launch.

@@ -79,6 +79,7 @@ size_t deepum_ring_take(deepum_ring_reader* reader, uint8_t* records, size_t mos
 
 size_t deepum_ring_room(deepum_ring_reader* reader) {
   if (reader->broken || !reader->control) return 0;
+  if (reader->unheard) return (size_t)(reader->command_bytes / sizeof(deepum_command));
   const uint64_t consumed = __atomic_load_n(&reader->control->command_consumed, __ATOMIC_ACQUIRE);
   const uint64_t used = reader->command_written - consumed;
   if (used > reader->command_bytes) {
@@ -92,6 +93,7 @@ size_t deepum_ring_write(deepum_ring_reader* reader, const deepum_command* comma
   const size_t room = deepum_ring_room(reader);
   if (room == 0) return 0;
   const size_t written = count < room ? count : room;
+  if (reader->unheard) return written;
   for (size_t i = 0; i < written; i++) {
     memcpy(reader->commands + (reader->command_written & (reader->command_bytes - 1)), &commands[i], sizeof(deepum_command));
     reader->command_written += sizeof(deepum_command);

@@ -34,8 +34,8 @@ typedef struct deepum_ring_reader {
   uint64_t command_bytes;
   uint64_t event_consumed;
   uint64_t command_written;
-  uint32_t broken; /* enum deepum_ring_fault */
-  uint32_t reserved0;
+  uint32_t broken;  /* enum deepum_ring_fault */
+  uint32_t unheard; /* 1: nobody reads commands any more: there is always room, and they are dropped */
 } deepum_ring_reader;
 
 /* Takes the mapping as the program left it: 0, or -1 when it is not a ring of this version or does not fit into `bytes`. */

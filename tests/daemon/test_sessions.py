@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fake_program import FakeProgram, RefusedError, shared_memory
+from fake_program import COMMAND_BYTES, COMMAND_RING, FakeProgram, RefusedError, shared_memory
 from running import wait_until
 
 
@@ -83,6 +83,25 @@ def test_events_written_just_before_the_end_are_counted(daemon: subprocess.Popen
     program.close()
     assert wait_until((tmp_path / "session-78.json").exists)
     assert json.loads((tmp_path / "session-78.json").read_text())["core"]["launches"] == 2000
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_the_last_events_are_counted_though_nobody_reads_the_commands(
+    daemon: subprocess.Popen[str], runtime_dir: Path, tmp_path: Path, recorded: bool
+) -> None:
+    """The ring of commands is full when the program ends."""
+    settings = {"DEEPUM_STATS_DIR": str(tmp_path)} | ({"DEEPUM_RECORD": str(tmp_path / "log")} if recorded else {})
+    program = FakeProgram(runtime_dir, settings, pid=80)
+    program.device()
+    for slot in range(6):
+        program.allocate(slot, 16 << 20)
+    for i in range(20000):
+        program.execute(1000 + i % 6, i % 6, 8)
+    program.close()
+    assert wait_until((tmp_path / "session-80.json").exists)
+    told = json.loads((tmp_path / "session-80.json").read_text())
+    assert told["core"]["commands"] > COMMAND_RING // COMMAND_BYTES
+    assert (told["core"]["launches"], told["warnings"]) == (20000, [])
 
 
 def test_more_events_than_the_ring_holds_pass_through(daemon: subprocess.Popen[str], runtime_dir: Path, tmp_path: Path) -> None:

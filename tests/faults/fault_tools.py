@@ -91,14 +91,14 @@ def stop(pid: int) -> None:
 
 
 def wait_until_idle(pid: int) -> None:
-    """Until the process has used no processor time for a while."""
+    """Until the process has used no processor time for longer than the mover sleeps: it may have something to tell then."""
 
     def used() -> list[str]:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
 
     def idle() -> bool:
         before = used()
-        time.sleep(0.5)
+        time.sleep(1.5)
         return used() == before
 
     assert wait_until(idle, 60)
