@@ -28,7 +28,7 @@ KEYS: dict[str, str] = {
     "bytes_evicted": "bytes evicted: by us and by the driver on the simulated GPU; on a real one, asked for by us",
     "bytes_invalidated": "bytes dropped without a copy because their content was dead",
     "peak_resident_bytes": "most GPU memory in use by managed memory at a time, in one process; on a real GPU, as believed by the core",
-    "window_mistakes": "blocks that went out and were needed again at once, or were fetched for nothing; each narrows the window that is fetched ahead",
+    "window_mistakes": "blocks evicted that were needed again at once, or fetched for nothing; each narrows the window",
     "launches_over_capacity": "launches that alone need more GPU memory than there is for managed memory; they run, the driver makes room",
     "budget_overshoot_bytes": "most GPU memory in use beyond --gpu-memory, by the driver's free memory after waits; null without",
     "peak_remote_bytes": "memory advised to stay on the host, read and written over the link: the most at a time, in one process",
