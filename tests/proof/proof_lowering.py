@@ -124,6 +124,7 @@ class Lowering(Work):
                 self.host_wait(self.legacy(device).at(), 0)
         self.emit("par", thread=0)
         self.owners = {each.number: 0 for each in self.order.streams if each.kind == PER_THREAD}
+        self.before = [each.clock.copy() for each in self.order.streams]
         start = self.order.host.copy()
         hosts: dict[int, Clock] = {}
         for part in op.body:

@@ -30,7 +30,8 @@ class Ordering:
         self.thread = 0
         self.op = Operation("start")
         self.capture: Capture | None = None
-        self.owners: dict[object, int] | None = None  # in a parallel stretch: who has a stream or a memory
+        self.owners: dict[object, int] | None = None  # in a parallel stretch: who has a stream or a memory,
+        self.before: list[Clock] = []  # and what was on the streams when it began
         self.free_numbers: list[int] = []
         self.quarantine: list[int] = []
         self.numbers = 0
@@ -78,7 +79,11 @@ class Ordering:
     def record(self, stream: Stream) -> tuple[int, Clock]:
         event = self.new_event()
         self.emit("rec", event, stream.number, thread=self.thread_of(stream))
-        return event, self.order.record(stream)
+        return event, self.before[stream.number].copy() if self.of_another(stream) else self.order.record(stream)
+
+    def of_another(self, stream: Stream) -> bool:
+        """In a parallel stretch: another thread launches on it meanwhile, so that only what was there before is known to come first."""
+        return self.owners is not None and self.owners.get(stream.number, self.thread) != self.thread
 
     def wait(self, stream: Stream, event: int, clock: Clock) -> None:
         self.emit("wai", stream.number, event, thread=self.thread_of(stream))
@@ -95,7 +100,7 @@ class Ordering:
         stream = self.order.streams[point[0]]
         if roll < 50:
             self.emit("ssy", stream.number, thread=self.thread_of(stream))
-            merge(self.order.host, stream.clock)
+            merge(self.order.host, self.before[stream.number] if self.of_another(stream) else stream.clock)
         elif roll < 85 or self.owners is not None:
             self.host_wait_event(*self.record(stream))
         else:
