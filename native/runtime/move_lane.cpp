@@ -91,18 +91,9 @@ bool MoveLane::record(std::uint64_t id) noexcept {
 
 // The first event at or behind the command.
 const MoveLane::MoveEvent* MoveLane::after(std::uint64_t id) noexcept {
-  const std::uint64_t kept = std::min<std::uint64_t>(events_made_, kEvents);
-  std::uint64_t low = events_made_ - kept, high = events_made_;  // their ids rise
-  while (low < high) {
-    const std::uint64_t middle = low + (high - low) / 2;
-    if (events_[middle % kEvents].id < id) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  if (low != events_made_) {
-    return &events_[low % kEvents];
+  const std::uint64_t found = first_event_after(events_, events_made_, kEvents, id);
+  if (found != events_made_) {
+    return &events_[found % kEvents];
   }
   return record(last_issued_) ? &events_[(events_made_ - 1) % kEvents] : nullptr;
 }

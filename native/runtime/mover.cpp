@@ -26,17 +26,6 @@ std::int64_t now_ms() noexcept {
   return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
 }
 
-int direction_of(const deepum_command& command) noexcept {
-  switch (command.kind) {
-    case DEEPUM_COMMAND_EVICT:
-      return DEEPUM_DIRECTION_OUT;
-    case DEEPUM_COMMAND_DISCARD:
-      return DEEPUM_DIRECTION_DISCARD;
-    default:
-      return DEEPUM_DIRECTION_IN;
-  }
-}
-
 }  // namespace
 
 Mover::Mover(const SharedMemory& memory, MarkerTable& markers, LockStep& lock_step, MoverListener& listener, bool in_lock_step,

@@ -46,18 +46,9 @@ um_model::Event Lane::record(um_model::Engine& engine, um_model::Host host, std:
 }
 
 Lane::MoveEvent Lane::after(um_model::Engine& engine, um_model::Host host, std::uint64_t id) {
-  const std::uint64_t kept = std::min(events_made_, kEvents);
-  std::uint64_t low = events_made_ - kept, high = events_made_;  // their ids rise
-  while (low < high) {
-    const std::uint64_t middle = low + (high - low) / 2;
-    if (events_[middle % kEvents].id < id) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  if (low != events_made_) {
-    return events_[low % kEvents];
+  const std::uint64_t found = runtime::first_event_after(events_, events_made_, kEvents, id);
+  if (found != events_made_) {
+    return events_[found % kEvents];
   }
   record(engine, host, last_issued_);
   return events_[(events_made_ - 1) % kEvents];

@@ -14,17 +14,6 @@ constexpr std::size_t kMostInBatch = 64;  // native/runtime/move_calls.hpp
 
 int lane_number(int device, int direction) { return device * kDirections + direction; }
 
-int direction_of(const deepum_command& command) {
-  switch (command.kind) {
-    case DEEPUM_COMMAND_EVICT:
-      return DEEPUM_DIRECTION_OUT;
-    case DEEPUM_COMMAND_DISCARD:
-      return DEEPUM_DIRECTION_DISCARD;
-    default:
-      return DEEPUM_DIRECTION_IN;
-  }
-}
-
 }  // namespace
 
 Mover::Mover(um_model::Engine& engine, int devices, Markers& markers, Places& places)
@@ -44,7 +33,7 @@ void Mover::accept(const deepum_command& command) {
     settled_->settle(command.id, runtime::SettledMoves::kNowhere);
     return;
   }
-  devices_[command.device].lanes[direction_of(command)].queue.push(command);
+  devices_[command.device].lanes[runtime::direction_of(command)].queue.push(command);
   ++waiting_;
   if (command.after_move == 0) {
     return;
