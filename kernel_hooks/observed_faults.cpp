@@ -4,16 +4,15 @@
 #include <signal.h>
 #include <time.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <mutex>
 #include <new>
-#include <tuple>
 #include <vector>
 
 #include "allocation_table.hpp"
 #include "allocations.hpp"
+#include "fault_runs.hpp"
 #include "fault_source.hpp"
 #include "forkable_mutex.hpp"
 #include "immortal.hpp"
@@ -53,29 +52,9 @@ void nap(long nanoseconds) noexcept {
   ::nanosleep(&time, nullptr);
 }
 
-// A UM block of a device that faulted.
-struct Place {
-  std::uint32_t device;
-  std::uint64_t slot, block;
-  std::uint64_t faults;
-  std::uint8_t access;
-  auto where() const noexcept { return std::tuple(device, slot, block); }
-};
-
-void emit(const Place& first, std::uint64_t count, std::uint64_t faults) noexcept {
-  deepum_fault_event event{};
-  event.header.words = sizeof event / 8;
-  event.header.kind = DEEPUM_EVENT_FAULT;
-  event.header.flags = first.access;
-  event.header.device = first.device;
-  event.range = runtime::block_range(first.slot, first.block, count);
-  event.faults = faults;
-  runtime::emit(&event.header);
-}
-
-// Blocks in order, neighbours of one access as one run; what lies in no managed allocation is left out.
+// What lies in no managed allocation is left out.
 void tell(const std::vector<ObservedFault>& faults) {
-  std::vector<Place> places;
+  std::vector<runtime::FaultPlace> places;
   places.reserve(faults.size());
   for (const ObservedFault& fault : faults) {
     runtime::Extent extent;
@@ -84,30 +63,7 @@ void tell(const std::vector<ObservedFault>& faults) {
       places.push_back({fault.device, extent.range >> DEEPUM_RANGE_SLOT_SHIFT, first, fault.faults, fault.access});
     }
   }
-  std::ranges::sort(places, {}, &Place::where);
-  std::size_t blocks = 0;
-  for (const Place& place : places) {
-    if (blocks != 0 && places[blocks - 1].where() == place.where()) {
-      places[blocks - 1].faults += place.faults;
-      places[blocks - 1].access |= place.access;
-    } else {
-      places[blocks++] = place;
-    }
-  }
-  constexpr std::uint64_t kMostCount = (1ull << DEEPUM_RANGE_COUNT_BITS) - 1;
-  for (std::size_t i = 0; i < blocks;) {
-    const Place& first = places[i];
-    std::uint64_t count = 0, sum = 0;
-    for (; i < blocks && count < kMostCount; ++i, ++count) {
-      const Place& next = places[i];
-      if (std::tuple(next.device, next.slot, next.block, next.access) !=
-          std::tuple(first.device, first.slot, first.block + count, first.access)) {
-        break;
-      }
-      sum += next.faults;
-    }
-    emit(first, count, sum);
-  }
+  runtime::tell_faults(places, [](deepum_fault_event& event) { runtime::emit(&event.header); });
 }
 
 void end(Watch& watch) noexcept {

@@ -54,6 +54,8 @@ class CoreStatistics:
     bytes_prefetched: int
     bytes_evicted: int
     bytes_invalidated: int
+    bytes_copied_out: int
+    bytes_dropped: int
     reprefetches: int
     window_mistakes: int
     window_stalls: int

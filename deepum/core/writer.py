@@ -78,6 +78,10 @@ class EventWriter:
         """Faults were observed; access: of the accesses that faulted, `enum deepum_fault_access`."""
         return self.record(lib.DEEPUM_EVENT_FAULT, struct.pack("<QQ", where.encode(), faults), device, access)
 
+    def progress(self, stream: int, completed: int, begun: int) -> int:
+        """How far a stream was at the look whose faults came before; sequences."""
+        return self.record(lib.DEEPUM_EVENT_PROGRESS, struct.pack("<IIQQ", stream, 0, completed, begun))
+
     def moved(self, command: int, status: int, error: int = 0) -> int:
         """What became of a command."""
         return self.record(lib.DEEPUM_EVENT_MOVED, struct.pack("<QII", command, status, error))

@@ -68,10 +68,11 @@ def replay(
     marker_interval: int = 16,
     keep_commands: bool = False,
     keep_launches: bool = False,
+    observe_faults: bool = False,
 ) -> Outcome:
     """Runs it from the start, without the GIL. `on`: as `machine` gives it. `memory_bytes`: of the card, 0: the machine's.
 
-    Raises ValueError when the trace or the settings cannot be used.
+    `observe_faults`: the core is told of faults while it wants to be. Raises ValueError when the trace or the settings cannot be used.
     """
     options = ffi.new(
         "deepum_simulation_options *",
@@ -80,6 +81,7 @@ def replay(
             "devices": 1,
             "density_prefetcher": 1,
             "marker_interval": marker_interval,
+            "observe_faults": observe_faults,
             "keep_commands": keep_commands,
             "keep_launches": keep_launches,
         },

@@ -27,7 +27,7 @@ void Engine::note_sparse_uses(std::span<const BlockSpan> spans, std::uint8_t fla
   for (const BlockSpan& span : spans) {
     Allocation& allocation = slots_[span.slot];
     const bool sparse = gathers && span.count >= kLeastTable && !allocation.of_program;
-    const bool may_advise = settings_.advice == DEEPUM_ADVISE_REMOTE && settings_.policy == DEEPUM_POLICY_CORRELATION &&
+    const bool may_advise = (settings_.advice & DEEPUM_ADVISE_REMOTE) != 0 && settings_.policy == DEEPUM_POLICY_CORRELATION &&
                             devices_[allocation.device].under_pressure();
     statistics_.operations += span.count;
     std::uint32_t run = 0;

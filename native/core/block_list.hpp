@@ -3,13 +3,23 @@
 
 #include <cstdint>
 
+#include "block_table.hpp"
+
 namespace deepum::core {
 
 // The list that a resident block is in.
 enum class BlockPlace : std::uint8_t {
   kKept,
   kExpected,  // placed for a launch still to come
+  kCopied,    // as kept, and the host has the same
   kDead       // its content is nobody's: it goes before all others, and nothing is copied
+};
+
+// The launch that used a block last: an execution ID, and the run of its chain.
+struct BlockUser {
+  std::uint32_t id = ~std::uint32_t{0};
+  std::uint32_t generation = 0;
+  std::uint32_t run = 0;
 };
 
 struct UmBlock {
@@ -17,7 +27,13 @@ struct UmBlock {
   UmBlock* after = nullptr;
   std::uint64_t use_position = 0;  // launch (counted from 1) of its last use, or of the next one if it is expected
   std::uint64_t again = 0;         // launch that is expected to use it after that one; 0: none is
-  std::uint64_t awaited = 0;       // launch that will use it first, as far as that was looked at; past or 0: none is known
+  std::uint64_t used = 0;          // launch that used it last
+  std::uint64_t awaited = 0;       // launch that will use it next; past or 0: none is known
+  std::uint64_t written_at = 0;    // launch that wrote it last, as far as that is known
+  BlockUser user;
+  Use next_use = Use::kUnknown;    // of the launch `awaited`
+  std::uint64_t copied_since = 0;  // sequence of the launch that the host's copy was made for, or behind; that of an earlier one stays
+  std::uint64_t single_since = 0;  // sequence at which it was last made to be in one place
   std::uint64_t used_after = 0;    // blocks that had become resident on its device before its last use
   std::uint64_t claim = 0;         // the placement that claimed it last
   std::uint64_t migrated = 0;      // rises from block to block in the order in which they became resident
@@ -29,6 +45,7 @@ struct UmBlock {
   std::uint64_t discarded = 0;  // last discard
   std::uint64_t died = 0;       // sequence of the report that made it dead
   std::uint64_t brought = 0;    // the prefetch that made it resident, not one in doubt
+  std::uint64_t filled = 0;     // launch at which it got the content that it has, or the first of it
   std::uint64_t confirmed = 0;  // launch at which it was last known to be there
   std::uint32_t slot = 0;
   std::uint32_t index = 0;
@@ -44,7 +61,11 @@ struct UmBlock {
   bool remote = false;           // advised to stay there, by us,
   bool dense = false;            // which was a mistake
   std::uint8_t sparse_uses = 0;  // in a row
+  bool mostly = false;           // READ_MOSTLY,
+  bool copied = false;           // and what is on the device is on the host as well
+  bool to_copy = false;          // among those to be copied out
 
+  bool is_kept() const { return place == BlockPlace::kKept || place == BlockPlace::kCopied; }
   bool stays_away() const { return host || remote; }
 };
 

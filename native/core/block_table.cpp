@@ -87,6 +87,15 @@ void BlockTable::learn(std::span<const BlockRun> accesses, std::span<const std::
   }
 }
 
+void BlockTable::find_places(std::size_t accesses, std::vector<std::uint32_t>& places) const {
+  places.assign(accesses, kNotInChain);
+  for (std::size_t i = 0; i < chain_.size(); ++i) {
+    if (places_[i] < accesses) {
+      places[places_[i]] = static_cast<std::uint32_t>(i);
+    }
+  }
+}
+
 void BlockTable::learn_runs(std::span<const BlockRun> accesses, const BlockTableLimits& limits) {
   if (accesses.empty()) {
     return;
@@ -127,6 +136,7 @@ void BlockTable::learn_runs(std::span<const BlockRun> accesses, const BlockTable
     places_.push_back(static_cast<std::uint32_t>(at - accesses.begin()));
   }
   ages_.assign(chain_.size(), 0);
+  uses_.assign(chain_.size(), {});
   bytes_ = count_bytes();
 }
 
@@ -154,7 +164,7 @@ void BlockTable::follow() {
 
 std::size_t BlockTable::count_bytes() const {
   std::size_t sum = heap_bytes(entries_.capacity() * sizeof(Entry)) + heap_bytes(chain_.capacity() * sizeof(BlockRun)) +
-                    heap_bytes(ages_.capacity() * sizeof(std::uint32_t)) + heap_bytes(places_.capacity() * sizeof(std::uint32_t));
+                    heap_bytes(ages_.capacity() * sizeof(std::uint32_t)) + heap_bytes(places_.capacity() * sizeof(std::uint32_t)) + heap_bytes(uses_.capacity() * sizeof(RunUse));
   for (const Entry& entry : entries_) {
     sum += heap_bytes(entry.successors.capacity() * sizeof(BlockRun));
   }

@@ -24,6 +24,15 @@ struct BlockRun {
   bool operator==(const BlockRun&) const = default;
 };
 
+// What a launch does with a run.
+enum class Use : std::uint8_t { kUnknown, kReads, kWrites };
+struct RunUse {
+  Use now = Use::kUnknown;
+  Use next = Use::kUnknown;   // by the launch that uses it next,
+  std::uint32_t gap = 0;      // so many launches later; 0: not known
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};  // it dies before
+};
+
 struct BlockTableLimits {
   std::size_t rows, ways, successors;
 };
@@ -36,6 +45,12 @@ class BlockTable {
   std::span<const BlockRun> chain() const { return chain_; }
   // How many launches before the latest one each run of the chain had been handed out.
   std::span<const std::uint32_t> ages() const { return ages_; }
+  // What each run of the chain is used for, and what comes after, as far as it is known.
+  std::span<const RunUse> uses() const { return uses_; }
+  RunUse* use(std::uint32_t place) { return place < uses_.size() ? &uses_[place] : nullptr; }
+  // Where each of the accesses just learned is in the chain; kNotInChain: nowhere.
+  void find_places(std::size_t accesses, std::vector<std::uint32_t>& places) const;
+  static constexpr std::uint32_t kNotInChain = ~std::uint32_t{0};
   std::size_t bytes() const { return bytes_; }
 
  private:
@@ -59,6 +74,7 @@ class BlockTable {
   std::uint64_t learned_ = 0;  // hash of the accesses learned last, where the chain does not tell them
   std::vector<BlockRun> chain_;
   std::vector<std::uint32_t> ages_;    // of the chain's runs
+  std::vector<RunUse> uses_;
   std::vector<std::uint32_t> places_;  // in the accesses learned last, of the chain's runs
   std::size_t bytes_ = 0;
 };

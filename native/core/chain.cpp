@@ -182,9 +182,6 @@ void Engine::claim_ahead(std::size_t most) {
         if (block.resident && expecting) {
           device.expect(block, position_ + claimed_ + 1);
         }
-        if (block.awaited <= position_) {
-          block.awaited = position_ + claimed_ + 1;
-        }
       }
     }
   }
@@ -210,7 +207,7 @@ void Engine::place_ahead(std::size_t most) {
       return;
     }
     doubt_after_ = doubt_after(execution);
-    if (known && !place(locate(execution.blocks, placed_ + 1), position_ + placed_ + 1, false)) {
+    if (known && !place(locate(execution.blocks, placed_ + 1), located_uses_, position_ + placed_ + 1, false)) {
       ++statistics_.window_stalls;
       return;
     }
@@ -267,7 +264,9 @@ void Engine::reserve(Link& link, std::uint64_t position) {
     const std::uint64_t late = std::max(fullest_, position);
     UmBlock* victim = device.expected.find_beyond(late, 1, [](const UmBlock&) { return true; });
     if (victim == nullptr) {
-      victim = device.kept.find(kLateScan, [&](const UmBlock& block) { return block.awaited > late; });
+      const auto late_enough = [&](const UmBlock& block) { return block.awaited > late; };
+      victim = device.copied.find(kLateScan, late_enough);
+      victim = victim != nullptr ? victim : device.kept.find(kLateScan, late_enough);
     }
     if (victim == nullptr) {
       return;

@@ -15,11 +15,11 @@ struct deepum_core {
 namespace {
 
 bool in_range(const deepum_core_settings& s) {
-  return s.policy <= DEEPUM_POLICY_CORRELATION && s.eviction_order <= DEEPUM_EVICT_FURTHEST_NEXT_USE && s.prefetch_degree <= 1u << 20 &&
+  return s.policy <= DEEPUM_POLICY_CORRELATION && s.eviction_order <= DEEPUM_EVICT_CLEAN_FIRST && s.prefetch_degree <= 1u << 20 &&
          s.prediction <= DEEPUM_PREDICT_HISTORY && s.execution_ids >= 16 && s.execution_ids <= 1u << 24 && s.execution_records >= 1 &&
          s.execution_records <= 4096 && s.block_table_rows >= 1 && s.block_table_rows <= 1u << 20 && s.block_table_ways >= 1 &&
          s.block_table_ways <= 64 && s.block_table_successors >= 1 && s.block_table_successors <= 64 && s.chain_steps >= 1 &&
-         s.chain_steps <= 1u << 16 && s.headroom_blocks <= 1u << 20 && s.pre_eviction <= 1 && s.advice <= DEEPUM_ADVISE_REMOTE &&
+         s.chain_steps <= 1u << 16 && s.headroom_blocks <= 1u << 20 && s.pre_eviction <= 1 && s.advice <= DEEPUM_ADVISE_ALL &&
          s.table_mebibytes >= 1;
 }
 

@@ -34,6 +34,7 @@ Engine::Engine(const deepum_core_settings& settings)
     device.arrivals.order_by_migration();
     if (settings.eviction_order == DEEPUM_EVICT_LEAST_RECENTLY_MIGRATED) {
       device.kept.order_by_migration();
+      device.copied.order_by_migration();
     }
   }
 }
@@ -101,6 +102,10 @@ bool Engine::dispatch(const deepum_event_header* header) {
     case DEEPUM_EVENT_FAULT: {
       const auto* event = as<deepum_fault_event>(header);
       return event != nullptr && on_fault(*event);
+    }
+    case DEEPUM_EVENT_PROGRESS: {
+      const auto* event = as<deepum_progress_event>(header);
+      return event != nullptr && on_progress(*event);
     }
     case DEEPUM_EVENT_MOVED: {
       const auto* event = as<deepum_moved_event>(header);
@@ -172,14 +177,18 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
   runs_.clear();
   ages_.clear();
   spans_.clear();
-  for (const deepum_block_range range : ranges) {
-    const RangeParts p = parts(range);
+  uses_.clear();
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const RangeParts p = parts(ranges[i]);
     const Allocation* allocation = live(p.slot);
     if (allocation == nullptr || p.count == 0 || std::uint64_t{p.first} + p.count > allocation->blocks.size()) {
       sound = false;
       continue;
     }
     spans_.push_back({p.slot, p.first, p.count});
+    uses_.push_back(i < event.write_ranges                                             ? Use::kWrites
+                    : i < std::size_t{event.write_ranges} + event.read_ranges ? Use::kReads
+                                                                                       : Use::kUnknown);
     std::uint64_t born = 0;
     runs_.push_back(name_run(*allocation, p.first, p.count, born));
     ages_.push_back(static_cast<std::uint32_t>(std::min<std::uint64_t>(position_ - born, ~std::uint32_t{0})));
@@ -203,6 +212,8 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
   ++execution.launches;
   const std::size_t before = execution.blocks.bytes();
   execution.blocks.learn(runs_, ages_, {settings_.block_table_rows, settings_.block_table_ways, settings_.block_table_successors});
+  learn_uses(execution);
+  measure_iteration(execution.period);
   executions_.note_bytes(static_cast<std::ptrdiff_t>(execution.blocks.bytes()) - static_cast<std::ptrdiff_t>(before));
   history_.append({hash, event.execution_hash, id, execution.generation, 0, event.header.device});
   const std::uint64_t restarts = statistics_.chain_restarts;
@@ -211,7 +222,9 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
 
   doubt_after_ = doubt_after(execution);
   note_sparse_uses(spans_, event.header.flags);
-  place(spans_, position_, true);
+  note_writes(spans_, uses_);
+  place(spans_, uses_, position_, true);
+  try_uses(event.stream);
   DeviceMemory& device = devices_[event.header.device];
   history_.latest().growth = static_cast<std::int32_t>(device.grown);
   history_.latest().died_away = static_cast<std::uint32_t>(device.died_away);
@@ -233,6 +246,8 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
   }
   if (settings_.policy == DEEPUM_POLICY_CORRELATION) {
     extend_chain();
+    queue_copies(spans_, uses_);
+    copy_out_ahead(device, event.header.device, stream);
     if (settings_.eviction_order == DEEPUM_EVICT_FURTHEST_NEXT_USE) {
       claim_ahead(settings_.chain_steps);
     }
@@ -242,6 +257,16 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
     }
   }
   return sound;
+}
+
+// The longest way back to the same launch, of the latest two iterations.
+void Engine::measure_iteration(std::uint64_t period) {
+  longest_lately_ = std::max(longest_lately_, period);
+  iteration_ = std::max(iteration_, longest_lately_);
+  if (position_ - measured_ > 2 * std::max(longest_lately_, kSettledAfter)) {
+    iteration_ = std::exchange(longest_lately_, 0);
+    measured_ = position_;
+  }
 }
 
 // An iteration is taken to be as long as the longest way back to the same launch, while faults are wanted anyway: what comes once in a
@@ -254,6 +279,11 @@ void Engine::watch_learning(const Execution& execution, bool restarted) {
   if (wants_faults()) {
     longest_period_ = std::max(longest_period_, execution.period);
   }
+}
+
+bool Engine::wants_faults() const {
+  const bool untold = (settings_.advice & DEEPUM_ADVISE_DUPLICATE) != 0 && untold_ != 0 && position_ - untold_ <= kSettledAfter + 2 * iteration_;
+  return untold || position_ - surprised_ <= kSettledAfter + 2 * longest_period_;
 }
 
 // The program is about to wait: what the GPU does until the next launches come is the time to move what they will need. While the host

@@ -29,7 +29,7 @@ class Engine {
   std::uint64_t process(const std::uint8_t* events, std::size_t bytes);
   std::size_t take_commands(deepum_command* commands, std::size_t most);
   deepum_core_statistics statistics() const;
-  bool wants_faults() const { return position_ - surprised_ <= kSettledAfter + 2 * longest_period_; }
+  bool wants_faults() const;
   std::uint32_t block_state(std::uint32_t slot, std::uint64_t block) const;
 
   std::vector<std::uint8_t> save_tables() const;
@@ -54,6 +54,7 @@ class Engine {
   bool on_block(const deepum_block_event& event, bool active);
   bool on_execute(const deepum_execute_event& event, std::span<const deepum_block_range> ranges);
   void on_wait();
+  void measure_iteration(std::uint64_t period);
   void watch_learning(const Execution& execution, bool restarted);
   bool on_program_prefetch(const deepum_program_event& event);
   bool on_fault(const deepum_fault_event& event);
@@ -90,12 +91,12 @@ class Engine {
   // Placement (placement.cpp).
   void use(DeviceMemory& device, UmBlock& block, std::uint64_t position, bool actual);
   // Where the runs are now; those whose allocation was freed are left out.
-  std::span<const BlockSpan> locate(const BlockTable& blocks, std::uint64_t distance);
+  std::span<const BlockSpan> locate(const BlockTable& blocks, std::uint64_t distance);  // their uses: located_uses_
   // Makes the spans resident for launch number `position`. False: the window alone exceeds memory; to be tried again.
-  bool place(std::span<const BlockSpan> spans, std::uint64_t position, bool actual);
+  bool place(std::span<const BlockSpan> spans, std::span<const Use> uses, std::uint64_t position, bool actual);
   // Launches after which the blocks of that execution are doubted: about an iteration, so that whatever was lost is back after one.
   std::uint64_t doubt_after(const Execution& execution) const;
-  bool bring(DeviceMemory& device, UmBlock& block, std::uint64_t position, bool actual);
+  bool bring(DeviceMemory& device, UmBlock& block, Use use, std::uint64_t position, bool actual);
   bool make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position, bool actual);
   bool may_take_room(const DeviceMemory& device, bool actual) const;
   // Without pre-eviction: room is made by the driver (driver_eviction.cpp), at the cost of `outgoing`, nullptr where there is some.
@@ -106,6 +107,35 @@ class Engine {
   bool discardable(const UmBlock& block) const;
   void discard(UmBlock& block);
   void await_discard(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t discard);
+
+  // What launches do with what they touch (uses.cpp).
+  struct Trial {  // a launch that used a duplicate
+    std::uint64_t sequence;
+    BlockUser user;
+    std::uint32_t slot, generation, block;
+  };
+  struct Progress {  // of a stream at the latest look for faults: sequences
+    std::uint64_t completed = 0, begun = 0;
+    std::deque<Trial> trials;  // not judged yet
+  };
+  void learn_uses(Execution& execution);
+  RunUse* use_by(const BlockUser& user);
+  void learn_next(const UmBlock& block, std::uint32_t gap, Use use);
+  void try_uses(std::uint32_t stream);
+  void note_written(const BlockSpan& span);
+  bool on_progress(const deepum_progress_event& event);
+  bool blame(const BlockSpan& span, bool all);
+
+  // Clean copies (clean_copies.cpp).
+  bool duplicates() const;
+  bool may_duplicate(const UmBlock& block) const;
+  void note_writes(std::span<const BlockSpan> spans, std::span<const Use> uses);
+  void end_duplication(UmBlock& block);
+  void set_mostly(UmBlock& block);
+  void forget_duplicate(UmBlock& block);
+  void prepare_duplicate(DeviceMemory& device, UmBlock& block, Use use);
+  void queue_copies(std::span<const BlockSpan> spans, std::span<const Use> uses);
+  void copy_out_ahead(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t stream);
 
   // Advice (advice.cpp).
   void note_sparse_uses(std::span<const BlockSpan> spans, std::uint8_t flags);
@@ -118,7 +148,7 @@ class Engine {
   UmBlock* next_victim(DeviceMemory& device, std::uint64_t position, bool any);
   void hold(std::span<const BlockSpan> spans, std::uint32_t stream);  // the launch at hand, until its blocks are there
   void command(deepum_command_kind kind, std::uint32_t ordinal, UmBlock& block, std::uint64_t after_sequence, std::uint64_t streams,
-               std::uint64_t after_move);
+               std::uint64_t after_move, std::int32_t location = 0, std::uint8_t advice = 0);
 
   deepum_core_settings settings_;
   deepum_core_statistics statistics_{};
@@ -153,17 +183,28 @@ class Engine {
   std::vector<BlockRun> runs_;        // of the launch at hand, by name
   std::vector<std::uint32_t> ages_;
   std::vector<BlockSpan> spans_;    // and by place
+  std::vector<Use> uses_;
+  std::vector<std::uint32_t> places_;  // in the execution's chain
   std::vector<BlockSpan> located_;  // of the launch being placed ahead
+  std::vector<Use> located_uses_;
 
   std::uint64_t doubt_after_ = 0;  // of the execution being placed
 
   std::vector<deepum_command> commands_;
   std::size_t taken_ = 0;
-  std::array<std::size_t, 3> last_of_direction_{};  // place in commands_, from 1; 0: none
+  std::array<std::size_t, DEEPUM_DIRECTIONS> last_of_direction_{};  // place in commands_, from 1; 0: none
   std::vector<deepum_command> given_;               // the latest commands, by id modulo kRemembered: what their answers are about
   std::uint64_t last_id_ = 0;
   std::uint64_t allocated_bytes_ = 0;
   std::uint64_t torch_block_count_ = 0;  // handed out
+  std::uint64_t mostly_blocks_ = 0;      // READ_MOSTLY
+  std::array<Progress, DEEPUM_MAX_STREAMS> progress_;
+  std::uint64_t begun_ = 0;              // no launch behind that sequence had, on any stream
+  bool faults_are_told_ = false;
+  std::uint64_t untold_ = 0;             // the latest launch of which it was not known whether it writes a duplicate
+  std::uint64_t iteration_ = 0;          // launches, as far as it is known
+  std::uint64_t longest_lately_ = 0;     // way back to the same launch, since
+  std::uint64_t measured_ = 0;           // that launch
   std::uint64_t sparse_blocks_ = 0;      // that have sparse uses, or are remote
 };
 

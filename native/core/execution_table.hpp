@@ -48,6 +48,7 @@ class ExecutionTable {
   ExecutionId identify(std::uint64_t hash);
   Execution& at(ExecutionId id) { return executions_[id]; }
   const Execution& at(ExecutionId id) const { return executions_[id]; }
+  ExecutionId id_of(const Execution& execution) const { return static_cast<ExecutionId>(&execution - executions_.data()); }
   // `next` followed the launches of the context.
   void learn(const Context& context, ExecutionId next);
   // What is likely to follow; kNoExecution when nothing has. Contexts that agree longer go first, then more recent ones.

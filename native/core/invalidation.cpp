@@ -35,6 +35,10 @@ void Engine::mark_dead(Allocation& allocation, std::uint64_t offset, std::uint64
     device.died_away += !block.fresh && !block.dead && !block.resident ? 1 : 0;
     block.dead = true;
     block.died = sequence_;
+    device.uncopy(block);
+    learn_next(block, RunUse::kNone, Use::kUnknown);
+    block.user = {};
+    block.awaited = 0;
     if (block.resident) {
       block.again = 0;  // whoever expected it meant what died
       if (settings_.invalidation != 0) {
@@ -57,6 +61,10 @@ void Engine::mark_alive(Allocation& allocation, std::uint64_t offset, std::uint6
     if (block.dead) {
       device.grown += block.resident ? 1 : 0;
       block.fresh = !block.resident;
+      block.filled = position_;
+    }
+    if (block.mostly) {  // what comes will be written
+      end_duplication(block);
     }
     block.dead = false;
     forget_sparse_uses(block);

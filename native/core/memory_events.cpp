@@ -19,6 +19,7 @@ constexpr std::uint64_t kMostBelievedBlocks = 1u << 22;  // 8 TiB over all alloc
 constexpr std::uint64_t kMostTorchBlocks = 1u << 20;
 
 constexpr std::uint32_t kShakenBlocks = 16;                                     // neighbours on each side of a fault
+constexpr std::uint8_t kSetReadMostly = 1;                                      // CUmem_advise
 constexpr std::int32_t kSetPreferredLocation = 3, kUnsetPreferredLocation = 4;  // CUmem_advise
 
 }  // namespace
@@ -121,6 +122,7 @@ void Engine::forget_allocation(Allocation& allocation) {
       device.drop(block);
     }
     forget_advice(block);
+    mostly_blocks_ -= block.mostly ? 1 : 0;
   }
   device.allocated_blocks -= allocation.blocks.size();
   allocated_bytes_ -= allocation.bytes;
@@ -243,6 +245,9 @@ bool Engine::on_fault(const deepum_fault_event& event) {
     block.faulted = block.faulted || faulted;
     block.written = block.written || (faulted && wrote);
   }
+  if (wrote) {
+    note_written({p.slot, p.first, p.count});
+  }
   return true;
 }
 
@@ -260,8 +265,14 @@ void Engine::on_moved(const deepum_moved_event& event) {
   for (std::uint64_t i = given.first_block; i < std::uint64_t{given.first_block} + given.block_count && i < allocation->blocks.size();
        ++i) {
     UmBlock& block = allocation->blocks[i];
-    if (given.kind == DEEPUM_COMMAND_ADVISE) {
+    if (given.kind == DEEPUM_COMMAND_ADVISE && given.advice == kSetReadMostly) {
+      forget_duplicate(block);
+    } else if (given.kind == DEEPUM_COMMAND_ADVISE) {
       forget_advice(block);
+    } else if (given.kind == DEEPUM_COMMAND_COPY_OUT) {
+      device.uncopy(block);
+    } else if (given.kind == DEEPUM_COMMAND_COLLAPSE) {
+      set_mostly(block);
     } else if (block.moved_in == event.command && block.resident && block.moved_in > block.moved_out) {
       device.drop(block);
     } else if (block.discarded == event.command && given.kind == DEEPUM_COMMAND_DISCARD) {

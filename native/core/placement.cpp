@@ -15,12 +15,15 @@ constexpr std::uint64_t kLongPast = 4096;    // launches: more than a queue of t
 constexpr std::size_t kVictimScan = 4096;    // blocks looked at for one victim,
 constexpr std::size_t kExpectedScan = 256;   // and of those that are expected
 constexpr std::uint64_t kRested = 32;        // blocks brought since a last use, so that the space comes in time: 64 MiB, milliseconds
+constexpr std::uint64_t kFar = 16;           // part of an iteration, after which what left comes back in time
+constexpr std::uint8_t kUnsetReadMostly = 2;  // CUmem_advise
 constexpr std::uint64_t kLeastDoubt = 16;    // launches for which what is known to be there is not doubted
 
 }  // namespace
 
 std::span<const BlockSpan> Engine::locate(const BlockTable& blocks, std::uint64_t distance) {
   located_.clear();
+  located_uses_.clear();
   const std::span<const BlockRun> runs = blocks.chain();
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const BlockRun& run = runs[i];
@@ -36,12 +39,13 @@ std::span<const BlockSpan> Engine::locate(const BlockTable& blocks, std::uint64_
     const std::uint64_t end = std::min<std::uint64_t>(first + run.count, allocation->blocks.size());
     if (first < end) {
       located_.push_back({static_cast<std::uint32_t>(slot), static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(end - first)});
+      located_uses_.push_back(blocks.uses()[i].now);
     }
   }
   return located_;
 }
 
-bool Engine::place(std::span<const BlockSpan> spans, std::uint64_t position, bool actual) {
+bool Engine::place(std::span<const BlockSpan> spans, std::span<const Use> uses, std::uint64_t position, bool actual) {
   ++claim_;
   // First what is there is claimed, so that bringing the rest does not evict it.
   bool missing = false;
@@ -71,13 +75,14 @@ bool Engine::place(std::span<const BlockSpan> spans, std::uint64_t position, boo
   if (!missing) {
     return true;
   }
-  for (const BlockSpan& span : spans) {
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    const BlockSpan& span = spans[i];
     Allocation& allocation = slots_[span.slot];
     DeviceMemory& device = devices_[allocation.device];
     UmBlock* const blocks = allocation.blocks.data() + span.first;
     statistics_.operations += span.count;
     for (UmBlock* block = blocks; block != blocks + span.count; ++block) {
-      if (!block->resident && !block->stays_away() && !bring(device, *block, position, actual)) {
+      if (!block->resident && !block->stays_away() && !bring(device, *block, uses[i], position, actual)) {
         return false;
       }
     }
@@ -98,7 +103,7 @@ std::uint64_t Engine::doubt_after(const Execution& execution) const {
   return std::min<std::uint64_t>(settings_.confidence_launches, std::max(execution.period - execution.period / 8, kLeastDoubt));
 }
 
-bool Engine::bring(DeviceMemory& device, UmBlock& block, std::uint64_t position, bool actual) {
+bool Engine::bring(DeviceMemory& device, UmBlock& block, Use use_for, std::uint64_t position, bool actual) {
   const std::uint32_t ordinal = slots_[block.slot].device;
   const bool decide = settings_.policy == DEEPUM_POLICY_CORRELATION && device.under_pressure();
   if (decide && !actual && device.ahead_blocks() >= device.window()) {
@@ -120,7 +125,11 @@ bool Engine::bring(DeviceMemory& device, UmBlock& block, std::uint64_t position,
   }
   block.evicted_for = 0;
   device.grown += block.fresh ? 1 : 0;
+  block.filled = block.fresh ? position_ : block.filled;
   block.fresh = false;
+  if (decide) {
+    prepare_duplicate(device, block, use_for);
+  }
   const Space space = device.take_space();
   device.add(block);
   block.used_after = device.migrations;
@@ -175,6 +184,28 @@ void Engine::hold(std::span<const BlockSpan> spans, std::uint32_t stream) {
   }
 }
 
+namespace {
+
+// Of what nobody is known to need, the first in order: what leaves without a copy is not preferred, unless the order says so.
+template <typename Wanted>
+UmBlock* first_kept(const DeviceMemory& device, bool clean_first, std::uint64_t until, Wanted wanted) {
+  if (clean_first) {
+    UmBlock* const far = device.copied.find(kVictimScan, [&](const UmBlock& block) { return wanted(block) && (block.awaited == 0 || block.awaited > until); });
+    if (far != nullptr) {
+      return far;
+    }
+  }
+  UmBlock* const copied = device.copied.find(kVictimScan, wanted);
+  UmBlock* const kept = device.kept.find(kVictimScan, wanted);
+  if (copied == nullptr || kept == nullptr) {
+    return copied != nullptr ? copied : kept;
+  }
+  const bool earlier = device.kept.by_migration() ? copied->migrated < kept->migrated : copied->use_position < kept->use_position;
+  return earlier ? copied : kept;
+}
+
+}  // namespace
+
 // For the placement of launch number `position`. Dead blocks go first, then what no launch is expected to use, then what is expected by
 // launches not placed yet, the farthest first, unless it was used so lately that its space would come late. `any`: the launch at hand has
 // nowhere else to go, so that it takes what others expect.
@@ -188,7 +219,7 @@ UmBlock* Engine::next_victim(DeviceMemory& device, std::uint64_t position, bool 
       return block;
     }
   }
-  if (UmBlock* victim = device.kept.find(kVictimScan, unclaimed); victim != nullptr) {
+  if (UmBlock* victim = first_kept(device, settings_.eviction_order == DEEPUM_EVICT_CLEAN_FIRST, position_ + iteration_ / kFar, unclaimed); victim != nullptr) {
     return victim;
   }
   const auto rested = [&](const UmBlock& block) {
@@ -235,6 +266,7 @@ bool Engine::make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_
 }
 
 void Engine::evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, std::uint64_t position) {
+  const bool without_copy = block.copied;
   device.drop(block);
   if (!block.populated) {
     return;  // nothing is there
@@ -248,7 +280,14 @@ void Engine::evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, 
     return;
   }
   note_streams(device, block);
-  command(DEEPUM_COMMAND_EVICT, ordinal, block, block.use_sequence, block.streams, block.moved_in);
+  ++device.evictions;
+  if (without_copy) {
+    command(DEEPUM_COMMAND_DROP, ordinal, block, block.use_sequence, block.streams, std::max(block.moved_in, block.moved_out));
+  } else {
+    command(DEEPUM_COMMAND_EVICT, ordinal, block, block.use_sequence, block.streams, std::max(block.moved_in, block.mostly ? block.moved_out : 0),
+            0, block.mostly ? kUnsetReadMostly : 0);
+    forget_duplicate(block);
+  }
   device.freed.push_back({block.moved_out, false});
 }
 
@@ -264,30 +303,59 @@ void Engine::note_streams(DeviceMemory& device, const UmBlock& victim) {
 
 // Gives a command for one block, or lengthens the last one of its kind if that changes nothing in what either waits for.
 void Engine::command(deepum_command_kind kind, std::uint32_t ordinal, UmBlock& block, std::uint64_t after_sequence, std::uint64_t streams,
-                     std::uint64_t after_move) {
+                     std::uint64_t after_move, std::int32_t location, std::uint8_t advice) {
   if (after_sequence == 0) {
     streams = 0;
   }
-  (kind == DEEPUM_COMMAND_PREFETCH ? statistics_.bytes_prefetched
-   : kind == DEEPUM_COMMAND_EVICT  ? statistics_.bytes_evicted
-                                   : statistics_.bytes_invalidated) += kBlockBytes;
-  std::uint64_t& moved = kind == DEEPUM_COMMAND_PREFETCH ? block.moved_in
-                         : kind == DEEPUM_COMMAND_EVICT  ? block.moved_out
-                                                         : block.discarded;
+  std::uint64_t nothing = 0;
+  std::uint64_t* bytes = &nothing;
+  std::uint64_t* moved = &nothing;
+  deepum_direction direction = DEEPUM_DIRECTION_IN;
+  switch (kind) {
+    case DEEPUM_COMMAND_PREFETCH:
+      bytes = &statistics_.bytes_prefetched;
+      moved = &block.moved_in;
+      break;
+    case DEEPUM_COMMAND_EVICT:
+      bytes = &statistics_.bytes_evicted;
+      moved = &block.moved_out;
+      direction = DEEPUM_DIRECTION_OUT;
+      break;
+    case DEEPUM_COMMAND_DISCARD:
+      bytes = &statistics_.bytes_invalidated;
+      moved = &block.discarded;
+      direction = DEEPUM_DIRECTION_DISCARD;
+      break;
+    case DEEPUM_COMMAND_COPY_OUT:
+      bytes = &statistics_.bytes_copied_out;
+      moved = &block.moved_out;
+      direction = DEEPUM_DIRECTION_COPY;
+      break;
+    case DEEPUM_COMMAND_DROP:
+      bytes = &statistics_.bytes_dropped;
+      moved = &block.moved_out;
+      direction = DEEPUM_DIRECTION_DROP;
+      break;
+    case DEEPUM_COMMAND_COLLAPSE:
+      moved = &block.moved_in;
+      break;
+    default:
+      break;
+  }
+  *bytes += kBlockBytes;
   // Only commands of the same event are lengthened, so that what is decided does not depend on how events come in batches; and only
   // if it waits for nothing later than itself, or two commands would wait for each other.
-  std::size_t& place = last_of_direction_[kind == DEEPUM_COMMAND_PREFETCH ? DEEPUM_DIRECTION_IN
-                                          : kind == DEEPUM_COMMAND_EVICT  ? DEEPUM_DIRECTION_OUT
-                                                                          : DEEPUM_DIRECTION_DISCARD];
+  std::size_t& place = last_of_direction_[direction];
   if (place > taken_) {
     deepum_command& last = commands_[place - 1];
-    if (last.cause == sequence_ && last.device == ordinal && last.slot == block.slot &&
+    if (last.kind == kind && last.cause == sequence_ && last.device == ordinal && last.slot == block.slot &&
         last.first_block + last.block_count == block.index && last.block_count < kMostCommandBlocks &&
-        last.after_sequence == after_sequence && last.stream_mask == streams && after_move < last.id) {
+        last.after_sequence == after_sequence && last.stream_mask == streams && last.location == location && last.advice == advice &&
+        after_move < last.id) {
       ++last.block_count;
       last.after_move = std::max(last.after_move, after_move);
       given_[last.id % kRemembered].block_count = last.block_count;
-      moved = last.id;
+      *moved = last.id;
       return;
     }
   }
@@ -302,11 +370,13 @@ void Engine::command(deepum_command_kind kind, std::uint32_t ordinal, UmBlock& b
   made.first_block = block.index;
   made.block_count = 1;
   made.kind = static_cast<std::uint8_t>(kind);
+  made.advice = advice;
   made.device = static_cast<std::uint16_t>(ordinal);
+  made.location = location;
   commands_.push_back(made);
   place = commands_.size();
   given_[made.id % kRemembered] = made;
-  moved = made.id;
+  *moved = made.id;
   ++statistics_.commands;
 }
 

@@ -22,6 +22,9 @@ void DeviceMemory::take_out(UmBlock& block) {
     case BlockPlace::kKept:
       kept.remove(block);
       return;
+    case BlockPlace::kCopied:
+      copied.remove(block);
+      return;
     case BlockPlace::kExpected:
       expected.remove(block);
       settle_fetched(block);
@@ -39,11 +42,15 @@ void DeviceMemory::settle_fetched(UmBlock& block) {
 
 void DeviceMemory::put(UmBlock& block, BlockPlace place, std::uint64_t position) {
   take_out(block);
+  place = place == BlockPlace::kKept && block.copied ? BlockPlace::kCopied : place;
   block.place = place;
   block.use_position = position;
   switch (place) {
     case BlockPlace::kKept:
       kept.add(block);
+      return;
+    case BlockPlace::kCopied:
+      copied.add(block);
       return;
     case BlockPlace::kExpected:
       expected.add(block);
@@ -66,15 +73,15 @@ void DeviceMemory::add(UmBlock& block) {
 }
 
 void DeviceMemory::renew(UmBlock& block) {
-  const bool in_order = block.place == BlockPlace::kKept && kept.by_migration();
+  const bool in_order = block.is_kept() && kept.by_migration();
   if (in_order) {
-    kept.remove(block);
+    take_out(block);
   }
   arrivals.remove(block);
   block.migrated = ++migrations;
   arrivals.add(block);
   if (in_order) {
-    kept.add(block);
+    (block.place == BlockPlace::kCopied ? copied : kept).add(block);
   }
 }
 
@@ -83,6 +90,8 @@ void DeviceMemory::drop(UmBlock& block) {
   if (driver_evicts) {
     arrivals.remove(block);
   }
+  copied_blocks -= block.copied ? 1 : 0;
+  block.copied = false;
   --used_blocks;
   block.resident = false;
   block.place = BlockPlace::kKept;
@@ -94,7 +103,7 @@ void DeviceMemory::use(UmBlock& block, std::uint64_t position) {
     settle_fetched(block);  // a use that nobody foresaw, before the one that is expected
   } else if (block.again > position) {
     put(block, BlockPlace::kExpected, std::exchange(block.again, 0));
-  } else if (block.place == BlockPlace::kKept && kept.by_migration()) {
+  } else if (block.is_kept() && kept.by_migration()) {
     block.use_position = position;  // uses aside
   } else {
     put(block, BlockPlace::kKept, position);
@@ -125,6 +134,30 @@ void DeviceMemory::expect_nothing() {
     block->again = 0;
     put(*block, BlockPlace::kKept, block->use_position);
   }
+}
+
+void DeviceMemory::copy(UmBlock& block) {
+  copied_blocks += block.copied ? 0 : 1;
+  block.copied = true;
+  if (block.resident && block.place == BlockPlace::kKept) {
+    put(block, BlockPlace::kKept, block.use_position);
+  }
+}
+
+void DeviceMemory::uncopy(UmBlock& block) {
+  copied_blocks -= block.copied ? 1 : 0;
+  block.copied = false;
+  if (block.resident && block.place == BlockPlace::kCopied) {
+    put(block, BlockPlace::kKept, block.use_position);
+  }
+}
+
+void DeviceMemory::count_evictions(std::uint64_t position, std::uint64_t iteration) {
+  if (position - counted_from >= iteration) {
+    evicted_lately = std::exchange(evictions, 0);
+    counted_from = position;
+  }
+  evicted_lately = std::max(evicted_lately, evictions);
 }
 
 void DeviceMemory::widen_window() {

@@ -104,6 +104,12 @@ class KeptBlocks {
   std::set<UmBlock*, Earlier> by_age_;
 };
 
+// A block to be copied out, and the launch that wrote it.
+struct WrittenBlock {
+  std::uint32_t slot, index;
+  std::uint64_t position;
+};
+
 // Space for one block, by the move that frees it; id 0: free already.
 struct Space {
   std::uint64_t id = 0;
@@ -134,6 +140,12 @@ struct DeviceMemory {
   // What is resident, each block in one of them.
   KeptBlocks kept;                   // oldest last use, or oldest migration, first
   ExpectedBlocks expected;           // by launches to come
+  KeptBlocks copied;                 // as kept, what the host has as well
+  std::deque<WrittenBlock> to_copy;     // written longest ago first
+  std::uint64_t copied_blocks = 0;   // that are here and on the host
+  std::uint64_t evicted_lately = 0;  // blocks, in the iteration before this one
+  std::uint64_t evictions = 0;       // since
+  std::uint64_t counted_from = 0;    // that launch
   BlockList dead;                    // the first to die first
   bool driver_evicts = false;        // for what is fetched: nothing is evicted by command
   KeptBlocks arrivals;               // then: all that is resident, in the order in which the driver evicts it
@@ -162,6 +174,9 @@ struct DeviceMemory {
   // Most blocks that may be fetched ahead at a time. Each mistake narrows the window: a block that was evicted for a later launch than the
   // one that needs it again, or one that was fetched and is evicted unused. A launch that it holds off without one widens it.
   std::uint64_t window() const { return capacity_blocks - std::min(withheld_blocks, capacity_blocks - capacity_blocks / 8); }
+  void copy(UmBlock& block);    // the host has what it has
+  void uncopy(UmBlock& block);  // not any longer
+  void count_evictions(std::uint64_t position, std::uint64_t iteration);
   void narrow_window();
   void widen_window();
   void take_out(UmBlock& block);  // of its list

@@ -18,8 +18,12 @@ inline int direction_of(const deepum_command& command) noexcept {
   switch (command.kind) {
     case DEEPUM_COMMAND_EVICT:
       return DEEPUM_DIRECTION_OUT;
+    case DEEPUM_COMMAND_COPY_OUT:
+      return DEEPUM_DIRECTION_COPY;
     case DEEPUM_COMMAND_DISCARD:
       return DEEPUM_DIRECTION_DISCARD;
+    case DEEPUM_COMMAND_DROP:
+      return DEEPUM_DIRECTION_DROP;
     default:
       return DEEPUM_DIRECTION_IN;
   }

@@ -37,6 +37,28 @@ bool StreamMarkers::record(um_model::Engine& engine, um_model::Host host) {
   return true;
 }
 
+StreamMarkers::Progress StreamMarkers::progress(um_model::Engine& engine) {
+  const std::uint64_t last = milestones_made_ == 0 ? 0 : milestones_[(milestones_made_ - 1) % kKept].sequence;
+  if (stream_ && emitted_ > last) {
+    if (milestones_.size() < kKept) {
+      milestones_.push_back({0, engine.add_event()});
+    }
+    Marker& made = milestones_[milestones_made_++ % kKept];
+    made.sequence = emitted_;
+    engine.record(um_model::kProgram, made.event, *stream_);
+  }
+  Progress made{emitted_ != 0, 0, emitted_};
+  for (std::uint64_t i = milestones_made_; i > 0 && i + kKept > milestones_made_; --i) {
+    const Marker& kept = milestones_[(i - 1) % kKept];
+    if (engine.query(um_model::kProgram, kept.event)) {
+      made.completed = kept.sequence;
+      break;
+    }
+    made.begun = kept.sequence;
+  }
+  return made;
+}
+
 Cover StreamMarkers::cover(std::uint64_t sequence, Marker* marker) const {
   const bool launched_on = stream_.has_value() || in_flight_ != 0;
   const std::uint64_t unmarked = launched_on ? unmarked_ : 0;

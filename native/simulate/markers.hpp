@@ -30,6 +30,12 @@ class StreamMarkers {
   const std::optional<um_model::Stream>& stream() const { return stream_; }
   bool unmarked() const { return unmarked_ != 0; }
   bool record(um_model::Engine& engine, um_model::Host host);  // behind the last launch, unless there is one
+  // How far the stream is by the program's clock (native/runtime/stream_markers.hpp).
+  struct Progress {
+    bool known = false;  // something was launched
+    std::uint64_t completed = 0, begun = 0;
+  };
+  Progress progress(um_model::Engine& engine);
   Cover cover(std::uint64_t sequence, Marker* marker) const;
 
  private:
@@ -41,6 +47,8 @@ class StreamMarkers {
   std::uint32_t since_marker_ = 0;
   std::uint64_t count_ = 0;
   std::vector<Marker> kept_;
+  std::uint64_t milestones_made_ = 0;
+  std::vector<Marker> milestones_;  // one a look, which is further back than markers are kept
 };
 
 using Markers = std::array<StreamMarkers, DEEPUM_MAX_STREAMS>;

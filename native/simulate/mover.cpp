@@ -9,7 +9,7 @@ namespace {
 using um_model::kProgram;
 using um_model::Range;
 
-constexpr int kDirections = 3;
+constexpr int kDirections = DEEPUM_DIRECTIONS;
 constexpr std::size_t kMostInBatch = 64;  // native/runtime/move_calls.hpp
 
 int lane_number(int device, int direction) { return device * kDirections + direction; }
@@ -52,7 +52,7 @@ void Mover::round(const Answer& answer) {
   for (bool progress = true; progress;) {
     progress = false;
     for (int device = 0; device < static_cast<int>(devices_.size()); ++device) {
-      for (const int direction : {DEEPUM_DIRECTION_DISCARD, DEEPUM_DIRECTION_OUT, DEEPUM_DIRECTION_IN}) {
+      for (const int direction : {DEEPUM_DIRECTION_DISCARD, DEEPUM_DIRECTION_DROP, DEEPUM_DIRECTION_OUT, DEEPUM_DIRECTION_IN, DEEPUM_DIRECTION_COPY}) {
         if (!devices_[static_cast<std::size_t>(device)].lanes[direction].queue.empty()) {
           progress |= advance(device, direction, answer);
         }
@@ -94,6 +94,11 @@ bool Mover::issue(int device, int direction, const Answer& answer) {
   if (!requirements(device, direction, head, &required)) {
     return false;
   }
+  if (head.kind == DEEPUM_COMMAND_ADVISE && (head.advice < 1 || head.advice > 6)) {  // CUmem_advise counts from 1
+    finish(lane, head.id, runtime::SettledMoves::kNowhere);
+    answer(head, DEEPUM_MOVED_FAILED);
+    return true;
+  }
   lane.prepare(engine_, device);
   if (head.kind == DEEPUM_COMMAND_PREFETCH && head.block_count == 0) {  // only waits
     wait_for(lane, required);
@@ -108,15 +113,13 @@ bool Mover::issue(int device, int direction, const Answer& answer) {
   }
   wait_for(lane, required);
   std::vector<Range> spans{*range};
+  const bool at_once = head.kind == DEEPUM_COMMAND_ADVISE && head.after_move == 0;
   std::size_t commands = 1;
-  const bool advice = head.kind == DEEPUM_COMMAND_ADVISE;
-  if (advice) {
-    if (head.advice >= 1 && head.advice <= 6) {  // CUmem_advise counts from 1
-      engine_.advise(host_, spans, static_cast<um_model::Advice>(head.advice - 1), head.location);
-    }
+  if (at_once) {
+    advise(host_, spans, static_cast<um_model::Advice>(head.advice - 1), head.location);
   } else {
     commands = gather(device, direction, &spans);
-    engine_.prefetch(host_, lane.stream(), spans, direction == DEEPUM_DIRECTION_IN ? device : um_model::kCpu);
+    carry_out(lane, head, spans);
   }
   bool awaited = false;
   std::uint64_t last = 0;
@@ -124,9 +127,9 @@ bool Mover::issue(int device, int direction, const Answer& answer) {
     last = lane.queue[0].command.id;
     awaited |= lane.queue[0].awaited;
     lane.moved.insert(lane.queue[0].command.slot);
-    finish(lane, last, advice ? runtime::SettledMoves::kNowhere : lane_number(device, direction));
+    finish(lane, last, at_once ? runtime::SettledMoves::kNowhere : lane_number(device, direction));
   }
-  if (advice) {
+  if (at_once) {
     return true;
   }
   lane.issued(last);
@@ -134,6 +137,53 @@ bool Mover::issue(int device, int direction, const Answer& answer) {
     lane.record(engine_, host_, last);
   }
   return true;
+}
+
+// In stream order. The driver has no advice in stream order: the server gives it while the stream stands still.
+void Mover::carry_out(Lane& lane, const deepum_command& command, const std::vector<Range>& spans) {
+  using um_model::Advice;
+  const auto serve = [&](std::vector<std::pair<Advice, int>> advice) {
+    engine_.serve(host_, lane.stream(), [this, spans, advice] {
+      for (const auto& [each, location] : advice) {
+        advise(um_model::kServer, spans, each, location);
+      }
+    });
+  };
+  const auto end_duplication = [&](int kept) {
+    serve({{Advice::preferred_location, kept}, {Advice::unset_read_mostly, kept}, {Advice::unset_preferred_location, kept}});
+  };
+  const int device = command.device;
+  switch (command.kind) {
+    case DEEPUM_COMMAND_ADVISE:
+      serve({{static_cast<Advice>(command.advice - 1), command.location}});
+      return;
+    case DEEPUM_COMMAND_COLLAPSE:
+      end_duplication(device);
+      return;
+    case DEEPUM_COMMAND_COPY_OUT:
+      serve({{Advice::read_mostly, um_model::kCpu}});
+      break;
+    case DEEPUM_COMMAND_DROP:
+      end_duplication(um_model::kCpu);
+      break;
+    case DEEPUM_COMMAND_EVICT:
+      if (command.advice != 0) {
+        end_duplication(um_model::kCpu);
+      }
+      break;
+    default:
+      break;
+  }
+  engine_.prefetch(host_, lane.stream(), spans, command.kind == DEEPUM_COMMAND_PREFETCH ? device : um_model::kCpu);
+  if (command.kind == DEEPUM_COMMAND_DROP) {
+    serve({{Advice::read_mostly, um_model::kCpu}});
+  }
+}
+
+void Mover::advise(um_model::Host host, const std::vector<Range>& spans, um_model::Advice advice, int location) {
+  for (const Range& span : spans) {
+    engine_.advise(host, {&span, 1}, advice, location);
+  }
 }
 
 bool Mover::issue_discard(int device, const Answer& answer) {
@@ -174,7 +224,7 @@ std::size_t Mover::gather(int device, int direction, std::vector<Range>* spans) 
   for (; count < lane.queue.size() && count < 4 * kMostInBatch; ++count) {
     const deepum_command& next = lane.queue[count].command;
     Requirements more;
-    if (lane.queue[count - 1].awaited || next.kind != head.kind || next.cause != head.cause || next.block_count == 0 ||
+    if (lane.queue[count - 1].awaited || next.kind != head.kind || next.advice != head.advice || next.location != head.location || next.cause != head.cause || next.block_count == 0 ||
         !requirements(device, direction, next, &more) || !more.empty()) {
       break;
     }

@@ -48,7 +48,7 @@ class Mover {
     bool empty() const { return markers.empty() && moves.empty(); }
   };
   struct Device {
-    Lane lanes[3];
+    Lane lanes[DEEPUM_DIRECTIONS];
   };
   using Answer = std::function<void(const deepum_command&, deepum_moved_status)>;
 
@@ -57,6 +57,8 @@ class Mover {
   bool issue_discard(int device, const Answer& answer);
   bool requirements(int device, int direction, const deepum_command& command, Requirements* found);
   std::size_t gather(int device, int direction, std::vector<um_model::Range>* spans);
+  void carry_out(Lane& lane, const deepum_command& command, const std::vector<um_model::Range>& spans);
+  void advise(um_model::Host host, const std::vector<um_model::Range>& spans, um_model::Advice advice, int location);
   void wait_for(Lane& lane, const Requirements& required);
   void finish(Lane& lane, std::uint64_t id, int where);
   void hold_launches();

@@ -105,6 +105,17 @@ std::optional<um_model::Range> Places::blocks(std::uint32_t slot, std::uint32_t 
   return um_model::Range{from, to - from};
 }
 
+std::optional<Places::BlockPlace> Places::block_at(std::uint64_t address) const {
+  for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    const Place& place = slots_[slot];
+    const std::uint64_t first = place.base / kBlockBytes * kBlockBytes;
+    if (place.live && address >= first && address < place.base + place.bytes) {
+      return BlockPlace{slot, (address - first) / kBlockBytes};
+    }
+  }
+  return std::nullopt;
+}
+
 bool Places::may_discard(std::uint32_t slot, um_model::Range range, std::uint64_t cause) {
   const Place* const place = find(slot);
   if (place == nullptr || place->of_program || !place->reported || (range.address | range.bytes) % kBlockBytes != 0) {

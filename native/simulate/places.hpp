@@ -39,6 +39,12 @@ class Places {
 
   // The bytes of these UM blocks that belong to the allocation; nothing if it is gone.
   std::optional<um_model::Range> blocks(std::uint32_t slot, std::uint32_t generation, std::uint64_t first, std::uint64_t count);
+  // The UM block at an address; nothing where none lives.
+  struct BlockPlace {
+    std::uint32_t slot;
+    std::uint64_t index;
+  };
+  std::optional<BlockPlace> block_at(std::uint64_t address) const;
   // As Allocations::commit_discard: whole UM blocks of inactive PyTorch memory, and none of it handed out since the event `cause`.
   bool may_discard(std::uint32_t slot, um_model::Range range, std::uint64_t cause);
 

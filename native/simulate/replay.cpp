@@ -103,9 +103,14 @@ bool Replay::take(const deepum_event_header& header, std::span<const std::uint8_
   if (header.device >= static_cast<std::uint32_t>(options_.devices)) {
     return false;
   }
-  if (header.kind == DEEPUM_EVENT_MOVED) {
+  if (header.kind == DEEPUM_EVENT_MOVED || header.kind == DEEPUM_EVENT_FAULT || header.kind == DEEPUM_EVENT_PROGRESS) {
     shift_ -= header.words;
     return true;
+  }
+  if (header.kind == DEEPUM_EVENT_EXECUTE) {
+    look_after_launches();
+  } else if (header.kind == DEEPUM_EVENT_FREE) {
+    look_for_faults();
   }
   record_.resize(header.words);
   std::memcpy(record_.data(), record.data(), record.size());
@@ -114,6 +119,7 @@ bool Replay::take(const deepum_event_header& header, std::span<const std::uint8_
   auto* const own = reinterpret_cast<deepum_event_header*>(bytes);
   own->sequence += shift_;
   sequence_ = own->sequence;
+  next_sequence_ = sequence_ + header.words;
   switch (header.kind) {
     case DEEPUM_EVENT_DEVICE:
     case DEEPUM_EVENT_CAPACITY:
@@ -203,13 +209,8 @@ void Replay::round() {
     event.status = status;
     answers.push_back(event);
   });
-  const std::uint64_t words = record_.empty() ? 0 : reinterpret_cast<const deepum_event_header*>(record_.data())->words;
-  std::uint64_t next = sequence_ + words;
   for (deepum_moved_event& event : answers) {
-    event.header.sequence = next;
-    next += event.header.words;
-    shift_ += event.header.words;
-    decide(reinterpret_cast<const std::uint8_t*>(&event), sizeof event);
+    emit(event.header);
   }
 }
 
@@ -284,6 +285,7 @@ void Replay::synchronise(const deepum_stream_event& event) {
     }
   }
   mark(DEEPUM_SIMULATION_SYNCHRONISE, now());
+  look_for_faults();
 }
 
 }  // namespace deepum::simulate

@@ -17,6 +17,7 @@
 
 namespace deepum::simulate {
 
+inline constexpr std::uint32_t kFaultInterval = 64;            // launches: DEEPUM_FAULT_INTERVAL
 inline constexpr std::uint32_t kEventStreams = 0x8000'0000;  // numbers of streams that only events name
 
 struct CoreHandle {
@@ -55,6 +56,11 @@ class Replay {
   void release(const deepum_free_event& event);
   void execute(const deepum_execute_event& event);
   void synchronise(const deepum_stream_event& event);
+  void look_after_launches();
+  void look_for_faults();
+  void tell_faults(const std::vector<um_model::Engine::Fault>& faults);
+  void tell_progress();
+  void emit(deepum_event_header& header);
   void default_work(const deepum_execute_event& event);
 
   bool do_work(const deepum_work& work, std::span<const deepum_work_access> accesses);
@@ -83,6 +89,9 @@ class Replay {
 
   std::vector<std::uint64_t> record_;  // the event at hand
   std::uint64_t sequence_ = 0;         // of the latest event given to the core
+  std::uint64_t next_sequence_ = 0;    // where the next event lies
+  bool observing_ = false;             // faults,
+  std::uint32_t launches_since_look_ = 0;
   std::uint64_t shift_ = 0;            // between the trace's sequences and those, modulo 2^64
   std::uint64_t launches_ = 0;
   const deepum_execute_event* executing_ = nullptr;

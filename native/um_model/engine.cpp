@@ -183,6 +183,9 @@ void Engine::call(Host host, Stream stream, std::function<void()> function) {
   }
   state_->enqueue(host, stream, HostFunction{std::move(function)});
 }
+void Engine::serve(Host host, Stream stream, std::function<void()> function) {
+  state_->enqueue(host, stream, Service{std::move(function)});
+}
 void Engine::on_discard(std::function<void(Range)> poison) { state_->poison = std::move(poison); }
 void Engine::wait_until(Host host, Stream stream, std::function<bool()> ready) { state_->enqueue(host, stream, Hold{std::move(ready)}); }
 

@@ -6,6 +6,8 @@
 // A *helper* thread (one that only moves memory) has a clock of its own; its calls start no earlier than decision_latency_ns
 // after the latest program call. So no action starts before the decision for it could have been made.
 //
+// A *server* is the thread that acts while a stream stands still for it (serve): its calls are made at the stream's time.
+//
 // The engine processes work in order of virtual start time, and never beyond the earliest time at which the host may still
 // enqueue more: a query advances it to that host's clock, a blocking call until its target completes (the clock follows).
 #pragma once
@@ -20,10 +22,11 @@
 
 namespace deepum::um_model {
 
-using Host = std::uint32_t;  // 0: the program's clock; others: one for each helper thread
+using Host = std::uint32_t;  // 0: the program's clock; 1: the server's; others: one for each helper thread
 using Stream = std::uint32_t;
 using Event = std::uint32_t;
 inline constexpr Host kProgram = 0;
+inline constexpr Host kServer = 1;
 inline constexpr int kCpu = -1;
 inline constexpr std::uint64_t kBlockBytes = 2ull << 20;
 
@@ -151,6 +154,9 @@ class Engine {
   void record(Host host, Event event, Stream stream);
   void wait(Host host, Stream stream, Event event);                     // a wait on an event never recorded does nothing
   void call(Host host, Stream stream, std::function<void()> function);  // host function, costs host_function_ns of stream time
+  // The stream stands still, host_function_ns and as long as the server's calls take, while `function` has the server act. It is called
+  // with the stream's turn, and returns when the server has done its part.
+  void serve(Host host, Stream stream, std::function<void()> function);
   void on_discard(std::function<void(Range)> poison);                   // called for each range dropped
 
   // Values in pinned memory: a wait holds the stream until `ready` answers true at a time when the engine processes work.

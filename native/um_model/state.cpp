@@ -32,8 +32,8 @@ Engine::State::State(const Machine& of, const Options& wanted)
 // --- Hosts: a helper's call starts no earlier than its decision could have been made.
 
 double Engine::State::now(Host host) const {
-  if (host == kProgram || host >= clocks.size()) {
-    return clocks[kProgram];
+  if (host <= kServer || host >= clocks.size()) {
+    return clocks[host == kServer ? kServer : kProgram];
   }
   return std::max(clocks[host], last_program_call + machine.decision_latency_ns);
 }
@@ -130,6 +130,11 @@ bool Engine::State::begin(Op& op, double now) {
       return false;
     }
     bool operator()(HostFunction&) const { return later(state.machine.host_function_ns); }
+    bool operator()(Service& service) const {
+      state.move_clock(kServer, now + state.machine.host_function_ns);
+      service.function();
+      return later(state.clocks[kServer] - now);
+    }
     bool operator()(Hold& hold) const {
       if (hold.ready()) {
         return true;

@@ -87,7 +87,7 @@ struct Engine::State final : Executor, Actor {
   std::vector<std::unique_ptr<ComputeEngine>> compute;
   std::vector<std::unique_ptr<CopyEngine>> to_device, to_cpu;
 
-  std::vector<double> clocks{0.0};  // by host
+  std::vector<double> clocks{0.0, 0.0};  // by host
   double last_program_call = 0;
 
   std::vector<std::unique_ptr<StreamQueue>> streams;

@@ -51,6 +51,9 @@ struct Wait {
 struct HostFunction {
   std::function<void()> function;
 };
+struct Service {
+  std::function<void()> function;
+};
 struct Hold {
   std::function<bool()> ready;
 };
@@ -58,7 +61,7 @@ struct Hold {
 struct Op {
   StreamQueue* stream;
   double arrival;  // ns, when the host had queued it
-  std::variant<KernelWork, BulkCopy, HostCopy, Migration, Discard, Record, Wait, HostFunction, Hold> work;
+  std::variant<KernelWork, BulkCopy, HostCopy, Migration, Discard, Record, Wait, HostFunction, Service, Hold> work;
 };
 
 // The stream's side of an engine's work: told once, when the operation is complete.

@@ -37,7 +37,8 @@ enum deepum_event_kind {
   DEEPUM_EVENT_FAULT = 12,            /* observed GPU faults: deepum_fault_event */
   DEEPUM_EVENT_MOVED = 13,            /* what became of a command: deepum_moved_event */
   DEEPUM_EVENT_LOST = 14,             /* events were dropped; every live allocation and block is announced again next: deepum_lost_event */
-  DEEPUM_EVENT_USAGE = 15             /* beyond its budget more of a device is in use than ever before: deepum_usage_event */
+  DEEPUM_EVENT_USAGE = 15,            /* beyond its budget more of a device is in use than ever before: deepum_usage_event */
+  DEEPUM_EVENT_PROGRESS = 16          /* how far a stream was at a look for faults: deepum_progress_event */
 };
 
 typedef struct deepum_event_header {
@@ -140,6 +141,15 @@ typedef struct deepum_fault_event {
   uint64_t faults;            /* in all of the range, as the driver counts */
 } deepum_fault_event;
 
+/* Before the FAULT events of each look, for each stream that was launched on. */
+typedef struct deepum_progress_event {
+  deepum_event_header header;
+  uint32_t stream;
+  uint32_t reserved0;
+  uint64_t completed; /* sequence: all launches of the stream up to it had completed before the look: their faults have been told, or are next */
+  uint64_t begun;     /* sequence: none of the stream's launches behind it had begun after the look */
+} deepum_progress_event;
+
 enum deepum_moved_status {
   DEEPUM_MOVED_ISSUED = 0, /* handed to the driver */
   DEEPUM_MOVED_STALE = 1,  /* the allocation is gone */
@@ -167,21 +177,34 @@ typedef struct deepum_usage_event {
 
 enum deepum_command_kind {
   DEEPUM_COMMAND_PREFETCH = 1, /* to the device */
-  DEEPUM_COMMAND_EVICT = 2,    /* to the CPU */
+  DEEPUM_COMMAND_EVICT = 2,    /* to the CPU; advice CU_MEM_ADVISE_UNSET_READ_MOSTLY: that first, so that what the CPU has as well is not copied */
   /* Drops the content of dead blocks, wherever it is. Proposed: the mover commits it if all of it is inactive PyTorch memory still. */
   DEEPUM_COMMAND_DISCARD = 3,
   DEEPUM_COMMAND_ADVISE = 4,
   /* In lock-step: the launch `cause`, of the one stream in stream_mask, starts when the prefetch after_move has completed. Names no blocks.
    */
-  DEEPUM_COMMAND_HOLD = 5
+  DEEPUM_COMMAND_HOLD = 5,
+  /* Copies to the CPU under READ_MOSTLY, which is set first: the device keeps what it has, until somebody writes. */
+  DEEPUM_COMMAND_COPY_OUT = 6,
+  /* To the CPU, where the same is believed to be: what is not is copied. READ_MOSTLY stays set. */
+  DEEPUM_COMMAND_DROP = 7,
+  /* Unsets READ_MOSTLY, and the CPU's copy goes. */
+  DEEPUM_COMMAND_COLLAPSE = 8
 };
 
-enum { DEEPUM_DIRECTION_IN = 0, DEEPUM_DIRECTION_OUT = 1, DEEPUM_DIRECTION_DISCARD = 2 }; /* prefetch, advise: in; evict: out */
+enum deepum_direction {
+  DEEPUM_DIRECTION_IN = 0,      /* prefetch, advise, collapse */
+  DEEPUM_DIRECTION_OUT = 1,     /* evict */
+  DEEPUM_DIRECTION_DISCARD = 2, /* discard */
+  DEEPUM_DIRECTION_DROP = 3,    /* drop */
+  DEEPUM_DIRECTION_COPY = 4,    /* copy out */
+  DEEPUM_DIRECTIONS = 5
+};
 
 /* Commands of one direction and device are carried out in the order of their ids. A command starts when
  *   - all work launched up to after_sequence on the streams of stream_mask has completed (after_sequence 0: at once), and
  *   - the command after_move of another direction has completed (0: none).
- * A prefetch of 0 blocks only waits, and with it all prefetches behind it.
+ * A prefetch of 0 blocks only waits, and with it all prefetches behind it. Advice takes effect at once, unless it follows a command.
  */
 typedef struct deepum_command {
   uint64_t id;    /* rises within a session, over both directions, from 1 */

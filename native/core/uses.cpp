@@ -1,0 +1,138 @@
+// What launches do with what they touch: how many launches later it is touched again, and whether they write it. Arguments do not tell
+// that; but the write of a duplicate faults. So uses of duplicates are trials: while the GPU's faults are observed, a launch that has run
+// without one reads, and one among those that were running when a fault was seen writes.
+#include <algorithm>
+
+#include "engine.hpp"
+
+namespace deepum::core {
+namespace {
+
+constexpr std::size_t kMostTrials = 1u << 14;   // of a stream
+
+}  // namespace
+
+// What was used last by another launch is used next by this one.
+void Engine::learn_uses(Execution& execution) {
+  execution.blocks.find_places(uses_.size(), places_);
+  const ExecutionId id = executions_.id_of(execution);
+  for (std::size_t i = 0; i < spans_.size(); ++i) {
+    RunUse* const run = execution.blocks.use(places_[i]);
+    if (run != nullptr) {
+      uses_[i] = uses_[i] == Use::kUnknown ? run->now : uses_[i];
+      run->now = uses_[i];
+    }
+    Allocation& allocation = slots_[spans_[i].slot];
+    const BlockUser user{id, execution.generation, places_[i]};
+    const std::uint32_t middle = spans_[i].first + spans_[i].count / 2;  // its ends may be shared with other tensors
+    UmBlock& typical = allocation.blocks[middle];
+    if (typical.used != position_) {
+      learn_next(typical, static_cast<std::uint32_t>(std::min<std::uint64_t>(position_ - typical.used, RunUse::kNone - 1)), uses_[i]);
+    }
+    const std::uint64_t next = run == nullptr || run->gap == 0 || run->gap == RunUse::kNone ? 0 : position_ + run->gap;
+    for (std::uint32_t b = spans_[i].first; b < spans_[i].first + spans_[i].count; ++b) {
+      UmBlock& block = allocation.blocks[b];
+      block.used = position_;
+      block.user = user;
+      block.awaited = next;
+      block.next_use = run == nullptr ? Use::kUnknown : run->next;
+    }
+  }
+}
+
+RunUse* Engine::use_by(const BlockUser& user) {
+  if (user.id == kNoExecution || executions_.at(user.id).generation != user.generation) {
+    return nullptr;
+  }
+  return executions_.at(user.id).blocks.use(user.run);
+}
+
+void Engine::learn_next(const UmBlock& block, std::uint32_t gap, Use use) {
+  if (RunUse* const run = use_by(block.user); run != nullptr) {
+    run->gap = gap;
+    run->next = use;
+  }
+}
+
+// The launch at hand, its blocks being in place.
+void Engine::try_uses(std::uint32_t stream) {
+  std::deque<Trial>& trials = progress_[stream].trials;
+  for (std::size_t i = 0; i < spans_.size() && faults_are_told_; ++i) {
+    const UmBlock& block = slots_[spans_[i].slot].blocks[spans_[i].first + spans_[i].count / 2];
+    if (!block.copied || block.user.run == BlockTable::kNotInChain) {
+      continue;
+    }
+    untold_ = uses_[i] == Use::kUnknown ? position_ : untold_;
+    if (trials.size() == kMostTrials) {
+      trials.pop_front();
+    }
+    trials.push_back({sequence_, {block.user.id, block.user.generation, places_[i]}, block.slot, slots_[block.slot].generation, block.index});
+  }
+}
+
+// How far a stream was at a look for faults, before the faults of that look are told. Launches that had completed at the look before have
+// had theirs told: who was not blamed reads.
+bool Engine::on_progress(const deepum_progress_event& event) {
+  if (event.stream >= DEEPUM_MAX_STREAMS) {
+    return false;
+  }
+  faults_are_told_ = true;
+  Progress& progress = progress_[event.stream];
+  std::deque<Trial>& trials = progress.trials;
+  for (; !trials.empty() && trials.front().sequence <= progress.completed; trials.pop_front()) {
+    const Trial& trial = trials.front();
+    ++statistics_.operations;
+    RunUse* const run = use_by(trial.user);
+    const Allocation* const allocation = live(trial.slot);
+    if (run != nullptr && run->now == Use::kUnknown && allocation != nullptr && allocation->generation == trial.generation &&
+        allocation->blocks[trial.block].single_since < trial.sequence) {
+      run->now = Use::kReads;
+    }
+  }
+  progress.completed = event.completed;
+  progress.begun = event.begun;
+  begun_ = std::max(begun_, event.begun);
+  return true;
+}
+
+// A write was seen to fault.
+void Engine::note_written(const BlockSpan& span) {
+  if (!faults_are_told_) {  // nor is it known who may have written
+    return;
+  }
+  for (const bool all : {false, true}) {
+    if (blame(span, all)) {
+      break;
+    }
+  }
+  Allocation& allocation = slots_[span.slot];
+  for (std::uint32_t b = span.first; b < span.first + span.count; ++b) {
+    UmBlock& block = allocation.blocks[b];
+    if (block.mostly && block.copied_since <= begun_) {  // else what was written then was copied later
+      block.single_since = sequence_;
+      devices_[allocation.device].uncopy(block);
+    }
+  }
+}
+
+// Of the trials that may have been running since the last look one wrote. Who is known to read goes free, unless there is nobody else.
+bool Engine::blame(const BlockSpan& span, bool all) {
+  bool found = false;
+  for (Progress& progress : progress_) {
+    for (const Trial& trial : progress.trials) {
+      if (trial.sequence > progress.begun) {
+        break;
+      }
+      ++statistics_.operations;
+      RunUse* const run = use_by(trial.user);
+      if (run != nullptr && trial.slot == span.slot && trial.block >= span.first && trial.block - span.first < span.count &&
+          (all || run->now != Use::kReads)) {
+        run->now = Use::kWrites;
+        found = true;
+      }
+    }
+  }
+  return found;
+}
+
+}  // namespace deepum::core

@@ -1,0 +1,67 @@
+// Observed faults, as the program's side tells them in lock-step (kernel_hooks/observed_faults.cpp): every so many launches, after waits
+// and before frees, while the core wants them.
+#include "fault_runs.hpp"
+#include "replay.hpp"
+
+namespace deepum::simulate {
+
+void Replay::look_after_launches() {
+  if (++launches_since_look_ >= kFaultInterval) {
+    look_for_faults();
+  }
+}
+
+void Replay::look_for_faults() {
+  launches_since_look_ = 0;
+  if (options_.observe_faults == 0) {
+    return;
+  }
+  const bool wanted = deepum_core_wants_faults(core_.core) != 0;
+  if (!observing_ && !wanted) {
+    return;
+  }
+  engine_.catch_up(um_model::kProgram);
+  const std::vector<um_model::Engine::Fault> faults = engine_.take_faults();
+  if (observing_) {
+    tell_progress();
+    tell_faults(faults);
+  }
+  observing_ = wanted;
+}
+
+void Replay::tell_faults(const std::vector<um_model::Engine::Fault>& faults) {
+  std::vector<runtime::FaultPlace> places;
+  for (const um_model::Engine::Fault& fault : faults) {
+    if (const auto block = places_.block_at(fault.address)) {
+      const std::uint8_t access = fault.write ? DEEPUM_FAULT_WRITE : DEEPUM_FAULT_READ;
+      places.push_back({static_cast<std::uint32_t>(fault.device), block->slot, block->index, fault.faults, access});
+    }
+  }
+  runtime::tell_faults(places, [this](deepum_fault_event& event) { emit(event.header); });
+}
+
+void Replay::tell_progress() {
+  for (std::uint32_t id = 0; id + 1 < DEEPUM_MAX_STREAMS; ++id) {
+    const StreamMarkers::Progress progress = markers_[id].progress(engine_);
+    if (!progress.known) {
+      continue;
+    }
+    deepum_progress_event event{};
+    event.header.words = sizeof event / 8;
+    event.header.kind = DEEPUM_EVENT_PROGRESS;
+    event.stream = id;
+    event.completed = progress.completed;
+    event.begun = progress.begun;
+    emit(event.header);
+  }
+}
+
+// An event that the trace does not have: those that follow come later by its length.
+void Replay::emit(deepum_event_header& header) {
+  header.sequence = next_sequence_;
+  next_sequence_ += header.words;
+  shift_ += header.words;
+  decide(reinterpret_cast<const std::uint8_t*>(&header), std::size_t{header.words} * 8);
+}
+
+}  // namespace deepum::simulate
