@@ -164,7 +164,8 @@ void BlockTable::follow() {
 
 std::size_t BlockTable::count_bytes() const {
   std::size_t sum = heap_bytes(entries_.capacity() * sizeof(Entry)) + heap_bytes(chain_.capacity() * sizeof(BlockRun)) +
-                    heap_bytes(ages_.capacity() * sizeof(std::uint32_t)) + heap_bytes(places_.capacity() * sizeof(std::uint32_t)) + heap_bytes(uses_.capacity() * sizeof(RunUse));
+                    heap_bytes(ages_.capacity() * sizeof(std::uint32_t)) + heap_bytes(places_.capacity() * sizeof(std::uint32_t)) +
+                    heap_bytes(uses_.capacity() * sizeof(RunUse));
   for (const Entry& entry : entries_) {
     sum += heap_bytes(entry.successors.capacity() * sizeof(BlockRun));
   }

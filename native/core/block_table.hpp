@@ -28,8 +28,8 @@ struct BlockRun {
 enum class Use : std::uint8_t { kUnknown, kReads, kWrites };
 struct RunUse {
   Use now = Use::kUnknown;
-  Use next = Use::kUnknown;   // by the launch that uses it next,
-  std::uint32_t gap = 0;      // so many launches later; 0: not known
+  Use next = Use::kUnknown;                                  // by the launch that uses it next,
+  std::uint32_t gap = 0;                                     // so many launches later; 0: not known
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};  // it dies before
 };
 
@@ -73,7 +73,7 @@ class BlockTable {
   BlockRun start_{}, end_{};
   std::uint64_t learned_ = 0;  // hash of the accesses learned last, where the chain does not tell them
   std::vector<BlockRun> chain_;
-  std::vector<std::uint32_t> ages_;    // of the chain's runs
+  std::vector<std::uint32_t> ages_;  // of the chain's runs
   std::vector<RunUse> uses_;
   std::vector<std::uint32_t> places_;  // in the accesses learned last, of the chain's runs
   std::size_t bytes_ = 0;

@@ -207,7 +207,8 @@ void Engine::place_ahead(std::size_t most) {
       return;
     }
     doubt_after_ = doubt_after(execution);
-    if (known && !place(locate(execution.blocks, placed_ + 1), located_uses_, position_ + placed_ + 1, false)) {
+    const std::span<const BlockSpan> spans = known ? locate(execution.blocks, placed_ + 1) : std::span<const BlockSpan>{};
+    if (known && !place(spans, located_uses_, position_ + placed_ + 1, false)) {
       ++statistics_.window_stalls;
       return;
     }
@@ -264,7 +265,8 @@ void Engine::reserve(Link& link, std::uint64_t position) {
     const std::uint64_t late = std::max(fullest_, position);
     UmBlock* victim = device.expected.find_beyond(late, 1, [](const UmBlock&) { return true; });
     if (victim == nullptr) {
-      const auto late_enough = [&](const UmBlock& block) { return block.awaited > late; };
+      const std::uint64_t known = position_ + trusted();
+      const auto late_enough = [&](const UmBlock& block) { return block.awaited > late && block.awaited <= known; };
       victim = device.copied.find(kLateScan, late_enough);
       victim = victim != nullptr ? victim : device.kept.find(kLateScan, late_enough);
     }

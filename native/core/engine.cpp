@@ -186,9 +186,9 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
       continue;
     }
     spans_.push_back({p.slot, p.first, p.count});
-    uses_.push_back(i < event.write_ranges                                             ? Use::kWrites
+    uses_.push_back(i < event.write_ranges                                    ? Use::kWrites
                     : i < std::size_t{event.write_ranges} + event.read_ranges ? Use::kReads
-                                                                                       : Use::kUnknown);
+                                                                              : Use::kUnknown);
     std::uint64_t born = 0;
     runs_.push_back(name_run(*allocation, p.first, p.count, born));
     ages_.push_back(static_cast<std::uint32_t>(std::min<std::uint64_t>(position_ - born, ~std::uint32_t{0})));
@@ -282,7 +282,8 @@ void Engine::watch_learning(const Execution& execution, bool restarted) {
 }
 
 bool Engine::wants_faults() const {
-  const bool untold = (settings_.advice & DEEPUM_ADVISE_DUPLICATE) != 0 && untold_ != 0 && position_ - untold_ <= kSettledAfter + 2 * iteration_;
+  const bool untold =
+      (settings_.advice & DEEPUM_ADVISE_DUPLICATE) != 0 && untold_ != 0 && position_ - untold_ <= kSettledAfter + 2 * iteration_;
   return untold || position_ - surprised_ <= kSettledAfter + 2 * longest_period_;
 }
 
@@ -330,9 +331,16 @@ void Engine::forget_tables() {
       names.bind(index, slot, first);
     };
     rename(allocation.name);
+    for (UmBlock& block : allocation.blocks) {
+      block.user = {};
+      block.awaited = 0;
+    }
     for (auto& [offset, block] : allocation.active) {
       rename(block.name);
     }
+  }
+  for (Progress& progress : progress_) {
+    progress.trials.clear();
   }
   names_ = std::move(names);
   executions_ = ExecutionTable(settings_.execution_ids, settings_.execution_records, std::size_t{settings_.table_mebibytes} << 20);

@@ -182,10 +182,10 @@ class Engine {
   std::uint64_t unwaited_ = 0;        // launches since the program last waited
   std::vector<BlockRun> runs_;        // of the launch at hand, by name
   std::vector<std::uint32_t> ages_;
-  std::vector<BlockSpan> spans_;    // and by place
+  std::vector<BlockSpan> spans_;  // and by place
   std::vector<Use> uses_;
   std::vector<std::uint32_t> places_;  // in the execution's chain
-  std::vector<BlockSpan> located_;  // of the launch being placed ahead
+  std::vector<BlockSpan> located_;     // of the launch being placed ahead
   std::vector<Use> located_uses_;
 
   std::uint64_t doubt_after_ = 0;  // of the execution being placed
@@ -193,19 +193,19 @@ class Engine {
   std::vector<deepum_command> commands_;
   std::size_t taken_ = 0;
   std::array<std::size_t, DEEPUM_DIRECTIONS> last_of_direction_{};  // place in commands_, from 1; 0: none
-  std::vector<deepum_command> given_;               // the latest commands, by id modulo kRemembered: what their answers are about
+  std::vector<deepum_command> given_;  // the latest commands, by id modulo kRemembered: what their answers are about
   std::uint64_t last_id_ = 0;
   std::uint64_t allocated_bytes_ = 0;
   std::uint64_t torch_block_count_ = 0;  // handed out
   std::uint64_t mostly_blocks_ = 0;      // READ_MOSTLY
   std::array<Progress, DEEPUM_MAX_STREAMS> progress_;
-  std::uint64_t begun_ = 0;              // no launch behind that sequence had, on any stream
+  std::uint64_t begun_ = 0;  // no launch behind that sequence had, on any stream
   bool faults_are_told_ = false;
-  std::uint64_t untold_ = 0;             // the latest launch of which it was not known whether it writes a duplicate
-  std::uint64_t iteration_ = 0;          // launches, as far as it is known
-  std::uint64_t longest_lately_ = 0;     // way back to the same launch, since
-  std::uint64_t measured_ = 0;           // that launch
-  std::uint64_t sparse_blocks_ = 0;      // that have sparse uses, or are remote
+  std::uint64_t untold_ = 0;          // the latest launch of which it was not known whether it writes a duplicate
+  std::uint64_t iteration_ = 0;       // launches, as far as it is known
+  std::uint64_t longest_lately_ = 0;  // way back to the same launch, since
+  std::uint64_t measured_ = 0;        // that launch
+  std::uint64_t sparse_blocks_ = 0;   // that have sparse uses, or are remote
 };
 
 // Of the memory for tables, what the history may have.

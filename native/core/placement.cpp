@@ -10,14 +10,14 @@ namespace deepum::core {
 namespace {
 
 constexpr std::uint64_t kBlockBytes = 1ull << DEEPUM_UM_BLOCK_SHIFT;
-constexpr std::uint64_t kEvictionBatch = 8;  // blocks evicted at once when room runs out
-constexpr std::uint64_t kLongPast = 4096;    // launches: more than a queue of the driver's holds
-constexpr std::size_t kVictimScan = 4096;    // blocks looked at for one victim,
-constexpr std::size_t kExpectedScan = 256;   // and of those that are expected
-constexpr std::uint64_t kRested = 32;        // blocks brought since a last use, so that the space comes in time: 64 MiB, milliseconds
-constexpr std::uint64_t kFar = 16;           // part of an iteration, after which what left comes back in time
+constexpr std::uint64_t kEvictionBatch = 8;   // blocks evicted at once when room runs out
+constexpr std::uint64_t kLongPast = 4096;     // launches: more than a queue of the driver's holds
+constexpr std::size_t kVictimScan = 4096;     // blocks looked at for one victim,
+constexpr std::size_t kExpectedScan = 256;    // and of those that are expected
+constexpr std::uint64_t kRested = 32;         // blocks brought since a last use, so that the space comes in time: 64 MiB, milliseconds
+constexpr std::uint64_t kFar = 16;            // part of an iteration, after which what left comes back in time
 constexpr std::uint8_t kUnsetReadMostly = 2;  // CUmem_advise
-constexpr std::uint64_t kLeastDoubt = 16;    // launches for which what is known to be there is not doubted
+constexpr std::uint64_t kLeastDoubt = 16;     // launches for which what is known to be there is not doubted
 
 }  // namespace
 
@@ -190,7 +190,8 @@ namespace {
 template <typename Wanted>
 UmBlock* first_kept(const DeviceMemory& device, bool clean_first, std::uint64_t until, Wanted wanted) {
   if (clean_first) {
-    UmBlock* const far = device.copied.find(kVictimScan, [&](const UmBlock& block) { return wanted(block) && (block.awaited == 0 || block.awaited > until); });
+    UmBlock* const far = device.copied.find(
+        kVictimScan, [&](const UmBlock& block) { return wanted(block) && (block.awaited == 0 || block.awaited > until); });
     if (far != nullptr) {
       return far;
     }
@@ -219,7 +220,8 @@ UmBlock* Engine::next_victim(DeviceMemory& device, std::uint64_t position, bool 
       return block;
     }
   }
-  if (UmBlock* victim = first_kept(device, settings_.eviction_order == DEEPUM_EVICT_CLEAN_FIRST, position_ + iteration_ / kFar, unclaimed); victim != nullptr) {
+  if (UmBlock* victim = first_kept(device, settings_.eviction_order == DEEPUM_EVICT_CLEAN_FIRST, position_ + iteration_ / kFar, unclaimed);
+      victim != nullptr) {
     return victim;
   }
   const auto rested = [&](const UmBlock& block) {
@@ -284,8 +286,8 @@ void Engine::evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, 
   if (without_copy) {
     command(DEEPUM_COMMAND_DROP, ordinal, block, block.use_sequence, block.streams, std::max(block.moved_in, block.moved_out));
   } else {
-    command(DEEPUM_COMMAND_EVICT, ordinal, block, block.use_sequence, block.streams, std::max(block.moved_in, block.mostly ? block.moved_out : 0),
-            0, block.mostly ? kUnsetReadMostly : 0);
+    command(DEEPUM_COMMAND_EVICT, ordinal, block, block.use_sequence, block.streams,
+            std::max(block.moved_in, block.mostly ? block.moved_out : 0), 0, block.mostly ? kUnsetReadMostly : 0);
     forget_duplicate(block);
   }
   device.freed.push_back({block.moved_out, false});

@@ -141,7 +141,7 @@ struct DeviceMemory {
   KeptBlocks kept;                   // oldest last use, or oldest migration, first
   ExpectedBlocks expected;           // by launches to come
   KeptBlocks copied;                 // as kept, what the host has as well
-  std::deque<WrittenBlock> to_copy;     // written longest ago first
+  std::deque<WrittenBlock> to_copy;  // written longest ago first
   std::uint64_t copied_blocks = 0;   // that are here and on the host
   std::uint64_t evicted_lately = 0;  // blocks, in the iteration before this one
   std::uint64_t evictions = 0;       // since

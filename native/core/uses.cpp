@@ -8,7 +8,7 @@
 namespace deepum::core {
 namespace {
 
-constexpr std::size_t kMostTrials = 1u << 14;   // of a stream
+constexpr std::size_t kMostTrials = 1u << 14;  // of a stream
 
 }  // namespace
 
@@ -66,7 +66,8 @@ void Engine::try_uses(std::uint32_t stream) {
     if (trials.size() == kMostTrials) {
       trials.pop_front();
     }
-    trials.push_back({sequence_, {block.user.id, block.user.generation, places_[i]}, block.slot, slots_[block.slot].generation, block.index});
+    trials.push_back(
+        {sequence_, {block.user.id, block.user.generation, places_[i]}, block.slot, slots_[block.slot].generation, block.index});
   }
 }
 

@@ -52,7 +52,8 @@ void Mover::round(const Answer& answer) {
   for (bool progress = true; progress;) {
     progress = false;
     for (int device = 0; device < static_cast<int>(devices_.size()); ++device) {
-      for (const int direction : {DEEPUM_DIRECTION_DISCARD, DEEPUM_DIRECTION_DROP, DEEPUM_DIRECTION_OUT, DEEPUM_DIRECTION_IN, DEEPUM_DIRECTION_COPY}) {
+      for (const int direction :
+           {DEEPUM_DIRECTION_DISCARD, DEEPUM_DIRECTION_DROP, DEEPUM_DIRECTION_OUT, DEEPUM_DIRECTION_IN, DEEPUM_DIRECTION_COPY}) {
         if (!devices_[static_cast<std::size_t>(device)].lanes[direction].queue.empty()) {
           progress |= advance(device, direction, answer);
         }
@@ -224,8 +225,8 @@ std::size_t Mover::gather(int device, int direction, std::vector<Range>* spans) 
   for (; count < lane.queue.size() && count < 4 * kMostInBatch; ++count) {
     const deepum_command& next = lane.queue[count].command;
     Requirements more;
-    if (lane.queue[count - 1].awaited || next.kind != head.kind || next.advice != head.advice || next.location != head.location || next.cause != head.cause || next.block_count == 0 ||
-        !requirements(device, direction, next, &more) || !more.empty()) {
+    if (lane.queue[count - 1].awaited || next.kind != head.kind || next.advice != head.advice || next.location != head.location ||
+        next.cause != head.cause || next.block_count == 0 || !requirements(device, direction, next, &more) || !more.empty()) {
       break;
     }
     const auto range = places_.blocks(next.slot, next.generation, next.first_block, next.block_count);

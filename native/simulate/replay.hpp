@@ -17,7 +17,7 @@
 
 namespace deepum::simulate {
 
-inline constexpr std::uint32_t kFaultInterval = 64;            // launches: DEEPUM_FAULT_INTERVAL
+inline constexpr std::uint32_t kFaultInterval = 64;          // launches: DEEPUM_FAULT_INTERVAL
 inline constexpr std::uint32_t kEventStreams = 0x8000'0000;  // numbers of streams that only events name
 
 struct CoreHandle {
@@ -92,7 +92,7 @@ class Replay {
   std::uint64_t next_sequence_ = 0;    // where the next event lies
   bool observing_ = false;             // faults,
   std::uint32_t launches_since_look_ = 0;
-  std::uint64_t shift_ = 0;            // between the trace's sequences and those, modulo 2^64
+  std::uint64_t shift_ = 0;  // between the trace's sequences and those, modulo 2^64
   std::uint64_t launches_ = 0;
   const deepum_execute_event* executing_ = nullptr;
   std::vector<std::uint64_t> executing_record_;

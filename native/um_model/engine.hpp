@@ -157,7 +157,7 @@ class Engine {
   // The stream stands still, host_function_ns and as long as the server's calls take, while `function` has the server act. It is called
   // with the stream's turn, and returns when the server has done its part.
   void serve(Host host, Stream stream, std::function<void()> function);
-  void on_discard(std::function<void(Range)> poison);                   // called for each range dropped
+  void on_discard(std::function<void(Range)> poison);  // called for each range dropped
 
   // Values in pinned memory: a wait holds the stream until `ready` answers true at a time when the engine processes work.
   // A blocking call returns early, its target incomplete, when a stream comes to a value that is not there: whoever blocks may have to
