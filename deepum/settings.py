@@ -158,7 +158,7 @@ SETTINGS: tuple[Setting, ...] = (
         "choice",
         "which block outside the predicted window is evicted first",
         "oldest-last-use",
-        choices=("least-recently-migrated", "oldest-last-use", "furthest-next-use"),
+        choices=("least-recently-migrated", "oldest-last-use", "furthest-next-use", "clean-first"),
     ),
     Setting("execution_ids", "count", "most execution IDs kept", 1 << 16, low=16, high=1 << 24),
     Setting("execution_records", "count", "records (prev3, prev2, prev1, next) kept for an execution ID", 16, low=1, high=1 << 12),
@@ -201,9 +201,10 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "advice",
         "choice",
-        "what the core advises the driver: that tables of which kernels use a few rows stay on the host (remote), or nothing",
+        "what the core advises the driver: that tables of which kernels use a few rows stay on the host (remote); that what is read is on "
+        "the host as well, so that it leaves without a copy (duplicate: needs observed faults); both (all), or nothing",
         "remote",
-        choices=("none", "remote"),
+        choices=("none", "remote", "duplicate", "all"),
     ),
     Setting("launch_queue", "count", "launches that the driver lets the host be ahead of the GPU", 1024, low=0, high=1 << 20),
     Setting(

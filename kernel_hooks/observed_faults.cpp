@@ -1,7 +1,6 @@
 #include "observed_faults.hpp"
 
 #include <pthread.h>
-#include <signal.h>
 #include <time.h>
 
 #include <cerrno>
@@ -12,6 +11,7 @@
 
 #include "allocation_table.hpp"
 #include "allocations.hpp"
+#include "driver.hpp"
 #include "fault_runs.hpp"
 #include "fault_source.hpp"
 #include "forkable_mutex.hpp"
@@ -20,6 +20,8 @@
 #include "real_driver.hpp"
 #include "records.h"
 #include "session.hpp"
+#include "stream_markers.hpp"
+#include "threads.hpp"
 
 namespace deepum::hooks {
 
@@ -91,7 +93,9 @@ void start(Watch& watch) noexcept {
 void take(Watch& watch) noexcept {
   try {
     watch.faults.clear();
+    runtime::begin_progress();
     cupti_fault_source().take(watch.faults);
+    runtime::tell_progress();
     tell(watch.faults);
   } catch (const std::bad_alloc&) {  // these are missed
   }
@@ -116,8 +120,11 @@ void look(Watch& watch) noexcept {
   errno = kept;
 }
 
-void* watch_by_clock(void*) noexcept {
+void* watch_by_clock(void* context) noexcept {
   Watch& seen = watch();
+  if (runtime::driver().CtxSetCurrent) {  // to ask how far its streams are
+    runtime::driver().CtxSetCurrent(static_cast<CUcontext>(context));
+  }
   while (!over.load()) {
     bool observing = false;
     if (seen.mutex.try_lock()) {
@@ -130,18 +137,13 @@ void* watch_by_clock(void*) noexcept {
   return nullptr;
 }
 
-bool start_thread() noexcept {
-  sigset_t all, kept;
-  ::sigfillset(&all);  // the program's signals are for the program's threads
-  ::pthread_sigmask(SIG_SETMASK, &all, &kept);
+bool start_watching() noexcept {
   pthread_t thread{};
-  const bool started = ::pthread_create(&thread, nullptr, watch_by_clock, nullptr) == 0;
-  ::pthread_sigmask(SIG_SETMASK, &kept, nullptr);
-  if (started) {
-    ::pthread_setname_np(thread, "deepum-faults");
-    ::pthread_detach(thread);
+  if (!runtime::start_thread(&thread, "deepum-faults", watch_by_clock, runtime::current_context())) {
+    return false;
   }
-  return started;
+  ::pthread_detach(thread);
+  return true;
 }
 
 // For good; returns once no call of ours is under way.
@@ -192,7 +194,7 @@ void begin_observing_faults() noexcept {
   look_for_faults_now();  // before the first launch
   if (runtime::settings().lock_step) {
     faults_taken_here.store(!over.load());
-  } else if (!over.load() && !start_thread()) {
+  } else if (!over.load() && !start_watching()) {
     leave_source("no thread can be made");
   }
 }

@@ -75,6 +75,8 @@ void fill_driver(void* library) noexcept {
   find(library, driver.StreamDestroy, "cuStreamDestroy_v2");
   find(library, driver.StreamWaitEvent, "cuStreamWaitEvent");
   find(library, driver.StreamSynchronize, "cuStreamSynchronize");
+  find(library, driver.StreamQuery, "cuStreamQuery");
+  find(library, driver.LaunchHostFunc, "cuLaunchHostFunc");
   find(library, driver.StreamIsCapturing, "cuStreamIsCapturing");
   find(library, driver.ThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode");
   find(library, driver.EventCreate, "cuEventCreate");

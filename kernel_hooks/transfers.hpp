@@ -45,6 +45,9 @@ CUresult transfer(std::uint64_t identity, const StreamRef& stream, bool blocks, 
   if (reported && result == CUDA_SUCCESS) {
     runtime::after_execute(stream.device, stream.handle, stream.id, sequence);
   }
+  if (blocks) {
+    faults_at_rest();
+  }
   return result;
 }
 

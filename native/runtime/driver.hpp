@@ -17,6 +17,8 @@ struct Driver {
   CUresult (*StreamDestroy)(CUstream) = nullptr;
   CUresult (*StreamWaitEvent)(CUstream, CUevent, unsigned) = nullptr;
   CUresult (*StreamSynchronize)(CUstream) = nullptr;
+  CUresult (*StreamQuery)(CUstream) = nullptr;
+  CUresult (*LaunchHostFunc)(CUstream, CUhostFn, void*) = nullptr;
   CUresult (*StreamIsCapturing)(CUstream, CUstreamCaptureStatus*) = nullptr;
   CUresult (*ThreadExchangeStreamCaptureMode)(CUstreamCaptureMode*) = nullptr;
   CUresult (*EventCreate)(CUevent*, unsigned) = nullptr;

@@ -30,6 +30,14 @@ class MarkerTable {
   bool all_can_wait() noexcept;
   // `cover` tells the truth of these stream ids: none of them has launches that the driver refused to record a marker behind.
   bool all_marked(std::uint64_t stream_mask) noexcept;
+  // Calls back with each id that was ever launched on, but the shared one, and its stream.
+  template <typename F>
+  void each_stream(F each) noexcept {
+    for (std::uint64_t used = used_.load(std::memory_order_seq_cst) & ~(1ull << kShared); used != 0; used &= used - 1) {
+      const auto id = static_cast<std::uint32_t>(__builtin_ctzll(used));
+      each(id, streams_[id]);
+    }
+  }
   bool flush(std::uint32_t stream_id) noexcept;  // DEEPUM_ALL_STREAMS: all
   void destroyed(CUstream stream, std::uint32_t stream_id) noexcept;
   void context_destroyed(CUcontext context) noexcept;

@@ -1,7 +1,6 @@
 #include "mover.hpp"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include "driver.hpp"
 #include "message.hpp"
 #include "session.hpp"
+#include "threads.hpp"
 
 namespace deepum::runtime {
 namespace {
@@ -40,20 +40,11 @@ Mover::Mover(const SharedMemory& memory, MarkerTable& markers, LockStep& lock_st
 
 bool Mover::start(Connection* connection) noexcept {
   connection_ = connection;
-  // The program's signals are for the program's threads.
-  sigset_t all, kept;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &kept);
   const auto body = [](void* self) -> void* {
     static_cast<Mover*>(self)->run();
     return nullptr;
   };
-  const bool started = ::pthread_create(&thread_, nullptr, body, this) == 0;
-  ::pthread_sigmask(SIG_SETMASK, &kept, nullptr);
-  if (started) {
-    ::pthread_setname_np(thread_, "deepum-mover");
-  }
-  return started;
+  return start_thread(&thread_, "deepum-mover", body, this);
 }
 
 void Mover::ask_to_stop() noexcept {
@@ -63,19 +54,8 @@ void Mover::ask_to_stop() noexcept {
 
 bool Mover::stop(int timeout_ms) noexcept {
   ask_to_stop();
-  timespec until{};
-  ::clock_gettime(CLOCK_REALTIME, &until);
-  until.tv_sec += timeout_ms / 1000;
-  until.tv_nsec += timeout_ms % 1000 * 1000000L;
-  if (until.tv_nsec >= 1000000000L) {
-    until.tv_nsec -= 1000000000L;
-    ++until.tv_sec;
-  }
-  if (::pthread_timedjoin_np(thread_, nullptr, &until) == 0) {
-    return true;
-  }
-  ::pthread_detach(thread_);
-  return false;
+  server_.stop(timeout_ms);
+  return join_or_leave(thread_, timeout_ms);
 }
 
 std::uint32_t Mover::context_destroyed(CUcontext context) noexcept {
@@ -86,6 +66,7 @@ std::uint32_t Mover::context_destroyed(CUcontext context) noexcept {
       devices |= 1u << device;
     }
   }
+  server_.forget(context);
   destroyed_.fetch_or(devices);
   return devices;
 }

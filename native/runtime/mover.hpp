@@ -13,6 +13,7 @@
 #include <memory>
 #include <vector>
 
+#include "advice_server.hpp"
 #include "allocations.hpp"
 #include "connection.hpp"
 #include "lock_step.hpp"
@@ -52,6 +53,8 @@ class Mover {
   // For launches in lock-step: is there anything that could be carried out now?
   bool has_work() const noexcept;
   void marker_recorded() noexcept;
+  // Memory is about to end: returns when what was asked of the driver about it has been done.
+  void wait_for_advice(std::uint64_t address, std::uint64_t bytes) noexcept { server_.wait_for(address, bytes); }
 
  private:
   struct Requirements {
@@ -60,7 +63,7 @@ class Mover {
     bool empty() const noexcept { return markers.empty() && moves.empty(); }
   };
   struct Device {
-    MoveLane lanes[3];  // by direction
+    MoveLane lanes[DEEPUM_DIRECTIONS];
   };
 
   void run() noexcept;
@@ -72,12 +75,17 @@ class Mover {
   bool advance(int device, int direction);
   bool issue(int device, int direction);
   bool issue_discard(int device);
+  // Duplicates (mover_duplicates.cpp).
+  static bool advises_in_order(const deepum_command& command) noexcept;
+  static bool reached(MoveLane& lane, const Requirements& required) noexcept;
+  CUresult carry(MoveLane& lane, int device, const deepum_command& command, const std::vector<Span>& spans);
+  CUresult give(MoveLane& lane, int device, const std::vector<Span>& spans, const std::vector<GivenAdvice>& advice);
   std::size_t gather(int device, int direction, std::vector<Span>* spans, std::vector<Allocations::Pin>* pins);
   bool requirements(int device, int direction, const deepum_command& command, Requirements* found);
   bool wait_for(MoveLane& lane, const Requirements& required, bool* again);
   bool use_device(int device) noexcept;
   void finish(MoveLane& lane, std::uint64_t id, int where);  // a lane's number, or SettledMoves::kNowhere: nobody need wait for it
-  static constexpr int kDirections = 3;
+  static constexpr int kDirections = DEEPUM_DIRECTIONS;
   static int lane_number(int device, int direction) noexcept { return device * kDirections + direction; }
   void answer(const deepum_command& command, deepum_moved_status status, CUresult error = CUDA_SUCCESS) noexcept;
   void count_failure(CUresult error) noexcept;
@@ -109,6 +117,7 @@ class Mover {
   std::vector<deepum_command> holds_;  // of this round
   bool holds_launches_ = false;        // from the first one on, each prefetch gets an event to be held by
   std::unique_ptr<SettledMoves> settled_;
+  AdviceServer server_;
   std::uint64_t last_taken_ = 0;  // id
   CUcontext current_ = nullptr;
   bool wants_marker_ = false;

@@ -14,8 +14,7 @@ namespace {
 constexpr std::uint32_t kMostFailures = 16;  // in a row
 
 bool known_kind(const deepum_command& command) noexcept {
-  return command.kind == DEEPUM_COMMAND_PREFETCH || command.kind == DEEPUM_COMMAND_EVICT || command.kind == DEEPUM_COMMAND_DISCARD ||
-         command.kind == DEEPUM_COMMAND_ADVISE;
+  return command.kind >= DEEPUM_COMMAND_PREFETCH && command.kind <= DEEPUM_COMMAND_COLLAPSE && command.kind != DEEPUM_COMMAND_HOLD;
 }
 
 }  // namespace
@@ -26,7 +25,8 @@ void Mover::carry_out() {
   for (bool progress = true; progress;) {
     progress = false;
     for (int device = 0; device < DEEPUM_MAX_DEVICES; ++device) {
-      for (const int direction : {DEEPUM_DIRECTION_DISCARD, DEEPUM_DIRECTION_OUT, DEEPUM_DIRECTION_IN}) {
+      for (const int direction : {DEEPUM_DIRECTION_DISCARD, DEEPUM_DIRECTION_DROP, DEEPUM_DIRECTION_OUT, DEEPUM_DIRECTION_IN,
+                                  DEEPUM_DIRECTION_COPY}) {
         if (!devices_[device].lanes[direction].queue.empty()) {
           progress |= advance(device, direction);
         }
@@ -111,18 +111,23 @@ bool Mover::issue(int device, int direction) {
     }
   }
 
-  const bool usable = use_device(device) && lane.prepare() && wait_for(lane, required, &again);
+  const bool prepared = use_device(device) && lane.prepare();
+  if (prepared && !in_lock_step_ && advises_in_order(head) && !reached(lane, required)) {
+    handover_full_ = true;  // it is looked at again soon
+    return false;
+  }
+  const bool usable = prepared && wait_for(lane, required, &again);
   if (again) {
     return true;  // a marker went on while we waited for it
   }
   std::size_t commands = 1;
   CUresult result = usable ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
-  if (usable && head.kind == DEEPUM_COMMAND_ADVISE) {
-    // Takes effect at once: the driver has no advice in stream order.
+  const bool at_once = head.kind == DEEPUM_COMMAND_ADVISE && head.after_move == 0;
+  if (usable && at_once) {
     result = advise(spans[0], static_cast<CUmem_advise>(head.advice), head.location < 0 ? kHost : head.location);
   } else if (usable) {
     commands = gather(device, direction, &spans, &pins);
-    result = prefetch(spans.data(), spans.size(), direction == DEEPUM_DIRECTION_IN ? device : kHost, lane.stream());
+    result = carry(lane, device, head, spans);
   }
   count_failure(result);
 
@@ -137,12 +142,12 @@ bool Mover::issue(int device, int direction) {
     last = move.command.id;
     awaited |= move.awaited;
     finish(lane, last,
-           result == CUDA_SUCCESS && head.kind != DEEPUM_COMMAND_ADVISE ? lane_number(device, direction) : SettledMoves::kNowhere);
+           result == CUDA_SUCCESS && !at_once ? lane_number(device, direction) : SettledMoves::kNowhere);
     if (result != CUDA_SUCCESS) {
       answer(move.command, DEEPUM_MOVED_FAILED, result);
     }
   }
-  if (result != CUDA_SUCCESS || head.kind == DEEPUM_COMMAND_ADVISE) {
+  if (result != CUDA_SUCCESS || at_once) {
     return true;
   }
   lane.issued(last, in_lock_step_ ? 0 : bytes);
@@ -209,7 +214,8 @@ std::size_t Mover::gather(int device, int direction, std::vector<Span>* spans, s
   for (; count < lane.queue.size() && pins->size() < 4 * kMostInBatch; ++count) {
     const deepum_command& next = lane.queue[count].command;
     Requirements more;
-    if (lane.queue[count - 1].awaited || next.kind != kind || (in_lock_step_ && next.cause != head.cause) ||
+    if (lane.queue[count - 1].awaited || next.kind != kind || next.advice != head.advice || next.location != head.location ||
+        (!in_lock_step_ && advises_in_order(next)) || (in_lock_step_ && next.cause != head.cause) ||
         !requirements(device, direction, next, &more) || !more.empty()) {
       break;
     }

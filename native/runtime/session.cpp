@@ -25,6 +25,7 @@
 #include "memory_watch.hpp"
 #include "message.hpp"
 #include "mover.hpp"
+#include "progress.hpp"
 #include "reach_daemon.hpp"
 #include "stream_markers.hpp"
 
@@ -58,6 +59,7 @@ class Session final : public MoverListener {
 
   EventRing ring;
   MarkerTable markers;
+  Progress progress;
   LockStep lock_step;
   Connection connection;
   DaemonStart starter;
@@ -303,6 +305,20 @@ bool faults_wanted() noexcept {
   return settings().faults == Faults::kOn || session->wants_faults();
 }
 
+void begin_progress() noexcept try {
+  if (Session* session = live.load(std::memory_order_acquire)) {
+    session->progress.begin(session->markers);
+  }
+} catch (...) {  // without memory for it nothing is told of that stream
+  return;
+}
+
+void tell_progress() noexcept {
+  if (Session* session = live.load(std::memory_order_acquire)) {
+    session->progress.tell(session->markers);
+  }
+}
+
 std::uint64_t emit(deepum_event_header* record) noexcept {
   Session* session = live.load(std::memory_order_acquire);
   return session ? session->emit(record) : 0;
@@ -368,6 +384,9 @@ void wait_for_discards(std::uint64_t address, std::uint64_t bytes) noexcept {
   const Discards::Awaited awaited = Discards::instance().latest(address, bytes);
   if (awaited.id != 0 && driver().EventSynchronize) {
     driver().EventSynchronize(awaited.event);
+  }
+  if (Session* session = live.load(std::memory_order_acquire)) {
+    session->mover().wait_for_advice(address, bytes);
   }
   Discards::instance().forget(address, bytes);
 }

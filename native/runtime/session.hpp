@@ -38,6 +38,10 @@ bool has_session() noexcept;
 // without a session.
 bool faults_wanted() noexcept;
 
+// Around the taking of observed faults, by one thread at a time with the program's context current: tells how far streams are.
+void begin_progress() noexcept;
+void tell_progress() noexcept;
+
 // Copies the record into the event ring and returns its sequence; 0 when there is no session or the ring is full (the record is
 // then counted as lost). Never blocks, never calls the driver, safe from any thread.
 std::uint64_t emit(deepum_event_header* record) noexcept;

@@ -205,6 +205,32 @@ bool StreamMarkers::record(bool own) noexcept {
   return true;
 }
 
+std::uint64_t StreamMarkers::record_behind(CUevent event, CUcontext context) noexcept {
+  if (!mine_to_record(context)) {
+    return 0;
+  }
+  CUstream handle = nullptr;
+  std::uint64_t reach = 0;
+  {
+    const std::lock_guard lock(lock_);
+    handle = stream();
+    if (recording_ || !handle) {
+      return 0;
+    }
+    recording_ = true;  // so that it is not destroyed meanwhile
+    reach = in_flight_ ? first_in_flight_ - 1 : emitted_;
+  }
+  const bool recorded = !is_capturing(handle) && driver().EventRecord && driver().EventRecord(event, handle) == CUDA_SUCCESS;
+  const std::lock_guard lock(lock_);
+  recording_ = false;
+  return recorded ? reach : 0;
+}
+
+std::uint64_t StreamMarkers::emitted() noexcept {
+  const std::lock_guard lock(lock_);
+  return emitted_;
+}
+
 void StreamMarkers::destroyed(CUstream handle) noexcept {
   if (stream() != handle) {
     return;

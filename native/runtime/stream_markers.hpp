@@ -48,6 +48,8 @@ class StreamMarkers {
   // Records a marker behind the last launch, unless there is one. `own`: right after a launch on this stream by this thread; else
   // it is checked that this is the place to do it. Calls the driver. True: there is a new marker.
   bool record(bool own) noexcept;
+  // Records the event behind the launches that the driver has; the last one's sequence, 0 when this is not the time or place to do it.
+  std::uint64_t record_behind(CUevent event, CUcontext context) noexcept;
   void destroyed(CUstream stream) noexcept;  // about to be, by this thread
   void context_destroyed(CUcontext context) noexcept;
 
@@ -64,6 +66,7 @@ class StreamMarkers {
   CUstream waitable() noexcept;                     // null: there is none, or it cannot be waited on from elsewhere
   CUstream in_context(CUcontext context) noexcept;  // null: of another one, or a thread's own default stream, or capturing
   CUstream stream() const noexcept { return stream_.load(std::memory_order_relaxed); }
+  std::uint64_t emitted() noexcept;
   bool unmarked() const noexcept { return unmarked_.load(std::memory_order_relaxed) != 0; }
   // Some launch of this stream, or of an earlier one with its id, lies before no marker and never will: to cover it is a guess.
   bool incomplete() const noexcept { return incomplete_.load(std::memory_order_relaxed); }

@@ -47,7 +47,7 @@ StreamMarkers::Progress StreamMarkers::progress(um_model::Engine& engine) {
     made.sequence = emitted_;
     engine.record(um_model::kProgram, made.event, *stream_);
   }
-  Progress made{emitted_ != 0, 0, emitted_};
+  Progress made{milestones_made_ != 0, 0, emitted_};
   for (std::uint64_t i = milestones_made_; i > 0 && i + kKept > milestones_made_; --i) {
     const Marker& kept = milestones_[(i - 1) % kKept];
     if (engine.query(um_model::kProgram, kept.event)) {

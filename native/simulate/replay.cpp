@@ -33,7 +33,8 @@ Replay::Replay(const um_model::Machine& machine, const deepum_simulation_options
       options_(options),
       engine_(machine_, model_options(options)),
       core_(settings),
-      mover_(engine_, options.devices, markers_, places_) {}
+      mover_(engine_, options.devices, markers_, places_),
+      observing_(options.observe_faults != 0) {}
 
 bool Replay::run(std::span<const std::uint8_t> events, std::span<const std::uint8_t> work) {
   std::size_t work_at = 0;
@@ -76,6 +77,9 @@ bool Replay::run(std::span<const std::uint8_t> events, std::span<const std::uint
         return false;
       }
       work_at += std::size_t{record->words} * 8;
+    }
+    if (header.kind == DEEPUM_EVENT_SYNCHRONISE) {
+      look_for_faults();
     }
     if (executing_ != nullptr) {
       if (!worked_) {
@@ -285,7 +289,6 @@ void Replay::synchronise(const deepum_stream_event& event) {
     }
   }
   mark(DEEPUM_SIMULATION_SYNCHRONISE, now());
-  look_for_faults();
 }
 
 }  // namespace deepum::simulate

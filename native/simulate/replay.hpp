@@ -79,6 +79,8 @@ class Replay {
   Markers markers_;
   Places places_;
   Mover mover_;
+  bool observing_;  // faults: from the start, when nothing is known
+  std::uint32_t launches_since_look_ = 0;
 
   std::unordered_map<std::uint32_t, um_model::Stream> streams_;  // by number in the work
   std::unordered_map<std::uint32_t, um_model::Event> events_;
@@ -90,8 +92,6 @@ class Replay {
   std::vector<std::uint64_t> record_;  // the event at hand
   std::uint64_t sequence_ = 0;         // of the latest event given to the core
   std::uint64_t next_sequence_ = 0;    // where the next event lies
-  bool observing_ = false;             // faults,
-  std::uint32_t launches_since_look_ = 0;
   std::uint64_t shift_ = 0;  // between the trace's sequences and those, modulo 2^64
   std::uint64_t launches_ = 0;
   const deepum_execute_event* executing_ = nullptr;

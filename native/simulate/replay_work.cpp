@@ -115,12 +115,10 @@ bool Replay::do_work(const deepum_work& work, std::span<const deepum_work_access
     case DEEPUM_WORK_SYNCHRONISE_EVENT:
       engine_.synchronise(kProgram, event(work.event));
       mark(DEEPUM_SIMULATION_SYNCHRONISE, now());
-      look_for_faults();
       return true;
     case DEEPUM_WORK_SYNCHRONISE_STREAM:
       engine_.synchronise_stream(kProgram, stream(work.stream, device));
       mark(DEEPUM_SIMULATION_SYNCHRONISE, now());
-      look_for_faults();
       return true;
     case DEEPUM_WORK_SPEND:
       engine_.spend(kProgram, work.ns);

@@ -43,7 +43,7 @@ CUresult value_work(CUstream handle, CUdeviceptr address, std::uint64_t value, u
 }  // namespace
 
 CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData) {
-  Call call(Need::context, Role::program);
+  Call call(Need::context, Role::synchronise);  // a helper's stays a helper's
   if (!call) return call.error();
   if (fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const CUstream stream = resolve_stream(call, hStream);

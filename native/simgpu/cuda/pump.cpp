@@ -62,8 +62,39 @@ void run_soon(State& state, std::function<void()> function) {
   state.pump->wake.notify_one();
 }
 
+namespace {
+
+// In the middle of a step of the engine, with the lock held; other threads' calls wait until it is over (Call).
+void serve(State& state, const std::function<void()>& function) {
+  Pump& pump = *state.pump;
+  if (state.ended) return;
+  pump.serving = true;
+  if (this_thread().in_host_function) {  // the pump's own thread has come to it
+    lock().unlock();
+    function();
+    lock().lock();
+  } else {
+    const auto job = std::make_shared<Job>(Job{function, 0});
+    start(state);
+    pump.due.push_front(job);
+    pump.wake.notify_one();
+    std::unique_lock guard(lock(), std::adopt_lock);
+    while (!job->done && !state.ended) pump.finished.wait_for(guard, kIdle);
+    guard.release();
+  }
+  pump.serving = false;
+  pump.finished.notify_all();
+}
+
+}  // namespace
+
 void queue_host_function(State& state, um_model::Host host, um_model::Stream stream, std::function<void()> function) {
   Pump& pump = *state.pump;
+  if (host != um_model::kProgram) {
+    start(state);
+    state.engine.serve(host, stream, [&state, function] { serve(state, function); });
+    return;
+  }
   auto job = std::make_shared<Job>(Job{std::move(function), stream});
   pump.outstanding.push_back(job);
   start(state);

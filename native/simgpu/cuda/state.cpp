@@ -156,6 +156,13 @@ Call::Call(Need need, Role role) {
     return;
   }
   guard_ = std::unique_lock(lock());
+  // While the engine stands still for a helper's function, helpers may go on: what they ask for is queued.
+  Pump& pump = *state_->pump;
+  const auto may_go_on = [&] {
+    const bool only_moves = thread.kind != ThreadKind::program && (role == Role::migration || role == Role::neutral);
+    return !pump.serving || state_->ended || only_moves;
+  };
+  pump.finished.wait(guard_, may_go_on);
   ++state_->activity;
   if (need == Need::context) {
     context_ = current_context();
@@ -172,7 +179,7 @@ Call::Call(Need need, Role role) {
     thread.kind = ThreadKind::program;
   } else if (role == Role::migration && thread.kind == ThreadKind::unknown) {
     thread.kind = ThreadKind::helper;
-    thread.helper = state_->engine.add_helper();
+    thread.helper = pump.serving ? um_model::kServer : state_->engine.add_helper();
   }
   if (role == Role::neutral) return;
   if (thread.kind == ThreadKind::helper) {

@@ -1,0 +1,62 @@
+#include "progress.hpp"
+
+#include "driver.hpp"
+#include "session.hpp"
+
+namespace deepum::runtime {
+
+Progress::Found Progress::find(const Stream& stream, std::uint64_t emitted) noexcept {
+  Found found{0, emitted};
+  for (std::uint64_t i = stream.made; i > 0 && i + kKept > stream.made; --i) {
+    const Look& look = stream.looks[(i - 1) % kKept];
+    if (look.event && driver().EventQuery && driver().EventQuery(look.event) == CUDA_SUCCESS) {
+      found.completed = look.sequence;
+      break;
+    }
+    found.begun = look.sequence;
+  }
+  return found;
+}
+
+void Progress::begin(MarkerTable& markers) {
+  const CUcontext context = current_context();
+  markers.each_stream([&](std::uint32_t id, StreamMarkers& of) {
+    if (!streams_[id]) {
+      streams_[id] = std::make_unique<Stream>();
+    }
+    Stream& stream = *streams_[id];
+    const std::uint64_t last = stream.made == 0 ? 0 : stream.looks[(stream.made - 1) % kKept].sequence;
+    if (of.emitted() > last) {
+      Look& look = stream.looks[stream.made % kKept];
+      if (look.context != context) {
+        look = {0, nullptr, context};  // the other context's ends with it
+      }
+      if (!look.event && driver().EventCreate && driver().EventCreate(&look.event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) {
+        look.event = nullptr;
+      }
+      const std::uint64_t sequence = look.event ? of.record_behind(look.event, context) : 0;
+      if (sequence > last) {
+        look.sequence = sequence;
+        ++stream.made;
+      }
+    }
+    stream.completed = find(stream, of.emitted()).completed;
+  });
+}
+
+void Progress::tell(MarkerTable& markers) noexcept {
+  markers.each_stream([&](std::uint32_t id, StreamMarkers& of) {
+    if (!streams_[id] || streams_[id]->made == 0) {  // of another context: nothing is known of it
+      return;
+    }
+    deepum_progress_event event{};
+    event.header.words = sizeof event / 8;
+    event.header.kind = DEEPUM_EVENT_PROGRESS;
+    event.stream = id;
+    event.completed = streams_[id]->completed;
+    event.begun = find(*streams_[id], of.emitted()).begun;
+    emit(&event.header);
+  });
+}
+
+}  // namespace deepum::runtime
