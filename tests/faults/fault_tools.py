@@ -91,15 +91,15 @@ def stop(pid: int) -> None:
 
 
 def wait_until_idle(pid: int) -> None:
-    """Until the process has used no processor time for longer than the mover sleeps: it may have something to tell then."""
+    """Until the process has used next to no processor time for longer than the mover sleeps: it may have something to tell then."""
 
-    def used() -> list[str]:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    def used() -> int:
+        return sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
 
     def idle() -> bool:
         before = used()
         time.sleep(1.5)
-        return used() == before
+        return used() - before <= 3  # ticks of 10 ms: threads that look around, on a machine that is busy otherwise
 
     assert wait_until(idle, 60)
 
