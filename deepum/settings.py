@@ -134,6 +134,13 @@ SETTINGS: tuple[Setting, ...] = (
         unset="90 % of what is available at the first allocation; 256GiB on the simulated GPU",
     ),
     Setting(
+        "force",
+        "boolean",
+        "run where deepum would refuse to: no concurrent managed access, too little host memory, a driver known to hang",
+        False,
+        ("launcher",),
+    ),
+    Setting(
         "policy",
         "choice",
         "on-demand only watches; correlation prefetches and pre-evicts",
