@@ -29,12 +29,14 @@ _ERRORS = {
 }
 
 
-class _Counter(ctypes.Structure):
+class Counter(ctypes.Structure):
+    """CUpti_ActivityUnifiedMemoryCounterConfig."""
+
     _fields_ = (("scope", ctypes.c_int32), ("kind", ctypes.c_int32), ("device", ctypes.c_uint32), ("enable", ctypes.c_uint32))
 
 
-_REQUESTED = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_size_t), ctypes.POINTER(ctypes.c_size_t))
-_COMPLETED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
+REQUESTED = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_size_t), ctypes.POINTER(ctypes.c_size_t))
+COMPLETED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
 
 
 def _places() -> Iterator[str]:
@@ -49,7 +51,8 @@ def _places() -> Iterator[str]:
             yield from (str(Path(root, below, name)) for name in _NAMES if root)
 
 
-def _load() -> tuple[str, Any] | None:
+def load() -> tuple[str, Any] | None:
+    """CUPTI and where it was found; None without."""
     for place in _places():
         try:
             return place, ctypes.CDLL(place)
@@ -61,7 +64,7 @@ def _load() -> tuple[str, Any] | None:
 def examine(device: int) -> dict[str, Any] | None:
     """`path`, `version`, and `error` (None: faults would be told) on that device; None without CUPTI. To be asked last in a process: it
     leaves CUPTI loaded."""
-    loaded = _load()
+    loaded = load()
     if loaded is None:
         return None
     path, library = loaded
@@ -80,9 +83,9 @@ def _try(library: Any, device: int) -> str | None:
     def completed(*_: Any) -> None:
         return
 
-    callbacks = _REQUESTED(requested), _COMPLETED(completed)
+    callbacks = REQUESTED(requested), COMPLETED(completed)
     _kept.append((callbacks, buffers))  # CUPTI may call until the process ends
-    counter = _Counter(_SCOPE_SINGLE_DEVICE, _COUNTER_GPU_PAGE_FAULT, device, 1)
+    counter = Counter(_SCOPE_SINGLE_DEVICE, _COUNTER_GPU_PAGE_FAULT, device, 1)
     steps: tuple[tuple[str, tuple[Any, ...]], ...] = (
         ("cuptiActivityRegisterCallbacks", callbacks),
         ("cuptiActivityConfigureUnifiedMemoryCounter", (ctypes.byref(counter), 1)),
