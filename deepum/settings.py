@@ -190,6 +190,15 @@ SETTINGS: tuple[Setting, ...] = (
         high=1,
     ),
     Setting(
+        "prefetch",
+        "count",
+        "fetch what launches will use: 1 yes, 0 no, kernels fault on it while evictions go on (for comparison)",
+        1,
+        ("shim",),
+        low=0,
+        high=1,
+    ),
+    Setting(
         "confidence_launches",
         "count",
         "most launches for which the belief that a block is resident holds under pressure; an iteration, if that is shorter",
