@@ -49,7 +49,10 @@ class Counters:
 
     def _completed(self, _context: Any, _stream: int, buffer: int, _size: int, valid: int) -> None:
         record = ctypes.c_void_p()
-        while valid and int(self._library.cuptiActivityGetNextRecord(ctypes.c_void_p(buffer), ctypes.c_size_t(valid), ctypes.byref(record))) == 0:
+        while (
+            valid
+            and int(self._library.cuptiActivityGetNextRecord(ctypes.c_void_p(buffer), ctypes.c_size_t(valid), ctypes.byref(record))) == 0
+        ):
             kind, counter = (ctypes.c_int32 * 2).from_address(int(record.value or 0))
             if kind != _KIND:
                 continue

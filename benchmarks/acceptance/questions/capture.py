@@ -28,13 +28,14 @@ def answer(bench: Bench) -> dict[str, Any]:
     told: dict[str, Any] = {}
     for mode in _MODES:
         for where in ("same_stream", "other_stream"):
-            for name, call in calls.items():
-                told[f"{mode.lower()}_{where}_{name}"] = _under_capture(bench, mode, where == "same_stream", call)
+            told[f"{mode.lower()}_{where}"] = {
+                name: _under_capture(bench, mode, where == "same_stream", call) for name, call in calls.items()
+            }
     return told
 
 
-def _under_capture(bench: Bench, mode: str, same: bool, call: Callable[[Any], str]) -> dict[str, str]:
-    """What the call answers, and what the capture's end does."""
+def _under_capture(bench: Bench, mode: str, same: bool, call: Callable[[Any], str]) -> str:
+    """What the call answers, and what the capture's end does if that is no success."""
     cuda = bench.cuda
     stream, other = cuda.stream(), cuda.stream()
     cuda("cuStreamBeginCapture", stream, getattr(cuda.api.CUstreamCaptureMode, f"CU_STREAM_CAPTURE_MODE_{mode}"))
@@ -43,4 +44,4 @@ def _under_capture(bench: Bench, mode: str, same: bool, call: Callable[[Any], st
     cuda.answer("cuStreamSynchronize", other)
     cuda.answer("cuStreamDestroy", stream)
     cuda.answer("cuStreamDestroy", other)
-    return {"answer": answered, "capture": ended}
+    return answered if ended == "SUCCESS" else f"{answered}, then {ended}"

@@ -47,7 +47,7 @@ def answer(bench: Bench) -> dict[str, Any]:
     move("discard_and_prefetch_to_gpu", lambda: bench.batch("cuMemDiscardAndPrefetchBatchAsync", [(memory, size)], cuda.gpu))
     told["discard_and_prefetch_to_gpu"]["written_after"] = _rewrite(bench, memory, size, prefetch=False)
     move("discard", lambda: bench.batch("cuMemDiscardBatchAsync", [(memory, size)], None))
-    # The danger: the old mapping stays, so that the write takes no fault, the memory still counts as discarded, and leaving the GPU loses it.
+    # The danger: if the old mapping stays, the write takes no fault, the memory still counts as discarded, and leaving the GPU loses it.
     told["discard"]["written_after"] = _rewrite(bench, memory, size, prefetch=False)
     if not bench.simulated:  # there, reading what was discarded is an error
         move("read_unwritten", lambda: bench.batch("cuMemDiscardBatchAsync", [(memory, size)], None))
