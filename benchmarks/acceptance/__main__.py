@@ -24,6 +24,7 @@ from acceptance.results import Results, ResultsError, folder_for
 
 WHOLE_S = 585.0  # of it all: ten minutes, and some to end in
 _BUILD_S = 200.0
+_ENDING_S = 7.0  # that a section has to end what it runs, before it is ended itself
 # Name, most seconds, what it needs. The rest of the time goes to the budgets; correctness keeps what is set aside for it.
 SECTIONS = (
     ("doctor", 40.0, ()),
@@ -108,6 +109,8 @@ class Acceptance:
         if ran.trouble is not None:
             stop(f"GPU: none that answers: {ran.trouble}; see `deepum doctor`, or try --device sim", 1)
         name, free, version, arch = json.loads(ran.out)
+        if not self.place.simulated and "(simulated)" in name:  # by LD_LIBRARY_PATH, say: its results must not be taken for measurements
+            stop("GPU: the driver that was found is the simulated one; leave it out of LD_LIBRARY_PATH, or give --device sim", 1)
         return str(name), int(free), int(version), str(arch)
 
     def run(self) -> int:
@@ -160,13 +163,22 @@ class Acceptance:
         reserved = 60.0 if name != "correctness" and "correctness" in later else 0.0
         seconds = min(most, self.left - min(reserved, self.left / 3))
         lacking = [need for need in needs if not getattr(self.place, need)]
-        if lacking or seconds < 1:
+        if lacking or seconds < 2 * _ENDING_S:
             self.results.keep(name, {"error": f"left out: {'no ' + ' and no '.join(lacking) if lacking else 'no time left'}"})
             return False
         say(f"{name}, {seconds:.0f} s at most")
         out = self.folder / f"{name}.json"
-        command = [sys.executable, "-P", "-m", "acceptance.section", name, str(self.folder / "place.json"), str(out), str(seconds)]
-        ran = processes.run(command, self.place.environment(), seconds + 3)
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "acceptance.section",
+            name,
+            str(self.folder / "place.json"),
+            str(out),
+            str(seconds - _ENDING_S),
+        ]
+        ran = processes.run(command, self.place.environment(), seconds)
         told = json.loads(out.read_text(encoding="utf-8")) if out.exists() else {}
         if ran.trouble is not None:
             told["error"] = ran.trouble

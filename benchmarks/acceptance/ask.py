@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import sys
 
 from acceptance.bench import Bench
@@ -21,6 +22,7 @@ def main() -> None:
     except (CudaError, UnsafeError) as error:
         told = {"error": f"{type(error).__name__}: {error}"}
     print(json.dumps(told), flush=True)
+    os._exit(0)  # CUPTI may still call back, into an interpreter that is being taken down
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from acceptance import processes
-from acceptance.place import HERE, ROOT
+from acceptance.place import HERE, ROOT, TREE
 
 
 def cuda_include() -> Path | None:
@@ -48,7 +48,7 @@ def missing() -> list[str]:
 def usable() -> bool:
     """Whether this Python finds a deepum that is built."""
     script = "import deepum._core; from deepum import paths; paths.shim(); paths.simulator_preloads()"
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([*TREE, os.environ.get("PYTHONPATH", "")])}
     return processes.run([sys.executable, "-P", "-c", script], environment, 60).code == 0
 
 

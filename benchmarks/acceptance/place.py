@@ -9,8 +9,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import deepum
+
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
+TREE = [str(ROOT)] if Path(deepum.__file__).is_relative_to(ROOT / "deepum") else []  # else an installed one is found by itself
 
 
 @dataclass(frozen=True)
@@ -49,10 +52,10 @@ class Place:
         """For a program of ours, without the shim: it finds this deepum, and on the simulated GPU its driver."""
         clean = {name: value for name, value in os.environ.items() if not name.startswith("DEEPUM_")}
         kept = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-        clean["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([str(ROOT), str(HERE.parent), *filter(None, kept)]))
+        clean["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*TREE, str(HERE.parent), *filter(None, kept)]))
         clean["DEEPUM_MANAGED_LIMIT"] = str(self.managed_limit)
         clean["DEEPUM_RUNTIME_DIR"] = str(Path(self.folder) / "runtime")
-        clean["DEEPUM_DAEMON_IDLE"] = "20"
+        clean["DEEPUM_DAEMON_IDLE"] = "5"
         if self.loops:
             clean["DEEPUM_ACCEPTANCE_LOOPS"] = self.loops
         if self.simulated:

@@ -51,6 +51,9 @@ def run(command: Sequence[str | Path], environment: Mapping[str, str], seconds: 
             code = process.wait(max(0.1, seconds))
         except subprocess.TimeoutExpired:
             end_group(process)
+        except BaseException:  # we are to end ourselves
+            end_group(process)
+            raise
         out.seek(0)
         err.seek(0)
         return Ran(code, out.read().decode(errors="replace"), err.read().decode(errors="replace"), time.monotonic() - begin)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ def main() -> None:
         unfinished.write_text(json.dumps(told), encoding="utf-8")
         unfinished.replace(out)
 
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # with what was started
     importlib.import_module(f"acceptance.sections.{name}").run(place, keep, Deadline(seconds))
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from acceptance import processes
 from acceptance.place import Place
+from acceptance.watch import Watch
 
-STEPS, WARM_UP = 10, 5  # of each run; figures are of the steps after the warm-up
+STEPS, SHORT_STEPS = 10, 6  # of each run; figures are of the second half, when deepum has learned what there is
 MOST_SECONDS = 60.0  # that a run may take
 # What is compared. Emulated: what deepum evicts comes back by faults alone; it is not the driver's own oversubscription.
 PLAIN, DEEPUM, SYNC, EMULATED = "plain", "deepum", "deepum --sync", "budgeted on-demand, emulated"
@@ -30,16 +29,17 @@ _STATISTICS += ("bytes_invalidated", "peak_remote_bytes", "faults", "bytes_h2d",
 
 
 def mean(values: list[float]) -> float:
-    """Of the steps after the warm-up."""
-    return round(sum(values[WARM_UP:]) / len(values[WARM_UP:]), 4)
+    """Of the second half."""
+    later = values[len(values) // 2 :]
+    return round(sum(later) / len(later), 4)
 
 
 def train(
-    place: Place, model: str, what: str, budget: int | None, seconds: float, variants: tuple[str, ...] = (PLAIN,)
+    place: Place, watch: Watch, model: str, what: str, budget: int | None, seconds: float, variants: tuple[str, ...] = (PLAIN,)
 ) -> list[dict[str, Any]]:
-    """A row a variant: `step_ms` is the mean after the warm-up. A run that fails has `error` instead."""
+    """A row a variant: `step_ms` is the mean of the later steps. A run that fails has `error` instead."""
     seconds = min(seconds, MOST_SECONDS)
-    script = [sys.executable, "-P", "-m", "acceptance.train", model, "--steps", str(STEPS)]
+    script = [sys.executable, "-P", "-m", "acceptance.train", model, "--steps", str(SHORT_STEPS if place.short else STEPS)]
     script += ["--short"] * place.short + ["--without-cudnn"] * place.simulated + [f"--variant={variant}" for variant in variants]
     stats = Path(place.folder) / "stats.json"
     stats.unlink(missing_ok=True)
@@ -51,8 +51,9 @@ def train(
     else:
         limit = ["--gpu-memory", str(budget)] if budget is not None else []
         command = place.under_deepum([*limit, "--stats", str(stats), *_OPTIONS[what]], script)
-    with _used(place) as used:
-        ran = processes.run(command, place.environment(extra), seconds)
+    before = watch.take()
+    ran = processes.run(command, place.environment(extra), seconds)
+    after = watch.take()
     rows = []
     for line in ran.out.splitlines():
         with contextlib.suppress(ValueError):
@@ -65,31 +66,9 @@ def train(
         rows[0]["statistics"] = {name: read[name] for name in _STATISTICS}
     for row in rows:
         row |= {"model": model, "what": what if what != PLAIN else row["variant"], "budget_bytes": budget, "seconds": round(ran.seconds, 1)}
-    if used:
-        rows[0]["peak_used_bytes"] = used[1] - used[0]
+    if before is not None and after is not None:
+        rows[0]["peak_used_bytes"] = after[1] - before[0]  # of all variants of this process
     return rows
-
-
-@contextlib.contextmanager
-def _used(place: Place) -> Iterator[list[int]]:
-    """[in use before, most in use], once it is over; empty on the simulated GPU, whose every process has a card of its own."""
-    found: list[int] = []
-    if place.simulated:
-        yield found
-        return
-    command = [sys.executable, "-P", "-m", "acceptance.watch", str(place.ordinal)]
-    watch = subprocess.Popen(
-        command, env=place.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
-    assert watch.stdout is not None
-    before = watch.stdout.readline()
-    try:
-        yield found
-    finally:
-        with contextlib.suppress(subprocess.TimeoutExpired, ValueError):
-            out, _ = watch.communicate(timeout=5)
-            found += [int(before), int(out.split()[-1])]
-        watch.kill()
 
 
 class Deadline:

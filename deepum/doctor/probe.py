@@ -6,6 +6,7 @@ A process of its own, since a driver may hang or crash.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -72,6 +73,7 @@ def main() -> None:
         examine(int(sys.argv[1]), sys.argv[2] == "simulated", lambda known: print(json.dumps(known), flush=True))
     except CudaError as error:
         print(json.dumps({"error": str(error)}), flush=True)
+    os._exit(0)  # CUPTI may still call back, into an interpreter that is being taken down
 
 
 if __name__ == "__main__":

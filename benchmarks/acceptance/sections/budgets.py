@@ -13,6 +13,7 @@ from typing import Any
 from acceptance.place import Place
 from acceptance.sections import overhead
 from acceptance.trainings import DEEPUM, EMULATED, PLAIN, SYNC, Deadline, train
+from acceptance.watch import Watch
 
 _LEAST_BUDGET = 64 << 20  # that deepum takes
 _SPARSE = ("dlrm",)  # a step uses little of the memory: what exceeds the budget need not move
@@ -21,12 +22,13 @@ _SPARSE = ("dlrm",)  # a step uses little of the memory: what exceeds the budget
 def run(place: Place, keep: Callable[[dict[str, Any]], None], deadline: Deadline) -> None:
     """`rows` of runs; those with a budget have `bound_ms`, `to_bound` and `same_bits`. `left_out`: what there was no time for."""
     told: dict[str, Any] = {"rows": [], "left_out": [], "link": _link(place)}
+    watch = Watch(place)
     plain: dict[str, dict[str, Any]] = {}
     known = _sections(place, "overhead").get("rows", [])
     for model in place.models:
         rows = [row for row in known if row["model"] == model and row["what"] in overhead.INSTEAD]
         if not any(row["what"] == PLAIN and "error" not in row for row in rows):
-            rows = train(place, model, PLAIN, None, deadline.left, overhead.INSTEAD)
+            rows = train(place, watch, model, PLAIN, None, deadline.left, overhead.INSTEAD)
         told["rows"] += rows
         for row in rows:
             if row["what"] == PLAIN and "error" not in row:
@@ -40,7 +42,7 @@ def run(place: Place, keep: Callable[[dict[str, Any]], None], deadline: Deadline
             told["left_out"].append(f"{model} {share} % {what}")
             continue
         budget = max(_LEAST_BUDGET, plain[model]["peak_allocated_bytes"] * share // 100)
-        row = train(place, model, what, budget, deadline.left)[0]
+        row = train(place, watch, model, what, budget, deadline.left)[0]
         told["rows"].append(row | {"share": share, **_against(plain[model], row, budget, told["link"])})
         keep(told)
     keep(told)

@@ -4,6 +4,7 @@ sections before, training whose losses and parameters have to be the same bits a
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -56,6 +57,8 @@ def run(place: Place, keep: Callable[[dict[str, Any]], None], deadline: Deadline
     with opened(folder, Path(place.cuda_include), Path(deepum.__file__).resolve().parent) as runner:
         runner.base["DEEPUM_MANAGED_LIMIT"] = str(place.managed_limit)
         if not place.simulated:
+            if os.environ.get("LD_LIBRARY_PATH"):  # perhaps where the driver is
+                runner.base["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
             try:
                 runner.tools = replace(runner.tools, kernels=_cuda_kernels(place, folder))
             except (OSError, subprocess.CalledProcessError) as error:
@@ -94,7 +97,7 @@ def _programs(place: Place, runner: Runner, keep: Callable[[dict[str, Any]], Non
         programs = _fit(batch, place.simulated)
         if not programs:
             continue
-        if deadline.left < 10:
+        if deadline.left < 3:
             told["cut"] = True
             break
         path = runner.write(programs)

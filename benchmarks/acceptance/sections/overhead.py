@@ -7,6 +7,7 @@ from typing import Any
 
 from acceptance.place import Place
 from acceptance.trainings import DEEPUM, PLAIN, Deadline, train
+from acceptance.watch import Watch
 
 MODELS = ("gpt2", "bert", "resnet")
 # What a user would take instead of deepum runs along with plain training: it has all of the card as well.
@@ -16,14 +17,15 @@ INSTEAD = (PLAIN, "offload", "checkpoint")
 def run(place: Place, keep: Callable[[dict[str, Any]], None], deadline: Deadline) -> None:
     """`rows` of runs, and `compared` for each model."""
     told: dict[str, Any] = {"rows": [], "compared": []}
+    watch = Watch(place)
     for model in [model for model in MODELS if model in place.models]:
         if deadline.left < 1:
             told["cut"] = f"no time left before {model}"
             break
-        rows = train(place, model, PLAIN, None, deadline.left, INSTEAD)
+        rows = train(place, watch, model, PLAIN, None, deadline.left, INSTEAD)
         told["rows"] += rows
         keep(told)
-        rows += (under := train(place, model, DEEPUM, None, deadline.left))
+        rows += (under := train(place, watch, model, DEEPUM, None, deadline.left))
         told["rows"] += under
         told["compared"].append(compare(model, rows[0], under[0]))
         keep(told)
