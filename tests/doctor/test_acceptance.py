@@ -18,7 +18,7 @@ from deepum.doctor.driver import SAFE_SHARE
 from deepum.launch import device_environment
 
 ROOT = Path(__file__).resolve().parents[2]
-QUESTIONS = {"links", "calls", "discards", "clean", "remote", "order", "launches", "faults", "capture", "observe"}
+QUESTIONS = {"links", "calls", "discards", "clean", "remote", "order", "launches", "faults", "capture", "observe", "resolver"}
 
 
 @pytest.fixture
