@@ -26,9 +26,9 @@ def run(place: Place, keep: Callable[[dict[str, Any]], None], deadline: Deadline
     plain: dict[str, dict[str, Any]] = {}
     known = _sections(place, "overhead").get("rows", [])
     for model in place.models:
-        rows = [row for row in known if row["model"] == model and row["what"] in overhead.INSTEAD]
+        rows = [row for row in known if row["model"] == model and row["what"] in overhead.instead(place)]
         if not any(row["what"] == PLAIN and "error" not in row for row in rows):
-            rows = train(place, watch, model, PLAIN, None, deadline.left, overhead.INSTEAD)
+            rows = train(place, watch, model, PLAIN, None, deadline.left, overhead.instead(place))
         told["rows"] += rows
         for row in rows:
             if row["what"] == PLAIN and "error" not in row:
