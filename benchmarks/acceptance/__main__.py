@@ -19,6 +19,7 @@ from typing import Any
 
 from acceptance import build, processes
 from acceptance.place import ROOT, Place
+from acceptance.preset import preset
 from acceptance.report import lines
 from acceptance.results import Results, ResultsError, folder_for
 
@@ -146,6 +147,8 @@ class Acceptance:
         say(f"{name}; results go to {self.results.path}")
         self.place.write(self.folder / "place.json")
         failed = [name for name, *_ in self.chosen() if not self.section(name)]
+        if "questions" in self.results.told["sections"]:
+            self.results.keep("preset", preset(self.results.told["sections"]["questions"]))
         if failed:
             say(f"nothing came of: {', '.join(failed)}")
         print("\n".join(lines(self.results.told)))

@@ -20,6 +20,9 @@ def lines(told: dict[str, Any]) -> Iterator[str]:
                 yield f"{name}: {section[thing]}"
     yield from _checks(sections.get("doctor", {}))
     yield from _questions(sections.get("questions", {}))
+    if "preset" in sections:
+        yield ""
+        yield f"for um_model: {_value(sections['preset'])}"
     yield from _overhead(sections.get("overhead", {}))
     yield from _budgets(sections.get("budgets", {}))
     yield from _correctness(sections.get("correctness", {}))

@@ -85,6 +85,7 @@ def main() -> None:
     torch.use_deterministic_algorithms(True)
     torch.backends.cudnn.enabled = not given.without_cudnn
     torch.backends.cudnn.benchmark = False
+    torch.zeros(1, device="cuda")  # the allocator is there from here on, and what it counts
     for variant in given.variant or ["plain"]:
         try:
             told = train(given.model, variant, given.steps, given.short)

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 from deepum.device import Device
 from deepum.doctor.driver import SAFE_SHARE
 from deepum.launch import device_environment
+from deepum.machines import machines
 
 ROOT = Path(__file__).resolve().parents[2]
 QUESTIONS = {"links", "calls", "discards", "clean", "remote", "order", "launches", "faults", "capture", "observe", "resolver"}
@@ -57,12 +59,14 @@ def test_questions_and_programs_run_to_their_end(acceptance: Callable[..., subpr
     assert ran.returncode == 0, ran.stdout + ran.stderr
     found = told(tmp_path / "results")
     assert ran.stdout.startswith("SIMULATED")
-    assert set(found["sections"]) == {"build", *sections}
+    assert set(found["sections"]) == {"build", "preset", *sections}
     asked = found["sections"]["questions"]
     assert set(asked) == QUESTIONS
     assert not [name for name, answer in asked.items() if "error" in answer]
-    # What the questions make of the machine is what it was made from (docs/um-model.md): 0.21 us a KiB, 12.9 GB/s, the documented meanings.
-    assert asked["faults"]["swept_fit"]["us_per_kib"] == pytest.approx(0.21, rel=0.1)
+    # What the questions make of the machine is what it was made from.
+    made = next(asdict(machine) for machine in machines() if machine.name == "v100-16gb")
+    for name in ("h2d_gbps", "d2h_gbps", "fault_batch_ns", "fault_ns_per_byte"):
+        assert found["sections"]["preset"][name] == pytest.approx(made[name], rel=0.1), name
     assert asked["links"]["both_prefetch_one_thread_gbps"] == pytest.approx(25.8, rel=0.05)
     assert asked["discards"]["discard_and_prefetch_to_host"]["free_bytes_won"] == asked["discards"]["bytes"]
     assert asked["discards"]["discard"]["written_after"]["right_after_leaving"] == 1
@@ -140,6 +144,27 @@ def test_no_more_managed_memory_than_is_safe(environment: dict[str, str]) -> Non
     assert ran.returncode == 0, ran.stderr
     refused, taken = ran.stdout.splitlines()
     assert "are more than 60% of what is free, 614 MiB" in refused and taken == "taken"
+
+
+def test_the_cards_memory_is_watched(package: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from acceptance.place import Place
+    from acceptance.watch import Watch
+
+    monkeypatch.setenv("LD_LIBRARY_PATH", device_environment(Device("v100-16gb"), {})["LD_LIBRARY_PATH"])
+    taken = Watch(Place("cuda", str(tmp_path), True, 1 << 30)).take()
+    assert taken == (0, 0)  # the process beside the others has a card of its own here
+    assert Watch(Place("sim:v100-16gb", str(tmp_path), True, 1 << 30)).take() is None
+
+
+def test_on_a_real_card_programs_have_its_driver_and_a_soft_budget(package: None) -> None:
+    from acceptance.sections.correctness import OnCard
+
+    settings = {"gpu_memory": "64MiB", "policy": "correlation"}
+    made = OnCard(0, "streams", (0,), settings, lock_step=False).environment({"DEEPUM_RUNTIME_DIR": "/x", "LD_LIBRARY_PATH": "/driver"})
+    assert made["LD_LIBRARY_PATH"] == "/driver"
+    assert made["LD_PRELOAD"].endswith("/lib/libdeepum.so")
+    assert (made["DEEPUM_GPU_MEMORY"], made["DEEPUM_SYNC"], made["DEEPUM_RUNTIME_DIR"]) == (str(64 << 20), "0", "/x")
+    assert not [name for name in made if name.startswith("DEEPUM_SIM")]
 
 
 def test_what_hangs_is_cut_off_with_what_it_started(package: None, tmp_path: Path) -> None:

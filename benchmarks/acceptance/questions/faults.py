@@ -12,6 +12,7 @@ from deepum.doctor.driver import MIB
 
 _SIZES = (2, 8, 32, 64, 128, 256)  # MiB
 _ROUNDS = 3
+_BATCH_BLOCKS = 32  # a batch has 256 faults, a block that is swept 6 (docs/um-model.md)
 
 
 def answer(bench: Bench) -> dict[str, Any]:
@@ -51,7 +52,8 @@ def _rows(bench: Bench, memory: int, sizes: list[int]) -> dict[str, list[dict[st
 
 
 def _fit(rows: list[dict[str, Any]]) -> dict[str, float] | None:
-    """Microseconds at the start and for a block more, by least squares."""
+    """Microseconds at the start and for a block more, by least squares over what one batch of faults may hold."""
+    rows = [row for row in rows if row["blocks"] <= _BATCH_BLOCKS]
     if len(rows) < 2:
         return None
     slope, base = np.polyfit([row["blocks"] for row in rows], [row["ms"] * 1e3 for row in rows], 1)
