@@ -49,7 +49,7 @@ def test_without_a_gpu_it_fails_with_a_remedy_and_the_rest_is_told(deepum: Deepu
     checks = _checks(ran)
     assert ran.returncode == 1
     assert json.loads(ran.stdout)["failed"] is True
-    assert set(checks) == ALWAYS | {"GPU", "device nodes"}
+    assert set(checks) - {"driver libraries"} == ALWAYS | {"GPU", "device nodes"}
     assert checks["GPU"]["level"] == "fail"
     assert "--device sim" in checks["GPU"]["remedy"]
 
