@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -216,6 +217,7 @@ def main() -> None:
         folder_for(given.device != "cuda", given.results)
     except ResultsError as error:
         stop(str(error))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # with what was started, and leaving nothing behind
     folder = Path(tempfile.mkdtemp(prefix="deepum-a-"))
     try:
         code = Acceptance(given, folder).run()
