@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+EXIT_FINDINGS = 1  # `deepum doctor` found something that fails; `deepum log replay`, a difference
 EXIT_USAGE = 2
 EXIT_FAILED = 125  # deepum itself failed, as with env(1) and timeout(1)
 EXIT_NOT_EXECUTABLE = 126

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deepum import child, collect, paths, statistics
+from deepum import child, collect, host, paths, safety, statistics
 from deepum.device import Device, choose
 from deepum.errors import DeepumError, UsageError
 from deepum.settings import INTERNAL_VARIABLES, SETTINGS, Value
@@ -86,7 +86,20 @@ def plan(command: Sequence[str], values: dict[str, Value], environment: Mapping[
         )
     program = child.find_program(command[0], environment)
     made, remarks = child_environment(values, device, environment)
-    return Plan(program, list(command), values, device, made, remarks)
+    return Plan(program, list(command), values, device, made, [*unsafe(device, environment, bool(values["force"])), *remarks])
+
+
+def unsafe(device: Device, environment: Mapping[str, str], force: bool) -> list[str]:
+    """What speaks against running here, to be said. Raises DeepumError unless `force`."""
+    if device.simulated:
+        # Its host memory is addresses only. The card says what the simulated driver will (docs/simulated-gpu.md).
+        concurrent = environment.get("DEEPUM_SIM_CONCURRENT_MANAGED_ACCESS", "1") != "0"
+        found = safety.reasons([safety.Gpu(f"simulated {device.machine}", 0, (0, 0), concurrent)], None, None)
+    else:
+        found = safety.reasons(device.gpus, host.kernel_driver(), host.available_bytes())
+    if found and not force:
+        raise DeepumError(found[0].text)
+    return [f"warning: {reason.thing}: {reason.cause}; --force was given" for reason in found]
 
 
 def _without_ours(variable: str) -> list[str]:
@@ -96,18 +109,15 @@ def _without_ours(variable: str) -> list[str]:
 
 def child_environment(values: Mapping[str, Value], device: Device, environment: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """The program's environment, and what has to be said about it."""
-    made = {name: value for name, value in environment.items() if name not in INTERNAL_VARIABLES}
+    made = device_environment(device, environment)
     for setting in SETTINGS:
         made.pop(setting.variable, None)
-        if values[setting.name] != setting.default and setting.name not in ("device", "stats"):
+        if values[setting.name] != setting.default and setting.readers != ("launcher",):
             made[setting.variable] = setting.text(values[setting.name])
     made["DEEPUM_DAEMON"] = sys.executable
     preloads = [str(paths.shim())]
     if device.simulated:
         preloads += [str(library) for library in paths.simulator_preloads()]
-        made["LD_LIBRARY_PATH"] = ":".join([str(paths.SIMULATOR), *_without_ours(environment.get("LD_LIBRARY_PATH", ""))])
-        made["DEEPUM_SIM_MACHINE"] = str(device.machine)
-        made["DEEPUM_SIM_DEVICES"] = environment.get("DEEPUM_SIM_DEVICES", "1")
         made["DEEPUM_SYNC"] = "1"
         if values["gpu_memory"] is not None and environment.get("DEEPUM_SIM_SOFT_BUDGET", "0") in ("", "0"):
             made["DEEPUM_SIM_MEMORY"] = made.pop("DEEPUM_GPU_MEMORY")
@@ -115,18 +125,37 @@ def child_environment(values: Mapping[str, Value], device: Device, environment: 
         made["DEEPUM_HOST_MEMORY_VIRTUAL"] = "1"
         if values["record"] is not None:
             made["DEEPUM_SIM_RECORD"] = str(values["record"])
-    elif rest := _without_ours(environment.get("LD_LIBRARY_PATH", "")):
-        made["LD_LIBRARY_PATH"] = ":".join(rest)
-    else:
-        made.pop("LD_LIBRARY_PATH", None)
-    made["LD_PRELOAD"] = ":".join([*preloads, *_without_ours(environment.get("LD_PRELOAD", "").replace(" ", ":"))])
+    made["LD_PRELOAD"] = ":".join([*preloads, made.pop("LD_PRELOAD", "")]).rstrip(":")
+    return made, allocator_remarks(made)
+
+
+def device_environment(device: Device, environment: Mapping[str, str]) -> dict[str, str]:
+    """What a program needs in its environment to find the device's driver, and nothing else of ours."""
+    made = {name: value for name, value in environment.items() if name not in INTERNAL_VARIABLES}
+    libraries = _without_ours(environment.get("LD_LIBRARY_PATH", ""))
+    if device.simulated:
+        libraries.insert(0, str(paths.SIMULATOR))
+        made["DEEPUM_SIM_MACHINE"] = str(device.machine)
+        made["DEEPUM_SIM_DEVICES"] = environment.get("DEEPUM_SIM_DEVICES", "1")
+    for name, entries in (
+        ("LD_LIBRARY_PATH", libraries),
+        ("LD_PRELOAD", _without_ours(environment.get("LD_PRELOAD", "").replace(" ", ":"))),
+    ):
+        made.pop(name, None)
+        if entries:
+            made[name] = ":".join(entries)
+    return made
+
+
+def allocator_remarks(environment: dict[str, str]) -> list[str]:
+    """Turns PyTorch's allocators that bypass cudaMalloc off, in this environment, and says so."""
     remarks = []
     for variable in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"):
         for pattern, replacement in _ALLOCATOR_SETTINGS:
-            if re.search(pattern, made.get(variable, "")):
-                made[variable] = re.sub(pattern, replacement, made[variable])
+            if re.search(pattern, environment.get(variable, "")):
+                environment[variable] = re.sub(pattern, replacement, environment[variable])
                 remarks.append(f"{variable}: {replacement}, since that allocator bypasses cudaMalloc")
-    return made, remarks
+    return remarks
 
 
 def execute(planned: Plan) -> int:

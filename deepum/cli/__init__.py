@@ -12,7 +12,7 @@ import click
 from deepum import __version__
 from deepum.errors import EXIT_FAILED, EXIT_USAGE, DeepumError
 
-_COMMANDS = ("run", "path", "machines", "daemon", "log", "simulate", "version")
+_COMMANDS = ("run", "path", "doctor", "machines", "daemon", "log", "simulate", "version")
 
 
 class _Commands(click.Group):
@@ -37,7 +37,7 @@ def deepum() -> None:
     Start with: deepum run -- python train.py
 
     \b
-    Exit codes: that of the program; 2 unusable arguments; 125 deepum itself failed;
+    Exit codes: that of the program; 2 unusable arguments; 125 deepum itself failed or refuses to run here;
     126 the program cannot be executed; 127 there is no such program.
     """
 

@@ -144,7 +144,11 @@ void Mover::take_commands() {
   taken_.store(taken, std::memory_order_release);
 }
 
-void Mover::accept(const deepum_command& command) {
+void Mover::accept(const deepum_command& given) {
+  deepum_command command = given;
+  if (command.kind == DEEPUM_COMMAND_PREFETCH && !settings().prefetch) {
+    command.block_count = 0;  // only waits
+  }
   last_taken_ = std::max(last_taken_, command.id);
   if (command.kind == DEEPUM_COMMAND_HOLD) {
     settled_->settle(command.id, SettledMoves::kNowhere);

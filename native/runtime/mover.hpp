@@ -69,7 +69,7 @@ class Mover {
   void run() noexcept;
   void loop();
   void take_commands();
-  void accept(const deepum_command& command);
+  void accept(const deepum_command& given);
   void carry_out();
   void hold_launches();
   bool advance(int device, int direction);

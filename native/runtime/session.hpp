@@ -21,6 +21,7 @@ struct ShimSettings {
   std::uint64_t host_memory = UINT64_MAX;        // DEEPUM_HOST_MEMORY, bytes; UINT64_MAX: 90 % of what is available at the first allocation
   bool host_memory_is_virtual = false;           // DEEPUM_HOST_MEMORY_VIRTUAL: addresses without memory behind them, any budget is sound
   std::uint64_t managed_threshold = 1ull << 20;  // DEEPUM_MANAGED_THRESHOLD, bytes: smaller allocations stay device memory
+  bool prefetch = true;                          // DEEPUM_PREFETCH: carry prefetches out
   Faults faults = Faults::kOff;                  // DEEPUM_FAULTS: auto, while the daemon asks for them; on; off
   std::uint32_t fault_interval = 64;             // DEEPUM_FAULT_INTERVAL, launches in lock-step between two looks for observed faults
   std::uint32_t marker_interval = 16;            // DEEPUM_MARKER_INTERVAL, launches a stream between two progress markers

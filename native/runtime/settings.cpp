@@ -185,12 +185,14 @@ void Reader::faults(const char* name, Faults* value) noexcept {
 ShimSettings read(Reader& reader) noexcept {
   ShimSettings made;
   std::uint64_t log = static_cast<std::uint64_t>(made.log_level);
+  std::uint64_t prefetch = made.prefetch ? 1 : 0;
   std::uint64_t interval = made.marker_interval;
   std::uint64_t fault_interval = made.fault_interval;
   reader.boolean("DEEPUM_DISABLE", &made.disabled);
   reader.boolean("DEEPUM_SYNC", &made.lock_step);
   reader.boolean("DEEPUM_HOST_MEMORY_VIRTUAL", &made.host_memory_is_virtual);
   reader.number("DEEPUM_LOG", 0, 3, "write a number from 0 to 3", &log);
+  reader.number("DEEPUM_PREFETCH", 0, 1, "write 1 or 0", &prefetch);
   reader.size("DEEPUM_MANAGED_LIMIT", 0, "write a size like 8GiB", &made.managed_limit);
   reader.size("DEEPUM_GPU_MEMORY", 64ull << 20, "write a size of at least 64MiB", &made.gpu_memory);
   reader.size("DEEPUM_HOST_MEMORY", 0, "write a size like 8GiB", &made.host_memory);
@@ -200,6 +202,7 @@ ShimSettings read(Reader& reader) noexcept {
   reader.number("DEEPUM_FAULT_INTERVAL", 1, 1u << 20, "write a number from 1 to 1048576", &fault_interval);
   reader.size("DEEPUM_HANDOVER_BYTES", 2ull << 20, "write a size of at least 2MiB", &made.handover_bytes);
   made.log_level = static_cast<int>(log);
+  made.prefetch = prefetch != 0;
   made.marker_interval = static_cast<std::uint32_t>(interval);
   made.fault_interval = static_cast<std::uint32_t>(fault_interval);
   return made;

@@ -105,6 +105,10 @@ class Runner:
         environment = Batch(0, "", (), {"policy": "on-demand"}).environment(self.base)
         return self._run([str(self.tools.on_gpu), str(self.tools.kernels), str(path)], environment | {"DEEPUM_DISABLE": "1"})
 
+    def bare(self, path: Path) -> Outcome:
+        """By whatever driver this machine has, without the shim."""
+        return self._run([str(self.tools.on_gpu), str(self.tools.kernels), str(path)], self.base)
+
     def under_deepum(self, path: Path, batch: Batch, trace: bool = False) -> Outcome:
         """Under the shim, with the batch's settings."""
         command = [str(self.tools.on_gpu), *(["--trace"] if trace else []), str(self.tools.kernels), str(path)]

@@ -62,6 +62,14 @@ def test_an_eviction_waits_for_the_marker_behind_the_last_use_and_a_prefetch_for
     ]
 
 
+def test_without_prefetching_evictions_go_on(run: Run, runtime_folder: Path) -> None:
+    plan = {0: [Command(EVICT, first=0), Command(PREFETCH, first=8, after_move=1), Command(EVICT, first=4, after_move=2)]}
+    calls, session = lock_step(run, runtime_folder, plan, "execute(); execute()", DEEPUM_PREFETCH="0")
+    assert [call for call in calls if "prefetch" in call] == ["prefetch m1 4096+2 host", "prefetch m1 4104+2 host"]
+    assert calls.count("launch s0") == 2
+    assert moved(session) == []
+
+
 def test_what_waits_holds_up_its_own_direction_only(run: Run, runtime_folder: Path) -> None:
     plan = {0: [Command(EVICT, first=0, after=-1), Command(EVICT, first=4), Command(PREFETCH, first=8)]}
     calls, _ = lock_step(run, runtime_folder, plan, "execute()")

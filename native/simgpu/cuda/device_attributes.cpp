@@ -48,6 +48,8 @@ int device_attribute(const State& state, CUdevice_attribute attribute, int devic
       return static_cast<int>(machine.memory_gbps * 1e6 / (2.0 * 4096 / 8));
     case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
       return device + 1;
+    case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
+      return state.concurrent_managed_access ? 1 : 0;
 
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
     case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
@@ -107,7 +109,6 @@ int device_attribute(const State& state, CUdevice_attribute attribute, int devic
     case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
     case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
     case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY:
-    case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
     case CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED:

@@ -12,7 +12,7 @@ bool location_of(const State& state, CUmemLocation location, int& device) {
   switch (location.type) {
     case CU_MEM_LOCATION_TYPE_DEVICE:
       device = location.id;
-      return valid_device(state, location.id);
+      return state.concurrent_managed_access && valid_device(state, location.id);
     case CU_MEM_LOCATION_TYPE_HOST:
     case CU_MEM_LOCATION_TYPE_HOST_NUMA:
     case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:

@@ -37,6 +37,7 @@ bool unusable(const char* variable, const char* value, const char* next) {
 struct Settings {
   const um_model::Machine* machine = nullptr;
   um_model::Options options;
+  bool concurrent = true;
 
   bool read() {
     const char* name = std::getenv("DEEPUM_SIM_MACHINE");
@@ -44,14 +45,15 @@ struct Settings {
     machine = um_model::find_machine(name);
     if (machine == nullptr)
       return unusable("DEEPUM_SIM_MACHINE", name, "name one of the machines in docs/simulated-gpu.md, such as v100-16gb");
-    std::uint64_t memory = 0, devices = 1, seed = 0;
+    std::uint64_t memory = 0, devices = 1, seed = 0, access = 1;
     if (!number("DEEPUM_SIM_MEMORY", 0, 1ull << 46, memory) || !number("DEEPUM_SIM_DEVICES", 1, kMostDevices, devices) ||
-        !number("DEEPUM_SIM_RANDOM_EVICTION", 0, ~0ull, seed)) {
+        !number("DEEPUM_SIM_RANDOM_EVICTION", 0, ~0ull, seed) || !number("DEEPUM_SIM_CONCURRENT_MANAGED_ACCESS", 0, 1, access)) {
       return false;
     }
     options.devices = static_cast<int>(devices);
     options.memory_bytes = memory;
     options.random_eviction_seed = seed;
+    concurrent = access != 0;
     return true;
   }
 
@@ -94,6 +96,7 @@ void record_work(State& state) {
 State::State()
     : machine(*settings().machine),
       memory_bytes(settings().options.memory_bytes != 0 ? settings().options.memory_bytes : machine.memory_bytes),
+      concurrent_managed_access(settings().concurrent),
       devices(static_cast<std::size_t>(settings().options.devices)),
       engine(machine, settings().options),
       pump(std::make_unique<Pump>()) {}

@@ -44,7 +44,8 @@ struct State {
   State();
 
   const um_model::Machine& machine;
-  std::uint64_t memory_bytes;  // per device
+  std::uint64_t memory_bytes;      // per device
+  bool concurrent_managed_access;  // without it (WSL2, some vGPUs) managed memory cannot be moved to a device on request
   std::vector<Device> devices;
   um_model::Engine engine;
   um_model::WorkLog work_log;  // DEEPUM_SIM_RECORD: what the engine is asked for
