@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,7 @@ class Outcome:
     core: CoreStatistics
     commands: bytes  # as `deepum_command` records, if they were kept
     launches: list[Launch]
-    activities: npt.NDArray[np.void]  # of ACTIVITY, by start; empty unless they were kept
+    activities: npt.NDArray[np.void] = field(compare=False)  # of ACTIVITY, by start; empty unless they were kept
 
 
 # `deepum_activity` (native/um_model/activity.h): ns of virtual time, bytes.

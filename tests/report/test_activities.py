@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from deepum._core import lib
 from small import MIB, random_iteration, training
 
-from deepum._core import lib
 from deepum.core import BlockRange, Execute, commands, events
 from deepum.simulate.policies import BY_NAME
 from deepum.simulate.replay import Outcome, machine, replay
