@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from deepum.core import EventLog
@@ -17,12 +17,14 @@ _MACHINE = "v100-16gb"
 
 @dataclass(frozen=True)
 class Workload:
-    """`machine`: the preset that it is simulated on if none is asked for. `kernels`: one iteration, where that is known."""
+    """`machine`: the preset that it is simulated on if none is asked for. `kernels`: one iteration, where that is known. `names`: of
+    kernels by execution hash, likewise."""
 
     name: str
     trace: Trace
     machine: str
     kernels: list[bound.Work] | None = None
+    names: dict[int, str] = field(default_factory=dict)
 
 
 def load(name: str, steps: int | None, synchronise: bool) -> Workload:
@@ -43,7 +45,7 @@ def load(name: str, steps: int | None, synchronise: bool) -> Workload:
         except ValueError as error:
             raise UsageError(f"workload {name}: {error}; see docs/simulate.md for the form") from None
         made = g10.trace(iteration, (steps or DEFAULT_STEPS) + 1, synchronise)
-        return Workload(path.resolve().name, made, _G10_MACHINE, bound.of_iteration(iteration))
+        return Workload(path.resolve().name, made, _G10_MACHINE, bound.of_iteration(iteration), g10.names(iteration))
     if steps is not None or synchronise:
         raise UsageError(f"workload {name}: is no single iteration; leave out --steps and --synchronise, or record another run")
     return Workload(path.name, recorded(path), _MACHINE)

@@ -126,6 +126,11 @@ def _identity(kernel: Kernel, tensors: dict[int, Tensor]) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
+def names(iteration: Iteration) -> dict[int, str]:
+    """Kernels' names by the execution hashes that `trace` gives them."""
+    return {_identity(kernel, iteration.tensors): kernel.name for kernel in iteration.kernels}
+
+
 class _Program:
     """The iteration as a program: its memory, its events, its work."""
 
