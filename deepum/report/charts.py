@@ -67,14 +67,17 @@ def speed_up(simulations: Sequence[Mapping[str, Any]]) -> Spec:
     """Of simulations as `deepum simulate --json` writes them: each policy's speed-up over on-demand, and the most that the bound allows."""
     rows: list[Spec] = []
     policies: list[str] = []
+    cards: list[str] = []
     for simulation in simulations:
         told = simulation["policies"]
         bound = simulation.get("bound_ms")
         most = told["on-demand"]["step_ms"] / bound if bound else None
+        card = f"{simulation['workload']} on {simulation['machine']}, {size(simulation['memory_bytes'])}"
+        cards.append(card)
+        card += f" ({cards.count(card)})" if cards.count(card) > 1 else ""
         for name, figures in told.items():
             policies += [name] if name not in policies else []
             value = figures["speed_up_over_on_demand"]
-            card = f"{simulation['workload']} on {simulation['machine']}, {size(simulation['memory_bytes'])}"
             rows.append({"workload": card, "policy": name, "value": short(value), "text": f"{value:.2f}"})
             if most is not None:
                 rows[-1]["bound"] = short(most)
@@ -138,12 +141,13 @@ def time_axis() -> Spec:
 
 
 def _memory(timeline: Timeline, at: Floats) -> Spec:
-    times = at[:-1] / _SECOND
+    told = {what: values / 2**30 for what, values in series.memory(timeline, at).items()}
     rows = [
         {"t": short(t, DIGITS), "what": what, "GiB": short(value)}
-        for what, values in series.memory(timeline, at).items()
-        for t, value in changes(times, values / 2**30)
+        for what, values in told.items()
+        for t, value in changes(at / _SECOND, values)
     ]
+    top = short(1.1 * max([timeline.memory_bytes / 2**30, *(float(values.max()) for values in told.values())]))
     scale = {"domain": ["resident", "allocated", "dead"], "range": ["#2f6fb7", "#444444", "#d1495b"]}
     return {
         "width": WIDTH,
@@ -154,7 +158,7 @@ def _memory(timeline: Timeline, at: Floats) -> Spec:
                 "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 1.3, "tooltip": True},
                 "encoding": {
                     "x": time_axis(),
-                    "y": {"field": "GiB", "type": "quantitative", "title": "GiB"},
+                    "y": {"field": "GiB", "type": "quantitative", "title": "GiB", "scale": {"domainMax": top}},
                     "color": {"field": "what", "type": "nominal", "title": "memory", "scale": scale},
                 },
             },
@@ -167,24 +171,25 @@ def _memory(timeline: Timeline, at: Floats) -> Spec:
     }
 
 
-def changes(times: Floats, values: Floats) -> list[tuple[float, float]]:
-    """A step function without the points at which it does not change."""
+def changes(at: Floats, values: Floats) -> list[tuple[float, float]]:
+    """A step function, one value from each edge to the next, without the points at which it does not change."""
+    values = np.append(values, values[-1])
     kept = np.ones(len(values), dtype=bool)
     kept[1:-1] = (values[1:-1] != values[:-2]) | (values[1:-1] != values[2:])
-    return list(zip(times[kept].tolist(), values[kept].tolist(), strict=True))
+    return list(zip(at[kept].tolist(), values[kept].tolist(), strict=True))
 
 
 def _link(timeline: Timeline, at: Floats) -> Spec:
     into, out = (series.rate(timeline.of(*kinds), at) for kinds in (INTO_DEVICE, OUT_OF_DEVICE))
-    return link_use(at[:-1] / _SECOND, into, out, timeline.gbps)
+    return link_use(at / _SECOND, into, out, timeline.gbps)
 
 
-def link_use(times: Floats, into: Floats, out: Floats, limits: tuple[float, float] | None) -> Spec:
-    """What crosses the link, GB/s from each time (s) to the next; dashed: what it can carry each way."""
+def link_use(at: Floats, into: Floats, out: Floats, limits: tuple[float, float] | None) -> Spec:
+    """What crosses the link, GB/s between each two edges of time (s); dashed: what it can carry each way."""
     rows = [
         {"t": short(t, DIGITS), "direction": direction, "GB/s": short(value)}
         for direction, rates in (("to the GPU", into), ("to the host", -out))
-        for t, value in changes(times, rates)
+        for t, value in changes(at, rates)
     ]
     rule: Spec = {
         "data": {"values": [{"GB/s": limits[0]}, {"GB/s": -limits[1]}] if limits is not None else []},

@@ -59,8 +59,8 @@ def _over_time(machine: str, points: Sequence[Mapping[str, float]]) -> Spec:
     at = np.linspace(0.0, max(seconds[-1], 1e-9), min(_BINS, 4 * len(points)) + 1)
     rates: dict[str, Floats] = {key: np.diff(np.interp(at, seconds, values)) / np.diff(at) for key, values in counted.items()}
     gbps = next(((one.h2d_gbps, one.d2h_gbps) for one in machines() if one.name == machine), None)
-    link = charts.link_use(at[:-1], rates["bytes_h2d"] / 1e9, rates["bytes_d2h"] / 1e9, gbps)
-    rows = [{"t": charts.short(t, charts.DIGITS), "faults": charts.short(value)} for t, value in charts.changes(at[:-1], rates["faults"])]
+    link = charts.link_use(at, rates["bytes_h2d"] / 1e9, rates["bytes_d2h"] / 1e9, gbps)
+    rows = [{"t": charts.short(t, charts.DIGITS), "faults": charts.short(value)} for t, value in charts.changes(at, rates["faults"])]
     faults: Spec = {
         "width": charts.WIDTH,
         "height": 120,
