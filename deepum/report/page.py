@@ -80,8 +80,8 @@ class Page:
     def html(self) -> str:
         """The file. Raises DeepumError when the code that draws is not there."""
         code = str(library().javascript_bundle()).replace("</script", "<\\/script")
-        # Inside a script element only "</" could end it; in JSON, as in a string, "<\/" is the same.
-        charts = json.dumps(self._charts, separators=(",", ":")).replace("</", "<\\/")
+        # Without "<" nothing in a name can end the element that it is in.
+        charts = json.dumps(self._charts, separators=(",", ":")).replace("<", "\\u003c")
         return (
             f'<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
             f"<title>{escape(self.title)}</title><style>{_STYLE}</style></head><body><h1>{escape(self.title)}</h1>\n"

@@ -45,7 +45,7 @@ def event_table(trace: Trace) -> Any:
     """The events as a pyarrow table. Raises DeepumError without pyarrow, ValueError for a damaged trace."""
     arrow, _ = _library()
     run = arrow.struct([("slot", arrow.uint32()), ("first", arrow.uint32()), ("count", arrow.uint32())])
-    fields = [("kind", arrow.dictionary(arrow.int8(), arrow.string()))]
+    fields = [("kind", arrow.string())]
     fields += [(name, arrow.uint64()) for name in _UNSIGNED]
     fields += [(name, arrow.int32()) for name in _SIGNED]
     fields += [(name, arrow.uint32()) for name in _SMALL]
@@ -72,7 +72,7 @@ def work_table(trace: Trace) -> Any:
     """The work likewise; empty where it is not known."""
     arrow, _ = _library()
     access = [("slot", arrow.uint32()), ("flags", arrow.uint32()), ("offset", arrow.uint64()), ("bytes", arrow.uint64())]
-    fields = [("kind", arrow.dictionary(arrow.int8(), arrow.string())), ("sequence", arrow.uint64())]
+    fields = [("kind", arrow.string()), ("sequence", arrow.uint64())]
     fields += [(name, arrow.uint32()) for name in ("flags", "stream", "event")] + [("location", arrow.int32())]
     fields += [(name, arrow.float64()) for name in ("ns", "flops", "peak_fraction")]
     fields += [(name, arrow.uint64()) for name in ("tiles", "device_bytes")] + [("accesses", arrow.list_(arrow.struct(access)))]
@@ -93,12 +93,8 @@ def _table(arrow: Any, fields: list[tuple[str, Any]], rows: Iterable[Mapping[str
     for row in rows:
         for name, column in columns.items():
             column.append(row.get(name))
-    kinds = dict(fields)
-    # Dictionaries are made from strings: pyarrow does not make them from Python's objects itself.
-    arrays = [
-        arrow.array(column, arrow.string()).dictionary_encode() if name == "kind" else arrow.array(column, kinds[name])
-        for name, column in columns.items()
-    ]
+    arrays = [arrow.array(columns[name], kind) for name, kind in fields]
+    arrays[0] = arrays[0].dictionary_encode()  # the kind
     table = arrow.Table.from_arrays(arrays, names=list(columns))
     return table.replace_schema_metadata(told | {"deepum_columns": str(VERSION)})
 
