@@ -45,7 +45,7 @@ _KINDS = {
     "copy_out": ("the program's copy out", "#5d4a26"),
     "remote_out": ("written over the link", "#7d5ba6"),
 }
-_HEADER: Spec = {"labelAngle": 0, "labelOrient": "top", "labelAnchor": "start", "labelFontWeight": "bold", "labelFontSize": 12}
+_HEADER: Spec = {"labelAnchor": "start", "labelFontWeight": "bold", "labelFontSize": 12}
 CONFIG: Spec = {"font": "sans-serif", "view": {"stroke": None}, "axis": {"grid": True, "gridColor": "#eeeeee"}, "background": "white"}
 _STALLED = 0.1
 _SECOND = 1e9  # ns
@@ -68,6 +68,7 @@ def speed_up(simulations: Sequence[Mapping[str, Any]]) -> Spec:
     rows: list[Spec] = []
     policies: list[str] = []
     cards: list[str] = []
+    labels: list[str] = []
     for simulation in simulations:
         told = simulation["policies"]
         bound = simulation.get("bound_ms")
@@ -75,6 +76,7 @@ def speed_up(simulations: Sequence[Mapping[str, Any]]) -> Spec:
         card = f"{simulation['workload']} on {simulation['machine']}, {size(simulation['memory_bytes'])}"
         cards.append(card)
         card += f" ({cards.count(card)})" if cards.count(card) > 1 else ""
+        labels.append(card)
         for name, figures in told.items():
             policies += [name] if name not in policies else []
             value = figures["speed_up_over_on_demand"]
@@ -91,8 +93,13 @@ def speed_up(simulations: Sequence[Mapping[str, Any]]) -> Spec:
     layers: list[Spec] = [
         {"mark": {"type": "bar", "height": {"band": 0.7}}, "encoding": {"x": x, "y": y, "color": _colour(order)}},
         {
-            "mark": {"type": "text", "align": "left", "dx": 4},
-            "encoding": {"x": x, "y": y, "text": {"field": "text", "type": "nominal"}},
+            "mark": {"type": "text", "align": "right", "dx": -5},
+            "encoding": {
+                "x": x,
+                "y": y,
+                "text": {"field": "text", "type": "nominal"},
+                "color": {"condition": {"test": "datum.policy === 'unlimited'", "value": "black"}, "value": "white"},
+            },
         },
         {
             "mark": {"type": "rule", "strokeDash": [5, 3], "strokeWidth": 1.5, "color": "black"},
@@ -101,7 +108,8 @@ def speed_up(simulations: Sequence[Mapping[str, Any]]) -> Spec:
     ]
     return {
         "data": {"values": rows},
-        "facet": {"row": {"field": "workload", "type": "nominal", "title": None, "sort": None, "header": _HEADER}},
+        "facet": {"field": "workload", "type": "nominal", "title": None, "sort": labels, "header": _HEADER},
+        "columns": 1,
         "spec": {"width": 560, "height": {"step": 22}, "layer": layers},
         "config": CONFIG,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from deepum.errors import UsageError
 from deepum.simulate.workload import Workload, load
+from deepum.statistics import KEYS
 
 _WANTED = "name what `deepum simulate --json`, `deepum run --stats` or `--record` wrote, or a workload"
 _LOG = b"DEEPUMEV"
@@ -39,10 +41,13 @@ def read(names: Sequence[str], steps: int | None = None, synchronise: bool = Fal
         if told is None:
             single = path.is_dir()
             found.workloads.append(load(name, steps if single else None, synchronise and single))
-        elif _is_simulation(told):
-            found.simulations.append((path.name, told))
-        elif isinstance(told, dict) and "processes" in told and "gpu_time_s" in told:
+        elif isinstance(told, dict) and set(KEYS) <= set(told):
             found.statistics.append((path.name, told))
+        elif isinstance(told, dict) and "policies" in told:
+            try:
+                found.simulations.append((path.name, _simulation(told)))
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise UsageError(f"{name}: the simulation's figures make no sense: {error}; simulate anew with this version") from None
         else:
             raise UsageError(f"{name}: is JSON, but neither of a simulation nor of a run; {_WANTED}")
     return found
@@ -53,16 +58,33 @@ def _begins_as_log(path: Path) -> bool:
         return file.read(len(_LOG)) == _LOG
 
 
-def _is_simulation(told: Any) -> bool:
-    """As `Comparison.as_json` makes it."""
-    try:
-        policies = told["policies"]
-        figures = [
-            (one["speed_up_over_on_demand"], one["of_unlimited"], *one["steps_ms"], *one["a_step"].values()) for one in policies.values()
-        ]
-        bound = told["bound_ms"]
-        known = policies["on-demand"]["step_ms"] > 0 and isinstance(told["workload"], str) and isinstance(told["machine"], str)
-    except (KeyError, TypeError, AttributeError):
-        return False
-    numbers = [number for row in figures for number in row] + [told["memory_bytes"], 0 if bound is None else bound]
-    return known and all(isinstance(number, (int, float)) for number in numbers)
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ValueError(f"{value!r} is not a number")
+    return float(value)
+
+
+def _simulation(told: Any) -> dict[str, Any]:
+    """What of a simulation's figures is drawn, all of it as it should be. Raises ValueError, KeyError, TypeError or AttributeError."""
+    if told["version"] != 1:
+        raise ValueError(f"version {told['version']}")
+    policies: dict[str, dict[str, Any]] = {}
+    for name, one in told["policies"].items():
+        policies[str(name)] = {
+            "step_ms": _number(one["step_ms"]),
+            "steps_ms": [_number(ms) for ms in one["steps_ms"]],
+            "steps_faults": [_number(count) for count in one.get("steps_faults", [])],
+            "of_unlimited": _number(one["of_unlimited"]),
+            "speed_up_over_on_demand": _number(one["speed_up_over_on_demand"]),
+            "of_bound": None if one["of_bound"] is None else _number(one["of_bound"]),
+            "a_step": {str(counter): _number(count) for counter, count in one["a_step"].items()},
+        }
+    if policies["on-demand"]["step_ms"] <= 0:
+        raise ValueError("on-demand takes no time")
+    bounds = {key: None if told[key] is None else _number(told[key]) for key in ("bound_ms", "moving_bound_ms")}
+    return {
+        "workload": str(told["workload"]),
+        "machine": str(told["machine"]),
+        "memory_bytes": _number(told["memory_bytes"]),
+        "policies": policies,
+    } | bounds

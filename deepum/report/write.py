@@ -24,13 +24,15 @@ _STEP = (
     "move for Perfetto."
 )
 
+_MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
+
 
 def main_chart(inputs: Inputs, simulated: Sequence[Mapping[str, Any]]) -> charts.Spec:
     """The one for a picture: speed-ups, or the times of runs if nothing was simulated. Raises UsageError if there is neither."""
     told = [*(simulation for _, simulation in inputs.simulations), *simulated]
     if told:
         return charts.speed_up(told)
-    if (chart := run_charts.times(inputs.statistics)) is not None:
+    if (chart := _times(inputs)) is not None:
         return chart
     raise UsageError("--image: nothing here has a main chart; give a simulation, a workload or a run on the simulated GPU")
 
@@ -51,13 +53,20 @@ def report(inputs: Inputs, simulated: Sequence[tuple[Mapping[str, Any], Sequence
         _simulation(page, one)
         for timeline in timelines:
             _timeline(page, timeline)
-    if (chart := run_charts.times(inputs.statistics)) is not None:
+    if (chart := _times(inputs)) is not None:
         page.heading("GPU time of the runs")
         page.chart(chart)
     for name, statistics in inputs.statistics:
         page.heading(f"Run {name}")
         _statistics(page, name, statistics)
     return page
+
+
+def _times(inputs: Inputs) -> charts.Spec | None:
+    try:
+        return run_charts.times(inputs.statistics)
+    except _MALFORMED as error:
+        raise DeepumError(f"statistics: make no sense: {error}; write them anew with `deepum run --stats`") from None
 
 
 def _simulation(page: Page, simulation: Mapping[str, Any]) -> None:
@@ -87,5 +96,5 @@ def _statistics(page: Page, name: str, statistics: Mapping[str, Any]) -> None:
         for process, chart in run_charts.over_time(statistics):
             page.heading(f"process {process}: link and faults between the program's waits", 3)
             page.chart(chart)
-    except (KeyError, TypeError, ValueError) as error:
-        raise DeepumError(f"{name}: lacks {error}; write it anew with `deepum run --stats`") from None
+    except _MALFORMED as error:
+        raise DeepumError(f"{name}: the statistics make no sense: {error}; write them anew with `deepum run --stats`") from None

@@ -8,11 +8,13 @@ import subprocess
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from small import MIB, training
 
+from deepum.errors import DeepumError
 from deepum.report import charts, inputs
 from deepum.report.page import Page, picture
 from deepum.report.timeline import observe
@@ -182,7 +184,7 @@ def test_a_picture_is_of_the_kind_asked_for(simulation: dict[str, Any]) -> None:
         (("nowhere",), "nowhere: No such file or directory; "),
         (("text",), "text: is neither JSON nor an event log; name what "),
         (("list.json",), "list.json: is JSON, but neither of a simulation nor of a run; "),
-        (("half.json",), "half.json: is JSON, but neither of a simulation nor of a run; "),
+        (("half.json",), "half.json: the simulation's figures make no sense: "),
         (("training", "--policy", "luck"), "policy 'luck': is unknown; "),
         (("training", "--timeline", "luck"), "policy 'luck': is unknown; "),
         (("training", "--image", "out.bmp"), "--image out.bmp: is neither .png nor .svg; "),
@@ -197,6 +199,32 @@ def test_what_cannot_be_used_is_one_line(deepum: Deepum, workload: Path, argumen
     told = deepum("report", *arguments, cwd=workload.parent)
     assert (told.returncode, told.stdout, len(told.stderr.splitlines())) == (2, "", 1)
     assert told.stderr.startswith("deepum: error: ") and cause in told.stderr
+
+
+def damaged(told: Any, random: Random) -> Any:
+    """The same with one thing in it replaced."""
+    if isinstance(told, (dict, list)) and told and random.random() < 0.8:
+        copied: Any = dict(told) if isinstance(told, dict) else list(told)
+        key = random.choice(list(copied) if isinstance(copied, dict) else range(len(copied)))
+        copied[key] = damaged(copied[key], random)
+        return copied
+    return random.choice([None, -1, 0, "x", [], {}, [1], {"a": 1}, float("inf"), True])
+
+
+def test_damaged_files_are_refused_or_drawn(simulation: dict[str, Any], recorded_run: Path, tmp_path: Path) -> None:
+    random = Random(11)
+    statistics = json.loads((recorded_run / "run.json").read_text())
+    refused = 0
+    for whole in (simulation, statistics):
+        for _ in range(300):
+            (tmp_path / "d.json").write_text(json.dumps(damaged(whole, random)))
+            try:
+                given = inputs.read([str(tmp_path / "d.json")])
+                json.dumps(report(given, [])._charts)
+            except DeepumError as error:
+                assert error.line.startswith("deepum: error: ")
+                refused += 1
+    assert 0 < refused < 600
 
 
 def test_a_place_that_cannot_be_written_is_said(deepum: Deepum, recorded_run: Path) -> None:
