@@ -11,7 +11,7 @@ from deepum.cli.workload_options import gpu_memory_bytes, workload_options
 from deepum.errors import DeepumError, UsageError
 from deepum.report import inputs
 from deepum.report.page import library, picture
-from deepum.report.timeline import Timeline, launches, observe
+from deepum.report.timeline import Timeline, observe
 from deepum.report.write import main_chart, report
 from deepum.simulate import policies
 from deepum.simulate.comparison import compare
@@ -71,8 +71,10 @@ def command(
     for workload in found.workloads:
         on = machine or workload.machine
         compared = compare(workload, on, chosen, memory, launch_queue).as_json()
-        known = launches(workload.trace)
-        simulated.append((compared, [observe(workload, on, one, memory, launch_queue, known) for one in drawn]))
+        timelines: list[Timeline] = []
+        for one in drawn:
+            timelines.append(observe(workload, on, one, memory, launch_queue, timelines[0].launches if timelines else None))
+        simulated.append((compared, timelines))
     if image is not None:
         _write(image, picture(main_chart(found, [compared for compared, _ in simulated]), image[-3:]))
     _write(output, report(found, simulated).html().encode())

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from deepum._core import lib
 from deepum.core import Allocate, Block, Execute, Free, events
+from deepum.errors import UsageError
 from deepum.simulate.comparison import preset_of, run
 from deepum.simulate.policies import Policy
 from deepum.simulate.steps import step_ends
@@ -136,6 +137,11 @@ def observe(
     """Replays the workload under the policy and keeps what happens. `known`: its launches, if they were read before. Raises UsageError."""
     preset = preset_of(on)
     outcome = run(workload, on, policy, memory_bytes, launch_queue, keep_activities=True)
+    try:
+        known = known or launches(workload.trace)
+        ends = step_ends(outcome, workload.trace)
+    except ValueError as error:
+        raise UsageError(f"workload {workload.name}: {error}; record it anew") from None
     return Timeline(
         workload.name,
         policy.name,
@@ -144,7 +150,7 @@ def observe(
         (float(preset.h2d_gbps), float(preset.d2h_gbps)),
         outcome.ns,
         outcome.activities,
-        known or launches(workload.trace),
-        [mark.ns for mark in step_ends(outcome, workload.trace)],
+        known,
+        [mark.ns for mark in ends],
         workload.names,
     )

@@ -77,6 +77,30 @@ class Comparison:
         }
 
 
+def preset_of(on: str) -> Any:
+    """The native figures of a machine. Raises UsageError for an unknown name."""
+    try:
+        return machine(on)
+    except ValueError as error:
+        raise UsageError(f"machine '{on}': {error}; see `deepum machines`") from None
+
+
+def run(
+    workload: Workload, on: str, policy: Policy, memory_bytes: int | None = None, launch_queue: int | None = None, **keep: bool
+) -> Outcome:
+    """Replays the workload under one policy; memory and launch queue are the machine's unless given. `keep`: as `replay` takes them.
+
+    Raises UsageError.
+    """
+    preset = preset_of(on)
+    queue = policy.launch_queue or launch_queue or int(preset.launch_queue)
+    memory = _UNLIMITED_BYTES if policy.unlimited else memory_bytes or int(preset.memory_bytes)
+    try:
+        return replay(workload.trace, machine(on, launch_queue=queue), policy.settings(queue), memory, **keep)
+    except ValueError as error:
+        raise UsageError(f"workload {workload.name}: {error}; record it anew") from None
+
+
 def compare(
     workload: Workload, on: str, policies: Sequence[Policy], memory_bytes: int | None = None, launch_queue: int | None = None
 ) -> Comparison:
@@ -91,32 +115,6 @@ def compare(
         links = (bound.Link(memory, float(preset.h2d_gbps), float(preset.d2h_gbps), duplicates) for duplicates in (True, False))
         limits = [bound.periodic(workload.kernels, link).ns for link in links]
     return Comparison(workload.name, on, memory, rows, *limits)
-
-
-def preset_of(on: str) -> Any:
-    """The native figures of a machine. Raises UsageError for an unknown name."""
-    try:
-        return machine(on)
-    except ValueError as error:
-        raise UsageError(f"machine '{on}': {error}; see `deepum machines`") from None
-
-
-def run(
-    workload: Workload,
-    on: str,
-    policy: Policy,
-    memory_bytes: int | None = None,
-    launch_queue: int | None = None,
-    keep_activities: bool = False,
-) -> Outcome:
-    """Replays the workload under one policy: memory and launch queue are the machine's unless given. Raises UsageError."""
-    preset = preset_of(on)
-    queue = policy.launch_queue or launch_queue or int(preset.launch_queue)
-    memory = _UNLIMITED_BYTES if policy.unlimited else memory_bytes or int(preset.memory_bytes)
-    try:
-        return replay(workload.trace, machine(on, launch_queue=queue), policy.settings(queue), memory, keep_activities=keep_activities)
-    except ValueError as error:
-        raise UsageError(f"workload {workload.name}: {error}; record it anew") from None
 
 
 def _ms(ns: float | None) -> float | None:

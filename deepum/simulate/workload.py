@@ -17,14 +17,13 @@ _MACHINE = "v100-16gb"
 
 @dataclass(frozen=True)
 class Workload:
-    """`machine`: the preset that it is simulated on if none is asked for. `kernels`: one iteration, where that is known. `names`: of
-    kernels by execution hash, likewise."""
+    """`machine`: the preset that it is simulated on if none is asked for. `kernels`: one iteration, where that is known."""
 
     name: str
     trace: Trace
     machine: str
     kernels: list[bound.Work] | None = None
-    names: dict[int, str] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)  # of kernels, by execution hash, where they are known
 
 
 def load(name: str, steps: int | None, synchronise: bool) -> Workload:

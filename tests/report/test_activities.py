@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -108,3 +109,25 @@ def test_copies_of_the_program_and_memory_given_back_are_told() -> None:
     assert (released["bytes"], released["resident_bytes"]) == (16 * MIB, 0)
     assert of(outcome, "COPY_OUT")["resident_bytes"].tolist() == [16 * MIB]
     assert of(outcome, "KERNEL")["resident_bytes"].tolist() == [16 * MIB, 0]
+
+
+def test_damaged_traces_are_refused_or_told_of(tmp_path: Path) -> None:
+    """Never a crash: what a replay takes is told in times that are numbers."""
+    made = g10.trace(training(tmp_path / "w", layers=3), 2)
+    random = Random(7)
+    refused = 0
+    for _ in range(200):
+        broken_events, broken_work = bytearray(made.events), bytearray(made.work)
+        for _ in range(random.randrange(1, 5)):
+            target = random.choice((broken_events, broken_work))
+            target[random.randrange(len(target))] = random.randrange(256)
+        try:
+            outcome = run(Trace("broken", bytes(broken_events), bytes(broken_work)), "deepum", 64 * MIB)
+        except ValueError:
+            refused += 1
+            continue
+        told = outcome.activities
+        assert np.all(np.isfinite(told["start_ns"]) & (told["end_ns"] >= told["start_ns"]))
+        assert of(outcome, *IN)["bytes"].sum() == outcome.counters["bytes_h2d"]
+        assert of(outcome, *OUT)["bytes"].sum() == outcome.counters["bytes_d2h"]
+    assert 0 < refused < 200

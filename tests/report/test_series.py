@@ -12,12 +12,13 @@ import pytest
 from small import MIB, training
 
 from deepum.core import UM_BLOCK_BYTES, BlockRange
-from deepum.report import charts, series
+from deepum.errors import UsageError
+from deepum.report import charts, perfetto, series
 from deepum.report.timeline import KINDS, Timeline, launches, observe
 from deepum.simulate.policies import BY_NAME
 from deepum.simulate.replay import ACTIVITY
 from deepum.simulate.workload import Workload, load
-from deepum.trace import TraceWriter
+from deepum.trace import Trace, TraceWriter
 
 
 def of_training(folder: Path, policy: str = "deepum", steps: int = 5, layers: int = 12) -> Timeline:
@@ -147,3 +148,24 @@ def test_every_kind_of_activity_is_known() -> None:
 
     native = {name.removeprefix("DEEPUM_ACTIVITY_").lower() for name in ffi.typeof("enum deepum_activity_kind").relements}
     assert native == set(KINDS)
+
+
+def test_damaged_traces_are_refused_or_drawn(tmp_path: Path) -> None:
+    training(tmp_path / "w", layers=3)
+    whole = load(str(tmp_path / "w"), 2, False)
+    random = Random(13)
+    refused = 0
+    for _ in range(60):
+        broken_events, broken_work = bytearray(whole.trace.events), bytearray(whole.trace.work)
+        for _ in range(random.randrange(1, 4)):
+            target = random.choice((broken_events, broken_work))
+            target[random.randrange(len(target))] = random.randrange(256)
+        broken = Workload("broken", Trace("broken", bytes(broken_events), bytes(broken_work)), whole.machine)
+        try:
+            timeline = observe(broken, broken.machine, BY_NAME["deepum"], 64 * MIB)
+        except UsageError:
+            refused += 1
+            continue
+        json.dumps([charts.whole_run(timeline), charts.one_step(timeline)], allow_nan=False)
+        assert sum(1 for _ in perfetto.events(timeline)) >= len(timeline.of("kernel"))
+    assert 0 < refused < 60
