@@ -46,7 +46,13 @@ _KINDS = {
     "remote_out": ("written over the link", "#7d5ba6"),
 }
 _HEADER: Spec = {"labelAnchor": "start", "labelFontWeight": "bold", "labelFontSize": 12}
-CONFIG: Spec = {"font": "sans-serif", "view": {"stroke": None}, "axis": {"grid": True, "gridColor": "#eeeeee"}, "background": "white"}
+CONFIG: Spec = {
+    "font": "sans-serif",
+    "view": {"stroke": None},
+    "axis": {"grid": True, "gridColor": "#eeeeee"},
+    "background": "white",
+    "legend": {"orient": "top", "labelLimit": 400},
+}
 _STALLED = 0.1
 _SECOND = 1e9  # ns
 
@@ -85,11 +91,7 @@ def speed_up(simulations: Sequence[Mapping[str, Any]]) -> Spec:
                 rows[-1]["bound"] = short(most)
     order = sorted(policies, key=lambda name: (name != "on-demand", name == "unlimited"))
     y: Spec = {"field": "policy", "type": "nominal", "sort": order, "title": None}
-    x: Spec = {
-        "field": "value",
-        "type": "quantitative",
-        "title": "speed-up over on-demand paging; dashed: the most that the lower bound allows",
-    }
+    x: Spec = {"field": "value", "type": "quantitative", "title": "speed-up over on-demand paging"}
     layers: list[Spec] = [
         {"mark": {"type": "bar", "height": {"band": 0.7}}, "encoding": {"x": x, "y": y, "color": _colour(order)}},
         {
@@ -101,11 +103,11 @@ def speed_up(simulations: Sequence[Mapping[str, Any]]) -> Spec:
                 "color": {"condition": {"test": "datum.policy === 'unlimited'", "value": "black"}, "value": "white"},
             },
         },
-        {
-            "mark": {"type": "rule", "strokeDash": [5, 3], "strokeWidth": 1.5, "color": "black"},
-            "encoding": {"x": {"field": "bound", "type": "quantitative", "aggregate": "max"}},
-        },
     ]
+    if any("bound" in row for row in rows):
+        x["title"] += "; dashed: the most that the lower bound allows"
+        rule = {"type": "rule", "strokeDash": [5, 3], "strokeWidth": 1.5, "color": "black"}
+        layers.append({"mark": rule, "encoding": {"x": {"field": "bound", "type": "quantitative", "aggregate": "max"}}})
     return {
         "data": {"values": rows},
         "facet": {"field": "workload", "type": "nominal", "title": None, "sort": labels, "header": _HEADER},
@@ -115,15 +117,15 @@ def speed_up(simulations: Sequence[Mapping[str, Any]]) -> Spec:
     }
 
 
-def by_iteration(simulation: Mapping[str, Any], key: str, title: str) -> Spec:
-    """A figure of each step under each policy; `key`: of the simulation's policies."""
+def by_iteration(simulation: Mapping[str, Any], key: str, title: str, scale: str) -> Spec:
+    """A figure of each step under each policy; `key`: of the simulation's policies; `scale`: Vega-Lite's type of it."""
     told = {name: figures[key] for name, figures in simulation["policies"].items() if figures.get(key)}
     rows = [
         {"policy": name, "step": step, "value": short(value)}
         for name, values in told.items()
         for step, value in _thinned(list(enumerate(values, start=1)))
     ]
-    colour = _colour(list(told)) | {"legend": {"title": None, "orient": "right"}}
+    colour = _colour(list(told)) | {"legend": {"title": None}}
     return {
         "width": WIDTH - 200,
         "height": 200,
@@ -131,7 +133,7 @@ def by_iteration(simulation: Mapping[str, Any], key: str, title: str) -> Spec:
         "mark": {"type": "line", "point": True, "tooltip": True},
         "encoding": {
             "x": {"field": "step", "type": "quantitative", "title": "iteration", "axis": {"tickMinStep": 1}},
-            "y": {"field": "value", "type": "quantitative", "title": title, "scale": {"type": "symlog"}},
+            "y": {"field": "value", "type": "quantitative", "title": title, "scale": {"type": scale}},
             "color": colour,
         },
         "config": CONFIG,
@@ -167,7 +169,7 @@ def _memory(timeline: Timeline, at: Floats) -> Spec:
                 "encoding": {
                     "x": time_axis(),
                     "y": {"field": "GiB", "type": "quantitative", "title": "GiB", "scale": {"domainMax": top}},
-                    "color": {"field": "what", "type": "nominal", "title": "memory", "scale": scale},
+                    "color": {"field": "what", "type": "nominal", "title": None, "scale": scale},
                 },
             },
             {
@@ -211,7 +213,7 @@ def link_use(at: Floats, into: Floats, out: Floats, limits: tuple[float, float] 
         "encoding": {
             "x": time_axis(),
             "y": {"field": "GB/s", "type": "quantitative", "title": "GB/s, out below", "stack": None},
-            "color": {"field": "direction", "type": "nominal", "title": "link", "scale": scale},
+            "color": {"field": "direction", "type": "nominal", "title": None, "scale": scale},
         },
     }
     return {"width": WIDTH, "height": 150, "layer": [area, rule]}
@@ -254,7 +256,6 @@ def _lanes(timeline: Timeline, start: float, end: float) -> Spec:
                 "type": "nominal",
                 "title": None,
                 "scale": {"domain": [text for text, _ in shown], "range": [colour for _, colour in shown]},
-                "legend": {"labelLimit": 400},
             },
             "tooltip": {"field": "told", "type": "nominal"},
         },
@@ -265,9 +266,11 @@ def stacked(charts: list[Spec]) -> Spec:
     """One under the other over the same time, which the wheel stretches and the mouse drags."""
     for number, chart in enumerate(charts):
         drawn = chart["layer"][0] if "layer" in chart else chart
-        drawn["params"] = [{"name": f"zoom_{number}", "select": {"type": "interval", "encodings": ["x"]}, "bind": "scales"}]
+        drawn["name"] = f"view_{number}"
         drawn["encoding"]["x"] |= {"title": "s"} if chart is charts[-1] else {"axis": {"labels": False}}
+    views = [f"view_{number}" for number in range(len(charts))]
     return {
+        "params": [{"name": "zoom", "select": {"type": "interval", "encodings": ["x"]}, "bind": "scales", "views": views}],
         "vconcat": charts,
         "spacing": 8,
         "resolve": {"scale": {"x": "shared", "color": "independent"}},

@@ -25,8 +25,9 @@ p { max-width: 56em; } .chart { overflow-x: auto; } footer { margin-top: 3em; co
 """
 _SCRIPT = """
 for (const [place, spec] of Object.entries(JSON.parse(document.getElementById('charts').textContent)))
-  vegaEmbed('#' + place, spec, {mode: 'vega-lite', actions: {export: true, source: false, compiled: false, editor: false}})
-    .catch(error => { document.getElementById(place).textContent = 'The chart cannot be drawn: ' + error; });
+  vegaEmbed('#' + place, spec, {
+    mode: 'vega-lite', renderer: 'canvas', actions: {export: true, source: false, compiled: false, editor: false},
+  }).catch(error => { document.getElementById(place).textContent = 'The chart cannot be drawn: ' + error; });
 """
 
 

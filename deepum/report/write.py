@@ -51,8 +51,8 @@ def report(inputs: Inputs, simulated: Sequence[tuple[Mapping[str, Any], Sequence
     for one, timelines in simulated:
         page.heading(f"{one['workload']} on {one['machine']}, {size(one['memory_bytes'])}")
         _simulation(page, one)
-        for timeline in timelines:
-            _timeline(page, timeline)
+        for number, timeline in enumerate(timelines):
+            _timeline(page, timeline, explained=number > 0)
     if (chart := _times(inputs)) is not None:
         page.heading("GPU time of the runs")
         page.chart(chart)
@@ -76,17 +76,19 @@ def _simulation(page: Page, simulation: Mapping[str, Any]) -> None:
         page.text(f"Lower bound: {bound:.1f} ms a step" + (f"; without copies in advance {moving:.1f} ms." if moving is not None else "."))
     if any(told.get("steps_faults") for told in simulation["policies"].values()):
         page.heading("Faults per iteration", 3)
-        page.chart(charts.by_iteration(simulation, "steps_faults", "faults"))
+        page.chart(charts.by_iteration(simulation, "steps_faults", "faults", "symlog"))
     page.heading("Time per iteration", 3)
-    page.chart(charts.by_iteration(simulation, "steps_ms", "ms"))
+    page.chart(charts.by_iteration(simulation, "steps_ms", "ms", "log"))
 
 
-def _timeline(page: Page, timeline: Timeline) -> None:
+def _timeline(page: Page, timeline: Timeline, explained: bool) -> None:
     page.heading(f"{timeline.policy}: memory and link over the run", 3)
-    page.text(_RUN)
+    if not explained:
+        page.text(_RUN)
     page.chart(charts.whole_run(timeline))
     page.heading(f"{timeline.policy}: a step", 3)
-    page.text(_STEP)
+    if not explained:
+        page.text(_STEP)
     page.chart(charts.one_step(timeline))
 
 

@@ -118,6 +118,10 @@ def test_every_chart_can_be_drawn(simulation: dict[str, Any], workload: Path, re
     assert len(page) == 1 + 2 + (2 + 4) + 1
     for spec in page.values():
         assert "<svg" in vega.vegalite_to_svg(json.dumps(spec))
+    stacked = [spec for spec in page.values() if "vconcat" in spec]
+    assert len(stacked) == 5
+    for spec in stacked:  # dragging one of them moves all
+        assert vega.vegalite_to_vega(json.dumps(spec))["scales"][0]["domainRaw"] == {"signal": 'zoom["t"]'}
 
 
 def test_speed_ups_are_beside_the_bound(simulation: dict[str, Any]) -> None:
@@ -137,7 +141,7 @@ def test_two_cards_of_one_name_are_told_apart(simulation: dict[str, Any]) -> Non
 
 def test_faults_of_each_iteration(simulation: dict[str, Any]) -> None:
     told = simulation["policies"]
-    rows = charts.by_iteration(simulation, "steps_faults", "faults")["data"]["values"]
+    rows = charts.by_iteration(simulation, "steps_faults", "faults", "symlog")["data"]["values"]
     assert [row["value"] for row in rows if row["policy"] == "on-demand"] == pytest.approx(told["on-demand"]["steps_faults"], rel=1e-4)
     assert sum(told["on-demand"]["steps_faults"][3:-1]) / 2 == told["on-demand"]["a_step"]["faults"]
 
