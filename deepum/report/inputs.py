@@ -39,7 +39,7 @@ def read(names: Sequence[str], steps: int | None = None, synchronise: bool = Fal
         except ValueError:
             raise UsageError(f"{name}: is neither JSON nor an event log; {_WANTED}") from None
         if told is None:
-            single = path.is_dir()
+            single = not path.is_file()  # a recorded run is as long as it was
             found.workloads.append(load(name, steps if single else None, synchronise and single))
         elif isinstance(told, dict) and set(KEYS) <= set(told):
             found.statistics.append((path.name, told))
