@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from deepum.errors import DeepumError, UsageError
-from deepum.settings import parse_size
+from deepum.cli.workload_options import gpu_memory_bytes
+from deepum.errors import DeepumError
 from deepum.simulate import policies
 from deepum.simulate.comparison import Comparison, compare
 from deepum.simulate.workload import DEFAULT_STEPS, load
@@ -45,18 +45,6 @@ def _table(found: Comparison, names: Sequence[str]) -> list[str]:
     ]
 
 
-def _memory(text: str | None) -> int | None:
-    if text is None:
-        return None
-    try:
-        memory = parse_size(text)
-    except ValueError as error:
-        raise UsageError(f"--gpu-memory: {error}") from None
-    if not 64 << 20 <= memory <= 1 << 44:
-        raise UsageError(f"--gpu-memory: '{text}' is out of range; give 64MiB to 16TiB")
-    return memory
-
-
 @click.command("simulate")
 @click.argument("workload")
 @click.option(
@@ -90,7 +78,7 @@ def command(
     """
     chosen = policies.parse(policy)
     loaded = load(workload, steps, synchronise)
-    found = compare(loaded, machine or loaded.machine, chosen, _memory(gpu_memory), launch_queue)
+    found = compare(loaded, machine or loaded.machine, chosen, gpu_memory_bytes(gpu_memory), launch_queue)
     click.echo("\n".join(_table(found, [one.name for one in chosen])))
     if json_file is not None:
         try:

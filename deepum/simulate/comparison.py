@@ -9,7 +9,7 @@ from typing import Any
 from deepum.errors import UsageError
 from deepum.simulate import bound
 from deepum.simulate.policies import BY_NAME, Policy
-from deepum.simulate.replay import machine, replay
+from deepum.simulate.replay import Outcome, machine, replay
 from deepum.simulate.steps import COUNTED, Step, steady, steps
 from deepum.simulate.workload import Workload
 
@@ -60,6 +60,7 @@ class Comparison:
             policies[name] = {
                 "step_ms": row.ns / 1e6,
                 "steps_ms": [step.ns / 1e6 for step in row.all_steps],
+                "steps_faults": [step.counts["faults"] for step in row.all_steps],
                 "of_unlimited": unlimited,
                 "speed_up_over_on_demand": on_demand,
                 "of_bound": of_bound,
@@ -76,24 +77,39 @@ class Comparison:
         }
 
 
+def preset_of(on: str) -> Any:
+    """The native figures of a machine. Raises UsageError for an unknown name."""
+    try:
+        return machine(on)
+    except ValueError as error:
+        raise UsageError(f"machine '{on}': {error}; see `deepum machines`") from None
+
+
+def run(
+    workload: Workload, on: str, policy: Policy, memory_bytes: int | None = None, launch_queue: int | None = None, **keep: bool
+) -> Outcome:
+    """Replays the workload under one policy; memory and launch queue are the machine's unless given. `keep`: as `replay` takes them.
+
+    Raises UsageError.
+    """
+    preset = preset_of(on)
+    queue = policy.launch_queue or launch_queue or int(preset.launch_queue)
+    memory = _UNLIMITED_BYTES if policy.unlimited else memory_bytes or int(preset.memory_bytes)
+    try:
+        return replay(workload.trace, machine(on, launch_queue=queue), policy.settings(queue), memory, **keep)
+    except ValueError as error:
+        raise UsageError(f"workload {workload.name}: {error}; record it anew") from None
+
+
 def compare(
     workload: Workload, on: str, policies: Sequence[Policy], memory_bytes: int | None = None, launch_queue: int | None = None
 ) -> Comparison:
     """Replays the workload under each policy, and on demand and with unlimited memory in any case. Raises UsageError."""
-    try:
-        preset = machine(on)
-    except ValueError as error:
-        raise UsageError(f"machine '{on}': {error}; see `deepum machines`") from None
+    preset = preset_of(on)
     memory = memory_bytes or int(preset.memory_bytes)
     rows = {}
     for policy in {one.name: one for one in (*policies, BY_NAME["on-demand"], BY_NAME["unlimited"])}.values():
-        queue = policy.launch_queue or launch_queue or int(preset.launch_queue)
-        figures = machine(on, launch_queue=queue)
-        try:
-            outcome = replay(workload.trace, figures, policy.settings(queue), _UNLIMITED_BYTES if policy.unlimited else memory)
-        except ValueError as error:
-            raise UsageError(f"workload {workload.name}: {error}; record it anew") from None
-        rows[policy.name] = Row(policy, steps(outcome, workload.trace))
+        rows[policy.name] = Row(policy, steps(run(workload, on, policy, memory, launch_queue), workload.trace))
     limits: list[float | None] = [None, None]
     if workload.kernels is not None:
         links = (bound.Link(memory, float(preset.h2d_gbps), float(preset.d2h_gbps), duplicates) for duplicates in (True, False))

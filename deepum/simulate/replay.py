@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from deepum._core import ffi, lib
 from deepum.core import CoreSettings, CoreStatistics
@@ -40,7 +43,26 @@ class Outcome:
     core: CoreStatistics
     commands: bytes  # as `deepum_command` records, if they were kept
     launches: list[Launch]
+    activities: npt.NDArray[np.void] = field(compare=False)  # of ACTIVITY, by start; empty unless they were kept
 
+
+# `deepum_activity` (native/um_model/activity.h): ns of virtual time, bytes.
+ACTIVITY = np.dtype(
+    [
+        ("kind", "<u4"),
+        ("device", "<i4"),
+        ("count", "<u4"),
+        ("command", "<u4"),
+        ("tag", "<u8"),
+        ("bytes", "<u8"),
+        ("resident_bytes", "<u8"),
+        ("start_ns", "<f8"),
+        ("end_ns", "<f8"),
+        ("stall_ns", "<f8"),
+    ]
+)
+assert ACTIVITY.itemsize == ffi.sizeof("deepum_activity")
+assert ACTIVITY.names == tuple(name for name, _ in ffi.typeof("deepum_activity").fields)
 
 _COUNTERS = [name for name, _ in ffi.typeof("deepum_model_counters").fields]
 _KINDS = {lib.DEEPUM_SIMULATION_STEP: "step", lib.DEEPUM_SIMULATION_SYNCHRONISE: "synchronise"}
@@ -69,6 +91,7 @@ def replay(
     keep_commands: bool = False,
     keep_launches: bool = False,
     observe_faults: bool = False,
+    keep_activities: bool = False,
 ) -> Outcome:
     """Runs it from the start, without the GIL. `on`: as `machine` gives it. `memory_bytes`: of the card, 0: the machine's.
 
@@ -84,6 +107,7 @@ def replay(
             "observe_faults": observe_faults,
             "keep_commands": keep_commands,
             "keep_launches": keep_launches,
+            "keep_activities": keep_activities,
         },
     )
     native = ffi.new("deepum_core_settings *", {field.name: getattr(settings, field.name) for field in fields(CoreSettings)})
@@ -109,6 +133,7 @@ def replay(
         ),
         _commands(handle),
         _launches(handle),
+        _activities(handle),
     )
 
 
@@ -130,6 +155,16 @@ def _launches(handle: Any) -> list[Launch]:
     native = ffi.new("deepum_simulation_launch[]", max(count, 1))
     lib.deepum_simulation_launches(handle, native, count)
     return [Launch(int(m.sequence), m.reached_ns, m.ready_ns, m.end_ns) for m in (native[i] for i in range(count))]
+
+
+def _activities(handle: Any) -> npt.NDArray[np.void]:
+    taken = []
+    batch = np.empty(1 << 14, ACTIVITY)
+    native = ffi.from_buffer("deepum_activity[]", batch)
+    while count := int(lib.deepum_simulation_take_activities(handle, native, len(batch))):
+        taken.append(batch[:count].copy())
+    found = np.concatenate(taken) if taken else np.empty(0, ACTIVITY)
+    return found[np.argsort(found["start_ns"], kind="stable")]
 
 
 def _commands(handle: Any) -> bytes:

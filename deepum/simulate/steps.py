@@ -59,15 +59,21 @@ def _ends(waits: Sequence[Mark], distance: int) -> list[Mark]:
     return []
 
 
-def steps(outcome: Outcome, trace: Trace) -> list[Step]:
-    """The steps: where the trace tells their ends, from end to end; else from wait to wait of the program, as many launches apart as it
-    takes for these to repeat. One step, the whole run, if it does not repeat itself."""
+def step_ends(outcome: Outcome, trace: Trace) -> list[Mark]:
+    """Where steps end: where the trace tells it; else at waits of the program, as many launches apart as it takes for these to repeat.
+    Empty if the run does not repeat itself."""
     ends = [mark for mark in outcome.marks if mark.kind == "step"]
     waits = [mark for mark in outcome.marks if mark.kind == "synchronise"]
     if not ends and waits:
         launched = [event.execution_hash for event in events(trace.events) if isinstance(event, Execute)]
         distance = period(launched, [mark.launches for mark in waits])
         ends = _ends(waits, distance) if distance is not None else []
+    return ends
+
+
+def steps(outcome: Outcome, trace: Trace) -> list[Step]:
+    """The steps, from end to end. One step, the whole run, if it does not repeat itself."""
+    ends = step_ends(outcome, trace)
     if not ends:
         return [Step(outcome.ns, outcome.core.launches, {name: outcome.counters[name] for name in COUNTED})]
     return [_between(before, after) for before, after in zip([None, *ends], ends, strict=False)]

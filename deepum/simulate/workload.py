@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from deepum.core import EventLog
@@ -23,6 +23,7 @@ class Workload:
     trace: Trace
     machine: str
     kernels: list[bound.Work] | None = None
+    names: dict[int, str] = field(default_factory=dict)  # of kernels, by execution hash, where they are known
 
 
 def load(name: str, steps: int | None, synchronise: bool) -> Workload:
@@ -43,7 +44,7 @@ def load(name: str, steps: int | None, synchronise: bool) -> Workload:
         except ValueError as error:
             raise UsageError(f"workload {name}: {error}; see docs/simulate.md for the form") from None
         made = g10.trace(iteration, (steps or DEFAULT_STEPS) + 1, synchronise)
-        return Workload(path.resolve().name, made, _G10_MACHINE, bound.of_iteration(iteration))
+        return Workload(path.resolve().name, made, _G10_MACHINE, bound.of_iteration(iteration), g10.names(iteration))
     if steps is not None or synchronise:
         raise UsageError(f"workload {name}: is no single iteration; leave out --steps and --synchronise, or record another run")
     return Workload(path.name, recorded(path), _MACHINE)

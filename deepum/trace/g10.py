@@ -120,6 +120,11 @@ def read(folder: Path) -> Iteration:
     return Iteration(folder.name, tensors, kernels, births, deaths)
 
 
+def names(iteration: Iteration) -> dict[int, str]:
+    """Kernels' names by the execution hashes that `trace` gives them."""
+    return {_identity(kernel, iteration.tensors): kernel.name for kernel in iteration.kernels}
+
+
 def _identity(kernel: Kernel, tensors: dict[int, Tensor]) -> int:
     sizes = [str(tensors[t].bytes) for t in (*kernel.reads, *kernel.writes)]
     text = f"{kernel.name} {len(kernel.reads)} {' '.join(sizes)} {kernel.workspace_bytes}"

@@ -34,7 +34,11 @@ Replay::Replay(const um_model::Machine& machine, const deepum_simulation_options
       engine_(machine_, model_options(options)),
       core_(settings),
       mover_(engine_, options.devices, markers_, places_),
-      observing_(options.observe_faults != 0) {}
+      observing_(options.observe_faults != 0) {
+  if (options_.keep_activities != 0) {
+    engine_.keep_activities();
+  }
+}
 
 bool Replay::run(std::span<const std::uint8_t> events, std::span<const std::uint8_t> work) {
   std::size_t work_at = 0;
@@ -69,6 +73,7 @@ bool Replay::run(std::span<const std::uint8_t> events, std::span<const std::uint
       return false;
     }
     worked_ = false;
+    traced_ = header.sequence;
     if (!take(header, events.subspan(at, bytes))) {
       return false;
     }
@@ -195,6 +200,9 @@ void Replay::decide(const std::uint8_t* record, std::size_t bytes) {
     if (options_.keep_commands != 0) {
       commands_.insert(commands_.end(), given, given + count);
     }
+    if (options_.keep_activities != 0) {
+      note_decisions({given, count});
+    }
   }
 }
 
@@ -258,7 +266,7 @@ void Replay::release(const deepum_free_event& event) {
 void Replay::execute(const deepum_execute_event& event) {
   ++launches_;
   reached_.reset();
-  if (options_.keep_launches != 0 && markers_[event.stream].stream()) {
+  if (watches() && markers_[event.stream].stream()) {
     reached_ = engine_.add_event();
     engine_.record(kProgram, *reached_, *markers_[event.stream].stream());
   }

@@ -40,6 +40,7 @@ class Replay {
   const std::deque<deepum_simulation_mark>& marks() const { return marks_; }
   std::vector<deepum_simulation_launch> launches() const;
   std::vector<deepum_command>& commands() { return commands_; }
+  std::size_t take_activities(std::span<deepum_activity> into);  // how many were taken
   deepum_model_counters counters() const;
   const deepum_core* core() const { return core_.core; }
 
@@ -47,11 +48,14 @@ class Replay {
   struct Timed {  // a launch that is watched
     std::uint64_t sequence;
     um_model::Event reached, ready, end;  // before it is held, before it starts, behind it
+    std::uint64_t tag;                    // its sequence in the trace
   };
 
   bool take(const deepum_event_header& header, std::span<const std::uint8_t> record);
   void decide(const std::uint8_t* record, std::size_t bytes);
   void round();
+  void note_decisions(std::span<const deepum_command> commands);
+  bool watches() const { return options_.keep_launches != 0 || options_.keep_activities != 0; }
   void allocate(const deepum_allocate_event& event);
   void release(const deepum_free_event& event);
   void execute(const deepum_execute_event& event);
@@ -92,7 +96,8 @@ class Replay {
   std::vector<std::uint64_t> record_;  // the event at hand
   std::uint64_t sequence_ = 0;         // of the latest event given to the core
   std::uint64_t next_sequence_ = 0;    // where the next event lies
-  std::uint64_t shift_ = 0;  // between the trace's sequences and those, modulo 2^64
+  std::uint64_t shift_ = 0;            // between the trace's sequences and those, modulo 2^64
+  std::uint64_t traced_ = 0;           // the trace's sequence of the event at hand
   std::uint64_t launches_ = 0;
   const deepum_execute_event* executing_ = nullptr;
   std::vector<std::uint64_t> executing_record_;
@@ -103,6 +108,9 @@ class Replay {
   std::vector<std::pair<std::size_t, um_model::Event>> step_ends_;  // mark, and the event behind its launch
   std::vector<Timed> timed_;
   std::vector<deepum_command> commands_;
+  std::vector<deepum_activity> decisions_;
+  std::vector<deepum_activity> activities_;  // not yet taken
+  std::size_t activities_taken_ = 0, holds_told_ = 0;
 };
 
 }  // namespace deepum::simulate

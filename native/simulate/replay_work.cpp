@@ -163,6 +163,7 @@ void Replay::launch(const deepum_work& work, std::span<const deepum_work_access>
   kernel.peak_fraction = work.peak_fraction;
   kernel.tiles = work.tiles;
   kernel.device_bytes = work.device_bytes;
+  kernel.tag = traced_;
   for (const deepum_work_access& access : accesses) {
     const Range where = range(access);
     if (where.bytes == 0) {
@@ -193,8 +194,8 @@ void Replay::launch(const deepum_work& work, std::span<const deepum_work_access>
     deepum_simulation_mark* const made = &marks_.back();  // a deque's elements stay where they are
     kernel.effect = [this, made] { made->counters = counters(); };
   }
-  Timed timed{executing_ != nullptr ? executing_->header.sequence : 0, 0, 0, 0};
-  const bool watched = options_.keep_launches != 0;
+  Timed timed{executing_ != nullptr ? executing_->header.sequence : 0, 0, 0, 0, traced_};
+  const bool watched = watches();
   if (watched) {
     timed.ready = engine_.add_event();
     timed.end = engine_.add_event();

@@ -4,6 +4,7 @@
 #ifndef DEEPUM_SIMULATE_SIMULATE_H
 #define DEEPUM_SIMULATE_SIMULATE_H
 
+#include "activity.h"
 #include "core.h"
 #include "um_model.h"
 #include "work_records.h"
@@ -20,6 +21,7 @@ typedef struct deepum_simulation_options {
   int32_t observe_faults;     /* 1: the core is told of faults while it wants to be */
   int32_t keep_commands;      /* 1: deepum_simulation_take_commands gives them */
   int32_t keep_launches;      /* 1: deepum_simulation_launches tells of each */
+  int32_t keep_activities;    /* 1: deepum_simulation_take_activities gives them */
 } deepum_simulation_options;
 
 enum deepum_simulation_mark_kind {
@@ -61,6 +63,8 @@ double deepum_simulation_now(const deepum_simulation* simulation);              
 size_t deepum_simulation_marks(const deepum_simulation* simulation, deepum_simulation_mark* marks, size_t most); /* how many there are */
 size_t deepum_simulation_launches(const deepum_simulation* simulation, deepum_simulation_launch* launches, size_t most); /* complete ones */
 size_t deepum_simulation_take_commands(deepum_simulation* simulation, deepum_command* commands, size_t most);
+/* Those that are left, tags being sequences of the trace's events; all of them are there after deepum_simulation_finish. */
+size_t deepum_simulation_take_activities(deepum_simulation* simulation, deepum_activity* activities, size_t most);
 void deepum_simulation_counters(const deepum_simulation* simulation, deepum_model_counters* counters);
 void deepum_simulation_core_statistics(const deepum_simulation* simulation, deepum_core_statistics* statistics);
 

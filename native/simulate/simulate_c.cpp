@@ -83,6 +83,14 @@ size_t deepum_simulation_take_commands(deepum_simulation* simulation, deepum_com
   return count;
 }
 
+size_t deepum_simulation_take_activities(deepum_simulation* simulation, deepum_activity* activities, size_t most) {
+  try {
+    return simulation->replay.take_activities({activities, most});
+  } catch (...) {
+    return 0;
+  }
+}
+
 void deepum_simulation_counters(const deepum_simulation* simulation, deepum_model_counters* counters) {
   *counters = simulation->replay.counters();
 }

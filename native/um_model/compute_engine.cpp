@@ -94,6 +94,14 @@ void ComputeEngine::wake(double now, std::uint64_t token) {
     counters.compute_ns += compute_;
     counters.stall_ns += std::max(now - started_ - compute_, 0.0);
   }
+  if (residency_.activities != nullptr) {
+    const KernelWork& work = std::get<KernelWork>(op.work);
+    const deepum_activity_kind kind = work.counted ? DEEPUM_ACTIVITY_KERNEL : DEEPUM_ACTIVITY_FILL;
+    deepum_activity made = activity(kind, device_, started_, now, 0, 1, residency_.resident_bytes(device_));
+    made.tag = work.kernel.tag;
+    made.stall_ns = std::max(now - started_ - compute_, 0.0);
+    residency_.activities->add(made);
+  }
   complete(op, now);
   if (running_ == nullptr && !ready_.empty()) {
     start(now);

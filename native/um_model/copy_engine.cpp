@@ -42,7 +42,28 @@ void CopyEngine::settled(const Block& block) {
 void CopyEngine::transfer(double now, double ns) {
   transferring_ = true;
   link().active = true;
-  expect(std::max(now, link().free_from) + ns);
+  const double start = std::max(now, link().free_from);
+  expect(start + ns);
+  if (residency_.activities != nullptr) {
+    tell(start, start + ns);
+  }
+}
+
+// At its start, with the end as far as it is known: the counters have it then, too.
+void CopyEngine::tell(double start, double end) const {
+  const deepum_activity made = activity(kind(), device_, start, end, bytes_, 1, residency_.resident_bytes(device_));
+  if (std::holds_alternative<BulkCopy>(current_->work)) {
+    residency_.activities->add(made);
+  } else {
+    residency_.activities->move(made);
+  }
+}
+
+deepum_activity_kind CopyEngine::kind() const {
+  if (std::holds_alternative<BulkCopy>(current_->work)) {
+    return to_device_ ? DEEPUM_ACTIVITY_COPY_IN : DEEPUM_ACTIVITY_COPY_OUT;
+  }
+  return to_device_ ? DEEPUM_ACTIVITY_PREFETCH : DEEPUM_ACTIVITY_EVICT;
 }
 
 void CopyEngine::wake(double now, std::uint64_t token) {
@@ -62,6 +83,9 @@ void CopyEngine::wake(double now, std::uint64_t token) {
       residency_.settle(*moving_);
     }
     moving_ = nullptr;
+    if (residency_.activities != nullptr) {
+      residency_.activities->ended(kind(), device_, now, residency_.resident_bytes(device_));
+    }
   }
   run(now);
 }
@@ -167,6 +191,7 @@ double CopyEngine::begin_arrival(Target target, double now) {
     return 0;
   }
   const Regions content = needed & block.on_cpu;
+  bytes_ = bytes_of(content);
   Counters& counters = residency_.counters(device_);
   counters.bytes_h2d += bytes_of(content);
   counters.bytes_prefetched += bytes_of(content);
@@ -196,9 +221,14 @@ double CopyEngine::begin_leaving(Target target) {
     block.on_cpu |= copied;  // a duplicate: the device keeps its own
   } else {
     const Regions dropped = target.regions & block.on_device & ~copied;
-    counters.bytes_discarded += bytes_of(dropped & block.discarded);
+    const std::uint64_t discarded = bytes_of(dropped & block.discarded);
+    counters.bytes_discarded += discarded;
     if (dropped != 0) {
       residency_.drop(block, dropped);
+    }
+    if (residency_.activities != nullptr && discarded != 0) {
+      const double now = timeline_.now();
+      residency_.activities->move(activity(DEEPUM_ACTIVITY_DISCARD, device_, now, now, discarded, 1, residency_.resident_bytes(device_)));
     }
     if (copied != 0) {
       residency_.begin_leaving(block, copied);
@@ -209,7 +239,8 @@ double CopyEngine::begin_leaving(Target target) {
   if (copied == 0) {
     return 0;
   }
-  counters.bytes_d2h += bytes_of(copied);
+  bytes_ = bytes_of(copied);
+  counters.bytes_d2h += bytes_;
   counters.bytes_prefetched_out += bytes_of(copied);
   double ns = link().time(static_cast<double>(bytes_of(copied)));
   if (!latency_paid_) {
@@ -232,6 +263,7 @@ double CopyEngine::bulk_ns(const BulkCopy& copy, double now) {
     }
     ns += stalls;
     counters.bytes_h2d += copy.bytes;
+    bytes_ = copy.bytes;
   } else {
     // What the CPU has already does not come from the device.
     double from_cpu = 0;
@@ -249,7 +281,8 @@ double CopyEngine::bulk_ns(const BulkCopy& copy, double now) {
     }
     over_link = std::max(over_link - from_cpu, 0.0);
     ns += from_cpu / machine.host_gbps;
-    counters.bytes_d2h += static_cast<std::uint64_t>(over_link);
+    bytes_ = static_cast<std::uint64_t>(over_link);
+    counters.bytes_d2h += bytes_;
   }
   return ns + over_link / link().gbps;
 }

@@ -31,6 +31,8 @@ class CopyEngine final : public Actor {
   double bulk_ns(const BulkCopy& copy, double now);
   bool next_target(const Migration& migration, Target& target);
   void transfer(double now, double ns);
+  void tell(double start, double end) const;
+  deepum_activity_kind kind() const;  // of the operation at hand
   void expect(double time) { timeline_.at(time, *this, ++expected_); }
   Link& link() { return to_device_ ? residency_.to_device(device_) : residency_.to_cpu(device_); }
 
@@ -51,6 +53,7 @@ class CopyEngine final : public Actor {
   Block* moving_ = nullptr;
   std::uint32_t moving_generation_ = 0;
   bool transferring_ = false;
+  std::uint64_t bytes_ = 0;  // of the transfer
   std::uint64_t expected_ = 0;
 };
 

@@ -254,4 +254,12 @@ const std::vector<Violation>& Engine::violations() const { return state_->faults
 std::vector<Engine::Fault> Engine::take_faults() { return state_->faults.take_faults(); }
 std::uint64_t Engine::faults_dropped() const { return state_->faults.dropped(); }
 
+void Engine::keep_activities() {
+  state_->activities = std::make_unique<Activities>();
+  state_->residency.activities = state_->activities.get();
+}
+std::vector<deepum_activity> Engine::take_activities() {
+  return state_->activities != nullptr ? state_->activities->take() : std::vector<deepum_activity>{};
+}
+
 }  // namespace deepum::um_model

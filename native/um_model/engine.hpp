@@ -18,6 +18,7 @@
 #include <span>
 #include <vector>
 
+#include "activity.h"
 #include "machine.hpp"
 
 namespace deepum::um_model {
@@ -54,6 +55,7 @@ struct Kernel {
   std::uint64_t tiles = 0;         // equal parts of the arithmetic, each occupying a multiprocessor; 0: divided at will
   std::uint64_t device_bytes = 0;  // read and written in plain device memory besides
   bool of_graph = false;           // a node of a launched graph: the host makes no call for it
+  std::uint64_t tag = 0;           // the caller's own, for activities
   std::function<void()> effect;    // run when the kernel completes, in completion order; executes host kernels on data
 };
 
@@ -192,6 +194,11 @@ class Engine {
   };
   std::vector<Fault> take_faults();
   std::uint64_t faults_dropped() const;  // records, since the start
+
+  // Activities (activity.h) from now on, and those since the last call, in the order in which they were noted. What the CPU's own accesses
+  // and moves between devices copy is not among them.
+  void keep_activities();
+  std::vector<deepum_activity> take_activities();
 
  private:
   struct State;

@@ -43,6 +43,17 @@ void FaultService::observe(int device, const Sweep& sweep, std::uint32_t faults,
   faults_.push_back({sweep.block_address(), faults, device, sweep.piece().write, start, end});
 }
 
+void FaultService::tell(deepum_activity_kind kind, int device, double start, double end, std::uint64_t bytes, std::uint32_t count) {
+  if (residency_.activities != nullptr) {
+    const deepum_activity made = activity(kind, device, start, end, bytes, count, residency_.resident_bytes(device));
+    if (kind == DEEPUM_ACTIVITY_FAULT) {
+      residency_.activities->add(made);
+    } else {
+      residency_.activities->move(made);
+    }
+  }
+}
+
 FaultService::Outcome FaultService::access(int device, double now, const Sweep& sweep, std::uint64_t launch, double step, bool may_wait) {
   Block* const found = sweep.block();
   if (found == nullptr || found->mappings == 0) {
@@ -68,6 +79,7 @@ FaultService::Outcome FaultService::access(int device, double now, const Sweep& 
       ++counters.fault_batches;
       stall = options_.density_prefetcher ? residency_.machine().fault_batch_ns : residency_.machine().fault_batch_no_prefetcher_ns;
       observe(device, sweep, 1, now, now + stall);
+      tell(DEEPUM_ACTIVITY_FAULT, device, now, now + stall, 0, 1);
     }
   } else if (moving || (!from_afar && may_wait && block.queued != 0 && block.queued_to == device)) {
     note(device, counters, block, regions, missing, launch);
@@ -81,6 +93,7 @@ FaultService::Outcome FaultService::access(int device, double now, const Sweep& 
       ++counters.fault_batches;
       stall = residency_.machine().fault_batch_ns;
       observe(device, sweep, 1, now, now + stall);
+      tell(DEEPUM_ACTIVITY_FAULT, device, now, now + stall, 0, 1);
     }
     stall += remote(device, now, sweep, step);
   } else {
@@ -165,6 +178,7 @@ FaultService::Outcome FaultService::service(int device, double now, const Sweep&
   for (std::size_t i = observed; i < faults_.size(); ++i) {
     faults_[i].end = now + stall;
   }
+  tell(DEEPUM_ACTIVITY_FAULT, device, now, now + stall, bytes, static_cast<std::uint32_t>(faults));
   return {Outcome::no, stall};
 }
 
@@ -176,6 +190,7 @@ double FaultService::remote(int device, double now, const Sweep& sweep, double s
     const double read = link.time(static_cast<double>(sweep.bytes()));
     link.occupy(now, read);
     counters.bytes_h2d += sweep.bytes();
+    tell(DEEPUM_ACTIVITY_REMOTE_IN, device, now, now + read, sweep.bytes(), 1);
     ns = std::max(ns, read);
   }
   if (sweep.piece().write) {
@@ -183,6 +198,7 @@ double FaultService::remote(int device, double now, const Sweep& sweep, double s
     const double write = link.time(static_cast<double>(sweep.bytes()));
     link.occupy(now, write);
     counters.bytes_d2h += sweep.bytes();
+    tell(DEEPUM_ACTIVITY_REMOTE_OUT, device, now, now + write, sweep.bytes(), 1);
     ns = std::max(ns, write);
   }
   return std::max(ns - step, 0.0);

@@ -60,6 +60,7 @@ class FaultService {
   double remote(int device, double now, const Sweep& sweep, double step);
   void check_lost(int device, const Sweep& sweep, std::uint64_t launch);
   void observe(int device, const Sweep& sweep, std::uint32_t faults, double start, double end);
+  void tell(deepum_activity_kind kind, int device, double start, double end, std::uint64_t bytes, std::uint32_t count);
 
   BlockTable& blocks_;
   Residency& residency_;

@@ -94,6 +94,10 @@ void Engine::unmap(std::uint64_t address) {
     s.residency.forget(block);
     s.residency.on_settled(block);
   }
+  if (s.activities != nullptr) {
+    const double now = s.timeline.now();
+    s.activities->add(activity(DEEPUM_ACTIVITY_RELEASE, gone.device, now, now, gone.bytes, 1, s.residency.resident_bytes(gone.device)));
+  }
 }
 
 std::uint64_t Engine::free_bytes(int device) const { return state_->residency.free_bytes(device); }

@@ -157,10 +157,18 @@ void Residency::evict(Block& block, double now, Evicted& evicted) {
   d.d2h.occupy(now, link_ns);
   d.counters.bytes_d2h += bytes;
   d.counters.bytes_driver_evicted += bytes;
-  d.counters.bytes_discarded += bytes_of(block.on_device & block.discarded);
+  const std::uint64_t dropped = bytes_of(block.on_device & block.discarded);
+  d.counters.bytes_discarded += dropped;
+  const int device = block.device;
   block.on_cpu |= copied;
   block.on_device = block.discarded = 0;
   release_chunk(block);
+  if (activities != nullptr) {
+    activities->move_behind(activity(DEEPUM_ACTIVITY_DRIVER_EVICT, device, now, now + link_ns, bytes, 1, resident_bytes(device)));
+    if (dropped != 0) {
+      activities->move(activity(DEEPUM_ACTIVITY_DISCARD, device, now, now, dropped, 1, resident_bytes(device)));
+    }
+  }
 }
 
 void Residency::evict_random(int device, std::uint64_t random, double now) {

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "activities.hpp"
 #include "block_table.hpp"
 #include "link.hpp"
 
@@ -68,6 +69,7 @@ class Residency {
 
   // Called when a transfer of a block ended, or could not be made.
   std::function<void(const Block&)> on_settled;
+  Activities* activities = nullptr;  // told of what happens, if kept
 
  private:
   struct Order {  // oldest first

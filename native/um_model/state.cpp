@@ -203,11 +203,17 @@ void Engine::State::discard(std::span<const Range> ranges) {
 
 bool Engine::State::drop_discarded(std::span<const Range> ranges) {
   bool all = true;
+  std::uint64_t bytes = 0;
+  std::uint32_t count = 0;
+  int device = 0;
   for (const Range& range : ranges) {
     each_block(blocks, range, true, [&](Block& block, Regions regions, std::uint64_t) {
       const Regions dropped = regions & block.on_device & block.discarded;
       if (dropped != 0) {
         residency.counters(block.device).bytes_discarded += bytes_of(dropped);
+        bytes += bytes_of(dropped);
+        ++count;
+        device = block.device;
         residency.drop(block, dropped);
         if (residency.on_settled) {
           residency.on_settled(block);
@@ -215,6 +221,10 @@ bool Engine::State::drop_discarded(std::span<const Range> ranges) {
       }
       all = all && (regions & (block.on_device | block.arriving)) == 0;
     });
+  }
+  if (activities != nullptr && bytes != 0) {
+    const double now = timeline.now();
+    activities->add(activity(DEEPUM_ACTIVITY_DISCARD, device, now, now, bytes, count, residency.resident_bytes(device)));
   }
   return all;
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "activities.hpp"
 #include "compute_engine.hpp"
 #include "copy_engine.hpp"
 #include "engine.hpp"
@@ -106,6 +107,7 @@ struct Engine::State final : Executor, Actor {
   std::vector<double> device_last_work;
   std::function<void(Range)> poison;
   Observer* observer = nullptr;
+  std::unique_ptr<Activities> activities;  // null: not kept
 };
 
 }  // namespace deepum::um_model

@@ -1,0 +1,90 @@
+"""What `deepum report` is given, told apart by its content: simulations, statistics, and workloads to be replayed."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from deepum.errors import UsageError
+from deepum.simulate.workload import Workload, load
+from deepum.statistics import KEYS
+
+_WANTED = "name what `deepum simulate --json`, `deepum run --stats` or `--record` wrote, or a workload"
+_LOG = b"DEEPUMEV"
+
+
+@dataclass
+class Inputs:
+    """`simulations` and `statistics`: with the name of the file that they are from."""
+
+    simulations: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    statistics: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    workloads: list[Workload] = field(default_factory=list)
+
+
+def read(names: Sequence[str], steps: int | None = None, synchronise: bool = False) -> Inputs:
+    """All of them, in order. `steps`, `synchronise`: of workloads that are one iteration. Raises UsageError."""
+    found = Inputs()
+    for name in names:
+        path = Path(name)
+        try:
+            is_json = path.is_file() and not _begins_as_log(path)
+            told = json.loads(path.read_bytes()) if is_json else None
+        except OSError as error:
+            raise UsageError(f"{name}: {error.strerror}; {_WANTED}") from None
+        except ValueError:
+            raise UsageError(f"{name}: is neither JSON nor an event log; {_WANTED}") from None
+        if told is None:
+            single = not path.is_file()  # a recorded run is as long as it was
+            found.workloads.append(load(name, steps if single else None, synchronise and single))
+        elif isinstance(told, dict) and set(KEYS) <= set(told):
+            found.statistics.append((path.name, told))
+        elif isinstance(told, dict) and "policies" in told:
+            try:
+                found.simulations.append((path.name, _simulation(told)))
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise UsageError(f"{name}: the simulation's figures make no sense: {error}; simulate anew with this version") from None
+        else:
+            raise UsageError(f"{name}: is JSON, but neither of a simulation nor of a run; {_WANTED}")
+    return found
+
+
+def _begins_as_log(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(_LOG)) == _LOG
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ValueError(f"{value!r} is not a number")
+    return float(value)
+
+
+def _simulation(told: Any) -> dict[str, Any]:
+    """What of a simulation's figures is drawn, all of it as it should be. Raises ValueError, KeyError, TypeError or AttributeError."""
+    if told["version"] != 1:
+        raise ValueError(f"version {told['version']}")
+    policies: dict[str, dict[str, Any]] = {}
+    for name, one in told["policies"].items():
+        policies[str(name)] = {
+            "step_ms": _number(one["step_ms"]),
+            "steps_ms": [_number(ms) for ms in one["steps_ms"]],
+            "steps_faults": [_number(count) for count in one.get("steps_faults", [])],
+            "of_unlimited": _number(one["of_unlimited"]),
+            "speed_up_over_on_demand": _number(one["speed_up_over_on_demand"]),
+            "of_bound": None if one["of_bound"] is None else _number(one["of_bound"]),
+            "a_step": {str(counter): _number(count) for counter, count in one["a_step"].items()},
+        }
+    if policies["on-demand"]["step_ms"] <= 0:
+        raise ValueError("on-demand takes no time")
+    bounds = {key: None if told[key] is None else _number(told[key]) for key in ("bound_ms", "moving_bound_ms")}
+    return {
+        "workload": str(told["workload"]),
+        "machine": str(told["machine"]),
+        "memory_bytes": _number(told["memory_bytes"]),
+        "policies": policies,
+    } | bounds

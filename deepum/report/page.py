@@ -1,0 +1,114 @@
+"""The page: one HTML file with its charts and the code that draws them. Nothing is fetched: its own policy forbids it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+from deepum import __version__
+from deepum.errors import DeepumError
+from deepum.report.charts import Spec
+from deepum.statistics import size
+
+_POLICY = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:"
+_STYLE = """
+body { font: 15px/1.45 sans-serif; max-width: 1280px; margin: 2em auto; padding: 0 1.5em; color: #222; }
+h1 { font-size: 1.5em; }
+h2 { font-size: 1.2em; margin-top: 2.2em; border-bottom: 1px solid #ccc; } h3 { font-size: 1em; margin-top: 1.6em; }
+table { border-collapse: collapse; }
+th, td { padding: 2px 12px 2px 0; text-align: right; } th:first-child, td:first-child { text-align: left; }
+th { border-bottom: 1px solid #999; font-weight: normal; color: #555; } pre { background: #f6f6f6; padding: .6em 1em; overflow-x: auto; }
+p { max-width: 56em; } .chart { overflow-x: auto; } footer { margin-top: 3em; color: #777; font-size: .9em; }
+"""
+_SCRIPT = """
+for (const [place, spec] of Object.entries(JSON.parse(document.getElementById('charts').textContent)))
+  vegaEmbed('#' + place, spec, {
+    mode: 'vega-lite', renderer: 'canvas', actions: {export: true, source: false, compiled: false, editor: false},
+  }).catch(error => { document.getElementById(place).textContent = 'The chart cannot be drawn: ' + error; });
+"""
+
+
+def library() -> Any:
+    """The package that draws, vl_convert. Raises DeepumError when it is not installed."""
+    try:
+        import vl_convert
+    except ImportError:
+        raise DeepumError("vl-convert: is missing, and draws the charts; install it with `pip install deepum[report]`") from None
+    return vl_convert
+
+
+def picture(spec: Spec, kind: str) -> bytes:
+    """A chart as a picture; `kind`: png or svg. Raises DeepumError."""
+    drawing = library()
+    text = json.dumps(spec)
+    return bytes(drawing.vegalite_to_png(text, scale=2)) if kind == "png" else str(drawing.vegalite_to_svg(text)).encode()
+
+
+@dataclass
+class Page:
+    """Collects sections; `html` gives the whole."""
+
+    title: str
+    _body: list[str] = field(default_factory=list)
+    _charts: dict[str, Spec] = field(default_factory=dict)
+
+    def heading(self, text: str, level: int = 2) -> None:
+        """A heading, of level 2 or 3."""
+        self._body.append(f"<h{level}>{escape(text)}</h{level}>")
+
+    def text(self, text: str) -> None:
+        """A paragraph."""
+        self._body.append(f"<p>{escape(text)}</p>")
+
+    def verbatim(self, lines: Sequence[str]) -> None:
+        """Lines as they are."""
+        self._body.append(f"<pre>{escape(chr(10).join(lines))}</pre>")
+
+    def table(self, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """A table, its first column names."""
+        cells = [f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows]
+        self._body.append(f"<table><tr>{''.join(f'<th>{escape(cell)}</th>' for cell in head)}</tr>{''.join(cells)}</table>")
+
+    def chart(self, spec: Spec) -> None:
+        """A chart."""
+        place = f"chart-{len(self._charts)}"
+        self._charts[place] = spec
+        self._body.append(f'<div class="chart" id="{place}"></div>')
+
+    def html(self) -> str:
+        """The file. Raises DeepumError when the code that draws is not there."""
+        code = str(library().javascript_bundle()).replace("</script", "<\\/script")
+        # Without "<" nothing in a name can end the element that it is in.
+        charts = json.dumps(self._charts, separators=(",", ":")).replace("<", "\\u003c")
+        return (
+            f'<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+            f"<title>{escape(self.title)}</title><style>{_STYLE}</style></head><body><h1>{escape(self.title)}</h1>\n"
+            + "\n".join(self._body)
+            + f"\n<footer>deepum {escape(__version__)}</footer>"
+            f'<script type="application/json" id="charts">{charts}</script>'
+            f"<script>{code}</script><script>{_SCRIPT}</script></body></html>\n"
+        )
+
+
+def figures(simulation: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Head and rows of a simulation's table: those of `deepum simulate`."""
+    head = ("policy", "ms a step", "faults", "in", "out", "of unlimited", "over on-demand", "of bound")
+    rows: list[tuple[str, ...]] = []
+    for name, told in simulation["policies"].items():
+        counts = told["a_step"]
+        rows.append(
+            (
+                name,
+                f"{told['step_ms']:.1f}",
+                f"{counts.get('faults', 0):.0f}",
+                size(counts.get("bytes_h2d")),
+                size(counts.get("bytes_d2h")),
+                f"{told['of_unlimited']:.3f}",
+                f"{told['speed_up_over_on_demand']:.2f}",
+                "-" if told.get("of_bound") is None else f"{told['of_bound']:.3f}",
+            )
+        )
+    return head, rows

@@ -1,0 +1,102 @@
+"""From inputs to the report: which charts belong to what, in which order, and what a reader has to know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from deepum.errors import DeepumError, UsageError
+from deepum.report import charts, run_charts
+from deepum.report.inputs import Inputs
+from deepum.report.page import Page, figures
+from deepum.report.timeline import Timeline
+from deepum.statistics import size, summary
+
+_SPEED_UP = (
+    "A step is the mean of those after the third, without the last. The bound is a time that no policy can be below (docs/simulate.md)."
+)
+_RUN = (
+    "Memory: resident on the GPU; allocated by the program; dead: of that, handed out to nobody by PyTorch's allocator. The dashed line is "
+    "the card. The most in each part of the time is shown; the program's memory when its launches run, not when the host asks for it."
+)
+_STEP = (
+    "Drag and scroll to see more of a part. What is shorter than a pixel is drawn together; `deepum trace export` writes every kernel and "
+    "move for Perfetto."
+)
+
+_MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
+
+
+def main_chart(inputs: Inputs, simulated: Sequence[Mapping[str, Any]]) -> charts.Spec:
+    """The one for a picture: speed-ups, or the times of runs if nothing was simulated. Raises UsageError if there is neither."""
+    told = [*(simulation for _, simulation in inputs.simulations), *simulated]
+    if told:
+        return charts.speed_up(told)
+    if (chart := _times(inputs)) is not None:
+        return chart
+    raise UsageError("--image: nothing here has a main chart; give a simulation, a workload or a run on the simulated GPU")
+
+
+def report(inputs: Inputs, simulated: Sequence[tuple[Mapping[str, Any], Sequence[Timeline]]]) -> Page:
+    """The page. `simulated`: of each workload, as `Comparison.as_json` tells it, with timelines."""
+    page = Page("deepum report")
+    told: list[Mapping[str, Any]] = [*(simulation for _, simulation in inputs.simulations), *(one for one, _ in simulated)]
+    if told:
+        page.heading("Speed-up over on-demand paging")
+        page.text(_SPEED_UP)
+        page.chart(charts.speed_up(told))
+    for name, simulation in inputs.simulations:
+        page.heading(f"{simulation['workload']} on {simulation['machine']}, {size(simulation['memory_bytes'])} ({name})")
+        _simulation(page, simulation)
+    for one, timelines in simulated:
+        page.heading(f"{one['workload']} on {one['machine']}, {size(one['memory_bytes'])}")
+        _simulation(page, one)
+        for number, timeline in enumerate(timelines):
+            _timeline(page, timeline, explained=number > 0)
+    if (chart := _times(inputs)) is not None:
+        page.heading("GPU time of the runs")
+        page.chart(chart)
+    for name, statistics in inputs.statistics:
+        page.heading(f"Run {name}")
+        _statistics(page, name, statistics)
+    return page
+
+
+def _times(inputs: Inputs) -> charts.Spec | None:
+    try:
+        return run_charts.times(inputs.statistics)
+    except _MALFORMED as error:
+        raise DeepumError(f"statistics: make no sense: {error}; write them anew with `deepum run --stats`") from None
+
+
+def _simulation(page: Page, simulation: Mapping[str, Any]) -> None:
+    page.table(*figures(simulation))
+    bound, moving = simulation.get("bound_ms"), simulation.get("moving_bound_ms")
+    if bound is not None:
+        page.text(f"Lower bound: {bound:.1f} ms a step" + (f"; without copies in advance {moving:.1f} ms." if moving is not None else "."))
+    if any(told.get("steps_faults") for told in simulation["policies"].values()):
+        page.heading("Faults per iteration", 3)
+        page.chart(charts.by_iteration(simulation, "steps_faults", "faults", "symlog"))
+    page.heading("Time per iteration", 3)
+    page.chart(charts.by_iteration(simulation, "steps_ms", "ms", "log"))
+
+
+def _timeline(page: Page, timeline: Timeline, explained: bool) -> None:
+    page.heading(f"{timeline.policy}: memory and link over the run", 3)
+    if not explained:
+        page.text(_RUN)
+    page.chart(charts.whole_run(timeline))
+    page.heading(f"{timeline.policy}: a step", 3)
+    if not explained:
+        page.text(_STEP)
+    page.chart(charts.one_step(timeline))
+
+
+def _statistics(page: Page, name: str, statistics: Mapping[str, Any]) -> None:
+    try:
+        page.verbatim(summary(statistics))
+        for process, chart in run_charts.over_time(statistics):
+            page.heading(f"process {process}: link and faults between the program's waits", 3)
+            page.chart(chart)
+    except _MALFORMED as error:
+        raise DeepumError(f"{name}: the statistics make no sense: {error}; write them anew with `deepum run --stats`") from None

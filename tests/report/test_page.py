@@ -1,0 +1,261 @@
+"""`deepum report`: one page that needs nothing else, with a chart for everything it is given; and its errors."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from small import MIB, training
+
+from deepum.errors import DeepumError
+from deepum.report import charts, inputs
+from deepum.report.page import Page, picture
+from deepum.report.timeline import observe
+from deepum.report.write import main_chart, report
+from deepum.simulate.comparison import compare
+from deepum.simulate.policies import BY_NAME
+from deepum.simulate.workload import load
+
+Deepum = Callable[..., "subprocess.CompletedProcess[str]"]
+POLICIES = [BY_NAME[name] for name in ("on-demand", "deepum", "unlimited")]
+
+
+def drawing() -> Any:
+    return pytest.importorskip("vl_convert", reason="needs pip install deepum[report]")
+
+
+@pytest.fixture(scope="module")
+def simulation(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """As `deepum simulate --json` writes it."""
+    folder = tmp_path_factory.mktemp("simulation") / "training"
+    training(folder)
+    loaded = load(str(folder), 5, False)
+    told = compare(loaded, loaded.machine, POLICIES, 192 * MIB).as_json()
+    assert isinstance(json.loads(json.dumps(told)), dict)
+    return told
+
+
+class Parsed(HTMLParser):
+    """What a browser sees: elements with their attributes, the text of headings, the charts."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.headings: list[str] = []
+        self.charts: dict[str, Any] = {}
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attributes)))
+        self.headings += [""] if re.fullmatch(r"h\d", tag) else []
+
+    def handle_data(self, data: str) -> None:
+        tag, attributes = self.elements[-1] if self.elements else ("", {})
+        if re.fullmatch(r"h\d", tag):
+            self.headings[-1] += data
+        elif attributes.get("id") == "charts":
+            self.charts = json.loads(data)
+
+
+def test_a_workload_becomes_a_page(deepum: Deepum, workload: Path, tmp_path: Path) -> None:
+    drawing()
+    told = deepum("report", workload, "--gpu-memory", "192MiB", "--output", tmp_path / "out.html", "--image", tmp_path / "out.png")
+    assert told.returncode == 0, told.stderr
+    html = (tmp_path / "out.html").read_text()
+    assert len(html) < 3 << 20
+    page = Parsed(html)
+    assert [heading.strip() for heading in page.headings] == [
+        "deepum report",
+        "Speed-up over on-demand paging",
+        "training on a100-40gb-g10, 192.0 MiB",
+        "Faults per iteration",
+        "Time per iteration",
+        "on-demand: memory and link over the run",
+        "on-demand: a step",
+        "deepum: memory and link over the run",
+        "deepum: a step",
+    ]
+    assert len(page.charts) == 7
+    assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_page_asks_nobody_for_anything(simulation: dict[str, Any]) -> None:
+    drawing()
+    html = report(inputs.Inputs([("a.json", simulation)]), []).html()
+    page = Parsed(html)
+    (policy,) = (told["content"] for _, told in page.elements if told.get("http-equiv") == "Content-Security-Policy")
+    assert policy == "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:"
+    assert not any({"src", "href"} & set(told) for _, told in page.elements)
+    assert len(page.charts) == 3
+    assert all("url" not in spec.get("data", {}) for spec in page.charts.values())
+
+
+def test_names_cannot_become_code(simulation: dict[str, Any]) -> None:
+    drawing()
+    hostile = simulation | {"workload": "</script><img src=x>&", "machine": "<b>"}
+    html = report(inputs.Inputs([("<i>.json", hostile)]), []).html()
+    page = Parsed(html)
+    assert not {"img", "b", "i"} & {tag for tag, _ in page.elements}
+    assert page.headings[2].strip() == "</script><img src=x>& on <b>, 192.0 MiB (<i>.json)"
+    assert any(row["workload"].startswith("</script><img src=x>& on <b>") for row in page.charts["chart-0"]["data"]["values"])
+
+
+def test_every_chart_can_be_drawn(simulation: dict[str, Any], workload: Path, recorded_run: Path) -> None:
+    """By Vega-Lite itself: it refuses what it does not understand."""
+    vega = drawing()
+    given = inputs.read([str(recorded_run / "run.json")])
+    loaded = load(str(workload), 5, False)
+    timelines = [observe(loaded, loaded.machine, BY_NAME[name], 192 * MIB) for name in ("on-demand", "deepum")]
+    given.simulations.append(("a.json", simulation))
+    page = Parsed(report(given, [(simulation, timelines)]).html()).charts
+    assert len(page) == 1 + 2 + (2 + 4) + 1
+    for spec in page.values():
+        assert "<svg" in vega.vegalite_to_svg(json.dumps(spec))
+    stacked = [spec for spec in page.values() if "vconcat" in spec]
+    assert len(stacked) == 5
+    for spec in stacked:  # dragging one of them moves all
+        assert vega.vegalite_to_vega(json.dumps(spec))["scales"][0]["domainRaw"] == {"signal": 'zoom["t"]'}
+
+
+def test_speed_ups_are_beside_the_bound(simulation: dict[str, Any]) -> None:
+    rows = charts.speed_up([simulation])["data"]["values"]
+    told = {row["policy"]: row for row in rows}
+    assert told["on-demand"]["value"] == 1 < told["deepum"]["value"] <= told["unlimited"]["value"]
+    assert all(
+        row["bound"] == pytest.approx(simulation["policies"]["on-demand"]["step_ms"] / simulation["bound_ms"], rel=1e-4) for row in rows
+    )
+    assert all("bound" not in row for row in charts.speed_up([simulation | {"bound_ms": None}])["data"]["values"])
+
+
+def test_two_cards_of_one_name_are_told_apart(simulation: dict[str, Any]) -> None:
+    rows = charts.speed_up([simulation, simulation])["data"]["values"]
+    assert len({row["workload"] for row in rows}) == 2
+
+
+def test_faults_of_each_iteration(simulation: dict[str, Any]) -> None:
+    told = simulation["policies"]
+    rows = charts.by_iteration(simulation, "steps_faults", "faults", "symlog")["data"]["values"]
+    assert [row["value"] for row in rows if row["policy"] == "on-demand"] == pytest.approx(told["on-demand"]["steps_faults"], rel=1e-4)
+    assert sum(told["on-demand"]["steps_faults"][3:-1]) / 2 == told["on-demand"]["a_step"]["faults"]
+
+
+def test_inputs_are_told_apart_by_their_content(workload: Path, recorded_run: Path, simulation: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "s.json").write_text(json.dumps(simulation))
+    names = [str(path) for path in (recorded_run / "run.log", tmp_path / "s.json", workload, recorded_run / "run.json")]
+    found = inputs.read(names, steps=2)
+    assert [one.name for one in found.workloads] == ["run.log", "training"]
+    assert [name for name, _ in found.simulations] == ["s.json"]
+    assert [name for name, _ in found.statistics] == ["run.json"]
+
+
+def test_a_run_is_drawn_from_its_statistics(recorded_run: Path) -> None:
+    (found,) = inputs.read([str(recorded_run / "run.json")]).statistics
+    page = report(inputs.Inputs(statistics=[found]), [])
+    (chart,) = page._charts.values()
+    link, faults = chart["vconcat"]
+    told = found[1]["processes"][0]["simulated"]
+    rows = link["layer"][0]["data"]["values"]
+    assert {row["direction"] for row in rows} == {"to the GPU", "to the host"}
+    assert max(abs(row["GB/s"]) for row in rows) <= 12.9 * 1.001, "of v100-16gb's link"
+    assert rows[-1]["t"] == pytest.approx(told["timeline"][-1]["t_s"])
+    assert faults["data"]["values"]
+
+
+def test_runs_are_compared_by_their_gpu_time(recorded_run: Path) -> None:
+    (name, told), *_ = inputs.read([str(recorded_run / "run.json")]).statistics
+    slow = told | {"policy": "on-demand", "gpu_time_s": 2 * told["gpu_time_s"]}
+    chart = main_chart(inputs.Inputs(statistics=[(name, told), ("slow.json", slow)]), [])
+    assert [row["text"].split(", ")[1] for row in chart["data"]["values"]] == ["2.00 x", "1.00 x"]
+
+
+def test_a_picture_is_of_the_kind_asked_for(simulation: dict[str, Any]) -> None:
+    drawing()
+    assert picture(charts.speed_up([simulation]), "png").startswith(b"\x89PNG")
+    assert b"deepum" in picture(charts.speed_up([simulation]), "svg")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cause"),
+    [
+        ((), "Missing argument 'INPUT...'"),
+        (("nowhere",), "nowhere: No such file or directory; "),
+        (("text",), "text: is neither JSON nor an event log; name what "),
+        (("list.json",), "list.json: is JSON, but neither of a simulation nor of a run; "),
+        (("half.json",), "half.json: the simulation's figures make no sense: "),
+        (("training", "--policy", "luck"), "policy 'luck': is unknown; "),
+        (("training", "--timeline", "luck"), "policy 'luck': is unknown; "),
+        (("training", "--image", "out.bmp"), "--image out.bmp: is neither .png nor .svg; "),
+        (("training", "--machine", "abacus"), "machine 'abacus': "),
+    ],
+)
+def test_what_cannot_be_used_is_one_line(deepum: Deepum, workload: Path, arguments: tuple[str, ...], cause: str) -> None:
+    drawing()
+    (workload.parent / "text").write_text("no")
+    (workload.parent / "list.json").write_text("[1]")
+    (workload.parent / "half.json").write_text('{"policies": {"deepum": {}}}')
+    told = deepum("report", *arguments, cwd=workload.parent)
+    assert (told.returncode, told.stdout, len(told.stderr.splitlines())) == (2, "", 1)
+    assert told.stderr.startswith("deepum: error: ") and cause in told.stderr
+
+
+def damaged(told: Any, random: Random) -> Any:
+    """The same with one thing in it replaced."""
+    if isinstance(told, (dict, list)) and told and random.random() < 0.8:
+        copied: Any = dict(told) if isinstance(told, dict) else list(told)
+        key = random.choice(list(copied) if isinstance(copied, dict) else range(len(copied)))
+        copied[key] = damaged(copied[key], random)
+        return copied
+    return random.choice([None, -1, 0, "x", [], {}, [1], {"a": 1}, float("inf"), True])
+
+
+def test_damaged_files_are_refused_or_drawn(simulation: dict[str, Any], recorded_run: Path, tmp_path: Path) -> None:
+    random = Random(11)
+    statistics = json.loads((recorded_run / "run.json").read_text())
+    refused = 0
+    for whole in (simulation, statistics):
+        for _ in range(300):
+            (tmp_path / "d.json").write_text(json.dumps(damaged(whole, random)))
+            try:
+                given = inputs.read([str(tmp_path / "d.json")])
+                json.dumps(report(given, [])._charts)
+            except DeepumError as error:
+                assert error.line.startswith("deepum: error: ")
+                refused += 1
+    assert 0 < refused < 600
+
+
+def test_a_place_that_cannot_be_written_is_said(deepum: Deepum, recorded_run: Path) -> None:
+    drawing()
+    told = deepum("report", recorded_run / "run.json", "--output", recorded_run / "no" / "out.html")
+    assert told.returncode == 125
+    assert "no/out.html: No such file or directory; name a file" in told.stderr
+
+
+@pytest.mark.parametrize("package", ["vl_convert", "pyarrow"])
+def test_a_missing_package_is_one_line_with_the_extra_that_has_it(
+    deepum: Deepum, environment: dict[str, str], workload: Path, tmp_path: Path, package: str
+) -> None:
+    (tmp_path / "without").mkdir()
+    (tmp_path / "without" / f"{package}.py").write_text("raise ImportError('not here')\n")
+    path = {"PYTHONPATH": f"{tmp_path / 'without'}:{environment['PYTHONPATH']}"}
+    commands = {"vl_convert": ("report", workload), "pyarrow": ("trace", "convert", workload, "--output", "x.parquet")}
+    told = deepum(*commands[package], env=path)
+    assert (told.returncode, told.stdout, len(told.stderr.splitlines())) == (125, "", 1)
+    extra = {"vl_convert": "deepum[report]", "pyarrow": "deepum[columns]"}[package]
+    assert re.match(rf"deepum: error: \S+: is missing, .*; install it with `pip install {re.escape(extra)}`$", told.stderr.strip())
+
+
+def test_tables_and_texts_are_escaped() -> None:
+    page = Page("a & b")
+    page.table(("<h>",), [("<c>",)])
+    page.verbatim(["<v>"])
+    page.text("<t>")
+    page.heading("<n>")
+    assert not re.findall(r"<[hcvtn]>", "".join(page._body))
