@@ -96,7 +96,8 @@ def run(
     queue = policy.launch_queue or launch_queue or int(preset.launch_queue)
     memory = _UNLIMITED_BYTES if policy.unlimited else memory_bytes or int(preset.memory_bytes)
     try:
-        return replay(workload.trace, machine(on, launch_queue=queue), policy.settings(queue), memory, **keep)
+        figures = machine(on, launch_queue=queue)
+        return replay(workload.trace, figures, policy.settings(queue), memory, observe_faults=policy.observe_faults, **keep)
     except ValueError as error:
         raise UsageError(f"workload {workload.name}: {error}; record it anew") from None
 

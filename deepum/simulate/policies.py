@@ -23,13 +23,15 @@ _LOOK_AHEAD = {"prefetch_degree": 0, "invalidation": 1, "advice": lib.DEEPUM_ADV
 
 @dataclass(frozen=True)
 class Policy:
-    """`changes` of the core's settings. `launch_queue`: the driver's, if not the machine's. `unlimited`: all memory fits."""
+    """`changes` of the core's settings. `launch_queue`: the driver's, if not the machine's. `unlimited`: all memory fits. `observe_faults`: the
+    core is told of faults while it learns (`--faults auto`)."""
 
     name: str
     description: str
     changes: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     launch_queue: int | None = None
     unlimited: bool = False
+    observe_faults: bool = False
 
     def settings(self, launch_queue: int) -> CoreSettings:
         """The core's settings on a machine with that launch queue."""
@@ -46,6 +48,12 @@ POLICIES: tuple[Policy, ...] = (
     Policy("deepum", "ours: predicted by history, oldest last use, invalidation", {"invalidation": 1}),
     Policy("deepum-no-invalidation", "ours without invalidation", {"invalidation": 0}),
     Policy("deepum-next-use", "ours, by furthest next use", {"invalidation": 1, "eviction_order": lib.DEEPUM_EVICT_FURTHEST_NEXT_USE}),
+    Policy(
+        "deepum-clean",
+        "ours, with clean copies: what is read is on the host as well; faults observed",
+        {"advice": lib.DEEPUM_ADVISE_ALL, "eviction_order": lib.DEEPUM_EVICT_CLEAN_FIRST},
+        observe_faults=True,
+    ),
     Policy("unlimited", "all memory fits", _WATCH, unlimited=True),
 )
 BY_NAME = {policy.name: policy for policy in POLICIES}

@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::uint8_t kSetReadMostly = 1;  // CUmem_advise
 constexpr std::uint64_t kSettled = 16;      // part of an iteration without a write, after which none is expected
+constexpr std::uint64_t kQuiet = 8;         // part of an iteration in which nothing was copied for want of space, after which copies may go
 constexpr std::uint64_t kHaste = 4;         // times the pace at which all would be copied out within an iteration
 
 }  // namespace
@@ -102,7 +103,7 @@ void Engine::queue_copies(std::span<const BlockSpan> spans, std::span<const Use>
 // Copies out what was written longest ago, no more than is evicted in an iteration, behind the launch at hand: so it goes as the program
 // does, and a few blocks at a time, between which evictions find their way.
 void Engine::copy_out_ahead(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t stream) {
-  if (!duplicates()) {
+  if (!duplicates() || position_ - device.copied_away < iteration_ / kQuiet) {
     return;
   }
   device.count_evictions(position_, iteration_);

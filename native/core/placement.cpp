@@ -286,6 +286,7 @@ void Engine::evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, 
   if (without_copy) {
     command(DEEPUM_COMMAND_DROP, ordinal, block, block.use_sequence, block.streams, std::max(block.moved_in, block.moved_out));
   } else {
+    device.copied_away = position_;
     command(DEEPUM_COMMAND_EVICT, ordinal, block, block.use_sequence, block.streams,
             std::max(block.moved_in, block.mostly ? block.moved_out : 0), 0, block.mostly ? kUnsetReadMostly : 0);
     forget_duplicate(block);

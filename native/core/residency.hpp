@@ -145,6 +145,7 @@ struct DeviceMemory {
   std::uint64_t copied_blocks = 0;   // that are here and on the host
   std::uint64_t evicted_lately = 0;  // blocks, in the iteration before this one
   std::uint64_t evictions = 0;       // since
+  std::uint64_t copied_away = 0;     // launch at which a block last left by a copy
   std::uint64_t counted_from = 0;    // that launch
   BlockList dead;                    // the first to die first
   bool driver_evicts = false;        // for what is fetched: nothing is evicted by command

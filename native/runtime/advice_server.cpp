@@ -10,7 +10,8 @@
 namespace deepum::runtime {
 namespace {
 
-// A program that frees memory may hold a lock of the driver's that advice needs, while it waits for this very stream: then the stream goes on.
+// A program that frees memory may hold a lock of the driver's that advice needs, while it waits for this very stream: then the stream goes
+// on.
 constexpr std::chrono::seconds kPatience{2};
 
 }  // namespace

@@ -12,7 +12,9 @@ using Advice = std::vector<GivenAdvice>;
 
 // What both have is kept there, and the other copy goes (facts of the driver: docs/um-model.md).
 Advice end_duplication(int kept) {
-  return {{CU_MEM_ADVISE_SET_PREFERRED_LOCATION, kept}, {CU_MEM_ADVISE_UNSET_READ_MOSTLY, kept}, {CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION, kept}};
+  return {{CU_MEM_ADVISE_SET_PREFERRED_LOCATION, kept},
+          {CU_MEM_ADVISE_UNSET_READ_MOSTLY, kept},
+          {CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION, kept}};
 }
 
 const Advice kDuplicate{{CU_MEM_ADVISE_SET_READ_MOSTLY, kHost}};

@@ -25,8 +25,8 @@ void Mover::carry_out() {
   for (bool progress = true; progress;) {
     progress = false;
     for (int device = 0; device < DEEPUM_MAX_DEVICES; ++device) {
-      for (const int direction : {DEEPUM_DIRECTION_DISCARD, DEEPUM_DIRECTION_DROP, DEEPUM_DIRECTION_OUT, DEEPUM_DIRECTION_IN,
-                                  DEEPUM_DIRECTION_COPY}) {
+      for (const int direction :
+           {DEEPUM_DIRECTION_DISCARD, DEEPUM_DIRECTION_DROP, DEEPUM_DIRECTION_OUT, DEEPUM_DIRECTION_IN, DEEPUM_DIRECTION_COPY}) {
         if (!devices_[device].lanes[direction].queue.empty()) {
           progress |= advance(device, direction);
         }
@@ -141,8 +141,7 @@ bool Mover::issue(int device, int direction) {
     const Move move = lane.queue[0];
     last = move.command.id;
     awaited |= move.awaited;
-    finish(lane, last,
-           result == CUDA_SUCCESS && !at_once ? lane_number(device, direction) : SettledMoves::kNowhere);
+    finish(lane, last, result == CUDA_SUCCESS && !at_once ? lane_number(device, direction) : SettledMoves::kNowhere);
     if (result != CUDA_SUCCESS) {
       answer(move.command, DEEPUM_MOVED_FAILED, result);
     }

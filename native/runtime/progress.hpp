@@ -16,7 +16,7 @@ namespace deepum::runtime {
 // One look at a time, by a thread with the program's context current.
 class Progress {
  public:
-  void begin(MarkerTable& markers);  // what had completed before the faults are taken
+  void begin(MarkerTable& markers);          // what had completed before the faults are taken
   void tell(MarkerTable& markers) noexcept;  // and what had begun after: PROGRESS events
 
  private:

@@ -27,9 +27,9 @@ struct Pump {
   bool serving = false;  // the engine stands still for a helper's function
 };
 
-// Queues a host function on a stream. Lock held. A helper thread's is carried out in virtual time: the engine stands still while it runs, and
-// what another thread, which did nothing else, asks for on its behalf happens at the stream's time. Of a program's threads nobody knows what
-// its function waits for, so the rest of the engine goes on.
+// Queues a host function on a stream. Lock held. A helper thread's is carried out in virtual time: the engine stands still while it runs,
+// and what another thread, which did nothing else, asks for on its behalf happens at the stream's time. Of a program's threads nobody knows
+// what its function waits for, so the rest of the engine goes on.
 void queue_host_function(State& state, um_model::Host host, um_model::Stream stream, std::function<void()> function);
 
 // Runs user code soon, in no stream's order. Lock held.
