@@ -15,10 +15,11 @@ enum class BlockPlace : std::uint8_t {
   kDead       // its content is nobody's: it goes before all others, and nothing is copied
 };
 
-// The launch that used a block last: an execution ID, and the run of its chain.
+// The launch that used a block last: an execution ID, and the run of the chain that it had.
 struct BlockUser {
   std::uint32_t id = ~std::uint32_t{0};
   std::uint32_t generation = 0;
+  std::uint32_t turn = 0;  // of the chain
   std::uint32_t run = 0;
 };
 

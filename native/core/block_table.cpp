@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 namespace deepum::core {
 namespace {
@@ -79,6 +80,10 @@ bool BlockTable::keep(const BlockRun& run, const BlockTableLimits& limits) {
 void BlockTable::learn(std::span<const BlockRun> accesses, std::span<const std::uint32_t> ages, const BlockTableLimits& limits) {
   if (std::equal(accesses.begin(), accesses.end(), chain_.begin(), chain_.end())) {  // as predicted
     ages_.assign(ages.begin(), ages.end());
+    if (!places_.empty() && places_.back() + 1 != places_.size()) {  // those of other accesses, which had more
+      std::iota(places_.begin(), places_.end(), 0u);
+      learned_ = 0;
+    }
     return;
   }
   learn_runs(accesses, limits);

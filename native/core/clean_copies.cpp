@@ -115,11 +115,7 @@ void Engine::copy_out_ahead(DeviceMemory& device, std::uint32_t ordinal, std::ui
     }
     device.to_copy.pop_front();
     ++statistics_.operations;
-    Allocation* const allocation = live(next.slot);
-    if (allocation == nullptr || next.index >= allocation->blocks.size() || !allocation->blocks[next.index].to_copy) {
-      continue;
-    }
-    UmBlock& block = allocation->blocks[next.index];
+    UmBlock& block = slots_[next.slot].blocks[next.index];
     if (block.written_at > next.position) {  // and again
       device.to_copy.push_back({next.slot, next.index, position_});
       continue;
@@ -129,7 +125,7 @@ void Engine::copy_out_ahead(DeviceMemory& device, std::uint32_t ordinal, std::ui
     if (!block.resident || block.copied || !block.populated || !may_duplicate(block) || soon_written) {
       continue;
     }
-    command(DEEPUM_COMMAND_COPY_OUT, ordinal, block, sequence_, stream, std::max(block.moved_in, block.moved_out));
+    command(DEEPUM_COMMAND_COPY_OUT, ordinal, block, sequence_, stream | block.streams, std::max(block.moved_in, block.moved_out));
     set_mostly(block);
     block.copied_since = sequence_;
     device.copy(block);

@@ -299,6 +299,10 @@ void Engine::on_wait() {
 
 // Launches and allocations were missed. What lives is announced again next; what was learned stays.
 void Engine::on_lost() {
+  forget_trials();
+  for (DeviceMemory& device : devices_) {
+    device.to_copy.clear();
+  }
   for (Allocation& allocation : slots_) {
     if (allocation.live) {
       forget_allocation(allocation);
@@ -339,9 +343,7 @@ void Engine::forget_tables() {
       rename(block.name);
     }
   }
-  for (Progress& progress : progress_) {
-    progress.trials.clear();
-  }
+  forget_trials();
   names_ = std::move(names);
   executions_ = ExecutionTable(settings_.execution_ids, settings_.execution_records, std::size_t{settings_.table_mebibytes} << 20);
   history_ = History(history_bytes(settings_));

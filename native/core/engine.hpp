@@ -122,6 +122,8 @@ class Engine {
   RunUse* use_by(const BlockUser& user);
   void learn_next(const UmBlock& block, std::uint32_t gap, Use use);
   void try_uses(std::uint32_t stream);
+  const UmBlock* tried(const Trial& trial) const;
+  void forget_trials();
   void note_written(const BlockSpan& span);
   bool on_progress(const deepum_progress_event& event);
   bool blame(const BlockSpan& span, bool all);

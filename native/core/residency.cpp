@@ -63,10 +63,10 @@ void DeviceMemory::put(UmBlock& block, BlockPlace place, std::uint64_t position)
 
 void DeviceMemory::add(UmBlock& block) {
   block.resident = true;
-  block.place = BlockPlace::kKept;
+  block.place = block.copied ? BlockPlace::kCopied : BlockPlace::kKept;
   block.migrated = ++migrations;
   block.again = 0;
-  kept.add(block);
+  (block.copied ? copied : kept).add(block);
   if (driver_evicts) {
     arrivals.add(block);
   }

@@ -23,7 +23,7 @@ void Engine::learn_uses(Execution& execution) {
       run->now = uses_[i];
     }
     Allocation& allocation = slots_[spans_[i].slot];
-    const BlockUser user{id, execution.generation, places_[i]};
+    const BlockUser user{id, execution.generation, execution.blocks.turn(), places_[i]};
     const std::uint32_t middle = spans_[i].first + spans_[i].count / 2;  // its ends may be shared with other tensors
     UmBlock& typical = allocation.blocks[middle];
     if (typical.used != position_) {
@@ -32,6 +32,9 @@ void Engine::learn_uses(Execution& execution) {
     const std::uint64_t next = run == nullptr || run->gap == 0 || run->gap == RunUse::kNone ? 0 : position_ + run->gap;
     for (std::uint32_t b = spans_[i].first; b < spans_[i].first + spans_[i].count; ++b) {
       UmBlock& block = allocation.blocks[b];
+      if (run == nullptr && block.used == position_) {
+        continue;  // an argument before this one told more
+      }
       block.used = position_;
       block.user = user;
       block.awaited = next;
@@ -41,10 +44,11 @@ void Engine::learn_uses(Execution& execution) {
 }
 
 RunUse* Engine::use_by(const BlockUser& user) {
-  if (user.id == kNoExecution || executions_.at(user.id).generation != user.generation) {
+  if (user.id == kNoExecution) {
     return nullptr;
   }
-  return executions_.at(user.id).blocks.use(user.run);
+  Execution& execution = executions_.at(user.id);
+  return execution.generation == user.generation && execution.blocks.turn() == user.turn ? execution.blocks.use(user.run) : nullptr;
 }
 
 void Engine::learn_next(const UmBlock& block, std::uint32_t gap, Use use) {
@@ -54,21 +58,37 @@ void Engine::learn_next(const UmBlock& block, std::uint32_t gap, Use use) {
   }
 }
 
+// Faults may have been lost, so that nobody is known to read for want of one.
+void Engine::forget_trials() {
+  for (Progress& progress : progress_) {
+    progress.trials.clear();
+  }
+}
+
 // The launch at hand, its blocks being in place.
 void Engine::try_uses(std::uint32_t stream) {
   std::deque<Trial>& trials = progress_[stream].trials;
   for (std::size_t i = 0; i < spans_.size() && faults_are_told_; ++i) {
-    const UmBlock& block = slots_[spans_[i].slot].blocks[spans_[i].first + spans_[i].count / 2];
-    if (!block.copied || block.user.run == BlockTable::kNotInChain) {
+    const Allocation& allocation = slots_[spans_[i].slot];
+    const UmBlock& block = allocation.blocks[spans_[i].first + spans_[i].count / 2];
+    if (!block.copied || places_[i] == BlockTable::kNotInChain) {
       continue;
     }
     untold_ = uses_[i] == Use::kUnknown ? position_ : untold_;
     if (trials.size() == kMostTrials) {
       trials.pop_front();
     }
-    trials.push_back(
-        {sequence_, {block.user.id, block.user.generation, places_[i]}, block.slot, slots_[block.slot].generation, block.index});
+    BlockUser user = block.user;  // of this launch, if by another of its arguments
+    user.run = places_[i];
+    trials.push_back({sequence_, user, block.slot, allocation.generation, block.index});
   }
+}
+
+// nullptr: it is gone.
+const UmBlock* Engine::tried(const Trial& trial) const {
+  const Allocation& allocation = slots_[trial.slot];
+  const bool lives = allocation.live && allocation.generation == trial.generation && trial.block < allocation.blocks.size();
+  return lives ? &allocation.blocks[trial.block] : nullptr;
 }
 
 // How far a stream was at a look for faults, before the faults of that look are told. Launches that had completed at the look before have
@@ -84,9 +104,8 @@ bool Engine::on_progress(const deepum_progress_event& event) {
     const Trial& trial = trials.front();
     ++statistics_.operations;
     RunUse* const run = use_by(trial.user);
-    const Allocation* const allocation = live(trial.slot);
-    if (run != nullptr && run->now == Use::kUnknown && allocation != nullptr && allocation->generation == trial.generation &&
-        allocation->blocks[trial.block].single_since < trial.sequence) {
+    const UmBlock* const block = tried(trial);
+    if (run != nullptr && run->now == Use::kUnknown && block != nullptr && block->single_since < trial.sequence) {
       run->now = Use::kReads;
     }
   }
@@ -127,7 +146,7 @@ bool Engine::blame(const BlockSpan& span, bool all) {
       ++statistics_.operations;
       RunUse* const run = use_by(trial.user);
       if (run != nullptr && trial.slot == span.slot && trial.block >= span.first && trial.block - span.first < span.count &&
-          (all || run->now != Use::kReads)) {
+          tried(trial) != nullptr && (all || run->now != Use::kReads)) {
         run->now = Use::kWrites;
         found = true;
       }

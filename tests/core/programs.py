@@ -70,23 +70,29 @@ def _range(draw: st.DrawFn, hostile: bool) -> BlockRange:
     return BlockRange(slot, first, draw(st.integers(0 if hostile else 1, 16 if hostile else SIZES[slot] - first)))
 
 
-HAPPENINGS = st.one_of(
+SMALL_HAPPENINGS = (
+    st.tuples(st.just("fault"), _range(True), st.integers(0, 7)),
+    st.tuples(st.just("progress"), st.integers(0, 70), st.integers(0, 60), st.integers(-60, 5)),
+    st.tuples(st.just("prefetch"), _range(True), st.sampled_from((-1, 0, 1))),
+    st.tuples(st.just("moved"), st.integers(0, 300), st.integers(0, 4)),
+    st.tuples(st.just("block"), st.booleans(), st.integers(0, SLOTS - 1), st.integers(0, 13), st.integers(1, 9)),
+)
+HAPPENINGS = (
+    *SMALL_HAPPENINGS,
     st.tuples(st.just("allocate"), st.integers(0, SLOTS - 1)),
     st.tuples(st.just("free"), st.integers(0, SLOTS - 1)),
     st.tuples(st.just("capacity"), st.integers(0, 40)),
-    st.tuples(st.just("fault"), _range(True), st.integers(0, 7)),
-    st.tuples(st.just("prefetch"), _range(True), st.sampled_from((-1, 0, 1))),
     st.tuples(st.just("advise"), _range(False), st.sampled_from((-1, 0)), st.sampled_from((1, 3, 4))),
-    st.tuples(st.just("moved"), st.integers(0, 300), st.integers(0, 4)),
     st.tuples(st.just("lost")),
-    st.tuples(st.just("block"), st.booleans(), st.integers(0, SLOTS - 1), st.integers(0, 13), st.integers(1, 9)),
 )
 
 
 @st.composite
-def event_programs(draw: st.DrawFn) -> list[Any]:
-    """A random program: a step of random launches, repeated with variations, and everything else that can happen between."""
+def event_programs(draw: st.DrawFn, steady: bool = False) -> list[Any]:
+    """A random program: a step of random launches and looks for faults, repeated with variations, and everything else that can happen
+    between. Where it is steady memory is short, and little happens but what is learned from."""
     rng = draw(st.randoms(use_true_random=False))
+    gathers = 0.05 if steady else 0.3
 
     def ranges() -> tuple[BlockRange, ...]:
         return tuple(
@@ -95,15 +101,42 @@ def event_programs(draw: st.DrawFn) -> list[Any]:
             for first in [rng.randrange(SIZES[slot])]
         )
 
-    launches = [(number, ranges(), rng.choice((0, 0, 0, 1, 2))) for number in range(rng.randint(2, 12))]
+    def launch(number: int) -> tuple[Any, ...]:
+        uses = rng.choice(((0, 0), (0, 0), (1, 0), (0, 1), (1, 1)))  # written and read, the rest is not known
+        flags = SPARSE if rng.random() < gathers else 0
+        return ("launch", number, *uses, ranges(), rng.choice((0, 0, 0, 1, 2)), flags)
+
+    def look() -> tuple[Any, ...]:
+        return ("look", rng.choice((0, 1, 4, 20)), ranges() if rng.random() < (0.1 if steady else 0.3) else ())
+
+    launches = [launch(number) for number in range(rng.randint(2, 12))]
+    if rng.random() < 0.3:
+        launches.append(launch(0))  # by its arguments alone another
     step = rng.choices(launches, k=rng.randint(3, 16))
-    program: list[Any] = [("capacity", rng.randint(4, 30)), *(("allocate", slot) for slot in range(SLOTS))]
-    for happening in draw(st.lists(HAPPENINGS, max_size=8)):
-        program.append(("loop", step, rng.randint(1, 6)))
+    looks = rng.choice((0.1, 0.4) if steady else (0.0, 0.1, 0.4))
+    step = [one for entry in step for one in ((entry, look()) if rng.random() < looks else (entry,))]
+    program: list[Any] = [("capacity", rng.randint(8, 24) if steady else rng.randint(4, 30))]
+    program += [("allocate", slot) for slot in range(SLOTS)]
+    for happening in draw(st.lists(st.one_of(SMALL_HAPPENINGS if steady else HAPPENINGS), max_size=8)):
+        program.append(("loop", step, rng.randint(3, 9) if steady else rng.randint(1, 6)))
         program.append(happening)
         if rng.random() < 0.3:
             program.append(("loop", rng.choices(launches, k=rng.randint(1, 5)), 1))
     return [*program, ("loop", step, 4)]
+
+
+def write_entry(entry: tuple[Any, ...], writer: EventWriter) -> None:
+    """A launch of a random program, or a look for faults: how far its streams are, and what was seen to be written."""
+    match entry:
+        case ("launch", execution, written, read, ranges, stream, flags):
+            known = written + read
+            writer.execute(execution, ranges[known:], stream, ranges[:written], ranges[written:known], flags=flags)
+        case ("look", behind, ranges):
+            reached = writer.sequence
+            for stream in range(3):
+                writer.progress(stream, max(0, reached - behind), reached)
+            for where in ranges:
+                writer.fault(where, access=lib.DEEPUM_FAULT_WRITE)
 
 
 def write_program(program: list[Any], writer: EventWriter) -> bytes:
@@ -115,8 +148,8 @@ def write_program(program: list[Any], writer: EventWriter) -> bytes:
         match happening:
             case ("loop", launches, times):
                 for _ in range(times):
-                    for execution, ranges, stream in launches:
-                        writer.execute(execution, ranges, stream, flags=SPARSE if execution % 3 == 2 else 0)
+                    for entry in launches:
+                        write_entry(entry, writer)
             case ("allocate", slot):
                 generations[slot] += 1
                 active[slot].clear()
@@ -126,6 +159,8 @@ def write_program(program: list[Any], writer: EventWriter) -> bytes:
                 writer.free(slot, generations[slot])
             case ("capacity", blocks):
                 writer.device(blocks)
+            case ("progress", stream, behind, ahead):
+                writer.progress(stream, max(0, writer.sequence - behind), max(0, writer.sequence + ahead))
             case ("fault", where, access):
                 writer.fault(where, access=access)
             case ("prefetch", where, location):

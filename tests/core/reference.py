@@ -6,13 +6,16 @@ only forget), the limit on table memory, bounds against hostile events, profiles
 
 from __future__ import annotations
 
-import bisect
+from collections import deque
 from typing import Any
 
-from reference_chain import Chain
-from reference_history import MASK, Past, mix
-from reference_memory import Allocation, Name, Run, Span, TorchBlock, UmBlock
-from reference_placement import CORRELATION, FURTHEST_NEXT_USE, SHORT_QUEUE
+from reference_clean import SET_READ_MOSTLY
+from reference_commands import FURTHEST_NEXT_USE
+from reference_history import Past, mix
+from reference_memory import Allocation, UmBlock, Use
+from reference_placement import SHORT_QUEUE
+from reference_torch import TorchBlocks
+from reference_uses import CORRELATION, Argument
 
 from deepum.core import (
     UM_BLOCK_BYTES,
@@ -28,6 +31,7 @@ from deepum.core import (
     Lost,
     Moved,
     Program,
+    Progress,
     Stream,
 )
 from deepum.core.records import FAULT_ATOMIC, FAULT_WRITE
@@ -35,16 +39,13 @@ from deepum.core.records import FAULT_ATOMIC, FAULT_WRITE
 SOON = 8  # launches
 SHAKEN = 16
 OF_PROGRAM = 1
-SMALL_POOL = 1 << 20
 
 
-class Reference(Chain):
+class Reference(TorchBlocks):
     """Events in, commands out."""
 
     def __init__(self, settings: CoreSettings) -> None:
         super().__init__(settings)
-        self.free_ordinals: dict[int, list[int]] = {}
-        self.next_ordinal: dict[int, int] = {}
         self.unwaited = 0  # launches since the program last waited
 
     # Events.
@@ -60,6 +61,7 @@ class Reference(Chain):
             Stream: self.on_stream,
             Program: self.on_program,
             Fault: self.on_fault,
+            Progress: self.on_progress,
             Moved: self.on_moved,
             Lost: self.on_lost,
         }
@@ -93,6 +95,7 @@ class Reference(Chain):
             if block.resident:
                 memory.drop(block)
         memory.allocated -= len(allocation.blocks)
+        memory.to_copy = deque(entry for entry in memory.to_copy if entry[0].slot != slot)
         for block in allocation.active.values():
             self.forget_torch_block(block)
         self.bound.pop(allocation.name, None)
@@ -102,90 +105,12 @@ class Reference(Chain):
             self.forget(event.slot)
 
     def on_lost(self, _event: Lost) -> None:
+        self.forget_trials()
         for slot in sorted(self.allocations):
             self.forget(slot)
         self.context = [None] * 4
         self.drop_chain()
         self.expect_nothing()
-
-    # PyTorch's blocks: named by size and the lowest free ordinal.
-
-    def on_block(self, event: Block) -> None:
-        allocation = self.allocations.get(event.slot)
-        if allocation is None or allocation.generation != event.generation or not event.bytes:
-            return
-        if event.offset + event.bytes > allocation.bytes:
-            return
-        allocation.reported = True
-        known = event.offset in allocation.active
-        if known:
-            self.forget_torch_block(allocation.active.pop(event.offset))
-        if event.kind == "block_active":
-            key = -(-event.bytes // UM_BLOCK_BYTES) << 8 | allocation.device
-            free = self.free_ordinals.setdefault(key, [])
-            if free:
-                ordinal = free.pop(0)
-            else:
-                ordinal = self.next_ordinal.get(key, 0)
-                self.next_ordinal[key] = ordinal + 1
-            name = ("torch", key, ordinal)
-            allocation.active[event.offset] = TorchBlock(self.position, event.bytes, ordinal, key, name)
-            self.bound[name] = (event.slot, event.offset // UM_BLOCK_BYTES)
-            self.mark_alive(allocation, event.offset, event.offset + event.bytes)
-        elif known:
-            self.mark_dead(allocation, event.offset, event.offset + event.bytes)
-
-    def mark_alive(self, allocation: Allocation, begin: int, end: int) -> None:
-        for block in allocation.blocks[begin // UM_BLOCK_BYTES : -(-end // UM_BLOCK_BYTES)]:
-            if block.dead:
-                self.memory(allocation.device).grown += block.resident
-                block.fresh = not block.resident
-            block.dead = False
-            block.sparse_uses = 0
-            block.dense = False
-
-    def mark_dead(self, allocation: Allocation, begin: int, end: int) -> None:
-        memory = self.memory(allocation.device)
-        stretch_end = min((offset for offset in allocation.active if offset >= begin), default=allocation.bytes)
-        before = max((offset for offset in allocation.active if offset < begin), default=None)
-        stretch = 0 if before is None else before + allocation.active[before].bytes
-        for block in allocation.blocks[begin // UM_BLOCK_BYTES : -(-end // UM_BLOCK_BYTES)]:
-            if block.index * UM_BLOCK_BYTES < stretch or (block.index + 1) * UM_BLOCK_BYTES > stretch_end:
-                continue
-            memory.grown -= not (block.fresh or block.dead)
-            memory.died_away += not (block.fresh or block.dead or block.resident)
-            block.dead = True
-            if block.resident:
-                block.again = 0
-                if block.expected:
-                    memory.keep(block, block.use_position)
-
-    def forget_torch_block(self, block: TorchBlock) -> None:
-        bisect.insort(self.free_ordinals[block.key], block.ordinal)
-        self.bound.pop(block.name, None)
-
-    def name_run(self, allocation: Allocation, first: int, count: int) -> tuple[Run, int]:
-        """The run by name, and after how many launches what bears the name was handed out."""
-        begin, end = first * UM_BLOCK_BYTES, (first + count) * UM_BLOCK_BYTES
-        best, most = None, 0
-        # Only from the block that begins last before the run; blocks do not overlap.
-        offsets = sorted(allocation.active)
-        start = max(0, bisect.bisect_right(offsets, begin) - 1)
-        for offset in offsets[start:]:
-            block = allocation.active[offset]
-            low, high = offset, offset + block.bytes
-            if high <= begin or low >= end:
-                continue
-            exact = low >= begin and high <= end and low // UM_BLOCK_BYTES == first and (high - 1) // UM_BLOCK_BYTES == first + count - 1
-            size = min(high, end) - max(low, begin) + (end if exact else 0)
-            if size > most:
-                best, most = block, size
-        if best is None or best.bytes <= SMALL_POOL or best.name not in self.bound or self.bound[best.name][1] > first:
-            return (allocation.name, first, count), allocation.born
-        return (best.name, first - self.bound[best.name][1], count), best.born
-
-    def name_hash(self, name: Name) -> int:
-        return mix(mix(name[1] ^ 0x50794254726F6368) + name[2] & MASK)  # type: ignore[misc]
 
     # Launches.
 
@@ -194,16 +119,17 @@ class Reference(Chain):
         return allocation if allocation and where.first + where.count <= len(allocation.blocks) else None
 
     def on_execute(self, event: Execute) -> None:
-        spans: list[Span] = []
-        runs: list[tuple[Run, int]] = []
+        arguments: list[Argument] = []
+        ages: list[int] = []
         execution_hash = event.execution_hash
-        for r in event.ranges:
+        uses = [Use.WRITES] * len(event.written) + [Use.READS] * len(event.read) + [Use.UNKNOWN] * len(event.unknown)
+        for r, use in zip(event.ranges, uses, strict=True):
             allocation = self.valid(r)
             if allocation is None or r.count == 0:
                 continue
-            spans.append((r.slot, r.first, r.count))
             run, born = self.name_run(allocation, r.first, r.count)
-            runs.append((run, self.position - born))
+            arguments.append(Argument((r.slot, r.first, r.count), run, use))
+            ages.append(self.position - born)
             if allocation.reported and run[0] != allocation.name:
                 execution_hash = mix(execution_hash ^ self.name_hash(run[0]))
         self.position += 1
@@ -217,25 +143,32 @@ class Reference(Chain):
         execution.last = self.position
         execution.launches += 1
         execution.kernel = event.execution_hash
-        if runs:
-            ages = dict(reversed(runs))  # of a run that comes twice, the first
-            execution.runs = {run: ages[run] for run, _ in runs}
+        if arguments:
+            execution.touch([(argument.run, age) for argument, age in zip(arguments, ages, strict=True)])
+        self.learn_uses(execution, arguments)
+        self.measure_iteration(execution.period)
         self.history.append(Past(execution_hash, event.execution_hash, execution.id, event.device))
+        restarts = self.restarts
         self.follow(execution.id)
+        self.watch_learning(execution, self.restarts > restarts)
         self.doubt_after = self.doubt(execution)
-        self.note_sparse_uses(spans, event.flags)
-        self.place(spans, self.position, actual=True)
+        self.note_sparse_uses(arguments, event.flags)
+        self.note_writes(arguments)
+        self.place([(argument.span, argument.use) for argument in arguments], self.position, actual=True)
+        self.try_uses(arguments, event.stream)
         memory, past = self.memory(event.device), self.history.launches[-1]
         past.growth, past.died_away = memory.grown, memory.died_away
         memory.grown = memory.died_away = 0
-        self.hold(spans, event.stream)
-        for slot, first, count in spans:
-            for block in self.allocations[slot].blocks[first : first + count]:
+        self.hold(arguments, event.stream)
+        for argument in arguments:
+            for block in self.blocks(argument.span):
                 block.use_sequence = event.sequence
                 block.streams |= 1 << event.stream
                 block.populated = True
         if self.settings.policy == CORRELATION:
             self.extend()
+            self.queue_copies(arguments)
+            self.copy_out_ahead(memory, event.device, event.stream)
             if self.settings.eviction_order == FURTHEST_NEXT_USE:
                 self.claim_ahead(self.settings.chain_steps)
             self.unwaited += 1
@@ -271,12 +204,15 @@ class Reference(Chain):
         allocation = self.valid(event.range)
         if allocation is None:
             return
+        wrote = event.flags & (FAULT_WRITE | FAULT_ATOMIC) != 0
         first, end = event.range.first, event.range.first + event.range.count
         for block in allocation.blocks[max(0, first - SHAKEN) : end + SHAKEN]:
             faulted = first <= block.index < end
             block.confirmed = self.position if faulted else 0
             block.faulted |= faulted
-            block.written |= faulted and event.flags & (FAULT_WRITE | FAULT_ATOMIC) != 0
+            block.written |= faulted and wrote
+        if wrote:
+            self.note_written((event.range.slot, first, event.range.count))
 
     def on_moved(self, event: Moved) -> None:
         if event.status not in (2, 3) or not 1 <= event.command <= len(self.commands):
@@ -287,7 +223,13 @@ class Reference(Chain):
             return
         memory = self.memory(allocation.device)
         for block in allocation.blocks[given.first_block : given.first_block + given.block_count]:
-            if given.kind == "advise":
+            if given.kind == "advise" and given.advice == SET_READ_MOSTLY:
+                self.single(block)
+            elif given.kind == "copy_out":
+                memory.uncopy(block)
+            elif given.kind == "collapse":
+                block.mostly = True
+            elif given.kind == "advise":
                 block.sparse_uses, block.remote, block.dense = 0, False, True
             elif block.moved_in == given.id > block.moved_out and block.resident:
                 memory.drop(block)

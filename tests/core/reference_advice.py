@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from reference_memory import Span, UmBlock
-from reference_placement import CORRELATION, Placement
+from reference_memory import UmBlock
+from reference_placement import Placement
+from reference_uses import CORRELATION, Argument
 
 from deepum.core import Command
 
@@ -17,16 +18,16 @@ SET_PREFERRED_LOCATION, UNSET_PREFERRED_LOCATION, SET_ACCESSED_BY, UNSET_ACCESSE
 class Advice(Placement):
     """Tables of which kernels use a few rows stay on the host."""
 
-    def note_sparse_uses(self, spans: list[Span], flags: int) -> None:
+    def note_sparse_uses(self, arguments: list[Argument], flags: int) -> None:
         if flags & COPY:
             return
-        for slot, first, count in spans:
-            allocation = self.allocations[slot]
-            sparse = bool(flags & SPARSE) and count >= LEAST_TABLE and not allocation.of_program
+        for argument in arguments:
+            allocation = self.allocations[argument.span[0]]
+            sparse = bool(flags & SPARSE) and argument.span[2] >= LEAST_TABLE and not allocation.of_program
             under_pressure = self.memory(allocation.device).under_pressure()
-            may_advise = self.settings.advice == REMOTE and self.settings.policy == CORRELATION and under_pressure
+            may_advise = self.settings.advice & REMOTE and self.settings.policy == CORRELATION and under_pressure
             run: list[UmBlock] = []
-            for block in allocation.blocks[first : first + count]:
+            for block in self.blocks(argument.span):
                 if sparse:
                     block.sparse_uses = min(block.sparse_uses + 1, PROVEN)
                     proven = block.sparse_uses == PROVEN and not block.stays_away and not block.dense
@@ -64,4 +65,4 @@ class Advice(Placement):
                     location=allocation.device if advice in (SET_ACCESSED_BY, UNSET_ACCESSED_BY) else -1,
                 )
             )
-        self.last.pop("prefetch", None)
+        self.last.pop("in", None)

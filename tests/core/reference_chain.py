@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 
 from reference_advice import Advice
+from reference_commands import FURTHEST_NEXT_USE, HISTORY
 from reference_history import Execution, History, Link
-from reference_placement import CORRELATION, FURTHEST_NEXT_USE, HISTORY
+from reference_memory import UmBlock
+from reference_uses import CORRELATION
 
 from deepum.core import CoreSettings
 
@@ -36,6 +38,7 @@ class Chain(Advice):
         self.reserving = 0
         self.chain_context: list[int | None] = [None] * 4
         self.right = 0
+        self.restarts = 0
 
     def identify(self, execution_hash: int) -> Execution:
         if execution_hash in self.executions:
@@ -45,6 +48,7 @@ class Chain(Advice):
         if number >= self.settings.execution_ids:
             _, old = self.executions.popitem(last=False)
             number = old.id
+            old.forget_uses()
             # What names the ID means the hash that it then had.
             for link in (*self.chain, *self.history.launches):
                 link.id = -1 if link.id == number else link.id
@@ -95,6 +99,7 @@ class Chain(Advice):
                     if self.inserted <= INSERTED:
                         return
                 self.right = self.right // 2 if self.settings.prediction == HISTORY and now[1] >= KNOWN else 0
+            self.restarts += 1
             self.drop_chain()
             self.expect_nothing()
         self.chain_context = self.context
@@ -179,15 +184,10 @@ class Chain(Advice):
         while self.claimed < until:
             link = self.chain[self.claimed]
             if link.id >= 0 and self.by_id[link.id].launches >= PROVEN:
-                for slot, first, count in self.locate(self.by_id[link.id].runs, self.claimed + 1):
-                    memory = self.memory(self.allocations[slot].device)
-                    for block in self.allocations[slot].blocks[first : first + count]:
-                        if not memory.under_pressure():
-                            continue
-                        if block.resident and expecting:
-                            memory.expect(block, self.position + self.claimed + 1)
-                        if block.awaited <= self.position:
-                            block.awaited = self.position + self.claimed + 1
+                for span, _ in self.locate(self.by_id[link.id], self.claimed + 1):
+                    for block in self.blocks(span):
+                        if self.memory_of(block).under_pressure() and block.resident and expecting:
+                            self.memory_of(block).expect(block, self.position + self.claimed + 1)
             self.claimed += 1
 
     def place_ahead(self, most: int) -> None:
@@ -209,7 +209,7 @@ class Chain(Advice):
                 return
             if known:
                 self.doubt_after = self.doubt(self.by_id[link.id])
-                spans = self.locate(self.by_id[link.id].runs, self.placed + 1)
+                spans = self.locate(self.by_id[link.id], self.placed + 1)
                 if not self.place(spans, self.position + self.placed + 1, actual=False):
                     return
             self.placed += 1
@@ -242,7 +242,13 @@ class Chain(Advice):
             return
         while self.settings.pre_eviction and memory.free() < memory.reserved_blocks() + self.headroom(memory):
             late = max(self.fullest, position)
-            victims = memory.beyond(late, 1) or [block for block in memory.order[:LATE_SCAN] if block.awaited > late]
+
+            def needed_late(block: UmBlock, late: int = late) -> bool:
+                """And before what is trusted ends."""
+                return late < block.awaited <= self.position + self.trusted()
+
+            waiting = [*memory.copied[:LATE_SCAN], *memory.kept[:LATE_SCAN]]
+            victims = memory.beyond(late, 1) or [block for block in waiting if needed_late(block)]
             if not victims:
                 return
             self.evict(memory, victims[0], position)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 from collections import deque
 from dataclasses import dataclass, field
+from enum import Enum
 
 MISTAKE = 4  # blocks by which one narrows the window
 
@@ -13,13 +14,43 @@ Run = tuple[Name, int, int]
 Span = tuple[int, int, int]
 
 
+class Use(Enum):
+    """What a launch does with what it touches."""
+
+    UNKNOWN = 0
+    READS = 1
+    WRITES = 2
+
+
+NEVER = -1
+
+
+@dataclass(eq=False)
+class RunUse:
+    """What an execution does with one of its runs."""
+
+    now: Use = Use.UNKNOWN
+    next: Use = Use.UNKNOWN  # by the launch that uses it next,
+    gap: int = 0  # so many launches later; 0: not known, NEVER: it dies before
+    forgotten: bool = False  # the execution was given up, or touches something else now
+
+
 @dataclass(eq=False)
 class UmBlock:
     slot: int
     index: int
     use_position: int = 0  # of its last use, or of the next one if it is expected
     again: int = 0  # launch that is expected to use it after that one
-    awaited: int = 0  # launch that will use it first, as far as that was looked at
+    used: int = 0  # launch that used it last,
+    user: RunUse | None = None  # and what it does with it
+    awaited: int = 0  # launch that will use it next; 0: none is known
+    next_use: Use = Use.UNKNOWN  # by that one
+    written_at: int = 0  # launch that wrote it last, or may have
+    filled: int = 0  # launch at which it got the content that it has
+    mostly: bool = False  # READ_MOSTLY,
+    copied: bool = False  # and the host has what the device has
+    copied_since: int = 0  # sequence at which that was decided
+    single_since: int = 0  # sequence at which it was last made to be in one place
     used_after: int = 0  # blocks that had become resident before its last use
     fetched: bool = False
     fresh: bool = True  # nothing that is needed was written to it yet
@@ -78,7 +109,12 @@ class Memory:
     capacity: int = 0
     allocated: int = 0
     freed: deque[int] = field(default_factory=deque)  # evictions whose space is not taken yet
-    order: list[UmBlock] = field(default_factory=list)  # resident, first to be evicted first
+    kept: list[UmBlock] = field(default_factory=list)  # resident, first to be evicted first
+    copied: list[UmBlock] = field(default_factory=list)  # the same of what the host has as well
+    to_copy: deque[tuple[UmBlock, int]] = field(default_factory=deque)  # to be copied out, and the launch that wrote it
+    evictions: int = 0  # blocks, since that launch
+    counted_from: int = 0
+    evicted_lately: int = 0  # in the iteration before it
     expected: dict[int, list[UmBlock]] = field(default_factory=dict)  # resident and expected by launches to come
     passed: int = 0  # launches that nothing is expected by any longer
     span: int = 2  # launches ahead of those
@@ -109,19 +145,47 @@ class Memory:
         block.migrated = self.migrations
         block.resident = True
         block.again = 0
-        self.order.append(block)
+        self.place(block)
+
+    def order(self, block: UmBlock) -> list[UmBlock]:
+        return self.copied if block.copied else self.kept
+
+    def place(self, block: UmBlock) -> None:
+        """Into its list: at the end, or where its migration puts it."""
+        if self.by_migration:
+            bisect.insort(self.order(block), block, key=lambda other: other.migrated)
+        else:
+            self.order(block).append(block)
+
+    def copy(self, block: UmBlock) -> None:
+        """The host has what it has."""
+        moves = block.resident and not block.expected and not block.copied
+        if moves:
+            self.kept.remove(block)
+        block.copied = True
+        if moves:
+            self.place(block)
+
+    def uncopy(self, block: UmBlock) -> None:
+        """Not any longer."""
+        moves = block.resident and not block.expected and block.copied
+        if moves:
+            self.copied.remove(block)
+        block.copied = False
+        if moves:
+            self.place(block)
 
     def arrivals(self) -> list[UmBlock]:
         """Resident, in the order of their migration."""
-        resident = [*self.order, *(block for blocks in self.expected.values() for block in blocks)]
+        resident = [*self.kept, *self.copied, *(block for blocks in self.expected.values() for block in blocks)]
         return sorted(resident, key=lambda block: block.migrated)
 
     def renew(self, block: UmBlock) -> None:
         self.migrations += 1
         block.migrated = self.migrations
         if not block.expected and self.by_migration:
-            self.order.remove(block)
-            self.order.append(block)
+            self.order(block).remove(block)
+            self.order(block).append(block)
 
     def take_out(self, block: UmBlock) -> None:
         if block.expected:
@@ -130,7 +194,7 @@ class Memory:
                 del self.expected[block.use_position]
             self.settle_fetched(block)
         else:
-            self.order.remove(block)
+            self.order(block).remove(block)
         block.expected = False
 
     def settle_fetched(self, block: UmBlock) -> None:
@@ -140,10 +204,7 @@ class Memory:
     def keep(self, block: UmBlock, position: int) -> None:
         self.take_out(block)
         block.use_position = position
-        if self.by_migration:
-            bisect.insort(self.order, block, key=lambda other: other.migrated)
-        else:
-            self.order.append(block)
+        self.place(block)
 
     def put_expected(self, block: UmBlock, position: int) -> None:
         self.take_out(block)
@@ -176,7 +237,7 @@ class Memory:
     def drop(self, block: UmBlock) -> None:
         self.take_out(block)
         self.used -= 1
-        block.resident = False
+        block.resident = block.copied = False
 
     def beyond(self, position: int, most: int) -> list[UmBlock]:
         """Expected by launches beyond that one, the farthest first."""

@@ -2,48 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from reference_clean import Clean
+from reference_commands import CLEAN_FIRST, HISTORY
 from reference_history import Execution
-from reference_memory import Allocation, Memory, Name, Run, Span, UmBlock
+from reference_memory import Memory, Span, UmBlock, Use
+from reference_uses import CORRELATION, Argument
 
 from deepum.core import Command, CoreSettings
 
-CORRELATION = 1
-LEAST_RECENTLY_MIGRATED, FURTHEST_NEXT_USE = 0, 2
-HISTORY = 1
 LEAST_DOUBT = 16  # launches for which what is known to be there is not doubted
 LONG_PAST = 4096  # launches
 SHORT_QUEUE = 64  # launches
 RESTED = 32  # blocks brought since a block's last use
 EVICTION_BATCH = 8
-MOST_COMMAND_BLOCKS = 8
+FAR = 16  # part of an iteration, after which what left comes back in time
 VICTIM_SCAN, EXPECTED_SCAN = 4096, 256
 
 
-class Placement:
+class Placement(Clean):
     """Makes access sets resident, on the belief that holds when all commands given so far are carried out."""
 
     def __init__(self, settings: CoreSettings) -> None:
-        self.settings = settings
-        self.allocations: dict[int, Allocation] = {}
-        self.devices: dict[int, Memory] = {}
-        self.bound: dict[Name, tuple[int, int]] = {}  # slot and first UM block
+        super().__init__(settings)
         self.placed = 0  # launches to come
-        self.position = 0
         self.claim = 0
         self.doubt_after = 0
-        self.sequence = 0
-        self.commands: list[Command] = []
-        self.last: dict[str, int] = {}  # place in commands of the last one of a kind
-
-    def memory(self, device: int) -> Memory:
-        span = 1
-        while span < self.settings.prefetch_degree + 2:
-            span *= 2
-        by_migration = self.settings.eviction_order == LEAST_RECENTLY_MIGRATED
-        only_placed = self.settings.prediction != HISTORY and self.settings.eviction_order != FURTHEST_NEXT_USE
-        return self.devices.setdefault(device, Memory(by_migration=by_migration, span=span, only_placed=only_placed))
 
     def doubt(self, execution: Execution) -> int:
         """Launches after which its blocks are doubted."""
@@ -51,24 +34,25 @@ class Placement:
             return self.settings.confidence_launches
         return min(self.settings.confidence_launches, max(execution.period - execution.period // 8, LEAST_DOUBT))
 
-    def locate(self, runs: dict[Run, int], distance: int) -> list[Span]:
-        spans = []
-        for (name, first, count), age in runs.items():
+    def locate(self, execution: Execution, distance: int) -> list[tuple[Span, Use]]:
+        spans: list[tuple[Span, Use]] = []
+        for run, age in execution.runs.items():
+            name, first, count = run
             # Handed out within the distance: what bears its name now is another.
             if name in self.bound and age >= distance:
                 slot, origin = self.bound[name]
                 most = len(self.allocations[slot].blocks) - origin - first
                 if most > 0:
-                    spans.append((slot, origin + first, min(count, most)))
+                    spans.append(((slot, origin + first, min(count, most)), execution.uses[run].now))
         return spans
 
-    def place(self, spans: list[Span], position: int, actual: bool) -> bool:
+    def place(self, spans: list[tuple[Span, Use]], position: int, actual: bool) -> bool:
         self.claim += 1
-        blocks = [block for slot, first, count in spans for block in self.allocations[slot].blocks[first : first + count]]
-        for block in blocks:
+        blocks = [(block, use) for span, use in spans for block in self.blocks(span)]
+        for block, _ in blocks:
             if not block.resident:
                 continue
-            memory = self.memory(self.allocations[block.slot].device)
+            memory = self.memory_of(block)
             self.use(memory, block, position, actual)
             doubtful = self.position - block.confirmed > self.doubt_after
             if self.settings.policy == CORRELATION and memory.under_pressure() and doubtful:
@@ -76,7 +60,7 @@ class Placement:
                 block.confirmed = self.position
                 if not self.settings.pre_eviction:
                     memory.renew(block)
-        return all(block.resident or block.stays_away or self.bring(block, position, actual) for block in blocks)
+        return all(block.resident or block.stays_away or self.bring(block, use, position, actual) for block, use in blocks)
 
     def use(self, memory: Memory, block: UmBlock, position: int, actual: bool) -> None:
         block.claim = self.claim
@@ -85,14 +69,14 @@ class Placement:
         else:
             memory.expect(block, position)
 
-    def hold(self, spans: list[Span], stream: int) -> None:
+    def hold(self, arguments: list[Argument], stream: int) -> None:
         if self.settings.policy != CORRELATION:
             return
         until: dict[int, int] = {}
-        for slot, first, count in spans:
-            allocation = self.allocations[slot]
-            for block in allocation.blocks[first : first + count]:
-                until[allocation.device] = max(until.get(allocation.device, 0), block.brought)
+        for argument in arguments:
+            device = self.allocations[argument.span[0]].device
+            for block in self.blocks(argument.span):
+                until[device] = max(until.get(device, 0), block.brought)
         for device, move in sorted(until.items()):
             memory = self.memory(device)
             mixed = memory.out_streams != 1 << stream or (memory.mixed and self.position - memory.mixed <= LONG_PAST)
@@ -102,8 +86,8 @@ class Placement:
             made = Command(len(self.commands) + 1, self.sequence, 0, 1 << stream, move, 0, 0, 0, 0, "hold", 0, device, 0)
             self.commands.append(made)
 
-    def bring(self, block: UmBlock, position: int, actual: bool) -> bool:
-        memory = self.memory(self.allocations[block.slot].device)
+    def bring(self, block: UmBlock, use: Use, position: int, actual: bool) -> bool:
+        memory = self.memory_of(block)
         decide = self.settings.policy == CORRELATION and memory.under_pressure()
         if decide and not actual and memory.ahead() >= memory.window():
             memory.full = True
@@ -115,13 +99,16 @@ class Placement:
             room, outgoing = self.yield_room(memory, position, actual)
             if not room:
                 return actual
-        if not decide and memory.known and not memory.free() and memory.order:
-            memory.drop(memory.order[0])
+        if not decide and memory.known and not memory.free() and memory.kept:
+            memory.drop(memory.kept[0])
         if decide and block.evicted_for > position:
             memory.narrow()
         block.evicted_for = 0
         memory.grown += block.fresh
+        block.filled = self.position if block.fresh else block.filled
         block.fresh = False
+        if decide:
+            self.prepare_duplicate(block, use)
         space = memory.take_space()
         memory.add(block)
         block.used_after = memory.migrations
@@ -177,9 +164,9 @@ class Placement:
         return memory.free() > (0 if actual else headroom)
 
     def victim(self, memory: Memory, position: int, anything: bool) -> UmBlock | None:
-        for block in memory.order[:VICTIM_SCAN]:
-            if block.claim != self.claim:
-                return block
+        unclaimed = self.unclaimed(memory)
+        if unclaimed is not None:
+            return unclaimed
         for block in memory.beyond(max(position, self.position + self.placed), EXPECTED_SCAN):
             if block.claim != self.claim and not block.fetched and memory.migrations - block.used_after >= RESTED:
                 return block
@@ -190,13 +177,27 @@ class Placement:
                     return block
         return None
 
+    def unclaimed(self, memory: Memory) -> UmBlock | None:
+        """What is not expected, the first in order; where clean goes first, clean blocks that are not needed soon before others."""
+        copied, kept = ([block for block in blocks[:VICTIM_SCAN] if block.claim != self.claim] for blocks in (memory.copied, memory.kept))
+        soon = self.position + self.iteration // FAR
+        far = [block for block in copied if block.awaited == 0 or block.awaited > soon]
+        if far and self.settings.eviction_order == CLEAN_FIRST:
+            return far[0]
+        first = copied[:1] + kept[:1]
+        return min(reversed(first), key=lambda block: block.migrated if memory.by_migration else block.use_position, default=None)
+
     def evict(self, memory: Memory, block: UmBlock, position: int) -> None:
+        copied = block.copied
         memory.drop(block)
-        block.evicted_for = position
-        if block.populated:
-            self.note_streams(memory, block)
-            self.command("evict", block, block.use_sequence, block.streams, block.moved_in)
-            memory.freed.append(block.moved_out)
+        if not block.populated:
+            return
+        if not block.dead:
+            block.evicted_for = position
+        self.note_streams(memory, block)
+        memory.evictions += 1
+        self.leave(block, copied)
+        memory.freed.append(block.moved_out)
 
     def note_streams(self, memory: Memory, victim: UmBlock) -> None:
         if victim.use_sequence and victim.streams:
@@ -204,43 +205,3 @@ class Placement:
             if memory.out_streams and (memory.out_streams != victim.streams or several):
                 memory.mixed = self.position
             memory.out_streams = victim.streams
-
-    def command(self, kind: str, block: UmBlock, after_sequence: int, streams: int, after_move: int) -> None:
-        if not after_sequence:
-            streams = 0
-        allocation = self.allocations[block.slot]
-        place = self.last.get(kind)
-        last = self.commands[place] if place is not None else None
-        if (
-            last is not None
-            and place is not None
-            and last.cause == self.sequence
-            and (last.device, last.slot, last.first_block + last.block_count) == (allocation.device, block.slot, block.index)
-            and last.block_count < MOST_COMMAND_BLOCKS
-            and (last.after_sequence, last.stream_mask) == (after_sequence, streams)
-            and after_move < last.id
-        ):
-            made = replace(last, block_count=last.block_count + 1, after_move=max(last.after_move, after_move))
-            self.commands[place] = made
-        else:
-            made = Command(
-                id=len(self.commands) + 1,
-                cause=self.sequence,
-                after_sequence=after_sequence,
-                stream_mask=streams,
-                after_move=after_move,
-                slot=block.slot,
-                generation=allocation.generation,
-                first_block=block.index,
-                block_count=1,
-                kind=kind,
-                advice=0,
-                device=allocation.device,
-                location=0,
-            )
-            self.commands.append(made)
-            self.last[kind] = len(self.commands) - 1
-        if kind == "prefetch":
-            block.moved_in = made.id
-        else:
-            block.moved_out = made.id

@@ -15,7 +15,7 @@ from deepum.core import BlockRange, Core, CoreSettings, EventWriter, events
 SETTINGS = st.builds(
     CoreSettings.default,
     policy=st.sampled_from((0, 1, 1, 1)),
-    eviction_order=st.integers(0, 2),
+    eviction_order=st.integers(0, 3),
     prediction=st.integers(0, 1),
     prefetch_degree=st.sampled_from((1, 4, 32, 2000)),
     execution_ids=st.sampled_from((16, 65536)),
@@ -26,7 +26,7 @@ SETTINGS = st.builds(
     confidence_launches=st.sampled_from((3, 20, 4096)),
     block_table_ways=st.just(64),
     launch_queue=st.sampled_from((0, 1024)),
-    advice=st.integers(0, 1),
+    advice=st.integers(0, 3),
     invalidation=st.just(0),
 )
 
@@ -37,6 +37,7 @@ def compare(core_settings: CoreSettings, records: bytes) -> None:
     for event in events(records):
         reference.process(event)
     assert core.take_commands() == reference.commands
+    assert core.wants_faults == reference.wants_faults
     assert core.statistics().window_mistakes == sum(memory.mistakes for memory in reference.devices.values())
     for slot, allocation in reference.allocations.items():
         for block in allocation.blocks:
@@ -48,6 +49,14 @@ def compare(core_settings: CoreSettings, records: bytes) -> None:
 @settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(SETTINGS, event_programs())
 def test_random_programs(core_settings: CoreSettings, program: list[Any]) -> None:
+    compare(core_settings, write_program(program, EventWriter()))
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(SETTINGS, st.integers(2, 3), st.sampled_from((0, 1024)), event_programs(steady=True))
+def test_steady_programs(core_settings: CoreSettings, advice: int, launch_queue: int, program: list[Any]) -> None:
+    """Those in which blocks are duplicated, copied out, dropped, written and collapsed."""
+    core_settings = replace(core_settings, policy=1, pre_eviction=1, advice=advice, launch_queue=launch_queue)
     compare(core_settings, write_program(program, EventWriter()))
 
 

@@ -1,0 +1,104 @@
+"""Clean copies in plain Python: what native/core/clean_copies.cpp does.
+
+What the host has as well leaves the device without a copy. READ_MOSTLY makes a prefetch duplicate; what was written is copied out ahead;
+a launch that writes ends it.
+"""
+
+from __future__ import annotations
+
+from reference_memory import Memory, UmBlock, Use
+from reference_uses import DUPLICATE, Argument, Uses
+
+SET_READ_MOSTLY, UNSET_READ_MOSTLY = 1, 2
+SETTLED_PART = 16  # of an iteration without a write, after which none is expected
+HASTE = 4  # times the pace at which all would be copied out within an iteration
+
+
+class Clean(Uses):
+    """Duplicates, ended and made."""
+
+    def duplicates(self) -> bool:
+        return bool(self.settings.advice & DUPLICATE) and self.faults_are_told and self.iteration > 0
+
+    def may_duplicate(self, block: UmBlock) -> bool:
+        """What outlives an iteration, and is left to us."""
+        if block.stays_away or block.sparse_uses or block.dead or self.allocations[block.slot].of_program:
+            return False
+        return self.duplicates() and self.position - block.filled > self.iteration
+
+    def single(self, block: UmBlock) -> None:
+        """It is in one place from now on."""
+        block.mostly = False
+        block.single_since = self.sequence
+        self.memory_of(block).uncopy(block)
+
+    def collapse(self, block: UmBlock) -> None:
+        self.command("collapse", block, 0, 0, block.moved_out)
+        self.single(block)
+
+    def note_writes(self, arguments: list[Argument]) -> None:
+        """The launch at hand is about to write."""
+        for argument in arguments:
+            for block in self.blocks(argument.span):
+                if argument.use is Use.WRITES and block.mostly:
+                    self.collapse(block)
+
+    def prepare_duplicate(self, block: UmBlock, use: Use) -> None:
+        """It is about to be prefetched for that."""
+        if block.mostly and use is Use.WRITES:
+            self.collapse(block)
+        if not block.mostly and use is not Use.WRITES and block.populated and self.may_duplicate(block):
+            self.command("advise", block, 0, 0, max(block.moved_in, block.moved_out), SET_READ_MOSTLY, -1)
+            block.mostly = True
+        if block.mostly and block.populated:
+            self.memory_of(block).copy(block)
+            block.copied_since = self.sequence
+
+    def queue_copies(self, arguments: list[Argument]) -> None:
+        """What was written, or may have been, is to be copied out."""
+        for argument in arguments:
+            for block in self.blocks(argument.span):
+                memory = self.memory_of(block)
+                if not self.duplicates() or argument.use is Use.READS or not memory.under_pressure():
+                    continue
+                block.written_at = self.position
+                if not block.copied and self.may_duplicate(block) and all(other is not block for other, _ in memory.to_copy):
+                    memory.to_copy.append((block, self.position))
+
+    def copies(self, device: int) -> int:
+        """Blocks that are there and on the host."""
+        return sum(block.copied for one in self.allocations.values() if one.device == device for block in one.blocks)
+
+    def copy_out_ahead(self, memory: Memory, device: int, stream: int) -> None:
+        if not self.duplicates():
+            return
+        if self.position - memory.counted_from >= self.iteration:
+            memory.evicted_lately, memory.evictions = memory.evictions, 0
+            memory.counted_from = self.position
+        memory.evicted_lately = max(memory.evicted_lately, memory.evictions)
+        for _ in range(1 + HASTE * memory.evicted_lately // self.iteration):
+            if not memory.to_copy or self.copies(device) >= memory.evicted_lately:
+                return
+            block, since = memory.to_copy[0]
+            if self.position - since < self.iteration // SETTLED_PART:
+                return
+            memory.to_copy.popleft()
+            if block.written_at > since:
+                memory.to_copy.append((block, self.position))
+            elif block.resident and block.populated and not block.copied and self.may_duplicate(block) and not self.soon_written(block):
+                self.command("copy_out", block, self.sequence, 1 << stream | block.streams, max(block.moved_in, block.moved_out))
+                block.mostly = True
+                block.copied_since = self.sequence
+                memory.copy(block)
+
+    def soon_written(self, block: UmBlock) -> bool:
+        return block.next_use is Use.WRITES and self.position < block.awaited < self.position + self.iteration // 2
+
+    def leave(self, block: UmBlock, copied: bool) -> None:
+        """It leaves the device: without a copy, if the host has it; else READ_MOSTLY ends first, or nothing would be copied."""
+        if copied:
+            self.command("drop", block, block.use_sequence, block.streams, max(block.moved_in, block.moved_out))
+            return
+        advice, after = (UNSET_READ_MOSTLY, max(block.moved_in, block.moved_out)) if block.mostly else (0, block.moved_in)
+        self.command("evict", block, block.use_sequence, block.streams, after, advice)
+        self.single(block)

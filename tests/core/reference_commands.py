@@ -1,0 +1,82 @@
+"""Commands in plain Python: what waits for what, and which are lengthened."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reference_memory import Allocation, Memory, Name, UmBlock
+
+from deepum.core import Command, CoreSettings
+
+LEAST_RECENTLY_MIGRATED, FURTHEST_NEXT_USE, CLEAN_FIRST = 0, 2, 3
+HISTORY = 1
+MOST_COMMAND_BLOCKS = 8
+# Commands of a direction are carried out in order.
+DIRECTION = {"prefetch": "in", "advise": "in", "collapse": "in", "evict": "out", "drop": "drop", "copy_out": "copy"}
+MOVES_IN, MOVES_OUT = ("prefetch", "collapse"), ("evict", "drop", "copy_out")
+
+
+class Commands:
+    """What is known of memory, and what was commanded."""
+
+    def __init__(self, settings: CoreSettings) -> None:
+        self.settings = settings
+        self.allocations: dict[int, Allocation] = {}
+        self.devices: dict[int, Memory] = {}
+        self.bound: dict[Name, tuple[int, int]] = {}  # slot and first UM block
+        self.position = 0
+        self.sequence = 0
+        self.commands: list[Command] = []
+        self.last: dict[str, int] = {}  # place in commands of the last one of a direction that may be lengthened
+
+    def memory(self, device: int) -> Memory:
+        span = 1
+        while span < self.settings.prefetch_degree + 2:
+            span *= 2
+        by_migration = self.settings.eviction_order == LEAST_RECENTLY_MIGRATED
+        only_placed = self.settings.prediction != HISTORY and self.settings.eviction_order != FURTHEST_NEXT_USE
+        return self.devices.setdefault(device, Memory(by_migration=by_migration, span=span, only_placed=only_placed))
+
+    def memory_of(self, block: UmBlock) -> Memory:
+        return self.memory(self.allocations[block.slot].device)
+
+    def command(
+        self, kind: str, block: UmBlock, after_sequence: int, streams: int, after_move: int, advice: int = 0, location: int = 0
+    ) -> None:
+        allocation = self.allocations[block.slot]
+        made = Command(
+            id=len(self.commands) + 1,
+            cause=self.sequence,
+            after_sequence=after_sequence,
+            stream_mask=streams if after_sequence else 0,
+            after_move=after_move,
+            slot=block.slot,
+            generation=allocation.generation,
+            first_block=block.index,
+            block_count=1,
+            kind=kind,
+            advice=advice,
+            device=allocation.device,
+            location=location,
+        )
+        place = self.last.get(DIRECTION[kind])
+        last = self.commands[place] if place is not None else None
+        if last is not None and place is not None and self.goes_on(last, made):
+            made = replace(last, block_count=last.block_count + 1, after_move=max(last.after_move, after_move))
+            self.commands[place] = made
+        else:
+            self.commands.append(made)
+            self.last[DIRECTION[kind]] = len(self.commands) - 1
+        if kind in MOVES_IN:
+            block.moved_in = made.id
+        elif kind in MOVES_OUT:
+            block.moved_out = made.id
+
+    def goes_on(self, last: Command, made: Command) -> bool:
+        """The next block, for the same reason and behind the same; and it waits for nothing later than the last."""
+
+        def alike(command: Command) -> Command:
+            return replace(command, id=0, first_block=0, block_count=0, after_move=0)
+
+        follows = last.first_block + last.block_count == made.first_block and last.block_count < MOST_COMMAND_BLOCKS
+        return follows and alike(last) == alike(made) and made.after_move < last.id

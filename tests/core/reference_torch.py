@@ -1,0 +1,105 @@
+"""PyTorch's blocks in plain Python: named by size and the lowest free ordinal, dead once they are taken back."""
+
+from __future__ import annotations
+
+import bisect
+
+from reference_chain import Chain
+from reference_history import MASK, mix
+from reference_memory import NEVER, Allocation, Name, Run, TorchBlock, Use
+
+from deepum.core import UM_BLOCK_BYTES, Block, CoreSettings
+
+SMALL_POOL = 1 << 20
+
+
+class TorchBlocks(Chain):
+    """What PyTorch says of its memory."""
+
+    def __init__(self, settings: CoreSettings) -> None:
+        super().__init__(settings)
+        self.free_ordinals: dict[int, list[int]] = {}
+        self.next_ordinal: dict[int, int] = {}
+
+    def on_block(self, event: Block) -> None:
+        allocation = self.allocations.get(event.slot)
+        if allocation is None or allocation.generation != event.generation or not event.bytes:
+            return
+        if event.offset + event.bytes > allocation.bytes:
+            return
+        allocation.reported = True
+        known = event.offset in allocation.active
+        if known:
+            self.forget_torch_block(allocation.active.pop(event.offset))
+        if event.kind == "block_active":
+            key = -(-event.bytes // UM_BLOCK_BYTES) << 8 | allocation.device
+            free = self.free_ordinals.setdefault(key, [])
+            if free:
+                ordinal = free.pop(0)
+            else:
+                ordinal = self.next_ordinal.get(key, 0)
+                self.next_ordinal[key] = ordinal + 1
+            name = ("torch", key, ordinal)
+            allocation.active[event.offset] = TorchBlock(self.position, event.bytes, ordinal, key, name)
+            self.bound[name] = (event.slot, event.offset // UM_BLOCK_BYTES)
+            self.mark_alive(allocation, event.offset, event.offset + event.bytes)
+        elif known:
+            self.mark_dead(allocation, event.offset, event.offset + event.bytes)
+
+    def mark_alive(self, allocation: Allocation, begin: int, end: int) -> None:
+        for block in allocation.blocks[begin // UM_BLOCK_BYTES : -(-end // UM_BLOCK_BYTES)]:
+            if block.dead:
+                self.memory(allocation.device).grown += block.resident
+                block.fresh = not block.resident
+                block.filled = self.position
+            if block.mostly:
+                self.collapse(block)
+            block.dead = False
+            block.sparse_uses = 0
+            block.dense = False
+
+    def mark_dead(self, allocation: Allocation, begin: int, end: int) -> None:
+        memory = self.memory(allocation.device)
+        stretch_end = min((offset for offset in allocation.active if offset >= begin), default=allocation.bytes)
+        before = max((offset for offset in allocation.active if offset < begin), default=None)
+        stretch = 0 if before is None else before + allocation.active[before].bytes
+        for block in allocation.blocks[begin // UM_BLOCK_BYTES : -(-end // UM_BLOCK_BYTES)]:
+            if block.index * UM_BLOCK_BYTES < stretch or (block.index + 1) * UM_BLOCK_BYTES > stretch_end:
+                continue
+            memory.grown -= not (block.fresh or block.dead)
+            memory.died_away += not (block.fresh or block.dead or block.resident)
+            block.dead = True
+            memory.uncopy(block)
+            self.learn_next(block, NEVER, Use.UNKNOWN)
+            block.user, block.awaited = None, 0
+            if block.resident:
+                block.again = 0
+                if block.expected:
+                    memory.keep(block, block.use_position)
+
+    def forget_torch_block(self, block: TorchBlock) -> None:
+        bisect.insort(self.free_ordinals[block.key], block.ordinal)
+        self.bound.pop(block.name, None)
+
+    def name_run(self, allocation: Allocation, first: int, count: int) -> tuple[Run, int]:
+        """The run by name, and after how many launches what bears the name was handed out."""
+        begin, end = first * UM_BLOCK_BYTES, (first + count) * UM_BLOCK_BYTES
+        best, most = None, 0
+        # Only from the block that begins last before the run; blocks do not overlap.
+        offsets = sorted(allocation.active)
+        start = max(0, bisect.bisect_right(offsets, begin) - 1)
+        for offset in offsets[start:]:
+            block = allocation.active[offset]
+            low, high = offset, offset + block.bytes
+            if high <= begin or low >= end:
+                continue
+            exact = low >= begin and high <= end and low // UM_BLOCK_BYTES == first and (high - 1) // UM_BLOCK_BYTES == first + count - 1
+            size = min(high, end) - max(low, begin) + (end if exact else 0)
+            if size > most:
+                best, most = block, size
+        if best is None or best.bytes <= SMALL_POOL or best.name not in self.bound or self.bound[best.name][1] > first:
+            return (allocation.name, first, count), allocation.born
+        return (best.name, first - self.bound[best.name][1], count), best.born
+
+    def name_hash(self, name: Name) -> int:
+        return mix(mix(name[1] ^ 0x50794254726F6368) + name[2] & MASK)  # type: ignore[misc]

@@ -1,0 +1,165 @@
+"""What launches do with what they touch, in plain Python: what native/core/uses.cpp does.
+
+The use of a run by an execution is known (what the program says, what a fault showed, or what no fault contradicted), and so is the use
+that follows it: by how many launches, and what for.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from deepum._core import lib
+from reference_commands import Commands
+from reference_history import Execution
+from reference_memory import Run, RunUse, Span, UmBlock, Use
+
+from deepum.core import CoreSettings, Progress
+
+CORRELATION = 1
+DUPLICATE = 2
+MOST_TRIALS = 1 << 14  # of a stream
+SETTLED = 256  # launches, and two iterations
+STREAMS = lib.DEEPUM_MAX_STREAMS
+
+
+@dataclass
+class Argument:
+    """What a launch touches, and what for."""
+
+    span: Span
+    run: Run
+    use: Use
+    learned: RunUse | None = None  # None: it came before in the same launch
+
+
+@dataclass
+class Trial:
+    """A launch that used a duplicate. Whether it faults tells whether it writes."""
+
+    sequence: int
+    learned: RunUse
+    block: UmBlock
+
+
+class Uses(Commands):
+    """Next uses by their distance, and writes by trial."""
+
+    def __init__(self, settings: CoreSettings) -> None:
+        super().__init__(settings)
+        self.faults_are_told = False
+        self.completed = [0] * STREAMS
+        self.begun = [0] * STREAMS
+        self.begun_at_all = 0  # no launch behind that sequence had, on any stream
+        self.trials: list[deque[Trial]] = [deque(maxlen=MOST_TRIALS) for _ in range(STREAMS)]
+        self.untold = 0  # the latest launch of which it was not known whether it writes a duplicate
+        self.iteration = 0
+        self.longest_lately = 0
+        self.measured = 0
+        self.surprised = 0
+        self.longest_period = 0
+
+    # Iterations.
+
+    def measure_iteration(self, period: int) -> None:
+        """The longest way back to the same launch, of late."""
+        self.longest_lately = max(self.longest_lately, period)
+        self.iteration = max(self.iteration, self.longest_lately)
+        if self.position - self.measured > 2 * max(self.longest_lately, SETTLED):
+            self.iteration, self.longest_lately, self.measured = self.longest_lately, 0, self.position
+
+    def watch_learning(self, execution: Execution, restarted: bool) -> None:
+        if execution.launches == 1 or restarted:
+            self.surprised, self.longest_period = self.position, 0
+        if self.wants_faults:
+            self.longest_period = max(self.longest_period, execution.period)
+
+    @property
+    def wants_faults(self) -> bool:
+        trying = self.settings.advice & DUPLICATE and self.untold and self.position - self.untold <= SETTLED + 2 * self.iteration
+        return bool(trying) or self.position - self.surprised <= SETTLED + 2 * self.longest_period
+
+    # What is used next.
+
+    def learn_uses(self, execution: Execution, arguments: list[Argument]) -> None:
+        seen: set[Run] = set()
+        for argument in arguments:
+            again = argument.run in seen
+            seen.add(argument.run)
+            learned = argument.learned = None if again else execution.uses[argument.run]
+            if learned is not None:
+                learned.now = argument.use = learned.now if argument.use is Use.UNKNOWN else argument.use
+            typical = self.middle(argument.span)
+            if typical.used != self.position:
+                self.learn_next(typical, self.position - typical.used, argument.use)
+            for block in self.blocks(argument.span):
+                if block.used == self.position and learned is None:
+                    continue  # an argument before this one told more
+                block.used, block.user = self.position, learned
+                block.awaited = self.position + learned.gap if learned is not None and learned.gap > 0 else 0
+                block.next_use = Use.UNKNOWN if learned is None else learned.next
+
+    def learn_next(self, block: UmBlock, gap: int, use: Use) -> None:
+        """Whoever used the block last learns what came next."""
+        if block.user is not None:
+            block.user.gap, block.user.next = gap, use
+
+    def blocks(self, span: Span) -> list[UmBlock]:
+        slot, first, count = span
+        return self.allocations[slot].blocks[first : first + count]
+
+    def middle(self, span: Span) -> UmBlock:
+        slot, first, count = span
+        return self.allocations[slot].blocks[first + count // 2]
+
+    def lives(self, block: UmBlock) -> bool:
+        allocation = self.allocations.get(block.slot)
+        return allocation is not None and block.index < len(allocation.blocks) and allocation.blocks[block.index] is block
+
+    # What is written.
+
+    def try_uses(self, arguments: list[Argument], stream: int) -> None:
+        for argument in arguments:
+            block = self.middle(argument.span)
+            if not self.faults_are_told or argument.learned is None or not block.copied:
+                continue
+            if argument.use is Use.UNKNOWN:
+                self.untold = self.position
+            self.trials[stream].append(Trial(self.sequence, argument.learned, block))
+
+    def on_progress(self, event: Progress) -> None:
+        """Who ran before the look before this one, and was not blamed since, reads."""
+        if event.stream >= STREAMS:
+            return
+        self.faults_are_told = True
+        trials = self.trials[event.stream]
+        while trials and trials[0].sequence <= self.completed[event.stream]:
+            trial = trials.popleft()
+            valid = self.lives(trial.block) and trial.block.single_since < trial.sequence
+            if valid and trial.learned.now is Use.UNKNOWN:
+                trial.learned.now = Use.READS
+        self.completed[event.stream], self.begun[event.stream] = event.completed, event.begun
+        self.begun_at_all = max(self.begun_at_all, event.begun)
+
+    def note_written(self, span: Span) -> None:
+        """A write was seen to fault: one of those that may have been running did it, rather not one that is known to read."""
+        if not self.faults_are_told:
+            return
+        written = self.blocks(span)
+        suspects = [
+            trial.learned
+            for trials, begun in zip(self.trials, self.begun, strict=True)
+            for trial in trials
+            if trial.sequence <= begun and trial.block in written and not trial.learned.forgotten
+        ]
+        for learned in [one for one in suspects if one.now is not Use.READS] or suspects:
+            learned.now = Use.WRITES
+        for block in written:
+            if block.mostly and block.copied_since <= self.begun_at_all:
+                block.single_since = self.sequence
+                self.memory_of(block).uncopy(block)
+
+    def forget_trials(self) -> None:
+        """Faults may have been lost, so that nobody is known to read for want of one."""
+        for trials in self.trials:
+            trials.clear()
