@@ -11,6 +11,7 @@ from reference_uses import DUPLICATE, Argument, Uses
 
 SET_READ_MOSTLY, UNSET_READ_MOSTLY = 1, 2
 SETTLED_PART = 16  # of an iteration without a write, after which none is expected
+QUIET_PART = 8  # in which nothing was copied for want of space, after which copies may go
 HASTE = 4  # times the pace at which all would be copied out within an iteration
 
 
@@ -70,7 +71,7 @@ class Clean(Uses):
         return sum(block.copied for one in self.allocations.values() if one.device == device for block in one.blocks)
 
     def copy_out_ahead(self, memory: Memory, device: int, stream: int) -> None:
-        if not self.duplicates():
+        if not self.duplicates() or self.position - memory.copied_away < self.iteration // QUIET_PART:
             return
         if self.position - memory.counted_from >= self.iteration:
             memory.evicted_lately, memory.evictions = memory.evictions, 0
@@ -100,5 +101,6 @@ class Clean(Uses):
             self.command("drop", block, block.use_sequence, block.streams, max(block.moved_in, block.moved_out))
             return
         advice, after = (UNSET_READ_MOSTLY, max(block.moved_in, block.moved_out)) if block.mostly else (0, block.moved_in)
+        self.memory_of(block).copied_away = self.position
         self.command("evict", block, block.use_sequence, block.streams, after, advice)
         self.single(block)

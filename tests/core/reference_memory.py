@@ -114,6 +114,7 @@ class Memory:
     to_copy: deque[tuple[UmBlock, int]] = field(default_factory=deque)  # to be copied out, and the launch that wrote it
     evictions: int = 0  # blocks, since that launch
     counted_from: int = 0
+    copied_away: int = 0  # launch at which a block last left by a copy
     evicted_lately: int = 0  # in the iteration before it
     expected: dict[int, list[UmBlock]] = field(default_factory=dict)  # resident and expected by launches to come
     passed: int = 0  # launches that nothing is expected by any longer
