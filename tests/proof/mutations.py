@@ -139,8 +139,8 @@ MUTATIONS = (
     Mutation(
         "eviction-not-after-use",
         _CORE + "placement.cpp",
-        "command(DEEPUM_COMMAND_EVICT, ordinal, block, block.use_sequence, block.streams, block.moved_in);",
-        "command(DEEPUM_COMMAND_EVICT, ordinal, block, 0, 0, block.moved_in);",
+        "command(DEEPUM_COMMAND_EVICT, ordinal, block, block.use_sequence, block.streams,",
+        "command(DEEPUM_COMMAND_EVICT, ordinal, block, 0, 0,",
         "that an eviction waits for its victim's last use",
         "order for speed: a block evicted too early is faulted in again",
     ),

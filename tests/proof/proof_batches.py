@@ -79,6 +79,9 @@ def batches(programs: int, seed: int) -> list[Batch]:
             "chain_steps": ("8", "1", "64")[(n // 4) % 3],
             "confidence_launches": ("4096", "16")[(n // 5) % 2],
             "launch_queue": ("1024", "0", "8")[(n // 6) % 3],
+            "advice": ("all", "remote", "duplicate", "all", "none")[(n // 2) % 5],
+            "faults": "off" if n % 7 == 3 else "auto",
+            "fault_interval": ("8", "64", "1")[n % 3],
         }
         lock_step = n % 17 != 4
         late = (0, 0, 3, 0, 12, 40)[n % 6 if lock_step else 0]

@@ -12,7 +12,13 @@ from proof_running import HERE, Outcome, Runner
 from proof_shrinking import describe, shortest
 
 BLOCK = 2 << 20
-FLOORS = {"bytes_prefetched": 15.0, "bytes_evicted": 5.0, "bytes_invalidated": 6.0}  # UM blocks a program, asked for by the core
+FLOORS = {  # UM blocks a program, asked for by the core
+    "bytes_prefetched": 15.0,
+    "bytes_evicted": 5.0,
+    "bytes_invalidated": 6.0,
+    "bytes_copied_out": 0.3,
+    "bytes_dropped": 1.0,
+}
 DROPPED = 2.5  # UM blocks a program that were on the GPU when they were dropped
 
 
