@@ -9,9 +9,10 @@ namespace deepum::core {
 namespace {
 
 constexpr std::uint8_t kSetReadMostly = 1;  // CUmem_advise
-constexpr std::uint64_t kSettled = 16;      // part of an iteration without a write, after which none is expected
+constexpr std::uint64_t kSettled = 20;      // part of an iteration without a write, after which none is expected
 constexpr std::uint64_t kQuiet = 8;         // part of an iteration in which nothing was copied for want of space, after which copies may go
-constexpr std::uint64_t kHaste = 4;         // times the pace at which all would be copied out within an iteration
+constexpr int kCopyScan = 256;              // blocks looked at for a launch
+constexpr std::uint64_t kHaste = 2;         // times the pace at which all would be copied out within an iteration
 
 }  // namespace
 
@@ -103,12 +104,15 @@ void Engine::queue_copies(std::span<const BlockSpan> spans, std::span<const Use>
 // Copies out what was written longest ago, no more than is evicted in an iteration, behind the launch at hand: so it goes as the program
 // does, and a few blocks at a time, between which evictions find their way.
 void Engine::copy_out_ahead(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t stream) {
-  if (!duplicates() || position_ - device.copied_away < iteration_ / kQuiet) {
+  if (!duplicates()) {
     return;
   }
   device.count_evictions(position_, iteration_);
-  const std::uint64_t pace = 1 + kHaste * device.evicted_lately / iteration_;
-  for (std::uint64_t i = 0; i < pace && !device.to_copy.empty() && device.copied_blocks < device.evicted_lately; ++i) {
+  if (position_ - device.copied_away < iteration_ / kQuiet) {
+    return;
+  }
+  std::uint64_t left = 1 + kHaste * device.evicted_lately / iteration_;
+  for (int i = 0; i < kCopyScan && left > 0 && !device.to_copy.empty() && device.copied_blocks < device.evicted_lately; ++i) {
     const WrittenBlock next = device.to_copy.front();
     if (position_ - next.position < iteration_ / kSettled) {
       return;
@@ -116,7 +120,7 @@ void Engine::copy_out_ahead(DeviceMemory& device, std::uint32_t ordinal, std::ui
     device.to_copy.pop_front();
     ++statistics_.operations;
     UmBlock& block = slots_[next.slot].blocks[next.index];
-    if (block.written_at > next.position) {  // and again
+    if (block.written_at > next.position && may_duplicate(block)) {  // and again
       device.to_copy.push_back({next.slot, next.index, position_});
       continue;
     }
@@ -129,6 +133,7 @@ void Engine::copy_out_ahead(DeviceMemory& device, std::uint32_t ordinal, std::ui
     set_mostly(block);
     block.copied_since = sequence_;
     device.copy(block);
+    --left;
   }
 }
 

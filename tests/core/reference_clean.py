@@ -10,9 +10,10 @@ from reference_memory import Memory, UmBlock, Use
 from reference_uses import DUPLICATE, Argument, Uses
 
 SET_READ_MOSTLY, UNSET_READ_MOSTLY = 1, 2
-SETTLED_PART = 16  # of an iteration without a write, after which none is expected
+SETTLED_PART = 20  # of an iteration without a write, after which none is expected
 QUIET_PART = 8  # in which nothing was copied for want of space, after which copies may go
-HASTE = 4  # times the pace at which all would be copied out within an iteration
+COPY_SCAN = 256  # blocks looked at for a launch
+HASTE = 2  # times the pace at which all would be copied out within an iteration
 
 
 class Clean(Uses):
@@ -71,26 +72,30 @@ class Clean(Uses):
         return sum(block.copied for one in self.allocations.values() if one.device == device for block in one.blocks)
 
     def copy_out_ahead(self, memory: Memory, device: int, stream: int) -> None:
-        if not self.duplicates() or self.position - memory.copied_away < self.iteration // QUIET_PART:
+        if not self.duplicates():
             return
         if self.position - memory.counted_from >= self.iteration:
             memory.evicted_lately, memory.evictions = memory.evictions, 0
             memory.counted_from = self.position
         memory.evicted_lately = max(memory.evicted_lately, memory.evictions)
-        for _ in range(1 + HASTE * memory.evicted_lately // self.iteration):
-            if not memory.to_copy or self.copies(device) >= memory.evicted_lately:
+        if self.position - memory.copied_away < self.iteration // QUIET_PART:
+            return
+        left = 1 + HASTE * memory.evicted_lately // self.iteration
+        for _ in range(COPY_SCAN):
+            if left == 0 or not memory.to_copy or self.copies(device) >= memory.evicted_lately:
                 return
             block, since = memory.to_copy[0]
             if self.position - since < self.iteration // SETTLED_PART:
                 return
             memory.to_copy.popleft()
-            if block.written_at > since:
+            if block.written_at > since and self.may_duplicate(block):
                 memory.to_copy.append((block, self.position))
             elif block.resident and block.populated and not block.copied and self.may_duplicate(block) and not self.soon_written(block):
                 self.command("copy_out", block, self.sequence, 1 << stream | block.streams, max(block.moved_in, block.moved_out))
                 block.mostly = True
                 block.copied_since = self.sequence
                 memory.copy(block)
+                left -= 1
 
     def soon_written(self, block: UmBlock) -> bool:
         return block.next_use is Use.WRITES and self.position < block.awaited < self.position + self.iteration // 2
