@@ -143,6 +143,9 @@ int deepum_model_discard(deepum_model* engine, uint32_t host, uint32_t stream, c
                          int32_t then_location, int32_t then_prefetch);
 int deepum_model_advise(deepum_model* engine, uint32_t host, const deepum_model_range* ranges, size_t count, int32_t advice,
                         int32_t location);
+/* In stream order: the server gives the advice while the stream stands still. */
+int deepum_model_serve_advice(deepum_model* engine, uint32_t host, uint32_t stream, const deepum_model_range* ranges, size_t count,
+                              int32_t advice, int32_t location);
 int deepum_model_record(deepum_model* engine, uint32_t host, uint32_t event, uint32_t stream);
 int deepum_model_wait(deepum_model* engine, uint32_t host, uint32_t stream, uint32_t event);
 int deepum_model_cpu_access(deepum_model* engine, uint32_t host, deepum_model_range range, int32_t write);

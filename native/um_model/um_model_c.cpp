@@ -111,6 +111,7 @@ deepum_model* create(const Machine& machine, const deepum_model_options* wanted)
 }
 
 bool works(const deepum_model* e, std::uint32_t host, std::uint32_t stream) { return host < e->hosts && stream < e->streams; }
+bool is_advice(std::int32_t advice) { return advice >= DEEPUM_MODEL_READ_MOSTLY && advice <= DEEPUM_MODEL_UNSET_ACCESSED_BY; }
 bool sound(std::uint64_t address, std::uint64_t bytes) { return bytes != 0 && address + bytes > address && address + bytes < 1ull << 56; }
 
 }  // namespace
@@ -236,9 +237,16 @@ int deepum_model_discard(deepum_model* e, uint32_t host, uint32_t stream, const 
                  [&] { e->engine.discard(host, stream, ranges_of(ranges, count), then_location, then_prefetch != 0); });
 }
 int deepum_model_advise(deepum_model* e, uint32_t host, const deepum_model_range* ranges, size_t count, int32_t advice, int32_t location) {
-  return guarded(
-      host < e->hosts && advice >= DEEPUM_MODEL_READ_MOSTLY && advice <= DEEPUM_MODEL_UNSET_ACCESSED_BY && e->has_location(location),
-      [&] { e->engine.advise(host, ranges_of(ranges, count), static_cast<Advice>(advice), location); });
+  return guarded(host < e->hosts && is_advice(advice) && e->has_location(location),
+                 [&] { e->engine.advise(host, ranges_of(ranges, count), static_cast<Advice>(advice), location); });
+}
+int deepum_model_serve_advice(deepum_model* e, uint32_t host, uint32_t stream, const deepum_model_range* ranges, size_t count,
+                              int32_t advice, int32_t location) {
+  return guarded(works(e, host, stream) && is_advice(advice) && e->has_location(location), [&] {
+    e->engine.serve(host, stream, [e, advised = ranges_of(ranges, count), advice, location] {
+      e->engine.advise(kServer, advised, static_cast<Advice>(advice), location);
+    });
+  });
 }
 int deepum_model_record(deepum_model* e, uint32_t host, uint32_t event, uint32_t stream) {
   return guarded(works(e, host, stream) && event < e->events, [&] { e->engine.record(host, event, stream); });

@@ -109,9 +109,10 @@ def event_programs(draw: st.DrawFn, steady: bool = False) -> list[Any]:
     def look() -> tuple[Any, ...]:
         return ("look", rng.choice((0, 1, 4, 20)), ranges() if rng.random() < (0.1 if steady else 0.3) else ())
 
-    launches = [launch(number) for number in range(rng.randint(2, 12))]
-    if rng.random() < 0.3:
-        launches.append(launch(0))  # by its arguments alone another
+    launches = [launch(number) for number in range(rng.randint(2, rng.choice((12, 12, 30))))]
+    if rng.random() < 0.4:  # by its arguments alone another
+        _, _, written, read, ranges_of_first, *rest = launches[0]
+        launches.append(("launch", 0, written, read, rng.choice((ranges(), (*ranges_of_first[:1], *ranges_of_first))), *rest))
     step = rng.choices(launches, k=rng.randint(3, 16))
     looks = rng.choice((0.1, 0.4) if steady else (0.0, 0.1, 0.4))
     step = [one for entry in step for one in ((entry, look()) if rng.random() < looks else (entry,))]

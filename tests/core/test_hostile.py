@@ -22,6 +22,7 @@ FREQUENT = {
     lib.DEEPUM_EVENT_CAPACITY: 1,
     lib.DEEPUM_EVENT_MOVED: 10,
     lib.DEEPUM_EVENT_FAULT: 5,
+    lib.DEEPUM_EVENT_PROGRESS: 5,
     lib.DEEPUM_EVENT_PROGRAM_PREFETCH: 5,
     lib.DEEPUM_EVENT_PROGRAM_ADVISE: 2,
     lib.DEEPUM_EVENT_BLOCK_ACTIVE: 5,
@@ -195,6 +196,9 @@ def random_record(random: Random, writer: EventWriter) -> None:
             lib.DEEPUM_EVENT_CAPACITY: struct.pack("<QQ", random.choice((1 << 40, number(64))), random.randrange(20) << 21),
             lib.DEEPUM_EVENT_MOVED: struct.pack("<QII", random.randrange(2000), random.randrange(5), 0),
             lib.DEEPUM_EVENT_FAULT: struct.pack("<QQ", where(), number(64)),
+            lib.DEEPUM_EVENT_PROGRESS: struct.pack(
+                "<IIQQ", random.choice((0, 0, 0, 1, 63, 64, number(32))), 0, *(random.choice((writer.sequence, number(64))) for _ in "ab")
+            ),
             lib.DEEPUM_EVENT_PROGRAM_PREFETCH: struct.pack("<Qii", where(), random.choice((-1, 0, 1, 99)), 0),
             lib.DEEPUM_EVENT_PROGRAM_ADVISE: struct.pack("<Qii", where(), random.choice((-1, 0)), random.randrange(6)),
             lib.DEEPUM_EVENT_BLOCK_ACTIVE: struct.pack(
@@ -212,7 +216,7 @@ def check_commands(core: Core) -> None:
     for command in core.take_commands():
         assert command.id > last
         assert command.after_move < command.id
-        assert command.kind in ("prefetch", "evict", "hold", "advise")
+        assert command.kind in ("prefetch", "evict", "hold", "advise", "copy_out", "drop", "collapse")
         assert command.device < 16
         if command.kind != "hold":
             assert command.slot < 4
@@ -226,7 +230,8 @@ def test_random_records_are_survived_within_bounds(seed: int) -> None:
     random, writer = Random(seed), EventWriter()
     core = Core(
         CoreSettings.default(
-            eviction_order=seed % 2,
+            eviction_order=seed % 4,
+            advice=random.choice((1, 3, 3)),
             prefetch_degree=random.choice((1, 4, 2000)),
             execution_ids=16,
             execution_records=2,

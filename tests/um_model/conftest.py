@@ -95,6 +95,11 @@ class Model:
         number = getattr(lib, "DEEPUM_MODEL_" + advice)
         assert lib.deepum_model_advise(self.native, 0, self._ranges(first, blocks), 1, number, location) == 0
 
+    def serve_advice(self, stream: int, first: int, blocks: int, advice: str, location: int = 0) -> None:
+        """In stream order: the server gives it while the stream stands still."""
+        number = getattr(lib, "DEEPUM_MODEL_" + advice)
+        assert lib.deepum_model_serve_advice(self.native, 0, stream, self._ranges(first, blocks), 1, number, location) == 0
+
     def copy(self, stream: int, first: int, blocks: int, kind: str, host_address: int = 1 << 30) -> None:
         managed = (BASE + first * BLOCK, blocks * BLOCK)
         host = (host_address, blocks * BLOCK)
