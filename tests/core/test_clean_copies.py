@@ -13,7 +13,7 @@ GRAPH = lib.DEEPUM_EXECUTE_GRAPH
 SETTLED = 256  # launches
 X = BlockRange(0, 0, 4)
 REST = [uses(100 + i, BlockRange(1, 4 * i, 4)) for i in range(5)]  # makes all leave that is used before it
-IDLE = [uses(200 + i, BlockRange(1, 19, 1)) for i in range(27)]  # 32 launches make 2 a sixteenth of an iteration
+IDLE = [uses(200 + i, BlockRange(1, 19, 1)) for i in range(35)]  # 40 launches make 2 a twentieth of an iteration
 READS, WRITES = Step(1, read=(X,)), Step(2, written=(X,))
 
 
