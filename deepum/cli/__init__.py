@@ -12,7 +12,7 @@ import click
 from deepum import __version__
 from deepum.errors import EXIT_FAILED, EXIT_USAGE, DeepumError
 
-_COMMANDS = ("run", "path", "machines", "daemon", "log", "simulate", "version")
+_COMMANDS = ("run", "path", "machines", "daemon", "log", "record", "simulate", "workloads", "version")
 
 
 class _Commands(click.Group):

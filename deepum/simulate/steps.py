@@ -59,22 +59,32 @@ def _ends(waits: Sequence[Mark], distance: int) -> list[Mark]:
     return []
 
 
-def steps(outcome: Outcome, trace: Trace) -> list[Step]:
-    """The steps: where the trace tells their ends, from end to end; else from wait to wait of the program, as many launches apart as it
-    takes for these to repeat. One step, the whole run, if it does not repeat itself."""
+def step_ends(outcome: Outcome, trace: Trace) -> list[Mark]:
+    """Where steps end: where the trace tells it; else at waits of the program, as many launches apart as it takes for these to repeat.
+    None if it does not repeat itself."""
     ends = [mark for mark in outcome.marks if mark.kind == "step"]
     waits = [mark for mark in outcome.marks if mark.kind == "synchronise"]
     if not ends and waits:
         launched = [event.execution_hash for event in events(trace.events) if isinstance(event, Execute)]
         distance = period(launched, [mark.launches for mark in waits])
         ends = _ends(waits, distance) if distance is not None else []
+    return ends
+
+
+def steps(outcome: Outcome, trace: Trace) -> list[Step]:
+    """From end to end; one step, the whole run, where there are none."""
+    ends = step_ends(outcome, trace)
     if not ends:
         return [Step(outcome.ns, outcome.core.launches, {name: outcome.counters[name] for name in COUNTED})]
     return [_between(before, after) for before, after in zip([None, *ends], ends, strict=False)]
 
 
+def steady_range(count: int) -> range:
+    """Which of so many steps count: those after the warm-up, without the last: what follows it in a longer run has begun before its end.
+    All but the first where there are too few."""
+    return range(WARM_UP, count - 1) or range(1, count) or range(count)
+
+
 def steady(all_steps: Sequence[Step]) -> list[Step]:
-    """Those after the warm-up, without the last: what follows it in a longer run has begun before its end. All but the first where there
-    are too few."""
-    kept = list(all_steps[WARM_UP:-1])
-    return kept or list(all_steps[1:]) or list(all_steps)
+    """The steps that count."""
+    return [all_steps[number] for number in steady_range(len(all_steps))]
