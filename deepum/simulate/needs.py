@@ -74,7 +74,7 @@ def _kernels(trace: Trace, times: Sequence[Launch]) -> list[_Kernel] | None:
     """None where launches are on several streams: they may run in another order."""
     ns: dict[int, list[float]] = {}
     for launch in reversed(times):
-        ns.setdefault(launch.sequence, []).append(max(launch.end - launch.ready, 0.0))
+        ns.setdefault(launch.sequence, []).append(launch.kernel_ns)
     told = events(trace.events)
     pending = next(told, None)
     executions, streams, sizes = 0, set(), {}
@@ -163,7 +163,7 @@ def _together(kernels: Sequence[_Kernel], pieces: _Pieces) -> bound.Work:
 
 
 def needs(trace: Trace, times: Sequence[Launch], ends: Sequence[Mark]) -> Steps | None:
-    """What a replay's launches need. `times`: of a replay in which all memory fits; `ends`: marks of the steps' ends. None where that is
+    """What a replay's launches need. `times`: of any replay on the machine; `ends`: marks of the steps' ends. None where that is
     not known."""
     if not trace.work or not times:
         return None

@@ -46,6 +46,7 @@ class Replay {
   struct Timed {  // a launch that is watched
     std::uint64_t sequence;
     um_model::Event reached, ready, end;  // before it is held, before it starts, behind it
+    double kernel_ns;
   };
 
   bool take(const deepum_event_header& header, std::span<const std::uint8_t> record);

@@ -193,9 +193,10 @@ void Replay::launch(const deepum_work& work, std::span<const deepum_work_access>
     deepum_simulation_mark* const made = &marks_.back();  // a deque's elements stay where they are
     kernel.effect = [this, made] { made->counters = counters(); };
   }
-  Timed timed{executing_ != nullptr ? executing_->header.sequence : 0, 0, 0, 0};
+  Timed timed{executing_ != nullptr ? executing_->header.sequence : 0, 0, 0, 0, 0};
   const bool watched = options_.keep_launches != 0;
   if (watched) {
+    timed.kernel_ns = um_model::kernel_ns(machine_, kernel);
     timed.ready = engine_.add_event();
     timed.end = engine_.add_event();
     timed.reached = reached_.value_or(timed.ready);

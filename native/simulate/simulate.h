@@ -40,6 +40,7 @@ typedef struct deepum_simulation_launch {
   double reached_ns; /* the launches before it on its stream were done */
   double ready_ns;   /* and the prefetches that it was held for */
   double end_ns;
+  double kernel_ns; /* its own time, with all of its memory there */
 } deepum_simulation_launch;
 
 typedef struct deepum_simulation deepum_simulation;
