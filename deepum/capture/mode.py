@@ -97,10 +97,14 @@ class Capture(TorchDispatchMode):
             told = self._to_host(operator.name, function, args, kwargs)
             if told is not None:
                 return told[0]
+        if operator.name == "clone" and args[0].layout is torch.sparse_coo and _in_backward():
+            # accumulate_grad.h takes a sparse gradient over as it is; beside a dispatch mode it sees more references, and copies.
+            return torch.ops.aten._sparse_coo_tensor_unsafe(args[0]._indices(), args[0]._values(), args[0].shape)
         if operator.name == "add" and self._accumulates(args):
             # input_buffer.cpp, can_accumulate_inplace: what autograd does itself where no dispatch mode watches.
             function, operator = torch.ops.aten.add_.Tensor, self._add
-        result = function(*args, **kwargs)
+        sparse = operator.name == "add_" and getattr(args[1], "layout", None) is torch.sparse_coo
+        result = args[0] if sparse else function(*args, **kwargs)  # adding sparse tensors has no shape function
         made = []
         for tensor in _tensors(result):
             storage = tensor.untyped_storage()
@@ -222,7 +226,17 @@ def _bias(mask: Any, query: Any, key: Any) -> Any:
     return mask.expand(*query.shape[:-1], key.shape[-2])
 
 
+def _lstm_cell(row: Any, state: Sequence[Any], w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
+    """RNN.cpp: two products, and one kernel for all that is pointwise."""
+    if row.device.type != DEVICE or b_ih is None or b_hh is None:
+        return NotImplemented
+    hidden, cell = state
+    linear = torch.nn.functional.linear
+    return torch.ops.aten._thnn_fused_lstm_cell(linear(row, w_ih), linear(hidden, w_hh), cell, b_ih, b_hh)[:2]
+
+
 _CHOICES: dict[Any, Callable[..., Any]] = {
     torch.nn.functional.dropout: _dropout,
     torch.nn.functional.scaled_dot_product_attention: _attention,
+    torch.lstm_cell: _lstm_cell,
 }

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from deepum.capture.device import Device, Step
+from deepum.errors import DeepumError
 from deepum.trace import Trace
-from deepum.workloads import Request
+from deepum.workloads import Job, Request
 
 MULTIPROCESSORS = 80  # of a V100: what the stand-in for cuBLAS cuts products for
 
@@ -24,23 +26,36 @@ class Captured:
 
 
 def capture(request: Request, steps: int, synchronise: bool = False, multiprocessors: int = MULTIPROCESSORS, seed: int = 0) -> Captured:
-    """`steps` steps of it. `synchronise`: the program waits for the GPU after each. Raises DeepumError and UsageError."""
+    """`steps` steps of a named workload. `synchronise`: the program waits for the GPU after each. Raises DeepumError and UsageError."""
+    return capture_job(str(request), request.build, steps, synchronise, request.named.differs, multiprocessors, seed)
+
+
+def capture_job(
+    name: str,
+    build: Callable[[str], Job],
+    steps: int,
+    synchronise: bool = False,
+    differs: bool = False,
+    multiprocessors: int = MULTIPROCESSORS,
+    seed: int = 0,
+) -> Captured:
+    """The same of any job; `build` makes it on a device. `differs`: a step may differ from the one before even if that was like its own
+    predecessor; else the first that is like it is repeated."""
     try:
         from deepum.capture.mode import DEVICE, Capture, Choices
     except ImportError:
-        request.build("cpu")  # says what is missing
-        raise
+        raise DeepumError(f"workload {name}: needs PyTorch; pip install 'deepum[torch]'") from None
     device = Device(seed)
     collects = gc.isenabled()
     gc.disable()  # tensors die when Python lets go of them, not when a collection happens to come
     try:
         with Choices(), Capture(device, multiprocessors):
-            job = request.build(DEVICE)
+            job = build(DEVICE)
             last: Step | None = None
             for number in range(steps):
                 job.step()
                 before, last = last, device.end_step(synchronise)
-                if before is not None and last.like(before) and not request.named.differs:
+                if before is not None and last.like(before) and not differs:
                     for _ in range(number + 1, steps):
                         device.repeat(last)
                     break
@@ -48,6 +63,7 @@ def capture(request: Request, steps: int, synchronise: bool = False, multiproces
     finally:
         if collects:
             gc.enable()
-    assert last is not None
+    if last is None:
+        raise ValueError("no steps")
     reserved = device.program.allocator.reserved_bytes
-    return Captured(device.program.trace(str(request)), last.launches, last.flops, device.peak_bytes, reserved)
+    return Captured(device.program.trace(name), last.launches, last.flops, device.peak_bytes, reserved)

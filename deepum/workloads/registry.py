@@ -47,10 +47,11 @@ class Request:
         """Makes it on that device. Raises DeepumError without PyTorch, and where the numbers fit no model."""
         module, _, function = self.named.build.partition(".")
         try:
-            import torch  # noqa: F401
-        except ImportError:
+            made = importlib.import_module(f"deepum.workloads.{module}")
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise
             raise DeepumError(f"workload {self.named.name}: needs PyTorch; pip install 'deepum[torch]'") from None
-        made = importlib.import_module(f"deepum.workloads.{module}")
         try:
             job: Job = getattr(made, function)(device, **self.numbers)
         except (ValueError, ZeroDivisionError) as error:

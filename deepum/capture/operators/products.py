@@ -19,6 +19,7 @@ def _product(call: Call) -> list[Launch]:
     batches = a.shape[0] if a.dim() == 3 else 1
     cost = call.cost(a.shape[-2], b.shape[-1], a.shape[-1], batches, a)
     added = [] if call.name in ("mm", "bmm") else [call["self"]]
+    # cuBLAS has matrices by columns: what PyTorch has by rows is its product the other way round.
     done = []
     result = write(*call.made)
     if added and added[0].dim() > 1:  # a bias vector is added by cuBLASLt as it writes; anything else is copied to the result first
@@ -26,7 +27,7 @@ def _product(call: Call) -> list[Launch]:
         added, result = [], update(*call.made)
     # CUBLAS_WORKSPACE_CONFIG :4096:2:16:8, the default before Hopper; a handle for each thread that computes, of which autograd has its own
     scratch = Scratch("cublas backward" if call.backward else "cublas", 8_519_680)
-    return [*done, Launch("gemm", [*read(a, b, *added), *result, Use(scratch, 0)], cost)]
+    return [*done, Launch("gemm", [*read(b, a, *added), *result, Use(scratch, 0)], cost)]
 
 
 def _groups(call: Call) -> int:
