@@ -106,22 +106,22 @@ def test_the_oldest_traces_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert {path.name.partition("-")[0] for path in tmp_path.iterdir()} == {"lstm"}
 
 
-def test_what_is_recorded_is_what_is_simulated(deepum: Deepum, tmp_path: Path) -> None:
+def test_what_is_recorded_is_what_is_simulated(deepum: Deepum, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = small("gpt2-small")
-    environment = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
     told = deepum("record", "--model", name, "--steps", 5, "out.log")
     assert told.returncode == 0, told.stderr
     assert told.stdout.startswith("gpt2-small:batch=4,seq=256,")
     assert " launches a step, 0." in told.stdout
-    options = ("--gpu-memory", "512MiB", "--policy", "deepum,on-demand", "--json")
-    of_file = deepum("simulate", "out.log", *options, "file.json")
-    by_name = deepum("simulate", name, "--steps", 4, *options, "name.json", env=environment)
-    assert of_file.returncode == by_name.returncode == 0, of_file.stderr + by_name.stderr
-    file, named = (json.loads((tmp_path / out).read_text()) for out in ("file.json", "name.json"))
+    of_file = deepum("simulate", "out.log", "--gpu-memory", "512MiB", "--policy", "deepum,on-demand", "--json", "file.json")
+    assert of_file.returncode == 0, of_file.stderr
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    by_name = load(name, 4, False)
+    assert by_name.name == str(parse(name))
+    assert list((tmp_path / "cache" / "deepum" / "traces").iterdir())
+    file = json.loads((tmp_path / "file.json").read_text())
+    named = compare(by_name, by_name.machine, [BY_NAME["deepum"]], 512 << 20).as_json()
     assert file["policies"] == named["policies"]
     assert file["bound_ms"] == named["bound_ms"] > 0
-    assert named["workload"] == str(parse(name))
-    assert list((tmp_path / "cache" / "deepum" / "traces").iterdir())
 
 
 @pytest.mark.parametrize(
