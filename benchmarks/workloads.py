@@ -2,6 +2,7 @@
 
     python benchmarks/workloads.py                                   # all of them on v100-16gb
     python benchmarks/workloads.py --only gpt2-xl,dlrm --machine v100-32gb,h200 --pressure 1.5
+    python benchmarks/workloads.py --captures                        # what they are, for docs/workloads.md
 
 `--pressure X` gives the card the X-th part of what the workload has allocated at most, so that machines of any size are compared alike.
 The geometric means are over workloads that do not fit the card; where all fits there is nothing to decide. What is slower than on-demand
@@ -19,6 +20,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from deepum.capture.record import capture
 from deepum.core import Block, events
 from deepum.errors import DeepumError
 from deepum.machines import machines
@@ -26,7 +28,7 @@ from deepum.simulate import policies
 from deepum.simulate.comparison import Comparison, compare
 from deepum.simulate.workload import load
 from deepum.statistics import size
-from deepum.workloads import WORKLOADS
+from deepum.workloads import WORKLOADS, parse
 
 _POLICIES = "on-demand,deepum-paper,lookahead-8,deepum,deepum-next-use"
 _SLOWER = 1.005  # than on-demand
@@ -37,6 +39,18 @@ _UM_BLOCK = 2 << 20
 def _peak(trace_events: bytes) -> int:
     """Most that PyTorch had allocated, bytes."""
     return max((event.allocated_bytes for event in events(trace_events) if isinstance(event, Block)), default=0)
+
+
+def _captures(names: Iterable[str]) -> None:
+    """A table of what workloads launch and allocate."""
+    print("| workload | what it is | numbers | launches a step | TFLOP a step | allocated at most |")
+    print("|---|---|---|---|---|---|")
+    for name in names:
+        request = parse(name)
+        captured = capture(request, 4)
+        numbers = ", ".join(f"{key} {number}" for key, number in request.numbers.items())
+        cells = (f"`{request.named.name}`", request.named.description, numbers, f"{captured.launches}", f"{captured.flops / 1e12:.2f}")
+        print(f"| {' | '.join(cells)} | {size(captured.peak_bytes)} |", flush=True)
 
 
 def _row(found: Comparison, peak: int, seconds: float) -> dict[str, Any]:
@@ -93,12 +107,16 @@ def main() -> None:
     parser.add_argument("--machine", default="v100-16gb", help="machines, with commas between them")
     parser.add_argument("--policy", default=_POLICIES)
     parser.add_argument("--pressure", type=float, help="memory of the card: what the workload allocates at most, divided by this")
-    parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--steps", type=int, help="instead of the workloads' own")
     parser.add_argument("--synchronise", action="store_true", help="the program waits for the GPU after each step")
     parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--captures", action="store_true", help="say what the workloads launch and allocate, instead")
     arguments = parser.parse_args()
     rows = []
     try:
+        if arguments.captures:
+            _captures(name.replace(";", ",") for name in arguments.only.split(","))
+            return
         chosen = policies.parse(arguments.policy)
         names = [one.name for one in chosen if one.name != "on-demand"]
         known = {machine.name for machine in machines()}

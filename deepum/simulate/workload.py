@@ -52,7 +52,7 @@ def load(name: str, steps: int | None, synchronise: bool, machine: str | None = 
     if not path.exists() and name.partition(":")[0] in workloads.WORKLOADS:
         request = workloads.parse(name)
         return Workload(
-            str(request), cache.captured(request, (steps or DEFAULT_STEPS) + 1, synchronise, _multiprocessors(machine)), _MACHINE
+            str(request), cache.captured(request, (steps or request.named.steps) + 1, synchronise, _multiprocessors(machine)), _MACHINE
         )
     if steps is not None or synchronise:
         raise UsageError(f"workload {name}: is no single iteration; leave out --steps and --synchronise, or record another run")

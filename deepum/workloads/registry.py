@@ -22,7 +22,7 @@ class Job(Protocol):
 @dataclass(frozen=True)
 class Named:
     """`build`: module of this package and function in it, which takes the device and the numbers. `paper`: one of the nine of DeepUM's
-    evaluation. `differs`: steps are not alike, beyond which rows they gather."""
+    evaluation. `differs`: steps are not alike, beyond which rows they gather. `steps`: so many are simulated if nothing else is said."""
 
     name: str
     description: str
@@ -30,6 +30,7 @@ class Named:
     numbers: Mapping[str, int]
     paper: bool = False
     differs: bool = False
+    steps: int = 6
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,7 @@ _LIST = (
         "llama.reading",
         _numbers(f"batch=1,piece=2048,room=16384,{_LLAMA_7B}"),
         differs=True,
+        steps=19,  # two texts of eight pieces, after those that are not counted
     ),
 )
 WORKLOADS: Mapping[str, Named] = MappingProxyType({one.name: one for one in _LIST})
