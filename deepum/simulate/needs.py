@@ -95,8 +95,7 @@ def _kernels(trace: Trace, times: Sequence[Launch]) -> list[_Kernel] | None:
         if one.kind == work.LAUNCH:
             streams.add(one.stream)
             waiting = ns.get(one.sequence)
-            counted = not one.flags & work.UNCOUNTED
-            kernel = _Kernel(executions, waiting.pop() if waiting and counted else 0.0)
+            kernel = _Kernel(executions, waiting.pop() if waiting else 0.0)
             kernel.touches = [*ended, *_touches(one)]
             kernels.append(kernel)
             ended = []

@@ -22,8 +22,8 @@ class Mark:
 
 @dataclass(frozen=True)
 class Launch:
-    """Times of one launch, ns: the ones before it are done, it is no longer held, it has ended; and how long its kernel takes with all of
-    its memory there."""
+    """Times of one launch, memset or copy inside the device, ns: the ones before it are done, it is no longer held, it has ended; and how
+    long it takes with all of its memory there."""
 
     sequence: int
     reached: float

@@ -60,6 +60,7 @@ class Replay {
 
   bool do_work(const deepum_work& work, std::span<const deepum_work_access> accesses);
   void launch(const deepum_work& work, std::span<const deepum_work_access> accesses);
+  void copy_inside(um_model::Stream on, std::span<const um_model::Access> accesses);
   void program_call() { engine_.program_call(); }
   um_model::Stream stream(std::uint32_t number, std::uint32_t device);
   um_model::Event event(std::uint32_t number);
