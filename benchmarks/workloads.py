@@ -70,9 +70,22 @@ def _line(row: dict[str, Any], names: Iterable[str]) -> str:
     cells = [f"{row['workload'].partition(':')[0]:<14}{size(row['peak_bytes']):>10}{row['unlimited_ms']:10.1f}{bound}"]
     for name in names:
         told = row["policies"][name]
-        of_bound = f"{told['of_bound']:6.2f}" if told["of_bound"] is not None else f"{'-':>6}"
-        cells.append(f"{told['step_ms']:10.1f}{told['over_on_demand']:6.2f}{of_bound}")
+        of_bound = f"{told['of_bound']:8.2f}" if told["of_bound"] is not None else f"{'-':>8}"
+        cells.append(f"{told['step_ms']:10.1f}{told['over_on_demand']:7.2f}{of_bound}")
     return "".join(cells)
+
+
+def _markdown(rows: list[dict[str, Any]], names: list[str]) -> list[str]:
+    """For docs/workloads.md: ms a step, and of the bound."""
+    lines = [f"| workload | machine | unlimited | bound | on-demand | {' | '.join(names)} |", f"|{'---|' * (5 + len(names))}"]
+    for row in rows:
+        cells = [f"`{row['workload'].partition(':')[0]}`", row["machine"], f"{row['unlimited_ms']:.0f}"]
+        cells.append("-" if row["bound_ms"] is None else f"{row['bound_ms']:.0f}")
+        for name in ("on-demand", *names):
+            told = row["policies"][name]
+            cells.append(f"{told['step_ms']:.0f}" + (f" ({told['of_bound']:.2f})" if told["of_bound"] is not None else ""))
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
 
 
 def _mean(values: list[float]) -> float:
@@ -109,6 +122,7 @@ def main() -> None:
     parser.add_argument("--pressure", type=float, help="memory of the card: what the workload allocates at most, divided by this")
     parser.add_argument("--steps", type=int, help="instead of the workloads' own")
     parser.add_argument("--synchronise", action="store_true", help="the program waits for the GPU after each step")
+    parser.add_argument("--markdown", action="store_true", help="the table once more, as docs/workloads.md has it")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--captures", action="store_true", help="say what the workloads launch and allocate, instead")
     arguments = parser.parse_args()
@@ -124,7 +138,7 @@ def main() -> None:
             if on not in known:
                 raise SystemExit(f"machine '{on}': is unknown; choose from {', '.join(sorted(known))}")
             print(f"{on}, ms a step; each policy: ms, over on-demand, of the bound")
-            print(f"{'':<14}{'peak':>10}{'unlimited':>10}{'bound':>10}{'on-demand':>22}" + "".join(f"{name:>22}" for name in names))
+            print(f"{'':<14}{'peak':>10}{'unlimited':>10}{'bound':>10}{'on-demand':>25}" + "".join(f"{name:>25}" for name in names))
             for name in arguments.only.split(","):
                 started = time.monotonic()
                 loaded = load(name.replace(";", ","), arguments.steps, arguments.synchronise, on)
@@ -136,6 +150,8 @@ def main() -> None:
     except DeepumError as error:
         sys.exit(error.line)
     print("\n".join(_summary(rows, names)))
+    if arguments.markdown:
+        print("\n".join(_markdown(rows, names)))
     if arguments.json:
         arguments.json.write_text(json.dumps({"version": 1, "rows": rows}, indent=1) + "\n", encoding="utf-8")
 

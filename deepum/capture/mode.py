@@ -97,43 +97,45 @@ class Capture(TorchDispatchMode):
             told = self._to_host(operator.name, function, args, kwargs)
             if told is not None:
                 return told[0]
-        if operator.name == "clone" and args[0].layout is torch.sparse_coo and _in_backward():
-            # accumulate_grad.h takes a sparse gradient over as it is; beside a dispatch mode it sees more references, and copies.
-            return torch.ops.aten._sparse_coo_tensor_unsafe(args[0]._indices(), args[0]._values(), args[0].shape)
         if operator.name == "add" and self._accumulates(args):
             # input_buffer.cpp, can_accumulate_inplace: what autograd does itself where no dispatch mode watches.
             function, operator = torch.ops.aten.add_.Tensor, self._add
-        sparse = operator.name == "add_" and getattr(args[1], "layout", None) is torch.sparse_coo
-        result = args[0] if sparse else function(*args, **kwargs)  # adding sparse tensors has no shape function
+        result = self._run(operator, function, args, kwargs)
+        made = self._births(result)
+        if operator.name not in ALLOCATE and (made or operator.changed):
+            self._tell(operator, dict(zip(operator.arguments, args, strict=False)) | dict(kwargs), inputs, made)
+        return result
+
+    @staticmethod
+    def _run(operator: _Operator, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """The result; of sparse tensors by hand where there is no shape function, or one that forgets how many rows there are."""
+        if operator.name == "clone" and args[0].layout is torch.sparse_coo and _in_backward():
+            # accumulate_grad.h takes a sparse gradient over as it is; beside a dispatch mode it sees more references, and copies.
+            return torch.ops.aten._sparse_coo_tensor_unsafe(args[0]._indices(), args[0]._values(), args[0].shape)
+        if operator.name == "add_" and getattr(args[1], "layout", None) is torch.sparse_coo:
+            return args[0]
+        return function(*args, **kwargs)
+
+    def _births(self, result: Any) -> list[Any]:
+        """Tensors of the result whose storages are new."""
         made = []
         for tensor in _tensors(result):
             storage = tensor.untyped_storage()
             if not self._device.knows(storage):
                 self._device.birth(storage)
                 made.append(tensor)
-        if operator.name in ALLOCATE or not (made or operator.changed):
-            return result
-        arguments = dict(zip(operator.arguments, args, strict=False)) | dict(kwargs)
-        if not inputs and not made:  # on the host alone
-            return result
-        if (not inputs and operator.name == "_to_copy") or (operator.name == "copy_" and self._from_host(arguments)):
-            self._device.copy(made[0] if made else arguments["self"], to_device=True)
-            return result
+        return made
+
+    def _tell(self, operator: _Operator, arguments: Mapping[str, Any], inputs: Sequence[Any], made: Sequence[Any]) -> None:
         changed = [tensor for name in operator.changed for tensor in _tensors(arguments.get(name))]
-        if changed or made:
-            call = Call(
-                operator.name,
-                arguments,
-                inputs,
-                changed,
-                made,
-                self._multiprocessors,
-                self._device.rows,
-                self._device.same_rows,
-                _in_backward(),
-            )
-            self._device.carry_out(launches(call))
-        return result
+        if not changed and not made:  # on the host alone
+            return
+        if (operator.name == "_to_copy" and not inputs) or (operator.name == "copy_" and arguments["src"].device.type != DEVICE):
+            self._device.copy(made[0] if made else changed[0], to_device=True)
+            return
+        rows, same_rows = self._device.rows, self._device.same_rows
+        call = Call(operator.name, arguments, inputs, changed, made, self._multiprocessors, rows, same_rows, _in_backward())
+        self._device.carry_out(launches(call))
 
     @staticmethod
     def _accumulates(args: Sequence[Any]) -> bool:
@@ -147,11 +149,6 @@ class Capture(TorchDispatchMode):
             and span(old) == old.numel() * old.itemsize
             and all(found <= alone for found, alone in zip(_uses(old), _uses_of_autograds_own(), strict=True))
         )
-
-    @staticmethod
-    def _from_host(arguments: Mapping[str, Any]) -> bool:
-        source, to = arguments["src"], arguments["self"]
-        return bool(source.device.type != DEVICE and to.device.type == DEVICE)
 
     def _to_host(self, name: str, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any] | None:
         """What is read back is zero: nothing computes it."""

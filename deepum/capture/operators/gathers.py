@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from deepum.capture.launch import Launch, Scratch, Use, read, span, update, write
@@ -20,11 +21,17 @@ def _embedding(call: Call) -> list[Launch]:
     return [Launch(call.name, [_gathered(call, table, indices, table.shape[1], READ), *read(indices), *write(*call.made)], sparse=True)]
 
 
+@handles("gather", "scatter", "scatter_", "scatter_add", "scatter_add_", "take", "index_fill_")
+def _everywhere(call: Call) -> list[Launch]:
+    """Marked, since their kernels are known for such; but the indices they get in models reach all over their operands."""
+    return [replace(launch, sparse=True) for launch in one_kernel(call)]
+
+
 @handles("index_select")
 def _index_select(call: Call) -> list[Launch]:
     table, indices, (out,) = call["self"], call["index"], call.made
     if call["dim"] != 0:
-        return one_kernel(call)
+        return _everywhere(call)
     row = out.numel() // max(indices.numel(), 1)
     return [Launch(call.name, [_gathered(call, table, indices, row, READ), *read(indices), *write(out)], sparse=True)]
 
