@@ -12,7 +12,7 @@ import click
 from deepum import __version__
 from deepum.errors import EXIT_FAILED, EXIT_USAGE, DeepumError
 
-_COMMANDS = ("run", "path", "doctor", "machines", "daemon", "log", "simulate", "report", "trace", "version")
+_COMMANDS = ("run", "path", "doctor", "machines", "daemon", "log", "record", "simulate", "workloads", "report", "trace", "version")
 
 
 class _Commands(click.Group):

@@ -72,12 +72,13 @@ def command(
     synchronise: bool,
     json_file: str | None,
 ) -> None:
-    """Simulate WORKLOAD under several policies: a file written by `deepum run --record`, or a folder in G10's form.
+    """Simulate WORKLOAD under several policies: a name of `deepum workloads`, as gpt2-xl:batch=5; a file written by `deepum run --record`
+    or `deepum record`; or a folder in G10's form.
 
     The same decision core as in a run, on the model of the simulated GPU. A step is the mean of those after the third, without the last.
     """
     chosen = policies.parse(policy)
-    loaded = load(workload, steps, synchronise)
+    loaded = load(workload, steps, synchronise, machine)
     found = compare(loaded, machine or loaded.machine, chosen, gpu_memory_bytes(gpu_memory), launch_queue)
     click.echo("\n".join(_table(found, [one.name for one in chosen])))
     if json_file is not None:

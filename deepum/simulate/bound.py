@@ -173,6 +173,12 @@ def periodic(works: Sequence[Work], link: Link, periods: int = 1, reach: int | N
     return Bound(best[0], sum(work.ns for work in works), best[1])
 
 
+def between(works: Sequence[Work], link: Link, first: int, last: int) -> Bound:
+    """Of the time from gap `first` to gap `last`, in a run that begins before and may go on behind them."""
+    longest, alone = (_longest(_weights(works, link, len(works), compute), first)[last] for compute in (True, False))
+    return Bound(float(longest), sum(work.ns for work in works[first:last]), float(alone))
+
+
 def of_iteration(iteration: Iteration) -> list[Work]:
     """The kernels of an iteration in G10's form. The first touch of what is not global needs nothing that is there."""
     works = []

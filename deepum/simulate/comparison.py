@@ -8,9 +8,10 @@ from typing import Any
 
 from deepum.errors import UsageError
 from deepum.simulate import bound
+from deepum.simulate.needs import needs
 from deepum.simulate.policies import BY_NAME, Policy
 from deepum.simulate.replay import Outcome, machine, replay
-from deepum.simulate.steps import COUNTED, Step, steady, steps
+from deepum.simulate.steps import COUNTED, Step, steady, steady_range, step_ends, steps
 from deepum.simulate.workload import Workload
 
 _UNLIMITED_BYTES = 1 << 44
@@ -109,13 +110,26 @@ def compare(
     preset = preset_of(on)
     memory = memory_bytes or int(preset.memory_bytes)
     rows = {}
+    times: Outcome | None = None
     for policy in {one.name: one for one in (*policies, BY_NAME["on-demand"], BY_NAME["unlimited"])}.values():
-        rows[policy.name] = Row(policy, steps(run(workload, on, policy, memory, launch_queue), workload.trace))
-    limits: list[float | None] = [None, None]
+        outcome = run(workload, on, policy, memory, launch_queue, keep_launches=policy.unlimited)
+        rows[policy.name] = Row(policy, steps(outcome, workload.trace))
+        times = outcome if policy.unlimited else times
+    links = [bound.Link(memory, float(preset.h2d_gbps), float(preset.d2h_gbps), duplicates) for duplicates in (True, False)]
+    return Comparison(workload.name, on, memory, rows, *_limits(workload, times, links))
+
+
+def _limits(workload: Workload, unlimited: Outcome | None, links: Sequence[bound.Link]) -> list[float | None]:
+    """The bounds of a steady step."""
     if workload.kernels is not None:
-        links = (bound.Link(memory, float(preset.h2d_gbps), float(preset.d2h_gbps), duplicates) for duplicates in (True, False))
-        limits = [bound.periodic(workload.kernels, link).ns for link in links]
-    return Comparison(workload.name, on, memory, rows, *limits)
+        return [bound.periodic(workload.kernels, link).ns for link in links]
+    ends = step_ends(unlimited, workload.trace) if unlimited is not None else []
+    found = needs(workload.trace, unlimited.launches, ends) if unlimited is not None and ends else None
+    if found is None:
+        return [None, None]
+    counted = steady_range(len(ends))
+    first = found.gaps[counted[0] - 1] if counted[0] else 0
+    return [bound.between(found.works, link, first, found.gaps[counted[-1]]).ns / len(counted) for link in links]
 
 
 def _ms(ns: float | None) -> float | None:

@@ -25,12 +25,14 @@ class Mark:
 
 @dataclass(frozen=True)
 class Launch:
-    """Times of one launch, ns: the ones before it are done, it is no longer held, it has ended."""
+    """Times of one launch, memset or copy inside the device, ns: the ones before it are done, it is no longer held, it has ended; and how
+    long it takes with all of its memory there."""
 
     sequence: int
     reached: float
     ready: float
     end: float
+    kernel_ns: float
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,7 @@ def _launches(handle: Any) -> list[Launch]:
     count = int(lib.deepum_simulation_launches(handle, ffi.NULL, 0))
     native = ffi.new("deepum_simulation_launch[]", max(count, 1))
     lib.deepum_simulation_launches(handle, native, count)
-    return [Launch(int(m.sequence), m.reached_ns, m.ready_ns, m.end_ns) for m in (native[i] for i in range(count))]
+    return [Launch(int(m.sequence), m.reached_ns, m.ready_ns, m.end_ns, m.kernel_ns) for m in (native[i] for i in range(count))]
 
 
 def _activities(handle: Any) -> npt.NDArray[np.void]:

@@ -79,8 +79,12 @@ def steps(outcome: Outcome, trace: Trace) -> list[Step]:
     return [_between(before, after) for before, after in zip([None, *ends], ends, strict=False)]
 
 
+def steady_range(count: int) -> range:
+    """Which of so many steps count: those after the warm-up, without the last: what follows it in a longer run has begun before its end.
+    All but the first where there are too few."""
+    return range(WARM_UP, count - 1) or range(1, count) or range(count)
+
+
 def steady(all_steps: Sequence[Step]) -> list[Step]:
-    """Those after the warm-up, without the last: what follows it in a longer run has begun before its end. All but the first where there
-    are too few."""
-    kept = list(all_steps[WARM_UP:-1])
-    return kept or list(all_steps[1:]) or list(all_steps)
+    """The steps that count."""
+    return [all_steps[number] for number in steady_range(len(all_steps))]

@@ -1,12 +1,16 @@
-"""What can be simulated, by name: a recorded run, or a folder in G10's form."""
+"""What can be simulated, by name: a named workload, a recorded run, or a folder in G10's form."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from deepum import workloads
+from deepum.capture import cache
+from deepum.capture.record import MULTIPROCESSORS
 from deepum.core import EventLog
 from deepum.errors import UsageError
+from deepum.machines import machines
 from deepum.simulate import bound
 from deepum.trace import Trace, g10, joined, work, work_path
 
@@ -17,7 +21,8 @@ _MACHINE = "v100-16gb"
 
 @dataclass(frozen=True)
 class Workload:
-    """`machine`: the preset that it is simulated on if none is asked for. `kernels`: one iteration, where that is known."""
+    """`machine`: the preset that it is simulated on if none is asked for. `kernels`: one iteration, where the whole workload is that; else
+    what launches need is found in the trace."""
 
     name: str
     trace: Trace
@@ -26,8 +31,8 @@ class Workload:
     names: dict[int, str] = field(default_factory=dict)  # of kernels, by execution hash, where they are known
 
 
-def load(name: str, steps: int | None, synchronise: bool) -> Workload:
-    """Raises UsageError when there is no such workload or it cannot be read.
+def load(name: str, steps: int | None, synchronise: bool, machine: str | None = None) -> Workload:
+    """Raises UsageError when there is no such workload or it cannot be read. `machine`: what a named workload is captured for.
 
     Of an iteration one more than `steps` are made: the last one of a run is not like the others (deepum.simulate.steps).
     """
@@ -45,9 +50,19 @@ def load(name: str, steps: int | None, synchronise: bool) -> Workload:
             raise UsageError(f"workload {name}: {error}; see docs/simulate.md for the form") from None
         made = g10.trace(iteration, (steps or DEFAULT_STEPS) + 1, synchronise)
         return Workload(path.resolve().name, made, _G10_MACHINE, bound.of_iteration(iteration), g10.names(iteration))
+    if not path.exists() and name.partition(":")[0] in workloads.WORKLOADS:
+        request = workloads.parse(name)
+        return Workload(
+            str(request), cache.captured(request, (steps or request.named.steps) + 1, synchronise, _multiprocessors(machine)), _MACHINE
+        )
     if steps is not None or synchronise:
         raise UsageError(f"workload {name}: is no single iteration; leave out --steps and --synchronise, or record another run")
     return Workload(path.name, recorded(path), _MACHINE)
+
+
+def _multiprocessors(machine: str | None) -> int:
+    found = {known.name: known.multiprocessors for known in machines()}
+    return found.get(machine or _MACHINE, MULTIPROCESSORS)
 
 
 def recorded(path: Path) -> Trace:
@@ -57,6 +72,8 @@ def recorded(path: Path) -> Trace:
         raw = work.of_file(work_path(path).read_bytes()) if work_path(path).exists() else b""
         return joined.join(path.name, log, raw)
     except OSError as error:
-        raise UsageError(f"workload {path}: {error.strerror}; name a file written by `deepum run --record`, or a folder") from None
+        raise UsageError(
+            f"workload {path}: {error.strerror}; name a file written by `deepum run --record`, a folder, or one of `deepum workloads`"
+        ) from None
     except ValueError as error:
         raise UsageError(f"workload {path}: {error}; record it anew with this version") from None

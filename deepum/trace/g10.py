@@ -13,18 +13,16 @@ is their name and the sizes they work on, as a real one's is its name and its gr
 from __future__ import annotations
 
 import csv
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from deepum.core import BlockRange
-from deepum.trace.allocator import Block, CachingAllocator
-from deepum.trace.trace import Trace, TraceWriter
+from deepum.trace.allocator import Block
+from deepum.trace.program import Program, distinct, hashed
+from deepum.trace.trace import Trace
 from deepum.trace.work import READ, WRITE, Access
 
 _INITIAL_NS = 2e3  # a kernel that fills a global tensor before the first iteration
-_DEVICE_BLOCKS = 1 << 20  # 2 TiB: a simulation puts its own card in its place
 
 
 @dataclass(frozen=True)
@@ -128,46 +126,24 @@ def names(iteration: Iteration) -> dict[int, str]:
 def _identity(kernel: Kernel, tensors: dict[int, Tensor]) -> int:
     sizes = [str(tensors[t].bytes) for t in (*kernel.reads, *kernel.writes)]
     text = f"{kernel.name} {len(kernel.reads)} {' '.join(sizes)} {kernel.workspace_bytes}"
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+    return hashed(text)
 
 
-class _Program:
-    """The iteration as a program: its memory, its events, its work."""
+class _Program(Program):
+    """The iteration as a program."""
 
     def __init__(self, iteration: Iteration) -> None:
+        super().__init__()
         self._iteration = iteration
-        self._writer = TraceWriter()
-        self._writer.device(_DEVICE_BLOCKS)
-        self._allocator = CachingAllocator()
         self._blocks: dict[int, Block] = {}
-        self._ordinals: dict[int, int] = {}
-
-    def _allocate(self, size: int) -> Block:
-        known = len(self._allocator.segments)
-        block = self._allocator.allocate(size)
-        for segment in self._allocator.segments[known:]:
-            ordinal = self._ordinals[segment.bytes] = self._ordinals.get(segment.bytes, 0) + 1
-            name = hashlib.blake2b(f"0 {segment.bytes} {ordinal}".encode(), digest_size=8).digest()
-            self._writer.allocate(segment.slot, segment.bytes >> 21, int.from_bytes(name, "little"))
-        self._report(True, block)
-        return block
-
-    def _report(self, active: bool, block: Block) -> None:
-        allocator = self._allocator
-        allocated = allocator.allocated_bytes - (0 if active else block.bytes)
-        self._writer.block(active, block.segment.slot, block.offset, block.bytes, allocated, allocator.reserved_bytes)
-
-    def _free(self, block: Block) -> None:
-        self._report(False, block)
-        self._allocator.free(block)
 
     def initialise(self) -> None:
         """Global tensors get their first values."""
         for tensor, told in self._iteration.tensors.items():
             if told.is_global:
-                block = self._blocks[tensor] = self._allocate(told.bytes)
+                block = self._blocks[tensor] = self.allocate(told.bytes)
                 access = Access(block.segment.slot, WRITE, block.offset, told.bytes)
-                self._writer.launch(0x1A17 + told.bytes, [block.range], [access], _INITIAL_NS)
+                self.writer.launch(0x1A17 + told.bytes, [block.range], [access], _INITIAL_NS)
 
     def step(self, synchronise: bool) -> None:
         """One iteration."""
@@ -176,8 +152,8 @@ class _Program:
             alive = iteration.alive(number)
             for tensor in alive:
                 if tensor not in self._blocks:
-                    self._blocks[tensor] = self._allocate(iteration.tensors[tensor].bytes)
-            workspace = self._allocate(kernel.workspace_bytes) if kernel.workspace_bytes else None
+                    self._blocks[tensor] = self.allocate(iteration.tensors[tensor].bytes)
+            workspace = self.allocate(kernel.workspace_bytes) if kernel.workspace_bytes else None
             touched, accesses = [], []
             for tensor in alive:
                 block = self._blocks[tensor]
@@ -190,21 +166,14 @@ class _Program:
                 touched.append(workspace.range)
                 accesses.append(Access(workspace.segment.slot, WRITE, workspace.offset, kernel.workspace_bytes))
             last = number == len(iteration.kernels) - 1
-            self._writer.launch(_identity(kernel, iteration.tensors), _distinct(touched), accesses, kernel.us * 1e3, ends_step=last)
+            self.writer.launch(_identity(kernel, iteration.tensors), distinct(touched), accesses, kernel.us * 1e3, ends_step=last)
             if workspace is not None:
-                self._free(workspace)
+                self.free(workspace)
             for tensor in alive:
                 if iteration.deaths.get(tensor) == number:
-                    self._free(self._blocks.pop(tensor))
+                    self.free(self._blocks.pop(tensor))
         if synchronise:
-            self._writer.synchronise()
-
-    def trace(self) -> Trace:
-        return self._writer.trace(self._iteration.name)
-
-
-def _distinct(ranges: list[BlockRange]) -> list[BlockRange]:
-    return list(dict.fromkeys(ranges))
+            self.writer.synchronise()
 
 
 def trace(iteration: Iteration, steps: int, synchronise: bool = False) -> Trace:
@@ -213,4 +182,4 @@ def trace(iteration: Iteration, steps: int, synchronise: bool = False) -> Trace:
     program.initialise()
     for _ in range(steps):
         program.step(synchronise)
-    return program.trace()
+    return program.trace(iteration.name)

@@ -99,9 +99,9 @@ class _Events:
 
 def join(name: str, log: EventLog, raw: bytes) -> Trace:
     """The trace. `raw`: the driver's records, empty if there are none. Raises ValueError when they are not of the same run."""
+    if not raw or next(work.decode(raw)).sequence != 0:  # nothing to join, or it was made together
+        return Trace(name, log.records, raw, log.settings)
     told = list(events(log.records))
-    if not raw:
-        return Trace(name, log.records, b"", log.settings)
     places, at = _Places(told), _Events(told)
     joined: list[bytes] = []
     foreign: set[int] = set()  # events that the mover recorded last

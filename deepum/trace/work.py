@@ -16,9 +16,15 @@ assert _BODY.size == ffi.sizeof("deepum_work")
 assert _ACCESS.size == ffi.sizeof("deepum_work_access")
 
 LAUNCH: int = lib.DEEPUM_WORK_LAUNCH
+COPY: int = lib.DEEPUM_WORK_COPY
 BY_ADDRESS: int = lib.DEEPUM_WORK_BY_ADDRESS
 READ: int = lib.DEEPUM_WORK_READ
 WRITE: int = lib.DEEPUM_WORK_WRITE
+WRITTEN_FIRST: int = lib.DEEPUM_WORK_WRITTEN_FIRST
+PERHAPS: int = lib.DEEPUM_WORK_PERHAPS
+MATRIX_UNITS: int = lib.DEEPUM_WORK_MATRIX_UNITS
+UNCOUNTED: int = lib.DEEPUM_WORK_UNCOUNTED
+TO_DEVICE: int = lib.DEEPUM_WORK_TO_DEVICE
 ENDS_STEP: int = lib.DEEPUM_WORK_ENDS_STEP
 
 
@@ -72,6 +78,53 @@ class Work:
     def after(self, sequence: int, accesses: Sequence[Access]) -> Work:
         """The same, behind that event and on that memory."""
         return replace(self, sequence=sequence, accesses=tuple(accesses))
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a kernel's time follows from, beside the bytes that it touches (docs/um-model.md, Kernels); or `ns`, if that is known.
+
+    `tiles`: thread blocks, for kernels that run in waves of them. `peak_fraction`: what such kernels reach of the peak rate; 0: the card's.
+    """
+
+    flops: float = 0.0
+    tiles: int = 0
+    matrix_units: bool = False
+    peak_fraction: float = 0.0
+    ns: float = 0.0
+
+    def work(self, sequence: int, flags: int, stream: int, accesses: tuple[Access, ...]) -> Work:
+        """The launch that costs it."""
+        flags |= MATRIX_UNITS if self.matrix_units else 0
+        return Work(
+            LAUNCH,
+            sequence,
+            flags,
+            stream,
+            ns=self.ns,
+            flops=self.flops,
+            peak_fraction=self.peak_fraction,
+            tiles=self.tiles,
+            accesses=accesses,
+        )
+
+
+def is_counted_launch(record: bytes) -> bool:
+    """Whether an encoded record is of a kernel."""
+    _, kind, flags = struct.unpack_from("<IHH", record)
+    return kind == LAUNCH and not flags & UNCOUNTED
+
+
+def with_accesses(record: bytes, accesses: Sequence[Access]) -> bytes:
+    """An encoded record with other accesses."""
+    (told,) = decode(record)
+    return told.after(told.sequence, accesses).encode()
+
+
+def with_flags(record: bytes, flags: int) -> bytes:
+    """An encoded record with more flags."""
+    words, kind, known = struct.unpack_from("<IHH", record)
+    return struct.pack("<IHH", words, kind, known | flags) + record[8:]
 
 
 def decode(records: bytes) -> Iterator[Work]:

@@ -49,6 +49,7 @@ class Replay {
     std::uint64_t sequence;
     um_model::Event reached, ready, end;  // before it is held, before it starts, behind it
     std::uint64_t tag;                    // its sequence in the trace
+    double kernel_ns;
   };
 
   bool take(const deepum_event_header& header, std::span<const std::uint8_t> record);
@@ -69,6 +70,7 @@ class Replay {
 
   bool do_work(const deepum_work& work, std::span<const deepum_work_access> accesses);
   void launch(const deepum_work& work, std::span<const deepum_work_access> accesses);
+  void copy_inside(um_model::Stream on, std::span<const um_model::Access> accesses);
   void program_call() { engine_.program_call(); }
   um_model::Stream stream(std::uint32_t number, std::uint32_t device);
   um_model::Event event(std::uint32_t number);

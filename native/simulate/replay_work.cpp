@@ -176,33 +176,26 @@ void Replay::launch(const deepum_work& work, std::span<const deepum_work_access>
                                  (access.flags & DEEPUM_WORK_WRITTEN_FIRST) != 0, (access.flags & DEEPUM_WORK_ESTIMATED) != 0});
     }
   }
-  if ((work.flags & DEEPUM_WORK_UNCOUNTED) != 0) {  // a memset or a copy inside the device
-    std::vector<Range> to, from;
-    for (const um_model::Access& access : kernel.accesses) {
-      (access.write ? to : from).push_back(access.range);
-    }
-    if (from.empty() && to.size() == 1) {
-      engine_.fill(kProgram, on, to[0], {});
-    } else {
-      engine_.copy(kProgram, on, std::move(to), std::move(from), 0, 3, {});
-    }
-    return;
-  }
-  const bool ends_step = (work.flags & DEEPUM_WORK_ENDS_STEP) != 0;
+  const bool counted = (work.flags & DEEPUM_WORK_UNCOUNTED) == 0, ends_step = counted && (work.flags & DEEPUM_WORK_ENDS_STEP) != 0;
   if (ends_step) {
     mark(DEEPUM_SIMULATION_STEP, 0);
     deepum_simulation_mark* const made = &marks_.back();  // a deque's elements stay where they are
     kernel.effect = [this, made] { made->counters = counters(); };
   }
-  Timed timed{executing_ != nullptr ? executing_->header.sequence : 0, 0, 0, 0, traced_};
+  Timed timed{executing_ != nullptr ? executing_->header.sequence : 0, 0, 0, 0, traced_, 0};
   const bool watched = watches();
   if (watched) {
+    timed.kernel_ns = um_model::kernel_ns(machine_, kernel);
     timed.ready = engine_.add_event();
     timed.end = engine_.add_event();
     timed.reached = reached_.value_or(timed.ready);
     engine_.record(kProgram, timed.ready, on);
   }
-  engine_.launch(kProgram, on, std::move(kernel));
+  if (counted) {
+    engine_.launch(kProgram, on, std::move(kernel));
+  } else {
+    copy_inside(on, kernel.accesses);
+  }
   if (watched) {
     engine_.record(kProgram, timed.end, on);
     timed_.push_back(timed);
@@ -210,6 +203,19 @@ void Replay::launch(const deepum_work& work, std::span<const deepum_work_access>
   if (ends_step) {
     step_ends_.emplace_back(marks_.size() - 1, engine_.add_event());
     engine_.record(kProgram, step_ends_.back().second, on);
+  }
+}
+
+// A memset, or a copy inside the device: no kernel, but as one.
+void Replay::copy_inside(um_model::Stream on, std::span<const um_model::Access> accesses) {
+  std::vector<Range> to, from;
+  for (const um_model::Access& access : accesses) {
+    (access.write ? to : from).push_back(access.range);
+  }
+  if (from.empty() && to.size() == 1) {
+    engine_.fill(kProgram, on, to[0], {});
+  } else {
+    engine_.copy(kProgram, on, std::move(to), std::move(from), 0, 3, {});
   }
 }
 

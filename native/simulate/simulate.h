@@ -37,12 +37,13 @@ typedef struct deepum_simulation_mark {
   deepum_model_counters counters;
 } deepum_simulation_mark;
 
-/* One launch: when it could have begun but for memory, when it did, when it ended. */
+/* One launch, memset or copy inside the device: when it could have begun but for memory, when it did, when it ended. */
 typedef struct deepum_simulation_launch {
   uint64_t sequence;
   double reached_ns; /* the launches before it on its stream were done */
   double ready_ns;   /* and the prefetches that it was held for */
   double end_ns;
+  double kernel_ns; /* its own time, with all of its memory there */
 } deepum_simulation_launch;
 
 typedef struct deepum_simulation deepum_simulation;

@@ -16,6 +16,27 @@ std::uint64_t next_random(std::uint64_t& state) {  // xorshift64*
 
 }  // namespace
 
+// Tiles run in waves of one for each multiprocessor, and the last wave takes as long as a full one (wave quantisation: NVIDIA, "Matrix
+// Multiplication Background User's Guide", Dimension Quantization Effects).
+double kernel_ns(const Machine& machine, const Kernel& kernel) {
+  if (kernel.measured_ns > 0) {
+    return kernel.measured_ns;
+  }
+  double bytes = static_cast<double>(kernel.device_bytes);
+  for (const Access& access : kernel.accesses) {
+    bytes += static_cast<double>(access.range.bytes) * (access.read && access.write ? 2 : 1);
+  }
+  const double peak = kernel.matrix_units ? machine.tensor_gflops : machine.fp32_gflops;
+  const double sustained = kernel.matrix_units ? machine.tensor_sustained : machine.fp32_sustained;
+  double arithmetic = kernel.flops / (peak * (kernel.peak_fraction > 0 ? std::min(kernel.peak_fraction, sustained) : sustained));
+  if (kernel.tiles != 0) {
+    const auto wave = static_cast<std::uint64_t>(machine.multiprocessors);
+    const std::uint64_t waves = (kernel.tiles + wave - 1) / wave;
+    arithmetic *= static_cast<double>(waves * wave) / static_cast<double>(kernel.tiles);
+  }
+  return std::max({arithmetic, bytes / (machine.memory_gbps * machine.memory_sustained), machine.min_kernel_ns});
+}
+
 ComputeEngine::ComputeEngine(int device, const Machine& machine, const Options& options, Timeline& timeline, BlockTable& blocks,
                              Residency& residency, FaultService& faults)
     : device_(device),
@@ -26,27 +47,6 @@ ComputeEngine::ComputeEngine(int device, const Machine& machine, const Options& 
       faults_(faults),
       launch_(static_cast<std::uint64_t>(device) << 48),
       random_(options.random_eviction_seed == 0 ? 0 : options.random_eviction_seed + static_cast<std::uint64_t>(device)) {}
-
-// Tiles run in waves of one for each multiprocessor, and the last wave takes as long as a full one (wave quantisation: NVIDIA, "Matrix
-// Multiplication Background User's Guide", Dimension Quantization Effects).
-double ComputeEngine::compute_ns(const Kernel& kernel) const {
-  if (kernel.measured_ns > 0) {
-    return kernel.measured_ns;
-  }
-  double bytes = static_cast<double>(kernel.device_bytes);
-  for (const Access& access : kernel.accesses) {
-    bytes += static_cast<double>(access.range.bytes) * (access.read && access.write ? 2 : 1);
-  }
-  const double peak = kernel.matrix_units ? machine_.tensor_gflops : machine_.fp32_gflops;
-  const double sustained = kernel.matrix_units ? machine_.tensor_sustained : machine_.fp32_sustained;
-  double arithmetic = kernel.flops / (peak * (kernel.peak_fraction > 0 ? std::min(kernel.peak_fraction, sustained) : sustained));
-  if (kernel.tiles != 0) {
-    const auto wave = static_cast<std::uint64_t>(machine_.multiprocessors);
-    const std::uint64_t waves = (kernel.tiles + wave - 1) / wave;
-    arithmetic *= static_cast<double>(waves * wave) / static_cast<double>(kernel.tiles);
-  }
-  return std::max({arithmetic, bytes / (machine_.memory_gbps * machine_.memory_sustained), machine_.min_kernel_ns});
-}
 
 void ComputeEngine::submit(Op& op) {
   ready_.push_back(&op);
@@ -64,7 +64,7 @@ void ComputeEngine::start(double now) {
   for (const Range& range : work.kernel.perhaps_written) {
     each_block(blocks_, range, true, [&](Block& block, Regions regions, std::uint64_t) { residency_.rewritten(block, regions); });
   }
-  compute_ = compute_ns(work.kernel);
+  compute_ = kernel_ns(machine_, work.kernel);
   const std::uint64_t steps = Sweep::steps(pieces_);
   step_ = steps == 0 ? 0 : compute_ / static_cast<double>(steps);
   base_ = started_ = now;

@@ -25,7 +25,6 @@ class ComputeEngine final : public Actor {
   void start(double now);
   void advance(double now);
   void expect(double time) { timeline_.at(time, *this, ++expected_); }
-  double compute_ns(const Kernel& kernel) const;
 
   const int device_;
   const Machine& machine_;

@@ -59,6 +59,9 @@ struct Kernel {
   std::function<void()> effect;    // run when the kernel completes, in completion order; executes host kernels on data
 };
 
+// How long it takes with all of its memory there, ns.
+double kernel_ns(const Machine& machine, const Kernel& kernel);
+
 enum class Advice { read_mostly, unset_read_mostly, preferred_location, unset_preferred_location, accessed_by, unset_accessed_by };
 
 struct Options {

@@ -30,7 +30,7 @@ def test_machines_are_listed_with_figures(deepum: Deepum) -> None:
 def test_help_names_every_command(deepum: Deepum) -> None:
     told = deepum("--help")
     assert told.returncode == 0
-    names = ("run", "path", "doctor", "machines", "daemon", "log", "simulate", "report", "trace", "version")
+    names = ("run", "path", "doctor", "machines", "daemon", "log", "record", "simulate", "workloads", "report", "trace", "version")
     assert all(name in told.stdout for name in names)
     assert deepum("run", "--help").returncode == 0
 
