@@ -23,7 +23,7 @@ MECHANISMS = [
     "+ advice",
     "ours, no inval.",
     "ours",
-    "ours, next use",
+    "ours + clean copies", "ours, next use",
 ]
 
 
