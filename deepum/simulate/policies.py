@@ -23,8 +23,8 @@ _LOOK_AHEAD = {"prefetch_degree": 0, "invalidation": 1, "advice": lib.DEEPUM_ADV
 
 @dataclass(frozen=True)
 class Policy:
-    """`changes` of the core's settings. `launch_queue`: the driver's, if not the machine's. `unlimited`: all memory fits. `observe_faults`: the
-    core is told of faults while it learns (`--faults auto`)."""
+    """`changes` of the core's settings. `launch_queue`: the driver's, if not the machine's. `unlimited`: all memory fits.
+    `observe_faults`: the core is told of faults while it learns (`--faults auto`)."""
 
     name: str
     description: str

@@ -10,7 +10,7 @@ from deepum.device import Device
 from deepum.launch import child_environment
 from deepum.settings import BY_NAME, resolve
 
-ORDERS = BY_NAME["eviction_order"].choices
+ORDERS = BY_NAME["eviction_order"].choices[:3]  # clean-first is the second of them where nothing is duplicated
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,8 @@ _TURN = (
 
 
 def batches(programs: int, seed: int) -> list[Batch]:
-    """Batches that have so many programs together, and a quarter as many more out of lock-step, where moves and launches race.
+    """Batches that have so many programs together, a quarter as many more out of lock-step, where moves and launches race, and another
+    quarter with duplicates (READ_MOSTLY).
 
     Each setting takes each of its values, in step lengths that share no factor.
     """
@@ -79,9 +80,6 @@ def batches(programs: int, seed: int) -> list[Batch]:
             "chain_steps": ("8", "1", "64")[(n // 4) % 3],
             "confidence_launches": ("4096", "16")[(n // 5) % 2],
             "launch_queue": ("1024", "0", "8")[(n // 6) % 3],
-            "advice": ("all", "remote", "duplicate", "all", "none")[(n // 2) % 5],
-            "faults": "off" if n % 7 == 3 else "auto",
-            "fault_interval": ("8", "64", "1")[n % 3],
         }
         lock_step = n % 17 != 4
         late = (0, 0, 3, 0, 12, 40)[n % 6 if lock_step else 0]
@@ -89,7 +87,22 @@ def batches(programs: int, seed: int) -> list[Batch]:
         made.append(Batch(n, flavour, seeds, settings, lock_step, n if n % 9 == 5 else 0, late, flavour == "threads"))
         left -= count
         next_seed += count
-    free, last = [batch for batch in made if batch.lock_step and batch.settings["policy"] == "correlation"], len(made)
-    for i, batch in enumerate(free[: len(made) // 4]):
-        made.append(replace(batch, number=last + i, seeds=tuple(seed + programs for seed in batch.seeds), lock_step=False, late=0))
+    moving, basic = [batch for batch in made if batch.lock_step and batch.settings["policy"] == "correlation"], len(made)
+    quarter = moving[: basic // 4]
+    for batch in quarter:
+        made.append(replace(batch, number=len(made), seeds=_others(batch.seeds, programs), lock_step=False, late=0))
+    for i, batch in enumerate(quarter):
+        duplicating = {
+            "advice": ("all", "duplicate")[i % 2],
+            "faults": "auto",
+            "fault_interval": ("8", "1", "64")[i % 3],
+            "eviction_order": "clean-first" if i % 3 else batch.settings["eviction_order"],
+        }
+        lock_step = i % 4 != 3
+        settings = batch.settings | duplicating
+        made.append(replace(batch, number=len(made), seeds=_others(batch.seeds, 2 * programs), settings=settings, lock_step=lock_step))
     return made
+
+
+def _others(seeds: tuple[int, ...], distance: int) -> tuple[int, ...]:
+    return tuple(seed + distance for seed in seeds)

@@ -16,8 +16,8 @@ FLOORS = {  # UM blocks a program, asked for by the core
     "bytes_prefetched": 15.0,
     "bytes_evicted": 5.0,
     "bytes_invalidated": 6.0,
-    "bytes_copied_out": 0.3,
-    "bytes_dropped": 1.0,
+    "bytes_copied_out": 0.05,
+    "bytes_dropped": 0.2,
 }
 DROPPED = 2.5  # UM blocks a program that were on the GPU when they were dropped
 

@@ -43,7 +43,9 @@ def run(
 
 def again(trace: Trace, memory: int = 256 * MIB, faults: bool = False) -> Outcome:
     """Replayed as it was recorded."""
-    return replay(trace, machine("v100-16gb"), CoreSettings.default(**trace.settings["settings"]), memory, keep_commands=True, observe_faults=faults)
+    return replay(
+        trace, machine("v100-16gb"), CoreSettings.default(**trace.settings["settings"]), memory, keep_commands=True, observe_faults=faults
+    )
 
 
 def same(outcome: Outcome, trace: Trace, told: dict[str, Any]) -> None:
