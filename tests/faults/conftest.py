@@ -45,13 +45,13 @@ def training(
     program = compile_program("fault_training.c", link_cuda=True)
     settings = {
         "LD_PRELOAD": str(package / "lib" / "libdeepum.so"),
-        "LD_LIBRARY_PATH": str(faulty_driver),
+        "LD_LIBRARY_PATH": f"{faulty_driver}:{package / 'sim'}",  # for CUPTI; libcuda is the first one
         "DEEPUM_DAEMON": sys.executable,
         "DEEPUM_SIM_MEMORY": str(28 << 20),
         "DEEPUM_HOST_MEMORY": "8GiB",
         "DEEPUM_SYNC": "1",
         "DEEPUM_INVALIDATION": "1",
-        "DEEPUM_FAULTS": "off",  # CUPTI is NVIDIA's own here, if there is one: nothing of it stands behind this driver
+        "DEEPUM_FAULTS": "off",
         "DEEPUM_STATS_DIR": str(stats),
         "FAULT_TOLD": str(tmp_path / "told"),
     }

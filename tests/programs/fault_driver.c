@@ -94,6 +94,12 @@ static void* behind(const char* name) {
   return found;
 }
 
+/* What the stand-in for CUPTI asks of the simulated driver. */
+int deepum_sim_take_faults(void (*each)(void*, const void*), void* data, uint64_t* dropped) {
+  int (*take)(void (*)(void*, const void*), void*, uint64_t*) = behind("deepum_sim_take_faults");
+  return take(each, data, dropped);
+}
+
 /* ---- the driver's ---- */
 #define CALLS(CALL)                                                                                                                        \
   CALL(cuMemPrefetchAsync, (CUdeviceptr a, size_t b, CUdevice d, CUstream s), (a, b, d, s), 1)                                             \
@@ -104,6 +110,8 @@ static void* behind(const char* name) {
   CALL(cuMemDiscardAndPrefetchBatchAsync,                                                                                                  \
        (CUdeviceptr * a, size_t* b, size_t c, CUmemLocation* l, size_t* i, size_t n, unsigned long long f, CUstream s),                    \
        (a, b, c, l, i, n, f, s), 1)                                                                                                        \
+  CALL(cuMemAdvise_v2, (CUdeviceptr a, size_t b, CUmem_advise w, CUmemLocation l), (a, b, w, l), 1)                                        \
+  CALL(cuLaunchHostFunc, (CUstream s, CUhostFn f, void* d), (s, f, d), 1)                                                                  \
   CALL(cuEventRecord, (CUevent e, CUstream s), (e, s), is_ours(e))                                                                         \
   CALL(cuStreamWaitEvent, (CUstream s, CUevent e, unsigned f), (s, e, f), is_ours(e))                                                      \
   CALL(cuEventQuery, (CUevent e), (e), is_ours(e))                                                                                         \

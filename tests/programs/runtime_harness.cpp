@@ -26,7 +26,7 @@ std::map<void*, std::string> names;
 int movers = 0, events = 0;
 std::set<std::string> recorded_on_program;
 std::atomic<bool> complete{true};
-std::atomic<int> prefetch_error{0}, event_error{0}, wait_error{0}, prefetch_delay_ms{0};
+std::atomic<int> prefetch_error{0}, event_error{0}, wait_error{0}, host_error{0}, prefetch_delay_ms{0};
 std::atomic<bool> capturing{false};
 std::atomic<long> queries{0};
 std::atomic<void*> context{reinterpret_cast<void*>(0xc0)};
@@ -149,7 +149,18 @@ void fill_driver() {
     note("prefetch %s %s %s", name(stream).c_str(), place(address, bytes).c_str(), where(to).c_str());
     return static_cast<CUresult>(prefetch_error.load());
   };
+  // At once, on a thread of the driver's.
+  d.LaunchHostFunc = [](CUstream stream, CUhostFn function, void* data) {
+    if (host_error != 0) return static_cast<CUresult>(host_error.load());
+    note("stands %s", name(stream).c_str());
+    std::thread([function, data] { function(data); }).join();
+    note("goes on");
+    return CUDA_SUCCESS;
+  };
+  d.StreamQuery = [](CUstream) { return complete ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY; };
   d.MemAdvise_v2 = [](CUdeviceptr address, std::size_t bytes, CUmem_advise advice, CUmemLocation to) {
+    check_mode("advise");
+    if (!on_program_thread() && current != context.load()) note("advice without context");
     note("advise %s %d %s", place(address, bytes).c_str(), static_cast<int>(advice), where(to).c_str());
     return CUDA_SUCCESS;
   };
@@ -236,6 +247,7 @@ void h_capturing(int now) { capturing = now != 0; }
 void h_prefetch_error(int error) { prefetch_error = error; }
 void h_event_error(int error) { event_error = error; }
 void h_wait_error(int error) { wait_error = error; }  // of the program's streams only
+void h_host_error(int error) { host_error = error; }
 void h_prefetch_delay(int milliseconds) { prefetch_delay_ms = milliseconds; }
 void h_batches() { driver().MemPrefetchBatchAsync = batch; }
 void h_only_first_form() { driver().MemPrefetchAsync_v2 = nullptr; }
