@@ -112,6 +112,7 @@ void BlockTable::learn_runs(std::span<const BlockRun> accesses, const BlockTable
   }
   learned_ = hash;
   ++turn_;
+  const std::uint64_t before = hash_of(chain_);
   start_ = end_ = accesses.front();
   keep(start_, limits);
   for (const BlockRun& run : accesses.subspan(1)) {
@@ -141,7 +142,10 @@ void BlockTable::learn_runs(std::span<const BlockRun> accesses, const BlockTable
     places_.push_back(static_cast<std::uint32_t>(at - accesses.begin()));
   }
   ages_.assign(chain_.size(), 0);
-  uses_.assign(chain_.size(), {});
+  if (hash_of(chain_) != before) {
+    uses_.assign(chain_.size(), {});
+    uses_turn_ = turn_;
+  }
   bytes_ = count_bytes();
 }
 

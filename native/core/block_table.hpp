@@ -49,7 +49,7 @@ class BlockTable {
   std::span<const RunUse> uses() const { return uses_; }
   RunUse* use(std::uint32_t place) { return place < uses_.size() ? &uses_[place] : nullptr; }
   // Rises when the chain, and with it what was known of uses, is another.
-  std::uint32_t turn() const { return turn_; }
+  std::uint32_t uses_turn() const { return uses_turn_; }
   // Where each of the accesses just learned is in the chain; kNotInChain: nowhere.
   void find_places(std::size_t accesses, std::vector<std::uint32_t>& places) const;
   static constexpr std::uint32_t kNotInChain = ~std::uint32_t{0};
@@ -77,6 +77,7 @@ class BlockTable {
   std::vector<BlockRun> chain_;
   std::vector<std::uint32_t> ages_;  // of the chain's runs
   std::vector<RunUse> uses_;
+  std::uint32_t uses_turn_ = 0;
   std::vector<std::uint32_t> places_;  // in the accesses learned last, of the chain's runs
   std::size_t bytes_ = 0;
 };

@@ -23,7 +23,7 @@ void Engine::learn_uses(Execution& execution) {
       run->now = uses_[i];
     }
     Allocation& allocation = slots_[spans_[i].slot];
-    const BlockUser user{id, execution.generation, execution.blocks.turn(), places_[i]};
+    const BlockUser user{id, execution.generation, execution.blocks.uses_turn(), places_[i]};
     const std::uint32_t middle = spans_[i].first + spans_[i].count / 2;  // its ends may be shared with other tensors
     UmBlock& typical = allocation.blocks[middle];
     if (typical.used != position_) {
@@ -48,7 +48,7 @@ RunUse* Engine::use_by(const BlockUser& user) {
     return nullptr;
   }
   Execution& execution = executions_.at(user.id);
-  return execution.generation == user.generation && execution.blocks.turn() == user.turn ? execution.blocks.use(user.run) : nullptr;
+  return execution.generation == user.generation && execution.blocks.uses_turn() == user.turn ? execution.blocks.use(user.run) : nullptr;
 }
 
 void Engine::learn_next(const UmBlock& block, std::uint32_t gap, Use use) {

@@ -83,7 +83,7 @@ HAPPENINGS = (
     st.tuples(st.just("free"), st.integers(0, SLOTS - 1)),
     st.tuples(st.just("capacity"), st.integers(0, 40)),
     st.tuples(st.just("advise"), _range(False), st.sampled_from((-1, 0)), st.sampled_from((1, 3, 4))),
-    st.tuples(st.just("lost")),
+    st.tuples(st.just("lost"), st.booleans()),
 )
 
 
@@ -113,9 +113,14 @@ def event_programs(draw: st.DrawFn, steady: bool = False) -> list[Any]:
     if rng.random() < 0.4:  # by its arguments alone another
         _, _, written, read, ranges_of_first, *rest = launches[0]
         launches.append(("launch", 0, written, read, rng.choice((ranges(), (*ranges_of_first[:1], *ranges_of_first))), *rest))
-    step = rng.choices(launches, k=rng.randint(3, 16))
+    step = rng.choices(launches, k=rng.randint(3, 16 if len(launches) < 14 else 28))
     looks = rng.choice((0.1, 0.4) if steady else (0.0, 0.1, 0.4))
     step = [one for entry in step for one in ((entry, look()) if rng.random() < looks else (entry,))]
+    for _ in range(rng.choice((0, 0, 1, 3))):  # a tensor
+        slot = rng.randrange(SLOTS)
+        at, (begin, end) = rng.randrange(SIZES[slot]), sorted(rng.choices(range(len(step) + 1), k=2))
+        step.insert(end, ("block", False, slot, 2 * at, 0))
+        step.insert(begin, ("block", True, slot, 2 * at, 2 * rng.randint(1, SIZES[slot] - at)))
     program: list[Any] = [("capacity", rng.randint(8, 24) if steady else rng.randint(4, 30))]
     program += [("allocate", slot) for slot in range(SLOTS)]
     for happening in draw(st.lists(st.one_of(SMALL_HAPPENINGS if steady else HAPPENINGS), max_size=8)):
@@ -126,59 +131,72 @@ def event_programs(draw: st.DrawFn, steady: bool = False) -> list[Any]:
     return [*program, ("loop", step, 4)]
 
 
-def write_entry(entry: tuple[Any, ...], writer: EventWriter) -> None:
-    """A launch of a random program, or a look for faults: how far its streams are, and what was seen to be written."""
-    match entry:
-        case ("launch", execution, written, read, ranges, stream, flags):
-            known = written + read
-            writer.execute(execution, ranges[known:], stream, ranges[:written], ranges[written:known], flags=flags)
-        case ("look", behind, ranges):
-            reached = writer.sequence
-            for stream in range(3):
-                writer.progress(stream, max(0, reached - behind), reached)
-            for where in ranges:
-                writer.fault(where, access=lib.DEEPUM_FAULT_WRITE)
+class ProgramWriter:
+    """Writes random programs. PyTorch's blocks never overlap, as in its allocator."""
+
+    def __init__(self, writer: EventWriter) -> None:
+        self.writer = writer
+        self.generations = [0] * SLOTS
+        self.active: list[dict[int, int]] = [{} for _ in range(SLOTS)]  # places and sizes, in halves of a UM block
+
+    def write(self, program: list[Any]) -> None:
+        writer = self.writer
+        for happening in program:
+            match happening:
+                case ("loop", step, times):
+                    for _ in range(times):
+                        self.write(step)
+                case ("launch", execution, written, read, ranges, stream, flags):
+                    known = written + read
+                    writer.execute(execution, ranges[known:], stream, ranges[:written], ranges[written:known], flags=flags)
+                case ("look", behind, ranges):  # how far the streams are, and what was seen to be written
+                    reached = writer.sequence
+                    for stream in range(3):
+                        writer.progress(stream, max(0, reached - behind), reached)
+                    for where in ranges:
+                        writer.fault(where, access=lib.DEEPUM_FAULT_WRITE)
+                case ("allocate", slot):
+                    self.generations[slot] += 1
+                    self.allocate(slot)
+                case ("free", slot):
+                    self.active[slot].clear()
+                    writer.free(slot, self.generations[slot])
+                case ("capacity", blocks):
+                    writer.device(blocks)
+                case ("progress", stream, behind, ahead):
+                    writer.progress(stream, max(0, writer.sequence - behind), max(0, writer.sequence + ahead))
+                case ("fault", where, access):
+                    writer.fault(where, access=access)
+                case ("prefetch", where, location):
+                    writer.program_prefetch(where, location)
+                case ("advise", where, location, advice):
+                    writer.program_advise(where, location, advice)
+                case ("moved", command, status):
+                    writer.moved(command, status)
+                case ("lost", announced):
+                    writer.lost(1)
+                    for slot in range(SLOTS if announced else 0):
+                        self.allocate(slot)
+                case ("block", on, slot, at, size):
+                    self.block(on, slot, at, size)
+
+    def allocate(self, slot: int) -> None:
+        self.active[slot].clear()
+        self.writer.allocate(slot, SIZES[slot], generation=self.generations[slot])
+
+    def block(self, on: bool, slot: int, at: int, size: int) -> None:
+        active, half = self.active[slot], UM_BLOCK_BYTES // 2
+        if on and any(at < other + active[other] and other < at + size for other in active):
+            return
+        if not on and at not in active:
+            return
+        size = size if on else active.pop(at)
+        if on and (at + size) * half <= SIZES[slot] * UM_BLOCK_BYTES:
+            active[at] = size
+        self.writer.block(on, slot, at * half, size * half, 0, generation=self.generations[slot])
 
 
 def write_program(program: list[Any], writer: EventWriter) -> bytes:
-    """The records of a random program. PyTorch's blocks never overlap, as in its allocator."""
-    generations = [0] * SLOTS
-    active: list[dict[int, int]] = [{} for _ in range(SLOTS)]
-    half = UM_BLOCK_BYTES // 2
-    for happening in program:
-        match happening:
-            case ("loop", launches, times):
-                for _ in range(times):
-                    for entry in launches:
-                        write_entry(entry, writer)
-            case ("allocate", slot):
-                generations[slot] += 1
-                active[slot].clear()
-                writer.allocate(slot, SIZES[slot], generation=generations[slot])
-            case ("free", slot):
-                active[slot].clear()
-                writer.free(slot, generations[slot])
-            case ("capacity", blocks):
-                writer.device(blocks)
-            case ("progress", stream, behind, ahead):
-                writer.progress(stream, max(0, writer.sequence - behind), max(0, writer.sequence + ahead))
-            case ("fault", where, access):
-                writer.fault(where, access=access)
-            case ("prefetch", where, location):
-                writer.program_prefetch(where, location)
-            case ("advise", where, location, advice):
-                writer.program_advise(where, location, advice)
-            case ("moved", command, status):
-                writer.moved(command, status)
-            case ("lost",):
-                writer.lost(1)
-            case ("block", on, slot, at, size):
-                if on and any(at < other + active[slot][other] and other < at + size for other in active[slot]):
-                    continue
-                if not on and at not in active[slot]:
-                    continue
-                size = size if on else active[slot].pop(at)
-                if on and (at + size) * half <= SIZES[slot] * UM_BLOCK_BYTES:
-                    active[slot][at] = size
-                writer.block(on, slot, at * half, size * half, 0, generation=generations[slot])
+    """The records of a random program."""
+    ProgramWriter(writer).write(program)
     return writer.take()

@@ -25,7 +25,6 @@ class Execution:
     period: int = 0  # launches from the one before it to that; 0: there was none
     records: list[tuple[tuple[int | None, ...], int]] = field(default_factory=list)  # most recent first
     runs: dict[Run, int] = field(default_factory=dict)  # each with how many launches before the latest one it had been handed out
-    accesses: list[Run] = field(default_factory=list)  # by the latest launch that had any
     uses: dict[Run, RunUse] = field(default_factory=dict)  # of the runs
     kernel: int = 0  # the hash without the names of PyTorch's blocks
 
@@ -33,11 +32,10 @@ class Execution:
         """By a launch: in order, each with how many launches before it had been handed out. Other runs have other uses."""
         accesses = [run for run, _ in runs]
         ages = dict(reversed(runs))  # of a run that comes twice, the first
-        if accesses not in (self.accesses, list(self.runs)):
+        if list(dict.fromkeys(accesses)) != list(self.runs):
             self.forget_uses()
             self.uses = {run: RunUse() for run in accesses}
         self.runs = {run: ages[run] for run in accesses}
-        self.accesses = accesses
 
     def forget_uses(self) -> None:
         for use in self.uses.values():

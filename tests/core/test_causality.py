@@ -14,7 +14,8 @@ from deepum.core import Command, Core, CoreSettings, EventWriter
 
 SETTINGS = st.builds(
     CoreSettings.default,
-    eviction_order=st.integers(0, 1),
+    eviction_order=st.integers(0, 3),
+    advice=st.integers(0, 3),
     prefetch_degree=st.sampled_from((4, 2000)),
     execution_ids=st.sampled_from((16, 65536)),
     headroom_blocks=st.sampled_from((0, 2)),
@@ -48,11 +49,12 @@ def decide(core_settings: CoreSettings, batches: list[bytes], take: Random | Non
     return commands + core.take_commands()
 
 
+PROGRAMS = st.one_of(event_programs(), event_programs(steady=True))
 LIMITS = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 @LIMITS
-@given(SETTINGS, event_programs(), st.floats(0.2, 0.95), st.randoms(use_true_random=False))
+@given(SETTINGS, PROGRAMS, st.floats(0.2, 0.95), st.randoms(use_true_random=False))
 def test_a_shuffled_future_changes_no_earlier_command(
     core_settings: CoreSettings, program: list[Any], share: float, random: Random
 ) -> None:
@@ -66,7 +68,7 @@ def test_a_shuffled_future_changes_no_earlier_command(
 
 
 @LIMITS
-@given(SETTINGS, event_programs(), st.randoms(use_true_random=False))
+@given(SETTINGS, PROGRAMS, st.randoms(use_true_random=False))
 def test_batches_change_nothing(core_settings: CoreSettings, program: list[Any], random: Random) -> None:
     records = split(write_program(program, EventWriter()))
     cuts = sorted({0, len(records), *(random.randrange(len(records) + 1) for _ in range(random.choice((1, 5, 1000))))})
@@ -80,15 +82,15 @@ def test_the_programs_above_make_the_core_decide_things() -> None:
     seen: set[str] = set()
 
     @settings(max_examples=60, deadline=None, database=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-    @given(event_programs())
+    @given(PROGRAMS)
     def count(program: list[Any]) -> None:
         nonlocal before, after
         records = split(write_program(program, EventWriter()))
-        commands = decide(CoreSettings.default(headroom_blocks=0), [b"".join(records)])
+        commands = decide(CoreSettings.default(headroom_blocks=0, advice=3), [b"".join(records)])
         seen.update(c.kind for c in commands)
         before += sum(c.cause <= len(records) // 2 for c in commands)
         after += sum(c.cause > len(records) // 2 for c in commands)
 
     count()
     assert min(before, after) > 500
-    assert {"prefetch", "evict"} <= seen
+    assert {"prefetch", "evict", "advise", "copy_out", "drop", "collapse"} <= seen
