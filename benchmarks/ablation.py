@@ -13,7 +13,7 @@ Rows of `mechanisms`, the first four after the paper's ablation (DeepUM, section
   + advice           tables of which kernels use a few rows stay on the host
   ours, no inval.    predicted by history, oldest last use first; with advice
   ours               with dead blocks dropped
-  ours + clean copies  with what is read on the host as well, faults observed, what the host has evicted first
+  ours, clean        with what is read on the host as well, faults observed, what the host has evicted first
   ours, next use     and by the furthest next use
   unlimited          a card on which everything fits
 

@@ -20,7 +20,7 @@ ROWS: dict[str, list[str]] = {
     "+ advice": [*PUBLISHED, "--invalidation", "1", "--advice", "remote"],
     "ours, no inval.": ["--invalidation", "0"],
     "ours": ["--invalidation", "1"],
-    "ours + clean copies": ["--invalidation", "1", "--advice", "all", "--faults", "auto", "--eviction-order", "clean-first"],
+    "ours, clean": ["--invalidation", "1", "--advice", "all", "--faults", "auto", "--eviction-order", "clean-first"],
     "ours, next use": ["--invalidation", "1", "--eviction-order", "furthest-next-use"],
 }
 DEGREES = [1, *(2**power for power in range(1, 12, 2))]  # 1, 2, 8, ... 2048
