@@ -106,7 +106,6 @@ class Engine {
   void mark_alive(Allocation& allocation, std::uint64_t offset, std::uint64_t bytes);
   bool discardable(const UmBlock& block) const;
   void discard(UmBlock& block);
-  void await_discard(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t discard);
 
   // What launches do with what they touch (uses.cpp).
   struct Trial {  // a launch that used a duplicate
@@ -146,6 +145,8 @@ class Engine {
   void forget_advice(UmBlock& block);
 
   void evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, std::uint64_t position);
+  deepum_direction direction_of(std::uint64_t move) const;  // DEEPUM_DIRECTIONS: it was given long ago
+  void await_move(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t move);
   void note_streams(DeviceMemory& device, const UmBlock& victim);  // that moves into its space wait for
   UmBlock* next_victim(DeviceMemory& device, std::uint64_t position, bool any);
   void hold(std::span<const BlockSpan> spans, std::uint32_t stream);  // the launch at hand, until its blocks are there

@@ -88,20 +88,4 @@ void Engine::discard(UmBlock& block) {
   block.populated = false;
 }
 
-// Prefetches go in order: one that waits makes all that follow wait.
-void Engine::await_discard(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t discard) {
-  if (discard <= device.discards_awaited) {
-    return;
-  }
-  device.discards_awaited = discard;
-  deepum_command made{};
-  made.id = ++last_id_;
-  made.cause = sequence_;
-  made.after_move = discard;
-  made.kind = DEEPUM_COMMAND_PREFETCH;
-  made.device = static_cast<std::uint16_t>(ordinal);
-  commands_.push_back(made);
-  last_of_direction_[DEEPUM_DIRECTION_IN] = 0;  // what follows is behind it
-}
-
 }  // namespace deepum::core

@@ -140,9 +140,13 @@ bool Engine::bring(DeviceMemory& device, UmBlock& block, Use use_for, std::uint6
   block.streams = 0;
   statistics_.peak_resident_bytes = std::max(statistics_.peak_resident_bytes, device.used_blocks * kBlockBytes);
   if (decide) {
-    await_discard(device, ordinal, std::max(block.discarded, space.discard ? space.id : 0));
+    await_move(device, ordinal, std::max(block.discarded, space.discard ? space.id : 0));
+    const std::uint64_t freed = space.discard ? 0 : space.id;
+    if (direction_of(freed) != direction_of(block.moved_out)) {
+      await_move(device, ordinal, std::min(freed, block.moved_out));
+    }
     command(DEEPUM_COMMAND_PREFETCH, ordinal, block, outgoing != nullptr ? outgoing->use_sequence : 0,
-            outgoing != nullptr ? outgoing->streams : 0, std::max(block.moved_out, space.discard ? 0 : space.id));
+            outgoing != nullptr ? outgoing->streams : 0, std::max(block.moved_out, freed));
     block.brought = block.moved_in;
     block.populated = true;  // a prefetch populates what has no content yet
   }
@@ -304,6 +308,48 @@ void Engine::note_streams(DeviceMemory& device, const UmBlock& victim) {
   device.out_streams = victim.streams;
 }
 
+namespace {
+
+deepum_direction direction_of_kind(std::uint8_t kind) {
+  switch (kind) {
+    case DEEPUM_COMMAND_EVICT:
+      return DEEPUM_DIRECTION_OUT;
+    case DEEPUM_COMMAND_DISCARD:
+      return DEEPUM_DIRECTION_DISCARD;
+    case DEEPUM_COMMAND_COPY_OUT:
+      return DEEPUM_DIRECTION_COPY;
+    case DEEPUM_COMMAND_DROP:
+      return DEEPUM_DIRECTION_DROP;
+    default:
+      return DEEPUM_DIRECTION_IN;
+  }
+}
+
+}  // namespace
+
+deepum_direction Engine::direction_of(std::uint64_t move) const {
+  const deepum_command& given = given_[move % kRemembered];
+  return move != 0 && given.id == move ? direction_of_kind(given.kind) : DEEPUM_DIRECTIONS;
+}
+
+// Prefetches go in order: one that waits makes all that follow wait. So does one of no blocks, where a prefetch has to wait for two moves
+// of different directions, of which none is behind the other.
+void Engine::await_move(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t move) {
+  std::uint64_t& awaited = device.awaited[direction_of(move)];
+  if (move <= awaited) {
+    return;
+  }
+  awaited = move;
+  deepum_command made{};
+  made.id = ++last_id_;
+  made.cause = sequence_;
+  made.after_move = move;
+  made.kind = DEEPUM_COMMAND_PREFETCH;
+  made.device = static_cast<std::uint16_t>(ordinal);
+  commands_.push_back(made);
+  last_of_direction_[DEEPUM_DIRECTION_IN] = 0;  // what follows is behind it
+}
+
 // Gives a command for one block, or lengthens the last one of its kind if that changes nothing in what either waits for.
 void Engine::command(deepum_command_kind kind, std::uint32_t ordinal, UmBlock& block, std::uint64_t after_sequence, std::uint64_t streams,
                      std::uint64_t after_move, std::int32_t location, std::uint8_t advice) {
@@ -313,7 +359,6 @@ void Engine::command(deepum_command_kind kind, std::uint32_t ordinal, UmBlock& b
   std::uint64_t nothing = 0;
   std::uint64_t* bytes = &nothing;
   std::uint64_t* moved = &nothing;
-  deepum_direction direction = DEEPUM_DIRECTION_IN;
   switch (kind) {
     case DEEPUM_COMMAND_PREFETCH:
       bytes = &statistics_.bytes_prefetched;
@@ -322,22 +367,18 @@ void Engine::command(deepum_command_kind kind, std::uint32_t ordinal, UmBlock& b
     case DEEPUM_COMMAND_EVICT:
       bytes = &statistics_.bytes_evicted;
       moved = &block.moved_out;
-      direction = DEEPUM_DIRECTION_OUT;
       break;
     case DEEPUM_COMMAND_DISCARD:
       bytes = &statistics_.bytes_invalidated;
       moved = &block.discarded;
-      direction = DEEPUM_DIRECTION_DISCARD;
       break;
     case DEEPUM_COMMAND_COPY_OUT:
       bytes = &statistics_.bytes_copied_out;
       moved = &block.moved_out;
-      direction = DEEPUM_DIRECTION_COPY;
       break;
     case DEEPUM_COMMAND_DROP:
       bytes = &statistics_.bytes_dropped;
       moved = &block.moved_out;
-      direction = DEEPUM_DIRECTION_DROP;
       break;
     case DEEPUM_COMMAND_COLLAPSE:
       moved = &block.moved_in;
@@ -347,14 +388,18 @@ void Engine::command(deepum_command_kind kind, std::uint32_t ordinal, UmBlock& b
   }
   *bytes += kBlockBytes;
   // Only commands of the same event are lengthened, so that what is decided does not depend on how events come in batches; and only
-  // if it waits for nothing later than itself, or two commands would wait for each other.
-  std::size_t& place = last_of_direction_[direction];
+  // if it waits for nothing later than itself, or two commands would wait for each other, and for moves of one direction.
+  std::size_t& place = last_of_direction_[direction_of_kind(kind)];
+  const deepum_direction awaited = direction_of(after_move);
+  if (kind == DEEPUM_COMMAND_PREFETCH) {
+    devices_[ordinal].awaited[awaited] = std::max(devices_[ordinal].awaited[awaited], after_move);
+  }
   if (place > taken_) {
     deepum_command& last = commands_[place - 1];
     if (last.kind == kind && last.cause == sequence_ && last.device == ordinal && last.slot == block.slot &&
         last.first_block + last.block_count == block.index && last.block_count < kMostCommandBlocks &&
         last.after_sequence == after_sequence && last.stream_mask == streams && last.location == location && last.advice == advice &&
-        after_move < last.id) {
+        after_move < last.id && (after_move == 0 || last.after_move == 0 || awaited == direction_of(last.after_move))) {
       ++last.block_count;
       last.after_move = std::max(last.after_move, after_move);
       given_[last.id % kRemembered].block_count = last.block_count;

@@ -121,18 +121,19 @@ struct DeviceMemory {
   bool known = false;
   std::uint64_t capacity_blocks = 0;
   std::uint64_t allocated_blocks = 0;
-  std::uint64_t reported_bytes = 0;    // of PyTorch's live blocks, which it has a total of for each device
-  std::uint64_t used_blocks = 0;       // believed resident, what is on its way included
-  std::deque<Space> freed;             // by evictions, what is not taken yet, oldest first, one entry a block
-  std::deque<Space> emptied;           // by discards: they copy nothing, so their space comes earlier and is taken first
-  std::uint64_t withheld_blocks = 0;   // from the window
-  std::int64_t grown = 0;              // blocks with new content since the latest launch, less those that died,
-  std::uint64_t died_away = 0;         // of which so many were not here
-  std::int64_t reserved = 0;           // blocks that will be needed besides what exists now by the last launch that is placed,
-  std::int64_t most_reserved = 0;      // and by the one on the way there that needs most: whatever is fetched now is in its way
-  std::uint64_t discards_awaited = 0;  // all prefetches to come wait for the discards up to here
-  std::uint64_t mistakes = 0;          // that narrowed it
-  bool window_full = false;            // it held a launch off since the last one
+  std::uint64_t reported_bytes = 0;   // of PyTorch's live blocks, which it has a total of for each device
+  std::uint64_t used_blocks = 0;      // believed resident, what is on its way included
+  std::deque<Space> freed;            // by evictions, what is not taken yet, oldest first, one entry a block
+  std::deque<Space> emptied;          // by discards: they copy nothing, so their space comes earlier and is taken first
+  std::uint64_t withheld_blocks = 0;  // from the window
+  std::int64_t grown = 0;             // blocks with new content since the latest launch, less those that died,
+  std::uint64_t died_away = 0;        // of which so many were not here
+  std::int64_t reserved = 0;          // blocks that will be needed besides what exists now by the last launch that is placed,
+  std::int64_t most_reserved = 0;     // and by the one on the way there that needs most: whatever is fetched now is in its way
+  std::uint64_t mistakes = 0;         // that narrowed it
+  bool window_full = false;           // it held a launch off since the last one
+  // By direction: all prefetches to come wait for its moves up to here.
+  std::array<std::uint64_t, DEEPUM_DIRECTIONS + 1> awaited{};
   // Which stream's launches the latest eviction waits for, and the launch at which one last waited for another's.
   std::uint64_t out_streams = 0;
   std::uint64_t mixed_position = 0;

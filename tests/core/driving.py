@@ -37,8 +37,7 @@ class Session:
         self.writer.synchronise()
         self.core.process(self.writer.take())
         for command in self.core.take_commands():
-            self.machine.check(command)
-            self.machine.waiting[command.kind].append(command)
+            self.machine.give(command)
         self.machine.advance(1 << 30)
 
     def step(self, launches: Sequence[Launch]) -> int:

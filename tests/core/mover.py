@@ -15,6 +15,9 @@ from random import Random
 from deepum.core import Command, Execute
 
 Key = tuple[int, int]  # slot, UM block
+# Of each kind of commands; what leaves the device leaves it for good in the last two.
+DIRECTION = {"prefetch": "in", "advise": "in", "collapse": "in", "copy_out": "copy", "evict": "out", "drop": "drop"}
+LEAVES = ("evict", "drop")
 
 
 @dataclass
@@ -25,7 +28,7 @@ class Machine:
     random: Random
     resident: set[Key] = field(default_factory=set)
     done: set[int] = field(default_factory=lambda: {0})
-    waiting: dict[str, deque[Command]] = field(default_factory=lambda: {"prefetch": deque(), "evict": deque()})
+    waiting: dict[str, deque[Command]] = field(default_factory=lambda: {direction: deque() for direction in DIRECTION.values()})
     launched: deque[Execute] = field(default_factory=deque)
     unfinished: dict[int, int] = field(default_factory=dict)  # sequence of a launch not yet run: stream
     faults: int = 0  # blocks that a launch missed
@@ -43,16 +46,20 @@ class Machine:
             if command.kind == "hold":
                 self.hold(event, command)
                 continue
-            self.check(command)
-            self.waiting[command.kind].append(command)
+            self.give(command)
         self.launched.append(event)
         self.unfinished[event.sequence] = event.stream
+
+    def give(self, command: Command) -> None:
+        """To be carried out."""
+        self.check(command)
+        self.waiting[DIRECTION[command.kind]].append(command)
 
     def check(self, command: Command) -> None:
         """An eviction waits for every launch so far that used its blocks; no move waits for a later one."""
         if command.after_move >= command.id:
             self.violations.append(f"{command} waits for a later one")
-        if command.kind != "evict":
+        if command.kind not in LEAVES:
             return
         for block in range(command.first_block, command.first_block + command.block_count):
             last = self.last_use.get((command.slot, block), 0)
@@ -69,10 +76,13 @@ class Machine:
             move = given.pop(ahead.pop(), None)
             if move is None:
                 continue
-            if move.kind == "evict" and (move.after_sequence >= event.sequence or move.stream_mask & ~command.stream_mask):
+            if move.kind in LEAVES and (move.after_sequence >= event.sequence or move.stream_mask & ~command.stream_mask):
                 self.violations.append(f"{command} waits for {move}")
             # Each direction goes in order.
-            ahead += [move.after_move, *(other.id for other in given.values() if other.kind == move.kind and other.id < move.id)]
+            ahead += [
+                move.after_move,
+                *(other.id for other in given.values() if DIRECTION[other.kind] == DIRECTION[move.kind] and other.id < move.id),
+            ]
         self.held[event.sequence] = command.after_move
 
     def ready(self, command: Command) -> bool:
@@ -86,9 +96,9 @@ class Machine:
         self.done.add(command.id)
         for block in range(command.first_block, command.first_block + command.block_count):
             key = command.slot, block
-            if command.kind == "evict":
+            if command.kind in LEAVES:
                 self.resident.discard(key)
-            elif key not in self.resident:
+            elif command.kind == "prefetch" and key not in self.resident:
                 if len(self.resident) >= self.capacity:
                     self.violations.append(f"{command} starts before its space is free")
                 self.resident.add(key)

@@ -59,6 +59,9 @@ class Commands:
             device=allocation.device,
             location=location,
         )
+        if kind == "prefetch":
+            awaited = self.memory_of(block).awaited
+            awaited[self.direction(after_move)] = max(awaited.get(self.direction(after_move), 0), after_move)
         place = self.last.get(DIRECTION[kind])
         last = self.commands[place] if place is not None else None
         if last is not None and place is not None and self.goes_on(last, made):
@@ -79,4 +82,16 @@ class Commands:
             return replace(command, id=0, first_block=0, block_count=0, after_move=0)
 
         follows = last.first_block + last.block_count == made.first_block and last.block_count < MOST_COMMAND_BLOCKS
-        return follows and alike(last) == alike(made) and made.after_move < last.id
+        one_direction = not made.after_move or not last.after_move or self.direction(made.after_move) == self.direction(last.after_move)
+        return follows and alike(last) == alike(made) and made.after_move < last.id and one_direction
+
+    def direction(self, move: int) -> str:
+        return DIRECTION[self.commands[move - 1].kind] if move else "none"
+
+    def await_move(self, memory: Memory, device: int, move: int) -> None:
+        """All prefetches to come do, by way of one of no blocks: each names one move, and those of one direction are in order."""
+        direction = self.direction(move)
+        if move > memory.awaited.get(direction, 0):
+            memory.awaited[direction] = move
+            self.commands.append(Command(len(self.commands) + 1, self.sequence, 0, 0, move, 0, 0, 0, 0, "prefetch", 0, device, 0))
+            self.last.pop("in", None)

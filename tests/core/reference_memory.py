@@ -109,6 +109,7 @@ class Memory:
     capacity: int = 0
     allocated: int = 0
     freed: deque[int] = field(default_factory=deque)  # evictions whose space is not taken yet
+    awaited: dict[str, int] = field(default_factory=dict)  # by direction: prefetches to come wait for its moves up to here
     kept: list[UmBlock] = field(default_factory=list)  # resident, first to be evicted first
     copied: list[UmBlock] = field(default_factory=list)  # the same of what the host has as well
     to_copy: deque[tuple[UmBlock, int]] = field(default_factory=deque)  # to be copied out, and the launch that wrote it

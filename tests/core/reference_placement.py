@@ -117,6 +117,8 @@ class Placement(Clean):
         memory.fetched += not actual
         block.confirmed, block.streams = self.position, 0
         if decide:
+            if self.direction(space) != self.direction(block.moved_out):
+                self.await_move(memory, self.allocations[block.slot].device, min(space, block.moved_out))
             after, streams = (outgoing.use_sequence, outgoing.streams) if outgoing is not None else (0, 0)
             self.command("prefetch", block, after, streams, max(space, block.moved_out))
             block.brought = block.moved_in

@@ -219,3 +219,12 @@ def test_what_an_execution_did_to_others_is_not_said_of_what_it_touches_now() ->
     made.launch(uses(1, Y))
     made.look(X)
     assert collapsed_by(made.launch(uses(1, Y))) == []
+
+
+def test_what_was_forgotten_is_not_said_of_what_has_its_number_now() -> None:
+    """More kernels come than are kept in mind; each takes the number of one before."""
+    made = duplicated(uses(1, X), uses(2, Y), execution_ids=16)
+    for execution in range(300, 316):
+        made.launch(uses(execution, Y))
+    made.look(X)
+    assert [block for execution in range(300, 316) for block in collapsed_by(made.launch(uses(execution, Y)))] == []
