@@ -54,18 +54,25 @@ void nap(long nanoseconds) noexcept {
   ::nanosleep(&time, nullptr);
 }
 
-// What lies in no managed allocation is left out.
+// What lies in no managed allocation is left out, memory that has ended too.
 void tell(const std::vector<ObservedFault>& faults) {
-  std::vector<runtime::FaultPlace> places;
-  places.reserve(faults.size());
-  for (const ObservedFault& fault : faults) {
-    runtime::Extent extent;
-    if (fault.device < DEEPUM_MAX_DEVICES && runtime::Allocations::instance().range_of(fault.address, 1, &extent)) {
-      const std::uint64_t first = extent.range >> DEEPUM_RANGE_FIRST_SHIFT & ((1ull << DEEPUM_RANGE_FIRST_BITS) - 1);
-      places.push_back({fault.device, extent.range >> DEEPUM_RANGE_SLOT_SHIFT, first, fault.faults, fault.access});
+  struct Told {
+    const std::vector<ObservedFault>& faults;
+    std::vector<runtime::FaultPlace> places;
+  } told{faults, {}};
+  told.places.reserve(faults.size());
+  const auto body = [](void* data) {
+    auto& [all, places] = *static_cast<Told*>(data);
+    for (const ObservedFault& fault : all) {
+      runtime::Extent extent;
+      if (fault.device < DEEPUM_MAX_DEVICES && runtime::Allocations::instance().range_of(fault.address, 1, &extent)) {
+        const std::uint64_t first = extent.range >> DEEPUM_RANGE_FIRST_SHIFT & ((1ull << DEEPUM_RANGE_FIRST_BITS) - 1);
+        places.push_back({fault.device, extent.range >> DEEPUM_RANGE_SLOT_SHIFT, first, fault.faults, fault.access});
+      }
     }
-  }
-  runtime::tell_faults(places, [](deepum_fault_event& event) { runtime::emit(&event.header); });
+    runtime::tell_faults(places, [](deepum_fault_event& event) { runtime::emit(&event.header); });
+  };
+  runtime::Allocations::instance().while_all_stays(body, &told);
 }
 
 void end(Watch& watch) noexcept {

@@ -204,6 +204,13 @@ std::optional<Allocation> Allocations::find(std::uint64_t address) const noexcep
 
 bool Allocations::lookup(std::uint64_t address, Extent* extent) const noexcept { return table.lookup(address, extent); }
 
+void Allocations::while_all_stays(void (*body)(void* data), void* data) noexcept {
+  if (!book_broken.load(std::memory_order_relaxed)) {
+    Writing lock;
+    body(data);
+  }
+}
+
 bool Allocations::range_of(std::uint64_t address, std::uint64_t bytes, Extent* extent) const noexcept {
   UmBlockNode* node = nullptr;
   const AllocationRecord* record = bytes ? table.record(address, &node) : nullptr;

@@ -51,6 +51,8 @@ class Allocations {
   bool lookup(std::uint64_t address, Extent* extent) const noexcept;
   // The UM blocks of exactly [address, address + bytes), cut to the allocation. Lock-free. False: not managed memory, or 0 bytes.
   bool range_of(std::uint64_t address, std::uint64_t bytes, Extent* extent) const noexcept;
+  // Nothing ends, nor is handed out, while it runs: what it emits of memory is told before the memory's end is.
+  void while_all_stays(void (*body)(void* data), void* data) noexcept;
 
   // For the mover: addresses of blocks [first_block, first_block + block_count) cut to the allocation. While the pin lives the
   // memory is not handed to cuMemFree. Empty when (slot, generation) is no longer live.
