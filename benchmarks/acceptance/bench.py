@@ -12,36 +12,6 @@ from deepum.doctor.driver import MIB, Cuda
 
 BLOCK = 2 * MIB
 
-# Each thread does one thing to the word `stride` bytes behind the last one's. The simulated GPU knows nothing of strides: for it all of
-# these read and write the first `count` words.
-_KERNEL = """
-.visible .entry deepum_{name}(.param .u64 data, .param .u64 count, .param .u64 stride)
-{{
-  .reg .pred %p;
-  .reg .b32 %r<5>;
-  .reg .b64 %rd<7>;
-  ld.param.u64 %rd1, [data];
-  ld.param.u64 %rd2, [count];
-  ld.param.u64 %rd6, [stride];
-  cvta.to.global.u64 %rd1, %rd1;
-  mov.u32 %r1, %ctaid.x;
-  mov.u32 %r2, %ntid.x;
-  mov.u32 %r3, %tid.x;
-  mul.wide.u32 %rd3, %r1, %r2;
-  cvt.u64.u32 %rd4, %r3;
-  add.u64 %rd3, %rd3, %rd4;
-  setp.ge.u64 %p, %rd3, %rd2;
-  @%p bra done;
-  mul.lo.u64 %rd4, %rd3, %rd6;
-  add.u64 %rd5, %rd1, %rd4;
-  mov.u32 %r4, 1;
-  {does}
-done:
-  ret;
-}}
-"""
-_DOES = {"read": "ld.volatile.global.u32 %r4, [%rd5];", "write": "st.global.u32 [%rd5], %r4;", "add": "red.global.add.u32 [%rd5], %r4;"}
-
 
 class Gate:
     """Holds streams up until it is opened: they wait for a word in pinned memory."""
@@ -74,9 +44,6 @@ class Bench:
         self.cuda = cuda
         self.simulated = simulated
         self.short = short
-        text = ".version 6.0\n.target sm_60\n.address_size 64\n" + "".join(_KERNEL.format(name=n, does=d) for n, d in _DOES.items())
-        self.module = cuda("cuModuleLoadData", text.encode() + b"\0")
-        self.functions = {name: cuda("cuModuleGetFunction", self.module, f"deepum_{name}".encode()) for name in _DOES}
         self.stream = cuda.stream()
 
     def whole(self, most: int) -> int:
@@ -85,9 +52,7 @@ class Bench:
 
     def launch(self, name: str, address: int, count: int, stride: int = 4, stream: Any = None) -> None:
         """read, write or add, by `count` threads."""
-        values = (address, count, stride), (ctypes.c_uint64,) * 3
-        grid = (count + 255) // 256
-        self.cuda("cuLaunchKernel", self.functions[name], grid, 1, 1, 256, 1, 1, 0, self.stream if stream is None else stream, values, 0)
+        self.cuda.touch(name, address, count, self.stream if stream is None else stream, stride)
 
     def sweep(self, name: str, address: int, size: int, stream: Any = None) -> None:
         """The kernel, on all words of the memory."""

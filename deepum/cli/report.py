@@ -66,7 +66,7 @@ def command(
         raise UsageError(f"--image {image}: is neither .png nor .svg; name the file so")
     memory = gpu_memory_bytes(gpu_memory)
     library()  # said before the work, not after it
-    found = inputs.read(names, steps, synchronise)
+    found = inputs.read(names, steps, synchronise, machine)
     simulated: list[tuple[dict[str, Any], list[Timeline]]] = []
     for workload in found.workloads:
         on = machine or workload.machine

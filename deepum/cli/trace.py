@@ -42,7 +42,7 @@ def export(
     chosen = policies.parse(policy)
     if len(chosen) != 1:
         raise UsageError(f"--policy {policy}: is more than one; name one of {', '.join(policies.BY_NAME)}")
-    workload = load(name, steps, synchronise)
+    workload = load(name, steps, synchronise, machine)
     timeline = observe(workload, machine or workload.machine, chosen[0], gpu_memory_bytes(gpu_memory), launch_queue)
     try:
         count = perfetto.write(timeline, Path(output))

@@ -13,18 +13,18 @@ MIB = 1 << 20
 # Asking for more managed memory than is free has hung GPUs (NVIDIA/open-gpu-kernel-modules issue 1223): never more than this share of it.
 SAFE_SHARE = 0.6
 
-# Reads a word a thread, `words` of them. In PTX's oldest form that knows unified memory's cards, so that any driver compiles it.
-_TOUCH = b"""
-.version 6.0
-.target sm_60
-.address_size 64
-.visible .entry deepum_touch(.param .u64 data, .param .u64 words)
-{
+# Each thread does one thing to the word `stride` bytes behind the last one's, `count` of them. In PTX's oldest form that knows unified
+# memory's cards, so that any driver compiles it.
+_HEAD = ".version 6.0\n.target sm_60\n.address_size 64\n"
+_KERNEL = """
+.visible .entry deepum_{name}(.param .u64 data, .param .u64 count, .param .u64 stride)
+{{
   .reg .pred %p;
   .reg .b32 %r<5>;
-  .reg .b64 %rd<6>;
+  .reg .b64 %rd<7>;
   ld.param.u64 %rd1, [data];
-  ld.param.u64 %rd2, [words];
+  ld.param.u64 %rd2, [count];
+  ld.param.u64 %rd6, [stride];
   cvta.to.global.u64 %rd1, %rd1;
   mov.u32 %r1, %ctaid.x;
   mov.u32 %r2, %ntid.x;
@@ -34,13 +34,15 @@ _TOUCH = b"""
   add.u64 %rd3, %rd3, %rd4;
   setp.ge.u64 %p, %rd3, %rd2;
   @%p bra done;
-  shl.b64 %rd4, %rd3, 2;
+  mul.lo.u64 %rd4, %rd3, %rd6;
   add.u64 %rd5, %rd1, %rd4;
-  ld.volatile.global.u32 %r4, [%rd5];
+  mov.u32 %r4, 1;
+  {does}
 done:
   ret;
-}
-\0"""
+}}
+"""
+_DOES = {"read": "ld.volatile.global.u32 %r4, [%rd5];", "write": "st.global.u32 [%rd5], %r4;", "add": "red.global.add.u32 [%rd5], %r4;"}
 
 
 class CudaError(Exception):
@@ -80,7 +82,7 @@ class Cuda:
         self.gpu = self.location("DEVICE", ordinal)
         self.managed_bytes = 0
         self._sizes: dict[int, int] = {}
-        self._touch: Any = None
+        self._kernels: dict[str, Any] = {}
 
     def __call__(self, name: str, *arguments: Any) -> Any:
         answer = getattr(self.api, name)(*arguments)
@@ -183,11 +185,16 @@ class Cuda:
         self("cuEventDestroy", end)
         return elapsed
 
-    def touch(self, address: int, size: int, stream: Any) -> None:
-        """A kernel reads all of it."""
-        if self._touch is None:
-            module = self("cuModuleLoadData", _TOUCH)
-            self._touch = self("cuModuleGetFunction", module, b"deepum_touch")
-        words = size // 4
-        values = (address, words), (ctypes.c_uint64, ctypes.c_uint64)
-        self("cuLaunchKernel", self._touch, (words + 255) // 256, 1, 1, 256, 1, 1, 0, stream, values, 0)
+    def touch(self, kind: str, address: int, count: int, stream: Any, stride: int = 4) -> None:
+        """A kernel of `count` threads, each of which does that to a word, the words `stride` bytes apart: "read", "write" a 1, or "add" it
+        atomically. The simulated GPU knows nothing of strides: for it all of these read and write the first `count` words."""
+        values = (address, count, stride), (ctypes.c_uint64,) * 3
+        self("cuLaunchKernel", self.kernel(kind), (count + 255) // 256, 1, 1, 256, 1, 1, 0, stream, values, 0)
+
+    def kernel(self, kind: str) -> Any:
+        """The CUfunction that `touch` launches: its parameters are the address, the count and the stride, 64 bits each."""
+        if not self._kernels:
+            text = _HEAD + "".join(_KERNEL.format(name=name, does=does) for name, does in _DOES.items())
+            module = self("cuModuleLoadData", text.encode() + b"\0")
+            self._kernels = {name: self("cuModuleGetFunction", module, f"deepum_{name}".encode()) for name in _DOES}
+        return self._kernels[kind]

@@ -26,8 +26,11 @@ class Inputs:
     workloads: list[Workload] = field(default_factory=list)
 
 
-def read(names: Sequence[str], steps: int | None = None, synchronise: bool = False) -> Inputs:
-    """All of them, in order. `steps`, `synchronise`: of workloads that are one iteration. Raises UsageError."""
+def read(names: Sequence[str], steps: int | None = None, synchronise: bool = False, machine: str | None = None) -> Inputs:
+    """All of them, in order. `steps`, `synchronise`: of workloads that are one iteration; `machine`: what named ones are captured for.
+
+    Raises UsageError.
+    """
     found = Inputs()
     for name in names:
         path = Path(name)
@@ -40,7 +43,7 @@ def read(names: Sequence[str], steps: int | None = None, synchronise: bool = Fal
             raise UsageError(f"{name}: is neither JSON nor an event log; {_WANTED}") from None
         if told is None:
             single = not path.is_file()  # a recorded run is as long as it was
-            found.workloads.append(load(name, steps if single else None, synchronise and single))
+            found.workloads.append(load(name, steps if single else None, synchronise and single, machine))
         elif isinstance(told, dict) and set(KEYS) <= set(told):
             found.statistics.append((path.name, told))
         elif isinstance(told, dict) and "policies" in told:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepum.report.timeline import Floats, Integers, Records, Timeline
+from deepum.report.timeline import OF_MACHINE, Floats, Integers, Records, Timeline
 
 LANES: dict[str, tuple[str, ...]] = {
     "kernels": ("kernel", "fill"),
@@ -54,20 +54,7 @@ def highest(times: Floats, values: Integers | Floats, at: Floats) -> Floats:
 def memory(timeline: Timeline, at: Floats) -> dict[str, Floats]:
     """Bytes: the most in each part of the time. The program's memory is told at the time when its launches run, not when the host,
     which is ahead, asked for it."""
-    machine = timeline.of(
-        "kernel",
-        "fill",
-        "copy_in",
-        "copy_out",
-        "prefetch",
-        "evict",
-        "fault",
-        "driver_evict",
-        "remote_in",
-        "remote_out",
-        "discard",
-        "release",
-    )
+    machine = timeline.of(*OF_MACHINE)
     machine = machine[np.argsort(machine["end_ns"], kind="stable")]
     kernels = timeline.of("kernel")
     places = timeline.launched(kernels["tag"])

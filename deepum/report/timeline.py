@@ -20,25 +20,22 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Records = npt.NDArray[np.void]  # of deepum.simulate.replay.ACTIVITY
 
-KINDS: dict[str, int] = {
-    name: getattr(lib, f"DEEPUM_ACTIVITY_{name.upper()}")
-    for name in (
-        "kernel",
-        "fill",
-        "copy_in",
-        "copy_out",
-        "prefetch",
-        "evict",
-        "fault",
-        "driver_evict",
-        "remote_in",
-        "remote_out",
-        "discard",
-        "release",
-        "hold",
-        "decision",
-    )
-}
+# What the machine does, which tells how much is resident then; the other kinds are of the program's and the core's side.
+OF_MACHINE = (
+    "kernel",
+    "fill",
+    "copy_in",
+    "copy_out",
+    "prefetch",
+    "evict",
+    "fault",
+    "driver_evict",
+    "remote_in",
+    "remote_out",
+    "discard",
+    "release",
+)
+KINDS: dict[str, int] = {name: getattr(lib, f"DEEPUM_ACTIVITY_{name.upper()}") for name in (*OF_MACHINE, "hold", "decision")}
 # What crosses the link, by direction, in the order in which lanes show it.
 INTO_DEVICE = ("prefetch", "fault", "copy_in", "remote_in")
 OUT_OF_DEVICE = ("evict", "driver_evict", "copy_out", "remote_out")

@@ -14,8 +14,6 @@ constexpr std::uint64_t kBlockBytes = 1ull << DEEPUM_UM_BLOCK_SHIFT;
 constexpr std::uint32_t kLeastTable = 4;   // UM blocks: what is smaller is as well brought
 constexpr std::uint8_t kProvenSparse = 2;  // sparse uses in a row, with none besides: not a gather's result, which others read
 
-enum Advice : std::uint8_t { kSetPreferredLocation = 3, kUnsetPreferredLocation = 4, kSetAccessedBy = 5, kUnsetAccessedBy = 6 };  // cuda.h
-
 }  // namespace
 
 // The launch at hand uses these. Copies say nothing about how a table is used.
@@ -63,9 +61,10 @@ void Engine::note_sparse_uses(std::span<const BlockSpan> spans, std::uint8_t fla
 
 void Engine::advise_remote(const UmBlock& first, std::uint32_t count, bool remote) {
   const Allocation& allocation = slots_[first.slot];
-  const std::array<Advice, 2> advice =
-      remote ? std::array{kSetAccessedBy, kSetPreferredLocation} : std::array{kUnsetPreferredLocation, kUnsetAccessedBy};
-  for (const Advice each : advice) {
+  const std::array<deepum_mem_advise, 2> advice =
+      remote ? std::array{DEEPUM_MEM_ADVISE_SET_ACCESSED_BY, DEEPUM_MEM_ADVISE_SET_PREFERRED_LOCATION}
+             : std::array{DEEPUM_MEM_ADVISE_UNSET_PREFERRED_LOCATION, DEEPUM_MEM_ADVISE_UNSET_ACCESSED_BY};
+  for (const deepum_mem_advise each : advice) {
     deepum_command made{};
     made.id = ++last_id_;
     made.cause = sequence_;
@@ -74,9 +73,11 @@ void Engine::advise_remote(const UmBlock& first, std::uint32_t count, bool remot
     made.first_block = first.index;
     made.block_count = count;
     made.kind = DEEPUM_COMMAND_ADVISE;
-    made.advice = each;
+    made.advice = static_cast<std::uint8_t>(each);
     made.device = static_cast<std::uint16_t>(allocation.device);
-    made.location = each == kSetPreferredLocation || each == kUnsetPreferredLocation ? -1 : static_cast<std::int32_t>(allocation.device);
+    made.location = each == DEEPUM_MEM_ADVISE_SET_PREFERRED_LOCATION || each == DEEPUM_MEM_ADVISE_UNSET_PREFERRED_LOCATION
+                        ? -1
+                        : static_cast<std::int32_t>(allocation.device);
     commands_.push_back(made);
     given_[made.id % kRemembered] = made;
     ++statistics_.commands;

@@ -8,11 +8,10 @@
 namespace deepum::core {
 namespace {
 
-constexpr std::uint8_t kSetReadMostly = 1;  // CUmem_advise
-constexpr std::uint64_t kSettled = 20;      // part of an iteration without a write, after which none is expected
-constexpr std::uint64_t kQuiet = 8;         // part of an iteration in which nothing was copied for want of space, after which copies may go
-constexpr int kCopyScan = 256;              // blocks looked at for a launch
-constexpr std::uint64_t kHaste = 2;         // times the pace at which all would be copied out within an iteration
+constexpr std::uint64_t kSettled = 20;  // part of an iteration without a write, after which none is expected
+constexpr std::uint64_t kQuiet = 8;     // part of an iteration in which nothing was copied for want of space, after which copies may go
+constexpr int kCopyScan = 256;          // blocks looked at for a launch
+constexpr std::uint64_t kHaste = 2;     // times the pace at which all would be copied out within an iteration
 
 }  // namespace
 
@@ -69,7 +68,8 @@ void Engine::prepare_duplicate(DeviceMemory& device, UmBlock& block, Use use) {
     end_duplication(block);
   }
   if (!block.mostly && use != Use::kWrites && block.populated && may_duplicate(block)) {
-    command(DEEPUM_COMMAND_ADVISE, slots_[block.slot].device, block, 0, 0, std::max(block.moved_in, block.moved_out), -1, kSetReadMostly);
+    command(DEEPUM_COMMAND_ADVISE, slots_[block.slot].device, block, 0, 0, std::max(block.moved_in, block.moved_out), -1,
+            DEEPUM_MEM_ADVISE_SET_READ_MOSTLY);
     set_mostly(block);
   }
   if (block.mostly && block.populated) {

@@ -18,9 +18,7 @@ constexpr std::uint64_t kMostBlocks = 1u << DEEPUM_RANGE_FIRST_BITS;
 constexpr std::uint64_t kMostBelievedBlocks = 1u << 22;  // 8 TiB over all allocations
 constexpr std::uint64_t kMostTorchBlocks = 1u << 20;
 
-constexpr std::uint32_t kShakenBlocks = 16;                                     // neighbours on each side of a fault
-constexpr std::uint8_t kSetReadMostly = 1;                                      // CUmem_advise
-constexpr std::int32_t kSetPreferredLocation = 3, kUnsetPreferredLocation = 4;  // CUmem_advise
+constexpr std::uint32_t kShakenBlocks = 16;  // neighbours on each side of a fault
 
 }  // namespace
 
@@ -221,9 +219,9 @@ bool Engine::on_program_advise(const deepum_program_event& event) {
   if (allocation == nullptr || std::uint64_t{p.first} + p.count > allocation->blocks.size()) {
     return false;
   }
-  if (event.advice == kSetPreferredLocation || event.advice == kUnsetPreferredLocation) {
+  if (event.advice == DEEPUM_MEM_ADVISE_SET_PREFERRED_LOCATION || event.advice == DEEPUM_MEM_ADVISE_UNSET_PREFERRED_LOCATION) {
     for (std::uint32_t i = p.first; i < p.first + p.count; ++i) {
-      allocation->blocks[i].host = event.advice == kSetPreferredLocation && event.location < 0;
+      allocation->blocks[i].host = event.advice == DEEPUM_MEM_ADVISE_SET_PREFERRED_LOCATION && event.location < 0;
     }
   }
   return true;
@@ -268,7 +266,7 @@ void Engine::on_moved(const deepum_moved_event& event) {
   for (std::uint64_t i = given.first_block; i < std::uint64_t{given.first_block} + given.block_count && i < allocation->blocks.size();
        ++i) {
     UmBlock& block = allocation->blocks[i];
-    if (given.kind == DEEPUM_COMMAND_ADVISE && given.advice == kSetReadMostly) {
+    if (given.kind == DEEPUM_COMMAND_ADVISE && given.advice == DEEPUM_MEM_ADVISE_SET_READ_MOSTLY) {
       forget_duplicate(block);
     } else if (given.kind == DEEPUM_COMMAND_ADVISE) {
       forget_advice(block);

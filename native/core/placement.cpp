@@ -10,14 +10,13 @@ namespace deepum::core {
 namespace {
 
 constexpr std::uint64_t kBlockBytes = 1ull << DEEPUM_UM_BLOCK_SHIFT;
-constexpr std::uint64_t kEvictionBatch = 8;   // blocks evicted at once when room runs out
-constexpr std::uint64_t kLongPast = 4096;     // launches: more than a queue of the driver's holds
-constexpr std::size_t kVictimScan = 4096;     // blocks looked at for one victim,
-constexpr std::size_t kExpectedScan = 256;    // and of those that are expected
-constexpr std::uint64_t kRested = 32;         // blocks brought since a last use, so that the space comes in time: 64 MiB, milliseconds
-constexpr std::uint64_t kFar = 16;            // part of an iteration, after which what left comes back in time
-constexpr std::uint8_t kUnsetReadMostly = 2;  // CUmem_advise
-constexpr std::uint64_t kLeastDoubt = 16;     // launches for which what is known to be there is not doubted
+constexpr std::uint64_t kEvictionBatch = 8;  // blocks evicted at once when room runs out
+constexpr std::uint64_t kLongPast = 4096;    // launches: more than a queue of the driver's holds
+constexpr std::size_t kVictimScan = 4096;    // blocks looked at for one victim,
+constexpr std::size_t kExpectedScan = 256;   // and of those that are expected
+constexpr std::uint64_t kRested = 32;        // blocks brought since a last use, so that the space comes in time: 64 MiB, milliseconds
+constexpr std::uint64_t kFar = 16;           // part of an iteration, after which what left comes back in time
+constexpr std::uint64_t kLeastDoubt = 16;    // launches for which what is known to be there is not doubted
 
 }  // namespace
 
@@ -292,7 +291,7 @@ void Engine::evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, 
   } else {
     device.copied_away = position_;
     command(DEEPUM_COMMAND_EVICT, ordinal, block, block.use_sequence, block.streams,
-            std::max(block.moved_in, block.mostly ? block.moved_out : 0), 0, block.mostly ? kUnsetReadMostly : 0);
+            std::max(block.moved_in, block.mostly ? block.moved_out : 0), 0, block.mostly ? DEEPUM_MEM_ADVISE_UNSET_READ_MOSTLY : 0);
     forget_duplicate(block);
   }
   device.freed.push_back({block.moved_out, false});
@@ -306,126 +305,6 @@ void Engine::note_streams(DeviceMemory& device, const UmBlock& victim) {
     device.mixed_position = position_;
   }
   device.out_streams = victim.streams;
-}
-
-namespace {
-
-deepum_direction direction_of_kind(std::uint8_t kind) {
-  switch (kind) {
-    case DEEPUM_COMMAND_EVICT:
-      return DEEPUM_DIRECTION_OUT;
-    case DEEPUM_COMMAND_DISCARD:
-      return DEEPUM_DIRECTION_DISCARD;
-    case DEEPUM_COMMAND_COPY_OUT:
-      return DEEPUM_DIRECTION_COPY;
-    case DEEPUM_COMMAND_DROP:
-      return DEEPUM_DIRECTION_DROP;
-    default:
-      return DEEPUM_DIRECTION_IN;
-  }
-}
-
-}  // namespace
-
-deepum_direction Engine::direction_of(std::uint64_t move) const {
-  const deepum_command& given = given_[move % kRemembered];
-  return move != 0 && given.id == move ? direction_of_kind(given.kind) : DEEPUM_DIRECTIONS;
-}
-
-// Prefetches go in order: one that waits makes all that follow wait. So does one of no blocks, where a prefetch has to wait for two moves
-// of different directions, of which none is behind the other.
-void Engine::await_move(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t move) {
-  std::uint64_t& awaited = device.awaited[direction_of(move)];
-  if (move <= awaited) {
-    return;
-  }
-  awaited = move;
-  deepum_command made{};
-  made.id = ++last_id_;
-  made.cause = sequence_;
-  made.after_move = move;
-  made.kind = DEEPUM_COMMAND_PREFETCH;
-  made.device = static_cast<std::uint16_t>(ordinal);
-  commands_.push_back(made);
-  last_of_direction_[DEEPUM_DIRECTION_IN] = 0;  // what follows is behind it
-}
-
-// Gives a command for one block, or lengthens the last one of its kind if that changes nothing in what either waits for.
-void Engine::command(deepum_command_kind kind, std::uint32_t ordinal, UmBlock& block, std::uint64_t after_sequence, std::uint64_t streams,
-                     std::uint64_t after_move, std::int32_t location, std::uint8_t advice) {
-  if (after_sequence == 0) {
-    streams = 0;
-  }
-  std::uint64_t nothing = 0;
-  std::uint64_t* bytes = &nothing;
-  std::uint64_t* moved = &nothing;
-  switch (kind) {
-    case DEEPUM_COMMAND_PREFETCH:
-      bytes = &statistics_.bytes_prefetched;
-      moved = &block.moved_in;
-      break;
-    case DEEPUM_COMMAND_EVICT:
-      bytes = &statistics_.bytes_evicted;
-      moved = &block.moved_out;
-      break;
-    case DEEPUM_COMMAND_DISCARD:
-      bytes = &statistics_.bytes_invalidated;
-      moved = &block.discarded;
-      break;
-    case DEEPUM_COMMAND_COPY_OUT:
-      bytes = &statistics_.bytes_copied_out;
-      moved = &block.moved_out;
-      break;
-    case DEEPUM_COMMAND_DROP:
-      bytes = &statistics_.bytes_dropped;
-      moved = &block.moved_out;
-      break;
-    case DEEPUM_COMMAND_COLLAPSE:
-      moved = &block.moved_in;
-      break;
-    default:
-      break;
-  }
-  *bytes += kBlockBytes;
-  // Only commands of the same event are lengthened, so that what is decided does not depend on how events come in batches; and only
-  // if it waits for nothing later than itself, or two commands would wait for each other, and for moves of one direction.
-  std::size_t& place = last_of_direction_[direction_of_kind(kind)];
-  const deepum_direction awaited = direction_of(after_move);
-  if (kind == DEEPUM_COMMAND_PREFETCH) {
-    devices_[ordinal].awaited[awaited] = std::max(devices_[ordinal].awaited[awaited], after_move);
-  }
-  if (place > taken_) {
-    deepum_command& last = commands_[place - 1];
-    if (last.kind == kind && last.cause == sequence_ && last.device == ordinal && last.slot == block.slot &&
-        last.first_block + last.block_count == block.index && last.block_count < kMostCommandBlocks &&
-        last.after_sequence == after_sequence && last.stream_mask == streams && last.location == location && last.advice == advice &&
-        after_move < last.id && (after_move == 0 || last.after_move == 0 || awaited == direction_of(last.after_move))) {
-      ++last.block_count;
-      last.after_move = std::max(last.after_move, after_move);
-      given_[last.id % kRemembered].block_count = last.block_count;
-      *moved = last.id;
-      return;
-    }
-  }
-  deepum_command made{};
-  made.id = ++last_id_;
-  made.cause = sequence_;
-  made.after_sequence = after_sequence;
-  made.stream_mask = streams;
-  made.after_move = after_move;
-  made.slot = block.slot;
-  made.generation = slots_[block.slot].generation;
-  made.first_block = block.index;
-  made.block_count = 1;
-  made.kind = static_cast<std::uint8_t>(kind);
-  made.advice = advice;
-  made.device = static_cast<std::uint16_t>(ordinal);
-  made.location = location;
-  commands_.push_back(made);
-  place = commands_.size();
-  given_[made.id % kRemembered] = made;
-  *moved = made.id;
-  ++statistics_.commands;
 }
 
 }  // namespace deepum::core

@@ -25,7 +25,7 @@ bool AdviceServer::start() noexcept {
   return started_;
 }
 
-CUresult AdviceServer::queue(CUcontext context, CUstream stream, const std::vector<Span>& spans, const std::vector<GivenAdvice>& advice) {
+CUresult AdviceServer::queue(CUcontext context, CUstream stream, const std::vector<Span>& spans, const AdviceList& advice) {
   if (!driver().LaunchHostFunc) {
     return CUDA_ERROR_NOT_SUPPORTED;
   }
@@ -93,9 +93,9 @@ void AdviceServer::give(const Job& job, CUcontext* current) noexcept {
   if (*current != job.context && driver().CtxSetCurrent && driver().CtxSetCurrent(job.context) == CUDA_SUCCESS) {
     *current = job.context;
   }
-  for (const GivenAdvice& each : job.advice) {
+  for (const Advice& each : job.advice) {
     for (const Span& span : job.spans) {
-      advise(span, each.what, each.location);
+      advise(span, static_cast<CUmem_advise>(each.what), each.location);
     }
   }
 }

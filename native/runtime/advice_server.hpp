@@ -13,14 +13,10 @@
 #include <mutex>
 #include <vector>
 
+#include "commands.hpp"
 #include "move_calls.hpp"
 
 namespace deepum::runtime {
-
-struct GivenAdvice {
-  CUmem_advise what;
-  int location;  // CUDA ordinal or kHost
-};
 
 class AdviceServer {
  public:
@@ -30,7 +26,7 @@ class AdviceServer {
   AdviceServer& operator=(const AdviceServer&) = delete;
 
   // Queues the advice for all of the spans on the stream, whose context is current.
-  CUresult queue(CUcontext context, CUstream stream, const std::vector<Span>& spans, const std::vector<GivenAdvice>& advice);
+  CUresult queue(CUcontext context, CUstream stream, const std::vector<Span>& spans, const AdviceList& advice);
   // Returns when the advice that is queued for this memory has been given. Calls the driver.
   void wait_for(std::uint64_t address, std::uint64_t bytes) noexcept;
   void forget(CUcontext context) noexcept;  // it ended, with its streams
@@ -43,7 +39,7 @@ class AdviceServer {
     CUcontext context;
     CUstream stream;
     std::vector<Span> spans;
-    std::vector<GivenAdvice> advice;
+    AdviceList advice;
     bool done = false;
   };
   static void CUDA_CB reached(void* job);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 
+#include "commands.hpp"
 #include "records.h"
 
 namespace deepum::runtime {
@@ -13,21 +14,6 @@ struct Move {
   deepum_command command;
   bool awaited = false;  // a command of the other direction waits for this one: an event follows it
 };
-
-inline int direction_of(const deepum_command& command) noexcept {
-  switch (command.kind) {
-    case DEEPUM_COMMAND_EVICT:
-      return DEEPUM_DIRECTION_OUT;
-    case DEEPUM_COMMAND_COPY_OUT:
-      return DEEPUM_DIRECTION_COPY;
-    case DEEPUM_COMMAND_DISCARD:
-      return DEEPUM_DIRECTION_DISCARD;
-    case DEEPUM_COMMAND_DROP:
-      return DEEPUM_DIRECTION_DROP;
-    default:
-      return DEEPUM_DIRECTION_IN;
-  }
-}
 
 // Of `made` events, the last `most` of which are kept by number modulo `most` and have rising ids: the first at or behind the command.
 // `made`: there is none.

@@ -163,7 +163,7 @@ void Mover::accept(const deepum_command& given) {
     answer(command, DEEPUM_MOVED_CANCELLED);
     return;
   }
-  const int direction = direction_of(command);
+  const int direction = direction_of(command.kind);
   devices_[command.device].lanes[direction].queue.push(command);
   waiting_.fetch_add(1, std::memory_order_release);
   if (command.after_move == 0) {
@@ -194,7 +194,7 @@ void Mover::sleep() noexcept {
     watches_markers_.store(wants_marker_, std::memory_order_seq_cst);
   }
   timespec limit{1, 0};
-  if (handover_full_) {
+  if (looks_again_soon_) {
     limit = {0, kHandoverPollNanoseconds};
   }
   if (!may_sleep()) {

@@ -76,10 +76,9 @@ class Mover {
   bool issue(int device, int direction);
   bool issue_discard(int device);
   // Duplicates (mover_duplicates.cpp).
-  static bool advises_in_order(const deepum_command& command) noexcept;
   static bool reached(MoveLane& lane, const Requirements& required) noexcept;
   CUresult carry(MoveLane& lane, int device, const deepum_command& command, const std::vector<Span>& spans);
-  CUresult give(MoveLane& lane, int device, const std::vector<Span>& spans, const std::vector<GivenAdvice>& advice);
+  CUresult give(MoveLane& lane, int device, const std::vector<Span>& spans, const AdviceList& advice);
   std::size_t gather(int device, int direction, std::vector<Span>* spans, std::vector<Allocations::Pin>* pins);
   bool requirements(int device, int direction, const deepum_command& command, Requirements* found);
   bool wait_for(MoveLane& lane, const Requirements& required, bool* again);
@@ -121,7 +120,7 @@ class Mover {
   std::uint64_t last_taken_ = 0;  // id
   CUcontext current_ = nullptr;
   bool wants_marker_ = false;
-  bool handover_full_ = false;
+  bool looks_again_soon_ = false;
   bool off_ = false;
   std::uint32_t failures_in_a_row_ = 0;
   std::uint64_t last_progress_ = 0;

@@ -21,7 +21,7 @@ bool known_kind(const deepum_command& command) noexcept {
 
 // What goes out makes the room for what comes in.
 void Mover::carry_out() {
-  wants_marker_ = handover_full_ = false;
+  wants_marker_ = looks_again_soon_ = false;
   for (bool progress = true; progress;) {
     progress = false;
     for (int device = 0; device < DEEPUM_MAX_DEVICES; ++device) {
@@ -106,14 +106,14 @@ bool Mover::issue(int device, int direction) {
   if (!in_lock_step_ && lane.outstanding() != 0 && lane.outstanding() + pins[0].bytes > handover_bytes_) {
     lane.collect();
     if (lane.outstanding() != 0 && lane.outstanding() + pins[0].bytes > handover_bytes_) {
-      handover_full_ = true;
+      looks_again_soon_ = true;
       return false;
     }
   }
 
   const bool prepared = use_device(device) && lane.prepare();
   if (prepared && !in_lock_step_ && advises_in_order(head) && !reached(lane, required)) {
-    handover_full_ = true;  // it is looked at again soon
+    looks_again_soon_ = true;
     return false;
   }
   const bool usable = prepared && wait_for(lane, required, &again);
@@ -122,7 +122,7 @@ bool Mover::issue(int device, int direction) {
   }
   std::size_t commands = 1;
   CUresult result = usable ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
-  const bool at_once = head.kind == DEEPUM_COMMAND_ADVISE && head.after_move == 0;
+  const bool at_once = advises_at_once(head);
   if (usable && at_once) {
     result = advise(spans[0], static_cast<CUmem_advise>(head.advice), head.location < 0 ? kHost : head.location);
   } else if (usable) {

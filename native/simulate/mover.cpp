@@ -33,7 +33,7 @@ void Mover::accept(const deepum_command& command) {
     settled_->settle(command.id, runtime::SettledMoves::kNowhere);
     return;
   }
-  devices_[command.device].lanes[runtime::direction_of(command)].queue.push(command);
+  devices_[command.device].lanes[direction_of(command.kind)].queue.push(command);
   ++waiting_;
   if (command.after_move == 0) {
     return;
@@ -114,10 +114,10 @@ bool Mover::issue(int device, int direction, const Answer& answer) {
   }
   wait_for(lane, required);
   std::vector<Range> spans{*range};
-  const bool at_once = head.kind == DEEPUM_COMMAND_ADVISE && head.after_move == 0;
+  const bool at_once = advises_at_once(head);
   std::size_t commands = 1;
   if (at_once) {
-    advise(host_, spans, static_cast<um_model::Advice>(head.advice - 1), head.location);
+    advise(host_, spans, advice_before(head));
   } else {
     commands = gather(device, direction, &spans);
     carry_out(lane, head, spans);
@@ -142,48 +142,23 @@ bool Mover::issue(int device, int direction, const Answer& answer) {
 
 // In stream order. The driver has no advice in stream order: the server gives it while the stream stands still.
 void Mover::carry_out(Lane& lane, const deepum_command& command, const std::vector<Range>& spans) {
-  using um_model::Advice;
-  const auto serve = [&](std::vector<std::pair<Advice, int>> advice) {
-    engine_.serve(host_, lane.stream(), [this, spans, advice] {
-      for (const auto& [each, location] : advice) {
-        advise(um_model::kServer, spans, each, location);
-      }
-    });
+  const auto serve = [&](const AdviceList& advice) {
+    if (!advice.empty()) {
+      engine_.serve(host_, lane.stream(), [this, spans, advice] { advise(um_model::kServer, spans, advice); });
+    }
   };
-  const auto end_duplication = [&](int kept) {
-    serve({{Advice::preferred_location, kept}, {Advice::unset_read_mostly, kept}, {Advice::unset_preferred_location, kept}});
-  };
-  const int device = command.device;
-  switch (command.kind) {
-    case DEEPUM_COMMAND_ADVISE:
-      serve({{static_cast<Advice>(command.advice - 1), command.location}});
-      return;
-    case DEEPUM_COMMAND_COLLAPSE:
-      end_duplication(device);
-      return;
-    case DEEPUM_COMMAND_COPY_OUT:
-      serve({{Advice::read_mostly, um_model::kCpu}});
-      break;
-    case DEEPUM_COMMAND_DROP:
-      end_duplication(um_model::kCpu);
-      break;
-    case DEEPUM_COMMAND_EVICT:
-      if (command.advice != 0) {
-        end_duplication(um_model::kCpu);
-      }
-      break;
-    default:
-      break;
+  serve(advice_before(command));
+  if (moves(command)) {
+    engine_.prefetch(host_, lane.stream(), spans, command.kind == DEEPUM_COMMAND_PREFETCH ? command.device : um_model::kCpu);
   }
-  engine_.prefetch(host_, lane.stream(), spans, command.kind == DEEPUM_COMMAND_PREFETCH ? device : um_model::kCpu);
-  if (command.kind == DEEPUM_COMMAND_DROP) {
-    serve({{Advice::read_mostly, um_model::kCpu}});
-  }
+  serve(advice_after(command));
 }
 
-void Mover::advise(um_model::Host host, const std::vector<Range>& spans, um_model::Advice advice, int location) {
-  for (const Range& span : spans) {
-    engine_.advise(host, {&span, 1}, advice, location);
+void Mover::advise(um_model::Host host, const std::vector<Range>& spans, const AdviceList& advice) {
+  for (const Advice& each : advice) {
+    for (const Range& span : spans) {
+      engine_.advise(host, {&span, 1}, static_cast<um_model::Advice>(each.what - 1), each.location);  // CUmem_advise counts from 1
+    }
   }
 }
 

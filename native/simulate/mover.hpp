@@ -58,7 +58,7 @@ class Mover {
   bool requirements(int device, int direction, const deepum_command& command, Requirements* found);
   std::size_t gather(int device, int direction, std::vector<um_model::Range>* spans);
   void carry_out(Lane& lane, const deepum_command& command, const std::vector<um_model::Range>& spans);
-  void advise(um_model::Host host, const std::vector<um_model::Range>& spans, um_model::Advice advice, int location);
+  void advise(um_model::Host host, const std::vector<um_model::Range>& spans, const AdviceList& advice);
   void wait_for(Lane& lane, const Requirements& required);
   void finish(Lane& lane, std::uint64_t id, int where);
   void hold_launches();

@@ -146,8 +146,9 @@ typedef struct deepum_progress_event {
   deepum_event_header header;
   uint32_t stream;
   uint32_t reserved0;
-  uint64_t completed; /* sequence: all launches of the stream up to it had completed before the look: their faults have been told, or are next */
-  uint64_t begun;     /* sequence: none of the stream's launches behind it had begun after the look */
+  uint64_t
+      completed; /* sequence: all launches of the stream up to it had completed before the look: their faults have been told, or are next */
+  uint64_t begun; /* sequence: none of the stream's launches behind it had begun after the look */
 } deepum_progress_event;
 
 enum deepum_moved_status {
@@ -177,7 +178,8 @@ typedef struct deepum_usage_event {
 
 enum deepum_command_kind {
   DEEPUM_COMMAND_PREFETCH = 1, /* to the device */
-  DEEPUM_COMMAND_EVICT = 2,    /* to the CPU; advice CU_MEM_ADVISE_UNSET_READ_MOSTLY: that first, so that what the CPU has as well is not copied */
+  DEEPUM_COMMAND_EVICT =
+      2, /* to the CPU; advice DEEPUM_MEM_ADVISE_UNSET_READ_MOSTLY: that first, so that what the CPU has as well is not copied */
   /* Drops the content of dead blocks, wherever it is. Proposed: the mover commits it if all of it is inactive PyTorch memory still. */
   DEEPUM_COMMAND_DISCARD = 3,
   DEEPUM_COMMAND_ADVISE = 4,
@@ -190,6 +192,15 @@ enum deepum_command_kind {
   DEEPUM_COMMAND_DROP = 7,
   /* Unsets READ_MOSTLY, and the CPU's copy goes. */
   DEEPUM_COMMAND_COLLAPSE = 8
+};
+
+enum deepum_mem_advise { /* CUmem_advise */
+                         DEEPUM_MEM_ADVISE_SET_READ_MOSTLY = 1,
+                         DEEPUM_MEM_ADVISE_UNSET_READ_MOSTLY = 2,
+                         DEEPUM_MEM_ADVISE_SET_PREFERRED_LOCATION = 3,
+                         DEEPUM_MEM_ADVISE_UNSET_PREFERRED_LOCATION = 4,
+                         DEEPUM_MEM_ADVISE_SET_ACCESSED_BY = 5,
+                         DEEPUM_MEM_ADVISE_UNSET_ACCESSED_BY = 6
 };
 
 enum deepum_direction {
@@ -217,7 +228,7 @@ typedef struct deepum_command {
   uint32_t first_block;
   uint32_t block_count;
   uint8_t kind;   /* enum deepum_command_kind */
-  uint8_t advice; /* CUmem_advise, for ADVISE */
+  uint8_t advice; /* enum deepum_mem_advise, for ADVISE and EVICT */
   uint16_t device;
   int32_t location; /* of the advice: CUDA ordinal, -1 for the CPU */
 } deepum_command;

@@ -78,25 +78,29 @@ def test_cupti_missing_or_refusing_is_a_warning(known: dict[str, Any]) -> None:
     assert refused.level == "warn" and "superuser" in refused.found
 
 
-def test_a_driver_that_hangs_is_found_and_not_waited_for(compile_program: Callable[..., Path], tmp_path: Path) -> None:
-    source = tmp_path / "hanging.c"
-    source.write_text("#include <unistd.h>\n__attribute__((constructor)) static void hang(void) { pause(); }\n")
-    folder = tmp_path / "driver"
-    folder.mkdir()
-    compile_program(source, shared=True).rename(folder / "libcuda.so.1")
-    answer = ask(os.environ | {"LD_LIBRARY_PATH": str(folder)}, False, seconds=3)
+@pytest.fixture
+def driver_that(compile_program: Callable[..., Path], tmp_path: Path) -> Callable[[str], dict[str, str]]:
+    """The environment with a libcuda.so.1 that makes this call when it is loaded."""
+
+    def make(call: str) -> dict[str, str]:
+        source, folder = tmp_path / "driver.c", tmp_path / "driver"
+        source.write_text(f"#include <stdlib.h>\n#include <unistd.h>\n__attribute__((constructor)) static void load(void) {{ {call}; }}\n")
+        folder.mkdir()
+        compile_program(source, shared=True).rename(folder / "libcuda.so.1")
+        return os.environ | {"LD_LIBRARY_PATH": str(folder)}
+
+    return make
+
+
+def test_a_driver_that_hangs_is_found_and_not_waited_for(driver_that: Callable[[str], dict[str, str]]) -> None:
+    answer = ask(driver_that("pause()"), False, seconds=3)
     assert answer.hung
     check = gpus.gpu(answer)
     assert check.level == "fail" and "did not answer within 3 s" in check.found
 
 
-def test_a_driver_that_crashes_is_found(compile_program: Callable[..., Path], tmp_path: Path) -> None:
-    source = tmp_path / "crashing.c"
-    source.write_text("#include <stdlib.h>\n__attribute__((constructor)) static void crash(void) { abort(); }\n")
-    folder = tmp_path / "driver"
-    folder.mkdir()
-    compile_program(source, shared=True).rename(folder / "libcuda.so.1")
-    answer = ask(os.environ | {"LD_LIBRARY_PATH": str(folder)}, False)
+def test_a_driver_that_crashes_is_found(driver_that: Callable[[str], dict[str, str]]) -> None:
+    answer = ask(driver_that("abort()"), False)
     assert answer.trouble is not None and "-6" in answer.trouble
     assert gpus.gpu(answer).level == "fail"
 

@@ -34,7 +34,7 @@ def _loops(bench: Bench, memory: int, path: str) -> dict[str, Any]:
     run = ctypes.CDLL(path).deepum_loops
     values = [ctypes.c_uint64(value) for value in (memory, 32, 4)]
     parameters = (ctypes.c_void_p * 3)(*[ctypes.addressof(value) for value in values])
-    function, stream = (ctypes.c_void_p(int(handle)) for handle in (bench.functions["read"], bench.stream))
+    function, stream = (ctypes.c_void_p(int(handle)) for handle in (cuda.kernel("read"), bench.stream))
     told: dict[str, Any] = {"launches": count}
     for number, name in enumerate(_WHAT):
         for _ in range(_ROUNDS):  # the first has the driver's own preparations in it

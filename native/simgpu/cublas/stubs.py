@@ -28,9 +28,15 @@ def main() -> None:
     names = set(pathlib.Path(names_file).read_text().split())
     if unknown := done - names:
         sys.exit(f"not in {names_file}: {', '.join(sorted(unknown))}")
-    lines = ["#include <stdio.h>", "#define STUB(name) \\", '  __attribute__((visibility("default"))) int name(void) { \\', "    static int said; \\",
-             '    if (!__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED)) fprintf(stderr, "deepum-sim: " #name " is not simulated\\n"); \\',
-             "    return 15; \\", "  }"]
+    lines = [
+        "#include <stdio.h>",
+        "#define STUB(name) \\",
+        '  __attribute__((visibility("default"))) int name(void) { \\',
+        "    static int said; \\",
+        '    if (!__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED)) fprintf(stderr, "deepum-sim: " #name " is not simulated\\n"); \\',
+        "    return 15; \\",
+        "  }",
+    ]
     lines += [f"STUB({name})" for name in sorted(names - done)]
     pathlib.Path(out).write_text("\n".join(lines) + "\n")
     pathlib.Path(version_script).write_text(f"{node} {{ global: cublas*; deepum_host_module; local: *; }};\n")

@@ -1,0 +1,93 @@
+// What the kinds of commands mean to whoever gives them and whoever carries them out: the direction that they go in, and what they advise
+// besides moving, or instead. Definitions only.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "records.h"
+
+namespace deepum {
+
+constexpr deepum_direction direction_of(std::uint8_t kind) noexcept {
+  switch (kind) {
+    case DEEPUM_COMMAND_EVICT:
+      return DEEPUM_DIRECTION_OUT;
+    case DEEPUM_COMMAND_DISCARD:
+      return DEEPUM_DIRECTION_DISCARD;
+    case DEEPUM_COMMAND_COPY_OUT:
+      return DEEPUM_DIRECTION_COPY;
+    case DEEPUM_COMMAND_DROP:
+      return DEEPUM_DIRECTION_DROP;
+    default:
+      return DEEPUM_DIRECTION_IN;
+  }
+}
+
+struct Advice {
+  deepum_mem_advise what;
+  std::int32_t location;  // CUDA ordinal, -1 for the CPU
+};
+
+// Given in this order.
+class AdviceList {
+ public:
+  constexpr AdviceList() noexcept = default;
+  constexpr explicit AdviceList(Advice one) noexcept : advice_{one}, count_(1) {}
+  constexpr AdviceList(Advice first, Advice second, Advice third) noexcept : advice_{first, second, third}, count_(3) {}
+  constexpr const Advice* begin() const noexcept { return advice_.data(); }
+  constexpr const Advice* end() const noexcept { return advice_.data() + count_; }
+  constexpr bool empty() const noexcept { return count_ == 0; }
+
+ private:
+  std::array<Advice, 3> advice_{};
+  std::size_t count_ = 0;
+};
+
+// What is on both sides stays at `kept`, and the other copy goes without a transfer: "duplicates collapse to the preferred location".
+constexpr AdviceList end_duplication(std::int32_t kept) noexcept {
+  return {{DEEPUM_MEM_ADVISE_SET_PREFERRED_LOCATION, kept},
+          {DEEPUM_MEM_ADVISE_UNSET_READ_MOSTLY, kept},
+          {DEEPUM_MEM_ADVISE_UNSET_PREFERRED_LOCATION, kept}};
+}
+
+inline constexpr AdviceList kDuplicate{Advice{DEEPUM_MEM_ADVISE_SET_READ_MOSTLY, -1}};
+
+// Given before the command moves its blocks, if it does.
+constexpr AdviceList advice_before(const deepum_command& command) noexcept {
+  switch (command.kind) {
+    case DEEPUM_COMMAND_ADVISE:
+      return AdviceList{Advice{static_cast<deepum_mem_advise>(command.advice), command.location}};
+    case DEEPUM_COMMAND_COLLAPSE:
+      return end_duplication(command.device);
+    case DEEPUM_COMMAND_COPY_OUT:
+      return kDuplicate;
+    case DEEPUM_COMMAND_DROP:
+      return end_duplication(-1);
+    case DEEPUM_COMMAND_EVICT:
+      return command.advice != 0 ? end_duplication(-1) : AdviceList{};
+    default:
+      return {};
+  }
+}
+
+// And after.
+constexpr AdviceList advice_after(const deepum_command& command) noexcept {
+  return command.kind == DEEPUM_COMMAND_DROP ? kDuplicate : AdviceList{};
+}
+
+constexpr bool moves(const deepum_command& command) noexcept {
+  return command.kind != DEEPUM_COMMAND_ADVISE && command.kind != DEEPUM_COMMAND_COLLAPSE;
+}
+
+// Advice that follows nothing is given when its turn comes; all other at its place in the stream.
+constexpr bool advises_at_once(const deepum_command& command) noexcept {
+  return command.kind == DEEPUM_COMMAND_ADVISE && command.after_move == 0;
+}
+
+constexpr bool advises_in_order(const deepum_command& command) noexcept {
+  return !advice_before(command).empty() && !advises_at_once(command);
+}
+
+}  // namespace deepum
