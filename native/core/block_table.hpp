@@ -25,12 +25,11 @@ struct BlockRun {
 };
 
 // What a launch does with a run.
-enum class Use : std::uint8_t { kUnknown, kReads, kWrites };
+enum class Use : std::uint8_t { kUnknown, kReads, kWrites, kDies };
 struct RunUse {
   Use now = Use::kUnknown;
-  Use next = Use::kUnknown;                                  // by the launch that uses it next,
-  std::uint32_t gap = 0;                                     // so many launches later; 0: not known
-  static constexpr std::uint32_t kNone = ~std::uint32_t{0};  // it dies before
+  Use next = Use::kUnknown;  // by the launch that uses it next, or that its content ends before
+  std::uint32_t gap = 0;     // so many launches later; 0: not known
 };
 
 struct BlockTableLimits {

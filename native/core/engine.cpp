@@ -28,7 +28,7 @@ Engine::Engine(const deepum_core_settings& settings)
       history_(history_bytes(settings)),
       given_(kRemembered) {
   for (DeviceMemory& device : devices_) {
-    device.expected.span(settings.prefetch_degree);
+    device.expected.span(settings.eviction_order == DEEPUM_EVICT_FURTHEST_NEXT_USE ? 65536 : settings.prefetch_degree);
     device.only_placed = settings.prediction == DEEPUM_PREDICT_TABLES && settings.eviction_order != DEEPUM_EVICT_FURTHEST_NEXT_USE;
     device.driver_evicts = settings.pre_eviction == 0;
     device.arrivals.order_by_migration();

@@ -144,7 +144,13 @@ class Engine {
   void forget_sparse_uses(UmBlock& block);
   void forget_advice(UmBlock& block);
 
+  struct Leaving {
+    UmBlock* block;
+    bool copied;
+  };
+  std::vector<Leaving> leaving_;
   void evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, std::uint64_t position);
+  void leave(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, bool without_copy, std::uint64_t position);
   deepum_direction direction_of(std::uint64_t move) const;  // DEEPUM_DIRECTIONS: it was given long ago
   void await_move(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t move);
   void note_streams(DeviceMemory& device, const UmBlock& victim);  // that moves into its space wait for

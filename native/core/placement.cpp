@@ -48,6 +48,9 @@ bool Engine::place(std::span<const BlockSpan> spans, std::span<const Use> uses, 
   ++claim_;
   // First what is there is claimed, so that bringing the rest does not evict it.
   bool missing = false;
+  for (DeviceMemory& device : devices_) {
+    device.wanted = 0;
+  }
   for (const BlockSpan& span : spans) {
     Allocation& allocation = slots_[span.slot];
     DeviceMemory& device = devices_[allocation.device];
@@ -57,6 +60,7 @@ bool Engine::place(std::span<const BlockSpan> spans, std::span<const Use> uses, 
     for (UmBlock* block = blocks; block != blocks + span.count; ++block) {
       if (!block->resident) {
         missing = missing || !block->stays_away();
+        device.wanted += block->stays_away() ? 0 : 1;
         continue;
       }
       use(device, *block, position, actual);
@@ -92,6 +96,10 @@ bool Engine::place(std::span<const BlockSpan> spans, std::span<const Use> uses, 
 void Engine::use(DeviceMemory& device, UmBlock& block, std::uint64_t position, bool actual) {
   block.claim = claim_;
   actual ? device.use(block, position) : device.expect(block, position);
+  if (actual && settings_.eviction_order == DEEPUM_EVICT_FURTHEST_NEXT_USE && block.awaited > position) {
+    const std::uint64_t far = block.awaited - position;
+    device.expect(block, position + (block.next_use == Use::kDies ? far * 8 : far));
+  }
 }
 
 std::uint64_t Engine::doubt_after(const Execution& execution) const {
@@ -130,6 +138,7 @@ bool Engine::bring(DeviceMemory& device, UmBlock& block, Use use_for, std::uint6
     prepare_duplicate(device, block, use_for);
   }
   const Space space = device.take_space();
+  device.wanted -= std::min<std::uint64_t>(device.wanted, 1);
   device.add(block);
   block.used_after = device.migrations;
   use(device, block, position, actual);
@@ -194,7 +203,7 @@ template <typename Wanted>
 UmBlock* first_kept(const DeviceMemory& device, bool clean_first, std::uint64_t until, Wanted wanted) {
   if (clean_first) {
     UmBlock* const far = device.copied.find(
-        kVictimScan, [&](const UmBlock& block) { return wanted(block) && (block.awaited == 0 || block.awaited > until); });
+        kVictimScan, [&](const UmBlock& block) { return wanted(block) && (block.awaited == 0 || block.next_use == Use::kDies || block.awaited > until); });
     if (far != nullptr) {
       return far;
     }
@@ -259,12 +268,21 @@ bool Engine::make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_
     return false;
   }
   if (device.free_blocks() <= kept_free) {
-    for (std::uint64_t i = 0; i < kEvictionBatch + kept_free - std::min(kept_free, device.free_blocks()); ++i) {
+    const std::uint64_t wanted = std::max(kEvictionBatch, actual ? device.wanted : 0) + kept_free;
+    leaving_.clear();
+    while (device.free_blocks() < wanted) {
       UmBlock* victim = next_victim(device, position, actual && device.free_blocks() == 0);
       if (victim == nullptr) {
         break;
       }
-      evict(device, ordinal, *victim, position);
+      leaving_.push_back({victim, victim->copied});
+      device.drop(*victim);
+    }
+    if (settings_.eviction_order == DEEPUM_EVICT_FURTHEST_NEXT_USE) {
+      std::stable_sort(leaving_.begin(), leaving_.end(), [](const Leaving& a, const Leaving& b) { return a.block->use_sequence < b.block->use_sequence; });
+    }
+    for (const Leaving& leaving : leaving_) {
+      leave(device, ordinal, *leaving.block, leaving.copied, position);
     }
   }
   return device.free_blocks() > (actual ? 0 : kept_free);
@@ -273,6 +291,11 @@ bool Engine::make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_
 void Engine::evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, std::uint64_t position) {
   const bool without_copy = block.copied;
   device.drop(block);
+  leave(device, ordinal, block, without_copy, position);
+}
+
+// What was dropped leaves the device.
+void Engine::leave(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, bool without_copy, std::uint64_t position) {
   if (!block.populated) {
     return;  // nothing is there
   }

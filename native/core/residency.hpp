@@ -155,6 +155,8 @@ struct DeviceMemory {
   bool only_placed = false;          // what is expected is what was placed for launches to come
   std::uint64_t migrations = 0;      // blocks that became resident
 
+  std::uint64_t wanted = 0;          // blocks that the launch being placed misses here
+
   std::uint64_t free_blocks() const { return capacity_blocks > used_blocks ? capacity_blocks - used_blocks : 0; }
   // What the window limits.
   std::uint64_t ahead_blocks() const { return only_placed ? expected.size() : fetched_blocks; }

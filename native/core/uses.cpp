@@ -9,6 +9,7 @@ namespace deepum::core {
 namespace {
 
 constexpr std::size_t kMostTrials = 1u << 14;  // of a stream
+constexpr std::uint64_t kLongestGap = ~std::uint32_t{0};
 
 }  // namespace
 
@@ -27,9 +28,9 @@ void Engine::learn_uses(Execution& execution) {
     const std::uint32_t middle = spans_[i].first + spans_[i].count / 2;  // its ends may be shared with other tensors
     UmBlock& typical = allocation.blocks[middle];
     if (typical.used != position_) {
-      learn_next(typical, static_cast<std::uint32_t>(std::min<std::uint64_t>(position_ - typical.used, RunUse::kNone - 1)), uses_[i]);
+      learn_next(typical, static_cast<std::uint32_t>(std::min<std::uint64_t>(position_ - typical.used, kLongestGap)), uses_[i]);
     }
-    const std::uint64_t next = run == nullptr || run->gap == 0 || run->gap == RunUse::kNone ? 0 : position_ + run->gap;
+    const std::uint64_t next = run == nullptr || run->gap == 0 ? 0 : position_ + run->gap;
     for (std::uint32_t b = spans_[i].first; b < spans_[i].first + spans_[i].count; ++b) {
       UmBlock& block = allocation.blocks[b];
       if (run == nullptr && block.used == position_) {
