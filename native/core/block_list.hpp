@@ -21,6 +21,7 @@ struct BlockUser {
   std::uint32_t generation = 0;
   std::uint32_t turn = 0;  // of the chain
   std::uint32_t run = 0;
+  bool operator==(const BlockUser&) const = default;
 };
 
 struct UmBlock {

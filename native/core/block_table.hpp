@@ -30,6 +30,7 @@ struct RunUse {
   Use now = Use::kUnknown;
   Use next = Use::kUnknown;  // by the launch that uses it next, or that its content ends before
   std::uint32_t gap = 0;     // so many launches later; 0: not known
+  std::uint32_t round = 0;   // launch, modulo 2^32, of which that was learned
 };
 
 struct BlockTableLimits {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <cstdlib>
 #include <new>
 #include <utility>
 
@@ -28,7 +29,7 @@ Engine::Engine(const deepum_core_settings& settings)
       history_(history_bytes(settings)),
       given_(kRemembered) {
   for (DeviceMemory& device : devices_) {
-    device.expected.span(settings.eviction_order == DEEPUM_EVICT_FURTHEST_NEXT_USE ? 65536 : settings.prefetch_degree);
+    device.expected.span(settings.eviction_order == DEEPUM_EVICT_FURTHEST_NEXT_USE ? 65536 : settings.prefetch_degree, settings.eviction_order == DEEPUM_EVICT_FURTHEST_NEXT_USE ? (getenv("SH") ? atoi(getenv("SH")) : 3) : 0);
     device.only_placed = settings.prediction == DEEPUM_PREDICT_TABLES && settings.eviction_order != DEEPUM_EVICT_FURTHEST_NEXT_USE;
     device.driver_evicts = settings.pre_eviction == 0;
     device.arrivals.order_by_migration();

@@ -119,7 +119,7 @@ class Engine {
   };
   void learn_uses(Execution& execution);
   RunUse* use_by(const BlockUser& user);
-  void learn_next(const UmBlock& block, std::uint32_t gap, Use use);
+  void learn_next(const UmBlock& block, Use use);
   void try_uses(std::uint32_t stream);
   const UmBlock* tried(const Trial& trial) const;
   void forget_trials();

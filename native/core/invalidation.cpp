@@ -36,7 +36,7 @@ void Engine::mark_dead(Allocation& allocation, std::uint64_t offset, std::uint64
     block.dead = true;
     block.died = sequence_;
     device.uncopy(block);
-    learn_next(block, static_cast<std::uint32_t>(std::min<std::uint64_t>(position_ - block.used + 1, ~std::uint32_t{0})), Use::kDies);
+    learn_next(block, Use::kDies);
     block.user = {};
     block.awaited = 0;
     if (block.resident) {

@@ -3,6 +3,8 @@
 // The timing rule: an eviction waits for its victim's last use, a prefetch for the space its victims leave, each move of a block for
 // that block's previous move. Space is taken in launch order, so a launch's blocks are never evicted by a later one before it ran.
 #include <algorithm>
+#include <cstdlib>
+#include <cstdio>
 
 #include "engine.hpp"
 
@@ -98,7 +100,7 @@ void Engine::use(DeviceMemory& device, UmBlock& block, std::uint64_t position, b
   actual ? device.use(block, position) : device.expect(block, position);
   if (actual && settings_.eviction_order == DEEPUM_EVICT_FURTHEST_NEXT_USE && block.awaited > position) {
     const std::uint64_t far = block.awaited - position;
-    device.expect(block, position + (block.next_use == Use::kDies ? far * 8 : far));
+    device.expect(block, position + (block.next_use == Use::kDies ? far * (getenv("DF") ? atoi(getenv("DF")) : 2) : far));
   }
 }
 
@@ -296,6 +298,7 @@ void Engine::evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, 
 
 // What was dropped leaves the device.
 void Engine::leave(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, bool without_copy, std::uint64_t position) {
+  if (getenv("DBG")) fprintf(stderr, "%lu leave %u/%u used %lu awaited %lu kind %d expected at %lu dead %d\n", position_, block.slot, block.index, block.used, block.awaited, int(block.next_use), block.use_position, block.dead);
   if (!block.populated) {
     return;  // nothing is there
   }
