@@ -10,7 +10,9 @@ namespace deepum::core {
 // The list that a resident block is in.
 enum class BlockPlace : std::uint8_t {
   kKept,
-  kExpected,  // placed for a launch still to come
+  kResting,   // used so lately that its space would come late
+  kExpected,  // by a launch still to come
+  kExpectedCopied,  // likewise, and the host has the same
   kCopied,    // as kept, and the host has the same
   kDead       // its content is nobody's: it goes before all others, and nothing is copied
 };
@@ -68,6 +70,7 @@ struct UmBlock {
   bool to_copy = false;          // among those to be copied out
 
   bool is_kept() const { return place == BlockPlace::kKept || place == BlockPlace::kCopied; }
+  bool is_expected() const { return place == BlockPlace::kExpected || place == BlockPlace::kExpectedCopied; }
   bool stays_away() const { return host || remote; }
 };
 

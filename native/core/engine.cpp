@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <cstdlib>
 #include <new>
 #include <utility>
 
@@ -15,6 +14,8 @@ namespace {
 constexpr std::uint64_t kBlockBytes = 1ull << DEEPUM_UM_BLOCK_SHIFT;
 // Most names that hostile events make us keep.
 constexpr std::size_t kMostNames = 1u << 20;
+constexpr std::size_t kFarthest = 1u << 16;  // launches: next uses are told apart up to there,
+constexpr unsigned kTurn = 3;                // by eights (a power of two)
 
 template <typename T>
 const T* as(const deepum_event_header* header) {
@@ -29,7 +30,13 @@ Engine::Engine(const deepum_core_settings& settings)
       history_(history_bytes(settings)),
       given_(kRemembered) {
   for (DeviceMemory& device : devices_) {
-    device.expected.span(settings.eviction_order == DEEPUM_EVICT_FURTHEST_NEXT_USE ? 65536 : settings.prefetch_degree, settings.eviction_order == DEEPUM_EVICT_FURTHEST_NEXT_USE ? (getenv("SH") ? atoi(getenv("SH")) : 3) : 0);
+    if (settings.eviction_order == DEEPUM_EVICT_FURTHEST_NEXT_USE) {
+      device.by_next_use = true;
+      device.expected.span(kFarthest, kTurn);
+      device.expected_copied.span(kFarthest, kTurn);
+    } else {
+      device.expected.span(settings.prefetch_degree);
+    }
     device.only_placed = settings.prediction == DEEPUM_PREDICT_TABLES && settings.eviction_order != DEEPUM_EVICT_FURTHEST_NEXT_USE;
     device.driver_evicts = settings.pre_eviction == 0;
     device.arrivals.order_by_migration();

@@ -3,8 +3,6 @@
 // The timing rule: an eviction waits for its victim's last use, a prefetch for the space its victims leave, each move of a block for
 // that block's previous move. Space is taken in launch order, so a launch's blocks are never evicted by a later one before it ran.
 #include <algorithm>
-#include <cstdlib>
-#include <cstdio>
 
 #include "engine.hpp"
 
@@ -98,10 +96,6 @@ bool Engine::place(std::span<const BlockSpan> spans, std::span<const Use> uses, 
 void Engine::use(DeviceMemory& device, UmBlock& block, std::uint64_t position, bool actual) {
   block.claim = claim_;
   actual ? device.use(block, position) : device.expect(block, position);
-  if (actual && settings_.eviction_order == DEEPUM_EVICT_FURTHEST_NEXT_USE && block.awaited > position) {
-    const std::uint64_t far = block.awaited - position;
-    device.expect(block, position + (block.next_use == Use::kDies ? far * (getenv("DF") ? atoi(getenv("DF")) : 2) : far));
-  }
 }
 
 std::uint64_t Engine::doubt_after(const Execution& execution) const {
@@ -229,6 +223,7 @@ UmBlock* Engine::next_victim(DeviceMemory& device, std::uint64_t position, bool 
     ++statistics_.operations;
     return block.claim != claim_;
   };
+  device.wake(position_);
   for (UmBlock* block = device.dead.head(); block != nullptr; block = block->after) {
     if (unclaimed(*block)) {
       return block;
@@ -238,6 +233,9 @@ UmBlock* Engine::next_victim(DeviceMemory& device, std::uint64_t position, bool 
       victim != nullptr) {
     return victim;
   }
+  if (device.by_next_use) {
+    return furthest(device, position, any);
+  }
   const auto rested = [&](const UmBlock& block) {
     return unclaimed(block) && !block.fetched && device.migrations - block.used_after >= kRested;
   };
@@ -246,6 +244,37 @@ UmBlock* Engine::next_victim(DeviceMemory& device, std::uint64_t position, bool 
     return victim;
   }
   UmBlock* victim = device.expected.find_beyond(0, kVictimScan, unclaimed);
+  if (victim != nullptr) {
+    device.narrow_window();
+  }
+  return victim;
+}
+
+// By next use: the farthest. What leaves without a copy costs one way instead of two, so it goes at half the distance.
+UmBlock* Engine::furthest(DeviceMemory& device, std::uint64_t position, bool any) {
+  const auto farther = [&](std::uint64_t beyond, std::size_t most, auto wanted) {
+    UmBlock* const moved = device.expected.find_beyond(beyond, most, wanted);
+    UmBlock* const dropped = device.expected_copied.find_beyond(beyond, most, wanted);
+    if (moved == nullptr || dropped == nullptr) {
+      return moved != nullptr ? moved : dropped;
+    }
+    return 2 * (dropped->use_position - position_) >= moved->use_position - position_ ? dropped : moved;
+  };
+  const auto unclaimed = [&](const UmBlock& block) {
+    ++statistics_.operations;
+    return block.claim != claim_;
+  };
+  UmBlock* victim = farther(std::max(position, position_ + placed_), kExpectedScan,
+                            [&](const UmBlock& block) { return unclaimed(block) && !block.fetched; });
+  if (victim != nullptr || !any) {
+    return victim;
+  }
+  for (victim = device.resting.head(); victim != nullptr; victim = victim->after) {
+    if (unclaimed(*victim)) {
+      return victim;
+    }
+  }
+  victim = farther(0, kVictimScan, unclaimed);
   if (victim != nullptr) {
     device.narrow_window();
   }
@@ -298,7 +327,6 @@ void Engine::evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, 
 
 // What was dropped leaves the device.
 void Engine::leave(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, bool without_copy, std::uint64_t position) {
-  if (getenv("DBG")) fprintf(stderr, "%lu leave %u/%u used %lu awaited %lu kind %d expected at %lu dead %d\n", position_, block.slot, block.index, block.used, block.awaited, int(block.next_use), block.use_position, block.dead);
   if (!block.populated) {
     return;  // nothing is there
   }

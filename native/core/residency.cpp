@@ -1,11 +1,14 @@
 #include "residency.hpp"
 
 #include <utility>
+#include <cstdlib>
 
 namespace deepum::core {
 namespace {
 
 constexpr std::uint64_t kMistake = 4;  // blocks by which one narrows the window
+const std::uint64_t kRestLaunches = getenv("RL") ? atoi(getenv("RL")) : 4, kRestBlocks = getenv("RB") ? atoi(getenv("RB")) : 32;
+const std::uint64_t kDying = getenv("DF") ? atoi(getenv("DF")) : 8;
 
 }  // namespace
 
@@ -25,8 +28,12 @@ void DeviceMemory::take_out(UmBlock& block) {
     case BlockPlace::kCopied:
       copied.remove(block);
       return;
+    case BlockPlace::kResting:
+      resting.remove(block);
+      return;
     case BlockPlace::kExpected:
-      expected.remove(block);
+    case BlockPlace::kExpectedCopied:
+      (block.place == BlockPlace::kExpected ? expected : expected_copied).remove(block);
       settle_fetched(block);
       return;
     case BlockPlace::kDead:
@@ -42,7 +49,9 @@ void DeviceMemory::settle_fetched(UmBlock& block) {
 
 void DeviceMemory::put(UmBlock& block, BlockPlace place, std::uint64_t position) {
   take_out(block);
-  place = place == BlockPlace::kKept && block.copied ? BlockPlace::kCopied : place;
+  place = place == BlockPlace::kKept && block.copied                       ? BlockPlace::kCopied
+          : place == BlockPlace::kExpected && block.copied && by_next_use ? BlockPlace::kExpectedCopied
+                                                                          : place;
   block.place = place;
   block.use_position = position;
   switch (place) {
@@ -52,8 +61,14 @@ void DeviceMemory::put(UmBlock& block, BlockPlace place, std::uint64_t position)
     case BlockPlace::kCopied:
       copied.add(block);
       return;
+    case BlockPlace::kResting:
+      resting.append(block);
+      return;
     case BlockPlace::kExpected:
       expected.add(block);
+      return;
+    case BlockPlace::kExpectedCopied:
+      expected_copied.add(block);
       return;
     case BlockPlace::kDead:
       dead.append(block);
@@ -99,6 +114,12 @@ void DeviceMemory::drop(UmBlock& block) {
 
 void DeviceMemory::use(UmBlock& block, std::uint64_t position) {
   block.used_after = migrations;
+  if (by_next_use) {
+    const std::uint64_t foreseen = block.is_expected() && block.use_position > position ? block.use_position : block.again;
+    put(block, BlockPlace::kResting, position);
+    block.again = foreseen > position ? foreseen : 0;
+    return;
+  }
   if (block.place == BlockPlace::kExpected && block.use_position > position) {
     settle_fetched(block);  // a use that nobody foresaw, before the one that is expected
   } else if (block.again > position) {
@@ -111,7 +132,9 @@ void DeviceMemory::use(UmBlock& block, std::uint64_t position) {
 }
 
 void DeviceMemory::expect(UmBlock& block, std::uint64_t position) {
-  if (block.place != BlockPlace::kExpected) {
+  if (block.place == BlockPlace::kResting) {
+    block.again = block.again == 0 ? position : std::min(block.again, position);
+  } else if (!block.is_expected()) {
     block.again = 0;
     put(block, BlockPlace::kExpected, position);
   } else if (position < block.use_position) {
@@ -123,13 +146,31 @@ void DeviceMemory::expect(UmBlock& block, std::uint64_t position) {
 }
 
 void DeviceMemory::expect_none_until(std::uint64_t position) {
-  while (UmBlock* block = expected.first_until(position)) {
-    const std::uint64_t again = std::exchange(block->again, 0);
-    put(*block, again > position ? BlockPlace::kExpected : BlockPlace::kKept, again > position ? again : block->use_position);
+  for (ExpectedBlocks* const blocks : {&expected, &expected_copied}) {
+    while (UmBlock* block = blocks->first_until(position)) {
+      const std::uint64_t again = std::exchange(block->again, 0);
+      put(*block, again > position ? BlockPlace::kExpected : BlockPlace::kKept, again > position ? again : block->use_position);
+    }
+  }
+}
+
+void DeviceMemory::wake(std::uint64_t position) {
+  for (UmBlock* block = resting.head(); block != nullptr && position - block->use_position >= kRestLaunches && migrations - block->used_after >= kRestBlocks; block = resting.head()) {
+    std::uint64_t next = block->awaited > position ? block->awaited : 0;
+    if (next != 0 && block->next_use == Use::kDies) {
+      next = block->used + kDying * (next - block->used);
+    }
+    if (block->again > position && (next == 0 || block->again < next)) {
+      next = std::exchange(block->again, next);
+    }
+    put(*block, next != 0 ? BlockPlace::kExpected : BlockPlace::kKept, next != 0 ? next : block->use_position);
   }
 }
 
 void DeviceMemory::expect_nothing() {
+  if (by_next_use) {
+    return;  // what was learned of next uses stands
+  }
   while (UmBlock* block = expected.any()) {
     block->again = 0;
     put(*block, BlockPlace::kKept, block->use_position);
@@ -139,16 +180,16 @@ void DeviceMemory::expect_nothing() {
 void DeviceMemory::copy(UmBlock& block) {
   copied_blocks += block.copied ? 0 : 1;
   block.copied = true;
-  if (block.resident && block.place == BlockPlace::kKept) {
-    put(block, BlockPlace::kKept, block.use_position);
+  if (block.resident && (block.place == BlockPlace::kKept || (by_next_use && block.place == BlockPlace::kExpected))) {
+    put(block, block.place, block.use_position);
   }
 }
 
 void DeviceMemory::uncopy(UmBlock& block) {
   copied_blocks -= block.copied ? 1 : 0;
   block.copied = false;
-  if (block.resident && block.place == BlockPlace::kCopied) {
-    put(block, BlockPlace::kKept, block.use_position);
+  if (block.resident && (block.place == BlockPlace::kCopied || block.place == BlockPlace::kExpectedCopied)) {
+    put(block, block.place == BlockPlace::kCopied ? BlockPlace::kKept : BlockPlace::kExpected, block.use_position);
   }
 }
 

@@ -140,7 +140,10 @@ struct DeviceMemory {
   std::array<std::uint64_t, DEEPUM_MAX_STREAMS> held{};  // by stream: the latest prefetch that a launch of it was held for
   // What is resident, each block in one of them.
   KeptBlocks kept;                   // oldest last use, or oldest migration, first
+  bool by_next_use = false;
+  BlockList resting;                 // by next use: used lately, the first used first
   ExpectedBlocks expected;           // by launches to come
+  ExpectedBlocks expected_copied;    // by next use: likewise, what the host has as well
   KeptBlocks copied;                 // as kept, what the host has as well
   std::deque<WrittenBlock> to_copy;  // written longest ago first
   std::uint64_t copied_blocks = 0;   // that are here and on the host
@@ -175,6 +178,8 @@ struct DeviceMemory {
   // Launches up to that one are past: what they did not use is expected by the next that needs it, or by none.
   void expect_none_until(std::uint64_t position);
   void expect_nothing();
+  // What has rested at that launch is expected by its next use, or by none.
+  void wake(std::uint64_t position);
   // Most blocks that may be fetched ahead at a time. Each mistake narrows the window: a block that was evicted for a later launch than the
   // one that needs it again, or one that was fetched and is evicted unused. A launch that it holds off without one widens it.
   std::uint64_t window() const { return capacity_blocks - std::min(withheld_blocks, capacity_blocks - capacity_blocks / 8); }
