@@ -163,6 +163,13 @@ void DeviceMemory::wake(std::uint64_t position) {
     if (block->again > position && (next == 0 || block->again < next)) {
       next = std::exchange(block->again, next);
     }
+    ++woken;
+    foreseen += next != 0 ? 1 : 0;
+    if (woken >= 2 * capacity_blocks) {
+      woken /= 2;
+      foreseen /= 2;
+    }
+    next = foreseen * 2 >= woken ? next : 0;
     put(*block, next != 0 ? BlockPlace::kExpected : BlockPlace::kKept, next != 0 ? next : block->use_position);
   }
 }
