@@ -147,6 +147,7 @@ class Engine {
   struct Leaving {
     UmBlock* block;
     bool copied;
+    std::uint64_t next, again;
   };
   std::vector<Leaving> leaving_;
   void evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, std::uint64_t position);

@@ -3,6 +3,7 @@
 // The timing rule: an eviction waits for its victim's last use, a prefetch for the space its victims leave, each move of a block for
 // that block's previous move. Space is taken in launch order, so a launch's blocks are never evicted by a later one before it ran.
 #include <algorithm>
+#include <cstdlib>
 
 #include "engine.hpp"
 
@@ -299,18 +300,28 @@ bool Engine::make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_
     return false;
   }
   if (device.free_blocks() <= kept_free) {
-    const std::uint64_t wanted = std::max(kEvictionBatch, actual ? device.wanted : 0) + kept_free;
+    static const std::uint64_t kB = getenv("EB") ? atoi(getenv("EB")) : 8, kO = getenv("OV") ? atoi(getenv("OV")) : 4;
+    const std::uint64_t batch = device.by_next_use ? kB : kEvictionBatch;
+    const std::uint64_t wanted = std::max(batch, actual ? device.wanted : 0) + kept_free;
     leaving_.clear();
-    while (device.free_blocks() < wanted) {
-      UmBlock* victim = next_victim(device, position, actual && device.free_blocks() == 0);
-      if (victim == nullptr) {
+    std::uint64_t spare = 0;
+    const std::uint64_t most_spare = device.by_next_use ? (wanted - std::min(wanted, device.free_blocks())) * kO / 4 : 0;
+    while (device.free_blocks() < wanted || spare < most_spare) {
+      const bool enough = device.free_blocks() >= wanted;
+      UmBlock* victim = next_victim(device, position, !enough && actual && device.free_blocks() == 0);
+      if (victim == nullptr || (enough && !victim->is_expected())) {
         break;
       }
-      leaving_.push_back({victim, victim->copied});
+      spare += enough ? 1 : 0;
+      leaving_.push_back({victim, victim->copied, victim->is_expected() ? victim->use_position : 0, victim->again});
       device.drop(*victim);
     }
-    if (settings_.eviction_order == DEEPUM_EVICT_FURTHEST_NEXT_USE) {
+    if (device.by_next_use) {
       std::stable_sort(leaving_.begin(), leaving_.end(), [](const Leaving& a, const Leaving& b) { return a.block->use_sequence < b.block->use_sequence; });
+      for (; spare > 0 && !leaving_.empty() && leaving_.back().next != 0; --spare) {
+        device.restore(*leaving_.back().block, leaving_.back().copied, leaving_.back().next, leaving_.back().again);
+        leaving_.pop_back();
+      }
     }
     for (const Leaving& leaving : leaving_) {
       leave(device, ordinal, *leaving.block, leaving.copied, position);

@@ -112,6 +112,19 @@ void DeviceMemory::drop(UmBlock& block) {
   block.place = BlockPlace::kKept;
 }
 
+void DeviceMemory::restore(UmBlock& block, bool copied, std::uint64_t next, std::uint64_t again) {
+  block.resident = true;
+  block.copied = copied;
+  copied_blocks += copied ? 1 : 0;
+  ++used_blocks;
+  block.place = BlockPlace::kKept;
+  (void)again;
+  kept.add(block);
+  block.again = 0;
+  put(block, BlockPlace::kExpected, next);
+  block.again = again;
+}
+
 void DeviceMemory::use(UmBlock& block, std::uint64_t position) {
   block.used_after = migrations;
   if (by_next_use) {

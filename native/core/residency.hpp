@@ -172,6 +172,8 @@ struct DeviceMemory {
   void renew(UmBlock& block);
   // It leaves; its space is free.
   void drop(UmBlock& block);
+  // It was dropped, and stays after all.
+  void restore(UmBlock& block, bool copied, std::uint64_t next, std::uint64_t again);
   // Launch number `position` uses it.
   void use(UmBlock& block, std::uint64_t position);
   // Launch number `position` is expected to use it.
