@@ -10,11 +10,11 @@ namespace deepum::core {
 // The list that a resident block is in.
 enum class BlockPlace : std::uint8_t {
   kKept,
-  kResting,   // used so lately that its space would come late
-  kExpected,  // by a launch still to come
+  kResting,         // used so lately that its space would come late
+  kExpected,        // by a launch still to come
   kExpectedCopied,  // likewise, and the host has the same
-  kCopied,    // as kept, and the host has the same
-  kDead       // its content is nobody's: it goes before all others, and nothing is copied
+  kCopied,          // as kept, and the host has the same
+  kDead             // its content is nobody's: it goes before all others, and nothing is copied
 };
 
 // The launch that used a block last: an execution ID, and the run of the chain that it had.

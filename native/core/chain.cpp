@@ -264,9 +264,14 @@ void Engine::reserve(Link& link, std::uint64_t position) {
     // Only what is known to be needed later: what nobody expects may be needed all the same, and would come back behind all of this.
     const std::uint64_t late = std::max(fullest_, position);
     UmBlock* victim = device.expected.find_beyond(late, 1, [](const UmBlock&) { return true; });
+    if (victim == nullptr && device.by_next_use) {
+      victim = device.expected_copied.find_beyond(late, 1, [](const UmBlock&) { return true; });
+    }
     if (victim == nullptr) {
       const std::uint64_t known = position_ + trusted();
-      const auto late_enough = [&](const UmBlock& block) { return block.next_use != Use::kDies && block.awaited > late && block.awaited <= known; };
+      const auto late_enough = [&](const UmBlock& block) {
+        return block.next_use != Use::kDies && block.awaited > late && block.awaited <= known;
+      };
       victim = device.copied.find(kLateScan, late_enough);
       victim = victim != nullptr ? victim : device.kept.find(kLateScan, late_enough);
     }

@@ -1,14 +1,14 @@
 #include "residency.hpp"
 
 #include <utility>
-#include <cstdlib>
 
 namespace deepum::core {
 namespace {
 
-constexpr std::uint64_t kMistake = 4;  // blocks by which one narrows the window
-const std::uint64_t kRestLaunches = getenv("RL") ? atoi(getenv("RL")) : 4, kRestBlocks = getenv("RB") ? atoi(getenv("RB")) : 32;
-const std::uint64_t kDying = getenv("DF") ? atoi(getenv("DF")) : 8;
+constexpr std::uint64_t kMistake = 4;                         // blocks by which one narrows the window
+constexpr std::uint64_t kRestLaunches = 4, kRestBlocks = 32;  // since a last use, at least both, so that the space comes in time,
+constexpr std::uint64_t kLongRest = 32, kRestShare = 16;      // and so many launches, or this part of the device in blocks brought
+constexpr std::uint64_t kDying = 8;  // times: what ends by itself is not needed again, so it goes as if it were needed so much later
 
 }  // namespace
 
@@ -49,7 +49,7 @@ void DeviceMemory::settle_fetched(UmBlock& block) {
 
 void DeviceMemory::put(UmBlock& block, BlockPlace place, std::uint64_t position) {
   take_out(block);
-  place = place == BlockPlace::kKept && block.copied                       ? BlockPlace::kCopied
+  place = place == BlockPlace::kKept && block.copied                      ? BlockPlace::kCopied
           : place == BlockPlace::kExpected && block.copied && by_next_use ? BlockPlace::kExpectedCopied
                                                                           : place;
   block.place = place;
@@ -112,19 +112,6 @@ void DeviceMemory::drop(UmBlock& block) {
   block.place = BlockPlace::kKept;
 }
 
-void DeviceMemory::restore(UmBlock& block, bool copied, std::uint64_t next, std::uint64_t again) {
-  block.resident = true;
-  block.copied = copied;
-  copied_blocks += copied ? 1 : 0;
-  ++used_blocks;
-  block.place = BlockPlace::kKept;
-  (void)again;
-  kept.add(block);
-  block.again = 0;
-  put(block, BlockPlace::kExpected, next);
-  block.again = again;
-}
-
 void DeviceMemory::use(UmBlock& block, std::uint64_t position) {
   block.used_after = migrations;
   if (by_next_use) {
@@ -168,7 +155,11 @@ void DeviceMemory::expect_none_until(std::uint64_t position) {
 }
 
 void DeviceMemory::wake(std::uint64_t position) {
-  for (UmBlock* block = resting.head(); block != nullptr && position - block->use_position >= kRestLaunches && migrations - block->used_after >= kRestBlocks; block = resting.head()) {
+  const auto rested = [&](const UmBlock& block) {
+    const std::uint64_t launches = position - block.use_position, brought = migrations - block.used_after;
+    return launches >= kRestLaunches && brought >= kRestBlocks && (launches >= kLongRest || brought >= capacity_blocks / kRestShare);
+  };
+  for (UmBlock* block = resting.head(); block != nullptr && rested(*block); block = resting.head()) {
     std::uint64_t next = block->awaited > position ? block->awaited : 0;
     if (next != 0 && block->next_use == Use::kDies) {
       next = block->used + kDying * (next - block->used);
@@ -176,6 +167,7 @@ void DeviceMemory::wake(std::uint64_t position) {
     if (block->again > position && (next == 0 || block->again < next)) {
       next = std::exchange(block->again, next);
     }
+    // While most next uses are unknown (at first, or where nothing repeats) those that are known say little.
     ++woken;
     foreseen += next != 0 ? 1 : 0;
     if (woken >= 2 * capacity_blocks) {

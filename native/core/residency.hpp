@@ -139,27 +139,27 @@ struct DeviceMemory {
   std::uint64_t mixed_position = 0;
   std::array<std::uint64_t, DEEPUM_MAX_STREAMS> held{};  // by stream: the latest prefetch that a launch of it was held for
   // What is resident, each block in one of them.
-  KeptBlocks kept;                   // oldest last use, or oldest migration, first
+  KeptBlocks kept;  // oldest last use, or oldest migration, first
   bool by_next_use = false;
   std::uint64_t woken = 0, foreseen = 0;  // of late, and of these those whose next use is known
-  BlockList resting;                 // by next use: used lately, the first used first
-  ExpectedBlocks expected;           // by launches to come
-  ExpectedBlocks expected_copied;    // by next use: likewise, what the host has as well
-  KeptBlocks copied;                 // as kept, what the host has as well
-  std::deque<WrittenBlock> to_copy;  // written longest ago first
-  std::uint64_t copied_blocks = 0;   // that are here and on the host
-  std::uint64_t evicted_lately = 0;  // blocks, in the iteration before this one
-  std::uint64_t evictions = 0;       // since
-  std::uint64_t copied_away = 0;     // launch at which a block last left by a copy
-  std::uint64_t counted_from = 0;    // that launch
-  BlockList dead;                    // the first to die first
-  bool driver_evicts = false;        // for what is fetched: nothing is evicted by command
-  KeptBlocks arrivals;               // then: all that is resident, in the order in which the driver evicts it
-  std::uint64_t fetched_blocks = 0;  // for launches to come
-  bool only_placed = false;          // what is expected is what was placed for launches to come
-  std::uint64_t migrations = 0;      // blocks that became resident
+  BlockList resting;                      // by next use: used lately, the first used first
+  ExpectedBlocks expected;                // by launches to come
+  ExpectedBlocks expected_copied;         // by next use: likewise, what the host has as well
+  KeptBlocks copied;                      // as kept, what the host has as well
+  std::deque<WrittenBlock> to_copy;       // written longest ago first
+  std::uint64_t copied_blocks = 0;        // that are here and on the host
+  std::uint64_t evicted_lately = 0;       // blocks, in the iteration before this one
+  std::uint64_t evictions = 0;            // since
+  std::uint64_t copied_away = 0;          // launch at which a block last left by a copy
+  std::uint64_t counted_from = 0;         // that launch
+  BlockList dead;                         // the first to die first
+  bool driver_evicts = false;             // for what is fetched: nothing is evicted by command
+  KeptBlocks arrivals;                    // then: all that is resident, in the order in which the driver evicts it
+  std::uint64_t fetched_blocks = 0;       // for launches to come
+  bool only_placed = false;               // what is expected is what was placed for launches to come
+  std::uint64_t migrations = 0;           // blocks that became resident
 
-  std::uint64_t wanted = 0;          // blocks that the launch being placed misses here
+  std::uint64_t wanted = 0;  // blocks that the launch being placed misses here
 
   std::uint64_t free_blocks() const { return capacity_blocks > used_blocks ? capacity_blocks - used_blocks : 0; }
   // What the window limits.
@@ -172,8 +172,6 @@ struct DeviceMemory {
   void renew(UmBlock& block);
   // It leaves; its space is free.
   void drop(UmBlock& block);
-  // It was dropped, and stays after all.
-  void restore(UmBlock& block, bool copied, std::uint64_t next, std::uint64_t again);
   // Launch number `position` uses it.
   void use(UmBlock& block, std::uint64_t position);
   // Launch number `position` is expected to use it.
