@@ -142,9 +142,9 @@ bool Replay::do_work(const deepum_work& work, std::span<const deepum_work_access
       if (accesses.size() != 1 || accesses[0].bytes == 0 || work.location < 0) {
         return false;
       }
-      next_plain_ += (accesses[0].bytes / kBlockBytes + 2) * kBlockBytes;
       plain_[accesses[0].offset] = {next_plain_, accesses[0].bytes};
       engine_.map_device({next_plain_, accesses[0].bytes}, work.location);
+      next_plain_ += (accesses[0].bytes / kBlockBytes + 2) * kBlockBytes;
       return true;
     case DEEPUM_WORK_UNMAP:
       if (accesses.size() != 1) {
