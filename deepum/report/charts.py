@@ -86,7 +86,7 @@ def speed_up(simulations: Sequence[Mapping[str, Any]]) -> Spec:
         for name, figures in told.items():
             policies += [name] if name not in policies else []
             if "does_not_fit" in figures:
-                rows.append({"workload": card, "policy": name, "value": 0, "missing": "does not fit"})
+                rows.append({"workload": card, "policy": name, "value": 0, "text": "", "missing": "does not fit"})
                 continue
             value = figures["speed_up_over_on_demand"]
             rows.append({"workload": card, "policy": name, "value": short(value), "text": f"{value:.2f}"})
@@ -108,8 +108,13 @@ def speed_up(simulations: Sequence[Mapping[str, Any]]) -> Spec:
         },
     ]
     if any("missing" in row for row in rows):
-        missing: Spec = {"type": "text", "align": "left", "dx": 5}
-        layers.append({"mark": missing, "encoding": {"x": x, "y": y, "text": {"field": "missing", "type": "nominal"}}})
+        layers.append(
+            {
+                "transform": [{"filter": "isValid(datum.missing)"}],
+                "mark": {"type": "text", "align": "left", "dx": 5},
+                "encoding": {"x": x, "y": y, "text": {"field": "missing", "type": "nominal"}},
+            }
+        )
     if any("bound" in row for row in rows):
         x["title"] += "; dashed: the most that the lower bound allows"
         rule = {"type": "rule", "strokeDash": [5, 3], "strokeWidth": 1.5, "color": "black"}

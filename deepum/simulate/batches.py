@@ -13,7 +13,7 @@ from deepum.simulate.policies import Policy
 from deepum.trace import Trace
 from deepum.workloads import parse
 
-_STEPS = 3  # what is cached after one is not what was before it
+_STEPS = 6  # fragments add up over steps
 _MOST = 1 << 20
 
 

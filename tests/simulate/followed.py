@@ -14,7 +14,7 @@ from deepum._core import lib
 
 from deepum.core import Block, events
 from deepum.trace import Trace, work
-from deepum.trace.work import BY_ADDRESS, READ, WRITE, Work
+from deepum.trace.work import BY_ADDRESS, PERHAPS, WRITE, Work
 
 _OWN = lib.DEEPUM_WORK_OF_HELPER
 Content = tuple[int, int]  # tensor, number of its last write
@@ -127,8 +127,7 @@ class _Follower:
             assert self.device[place] == (tensor, self.written[tensor]), "what is there is not what was last written"
             places.append((place, tensor, access.flags))
         for place, tensor, flags in places:
-            assert flags & (READ | WRITE)
-            self.written[tensor] += bool(flags & WRITE)
+            self.written[tensor] += bool(flags & (WRITE | PERHAPS))
             self.device[place] = tensor, self.written[tensor]
 
 

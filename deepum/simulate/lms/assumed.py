@@ -10,7 +10,11 @@ from deepum.trace import work
 from deepum.trace.work import READ, WRITE, Access, Work
 
 _COPY = int(lib.DEEPUM_EXECUTE_COPY)
-ESTIMATED: int = lib.DEEPUM_WORK_ESTIMATED
+_ESTIMATED: int = lib.DEEPUM_WORK_ESTIMATED
+
+
+class Assumed(Work):
+    """Work whose accesses are whole UM blocks, with all that lies in them."""
 
 
 def _accesses(ranges: tuple[BlockRange, ...], flags: int, allocated: Mapping[int, Allocate]) -> Iterator[Access]:
@@ -20,10 +24,10 @@ def _accesses(ranges: tuple[BlockRange, ...], flags: int, allocated: Mapping[int
             low = max(where.first * UM_BLOCK_BYTES - place.first_offset, 0)
             high = min((where.first + where.count) * UM_BLOCK_BYTES - place.first_offset, place.bytes)
             if low < high:
-                yield Access(where.slot, flags | ESTIMATED, low, high - low)
+                yield Access(where.slot, flags | _ESTIMATED, low, high - low)
 
 
-def assumed(event: Execute, allocated: Mapping[int, Allocate]) -> Work:
+def assumed(event: Execute, allocated: Mapping[int, Allocate]) -> Assumed:
     """The work of that launch. `allocated`: what lives, by slot."""
     accesses = (
         *_accesses(event.written, WRITE, allocated),
@@ -31,9 +35,9 @@ def assumed(event: Execute, allocated: Mapping[int, Allocate]) -> Work:
         *_accesses(event.unknown, READ | WRITE, allocated),
     )
     if not event.flags & _COPY:
-        return Work(work.LAUNCH, event.sequence, accesses=accesses)
+        return Assumed(work.LAUNCH, event.sequence, accesses=accesses)
     to_device, from_device = not event.read, not event.written
     if to_device == from_device:
-        return Work(work.LAUNCH, event.sequence, work.UNCOUNTED, accesses=accesses)
+        return Assumed(work.LAUNCH, event.sequence, work.UNCOUNTED, accesses=accesses)
     size = sum(access.bytes for access in accesses)
-    return Work(work.COPY, event.sequence, work.TO_DEVICE if to_device else 0, device_bytes=size, accesses=accesses)
+    return Assumed(work.COPY, event.sequence, work.TO_DEVICE if to_device else 0, device_bytes=size, accesses=accesses)

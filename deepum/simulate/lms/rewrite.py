@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from deepum._core import ffi, lib
 from deepum.core import Allocate, Block, Event, Execute, Free, events
-from deepum.simulate.lms.assumed import ESTIMATED, assumed
+from deepum.simulate.lms.assumed import Assumed, assumed
 from deepum.simulate.lms.copies import Copies
 from deepum.simulate.lms.swapper import OutOfMemoryError, Swapper, Tensor, Told
 from deepum.statistics import size
@@ -22,6 +22,7 @@ from deepum.trace import Trace, work
 from deepum.trace.work import BY_ADDRESS, READ, WRITE, Access, Work
 
 _OPERATIONS = (work.LAUNCH, work.COPY)
+_ESTIMATED: int = lib.DEEPUM_WORK_ESTIMATED
 _KEPT = ("device", "capacity", "execute", "synchronise", "stream_destroyed")
 _EXECUTE_BYTES: int = ffi.sizeof("deepum_execute_event")
 _RANGES_AT = 28  # of the counts of ranges in `deepum_execute_event`
@@ -32,12 +33,13 @@ _Item = tuple[Event, bytes] | Work
 
 @dataclass(frozen=True)
 class Swapped:
-    """`trace`: None where memory ran out: then `out_of_memory` says so, after `launches` launches and copies and `steps` whole steps."""
+    """`trace`: None where memory ran out: then `out_of_memory` says so, after `launches` launches and copies and `steps` whole steps, if
+    the trace tells of steps."""
 
     trace: Trace | None
     told: Told
     launches: int
-    steps: int
+    steps: int | None
     out_of_memory: OutOfMemoryError | None = None
 
     @property
@@ -46,8 +48,9 @@ class Swapped:
         if self.out_of_memory is None:
             return "nothing"
         found = self.out_of_memory
+        step = "" if self.steps is None else f"in step {self.steps + 1}, "
         return (
-            f"out of memory in step {self.steps + 1}, after {self.launches} launches: {size(found.asked)} asked for, "
+            f"out of memory {step}after {self.launches} launches: {size(found.asked)} asked for, "
             f"{size(found.allocated)} of {size(found.memory)} in use"
         )
 
@@ -135,7 +138,8 @@ class _Rewriter:
         self._compute = next((one.stream for one in operations if one.accesses), 0)
         self.copies = Copies(self._compute)
         self.swapper = Swapper(memory, self.copies)
-        self.launches = self.steps = 0
+        self.launches = 0
+        self.steps = 0 if any(one.flags & work.ENDS_STEP for one in operations) else None
         self._items = items
         self._empty_cache_every = empty_cache_every
         self._of_pytorch = {
@@ -214,7 +218,8 @@ class _Rewriter:
         self.swapper.pin(tensor for place, tensor in self._taken(operation).items() if place not in ended)
 
     def _taken(self, one: Work) -> dict[tuple[int, int], Tensor]:
-        """The tensors that an operation touches, by slot and offset; of what is only estimated, those that it covers."""
+        """The tensors that an operation touches, by slot and offset. Of whole UM blocks, those that they cover; of a range that is only
+        estimated, the one that it begins in: it comes from a pointer, and what is known of it is that it is not longer."""
         taken = {}
         slot = low = high = -1  # of the latest: a gather touches many rows of one tensor
         for access in one.accesses:
@@ -222,8 +227,11 @@ class _Rewriter:
             if access.slot == slot and low <= access.offset and end <= high:
                 continue
             for offset, tensor in self._met(access):
-                whole = access.offset <= offset and offset + tensor.bytes <= end
-                if whole or not access.flags & ESTIMATED:
+                if isinstance(one, Assumed):
+                    counts = access.offset <= offset and offset + tensor.bytes <= end
+                else:
+                    counts = offset <= access.offset or not access.flags & _ESTIMATED
+                if counts:
                     taken[access.slot, offset] = tensor
                     slot, low, high = access.slot, offset, offset + tensor.bytes
         return taken
@@ -261,7 +269,8 @@ class _Rewriter:
         self.copies.put(replace(one, accesses=tuple(accesses), device_bytes=device_bytes))
         self.swapper.unpin(tensors)
         self.launches += 1
-        self.steps += one.kind == work.LAUNCH and bool(one.flags & work.ENDS_STEP)
+        if self.steps is not None and one.kind == work.LAUNCH and one.flags & work.ENDS_STEP:
+            self.steps += 1
         if self._empty_cache_every is not None and self.launches % self._empty_cache_every == 0:
             self.swapper.empty_cache()
 
@@ -285,7 +294,8 @@ class _Rewriter:
                     first, last = max(low, start), min(high, end)
                     made.append(Access(BY_ADDRESS, access.flags, address + first - low, last - first))
                     left -= last - first
-            elsewhere += left * (bool(access.flags & READ) + bool(access.flags & WRITE))
+            if not access.flags & work.PERHAPS:
+                elsewhere += left * (bool(access.flags & READ) + bool(access.flags & WRITE))
         return made, elsewhere
 
     def _plain_memory(self, one: Work) -> None:

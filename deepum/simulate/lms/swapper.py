@@ -37,7 +37,7 @@ class _State(Enum):
 class Tensor:
     """Memory of a PyTorch storage. `event`: of a copy on its way, either way."""
 
-    __slots__ = ("block", "bytes", "event", "host", "name", "state")
+    __slots__ = ("block", "bytes", "event", "host", "name", "state", "turn")
 
     def __init__(self, block: Block, size: int) -> None:
         self.block: Block | None = block  # None: on the host
@@ -46,6 +46,7 @@ class Tensor:
         self.event: int | None = None
         self.host = False  # has memory there
         self.name: int | None = None  # in the histories
+        self.turn = 0  # among candidates
 
     @property
     def place(self) -> Block:
@@ -79,7 +80,8 @@ class Swapper:
         self._allocator = CachingAllocator()
         self._others = 0  # bytes that are not the allocator's
         self._addresses: dict[int, int] = {}  # of segments
-        self._candidates: dict[Tensor, None] = {}  # oldest first
+        self._candidates: dict[bool, dict[Tensor, None]] = {True: {}, False: {}}  # of small blocks, of others; oldest first
+        self._turns = 0
         self._histories = Histories()
 
     def address(self, tensor: Tensor) -> int:
@@ -136,9 +138,10 @@ class Swapper:
         """It is over, as far as the host knows: they are candidates, the first of them the youngest."""
         for tensor in reversed(tensors):
             tensor.state = _State.CANDIDATE
-            self._candidates[tensor] = None
+            self._candidates[tensor.place.segment.small][tensor] = None
+            tensor.turn = self._turns = self._turns + 1
             if tensor.name is None:
-                tensor.name = self._histories.name(tensor.place.bytes, len(self._candidates))
+                tensor.name = self._histories.name(tensor.place.bytes, sum(map(len, self._candidates.values())))
             if self._histories.predicts(tensor.name):
                 self._copy_out(tensor)
                 self.told.speculative += 1
@@ -163,7 +166,7 @@ class Swapper:
             tensor.host = False
 
     def _remove(self, tensor: Tensor, swapped: bool) -> None:
-        del self._candidates[tensor]
+        del self._candidates[tensor.place.segment.small][tensor]
         assert tensor.name is not None
         self._histories.record(tensor.name, swapped)
 
@@ -195,18 +198,15 @@ class Swapper:
 
     def _reclaimed(self, size: int) -> Block | None:
         needed = rounded(size)
-        small = is_small(needed)
-        while self._candidates:
-            one = next((tensor for tensor in self._candidates if _makes_room(tensor.place, needed, small)), None)
-            if one is None:
-                break
+        alike = self._candidates[is_small(needed)]
+        while one := next((tensor for tensor in alike if _makes_room(tensor.place, needed)), None):
             self._swap_out([one])
             if (block := self._allocator.cached(size)) is not None:
                 return block
-        self._swap_out([t for t in self._candidates if t.place.segment.small == small and t.place.segment.bytes >= needed])
+        self._swap_out([tensor for tensor in alike if tensor.place.segment.bytes >= needed])
         block = self._allocator.cached(size)
         if block is None:
-            self._swap_out(list(self._candidates))
+            self._swap_out(sorted((tensor for pool in self._candidates.values() for tensor in pool), key=lambda tensor: tensor.turn))
             block = self._allocator.cached(size)
         return block
 
@@ -236,9 +236,9 @@ class Swapper:
         told.peak_host_bytes = max(told.peak_host_bytes, told.host_bytes)
 
 
-def _makes_room(block: Block, size: int, small: bool) -> bool:
+def _makes_room(block: Block, size: int) -> bool:
     """Whether it would be large enough, with its free neighbours."""
-    if block.segment.bytes < size or block.segment.small != small:
+    if block.segment.bytes < size:
         return False
     have = block.bytes
     for near in (block.before, block.after):
