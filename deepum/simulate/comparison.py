@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from deepum.errors import UsageError
 from deepum.simulate import bound
+from deepum.simulate.host import Host
 from deepum.simulate.needs import needs
 from deepum.simulate.policies import BY_NAME, Policy
 from deepum.simulate.replay import Outcome, machine, replay
@@ -15,18 +17,22 @@ from deepum.simulate.steps import COUNTED, Step, steady, steady_range, step_ends
 from deepum.simulate.workload import Workload
 
 _UNLIMITED_BYTES = 1 << 44
+_MACHINES_OWN = Host()
 
 
 @dataclass(frozen=True)
 class Row:
-    """A policy's steps; times in ns of virtual time."""
+    """A policy's steps; times in ns of virtual time. `fits`: the host could hold what was not on the device; else there are no times."""
 
     policy: Policy
     all_steps: list[Step]
+    fits: bool = True
 
     @property
     def ns(self) -> float:
-        """A steady step's mean."""
+        """A steady step's mean; NaN if it does not fit."""
+        if not self.fits:
+            return math.nan
         kept = steady(self.all_steps)
         return sum(step.ns for step in kept) / len(kept)
 
@@ -38,7 +44,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The bounds are None for workloads whose iteration is not known kernel by kernel; `moving_bound_ns`: without duplicates."""
+    """The bounds are None for workloads whose iteration is not known kernel by kernel; `moving_bound_ns`: without duplicates.
+
+    `host_memory_bytes`, `disk_gbps` (read, write): 0 where the host holds all there is, and where it has no disk.
+    """
 
     workload: str
     machine: str
@@ -46,9 +55,11 @@ class Comparison:
     rows: dict[str, Row]  # those asked for, on-demand and unlimited always among them
     bound_ns: float | None
     moving_bound_ns: float | None
+    host_memory_bytes: int = 0
+    disk_gbps: tuple[float, float] = (0.0, 0.0)
 
     def ratios(self, name: str) -> tuple[float, float, float | None]:
-        """Of a policy's step: unlimited's time / its, on-demand's / its, its / the bound."""
+        """Of a policy's step: unlimited's time / its, on-demand's / its, its / the bound; NaN of what does not fit."""
         ns = self.rows[name].ns
         of_bound = ns / self.bound_ns if self.bound_ns else None
         return self.rows["unlimited"].ns / ns, self.rows["on-demand"].ns / ns, of_bound
@@ -59,12 +70,13 @@ class Comparison:
         for name, row in self.rows.items():
             unlimited, on_demand, of_bound = self.ratios(name)
             policies[name] = {
-                "step_ms": row.ns / 1e6,
-                "steps_ms": [step.ns / 1e6 for step in row.all_steps],
-                "steps_faults": [step.counts["faults"] for step in row.all_steps],
-                "of_unlimited": unlimited,
-                "speed_up_over_on_demand": on_demand,
-                "of_bound": of_bound,
+                "fits_host_memory": row.fits,
+                "step_ms": _number(row.ns / 1e6),
+                "steps_ms": [step.ns / 1e6 for step in row.all_steps] if row.fits else [],
+                "steps_faults": [step.counts["faults"] for step in row.all_steps] if row.fits else [],
+                "of_unlimited": _number(unlimited),
+                "speed_up_over_on_demand": _number(on_demand),
+                "of_bound": _number(of_bound),
                 "a_step": {counter: row.count(counter) for counter in COUNTED},
             }
         return {
@@ -72,6 +84,8 @@ class Comparison:
             "workload": self.workload,
             "machine": self.machine,
             "memory_bytes": self.memory_bytes,
+            "host_memory_bytes": self.host_memory_bytes,
+            "disk_gbps": list(self.disk_gbps),
             "bound_ms": _ms(self.bound_ns),
             "moving_bound_ms": _ms(self.moving_bound_ns),
             "policies": policies,
@@ -87,9 +101,15 @@ def preset_of(on: str) -> Any:
 
 
 def run(
-    workload: Workload, on: str, policy: Policy, memory_bytes: int | None = None, launch_queue: int | None = None, **keep: bool
+    workload: Workload,
+    on: str,
+    policy: Policy,
+    memory_bytes: int | None = None,
+    launch_queue: int | None = None,
+    host: Host = _MACHINES_OWN,
+    **keep: bool,
 ) -> Outcome:
-    """Replays the workload under one policy; memory and launch queue are the machine's unless given. `keep`: as `replay` takes them.
+    """Replays the workload under one policy; memory, launch queue and host are the machine's unless given. `keep`: as `replay` takes them.
 
     Raises UsageError.
     """
@@ -97,26 +117,38 @@ def run(
     queue = policy.launch_queue or launch_queue or int(preset.launch_queue)
     memory = _UNLIMITED_BYTES if policy.unlimited else memory_bytes or int(preset.memory_bytes)
     try:
-        figures = machine(on, launch_queue=queue)
+        figures = machine(on, launch_queue=queue, **host.figures(preset))
         return replay(workload.trace, figures, policy.settings(queue), memory, observe_faults=policy.observe_faults, **keep)
     except ValueError as error:
         raise UsageError(f"workload {workload.name}: {error}; record it anew") from None
 
 
 def compare(
-    workload: Workload, on: str, policies: Sequence[Policy], memory_bytes: int | None = None, launch_queue: int | None = None
+    workload: Workload,
+    on: str,
+    policies: Sequence[Policy],
+    memory_bytes: int | None = None,
+    launch_queue: int | None = None,
+    host: Host = _MACHINES_OWN,
 ) -> Comparison:
     """Replays the workload under each policy, and on demand and with unlimited memory in any case. Raises UsageError."""
     preset = preset_of(on)
+    for figure, value in host.figures(preset).items():
+        setattr(preset, figure, value)
+    host_memory = int(preset.host_memory_bytes)
     memory = memory_bytes or int(preset.memory_bytes)
     rows = {}
     times: Outcome | None = None
     for policy in {one.name: one for one in (*policies, BY_NAME["on-demand"], BY_NAME["unlimited"])}.values():
-        outcome = run(workload, on, policy, memory, launch_queue, keep_launches=policy.unlimited)
-        rows[policy.name] = Row(policy, steps(outcome, workload.trace))
+        outcome = run(workload, on, policy, memory, launch_queue, host, keep_launches=policy.unlimited)
+        fits = not host_memory or outcome.counters["peak_host_bytes"] <= host_memory
+        rows[policy.name] = Row(policy, steps(outcome, workload.trace), fits)
         times = outcome if policy.unlimited else times
-    links = [bound.Link(memory, float(preset.h2d_gbps), float(preset.d2h_gbps), duplicates) for duplicates in (True, False)]
-    return Comparison(workload.name, on, memory, rows, *_limits(workload, times, links))
+    disk = (float(preset.disk_read_gbps), float(preset.disk_write_gbps)) if host_memory else (0.0, 0.0)
+    behind = bound.Disk(host_memory + 2 * int(preset.disk_buffer_bytes), *disk) if disk[0] else None
+    links = [bound.Link(memory, float(preset.h2d_gbps), float(preset.d2h_gbps), duplicates, behind) for duplicates in (True, False)]
+    of_bound, moving = _limits(workload, times, links)
+    return Comparison(workload.name, on, memory, rows, of_bound, moving, host_memory, disk)
 
 
 def _limits(workload: Workload, unlimited: Outcome | None, links: Sequence[bound.Link]) -> list[float | None]:
@@ -134,3 +166,7 @@ def _limits(workload: Workload, unlimited: Outcome | None, links: Sequence[bound
 
 def _ms(ns: float | None) -> float | None:
     return None if ns is None else ns / 1e6
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None or math.isnan(value) else value
