@@ -73,6 +73,8 @@ def _simulation(told: Any) -> dict[str, Any]:
         raise ValueError(f"version {told['version']}")
     policies: dict[str, dict[str, Any]] = {}
     for name, one in told["policies"].items():
+        if one.get("fits_host_memory") is False:  # it has no times
+            continue
         policies[str(name)] = {
             "step_ms": _number(one["step_ms"]),
             "steps_ms": [_number(ms) for ms in one["steps_ms"]],
@@ -82,6 +84,8 @@ def _simulation(told: Any) -> dict[str, Any]:
             "of_bound": None if one["of_bound"] is None else _number(one["of_bound"]),
             "a_step": {str(counter): _number(count) for counter, count in one["a_step"].items()},
         }
+    if "on-demand" not in policies:
+        raise ValueError("on-demand paging is not there, or did not fit in the host's memory")
     if policies["on-demand"]["step_ms"] <= 0:
         raise ValueError("on-demand takes no time")
     bounds = {key: None if told[key] is None else _number(told[key]) for key in ("bound_ms", "moving_bound_ms")}
