@@ -104,7 +104,7 @@ double HostMemory::send(Block& block, Regions regions, double issued, double at)
   if (found == entries_.end()) {
     return at;
   }
-  Entry& entry = found->second;
+  const Entry& entry = found->second;
   renew(entry);
   const Regions absent = regions & entry.on_disk & ~entry.in_memory;
   if (absent == 0) {
@@ -131,7 +131,7 @@ double HostMemory::use(Block& block, Regions regions, bool write_to, double at) 
   }
   if (write_to) {
     entry.on_disk &= ~(regions & entry.in_memory);
-    if (!fits) {
+    if (!fits && absent != 0) {
       when = write(entry, absent, when);
     }
   }

@@ -39,7 +39,7 @@ typedef struct deepum_machine {
   double migration_call_ns;
   double host_function_ns;
   double decision_latency_ns;
-  uint64_t host_memory_bytes; /* 0: as much as there is to hold */
+  uint64_t host_memory_bytes;             /* 0: as much as there is to hold */
   double disk_read_gbps, disk_write_gbps; /* both 0: no disk behind it */
   double disk_read_latency_ns, disk_write_latency_ns;
   uint64_t disk_buffer_bytes;
