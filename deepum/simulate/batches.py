@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from deepum.capture.record import capture
-from deepum.core import Allocate, Free, events
 from deepum.errors import UsageError
 from deepum.simulate import lms
+from deepum.simulate.host import fits_host
 from deepum.simulate.policies import Policy
 from deepum.trace import Trace
 from deepum.workloads import parse
@@ -26,25 +26,11 @@ def fits(trace: Trace, policy: Policy, memory_bytes: int, host_bytes: int | None
     if policy.unlimited:
         return True
     if not policy.swaps:
-        return host_bytes is None or peak_managed(trace) <= host_bytes
+        return host_bytes is None or fits_host(trace, host_bytes)
     if (reason := lms.refusal(trace)) is not None:
         raise UsageError(f"policy '{policy.name}': cannot follow {trace.name}, which {reason}; choose another")
     swapped = lms.rewrite(trace, memory_bytes, policy.empty_cache_every)
     return swapped.trace is not None and (host_bytes is None or swapped.told.peak_host_bytes <= host_bytes)
-
-
-def peak_managed(trace: Trace) -> int:
-    """Most that a program has allocated of the driver at once, bytes."""
-    live: dict[int, int] = {}
-    peak = now = 0
-    for event in events(trace.events):
-        if isinstance(event, (Allocate, Free)):
-            now -= live.pop(event.slot, 0)
-        if isinstance(event, Allocate):
-            live[event.slot] = event.bytes
-            now += event.bytes
-            peak = max(peak, now)
-    return peak
 
 
 def largest(runs: Callable[[int], bool], least: int = 1, most: int = _MOST) -> int | None:

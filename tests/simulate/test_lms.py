@@ -13,8 +13,9 @@ from small import MIB, random_iteration, training, write
 from deepum.core import BlockRange
 from deepum.errors import UsageError
 from deepum.simulate import lms
-from deepum.simulate.batches import fits, largest, peak_managed
+from deepum.simulate.batches import fits, largest
 from deepum.simulate.comparison import DoesNotFitError, compare, run
+from deepum.simulate.host import managed_peak_bytes
 from deepum.simulate.lms.swapper import OutOfMemoryError, Swapper, Tensor
 from deepum.simulate.policies import BY_NAME
 from deepum.simulate.steps import steady, steps
@@ -370,7 +371,7 @@ def test_the_largest_number_that_runs_is_found() -> None:
 
 
 def test_card_and_host_decide_what_runs(workload: Workload) -> None:
-    managed = peak_managed(workload.trace)
+    managed = managed_peak_bytes(workload.trace)
     assert 300 * MIB < managed < 600 * MIB
     deepum = BY_NAME["deepum"]
     assert fits(workload.trace, deepum, 64 * MIB, managed)
