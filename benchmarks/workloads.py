@@ -60,6 +60,8 @@ def _row(found: Comparison, peak: int, seconds: float) -> dict[str, Any]:
     if found.bound_ns is not None and found.moving_bound_ns is not None:
         told |= {"bound_ms": found.bound_ns / 1e6, "moving_bound_ms": found.moving_bound_ns / 1e6}
     for name, row in found.rows.items():
+        if row.does_not_fit is not None:
+            continue
         _, on_demand, of_bound = found.ratios(name)
         told["policies"][name] = {"step_ms": row.ns / 1e6, "over_on_demand": on_demand, "of_bound": of_bound, "faults": row.count("faults")}
     return told
@@ -69,7 +71,10 @@ def _line(row: dict[str, Any], names: Iterable[str]) -> str:
     bound = f"{row['bound_ms']:10.1f}" if row["bound_ms"] is not None else f"{'-':>10}"
     cells = [f"{row['workload'].partition(':')[0]:<14}{size(row['peak_bytes']):>10}{row['unlimited_ms']:10.1f}{bound}"]
     for name in names:
-        told = row["policies"][name]
+        told = row["policies"].get(name)
+        if told is None:
+            cells.append(f"{'does not fit':>25}")
+            continue
         of_bound = f"{told['of_bound']:8.2f}" if told["of_bound"] is not None else f"{'-':>8}"
         cells.append(f"{told['step_ms']:10.1f}{told['over_on_demand']:7.2f}{of_bound}")
     return "".join(cells)
@@ -82,7 +87,10 @@ def _markdown(rows: list[dict[str, Any]], names: list[str]) -> list[str]:
         cells = [f"`{row['workload'].partition(':')[0]}`", row["machine"], f"{row['unlimited_ms']:.0f}"]
         cells.append("-" if row["bound_ms"] is None else f"{row['bound_ms']:.0f}")
         for name in ("on-demand", *names):
-            told = row["policies"][name]
+            told = row["policies"].get(name)
+            if told is None:
+                cells.append("does not fit")
+                continue
             cells.append(f"{told['step_ms']:.0f}" + (f" ({told['of_bound']:.2f})" if told["of_bound"] is not None else ""))
         lines.append(f"| {' | '.join(cells)} |")
     return lines
@@ -93,16 +101,18 @@ def _mean(values: list[float]) -> float:
 
 
 def _summary(rows: list[dict[str, Any]], names: list[str]) -> list[str]:
-    pressed = [row for row in rows if row["peak_bytes"] > row["memory_bytes"] and row["bound_ms"] is not None]
+    all_pressed = [row for row in rows if row["peak_bytes"] > row["memory_bytes"] and row["bound_ms"] is not None]
     lines = []
     for name in names:
+        fitting = [row for row in rows if name in row["policies"]]
+        pressed = [row for row in all_pressed if name in row["policies"]]
         told = [row["policies"][name] for row in pressed]
         bound, demand = _mean([one["of_bound"] for one in told]), _mean([one["over_on_demand"] for one in told])
         lines.append(f"{name}: {bound:.3f} of the bound, {demand:.2f} over on-demand (geometric means of {len(told)})")
-        where = [f"{row['workload'].partition(':')[0]} on {row['machine']}" for row in rows]
+        where = [f"{row['workload'].partition(':')[0]} on {row['machine']}" for row in fitting]
         slower = [
             f"{place} ({1 / one['over_on_demand']:.2f})"
-            for place, one in zip(where, (row["policies"][name] for row in rows), strict=True)
+            for place, one in zip(where, (row["policies"][name] for row in fitting), strict=True)
             if one["over_on_demand"] * _SLOWER < 1
         ]
         lines.append(f"  slower than on-demand: {', '.join(slower) or 'none'}")

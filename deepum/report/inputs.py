@@ -73,15 +73,20 @@ def _simulation(told: Any) -> dict[str, Any]:
         raise ValueError(f"version {told['version']}")
     policies: dict[str, dict[str, Any]] = {}
     for name, one in told["policies"].items():
+        if "does_not_fit" in one:
+            policies[str(name)] = {"does_not_fit": str(one["does_not_fit"])}
+            continue
         policies[str(name)] = {
             "step_ms": _number(one["step_ms"]),
             "steps_ms": [_number(ms) for ms in one["steps_ms"]],
             "steps_faults": [_number(count) for count in one.get("steps_faults", [])],
             "of_unlimited": _number(one["of_unlimited"]),
-            "speed_up_over_on_demand": _number(one["speed_up_over_on_demand"]),
+            "speed_up_over_on_demand": None if one["speed_up_over_on_demand"] is None else _number(one["speed_up_over_on_demand"]),
             "of_bound": None if one["of_bound"] is None else _number(one["of_bound"]),
             "a_step": {str(counter): _number(count) for counter, count in one["a_step"].items()},
         }
+    if "does_not_fit" in policies.get("on-demand", {"does_not_fit": ""}):
+        raise ValueError("on-demand paging is not there, or did not fit in the host's memory")
     if policies["on-demand"]["step_ms"] <= 0:
         raise ValueError("on-demand takes no time")
     bounds = {key: None if told[key] is None else _number(told[key]) for key in ("bound_ms", "moving_bound_ms")}

@@ -2,43 +2,60 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from deepum.errors import UsageError
-from deepum.simulate import bound
+from deepum.errors import DeepumError, UsageError
+from deepum.simulate import bound, lms
+from deepum.simulate.host import Host
 from deepum.simulate.needs import needs
 from deepum.simulate.policies import BY_NAME, Policy
 from deepum.simulate.replay import Outcome, machine, replay
 from deepum.simulate.steps import COUNTED, Step, steady, steady_range, step_ends, steps
 from deepum.simulate.workload import Workload
+from deepum.statistics import size
+from deepum.trace import Trace
 
 _UNLIMITED_BYTES = 1 << 44
+_MACHINES_OWN = Host()
+
+
+class DoesNotFitError(DeepumError):
+    """The program runs out of memory under a policy. `cause`: when, and what for."""
+
+    def __init__(self, workload: str, policy: str, cause: str) -> None:
+        super().__init__(f"workload {workload}: does not fit under {policy}: {cause}; take a smaller batch or a larger card")
+        self.cause = cause
 
 
 @dataclass(frozen=True)
 class Row:
-    """A policy's steps; times in ns of virtual time."""
+    """A policy's steps; times in ns of virtual time. None where the program runs out of memory: `does_not_fit` says when, and what for."""
 
     policy: Policy
     all_steps: list[Step]
+    does_not_fit: str | None = None
 
     @property
     def ns(self) -> float:
-        """A steady step's mean."""
+        """A steady step's mean; infinite where there is none."""
         kept = steady(self.all_steps)
-        return sum(step.ns for step in kept) / len(kept)
+        return sum(step.ns for step in kept) / len(kept) if kept else math.inf
 
     def count(self, name: str) -> float:
-        """A counter's mean over the steady steps."""
+        """A counter's mean over the steady steps. Only for what fits."""
         kept = steady(self.all_steps)
         return sum(step.counts[name] for step in kept) / len(kept)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The bounds are None for workloads whose iteration is not known kernel by kernel; `moving_bound_ns`: without duplicates."""
+    """The bounds are None for workloads whose iteration is not known kernel by kernel; `moving_bound_ns`: without duplicates.
+
+    `host_memory_bytes`, `disk_gbps` (read, write): 0 where the host holds all there is, and where it has no disk.
+    """
 
     workload: str
     machine: str
@@ -46,24 +63,32 @@ class Comparison:
     rows: dict[str, Row]  # those asked for, on-demand and unlimited always among them
     bound_ns: float | None
     moving_bound_ns: float | None
+    host_memory_bytes: int = 0
+    disk_gbps: tuple[float, float] = (0.0, 0.0)
 
     def ratios(self, name: str) -> tuple[float, float, float | None]:
-        """Of a policy's step: unlimited's time / its, on-demand's / its, its / the bound."""
+        """Of a policy's step: unlimited's time / its, on-demand's / its, its / the bound.
+
+        0, 0 and infinite for what does not fit; infinite over what does not.
+        """
         ns = self.rows[name].ns
         of_bound = ns / self.bound_ns if self.bound_ns else None
         return self.rows["unlimited"].ns / ns, self.rows["on-demand"].ns / ns, of_bound
 
     def as_json(self) -> dict[str, Any]:
-        """Times in ms, counters a step."""
-        policies = {}
+        """Times in ms, counters a step. What does not fit has the cause instead."""
+        policies: dict[str, dict[str, Any]] = {}
         for name, row in self.rows.items():
+            if row.does_not_fit is not None:
+                policies[name] = {"does_not_fit": row.does_not_fit}
+                continue
             unlimited, on_demand, of_bound = self.ratios(name)
             policies[name] = {
                 "step_ms": row.ns / 1e6,
                 "steps_ms": [step.ns / 1e6 for step in row.all_steps],
                 "steps_faults": [step.counts["faults"] for step in row.all_steps],
                 "of_unlimited": unlimited,
-                "speed_up_over_on_demand": on_demand,
+                "speed_up_over_on_demand": _number(on_demand),
                 "of_bound": of_bound,
                 "a_step": {counter: row.count(counter) for counter in COUNTED},
             }
@@ -72,6 +97,8 @@ class Comparison:
             "workload": self.workload,
             "machine": self.machine,
             "memory_bytes": self.memory_bytes,
+            "host_memory_bytes": self.host_memory_bytes,
+            "disk_gbps": list(self.disk_gbps),
             "bound_ms": _ms(self.bound_ns),
             "moving_bound_ms": _ms(self.moving_bound_ns),
             "policies": policies,
@@ -87,36 +114,71 @@ def preset_of(on: str) -> Any:
 
 
 def run(
-    workload: Workload, on: str, policy: Policy, memory_bytes: int | None = None, launch_queue: int | None = None, **keep: bool
+    workload: Workload,
+    on: str,
+    policy: Policy,
+    memory_bytes: int | None = None,
+    launch_queue: int | None = None,
+    host: Host = _MACHINES_OWN,
+    **keep: bool,
 ) -> Outcome:
-    """Replays the workload under one policy; memory and launch queue are the machine's unless given. `keep`: as `replay` takes them.
+    """Replays the workload under one policy; memory, launch queue and host are the machine's unless given. `keep`: as `replay` takes them.
 
-    Raises UsageError.
+    Raises UsageError, and DoesNotFitError.
     """
     preset = preset_of(on)
     queue = policy.launch_queue or launch_queue or int(preset.launch_queue)
     memory = _UNLIMITED_BYTES if policy.unlimited else memory_bytes or int(preset.memory_bytes)
     try:
-        figures = machine(on, launch_queue=queue)
-        return replay(workload.trace, figures, policy.settings(queue), memory, observe_faults=policy.observe_faults, **keep)
+        figures = machine(on, launch_queue=queue, **host.figures(preset))
+        trace = _swapping(workload, policy, memory) if policy.swaps else workload.trace
+        return replay(trace, figures, policy.settings(queue), memory, observe_faults=policy.observe_faults, **keep)
     except ValueError as error:
         raise UsageError(f"workload {workload.name}: {error}; record it anew") from None
 
 
+def _swapping(workload: Workload, policy: Policy, memory: int) -> Trace:
+    """The program under LMS. Raises UsageError, DoesNotFitError, and ValueError for a damaged trace."""
+    if (reason := lms.refusal(workload.trace)) is not None:
+        raise UsageError(f"policy '{policy.name}': cannot follow {workload.name}, which {reason}; leave the policy out")
+    swapped = lms.rewrite(workload.trace, memory, policy.empty_cache_every)
+    if swapped.trace is None:
+        raise DoesNotFitError(workload.name, policy.name, swapped.cause)
+    return swapped.trace
+
+
 def compare(
-    workload: Workload, on: str, policies: Sequence[Policy], memory_bytes: int | None = None, launch_queue: int | None = None
+    workload: Workload,
+    on: str,
+    policies: Sequence[Policy],
+    memory_bytes: int | None = None,
+    launch_queue: int | None = None,
+    host: Host = _MACHINES_OWN,
 ) -> Comparison:
     """Replays the workload under each policy, and on demand and with unlimited memory in any case. Raises UsageError."""
     preset = preset_of(on)
+    for figure, value in host.figures(preset).items():
+        setattr(preset, figure, value)
+    host_memory = int(preset.host_memory_bytes)
     memory = memory_bytes or int(preset.memory_bytes)
     rows = {}
     times: Outcome | None = None
     for policy in {one.name: one for one in (*policies, BY_NAME["on-demand"], BY_NAME["unlimited"])}.values():
-        outcome = run(workload, on, policy, memory, launch_queue, keep_launches=policy.unlimited)
+        try:
+            outcome = run(workload, on, policy, memory, launch_queue, host, keep_launches=policy.unlimited)
+        except DoesNotFitError as error:
+            rows[policy.name] = Row(policy, [], error.cause)
+            continue
+        if host_memory and outcome.counters["peak_host_bytes"] > host_memory:
+            rows[policy.name] = Row(policy, [], f"{size(host_memory)} of host memory are too little")
+            continue
         rows[policy.name] = Row(policy, steps(outcome, workload.trace))
         times = outcome if policy.unlimited else times
-    links = [bound.Link(memory, float(preset.h2d_gbps), float(preset.d2h_gbps), duplicates) for duplicates in (True, False)]
-    return Comparison(workload.name, on, memory, rows, *_limits(workload, times, links))
+    disk = (float(preset.disk_read_gbps), float(preset.disk_write_gbps)) if host_memory else (0.0, 0.0)
+    behind = bound.Disk(host_memory + 2 * int(preset.disk_buffer_bytes), *disk) if disk[0] else None
+    links = [bound.Link(memory, float(preset.h2d_gbps), float(preset.d2h_gbps), duplicates, behind) for duplicates in (True, False)]
+    of_bound, moving = _limits(workload, times, links)
+    return Comparison(workload.name, on, memory, rows, of_bound, moving, host_memory, disk)
 
 
 def _limits(workload: Workload, unlimited: Outcome | None, links: Sequence[bound.Link]) -> list[float | None]:
@@ -134,3 +196,7 @@ def _limits(workload: Workload, unlimited: Outcome | None, links: Sequence[bound
 
 def _ms(ns: float | None) -> float | None:
     return None if ns is None else ns / 1e6
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
