@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import geometric_mean
 from typing import Any
 
 from deepum.errors import UsageError
@@ -19,10 +20,11 @@ _UNLIMITED_BYTES = 1 << 44
 
 @dataclass(frozen=True)
 class Row:
-    """A policy's steps; times in ns of virtual time."""
+    """A policy's steps; times in ns of virtual time. `table_bytes`: of the core's tables at the end, on the host."""
 
     policy: Policy
     all_steps: list[Step]
+    table_bytes: int = 0
 
     @property
     def ns(self) -> float:
@@ -66,6 +68,7 @@ class Comparison:
                 "speed_up_over_on_demand": on_demand,
                 "of_bound": of_bound,
                 "a_step": {counter: row.count(counter) for counter in COUNTED},
+                "table_bytes": row.table_bytes,
             }
         return {
             "version": 1,
@@ -76,6 +79,13 @@ class Comparison:
             "moving_bound_ms": _ms(self.moving_bound_ns),
             "policies": policies,
         }
+
+
+def means(found: Sequence[Comparison], name: str) -> tuple[float, float | None]:
+    """Geometric means of a policy's speed-up over on-demand, and of its time over the bound, where all have one."""
+    ratios = [one.ratios(name) for one in found]
+    of_bound = [bounded for _, _, bounded in ratios if bounded is not None]
+    return geometric_mean(speed_up for _, speed_up, _ in ratios), geometric_mean(of_bound) if len(of_bound) == len(ratios) else None
 
 
 def preset_of(on: str) -> Any:
@@ -113,7 +123,7 @@ def compare(
     times: Outcome | None = None
     for policy in {one.name: one for one in (*policies, BY_NAME["on-demand"], BY_NAME["unlimited"])}.values():
         outcome = run(workload, on, policy, memory, launch_queue, keep_launches=policy.unlimited)
-        rows[policy.name] = Row(policy, steps(outcome, workload.trace))
+        rows[policy.name] = Row(policy, steps(outcome, workload.trace), outcome.core.table_bytes)
         times = outcome if policy.unlimited else times
     links = [bound.Link(memory, float(preset.h2d_gbps), float(preset.d2h_gbps), duplicates) for duplicates in (True, False)]
     return Comparison(workload.name, on, memory, rows, *_limits(workload, times, links))

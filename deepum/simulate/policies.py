@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from deepum._core import lib
 from deepum.core import CoreSettings
@@ -24,11 +23,11 @@ _LOOK_AHEAD = {"prefetch_degree": 0, "invalidation": 1, "advice": lib.DEEPUM_ADV
 @dataclass(frozen=True)
 class Policy:
     """`changes` of the core's settings. `launch_queue`: the driver's, if not the machine's. `unlimited`: all memory fits.
-    `observe_faults`: the core is told of faults while it learns (`--faults auto`)."""
+    `observe_faults`: the core is told of faults while it learns (`--faults auto`). Goes to other processes and machines: plain data."""
 
     name: str
     description: str
-    changes: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    changes: Mapping[str, int] = field(default_factory=dict)
     launch_queue: int | None = None
     unlimited: bool = False
     observe_faults: bool = False
