@@ -46,9 +46,9 @@ def read(names: Sequence[str], steps: int | None = None, synchronise: bool = Fal
             found.workloads.append(load(name, steps if single else None, synchronise and single, machine))
         elif isinstance(told, dict) and set(KEYS) <= set(told):
             found.statistics.append((path.name, told))
-        elif isinstance(told, dict) and "policies" in told:
+        elif isinstance(told, dict) and ("policies" in told or isinstance(told.get("simulations"), list)):
             try:
-                found.simulations.append((path.name, _simulation(told)))
+                found.simulations += [(path.name, _simulation(one)) for one in told.get("simulations", [told])]
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise UsageError(f"{name}: the simulation's figures make no sense: {error}; simulate anew with this version") from None
         else:

@@ -9,6 +9,7 @@ from typing import Any
 
 from deepum.errors import UsageError
 from deepum.simulate import bound
+from deepum.simulate.footprint import Footprint, footprint
 from deepum.simulate.needs import needs
 from deepum.simulate.policies import BY_NAME, Policy
 from deepum.simulate.replay import Outcome, machine, replay
@@ -40,7 +41,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The bounds are None for workloads whose iteration is not known kernel by kernel; `moving_bound_ns`: without duplicates."""
+    """The bounds are None for workloads whose iteration is not known kernel by kernel; `moving_bound_ns`: without duplicates. `footprint`:
+    of all the steps."""
 
     workload: str
     machine: str
@@ -48,6 +50,7 @@ class Comparison:
     rows: dict[str, Row]  # those asked for, on-demand and unlimited always among them
     bound_ns: float | None
     moving_bound_ns: float | None
+    footprint: Footprint
 
     def ratios(self, name: str) -> tuple[float, float, float | None]:
         """Of a policy's step: unlimited's time / its, on-demand's / its, its / the bound."""
@@ -77,6 +80,8 @@ class Comparison:
             "memory_bytes": self.memory_bytes,
             "bound_ms": _ms(self.bound_ns),
             "moving_bound_ms": _ms(self.moving_bound_ns),
+            "allocated_bytes": self.footprint.allocated,
+            "managed_bytes": self.footprint.managed,
             "policies": policies,
         }
 
@@ -126,7 +131,8 @@ def compare(
         rows[policy.name] = Row(policy, steps(outcome, workload.trace), outcome.core.table_bytes)
         times = outcome if policy.unlimited else times
     links = [bound.Link(memory, float(preset.h2d_gbps), float(preset.d2h_gbps), duplicates) for duplicates in (True, False)]
-    return Comparison(workload.name, on, memory, rows, *_limits(workload, times, links))
+    bound_ns, moving_bound_ns = _limits(workload, times, links)
+    return Comparison(workload.name, on, memory, rows, bound_ns, moving_bound_ns, footprint(workload.trace))
 
 
 def _limits(workload: Workload, unlimited: Outcome | None, links: Sequence[bound.Link]) -> list[float | None]:

@@ -17,12 +17,15 @@ import pytest
 from small import MIB, training
 from sweeping import after_the_second, ends, half
 
+from deepum.core import EventLog, EventWriter
 from deepum.errors import DeepumError, UsageError
 from deepum.simulate.comparison import Comparison, compare, means
+from deepum.simulate.footprint import Footprint, footprint
 from deepum.simulate.point import Point, simulate
 from deepum.simulate.policies import BY_NAME, POLICIES
 from deepum.simulate.sweep import Failure, sweep
 from deepum.simulate.workload import load
+from deepum.trace import Trace
 
 Deepum = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -126,6 +129,26 @@ def test_a_sweep_simulates_as_one_simulation_does(where: dict[str, Any], tmp_pat
         simulate(points[2])
 
 
+def test_the_footprint_is_the_most_at_a_time() -> None:
+    writer = EventWriter()
+    writer.allocate(1, blocks=3)
+    writer.allocate(2, blocks=2)
+    writer.free(1)
+    writer.allocate(1, blocks=2, generation=2)
+    assert footprint(Trace("", writer.take())) == Footprint(0, 10 * MIB)
+
+
+def test_pressure_divides_what_is_allocated_by_the_card(tmp_path: Path) -> None:
+    training(tmp_path / "training")
+    found = simulate(Point(str(tmp_path / "training"), (BY_NAME["deepum"],), steps=2, pressure=1.5))
+    allocated = footprint(load(str(tmp_path / "training"), 2, False).trace).allocated
+    assert found.footprint.allocated == allocated > 12 * 24 * MIB, "all activations are there at the end of the forward pass"
+    assert found.memory_bytes == allocated * 2 // 3 // (2 * MIB) * (2 * MIB)
+    (tmp_path / "log").write_bytes(EventLog.header({}))
+    with pytest.raises(UsageError, match="reports no allocated memory"):
+        simulate(Point(str(tmp_path / "log"), (BY_NAME["deepum"],), pressure=1.5))
+
+
 def test_means_are_geometric_and_of_bounds_that_all_have() -> None:
     def one(on_demand: float, bound: float | None) -> Comparison:
         class Row:
@@ -133,7 +156,7 @@ def test_means_are_geometric_and_of_bounds_that_all_have() -> None:
                 self.ns = ns
 
         rows: Any = {"on-demand": Row(on_demand), "unlimited": Row(1.0), "deepum": Row(4.0)}
-        return Comparison("", "", 0, rows, bound, bound)
+        return Comparison("", "", 0, rows, bound, bound, Footprint(0, 0))
 
     assert means([one(8.0, 2.0), one(32.0, 4.0)], "deepum") == (pytest.approx(4.0), pytest.approx(2**0.5))
     assert means([one(8.0, None), one(8.0, 4.0)], "deepum") == (pytest.approx(2.0), None)
