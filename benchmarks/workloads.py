@@ -15,15 +15,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from statistics import geometric_mean
 
 from deepum.capture.record import capture
 from deepum.errors import DeepumError
 from deepum.simulate import policies
-from deepum.simulate.comparison import Comparison, preset_of
+from deepum.simulate.comparison import Comparison, means, preset_of
 from deepum.simulate.point import Point, simulate
 from deepum.simulate.sweep import Failure, sweep
 from deepum.statistics import size
@@ -59,13 +59,18 @@ def _head(on: str, names: Iterable[str]) -> str:
     return f"{on}, ms a step; each policy: ms, over on-demand, of the bound\n{columns}"
 
 
+def _fits(found: Comparison, name: str) -> bool:
+    return math.isfinite(found.rows[name].ns)
+
+
 def _line(found: Comparison, names: Iterable[str]) -> str:
     bound = f"{found.bound_ns / 1e6:10.1f}" if found.bound_ns is not None else f"{'-':>10}"
     cells = [f"{_short(found):<14}{size(found.footprint.allocated):>10}{_unlimited_ms(found):10.1f}{bound}"]
     for name in names:
         _, over_on_demand, of_bound = found.ratios(name)
         told = f"{of_bound:8.2f}" if of_bound is not None else f"{'-':>8}"
-        cells.append(f"{found.rows[name].ns / 1e6:10.1f}{over_on_demand:7.2f}{told}")
+        fitting = f"{found.rows[name].ns / 1e6:10.1f}{over_on_demand:7.2f}{told}"
+        cells.append(fitting if _fits(found, name) else f"{'does not fit':>25}")
     return "".join(cells)
 
 
@@ -77,24 +82,26 @@ def _markdown(every: list[Comparison], names: list[str]) -> list[str]:
         cells.append("-" if found.bound_ns is None else f"{found.bound_ns / 1e6:.0f}")
         for name in ("on-demand", *names):
             _, _, of_bound = found.ratios(name)
-            cells.append(f"{found.rows[name].ns / 1e6:.0f}" + (f" ({of_bound:.2f})" if of_bound is not None else ""))
+            told = f"{found.rows[name].ns / 1e6:.0f}" + (f" ({of_bound:.2f})" if of_bound is not None else "")
+            cells.append(told if _fits(found, name) else "does not fit")
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 
 
 def _summary(every: list[Comparison], names: list[str]) -> list[str]:
-    pressed = [found for found in every if found.footprint.allocated > found.memory_bytes and found.bound_ns is not None]
     lines = []
     for name in names:
-        ratios = {f"{_short(found)} on {found.machine}": found.ratios(name)[1:] for found in every}
-        bounds = [(of_bound or 0, f"{_short(found)} on {found.machine}") for found in pressed for *_, of_bound in (found.ratios(name),)]
-        if pressed:
-            bound, demand = geometric_mean(of for of, _ in bounds), geometric_mean(found.ratios(name)[1] for found in pressed)
-            lines.append(f"{name}: {bound:.3f} of the bound, {demand:.2f} over on-demand (geometric means of {len(pressed)})")
-        slower = [f"{place} ({1 / demand:.2f})" for place, (demand, _) in ratios.items() if demand * _SLOWER < 1]
+        fitting = [found for found in every if _fits(found, name)]
+        pressed = [found for found in fitting if found.footprint.allocated > found.memory_bytes and found.bound_ns is not None]
+        mean = means(pressed, name)
+        if mean is not None:
+            told = f"{mean.of_bound:.3f} of the bound, {mean.over_on_demand:.2f} over on-demand"
+            lines.append(f"{name}: {told} (geometric means of {mean.count})")
+        where = [(f"{_short(found)} on {found.machine}", found.ratios(name)[1]) for found in fitting]
+        slower = [f"{place} ({1 / speed_up:.2f})" for place, speed_up in where if speed_up * _SLOWER < 1]
         lines.append(f"  slower than on-demand: {', '.join(slower) or 'none'}")
-        far = [f"{place} ({of:.2f})" for of, place in sorted(bounds, reverse=True)[:_WORST]]
-        lines.append(f"  farthest above the bound: {', '.join(far)}")
+        far = sorted(((found.ratios(name)[2] or 0.0, f"{_short(found)} on {found.machine}") for found in pressed), reverse=True)
+        lines.append(f"  farthest above the bound: {', '.join(f'{place} ({of_bound:.2f})' for of_bound, place in far[:_WORST])}")
     return lines
 
 

@@ -50,8 +50,11 @@ def _table(found: Comparison, names: Sequence[str]) -> list[str]:
 
 
 def _mean(found: Sequence[Comparison], name: str) -> str:
-    on_demand, of_bound = means(found, name)
-    return f"{name}: {on_demand:.2f} over on-demand" + ("" if of_bound is None else f", {of_bound:.3f} of bound")
+    mean = means(found, name)
+    if mean is None:
+        return f"{name}: fits nowhere"
+    told = f"{name}: {mean.over_on_demand:.2f} over on-demand" + ("" if mean.of_bound is None else f", {mean.of_bound:.3f} of bound")
+    return told if mean.count == len(found) else f"{told} (of the {mean.count} that fit)"
 
 
 def _points(workloads: Sequence[str], machine: str | None, point: Point) -> list[Point]:

@@ -99,8 +99,9 @@ def _told(simulations: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dic
     told: dict[str, dict[str, float]] = {policy: {} for policy in [*policies, _BOUND]}
     for name, one in zip(names, simulations, strict=True):
         for policy in policies:
-            if policy in one["policies"]:
-                told[policy][name] = float(one["policies"][policy]["speed_up_over_on_demand"])
+            speed_up = one["policies"].get(policy, {}).get("speed_up_over_on_demand")
+            if speed_up:  # some run out of memory
+                told[policy][name] = float(speed_up)
         if one.get("bound_ms"):
             told[_BOUND][name] = one["policies"]["on-demand"]["step_ms"] / one["bound_ms"]
     for values in told.values():

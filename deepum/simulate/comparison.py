@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean
@@ -86,11 +87,24 @@ class Comparison:
         }
 
 
-def means(found: Sequence[Comparison], name: str) -> tuple[float, float | None]:
-    """Geometric means of a policy's speed-up over on-demand, and of its time over the bound, where all have one."""
-    ratios = [one.ratios(name) for one in found]
-    of_bound = [bounded for _, _, bounded in ratios if bounded is not None]
-    return geometric_mean(speed_up for _, speed_up, _ in ratios), geometric_mean(of_bound) if len(of_bound) == len(ratios) else None
+@dataclass(frozen=True)
+class Means:
+    """Geometric means of a policy's speed-up over on-demand, and of its time over the bound where all have one; `count`: of so many
+    workloads, those that have a time under it."""
+
+    over_on_demand: float
+    of_bound: float | None
+    count: int
+
+
+def means(found: Sequence[Comparison], name: str) -> Means | None:
+    """None where nothing has a time under that policy."""
+    ratios = [one.ratios(name)[1:] for one in found if math.isfinite(one.rows[name].ns)]
+    if not ratios:
+        return None
+    bounds = [of_bound for _, of_bound in ratios if of_bound is not None]
+    of_bound = geometric_mean(bounds) if len(bounds) == len(ratios) else None
+    return Means(geometric_mean(speed_up for speed_up, _ in ratios), of_bound, len(ratios))
 
 
 def preset_of(on: str) -> Any:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import io
 import json
+import math
 import os
 import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from sweeping import after_the_second, ends, half
 
 from deepum.core import EventLog, EventWriter
 from deepum.errors import DeepumError, UsageError
-from deepum.simulate.comparison import Comparison, compare, means
+from deepum.simulate.comparison import Comparison, Means, compare, means
 from deepum.simulate.footprint import Footprint, footprint
 from deepum.simulate.point import Point, simulate
 from deepum.simulate.policies import BY_NAME, POLICIES
@@ -149,17 +151,25 @@ def test_pressure_divides_what_is_allocated_by_the_card(tmp_path: Path) -> None:
         simulate(Point(str(tmp_path / "log"), (BY_NAME["deepum"],), pressure=1.5))
 
 
+@dataclass
+class Row:
+    """A row with that time a step."""
+
+    ns: float
+
+
 def test_means_are_geometric_and_of_bounds_that_all_have() -> None:
     def one(on_demand: float, bound: float | None) -> Comparison:
-        class Row:
-            def __init__(self, ns: float) -> None:
-                self.ns = ns
-
         rows: Any = {"on-demand": Row(on_demand), "unlimited": Row(1.0), "deepum": Row(4.0)}
         return Comparison("", "", 0, rows, bound, bound, Footprint(0, 0))
 
-    assert means([one(8.0, 2.0), one(32.0, 4.0)], "deepum") == (pytest.approx(4.0), pytest.approx(2**0.5))
-    assert means([one(8.0, None), one(8.0, 4.0)], "deepum") == (pytest.approx(2.0), None)
+    told = means([one(8.0, 2.0), one(32.0, 4.0)], "deepum")
+    assert told == Means(pytest.approx(4.0), pytest.approx(2**0.5), 2)
+    assert means([one(8.0, None), one(8.0, 4.0)], "deepum") == Means(pytest.approx(2.0), None, 2)
+    nowhere = one(8.0, 4.0)
+    nowhere.rows["deepum"] = Row(math.inf)  # did not fit
+    assert means([one(8.0, 4.0), nowhere], "deepum") == Means(pytest.approx(2.0), pytest.approx(1.0), 1)
+    assert means([nowhere], "deepum") is None
 
 
 def _two(tmp_path: Path) -> list[Path]:
