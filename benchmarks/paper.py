@@ -44,6 +44,7 @@ _HOSTS = (128 << 30, 512 << 30)
 _TINY_HOSTS = (1 << 30, 2 << 30)
 _UNIFIED = "unified memory"  # whichever policy moves it
 _DIGITS = 7
+_KEYS = {"speed-ups": "simulations", "batches": "batches", "ablation": "ablation", "degrees": "degrees"}  # of what is run, in the results
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -158,7 +159,7 @@ def _kept(path: Path | None) -> dict[str, Any]:
 
 
 def main() -> None:
-    sections = ("speed-ups", "batches", "ablation", "degrees")
+    sections = tuple(_KEYS)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", metavar="SECTION,...", default=",".join(sections), help=f"of {', '.join(sections)}")
     parser.add_argument("--json", metavar="FILE", type=Path, help="keeps what the tables are made of")
@@ -173,11 +174,11 @@ def main() -> None:
             raise DeepumError(f"--only: there is no section {unknown[0]}; there are {', '.join(sections)}")
         results = _kept(given.json) | head()
         for section in chosen:
-            results[SECTIONS[section][1]] = made(section, given.tiny, given.jobs, failed)
+            results[_KEYS[section]] = made(section, given.tiny, given.jobs, failed)
             if given.json is not None:  # after each, so that an interrupted run has what it has
                 given.json.write_text(written(results), encoding="utf-8")
-        for title, key, table in SECTIONS.values():
-            if results.get(key):
+        for title, keys, table in SECTIONS.values():
+            if all(results.get(key) for key in keys):
                 print("\n".join([f"## {title}", "", *table(results)]), flush=True)
         if given.page is not None:
             given.page.write_text(fill(given.page.read_text(encoding="utf-8"), results), encoding="utf-8")

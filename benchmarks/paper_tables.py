@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import geometric_mean
 from typing import Any
 
+import paper_published
 from paper_cases import DEGREES, SYSTEMS, degree_name
 from paper_energy import SOURCES, joules
 
@@ -15,6 +16,7 @@ from deepum.statistics import size
 Told = Mapping[str, Any]
 _NONE = "-"
 _GIB = 1 << 30
+_APART = "dlrm"  # gains a hundred times what the others do, or nothing: means are told without it as well
 _POWER = {
     "busy_w": "GPU, kernels running, W",
     "waiting_w": "GPU, waiting, W",
@@ -25,10 +27,10 @@ _POWER = {
 }
 
 
-def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """A table, its first column names."""
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]], rule: str = "--:") -> list[str]:
+    """A table, its first column names, the others numbers unless another rule is given."""
     line = "| {} |".format
-    return [line(" | ".join(head)), line(" | ".join(["---", *["--:"] * (len(head) - 1)])), *(line(" | ".join(row)) for row in rows)]
+    return [line(" | ".join(head)), line(" | ".join(["---", *[rule] * (len(head) - 1)])), *(line(" | ".join(row)) for row in rows)]
 
 
 def _value(one: Told, policy: str, key: str) -> float | None:
@@ -37,13 +39,13 @@ def _value(one: Told, policy: str, key: str) -> float | None:
     return float(value) if value else None
 
 
-def _mean(values: Iterable[float | None]) -> str:
+def _mean(values: Iterable[float | None], digits: int = 2) -> str:
     """Geometric, of those that there are, with their number where some are missing."""
     every = list(values)
     there = [value for value in every if value is not None]
     if not there:
         return _NONE
-    return f"{geometric_mean(there):.2f}" + (f" ({len(there)})" if len(there) < len(every) else "")
+    return f"{geometric_mean(there):.{digits}f}" + (f" ({len(there)})" if len(there) < len(every) else "")
 
 
 def _cell(value: float | None, digits: int = 2) -> str:
@@ -77,8 +79,12 @@ def _per_card(
 ) -> list[str]:
     lines = []
     for machine, group in _by_machine(results):
-        end = [_bold(last(group))] if last is not None else []
-        lines += [*markdown((_card(machine, group), *head), [*([label(one), *row(one)] for one in group), *end]), ""]
+        rows = [[label(one), *row(one)] for one in group]
+        if last is not None:
+            others = [one for one in group if not one["workload"].startswith(_APART)]
+            rows.append(_bold(["geometric mean", *last(group)]))
+            rows += [_bold([f"without `{_APART}`", *last(others)])] if 0 < len(others) < len(group) else []
+        lines += [*markdown((_card(machine, group), *head), rows), ""]
     return lines
 
 
@@ -102,15 +108,14 @@ def speed_ups(results: Told) -> list[str]:
 
     def last(group: list[Told]) -> list[str]:
         means = [_mean(_value(one, name, "speed_up_over_on_demand") for one in group) for name in names[1:]]
-        return ["geometric mean", "", "", *means, _mean(map(_most, group))]
+        return ["", "", *means, _mean(map(_most, group))]
 
     return _per_card(results, ["GiB", "on-demand, ms", *names[1:], "bound"], row, last)
 
 
 def tables(results: Told) -> list[str]:
-    """Memory of the core's tables, MiB."""
-    names = [name for name in shown(results) if any(_value(one, name, "table_bytes") for one in results["simulations"])]
-    names.remove("on-demand")  # it only watches
+    """Memory of the core's tables, MiB, under the published system and ours."""
+    names = [name for name in ("deepum-paper", "deepum") if name in results["compared"]]
 
     def row(one: Told) -> list[str]:
         found = [_value(one, name, "table_bytes") for name in names]
@@ -138,13 +143,13 @@ def energy(results: Told) -> list[str]:
         return [other / base if base and other else None for other in others]
 
     def row(one: Told) -> list[str]:
-        return [_cell(joules(one, "on-demand"), 0), *map(_cell, ratios(one))]
+        return [_cell(joules(one, "on-demand"), 0), *(_cell(ratio, 3) for ratio in ratios(one))]
 
     def last(group: list[Told]) -> list[str]:
-        return ["geometric mean", "", *(_mean(column) for column in zip(*map(ratios, group), strict=True))]
+        return ["", *(_mean(column, 3) for column in zip(*map(ratios, group), strict=True))]
 
     watts = [(_POWER[key], f"{results['power'][key]:g}", source) for key, source in SOURCES.items()]
-    model = markdown(("power model", "value", "from"), watts)
+    model = markdown(("power model", "value", "from"), watts, "---")
     return [*model, "", *_per_card(results, ["on-demand, J", *names[1:]], row, last)]
 
 
@@ -207,13 +212,19 @@ def _energy_at(one: Told, system: str, degree: int) -> str:
     return _cell(there / base if base and there else None, 3)
 
 
+def published(results: Told) -> list[str]:
+    """What is published beside what it is here."""
+    return [*markdown(("what", "published", "here"), paper_published.rows(results), "---"), ""]
+
+
 # Title, what of the results it is made of, and how.
-SECTIONS: dict[str, tuple[str, str, Callable[[Told], list[str]]]] = {
-    "speed-ups": ("Speed-up over on-demand unified memory", "simulations", speed_ups),
-    "batches": ("Largest batch", "batches", batches),
-    "tables": ("Memory of the correlation tables", "simulations", tables),
-    "faults": ("Page faults a training iteration", "simulations", faults),
-    "ablation": ("Ablation", "ablation", ablation),
-    "degrees": ("Prefetch degree", "degrees", degrees),
-    "energy": ("Energy a step, by the power model", "simulations", energy),
+SECTIONS: dict[str, tuple[str, tuple[str, ...], Callable[[Told], list[str]]]] = {
+    "published": ("Published, and here", ("simulations", "batches", "degrees"), published),
+    "speed-ups": ("Speed-up over on-demand unified memory", ("simulations",), speed_ups),
+    "batches": ("Largest batch", ("batches",), batches),
+    "tables": ("Memory of the correlation tables", ("simulations",), tables),
+    "faults": ("Page faults a training iteration", ("simulations",), faults),
+    "ablation": ("Ablation", ("ablation",), ablation),
+    "degrees": ("Prefetch degree", ("degrees",), degrees),
+    "energy": ("Energy a step, by the power model", ("simulations",), energy),
 }

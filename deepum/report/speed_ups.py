@@ -74,18 +74,22 @@ def bars(simulations: Sequence[Mapping[str, Any]]) -> charts.Spec:
 
 
 def _names(simulations: Sequence[Mapping[str, Any]]) -> list[str]:
-    """As short as tells them apart: the workload's name, with its numbers, with its machine, with a count."""
-    shorts = [
-        [
-            simulation["workload"].partition(":")[0],
-            simulation["workload"],
-            f"{simulation['workload']} on {simulation['machine']}",
-            f"{simulation['workload']} on {simulation['machine']} ({number})",
-        ]
-        for number, simulation in enumerate(simulations, start=1)
-    ]
-    taken = [Counter(one[level] for one in shorts) for level in range(len(shorts[0]))]
-    return [next(name for level, name in enumerate(one) if taken[level][name] == 1) for one in shorts]
+    """As short as tells them apart: the workload's name, with the numbers in which those of that name differ, with its place in the list;
+    and its machine, if there are several."""
+    heads, numbers = zip(
+        *((head, rest.split(",")) for head, _, rest in (one["workload"].partition(":") for one in simulations)), strict=True
+    )
+    # A number that all of that name have tells nothing apart.
+    alike = Counter((head, part) for head, parts in zip(heads, numbers, strict=True) for part in dict.fromkeys(parts))
+    every = Counter(heads)
+    several = len({one["machine"] for one in simulations}) > 1
+    levels = []
+    for place, (head, parts, one) in enumerate(zip(heads, numbers, simulations, strict=True), start=1):
+        told = " ".join([head, *(part for part in parts if alike[head, part] < every[head])])
+        on = f" on {one['machine']}" if several else ""
+        levels.append([f"{head}{on}", f"{told}{on}", f"{told}{on} ({place})"])
+    taken = [Counter(one[level] for one in levels) for level in range(len(levels[0]))]
+    return [next(name for level, name in enumerate(one) if taken[level][name] == 1) for one in levels]
 
 
 def _cards(simulations: Sequence[Mapping[str, Any]]) -> str:

@@ -16,7 +16,7 @@ FILE = ROOT / "benchmarks" / "results" / "paper-simulated.json"
 PAGE = ROOT / "docs" / "paper.md"
 MARKS = "".join(
     f"# {name}\n<!-- paper: {name} -->\n<!-- end -->\n"
-    for name in ("speed-ups", "batches", "tables", "faults", "ablation", "degrees", "energy")
+    for name in ("published", "speed-ups", "batches", "tables", "faults", "ablation", "degrees", "energy")
 )
 Call = Callable[..., None]
 
@@ -131,7 +131,40 @@ def test_what_does_not_fit_is_left_out_and_means_say_of_how_many_they_are() -> N
         "",
     ]
     assert faults(results())[2:4] == ["| `a` b8 | 5000 | 0 |", "| `b` b2 x 3 M rows | 5000 | 0 |"]
-    assert tables(results())[2:4] == ["| `a` b8 | 3.0 | 3.0 |", "| `b` b2 x 3 M rows | - | 3.0 |"]
+    assert tables(results())[2:4] == ["| `a` b8 | 3.0 |", "| `b` b2 x 3 M rows | 3.0 |"]
+
+
+@pytest.mark.usefixtures("benchmarks")
+def test_means_are_told_without_dlrm_as_well() -> None:
+    from paper_tables import speed_ups
+
+    told = results()
+    told["simulations"].append(simulation("dlrm:batch=8", 64000.0, lms=40.0, deepum=20.0))
+    *_, every, without, _ = speed_ups(told)
+    assert every == "| **geometric mean** |  |  | **56.57 (2)** | **58.94** | **54.72** |"
+    assert without == "| **without `dlrm`** |  |  | **2.00 (1)** | **8.00** | **8.00** |"
+
+
+@pytest.mark.usefixtures("benchmarks")
+def test_what_is_published_stands_beside_what_is_here() -> None:
+    from paper_published import rows  # type: ignore[import-not-found]
+
+    several = [simulation(f"{name}:batch=8", 100.0, deepum_paper=ms, lookahead_8=ms) for name, ms in (("dlrm", 100.0), ("resnet152", 25.0))]
+    several[0]["policies"]["deepum-paper"]["a_step"]["faults"] = 25
+    swept = simulation("gpt2-l:batch=8", 100.0)
+    swept["policies"] |= {f"paper, N = {n}": policy(ms, 100.0) for n, ms in ((8, 50.0), (32, 30.0), (64, 31.0))}
+    batch = {"workload": "a", "policy": "unified memory", "exact": True, "bytes": 96, "host_bytes": 128, "batch": 3}
+    told = {what: here for what, _, here in rows({"simulations": several, "batches": [batch], "degrees": [swept]})}
+    assert told["DeepUM over naive UM, ResNets"] == "4.00 (4.00 to 4.00)"
+    assert told["DeepUM over naive UM, DLRM"] == "1.00 (1.00 to 1.00)"
+    assert told["idealised look-ahead over base UVM, geometric mean"] == "2.00 (1.00 to 4.00)"
+    assert told["memory of the largest batch under DeepUM"] == "75.0% to 75.0% of it"
+    assert told["page faults under DeepUM"] == "0.25% of on-demand paging's are left"
+    assert told["memory of the correlation tables"] == "3.0 to 3.0 MiB"
+    assert told["best N by time"] == told["best N by energy"] == "32 on `gpt2-l`"
+    swept["policies"]["paper, N = 64"] = policy(27.0, 100.0)
+    (best,) = (here for what, _, here in rows({"simulations": several, "batches": [batch], "degrees": [swept]}) if what == "best N by time")
+    assert best == "64 on `gpt2-l` (by 10.0%)"
 
 
 @pytest.mark.usefixtures("benchmarks")
@@ -162,7 +195,7 @@ def test_what_cannot_be_used_is_one_line(call: Call, tmp_path: Path) -> None:
         (("--only", "luck"), "--only: there is no section luck; there are speed-ups, "),
         (("--only", "", "--json", tmp_path / "other.json"), "other.json: is not a file of this script's results"),
         (("--only", "", "--page", tmp_path / "none.md"), "No such file"),
-        (("--only", "", "--page", tmp_path / "other.json"), "no place is marked for speed-ups; put "),
+        (("--only", "", "--page", tmp_path / "other.json"), "no place is marked for published; put "),
     ):
         with pytest.raises(SystemExit) as ended:
             call(*arguments)

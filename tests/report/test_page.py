@@ -178,13 +178,18 @@ def test_without_all_bounds_their_mean_is_not_told(simulation: dict[str, Any]) -
     assert [row["workload"] for row in points][-1] == "geometric mean"
 
 
+def names_of_lines(told: list[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(row["workload"] for row in speed_ups.lines(told)["layer"][1]["data"]["values"]))[:-1]
+
+
 def test_lines_of_one_name_are_told_apart(simulation: dict[str, Any]) -> None:
-    other = simulation | {"workload": "b:batch=2"}
-    told = [*several(simulation, a=1.0, b=1.0, c=1.0, d=1.0), other, other | {"machine": "h200"}, simulation, simulation]
-    names = list(dict.fromkeys(row["workload"] for row in speed_ups.chart(told)["layer"][1]["data"]["values"]))
+    two = simulation | {"workload": "b:batch=1,image=2"}
+    told = [*several(simulation, a=1.0, b=1.0), simulation | {"workload": "b:batch=2,image=2"}, two, simulation, simulation]
+    assert names_of_lines(told[:3]) == ["a", "b batch=1", "b batch=2 image=2"]
+    assert names_of_lines(told[2:4]) == ["b batch=2", "b batch=1"], "images are alike"
+    assert names_of_lines(told[4:]) == ["training (1)", "training (2)"]
     on = f"on {simulation['machine']}"
-    assert names[:6] == ["a", "b:batch=1", "c", "d", f"b:batch=2 {on}", "b:batch=2 on h200"]
-    assert names[6:] == [f"training {on} (7)", f"training {on} (8)", "geometric mean"]
+    assert names_of_lines([told[0], told[1], told[1] | {"machine": "h200"}]) == [f"a {on}", f"b {on}", "b on h200"]
 
 
 def test_a_file_of_several_simulations_is_read_as_each(deepum: Deepum, simulation: dict[str, Any], tmp_path: Path) -> None:
