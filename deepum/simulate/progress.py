@@ -9,14 +9,17 @@ from typing import TextIO
 import click
 
 _CLEAR_LINE = "\r\x1b[2K"
+_SHOW_CURSOR = "\x1b[?25h"  # click hides it
 
 
 class Bar:
-    """Counts parts that are done, of so many. What is printed beside it goes through `over`, lest it lands in the bar."""
+    """Counts parts that are done, of so many; of one there is nothing to show. `over` comes before anything else that is printed, lest
+    it lands in the bar."""
 
     def __init__(self, parts: int, label: str = "") -> None:
         self._file: TextIO = sys.stderr
-        self._bar = click.progressbar(length=parts, label=label, file=self._file, width=30) if self._file.isatty() else None
+        shown = parts > 1 and self._file.isatty()
+        self._bar = click.progressbar(length=parts, label=label, file=self._file, width=30) if shown else None
         if self._bar is not None:
             self._bar.render_progress()
 
@@ -28,7 +31,7 @@ class Bar:
     def over(self) -> None:
         """Takes the bar away until the next part is done."""
         if self._bar is not None:
-            self._file.write(_CLEAR_LINE)
+            self._file.write(_CLEAR_LINE + _SHOW_CURSOR)
             self._file.flush()
 
     def __enter__(self) -> Bar:

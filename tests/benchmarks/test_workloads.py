@@ -67,3 +67,23 @@ def test_an_unknown_machine_or_policy_is_one_line(workload: Path) -> None:
         told = run("--only", workload, *options)
         assert (told.returncode, told.stdout, len(told.stderr.splitlines())) == (1, "", 1)
         assert told.stderr.startswith("deepum: error: ")
+
+
+def test_the_picture_in_the_readme_is_of_the_file_and_has_every_workload() -> None:
+    from deepum.workloads import WORKLOADS
+
+    told = json.loads((ROOT / "benchmarks" / "results" / "workloads-v100-16gb.json").read_text())["simulations"]
+    assert [one["workload"].partition(":")[0] for one in told] == list(WORKLOADS)
+    drawn = (ROOT / "docs" / "speed-up.svg").read_text()
+    readme = (ROOT / "README.md").read_text()
+    assert (
+        "](docs/speed-up.svg)" in readme and "deepum report benchmarks/results/workloads-v100-16gb.json --image docs/speed-up.svg" in readme
+    )
+    assert all(f">{name}<" in drawn for name in [*WORKLOADS, "geometric mean"])
+    # Vega writes into each mark what it shows, for those who cannot see it.
+    for one in told:
+        name = one["workload"].partition(":")[0]
+        for policy in one["policies"].keys() - {"on-demand", "unlimited"}:
+            speed_up = one["policies"][policy].get("speed_up_over_on_demand")
+            label = f'"speed-up over on-demand paging: {float(f"{speed_up or 0:.5g}"):g}; workload: {name}; policy: {policy}"'
+            assert label in drawn or not speed_up or f"{policy} {speed_up:.0f}" in drawn, label

@@ -107,8 +107,12 @@ def test_a_bar_counts_points_on_a_terminal_only(terminal: bool, monkeypatch: pyt
     assert len(list(sweep(half, [2, 4], jobs=1, label="halving"))) == 2
     if terminal:
         assert "halving" in said.getvalue() and "100%" in said.getvalue()
+        assert said.getvalue().endswith("\r\x1b[2K\x1b[?25h"), "the line is empty, the cursor shown"
     else:
         assert said.getvalue() == ""
+    said.truncate(0)
+    assert len(list(sweep(half, [2]))) == 1
+    assert said.getvalue() == "", "one point has no bar"
 
 
 def test_every_policy_can_go_to_another_process() -> None:
