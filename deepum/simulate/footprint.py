@@ -25,8 +25,8 @@ def footprint(trace: Trace) -> Footprint:
         if isinstance(event, Block):
             allocated = max(allocated, event.allocated_bytes)
         elif isinstance(event, Allocate):
+            managed += event.bytes - sizes.get(event.slot, 0)  # announced once more: the same, or another in its place
             sizes[event.slot] = event.bytes
-            managed += event.bytes
             most = max(most, managed)
         elif isinstance(event, Free):
             managed -= sizes.pop(event.slot, 0)

@@ -139,6 +139,7 @@ def test_the_footprint_is_the_most_at_a_time() -> None:
     writer = EventWriter()
     writer.allocate(1, blocks=3)
     writer.allocate(2, blocks=2)
+    writer.allocate(2, blocks=2)  # announced again
     writer.free(1)
     writer.allocate(1, blocks=2, generation=2)
     assert footprint(Trace("", writer.take())) == Footprint(0, 10 * MIB)
