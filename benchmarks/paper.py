@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import paper_cases as cases
-from paper_batches import Answer, Question, largest
+from paper_batches import UNIFIED, WITH_CARD, Answer, Question, largest
 from paper_energy import V100
 from paper_tables import SECTIONS
 
@@ -42,7 +42,6 @@ from deepum.simulate.sweep import Failure, sweep
 VERSION = 1
 _HOSTS = (128 << 30, 512 << 30)
 _TINY_HOSTS = (1 << 30, 2 << 30)
-_UNIFIED = "unified memory"  # whichever policy moves it
 _DIGITS = 7
 _KEYS = {"speed-ups": "simulations", "batches": "batches", "ablation": "ablation", "degrees": "degrees"}  # of what is run, in the results
 
@@ -75,10 +74,10 @@ def _told(found: Sequence[tuple[Point, Comparison]]) -> list[dict[str, Any]]:
 
 
 def questions(tiny: bool) -> list[Question]:
-    """Which largest batches are asked for."""
-    workloads, hosts = (cases.TINY, _TINY_HOSTS) if tiny else (cases.MODELS, _HOSTS)
+    """Which largest batches are asked for. Tiny models would need huge ones to fill a card."""
+    workloads, hosts, limited_by_card = (cases.TINY, _TINY_HOSTS, ()) if tiny else (cases.MODELS, _HOSTS, (WITH_CARD, *cases.SWAPPING))
     return [
-        Question(name, policy, host, cases.MACHINES[0]) for name in workloads for host in hosts for policy in (_UNIFIED, *cases.SWAPPING)
+        Question(name, policy, host, cases.MACHINES[0]) for name in workloads for host in hosts for policy in (UNIFIED, *limited_by_card)
     ]
 
 

@@ -1,7 +1,8 @@
 """The largest batch that runs, by bisection over captured programs.
 
 Under unified memory it is limited by the host: all that the program has allocated from the driver at a time must fit there, since any of
-it may have to leave the card. Under tensor swapping it is limited by the card, too: what one operator needs has to be there in one piece.
+it may have to leave the card; or, where it can be counted on that the card is full, by both together. Under tensor swapping it is limited
+by the card, too: what one operator needs has to be there in one piece.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from deepum.simulate.policies import BY_NAME
 from deepum.simulate.workload import load
 from deepum.workloads import parse
 
+UNIFIED = "unified memory"  # whichever policy moves it
+WITH_CARD = "unified memory, and the card's"
 _STEPS = 3  # optimizer states come with the first, the most is there in the second
 _MOST_CAPTURED = {"dlrm": 1 << 16}  # rows are drawn one by one
 
@@ -108,4 +111,5 @@ def largest(question: Question) -> Answer:
     if question.policy in SWAPPING:
         return last_that_runs(lambda batch: _runs(question, batch), start)
     most = _MOST_CAPTURED.get(request.named.name, 1 << 20)
-    return last_that_fits(lambda batch: managed_bytes(question.workload, batch), question.host_bytes, start, most)
+    card = int(preset_of(question.machine).memory_bytes) if question.policy == WITH_CARD else 0
+    return last_that_fits(lambda batch: managed_bytes(question.workload, batch), question.host_bytes + card, start, most)

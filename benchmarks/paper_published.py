@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from statistics import geometric_mean
 from typing import Any
 
+from paper_batches import UNIFIED
 from paper_cases import DEGREES, degree_name
 from paper_energy import joules
 
@@ -56,7 +57,7 @@ def _table_bytes(results: Told) -> str:
 
 
 def _of_host(results: Told) -> str:
-    found = [one["bytes"] / one["host_bytes"] for one in results["batches"] if one["exact"] and one["bytes"]]
+    found = [one["bytes"] / one["host_bytes"] for one in results["batches"] if one["exact"] and one["policy"] == UNIFIED]
     return f"{min(found):.1%} to {max(found):.1%} of it" if found else "-"
 
 
