@@ -16,16 +16,16 @@ from paper_cases import SWAPPING
 
 from deepum.capture import cache
 from deepum.capture.record import MULTIPROCESSORS
-from deepum.errors import DeepumError, UsageError
-from deepum.simulate.comparison import preset_of, run
+from deepum.simulate.batches import fits
+from deepum.simulate.comparison import preset_of
 from deepum.simulate.footprint import footprint
 from deepum.simulate.policies import BY_NAME
-from deepum.simulate.workload import load
 from deepum.workloads import parse
 
 UNIFIED = "unified memory"  # whichever policy moves it
 WITH_CARD = "unified memory, and the card's"
 _STEPS = 3  # optimizer states come with the first, the most is there in the second
+_SWAPPING_STEPS = 6  # fragments add up over steps
 _MOST_CAPTURED = {"dlrm": 1 << 16}  # rows are drawn one by one
 
 
@@ -91,17 +91,9 @@ def last_that_runs(runs: Callable[[int], bool], start: int) -> Answer:
 
 
 def _runs(question: Question, batch: int) -> bool:
-    """Whether a program that swaps tensors does: nothing runs out, and the host has room for what the card has not."""
-    loaded = load(_named(question.workload, batch), _STEPS, False, question.machine)
-    if footprint(loaded.trace).allocated > question.host_bytes + int(preset_of(question.machine).memory_bytes):
-        return False
-    try:
-        run(loaded, question.machine, BY_NAME[question.policy])
-    except UsageError:
-        raise
-    except DeepumError:  # out of memory
-        return False
-    return True
+    """Whether a program that swaps tensors does."""
+    trace = cache.captured(parse(_named(question.workload, batch)), _SWAPPING_STEPS, False, MULTIPROCESSORS)
+    return fits(trace, BY_NAME[question.policy], int(preset_of(question.machine).memory_bytes), question.host_bytes)
 
 
 def largest(question: Question) -> Answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from deepum.report.page import library, picture
 from deepum.report.timeline import Timeline, observe
 from deepum.report.write import main_chart, report
 from deepum.simulate import policies
-from deepum.simulate.comparison import compare
+from deepum.simulate.comparison import DoesNotFitError, compare
 from deepum.statistics import size
 
 _TIMELINES = ("on-demand", "deepum")
@@ -73,7 +74,8 @@ def command(
         compared = compare(workload, on, chosen, memory, launch_queue).as_json()
         timelines: list[Timeline] = []
         for one in drawn:
-            timelines.append(observe(workload, on, one, memory, launch_queue, timelines[0].launches if timelines else None))
+            with contextlib.suppress(DoesNotFitError):  # the table says it
+                timelines.append(observe(workload, on, one, memory, launch_queue, timelines[0].launches if timelines else None))
         simulated.append((compared, timelines))
     if image is not None:
         _write(image, picture(main_chart(found, [compared for compared, _ in simulated]), image[-3:]))

@@ -24,6 +24,8 @@ _COLUMNS = ("ms/step", "faults", "in", "out", "of unlimited", "over on-demand", 
 
 def _cells(found: Comparison, name: str) -> list[str]:
     row = found.rows[name]
+    if row.does_not_fit is not None:
+        return ["does not fit", *["-"] * (len(_COLUMNS) - 1)]
     unlimited, on_demand, of_bound = found.ratios(name)
     return [
         f"{row.ns / 1e6:.1f}",
@@ -46,6 +48,7 @@ def _table(found: Comparison, names: Sequence[str]) -> list[str]:
     return [
         head,
         *(f"  {row[0]:<{widths[0]}}" + "".join(f"{cell:>{w + 2}}" for cell, w in zip(row[1:], widths[1:], strict=True)) for row in rows),
+        *(f"{name} does not fit: {cause}" for name in names if (cause := found.rows[name].does_not_fit) is not None),
     ]
 
 

@@ -73,6 +73,9 @@ def _simulation(told: Any) -> dict[str, Any]:
         raise ValueError(f"version {told['version']}")
     policies: dict[str, dict[str, Any]] = {}
     for name, one in told["policies"].items():
+        if "does_not_fit" in one:
+            policies[str(name)] = {"does_not_fit": str(one["does_not_fit"])}
+            continue
         policies[str(name)] = {
             "step_ms": _number(one["step_ms"]),
             "steps_ms": [_number(ms) for ms in one["steps_ms"]],

@@ -98,6 +98,9 @@ def figures(simulation: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tuple[
     head = ("policy", "ms a step", "faults", "in", "out", "of unlimited", "over on-demand", "of bound")
     rows: list[tuple[str, ...]] = []
     for name, told in simulation["policies"].items():
+        if "does_not_fit" in told:
+            rows.append((name, "does not fit", *["-"] * (len(head) - 2)))
+            continue
         counts = told["a_step"]
         rows.append(
             (

@@ -41,6 +41,9 @@ def bars(simulations: Sequence[Mapping[str, Any]]) -> charts.Spec:
         labels.append(card)
         for name, figures in told.items():
             policies += [name] if name not in policies else []
+            if "does_not_fit" in figures:
+                rows.append({"workload": card, "policy": name, "value": 0, "text": "", "missing": "does not fit"})
+                continue
             value = figures["speed_up_over_on_demand"]
             rows.append({"workload": card, "policy": name, "value": charts.short(value), "text": f"{value:.2f}"})
             if most is not None:
@@ -60,6 +63,14 @@ def bars(simulations: Sequence[Mapping[str, Any]]) -> charts.Spec:
             },
         },
     ]
+    if any("missing" in row for row in rows):
+        layers.append(
+            {
+                "transform": [{"filter": "isValid(datum.missing)"}],
+                "mark": {"type": "text", "align": "left", "dx": 5},
+                "encoding": {"x": x, "y": y, "text": {"field": "missing", "type": "nominal"}},
+            }
+        )
     if any("bound" in row for row in rows):
         x["title"] += "; dashed: the most that the lower bound allows"
         rule = {"type": "rule", "strokeDash": [5, 3], "strokeWidth": 1.5, "color": "black"}

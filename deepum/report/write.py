@@ -71,6 +71,9 @@ def _times(inputs: Inputs) -> charts.Spec | None:
 
 def _simulation(page: Page, simulation: Mapping[str, Any]) -> None:
     page.table(*figures(simulation))
+    for name, told in simulation["policies"].items():
+        if "does_not_fit" in told:
+            page.text(f"{name} does not fit: {told['does_not_fit']}.")
     bound, moving = simulation.get("bound_ms"), simulation.get("moving_bound_ms")
     if bound is not None:
         page.text(f"Lower bound: {bound:.1f} ms a step" + (f"; without copies in advance {moving:.1f} ms." if moving is not None else "."))

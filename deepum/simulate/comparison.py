@@ -8,34 +8,45 @@ from dataclasses import dataclass
 from statistics import geometric_mean
 from typing import Any
 
-from deepum.errors import UsageError
-from deepum.simulate import bound
+from deepum.errors import DeepumError, UsageError
+from deepum.simulate import bound, lms
 from deepum.simulate.footprint import Footprint, footprint
 from deepum.simulate.needs import needs
 from deepum.simulate.policies import BY_NAME, Policy
 from deepum.simulate.replay import Outcome, machine, replay
 from deepum.simulate.steps import COUNTED, Step, steady, steady_range, step_ends, steps
 from deepum.simulate.workload import Workload
+from deepum.trace import Trace
 
 _UNLIMITED_BYTES = 1 << 44
 
 
+class DoesNotFitError(DeepumError):
+    """The program runs out of memory under a policy. `cause`: when, and what for."""
+
+    def __init__(self, workload: str, policy: str, cause: str) -> None:
+        super().__init__(f"workload {workload}: does not fit under {policy}: {cause}; take a smaller batch or a larger card")
+        self.cause = cause
+
+
 @dataclass(frozen=True)
 class Row:
-    """A policy's steps; times in ns of virtual time. `table_bytes`: of the core's tables at the end, on the host."""
+    """A policy's steps; times in ns of virtual time. `table_bytes`: of the core's tables at the end, on the host. No steps where the
+    program runs out of memory: `does_not_fit` says when, and what for."""
 
     policy: Policy
     all_steps: list[Step]
     table_bytes: int = 0
+    does_not_fit: str | None = None
 
     @property
     def ns(self) -> float:
-        """A steady step's mean."""
+        """A steady step's mean; infinite where there is none."""
         kept = steady(self.all_steps)
-        return sum(step.ns for step in kept) / len(kept)
+        return sum(step.ns for step in kept) / len(kept) if kept else math.inf
 
     def count(self, name: str) -> float:
-        """A counter's mean over the steady steps."""
+        """A counter's mean over the steady steps. Only for what fits."""
         kept = steady(self.all_steps)
         return sum(step.counts[name] for step in kept) / len(kept)
 
@@ -54,15 +65,18 @@ class Comparison:
     footprint: Footprint
 
     def ratios(self, name: str) -> tuple[float, float, float | None]:
-        """Of a policy's step: unlimited's time / its, on-demand's / its, its / the bound."""
+        """Of a policy's step: unlimited's time / its, on-demand's / its, its / the bound. 0, 0 and infinite for what does not fit."""
         ns = self.rows[name].ns
         of_bound = ns / self.bound_ns if self.bound_ns else None
         return self.rows["unlimited"].ns / ns, self.rows["on-demand"].ns / ns, of_bound
 
     def as_json(self) -> dict[str, Any]:
-        """Times in ms, counters a step."""
-        policies = {}
+        """Times in ms, counters a step. What does not fit has the cause instead."""
+        policies: dict[str, dict[str, Any]] = {}
         for name, row in self.rows.items():
+            if row.does_not_fit is not None:
+                policies[name] = {"does_not_fit": row.does_not_fit}
+                continue
             unlimited, on_demand, of_bound = self.ratios(name)
             policies[name] = {
                 "step_ms": row.ns / 1e6,
@@ -120,16 +134,27 @@ def run(
 ) -> Outcome:
     """Replays the workload under one policy; memory and launch queue are the machine's unless given. `keep`: as `replay` takes them.
 
-    Raises UsageError.
+    Raises UsageError, and DoesNotFitError.
     """
     preset = preset_of(on)
     queue = policy.launch_queue or launch_queue or int(preset.launch_queue)
     memory = _UNLIMITED_BYTES if policy.unlimited else memory_bytes or int(preset.memory_bytes)
     try:
         figures = machine(on, launch_queue=queue)
-        return replay(workload.trace, figures, policy.settings(queue), memory, observe_faults=policy.observe_faults, **keep)
+        trace = _swapping(workload, policy, memory) if policy.swaps else workload.trace
+        return replay(trace, figures, policy.settings(queue), memory, observe_faults=policy.observe_faults, **keep)
     except ValueError as error:
         raise UsageError(f"workload {workload.name}: {error}; record it anew") from None
+
+
+def _swapping(workload: Workload, policy: Policy, memory: int) -> Trace:
+    """The program under LMS. Raises UsageError, DoesNotFitError, and ValueError for a damaged trace."""
+    if (reason := lms.refusal(workload.trace)) is not None:
+        raise UsageError(f"policy '{policy.name}': cannot follow {workload.name}, which {reason}; leave the policy out")
+    swapped = lms.rewrite(workload.trace, memory, policy.empty_cache_every)
+    if swapped.trace is None:
+        raise DoesNotFitError(workload.name, policy.name, swapped.cause)
+    return swapped.trace
 
 
 def compare(
@@ -141,7 +166,11 @@ def compare(
     rows = {}
     times: Outcome | None = None
     for policy in {one.name: one for one in (*policies, BY_NAME["on-demand"], BY_NAME["unlimited"])}.values():
-        outcome = run(workload, on, policy, memory, launch_queue, keep_launches=policy.unlimited)
+        try:
+            outcome = run(workload, on, policy, memory, launch_queue, keep_launches=policy.unlimited)
+        except DoesNotFitError as error:
+            rows[policy.name] = Row(policy, [], does_not_fit=error.cause)
+            continue
         rows[policy.name] = Row(policy, steps(outcome, workload.trace), outcome.core.table_bytes)
         times = outcome if policy.unlimited else times
     links = [bound.Link(memory, float(preset.h2d_gbps), float(preset.d2h_gbps), duplicates) for duplicates in (True, False)]

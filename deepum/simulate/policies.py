@@ -1,4 +1,5 @@
-"""The policies that a simulation knows: each is settings of the one core and, at most, another card or launch queue."""
+"""The policies that a simulation knows: each is settings of the one core and, at most, another card or launch queue; or another program:
+the same under a library that swaps tensors (deepum.simulate.lms)."""
 
 from __future__ import annotations
 
@@ -18,12 +19,16 @@ _PAPER = {
     "advice": lib.DEEPUM_ADVISE_NOTHING,
 }
 _LOOK_AHEAD = {"prefetch_degree": 0, "invalidation": 1, "advice": lib.DEEPUM_ADVISE_NOTHING}
+_EMPTY_CACHE_EVERY = 1000  # launches: "periodically" is all that DeepUM's evaluation says of it [?]
 
 
 @dataclass(frozen=True)
 class Policy:
     """`changes` of the core's settings. `launch_queue`: the driver's, if not the machine's. `unlimited`: all memory fits.
-    `observe_faults`: the core is told of faults while it learns (`--faults auto`). Goes to other processes and machines: plain data."""
+    `observe_faults`: the core is told of faults while it learns (`--faults auto`). `swaps`: the program is rewritten, its memory not
+    managed, and its cache emptied every so many launches, if at all (`empty_cache_every`).
+
+    Goes to other processes and machines: plain data."""
 
     name: str
     description: str
@@ -31,6 +36,8 @@ class Policy:
     launch_queue: int | None = None
     unlimited: bool = False
     observe_faults: bool = False
+    swaps: bool = False
+    empty_cache_every: int | None = None
 
     def settings(self, launch_queue: int) -> CoreSettings:
         """The core's settings on a machine with that launch queue."""
@@ -52,6 +59,10 @@ POLICIES: tuple[Policy, ...] = (
         "ours, with clean copies: what is read is on the host as well; faults observed",
         {"advice": lib.DEEPUM_ADVISE_ALL, "eviction_order": lib.DEEPUM_EVICT_CLEAN_FIRST},
         observe_faults=True,
+    ),
+    Policy("lms", "tensors swapped, no unified memory: IBM's Large Model Support for PyTorch", _WATCH, swaps=True),
+    Policy(
+        "lms-mod", "the same, and the allocator's cache is emptied now and then", _WATCH, swaps=True, empty_cache_every=_EMPTY_CACHE_EVERY
     ),
     Policy("unlimited", "all memory fits", _WATCH, unlimited=True),
 )

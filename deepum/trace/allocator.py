@@ -24,12 +24,27 @@ def _up(size: int, multiple: int) -> int:
     return -(-size // multiple) * multiple
 
 
+def rounded(size: int) -> int:
+    """What a block for so many bytes has at least."""
+    return max(_up(size, _MIN_BLOCK), _MIN_BLOCK)
+
+
+def is_small(size: int) -> bool:
+    """Whether blocks of that rounded size come from the pool of small ones."""
+    return size <= _SMALL
+
+
 @dataclass(slots=True)
 class Segment:
     """What was asked of the driver: a slot of whole UM blocks."""
 
     slot: int
     bytes: int
+
+    @property
+    def small(self) -> bool:
+        """Whether it is of the pool of small blocks."""
+        return self.bytes == _SMALL_BUFFER
 
 
 @dataclass(slots=True, eq=False)
@@ -69,6 +84,10 @@ class _Pool:
         bisect.insort(self._keys, key)
         self._blocks[key] = block
 
+    def whole(self) -> list[Block]:
+        """Those that are all of their segment, smallest first."""
+        return [block for block in map(self._blocks.__getitem__, self._keys) if block.before is None and block.after is None]
+
     def remove(self, block: Block) -> None:
         key = self._key(block)
         del self._keys[bisect.bisect_left(self._keys, key)]
@@ -80,45 +99,72 @@ class _Pool:
 
 
 class CachingAllocator:
-    """Hands blocks out and takes them back. `segments` grows by what it asks the driver for."""
+    """Hands blocks out and takes them back. `segments` grows by what it asks the driver for; `limit`: most that it may hold, bytes."""
 
-    def __init__(self) -> None:
-        self.segments: list[Segment] = []
+    def __init__(self, limit: int | None = None) -> None:
+        self.limit = limit
+        self.segments: list[Segment] = []  # all that there ever were
         self.allocated_bytes = 0  # in blocks handed out
         self.reserved_bytes = 0
         self._pools = {True: _Pool(), False: _Pool()}
 
     def allocate(self, size: int) -> Block:
-        """A block for `size` bytes, at least one."""
-        size = max(_up(size, _MIN_BLOCK), _MIN_BLOCK)
-        small = size <= _SMALL
-        pool = self._pools[small]
+        """A block for `size` bytes, at least one. Raises MemoryError at the limit."""
+        block = self.cached(size) or self.grown(size)
+        if block is None:
+            raise MemoryError(f"{size} bytes beside {self.reserved_bytes} of at most {self.limit}")
+        return block
+
+    def cached(self, size: int) -> Block | None:
+        """A block of what is cached, if one is large enough."""
+        size = rounded(size)
+        pool = self._pools[size <= _SMALL]
         block = pool.best(size)
-        if block is not None:
-            pool.remove(block)
-        else:
-            segment = Segment(
-                len(self.segments), _SMALL_BUFFER if small else _LARGE_BUFFER if size < _MIN_LARGE else _up(size, _ROUND_LARGE)
-            )
-            self.segments.append(segment)
-            self.reserved_bytes += segment.bytes
-            block = Block(segment, 0, segment.bytes)
+        if block is None:
+            return None
+        pool.remove(block)
+        return self._hand_out(block, size)
+
+    def grown(self, size: int) -> Block | None:
+        """A block of a new segment, unless that would go beyond the limit."""
+        size = rounded(size)
+        asked = _SMALL_BUFFER if size <= _SMALL else _LARGE_BUFFER if size < _MIN_LARGE else _up(size, _ROUND_LARGE)
+        if self.limit is not None and self.reserved_bytes + asked > self.limit:
+            return None
+        segment = Segment(len(self.segments), asked)
+        self.segments.append(segment)
+        self.reserved_bytes += segment.bytes
+        return self._hand_out(Block(segment, 0, segment.bytes), size)
+
+    def _hand_out(self, block: Block, size: int) -> Block:
+        """What is beyond `size` is split off where PyTorch does that."""
+        small = size <= _SMALL
         rest = block.bytes - size
         if rest >= _MIN_BLOCK if small else rest > _SMALL:
             left = Block(block.segment, block.offset + size, rest, before=block, after=block.after)
             if block.after is not None:
                 block.after.before = left
             block.after, block.bytes = left, size
-            pool.add(left)
+            self._pools[small].add(left)
         block.free = False
         self.allocated_bytes += block.bytes
         return block
+
+    def release(self) -> list[Segment]:
+        """Gives the driver back what is cached of whole segments (`empty_cache`)."""
+        gone = []
+        for pool in self._pools.values():
+            for block in pool.whole():
+                pool.remove(block)
+                self.reserved_bytes -= block.segment.bytes
+                gone.append(block.segment)
+        return gone
 
     def free(self, block: Block) -> None:
         """Takes it back. Its place and size stay readable only until the next call."""
         self.allocated_bytes -= block.bytes
         block.free = True
-        pool = self._pools[block.segment.bytes == _SMALL_BUFFER]
+        pool = self._pools[block.segment.small]
         before, after = block.before, block.after
         if after is not None and after.free:
             pool.remove(after)

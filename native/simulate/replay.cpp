@@ -24,7 +24,10 @@ const T* as(std::span<const std::uint8_t> record) {
   return record.size() >= sizeof(T) ? reinterpret_cast<const T*>(record.data()) : nullptr;
 }
 
-bool waits(const deepum_work& work) { return work.kind == DEEPUM_WORK_SYNCHRONISE_EVENT || work.kind == DEEPUM_WORK_SYNCHRONISE_STREAM; }
+bool waits(const deepum_work& work) {
+  return (work.kind == DEEPUM_WORK_SYNCHRONISE_EVENT || work.kind == DEEPUM_WORK_SYNCHRONISE_STREAM) &&
+         (work.flags & DEEPUM_WORK_OF_HELPER) == 0;
+}
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -75,6 +76,7 @@ class Replay {
   um_model::Stream stream(std::uint32_t number, std::uint32_t device);
   um_model::Event event(std::uint32_t number);
   um_model::Range range(const deepum_work_access& access);
+  um_model::Range plain(const deepum_work_access& access) const;
   std::vector<um_model::Range> ranges(std::span<const deepum_work_access> accesses);
   void mark(deepum_simulation_mark_kind kind, double time_ns);
 
@@ -91,7 +93,7 @@ class Replay {
   std::unordered_map<std::uint32_t, um_model::Stream> streams_;  // by number in the work
   std::unordered_map<std::uint32_t, um_model::Event> events_;
   std::vector<um_model::Stream> program_streams_;
-  std::unordered_map<std::uint64_t, std::uint64_t> plain_;  // device memory: its place by address
+  std::map<std::uint64_t, um_model::Range> plain_;  // device memory: its place by the address that the work knows
   std::uint64_t next_plain_ = 1ull << 52;
   bool work_waits_ = false;  // waits are in the work, not in the events
 

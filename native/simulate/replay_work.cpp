@@ -44,13 +44,23 @@ um_model::Event Replay::event(std::uint32_t number) {
 // Nothing, for memory that is not there.
 Range Replay::range(const deepum_work_access& access) {
   if (access.slot == DEEPUM_WORK_BY_ADDRESS) {
-    return {0, 0};
+    return plain(access);
   }
   const Place* const place = places_.find(access.slot);
   if (place == nullptr || access.offset >= place->bytes) {
     return {0, 0};
   }
   return {place->base + access.offset, std::min(access.bytes, place->bytes - access.offset)};
+}
+
+Range Replay::plain(const deepum_work_access& access) const {
+  auto found = plain_.upper_bound(access.offset);
+  if (found == plain_.begin()) {
+    return {0, 0};
+  }
+  const auto& [address, place] = *--found;
+  const std::uint64_t inside = access.offset - address;
+  return inside < place.bytes ? Range{place.address + inside, std::min(access.bytes, place.bytes - inside)} : Range{0, 0};
 }
 
 std::vector<Range> Replay::ranges(std::span<const deepum_work_access> accesses) {
@@ -68,19 +78,20 @@ bool Replay::do_work(const deepum_work& work, std::span<const deepum_work_access
     return false;
   }
   const std::uint32_t device = executing_ != nullptr ? executing_->header.device : 0;
+  const bool of_helper = (work.flags & DEEPUM_WORK_OF_HELPER) != 0;
   program_call();
   switch (work.kind) {
     case DEEPUM_WORK_LAUNCH:
       launch(work, accesses);
       return true;
     case DEEPUM_WORK_COPY: {
-      worked_ = true;
+      worked_ = worked_ || !of_helper;
       const bool in = (work.flags & DEEPUM_WORK_TO_DEVICE) != 0;
       std::vector<Range> managed = ranges(accesses), other;
       std::vector<Range>& destination = in ? managed : other;
       std::vector<Range>& source = in ? other : managed;
       const um_model::Stream on = stream(work.stream, device);
-      if (executing_ != nullptr) {
+      if (executing_ != nullptr && !of_helper) {
         markers_[executing_->stream].adopt(on);
       }
       engine_.copy(kProgram, on, std::move(destination), std::move(source), work.device_bytes, in ? 1 : 2, {});
@@ -114,11 +125,15 @@ bool Replay::do_work(const deepum_work& work, std::span<const deepum_work_access
       return true;
     case DEEPUM_WORK_SYNCHRONISE_EVENT:
       engine_.synchronise(kProgram, event(work.event));
-      mark(DEEPUM_SIMULATION_SYNCHRONISE, now());
+      if (!of_helper) {
+        mark(DEEPUM_SIMULATION_SYNCHRONISE, now());
+      }
       return true;
     case DEEPUM_WORK_SYNCHRONISE_STREAM:
       engine_.synchronise_stream(kProgram, stream(work.stream, device));
-      mark(DEEPUM_SIMULATION_SYNCHRONISE, now());
+      if (!of_helper) {
+        mark(DEEPUM_SIMULATION_SYNCHRONISE, now());
+      }
       return true;
     case DEEPUM_WORK_SPEND:
       engine_.spend(kProgram, work.ns);
@@ -127,16 +142,16 @@ bool Replay::do_work(const deepum_work& work, std::span<const deepum_work_access
       if (accesses.size() != 1 || accesses[0].bytes == 0 || work.location < 0) {
         return false;
       }
-      next_plain_ += (accesses[0].bytes / kBlockBytes + 2) * kBlockBytes;
-      plain_[accesses[0].offset] = next_plain_;
+      plain_[accesses[0].offset] = {next_plain_, accesses[0].bytes};
       engine_.map_device({next_plain_, accesses[0].bytes}, work.location);
+      next_plain_ += (accesses[0].bytes / kBlockBytes + 2) * kBlockBytes;
       return true;
     case DEEPUM_WORK_UNMAP:
       if (accesses.size() != 1) {
         return false;
       }
       if (const auto found = plain_.find(accesses[0].offset); found != plain_.end()) {
-        engine_.unmap(found->second);
+        engine_.unmap(found->second.address);
         plain_.erase(found);
       }
       return true;

@@ -34,7 +34,7 @@ enum deepum_work_flags {
   DEEPUM_WORK_TO_DEVICE = 8,
   DEEPUM_WORK_THEN_PREFETCH = 16,
   DEEPUM_WORK_MANAGED = 32,
-  DEEPUM_WORK_OF_HELPER = 64, /* asked for by a thread that only moves memory: not the program's */
+  DEEPUM_WORK_OF_HELPER = 64, /* asked for by a thread that only moves memory, or by a library on its own account: not the program's */
   DEEPUM_WORK_ENDS_STEP = 128 /* the last launch of an iteration */
 };
 
@@ -47,7 +47,7 @@ enum deepum_work_access_flags {
 };
 
 typedef struct deepum_work_access {
-  uint32_t slot;   /* of the allocation; DEEPUM_WORK_BY_ADDRESS: `offset` is an address */
+  uint32_t slot;   /* of the allocation; DEEPUM_WORK_BY_ADDRESS: `offset` is an address, in a trace that of plain device memory */
   uint32_t flags;  /* enum deepum_work_access_flags */
   uint64_t offset; /* from the allocation's first byte, bytes */
   uint64_t bytes;

@@ -16,7 +16,7 @@ from small import MIB, training
 
 from deepum.errors import DeepumError
 from deepum.report import charts, inputs, speed_ups
-from deepum.report.page import Page, picture
+from deepum.report.page import Page, figures, picture
 from deepum.report.timeline import observe
 from deepum.report.write import main_chart, report
 from deepum.simulate.comparison import compare
@@ -122,6 +122,23 @@ def test_every_chart_can_be_drawn(simulation: dict[str, Any], workload: Path, re
     assert len(stacked) == 5
     for spec in stacked:  # dragging one of them moves all
         assert vega.vegalite_to_vega(json.dumps(spec))["scales"][0]["domainRaw"] == {"signal": 'zoom["t"]'}
+
+
+def test_what_does_not_fit_is_said(simulation: dict[str, Any], tmp_path: Path) -> None:
+    cause = "out of memory after 3 launches: 1.0 GiB asked for, 1.0 GiB of 2.0 GiB in use"
+    told = simulation | {"policies": simulation["policies"] | {"lms": {"does_not_fit": cause}}}
+    (tmp_path / "a.json").write_text(json.dumps(told))
+    ((_, again),) = inputs.read([str(tmp_path / "a.json")]).simulations
+    assert again["policies"]["lms"] == {"does_not_fit": cause}
+    (row,) = (row for row in figures(again)[1] if row[0] == "lms")
+    assert row == ("lms", "does not fit", *"------")
+    spec = speed_ups.chart([again, simulation])
+    assert [row["missing"] for row in spec["data"]["values"] if row["policy"] == "lms"] == ["does not fit"]
+    vega = drawing()
+    svg = vega.vegalite_to_svg(json.dumps(spec))
+    assert svg.count("does not fit</text>") == 1
+    assert "undefined" not in svg
+    assert f"lms does not fit: {cause}." in report(inputs.Inputs([("a.json", again)]), []).html()
 
 
 def test_speed_ups_are_beside_the_bound(simulation: dict[str, Any]) -> None:

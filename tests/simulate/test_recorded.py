@@ -7,16 +7,19 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from deepum.core import CoreSettings
+from deepum.simulate import lms
+from deepum.simulate.comparison import run as observed
 from deepum.simulate.policies import BY_NAME
 from deepum.simulate.replay import Outcome, machine, replay
 from deepum.simulate.steps import steps
-from deepum.simulate.workload import recorded
+from deepum.simulate.workload import Workload, recorded
 from deepum.trace import Trace, work_path
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -135,6 +138,35 @@ def test_a_training_script_of_pytorch_is_replayed_to_the_command(deepum: Deepum,
     assert outcome.core.commands > 100
     assert outcome.counters["bytes_discarded"] > 0
     assert len(steps(outcome, trace)) >= 4
+
+
+@pytest.mark.torch
+def test_a_training_script_of_pytorch_is_followed_under_lms(deepum: Deepum, tmp_path: Path) -> None:
+    """With its work, and from its events alone."""
+    script = [sys.executable, str(EXAMPLES / "train_gpt2.py"), "--model", "tiny", "--batch", "4", "--sequence", "256", "--steps", "5"]
+    whole, _ = run(deepum, tmp_path, *script, memory=2048 * MIB)
+    for trace in (whole, replace(whole, work=b"")):
+        workload = Workload("tiny", trace, "v100-16gb")
+        told = {name: observed(workload, "v100-16gb", BY_NAME[name], 768 * MIB) for name in ("lms", "on-demand", "unlimited")}
+        swapped = lms.rewrite(trace, 768 * MIB).told
+        unlimited = told["unlimited"].counters
+        assert swapped.bytes_in > 0
+        assert told["lms"].counters["bytes_h2d"] == swapped.bytes_in + unlimited["bytes_h2d"]
+        assert told["lms"].counters["faults"] == 0
+        assert told["unlimited"].ns < told["lms"].ns < told["on-demand"].ns
+        assert [mark.launches for mark in told["lms"].marks] == [mark.launches for mark in told["unlimited"].marks]
+        assert told["lms"].counters["compute_ns"] == pytest.approx(unlimited["compute_ns"], rel=1e-3)
+        assert lms.rewrite(trace, 400 * MIB).out_of_memory is not None
+
+
+def test_a_program_without_pytorch_is_not_followed(deepum: Deepum, sweep: list[str], tmp_path: Path) -> None:
+    run(deepum, tmp_path, *sweep)
+    told = deepum("simulate", tmp_path / "run.log", "--policy", "lms")
+    assert (told.returncode, told.stdout) == (2, "")
+    assert (
+        told.stderr
+        == "deepum: error: policy 'lms': cannot follow run.log, which has no blocks of PyTorch's allocator; leave the policy out\n"
+    )
 
 
 _STREAMS = """

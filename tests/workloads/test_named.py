@@ -16,6 +16,7 @@ from captured import SMALL, allocated, launches  # noqa: E402
 from deepum.capture import cache  # noqa: E402
 from deepum.capture.record import capture  # noqa: E402
 from deepum.errors import UsageError  # noqa: E402
+from deepum.simulate.batches import fits, largest_batch  # noqa: E402
 from deepum.simulate.comparison import compare  # noqa: E402
 from deepum.simulate.policies import BY_NAME  # noqa: E402
 from deepum.simulate.workload import Workload, load  # noqa: E402
@@ -25,6 +26,7 @@ from deepum.workloads import WORKLOADS, parse  # noqa: E402
 Deepum = Callable[..., "subprocess.CompletedProcess[str]"]
 UM_BLOCK = 2 << 20
 POLICIES = [BY_NAME[name] for name in ("on-demand", "deepum-paper", "deepum", "deepum-next-use")]
+SWAPPED = ("gpt2-l", "dlrm", "llama-7b")  # fit when tensors are swapped
 
 
 def small(name: str) -> str:
@@ -39,7 +41,9 @@ def test_no_policy_is_below_the_bound(name: str) -> None:
     assert steps == 6
     assert 0 < allocated(captured.trace) <= captured.peak_bytes <= captured.reserved_bytes
     memory = max(captured.reserved_bytes * 2 // 3 // UM_BLOCK, 32) * UM_BLOCK
-    found = compare(Workload(name, captured.trace, "v100-16gb"), "v100-16gb", POLICIES, memory)
+    swapping = [BY_NAME["lms"]] if name in SWAPPED else []
+    found = compare(Workload(name, captured.trace, "v100-16gb"), "v100-16gb", POLICIES + swapping, memory)
+    assert all(row.does_not_fit is None for row in found.rows.values())
     assert found.bound_ns is not None
     assert found.moving_bound_ns is not None
     assert found.bound_ns > 0
@@ -48,6 +52,19 @@ def test_no_policy_is_below_the_bound(name: str) -> None:
             assert row.ns >= found.bound_ns * (1 - 1e-9), policy
         if policy in ("on-demand", "deepum-paper"):  # they use nothing in place over the link
             assert row.ns >= found.moving_bound_ns * (1 - 1e-9), policy
+
+
+def test_the_largest_batch_is_the_last_that_runs() -> None:
+    """Under LMS the card decides, under unified memory the host."""
+    name, memory = small("bert-large"), 300 << 20
+    swapping, managed = (largest_batch(name, BY_NAME[policy], memory, 1 << 30, most=64, steps=2) for policy in ("lms", "deepum"))
+    assert swapping is not None
+    assert managed is not None
+    assert 1 < swapping < managed < 64
+    for batch in (swapping, swapping + 1):
+        trace = capture(parse(name.replace("batch=4", f"batch={batch}")), 2).trace
+        assert fits(trace, BY_NAME["lms"], memory, 1 << 30) == (batch == swapping)
+    assert largest_batch(name, BY_NAME["lms"], 64 << 20, steps=2) is None
 
 
 @pytest.mark.parametrize("name", ["experts", "lstm", "llama-long"])
