@@ -49,7 +49,7 @@ ABLATION = (
     Policy("+ pre-eviction", "space is made ahead, least recently migrated first", {**_PAPER, "invalidation": 0}),
     Policy("+ invalidation", "dead PyTorch blocks are dropped: the paper's system", _PAPER),
     Policy("+ advice", "tables used by the row stay on the host", {**_PAPER, "advice": lib.DEEPUM_ADVISE_REMOTE}),
-    Policy("ours, no invalidation", "predicted by history, oldest last use first, advice", {**_OURS, "invalidation": 0}),
+    Policy("ours, no invalidation", "predicted by history, evicted in the order of `deepum`, advice", {**_OURS, "invalidation": 0}),
     Policy("ours", "with invalidation: `deepum`", _OURS),
 )
 DEGREES = tuple(2**power for power in range(12))

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -29,7 +28,8 @@ from deepum.simulate.sweep import Failure, sweep
 from deepum.statistics import size
 from deepum.workloads import WORKLOADS, parse
 
-_POLICIES = "on-demand,deepum-paper,lookahead-8,deepum,deepum-next-use"
+_ORDERS = [name for name in policies.BY_NAME if name.endswith("-use")]  # ours, but by another order of eviction
+_POLICIES = ",".join([*(name for name in policies.DEFAULT if name != "unlimited"), *_ORDERS])
 _SLOWER = 1.005  # than on-demand
 _WORST = 6
 
@@ -60,7 +60,7 @@ def _head(on: str, names: Iterable[str]) -> str:
 
 
 def _fits(found: Comparison, name: str) -> bool:
-    return math.isfinite(found.rows[name].ns)
+    return found.rows[name].does_not_fit is None
 
 
 def _line(found: Comparison, names: Iterable[str]) -> str:

@@ -34,6 +34,13 @@ class Machine:
     eviction_ns_per_block: float
     launch_ns: float
     decision_latency_ns: float
+    host_memory_bytes: int  # 0: as much as there is to hold
+    disk_read_gbps: float  # of the disk behind it; 0: none
+    disk_write_gbps: float
+    disk_read_latency_ns: float
+    disk_write_latency_ns: float
+    disk_buffer_bytes: int
+    host_keeps: int  # 1: what comes to a full host goes to the disk; 0: what the host used longest ago does
 
 
 def machines() -> list[Machine]:

@@ -18,10 +18,21 @@ def _lines(machine: Machine) -> list[str]:
     sustained = f"{machine.memory_sustained:.0%}, {machine.fp32_sustained:.0%} and {machine.tensor_sustained:.0%}"
     capability = f"presents compute capability {machine.presented_major}.{machine.presented_minor}"
     eviction = f"{machine.eviction_ns_per_block / 1000:g} us a UM block"
+    host = []
+    if machine.host_memory_bytes:
+        disk = (
+            f"{machine.disk_read_gbps:g} GB/s from the disk behind it, {machine.disk_write_gbps:g} to it"
+            if machine.disk_read_gbps
+            else "no disk"
+        )
+        if machine.disk_read_gbps and machine.host_keeps:
+            disk += ", for what comes when the host is full"
+        host = [f"    host memory: {size(machine.host_memory_bytes)}; {disk}"]
     return [
         f"{machine.name}  {machine.description}",
         f"    {size(machine.memory_bytes)} at {machine.memory_gbps:g} GB/s; {speed}; at best {sustained} of these",
         f"    {capability}; link: {link}; fault batch: {batch}; eviction by the driver: {eviction}",
+        *host,
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,63 +11,81 @@ from typing import Any
 
 import click
 
+from deepum.cli.host_options import host_of, host_options
 from deepum.cli.workload_options import gpu_memory_bytes
 from deepum.errors import DeepumError
 from deepum.simulate import policies
 from deepum.simulate.comparison import Comparison, means, preset_of
 from deepum.simulate.point import Point, simulate
 from deepum.simulate.sweep import Failure, sweep
-from deepum.simulate.workload import DEFAULT_STEPS
+from deepum.simulate.workload import DEFAULT_STEPS, MACHINES
 from deepum.statistics import size
 
-_COLUMNS = ("ms/step", "faults", "in", "out", "of unlimited", "over on-demand", "of bound")
+_MOVED = {"in": "bytes_h2d", "out": "bytes_d2h"}
+_ON_DISK = {"disk in": "bytes_disk_read", "disk out": "bytes_disk_written"}
+_RATIOS = ("of unlimited", "over on-demand", "of bound")
+
+
+def _moved(found: Comparison) -> dict[str, str]:
+    return _MOVED | _ON_DISK if any(found.disk_gbps) else _MOVED
+
+
+def _ratio(value: float | None, digits: int) -> str:
+    return f"{value:.{digits}f}" if value is not None and math.isfinite(value) else "-"
 
 
 def _cells(found: Comparison, name: str) -> list[str]:
     row = found.rows[name]
-    if row.does_not_fit is not None:
-        return ["does not fit", *["-"] * (len(_COLUMNS) - 1)]
     unlimited, on_demand, of_bound = found.ratios(name)
     return [
         f"{row.ns / 1e6:.1f}",
         f"{row.count('faults'):.0f}",
-        size(row.count("bytes_h2d")),
-        size(row.count("bytes_d2h")),
-        f"{unlimited:.3f}",
-        f"{on_demand:.2f}",
-        "-" if of_bound is None else f"{of_bound:.3f}",
+        *(size(row.count(counter)) for counter in _moved(found).values()),
+        _ratio(unlimited, 3),
+        _ratio(on_demand, 2),
+        _ratio(of_bound, 3),
     ]
 
 
+def _host(found: Comparison) -> str:
+    if not found.host_memory_bytes:
+        return ""
+    into, out = found.disk_gbps
+    rate = f"{into:g} GB/s" if into == out else f"{into:g} GB/s from it, {out:g} to it"
+    return f", host {size(found.host_memory_bytes)}" + (f", disk {rate}" if into else "")
+
+
 def _table(found: Comparison, names: Sequence[str]) -> list[str]:
-    rows = [("", *_COLUMNS), *((name, *_cells(found, name)) for name in names)]
+    fitting = [name for name in names if found.rows[name].does_not_fit is None]
+    rows = [("", "ms/step", "faults", *_moved(found), *_RATIOS), *((name, *_cells(found, name)) for name in fitting)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     bounds = []
     if found.bound_ns is not None and found.moving_bound_ns is not None:
         bounds.append(f"; lower bound {found.bound_ns / 1e6:.1f} ms, without copies in advance {found.moving_bound_ns / 1e6:.1f} ms")
-    head = f"{found.workload} on {found.machine}, {size(found.memory_bytes)}{''.join(bounds)}"
+    head = f"{found.workload} on {found.machine}, {size(found.memory_bytes)}{_host(found)}{''.join(bounds)}"
+    widest = max(widths[0], *(len(name) for name in names))
     return [
         head,
-        *(f"  {row[0]:<{widths[0]}}" + "".join(f"{cell:>{w + 2}}" for cell, w in zip(row[1:], widths[1:], strict=True)) for row in rows),
-        *(f"{name} does not fit: {cause}" for name in names if (cause := found.rows[name].does_not_fit) is not None),
+        *(f"  {row[0]:<{widest}}" + "".join(f"{cell:>{w + 2}}" for cell, w in zip(row[1:], widths[1:], strict=True)) for row in rows),
+        *(f"  {name:<{widest}}  does not fit: {cause}" for name in names if (cause := found.rows[name].does_not_fit) is not None),
     ]
 
 
 def _mean(found: Sequence[Comparison], name: str) -> str:
     mean = means(found, name)
     if mean is None:
-        return f"{name}: fits nowhere"
+        nowhere = all(one.rows[name].does_not_fit is not None for one in found)
+        return f"{name}: fits nowhere" if nowhere else f"{name}: fits where on-demand does not"
     told = f"{name}: {mean.over_on_demand:.2f} over on-demand" + ("" if mean.of_bound is None else f", {mean.of_bound:.3f} of bound")
     return told if mean.count == len(found) else f"{told} (of the {mean.count} that fit)"
 
 
-def _points(workloads: Sequence[str], machine: str | None, point: Point) -> list[Point]:
-    """Each workload on each machine. Raises UsageError."""
-    machines = [name.strip() for name in machine.split(",")] if machine is not None else [None]
+def _machines(given: str | None) -> list[str]:
+    """Those named; none: each workload's own. Raises UsageError."""
+    machines = [name.strip() for name in given.split(",")] if given is not None else []
     for on in machines:
-        if on is not None:
-            preset_of(on)  # said once, and before the work
-    return [replace(point, workload=name, machine=on) for on in dict.fromkeys(machines) for name in dict.fromkeys(workloads)]
+        preset_of(on)  # said once, and before the work
+    return list(dict.fromkeys(machines))
 
 
 def _write(name: str, told: dict[str, Any]) -> None:
@@ -87,6 +106,7 @@ def _write(name: str, told: dict[str, Any]) -> None:
     "--policy", metavar="P,...", default=",".join(policies.DEFAULT), show_default=True, help=f"Policies: {', '.join(policies.BY_NAME)}."
 )
 @click.option("--gpu-memory", metavar="SIZE", help="Memory of the card, instead of the machine's.")
+@host_options
 @click.option(
     "--launch-queue", metavar="N", type=click.IntRange(1, 1 << 20), help="Launches that the host may be ahead, instead of the machine's."
 )
@@ -104,6 +124,8 @@ def command(
     machine: str | None,
     policy: str,
     gpu_memory: str | None,
+    host_memory: str | None,
+    disk: str | None,
     launch_queue: int | None,
     steps: int | None,
     synchronise: bool,
@@ -117,8 +139,11 @@ def command(
     The same decision core as in a run, on the model of the simulated GPU. A step is the mean of those after the third, without the last.
     """
     chosen = policies.parse(policy)
-    common = Point("", chosen, None, gpu_memory_bytes(gpu_memory), launch_queue, steps, synchronise)
-    points = _points(workloads, machine, common)
+    machines = _machines(machine)
+    host = host_of(machines or MACHINES, host_memory, disk)
+    common = Point("", chosen, None, gpu_memory_bytes(gpu_memory), launch_queue, steps, synchronise, host=host)
+    named: list[str | None] = [*machines] or [None]
+    points = [replace(common, workload=name, machine=on) for on in named for name in dict.fromkeys(workloads)]
     names = [one.name for one in chosen]
     found: list[Comparison] = []
     failures: list[Failure] = []

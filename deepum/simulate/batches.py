@@ -8,7 +8,7 @@ from dataclasses import replace
 from deepum.capture.record import capture
 from deepum.errors import UsageError
 from deepum.simulate import lms
-from deepum.simulate.footprint import footprint
+from deepum.simulate.host import fits_host
 from deepum.simulate.policies import Policy
 from deepum.trace import Trace
 from deepum.workloads import parse
@@ -26,7 +26,7 @@ def fits(trace: Trace, policy: Policy, memory_bytes: int, host_bytes: int | None
     if policy.unlimited:
         return True
     if not policy.swaps:
-        return host_bytes is None or footprint(trace).managed <= host_bytes
+        return host_bytes is None or fits_host(trace, host_bytes)
     if (reason := lms.refusal(trace)) is not None:
         raise UsageError(f"policy '{policy.name}': cannot follow {trace.name}, which {reason}; choose another")
     swapped = lms.rewrite(trace, memory_bytes, policy.empty_cache_every)

@@ -14,6 +14,10 @@ Each is a lower bound of `T(b)` - `T(a)`; so is the greatest, `w(a, b)`, and so 
 the whole is the longest chain. It sees *when* data can move: room for a forward pass cannot be made before it runs out of data that may
 leave. Chains with one element are the well-known max(compute, bytes that must move / bandwidth).
 
+Where the host's memory has a size, `H` bytes, and a disk behind it, the same holds between both memories and the disk: at least `L` -
+(`M` + `H`) of what is alive are on the disk only (`H` with what its buffers hold), and come from it and go to it at its rates. `w` is
+the greatest of all these. Without that, the bound of the link alone holds, too: a host of limited size only adds to the times.
+
 It holds for every policy on the model of docs/um-model.md: a copy in advance (pre-cleaning) is allowed, since what counts as crossing
 out is any copy after the last write; so are data used in place over the link, kernels that stream through more than the card holds
 (nothing is asked of what a kernel has at once), and content that is dropped because it is dead or will be overwritten. Faults, launches
@@ -85,6 +89,15 @@ class _Alive:
 
 
 @dataclass(frozen=True)
+class Disk:
+    """A disk behind the host's memory: bytes that are neither on the device nor on the disk, its buffers' among them; bytes/ns each way."""
+
+    host_memory: int
+    in_gbps: float
+    out_gbps: float
+
+
+@dataclass(frozen=True)
 class Link:
     """A card's memory (bytes) and its link (bytes/ns each way).
 
@@ -97,11 +110,15 @@ class Link:
     in_gbps: float
     out_gbps: float
     duplicates: bool = True
+    disk: Disk | None = None
 
 
 def _weights(works: Sequence[Work], link: Link, reach: int, compute: bool) -> list[tuple[int, _Floats]]:
     """For each gap b: the first a, and w(a, b) from there to b - 1."""
-    gaps, memory = len(works) + 1, link.memory
+    gaps = len(works) + 1
+    tiers = [(link.memory, link.in_gbps, link.out_gbps)]
+    if link.disk is not None:
+        tiers.append((link.memory + link.disk.host_memory, link.disk.in_gbps, link.disk.out_gbps))
     alive = _Alive(works, link.duplicates)
     at = np.zeros(gaps + 1)
     # A stretch is alive at the gaps born ... read, both included: the kernel `read` begins at gap `read`.
@@ -120,9 +137,11 @@ def _weights(works: Sequence[Work], link: Link, reach: int, compute: bool) -> li
         rows = np.flatnonzero((alive.born <= b) & (alive.read >= b))
         known = np.bincount(np.clip(alive.written[rows] - first + 1, 0, b - first), weights=alive.bytes[rows], minlength=b - first + 1)
         old = np.cumsum(known)[: b - first]
-        out = np.maximum(live[b] - memory - old, 0) / link.out_gbps
-        into = live[first:b] - memory - never_read[first:b, b]
-        weight = np.maximum(out, np.maximum(into, 0) / link.in_gbps)
+        weight = np.zeros(b - first)
+        for memory, in_gbps, out_gbps in tiers:
+            out = np.maximum(live[b] - memory - old, 0) / out_gbps
+            into = live[first:b] - memory - never_read[first:b, b]
+            weight = np.maximum(weight, np.maximum(out, np.maximum(into, 0) / in_gbps))
         result.append((first, np.maximum(weight, ends[b] - ends[first:b]) if compute else weight))
     return result
 

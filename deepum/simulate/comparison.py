@@ -11,14 +11,17 @@ from typing import Any
 from deepum.errors import DeepumError, UsageError
 from deepum.simulate import bound, lms
 from deepum.simulate.footprint import Footprint, footprint
+from deepum.simulate.host import Host
 from deepum.simulate.needs import needs
 from deepum.simulate.policies import BY_NAME, Policy
 from deepum.simulate.replay import Outcome, machine, replay
 from deepum.simulate.steps import COUNTED, Step, steady, steady_range, step_ends, steps
 from deepum.simulate.workload import Workload
+from deepum.statistics import size
 from deepum.trace import Trace
 
 _UNLIMITED_BYTES = 1 << 44
+_MACHINES_OWN = Host()
 
 
 class DoesNotFitError(DeepumError):
@@ -54,7 +57,7 @@ class Row:
 @dataclass(frozen=True)
 class Comparison:
     """The bounds are None for workloads whose iteration is not known kernel by kernel; `moving_bound_ns`: without duplicates. `footprint`:
-    of all the steps."""
+    of all the steps. `host_memory_bytes`, `disk_gbps` (read, write): 0 where the host holds all there is, and where it has no disk."""
 
     workload: str
     machine: str
@@ -63,11 +66,18 @@ class Comparison:
     bound_ns: float | None
     moving_bound_ns: float | None
     footprint: Footprint
+    host_memory_bytes: int = 0
+    disk_gbps: tuple[float, float] = (0.0, 0.0)
 
     def ratios(self, name: str) -> tuple[float, float, float | None]:
-        """Of a policy's step: unlimited's time / its, on-demand's / its, its / the bound. 0, 0 and infinite for what does not fit."""
+        """Of a policy's step: unlimited's time / its, on-demand's / its, its / the bound.
+
+        0, 0 and infinite for what does not fit; infinite over what does not.
+        """
         ns = self.rows[name].ns
         of_bound = ns / self.bound_ns if self.bound_ns else None
+        if math.isinf(ns):
+            return 0.0, 0.0, of_bound
         return self.rows["unlimited"].ns / ns, self.rows["on-demand"].ns / ns, of_bound
 
     def as_json(self) -> dict[str, Any]:
@@ -82,8 +92,8 @@ class Comparison:
                 "step_ms": row.ns / 1e6,
                 "steps_ms": [step.ns / 1e6 for step in row.all_steps],
                 "steps_faults": [step.counts["faults"] for step in row.all_steps],
-                "of_unlimited": unlimited,
-                "speed_up_over_on_demand": on_demand,
+                "of_unlimited": _number(unlimited),
+                "speed_up_over_on_demand": _number(on_demand),
                 "of_bound": of_bound,
                 "a_step": {counter: row.count(counter) for counter in COUNTED},
                 "table_bytes": row.table_bytes,
@@ -93,6 +103,8 @@ class Comparison:
             "workload": self.workload,
             "machine": self.machine,
             "memory_bytes": self.memory_bytes,
+            "host_memory_bytes": self.host_memory_bytes,
+            "disk_gbps": list(self.disk_gbps),
             "bound_ms": _ms(self.bound_ns),
             "moving_bound_ms": _ms(self.moving_bound_ns),
             "allocated_bytes": self.footprint.allocated,
@@ -104,7 +116,7 @@ class Comparison:
 @dataclass(frozen=True)
 class Means:
     """Geometric means of a policy's speed-up over on-demand, and of its time over the bound where all have one; `count`: of so many
-    workloads, those that have a time under it."""
+    workloads, those that fit under it and on demand."""
 
     over_on_demand: float
     of_bound: float | None
@@ -112,8 +124,8 @@ class Means:
 
 
 def means(found: Sequence[Comparison], name: str) -> Means | None:
-    """None where nothing has a time under that policy."""
-    ratios = [one.ratios(name)[1:] for one in found if math.isfinite(one.rows[name].ns)]
+    """None where nothing fits under that policy and on demand."""
+    ratios = [one.ratios(name)[1:] for one in found if all(math.isfinite(one.rows[row].ns) for row in (name, "on-demand"))]
     if not ratios:
         return None
     bounds = [of_bound for _, of_bound in ratios if of_bound is not None]
@@ -130,9 +142,15 @@ def preset_of(on: str) -> Any:
 
 
 def run(
-    workload: Workload, on: str, policy: Policy, memory_bytes: int | None = None, launch_queue: int | None = None, **keep: bool
+    workload: Workload,
+    on: str,
+    policy: Policy,
+    memory_bytes: int | None = None,
+    launch_queue: int | None = None,
+    host: Host = _MACHINES_OWN,
+    **keep: bool,
 ) -> Outcome:
-    """Replays the workload under one policy; memory and launch queue are the machine's unless given. `keep`: as `replay` takes them.
+    """Replays the workload under one policy; memory, launch queue and host are the machine's unless given. `keep`: as `replay` takes them.
 
     Raises UsageError, and DoesNotFitError.
     """
@@ -140,7 +158,7 @@ def run(
     queue = policy.launch_queue or launch_queue or int(preset.launch_queue)
     memory = _UNLIMITED_BYTES if policy.unlimited else memory_bytes or int(preset.memory_bytes)
     try:
-        figures = machine(on, launch_queue=queue)
+        figures = machine(on, launch_queue=queue, **host.figures(preset))
         trace = _swapping(workload, policy, memory) if policy.swaps else workload.trace
         return replay(trace, figures, policy.settings(queue), memory, observe_faults=policy.observe_faults, **keep)
     except ValueError as error:
@@ -158,24 +176,37 @@ def _swapping(workload: Workload, policy: Policy, memory: int) -> Trace:
 
 
 def compare(
-    workload: Workload, on: str, policies: Sequence[Policy], memory_bytes: int | None = None, launch_queue: int | None = None
+    workload: Workload,
+    on: str,
+    policies: Sequence[Policy],
+    memory_bytes: int | None = None,
+    launch_queue: int | None = None,
+    host: Host = _MACHINES_OWN,
 ) -> Comparison:
     """Replays the workload under each policy, and on demand and with unlimited memory in any case. Raises UsageError."""
     preset = preset_of(on)
+    for figure, value in host.figures(preset).items():
+        setattr(preset, figure, value)
+    host_memory = int(preset.host_memory_bytes)
     memory = memory_bytes or int(preset.memory_bytes)
     rows = {}
     times: Outcome | None = None
     for policy in {one.name: one for one in (*policies, BY_NAME["on-demand"], BY_NAME["unlimited"])}.values():
         try:
-            outcome = run(workload, on, policy, memory, launch_queue, keep_launches=policy.unlimited)
+            outcome = run(workload, on, policy, memory, launch_queue, host, keep_launches=policy.unlimited)
         except DoesNotFitError as error:
             rows[policy.name] = Row(policy, [], does_not_fit=error.cause)
             continue
+        if host_memory and outcome.counters["peak_host_bytes"] > host_memory:
+            rows[policy.name] = Row(policy, [], does_not_fit=f"{size(host_memory)} of host memory are too little")
+            continue
         rows[policy.name] = Row(policy, steps(outcome, workload.trace), outcome.core.table_bytes)
         times = outcome if policy.unlimited else times
-    links = [bound.Link(memory, float(preset.h2d_gbps), float(preset.d2h_gbps), duplicates) for duplicates in (True, False)]
+    disk = (float(preset.disk_read_gbps), float(preset.disk_write_gbps)) if host_memory else (0.0, 0.0)
+    behind = bound.Disk(host_memory + 2 * int(preset.disk_buffer_bytes), *disk) if disk[0] else None
+    links = [bound.Link(memory, float(preset.h2d_gbps), float(preset.d2h_gbps), duplicates, behind) for duplicates in (True, False)]
     bound_ns, moving_bound_ns = _limits(workload, times, links)
-    return Comparison(workload.name, on, memory, rows, bound_ns, moving_bound_ns, footprint(workload.trace))
+    return Comparison(workload.name, on, memory, rows, bound_ns, moving_bound_ns, footprint(workload.trace), host_memory, disk)
 
 
 def _limits(workload: Workload, unlimited: Outcome | None, links: Sequence[bound.Link]) -> list[float | None]:
@@ -193,3 +224,7 @@ def _limits(workload: Workload, unlimited: Outcome | None, links: Sequence[bound
 
 def _ms(ns: float | None) -> float | None:
     return None if ns is None else ns / 1e6
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None

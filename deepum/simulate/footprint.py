@@ -18,7 +18,7 @@ class Footprint:
 
 
 def footprint(trace: Trace) -> Footprint:
-    """Of all of it."""
+    """Of all of it. Raises ValueError for damaged events."""
     allocated = managed = most = 0
     sizes: dict[int, int] = {}  # by slot
     for event in events(trace.events):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from deepum.core import UM_BLOCK_BYTES
 from deepum.errors import UsageError
 from deepum.simulate.comparison import Comparison, compare
 from deepum.simulate.footprint import footprint
+from deepum.simulate.host import Host
 from deepum.simulate.policies import Policy
 from deepum.simulate.workload import load
 
@@ -25,6 +26,7 @@ class Point:
     steps: int | None = None
     synchronise: bool = False
     pressure: float | None = None
+    host: Host = field(default_factory=Host)
 
     def __str__(self) -> str:
         return self.workload if self.machine is None else f"{self.workload} on {self.machine}"
@@ -38,4 +40,4 @@ def simulate(point: Point) -> Comparison:
         memory = int(footprint(loaded.trace).allocated / point.pressure) // UM_BLOCK_BYTES * UM_BLOCK_BYTES
         if not memory:
             raise UsageError(f"workload {point.workload}: reports no allocated memory; give the card's memory instead of a pressure")
-    return compare(loaded, point.machine or loaded.machine, point.policies, memory, point.launch_queue)
+    return compare(loaded, point.machine or loaded.machine, point.policies, memory, point.launch_queue, point.host)

@@ -12,7 +12,18 @@ from deepum.simulate.replay import Mark, Outcome
 from deepum.trace import Trace
 
 WARM_UP = 3  # steps that are not counted: "from the fourth iteration on"
-COUNTED = ("faults", "fault_batches", "bytes_h2d", "bytes_d2h", "bytes_demand", "bytes_driver_evicted", "bytes_discarded", "stall_ns")
+COUNTED = (
+    "faults",
+    "fault_batches",
+    "bytes_h2d",
+    "bytes_d2h",
+    "bytes_demand",
+    "bytes_driver_evicted",
+    "bytes_discarded",
+    "bytes_disk_read",
+    "bytes_disk_written",
+    "stall_ns",
+)
 _ALIKE = 0.5  # of the launches, at least: runs have beginnings and ends
 _TRIED = 64  # waits from which distances are measured
 _NEARLY = 0.9  # of the most

@@ -36,7 +36,7 @@ void AdviceQueue::apply(Block& block, Advice advice, int location) {
         return;
       }
       if (block.preferred >= 0 && block.preferred == block.device) {
-        block.on_cpu &= ~both;
+        residency_.off_host(block, both);
       } else {
         residency_.drop(block, both);
       }

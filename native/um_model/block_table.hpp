@@ -20,7 +20,7 @@ inline constexpr std::int16_t kNoLocation = -2;
 // A region has content if it is on the device, on the CPU, on its way, or (READ_MOSTLY) on both.
 struct Block {
   Regions on_device = 0;
-  Regions on_cpu = 0;
+  Regions on_cpu = 0;      // in the host's memory or on the disk behind it (host_memory.hpp)
   Regions arriving = 0;    // being copied to `device`
   Regions leaving = 0;     // being copied to the CPU, no longer mapped on the device
   Regions discarded = 0;   // on the device, not to be copied when evicted

@@ -27,7 +27,7 @@ void CopyEngine::submit(Op& op) {
   if (const Migration* const migration = std::get_if<Migration>(&op.work); migration != nullptr && to_device_) {
     count_queued(blocks_, *migration);
   }
-  queue_.push_back(&op);
+  queue_.push_back({&op, timeline_.now()});
   if (current_ == nullptr && !running_) {
     expect(timeline_.now());
   }
@@ -39,13 +39,15 @@ void CopyEngine::settled(const Block& block) {
   }
 }
 
-void CopyEngine::transfer(double now, double ns) {
+void CopyEngine::transfer(double now, double ns, double wait) {
   transferring_ = true;
   link().active = true;
-  const double start = std::max(now, link().free_from);
+  const double start = earliest(now);
+  link().idle_from = start;
+  link().idle_until = start + wait;
   expect(start + ns);
   if (residency_.activities != nullptr) {
-    tell(start, start + ns);
+    tell(start + wait, start + ns);
   }
 }
 
@@ -90,8 +92,9 @@ void CopyEngine::wake(double now, std::uint64_t token) {
   run(now);
 }
 
-void CopyEngine::begin(Op& op) {
-  current_ = &op;
+void CopyEngine::begin(const Queued& next) {
+  current_ = next.op;
+  since_ = next.since;
   latency_paid_ = false;
   range_ = 0;
   address_ = 0;
@@ -105,7 +108,7 @@ void CopyEngine::run(double now) {
       if (queue_.empty()) {
         break;
       }
-      begin(*queue_.front());
+      begin(queue_.front());
       queue_.pop_front();
       if (const BulkCopy* const copy = std::get_if<BulkCopy>(&current_->work)) {
         transfer(now, bulk_ns(*copy, now));
@@ -123,7 +126,8 @@ void CopyEngine::run(double now) {
       complete(op, now);
       continue;
     }
-    const double ns = to_device_ ? begin_arrival(held_, now) : begin_leaving(held_);
+    wait_ = 0;
+    const double ns = to_device_ ? begin_arrival(held_, now) : begin_leaving(held_, now);
     if (ns < 0) {
       break;
     }
@@ -133,7 +137,7 @@ void CopyEngine::run(double now) {
     Block& block = *held_.block;
     held_ = {};
     if (ns > 0) {
-      transfer(now, ns);
+      transfer(now, ns, wait_);
       break;
     }
     if (moving_ != nullptr) {
@@ -199,7 +203,11 @@ double CopyEngine::begin_arrival(Target target, double now) {
   block.prefetched |= content;
   moving_ = &block;
   moving_generation_ = block.generation;
-  double ns = evicted.ns + link().time(static_cast<double>(bytes_of(content)));
+  if (HostMemory* const host = residency_.host()) {
+    const double at = earliest(now) + evicted.ns;
+    wait_ = host->send(block, content, since_, at) - at;
+  }
+  double ns = evicted.ns + wait_ + link().time(static_cast<double>(bytes_of(content)));
   if (content != 0 && !latency_paid_) {
     ns += residency_.machine().copy_latency_ns;
     latency_paid_ = true;
@@ -207,7 +215,7 @@ double CopyEngine::begin_arrival(Target target, double now) {
   return ns;
 }
 
-double CopyEngine::begin_leaving(Target target) {
+double CopyEngine::begin_leaving(Target target, double now) {
   Block& block = *target.block;
   if (block.mappings == 0 || block.device < 0) {
     return 0;
@@ -217,6 +225,10 @@ double CopyEngine::begin_leaving(Target target) {
   }
   Counters& counters = residency_.counters(device_);
   Regions const copied = target.regions & block.on_device & ~block.discarded & ~block.on_cpu;
+  HostMemory* const host = copied != 0 ? residency_.host() : nullptr;
+  if (host != nullptr) {
+    wait_ = host->enter(block, copied, earliest(now)) - earliest(now);
+  }
   if (block.read_mostly) {
     block.on_cpu |= copied;  // a duplicate: the device keeps its own
   } else {
@@ -227,7 +239,6 @@ double CopyEngine::begin_leaving(Target target) {
       residency_.drop(block, dropped);
     }
     if (residency_.activities != nullptr && discarded != 0) {
-      const double now = timeline_.now();
       residency_.activities->move(activity(DEEPUM_ACTIVITY_DISCARD, device_, now, now, discarded, 1, residency_.resident_bytes(device_)));
     }
     if (copied != 0) {
@@ -242,7 +253,7 @@ double CopyEngine::begin_leaving(Target target) {
   bytes_ = bytes_of(copied);
   counters.bytes_d2h += bytes_;
   counters.bytes_prefetched_out += bytes_of(copied);
-  double ns = link().time(static_cast<double>(bytes_of(copied)));
+  double ns = wait_ + link().time(static_cast<double>(bytes_of(copied)));
   if (!latency_paid_) {
     ns += residency_.machine().copy_latency_ns;
     latency_paid_ = true;
@@ -277,6 +288,8 @@ double CopyEngine::bulk_ns(const BulkCopy& copy, double now) {
         const std::uint64_t low = std::max(row.address, number * kBlockBytes);
         const std::uint64_t high = std::min(row.address + row.bytes, (number + 1) * kBlockBytes);
         from_cpu += static_cast<double>(high - low) * std::popcount(absent) / std::popcount(regions);
+        const double at = now + ns;
+        ns += residency_.use_on_host(block, absent & block.on_cpu, false, at) - at;
       });
     }
     over_link = std::max(over_link - from_cpu, 0.0);

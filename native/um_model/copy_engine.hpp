@@ -1,6 +1,7 @@
 // One device's copy engine for one direction: operations first in, first out, a migration block by block.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 
 #include "faults.hpp"
@@ -23,14 +24,20 @@ class CopyEngine final : public Actor {
     Block* block;
     Regions regions;
   };
+  struct Queued {
+    Op* op;
+    double since;  // ns
+  };
   // What the block costs now: negative, it must wait for another transfer of the block; 0, nothing to do (any more).
   double begin_arrival(Target target, double now);
-  double begin_leaving(Target target);
+  double begin_leaving(Target target, double now);
   void run(double now);
-  void begin(Op& op);
+  void begin(const Queued& next);
   double bulk_ns(const BulkCopy& copy, double now);
+  // No earlier than this a transfer that begins now has the link.
+  double earliest(double now) { return std::max(now, link().free_from); }
   bool next_target(const Migration& migration, Target& target);
-  void transfer(double now, double ns);
+  void transfer(double now, double ns, double wait = 0);  // wait: of ns, until it can begin
   void tell(double start, double end) const;
   deepum_activity_kind kind() const;  // of the operation at hand
   void expect(double time) { timeline_.at(time, *this, ++expected_); }
@@ -42,10 +49,12 @@ class CopyEngine final : public Actor {
   BlockTable& blocks_;
   Residency& residency_;
   FaultService& faults_;
-  std::deque<Op*> queue_;
+  std::deque<Queued> queue_;
 
   Op* current_ = nullptr;
   bool running_ = false;  // inside run: what is submitted meanwhile waits
+  double since_ = 0;      // when the operation came to the queue
+  double wait_ = 0;       // ns of the transfer to come, for the disk
   bool latency_paid_ = false;
   std::size_t range_ = 0;  // where the migration has got to
   std::uint64_t address_ = 0;

@@ -68,6 +68,7 @@ struct Options {
   int devices = 1;
   std::uint64_t memory_bytes = 0;  // per device; 0: the machine's
   bool density_prefetcher = true;
+  std::uint64_t host_memory_bytes = 0;     // 0: the machine's
   std::uint64_t random_eviction_seed = 0;  // not 0: the driver now and then evicts a random block on its own (for tests of belief)
 };
 
@@ -89,6 +90,9 @@ struct Counters {      // since the start, one device or (device kCpu) all
   std::uint64_t resident_bytes, peak_resident_bytes;
   std::uint64_t managed_bytes, peak_managed_bytes;
   std::uint64_t discarded_uses;  // kernels that read a block between its discard and its rewriting
+  // Of the host, with all devices only; 0 where its memory has no size:
+  std::uint64_t host_bytes, peak_host_bytes;  // in its memory, managed and pinned
+  std::uint64_t bytes_disk_read, bytes_disk_written;
 };
 
 // A violation of memory semantics that a kernel ran into; the driver turns it into a sticky error.
@@ -138,6 +142,22 @@ class Engine {
   void unmap(std::uint64_t address);
   std::uint64_t free_bytes(int device) const;  // as cuMemGetInfo: total less device memory and resident managed memory
   bool is_resident(int device, std::uint64_t address) const;
+  // Where the content of a UM block is, by 64 KiB region, lowest address first. What the host has is in its memory, on the disk, or both.
+  // In memory are places for what is leaving, too. The last two are 0 where the host's memory has no size.
+  struct Content {
+    int device;
+    std::uint32_t on_device, on_host, arriving, leaving, discarded;
+    std::uint32_t in_host_memory, on_disk;
+  };
+  bool content(std::uint64_t address, Content& content) const;  // false: never mapped
+
+  // Memory that the program pins: it takes from the host's.
+  void pin(std::uint64_t bytes);
+  void unpin(std::uint64_t bytes);
+  std::uint64_t pinned() const;  // 0 where the host's memory has no size
+  // Whether what is mapped and that much more can be held: pinned memory by the host's, managed by that and the devices' together, unless
+  // there is a disk. Plain device memory takes from the devices'.
+  bool holds(std::uint64_t managed, std::uint64_t pinned, std::uint64_t plain) const;
 
   // Streams and events.
   Stream add_stream(int device);

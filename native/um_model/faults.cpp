@@ -74,7 +74,7 @@ FaultService::Outcome FaultService::access(int device, double now, const Sweep& 
     note(device, counters, block, regions, 0, launch);
     if (piece.write && (block.on_cpu & regions) != 0) {
       // A write collapses a duplicate: one fault, nothing moved.
-      block.on_cpu &= ~regions;
+      residency_.off_host(block, regions);
       ++counters.faults;
       ++counters.fault_batches;
       stall = options_.density_prefetcher ? residency_.machine().fault_batch_ns : residency_.machine().fault_batch_no_prefetcher_ns;
@@ -86,7 +86,7 @@ FaultService::Outcome FaultService::access(int device, double now, const Sweep& 
     return {Outcome::for_block, 0};
   } else if (from_afar) {
     note(device, counters, block, regions, 0, launch);
-    block.on_cpu |= missing & ~block.on_device;
+    const double there = residency_.use_on_host(block, missing & ~block.on_device, piece.write, now);
     if (!block.remote_mapped && (block.accessed_by >> device & 1) == 0) {
       block.remote_mapped = true;  // the first access faults to have the mapping made
       ++counters.faults;
@@ -95,7 +95,7 @@ FaultService::Outcome FaultService::access(int device, double now, const Sweep& 
       observe(device, sweep, 1, now, now + stall);
       tell(DEEPUM_ACTIVITY_FAULT, device, now, now + stall, 0, 1);
     }
-    stall += remote(device, now, sweep, step);
+    stall += there - now + remote(device, there, sweep, step);
   } else {
     const Outcome outcome = service(device, now, sweep, launch, may_wait);
     if (outcome.wait != Outcome::no) {
@@ -119,9 +119,11 @@ FaultService::Outcome FaultService::service(int device, double now, const Sweep&
   Counters& counters = residency_.counters(device);
   ++batch_;
   const double base = options_.density_prefetcher ? machine.fault_batch_ns : machine.fault_batch_no_prefetcher_ns;
+  const double per_byte = options_.density_prefetcher ? machine.fault_ns_per_byte : machine.fault_ns_per_byte_no_prefetcher;
   int faults = 0;
   std::uint64_t bytes = 0;
   Evicted evicted;
+  double disk_ns = 0;  // spent waiting for it
   bool first = true;
   const std::size_t observed = faults_.size();
   for (Sweep sweep = from; !sweep.done(); sweep.next()) {
@@ -152,14 +154,19 @@ FaultService::Outcome FaultService::service(int device, double now, const Sweep&
         return {Outcome::for_space, 0};  // all of it is in transfer
       }
       // Not one chunk of managed memory on the device: everything goes over the link.
-      block->on_cpu |= missing;
+      const double there = residency_.use_on_host(*block, missing, sweep.piece().write, now);
       note(device, counters, *block, sweep.regions(), 0, launch);
-      return {Outcome::no, base + remote(device, now, from, 0)};
+      return {Outcome::no, base + (there - now) + remote(device, there, from, 0)};
     }
     if (block->preferred == device) {
       grown.moved |= ~(present | block->on_cpu);  // a first touch there populates the whole block
     }
     note(device, counters, *block, sweep.regions(), missing, launch);
+    if (HostMemory* const host = residency_.host()) {
+      // The batch's reads are asked for at once; what a block brings is copied once it was read.
+      const double copied = now + base + per_byte * static_cast<double>(bytes) + evicted.ns + disk_ns;
+      disk_ns += host->send(*block, grown.moved & block->on_cpu, now, copied) - copied;
+    }
     bytes += bytes_of(grown.moved & block->on_cpu);
     block->batch = batch_;
     residency_.place(*block, grown.moved, block->read_mostly && !sweep.piece().write);
@@ -173,8 +180,7 @@ FaultService::Outcome FaultService::service(int device, double now, const Sweep&
   counters.bytes_demand += bytes;
   Link& link = residency_.to_device(device);
   link.occupy(now, link.time(static_cast<double>(bytes)));
-  const double per_byte = options_.density_prefetcher ? machine.fault_ns_per_byte : machine.fault_ns_per_byte_no_prefetcher;
-  const double stall = base + per_byte * static_cast<double>(bytes) + evicted.ns;
+  const double stall = base + per_byte * static_cast<double>(bytes) + evicted.ns + disk_ns;
   for (std::size_t i = observed; i < faults_.size(); ++i) {
     faults_[i].end = now + stall;
   }
@@ -217,7 +223,8 @@ double FaultService::touch_all(int device, double now, Range range, bool write) 
     const Regions missing = sweep.regions() & ~(block->device == device ? block->on_device : 0);
     if (missing != 0 && stays_remote(*block, device, missing)) {
       // The copy itself goes to the CPU's pages.
-      block->on_cpu |= missing & ~block->on_device;
+      const double at = now + ns;
+      ns += residency_.use_on_host(*block, missing & ~block->on_device, write, at) - at;
       if (write) {
         residency_.rewritten(*block, sweep.regions());
       }

@@ -30,11 +30,16 @@ struct Machine {
   int faults_per_batch;
   double eviction_ns_per_block;  // driver's own eviction of a 2 MiB block inside a batch, all of it copied; 0: beside what the batch brings
   double min_kernel_ns;
-  double launch_ns;            // host cost of a launch
-  int launch_queue;            // launches the host may be ahead
-  double migration_call_ns;    // host cost of a prefetch, discard or advice call
-  double host_function_ns;     // stream time of a host function
-  double decision_latency_ns;  // from a launch to the first action of a helper thread that it caused
+  double launch_ns;                                // host cost of a launch
+  int launch_queue;                                // launches the host may be ahead
+  double migration_call_ns;                        // host cost of a prefetch, discard or advice call
+  double host_function_ns;                         // stream time of a host function
+  double decision_latency_ns;                      // from a launch to the first action of a helper thread that it caused
+  std::uint64_t host_memory_bytes = 0;             // for managed and pinned memory; 0: as much as there is to hold
+  double disk_read_gbps = 0, disk_write_gbps = 0;  // of the disk behind it; 0: none
+  int host_keeps = 0;                              // 1: what comes to a full host goes to the disk; 0: what the host used longest ago does
+  double disk_read_latency_ns = 0, disk_write_latency_ns = 0;
+  std::uint64_t disk_buffer_bytes = 0;  // each way: read ahead of need, and written behind it; beside the memory above
 };
 
 std::span<const Machine> machines() noexcept;

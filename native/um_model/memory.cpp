@@ -107,6 +107,55 @@ bool Engine::is_resident(int device, std::uint64_t address) const {
   return block != nullptr && block->device == device && (block->on_device >> (address % kBlockBytes / kRegionBytes) & 1) != 0;
 }
 
+bool Engine::content(std::uint64_t address, Content& content) const {
+  const Block* const block = state_->blocks.block(address / kBlockBytes);
+  if (block == nullptr) {
+    return false;
+  }
+  const HostMemory* const host = state_->residency.host();
+  const HostMemory::Place place = host != nullptr ? host->place(*block) : HostMemory::Place{0, 0};
+  content = {block->device,  block->on_device, block->on_cpu,   block->arriving,
+             block->leaving, block->discarded, place.in_memory, place.on_disk};
+  return true;
+}
+
+void Engine::pin(std::uint64_t bytes) {
+  if (HostMemory* const host = state_->residency.host()) {
+    host->pin(bytes, state_->now(kProgram));
+  }
+}
+
+void Engine::unpin(std::uint64_t bytes) {
+  if (HostMemory* const host = state_->residency.host()) {
+    host->unpin(bytes);
+  }
+}
+
+std::uint64_t Engine::pinned() const {
+  const HostMemory* const host = state_->residency.host();
+  return host != nullptr ? host->pinned() : 0;
+}
+
+bool Engine::holds(std::uint64_t managed, std::uint64_t pinned, std::uint64_t plain) const {
+  const Residency& residency = state_->residency;
+  const HostMemory* const host = residency.host();
+  if (host == nullptr) {
+    return true;
+  }
+  if (pinned > host->size() || host->pinned() > host->size() - pinned) {
+    return false;
+  }
+  std::uint64_t room = host->size() - pinned - host->pinned();
+  if (host->has_disk()) {
+    return true;
+  }
+  for (int device = 0; device < residency.devices(); ++device) {
+    const std::uint64_t all = residency.memory_bytes(device);
+    room += (all - std::min(all, residency.plain_bytes(device))) / kBlockBytes * kBlockBytes;
+  }
+  return plain <= room && managed <= room - plain && state_->managed_bytes <= room - plain - managed;
+}
+
 // A CPU fault a block: unmap on the device, copy, map (costs as an eviction's, with the regions that are touched).
 void Engine::cpu_access(Host host, Range range, bool write) {
   State& s = *state_;
@@ -115,6 +164,7 @@ void Engine::cpu_access(Host host, Range range, bool write) {
   each_block(s.blocks, range, true, [&](Block& block, Regions regions, std::uint64_t) {
     Residency& residency = s.residency;
     residency.settle(block);
+    const double before = s.timeline.now() + ns;
     if (const Regions there = regions & block.on_device; there != 0) {
       const Regions copied = there & ~block.on_cpu & ~block.discarded;
       const int device = block.device;
@@ -126,12 +176,13 @@ void Engine::cpu_access(Host host, Range range, bool write) {
       link.occupy(s.timeline.now(), copy_ns);
       residency.counters(device).bytes_d2h += bytes_of(copied);
       residency.counters(device).bytes_discarded += bytes_of(there & block.discarded);
-      block.on_cpu |= copied;
+      ns += residency.to_host(block, copied, before) - before;
       if (write || !block.read_mostly) {
         residency.drop(block, there);
       }
     }
-    block.on_cpu |= regions;
+    const double copied_by = s.timeline.now() + ns;
+    ns += residency.use_on_host(block, regions, write, copied_by) - copied_by;
     if (write) {
       residency.rewritten(block, regions);
     }
@@ -151,6 +202,12 @@ Counters Engine::counters(int device) const {
     result.peak_resident_bytes = s.residency.peak_total();
     result.managed_bytes = s.managed_bytes;
     result.peak_managed_bytes = s.peak_managed_bytes;
+    if (const HostMemory* const host = s.residency.host()) {
+      result.host_bytes = host->used();
+      result.peak_host_bytes = host->peak();
+      result.bytes_disk_read = host->bytes_read();
+      result.bytes_disk_written = host->bytes_written();
+    }
     return result;
   }
   const auto d = static_cast<std::size_t>(device);

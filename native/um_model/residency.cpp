@@ -12,6 +12,9 @@ Residency::Residency(const Machine& machine, const Options& options)
     device.h2d.gbps = machine.h2d_gbps;
     device.d2h.gbps = machine.d2h_gbps;
   }
+  if (const std::uint64_t host = options.host_memory_bytes != 0 ? options.host_memory_bytes : machine.host_memory_bytes; host != 0) {
+    host_ = std::make_unique<HostMemory>(machine, host);
+  }
 }
 
 std::uint64_t Residency::capacity(int device) const {
@@ -121,7 +124,14 @@ bool Residency::take_chunk(int device, Block& block, double now, std::uint64_t b
   if (block.device == device) {
     return true;
   }
-  if (!make_room(device, 1, now, batch, evicted)) {
+  if (host_ != nullptr) {
+    host_->hold(&block);
+  }
+  const bool made = make_room(device, 1, now, batch, evicted);
+  if (host_ != nullptr) {
+    host_->hold(nullptr);
+  }
+  if (!made) {
     return false;
   }
   if (block.device >= 0) {
@@ -130,7 +140,8 @@ bool Residency::take_chunk(int device, Block& block, double now, std::uint64_t b
     const Regions copied = block.on_device & ~block.discarded & ~block.on_cpu;
     source.counters.bytes_d2h += bytes_of(copied);
     source.d2h.occupy(now, source.d2h.time(static_cast<double>(bytes_of(copied))));
-    block.on_cpu |= copied;
+    const double at = now + evicted.ns;
+    evicted.ns += to_host(block, copied, at) - at;
     block.on_device = block.discarded = 0;
     release_chunk(block);
   }
@@ -160,7 +171,8 @@ void Residency::evict(Block& block, double now, Evicted& evicted) {
   const std::uint64_t dropped = bytes_of(block.on_device & block.discarded);
   d.counters.bytes_discarded += dropped;
   const int device = block.device;
-  block.on_cpu |= copied;
+  const double at = now + evicted.ns;
+  evicted.ns += to_host(block, copied, at) - at;
   block.on_device = block.discarded = 0;
   release_chunk(block);
   if (activities != nullptr) {
@@ -206,6 +218,7 @@ void Residency::forget(Block& block) {
   if (block.device >= 0) {
     release_chunk(block);
   }
+  off_host(block, kAllRegions);
   const std::uint32_t generation = block.generation + 1, queued = block.queued;
   const std::int16_t queued_to = block.queued_to;
   block = Block{};
@@ -220,7 +233,7 @@ void Residency::place(Block& block, Regions regions, bool duplicate) {
   unlink(block);
   block.on_device |= regions;
   if (!duplicate) {
-    block.on_cpu &= ~regions;
+    off_host(block, regions);
   }
   block.discarded &= ~regions;
   link(block);
@@ -250,7 +263,7 @@ void Residency::begin_leaving(Block& block, Regions regions) {
 }
 
 void Residency::end_leaving(Block& block) {
-  block.on_cpu |= block.leaving;
+  block.on_cpu |= block.leaving;  // its place was taken when it began
   block.leaving = 0;
   ++block.generation;
   if (block.on_device == 0) {
@@ -275,7 +288,7 @@ void Residency::settle(Block& block) {
 void Residency::discard(Block& block, Regions regions) {
   settle(block);
   block.lost |= regions;
-  block.on_cpu &= ~regions;
+  off_host(block, regions);
   block.prefetched &= ~regions;
   if (block.device < 0) {
     return;

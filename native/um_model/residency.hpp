@@ -2,11 +2,13 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "activities.hpp"
 #include "block_table.hpp"
+#include "host_memory.hpp"
 #include "link.hpp"
 
 namespace deepum::um_model {
@@ -25,6 +27,8 @@ class Residency {
   // Device side.
   std::uint64_t capacity(int device) const;  // chunks
   std::uint64_t free_bytes(int device) const;
+  std::uint64_t memory_bytes(int device) const { return at(device).memory; }
+  std::uint64_t plain_bytes(int device) const { return at(device).plain_bytes; }
   void take_plain(int device, std::uint64_t bytes) { at(device).plain_bytes += bytes; }
   void give_plain(int device, std::uint64_t bytes) { at(device).plain_bytes -= bytes; }
   bool overfull(int device) const { return at(device).chunks > capacity(device); }
@@ -57,6 +61,25 @@ class Residency {
   void undiscard(Block& block, Regions regions);  // a prefetch does too, but the content is still lost
   void drop(Block& block, Regions regions);       // off the device without a copy
   void forget(Block& block);                      // unmapped: no content anywhere
+
+  // The host's side. Content comes there, or is used there, where it is made if it is nowhere; ns: when that can be, no earlier than `at`.
+  double to_host(Block& block, Regions regions, double at) {
+    block.on_cpu |= regions;
+    return host_ != nullptr ? host_->enter(block, regions, at) : at;
+  }
+  double use_on_host(Block& block, Regions regions, bool write, double at) {
+    const Regions fresh = regions & ~block.on_cpu;
+    block.on_cpu |= fresh;
+    return host_ != nullptr ? host_->use(block, regions & ~fresh, write, host_->enter(block, fresh, at)) : at;
+  }
+  void off_host(Block& block, Regions regions) {
+    block.on_cpu &= ~regions;
+    if (host_ != nullptr) {
+      host_->leave(block, regions);
+    }
+  }
+  HostMemory* host() { return host_.get(); }  // null: it has no size
+  const HostMemory* host() const { return host_.get(); }
 
   Counters& counters(int device) { return at(device).counters; }
   const Counters& counters(int device) const { return at(device).counters; }
@@ -93,6 +116,7 @@ class Residency {
 
   const Machine& machine_;
   std::vector<Device> devices_;
+  std::unique_ptr<HostMemory> host_;
   std::uint64_t chunks_total_ = 0, peak_total_ = 0;
 };
 

@@ -39,6 +39,11 @@ typedef struct deepum_machine {
   double migration_call_ns;
   double host_function_ns;
   double decision_latency_ns;
+  uint64_t host_memory_bytes;             /* 0: as much as there is to hold */
+  double disk_read_gbps, disk_write_gbps; /* both 0: no disk behind it */
+  double disk_read_latency_ns, disk_write_latency_ns;
+  uint64_t disk_buffer_bytes;
+  int32_t host_keeps;
 } deepum_machine;
 
 typedef struct deepum_model_options {
@@ -79,6 +84,8 @@ typedef struct deepum_model_counters {
   uint64_t resident_bytes, peak_resident_bytes;
   uint64_t managed_bytes, peak_managed_bytes;
   uint64_t discarded_uses;
+  uint64_t host_bytes, peak_host_bytes;
+  uint64_t bytes_disk_read, bytes_disk_written;
 } deepum_model_counters;
 
 /* As Fault in engine.hpp. */
@@ -90,6 +97,13 @@ typedef struct deepum_model_fault {
   int32_t reserved0;
   double start_ns, end_ns;
 } deepum_model_fault;
+
+/* As Content in engine.hpp. */
+typedef struct deepum_model_content {
+  int32_t device; /* that holds a chunk for it, or negative */
+  uint32_t on_device, on_host, arriving, leaving, discarded;
+  uint32_t in_host_memory, on_disk;
+} deepum_model_content;
 
 enum deepum_model_copy_kind { DEEPUM_MODEL_COPY_H2H = 0, DEEPUM_MODEL_COPY_H2D = 1, DEEPUM_MODEL_COPY_D2H = 2, DEEPUM_MODEL_COPY_D2D = 3 };
 
@@ -124,6 +138,13 @@ int deepum_model_map_device(deepum_model* engine, uint64_t address, uint64_t byt
 void deepum_model_unmap(deepum_model* engine, uint64_t address);
 uint64_t deepum_model_free_bytes(const deepum_model* engine, int32_t device);
 int deepum_model_is_resident(const deepum_model* engine, int32_t device, uint64_t address); /* 0 or 1 */
+/* Pinned host memory comes or goes; -1 where the host has not as much, or none of it is pinned. */
+int deepum_model_pin(deepum_model* engine, uint64_t bytes);
+int deepum_model_unpin(deepum_model* engine, uint64_t bytes);
+/* Whether host and devices can hold that much more managed and pinned memory, as Engine::holds: 0 or 1. */
+int deepum_model_holds(const deepum_model* engine, uint64_t managed, uint64_t pinned);
+/* Where the content of the UM block at the address is, a bit for each of its regions; -1: never mapped. */
+int deepum_model_get_content(const deepum_model* engine, uint64_t address, deepum_model_content* content);
 
 int deepum_model_add_stream(deepum_model* engine, int32_t device); /* its number, or -1 */
 void deepum_model_remove_stream(deepum_model* engine, uint32_t stream);

@@ -61,12 +61,25 @@ void copy_figures(To& to, const From& from) {
   to.migration_call_ns = from.migration_call_ns;
   to.host_function_ns = from.host_function_ns;
   to.decision_latency_ns = from.decision_latency_ns;
+  to.host_memory_bytes = from.host_memory_bytes;
+  to.disk_read_gbps = from.disk_read_gbps;
+  to.disk_write_gbps = from.disk_write_gbps;
+  to.disk_read_latency_ns = from.disk_read_latency_ns;
+  to.disk_write_latency_ns = from.disk_write_latency_ns;
+  to.disk_buffer_bytes = from.disk_buffer_bytes;
+  to.host_keeps = from.host_keeps;
+}
+
+bool sound_disk(const deepum_machine& machine) {
+  const bool none = machine.disk_read_gbps == 0 && machine.disk_write_gbps == 0;
+  return (none || (machine.disk_read_gbps > 0 && machine.disk_write_gbps > 0)) && machine.disk_read_latency_ns >= 0 &&
+         machine.disk_write_latency_ns >= 0;
 }
 
 bool sound(const deepum_machine& machine) {
   return machine.h2d_gbps > 0 && machine.d2h_gbps > 0 && machine.memory_gbps > 0 && machine.fp32_gflops > 0 && machine.tensor_gflops > 0 &&
          machine.host_gbps > 0 && machine.launch_queue > 0 && machine.faults_per_batch > 0 && machine.fp32_sustained > 0 &&
-         machine.tensor_sustained > 0 && machine.memory_sustained > 0 && machine.multiprocessors > 0;
+         machine.tensor_sustained > 0 && machine.memory_sustained > 0 && machine.multiprocessors > 0 && sound_disk(machine);
 }
 
 void fill(deepum_machine& to, const Machine& from) {
@@ -182,6 +195,22 @@ void deepum_model_unmap(deepum_model* e, uint64_t address) {
 uint64_t deepum_model_free_bytes(const deepum_model* e, int32_t device) { return e->has_device(device) ? e->engine.free_bytes(device) : 0; }
 int deepum_model_is_resident(const deepum_model* e, int32_t device, uint64_t address) {
   return e->has_device(device) && e->engine.is_resident(device, address);
+}
+
+int deepum_model_pin(deepum_model* e, uint64_t bytes) {
+  return guarded(e->engine.holds(0, bytes, 0), [&] { e->engine.pin(bytes); });
+}
+int deepum_model_unpin(deepum_model* e, uint64_t bytes) {
+  return guarded(bytes <= e->engine.pinned(), [&] { e->engine.unpin(bytes); });
+}
+int deepum_model_holds(const deepum_model* e, uint64_t managed, uint64_t pinned) { return e->engine.holds(managed, pinned, 0); }
+int deepum_model_get_content(const deepum_model* e, uint64_t address, deepum_model_content* out) {
+  Engine::Content c{};
+  if (!e->engine.content(address, c)) {
+    return -1;
+  }
+  *out = {c.device, c.on_device, c.on_host, c.arriving, c.leaving, c.discarded, c.in_host_memory, c.on_disk};
+  return 0;
 }
 
 int deepum_model_add_stream(deepum_model* e, int32_t device) {

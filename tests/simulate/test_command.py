@@ -50,10 +50,10 @@ def test_what_does_not_fit_is_a_result(deepum: Deepum, workload: Path, tmp_path:
     options = ("--policy", "lms,deepum", "--steps", "2", "--gpu-memory", "64MiB", "--json", tmp_path / "out.json")
     told = deepum("simulate", workload, *options)
     assert told.returncode == 0, told.stderr
-    assert told.stdout.splitlines()[2].split() == ["lms", "does", "not", "fit", *"------"]
-    (cause,) = told.stdout.splitlines()[4:]
-    assert cause.startswith("lms does not fit: out of memory in step 1, after ")
-    assert json.loads((tmp_path / "out.json").read_text())["policies"]["lms"] == {"does_not_fit": cause.removeprefix("lms does not fit: ")}
+    assert told.stdout.splitlines()[2].split()[0] == "deepum"
+    (name, cause) = told.stdout.splitlines()[3].split(maxsplit=1)
+    assert name == "lms" and cause.startswith("does not fit: out of memory in step 1, after ")
+    assert json.loads((tmp_path / "out.json").read_text())["policies"]["lms"] == {"does_not_fit": cause.removeprefix("does not fit: ")}
     told = deepum("trace", "export", workload, "--policy", "lms", "--steps", "2", "--gpu-memory", "64MiB", "--output", tmp_path / "o.json")
     assert told.returncode == 125
     assert told.stderr.startswith("deepum: error: workload training: does not fit under lms: out of memory in step 1, after ")

@@ -11,7 +11,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from deepum.core import EventLog, EventWriter
 from deepum.errors import DeepumError, UsageError
 from deepum.simulate.comparison import Comparison, Means, compare, means
 from deepum.simulate.footprint import Footprint, footprint
+from deepum.simulate.host import Host
 from deepum.simulate.point import Point, simulate
 from deepum.simulate.policies import BY_NAME, POLICIES
 from deepum.simulate.sweep import Failure, sweep
@@ -123,16 +124,19 @@ def test_a_sweep_simulates_as_one_simulation_does(where: dict[str, Any], tmp_pat
     training(tmp_path / "training")
     chosen = (BY_NAME["deepum"],)
     point = Point(str(tmp_path / "training"), chosen, memory_bytes=192 * MIB, steps=4)
-    points = [point, Point(str(tmp_path / "training"), chosen, "h200", 256 * MIB, 32, 4, True), Point("nowhere", chosen)]
+    host = Host(128 * MIB, 3.2)
+    points = [point, Point(point.workload, chosen, "h200", 256 * MIB, 32, 4, True), replace(point, host=host), Point("nowhere", chosen)]
     alone = [
         compare(load(points[0].workload, 4, False), "a100-40gb-g10", chosen, 192 * MIB),
         compare(load(points[1].workload, 4, True, "h200"), "h200", chosen, 256 * MIB, 32),
+        compare(load(points[0].workload, 4, False), "a100-40gb-g10", chosen, 192 * MIB, host=host),
     ]
     told = [done.result for done in sweep(simulate, points, **where)]
-    assert told[:2] == alone
-    assert isinstance(told[2], Failure) and "nowhere: No such file" in told[2].line
+    assert told[:3] == alone
+    assert alone[2].rows["deepum"].ns > alone[0].rows["deepum"].ns
+    assert isinstance(told[3], Failure) and "nowhere: No such file" in told[3].line
     with pytest.raises(UsageError, match="nowhere"):
-        simulate(points[2])
+        simulate(points[3])
 
 
 def test_the_footprint_is_the_most_at_a_time() -> None:
@@ -175,6 +179,11 @@ def test_means_are_geometric_and_of_bounds_that_all_have() -> None:
     nowhere.rows["deepum"] = Row(math.inf)  # did not fit
     assert means([one(8.0, 4.0), nowhere], "deepum") == Means(pytest.approx(2.0), pytest.approx(1.0), 1)
     assert means([nowhere], "deepum") is None
+    alone = one(math.inf, 4.0)  # it fits, on demand does not
+    assert alone.ratios("deepum") == (0.25, math.inf, 1.0)
+    assert alone.ratios("on-demand") == (0.0, 0.0, math.inf)
+    assert means([one(8.0, 4.0), alone], "deepum") == Means(pytest.approx(2.0), pytest.approx(1.0), 1)
+    assert means([alone], "deepum") is None
 
 
 def _two(tmp_path: Path) -> list[Path]:

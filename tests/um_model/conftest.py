@@ -61,6 +61,21 @@ class Model:
         """Mask of the 64 KiB regions of a block that are on the device."""
         return sum(lib.deepum_model_is_resident(self.native, device, BASE + block * BLOCK + r * REGION) << r for r in range(32))
 
+    def content(self, block: int) -> Any:
+        """Where the block's content is, by region."""
+        result = ffi.new("deepum_model_content *")
+        assert lib.deepum_model_get_content(self.native, BASE + block * BLOCK, result) == 0
+        return result
+
+    def pin(self, blocks: int) -> bool:
+        return bool(lib.deepum_model_pin(self.native, blocks * BLOCK) == 0)
+
+    def unpin(self, blocks: int) -> bool:
+        return bool(lib.deepum_model_unpin(self.native, blocks * BLOCK) == 0)
+
+    def holds(self, managed: int, pinned: int = 0) -> bool:
+        return bool(lib.deepum_model_holds(self.native, managed * BLOCK, pinned * BLOCK))
+
     def free_bytes(self, device: int = 0) -> int:
         return int(lib.deepum_model_free_bytes(self.native, device))
 

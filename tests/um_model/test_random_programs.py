@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from deepum._core import ffi
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -31,18 +32,33 @@ operation = st.one_of(
     st.tuples(st.just("fill"), first, count),
     st.tuples(st.just("cpu"), first, count, st.booleans()),
     st.tuples(st.just("device memory"), st.integers(1, 6)),
+    st.tuples(st.just("pin")),
     st.tuples(st.just("remap")),
     st.tuples(st.just("synchronise")),
 )
 program = st.lists(st.tuples(st.integers(0, 3), operation), max_size=40)
 
 
-def run(model: Any, steps: list[tuple[int, Any]], capacity: int) -> tuple[float, bytes]:
-    from deepum._core import ffi
+def check_host(model: Any) -> None:
+    """What the host has is in its memory or on the disk, nothing else is, and its memory is never over its size."""
+    size = model.machine.host_memory_bytes
+    if size == 0:
+        return
+    found = [model.content(block) for block in range(MAPPED)]
+    for one in found:
+        assert one.in_host_memory | one.on_disk == one.on_host | one.leaving
+        assert one.on_device & (one.arriving | one.leaving) == 0
+    held = 65536 * sum(one.in_host_memory.bit_count() for one in found)
+    assert 0 <= model.counters().host_bytes - held <= 2 * BLOCK, "the rest is pinned"
+    if model.machine.disk_read_gbps:
+        assert model.counters().peak_host_bytes <= size
+        assert model.counters().bytes_disk_read == 0 or model.counters().bytes_disk_written > 0
 
+
+def run(model: Any, steps: list[tuple[int, Any]], capacity: int) -> tuple[float, bytes]:
     streams = [model.stream(0), model.stream(0), model.stream(1), model.stream(0)]
     helper, event = model.helper(), model.event()
-    device_memory = False
+    device_memory = pinned = False
     for number, (what, *details) in steps:
         stream = streams[number]
         start, blocks = (details[0], min(details[1], MAPPED - details[0])) if len(details) > 1 else (0, 0)
@@ -74,6 +90,12 @@ def run(model: Any, steps: list[tuple[int, Any]], capacity: int) -> tuple[float,
             else:
                 model.map_device(1000, details[0])
             device_memory = not device_memory
+        elif what == "pin":
+            if pinned:
+                assert model.unpin(2)
+                pinned = False
+            else:
+                pinned = model.machine.host_memory_bytes != 0 and model.pin(2)
         elif what == "remap":
             model.unmap(0)
             model.map(0, MAPPED)
@@ -82,6 +104,7 @@ def run(model: Any, steps: list[tuple[int, Any]], capacity: int) -> tuple[float,
         for device in (0, 1):
             assert model.counters(device).resident_bytes + model.free_bytes(device) <= capacity * BLOCK
             assert model.counters(device).peak_resident_bytes <= capacity * BLOCK
+        check_host(model)
     for device in (0, 1):
         model.synchronise_device(device)
     for stream in streams:
@@ -111,6 +134,40 @@ def test_any_program(make_model: Callable[..., Any], steps: list[tuple[int, Any]
         assert c.gpu_time_ns <= model.now() + 1
     held = sum(block in model.resident(range(MAPPED), device) for block in range(MAPPED) for device in (0, 1))
     assert held <= MAPPED  # on one device at most
+
+
+DISK = {"disk_read_gbps": 3.2, "disk_write_gbps": 2.0, "disk_read_latency_ns": 12e3, "disk_write_latency_ns": 16e3}
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=program, capacity=st.integers(1, 30), host=st.integers(2, 30), buffer=st.integers(0, 8), keeps=st.booleans())
+def test_any_program_on_a_host_with_a_disk(
+    make_model: Callable[..., Any], steps: list[tuple[int, Any]], capacity: int, host: int, buffer: int, keeps: bool
+) -> None:
+    figures = {"host_memory_bytes": host * BLOCK, "disk_buffer_bytes": buffer * BLOCK, "host_keeps": keeps, **DISK}
+    model, again = (make_model(blocks=capacity, devices=2, launch_queue=4, **figures) for _ in range(2))
+    model.map(0, MAPPED)
+    again.map(0, MAPPED)
+    assert run(model, steps, capacity) == run(again, steps, capacity)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=program, capacity=st.integers(1, 30), disk=st.booleans())
+def test_a_host_that_is_large_enough_changes_nothing(
+    make_model: Callable[..., Any], steps: list[tuple[int, Any]], capacity: int, disk: bool
+) -> None:
+    plain = make_model(blocks=capacity, devices=2, launch_queue=4)
+    sized = make_model(blocks=capacity, devices=2, launch_queue=4, host_memory_bytes=(MAPPED + 2) * BLOCK, **(DISK if disk else {}))
+    for model in (plain, sized):
+        model.map(0, MAPPED)
+    (ended, _), (sized_ended, _) = run(plain, steps, capacity), run(sized, steps, capacity)
+    assert ended == sized_ended
+    assert sized.counters().peak_host_bytes <= (MAPPED + 2) * BLOCK
+    assert all(
+        getattr(plain.counters(), name) == getattr(sized.counters(), name)
+        for name, _ in ffi.typeof("deepum_model_counters").fields
+        if name not in ("host_bytes", "peak_host_bytes")
+    )
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -24,7 +24,7 @@ std::uint64_t whole_blocks(std::uint64_t bytes) {
 // New whole blocks of plain device memory; 0 when the card is full.
 std::uint64_t take_blocks(State& state, int device, std::uint64_t mapped) {
   std::uint64_t& used = device_memory(state).used[static_cast<std::size_t>(device)];
-  if (mapped > state.memory_bytes || used > state.memory_bytes - mapped) return 0;
+  if (mapped > state.memory_bytes || used > state.memory_bytes - mapped || !state.engine.holds(0, 0, mapped)) return 0;
   const std::uint64_t base = state.memory.take(mapped, true);
   if (base == 0) return 0;
   used += mapped;
@@ -81,6 +81,7 @@ CUresult allocate_managed(State& state, CUcontext context, int device, std::uint
                           std::uint64_t& address) {
   if (bytes > kMostBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::uint64_t mapped = whole_blocks(bytes);
+  if (!state.engine.holds(mapped, 0, 0)) return CUDA_ERROR_OUT_OF_MEMORY;
   address = state.memory.take(mapped, true);
   if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
   state.engine.map_managed({address, mapped}, device);
@@ -89,9 +90,10 @@ CUresult allocate_managed(State& state, CUcontext context, int device, std::uint
 }
 
 CUresult allocate_host(State& state, CUcontext context, std::uint64_t bytes, unsigned flags, CUmemoryPool pool, std::uint64_t& address) {
-  if (bytes > kMostBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (bytes > kMostBytes || !state.engine.holds(0, whole_blocks(bytes), 0)) return CUDA_ERROR_OUT_OF_MEMORY;
   address = state.memory.take(bytes, false);
   if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  state.engine.pin(whole_blocks(bytes));
   state.memory.add(described(state, address, bytes, whole_blocks(bytes), MemoryKind::host, 0, context, flags, pool));
   return CUDA_SUCCESS;
 }
@@ -107,6 +109,7 @@ void release_allocation(State& state, std::uint64_t base) {
       state.memory.give_back(gone.base, gone.mapped);
       return;
     case MemoryKind::host:
+      state.engine.unpin(gone.mapped);
       state.memory.give_back(gone.base, gone.mapped);
       return;
     case MemoryKind::registered:

@@ -53,6 +53,8 @@ CUresult cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
   const auto address = reinterpret_cast<std::uint64_t>(p);
   if (state.memory.find(address) != nullptr || state.memory.find(address + bytesize - 1) != nullptr)
     return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  if (!state.engine.holds(0, bytesize, 0)) return CUDA_ERROR_OUT_OF_MEMORY;
+  state.engine.pin(bytesize);
   Allocation made{};
   made.base = address;
   made.bytes = bytesize;
@@ -72,7 +74,10 @@ CUresult cuMemHostUnregister(void* p) {
   const auto address = reinterpret_cast<std::uint64_t>(p);
   const Allocation* const allocation = call.state().memory.at(address);
   if (allocation == nullptr || allocation->kind != MemoryKind::registered) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+  const std::uint64_t bytes = allocation->bytes;
   finish_all_devices(call);
+  if (call.state().memory.at(address) == nullptr) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;  // another thread did it meanwhile
+  call.state().engine.unpin(bytes);
   call.state().memory.remove(address);
   return CUDA_SUCCESS;
 }

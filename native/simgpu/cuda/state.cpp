@@ -45,13 +45,15 @@ struct Settings {
     machine = um_model::find_machine(name);
     if (machine == nullptr)
       return unusable("DEEPUM_SIM_MACHINE", name, "name one of the machines in docs/simulated-gpu.md, such as v100-16gb");
-    std::uint64_t memory = 0, devices = 1, seed = 0, access = 1;
-    if (!number("DEEPUM_SIM_MEMORY", 0, 1ull << 46, memory) || !number("DEEPUM_SIM_DEVICES", 1, kMostDevices, devices) ||
-        !number("DEEPUM_SIM_RANDOM_EVICTION", 0, ~0ull, seed) || !number("DEEPUM_SIM_CONCURRENT_MANAGED_ACCESS", 0, 1, access)) {
+    std::uint64_t memory = 0, host = 0, devices = 1, seed = 0, access = 1;
+    if (!number("DEEPUM_SIM_MEMORY", 0, 1ull << 46, memory) || !number("DEEPUM_SIM_HOST_MEMORY", 0, 1ull << 46, host) ||
+        !number("DEEPUM_SIM_DEVICES", 1, kMostDevices, devices) || !number("DEEPUM_SIM_RANDOM_EVICTION", 0, ~0ull, seed) ||
+        !number("DEEPUM_SIM_CONCURRENT_MANAGED_ACCESS", 0, 1, access)) {
       return false;
     }
     options.devices = static_cast<int>(devices);
     options.memory_bytes = memory;
+    options.host_memory_bytes = host;
     options.random_eviction_seed = seed;
     concurrent = access != 0;
     return true;

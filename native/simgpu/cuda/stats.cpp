@@ -108,7 +108,12 @@ void write_json(State& state, std::FILE* file) {
   json.text("machine", std::string(state.machine.name));
   json.number("device_count", state.devices.size());
   json.number("memory_bytes", state.memory_bytes);
-  write_counters(json, state.engine.counters(um_model::kCpu));
+  const um_model::Counters all = state.engine.counters(um_model::kCpu);
+  write_counters(json, all);
+  json.number("host_bytes", all.host_bytes);
+  json.number("peak_host_bytes", all.peak_host_bytes);
+  json.number("bytes_disk_read", all.bytes_disk_read);
+  json.number("bytes_disk_written", all.bytes_disk_written);
   json.open("devices", '[');
   for (std::size_t device = 0; device < state.devices.size(); ++device) {
     json.open(nullptr, '{');
