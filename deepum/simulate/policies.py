@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from deepum._core import lib
 from deepum.core import CoreSettings
@@ -32,11 +31,13 @@ _EMPTY_CACHE_EVERY = 1000  # launches: "periodically" is all that DeepUM's evalu
 class Policy:
     """`changes` of the core's settings. `launch_queue`: the driver's, if not the machine's. `unlimited`: all memory fits.
     `observe_faults`: the core is told of faults while it learns (`--faults auto`). `swaps`: the program is rewritten, its memory not
-    managed, and its cache emptied every so many launches, if at all (`empty_cache_every`)."""
+    managed, and its cache emptied every so many launches, if at all (`empty_cache_every`).
+
+    Goes to other processes and machines: plain data."""
 
     name: str
     description: str
-    changes: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    changes: Mapping[str, int] = field(default_factory=dict)
     launch_queue: int | None = None
     unlimited: bool = False
     observe_faults: bool = False
