@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
@@ -38,11 +38,10 @@ def host_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def host_of(on: str, memory: str | None, disk: str | None) -> Host:
-    """What the options say of the host of that machine. Raises UsageError."""
-    preset = preset_of(on)
+def host_of(machines: Iterable[str], memory: str | None, disk: str | None) -> Host:
+    """What the options say of the hosts of these machines. Raises UsageError, also if one of them has no use for a disk."""
     host = Host(None if memory is None else _memory(memory), None if disk is None else _rate(disk))
-    if host.disk_gbps and not (host.memory_bytes or preset.host_memory_bytes):
+    if host.disk_gbps and not (host.memory_bytes or all(preset_of(on).host_memory_bytes for on in machines)):
         raise UsageError("--disk: nothing goes to a disk behind a host that holds all there is; give --host-memory, too")
     return host
 

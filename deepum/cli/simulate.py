@@ -1,11 +1,13 @@
-"""`deepum simulate`: a workload on a machine under several policies, in seconds."""
+"""`deepum simulate`: workloads on machines under several policies, in seconds."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -13,8 +15,10 @@ from deepum.cli.host_options import host_of, host_options
 from deepum.cli.workload_options import gpu_memory_bytes
 from deepum.errors import DeepumError
 from deepum.simulate import policies
-from deepum.simulate.comparison import Comparison, compare
-from deepum.simulate.workload import DEFAULT_STEPS, load
+from deepum.simulate.comparison import Comparison, means, preset_of
+from deepum.simulate.point import Point, simulate
+from deepum.simulate.sweep import Failure, sweep
+from deepum.simulate.workload import DEFAULT_STEPS, MACHINES
 from deepum.statistics import size
 
 _MOVED = {"in": "bytes_h2d", "out": "bytes_d2h"}
@@ -26,6 +30,10 @@ def _moved(found: Comparison) -> dict[str, str]:
     return _MOVED | _ON_DISK if any(found.disk_gbps) else _MOVED
 
 
+def _ratio(value: float | None, digits: int) -> str:
+    return f"{value:.{digits}f}" if value is not None and math.isfinite(value) else "-"
+
+
 def _cells(found: Comparison, name: str) -> list[str]:
     row = found.rows[name]
     unlimited, on_demand, of_bound = found.ratios(name)
@@ -33,9 +41,9 @@ def _cells(found: Comparison, name: str) -> list[str]:
         f"{row.ns / 1e6:.1f}",
         f"{row.count('faults'):.0f}",
         *(size(row.count(counter)) for counter in _moved(found).values()),
-        f"{unlimited:.3f}",
-        "-" if math.isinf(on_demand) else f"{on_demand:.2f}",
-        "-" if of_bound is None else f"{of_bound:.3f}",
+        _ratio(unlimited, 3),
+        _ratio(on_demand, 2),
+        _ratio(of_bound, 3),
     ]
 
 
@@ -63,10 +71,36 @@ def _table(found: Comparison, names: Sequence[str]) -> list[str]:
     ]
 
 
+def _mean(found: Sequence[Comparison], name: str) -> str:
+    mean = means(found, name)
+    if mean is None:
+        nowhere = all(one.rows[name].does_not_fit is not None for one in found)
+        return f"{name}: fits nowhere" if nowhere else f"{name}: fits where on-demand does not"
+    told = f"{name}: {mean.over_on_demand:.2f} over on-demand" + ("" if mean.of_bound is None else f", {mean.of_bound:.3f} of bound")
+    return told if mean.count == len(found) else f"{told} (of the {mean.count} that fit)"
+
+
+def _machines(given: str | None) -> list[str]:
+    """Those named; none: each workload's own. Raises UsageError."""
+    machines = [name.strip() for name in given.split(",")] if given is not None else []
+    for on in machines:
+        preset_of(on)  # said once, and before the work
+    return list(dict.fromkeys(machines))
+
+
+def _write(name: str, told: dict[str, Any]) -> None:
+    try:
+        Path(name).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise DeepumError(f"{name}: {error.strerror}; name a file that can be written") from None
+
+
 @click.command("simulate")
-@click.argument("workload")
+@click.argument("workloads", metavar="WORKLOAD...", nargs=-1, required=True)
 @click.option(
-    "--machine", metavar="NAME", help="The machine (see `deepum machines`); by default a100-40gb-g10 for G10's workloads, else v100-16gb."
+    "--machine",
+    metavar="NAME,...",
+    help="Machines (see `deepum machines`); by default a100-40gb-g10 for G10's workloads, else v100-16gb.",
 )
 @click.option(
     "--policy", metavar="P,...", default=",".join(policies.DEFAULT), show_default=True, help=f"Policies: {', '.join(policies.BY_NAME)}."
@@ -81,8 +115,12 @@ def _table(found: Comparison, names: Sequence[str]) -> list[str]:
 )
 @click.option("--synchronise", is_flag=True, help="The program waits for the GPU after each iteration, where the workload is one.")
 @click.option("--json", "json_file", metavar="FILE", help="Also write all figures to this file.")
+@click.option(
+    "--jobs", metavar="N", type=click.IntRange(1, 1024), help="Processes, if there are several simulations; all cores by default."
+)
+@click.option("--cluster", metavar="ADDRESS", help="Simulate on the workers of this Dask scheduler, as tcp://HOST:8786.")
 def command(
-    workload: str,
+    workloads: tuple[str, ...],
     machine: str | None,
     policy: str,
     gpu_memory: str | None,
@@ -92,19 +130,34 @@ def command(
     steps: int | None,
     synchronise: bool,
     json_file: str | None,
+    jobs: int | None,
+    cluster: str | None,
 ) -> None:
-    """Simulate WORKLOAD under several policies: a name of `deepum workloads`, as gpt2-xl:batch=5; a file written by `deepum run --record`
-    or `deepum record`; or a folder in G10's form.
+    """Simulate each WORKLOAD on each machine under several policies: a name of `deepum workloads`, as gpt2-xl:batch=5; a file written by
+    `deepum run --record` or `deepum record`; or a folder in G10's form.
 
     The same decision core as in a run, on the model of the simulated GPU. A step is the mean of those after the third, without the last.
     """
     chosen = policies.parse(policy)
-    loaded = load(workload, steps, synchronise, machine)
-    on = machine or loaded.machine
-    found = compare(loaded, on, chosen, gpu_memory_bytes(gpu_memory), launch_queue, host_of(on, host_memory, disk))
-    click.echo("\n".join(_table(found, [one.name for one in chosen])))
-    if json_file is not None:
-        try:
-            Path(json_file).write_text(json.dumps(found.as_json(), indent=1) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise DeepumError(f"{json_file}: {error.strerror}; name a file that can be written") from None
+    machines = _machines(machine)
+    host = host_of(machines or MACHINES, host_memory, disk)
+    common = Point("", chosen, None, gpu_memory_bytes(gpu_memory), launch_queue, steps, synchronise, host=host)
+    named: list[str | None] = [*machines] or [None]
+    points = [replace(common, workload=name, machine=on) for on in named for name in dict.fromkeys(workloads)]
+    names = [one.name for one in chosen]
+    found: list[Comparison] = []
+    failures: list[Failure] = []
+    for done in sweep(simulate, points, jobs, cluster, "simulating"):
+        if isinstance(done.result, Failure):
+            failures.append(done.result)
+            click.echo(done.result.line, err=True)
+        else:
+            click.echo("\n".join([*([""] if found else []), *_table(done.result, names)]))
+            found.append(done.result)
+    if len(found) > 1:
+        click.echo("\n".join(["", f"geometric means of {len(found)}:", *(f"  {_mean(found, name)}" for name in names)]))
+    if json_file is not None and found:
+        told = [one.as_json() for one in found]
+        _write(json_file, told[0] if len(points) == 1 else {"version": 1, "simulations": told})
+    if failures:
+        raise SystemExit(failures[0].exit_code)

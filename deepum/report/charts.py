@@ -26,6 +26,8 @@ _COLOURS = {
     "on-demand": "#9a9a9a",
     "deepum-paper": "#f2a65a",
     "lookahead-8": "#76b7b2",
+    "lms": "#8a6d3b",
+    "lms-mod": "#c9a66b",
     "deepum": "#2f6fb7",
     "deepum-no-invalidation": "#6b9bd1",
     "deepum-next-use": "#7f6bb3",
@@ -45,7 +47,6 @@ _KINDS = {
     "copy_out": ("the program's copy out", "#5d4a26"),
     "remote_out": ("written over the link", "#7d5ba6"),
 }
-_HEADER: Spec = {"labelAnchor": "start", "labelFontWeight": "bold", "labelFontSize": 12}
 CONFIG: Spec = {
     "font": "sans-serif",
     "view": {"stroke": None},
@@ -62,70 +63,11 @@ def short(value: float, digits: int = 5) -> float:
     return float(f"{value:.{digits}g}")
 
 
-def _colour(policies: Sequence[str]) -> Spec:
+def colour(policies: Sequence[str]) -> Spec:
     known = [name for name in policies if name in _COLOURS]
     if len(known) < len(policies):
         return {"field": "policy", "type": "nominal", "legend": None}
     return {"field": "policy", "type": "nominal", "legend": None, "scale": {"domain": known, "range": [_COLOURS[n] for n in known]}}
-
-
-def speed_up(simulations: Sequence[Mapping[str, Any]]) -> Spec:
-    """Of simulations as `deepum simulate --json` writes them: each policy's speed-up over on-demand, and the most that the bound allows."""
-    rows: list[Spec] = []
-    policies: list[str] = []
-    cards: list[str] = []
-    labels: list[str] = []
-    for simulation in simulations:
-        told = simulation["policies"]
-        bound = simulation.get("bound_ms")
-        most = told["on-demand"]["step_ms"] / bound if bound else None
-        card = f"{simulation['workload']} on {simulation['machine']}, {size(simulation['memory_bytes'])}"
-        cards.append(card)
-        card += f" ({cards.count(card)})" if cards.count(card) > 1 else ""
-        labels.append(card)
-        for name, figures in told.items():
-            policies += [name] if name not in policies else []
-            if "does_not_fit" in figures:
-                rows.append({"workload": card, "policy": name, "value": 0, "text": "", "missing": "does not fit"})
-                continue
-            value = figures["speed_up_over_on_demand"]
-            rows.append({"workload": card, "policy": name, "value": short(value), "text": f"{value:.2f}"})
-            if most is not None:
-                rows[-1]["bound"] = short(most)
-    order = sorted(policies, key=lambda name: (name != "on-demand", name == "unlimited"))
-    y: Spec = {"field": "policy", "type": "nominal", "sort": order, "title": None}
-    x: Spec = {"field": "value", "type": "quantitative", "title": "speed-up over on-demand paging"}
-    layers: list[Spec] = [
-        {"mark": {"type": "bar", "height": {"band": 0.7}}, "encoding": {"x": x, "y": y, "color": _colour(order)}},
-        {
-            "mark": {"type": "text", "align": "right", "dx": -5},
-            "encoding": {
-                "x": x,
-                "y": y,
-                "text": {"field": "text", "type": "nominal"},
-                "color": {"condition": {"test": "datum.policy === 'unlimited'", "value": "black"}, "value": "white"},
-            },
-        },
-    ]
-    if any("missing" in row for row in rows):
-        layers.append(
-            {
-                "transform": [{"filter": "isValid(datum.missing)"}],
-                "mark": {"type": "text", "align": "left", "dx": 5},
-                "encoding": {"x": x, "y": y, "text": {"field": "missing", "type": "nominal"}},
-            }
-        )
-    if any("bound" in row for row in rows):
-        x["title"] += "; dashed: the most that the lower bound allows"
-        rule = {"type": "rule", "strokeDash": [5, 3], "strokeWidth": 1.5, "color": "black"}
-        layers.append({"mark": rule, "encoding": {"x": {"field": "bound", "type": "quantitative", "aggregate": "max"}}})
-    return {
-        "data": {"values": rows},
-        "facet": {"field": "workload", "type": "nominal", "title": None, "sort": labels, "header": _HEADER},
-        "columns": 1,
-        "spec": {"width": 560, "height": {"step": 22}, "layer": layers},
-        "config": CONFIG,
-    }
 
 
 def by_iteration(simulation: Mapping[str, Any], key: str, title: str, scale: str) -> Spec:
@@ -136,7 +78,7 @@ def by_iteration(simulation: Mapping[str, Any], key: str, title: str, scale: str
         for name, values in told.items()
         for step, value in _thinned(list(enumerate(values, start=1)))
     ]
-    colour = _colour(list(told)) | {"legend": {"title": None}}
+    shade = colour(list(told)) | {"legend": {"title": None}}
     return {
         "width": WIDTH - 200,
         "height": 200,
@@ -145,7 +87,7 @@ def by_iteration(simulation: Mapping[str, Any], key: str, title: str, scale: str
         "encoding": {
             "x": {"field": "step", "type": "quantitative", "title": "iteration", "axis": {"tickMinStep": 1}},
             "y": {"field": "value", "type": "quantitative", "title": title, "scale": {"type": scale}},
-            "color": colour,
+            "color": shade,
         },
         "config": CONFIG,
     }

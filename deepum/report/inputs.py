@@ -46,9 +46,9 @@ def read(names: Sequence[str], steps: int | None = None, synchronise: bool = Fal
             found.workloads.append(load(name, steps if single else None, synchronise and single, machine))
         elif isinstance(told, dict) and set(KEYS) <= set(told):
             found.statistics.append((path.name, told))
-        elif isinstance(told, dict) and "policies" in told:
+        elif isinstance(told, dict) and ("policies" in told or isinstance(told.get("simulations"), list)):
             try:
-                found.simulations.append((path.name, _simulation(told)))
+                found.simulations += [(path.name, _simulation(one)) for one in told.get("simulations", [told])]
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise UsageError(f"{name}: the simulation's figures make no sense: {error}; simulate anew with this version") from None
         else:
@@ -67,6 +67,11 @@ def _number(value: Any) -> float:
     return float(value)
 
 
+def _ratio(value: Any) -> float | None:
+    """None: over a time that is not there."""
+    return None if value is None else _number(value)
+
+
 def _simulation(told: Any) -> dict[str, Any]:
     """What of a simulation's figures is drawn, all of it as it should be. Raises ValueError, KeyError, TypeError or AttributeError."""
     if told["version"] != 1:
@@ -80,16 +85,16 @@ def _simulation(told: Any) -> dict[str, Any]:
             "step_ms": _number(one["step_ms"]),
             "steps_ms": [_number(ms) for ms in one["steps_ms"]],
             "steps_faults": [_number(count) for count in one.get("steps_faults", [])],
-            "of_unlimited": _number(one["of_unlimited"]),
-            "speed_up_over_on_demand": None if one["speed_up_over_on_demand"] is None else _number(one["speed_up_over_on_demand"]),
-            "of_bound": None if one["of_bound"] is None else _number(one["of_bound"]),
+            "of_unlimited": _ratio(one["of_unlimited"]),
+            "speed_up_over_on_demand": _ratio(one["speed_up_over_on_demand"]),
+            "of_bound": _ratio(one["of_bound"]),
             "a_step": {str(counter): _number(count) for counter, count in one["a_step"].items()},
         }
     if "does_not_fit" in policies.get("on-demand", {"does_not_fit": ""}):
         raise ValueError("on-demand paging is not there, or did not fit in the host's memory")
     if policies["on-demand"]["step_ms"] <= 0:
         raise ValueError("on-demand takes no time")
-    bounds = {key: None if told[key] is None else _number(told[key]) for key in ("bound_ms", "moving_bound_ms")}
+    bounds = {key: _ratio(told[key]) for key in ("bound_ms", "moving_bound_ms")}
     return {
         "workload": str(told["workload"]),
         "machine": str(told["machine"]),

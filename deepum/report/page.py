@@ -93,6 +93,10 @@ class Page:
         )
 
 
+def _ratio(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
 def figures(simulation: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Head and rows of a simulation's table: those of `deepum simulate`."""
     head = ("policy", "ms a step", "faults", "in", "out", "of unlimited", "over on-demand", "of bound")
@@ -109,9 +113,9 @@ def figures(simulation: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tuple[
                 f"{counts.get('faults', 0):.0f}",
                 size(counts.get("bytes_h2d")),
                 size(counts.get("bytes_d2h")),
-                f"{told['of_unlimited']:.3f}",
-                f"{told['speed_up_over_on_demand']:.2f}",
-                "-" if told.get("of_bound") is None else f"{told['of_bound']:.3f}",
+                _ratio(told["of_unlimited"], 3),
+                _ratio(told["speed_up_over_on_demand"], 2),
+                _ratio(told.get("of_bound"), 3),
             )
         )
     return head, rows

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deepum.errors import DeepumError, UsageError
-from deepum.report import charts, run_charts
+from deepum.report import charts, run_charts, speed_ups
 from deepum.report.inputs import Inputs
 from deepum.report.page import Page, figures
 from deepum.report.timeline import Timeline
@@ -31,7 +31,7 @@ def main_chart(inputs: Inputs, simulated: Sequence[Mapping[str, Any]]) -> charts
     """The one for a picture: speed-ups, or the times of runs if nothing was simulated. Raises UsageError if there is neither."""
     told = [*(simulation for _, simulation in inputs.simulations), *simulated]
     if told:
-        return charts.speed_up(told)
+        return speed_ups.chart(told)
     if (chart := _times(inputs)) is not None:
         return chart
     raise UsageError("--image: nothing here has a main chart; give a simulation, a workload or a run on the simulated GPU")
@@ -44,7 +44,7 @@ def report(inputs: Inputs, simulated: Sequence[tuple[Mapping[str, Any], Sequence
     if told:
         page.heading("Speed-up over on-demand paging")
         page.text(_SPEED_UP)
-        page.chart(charts.speed_up(told))
+        page.chart(speed_ups.chart(told))
     for name, simulation in inputs.simulations:
         page.heading(f"{simulation['workload']} on {simulation['machine']}, {size(simulation['memory_bytes'])} ({name})")
         _simulation(page, simulation)

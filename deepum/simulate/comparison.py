@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import geometric_mean
 from typing import Any
 
 from deepum.errors import DeepumError, UsageError
 from deepum.simulate import bound, lms
+from deepum.simulate.footprint import Footprint, footprint
 from deepum.simulate.host import Host
 from deepum.simulate.needs import needs
 from deepum.simulate.policies import BY_NAME, Policy
@@ -32,10 +34,12 @@ class DoesNotFitError(DeepumError):
 
 @dataclass(frozen=True)
 class Row:
-    """A policy's steps; times in ns of virtual time. None where the program runs out of memory: `does_not_fit` says when, and what for."""
+    """A policy's steps; times in ns of virtual time. `table_bytes`: of the core's tables at the end, on the host. No steps where the
+    program runs out of memory: `does_not_fit` says when, and what for."""
 
     policy: Policy
     all_steps: list[Step]
+    table_bytes: int = 0
     does_not_fit: str | None = None
 
     @property
@@ -52,10 +56,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The bounds are None for workloads whose iteration is not known kernel by kernel; `moving_bound_ns`: without duplicates.
-
-    `host_memory_bytes`, `disk_gbps` (read, write): 0 where the host holds all there is, and where it has no disk.
-    """
+    """The bounds are None for workloads whose iteration is not known kernel by kernel; `moving_bound_ns`: without duplicates. `footprint`:
+    of all the steps. `host_memory_bytes`, `disk_gbps` (read, write): 0 where the host holds all there is, and where it has no disk."""
 
     workload: str
     machine: str
@@ -63,6 +65,7 @@ class Comparison:
     rows: dict[str, Row]  # those asked for, on-demand and unlimited always among them
     bound_ns: float | None
     moving_bound_ns: float | None
+    footprint: Footprint
     host_memory_bytes: int = 0
     disk_gbps: tuple[float, float] = (0.0, 0.0)
 
@@ -73,6 +76,8 @@ class Comparison:
         """
         ns = self.rows[name].ns
         of_bound = ns / self.bound_ns if self.bound_ns else None
+        if math.isinf(ns):
+            return 0.0, 0.0, of_bound
         return self.rows["unlimited"].ns / ns, self.rows["on-demand"].ns / ns, of_bound
 
     def as_json(self) -> dict[str, Any]:
@@ -87,10 +92,11 @@ class Comparison:
                 "step_ms": row.ns / 1e6,
                 "steps_ms": [step.ns / 1e6 for step in row.all_steps],
                 "steps_faults": [step.counts["faults"] for step in row.all_steps],
-                "of_unlimited": unlimited,
+                "of_unlimited": _number(unlimited),
                 "speed_up_over_on_demand": _number(on_demand),
                 "of_bound": of_bound,
                 "a_step": {counter: row.count(counter) for counter in COUNTED},
+                "table_bytes": row.table_bytes,
             }
         return {
             "version": 1,
@@ -101,8 +107,30 @@ class Comparison:
             "disk_gbps": list(self.disk_gbps),
             "bound_ms": _ms(self.bound_ns),
             "moving_bound_ms": _ms(self.moving_bound_ns),
+            "allocated_bytes": self.footprint.allocated,
+            "managed_bytes": self.footprint.managed,
             "policies": policies,
         }
+
+
+@dataclass(frozen=True)
+class Means:
+    """Geometric means of a policy's speed-up over on-demand, and of its time over the bound where all have one; `count`: of so many
+    workloads, those that fit under it and on demand."""
+
+    over_on_demand: float
+    of_bound: float | None
+    count: int
+
+
+def means(found: Sequence[Comparison], name: str) -> Means | None:
+    """None where nothing fits under that policy and on demand."""
+    ratios = [one.ratios(name)[1:] for one in found if all(math.isfinite(one.rows[row].ns) for row in (name, "on-demand"))]
+    if not ratios:
+        return None
+    bounds = [of_bound for _, of_bound in ratios if of_bound is not None]
+    of_bound = geometric_mean(bounds) if len(bounds) == len(ratios) else None
+    return Means(geometric_mean(speed_up for speed_up, _ in ratios), of_bound, len(ratios))
 
 
 def preset_of(on: str) -> Any:
@@ -167,18 +195,18 @@ def compare(
         try:
             outcome = run(workload, on, policy, memory, launch_queue, host, keep_launches=policy.unlimited)
         except DoesNotFitError as error:
-            rows[policy.name] = Row(policy, [], error.cause)
+            rows[policy.name] = Row(policy, [], does_not_fit=error.cause)
             continue
         if host_memory and outcome.counters["peak_host_bytes"] > host_memory:
-            rows[policy.name] = Row(policy, [], f"{size(host_memory)} of host memory are too little")
+            rows[policy.name] = Row(policy, [], does_not_fit=f"{size(host_memory)} of host memory are too little")
             continue
-        rows[policy.name] = Row(policy, steps(outcome, workload.trace))
+        rows[policy.name] = Row(policy, steps(outcome, workload.trace), outcome.core.table_bytes)
         times = outcome if policy.unlimited else times
     disk = (float(preset.disk_read_gbps), float(preset.disk_write_gbps)) if host_memory else (0.0, 0.0)
     behind = bound.Disk(host_memory + 2 * int(preset.disk_buffer_bytes), *disk) if disk[0] else None
     links = [bound.Link(memory, float(preset.h2d_gbps), float(preset.d2h_gbps), duplicates, behind) for duplicates in (True, False)]
-    of_bound, moving = _limits(workload, times, links)
-    return Comparison(workload.name, on, memory, rows, of_bound, moving, host_memory, disk)
+    bound_ns, moving_bound_ns = _limits(workload, times, links)
+    return Comparison(workload.name, on, memory, rows, bound_ns, moving_bound_ns, footprint(workload.trace), host_memory, disk)
 
 
 def _limits(workload: Workload, unlimited: Outcome | None, links: Sequence[bound.Link]) -> list[float | None]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deepum._core import ffi, lib
-from deepum.core import Allocate, Free, events
+from deepum.simulate.footprint import footprint
 from deepum.trace import Trace
 
 _DISK_OF = "a100-40gb-g10-ssd"  # whose latencies and buffers a disk has, where the machine has none of its own
@@ -34,24 +34,10 @@ class Host:
         return changed
 
 
-def managed_peak_bytes(trace: Trace) -> int:
-    """The largest sum of managed memory that the program has allocated at a time, bytes. Raises ValueError for damaged events."""
-    sizes: dict[int, int] = {}
-    total = peak = 0
-    for event in events(trace.events):
-        if isinstance(event, Allocate):
-            total += event.bytes - sizes.get(event.slot, 0)  # announced once more: the same, or another in its place
-            sizes[event.slot] = event.bytes
-            peak = max(peak, total)
-        elif isinstance(event, Free):
-            total -= sizes.pop(event.slot, 0)
-    return peak
-
-
 def fits_host(trace: Trace, host_bytes: int) -> bool:
     """Whether a host of that size can back all managed memory of the program, wherever it is.
 
     It counts nothing as being on the device alone: each byte has its place in the host's memory. `compare` asks for less: that under a
-    policy the host can hold what is not on the device.
+    policy the host can hold what is not on the device. Raises ValueError for damaged events.
     """
-    return managed_peak_bytes(trace) <= host_bytes
+    return footprint(trace).managed <= host_bytes

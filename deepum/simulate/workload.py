@@ -17,6 +17,7 @@ from deepum.trace import Trace, g10, joined, work, work_path
 DEFAULT_STEPS = 6
 _G10_MACHINE = "a100-40gb-g10"
 _MACHINE = "v100-16gb"
+MACHINES = (_G10_MACHINE, _MACHINE)  # of workloads for which none is asked
 
 
 @dataclass(frozen=True)

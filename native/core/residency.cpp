@@ -155,10 +155,12 @@ void DeviceMemory::expect_none_until(std::uint64_t position) {
   }
 }
 
-void DeviceMemory::wake(std::uint64_t position) {
+void DeviceMemory::wake(std::uint64_t position, std::uint64_t iteration) {
+  const std::uint64_t share = capacity_blocks / kRestShare;
+  const std::uint64_t least_launches = std::min(kRestLaunches, iteration / kRestShare), least_blocks = std::min(kRestBlocks, share);
   const auto rested = [&](const UmBlock& block) {
     const std::uint64_t launches = position - block.use_position, brought = migrations - block.used_after;
-    return launches >= kRestLaunches && brought >= kRestBlocks && (launches >= kLongRest || brought >= capacity_blocks / kRestShare);
+    return launches >= least_launches && brought >= least_blocks && (launches >= kLongRest || brought >= share);
   };
   for (UmBlock* block = resting.head(); block != nullptr && rested(*block); block = resting.head()) {
     std::uint64_t predicted = block->again > position ? block->again : 0;  // by the chain

@@ -176,7 +176,7 @@ struct DeviceMemory {
   void expect_none_until(std::uint64_t position);
   void expect_nothing();
   // What has rested at that launch is expected by its next use, or by none.
-  void wake(std::uint64_t position);
+  void wake(std::uint64_t position, std::uint64_t iteration);
   // Most blocks that may be fetched ahead at a time. Each mistake narrows the window: a block that was evicted for a later launch than the
   // one that needs it again, or one that was fetched and is evicted unused. A launch that it holds off without one widens it.
   std::uint64_t window() const { return capacity_blocks - std::min(withheld_blocks, capacity_blocks - capacity_blocks / 8); }

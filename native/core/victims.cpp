@@ -42,7 +42,7 @@ UmBlock* Engine::next_victim(DeviceMemory& device, std::uint64_t position, bool 
     ++statistics_.operations;
     return block.claim != claim_;
   };
-  device.wake(position_);
+  device.wake(position_, iteration_);
   for (UmBlock* block = device.dead.head(); block != nullptr; block = block->after) {
     if (unclaimed(*block)) {
       return block;

@@ -10,6 +10,7 @@ import pytest
 
 from deepum.errors import UsageError
 from deepum.report import inputs
+from deepum.report.page import figures
 
 
 def told(fitting: dict[str, bool]) -> dict[str, Any]:
@@ -35,6 +36,17 @@ def test_what_does_not_fit_is_told_without_times(tmp_path: Path) -> None:
     read = found.simulations[0][1]["policies"]
     assert list(read) == ["on-demand", "deepum", "unlimited"]
     assert read["deepum"] == {"does_not_fit": "100.0 MiB of host memory are too little"}
+
+
+def test_a_ratio_to_what_does_not_fit_is_a_dash(tmp_path: Path) -> None:
+    """Unlimited memory of the card does not help a host that is too small for what the program pins."""
+    file = tmp_path / "out.json"
+    simulation = told({"on-demand": True, "unlimited": False})
+    simulation["policies"]["on-demand"]["of_unlimited"] = None
+    file.write_text(json.dumps(simulation))
+    _, rows = figures(inputs.read((str(file),)).simulations[0][1])
+    assert rows[0][-3:] == ("-", "1.00", "-")
+    assert rows[1] == ("unlimited", "does not fit", *"------")
 
 
 def test_without_on_demand_there_is_nothing_to_compare_with(tmp_path: Path) -> None:

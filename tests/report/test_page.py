@@ -15,7 +15,7 @@ import pytest
 from small import MIB, training
 
 from deepum.errors import DeepumError
-from deepum.report import charts, inputs
+from deepum.report import charts, inputs, speed_ups
 from deepum.report.page import Page, figures, picture
 from deepum.report.timeline import observe
 from deepum.report.write import main_chart, report
@@ -132,7 +132,7 @@ def test_what_does_not_fit_is_said(simulation: dict[str, Any], tmp_path: Path) -
     assert again["policies"]["lms"] == {"does_not_fit": cause}
     (row,) = (row for row in figures(again)[1] if row[0] == "lms")
     assert row == ("lms", "does not fit", *"------")
-    spec = charts.speed_up([again, simulation])
+    spec = speed_ups.chart([again, simulation])
     assert [row["missing"] for row in spec["data"]["values"] if row["policy"] == "lms"] == ["does not fit"]
     vega = drawing()
     svg = vega.vegalite_to_svg(json.dumps(spec))
@@ -142,18 +142,80 @@ def test_what_does_not_fit_is_said(simulation: dict[str, Any], tmp_path: Path) -
 
 
 def test_speed_ups_are_beside_the_bound(simulation: dict[str, Any]) -> None:
-    rows = charts.speed_up([simulation])["data"]["values"]
+    rows = speed_ups.chart([simulation])["data"]["values"]
     told = {row["policy"]: row for row in rows}
     assert told["on-demand"]["value"] == 1 < told["deepum"]["value"] <= told["unlimited"]["value"]
     assert all(
         row["bound"] == pytest.approx(simulation["policies"]["on-demand"]["step_ms"] / simulation["bound_ms"], rel=1e-4) for row in rows
     )
-    assert all("bound" not in row for row in charts.speed_up([simulation | {"bound_ms": None}])["data"]["values"])
+    assert all("bound" not in row for row in speed_ups.chart([simulation | {"bound_ms": None}])["data"]["values"])
 
 
 def test_two_cards_of_one_name_are_told_apart(simulation: dict[str, Any]) -> None:
-    rows = charts.speed_up([simulation, simulation])["data"]["values"]
+    rows = speed_ups.chart([simulation, simulation])["data"]["values"]
     assert len({row["workload"] for row in rows}) == 2
+
+
+def several(simulation: dict[str, Any], **bounds: float | None) -> list[dict[str, Any]]:
+    """The simulation under other names with other bounds, ms."""
+    return [simulation | {"workload": f"{name}:batch=1", "bound_ms": bound} for name, bound in bounds.items()]
+
+
+def test_many_simulations_have_a_line_each_and_a_mean(simulation: dict[str, Any]) -> None:
+    told = several(simulation, **{f"w{number}": simulation["bound_ms"] for number in range(7)})
+    spec = speed_ups.chart(told)
+    _, points, strokes, beyond = (layer["data"]["values"] for layer in spec["layer"])
+    names = [f"w{number}" for number in range(7)] + ["geometric mean"]
+    assert [row["workload"] for row in points] == names, "on-demand is where the axis begins, unlimited beyond the bound"
+    assert {row["policy"] for row in points} == {"deepum"}
+    value = simulation["policies"]["deepum"]["speed_up_over_on_demand"]
+    assert [row["value"] for row in points] == pytest.approx([value] * 8, rel=1e-4)
+    most = simulation["policies"]["on-demand"]["step_ms"] / simulation["bound_ms"]
+    assert [(row["workload"], row["most"]) for row in strokes] == [(name, pytest.approx(most, rel=1e-4)) for name in names]
+    assert beyond == []
+    vega = drawing()
+    assert all(f">{name}<" in vega.vegalite_to_svg(json.dumps(spec)) for name in names)
+
+
+def test_one_that_is_far_from_the_others_stands_at_the_end_in_figures(simulation: dict[str, Any]) -> None:
+    bound = simulation["bound_ms"]
+    spec = speed_ups.chart(several(simulation, a=bound, b=bound, c=bound, d=bound, e=bound, f=bound, g=bound / 1e6))
+    _, points, strokes, beyond = (layer["data"]["values"] for layer in spec["layer"])
+    (told,) = [row for row in beyond if row["workload"] == "g"]
+    most = simulation["policies"]["on-demand"]["step_ms"] / bound * 1e6
+    assert told["text"] == f"bound {most:.0f} >"
+    assert "g" not in {row["workload"] for row in strokes} and "g" in {row["workload"] for row in points}
+    assert all(row["most"] <= told["at"] for row in strokes)
+
+
+def test_without_all_bounds_their_mean_is_not_told(simulation: dict[str, Any]) -> None:
+    bounds = dict.fromkeys("abcdef", simulation["bound_ms"])
+    _, points, strokes, _ = (layer["data"]["values"] for layer in speed_ups.chart(several(simulation, **bounds, g=None))["layer"])
+    assert [row["workload"] for row in strokes] == list("abcdef")
+    assert [row["workload"] for row in points][-1] == "geometric mean"
+
+
+def names_of_lines(told: list[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(row["workload"] for row in speed_ups.lines(told)["layer"][1]["data"]["values"]))[:-1]
+
+
+def test_lines_of_one_name_are_told_apart(simulation: dict[str, Any]) -> None:
+    two = simulation | {"workload": "b:batch=1,image=2"}
+    told = [*several(simulation, a=1.0, b=1.0), simulation | {"workload": "b:batch=2,image=2"}, two, simulation, simulation]
+    assert names_of_lines(told[:3]) == ["a", "b batch=1", "b batch=2 image=2"]
+    assert names_of_lines(told[2:4]) == ["b batch=2", "b batch=1"], "images are alike"
+    assert names_of_lines(told[4:]) == ["training (1)", "training (2)"]
+    on = f"on {simulation['machine']}"
+    assert names_of_lines([told[0], told[1], told[1] | {"machine": "h200"}]) == [f"a {on}", f"b {on}", "b on h200"]
+
+
+def test_a_file_of_several_simulations_is_read_as_each(deepum: Deepum, simulation: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "s.json").write_text(json.dumps({"version": 1, "simulations": [simulation, simulation | {"workload": "other"}]}))
+    found = inputs.read([str(tmp_path / "s.json")])
+    assert [(name, told["workload"]) for name, told in found.simulations] == [("s.json", "training"), ("s.json", "other")]
+    (tmp_path / "bad.json").write_text(json.dumps({"version": 1, "simulations": [simulation, 3]}))
+    told = deepum("report", tmp_path / "bad.json")
+    assert told.returncode == 2 and "the simulation's figures make no sense" in told.stderr
 
 
 def test_faults_of_each_iteration(simulation: dict[str, Any]) -> None:
@@ -194,8 +256,8 @@ def test_runs_are_compared_by_their_gpu_time(recorded_run: Path) -> None:
 
 def test_a_picture_is_of_the_kind_asked_for(simulation: dict[str, Any]) -> None:
     drawing()
-    assert picture(charts.speed_up([simulation]), "png").startswith(b"\x89PNG")
-    assert b"deepum" in picture(charts.speed_up([simulation]), "svg")
+    assert picture(speed_ups.chart([simulation]), "png").startswith(b"\x89PNG")
+    assert b"deepum" in picture(speed_ups.chart([simulation]), "svg")
 
 
 @pytest.mark.parametrize(

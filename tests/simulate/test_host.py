@@ -15,7 +15,8 @@ from test_bound import best_schedule, work
 
 from deepum.simulate.bound import Disk, Link, bound, of_iteration, periodic
 from deepum.simulate.comparison import Comparison, compare
-from deepum.simulate.host import Host, fits_host, managed_peak_bytes
+from deepum.simulate.footprint import footprint
+from deepum.simulate.host import Host, fits_host
 from deepum.simulate.policies import BY_NAME, POLICIES
 from deepum.simulate.replay import machine, replay
 from deepum.simulate.workload import Workload, load
@@ -74,7 +75,11 @@ def test_what_does_not_fit_is_told(workload: Workload) -> None:
     assert found.rows["deepum"].does_not_fit == "100.0 MiB of host memory are too little"
     assert found.rows["unlimited"].does_not_fit is None
     assert math.isinf(found.rows["deepum"].ns)
+    for name in ("on-demand", "deepum"):
+        assert found.ratios(name) == (0, 0, math.inf)
+    assert found.ratios("unlimited")[:2] == (1, math.inf)
     told = found.as_json()["policies"]
+    assert told["unlimited"]["speed_up_over_on_demand"] is None
     assert told["deepum"] == {"does_not_fit": found.rows["deepum"].does_not_fit}
     assert told["unlimited"]["step_ms"] > 0
     json.dumps(found.as_json(), allow_nan=False)
@@ -88,11 +93,11 @@ def test_the_largest_sum_of_managed_memory(workload: Workload) -> None:
     writer.free(0)
     writer.allocate(2, 8)
     trace = writer.trace("sums")
-    assert managed_peak_bytes(trace) == 16 * 2 * MIB
+    assert footprint(trace).managed == 16 * 2 * MIB
     assert fits_host(trace, 32 * MIB)
     assert not fits_host(trace, 32 * MIB - 1)
     outcome = replay(workload.trace, machine(workload.machine), BY_NAME["unlimited"].settings(1024), 1 << 40)
-    assert managed_peak_bytes(workload.trace) == outcome.counters["peak_managed_bytes"]
+    assert footprint(workload.trace).managed == outcome.counters["peak_managed_bytes"]
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -165,9 +170,44 @@ def test_the_command_says_what_does_not_fit(deepum: Deepum, tmp_path: Path) -> N
     assert [row.split(maxsplit=1) for row in rows if "fit" in row] == [
         [name, "does not fit: 100.0 MiB of host memory are too little"] for name in ("on-demand", "deepum")
     ]
-    assert any(row.split()[0] == "unlimited" for row in rows)
+    (fits,) = (row.split() for row in rows if row.split()[0] == "unlimited")
+    assert fits[-3:-1] == ["1.000", "-"], "nothing to compare with on demand"
     told = deepum("simulate", tmp_path / "w", *options, "--machine", "a100-40gb-g10-ssd", "--disk", "none")
     assert "does not fit" in told.stdout
+
+
+def test_several_workloads_and_machines_share_the_host(deepum: Deepum, tmp_path: Path) -> None:
+    training(tmp_path / "w")
+    training(tmp_path / "x", layers=9)
+    machines, names = ("a100-40gb-g10", "a100-40gb-g10-ssd"), ("w", "x")
+    options = ("--gpu-memory", "192MiB", "--host-memory", "128MiB", "--policy", "deepum", "--steps", "4", "--jobs", "1")
+    several = (*(tmp_path / name for name in names), *options, "--machine", ",".join(machines))
+    told = deepum("simulate", *several, "--disk", "3.2GB/s", "--json", tmp_path / "out.json")
+    assert (told.returncode, told.stderr) == (0, "")
+    *tables, last = told.stdout.split("\n\n")
+    assert [table.split(";")[0] for table in tables] == [
+        f"{name} on {on}, 192.0 MiB, host 128.0 MiB, disk 3.2 GB/s" for on in machines for name in names
+    ]
+    assert last.startswith("geometric means of 4:\n  deepum: ")
+    figures = json.loads((tmp_path / "out.json").read_text())["simulations"]
+    assert [(one["host_memory_bytes"], one["disk_gbps"]) for one in figures] == [(128 * MIB, [3.2, 3.2])] * 4
+    alone = deepum("simulate", tmp_path / "x", *options, "--machine", machines[1], "--disk", "3.2GB/s")
+    assert alone.stdout == tables[3] + "\n"
+    told = deepum("simulate", *several, "--disk", "none", "--host-memory", "64MiB", "--policy", "deepum,unlimited")
+    assert told.returncode == 0, told.stderr
+    *tables, last = told.stdout.split("\n\n")
+    assert [table.splitlines()[-1].split(maxsplit=1) for table in tables] == [
+        ["deepum", "does not fit: 64.0 MiB of host memory are too little"]
+    ] * 4
+    assert last.splitlines()[1:] == ["  deepum: fits nowhere", "  unlimited: fits where on-demand does not"]
+
+
+def test_a_disk_that_one_machine_cannot_use_is_said_once_and_before_the_work(deepum: Deepum, tmp_path: Path) -> None:
+    training(tmp_path / "w")
+    for machines in (("--machine", "a100-40gb-g10-ssd,h200"), ()):
+        told = deepum("simulate", tmp_path / "w", "nowhere", "--disk", "3GB/s", *machines)
+        assert (told.returncode, told.stdout, len(told.stderr.splitlines())) == (2, "", 1)
+        assert told.stderr.startswith("deepum: error: --disk: nothing goes to a disk behind a host that holds all there is; ")
 
 
 @pytest.mark.parametrize(

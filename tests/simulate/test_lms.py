@@ -15,7 +15,7 @@ from deepum.errors import UsageError
 from deepum.simulate import lms
 from deepum.simulate.batches import fits, largest
 from deepum.simulate.comparison import DoesNotFitError, compare, run
-from deepum.simulate.host import managed_peak_bytes
+from deepum.simulate.footprint import footprint
 from deepum.simulate.lms.swapper import OutOfMemoryError, Swapper, Tensor
 from deepum.simulate.policies import BY_NAME
 from deepum.simulate.steps import steady, steps
@@ -371,7 +371,7 @@ def test_the_largest_number_that_runs_is_found() -> None:
 
 
 def test_card_and_host_decide_what_runs(workload: Workload) -> None:
-    managed = managed_peak_bytes(workload.trace)
+    managed = footprint(workload.trace).managed
     assert 300 * MIB < managed < 600 * MIB
     deepum = BY_NAME["deepum"]
     assert fits(workload.trace, deepum, 64 * MIB, managed)

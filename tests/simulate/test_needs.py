@@ -19,7 +19,8 @@ from deepum.trace import Trace, TraceWriter, g10, work
 from deepum.trace.work import READ, WRITE, Access
 
 MIB = 1 << 20
-POLICIES = [BY_NAME[name] for name in ("on-demand", "deepum-paper", "lookahead-8", "deepum", "deepum-next-use")]
+NAMES = ("on-demand", "deepum-paper", "lookahead-8", "deepum", *(name for name in BY_NAME if name.endswith("-use")))
+POLICIES = [BY_NAME[name] for name in NAMES]
 LINK = bound.Link(64 * MIB, 10.0, 10.0)
 
 

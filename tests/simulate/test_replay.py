@@ -66,7 +66,7 @@ def test_a_wait_is_a_mark_with_the_hosts_time() -> None:
     assert wait.launches == 20
 
 
-@pytest.mark.parametrize("policy", ["deepum", "deepum-paper", "lookahead-8", "deepum-next-use"])
+@pytest.mark.parametrize("policy", ["deepum", "deepum-paper", "lookahead-8", *(name for name in BY_NAME if name.endswith("-use"))])
 def test_what_comes_later_changes_no_earlier_command(tmp_path: Path, policy: str) -> None:
     """Two runs that part after 60 % of their events give the same commands up to there."""
     iteration = training(tmp_path / "w")

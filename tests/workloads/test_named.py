@@ -25,7 +25,7 @@ from deepum.workloads import WORKLOADS, parse  # noqa: E402
 
 Deepum = Callable[..., "subprocess.CompletedProcess[str]"]
 UM_BLOCK = 2 << 20
-POLICIES = [BY_NAME[name] for name in ("on-demand", "deepum-paper", "deepum", "deepum-next-use")]
+POLICIES = [BY_NAME[name] for name in ("on-demand", "deepum-paper", "deepum", *(name for name in BY_NAME if name.endswith("-use")))]
 SWAPPED = ("gpt2-l", "dlrm", "llama-7b")  # fit when tensors are swapped
 
 

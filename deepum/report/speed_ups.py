@@ -1,0 +1,182 @@
+"""The main chart: speed-ups over on-demand paging beside the most that the lower bound allows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from statistics import geometric_mean
+from typing import Any
+
+from deepum.report import charts
+from deepum.statistics import size
+
+_PANELS = 6  # more are one chart with a line each
+_HEADER: charts.Spec = {"labelAnchor": "start", "labelFontWeight": "bold", "labelFontSize": 12}
+_MEAN = "geometric mean"
+_BOUND = "bound"
+_FAR = 4  # times the next
+_MARGIN = 1.08
+_SUBTITLE = "black strokes: the most that the lower bound allows"
+_TICKS = [mantissa * 10**power for power in range(-1, 5) for mantissa in (1, 1.5, 2, 3, 5, 7)]
+
+
+def chart(simulations: Sequence[Mapping[str, Any]]) -> charts.Spec:
+    """Of simulations as `deepum simulate --json` writes them."""
+    return bars(simulations) if len(simulations) <= _PANELS else lines(simulations)
+
+
+def bars(simulations: Sequence[Mapping[str, Any]]) -> charts.Spec:
+    """A panel for each, of bars: each policy's speed-up over on-demand, and the most that the bound allows."""
+    rows: list[charts.Spec] = []
+    policies: list[str] = []
+    cards: list[str] = []
+    labels: list[str] = []
+    for simulation in simulations:
+        told = simulation["policies"]
+        bound = simulation.get("bound_ms")
+        most = told["on-demand"]["step_ms"] / bound if bound else None
+        card = f"{simulation['workload']} on {simulation['machine']}, {size(simulation['memory_bytes'])}"
+        cards.append(card)
+        card += f" ({cards.count(card)})" if cards.count(card) > 1 else ""
+        labels.append(card)
+        for name, figures in told.items():
+            policies += [name] if name not in policies else []
+            if "does_not_fit" in figures:
+                rows.append({"workload": card, "policy": name, "value": 0, "text": "", "missing": "does not fit"})
+                continue
+            value = figures["speed_up_over_on_demand"]
+            rows.append({"workload": card, "policy": name, "value": charts.short(value), "text": f"{value:.2f}"})
+            if most is not None:
+                rows[-1]["bound"] = charts.short(most)
+    order = sorted(policies, key=lambda name: (name != "on-demand", name == "unlimited"))
+    y: charts.Spec = {"field": "policy", "type": "nominal", "sort": order, "title": None}
+    x: charts.Spec = {"field": "value", "type": "quantitative", "title": "speed-up over on-demand paging"}
+    layers: list[charts.Spec] = [
+        {"mark": {"type": "bar", "height": {"band": 0.7}}, "encoding": {"x": x, "y": y, "color": charts.colour(order)}},
+        {
+            "mark": {"type": "text", "align": "right", "dx": -5},
+            "encoding": {
+                "x": x,
+                "y": y,
+                "text": {"field": "text", "type": "nominal"},
+                "color": {"condition": {"test": "datum.policy === 'unlimited'", "value": "black"}, "value": "white"},
+            },
+        },
+    ]
+    if any("missing" in row for row in rows):
+        layers.append(
+            {
+                "transform": [{"filter": "isValid(datum.missing)"}],
+                "mark": {"type": "text", "align": "left", "dx": 5},
+                "encoding": {"x": x, "y": y, "text": {"field": "missing", "type": "nominal"}},
+            }
+        )
+    if any("bound" in row for row in rows):
+        x["title"] += "; dashed: the most that the lower bound allows"
+        rule = {"type": "rule", "strokeDash": [5, 3], "strokeWidth": 1.5, "color": "black"}
+        layers.append({"mark": rule, "encoding": {"x": {"field": "bound", "type": "quantitative", "aggregate": "max"}}})
+    return {
+        "data": {"values": rows},
+        "facet": {"field": "workload", "type": "nominal", "title": None, "sort": labels, "header": _HEADER},
+        "columns": 1,
+        "spec": {"width": 560, "height": {"step": 22}, "layer": layers},
+        "config": charts.CONFIG,
+    }
+
+
+def _names(simulations: Sequence[Mapping[str, Any]]) -> list[str]:
+    """As short as tells them apart: the workload's name, with the numbers in which those of that name differ, with its place in the list;
+    and its machine, if there are several."""
+    heads, numbers = zip(
+        *((head, rest.split(",")) for head, _, rest in (one["workload"].partition(":") for one in simulations)), strict=True
+    )
+    # A number that all of that name have tells nothing apart.
+    alike = Counter((head, part) for head, parts in zip(heads, numbers, strict=True) for part in dict.fromkeys(parts))
+    every = Counter(heads)
+    several = len({one["machine"] for one in simulations}) > 1
+    levels = []
+    for place, (head, parts, one) in enumerate(zip(heads, numbers, simulations, strict=True), start=1):
+        told = " ".join([head, *(part for part in parts if alike[head, part] < every[head])])
+        on = f" on {one['machine']}" if several else ""
+        levels.append([f"{head}{on}", f"{told}{on}", f"{told}{on} ({place})"])
+    taken = [Counter(one[level] for one in levels) for level in range(len(levels[0]))]
+    return [next(name for level, name in enumerate(one) if taken[level][name] == 1) for one in levels]
+
+
+def _cards(simulations: Sequence[Mapping[str, Any]]) -> str:
+    cards = dict.fromkeys(f"{one['machine']}, {size(one['memory_bytes'])}" for one in simulations)
+    return next(iter(cards)) if len(cards) == 1 else f"{len(cards)} cards"
+
+
+def _told(simulations: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Speed-ups by policy and workload, with the geometric mean where all have one; last what the bound allows."""
+    policies = dict.fromkeys(name for one in simulations for name in one["policies"] if name not in ("on-demand", "unlimited"))
+    told: dict[str, dict[str, float]] = {policy: {} for policy in [*policies, _BOUND]}
+    for name, one in zip(names, simulations, strict=True):
+        for policy in policies:
+            speed_up = one["policies"].get(policy, {}).get("speed_up_over_on_demand")
+            if speed_up:  # some run out of memory
+                told[policy][name] = float(speed_up)
+        if one.get("bound_ms"):
+            told[_BOUND][name] = one["policies"]["on-demand"]["step_ms"] / one["bound_ms"]
+    for values in told.values():
+        if len(values) == len(names):
+            values[_MEAN] = geometric_mean(values.values())
+    return told
+
+
+def _end(values: Sequence[float]) -> float:
+    """Of the axis: the greatest, unless it is so far above the others that these would crowd for its sake."""
+    rising = sorted(values)
+    far = (at for at in range(len(rising) // 2, len(rising) - 1) if rising[at + 1] > _FAR * rising[at])
+    return _MARGIN * rising[next(far, -1)] if rising else 1.0
+
+
+def lines(simulations: Sequence[Mapping[str, Any]]) -> charts.Spec:
+    """A line for each: a point a policy, and a stroke at what the bound allows; the last line has the geometric means. What is beyond the
+    axis stands at its end, in figures."""
+    names = _names(simulations)
+    told = _told(simulations, names)
+    end = _end([value for values in told.values() for value in values.values()])
+    points: list[charts.Spec] = []
+    limits: list[charts.Spec] = []
+    beyond: list[charts.Spec] = []
+    for name in [*names, _MEAN]:
+        known = {policy: values[name] for policy, values in told.items() if name in values}
+        points += [{"workload": name, "policy": p, "value": charts.short(v)} for p, v in known.items() if p != _BOUND and v <= end]
+        if _BOUND in known:
+            limits.append({"workload": name, "most": charts.short(min(known[_BOUND], end)), "seen": known[_BOUND] <= end})
+        if far := [f"{policy} {value:.0f}" for policy, value in known.items() if value > end]:
+            beyond.append({"workload": name, "at": charts.short(end), "text": f"{', '.join(far)} >"})
+    least = min([1.0, *(row["value"] for row in points)])
+    x: charts.Spec = {
+        "type": "quantitative",
+        "scale": {"type": "log", "nice": False, "domain": [charts.short(least / _MARGIN) if least < 1 else 1, charts.short(end)]},
+        "axis": {"values": _TICKS, "format": "~g"},
+        "title": "speed-up over on-demand paging",
+    }
+    bold = {"condition": {"test": f"datum.value === '{_MEAN}'", "value": "bold"}, "value": "normal"}
+    y: charts.Spec = {"field": "workload", "type": "nominal", "sort": [*names, _MEAN], "title": None}
+    y["axis"] = {"labelLimit": 320, "labelFontWeight": bold}
+    key = charts.colour([policy for policy in told if policy != _BOUND])
+    key["legend"] = {"title": None, "orient": "top", "symbolSize": 90}
+    dot = {"type": "point", "filled": True, "size": 70, "opacity": 0.95, "tooltip": True}
+    text = {"type": "text", "align": "right", "dx": -2, "dy": -7, "fontSize": 10, "color": "#444444"}
+    layers: list[tuple[list[charts.Spec], charts.Spec, charts.Spec]] = [
+        (limits, {"type": "bar", "height": 3, "color": "#e3e3e3"}, {"x": {"field": "most", **x}, "x2": {"datum": 1}}),
+        (points, dot, {"x": {"field": "value", **x}, "color": key}),
+        (
+            [row for row in limits if row["seen"]],
+            {"type": "tick", "color": "black", "thickness": 2, "size": 14},
+            {"x": {"field": "most", **x}},
+        ),
+        (beyond, text, {"x": {"field": "at", **x}, "text": {"field": "text", "type": "nominal"}}),
+    ]
+    return {
+        "title": {"text": _cards(simulations), "anchor": "start", "fontSize": 12, "subtitle": _SUBTITLE if limits else ""},
+        "width": 560,
+        "height": {"step": 19},
+        "encoding": {"y": y},
+        "layer": [{"data": {"values": rows}, "mark": mark, "encoding": encoding} for rows, mark, encoding in layers],
+        "config": charts.CONFIG,
+    }

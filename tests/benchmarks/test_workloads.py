@@ -1,0 +1,89 @@
+"""benchmarks/workloads.py: its table, what it names at the end, its file, and that a workload which fails costs its line only."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+MIB = 1 << 20
+
+
+@pytest.fixture
+def workload(tmp_path: Path) -> Path:
+    """In G10's form: eight layers, forward and back, each with 40 MiB."""
+    folder = tmp_path / "layers"
+    folder.mkdir()
+    forward = [f"{n},forward,3000,{n - 1 if n else ''},{n},0" for n in range(8)]
+    backward = [f"{8 + n},backward,3000,{7 - n};8,8,0" for n in range(8)]
+    (folder / "kernels.csv").write_text("\n".join(["kernel_id,name,duration_us,reads,writes,workspace_bytes", *forward, *backward]) + "\n")
+    tensors = [f"{n},{40 * MIB},{int(n == 8)}" for n in range(9)]
+    (folder / "tensors.csv").write_text("\n".join(["tensor_id,size_bytes,is_global", *tensors]) + "\n")
+    return folder
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-P", ROOT / "benchmarks" / "workloads.py", *arguments]
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=120, env=dict(os.environ))
+
+
+def test_a_line_a_workload_and_machine_and_what_stands_out(workload: Path, tmp_path: Path) -> None:
+    options = ("--machine", "v100-16gb,h200", "--policy", "on-demand,deepum", "--pressure", "1.5", "--steps", "4", "--jobs", "2")
+    told = run("--only", f"{workload},nowhere", *options, "--markdown", "--json", tmp_path / "out.json")
+    assert told.returncode == 1
+    assert told.stderr.count("deepum: error: workload nowhere: ") == 2
+    assert told.stderr.splitlines()[-1] == "deepum: error: 2 of 4 simulations failed; see their lines above"
+    lines = told.stdout.splitlines()
+    assert [line.split(",")[0] for line in lines if "ms a step;" in line] == ["v100-16gb", "h200"]
+    rows = [line.split() for line in lines if line.startswith("layers ")]
+    assert [row[1:3] for row in rows] == [["360.0", "MiB"]] * 2
+    assert lines[-4].startswith("|") and lines[-1].startswith("| `layers` | h200 | ")
+    (summary,) = [line for line in lines if line.startswith("deepum: ")]
+    assert summary.endswith("over on-demand (geometric means of 2)")
+    simulations = json.loads((tmp_path / "out.json").read_text())["simulations"]
+    assert [(one["workload"], one["machine"], one["memory_bytes"]) for one in simulations] == [
+        ("layers", "v100-16gb", 240 * MIB),
+        ("layers", "h200", 240 * MIB),
+    ]
+    for row, one in zip(rows, simulations, strict=True):
+        assert row[3] == f"{one['policies']['unlimited']['step_ms']:.1f}"
+        assert row[4] == f"{one['bound_ms']:.1f}"
+        assert row[-1] == f"{one['policies']['deepum']['of_bound']:.2f}"
+
+
+def test_where_all_fits_nothing_is_summed_up(workload: Path) -> None:
+    told = run("--only", workload, "--policy", "on-demand,deepum", "--steps", "4")
+    assert told.returncode == 0, told.stderr
+    assert "geometric means" not in told.stdout and "slower than on-demand: none" in told.stdout
+
+
+def test_an_unknown_machine_or_policy_is_one_line(workload: Path) -> None:
+    for options in (("--machine", "abacus"), ("--policy", "luck")):
+        told = run("--only", workload, *options)
+        assert (told.returncode, told.stdout, len(told.stderr.splitlines())) == (1, "", 1)
+        assert told.stderr.startswith("deepum: error: ")
+
+
+def test_the_picture_in_the_readme_is_of_the_file_and_has_every_workload() -> None:
+    from deepum.workloads import WORKLOADS
+
+    told = json.loads((ROOT / "benchmarks" / "results" / "workloads-v100-16gb.json").read_text())["simulations"]
+    assert [one["workload"].partition(":")[0] for one in told] == list(WORKLOADS)
+    drawn = (ROOT / "docs" / "speed-up.svg").read_text()
+    readme = (ROOT / "README.md").read_text()
+    assert (
+        "](docs/speed-up.svg)" in readme and "deepum report benchmarks/results/workloads-v100-16gb.json --image docs/speed-up.svg" in readme
+    )
+    assert all(f">{name}<" in drawn for name in [*WORKLOADS, "geometric mean"])
+    # Vega writes into each mark what it shows, for those who cannot see it.
+    for one in told:
+        name = one["workload"].partition(":")[0]
+        for policy in one["policies"].keys() - {"on-demand", "unlimited"}:
+            speed_up = one["policies"][policy].get("speed_up_over_on_demand")
+            label = f'"speed-up over on-demand paging: {float(f"{speed_up or 0:.5g}"):g}; workload: {name}; policy: {policy}"'
+            assert label in drawn or not speed_up or f"{policy} {speed_up:.0f}" in drawn, label
