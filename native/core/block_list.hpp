@@ -1,6 +1,7 @@
 // UM blocks, linked into lists through themselves.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "block_table.hpp"
@@ -92,6 +93,16 @@ class BlockList {
     (block.after != nullptr ? block.after->before : tail_) = block.before;
     block.before = block.after = nullptr;
     --size_;
+  }
+  // The first that is wanted; nullptr when none of the first `most` is.
+  template <typename Wanted>
+  UmBlock* find(std::size_t most, Wanted wanted) const {
+    for (UmBlock* block = head_; block != nullptr && most > 0; block = block->after, --most) {
+      if (wanted(*block)) {
+        return block;
+      }
+    }
+    return nullptr;
   }
 
  private:

@@ -30,7 +30,7 @@ Engine::Engine(const deepum_core_settings& settings)
       history_(history_bytes(settings)),
       given_(kRemembered) {
   for (DeviceMemory& device : devices_) {
-    if (settings.eviction_order == DEEPUM_EVICT_FURTHEST_NEXT_USE) {
+    if (settings.eviction_order == DEEPUM_EVICT_FURTHEST_NEXT_USE && settings.policy == DEEPUM_POLICY_CORRELATION) {
       device.by_next_use = true;
       device.expected.span(kFarthest, kTurn);
       device.expected_copied.span(kFarthest, kTurn);

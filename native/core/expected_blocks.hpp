@@ -63,12 +63,8 @@ class ExpectedBlocks {
   // `most` is.
   template <typename Wanted>
   UmBlock* find_beyond(std::uint64_t position, std::size_t most, Wanted wanted) {
-    while (farthest_ > passed_ && lists_[place(farthest_)].head() == nullptr) {
-      const std::size_t at = place(farthest_);
-      // Whole words of nothing at a time.
-      farthest_ -= occupied_[at / 64] == 0 ? std::min<std::uint64_t>(at % 64 + 1, farthest_ - passed_) : 1;
-    }
-    for (std::uint64_t at = farthest_; at > std::max(position >> shift_, passed_) && most > 0; --at) {
+    farthest_ = occupied_until(farthest_);
+    for (std::uint64_t at = farthest_; at > std::max(position >> shift_, passed_) && most > 0; at = occupied_until(at - 1)) {
       for (UmBlock* block = lists_[place(at)].head(); block != nullptr && most > 0; block = block->after, --most) {
         if (wanted(*block)) {
           return block;
@@ -84,6 +80,15 @@ class ExpectedBlocks {
 
  private:
   std::size_t place(std::uint64_t position) const { return position % lists_.size(); }
+  // The farthest up to that one that something is expected by; that which passed last, if there is none.
+  std::uint64_t occupied_until(std::uint64_t turn) const {
+    while (turn > passed_ && lists_[place(turn)].head() == nullptr) {
+      const std::size_t at = place(turn);
+      // Whole words of nothing at a time.
+      turn -= occupied_[at / 64] == 0 ? std::min<std::uint64_t>(at % 64 + 1, turn - passed_) : 1;
+    }
+    return turn;
+  }
 
   unsigned shift_ = 0;
   std::vector<BlockList> lists_{2};

@@ -133,7 +133,7 @@ void DeviceMemory::use(UmBlock& block, std::uint64_t position) {
 
 void DeviceMemory::expect(UmBlock& block, std::uint64_t position) {
   if (block.place == BlockPlace::kResting) {
-    block.again = block.again == 0 ? position : std::min(block.again, position);
+    block.again = block.again <= latest ? position : std::min(block.again, position);
   } else if (!block.is_expected()) {
     block.again = 0;
     put(block, BlockPlace::kExpected, position);
@@ -146,6 +146,7 @@ void DeviceMemory::expect(UmBlock& block, std::uint64_t position) {
 }
 
 void DeviceMemory::expect_none_until(std::uint64_t position) {
+  latest = position;
   for (ExpectedBlocks* const blocks : {&expected, &expected_copied}) {
     while (UmBlock* block = blocks->first_until(position)) {
       const std::uint64_t again = std::exchange(block->again, 0);
@@ -162,21 +163,22 @@ void DeviceMemory::wake(std::uint64_t position, std::uint64_t iteration) {
     return launches >= least_launches && brought >= least_blocks && (launches >= kLongRest || brought >= share);
   };
   for (UmBlock* block = resting.head(); block != nullptr && rested(*block); block = resting.head()) {
-    std::uint64_t next = block->awaited > position ? block->awaited : 0;
-    if (next != 0 && block->next_use == Use::kDies) {
-      next = block->used + kDying * (next - block->used);
+    std::uint64_t predicted = block->again > position ? block->again : 0;  // by the chain
+    std::uint64_t learned = block->awaited > position ? block->awaited : 0;
+    if (learned != 0 && block->next_use == Use::kDies) {
+      learned = block->used + kDying * (learned - block->used);
     }
-    if (block->again > position && (next == 0 || block->again < next)) {
-      next = std::exchange(block->again, next);
-    }
-    // While most next uses are unknown (at first, or where nothing repeats) those that are known say little.
+    // While most next uses are unknown (at first, or where nothing repeats) those that were learned say little.
     ++woken;
-    foreseen += next != 0 ? 1 : 0;
+    foreseen += predicted != 0 || learned != 0 ? 1 : 0;
     if (woken >= 2 * capacity_blocks) {
       woken /= 2;
       foreseen /= 2;
     }
-    next = foreseen * 2 >= woken ? next : 0;
+    learned = foreseen * 2 >= woken ? learned : 0;
+    const std::uint64_t next = predicted == 0 || learned == 0 ? predicted + learned : std::min(predicted, learned);
+    const std::uint64_t last = std::max(predicted, learned);
+    block->again = last > next ? last : 0;
     put(*block, next != 0 ? BlockPlace::kExpected : BlockPlace::kKept, next != 0 ? next : block->use_position);
   }
 }
@@ -195,7 +197,7 @@ void DeviceMemory::copy(UmBlock& block) {
   copied_blocks += block.copied ? 0 : 1;
   block.copied = true;
   if (block.resident && (block.place == BlockPlace::kKept || (by_next_use && block.place == BlockPlace::kExpected))) {
-    put(block, block.place, block.use_position);
+    move(block, block.place);
   }
 }
 
@@ -203,8 +205,15 @@ void DeviceMemory::uncopy(UmBlock& block) {
   copied_blocks -= block.copied ? 1 : 0;
   block.copied = false;
   if (block.resident && (block.place == BlockPlace::kCopied || block.place == BlockPlace::kExpectedCopied)) {
-    put(block, block.place == BlockPlace::kCopied ? BlockPlace::kKept : BlockPlace::kExpected, block.use_position);
+    move(block, block.place == BlockPlace::kCopied ? BlockPlace::kKept : BlockPlace::kExpected);
   }
+}
+
+void DeviceMemory::move(UmBlock& block, BlockPlace place) {
+  const bool fetched = block.fetched;
+  put(block, place, block.use_position);
+  fetched_blocks += fetched ? 1 : 0;
+  block.fetched = fetched;
 }
 
 void DeviceMemory::count_evictions(std::uint64_t position, std::uint64_t iteration) {

@@ -87,12 +87,7 @@ class KeptBlocks {
       }
       return nullptr;
     }
-    for (UmBlock* block = list_.head(); block != nullptr && most > 0; block = block->after, --most) {
-      if (wanted(*block)) {
-        return block;
-      }
-    }
-    return nullptr;
+    return list_.find(most, wanted);
   }
 
  private:
@@ -141,6 +136,7 @@ struct DeviceMemory {
   // What is resident, each block in one of them.
   KeptBlocks kept;  // oldest last use, or oldest migration, first
   bool by_next_use = false;
+  std::uint64_t latest = 0;               // launch
   std::uint64_t woken = 0, foreseen = 0;  // of late, and of these those whose next use is known
   BlockList resting;                      // by next use: used lately, the first used first
   ExpectedBlocks expected;                // by launches to come
@@ -193,6 +189,8 @@ struct DeviceMemory {
   void settle_fetched(UmBlock& block);
   // At the end of that list; `position` is that of its last use, or of the next one for a block that is expected.
   void put(UmBlock& block, BlockPlace place, std::uint64_t position);
+  // The same for the other of two lists: what it was fetched for stands.
+  void move(UmBlock& block, BlockPlace place);
   // The move that makes room for one more block, none when there was room before.
   Space take_space();
 };

@@ -75,7 +75,7 @@ UmBlock* Engine::needed_last(DeviceMemory& device, std::uint64_t position, bool 
   const auto farthest = [&](std::uint64_t beyond, std::size_t most, auto wanted) {
     UmBlock* const moved = device.expected.find_beyond(beyond, most, wanted);
     UmBlock* const dropped = device.expected_copied.find_beyond(beyond, most, wanted);
-    const bool far = dropped != nullptr && dropped->use_position - position_ >= iteration_ / kFar;
+    const bool far = dropped != nullptr && dropped->use_position >= position_ + iteration_ / kFar;
     return moved == nullptr || far ? dropped : moved;
   };
   const auto unclaimed = [&](const UmBlock& block) {
@@ -87,10 +87,9 @@ UmBlock* Engine::needed_last(DeviceMemory& device, std::uint64_t position, bool 
   if (victim != nullptr || !any) {
     return victim;
   }
-  for (victim = device.resting.head(); victim != nullptr; victim = victim->after) {
-    if (unclaimed(*victim)) {
-      return victim;
-    }
+  // What the launch at hand uses itself rests behind all others.
+  if (UmBlock* const oldest = device.resting.head(); oldest != nullptr && unclaimed(*oldest)) {
+    return oldest;
   }
   victim = farthest(0, kVictimScan, unclaimed);
   if (victim != nullptr) {
