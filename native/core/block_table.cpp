@@ -143,8 +143,11 @@ void BlockTable::learn_runs(std::span<const BlockRun> accesses, const BlockTable
   }
   ages_.assign(chain_.size(), 0);
   if (hash_of(chain_) != before) {
-    uses_.assign(chain_.size(), {});
-    uses_turn_ = turn_;
+    // As many runs are most likely those of the same arguments, which lie elsewhere now: what is known of each stands.
+    if (uses_.size() != chain_.size()) {
+      uses_.assign(chain_.size(), {});
+      uses_turn_ = turn_;
+    }
   }
   bytes_ = count_bytes();
 }
