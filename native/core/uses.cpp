@@ -25,21 +25,24 @@ void Engine::learn_uses(Execution& execution) {
     }
     Allocation& allocation = slots_[spans_[i].slot];
     const BlockUser user{id, execution.generation, execution.blocks.uses_turn(), places_[i]};
-    const std::uint64_t next = run == nullptr || run->gap == 0 ? 0 : position_ + run->gap;
+    UmBlock* const blocks = allocation.blocks.data() + spans_[i].first;
     BlockUser before;
-    for (std::uint32_t b = spans_[i].first; b < spans_[i].first + spans_[i].count; ++b) {
-      UmBlock& block = allocation.blocks[b];
-      if (block.used != position_ && block.user != before) {
-        learn_next(block, uses_[i]);
-        before = block.user;
+    for (const UmBlock* block = blocks; block != blocks + spans_[i].count; ++block) {
+      if (block->used != position_ && block->user != before) {
+        learn_next(*block, uses_[i]);
+        before = block->user;
       }
-      if (run == nullptr && block.used == position_) {
+    }
+    // Known only now: it may have followed itself.
+    const std::uint64_t next = run == nullptr || run->gap == 0 ? 0 : position_ + run->gap;
+    for (UmBlock* block = blocks; block != blocks + spans_[i].count; ++block) {
+      if (run == nullptr && block->used == position_) {
         continue;  // an argument before this one told more
       }
-      block.used = position_;
-      block.user = user;
-      block.awaited = next;
-      block.next_use = run == nullptr ? Use::kUnknown : run->next;
+      block->used = position_;
+      block->user = user;
+      block->awaited = next;
+      block->next_use = run == nullptr ? Use::kUnknown : run->next;
     }
   }
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from reference_memory import Run, RunUse
+from reference_block import Run, RunUse
 
 MASK = (1 << 64) - 1
 
