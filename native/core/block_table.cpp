@@ -143,11 +143,14 @@ void BlockTable::learn_runs(std::span<const BlockRun> accesses, const BlockTable
   }
   ages_.assign(chain_.size(), 0);
   if (hash_of(chain_) != before) {
-    // As many runs are most likely those of the same arguments, which lie elsewhere now: what is known of each stands.
+    // As many runs are most likely those of the same arguments, which lie elsewhere now: each will be used again as soon.
     if (uses_.size() != chain_.size()) {
       uses_.assign(chain_.size(), {});
-      uses_turn_ = turn_;
     }
+    for (RunUse& use : uses_) {
+      use.now = Use::kUnknown;
+    }
+    uses_turn_ = turn_;
   }
   bytes_ = count_bytes();
 }

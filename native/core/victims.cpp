@@ -131,8 +131,9 @@ bool Engine::make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_
       device.drop(*victim);
     }
     if (device.by_next_use) {  // evictions go in order: what was used last would hold up the others
-      std::stable_sort(leaving_.begin(), leaving_.end(),
-                       [](const Leaving& a, const Leaving& b) { return a.block->use_sequence < b.block->use_sequence; });
+      std::stable_sort(leaving_.begin(), leaving_.end(), [](const Leaving& a, const Leaving& b) {
+        return a.block->dead != b.block->dead ? a.block->dead : a.block->use_sequence < b.block->use_sequence;
+      });
     }
     for (const Leaving& leaving : leaving_) {
       leave(device, ordinal, *leaving.block, leaving.copied, position);

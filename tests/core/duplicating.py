@@ -9,6 +9,7 @@ from deepum.core import BlockRange, Command, Core, CoreSettings, EventWriter
 from deepum.core.records import FAULT_WRITE
 
 ADVISE_ALL = 3
+OLDEST_LAST_USE = 1
 SET_READ_MOSTLY, UNSET_READ_MOSTLY = 1, 2
 FAILED, CANCELLED = 2, 3
 
@@ -33,7 +34,9 @@ class Program:
     """A card of `capacity` UM blocks; allocations are slots 0, 1, ... of `sizes`."""
 
     def __init__(self, capacity: int, sizes: Sequence[int], **settings: int) -> None:
-        self.core, self.writer = Core(CoreSettings.default(**{"headroom_blocks": 0, "advice": ADVISE_ALL, **settings})), EventWriter()
+        # By last use, so that it is plain what leaves.
+        chosen = {"headroom_blocks": 0, "advice": ADVISE_ALL, "eviction_order": OLDEST_LAST_USE, **settings}
+        self.core, self.writer = Core(CoreSettings.default(**chosen)), EventWriter()
         self.writer.device(capacity)
         for slot, size in enumerate(sizes):
             self.writer.allocate(slot, size)

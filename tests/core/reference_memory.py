@@ -68,6 +68,7 @@ class Memory:
     most_reserved: int = 0  # and by the one on the way there that needs most
     by_migration: bool = False  # the order,
     by_next_use: bool = False  # by last use otherwise
+    launch_queue: int = 0
     migrations: int = 0
     used: int = 0
     mistakes: int = 0  # that narrowed the window
@@ -215,7 +216,8 @@ class Memory:
             if block.next_use is Use.DIES:
                 learned = block.used + DYING * (block.awaited - block.used)
             learned = learned if block.awaited > position else 0
-            predicted = block.again if block.again > position else 0
+            missed = 0 < block.awaited <= position  # then the chain's is a later iteration's
+            predicted = block.again if block.again > position and not missed else 0
             self.woken += 1
             self.foreseen += learned > 0 or predicted > 0
             if self.woken >= 2 * self.capacity:
@@ -231,7 +233,7 @@ class Memory:
         launches, brought = position - block.use_position, self.migrations - block.used_after
         share = self.capacity // REST_SHARE
         enough = launches >= min(REST_LAUNCHES, iteration // REST_SHARE) and brought >= min(REST_BLOCKS, share)
-        return enough and (launches >= LONG_REST or brought >= share)
+        return launches > self.launch_queue or (enough and (launches >= LONG_REST or brought >= share))
 
     # Space.
 
