@@ -135,6 +135,15 @@ void DeviceMemory::use(UmBlock& block, std::uint64_t position) {
   }
 }
 
+void DeviceMemory::spare(UmBlock& block) {
+  if (by_next_use) {
+    block.used_after = migrations;
+    put(block, BlockPlace::kResting, latest);
+  } else if (block.place == BlockPlace::kDead) {
+    put(block, BlockPlace::kKept, block.use_position);
+  }
+}
+
 void DeviceMemory::expect(UmBlock& block, std::uint64_t position) {
   if (block.place == BlockPlace::kResting) {
     block.again = block.again <= latest ? position : std::min(block.again, position);

@@ -31,12 +31,11 @@ def uses(execution: int, *where: BlockRange, stream: int = 0) -> Step:
 
 
 class Program:
-    """A card of `capacity` UM blocks; allocations are slots 0, 1, ... of `sizes`."""
+    """A card of `capacity` UM blocks; allocations are slots 0, 1, ... of `sizes`. What was used longest ago leaves first."""
 
     def __init__(self, capacity: int, sizes: Sequence[int], **settings: int) -> None:
-        # By last use, so that it is plain what leaves.
-        chosen = {"headroom_blocks": 0, "advice": ADVISE_ALL, "eviction_order": OLDEST_LAST_USE, **settings}
-        self.core, self.writer = Core(CoreSettings.default(**chosen)), EventWriter()
+        changes = {"headroom_blocks": 0, "advice": ADVISE_ALL, "eviction_order": OLDEST_LAST_USE, **settings}
+        self.core, self.writer = Core(CoreSettings.default(**changes)), EventWriter()
         self.writer.device(capacity)
         for slot, size in enumerate(sizes):
             self.writer.allocate(slot, size)

@@ -179,6 +179,12 @@ class Memory:
         else:
             self.put(block, Place.KEPT, position)
 
+    def spare(self, block: UmBlock) -> None:
+        """The program brought it."""
+        if self.by_next_use:
+            block.used_after = self.migrations
+            self.put(block, Place.RESTING, self.latest)
+
     def expect(self, block: UmBlock, position: int) -> None:
         if block.place is Place.RESTING:
             block.again = position if block.again <= self.latest else min(block.again, position)

@@ -17,11 +17,10 @@ OLDEST_LAST_USE = 1
 
 
 def predictor(**changes: int) -> tuple[Core, EventWriter]:
-    """A core with one allocation that does not fit, that predicts by its tables unless told otherwise."""
-    core, writer = (
-        Core(CoreSettings.default(**{"launch_queue": 0, "prediction": TABLES, "eviction_order": OLDEST_LAST_USE, **changes})),
-        EventWriter(),
-    )
+    """A core with one allocation that does not fit, that predicts by its tables unless told otherwise. What was used longest ago leaves
+    first, so that a sweep leaves nothing from before."""
+    changes = {"launch_queue": 0, "prediction": TABLES, "eviction_order": OLDEST_LAST_USE, **changes}
+    core, writer = Core(CoreSettings.default(**changes)), EventWriter()
     writer.device(64)
     writer.allocate(0, 128)
     core.process(writer.take())
