@@ -164,7 +164,7 @@ SETTINGS: tuple[Setting, ...] = (
         "eviction_order",
         "choice",
         "which block outside the predicted window is evicted first",
-        "oldest-last-use",
+        "furthest-next-use",
         choices=("least-recently-migrated", "oldest-last-use", "furthest-next-use", "clean-first"),
     ),
     Setting("execution_ids", "count", "most execution IDs kept", 1 << 16, low=16, high=1 << 24),

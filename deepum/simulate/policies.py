@@ -18,7 +18,12 @@ _PAPER = {
     "invalidation": 1,
     "advice": lib.DEEPUM_ADVISE_NOTHING,
 }
-_LOOK_AHEAD = {"prefetch_degree": 0, "invalidation": 1, "advice": lib.DEEPUM_ADVISE_NOTHING}
+_LOOK_AHEAD = {
+    "prefetch_degree": 0,
+    "eviction_order": lib.DEEPUM_EVICT_OLDEST_LAST_USE,
+    "invalidation": 1,
+    "advice": lib.DEEPUM_ADVISE_NOTHING,
+}
 _EMPTY_CACHE_EVERY = 1000  # launches: "periodically" is all that DeepUM's evaluation says of it [?]
 
 
@@ -51,13 +56,13 @@ POLICIES: tuple[Policy, ...] = (
     Policy("on-demand", "unified memory with the driver's prefetcher and eviction", _WATCH),
     Policy("deepum-paper", "DeepUM as published: correlation tables, N = 32, least recently migrated, invalidation", _PAPER),
     Policy("lookahead-8", "the next 8 kernels are known: G10's idealised DeepUM", {**_LOOK_AHEAD, "launch_queue": 1024}, launch_queue=8),
-    Policy("deepum", "ours: predicted by history, oldest last use, invalidation", {"invalidation": 1}),
+    Policy("deepum", "ours: predicted by history, furthest next use, invalidation", {"invalidation": 1}),
     Policy("deepum-no-invalidation", "ours without invalidation", {"invalidation": 0}),
-    Policy("deepum-next-use", "ours, by furthest next use", {"invalidation": 1, "eviction_order": lib.DEEPUM_EVICT_FURTHEST_NEXT_USE}),
+    Policy("deepum-last-use", "ours, by oldest last use", {"invalidation": 1, "eviction_order": lib.DEEPUM_EVICT_OLDEST_LAST_USE}),
     Policy(
         "deepum-clean",
         "ours, with clean copies: what is read is on the host as well; faults observed",
-        {"advice": lib.DEEPUM_ADVISE_ALL, "eviction_order": lib.DEEPUM_EVICT_CLEAN_FIRST},
+        {"advice": lib.DEEPUM_ADVISE_ALL},
         observe_faults=True,
     ),
     Policy("lms", "tensors swapped, no unified memory: IBM's Large Model Support for PyTorch", _WATCH, swaps=True),

@@ -1,6 +1,7 @@
 // UM blocks, linked into lists through themselves.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "block_table.hpp"
@@ -10,9 +11,11 @@ namespace deepum::core {
 // The list that a resident block is in.
 enum class BlockPlace : std::uint8_t {
   kKept,
-  kExpected,  // placed for a launch still to come
-  kCopied,    // as kept, and the host has the same
-  kDead       // its content is nobody's: it goes before all others, and nothing is copied
+  kResting,         // used so lately that its space would come late
+  kExpected,        // by a launch still to come
+  kExpectedCopied,  // likewise, and the host has the same
+  kCopied,          // as kept, and the host has the same
+  kDead             // its content is nobody's: it goes before all others, and nothing is copied
 };
 
 // The launch that used a block last: an execution ID, and the run of the chain that it had.
@@ -21,6 +24,7 @@ struct BlockUser {
   std::uint32_t generation = 0;
   std::uint32_t turn = 0;  // of the chain
   std::uint32_t run = 0;
+  bool operator==(const BlockUser&) const = default;
 };
 
 struct UmBlock {
@@ -67,6 +71,7 @@ struct UmBlock {
   bool to_copy = false;          // among those to be copied out
 
   bool is_kept() const { return place == BlockPlace::kKept || place == BlockPlace::kCopied; }
+  bool is_expected() const { return place == BlockPlace::kExpected || place == BlockPlace::kExpectedCopied; }
   bool stays_away() const { return host || remote; }
 };
 
@@ -88,6 +93,16 @@ class BlockList {
     (block.after != nullptr ? block.after->before : tail_) = block.before;
     block.before = block.after = nullptr;
     --size_;
+  }
+  // The first that is wanted; nullptr when none of the first `most` is.
+  template <typename Wanted>
+  UmBlock* find(std::size_t most, Wanted wanted) const {
+    for (UmBlock* block = head_; block != nullptr && most > 0; block = block->after, --most) {
+      if (wanted(*block)) {
+        return block;
+      }
+    }
+    return nullptr;
   }
 
  private:

@@ -263,12 +263,18 @@ void Engine::reserve(Link& link, std::uint64_t position) {
   while (device.free_blocks() + device.dead.size() < needed) {
     // Only what is known to be needed later: what nobody expects may be needed all the same, and would come back behind all of this.
     const std::uint64_t late = std::max(fullest_, position);
-    UmBlock* victim = device.expected.find_beyond(late, 1, [](const UmBlock&) { return true; });
+    // Nor what ends by itself: it would be copied for nothing.
+    const auto lives = [&](const UmBlock& block) { return block.next_use != Use::kDies || block.awaited <= position_; };
+    UmBlock* victim = device.expected.find_beyond(late, kLateScan, lives);
+    victim = victim != nullptr ? victim : device.expected_copied.find_beyond(late, kLateScan, lives);
     if (victim == nullptr) {
       const std::uint64_t known = position_ + trusted();
-      const auto late_enough = [&](const UmBlock& block) { return block.awaited > late && block.awaited <= known; };
+      const auto late_enough = [&](const UmBlock& block) {
+        return block.next_use != Use::kDies && block.awaited > late && block.awaited <= known;
+      };
       victim = device.copied.find(kLateScan, late_enough);
       victim = victim != nullptr ? victim : device.kept.find(kLateScan, late_enough);
+      victim = victim != nullptr ? victim : device.resting.find(kLateScan, late_enough);  // what waits for the program is in time
     }
     if (victim == nullptr) {
       return;

@@ -30,7 +30,7 @@ extern "C" {
 void deepum_core_default_settings(deepum_core_settings* settings) {
   *settings = {};
   settings->policy = DEEPUM_POLICY_CORRELATION;
-  settings->eviction_order = DEEPUM_EVICT_OLDEST_LAST_USE;
+  settings->eviction_order = DEEPUM_EVICT_FURTHEST_NEXT_USE;
   settings->prefetch_degree = 8192;
   settings->execution_ids = 65536;
   settings->execution_records = 16;

@@ -14,6 +14,8 @@ namespace {
 constexpr std::uint64_t kBlockBytes = 1ull << DEEPUM_UM_BLOCK_SHIFT;
 // Most names that hostile events make us keep.
 constexpr std::size_t kMostNames = 1u << 20;
+constexpr std::size_t kFarthest = 1u << 16;  // launches: next uses are told apart up to there,
+constexpr unsigned kTurn = 3;                // by eights (a power of two)
 
 template <typename T>
 const T* as(const deepum_event_header* header) {
@@ -28,7 +30,14 @@ Engine::Engine(const deepum_core_settings& settings)
       history_(history_bytes(settings)),
       given_(kRemembered) {
   for (DeviceMemory& device : devices_) {
-    device.expected.span(settings.prefetch_degree);
+    if (settings.eviction_order == DEEPUM_EVICT_FURTHEST_NEXT_USE && settings.policy == DEEPUM_POLICY_CORRELATION) {
+      device.by_next_use = true;
+      device.launch_queue = settings.launch_queue;
+      device.expected.span(kFarthest, kTurn);
+      device.expected_copied.span(kFarthest, kTurn);
+    } else {
+      device.expected.span(settings.prefetch_degree);
+    }
     device.only_placed = settings.prediction == DEEPUM_PREDICT_TABLES && settings.eviction_order != DEEPUM_EVICT_FURTHEST_NEXT_USE;
     device.driver_evicts = settings.pre_eviction == 0;
     device.arrivals.order_by_migration();

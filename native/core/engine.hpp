@@ -99,6 +99,7 @@ class Engine {
   bool bring(DeviceMemory& device, UmBlock& block, Use use, std::uint64_t position, bool actual);
   bool make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position, bool actual);
   bool may_take_room(const DeviceMemory& device, bool actual) const;
+  // Victims (victims.cpp).
   // Without pre-eviction: room is made by the driver (driver_eviction.cpp), at the cost of `outgoing`, nullptr where there is some.
   bool yield_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position, bool actual, const UmBlock*& outgoing);
   // Dead blocks (invalidation.cpp).
@@ -119,7 +120,7 @@ class Engine {
   };
   void learn_uses(Execution& execution);
   RunUse* use_by(const BlockUser& user);
-  void learn_next(const UmBlock& block, std::uint32_t gap, Use use);
+  void learn_next(const UmBlock& block, Use use);
   void try_uses(std::uint32_t stream);
   const UmBlock* tried(const Trial& trial) const;
   void forget_trials();
@@ -145,10 +146,12 @@ class Engine {
   void forget_advice(UmBlock& block);
 
   void evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, std::uint64_t position);
+  void leave(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, bool without_copy, std::uint64_t position);
   deepum_direction direction_of(std::uint64_t move) const;  // DEEPUM_DIRECTIONS: it was given long ago
   void await_move(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t move);
   void note_streams(DeviceMemory& device, const UmBlock& victim);  // that moves into its space wait for
   UmBlock* next_victim(DeviceMemory& device, std::uint64_t position, bool any);
+  UmBlock* needed_last(DeviceMemory& device, std::uint64_t position, UmBlock* kept, bool any);
   void hold(std::span<const BlockSpan> spans, std::uint32_t stream);  // the launch at hand, until its blocks are there
   void command(deepum_command_kind kind, std::uint32_t ordinal, UmBlock& block, std::uint64_t after_sequence, std::uint64_t streams,
                std::uint64_t after_move, std::int32_t location = 0, std::uint8_t advice = 0);
@@ -190,6 +193,11 @@ class Engine {
   std::vector<std::uint32_t> places_;  // in the execution's chain
   std::vector<BlockSpan> located_;     // of the launch being placed ahead
   std::vector<Use> located_uses_;
+  struct Leaving {
+    UmBlock* block;
+    bool copied;
+  };
+  std::vector<Leaving> leaving_;  // for the launch being placed
 
   std::uint64_t doubt_after_ = 0;  // of the execution being placed
 

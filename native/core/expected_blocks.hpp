@@ -16,23 +16,27 @@ namespace deepum::core {
 class ExpectedBlocks {
  public:
   // Launches ahead of the latest one, at most.
-  void span(std::size_t launches) {
-    lists_.assign(std::bit_ceil(launches + 2), {});
+  void span(std::size_t launches, unsigned shift = 0) {
+    shift_ = shift;
+    lists_.assign(std::bit_ceil((launches >> shift) + 2), {});
     occupied_.assign((lists_.size() + 63) / 64, 0);
   }
   std::uint64_t size() const { return size_; }
 
   // For launch number `block.use_position`, which is brought into the span.
   void add(UmBlock& block) {
-    block.use_position = std::clamp(block.use_position, passed_ + 1, passed_ + lists_.size() - 1);
-    const std::size_t at = place(block.use_position);
+    const std::uint64_t turn = std::clamp(block.use_position >> shift_, passed_ + 1, passed_ + lists_.size() - 1);
+    if (turn != block.use_position >> shift_) {
+      block.use_position = turn << shift_;
+    }
+    const std::size_t at = place(turn);
     lists_[at].append(block);
     occupied_[at / 64] |= 1ull << at % 64;
-    farthest_ = std::max(farthest_, block.use_position);
+    farthest_ = std::max(farthest_, turn);
     ++size_;
   }
   void remove(UmBlock& block) {
-    const std::size_t at = place(block.use_position);
+    const std::size_t at = place(block.use_position >> shift_);
     lists_[at].remove(block);
     if (lists_[at].head() == nullptr) {
       occupied_[at / 64] &= ~(1ull << at % 64);
@@ -41,6 +45,8 @@ class ExpectedBlocks {
   }
   // The first that was expected by a launch up to that one; nullptr when none was, and that launch counts as passed.
   UmBlock* first_until(std::uint64_t position) {
+    position = (position + 1) >> shift_;
+    position -= position > 0 ? 1 : 0;  // the turn that it ends, or the one before
     while (size_ > 0 && passed_ < position) {
       if (UmBlock* block = lists_[place(passed_ + 1)].head(); block != nullptr) {
         return block;
@@ -57,12 +63,8 @@ class ExpectedBlocks {
   // `most` is.
   template <typename Wanted>
   UmBlock* find_beyond(std::uint64_t position, std::size_t most, Wanted wanted) {
-    while (farthest_ > passed_ && lists_[place(farthest_)].head() == nullptr) {
-      const std::size_t at = place(farthest_);
-      // Whole words of nothing at a time.
-      farthest_ -= occupied_[at / 64] == 0 ? std::min<std::uint64_t>(at % 64 + 1, farthest_ - passed_) : 1;
-    }
-    for (std::uint64_t at = farthest_; at > std::max(position, passed_) && most > 0; --at) {
+    farthest_ = occupied_until(farthest_);
+    for (std::uint64_t at = farthest_; at > std::max(position >> shift_, passed_) && most > 0; at = occupied_until(at - 1)) {
       for (UmBlock* block = lists_[place(at)].head(); block != nullptr && most > 0; block = block->after, --most) {
         if (wanted(*block)) {
           return block;
@@ -78,7 +80,17 @@ class ExpectedBlocks {
 
  private:
   std::size_t place(std::uint64_t position) const { return position % lists_.size(); }
+  // The farthest up to that one that something is expected by; that which passed last, if there is none.
+  std::uint64_t occupied_until(std::uint64_t turn) const {
+    while (turn > passed_ && lists_[place(turn)].head() == nullptr) {
+      const std::size_t at = place(turn);
+      // Whole words of nothing at a time.
+      turn -= occupied_[at / 64] == 0 ? std::min<std::uint64_t>(at % 64 + 1, turn - passed_) : 1;
+    }
+    return turn;
+  }
 
+  unsigned shift_ = 0;
   std::vector<BlockList> lists_{2};
   std::vector<std::uint64_t> occupied_{0};
   std::uint64_t passed_ = 0;    // launches that nothing is expected by any longer

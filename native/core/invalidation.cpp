@@ -36,7 +36,7 @@ void Engine::mark_dead(Allocation& allocation, std::uint64_t offset, std::uint64
     block.dead = true;
     block.died = sequence_;
     device.uncopy(block);
-    learn_next(block, RunUse::kNone, Use::kUnknown);
+    learn_next(block, Use::kDies);
     block.user = {};
     block.awaited = 0;
     if (block.resident) {
@@ -69,7 +69,7 @@ void Engine::mark_alive(Allocation& allocation, std::uint64_t offset, std::uint6
     block.dead = false;
     forget_sparse_uses(block);
     if (block.resident && block.place == BlockPlace::kDead) {
-      device.put(block, BlockPlace::kKept, block.use_position);
+      device.spare(block);
     }
   }
 }

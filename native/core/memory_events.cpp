@@ -205,6 +205,7 @@ bool Engine::on_program_prefetch(const deepum_program_event& event) {
     } else if (event.location == static_cast<std::int32_t>(allocation->device) && !block.resident && device.free_blocks() > 0) {
       device.take_space();
       device.add(block);
+      device.spare(block);
       block.populated = true;
       block.confirmed = position_;
     }

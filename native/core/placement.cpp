@@ -10,13 +10,8 @@ namespace deepum::core {
 namespace {
 
 constexpr std::uint64_t kBlockBytes = 1ull << DEEPUM_UM_BLOCK_SHIFT;
-constexpr std::uint64_t kEvictionBatch = 8;  // blocks evicted at once when room runs out
-constexpr std::uint64_t kLongPast = 4096;    // launches: more than a queue of the driver's holds
-constexpr std::size_t kVictimScan = 4096;    // blocks looked at for one victim,
-constexpr std::size_t kExpectedScan = 256;   // and of those that are expected
-constexpr std::uint64_t kRested = 32;        // blocks brought since a last use, so that the space comes in time: 64 MiB, milliseconds
-constexpr std::uint64_t kFar = 16;           // part of an iteration, after which what left comes back in time
-constexpr std::uint64_t kLeastDoubt = 16;    // launches for which what is known to be there is not doubted
+constexpr std::uint64_t kLongPast = 4096;  // launches: more than a queue of the driver's holds
+constexpr std::uint64_t kLeastDoubt = 16;  // launches for which what is known to be there is not doubted
 
 }  // namespace
 
@@ -48,6 +43,9 @@ bool Engine::place(std::span<const BlockSpan> spans, std::span<const Use> uses, 
   ++claim_;
   // First what is there is claimed, so that bringing the rest does not evict it.
   bool missing = false;
+  for (DeviceMemory& device : devices_) {
+    device.wanted = 0;
+  }
   for (const BlockSpan& span : spans) {
     Allocation& allocation = slots_[span.slot];
     DeviceMemory& device = devices_[allocation.device];
@@ -57,6 +55,7 @@ bool Engine::place(std::span<const BlockSpan> spans, std::span<const Use> uses, 
     for (UmBlock* block = blocks; block != blocks + span.count; ++block) {
       if (!block->resident) {
         missing = missing || !block->stays_away();
+        device.wanted += block->stays_away() ? 0 : 1;
         continue;
       }
       use(device, *block, position, actual);
@@ -130,6 +129,7 @@ bool Engine::bring(DeviceMemory& device, UmBlock& block, Use use_for, std::uint6
     prepare_duplicate(device, block, use_for);
   }
   const Space space = device.take_space();
+  device.wanted -= std::min<std::uint64_t>(device.wanted, 1);
   device.add(block);
   block.used_after = device.migrations;
   use(device, block, position, actual);
@@ -185,126 +185,6 @@ void Engine::hold(std::span<const BlockSpan> spans, std::uint32_t stream) {
     commands_.push_back(made);
     ++statistics_.holds;
   }
-}
-
-namespace {
-
-// Of what nobody is known to need, the first in order: what leaves without a copy is not preferred, unless the order says so.
-template <typename Wanted>
-UmBlock* first_kept(const DeviceMemory& device, bool clean_first, std::uint64_t until, Wanted wanted) {
-  if (clean_first) {
-    UmBlock* const far = device.copied.find(
-        kVictimScan, [&](const UmBlock& block) { return wanted(block) && (block.awaited == 0 || block.awaited > until); });
-    if (far != nullptr) {
-      return far;
-    }
-  }
-  UmBlock* const copied = device.copied.find(kVictimScan, wanted);
-  UmBlock* const kept = device.kept.find(kVictimScan, wanted);
-  if (copied == nullptr || kept == nullptr) {
-    return copied != nullptr ? copied : kept;
-  }
-  const bool earlier = device.kept.by_migration() ? copied->migrated < kept->migrated : copied->use_position < kept->use_position;
-  return earlier ? copied : kept;
-}
-
-}  // namespace
-
-// For the placement of launch number `position`. Dead blocks go first, then what no launch is expected to use, then what is expected by
-// launches not placed yet, the farthest first, unless it was used so lately that its space would come late. `any`: the launch at hand has
-// nowhere else to go, so that it takes what others expect.
-UmBlock* Engine::next_victim(DeviceMemory& device, std::uint64_t position, bool any) {
-  const auto unclaimed = [&](const UmBlock& block) {
-    ++statistics_.operations;
-    return block.claim != claim_;
-  };
-  for (UmBlock* block = device.dead.head(); block != nullptr; block = block->after) {
-    if (unclaimed(*block)) {
-      return block;
-    }
-  }
-  if (UmBlock* victim = first_kept(device, settings_.eviction_order == DEEPUM_EVICT_CLEAN_FIRST, position_ + iteration_ / kFar, unclaimed);
-      victim != nullptr) {
-    return victim;
-  }
-  const auto rested = [&](const UmBlock& block) {
-    return unclaimed(block) && !block.fetched && device.migrations - block.used_after >= kRested;
-  };
-  if (UmBlock* victim = device.expected.find_beyond(std::max(position, position_ + placed_), kExpectedScan, rested);
-      victim != nullptr || !any) {
-    return victim;
-  }
-  UmBlock* victim = device.expected.find_beyond(0, kVictimScan, unclaimed);
-  if (victim != nullptr) {
-    device.narrow_window();
-  }
-  return victim;
-}
-
-std::uint64_t Engine::headroom(const DeviceMemory& device) const {
-  return device.driver_evicts ? 0 : std::min<std::uint64_t>(settings_.headroom_blocks, device.capacity_blocks / 8);
-}
-
-// What is only predicted takes what nobody needs on the way there. Others leave for it only if the driver does not let the host run
-// ahead: else the launches themselves come early enough, and what they need is certain.
-bool Engine::may_take_room(const DeviceMemory& device, bool actual) const {
-  const bool modest = settings_.prediction == DEEPUM_PREDICT_HISTORY && settings_.launch_queue >= kShortQueue;
-  return actual || (!modest && device.reserved_blocks() == 0) ||
-         device.free_blocks() + device.dead.size() > headroom(device) + device.reserved_blocks();
-}
-
-bool Engine::make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position, bool actual) {
-  const std::uint64_t kept_free = headroom(device);
-  if (!may_take_room(device, actual)) {
-    return false;
-  }
-  if (device.free_blocks() <= kept_free) {
-    for (std::uint64_t i = 0; i < kEvictionBatch + kept_free - std::min(kept_free, device.free_blocks()); ++i) {
-      UmBlock* victim = next_victim(device, position, actual && device.free_blocks() == 0);
-      if (victim == nullptr) {
-        break;
-      }
-      evict(device, ordinal, *victim, position);
-    }
-  }
-  return device.free_blocks() > (actual ? 0 : kept_free);
-}
-
-void Engine::evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, std::uint64_t position) {
-  const bool without_copy = block.copied;
-  device.drop(block);
-  if (!block.populated) {
-    return;  // nothing is there
-  }
-  if (!block.dead) {
-    block.evicted_for = position;
-  }
-  if (discardable(block)) {
-    discard(block);
-    device.emptied.push_back({block.discarded, true});
-    return;
-  }
-  note_streams(device, block);
-  ++device.evictions;
-  if (without_copy) {
-    command(DEEPUM_COMMAND_DROP, ordinal, block, block.use_sequence, block.streams, std::max(block.moved_in, block.moved_out));
-  } else {
-    device.copied_away = position_;
-    command(DEEPUM_COMMAND_EVICT, ordinal, block, block.use_sequence, block.streams,
-            std::max(block.moved_in, block.mostly ? block.moved_out : 0), 0, block.mostly ? DEEPUM_MEM_ADVISE_UNSET_READ_MOSTLY : 0);
-    forget_duplicate(block);
-  }
-  device.freed.push_back({block.moved_out, false});
-}
-
-void Engine::note_streams(DeviceMemory& device, const UmBlock& victim) {
-  if (victim.use_sequence == 0 || victim.streams == 0) {
-    return;
-  }
-  if (device.out_streams != 0 && (device.out_streams != victim.streams || (victim.streams & (victim.streams - 1)) != 0)) {
-    device.mixed_position = position_;
-  }
-  device.out_streams = victim.streams;
 }
 
 }  // namespace deepum::core

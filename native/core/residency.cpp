@@ -6,6 +6,13 @@ namespace deepum::core {
 namespace {
 
 constexpr std::uint64_t kMistake = 4;  // blocks by which one narrows the window
+// How long a used block rests at least, so that its space comes in time: launches and blocks brought since, both,
+constexpr std::uint64_t kRestLaunches = 4;
+constexpr std::uint64_t kRestBlocks = 32;
+// and one of these besides: launches, or this part of the device in blocks brought.
+constexpr std::uint64_t kLongRest = 32;
+constexpr std::uint64_t kRestShare = 16;
+constexpr std::uint64_t kDying = 8;  // times: what ends by itself is not needed again, so it goes as if it were needed so much later
 
 }  // namespace
 
@@ -25,8 +32,12 @@ void DeviceMemory::take_out(UmBlock& block) {
     case BlockPlace::kCopied:
       copied.remove(block);
       return;
+    case BlockPlace::kResting:
+      resting.remove(block);
+      return;
     case BlockPlace::kExpected:
-      expected.remove(block);
+    case BlockPlace::kExpectedCopied:
+      (block.place == BlockPlace::kExpected ? expected : expected_copied).remove(block);
       settle_fetched(block);
       return;
     case BlockPlace::kDead:
@@ -42,7 +53,9 @@ void DeviceMemory::settle_fetched(UmBlock& block) {
 
 void DeviceMemory::put(UmBlock& block, BlockPlace place, std::uint64_t position) {
   take_out(block);
-  place = place == BlockPlace::kKept && block.copied ? BlockPlace::kCopied : place;
+  place = place == BlockPlace::kKept && block.copied                      ? BlockPlace::kCopied
+          : place == BlockPlace::kExpected && block.copied && by_next_use ? BlockPlace::kExpectedCopied
+                                                                          : place;
   block.place = place;
   block.use_position = position;
   switch (place) {
@@ -52,8 +65,14 @@ void DeviceMemory::put(UmBlock& block, BlockPlace place, std::uint64_t position)
     case BlockPlace::kCopied:
       copied.add(block);
       return;
+    case BlockPlace::kResting:
+      resting.append(block);
+      return;
     case BlockPlace::kExpected:
       expected.add(block);
+      return;
+    case BlockPlace::kExpectedCopied:
+      expected_copied.add(block);
       return;
     case BlockPlace::kDead:
       dead.append(block);
@@ -99,6 +118,12 @@ void DeviceMemory::drop(UmBlock& block) {
 
 void DeviceMemory::use(UmBlock& block, std::uint64_t position) {
   block.used_after = migrations;
+  if (by_next_use) {
+    const std::uint64_t foreseen = block.is_expected() && block.use_position > position ? block.use_position : block.again;
+    put(block, BlockPlace::kResting, position);
+    block.again = foreseen > position ? foreseen : 0;
+    return;
+  }
   if (block.place == BlockPlace::kExpected && block.use_position > position) {
     settle_fetched(block);  // a use that nobody foresaw, before the one that is expected
   } else if (block.again > position) {
@@ -110,8 +135,19 @@ void DeviceMemory::use(UmBlock& block, std::uint64_t position) {
   }
 }
 
+void DeviceMemory::spare(UmBlock& block) {
+  if (by_next_use) {
+    block.used_after = migrations;
+    put(block, BlockPlace::kResting, latest);
+  } else if (block.place == BlockPlace::kDead) {
+    put(block, BlockPlace::kKept, block.use_position);
+  }
+}
+
 void DeviceMemory::expect(UmBlock& block, std::uint64_t position) {
-  if (block.place != BlockPlace::kExpected) {
+  if (block.place == BlockPlace::kResting) {
+    block.again = block.again <= latest ? position : std::min(block.again, position);
+  } else if (!block.is_expected()) {
     block.again = 0;
     put(block, BlockPlace::kExpected, position);
   } else if (position < block.use_position) {
@@ -123,13 +159,50 @@ void DeviceMemory::expect(UmBlock& block, std::uint64_t position) {
 }
 
 void DeviceMemory::expect_none_until(std::uint64_t position) {
-  while (UmBlock* block = expected.first_until(position)) {
-    const std::uint64_t again = std::exchange(block->again, 0);
-    put(*block, again > position ? BlockPlace::kExpected : BlockPlace::kKept, again > position ? again : block->use_position);
+  latest = position;
+  for (ExpectedBlocks* const blocks : {&expected, &expected_copied}) {
+    while (UmBlock* block = blocks->first_until(position)) {
+      const std::uint64_t again = std::exchange(block->again, 0);
+      put(*block, again > position ? BlockPlace::kExpected : BlockPlace::kKept, again > position ? again : block->use_position);
+    }
+  }
+}
+
+void DeviceMemory::wake(std::uint64_t position, std::uint64_t iteration) {
+  const std::uint64_t share = capacity_blocks / kRestShare;
+  const std::uint64_t least_launches = std::min(kRestLaunches, iteration / kRestShare), least_blocks = std::min(kRestBlocks, share);
+  const auto rested = [&](const UmBlock& block) {
+    const std::uint64_t launches = position - block.use_position, brought = migrations - block.used_after;
+    return launches > launch_queue ||  // it has run
+           (launches >= least_launches && brought >= least_blocks && (launches >= kLongRest || brought >= share));
+  };
+  for (UmBlock* block = resting.head(); block != nullptr && rested(*block); block = resting.head()) {
+    // By the chain; not where a use was missed that had been learned: then the chain's is that of a later iteration.
+    const bool overdue = block->awaited != 0 && block->awaited <= position;
+    const std::uint64_t predicted = block->again > position && !overdue ? block->again : 0;
+    std::uint64_t learned = block->awaited > position ? block->awaited : 0;
+    if (learned != 0 && block->next_use == Use::kDies) {
+      learned = block->used + kDying * (learned - block->used);
+    }
+    // While most next uses are unknown (at first, or where nothing repeats) those that were learned say little.
+    ++woken;
+    foreseen += predicted != 0 || learned != 0 ? 1 : 0;
+    if (woken >= 2 * capacity_blocks) {
+      woken /= 2;
+      foreseen /= 2;
+    }
+    learned = foreseen * 2 >= woken ? learned : 0;
+    const std::uint64_t next = predicted == 0 || learned == 0 ? predicted + learned : std::min(predicted, learned);
+    const std::uint64_t last = std::max(predicted, learned);
+    block->again = last > next ? last : 0;
+    put(*block, next != 0 ? BlockPlace::kExpected : BlockPlace::kKept, next != 0 ? next : block->use_position);
   }
 }
 
 void DeviceMemory::expect_nothing() {
+  if (by_next_use) {
+    return;  // what was learned of next uses stands
+  }
   while (UmBlock* block = expected.any()) {
     block->again = 0;
     put(*block, BlockPlace::kKept, block->use_position);
@@ -139,17 +212,24 @@ void DeviceMemory::expect_nothing() {
 void DeviceMemory::copy(UmBlock& block) {
   copied_blocks += block.copied ? 0 : 1;
   block.copied = true;
-  if (block.resident && block.place == BlockPlace::kKept) {
-    put(block, BlockPlace::kKept, block.use_position);
+  if (block.resident && (block.place == BlockPlace::kKept || (by_next_use && block.place == BlockPlace::kExpected))) {
+    move(block, block.place);
   }
 }
 
 void DeviceMemory::uncopy(UmBlock& block) {
   copied_blocks -= block.copied ? 1 : 0;
   block.copied = false;
-  if (block.resident && block.place == BlockPlace::kCopied) {
-    put(block, BlockPlace::kKept, block.use_position);
+  if (block.resident && (block.place == BlockPlace::kCopied || block.place == BlockPlace::kExpectedCopied)) {
+    move(block, block.place == BlockPlace::kCopied ? BlockPlace::kKept : BlockPlace::kExpected);
   }
+}
+
+void DeviceMemory::move(UmBlock& block, BlockPlace place) {
+  const bool fetched = block.fetched;
+  put(block, place, block.use_position);
+  fetched_blocks += fetched ? 1 : 0;
+  block.fetched = fetched;
 }
 
 void DeviceMemory::count_evictions(std::uint64_t position, std::uint64_t iteration) {

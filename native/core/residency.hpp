@@ -87,12 +87,7 @@ class KeptBlocks {
       }
       return nullptr;
     }
-    for (UmBlock* block = list_.head(); block != nullptr && most > 0; block = block->after, --most) {
-      if (wanted(*block)) {
-        return block;
-      }
-    }
-    return nullptr;
+    return list_.find(most, wanted);
   }
 
  private:
@@ -139,21 +134,29 @@ struct DeviceMemory {
   std::uint64_t mixed_position = 0;
   std::array<std::uint64_t, DEEPUM_MAX_STREAMS> held{};  // by stream: the latest prefetch that a launch of it was held for
   // What is resident, each block in one of them.
-  KeptBlocks kept;                   // oldest last use, or oldest migration, first
-  ExpectedBlocks expected;           // by launches to come
-  KeptBlocks copied;                 // as kept, what the host has as well
-  std::deque<WrittenBlock> to_copy;  // written longest ago first
-  std::uint64_t copied_blocks = 0;   // that are here and on the host
-  std::uint64_t evicted_lately = 0;  // blocks, in the iteration before this one
-  std::uint64_t evictions = 0;       // since
-  std::uint64_t copied_away = 0;     // launch at which a block last left by a copy
-  std::uint64_t counted_from = 0;    // that launch
-  BlockList dead;                    // the first to die first
-  bool driver_evicts = false;        // for what is fetched: nothing is evicted by command
-  KeptBlocks arrivals;               // then: all that is resident, in the order in which the driver evicts it
-  std::uint64_t fetched_blocks = 0;  // for launches to come
-  bool only_placed = false;          // what is expected is what was placed for launches to come
-  std::uint64_t migrations = 0;      // blocks that became resident
+  KeptBlocks kept;  // oldest last use, or oldest migration, first
+  bool by_next_use = false;
+  std::uint64_t launch_queue = 0;         // launches that the driver lets the host run ahead
+  std::uint64_t latest = 0;               // launch
+  std::uint64_t woken = 0, foreseen = 0;  // of late, and of these those whose next use is known
+  BlockList resting;                      // by next use: used lately, the first used first
+  ExpectedBlocks expected;                // by launches to come
+  ExpectedBlocks expected_copied;         // by next use: likewise, what the host has as well
+  KeptBlocks copied;                      // as kept, what the host has as well
+  std::deque<WrittenBlock> to_copy;       // written longest ago first
+  std::uint64_t copied_blocks = 0;        // that are here and on the host
+  std::uint64_t evicted_lately = 0;       // blocks, in the iteration before this one
+  std::uint64_t evictions = 0;            // since
+  std::uint64_t copied_away = 0;          // launch at which a block last left by a copy
+  std::uint64_t counted_from = 0;         // that launch
+  BlockList dead;                         // the first to die first
+  bool driver_evicts = false;             // for what is fetched: nothing is evicted by command
+  KeptBlocks arrivals;                    // then: all that is resident, in the order in which the driver evicts it
+  std::uint64_t fetched_blocks = 0;       // for launches to come
+  bool only_placed = false;               // what is expected is what was placed for launches to come
+  std::uint64_t migrations = 0;           // blocks that became resident
+
+  std::uint64_t wanted = 0;  // blocks that the launch being placed misses here
 
   std::uint64_t free_blocks() const { return capacity_blocks > used_blocks ? capacity_blocks - used_blocks : 0; }
   // What the window limits.
@@ -168,11 +171,15 @@ struct DeviceMemory {
   void drop(UmBlock& block);
   // Launch number `position` uses it.
   void use(UmBlock& block, std::uint64_t position);
+  // The program brought it, or handed it out: it will use it, and so it stays as if it had.
+  void spare(UmBlock& block);
   // Launch number `position` is expected to use it.
   void expect(UmBlock& block, std::uint64_t position);
   // Launches up to that one are past: what they did not use is expected by the next that needs it, or by none.
   void expect_none_until(std::uint64_t position);
   void expect_nothing();
+  // What has rested at that launch is expected by its next use, or by none.
+  void wake(std::uint64_t position, std::uint64_t iteration);
   // Most blocks that may be fetched ahead at a time. Each mistake narrows the window: a block that was evicted for a later launch than the
   // one that needs it again, or one that was fetched and is evicted unused. A launch that it holds off without one widens it.
   std::uint64_t window() const { return capacity_blocks - std::min(withheld_blocks, capacity_blocks - capacity_blocks / 8); }
@@ -185,6 +192,8 @@ struct DeviceMemory {
   void settle_fetched(UmBlock& block);
   // At the end of that list; `position` is that of its last use, or of the next one for a block that is expected.
   void put(UmBlock& block, BlockPlace place, std::uint64_t position);
+  // The same for the other of two lists: what it was fetched for stands.
+  void move(UmBlock& block, BlockPlace place);
   // The move that makes room for one more block, none when there was room before.
   Space take_space();
 };

@@ -9,6 +9,7 @@ namespace deepum::core {
 namespace {
 
 constexpr std::size_t kMostTrials = 1u << 14;  // of a stream
+constexpr std::uint64_t kLongestGap = ~std::uint32_t{0};
 
 }  // namespace
 
@@ -24,21 +25,24 @@ void Engine::learn_uses(Execution& execution) {
     }
     Allocation& allocation = slots_[spans_[i].slot];
     const BlockUser user{id, execution.generation, execution.blocks.uses_turn(), places_[i]};
-    const std::uint32_t middle = spans_[i].first + spans_[i].count / 2;  // its ends may be shared with other tensors
-    UmBlock& typical = allocation.blocks[middle];
-    if (typical.used != position_) {
-      learn_next(typical, static_cast<std::uint32_t>(std::min<std::uint64_t>(position_ - typical.used, RunUse::kNone - 1)), uses_[i]);
+    UmBlock* const blocks = allocation.blocks.data() + spans_[i].first;
+    BlockUser before;
+    for (const UmBlock* block = blocks; block != blocks + spans_[i].count; ++block) {
+      if (block->used != position_ && block->user != before) {
+        learn_next(*block, uses_[i]);
+        before = block->user;
+      }
     }
-    const std::uint64_t next = run == nullptr || run->gap == 0 || run->gap == RunUse::kNone ? 0 : position_ + run->gap;
-    for (std::uint32_t b = spans_[i].first; b < spans_[i].first + spans_[i].count; ++b) {
-      UmBlock& block = allocation.blocks[b];
-      if (run == nullptr && block.used == position_) {
+    // Known only now: it may have followed itself.
+    const std::uint64_t next = run == nullptr || run->gap == 0 ? 0 : position_ + run->gap;
+    for (UmBlock* block = blocks; block != blocks + spans_[i].count; ++block) {
+      if (run == nullptr && block->used == position_) {
         continue;  // an argument before this one told more
       }
-      block.used = position_;
-      block.user = user;
-      block.awaited = next;
-      block.next_use = run == nullptr ? Use::kUnknown : run->next;
+      block->used = position_;
+      block->user = user;
+      block->awaited = next;
+      block->next_use = run == nullptr ? Use::kUnknown : run->next;
     }
   }
 }
@@ -51,8 +55,16 @@ RunUse* Engine::use_by(const BlockUser& user) {
   return execution.generation == user.generation && execution.blocks.uses_turn() == user.turn ? execution.blocks.use(user.run) : nullptr;
 }
 
-void Engine::learn_next(const UmBlock& block, std::uint32_t gap, Use use) {
-  if (RunUse* const run = use_by(block.user); run != nullptr) {
+// Of blocks of one run the one that waits longest tells: others are met earlier by others, which then know of them.
+void Engine::learn_next(const UmBlock& block, Use use) {
+  RunUse* const run = use_by(block.user);
+  if (run == nullptr) {
+    return;
+  }
+  const auto gap = static_cast<std::uint32_t>(std::min(position_ - block.used + (use == Use::kDies ? 1 : 0), kLongestGap));
+  const auto round = static_cast<std::uint32_t>(block.used);
+  if (run->round != round || gap > run->gap) {
+    run->round = round;
     run->gap = gap;
     run->next = use;
   }

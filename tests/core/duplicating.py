@@ -9,6 +9,7 @@ from deepum.core import BlockRange, Command, Core, CoreSettings, EventWriter
 from deepum.core.records import FAULT_WRITE
 
 ADVISE_ALL = 3
+OLDEST_LAST_USE = 1
 SET_READ_MOSTLY, UNSET_READ_MOSTLY = 1, 2
 FAILED, CANCELLED = 2, 3
 
@@ -30,10 +31,11 @@ def uses(execution: int, *where: BlockRange, stream: int = 0) -> Step:
 
 
 class Program:
-    """A card of `capacity` UM blocks; allocations are slots 0, 1, ... of `sizes`."""
+    """A card of `capacity` UM blocks; allocations are slots 0, 1, ... of `sizes`. What was used longest ago leaves first."""
 
     def __init__(self, capacity: int, sizes: Sequence[int], **settings: int) -> None:
-        self.core, self.writer = Core(CoreSettings.default(**{"headroom_blocks": 0, "advice": ADVISE_ALL, **settings})), EventWriter()
+        changes = {"headroom_blocks": 0, "advice": ADVISE_ALL, "eviction_order": OLDEST_LAST_USE, **settings}
+        self.core, self.writer = Core(CoreSettings.default(**changes)), EventWriter()
         self.writer.device(capacity)
         for slot, size in enumerate(sizes):
             self.writer.allocate(slot, size)

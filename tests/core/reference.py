@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+from reference_block import UmBlock, Use
 from reference_clean import SET_READ_MOSTLY
-from reference_commands import FURTHEST_NEXT_USE
+from reference_commands import CORRELATION, FURTHEST_NEXT_USE
 from reference_history import Past, mix
-from reference_memory import Allocation, UmBlock, Use
-from reference_placement import SHORT_QUEUE
+from reference_memory import Allocation
 from reference_torch import TorchBlocks
-from reference_uses import CORRELATION, Argument
+from reference_uses import Argument
+from reference_victims import SHORT_QUEUE
 
 from deepum.core import (
     UM_BLOCK_BYTES,
@@ -197,6 +198,7 @@ class Reference(TorchBlocks):
             elif event.location == allocation.device and not block.resident and memory.free():
                 memory.take_space()
                 memory.add(block)
+                memory.spare(block)
                 block.populated = True
                 block.confirmed = self.position
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from reference_memory import UmBlock
+from reference_block import UmBlock
+from reference_commands import CORRELATION
 from reference_placement import Placement
-from reference_uses import CORRELATION, Argument
+from reference_uses import Argument
 
 from deepum.core import Command
 

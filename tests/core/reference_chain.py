@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 
 from reference_advice import Advice
-from reference_commands import FURTHEST_NEXT_USE, HISTORY
+from reference_block import UmBlock, Use
+from reference_commands import CORRELATION, FURTHEST_NEXT_USE, HISTORY
 from reference_history import Execution, History, Link
-from reference_memory import UmBlock
-from reference_uses import CORRELATION
 
 from deepum.core import CoreSettings
 
@@ -245,10 +244,12 @@ class Chain(Advice):
 
             def needed_late(block: UmBlock, late: int = late) -> bool:
                 """And before what is trusted ends."""
-                return late < block.awaited <= self.position + self.trusted()
+                return block.next_use is not Use.DIES and late < block.awaited <= self.position + self.trusted()
 
-            waiting = [*memory.copied[:LATE_SCAN], *memory.kept[:LATE_SCAN]]
-            victims = memory.beyond(late, 1) or [block for block in waiting if needed_late(block)]
+            expected = [*memory.expected.beyond(late)[:LATE_SCAN], *memory.expected_copied.beyond(late)[:LATE_SCAN]]
+            waiting = [*memory.copied[:LATE_SCAN], *memory.kept[:LATE_SCAN], *memory.resting[:LATE_SCAN]]
+            victims = [block for block in expected if block.next_use is not Use.DIES or block.awaited <= self.position]
+            victims = victims or [block for block in waiting if needed_late(block)]
             if not victims:
                 return
             self.evict(memory, victims[0], position)

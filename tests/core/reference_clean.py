@@ -6,7 +6,8 @@ a launch that writes ends it.
 
 from __future__ import annotations
 
-from reference_memory import Memory, UmBlock, Use
+from reference_block import UmBlock, Use
+from reference_memory import Memory
 from reference_uses import DUPLICATE, Argument, Uses
 
 SET_READ_MOSTLY, UNSET_READ_MOSTLY = 1, 2

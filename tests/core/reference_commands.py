@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reference_memory import Allocation, Memory, Name, UmBlock
+from reference_block import Name, UmBlock
+from reference_expected import Expected
+from reference_memory import Allocation, Memory
 
 from deepum.core import Command, CoreSettings
 
+CORRELATION = 1
+FARTHEST, TURN = 1 << 16, 8  # launches up to which next uses are told apart, by so many
 LEAST_RECENTLY_MIGRATED, FURTHEST_NEXT_USE, CLEAN_FIRST = 0, 2, 3
 HISTORY = 1
 MOST_COMMAND_BLOCKS = 8
@@ -30,12 +34,20 @@ class Commands:
         self.last: dict[str, int] = {}  # place in commands of the last one of a direction that may be lengthened
 
     def memory(self, device: int) -> Memory:
-        span = 1
-        while span < self.settings.prefetch_degree + 2:
-            span *= 2
-        by_migration = self.settings.eviction_order == LEAST_RECENTLY_MIGRATED
-        only_placed = self.settings.prediction != HISTORY and self.settings.eviction_order != FURTHEST_NEXT_USE
-        return self.devices.setdefault(device, Memory(by_migration=by_migration, span=span, only_placed=only_placed))
+        if device not in self.devices:
+            order = self.settings.eviction_order
+            by_next_use = order == FURTHEST_NEXT_USE and self.settings.policy == CORRELATION
+            turns, launches = (FARTHEST // TURN, TURN) if by_next_use else (self.settings.prefetch_degree, 1)
+            span = 1 << (turns + 1).bit_length()  # two more, and a power of two
+            self.devices[device] = Memory(
+                by_migration=order == LEAST_RECENTLY_MIGRATED,
+                by_next_use=by_next_use,
+                launch_queue=self.settings.launch_queue,
+                only_placed=self.settings.prediction != HISTORY and order != FURTHEST_NEXT_USE,
+                expected=Expected(span, launches),
+                expected_copied=Expected(span, launches),
+            )
+        return self.devices[device]
 
     def memory_of(self, block: UmBlock) -> Memory:
         return self.memory(self.allocations[block.slot].device)

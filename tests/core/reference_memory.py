@@ -5,78 +5,14 @@ from __future__ import annotations
 import bisect
 from collections import deque
 from dataclasses import dataclass, field
-from enum import Enum
+
+from reference_block import Name, Place, UmBlock, Use
+from reference_expected import Expected
 
 MISTAKE = 4  # blocks by which one narrows the window
-
-Name = tuple[str, int, int] | tuple[str, int]  # of an allocation, or of a PyTorch block by (size, ordinal)
-Run = tuple[Name, int, int]
-Span = tuple[int, int, int]
-
-
-class Use(Enum):
-    """What a launch does with what it touches."""
-
-    UNKNOWN = 0
-    READS = 1
-    WRITES = 2
-
-
-NEVER = -1
-
-
-@dataclass(eq=False)
-class RunUse:
-    """What an execution does with one of its runs."""
-
-    now: Use = Use.UNKNOWN
-    next: Use = Use.UNKNOWN  # by the launch that uses it next,
-    gap: int = 0  # so many launches later; 0: not known, NEVER: it dies before
-    forgotten: bool = False  # the execution was given up, or touches something else now
-
-
-@dataclass(eq=False)
-class UmBlock:
-    slot: int
-    index: int
-    use_position: int = 0  # of its last use, or of the next one if it is expected
-    again: int = 0  # launch that is expected to use it after that one
-    used: int = 0  # launch that used it last,
-    user: RunUse | None = None  # and what it does with it
-    awaited: int = 0  # launch that will use it next; 0: none is known
-    next_use: Use = Use.UNKNOWN  # by that one
-    written_at: int = 0  # launch that wrote it last, or may have
-    filled: int = 0  # launch at which it got the content that it has
-    mostly: bool = False  # READ_MOSTLY,
-    copied: bool = False  # and the host has what the device has
-    copied_since: int = 0  # sequence at which that was decided
-    single_since: int = 0  # sequence at which it was last made to be in one place
-    used_after: int = 0  # blocks that had become resident before its last use
-    fetched: bool = False
-    fresh: bool = True  # nothing that is needed was written to it yet
-    dead: bool = False
-    migrated: int = 0  # rises from block to block that became resident
-    claim: int = 0  # the placement that claimed it last
-    use_sequence: int = 0
-    streams: int = 0
-    evicted_for: int = 0  # launch that got its space
-    moved_in: int = 0
-    brought: int = 0  # the prefetch that made it resident
-    moved_out: int = 0
-    confirmed: int = 0
-    resident: bool = False
-    populated: bool = False
-    faulted: bool = False
-    written: bool = False
-    host: bool = False  # the program wants it there
-    remote: bool = False  # advised to stay there,
-    dense: bool = False  # which was a mistake
-    sparse_uses: int = 0  # in a row
-    expected: bool = False  # on its memory's list of that name
-
-    @property
-    def stays_away(self) -> bool:
-        return self.host or self.remote
+REST_LAUNCHES, REST_BLOCKS = 4, 32  # since a last use: on small cards and in short iterations less,
+LONG_REST, REST_SHARE = 32, 16  # and so many launches or that part of the device in blocks
+DYING = 8  # times as far as it is, what ends by itself goes
 
 
 @dataclass
@@ -117,16 +53,22 @@ class Memory:
     counted_from: int = 0
     copied_away: int = 0  # launch at which a block last left by a copy
     evicted_lately: int = 0  # in the iteration before it
-    expected: dict[int, list[UmBlock]] = field(default_factory=dict)  # resident and expected by launches to come
-    passed: int = 0  # launches that nothing is expected by any longer
-    span: int = 2  # launches ahead of those
+    resting: list[UmBlock] = field(default_factory=list)  # by next use: what was used lately, the first used first
+    expected: Expected = field(default_factory=Expected)
+    expected_copied: Expected = field(default_factory=Expected)  # by next use: of these what the host has as well
+    latest: int = 0  # launch
+    woken: int = 0  # blocks that have rested, of late,
+    foreseen: int = 0  # of which the next use was known
+    wanted: int = 0  # blocks that the launch being placed misses
     fetched: int = 0  # blocks, for launches to come
     only_placed: bool = False  # what is expected is what was placed
     grown: int = 0  # blocks with new content since the latest launch, less those that died,
     died_away: int = 0  # of which so many were not here
     reserved: int = 0  # blocks needed besides what exists by the last launch placed,
     most_reserved: int = 0  # and by the one on the way there that needs most
-    by_migration: bool = False  # the order; by last use otherwise
+    by_migration: bool = False  # the order,
+    by_next_use: bool = False  # by last use otherwise
+    launch_queue: int = 0
     migrations: int = 0
     used: int = 0
     mistakes: int = 0  # that narrowed the window
@@ -147,107 +89,162 @@ class Memory:
         block.migrated = self.migrations
         block.resident = True
         block.again = 0
-        self.place(block)
-
-    def order(self, block: UmBlock) -> list[UmBlock]:
-        return self.copied if block.copied else self.kept
-
-    def place(self, block: UmBlock) -> None:
-        """Into its list: at the end, or where its migration puts it."""
-        if self.by_migration:
-            bisect.insort(self.order(block), block, key=lambda other: other.migrated)
-        else:
-            self.order(block).append(block)
-
-    def copy(self, block: UmBlock) -> None:
-        """The host has what it has."""
-        moves = block.resident and not block.expected and not block.copied
-        if moves:
-            self.kept.remove(block)
-        block.copied = True
-        if moves:
-            self.place(block)
-
-    def uncopy(self, block: UmBlock) -> None:
-        """Not any longer."""
-        moves = block.resident and not block.expected and block.copied
-        if moves:
-            self.copied.remove(block)
-        block.copied = False
-        if moves:
-            self.place(block)
-
-    def arrivals(self) -> list[UmBlock]:
-        """Resident, in the order of their migration."""
-        resident = [*self.kept, *self.copied, *(block for blocks in self.expected.values() for block in blocks)]
-        return sorted(resident, key=lambda block: block.migrated)
-
-    def renew(self, block: UmBlock) -> None:
-        self.migrations += 1
-        block.migrated = self.migrations
-        if not block.expected and self.by_migration:
-            self.order(block).remove(block)
-            self.order(block).append(block)
-
-    def take_out(self, block: UmBlock) -> None:
-        if block.expected:
-            self.expected[block.use_position].remove(block)
-            if not self.expected[block.use_position]:
-                del self.expected[block.use_position]
-            self.settle_fetched(block)
-        else:
-            self.order(block).remove(block)
-        block.expected = False
-
-    def settle_fetched(self, block: UmBlock) -> None:
-        self.fetched -= block.fetched
-        block.fetched = False
-
-    def keep(self, block: UmBlock, position: int) -> None:
-        self.take_out(block)
-        block.use_position = position
-        self.place(block)
-
-    def put_expected(self, block: UmBlock, position: int) -> None:
-        self.take_out(block)
-        block.use_position = min(max(position, self.passed + 1), self.passed + self.span - 1)
-        block.expected = True
-        self.expected.setdefault(block.use_position, []).append(block)
-
-    def use(self, block: UmBlock, position: int) -> None:
-        block.used_after = self.migrations
-        if block.expected and block.use_position > position:
-            self.settle_fetched(block)
-        elif block.again > position:
-            again, block.again = block.again, 0
-            self.put_expected(block, again)
-        elif not block.expected and self.by_migration:
-            block.use_position = position
-        else:
-            self.keep(block, position)
-
-    def expect(self, block: UmBlock, position: int) -> None:
-        if not block.expected:
-            block.again = 0
-            self.put_expected(block, position)
-        elif position < block.use_position:
-            block.again = block.use_position
-            self.put_expected(block, position)
-        elif position > block.use_position and block.again == 0:
-            block.again = position
+        self.enlist(block)
 
     def drop(self, block: UmBlock) -> None:
         self.take_out(block)
         self.used -= 1
         block.resident = block.copied = False
+        block.place = Place.KEPT
 
-    def beyond(self, position: int, most: int) -> list[UmBlock]:
-        """Expected by launches beyond that one, the farthest first."""
-        places = sorted((at for at in self.expected if at > position), reverse=True)
-        return [block for at in places for block in self.expected[at]][:most]
+    # Lists.
+
+    def order(self, block: UmBlock) -> list[UmBlock]:
+        return self.copied if block.copied else self.kept
+
+    def expecting(self, block: UmBlock) -> Expected:
+        return self.expected_copied if self.by_next_use and block.copied else self.expected
+
+    def enlist(self, block: UmBlock) -> None:
+        """Into its list: at the end, or where its migration puts it."""
+        if block.place is Place.EXPECTED:
+            self.expecting(block).add(block)
+        elif block.place is Place.RESTING:
+            self.resting.append(block)
+        elif self.by_migration:
+            bisect.insort(self.order(block), block, key=lambda other: other.migrated)
+        else:
+            self.order(block).append(block)
+
+    def take_out(self, block: UmBlock) -> None:
+        if block.place is Place.EXPECTED:
+            self.expecting(block).remove(block)
+            self.settle_fetched(block)
+        else:
+            (self.resting if block.place is Place.RESTING else self.order(block)).remove(block)
+
+    def settle_fetched(self, block: UmBlock) -> None:
+        self.fetched -= block.fetched
+        block.fetched = False
+
+    def put(self, block: UmBlock, place: Place, position: int) -> None:
+        self.take_out(block)
+        block.place, block.use_position = place, position
+        self.enlist(block)
+
+    def copy(self, block: UmBlock, copied: bool = True) -> None:
+        """The host has what it has, or has it no longer."""
+        moves = block.place is Place.KEPT or (self.by_next_use and block.place is Place.EXPECTED)
+        if not block.resident or not moves or block.copied == copied:
+            block.copied = copied
+            return
+        fetched = block.fetched
+        self.take_out(block)
+        block.copied = copied
+        self.enlist(block)
+        self.fetched += fetched
+        block.fetched = fetched
+
+    def uncopy(self, block: UmBlock) -> None:
+        self.copy(block, copied=False)
+
+    def arrivals(self) -> list[UmBlock]:
+        """Resident, in the order of their migration."""
+        expected = [*self.expected.beyond(-1), *self.expected_copied.beyond(-1)]
+        return sorted([*self.kept, *self.copied, *self.resting, *expected], key=lambda block: block.migrated)
+
+    def renew(self, block: UmBlock) -> None:
+        self.migrations += 1
+        block.migrated = self.migrations
+        if block.place is Place.KEPT and self.by_migration:
+            self.order(block).remove(block)
+            self.order(block).append(block)
+
+    # Uses, and those to come.
+
+    def use(self, block: UmBlock, position: int) -> None:
+        block.used_after = self.migrations
+        if self.by_next_use:
+            later = block.place is Place.EXPECTED and block.use_position > position
+            foreseen = block.use_position if later else block.again
+            self.put(block, Place.RESTING, position)
+            block.again = foreseen if foreseen > position else 0
+        elif block.place is Place.EXPECTED and block.use_position > position:
+            self.settle_fetched(block)
+        elif block.again > position:
+            again, block.again = block.again, 0
+            self.put(block, Place.EXPECTED, again)
+        elif block.place is Place.KEPT and self.by_migration:
+            block.use_position = position
+        else:
+            self.put(block, Place.KEPT, position)
+
+    def spare(self, block: UmBlock) -> None:
+        """The program brought it."""
+        if self.by_next_use:
+            block.used_after = self.migrations
+            self.put(block, Place.RESTING, self.latest)
+
+    def expect(self, block: UmBlock, position: int) -> None:
+        if block.place is Place.RESTING:
+            block.again = position if block.again <= self.latest else min(block.again, position)
+        elif block.place is not Place.EXPECTED:
+            block.again = 0
+            self.put(block, Place.EXPECTED, position)
+        elif position < block.use_position:
+            block.again = block.use_position
+            self.put(block, Place.EXPECTED, position)
+        elif position > block.use_position and block.again == 0:
+            block.again = position
+
+    def expect_none_until(self, position: int) -> None:
+        self.latest = position
+        for expected in (self.expected, self.expected_copied):
+            for block in expected.overdue(position):
+                again, block.again = block.again, 0
+                if again > position:
+                    self.put(block, Place.EXPECTED, again)
+                else:
+                    self.put(block, Place.KEPT, block.use_position)
+
+    def expect_nothing(self) -> None:
+        """The chain ends; what was learned of next uses stands."""
+        while not self.by_next_use and len(self.expected):
+            block = self.expected.beyond(-1)[0]
+            block.again = 0
+            self.put(block, Place.KEPT, block.use_position)
+
+    def wake(self, position: int, iteration: int) -> None:
+        """What has rested is expected by its next use, or by none."""
+        while self.resting and self.has_rested(self.resting[0], position, iteration):
+            block = self.resting[0]
+            learned = block.awaited
+            if block.next_use is Use.DIES:
+                learned = block.used + DYING * (block.awaited - block.used)
+            learned = learned if block.awaited > position else 0
+            missed = 0 < block.awaited <= position  # then the chain's is a later iteration's
+            predicted = block.again if block.again > position and not missed else 0
+            self.woken += 1
+            self.foreseen += learned > 0 or predicted > 0
+            if self.woken >= 2 * self.capacity:
+                self.woken //= 2
+                self.foreseen //= 2
+            if 2 * self.foreseen < self.woken:
+                learned = 0
+            first, *later = sorted({learned, predicted} - {0}) or [0]
+            block.again = later[0] if later else 0
+            self.put(block, Place.EXPECTED if first else Place.KEPT, first or block.use_position)
+
+    def has_rested(self, block: UmBlock, position: int, iteration: int) -> bool:
+        launches, brought = position - block.use_position, self.migrations - block.used_after
+        share = self.capacity // REST_SHARE
+        enough = launches >= min(REST_LAUNCHES, iteration // REST_SHARE) and brought >= min(REST_BLOCKS, share)
+        return launches > self.launch_queue or (enough and (launches >= LONG_REST or brought >= share))
+
+    # Space.
 
     def ahead(self) -> int:
-        return sum(map(len, self.expected.values())) if self.only_placed else self.fetched
+        return len(self.expected) if self.only_placed else self.fetched
 
     def reserved_blocks(self) -> int:
         return max(self.reserved, self.most_reserved, 0)
@@ -258,26 +255,6 @@ class Memory:
     def narrow(self) -> None:
         self.mistakes += 1
         self.withheld = max(self.withheld, self.capacity - min(self.capacity, self.ahead())) + MISTAKE
-
-    def expect_none_until(self, position: int) -> None:
-        for at in sorted(self.expected):
-            if at > position:
-                break
-            # What is expected again gets its next place only once all before it has gone.
-            self.passed = max(self.passed, at - 1)
-            for block in list(self.expected.get(at, ())):
-                again, block.again = block.again, 0
-                if again > position:
-                    self.put_expected(block, again)
-                else:
-                    self.keep(block, block.use_position)
-        self.passed = max(self.passed, position)
-
-    def expect_nothing(self) -> None:
-        while self.expected:
-            block = self.beyond(0, 1)[0]
-            block.again = 0
-            self.keep(block, block.use_position)
 
     def take_space(self) -> int:
         self.used += 1

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import bisect
 
+from reference_block import Name, Place, Run, Use
 from reference_chain import Chain
 from reference_history import MASK, mix
-from reference_memory import NEVER, Allocation, Name, Run, TorchBlock, Use
+from reference_memory import Allocation, TorchBlock
 
 from deepum.core import UM_BLOCK_BYTES, Block, CoreSettings
 
@@ -70,12 +71,12 @@ class TorchBlocks(Chain):
             memory.died_away += not (block.fresh or block.dead or block.resident)
             block.dead = True
             memory.uncopy(block)
-            self.learn_next(block, NEVER, Use.UNKNOWN)
+            self.learn_next(block, Use.DIES)
             block.user, block.awaited = None, 0
             if block.resident:
                 block.again = 0
-                if block.expected:
-                    memory.keep(block, block.use_position)
+                if block.place is Place.EXPECTED:
+                    memory.put(block, Place.KEPT, block.use_position)
 
     def forget_torch_block(self, block: TorchBlock) -> None:
         bisect.insort(self.free_ordinals[block.key], block.ordinal)

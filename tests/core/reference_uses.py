@@ -10,13 +10,12 @@ from collections import deque
 from dataclasses import dataclass
 
 from deepum._core import lib
+from reference_block import Run, RunUse, Span, UmBlock, Use
 from reference_commands import Commands
 from reference_history import Execution
-from reference_memory import Run, RunUse, Span, UmBlock, Use
 
 from deepum.core import CoreSettings, Progress
 
-CORRELATION = 1
 DUPLICATE = 2
 MOST_TRIALS = 1 << 14  # of a stream
 SETTLED = 256  # launches, and two iterations
@@ -89,9 +88,11 @@ class Uses(Commands):
             learned = argument.learned = None if again else execution.uses[argument.run]
             if learned is not None:
                 learned.now = argument.use = learned.now if argument.use is Use.UNKNOWN else argument.use
-            typical = self.middle(argument.span)
-            if typical.used != self.position:
-                self.learn_next(typical, self.position - typical.used, argument.use)
+            told: RunUse | None = None  # by the block before
+            for block in self.blocks(argument.span):
+                if block.used != self.position and block.user is not told:
+                    self.learn_next(block, argument.use)
+                    told = block.user
             for block in self.blocks(argument.span):
                 if block.used == self.position and learned is None:
                     continue  # an argument before this one told more
@@ -99,10 +100,11 @@ class Uses(Commands):
                 block.awaited = self.position + learned.gap if learned is not None and learned.gap > 0 else 0
                 block.next_use = Use.UNKNOWN if learned is None else learned.next
 
-    def learn_next(self, block: UmBlock, gap: int, use: Use) -> None:
-        """Whoever used the block last learns what came next."""
-        if block.user is not None:
-            block.user.gap, block.user.next = gap, use
+    def learn_next(self, block: UmBlock, use: Use) -> None:
+        """Whoever used the block last learns what came next: of what one launch of it used, the longest wait."""
+        gap = self.position - block.used + (use is Use.DIES)
+        if block.user is not None and (block.user.round != block.used or gap > block.user.gap):
+            block.user.round, block.user.gap, block.user.next = block.used, gap, use
 
     def blocks(self, span: Span) -> list[UmBlock]:
         slot, first, count = span

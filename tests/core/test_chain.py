@@ -13,11 +13,14 @@ from programs import Launch, kernels, there_and_back, write
 from deepum.core import BlockRange, Core, CoreSettings, EventWriter, events
 
 TABLES, HISTORY = 0, 1
+OLDEST_LAST_USE = 1
 
 
 def predictor(**changes: int) -> tuple[Core, EventWriter]:
-    """A core with one allocation that does not fit, that predicts by its tables unless told otherwise."""
-    core, writer = Core(CoreSettings.default(**{"launch_queue": 0, "prediction": TABLES, **changes})), EventWriter()
+    """A core with one allocation that does not fit, that predicts by its tables unless told otherwise. What was used longest ago leaves
+    first, so that a sweep leaves nothing from before."""
+    changes = {"launch_queue": 0, "prediction": TABLES, "eviction_order": OLDEST_LAST_USE, **changes}
+    core, writer = Core(CoreSettings.default(**changes)), EventWriter()
     writer.device(64)
     writer.allocate(0, 128)
     core.process(writer.take())
@@ -141,7 +144,7 @@ def test_a_block_table_that_is_full_forgets(rows: int, ways: int, kept: int) -> 
 @pytest.mark.parametrize("runs", [448, 1900])
 def test_of_a_launch_with_many_tensors_most_are_fetched_ahead(runs: int) -> None:
     """A row that is full leaves single runs out; the chain goes on behind them."""
-    core, writer = Core(CoreSettings.default(launch_queue=0, prediction=TABLES)), EventWriter()
+    core, writer = Core(CoreSettings.default(launch_queue=0, prediction=TABLES, eviction_order=OLDEST_LAST_USE)), EventWriter()
     writer.device(8000)
     writer.allocate(0, 12000)
     wide = Launch(1, tuple(BlockRange(0, 2 * i, 1) for i in range(runs)))

@@ -8,12 +8,16 @@ from deepum._core import lib
 from deepum.core import UM_BLOCK_BYTES, BlockRange, Command, Core, CoreSettings, EventWriter
 
 MiB = 1 << 20
+OLDEST_LAST_USE = 1
 BLOCK = UM_BLOCK_BYTES
 
 
 def start(**changes: int) -> tuple[Core, EventWriter]:
     """A card of 16 blocks; slot 0 is PyTorch's, 24 blocks in PyTorch blocks of 4; slot 1 is another's, 8 blocks."""
-    core, writer = Core(CoreSettings.default(**{"invalidation": 1, "headroom_blocks": 0, **changes})), EventWriter()
+    core, writer = (
+        Core(CoreSettings.default(**{"invalidation": 1, "headroom_blocks": 0, "eviction_order": OLDEST_LAST_USE, **changes})),
+        EventWriter(),
+    )
     writer.device(16)
     writer.allocate(0, 24)
     writer.allocate(1, 8)
@@ -44,17 +48,19 @@ def blocks(commands: list[Command], kind: str) -> set[tuple[int, int]]:
     return {(c.slot, b) for c in commands if c.kind == kind for b in range(c.first_block, c.first_block + c.block_count)}
 
 
-def test_a_dead_block_goes_before_older_ones_and_nothing_is_copied() -> None:
-    core, writer = start()
+@pytest.mark.parametrize("order", [0, 1, 2, 3])
+def test_dead_blocks_go_before_older_ones_and_nothing_is_copied(order: int) -> None:
+    """Room is made 8 blocks at a time."""
+    core, writer = start(eviction_order=order)
     fill(core, writer)
-    died = writer.block(False, 0, 8 * BLOCK, 4 * BLOCK, 20 * BLOCK)
+    died = writer.block(False, 0, 4 * BLOCK, 4 * BLOCK, 20 * BLOCK)
+    died = writer.block(False, 0, 12 * BLOCK, 4 * BLOCK, 16 * BLOCK)
     use(writer, 9, 1, 0, 4)
     commands = decided(core, writer)
-    assert blocks(commands, "discard") == {(0, b) for b in range(8, 12)}
-    discards, evictions = ([c.id for c in commands if c.kind == kind] for kind in ("discard", "evict"))  # room is made 8 blocks at a time
-    assert max(discards) < min(evictions)
-    assert all(c.after_sequence >= died and c.stream_mask == 0b11 for c in commands if c.kind == "discard")
-    assert core.statistics().bytes_invalidated == 4 * BLOCK
+    assert blocks(commands, "discard") == {(0, b) for b in (*range(4, 8), *range(12, 16))}
+    assert blocks(commands, "evict") == set()
+    assert all(c.after_sequence >= died and c.stream_mask == 0b11 for c in commands if c.kind == "discard" and c.first_block >= 12)
+    assert core.statistics().bytes_invalidated == 8 * BLOCK
 
 
 def test_a_prefetch_into_its_space_waits_for_the_discard() -> None:
@@ -101,8 +107,10 @@ def test_only_um_blocks_that_are_inactive_all_over() -> None:
     assert blocks(decided(core, writer), "discard") == {(0, 0), (0, 1)}
 
 
-def test_a_block_that_is_handed_out_again_is_alive() -> None:
-    core, writer = start()
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_block_that_is_handed_out_again_is_alive(order: int) -> None:
+    """And about to be used, so that older ones go first."""
+    core, writer = start(eviction_order=order)
     fill(core, writer)
     writer.block(False, 0, 8 * BLOCK, 4 * BLOCK, 20 * BLOCK)
     writer.block(True, 0, 8 * BLOCK, 4 * BLOCK, 24 * BLOCK)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from programs import caching_step, event_programs, there_and_back, write, write_program
+from programs import caching_step, event_programs, long_steps, there_and_back, write, write_program
 from reference import Reference
 
 from deepum.core import BlockRange, Core, CoreSettings, EventWriter, events
@@ -89,3 +90,12 @@ def test_tensors_that_move(core_settings: CoreSettings, capacity: int, steps: li
         writer.execute(1, [BlockRange(1, 0, 6)])
         writer.synchronise()
     compare(core_settings, writer.take())
+
+
+@settings(max_examples=40, deadline=None)
+@given(SETTINGS, st.sampled_from((96, 512, 600)), st.integers(4, 6), st.integers(0, 1 << 32))
+def test_by_next_use_on_larger_cards(core_settings: CoreSettings, capacity: int, steps: int, seed: int) -> None:
+    """Where blocks have to rest for as long as anywhere."""
+    writer = EventWriter()
+    long_steps(writer, Random(seed), capacity, steps)
+    compare(replace(core_settings, policy=1, eviction_order=2, prefetch_degree=2000, pre_eviction=1), writer.take())

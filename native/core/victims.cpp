@@ -1,0 +1,187 @@
+// Victims: which blocks leave when there is no room, and the moves that take them away.
+#include <algorithm>
+
+#include "engine.hpp"
+
+namespace deepum::core {
+namespace {
+
+constexpr std::uint64_t kEvictionBatch = 8;  // blocks evicted at once when room runs out
+constexpr std::size_t kVictimScan = 4096;    // blocks looked at for one victim,
+constexpr std::size_t kExpectedScan = 256;   // and of those that are expected
+constexpr std::uint64_t kRested = 32;        // blocks brought since a last use, so that the space comes in time: 64 MiB, milliseconds
+constexpr std::uint64_t kFar = 16;           // part of an iteration, after which what left comes back in time
+
+// Of what nobody is known to need, the first in order: what leaves without a copy is not preferred, unless the order says so.
+template <typename Wanted>
+UmBlock* first_kept(const DeviceMemory& device, bool clean_first, std::uint64_t until, Wanted wanted) {
+  if (clean_first) {
+    UmBlock* const far = device.copied.find(kVictimScan, [&](const UmBlock& block) {
+      return wanted(block) && (block.awaited == 0 || block.next_use == Use::kDies || block.awaited > until);
+    });
+    if (far != nullptr) {
+      return far;
+    }
+  }
+  UmBlock* const copied = device.copied.find(kVictimScan, wanted);
+  UmBlock* const kept = device.kept.find(kVictimScan, wanted);
+  if (copied == nullptr || kept == nullptr) {
+    return copied != nullptr ? copied : kept;
+  }
+  const bool earlier = device.kept.by_migration() ? copied->migrated < kept->migrated : copied->use_position < kept->use_position;
+  return earlier ? copied : kept;
+}
+
+}  // namespace
+
+// For the placement of launch number `position`. Dead blocks go first, then what no launch is expected to use, then what is expected by
+// launches not placed yet, the farthest first, unless it was used so lately that its space would come late. `any`: the launch at hand has
+// nowhere else to go, so that it takes what others expect.
+UmBlock* Engine::next_victim(DeviceMemory& device, std::uint64_t position, bool any) {
+  const auto unclaimed = [&](const UmBlock& block) {
+    ++statistics_.operations;
+    return block.claim != claim_;
+  };
+  device.wake(position_, iteration_);
+  for (UmBlock* block = device.dead.head(); block != nullptr; block = block->after) {
+    if (unclaimed(*block)) {
+      return block;
+    }
+  }
+  UmBlock* const kept = first_kept(device, settings_.eviction_order == DEEPUM_EVICT_CLEAN_FIRST, position_ + iteration_ / kFar, unclaimed);
+  if (device.by_next_use) {
+    return needed_last(device, position, kept, any);
+  }
+  if (kept != nullptr) {
+    return kept;
+  }
+  const auto rested = [&](const UmBlock& block) {
+    return unclaimed(block) && !block.fetched && device.migrations - block.used_after >= kRested;
+  };
+  if (UmBlock* victim = device.expected.find_beyond(std::max(position, position_ + placed_), kExpectedScan, rested);
+      victim != nullptr || !any) {
+    return victim;
+  }
+  UmBlock* victim = device.expected.find_beyond(0, kVictimScan, unclaimed);
+  if (victim != nullptr) {
+    device.narrow_window();
+  }
+  return victim;
+}
+
+// By next use: what is needed last, and what leaves without a copy before all else, if it has the time to come back. `kept`: the first of
+// those whose next use is unknown, which goes if it was used longer ago, so that its space is free no later. What was used just now goes
+// only where nothing else is left.
+UmBlock* Engine::needed_last(DeviceMemory& device, std::uint64_t position, UmBlock* kept, bool any) {
+  const auto farthest = [&](std::uint64_t beyond, std::size_t most, auto wanted) {
+    UmBlock* const moved = device.expected.find_beyond(beyond, most, wanted);
+    UmBlock* const dropped = device.expected_copied.find_beyond(beyond, most, wanted);
+    const bool far = dropped != nullptr && dropped->use_position >= position_ + iteration_ / kFar;
+    return moved == nullptr || far ? dropped : moved;
+  };
+  const auto unclaimed = [&](const UmBlock& block) {
+    ++statistics_.operations;
+    return block.claim != claim_;
+  };
+  UmBlock* victim = farthest(std::max(position, position_ + placed_), kExpectedScan,
+                             [&](const UmBlock& block) { return unclaimed(block) && !block.fetched; });
+  if (victim == nullptr || (kept != nullptr && !victim->copied && kept->used <= victim->used)) {
+    victim = kept;
+  }
+  if (victim != nullptr || !any) {
+    return victim;
+  }
+  // What the launch at hand uses itself rests behind all others.
+  if (UmBlock* const oldest = device.resting.head(); oldest != nullptr && unclaimed(*oldest)) {
+    return oldest;
+  }
+  victim = farthest(0, kVictimScan, unclaimed);
+  if (victim != nullptr) {
+    device.narrow_window();
+  }
+  return victim;
+}
+
+std::uint64_t Engine::headroom(const DeviceMemory& device) const {
+  return device.driver_evicts ? 0 : std::min<std::uint64_t>(settings_.headroom_blocks, device.capacity_blocks / 8);
+}
+
+// What is only predicted takes what nobody needs on the way there. Others leave for it only if the driver does not let the host run
+// ahead: else the launches themselves come early enough, and what they need is certain.
+bool Engine::may_take_room(const DeviceMemory& device, bool actual) const {
+  const bool modest = settings_.prediction == DEEPUM_PREDICT_HISTORY && settings_.launch_queue >= kShortQueue;
+  return actual || (!modest && device.reserved_blocks() == 0) ||
+         device.free_blocks() + device.dead.size() > headroom(device) + device.reserved_blocks();
+}
+
+bool Engine::make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position, bool actual) {
+  const std::uint64_t kept_free = headroom(device);
+  if (!may_take_room(device, actual)) {
+    return false;
+  }
+  if (device.free_blocks() <= kept_free) {
+    const std::uint64_t batch = device.by_next_use && actual ? std::max(kEvictionBatch, device.wanted) : kEvictionBatch;
+    leaving_.clear();
+    while (device.free_blocks() < batch + kept_free) {
+      UmBlock* victim = next_victim(device, position, actual && device.free_blocks() == 0);
+      if (victim == nullptr) {
+        break;
+      }
+      leaving_.push_back({victim, victim->copied});
+      device.drop(*victim);
+    }
+    if (device.by_next_use) {  // evictions go in order: what was used last would hold up the others
+      std::stable_sort(leaving_.begin(), leaving_.end(), [](const Leaving& a, const Leaving& b) {
+        return a.block->dead != b.block->dead ? a.block->dead : a.block->use_sequence < b.block->use_sequence;
+      });
+    }
+    for (const Leaving& leaving : leaving_) {
+      leave(device, ordinal, *leaving.block, leaving.copied, position);
+    }
+  }
+  return device.free_blocks() > (actual ? 0 : kept_free);
+}
+
+void Engine::evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, std::uint64_t position) {
+  const bool without_copy = block.copied;
+  device.drop(block);
+  leave(device, ordinal, block, without_copy, position);
+}
+
+// What was dropped leaves the device.
+void Engine::leave(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, bool without_copy, std::uint64_t position) {
+  if (!block.populated) {
+    return;  // nothing is there
+  }
+  if (!block.dead) {
+    block.evicted_for = position;
+  }
+  if (discardable(block)) {
+    discard(block);
+    device.emptied.push_back({block.discarded, true});
+    return;
+  }
+  note_streams(device, block);
+  ++device.evictions;
+  if (without_copy) {
+    command(DEEPUM_COMMAND_DROP, ordinal, block, block.use_sequence, block.streams, std::max(block.moved_in, block.moved_out));
+  } else {
+    device.copied_away = position_;
+    command(DEEPUM_COMMAND_EVICT, ordinal, block, block.use_sequence, block.streams,
+            std::max(block.moved_in, block.mostly ? block.moved_out : 0), 0, block.mostly ? DEEPUM_MEM_ADVISE_UNSET_READ_MOSTLY : 0);
+    forget_duplicate(block);
+  }
+  device.freed.push_back({block.moved_out, false});
+}
+
+void Engine::note_streams(DeviceMemory& device, const UmBlock& victim) {
+  if (victim.use_sequence == 0 || victim.streams == 0) {
+    return;
+  }
+  if (device.out_streams != 0 && (device.out_streams != victim.streams || (victim.streams & (victim.streams - 1)) != 0)) {
+    device.mixed_position = position_;
+  }
+  device.out_streams = victim.streams;
+}
+
+}  // namespace deepum::core

@@ -1,0 +1,82 @@
+"""UM blocks in plain Python, and what is known of their uses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+Name = tuple[str, int, int] | tuple[str, int]  # of an allocation, or of a PyTorch block by (size, ordinal)
+Run = tuple[Name, int, int]
+Span = tuple[int, int, int]
+
+
+class Use(Enum):
+    """What a launch does with what it touches."""
+
+    UNKNOWN = 0
+    READS = 1
+    WRITES = 2
+    DIES = 3  # its content ends
+
+
+class Place(Enum):
+    """The list of its memory that a resident block is in."""
+
+    KEPT = 0
+    RESTING = 1  # used lately
+    EXPECTED = 2  # by launches to come
+
+
+@dataclass(eq=False)
+class RunUse:
+    """What an execution does with one of its runs."""
+
+    now: Use = Use.UNKNOWN
+    next: Use = Use.UNKNOWN  # by the launch that uses it next, or that it dies before
+    gap: int = 0  # so many launches later; 0: not known
+    round: int = 0  # launch of which that was learned
+    forgotten: bool = False  # the execution was given up, or touches something else now
+
+
+@dataclass(eq=False)
+class UmBlock:
+    slot: int
+    index: int
+    use_position: int = 0  # launch of its last use, or of the next one if it is expected
+    again: int = 0  # launch that is expected to use it after that one
+    used: int = 0  # launch that used it last,
+    user: RunUse | None = None  # and what it does with it
+    awaited: int = 0  # launch that will use it next, or that it dies before; 0: none is known
+    next_use: Use = Use.UNKNOWN  # by that one
+    written_at: int = 0  # launch that wrote it last, or may have
+    filled: int = 0  # launch at which it got the content that it has
+    mostly: bool = False  # READ_MOSTLY,
+    copied: bool = False  # and the host has what the device has
+    copied_since: int = 0  # sequence at which that was decided
+    single_since: int = 0  # sequence at which it was last made to be in one place
+    used_after: int = 0  # blocks that had become resident before its last use
+    fetched: bool = False
+    fresh: bool = True  # nothing that is needed was written to it yet
+    dead: bool = False
+    migrated: int = 0  # rises from block to block that became resident
+    claim: int = 0  # the placement that claimed it last
+    use_sequence: int = 0
+    streams: int = 0
+    evicted_for: int = 0  # launch that got its space
+    moved_in: int = 0
+    brought: int = 0  # the prefetch that made it resident
+    moved_out: int = 0
+    confirmed: int = 0
+    resident: bool = False
+    populated: bool = False
+    faulted: bool = False
+    written: bool = False
+    host: bool = False  # the program wants it there
+    remote: bool = False  # advised to stay there,
+    dense: bool = False  # which was a mistake
+    sparse_uses: int = 0  # in a row
+    place: Place = Place.KEPT
+
+    @property
+    def stays_away(self) -> bool:
+        return self.host or self.remote

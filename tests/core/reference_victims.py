@@ -1,0 +1,146 @@
+"""Victims in plain Python: what native/core/victims.cpp and driver_eviction.cpp do."""
+
+from __future__ import annotations
+
+from reference_block import UmBlock, Use
+from reference_clean import Clean
+from reference_commands import CLEAN_FIRST, HISTORY
+from reference_memory import Memory
+
+from deepum.core import CoreSettings
+
+SHORT_QUEUE = 64  # launches
+RESTED = 32  # blocks brought since a block's last use
+EVICTION_BATCH = 8
+FAR = 16  # part of an iteration, after which what left comes back in time
+VICTIM_SCAN, EXPECTED_SCAN = 4096, 256
+
+
+class Victims(Clean):
+    """Which blocks leave where there is no room."""
+
+    def __init__(self, settings: CoreSettings) -> None:
+        super().__init__(settings)
+        self.placed = 0  # launches to come
+        self.claim = 0
+
+    def headroom(self, memory: Memory) -> int:
+        return min(self.settings.headroom_blocks, memory.capacity // 8) if self.settings.pre_eviction else 0
+
+    def may_take_room(self, memory: Memory, actual: bool) -> bool:
+        modest = self.settings.prediction == HISTORY and self.settings.launch_queue >= SHORT_QUEUE
+        reserved = memory.reserved_blocks()
+        return actual or not (modest or reserved > 0) or memory.free() > self.headroom(memory) + reserved
+
+    def yield_room(self, memory: Memory, position: int, actual: bool) -> tuple[bool, UmBlock | None]:
+        """The driver evicts for what is fetched."""
+        if not self.may_take_room(memory, actual):
+            return False, None
+        if memory.free():
+            return True, None
+        for first in memory.arrivals():
+            if first.claim != self.claim:
+                memory.drop(first)
+                if not first.populated:
+                    return True, None
+                first.evicted_for = position
+                self.note_streams(memory, first)
+                return True, first
+            memory.renew(first)
+            self.command("prefetch", first, 0, 0, first.moved_out)
+        return False, None
+
+    def make_room(self, memory: Memory, position: int, actual: bool) -> bool:
+        headroom = self.headroom(memory)
+        if not self.may_take_room(memory, actual):
+            return False
+        if memory.free() <= headroom:
+            # By next use all that the launch misses, at once, and in the order of last use.
+            batch = max(EVICTION_BATCH, memory.wanted) if memory.by_next_use and actual else EVICTION_BATCH
+            leaving: list[tuple[UmBlock, bool]] = []
+            while memory.free() < batch + headroom:
+                victim = self.victim(memory, position, actual and memory.free() == 0)
+                if victim is None:
+                    break
+                leaving.append((victim, victim.copied))
+                memory.drop(victim)
+            if memory.by_next_use:
+                leaving.sort(key=lambda one: (not one[0].dead, one[0].use_sequence))
+            for block, copied in leaving:
+                self.let_go(memory, block, copied, position)
+        return memory.free() > (0 if actual else headroom)
+
+    def victim(self, memory: Memory, position: int, anything: bool) -> UmBlock | None:
+        memory.wake(self.position, self.iteration)
+        kept = self.unclaimed(memory)
+        if memory.by_next_use:
+            return self.needed_last(memory, position, kept, anything)
+        if kept is not None:
+            return kept
+        for block in memory.expected.beyond(max(position, self.position + self.placed))[:EXPECTED_SCAN]:
+            if block.claim != self.claim and not block.fetched and memory.migrations - block.used_after >= RESTED:
+                return block
+        if anything:
+            for block in memory.expected.beyond(0)[:VICTIM_SCAN]:
+                if block.claim != self.claim:
+                    memory.narrow()
+                    return block
+        return None
+
+    def unclaimed(self, memory: Memory) -> UmBlock | None:
+        """What is not expected, the first in order; where clean goes first, clean blocks that are not needed soon before others."""
+        copied, kept = ([block for block in blocks[:VICTIM_SCAN] if block.claim != self.claim] for blocks in (memory.copied, memory.kept))
+        soon = self.position + self.iteration // FAR
+        far = [block for block in copied if block.awaited == 0 or block.next_use is Use.DIES or block.awaited > soon]
+        if far and self.settings.eviction_order == CLEAN_FIRST:
+            return far[0]
+        first = copied[:1] + kept[:1]
+        return min(reversed(first), key=lambda block: block.migrated if memory.by_migration else block.use_position, default=None)
+
+    def needed_last(self, memory: Memory, position: int, kept: UmBlock | None, anything: bool) -> UmBlock | None:
+        """By next use: the farthest that no launch placed needs, or `kept`, whose next use is unknown, if it was used before that; else,
+        for the launch at hand, what rests, or is expected by whomever."""
+
+        def farthest(beyond: int, most: int, also_fetched: bool) -> UmBlock | None:
+            moved, dropped = (
+                [block for block in expected.beyond(beyond)[:most] if block.claim != self.claim and (also_fetched or not block.fetched)]
+                for expected in (memory.expected, memory.expected_copied)
+            )
+            comes_back = bool(dropped) and dropped[0].use_position - self.position >= self.iteration // FAR
+            return next(iter((dropped or moved) if comes_back else (moved or dropped)), None)
+
+        victim = farthest(max(position, self.position + self.placed), EXPECTED_SCAN, also_fetched=False)
+        if victim is None or (kept is not None and not victim.copied and kept.used <= victim.used):
+            victim = kept
+        if victim is not None or not anything:
+            return victim
+        resting = [block for block in memory.resting if block.claim != self.claim]
+        if resting:
+            return resting[0]
+        victim = farthest(0, VICTIM_SCAN, also_fetched=True)
+        if victim is not None:
+            memory.narrow()
+        return victim
+
+    def evict(self, memory: Memory, block: UmBlock, position: int) -> None:
+        copied = block.copied
+        memory.drop(block)
+        self.let_go(memory, block, copied, position)
+
+    def let_go(self, memory: Memory, block: UmBlock, copied: bool, position: int) -> None:
+        """What was dropped leaves the device."""
+        if not block.populated:
+            return
+        if not block.dead:
+            block.evicted_for = position
+        self.note_streams(memory, block)
+        memory.evictions += 1
+        self.leave(block, copied)
+        memory.freed.append(block.moved_out)
+
+    def note_streams(self, memory: Memory, victim: UmBlock) -> None:
+        if victim.use_sequence and victim.streams:
+            several = victim.streams & (victim.streams - 1) != 0
+            if memory.out_streams and (memory.out_streams != victim.streams or several):
+                memory.mixed = self.position
+            memory.out_streams = victim.streams
