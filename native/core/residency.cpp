@@ -7,7 +7,8 @@ namespace {
 
 constexpr std::uint64_t kMistake = 4;                         // blocks by which one narrows the window
 constexpr std::uint64_t kRestLaunches = 4, kRestBlocks = 32;  // since a last use, at least both, so that the space comes in time,
-constexpr std::uint64_t kLongRest = 32, kRestShare = 16;      // and so many launches, or this part of the device in blocks brought
+constexpr std::uint64_t kLongRest = 32, kRestShare = 16;      // and so many launches, or this part of the device in blocks brought;
+                                                              // or that part of an iteration, whatever was brought
 constexpr std::uint64_t kDying = 8;  // times: what ends by itself is not needed again, so it goes as if it were needed so much later
 
 }  // namespace
@@ -169,7 +170,8 @@ void DeviceMemory::wake(std::uint64_t position, std::uint64_t iteration) {
   const std::uint64_t least_launches = std::min(kRestLaunches, iteration / kRestShare), least_blocks = std::min(kRestBlocks, share);
   const auto rested = [&](const UmBlock& block) {
     const std::uint64_t launches = position - block.use_position, brought = migrations - block.used_after;
-    return launches >= least_launches && brought >= least_blocks && (launches >= kLongRest || brought >= share);
+    return (launches >= least_launches && brought >= least_blocks && (launches >= kLongRest || brought >= share)) ||
+           launches >= std::max(kLongRest, iteration / kRestShare);
   };
   for (UmBlock* block = resting.head(); block != nullptr && rested(*block); block = resting.head()) {
     std::uint64_t predicted = block->again > position ? block->again : 0;  // by the chain

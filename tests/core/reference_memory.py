@@ -11,7 +11,7 @@ from reference_expected import Expected
 
 MISTAKE = 4  # blocks by which one narrows the window
 REST_LAUNCHES, REST_BLOCKS = 4, 32  # since a last use: on small cards and in short iterations less,
-LONG_REST, REST_SHARE = 32, 16  # and so many launches or that part of the device in blocks
+LONG_REST, REST_SHARE = 32, 16  # and so many launches or that part of the device in blocks; or that part of an iteration, whatever came
 DYING = 8  # times as far as it is, what ends by itself goes
 
 
@@ -237,6 +237,8 @@ class Memory:
         launches, brought = position - block.use_position, self.migrations - block.used_after
         share = self.capacity // REST_SHARE
         enough = launches >= min(REST_LAUNCHES, iteration // REST_SHARE) and brought >= min(REST_BLOCKS, share)
+        if launches >= max(LONG_REST, iteration // REST_SHARE):
+            return True
         return enough and (launches >= LONG_REST or brought >= share)
 
     # Space.
