@@ -140,7 +140,8 @@ class Device:
                 continue
             slot, start = held.block.segment.slot, held.block.offset + offset
             shape = () if isinstance(use.tensor, Scratch) else tuple(use.tensor.shape)
-            identity.append(f"{shape} {self.program.segment_names[slot]} {start}")
+            # Without its place: the shim leaves that out for PyTorch's memory, whose blocks the core names.
+            identity.append(f"{shape} {use.tensor.dtype if not isinstance(use.tensor, Scratch) else ''}")
             touched.append(held.block.range)
             if use.flags:
                 # Without the tensor: it may be drawn from again long after the tensor has died.

@@ -30,7 +30,7 @@ _COLOURS = {
     "lms-mod": "#c9a66b",
     "deepum": "#2f6fb7",
     "deepum-no-invalidation": "#6b9bd1",
-    "deepum-next-use": "#7f6bb3",
+    "deepum-last-use": "#7f6bb3",
     "unlimited": "#cfcfcf",
 }
 _KINDS = {

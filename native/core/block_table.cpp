@@ -143,7 +143,13 @@ void BlockTable::learn_runs(std::span<const BlockRun> accesses, const BlockTable
   }
   ages_.assign(chain_.size(), 0);
   if (hash_of(chain_) != before) {
-    uses_.assign(chain_.size(), {});
+    // As many runs are most likely those of the same arguments, which lie elsewhere now: each will be used again as soon.
+    if (uses_.size() != chain_.size()) {
+      uses_.assign(chain_.size(), {});
+    }
+    for (RunUse& use : uses_) {
+      use.now = Use::kUnknown;
+    }
     uses_turn_ = turn_;
   }
   bytes_ = count_bytes();

@@ -48,7 +48,7 @@ class BlockTable {
   // What each run of the chain is used for, and what comes after, as far as it is known.
   std::span<const RunUse> uses() const { return uses_; }
   RunUse* use(std::uint32_t place) { return place < uses_.size() ? &uses_[place] : nullptr; }
-  // Rises when the chain, and with it what was known of uses, is another.
+  // Rises when the chain is another: what is learned of its runs from then on is of others.
   std::uint32_t uses_turn() const { return uses_turn_; }
   // Where each of the accesses just learned is in the chain; kNotInChain: nowhere.
   void find_places(std::size_t accesses, std::vector<std::uint32_t>& places) const;

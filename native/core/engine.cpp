@@ -32,6 +32,7 @@ Engine::Engine(const deepum_core_settings& settings)
   for (DeviceMemory& device : devices_) {
     if (settings.eviction_order == DEEPUM_EVICT_FURTHEST_NEXT_USE && settings.policy == DEEPUM_POLICY_CORRELATION) {
       device.by_next_use = true;
+      device.launch_queue = settings.launch_queue;
       device.expected.span(kFarthest, kTurn);
       device.expected_copied.span(kFarthest, kTurn);
     } else {

@@ -151,7 +151,7 @@ class Engine {
   void await_move(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t move);
   void note_streams(DeviceMemory& device, const UmBlock& victim);  // that moves into its space wait for
   UmBlock* next_victim(DeviceMemory& device, std::uint64_t position, bool any);
-  UmBlock* needed_last(DeviceMemory& device, std::uint64_t position, bool any);
+  UmBlock* needed_last(DeviceMemory& device, std::uint64_t position, UmBlock* kept, bool any);
   void hold(std::span<const BlockSpan> spans, std::uint32_t stream);  // the launch at hand, until its blocks are there
   void command(deepum_command_kind kind, std::uint32_t ordinal, UmBlock& block, std::uint64_t after_sequence, std::uint64_t streams,
                std::uint64_t after_move, std::int32_t location = 0, std::uint8_t advice = 0);

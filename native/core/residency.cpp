@@ -5,10 +5,13 @@
 namespace deepum::core {
 namespace {
 
-constexpr std::uint64_t kMistake = 4;                         // blocks by which one narrows the window
-constexpr std::uint64_t kRestLaunches = 4, kRestBlocks = 32;  // since a last use, at least both, so that the space comes in time,
-constexpr std::uint64_t kLongRest = 32, kRestShare = 16;      // and so many launches, or this part of the device in blocks brought;
-                                                              // or that part of an iteration, whatever was brought
+constexpr std::uint64_t kMistake = 4;  // blocks by which one narrows the window
+// How long a used block rests at least, so that its space comes in time: launches and blocks brought since, both,
+constexpr std::uint64_t kRestLaunches = 4;
+constexpr std::uint64_t kRestBlocks = 32;
+// and one of these besides: launches, or this part of the device in blocks brought.
+constexpr std::uint64_t kLongRest = 32;
+constexpr std::uint64_t kRestShare = 16;
 constexpr std::uint64_t kDying = 8;  // times: what ends by itself is not needed again, so it goes as if it were needed so much later
 
 }  // namespace
@@ -170,11 +173,13 @@ void DeviceMemory::wake(std::uint64_t position, std::uint64_t iteration) {
   const std::uint64_t least_launches = std::min(kRestLaunches, iteration / kRestShare), least_blocks = std::min(kRestBlocks, share);
   const auto rested = [&](const UmBlock& block) {
     const std::uint64_t launches = position - block.use_position, brought = migrations - block.used_after;
-    return (launches >= least_launches && brought >= least_blocks && (launches >= kLongRest || brought >= share)) ||
-           launches >= std::max(kLongRest, iteration / kRestShare);
+    return launches > launch_queue ||  // it has run
+           (launches >= least_launches && brought >= least_blocks && (launches >= kLongRest || brought >= share));
   };
   for (UmBlock* block = resting.head(); block != nullptr && rested(*block); block = resting.head()) {
-    std::uint64_t predicted = block->again > position ? block->again : 0;  // by the chain
+    // By the chain; not where a use was missed that had been learned: then the chain's is that of a later iteration.
+    const bool overdue = block->awaited != 0 && block->awaited <= position;
+    const std::uint64_t predicted = block->again > position && !overdue ? block->again : 0;
     std::uint64_t learned = block->awaited > position ? block->awaited : 0;
     if (learned != 0 && block->next_use == Use::kDies) {
       learned = block->used + kDying * (learned - block->used);

@@ -136,6 +136,7 @@ struct DeviceMemory {
   // What is resident, each block in one of them.
   KeptBlocks kept;  // oldest last use, or oldest migration, first
   bool by_next_use = false;
+  std::uint64_t launch_queue = 0;         // launches that the driver lets the host run ahead
   std::uint64_t latest = 0;               // launch
   std::uint64_t woken = 0, foreseen = 0;  // of late, and of these those whose next use is known
   BlockList resting;                      // by next use: used lately, the first used first

@@ -48,12 +48,12 @@ UmBlock* Engine::next_victim(DeviceMemory& device, std::uint64_t position, bool 
       return block;
     }
   }
-  if (UmBlock* victim = first_kept(device, settings_.eviction_order == DEEPUM_EVICT_CLEAN_FIRST, position_ + iteration_ / kFar, unclaimed);
-      victim != nullptr) {
-    return victim;
-  }
+  UmBlock* const kept = first_kept(device, settings_.eviction_order == DEEPUM_EVICT_CLEAN_FIRST, position_ + iteration_ / kFar, unclaimed);
   if (device.by_next_use) {
-    return needed_last(device, position, any);
+    return needed_last(device, position, kept, any);
+  }
+  if (kept != nullptr) {
+    return kept;
   }
   const auto rested = [&](const UmBlock& block) {
     return unclaimed(block) && !block.fetched && device.migrations - block.used_after >= kRested;
@@ -69,9 +69,10 @@ UmBlock* Engine::next_victim(DeviceMemory& device, std::uint64_t position, bool 
   return victim;
 }
 
-// By next use: what is needed last, and what leaves without a copy before all else, if it has the time to come back. What was used just now
+// By next use: what is needed last, and what leaves without a copy before all else, if it has the time to come back. `kept`: the first of
+// those whose next use is unknown, which goes if it was used longer ago, so that its space is free no later. What was used just now goes
 // only where nothing else is left.
-UmBlock* Engine::needed_last(DeviceMemory& device, std::uint64_t position, bool any) {
+UmBlock* Engine::needed_last(DeviceMemory& device, std::uint64_t position, UmBlock* kept, bool any) {
   const auto farthest = [&](std::uint64_t beyond, std::size_t most, auto wanted) {
     UmBlock* const moved = device.expected.find_beyond(beyond, most, wanted);
     UmBlock* const dropped = device.expected_copied.find_beyond(beyond, most, wanted);
@@ -84,6 +85,9 @@ UmBlock* Engine::needed_last(DeviceMemory& device, std::uint64_t position, bool 
   };
   UmBlock* victim = farthest(std::max(position, position_ + placed_), kExpectedScan,
                              [&](const UmBlock& block) { return unclaimed(block) && !block.fetched; });
+  if (victim == nullptr || (kept != nullptr && !victim->copied && kept->used <= victim->used)) {
+    victim = kept;
+  }
   if (victim != nullptr || !any) {
     return victim;
   }
@@ -127,8 +131,9 @@ bool Engine::make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_
       device.drop(*victim);
     }
     if (device.by_next_use) {  // evictions go in order: what was used last would hold up the others
-      std::stable_sort(leaving_.begin(), leaving_.end(),
-                       [](const Leaving& a, const Leaving& b) { return a.block->use_sequence < b.block->use_sequence; });
+      std::stable_sort(leaving_.begin(), leaving_.end(), [](const Leaving& a, const Leaving& b) {
+        return a.block->dead != b.block->dead ? a.block->dead : a.block->use_sequence < b.block->use_sequence;
+      });
     }
     for (const Leaving& leaving : leaving_) {
       leave(device, ordinal, *leaving.block, leaving.copied, position);

@@ -42,6 +42,7 @@ class Commands:
             self.devices[device] = Memory(
                 by_migration=order == LEAST_RECENTLY_MIGRATED,
                 by_next_use=by_next_use,
+                launch_queue=self.settings.launch_queue,
                 only_placed=self.settings.prediction != HISTORY and order != FURTHEST_NEXT_USE,
                 expected=Expected(span, launches),
                 expected_copied=Expected(span, launches),

@@ -29,12 +29,18 @@ class Execution:
     kernel: int = 0  # the hash without the names of PyTorch's blocks
 
     def touch(self, runs: list[tuple[Run, int]]) -> None:
-        """By a launch: in order, each with how many launches before it had been handed out. Other runs have other uses."""
+        """By a launch: in order, each with how many launches before it had been handed out.
+
+        As many runs are taken for those of the same arguments, which lie elsewhere now: each will be used again as soon.
+        """
         accesses = [run for run, _ in runs]
         ages = dict(reversed(runs))  # of a run that comes twice, the first
-        if list(dict.fromkeys(accesses)) != list(self.runs):
+        order = list(dict.fromkeys(accesses))
+        if order != list(self.runs):
+            before = list(self.uses.values())
             self.forget_uses()
-            self.uses = {run: RunUse() for run in accesses}
+            known = before if len(before) == len(order) else [RunUse() for _ in order]
+            self.uses = {run: RunUse(next=one.next, gap=one.gap, round=one.round) for run, one in zip(order, known, strict=True)}
         self.runs = {run: ages[run] for run in accesses}
 
     def forget_uses(self) -> None:

@@ -11,7 +11,7 @@ from reference_expected import Expected
 
 MISTAKE = 4  # blocks by which one narrows the window
 REST_LAUNCHES, REST_BLOCKS = 4, 32  # since a last use: on small cards and in short iterations less,
-LONG_REST, REST_SHARE = 32, 16  # and so many launches or that part of the device in blocks; or that part of an iteration, whatever came
+LONG_REST, REST_SHARE = 32, 16  # and so many launches or that part of the device in blocks
 DYING = 8  # times as far as it is, what ends by itself goes
 
 
@@ -68,6 +68,7 @@ class Memory:
     most_reserved: int = 0  # and by the one on the way there that needs most
     by_migration: bool = False  # the order,
     by_next_use: bool = False  # by last use otherwise
+    launch_queue: int = 0
     migrations: int = 0
     used: int = 0
     mistakes: int = 0  # that narrowed the window
@@ -221,7 +222,8 @@ class Memory:
             if block.next_use is Use.DIES:
                 learned = block.used + DYING * (block.awaited - block.used)
             learned = learned if block.awaited > position else 0
-            predicted = block.again if block.again > position else 0
+            missed = 0 < block.awaited <= position  # then the chain's is a later iteration's
+            predicted = block.again if block.again > position and not missed else 0
             self.woken += 1
             self.foreseen += learned > 0 or predicted > 0
             if self.woken >= 2 * self.capacity:
@@ -237,9 +239,7 @@ class Memory:
         launches, brought = position - block.use_position, self.migrations - block.used_after
         share = self.capacity // REST_SHARE
         enough = launches >= min(REST_LAUNCHES, iteration // REST_SHARE) and brought >= min(REST_BLOCKS, share)
-        if launches >= max(LONG_REST, iteration // REST_SHARE):
-            return True
-        return enough and (launches >= LONG_REST or brought >= share)
+        return launches > self.launch_queue or (enough and (launches >= LONG_REST or brought >= share))
 
     # Space.
 

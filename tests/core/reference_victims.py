@@ -65,18 +65,18 @@ class Victims(Clean):
                 leaving.append((victim, victim.copied))
                 memory.drop(victim)
             if memory.by_next_use:
-                leaving.sort(key=lambda one: one[0].use_sequence)
+                leaving.sort(key=lambda one: (not one[0].dead, one[0].use_sequence))
             for block, copied in leaving:
                 self.let_go(memory, block, copied, position)
         return memory.free() > (0 if actual else headroom)
 
     def victim(self, memory: Memory, position: int, anything: bool) -> UmBlock | None:
         memory.wake(self.position, self.iteration)
-        unclaimed = self.unclaimed(memory)
-        if unclaimed is not None:
-            return unclaimed
+        kept = self.unclaimed(memory)
         if memory.by_next_use:
-            return self.needed_last(memory, position, anything)
+            return self.needed_last(memory, position, kept, anything)
+        if kept is not None:
+            return kept
         for block in memory.expected.beyond(max(position, self.position + self.placed))[:EXPECTED_SCAN]:
             if block.claim != self.claim and not block.fetched and memory.migrations - block.used_after >= RESTED:
                 return block
@@ -97,8 +97,9 @@ class Victims(Clean):
         first = copied[:1] + kept[:1]
         return min(reversed(first), key=lambda block: block.migrated if memory.by_migration else block.use_position, default=None)
 
-    def needed_last(self, memory: Memory, position: int, anything: bool) -> UmBlock | None:
-        """By next use: the farthest that no launch placed needs; else, for the launch at hand, what rests, or is expected by whomever."""
+    def needed_last(self, memory: Memory, position: int, kept: UmBlock | None, anything: bool) -> UmBlock | None:
+        """By next use: the farthest that no launch placed needs, or `kept`, whose next use is unknown, if it was used before that; else,
+        for the launch at hand, what rests, or is expected by whomever."""
 
         def farthest(beyond: int, most: int, also_fetched: bool) -> UmBlock | None:
             moved, dropped = (
@@ -109,6 +110,8 @@ class Victims(Clean):
             return next(iter((dropped or moved) if comes_back else (moved or dropped)), None)
 
         victim = farthest(max(position, self.position + self.placed), EXPECTED_SCAN, also_fetched=False)
+        if victim is None or (kept is not None and not victim.copied and kept.used <= victim.used):
+            victim = kept
         if victim is not None or not anything:
             return victim
         resting = [block for block in memory.resting if block.claim != self.claim]

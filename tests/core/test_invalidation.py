@@ -8,12 +8,16 @@ from deepum._core import lib
 from deepum.core import UM_BLOCK_BYTES, BlockRange, Command, Core, CoreSettings, EventWriter
 
 MiB = 1 << 20
+OLDEST_LAST_USE = 1
 BLOCK = UM_BLOCK_BYTES
 
 
 def start(**changes: int) -> tuple[Core, EventWriter]:
     """A card of 16 blocks; slot 0 is PyTorch's, 24 blocks in PyTorch blocks of 4; slot 1 is another's, 8 blocks."""
-    core, writer = Core(CoreSettings.default(**{"invalidation": 1, "headroom_blocks": 0, **changes})), EventWriter()
+    core, writer = (
+        Core(CoreSettings.default(**{"invalidation": 1, "headroom_blocks": 0, "eviction_order": OLDEST_LAST_USE, **changes})),
+        EventWriter(),
+    )
     writer.device(16)
     writer.allocate(0, 24)
     writer.allocate(1, 8)

@@ -123,3 +123,19 @@ def test_dropping_dead_blocks_moves_less_and_loses_nothing(deepum: Deepum, tmp_p
     assert told[1]["bytes_d2h"] < 0.75 * told[0]["bytes_d2h"]
     assert told[1]["bytes_h2d"] < 0.75 * told[0]["bytes_h2d"]
     assert told[1]["gpu_time_s"] < told[0]["gpu_time_s"]
+
+
+def test_each_rank_of_torchrun_is_a_session_of_its_own(deepum: Deepum, tmp_path: Path) -> None:
+    """Two ranks on one card, each with more memory than the half of it, gradients over gloo."""
+    torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2)
+    script = (ROOT / "examples" / "train_ddp.py", "--layers", 6, "--width", 1024, "--batch", 64, "--steps", 4)
+    result = deepum("run", "--device", "sim", "--gpu-memory", "96MiB", "--stats", "s.json", "--", *torchrun, *script, timeout=300)
+    assert result.returncode == 0, result.stderr
+    for rank in (0, 1):
+        assert [line.rpartition(": ")[0] for line in result.stdout.splitlines() if line.startswith(f"rank {rank} ")] == [
+            f"rank {rank} on cuda:0, step {step}" for step in range(1, 5)
+        ]
+    told = json.loads((tmp_path / "s.json").read_text())
+    ranks = [process for process in told["processes"] if process["session"] is not None]
+    assert len(ranks) == 2
+    assert all(rank["simulated"]["kernels"] > 0 and rank["session"]["core"]["bytes_evicted"] > 0 for rank in ranks)
