@@ -12,16 +12,17 @@ from main_job import ROOT, JobError
 ON_DEMAND, UNLIMITED = "on-demand", "unlimited"
 PUBLISHED = ["--prediction", "tables", "--eviction-order", "least-recently-migrated", "--prefetch-degree", "32"]
 PAPER = [*PUBLISHED, "--advice", "none"]
+LAST_USE = ["--eviction-order", "oldest-last-use"]
 ROWS: dict[str, list[str]] = {
     ON_DEMAND: ["--policy", "on-demand"],
     "+ prefetch": [*PAPER, "--pre-eviction", "0", "--invalidation", "0"],
     "+ pre-eviction": [*PAPER, "--invalidation", "0"],
     "+ invalidation": [*PAPER, "--invalidation", "1"],
     "+ advice": [*PUBLISHED, "--invalidation", "1", "--advice", "remote"],
-    "ours, no inval.": ["--invalidation", "0"],
-    "ours": ["--invalidation", "1"],
-    "ours, clean": ["--invalidation", "1", "--advice", "all", "--faults", "auto", "--eviction-order", "clean-first"],
-    "ours, next use": ["--invalidation", "1", "--eviction-order", "furthest-next-use"],
+    "ours, no inval.": [*LAST_USE, "--invalidation", "0"],
+    "ours": [*LAST_USE, "--invalidation", "1"],
+    "ours, clean": ["--invalidation", "1", "--advice", "all", "--faults", "auto"],
+    "ours, next use": ["--invalidation", "1"],
 }
 DEGREES = [1, *(2**power for power in range(1, 12, 2))]  # 1, 2, 8, ... 2048
 SYSTEMS = {"paper": ROWS["+ invalidation"], "ours": ROWS["ours"]}  # whose degree is swept

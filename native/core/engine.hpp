@@ -164,6 +164,8 @@ class Engine {
   TorchBlockNames torch_blocks_;
   std::vector<Allocation> slots_;  // an allocation may move, its blocks' addresses stay
   std::array<DeviceMemory, DEEPUM_MAX_DEVICES> devices_;
+  std::uint32_t devices_in_use_ = 0;  // ordinals up to that of which something was told
+  std::span<DeviceMemory> devices_in_use() { return std::span(devices_).first(devices_in_use_); }
 
   Context context_;             // of the latest launches
   std::uint64_t position_ = 0;  // launches so far

@@ -69,7 +69,7 @@ void Engine::mark_alive(Allocation& allocation, std::uint64_t offset, std::uint6
     block.dead = false;
     forget_sparse_uses(block);
     if (block.resident && block.place == BlockPlace::kDead) {
-      device.spare(block);
+      device.spare(block, position_);
     }
   }
 }

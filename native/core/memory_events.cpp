@@ -24,6 +24,7 @@ constexpr std::uint32_t kShakenBlocks = 16;  // neighbours on each side of a fau
 
 void Engine::on_device(const deepum_device_event& event) {
   DeviceMemory& device = devices_[event.header.device];
+  devices_in_use_ = std::max(devices_in_use_, event.header.device + 1u);
   device.capacity_blocks = std::min(event.capacity_bytes, event.total_bytes) / kBlockBytes;
   if (!device.known) {
     device.withheld_blocks = device.capacity_blocks / 2;  // to begin with
@@ -95,6 +96,7 @@ bool Engine::on_allocate(const deepum_allocate_event& event) {
   allocation.of_program = (event.header.flags & DEEPUM_ALLOCATION_OF_PROGRAM) != 0;
   allocation.generation = event.generation;
   allocation.device = event.header.device;
+  devices_in_use_ = std::max(devices_in_use_, event.header.device + 1u);
   allocation.bytes = event.bytes;
   allocation.first_offset = event.first_offset % kBlockBytes;
   allocation.name = name;
@@ -205,7 +207,7 @@ bool Engine::on_program_prefetch(const deepum_program_event& event) {
     } else if (event.location == static_cast<std::int32_t>(allocation->device) && !block.resident && device.free_blocks() > 0) {
       device.take_space();
       device.add(block);
-      device.spare(block);
+      device.spare(block, position_);
       block.populated = true;
       block.confirmed = position_;
     }

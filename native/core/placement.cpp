@@ -43,7 +43,7 @@ bool Engine::place(std::span<const BlockSpan> spans, std::span<const Use> uses, 
   ++claim_;
   // First what is there is claimed, so that bringing the rest does not evict it.
   bool missing = false;
-  for (DeviceMemory& device : devices_) {
+  for (DeviceMemory& device : devices_in_use()) {
     device.wanted = 0;
   }
   for (const BlockSpan& span : spans) {
@@ -167,7 +167,7 @@ void Engine::hold(std::span<const BlockSpan> spans, std::uint32_t stream) {
       until[allocation.device] = std::max(until[allocation.device], allocation.blocks[i].brought);
     }
   }
-  for (std::uint32_t ordinal = 0; ordinal < DEEPUM_MAX_DEVICES; ++ordinal) {
+  for (std::uint32_t ordinal = 0; ordinal < devices_in_use_; ++ordinal) {
     DeviceMemory& device = devices_[ordinal];
     const bool own = device.out_streams == 0 || (device.out_streams == 1ull << stream &&
                                                  (device.mixed_position == 0 || position_ - device.mixed_position > kLongPast));

@@ -135,10 +135,10 @@ void DeviceMemory::use(UmBlock& block, std::uint64_t position) {
   }
 }
 
-void DeviceMemory::spare(UmBlock& block) {
+void DeviceMemory::spare(UmBlock& block, std::uint64_t position) {
   if (by_next_use) {
     block.used_after = migrations;
-    put(block, BlockPlace::kResting, latest);
+    put(block, BlockPlace::kResting, position);
   } else if (block.place == BlockPlace::kDead) {
     put(block, BlockPlace::kKept, block.use_position);
   }

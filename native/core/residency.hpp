@@ -171,8 +171,8 @@ struct DeviceMemory {
   void drop(UmBlock& block);
   // Launch number `position` uses it.
   void use(UmBlock& block, std::uint64_t position);
-  // The program brought it, or handed it out: it will use it, and so it stays as if it had.
-  void spare(UmBlock& block);
+  // The program brought it, or handed it out: it will use it, and so it stays as if launch `position` had used it.
+  void spare(UmBlock& block, std::uint64_t position);
   // Launch number `position` is expected to use it.
   void expect(UmBlock& block, std::uint64_t position);
   // Launches up to that one are past: what they did not use is expected by the next that needs it, or by none.

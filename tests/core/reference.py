@@ -198,7 +198,7 @@ class Reference(TorchBlocks):
             elif event.location == allocation.device and not block.resident and memory.free():
                 memory.take_space()
                 memory.add(block)
-                memory.spare(block)
+                memory.spare(block, self.position)
                 block.populated = True
                 block.confirmed = self.position
 

@@ -179,11 +179,11 @@ class Memory:
         else:
             self.put(block, Place.KEPT, position)
 
-    def spare(self, block: UmBlock) -> None:
+    def spare(self, block: UmBlock, position: int) -> None:
         """The program brought it."""
         if self.by_next_use:
             block.used_after = self.migrations
-            self.put(block, Place.RESTING, self.latest)
+            self.put(block, Place.RESTING, position)
 
     def expect(self, block: UmBlock, position: int) -> None:
         if block.place is Place.RESTING:

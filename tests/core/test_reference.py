@@ -92,7 +92,7 @@ def test_tensors_that_move(core_settings: CoreSettings, capacity: int, steps: li
     compare(core_settings, writer.take())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(SETTINGS, st.sampled_from((96, 512, 600)), st.integers(4, 6), st.integers(0, 1 << 32))
 def test_by_next_use_on_larger_cards(core_settings: CoreSettings, capacity: int, steps: int, seed: int) -> None:
     """Where blocks have to rest for as long as anywhere."""

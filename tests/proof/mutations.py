@@ -138,7 +138,7 @@ MUTATIONS = (
     ),
     Mutation(
         "eviction-not-after-use",
-        _CORE + "placement.cpp",
+        _CORE + "victims.cpp",
         "command(DEEPUM_COMMAND_EVICT, ordinal, block, block.use_sequence, block.streams,",
         "command(DEEPUM_COMMAND_EVICT, ordinal, block, 0, 0,",
         "that an eviction waits for its victim's last use",
