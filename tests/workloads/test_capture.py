@@ -163,17 +163,20 @@ def test_gradients_of_several_uses_are_added_in_place() -> None:
     assert adds == [[("r", MIB), ("rw", MIB)]]
 
 
-def test_execution_ids_tell_layers_apart_and_are_equal_in_every_step() -> None:
+def test_executions_are_known_by_kernel_and_shapes_and_layers_by_their_memory() -> None:
+    """As the shim tells them: what lies where in PyTorch's memory is the core's to name."""
+
     def make(device: str) -> Callable[[], object]:
-        layers = [torch.zeros(512, 512, device=device) for _ in range(3)]
-        x = torch.zeros(512, 512, device=device)
+        layers = [torch.zeros(2048, 2048, device=device) for _ in range(3)]
+        x = torch.zeros(2048, 2048, device=device)
         return lambda: [torch.mm(x, layer) for layer in layers]
 
     trace = capture(make, steps=3, differs=True).trace
-    hashes = [one.event.execution_hash for one in launches(trace)][4:]
-    assert len(hashes) == 9
-    assert hashes[:3] == hashes[3:6] == hashes[6:]
-    assert len(set(hashes)) == 3
+    told = [one.event for one in launches(trace)][4:]
+    assert len(told) == 9
+    assert len({event.execution_hash for event in told}) == 1
+    places = [tuple(event.unknown) for event in told]
+    assert len(set(places[:3])) == 3
 
 
 def test_a_step_that_is_like_the_one_before_is_repeated_to_the_byte() -> None:
