@@ -34,9 +34,9 @@ UmBlock* first_kept(const DeviceMemory& device, bool clean_first, std::uint64_t 
 
 }  // namespace
 
-// For the placement of launch number `position`. Dead blocks go first, then what no launch is expected to use, then what is expected by
-// launches not placed yet, the farthest first, unless it was used so lately that its space would come late. `any`: the launch at hand has
-// nowhere else to go, so that it takes what others expect.
+// For the placement of launch number `position`. Dead blocks go first; by next use then what is needed last, in the other orders what no
+// launch is expected to use, and after that what launches not placed yet expect, the farthest first, unless it was used so lately that its
+// space would come late. `any`: the launch at hand has nowhere else to go, so that it takes what others expect.
 UmBlock* Engine::next_victim(DeviceMemory& device, std::uint64_t position, bool any) {
   const auto unclaimed = [&](const UmBlock& block) {
     ++statistics_.operations;

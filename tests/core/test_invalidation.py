@@ -53,7 +53,7 @@ def test_dead_blocks_go_before_older_ones_and_nothing_is_copied(order: int) -> N
     """Room is made 8 blocks at a time."""
     core, writer = start(eviction_order=order)
     fill(core, writer)
-    died = writer.block(False, 0, 4 * BLOCK, 4 * BLOCK, 20 * BLOCK)
+    writer.block(False, 0, 4 * BLOCK, 4 * BLOCK, 20 * BLOCK)
     died = writer.block(False, 0, 12 * BLOCK, 4 * BLOCK, 16 * BLOCK)
     use(writer, 9, 1, 0, 4)
     commands = decided(core, writer)
