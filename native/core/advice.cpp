@@ -29,6 +29,17 @@ void Engine::note_sparse_uses(std::span<const BlockSpan> spans, std::uint8_t fla
                             devices_[allocation.device].under_pressure();
     statistics_.operations += span.count;
     std::uint32_t run = 0;
+    std::uint32_t unmapped = 0;
+    for (std::uint32_t i = 0; i <= span.count && sparse && may_advise && iteration_ > 0; ++i) {
+      UmBlock* const block = i < span.count ? &allocation.blocks[span.first + i] : nullptr;
+      if (block != nullptr && !block->mapped && !block->stays_away() && !block->refused && block->populated && !block->dead && position_ - block->filled > iteration_) {
+        ++unmapped;
+        block->mapped = true;
+      } else if (unmapped > 0) {
+        map(allocation.blocks[span.first + i - unmapped], unmapped, true);
+        unmapped = 0;
+      }
+    }
     for (std::uint32_t i = 0; i <= span.count; ++i) {  // one more, which ends the last run
       UmBlock* const block = i < span.count ? &allocation.blocks[span.first + i] : nullptr;
       bool changes = false;
@@ -57,6 +68,24 @@ void Engine::note_sparse_uses(std::span<const BlockSpan> spans, std::uint8_t fla
       }
     }
   }
+}
+
+void Engine::map(const UmBlock& first, std::uint32_t count, bool mapped) {
+  deepum_command made{};
+  made.id = ++last_id_;
+  made.cause = sequence_;
+  made.slot = first.slot;
+  made.generation = slots_[first.slot].generation;
+  made.first_block = first.index;
+  made.block_count = count;
+  made.kind = DEEPUM_COMMAND_ADVISE;
+  made.advice = mapped ? DEEPUM_MEM_ADVISE_SET_ACCESSED_BY : DEEPUM_MEM_ADVISE_UNSET_ACCESSED_BY;
+  made.device = static_cast<std::uint16_t>(slots_[first.slot].device);
+  made.location = static_cast<std::int32_t>(slots_[first.slot].device);
+  commands_.push_back(made);
+  given_[made.id % kRemembered] = made;
+  ++statistics_.commands;
+  last_of_direction_[DEEPUM_DIRECTION_IN] = 0;
 }
 
 void Engine::advise_remote(const UmBlock& first, std::uint32_t count, bool remote) {
@@ -90,6 +119,10 @@ void Engine::forget_sparse_uses(UmBlock& block) {
   sparse_blocks_ -= block.sparse_uses > 0 && !block.remote ? 1 : 0;
   block.sparse_uses = 0;
   block.dense = false;
+  if (block.mapped) {
+    block.mapped = false;
+    map(block, 1, false);
+  }
 }
 
 // The driver forgets its advice with the memory, or never took it.
@@ -99,6 +132,8 @@ void Engine::forget_advice(UmBlock& block) {
   block.sparse_uses = 0;
   block.remote = false;
   block.dense = true;
+  block.mapped = false;
+  block.refused = true;
 }
 
 }  // namespace deepum::core

@@ -24,6 +24,7 @@ struct BlockUser {
   std::uint32_t generation = 0;
   std::uint32_t turn = 0;  // of the chain
   std::uint32_t run = 0;
+  RunPart part = RunPart::kFirst;
   bool operator==(const BlockUser&) const = default;
 };
 
@@ -65,6 +66,8 @@ struct UmBlock {
   bool host = false;             // the program wants it there: left alone
   bool remote = false;           // advised to stay there, by us,
   bool dense = false;            // which was a mistake
+  bool refused = false;
+  bool mapped = false;           // ACCESSED_BY, so that a launch that touches some rows need not have it
   std::uint8_t sparse_uses = 0;  // in a row
   bool mostly = false;           // READ_MOSTLY,
   bool copied = false;           // and what is on the device is on the host as well

@@ -6,6 +6,7 @@
 // a run always follow each other, and a table of runs is some fifty times smaller and faster to walk.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -26,11 +27,20 @@ struct BlockRun {
 
 // What a launch does with a run.
 enum class Use : std::uint8_t { kUnknown, kReads, kWrites, kDies };
+struct NextUse {
+  Use use = Use::kUnknown;  // by the launch that uses it next, or that its content ends before
+  std::uint32_t gap = 0;    // so many launches later; 0: not known
+  std::uint32_t round = 0;  // launch, modulo 2^32, of which that was learned
+};
+// Its first and its last UM block may be shared with other tensors, so that they are used again by others and sooner.
+enum class RunPart : std::uint8_t { kFirst, kInner, kLast };
+inline constexpr std::size_t kRunParts = 3;
+constexpr RunPart part_of(std::uint32_t block, std::uint32_t count) {
+  return block == 0 ? RunPart::kFirst : block + 1 == count ? RunPart::kLast : RunPart::kInner;
+}
 struct RunUse {
   Use now = Use::kUnknown;
-  Use next = Use::kUnknown;  // by the launch that uses it next, or that its content ends before
-  std::uint32_t gap = 0;     // so many launches later; 0: not known
-  std::uint32_t round = 0;   // launch, modulo 2^32, of which that was learned
+  std::array<NextUse, kRunParts> next{};
 };
 
 struct BlockTableLimits {

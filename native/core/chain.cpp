@@ -170,6 +170,7 @@ void Engine::claim_ahead(std::size_t most) {
     if (execution.generation != link.generation || execution.launches < kProven) {
       continue;
     }
+    sparse_ = execution.sparse;
     for (const BlockSpan& span : locate(execution.blocks, claimed_ + 1)) {
       Allocation& allocation = slots_[span.slot];
       DeviceMemory& device = devices_[allocation.device];
@@ -179,7 +180,7 @@ void Engine::claim_ahead(std::size_t most) {
       statistics_.operations += span.count;
       for (std::uint32_t i = span.first; i < span.first + span.count; ++i) {
         UmBlock& block = allocation.blocks[i];
-        if (block.resident && expecting) {
+        if (block.resident && expecting && !passes_over(block)) {
           device.expect(block, position_ + claimed_ + 1);
         }
       }
@@ -207,6 +208,7 @@ void Engine::place_ahead(std::size_t most) {
       return;
     }
     doubt_after_ = doubt_after(execution);
+    sparse_ = execution.sparse;
     const std::span<const BlockSpan> spans = known ? locate(execution.blocks, placed_ + 1) : std::span<const BlockSpan>{};
     if (known && !place(spans, located_uses_, position_ + placed_ + 1, false)) {
       ++statistics_.window_stalls;

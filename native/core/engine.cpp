@@ -221,6 +221,8 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
   ++execution.launches;
   const std::size_t before = execution.blocks.bytes();
   execution.blocks.learn(runs_, ages_, {settings_.block_table_rows, settings_.block_table_ways, settings_.block_table_successors});
+  sparse_ = execution.sparse = (event.header.flags & DEEPUM_EXECUTE_SPARSE) != 0;
+  note_sparse_uses(spans_, event.header.flags);
   learn_uses(execution);
   measure_iteration(execution.period);
   executions_.note_bytes(static_cast<std::ptrdiff_t>(execution.blocks.bytes()) - static_cast<std::ptrdiff_t>(before));
@@ -230,7 +232,6 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
   watch_learning(execution, restarts != statistics_.chain_restarts);
 
   doubt_after_ = doubt_after(execution);
-  note_sparse_uses(spans_, event.header.flags);
   note_writes(spans_, uses_);
   place(spans_, uses_, position_, true);
   try_uses(event.stream);

@@ -141,6 +141,9 @@ class Engine {
 
   // Advice (advice.cpp).
   void note_sparse_uses(std::span<const BlockSpan> spans, std::uint8_t flags);
+  void map(const UmBlock& first, std::uint32_t count, bool mapped);
+  bool passes_over(const UmBlock& block) const { return sparse_ && block.mapped; }
+  bool sparse_ = false;  // the launch being placed touches rows of tables
   void advise_remote(const UmBlock& first, std::uint32_t count, bool remote);
   void forget_sparse_uses(UmBlock& block);
   void forget_advice(UmBlock& block);

@@ -54,11 +54,16 @@ bool Engine::place(std::span<const BlockSpan> spans, std::span<const Use> uses, 
     statistics_.operations += span.count;
     for (UmBlock* block = blocks; block != blocks + span.count; ++block) {
       if (!block->resident) {
-        missing = missing || !block->stays_away();
-        device.wanted += block->stays_away() ? 0 : 1;
+        const bool away = block->stays_away() || passes_over(*block);
+        missing = missing || !away;
+        device.wanted += away ? 0 : 1;
         continue;
       }
-      use(device, *block, position, actual);
+      if (passes_over(*block)) {
+        block->claim = claim_;
+      } else {
+        use(device, *block, position, actual);
+      }
       if (doubtful && position_ > block->confirmed + doubt_after_) {
         // Long unconfirmed: the driver may have taken it. A prefetch of what is there costs nothing.
         command(DEEPUM_COMMAND_PREFETCH, allocation.device, *block, 0, 0, block->moved_out);
@@ -80,7 +85,7 @@ bool Engine::place(std::span<const BlockSpan> spans, std::span<const Use> uses, 
     UmBlock* const blocks = allocation.blocks.data() + span.first;
     statistics_.operations += span.count;
     for (UmBlock* block = blocks; block != blocks + span.count; ++block) {
-      if (!block->resident && !block->stays_away() && !bring(device, *block, uses[i], position, actual)) {
+      if (!block->resident && !block->stays_away() && !passes_over(*block) && !bring(device, *block, uses[i], position, actual)) {
         return false;
       }
     }

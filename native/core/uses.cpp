@@ -24,25 +24,26 @@ void Engine::learn_uses(Execution& execution) {
       run->now = uses_[i];
     }
     Allocation& allocation = slots_[spans_[i].slot];
-    const BlockUser user{id, execution.generation, execution.blocks.uses_turn(), places_[i]};
+    BlockUser user{id, execution.generation, execution.blocks.uses_turn(), places_[i]};
     UmBlock* const blocks = allocation.blocks.data() + spans_[i].first;
     BlockUser before;
     for (const UmBlock* block = blocks; block != blocks + spans_[i].count; ++block) {
-      if (block->used != position_ && block->user != before) {
+      if (block->used != position_ && block->user != before && !passes_over(*block)) {
         learn_next(*block, uses_[i]);
         before = block->user;
       }
     }
     // Known only now: it may have followed itself.
-    const std::uint64_t next = run == nullptr || run->gap == 0 ? 0 : position_ + run->gap;
     for (UmBlock* block = blocks; block != blocks + spans_[i].count; ++block) {
-      if (run == nullptr && block->used == position_) {
+      if ((run == nullptr && block->used == position_) || passes_over(*block)) {
         continue;  // an argument before this one told more
       }
+      user.part = part_of(static_cast<std::uint32_t>(block - blocks), spans_[i].count);
+      const NextUse next = run == nullptr ? NextUse{} : run->next[static_cast<std::size_t>(user.part)];
       block->used = position_;
       block->user = user;
-      block->awaited = next;
-      block->next_use = run == nullptr ? Use::kUnknown : run->next;
+      block->awaited = next.gap == 0 ? 0 : position_ + next.gap;
+      block->next_use = next.use;
     }
   }
 }
@@ -61,12 +62,11 @@ void Engine::learn_next(const UmBlock& block, Use use) {
   if (run == nullptr) {
     return;
   }
+  NextUse& next = run->next[static_cast<std::size_t>(block.user.part)];
   const auto gap = static_cast<std::uint32_t>(std::min(position_ - block.used + (use == Use::kDies ? 1 : 0), kLongestGap));
   const auto round = static_cast<std::uint32_t>(block.used);
-  if (run->round != round || gap > run->gap) {
-    run->round = round;
-    run->gap = gap;
-    run->next = use;
+  if (next.round != round || gap > next.gap) {
+    next = {use, gap, round};
   }
 }
 

@@ -1,6 +1,7 @@
 #include "mover.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 
 namespace deepum::simulate {
@@ -133,8 +134,11 @@ bool Mover::issue(int device, int direction, const Answer& answer) {
   if (at_once) {
     return true;
   }
-  lane.issued(last);
-  if (awaited || (holds_launches_ && direction == DEEPUM_DIRECTION_IN)) {
+  std::uint64_t bytes = 0;
+  for (const Range& span : spans) bytes += span.bytes;
+  lane.issued(last, bytes);
+  static const std::uint64_t kEvery = getenv("EVERY") ? atoll(getenv("EVERY")) << 20 : 32ull << 20;
+  if (awaited || lane.unrecorded() >= kEvery || (holds_launches_ && direction == DEEPUM_DIRECTION_IN)) {
     lane.record(engine_, host_, last);
   }
   return true;
@@ -184,7 +188,7 @@ bool Mover::issue_discard(int device, const Answer& answer) {
   wait_for(lane, required);
   engine_.discard(host_, lane.stream(), {&*range, 1}, um_model::kCpu, true);
   lane.moved.insert(command.slot);
-  lane.issued(command.id);
+  lane.issued(command.id, 0);
   last_discard_ = command.id;
   last_event_ = lane.after(engine_, host_, command.id).event;
   forget_discards(*range);
@@ -197,7 +201,9 @@ std::size_t Mover::gather(int device, int direction, std::vector<Range>* spans) 
   const Lane& lane = devices_[static_cast<std::size_t>(device)].lanes[direction];
   const deepum_command& head = lane.queue[0].command;
   std::size_t count = 1;
-  for (; count < lane.queue.size() && count < 4 * kMostInBatch; ++count) {
+  static const std::uint64_t kEvery = getenv("EVERY") ? atoll(getenv("EVERY")) << 20 : 32ull << 20;
+  std::uint64_t bytes = lane.unrecorded() + head.block_count * (2ull << 20);
+  for (; count < lane.queue.size() && count < 4 * kMostInBatch && bytes < kEvery; ++count) {
     const deepum_command& next = lane.queue[count].command;
     Requirements more;
     if (lane.queue[count - 1].awaited || next.kind != head.kind || next.advice != head.advice || next.location != head.location ||
@@ -208,6 +214,7 @@ std::size_t Mover::gather(int device, int direction, std::vector<Range>* spans) 
     if (!range) {
       break;
     }
+    bytes += range->bytes;
     Range& last = spans->back();
     if (last.address + last.bytes == range->address && next.slot == lane.queue[count - 1].command.slot) {
       last.bytes += range->bytes;
