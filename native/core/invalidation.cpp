@@ -63,6 +63,7 @@ void Engine::mark_alive(Allocation& allocation, std::uint64_t offset, std::uint6
       block.fresh = !block.resident;
       block.filled = position_;
     }
+    block.written_at = position_;
     if (block.mostly) {  // what comes will be written
       end_duplication(block);
     }
