@@ -33,6 +33,7 @@ void Engine::note_sparse_uses(std::span<const BlockSpan> spans, std::uint8_t fla
     for (std::uint32_t i = 0; i <= span.count && sparse && may_advise && iteration_ > 0; ++i) {
       UmBlock* const block = i < span.count ? &allocation.blocks[span.first + i] : nullptr;
       if (block != nullptr && !block->mapped && !block->stays_away() && !block->refused && block->populated && !block->dead && position_ - block->filled > iteration_) {
+        if (block->mostly) end_duplication(*block);
         ++unmapped;
         block->mapped = true;
       } else if (unmapped > 0) {

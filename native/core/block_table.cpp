@@ -92,6 +92,30 @@ void BlockTable::learn(std::span<const BlockRun> accesses, std::span<const std::
   }
 }
 
+bool BlockTable::knows_uses() const {
+  return std::any_of(uses_.begin(), uses_.end(), [](const RunUse& use) {
+    return std::any_of(use.next.begin(), use.next.end(), [](const NextUse& next) { return next.gap != 0; });
+  });
+}
+
+// Runs that are the same are used again as soon; the others as soon as that in the same place, or where there are more or fewer, as the one before.
+void BlockTable::inherit(const BlockTable& like) {
+  const bool as_many = like.uses_.size() == uses_.size();
+  auto from = like.chain_.begin();
+  std::array<NextUse, kRunParts> before{};
+  for (std::size_t i = 0; i < uses_.size(); ++i) {
+    const auto same = std::find(from, like.chain_.end(), chain_[i]);
+    if (same != like.chain_.end()) {
+      before = uses_[i].next = like.uses_[static_cast<std::size_t>(same - like.chain_.begin())].next;
+      from = same + 1;
+    } else if (as_many) {
+      uses_[i].next = like.uses_[i].next;
+    } else {
+      uses_[i].next = before;
+    }
+  }
+}
+
 void BlockTable::find_places(std::size_t accesses, std::vector<std::uint32_t>& places) const {
   places.assign(accesses, kNotInChain);
   for (std::size_t i = 0; i < chain_.size(); ++i) {

@@ -63,6 +63,8 @@ class BlockTable {
   // Where each of the accesses just learned is in the chain; kNotInChain: nowhere.
   void find_places(std::size_t accesses, std::vector<std::uint32_t>& places) const;
   static constexpr std::uint32_t kNotInChain = ~std::uint32_t{0};
+  void inherit(const BlockTable& like);
+  bool knows_uses() const;
   std::size_t bytes() const { return bytes_; }
 
  private:

@@ -19,7 +19,7 @@ bool Engine::duplicates() const { return (settings_.advice & DEEPUM_ADVISE_DUPLI
 
 // What lives on for iterations: for what is written, read and dead within one, there is nothing to gain.
 bool Engine::may_duplicate(const UmBlock& block) const {
-  return duplicates() && !block.stays_away() && block.sparse_uses == 0 && !block.dead && !slots_[block.slot].of_program &&
+  return duplicates() && !block.stays_away() && !block.mapped && block.sparse_uses == 0 && !block.dead && !slots_[block.slot].of_program &&
          position_ - block.filled > iteration_;
 }
 

@@ -221,6 +221,12 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
   ++execution.launches;
   const std::size_t before = execution.blocks.bytes();
   execution.blocks.learn(runs_, ages_, {settings_.block_table_rows, settings_.block_table_ways, settings_.block_table_successors});
+  if (!chain_.empty() && !execution.blocks.knows_uses()) {
+    const std::size_t at = find_in_chain(id);
+    if (at < chain_.size() && chain_[at].id != id && executions_.at(chain_[at].id).generation == chain_[at].generation) {
+      execution.blocks.inherit(executions_.at(chain_[at].id).blocks);
+    }
+  }
   sparse_ = execution.sparse = (event.header.flags & DEEPUM_EXECUTE_SPARSE) != 0;
   note_sparse_uses(spans_, event.header.flags);
   learn_uses(execution);

@@ -2,17 +2,18 @@
 
 #include <utility>
 
+
 namespace deepum::core {
 namespace {
 
 constexpr std::uint64_t kMistake = 4;  // blocks by which one narrows the window
 // How long a used block rests at least, so that its space comes in time: launches and blocks brought since, both,
-constexpr std::uint64_t kRestLaunches = 4;
+constexpr std::uint64_t kRestLaunches = 2;
 constexpr std::uint64_t kRestBlocks = 32;
 // and one of these besides: launches, or this part of the device in blocks brought.
 constexpr std::uint64_t kLongRest = 32;
-constexpr std::uint64_t kRestShare = 16;
-constexpr std::uint64_t kDying = 8;  // times: what ends by itself is not needed again, so it goes as if it were needed so much later
+constexpr std::uint64_t kRestShare = 32;
+constexpr std::uint64_t kDying = 16;  // times: what ends by itself is not needed again, so it goes as if it were needed so much later
 
 }  // namespace
 
