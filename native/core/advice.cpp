@@ -3,7 +3,6 @@
 // is mapped for the device (ACCESSED_BY), so that nothing faults. What is on the device when it is advised stays there until its space
 // is needed, and is as good as ever.
 #include <algorithm>
-#include <array>
 
 #include "engine.hpp"
 
@@ -28,26 +27,17 @@ void Engine::note_sparse_uses(std::span<const BlockSpan> spans, std::uint8_t fla
     const bool may_advise = (settings_.advice & DEEPUM_ADVISE_REMOTE) != 0 && settings_.policy == DEEPUM_POLICY_CORRELATION &&
                             devices_[allocation.device].under_pressure();
     statistics_.operations += span.count;
-    std::uint32_t run = 0;
-    std::uint32_t unmapped = 0;
-    for (std::uint32_t i = 0; i <= span.count && sparse && may_advise && iteration_ > 0; ++i) {
-      UmBlock* const block = i < span.count ? &allocation.blocks[span.first + i] : nullptr;
-      if (block != nullptr && !block->mapped && !block->stays_away() && !block->refused && block->populated && !block->dead && position_ - block->filled > iteration_) {
-        if (block->mostly) end_duplication(*block);
-        ++unmapped;
-        block->mapped = true;
-      } else if (unmapped > 0) {
-        map(allocation.blocks[span.first + i - unmapped], unmapped, true);
-        unmapped = 0;
-      }
+    if (sparse && may_advise) {
+      map_tables(span);
     }
+    std::uint32_t run = 0;
     for (std::uint32_t i = 0; i <= span.count; ++i) {  // one more, which ends the last run
       UmBlock* const block = i < span.count ? &allocation.blocks[span.first + i] : nullptr;
       bool changes = false;
       if (block != nullptr && sparse) {
         sparse_blocks_ += block->sparse_uses == 0 && !block->remote ? 1 : 0;
         block->sparse_uses = static_cast<std::uint8_t>(block->sparse_uses + (block->sparse_uses < kProvenSparse ? 1 : 0));
-        changes = may_advise && block->sparse_uses == kProvenSparse && !block->stays_away() && !block->dense;
+        changes = may_advise && block->sparse_uses == kProvenSparse && !block->stays_away() && !block->dense && !block->refused;
       } else if (block != nullptr) {
         changes = block->remote;
       }
@@ -59,6 +49,7 @@ void Engine::note_sparse_uses(std::span<const BlockSpan> spans, std::uint8_t fla
       }
       if (block != nullptr && changes) {
         block->remote = sparse;
+        block->mapped = sparse && block->mapped;
         block->dense = !sparse;
         statistics_.remote_bytes += sparse ? kBlockBytes : -kBlockBytes;
         statistics_.peak_remote_bytes = std::max(statistics_.peak_remote_bytes, statistics_.remote_bytes);
@@ -71,47 +62,57 @@ void Engine::note_sparse_uses(std::span<const BlockSpan> spans, std::uint8_t fla
   }
 }
 
-void Engine::map(const UmBlock& first, std::uint32_t count, bool mapped) {
+void Engine::advise_remote(const UmBlock& first, std::uint32_t count, bool remote) {
+  if (remote) {
+    give_advice(first, count, DEEPUM_MEM_ADVISE_SET_ACCESSED_BY);
+    give_advice(first, count, DEEPUM_MEM_ADVISE_SET_PREFERRED_LOCATION);
+  } else {
+    give_advice(first, count, DEEPUM_MEM_ADVISE_UNSET_PREFERRED_LOCATION);
+    give_advice(first, count, DEEPUM_MEM_ADVISE_UNSET_ACCESSED_BY);
+  }
+}
+
+// A table that other launches use as well, an optimizer say, goes to the device for these, and stays where it is for gathers: what is on
+// the host is mapped for the device. A gather's result, too, lies in large memory; but its content is new.
+void Engine::map_tables(const BlockSpan& span) {
+  UmBlock* const blocks = slots_[span.slot].blocks.data() + span.first;
+  std::uint32_t run = 0;
+  for (std::uint32_t i = 0; i <= span.count; ++i) {  // one more, which ends the last run
+    if (i < span.count && may_map(blocks[i])) {
+      if (blocks[i].mostly) {  // that would have precedence
+        end_duplication(blocks[i]);
+      }
+      blocks[i].mapped = true;
+      ++run;
+    } else if (run > 0) {
+      give_advice(blocks[i - run], run, DEEPUM_MEM_ADVISE_SET_ACCESSED_BY);
+      run = 0;
+    }
+  }
+}
+
+bool Engine::may_map(const UmBlock& block) const {
+  return !block.mapped && !block.refused && !block.stays_away() && block.populated && !block.dead && iteration_ > 0 &&
+         position_ - block.filled > iteration_;
+}
+
+void Engine::give_advice(const UmBlock& first, std::uint32_t count, deepum_mem_advise advice) {
+  const Allocation& allocation = slots_[first.slot];
   deepum_command made{};
   made.id = ++last_id_;
   made.cause = sequence_;
   made.slot = first.slot;
-  made.generation = slots_[first.slot].generation;
+  made.generation = allocation.generation;
   made.first_block = first.index;
   made.block_count = count;
   made.kind = DEEPUM_COMMAND_ADVISE;
-  made.advice = mapped ? DEEPUM_MEM_ADVISE_SET_ACCESSED_BY : DEEPUM_MEM_ADVISE_UNSET_ACCESSED_BY;
-  made.device = static_cast<std::uint16_t>(slots_[first.slot].device);
-  made.location = static_cast<std::int32_t>(slots_[first.slot].device);
+  made.advice = static_cast<std::uint8_t>(advice);
+  made.device = static_cast<std::uint16_t>(allocation.device);
+  const bool of_device = advice == DEEPUM_MEM_ADVISE_SET_ACCESSED_BY || advice == DEEPUM_MEM_ADVISE_UNSET_ACCESSED_BY;
+  made.location = of_device ? static_cast<std::int32_t>(allocation.device) : -1;
   commands_.push_back(made);
   given_[made.id % kRemembered] = made;
   ++statistics_.commands;
-  last_of_direction_[DEEPUM_DIRECTION_IN] = 0;
-}
-
-void Engine::advise_remote(const UmBlock& first, std::uint32_t count, bool remote) {
-  const Allocation& allocation = slots_[first.slot];
-  const std::array<deepum_mem_advise, 2> advice =
-      remote ? std::array{DEEPUM_MEM_ADVISE_SET_ACCESSED_BY, DEEPUM_MEM_ADVISE_SET_PREFERRED_LOCATION}
-             : std::array{DEEPUM_MEM_ADVISE_UNSET_PREFERRED_LOCATION, DEEPUM_MEM_ADVISE_UNSET_ACCESSED_BY};
-  for (const deepum_mem_advise each : advice) {
-    deepum_command made{};
-    made.id = ++last_id_;
-    made.cause = sequence_;
-    made.slot = first.slot;
-    made.generation = allocation.generation;
-    made.first_block = first.index;
-    made.block_count = count;
-    made.kind = DEEPUM_COMMAND_ADVISE;
-    made.advice = static_cast<std::uint8_t>(each);
-    made.device = static_cast<std::uint16_t>(allocation.device);
-    made.location = each == DEEPUM_MEM_ADVISE_SET_PREFERRED_LOCATION || each == DEEPUM_MEM_ADVISE_UNSET_PREFERRED_LOCATION
-                        ? -1
-                        : static_cast<std::int32_t>(allocation.device);
-    commands_.push_back(made);
-    given_[made.id % kRemembered] = made;
-    ++statistics_.commands;
-  }
   last_of_direction_[DEEPUM_DIRECTION_IN] = 0;  // prefetches decided from now on come behind it
 }
 
@@ -120,9 +121,9 @@ void Engine::forget_sparse_uses(UmBlock& block) {
   sparse_blocks_ -= block.sparse_uses > 0 && !block.remote ? 1 : 0;
   block.sparse_uses = 0;
   block.dense = false;
-  if (block.mapped) {
+  if (block.mapped && !block.remote) {
     block.mapped = false;
-    map(block, 1, false);
+    give_advice(block, 1, DEEPUM_MEM_ADVISE_UNSET_ACCESSED_BY);
   }
 }
 
@@ -132,7 +133,6 @@ void Engine::forget_advice(UmBlock& block) {
   statistics_.remote_bytes -= block.remote ? kBlockBytes : 0;
   block.sparse_uses = 0;
   block.remote = false;
-  block.dense = true;
   block.mapped = false;
   block.refused = true;
 }

@@ -56,6 +56,7 @@ struct UmBlock {
   std::uint32_t slot = 0;
   std::uint32_t index = 0;
   bool resident = false;
+  bool left = false;  // since its last use
   bool dead = false;  // inactive PyTorch memory, all of it
   BlockPlace place = BlockPlace::kKept;
   bool fetched = false;          // for the launch that expects it
@@ -65,9 +66,9 @@ struct UmBlock {
   bool written = false;          // by a write at least once
   bool host = false;             // the program wants it there: left alone
   bool remote = false;           // advised to stay there, by us,
-  bool dense = false;            // which was a mistake
-  bool refused = false;
-  bool mapped = false;           // ACCESSED_BY, so that a launch that touches some rows need not have it
+  bool dense = false;            // which was a mistake: other launches use it too
+  bool mapped = false;           // ACCESSED_BY: a launch that touches some rows need not have it on the device
+  bool refused = false;          // advice for it failed
   std::uint8_t sparse_uses = 0;  // in a row
   bool mostly = false;           // READ_MOSTLY,
   bool copied = false;           // and what is on the device is on the host as well

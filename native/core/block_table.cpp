@@ -92,14 +92,15 @@ void BlockTable::learn(std::span<const BlockRun> accesses, std::span<const std::
   }
 }
 
-bool BlockTable::knows_uses() const {
+bool BlockTable::knows_next() const {
   return std::any_of(uses_.begin(), uses_.end(), [](const RunUse& use) {
     return std::any_of(use.next.begin(), use.next.end(), [](const NextUse& next) { return next.gap != 0; });
   });
 }
 
-// Runs that are the same are used again as soon; the others as soon as that in the same place, or where there are more or fewer, as the one before.
-void BlockTable::inherit(const BlockTable& like) {
+// A run that both have is used again as soon; another as soon as the one in its place, or where there are more or fewer as the last that
+// both have.
+void BlockTable::inherit_next(const BlockTable& like) {
   const bool as_many = like.uses_.size() == uses_.size();
   auto from = like.chain_.begin();
   std::array<NextUse, kRunParts> before{};

@@ -31,6 +31,7 @@ struct NextUse {
   Use use = Use::kUnknown;  // by the launch that uses it next, or that its content ends before
   std::uint32_t gap = 0;    // so many launches later; 0: not known
   std::uint32_t round = 0;  // launch, modulo 2^32, of which that was learned
+  bool left = false;        // its blocks, or some, left in between
 };
 // Its first and its last UM block may be shared with other tensors, so that they are used again by others and sooner.
 enum class RunPart : std::uint8_t { kFirst, kInner, kLast };
@@ -63,8 +64,9 @@ class BlockTable {
   // Where each of the accesses just learned is in the chain; kNotInChain: nowhere.
   void find_places(std::size_t accesses, std::vector<std::uint32_t>& places) const;
   static constexpr std::uint32_t kNotInChain = ~std::uint32_t{0};
-  void inherit(const BlockTable& like);
-  bool knows_uses() const;
+  bool knows_next() const;  // of any of its runs, when it is used next
+  // What is used next, and when, as of another launch that was expected in this one's place.
+  void inherit_next(const BlockTable& like);
   std::size_t bytes() const { return bytes_; }
 
  private:

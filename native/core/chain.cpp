@@ -190,11 +190,11 @@ void Engine::claim_ahead(std::size_t most) {
 
 void Engine::place_ahead(std::size_t most) {
   if (settings_.prediction == DEEPUM_PREDICT_HISTORY) {
-    if (looked_ == 0 || position_ - looked_ >= chain_.size() / 8) {
-      find_fullest();
-    }
     claim_ahead(most);
     reserve_ahead(most);
+    for (std::uint32_t ordinal = 0; ordinal < devices_in_use_; ++ordinal) {
+      make_reserved_room(devices_[ordinal], ordinal);
+    }
   }
   const std::size_t trust = trusted();
   for (std::size_t i = 0; i < most && placed_ < trust; ++i) {
@@ -239,16 +239,19 @@ void Engine::find_fullest() {
   statistics_.operations += chain_.size();
 }
 
-// What the launch will need besides what exists: it has no place yet, so its space is counted, and made while the link is idle. Once it
-// is launched it would be late: a forward pass, which fills memory, would be held off by the copies out.
+// What launches to come will need besides what exists: it has no place yet, so its space is counted, and made while the link is idle. Once
+// they are launched it would be late: a forward pass, which fills memory, would be held off by the copies out.
 void Engine::reserve_ahead(std::size_t most) {
+  if (looked_ == 0 || position_ - looked_ >= chain_.size() / 8) {
+    find_fullest();
+  }
   const std::size_t until = std::min<std::size_t>(std::min(trusted(), reserved_ + most), fullest_ > position_ ? fullest_ - position_ : 0);
   for (; reserved_ < until; ++reserved_) {
-    reserve(chain_[reserved_], position_ + reserved_ + 1);
+    reserve(chain_[reserved_]);
   }
 }
 
-void Engine::reserve(Link& link, std::uint64_t position) {
+void Engine::reserve(Link& link) {
   if (!history_.holds(link.place)) {
     return;
   }
@@ -258,13 +261,17 @@ void Engine::reserve(Link& link, std::uint64_t position) {
   link.reserved = past.growth + static_cast<std::int32_t>(past.died_away);  // whose end frees no space here
   device.reserved += link.reserved;
   device.most_reserved = std::max(device.most_reserved, device.reserved);
-  if (!device.under_pressure() || device.driver_evicts) {
+}
+
+// Room for what is reserved, while the program waits.
+void Engine::make_reserved_room(DeviceMemory& device, std::uint32_t ordinal) {
+  if (device.reserved_blocks() == 0 || !device.under_pressure() || device.driver_evicts) {
     return;
   }
   const std::uint64_t needed = device.reserved_blocks() + headroom(device);
   while (device.free_blocks() + device.dead.size() < needed) {
     // Only what is known to be needed later: what nobody expects may be needed all the same, and would come back behind all of this.
-    const std::uint64_t late = std::max(fullest_, position);
+    const std::uint64_t late = std::max(fullest_, position_);
     // Nor what ends by itself: it would be copied for nothing.
     const auto lives = [&](const UmBlock& block) { return block.next_use != Use::kDies || block.awaited <= position_; };
     UmBlock* victim = device.expected.find_beyond(late, kLateScan, lives);
@@ -281,7 +288,7 @@ void Engine::reserve(Link& link, std::uint64_t position) {
     if (victim == nullptr) {
       return;
     }
-    evict(device, past.device, *victim, position);
+    evict(device, ordinal, *victim, late);
   }
 }
 

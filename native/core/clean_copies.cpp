@@ -46,8 +46,7 @@ void Engine::note_writes(std::span<const BlockSpan> spans, std::span<const Use> 
 // The device's copy stays.
 void Engine::end_duplication(UmBlock& block) {
   const std::uint32_t ordinal = slots_[block.slot].device;
-  const bool copied = direction_of(block.moved_out) == DEEPUM_DIRECTION_COPY;
-  command(DEEPUM_COMMAND_COLLAPSE, ordinal, block, 0, 0, copied ? block.moved_in : std::max(block.moved_in, block.moved_out));
+  command(DEEPUM_COMMAND_COLLAPSE, ordinal, block, 0, 0, std::max(block.moved_in, block.moved_out));
   forget_duplicate(block);
 }
 
@@ -69,7 +68,7 @@ void Engine::prepare_duplicate(DeviceMemory& device, UmBlock& block, Use use) {
     end_duplication(block);
   }
   if (!block.mostly && use != Use::kWrites && block.populated && may_duplicate(block) &&
-      block.single_since != sequence_ && (block.written_at == 0 || position_ - block.written_at > iteration_ / kSettled)) {
+      (block.written_at == 0 || position_ - block.written_at > iteration_ / kSettled)) {
     command(DEEPUM_COMMAND_ADVISE, slots_[block.slot].device, block, 0, 0, std::max(block.moved_in, block.moved_out), -1,
             DEEPUM_MEM_ADVISE_SET_READ_MOSTLY);
     set_mostly(block);

@@ -221,12 +221,7 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
   ++execution.launches;
   const std::size_t before = execution.blocks.bytes();
   execution.blocks.learn(runs_, ages_, {settings_.block_table_rows, settings_.block_table_ways, settings_.block_table_successors});
-  if (!chain_.empty() && !execution.blocks.knows_uses()) {
-    const std::size_t at = find_in_chain(id);
-    if (at < chain_.size() && chain_[at].id != id && executions_.at(chain_[at].id).generation == chain_[at].generation) {
-      execution.blocks.inherit(executions_.at(chain_[at].id).blocks);
-    }
-  }
+  inherit_uses(execution);
   sparse_ = execution.sparse = (event.header.flags & DEEPUM_EXECUTE_SPARSE) != 0;
   note_sparse_uses(spans_, event.header.flags);
   learn_uses(execution);
@@ -266,6 +261,10 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
     copy_out_ahead(device, event.header.device, stream);
     if (settings_.eviction_order == DEEPUM_EVICT_FURTHEST_NEXT_USE) {
       claim_ahead(settings_.chain_steps);
+      if (settings_.prediction == DEEPUM_PREDICT_HISTORY) {
+        reserve_ahead(settings_.chain_steps);
+        leave_ahead(device, event.header.device);
+      }
     }
     ++unwaited_;
     if (unwaited_ < kSoonAfterWait || settings_.launch_queue < kShortQueue) {

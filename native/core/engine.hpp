@@ -80,7 +80,8 @@ class Engine {
   std::size_t trusted() const;
   void find_fullest();
   void reserve_ahead(std::size_t most);
-  void reserve(Link& link, std::uint64_t position);
+  void reserve(Link& link);
+  void make_reserved_room(DeviceMemory& device, std::uint32_t ordinal);
   void drop_chain();
   void pop_link();
   std::size_t find_in_chain(ExecutionId id) const;  // how many links before it; the chain's size: it is not there
@@ -118,6 +119,7 @@ class Engine {
     std::uint64_t completed = 0, begun = 0;
     std::deque<Trial> trials;  // not judged yet
   };
+  void inherit_uses(Execution& execution);
   void learn_uses(Execution& execution);
   RunUse* use_by(const BlockUser& user);
   void learn_next(const UmBlock& block, Use use);
@@ -141,9 +143,10 @@ class Engine {
 
   // Advice (advice.cpp).
   void note_sparse_uses(std::span<const BlockSpan> spans, std::uint8_t flags);
-  void map(const UmBlock& first, std::uint32_t count, bool mapped);
+  void map_tables(const BlockSpan& span);
+  bool may_map(const UmBlock& block) const;
+  void give_advice(const UmBlock& first, std::uint32_t count, deepum_mem_advise advice);
   bool passes_over(const UmBlock& block) const { return sparse_ && block.mapped; }
-  bool sparse_ = false;  // the launch being placed touches rows of tables
   void advise_remote(const UmBlock& first, std::uint32_t count, bool remote);
   void forget_sparse_uses(UmBlock& block);
   void forget_advice(UmBlock& block);
@@ -153,6 +156,9 @@ class Engine {
   deepum_direction direction_of(std::uint64_t move) const;  // DEEPUM_DIRECTIONS: it was given long ago
   void await_move(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t move);
   void note_streams(DeviceMemory& device, const UmBlock& victim);  // that moves into its space wait for
+  void discard_dead(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position);
+  void leave_ahead(DeviceMemory& device, std::uint32_t ordinal);
+  void leave_in_order(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position);
   UmBlock* next_victim(DeviceMemory& device, std::uint64_t position, bool any);
   UmBlock* needed_last(DeviceMemory& device, std::uint64_t position, UmBlock* kept, bool any);
   void hold(std::span<const BlockSpan> spans, std::uint32_t stream);  // the launch at hand, until its blocks are there
@@ -205,6 +211,7 @@ class Engine {
   std::vector<Leaving> leaving_;  // for the launch being placed
 
   std::uint64_t doubt_after_ = 0;  // of the execution being placed
+  bool sparse_ = false;            // it touches rows of tables
 
   std::vector<deepum_command> commands_;
   std::size_t taken_ = 0;

@@ -63,8 +63,8 @@ void Engine::mark_alive(Allocation& allocation, std::uint64_t offset, std::uint6
       block.fresh = !block.resident;
       block.filled = position_;
     }
-    block.written_at = position_;
-    if (block.mostly) {  // what comes will be written
+    block.written_at = position_;  // what comes will be written
+    if (block.mostly) {
       end_duplication(block);
     }
     block.dead = false;

@@ -66,7 +66,9 @@ bool Engine::place(std::span<const BlockSpan> spans, std::span<const Use> uses, 
       }
       if (doubtful && position_ > block->confirmed + doubt_after_) {
         // Long unconfirmed: the driver may have taken it. A prefetch of what is there costs nothing.
-        command(DEEPUM_COMMAND_PREFETCH, allocation.device, *block, 0, 0, direction_of(block->moved_out) == DEEPUM_DIRECTION_COPY ? 0 : block->moved_out);
+        // Nor does it wait for a copy of it.
+        const bool left = direction_of(block->moved_out) != DEEPUM_DIRECTION_COPY;
+        command(DEEPUM_COMMAND_PREFETCH, allocation.device, *block, 0, 0, left ? block->moved_out : 0);
         ++statistics_.reprefetches;
         block->confirmed = position_;
         if (device.driver_evicts) {

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-
 namespace deepum::core {
 namespace {
 
@@ -12,7 +11,7 @@ constexpr std::uint64_t kRestLaunches = 2;
 constexpr std::uint64_t kRestBlocks = 32;
 // and one of these besides: launches, or this part of the device in blocks brought.
 constexpr std::uint64_t kLongRest = 32;
-constexpr std::uint64_t kRestShare = 32;
+constexpr std::uint64_t kRestShare = 16;
 constexpr std::uint64_t kDying = 16;  // times: what ends by itself is not needed again, so it goes as if it were needed so much later
 
 }  // namespace

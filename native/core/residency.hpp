@@ -147,7 +147,8 @@ struct DeviceMemory {
   std::uint64_t copied_blocks = 0;        // that are here and on the host
   std::uint64_t evicted_lately = 0;       // blocks, in the iteration before this one
   std::uint64_t evictions = 0;            // since
-  std::uint64_t copied_away = 0;          // launch at which a block last left by a copy
+  std::uint64_t copied_away = 0;          // launch at which a block last left by a copy,
+  std::uint64_t demanded = 0;             // and at which one last left because a launch at hand wanted its space
   std::uint64_t counted_from = 0;         // that launch
   BlockList dead;                         // the first to die first
   bool driver_evicts = false;             // for what is fetched: nothing is evicted by command
@@ -196,6 +197,8 @@ struct DeviceMemory {
   void move(UmBlock& block, BlockPlace place);
   // The move that makes room for one more block, none when there was room before.
   Space take_space();
+  // All free space is that of evictions, which take their time.
+  bool only_freed() const { return emptied.empty() && free_blocks() <= freed.size(); }
 };
 
 }  // namespace deepum::core

@@ -13,6 +13,23 @@ constexpr std::uint64_t kLongestGap = ~std::uint32_t{0};
 
 }  // namespace
 
+// What is launched for the first time with just these blocks is used on as what the chain expected in its place was: where what a launch
+// makes lies elsewhere each time, its execution is another.
+void Engine::inherit_uses(Execution& execution) {
+  if (chain_.empty() || execution.blocks.knows_next()) {
+    return;
+  }
+  const std::size_t at = find_in_chain(executions_.id_of(execution));
+  if (at == chain_.size()) {
+    return;
+  }
+  const Execution& like = executions_.at(chain_[at].id);
+  if (&like != &execution && like.generation == chain_[at].generation) {
+    execution.blocks.inherit_next(like.blocks);
+    statistics_.operations += execution.blocks.uses().size();
+  }
+}
+
 // What was used last by another launch is used next by this one.
 void Engine::learn_uses(Execution& execution) {
   execution.blocks.find_places(uses_.size(), places_);
@@ -40,6 +57,7 @@ void Engine::learn_uses(Execution& execution) {
       }
       user.part = part_of(static_cast<std::uint32_t>(block - blocks), spans_[i].count);
       const NextUse next = run == nullptr ? NextUse{} : run->next[static_cast<std::size_t>(user.part)];
+      block->left = false;
       block->used = position_;
       block->user = user;
       block->awaited = next.gap == 0 ? 0 : position_ + next.gap;
@@ -56,7 +74,7 @@ RunUse* Engine::use_by(const BlockUser& user) {
   return execution.generation == user.generation && execution.blocks.uses_turn() == user.turn ? execution.blocks.use(user.run) : nullptr;
 }
 
-// Of blocks of one run the one that waits longest tells: others are met earlier by others, which then know of them.
+// Of blocks of one part of a run the one that waits longest tells: others are met earlier by others, which then know of them.
 void Engine::learn_next(const UmBlock& block, Use use) {
   RunUse* const run = use_by(block.user);
   if (run == nullptr) {
@@ -66,8 +84,9 @@ void Engine::learn_next(const UmBlock& block, Use use) {
   const auto gap = static_cast<std::uint32_t>(std::min(position_ - block.used + (use == Use::kDies ? 1 : 0), kLongestGap));
   const auto round = static_cast<std::uint32_t>(block.used);
   if (next.round != round || gap > next.gap) {
-    next = {use, gap, round};
+    next = {use, gap, round, next.round == round && next.left};
   }
+  next.left |= block.left;
 }
 
 // Faults may have been lost, so that nobody is known to read for want of one.

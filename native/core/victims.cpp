@@ -11,6 +11,8 @@ constexpr std::size_t kVictimScan = 4096;    // blocks looked at for one victim,
 constexpr std::size_t kExpectedScan = 256;   // and of those that are expected
 constexpr std::uint64_t kRested = 32;        // blocks brought since a last use, so that the space comes in time: 64 MiB, milliseconds
 constexpr std::uint64_t kFar = 16;           // part of an iteration, after which what left comes back in time
+constexpr std::uint64_t kIdle = 64;          // part of an iteration, and
+constexpr std::uint64_t kLeastIdle = 2;      // launches, in which nothing left for want of space, after which the link has time
 
 // Of what nobody is known to need, the first in order: what leaves without a copy is not preferred, unless the order says so.
 template <typename Wanted>
@@ -119,6 +121,9 @@ bool Engine::make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_
   if (!may_take_room(device, actual)) {
     return false;
   }
+  if (device.by_next_use && device.free_blocks() > kept_free && device.only_freed()) {
+    discard_dead(device, ordinal, position);
+  }
   if (device.free_blocks() <= kept_free) {
     const std::uint64_t batch = device.by_next_use && actual ? std::max(kEvictionBatch, device.wanted) : kEvictionBatch;
     leaving_.clear();
@@ -130,16 +135,67 @@ bool Engine::make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_
       leaving_.push_back({victim, victim->copied});
       device.drop(*victim);
     }
-    if (device.by_next_use) {  // evictions go in order: what was used last would hold up the others
-      std::stable_sort(leaving_.begin(), leaving_.end(), [](const Leaving& a, const Leaving& b) {
-        return a.block->dead != b.block->dead ? a.block->dead : a.block->use_sequence < b.block->use_sequence;
-      });
+    if (device.by_next_use &&
+        std::any_of(leaving_.begin(), leaving_.end(), [](const Leaving& each) { return !each.block->dead && !each.copied; })) {
+      device.demanded = position_;
     }
-    for (const Leaving& leaving : leaving_) {
-      leave(device, ordinal, *leaving.block, leaving.copied, position);
-    }
+    leave_in_order(device, ordinal, position);
   }
   return device.free_blocks() > (actual ? 0 : kept_free);
+}
+
+// Evictions go in order: what was used last would hold up the others.
+void Engine::leave_in_order(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position) {
+  if (device.by_next_use) {
+    std::stable_sort(leaving_.begin(), leaving_.end(), [](const Leaving& a, const Leaving& b) {
+      return a.block->dead != b.block->dead ? a.block->dead : a.block->use_sequence < b.block->use_sequence;
+    });
+  }
+  for (const Leaving& leaving : leaving_) {
+    leave(device, ordinal, *leaving.block, leaving.copied, position);
+  }
+}
+
+// What the dead have is free earlier than what evictions to come leave.
+void Engine::discard_dead(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position) {
+  UmBlock* block = device.dead.head();
+  for (std::uint64_t left = kEvictionBatch; block != nullptr && left > 0; ++statistics_.operations) {
+    UmBlock* const next = block->after;
+    if (block->claim != claim_) {
+      evict(device, ordinal, *block, position);
+      --left;
+    }
+    block = next;
+  }
+}
+
+// While the link is idle, before content grows: what is needed only when there will be the most of it, and left in the same place last
+// time, leaves now. Once it is in the way its copy would be late.
+void Engine::leave_ahead(DeviceMemory& device, std::uint32_t ordinal) {
+  const std::uint64_t idle = std::max(iteration_ / kIdle, kLeastIdle);
+  if (device.reserved_blocks() == 0 || position_ - device.demanded < idle || !device.under_pressure() || device.driver_evicts) {
+    return;
+  }
+  const std::uint64_t needed = device.reserved_blocks() + headroom(device);
+  const auto left_before = [&](const UmBlock& block) {
+    ++statistics_.operations;
+    if (block.fetched || (block.next_use == Use::kDies && block.awaited > position_)) {
+      return false;
+    }
+    const RunUse* const run = use_by(block.user);
+    return run != nullptr && run->next[static_cast<std::size_t>(block.user.part)].left;
+  };
+  device.wake(position_, iteration_);
+  leaving_.clear();
+  while (device.free_blocks() + device.dead.size() < needed && leaving_.size() < kEvictionBatch) {
+    UmBlock* const block = device.expected.find_beyond(std::max(fullest_, position_), kExpectedScan, left_before);
+    if (block == nullptr) {
+      break;
+    }
+    leaving_.push_back({block, block->copied});
+    device.drop(*block);
+  }
+  leave_in_order(device, ordinal, position_);
 }
 
 void Engine::evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, std::uint64_t position) {
@@ -154,6 +210,7 @@ void Engine::leave(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, 
     return;  // nothing is there
   }
   if (!block.dead) {
+    block.left = true;
     block.evicted_for = position;
   }
   if (discardable(block)) {

@@ -23,7 +23,7 @@ void MoveLane::forget_stream() noexcept {
   waited_.clear();
   waited_moves_.clear();
   handed_.clear();
-  outstanding_ = unrecorded_ = 0;
+  outstanding_ = unrecorded_ = since_event_ = 0;
 }
 
 bool MoveLane::waited(const StreamMarkers* of, const Marker& marker) const noexcept {
@@ -65,10 +65,11 @@ CUevent MoveLane::event_after(std::uint64_t id) noexcept {
   return behind ? behind->event : nullptr;
 }
 
-void MoveLane::issued(std::uint64_t id, std::uint64_t bytes) {
+void MoveLane::issued(std::uint64_t id, std::uint64_t bytes, bool counted) {
   last_issued_ = id;
-  outstanding_ += bytes;
-  unrecorded_ += bytes;
+  outstanding_ += counted ? bytes : 0;
+  unrecorded_ += counted ? bytes : 0;
+  since_event_ += bytes;
 }
 
 bool MoveLane::record(std::uint64_t id) noexcept {
@@ -85,7 +86,7 @@ bool MoveLane::record(std::uint64_t id) noexcept {
   if (unrecorded_ != 0) {
     handed_.push_back({oldest.event, unrecorded_});
   }
-  unrecorded_ = 0;
+  unrecorded_ = since_event_ = 0;
   return true;
 }
 

@@ -30,14 +30,14 @@ class MoveLane {
   bool wait(MoveLane* other, std::uint64_t id);
   void hold(CUstream stream, std::uint64_t id) noexcept;  // a stream of the program's, until that command is done
 
-  CUevent event_after(std::uint64_t id) noexcept;  // at or behind that command; null: none can be made
-  void issued(std::uint64_t id, std::uint64_t bytes);
-  bool record(std::uint64_t id) noexcept;  // an event behind the last command issued, whose id this is
+  CUevent event_after(std::uint64_t id) noexcept;                    // at or behind that command; null: none can be made
+  void issued(std::uint64_t id, std::uint64_t bytes, bool counted);  // counted: as outstanding
+  bool record(std::uint64_t id) noexcept;                            // an event behind the last command issued, whose id this is
 
   // Given to the driver and not known to be complete.
   std::uint64_t outstanding() const noexcept { return outstanding_; }
-  std::uint64_t unrecorded() const noexcept { return unrecorded_; }
-  void collect() noexcept;  // asks the driver what has completed
+  std::uint64_t since_event() const noexcept { return since_event_; }  // bytes given behind the last event
+  void collect() noexcept;                                             // asks the driver what has completed
 
  private:
   static constexpr std::uint32_t kEvents = 4096;
@@ -63,7 +63,8 @@ class MoveLane {
   std::unordered_map<const MoveLane*, std::uint64_t> waited_moves_;
   std::deque<Handed> handed_;
   std::uint64_t outstanding_ = 0;
-  std::uint64_t unrecorded_ = 0;
+  std::uint64_t unrecorded_ = 0;   // of these, behind the last event
+  std::uint64_t since_event_ = 0;  // all that is behind it
 };
 
 }  // namespace deepum::runtime

@@ -10,6 +10,9 @@
 
 namespace deepum::runtime {
 
+// Behind at most so much there is an event, so that what waits for one move does not wait for many that were given since.
+constexpr std::uint64_t kEventBytes = 32ull << 20;
+
 struct Move {
   deepum_command command;
   bool awaited = false;  // a command of the other direction waits for this one: an event follows it

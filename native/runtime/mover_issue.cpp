@@ -25,8 +25,8 @@ void Mover::carry_out() {
   for (bool progress = true; progress;) {
     progress = false;
     for (int device = 0; device < DEEPUM_MAX_DEVICES; ++device) {
-      for (const int direction :
-           {DEEPUM_DIRECTION_DISCARD, DEEPUM_DIRECTION_DROP, DEEPUM_DIRECTION_OUT, DEEPUM_DIRECTION_IN, DEEPUM_DIRECTION_COPY}) {
+      for (const int direction : {DEEPUM_DIRECTION_DISCARD, DEEPUM_DIRECTION_DROP, DEEPUM_DIRECTION_OUT, DEEPUM_DIRECTION_IN,
+                                  DEEPUM_DIRECTION_COPY, DEEPUM_DIRECTION_COLLAPSE}) {
         if (!devices_[device].lanes[direction].queue.empty()) {
           progress |= advance(device, direction);
         }
@@ -149,8 +149,9 @@ bool Mover::issue(int device, int direction) {
   if (result != CUDA_SUCCESS || at_once) {
     return true;
   }
-  lane.issued(last, in_lock_step_ ? 0 : bytes);
-  if (awaited || (holds_launches_ && direction == DEEPUM_DIRECTION_IN) || (!in_lock_step_ && lane.unrecorded() >= handover_bytes_ / 16)) {
+  lane.issued(last, bytes, !in_lock_step_);
+  if (awaited || (holds_launches_ && direction == DEEPUM_DIRECTION_IN) ||
+      lane.since_event() >= (in_lock_step_ ? kEventBytes : handover_bytes_ / 16)) {
     lane.record(last);
   }
   return true;
@@ -184,7 +185,7 @@ bool Mover::issue_discard(int device) {
   }
   CUevent behind = nullptr;
   if (result == CUDA_SUCCESS) {
-    lane.issued(command.id, 0);
+    lane.issued(command.id, 0, false);
     behind = lane.event_after(command.id);
     if (!behind && driver().StreamSynchronize) {
       driver().StreamSynchronize(lane.stream());  // without an event to wait for, it has to be done before anybody asks
@@ -210,7 +211,8 @@ std::size_t Mover::gather(int device, int direction, std::vector<Span>* spans, s
   const std::uint8_t kind = head.kind;
   std::uint64_t bytes = (*pins)[0].bytes;
   std::size_t count = 1;
-  for (; count < lane.queue.size() && pins->size() < 4 * kMostInBatch; ++count) {
+  for (; count < lane.queue.size() && pins->size() < 4 * kMostInBatch && (!in_lock_step_ || lane.since_event() + bytes < kEventBytes);
+       ++count) {
     const deepum_command& next = lane.queue[count].command;
     Requirements more;
     if (lane.queue[count - 1].awaited || next.kind != kind || next.advice != head.advice || next.location != head.location ||

@@ -295,12 +295,19 @@ Cover StreamMarkers::cover(std::uint64_t sequence, Markers* found) noexcept {
   if ((!any || kept(at).sequence < sequence) && (recording_ || (unmarked != 0 && unmarked <= sequence))) {
     return Cover::kNotYet;
   }
+  std::uint64_t oldest = count_ >= kKept ? count_ - kKept + 1 : 1;
+  while (oldest < at && !there(oldest)) {
+    ++oldest;
+  }
   std::uint32_t later = 0;
   for (std::uint64_t i = at; any && there(i); --i) {
     if ((i == at || kept(i).incarnation != later) && kept(i).event) {
       found->of[found->count++] = kept(i);
     }
     later = kept(i).incarnation;
+    if (later == kept(oldest).incarnation) {
+      break;  // nor is any before it of another stream
+    }
   }
   std::reverse(found->of, found->of + found->count);
   return found->count != 0 ? Cover::kMarker : Cover::kNothing;

@@ -34,7 +34,8 @@ enum class Cover {
 // One stream; its id may be given out again after it was destroyed.
 class StreamMarkers {
  public:
-  static constexpr std::uint32_t kKept = 64;  // 1024 launches at the default interval, about a launch queue
+  static constexpr std::uint32_t kKept =
+      256;  // 4096 launches at the default interval: a launch queue's, where others are recorded in between
 
   // Reserves a launch's place in the ring; it counts as in flight until `settled`.
   EventRing::Place reserve(EventRing& ring, std::uint32_t words) noexcept;

@@ -42,7 +42,7 @@ um_model::Event Lane::record(um_model::Engine& engine, um_model::Host host, std:
   oldest.id = id;
   engine.record(host, oldest.event, *stream_);
   ++events_made_;
-  unrecorded_ = 0;
+  since_event_ = 0;
   return oldest.event;
 }
 

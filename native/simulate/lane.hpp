@@ -27,8 +27,8 @@ class Lane {
   bool waited(const Lane* other, std::uint64_t id) const;
   void wait(um_model::Engine& engine, um_model::Host host, const StreamMarkers* of, const Marker& marker);
   void wait(um_model::Engine& engine, um_model::Host host, Lane* other, std::uint64_t id);
-  void issued(std::uint64_t id, std::uint64_t bytes) { last_issued_ = id, unrecorded_ += bytes; }
-  std::uint64_t unrecorded() const { return unrecorded_; }
+  void issued(std::uint64_t id, std::uint64_t bytes) { last_issued_ = id, since_event_ += bytes; }
+  std::uint64_t since_event() const { return since_event_; }                                // bytes
   um_model::Event record(um_model::Engine& engine, um_model::Host host, std::uint64_t id);  // behind the last command issued
   struct MoveEvent {
     std::uint64_t id = 0;
@@ -41,7 +41,7 @@ class Lane {
   std::optional<um_model::Stream> stream_;
   std::uint64_t last_issued_ = 0;
   std::uint64_t events_made_ = 0;
-  std::uint64_t unrecorded_ = 0;
+  std::uint64_t since_event_ = 0;
   std::vector<MoveEvent> events_;
   std::unordered_map<const StreamMarkers*, std::uint64_t> waited_;
   std::unordered_map<const Lane*, std::uint64_t> waited_moves_;

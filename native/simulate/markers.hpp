@@ -39,7 +39,7 @@ class StreamMarkers {
   Cover cover(std::uint64_t sequence, Marker* marker) const;
 
  private:
-  static constexpr std::uint64_t kKept = 2048;
+  static constexpr std::uint64_t kKept = 256;
   std::optional<um_model::Stream> stream_;
   std::uint64_t emitted_ = 0;
   std::uint64_t in_flight_ = 0;  // sequence, 0: none

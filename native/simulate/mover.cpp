@@ -1,7 +1,6 @@
 #include "mover.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <iterator>
 
 namespace deepum::simulate {
@@ -53,8 +52,8 @@ void Mover::round(const Answer& answer) {
   for (bool progress = true; progress;) {
     progress = false;
     for (int device = 0; device < static_cast<int>(devices_.size()); ++device) {
-      for (const int direction :
-           {DEEPUM_DIRECTION_DISCARD, DEEPUM_DIRECTION_DROP, DEEPUM_DIRECTION_OUT, DEEPUM_DIRECTION_IN, DEEPUM_DIRECTION_COPY}) {
+      for (const int direction : {DEEPUM_DIRECTION_DISCARD, DEEPUM_DIRECTION_DROP, DEEPUM_DIRECTION_OUT, DEEPUM_DIRECTION_IN,
+                                  DEEPUM_DIRECTION_COPY, DEEPUM_DIRECTION_COLLAPSE}) {
         if (!devices_[static_cast<std::size_t>(device)].lanes[direction].queue.empty()) {
           progress |= advance(device, direction, answer);
         }
@@ -135,10 +134,11 @@ bool Mover::issue(int device, int direction, const Answer& answer) {
     return true;
   }
   std::uint64_t bytes = 0;
-  for (const Range& span : spans) bytes += span.bytes;
+  for (const Range& span : spans) {
+    bytes += span.bytes;
+  }
   lane.issued(last, bytes);
-  static const std::uint64_t kEvery = getenv("EVERY") ? atoll(getenv("EVERY")) << 20 : 32ull << 20;
-  if (awaited || lane.unrecorded() >= kEvery || (holds_launches_ && direction == DEEPUM_DIRECTION_IN)) {
+  if (awaited || lane.since_event() >= runtime::kEventBytes || (holds_launches_ && direction == DEEPUM_DIRECTION_IN)) {
     lane.record(engine_, host_, last);
   }
   return true;
@@ -201,9 +201,8 @@ std::size_t Mover::gather(int device, int direction, std::vector<Range>* spans) 
   const Lane& lane = devices_[static_cast<std::size_t>(device)].lanes[direction];
   const deepum_command& head = lane.queue[0].command;
   std::size_t count = 1;
-  static const std::uint64_t kEvery = getenv("EVERY") ? atoll(getenv("EVERY")) << 20 : 32ull << 20;
-  std::uint64_t bytes = lane.unrecorded() + head.block_count * (2ull << 20);
-  for (; count < lane.queue.size() && count < 4 * kMostInBatch && bytes < kEvery; ++count) {
+  std::uint64_t bytes = lane.since_event() + spans->front().bytes;
+  for (; count < lane.queue.size() && count < 4 * kMostInBatch && bytes < runtime::kEventBytes; ++count) {
     const deepum_command& next = lane.queue[count].command;
     Requirements more;
     if (lane.queue[count - 1].awaited || next.kind != head.kind || next.advice != head.advice || next.location != head.location ||

@@ -17,10 +17,11 @@ constexpr deepum_direction direction_of(std::uint8_t kind) noexcept {
     case DEEPUM_COMMAND_DISCARD:
       return DEEPUM_DIRECTION_DISCARD;
     case DEEPUM_COMMAND_COPY_OUT:
-    case DEEPUM_COMMAND_COLLAPSE:
       return DEEPUM_DIRECTION_COPY;
     case DEEPUM_COMMAND_DROP:
       return DEEPUM_DIRECTION_DROP;
+    case DEEPUM_COMMAND_COLLAPSE:
+      return DEEPUM_DIRECTION_COLLAPSE;
     default:
       return DEEPUM_DIRECTION_IN;
   }

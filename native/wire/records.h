@@ -204,12 +204,13 @@ enum deepum_mem_advise { /* CUmem_advise */
 };
 
 enum deepum_direction {
-  DEEPUM_DIRECTION_IN = 0,      /* prefetch, advise, collapse */
+  DEEPUM_DIRECTION_IN = 0,      /* prefetch, advise */
   DEEPUM_DIRECTION_OUT = 1,     /* evict */
   DEEPUM_DIRECTION_DISCARD = 2, /* discard */
   DEEPUM_DIRECTION_DROP = 3,    /* drop */
   DEEPUM_DIRECTION_COPY = 4,    /* copy out */
-  DEEPUM_DIRECTIONS = 5
+  DEEPUM_DIRECTION_COLLAPSE = 5, /* collapse */
+  DEEPUM_DIRECTIONS = 6
 };
 
 /* Commands of one direction and device are carried out in the order of their ids. A command starts when
