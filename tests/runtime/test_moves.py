@@ -264,11 +264,11 @@ def test_streams_that_share_an_id_are_all_waited_for(run: Run, runtime_folder: P
 
 
 def test_markers_are_used_again_and_old_launches_covered_by_later_ones(run: Run, runtime_folder: Path) -> None:
-    plan = {199: [Command(EVICT, after=-200)]}
-    calls, _ = lock_step(run, runtime_folder, plan, "for _ in range(200): execute()", DEEPUM_MARKER_INTERVAL="1")
+    plan = {399: [Command(EVICT, after=-400)]}
+    calls, _ = lock_step(run, runtime_folder, plan, "for _ in range(400): execute()", DEEPUM_MARKER_INTERVAL="1")
     recorded = [call.split()[1] for call in calls if call.startswith("record")]
-    assert len(set(recorded)) == 64
-    assert [call for call in calls if call.startswith("wait")] == [f"wait m1 {recorded[199 - 64]}"]
+    assert len(set(recorded)) == 256
+    assert [call for call in calls if call.startswith("wait")] == [f"wait m1 {recorded[399 - 256]}"]
 
 
 def test_after_its_context_was_destroyed_a_device_is_entered_anew(run: Run, runtime_folder: Path) -> None:
