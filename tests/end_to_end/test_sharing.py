@@ -38,12 +38,17 @@ plain, again, managed = allocate(100 * MiB), allocate(100 * MiB), allocate(99 * 
 handle, byte = (c.c_char * 64)(), c.c_ubyte()
 ok(cuda.cuMemcpyDtoH_v2(c.byref(byte), filled[1], c.c_size_t(1)))
 shared = [cuda.cuIpcGetMemHandle(handle, memory[1]) for memory in (plain, managed)]
-print(json.dumps([filled[0], plain[0], again[0], managed[0], byte.value, shared]))
+def attribute(which, memory):
+    value = c.c_uint()
+    ok(cuda.cuPointerGetAttribute(c.byref(value), which, memory[1]))
+    return value.value
+capable = [attribute(10, memory) for memory in (plain, managed)]  # CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE
+print(json.dumps([filled[0], plain[0], again[0], managed[0], byte.value, shared, capable, attribute(8, managed)]))
 """
     flags = ("--device", "sim", "--gpu-memory", "128MiB", "--plain-memory", "100MiB", "--stats", "s.json")
     result = deepum("run", *flags, "--", sys.executable, "-c", program)
     assert result.returncode == 0, result.stderr
-    assert json.loads(result.stdout) == [0, 0, 2, 0, 1, [0, 1]]
+    assert json.loads(result.stdout) == [0, 0, 2, 0, 1, [0, 1], [1, 0], 0]
     assert "deepum: warning: cuIpcGetMemHandle: an allocation of 99MiB is managed memory" in result.stderr
     told = json.loads((tmp_path / "s.json").read_text())
     assert told["handles_refused"] == 1
@@ -61,9 +66,7 @@ back = (c.c_ubyte * (16 * MiB))()
 ok(cuda.cuMemcpyDtoH_v2(back, target[1], c.c_size_t(16 * MiB)))
 print(bytes(back) == bytes(data))
 """
-    result = deepum(
-        "run", "--device", "sim", "--stats", "s.json", "--", sys.executable, "-c", program, env={"DEEPUM_SIM_DEVICES": "2"}
-    )
+    result = deepum("run", "--device", "sim", "--stats", "s.json", "--", sys.executable, "-c", program, env={"DEEPUM_SIM_DEVICES": "2"})
     assert result.returncode == 0, result.stderr
     assert result.stdout == "True\n"
     assert json.loads((tmp_path / "s.json").read_text())["peak_allocated_bytes"] == 32 << 20
