@@ -74,7 +74,7 @@ Allocation* opened_before(State& state, const MemoryHandle& known) {
 // The handle stands for the whole allocation, wherever in it the address lies: as with the real driver
 // (https://github.com/openucx/ucx/issues/11724).
 CUresult cuIpcGetMemHandle(CUipcMemHandle* pHandle, CUdeviceptr dptr) {
-  Call call(Need::context, Role::neutral);
+  const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   State& state = call.state();
   const Allocation* const allocation = state.memory.find(dptr);
@@ -101,7 +101,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* pHandle, CUdeviceptr dptr) {
 }
 
 CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags) {
-  Call call(Need::context, Role::program);
+  const Call call(Need::context, Role::program);
   if (!call) return call.error();
   State& state = call.state();
   const auto known = read_handle<MemoryHandle>(handle);
