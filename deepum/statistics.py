@@ -44,7 +44,7 @@ _SESSION_WARNINGS = {
     "malformed_events": "{} events made no sense and were left out",
     "block_mismatches": "{} reports of PyTorch's allocator disagreed with our account",
 }
-_REFUSED = "requests to share managed memory with other processes or devices were refused; --plain-memory (docs/sharing.md) helps"
+_REFUSED = "refused requests to share managed memory with other processes or devices: {}; --plain-memory helps (docs/sharing.md)"
 
 
 def _sum(parts: list[dict[str, Any]], key: str) -> int | float | None:
@@ -74,7 +74,7 @@ def merge(reports: Reports, device: str, values: Mapping[str, Value], warnings: 
             f"process {session.get('pid')}: {text.format(counted[key])}" for key, text in _SESSION_WARNINGS.items() if counted.get(key)
         ]
         if refused := session.get("handles_refused"):
-            said.append(f"process {session.get('pid')}: {refused} {_REFUSED}")
+            said.append(f"process {session.get('pid')}: {_REFUSED.format(refused)}")
     for simulator in simulators:
         if names := simulator.get("not_simulated"):
             said.append(f"process {simulator.get('pid')}: called functions that are not simulated: {', '.join(names[:8])}")

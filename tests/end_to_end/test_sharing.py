@@ -52,7 +52,8 @@ print(json.dumps([filled[0], plain[0], again[0], managed[0], byte.value, shared,
     assert "deepum: warning: cuIpcGetMemHandle: an allocation of 99MiB is managed memory" in result.stderr
     told = json.loads((tmp_path / "s.json").read_text())
     assert told["handles_refused"] == 1
-    assert [text.split(": ")[1][:11] for text in told["warnings"]] == ["1 requests "]
+    refused = "refused requests to share managed memory with other processes or devices: 1; --plain-memory helps (docs/sharing.md)"
+    assert [text.partition(": ")[2] for text in told["warnings"]] == [refused]
 
 
 def test_devices_copy_each_others_managed_memory(deepum: Deepum, tmp_path: Path) -> None:
