@@ -14,40 +14,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deepum.errors import UsageError
+from deepum.plain_rules import SHARING_LIBRARIES, parse_rules
+from deepum.sizes import format_size, parse_size
 
 Value = int | bool | str | None
 
-_UNITS = {"": 1, "B": 1} | {
-    letter + suffix: 1024**power for power, letter in enumerate("KMGT", start=1) for suffix in ("", "iB", "B")
-}  # as the CUDA world counts: 8G and 8GB are 8 GiB
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
 
 
-def parse_size(text: str) -> int:
-    """Bytes of `8GiB`, `8G`, `512MiB`, `1.5g` or `4096`. Raises ValueError with the cause."""
-    match = _SIZE.fullmatch(text.strip())
-    unit = next((factor for name, factor in _UNITS.items() if match and name.lower() == match[2].lower()), None)
-    if match is None or unit is None:
-        raise ValueError(f"'{text}' is not a size; write one like 8GiB or 512MiB")
-    size = int(float(match[1]) * unit) if "." in match[1] else int(match[1]) * unit
-    if size >= 1 << 63:
-        raise ValueError(f"'{text}' is too large; write a size below 8388608TiB")
-    return size
-
-
-def format_size(size: int) -> str:
-    """Shortest exact text of a size that `parse_size` understands."""
-    for power, unit in ((4, "TiB"), (3, "GiB"), (2, "MiB"), (1, "KiB")):
-        if size and size % 1024**power == 0:
-            return f"{size // 1024**power}{unit}"
-    return str(size)
-
-
 @dataclass(frozen=True)
 class Setting:
-    """One setting. `kind` is size, count, boolean, choice, path or text; `low` and `high` are inclusive and in the kind's unit."""
+    """One setting. `kind` is size, count, boolean, choice, path, text or rules (plain_rules.py).
+
+    `low` and `high` are inclusive and in the kind's unit.
+    """
 
     name: str
     kind: str
@@ -90,6 +71,8 @@ class Setting:
             if not text or "\0" in text:
                 raise ValueError("is empty; give a value or leave it out")
             return text
+        if self.kind == "rules":
+            return parse_rules(text)
         if self.kind == "size":
             value = parse_size(text)
         else:
@@ -107,7 +90,8 @@ class Setting:
         if self.kind == "choice":
             return ", ".join(self.choices)
         if self.kind not in ("size", "count"):
-            return {"boolean": "0 or 1"}.get(self.kind, "text" if self.kind == "text" else "a path")
+            words = {"boolean": "0 or 1", "text": "text", "rules": "sizes, size ranges, libraries, LIBRARY:SIZES, none"}
+            return words.get(self.kind, "a path")
         return f"at least {shown(self.low)}" if self.high >= (1 << 63) - 1 else f"{shown(self.low)} to {shown(self.high)}"
 
     def text(self, value: Value) -> str:
@@ -229,6 +213,14 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("sync", "boolean", "each launch waits for its decisions; always so on the simulated GPU", False, ("shim",)),
     Setting("managed_limit", "size", "most managed memory over all of the user's processes on a GPU", readers=("shim",), unset="no limit"),
     Setting("managed_threshold", "size", "allocations smaller than this stay device memory", 1 << 20, ("shim",)),
+    Setting(
+        "plain_memory",
+        "rules",
+        "which others stay device memory, since they are shared with other processes or devices: by size, by the library that asks "
+        "(docs/sharing.md); adds to the default, or with none takes its place",
+        readers=("shim",),
+        unset=", ".join(SHARING_LIBRARIES),
+    ),
     Setting(
         "faults",
         "choice",

@@ -33,6 +33,7 @@ KEYS: dict[str, str] = {
     "budget_overshoot_bytes": "most GPU memory in use beyond --gpu-memory, by the driver's free memory after waits; null without",
     "peak_remote_bytes": "memory advised to stay on the host, read and written over the link: the most at a time, in one process",
     "peak_allocated_bytes": "most memory allocated at a time, in one process",
+    "handles_refused": "requests to share managed memory with other processes or devices that the driver refused; see sharing.md",
     "table_bytes": "memory of the learned tables",
     "daemon_events": "events that the daemon took",
     "warnings": "list of texts: whatever makes the figures doubtful",
@@ -43,6 +44,7 @@ _SESSION_WARNINGS = {
     "malformed_events": "{} events made no sense and were left out",
     "block_mismatches": "{} reports of PyTorch's allocator disagreed with our account",
 }
+_REFUSED = "refused requests to share managed memory with other processes or devices: {}; --plain-memory helps (docs/sharing.md)"
 
 
 def _sum(parts: list[dict[str, Any]], key: str) -> int | float | None:
@@ -71,6 +73,8 @@ def merge(reports: Reports, device: str, values: Mapping[str, Value], warnings: 
         said += [
             f"process {session.get('pid')}: {text.format(counted[key])}" for key, text in _SESSION_WARNINGS.items() if counted.get(key)
         ]
+        if refused := session.get("handles_refused"):
+            said.append(f"process {session.get('pid')}: {_REFUSED.format(refused)}")
     for simulator in simulators:
         if names := simulator.get("not_simulated"):
             said.append(f"process {simulator.get('pid')}: called functions that are not simulated: {', '.join(names[:8])}")
@@ -104,6 +108,7 @@ def merge(reports: Reports, device: str, values: Mapping[str, Value], warnings: 
         "budget_overshoot_bytes": _most(cores, "budget_overshoot_bytes") if values["gpu_memory"] is not None else None,
         "peak_remote_bytes": _most(cores, "peak_remote_bytes"),
         "peak_allocated_bytes": _most(simulators, "peak_managed_bytes") if simulators else _most(cores, "peak_allocated_bytes"),
+        "handles_refused": _sum(reports.sessions, "handles_refused"),
         "table_bytes": _sum(cores, "table_bytes"),
         "daemon_events": _sum(cores, "events"),
         "warnings": said,

@@ -2,6 +2,7 @@
 #include <pthread.h>
 
 #include "allocations.hpp"
+#include "callers.hpp"
 #include "functions.hpp"
 #include "graphs.hpp"
 #include "memory.hpp"
@@ -9,6 +10,7 @@
 #include "pending_frees.hpp"
 #include "real_driver.hpp"
 #include "session.hpp"
+#include "sharing.hpp"
 #include "streams.hpp"
 
 namespace deepum::hooks {
@@ -28,6 +30,8 @@ void in_child() {
   abandon_graphs_in_child();
   abandon_pending_in_child();
   abandon_memory_in_child();
+  abandon_callers_in_child();
+  abandon_sharing_in_child();
   abandon_faults_in_child();
 }
 

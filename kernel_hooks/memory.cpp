@@ -120,6 +120,11 @@ std::uint64_t charged_bytes(const runtime::Allocation& allocation) noexcept {
   return (allocation.bytes + runtime::kUmBlockBytes - 1) & ~(runtime::kUmBlockBytes - 1);
 }
 
+std::optional<runtime::Allocation> disguised(CUdeviceptr address) noexcept {
+  const auto found = runtime::Allocations::instance().find(address);
+  return found && found->managed && !found->of_program ? found : std::nullopt;
+}
+
 std::optional<MemoryInfo> memory_info(int device) noexcept {
   const Device* memory = device_memory(device);
   if (!memory || !memory->pageable) {

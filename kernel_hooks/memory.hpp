@@ -16,6 +16,8 @@ bool charge(int device, std::uint64_t bytes, bool managed) noexcept;
 void refund(int device, std::uint64_t bytes, bool managed) noexcept;
 // What `charge` was given for an allocation.
 std::uint64_t charged_bytes(const runtime::Allocation& allocation) noexcept;
+// The managed memory that holds the address, if the program takes it for device memory.
+std::optional<runtime::Allocation> disguised(CUdeviceptr address) noexcept;
 struct MemoryInfo {
   std::uint64_t free_bytes;
   std::uint64_t total_bytes;

@@ -6,6 +6,7 @@
 
 #include "allocation_table.hpp"
 #include "allocations.hpp"
+#include "callers.hpp"
 #include "devices.hpp"
 #include "driver.hpp"
 #include "forkable_mutex.hpp"
@@ -72,6 +73,15 @@ CUresult allocate_plain(CUdeviceptr* address, std::uint64_t bytes, int device, P
   return result;
 }
 
+// Large memory that the program's user keeps out of our hands, since libraries hand it to other processes or devices. With a full card it
+// is refused, as it would be without us.
+bool stays_plain(std::uint64_t bytes) noexcept {
+  const runtime::PlainRules& rules = runtime::settings().plain_memory;
+  return rules.by_size(bytes) || rules_naming_caller(rules.by_library(bytes)) != 0;
+}
+
+bool becomes_managed(std::uint64_t bytes) noexcept { return bytes >= runtime::settings().managed_threshold && !stays_plain(bytes); }
+
 // Small allocations stay device memory, unless the card has no more.
 template <typename Plain>
 CUresult allocate(CUdeviceptr* address, std::uint64_t bytes, Plain plain) noexcept {
@@ -80,11 +90,11 @@ CUresult allocate(CUdeviceptr* address, std::uint64_t bytes, Plain plain) noexce
   if (!address || bytes == 0 || !memory || !memory->pageable || !ready(real<false>().cuMemAllocManaged)) {
     return plain();
   }
-  if (bytes >= runtime::settings().managed_threshold) {
+  if (becomes_managed(bytes)) {
     return allocate_managed(address, bytes, device);
   }
   const CUresult result = allocate_plain(address, bytes, device, plain);
-  return result == CUDA_ERROR_OUT_OF_MEMORY ? allocate_managed(address, bytes, device) : result;
+  return result == CUDA_ERROR_OUT_OF_MEMORY && !stays_plain(bytes) ? allocate_managed(address, bytes, device) : result;
 }
 
 template <bool kPerThread>
@@ -105,7 +115,7 @@ CUresult on_cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width
   if (!valid || !memory || !memory->pageable || row < width_bytes || height > UINT64_MAX / 2 / row) {
     return plain();
   }
-  if (row * height < runtime::settings().managed_threshold) {
+  if (!becomes_managed(row * height)) {
     return allocate_plain(address, row * height, device, plain);
   }
   const CUresult result = allocate_managed(address, row * height, device);
@@ -147,7 +157,7 @@ CUresult allocate_in_order(CUdeviceptr* address, std::uint64_t bytes, const Stre
   if (!address || bytes == 0 || !memory || !memory->pageable || capturing(stream)) {
     return plain();
   }
-  if (bytes < runtime::settings().managed_threshold) {
+  if (!becomes_managed(bytes)) {
     return allocate_plain(address, bytes, stream.device, plain);
   }
   // Freed on this very stream before: its order makes the reuse safe, as in the driver's own pools.

@@ -3,18 +3,12 @@
 #include "devices.hpp"
 #include "memory.hpp"
 #include "real_driver.hpp"
+#include "sharing.hpp"
 
 namespace deepum::hooks {
 namespace {
 
 using runtime::Allocation;
-using runtime::Allocations;
-
-// The program's allocation as it asked for it; nullopt if the driver's own answer is right.
-std::optional<Allocation> disguised(CUdeviceptr address) noexcept {
-  const auto found = Allocations::instance().find(address);
-  return found && found->managed && !found->of_program ? found : std::nullopt;
-}
 
 template <bool kPerThread>
 CUresult on_cuMemGetInfo_v2(size_t* free, size_t* total) {
@@ -82,6 +76,9 @@ bool put_right(const Allocation& allocation, CUpointer_attribute attribute, void
 template <bool kPerThread>
 CUresult on_cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr address) {
   const CUresult result = forward(real<false>().cuPointerGetAttribute, data, attribute, address);
+  if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS) {
+    tell_if_refused("CU_POINTER_ATTRIBUTE_P2P_TOKENS", address, result, kGpuDirect);
+  }
   if (result != CUDA_SUCCESS || !data) {
     return result;
   }

@@ -10,9 +10,9 @@ from typing import Any
 import click
 
 from deepum.errors import UsageError
-from deepum.settings import parse_size
 from deepum.simulate.comparison import preset_of
 from deepum.simulate.host import Host
+from deepum.sizes import parse_size
 
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([MG])B/s", re.IGNORECASE)
 _UNITS = {"M": 1e-3, "G": 1.0}

@@ -10,9 +10,10 @@ from typing import Any
 import click
 
 from deepum.launch import execute, plan
-from deepum.settings import SETTINGS, Setting, Value, format_size, resolve
+from deepum.settings import SETTINGS, Setting, Value, resolve
+from deepum.sizes import format_size
 
-_METAVARS = {"size": "SIZE", "count": "N", "path": "FILE", "text": "auto|cuda|sim|sim:MACHINE"}
+_METAVARS = {"size": "SIZE", "count": "N", "path": "FILE", "text": "auto|cuda|sim|sim:MACHINE", "rules": "RULES"}
 
 
 def _help(setting: Setting) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from deepum.errors import UsageError
-from deepum.settings import parse_size
 from deepum.simulate.workload import DEFAULT_STEPS
+from deepum.sizes import parse_size
 
 _OPTIONS = (
     click.option(

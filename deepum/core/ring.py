@@ -68,6 +68,11 @@ class Ring:
         """The program announced an orderly end."""
         return bool(self._reader.control.program_left)
 
+    @property
+    def handles_refused(self) -> int:
+        """Requests to share managed memory with other processes or devices that the driver refused, as the program counts."""
+        return int(self._reader.control.handles_refused)
+
     def program_ended(self) -> None:
         """Nobody reads commands any more: from now on they are dropped, so that the last events still come through."""
         self._reader.unheard = 1

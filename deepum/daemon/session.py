@@ -170,8 +170,10 @@ class Session:
         """Profile and log before the report: whoever waits for the report finds them complete."""
         if fault is not None:
             self._report.warnings.append(fault)
+        refused = 0
         if self._ring is not None:
             self._ring.leave()
+            refused = self._ring.handles_refused
         statistics = self._core.statistics()
         try:
             if self._values["profile"] is not None and statistics.launches:
@@ -185,7 +187,7 @@ class Session:
             except OSError as error:
                 self._report.warnings.append(f"record {recorded}: {error.strerror}; the log is incomplete")
         self._release()
-        self._report.finish(self._core, self._values, record=str(recorded) if recorded else None)
+        self._report.finish(self._core, self._values, record=str(recorded) if recorded else None, handles_refused=refused)
 
     def _release(self) -> None:
         if self._recorder is not None:

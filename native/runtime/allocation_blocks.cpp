@@ -9,6 +9,25 @@ namespace {
 
 AllocationTable& table = allocation_table;
 
+// Of blocks in plain memory nobody is told; but PyTorch's totals, against which the daemon checks its account, count them too.
+void plain_block_active(std::uint64_t address, std::uint64_t bytes) {
+  const auto memory = plain_at(address);
+  if (memory != book().plain.end() && memory->second.device < DEEPUM_MAX_DEVICES) {
+    std::uint64_t& known = book().plain_blocks[address];
+    book().plain_block_bytes[memory->second.device] += bytes - known;
+    known = bytes;
+  }
+}
+
+void plain_block_inactive(std::uint64_t address) {
+  const auto block = book().plain_blocks.find(address);
+  const auto memory = plain_at(address);
+  if (block != book().plain_blocks.end() && memory != book().plain.end()) {
+    book().plain_block_bytes[memory->second.device] -= block->second;
+    book().plain_blocks.erase(block);
+  }
+}
+
 }  // namespace
 
 void Allocations::block_active(std::uint64_t address, std::uint64_t bytes, std::uint64_t allocated, std::uint64_t reserved) noexcept try {
@@ -19,7 +38,10 @@ void Allocations::block_active(std::uint64_t address, std::uint64_t bytes, std::
     Writing lock;
     UmBlockNode* node = nullptr;
     AllocationRecord* record = table.record(address, &node);
-    if (!record || !record->live.load() || bytes > record->base.load() + record->bytes.load() - address) {
+    if (!record) {
+      return plain_block_active(address, bytes);
+    }
+    if (!record->live.load() || bytes > record->base.load() + record->bytes.load() - address) {
       return;
     }
     book().allocated = allocated;
@@ -41,7 +63,10 @@ void Allocations::block_inactive(std::uint64_t address, std::uint64_t bytes, std
   Writing lock;
   UmBlockNode* node = nullptr;
   AllocationRecord* record = table.record(address, &node);
-  if (!record || !record->live.load()) {
+  if (!record) {
+    return plain_block_inactive(address);
+  }
+  if (!record->live.load()) {
     return;
   }
   const auto block = book().blocks.find(address);

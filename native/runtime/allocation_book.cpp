@@ -1,5 +1,7 @@
 #include "allocation_book.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <new>
 
 #include "session.hpp"
@@ -18,13 +20,17 @@ std::uint64_t emit_event(Event& event, deepum_event_kind kind, std::uint32_t dev
   return emit(&event.header);
 }
 
+std::uint64_t plain_block_bytes(std::uint32_t device) noexcept {
+  return device < DEEPUM_MAX_DEVICES ? std::min(book().allocated, book().plain_block_bytes[device]) : 0;
+}
+
 std::uint64_t emit_block(const AllocationRecord* record, deepum_event_kind kind, std::uint64_t address, std::uint64_t bytes) noexcept {
   deepum_block_event event{};
   event.slot = slot_of(record);
   event.generation = record->generation.load(std::memory_order_relaxed);
   event.offset = address - record->base.load(std::memory_order_relaxed);
   event.bytes = bytes;
-  event.allocated_bytes = book().allocated;
+  event.allocated_bytes = book().allocated - plain_block_bytes(record->device);
   event.reserved_bytes = book().reserved;
   return emit_event(event, kind, record->device);
 }
@@ -41,6 +47,12 @@ Book& book() noexcept { return *std::launder(reinterpret_cast<Book*>(book_memory
   if (!book_made.exchange(true)) {
     new (book_memory) Book;
   }
+}
+
+std::map<std::uint64_t, PlainAllocation>::iterator plain_at(std::uint64_t address) noexcept {
+  auto& plain = book().plain;
+  const auto after = plain.upper_bound(address);
+  return after != plain.begin() && address - std::prev(after)->first < std::prev(after)->second.bytes ? std::prev(after) : plain.end();
 }
 
 std::uint32_t slot_of(const AllocationRecord* record) noexcept { return static_cast<std::uint32_t>(record - allocation_table.records()); }

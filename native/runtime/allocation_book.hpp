@@ -34,7 +34,9 @@ struct Book {
   std::map<std::pair<std::uint32_t, std::uint64_t>, Ordinals> ordinals;  // by (device, bytes)
   std::map<std::uint64_t, std::uint64_t> blocks;                         // active PyTorch blocks: address -> bytes
   std::map<std::uint64_t, PlainAllocation> plain;
-  std::uint64_t allocated = 0;  // PyTorch's latest totals
+  std::map<std::uint64_t, std::uint64_t> plain_blocks;       // active PyTorch blocks in plain memory: address -> bytes
+  std::uint64_t plain_block_bytes[DEEPUM_MAX_DEVICES] = {};  // their sum: what of PyTorch's totals the daemon is not told
+  std::uint64_t allocated = 0;                               // PyTorch's latest totals
   std::uint64_t reserved = 0;
 };
 
@@ -62,6 +64,9 @@ class Writing {
   Writing(const Writing&) = delete;
   Writing& operator=(const Writing&) = delete;
 };
+
+// The plain memory that holds the address, under the lock; end() if none does.
+std::map<std::uint64_t, PlainAllocation>::iterator plain_at(std::uint64_t address) noexcept;
 
 // Of live records, under the lock.
 std::uint32_t slot_of(const AllocationRecord* record) noexcept;

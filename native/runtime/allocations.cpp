@@ -59,6 +59,14 @@ Allocation retire(AllocationRecord* record) {
   return allocation;
 }
 
+void forget_plain_blocks(const Allocation& allocation) {
+  auto& blocks = book().plain_blocks;
+  const auto end = blocks.lower_bound(allocation.base + allocation.bytes);
+  for (auto block = blocks.lower_bound(allocation.base); block != end; block = blocks.erase(block)) {
+    book().plain_block_bytes[allocation.device] -= block->second;
+  }
+}
+
 // A pin is held for one call of the mover; should its thread be stopped for seconds, the program must still go on.
 void wait_out_pins(const AllocationRecord* record) noexcept {
   for (int tries = 0; tries < 1000000 && record->pins.load() != 0; ++tries) {
@@ -142,6 +150,7 @@ std::optional<Allocation> Allocations::remove(std::uint64_t base) noexcept try {
       }
       const Allocation allocation{base, plain->second.bytes, 0, plain->second.context, 0, 0, plain->second.device, false, false};
       book().plain.erase(plain);
+      forget_plain_blocks(allocation);
       return allocation;
     }
     record->live.store(false);
@@ -191,12 +200,8 @@ std::optional<Allocation> Allocations::find(std::uint64_t address) const noexcep
   if (const AllocationRecord* record = table.record(address, &node); record && record->live.load()) {
     return describe(record);
   }
-  auto plain = book().plain.upper_bound(address);
-  if (plain == book().plain.begin()) {
-    return std::nullopt;
-  }
-  --plain;
-  if (address - plain->first >= plain->second.bytes) {
+  const auto plain = plain_at(address);
+  if (plain == book().plain.end()) {
     return std::nullopt;
   }
   return Allocation{plain->first, plain->second.bytes, 0, plain->second.context, 0, 0, plain->second.device, false, false};

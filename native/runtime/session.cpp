@@ -48,6 +48,7 @@ class Session final : public MoverListener {
   void wait_for_decisions(std::uint64_t sequence) noexcept;
   void marker_recorded() noexcept { mover_.marker_recorded(); }
   Mover& mover() noexcept { return mover_; }
+  void handle_refused() noexcept { __atomic_fetch_add(&memory_.control->handles_refused, 1u, __ATOMIC_RELAXED); }
   bool wants_faults() const noexcept { return __atomic_load_n(&memory_.control->wants_faults, __ATOMIC_RELAXED) != 0; }
   void leave() noexcept;
   void close_in_child() noexcept;
@@ -394,6 +395,12 @@ void wait_for_discards(std::uint64_t address, std::uint64_t bytes) noexcept {
 void before_graph(CUstream stream) noexcept {
   Discards::instance().forbid();
   follow_discards(stream);
+}
+
+void handle_refused() noexcept {
+  if (Session* session = live.load(std::memory_order_acquire)) {
+    session->handle_refused();
+  }
 }
 
 void before_value_wait() noexcept { Discards::instance().forbid(); }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "plain_rules.hpp"
 #include "records.h"
 
 namespace deepum::runtime {
@@ -21,6 +22,7 @@ struct ShimSettings {
   std::uint64_t host_memory = UINT64_MAX;        // DEEPUM_HOST_MEMORY, bytes; UINT64_MAX: 90 % of what is available at the first allocation
   bool host_memory_is_virtual = false;           // DEEPUM_HOST_MEMORY_VIRTUAL: addresses without memory behind them, any budget is sound
   std::uint64_t managed_threshold = 1ull << 20;  // DEEPUM_MANAGED_THRESHOLD, bytes: smaller allocations stay device memory
+  PlainRules plain_memory;                       // DEEPUM_PLAIN_MEMORY: which others stay device memory
   bool prefetch = true;                          // DEEPUM_PREFETCH: carry prefetches out
   Faults faults = Faults::kOff;                  // DEEPUM_FAULTS: auto, while the daemon asks for them; on; off
   std::uint32_t fault_interval = 64;             // DEEPUM_FAULT_INTERVAL, launches in lock-step between two looks for observed faults
@@ -46,6 +48,9 @@ void tell_progress() noexcept;
 // Copies the record into the event ring and returns its sequence; 0 when there is no session or the ring is full (the record is
 // then counted as lost). Never blocks, never calls the driver, safe from any thread.
 std::uint64_t emit(deepum_event_header* record) noexcept;
+
+// The driver refused to share managed memory that the program takes for device memory: counted for the daemon.
+void handle_refused() noexcept;
 
 // A launch: `before_execute` after emitting its event and before forwarding the call (in lock-step it waits for the daemon's
 // decisions and carries them out), `after_execute` once the driver accepted it (records a progress marker every

@@ -1,7 +1,5 @@
 // The shim's settings, with the spelling, ranges and defaults of deepum/settings.py.
 #include <atomic>
-#include <cctype>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -10,6 +8,7 @@
 
 #include "message.hpp"
 #include "session.hpp"
+#include "size_text.hpp"
 
 namespace deepum::runtime {
 namespace {
@@ -39,83 +38,8 @@ struct Reader {
   void number(const char* name, std::uint64_t low, std::uint64_t high, const char* expected, std::uint64_t* value) noexcept;
   void size(const char* name, std::uint64_t low, const char* expected, std::uint64_t* value) noexcept;
   void faults(const char* name, Faults* value) noexcept;
+  void rules(const char* name, PlainRules* value) noexcept;
 };
-
-bool equal(const char* text, std::size_t length, const char* word) noexcept {
-  if (std::strlen(word) != length) {
-    return false;
-  }
-  for (std::size_t i = 0; i < length; ++i) {
-    if (std::tolower(static_cast<unsigned char>(text[i])) != word[i]) {
-      return false;
-    }
-  }
-  return true;
-}
-
-void trim(const char** text, std::size_t* length) noexcept {
-  *length = std::strlen(*text);
-  while (*length && std::isspace(static_cast<unsigned char>(**text))) {
-    ++*text, --*length;
-  }
-  while (*length && std::isspace(static_cast<unsigned char>((*text)[*length - 1]))) {
-    --*length;
-  }
-}
-
-bool digits(const char** at, const char* end, std::uint64_t* value) noexcept {
-  const char* start = *at;
-  for (*value = 0; *at < end && std::isdigit(static_cast<unsigned char>(**at)); ++*at) {
-    if (__builtin_mul_overflow(*value, 10u, value) || __builtin_add_overflow(*value, static_cast<unsigned>(**at - '0'), value)) {
-      return false;
-    }
-  }
-  return *at > start;
-}
-
-// `8GiB`, `8G`, `8gb`, `1.5GiB`, `4096`: powers of 1024.
-bool parse_size(const char* text, std::uint64_t* bytes) noexcept {
-  std::size_t length;
-  trim(&text, &length);
-  const char* at = text;
-  const char* end = text + length;
-  std::uint64_t whole;
-  if (!digits(&at, end, &whole)) {
-    return false;
-  }
-  double fraction = 0;
-  if (at < end && *at == '.') {
-    double place = 0.1;
-    const char* start = ++at;
-    for (; at < end && std::isdigit(static_cast<unsigned char>(*at)); ++at, place /= 10) {
-      fraction += place * (*at - '0');
-    }
-    if (at == start) {
-      return false;
-    }
-  }
-  while (at < end && std::isspace(static_cast<unsigned char>(*at))) {
-    ++at;
-  }
-  unsigned power = 0;
-  if (at < end && !equal(at, static_cast<std::size_t>(end - at), "b")) {
-    const char* found = std::strchr("kmgt", std::tolower(static_cast<unsigned char>(*at++)));
-    if (!found) {
-      return false;
-    }
-    power = static_cast<unsigned>(found - "kmgt") + 1;
-    const auto rest = static_cast<std::size_t>(end - at);
-    if (rest != 0 && !equal(at, rest, "b") && !equal(at, rest, "ib")) {
-      return false;
-    }
-  }
-  const double unit = std::ldexp(1.0, static_cast<int>(10 * power));
-  if ((static_cast<double>(whole) + fraction) * unit >= 9223372036854775808.0) {
-    return false;
-  }
-  *bytes = (whole << (10 * power)) + static_cast<std::uint64_t>(fraction * unit);
-  return true;
-}
 
 void Reader::boolean(const char* name, bool* value) noexcept {
   const char* given = text(name);
@@ -123,16 +47,16 @@ void Reader::boolean(const char* name, bool* value) noexcept {
     return;
   }
   const char* word = given;
-  std::size_t length;
+  std::size_t length = std::strlen(given);
   trim(&word, &length);
   for (const char* yes : {"1", "true", "yes", "on"}) {
-    if (equal(word, length, yes)) {
+    if (same_word(word, length, yes)) {
       *value = true;
       return;
     }
   }
   for (const char* no : {"0", "false", "no", "off", ""}) {
-    if (equal(word, length, no)) {
+    if (same_word(word, length, no)) {
       *value = false;
       return;
     }
@@ -146,11 +70,11 @@ void Reader::number(const char* name, std::uint64_t low, std::uint64_t high, con
     return;
   }
   const char* at = given;
-  std::size_t length;
+  std::size_t length = std::strlen(given);
   trim(&at, &length);
   const char* end = at + length;
   std::uint64_t number;
-  if (!digits(&at, end, &number) || at != end || number < low || number > high) {
+  if (!read_digits(&at, end, &number) || at != end || number < low || number > high) {
     return complain(name, given, expected);
   }
   *value = number;
@@ -162,7 +86,7 @@ void Reader::size(const char* name, std::uint64_t low, const char* expected, std
     return;
   }
   std::uint64_t bytes;
-  if (!parse_size(given, &bytes) || bytes < low) {
+  if (!parse_size(given, std::strlen(given), &bytes) || bytes < low) {
     return complain(name, given, expected);
   }
   *value = bytes;
@@ -182,6 +106,13 @@ void Reader::faults(const char* name, Faults* value) noexcept {
   complain(name, given, "write auto, on or off");
 }
 
+void Reader::rules(const char* name, PlainRules* value) noexcept {
+  const char* given = text(name);
+  if (given && !value->parse(given)) {
+    complain(name, given, "write sizes (2MiB-20MiB), libraries (libnccl), LIBRARY:SIZES or none, with commas between");
+  }
+}
+
 ShimSettings read(Reader& reader) noexcept {
   ShimSettings made;
   std::uint64_t log = static_cast<std::uint64_t>(made.log_level);
@@ -197,6 +128,7 @@ ShimSettings read(Reader& reader) noexcept {
   reader.size("DEEPUM_GPU_MEMORY", 64ull << 20, "write a size of at least 64MiB", &made.gpu_memory);
   reader.size("DEEPUM_HOST_MEMORY", 0, "write a size like 8GiB", &made.host_memory);
   reader.size("DEEPUM_MANAGED_THRESHOLD", 0, "write a size like 1MiB", &made.managed_threshold);
+  reader.rules("DEEPUM_PLAIN_MEMORY", &made.plain_memory);
   reader.number("DEEPUM_MARKER_INTERVAL", 1, 1u << 20, "write a number from 1 to 1048576", &interval);
   reader.faults("DEEPUM_FAULTS", &made.faults);
   reader.number("DEEPUM_FAULT_INTERVAL", 1, 1u << 20, "write a number from 1 to 1048576", &fault_interval);

@@ -80,7 +80,7 @@ typedef struct deepum_block_event {
   uint32_t generation;
   uint64_t offset; /* from the allocation's first byte, bytes */
   uint64_t bytes;
-  uint64_t allocated_bytes; /* the allocator's own totals after the call, for the cross-check */
+  uint64_t allocated_bytes; /* the allocator's own totals after the call, for the cross-check; without blocks in plain device memory */
   uint64_t reserved_bytes;
 } deepum_block_event;
 

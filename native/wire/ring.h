@@ -31,7 +31,8 @@ typedef struct deepum_ring_control {
 
   uint64_t event_reserved; /* producers */
   uint64_t events_lost;
-  uint64_t reserved1[6];
+  uint64_t handles_refused; /* requests to share managed memory with other processes or devices that the driver refused */
+  uint64_t reserved1[5];
 
   uint64_t event_consumed;   /* consumer */
   uint64_t decided_sequence; /* all commands caused by events up to this one are in the command ring */

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from deepum.core import Core, CoreSettings
 from deepum.daemon.sources import core_settings
 from deepum.errors import UsageError
-from deepum.settings import BY_NAME, SETTINGS, format_size, from_environment, parse_size, resolve
+from deepum.settings import BY_NAME, SETTINGS, from_environment, resolve
+from deepum.sizes import format_size, parse_size
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -20,7 +20,7 @@ from deepum.launch import device_environment
 from deepum.machines import machines
 
 ROOT = Path(__file__).resolve().parents[2]
-QUESTIONS = {"links", "calls", "discards", "clean", "remote", "order", "launches", "faults", "capture", "observe", "resolver"}
+QUESTIONS = {"links", "calls", "discards", "clean", "remote", "order", "launches", "faults", "capture", "observe", "resolver", "sharing"}
 
 
 @pytest.fixture
@@ -76,6 +76,9 @@ def test_questions_and_programs_run_to_their_end(acceptance: Callable[..., subpr
     assert asked["capture"]["global_same_stream"]["prefetch"].startswith("STREAM_CAPTURE_UNSUPPORTED")
     assert asked["capture"]["relaxed_other_stream"]["prefetch"] == "SUCCESS"
     assert asked["launches"]["launch_host_us"] > 0
+    assert [asked["sharing"][kind]["ipc"] for kind in ("device", "managed")] == ["SUCCESS", "INVALID_VALUE"]
+    assert [asked["sharing"][kind]["says_ipc"] for kind in ("device", "managed")] == [True, False]
+    assert asked["sharing"]["own_handle_opened"] == "INVALID_CONTEXT"
     programs = found["sections"]["correctness"]["programs"]
     assert programs["wrong"] == []
     assert programs["right"] == {"plain": 60, "deepum": 60}

@@ -16,6 +16,7 @@ CONTROL_BYTES = 4096
 # Offsets in deepum_ring_control (native/wire/ring.h).
 EVENT_RING_BYTES = 12
 EVENTS_LOST = 64 + 8
+HANDLES_REFUSED = 64 + 16
 EVENT_CONSUMED = 128
 DECIDED_SEQUENCE = 136
 DAEMON_SLEEPS = 320
@@ -90,6 +91,9 @@ class Session:
 
     def lost(self) -> int:
         return int(struct.unpack_from("<Q", self._memory, EVENTS_LOST)[0])
+
+    def refused(self) -> int:
+        return int(struct.unpack_from("<Q", self._memory, HANDLES_REFUSED)[0])
 
     def drain(self) -> bool:
         memory = self._memory

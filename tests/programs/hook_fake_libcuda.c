@@ -3,7 +3,7 @@
  *
  * Environment: FAKE_MEMORY bytes of the card (1 GiB), FAKE_FREE bytes that are free of it always (all), FAKE_NO_MANAGED=1 no concurrent
  * managed access, FAKE_OTHER_POINTERS=1 cuGetProcAddress answers with addresses that are not those of the exported symbols, FAKE_SHUFFLE=1
- * memory at other addresses.
+ * memory at other addresses, FAKE_NO_SHARING=1 a device without IPC and GPUDirect.
  *
  * A module is any text; a function's name may carry its parameter sizes: "add:8,8,4".
  */
@@ -69,7 +69,18 @@ CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
 }
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
   (void)device;
-  *value = attribute == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS ? getenv("FAKE_NO_MANAGED") == NULL : 0;
+  switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
+      *value = getenv("FAKE_NO_MANAGED") == NULL;
+      break;
+    case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED:
+      *value = getenv("FAKE_NO_SHARING") == NULL;
+      break;
+    default:
+      *value = 0;
+  }
   return CUDA_SUCCESS;
 }
 CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
@@ -236,6 +247,11 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr a
   if (bytes) *bytes = memory[i].bytes;
   return CUDA_SUCCESS;
 }
+/* Managed memory is not shared. */
+static CUresult share(CUdeviceptr address) {
+  const int i = find(address);
+  return i < 0 || memory[i].managed || getenv("FAKE_NO_SHARING") ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
 CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr address) {
   const int i = find(address);
   if (i < 0 || !data) return CUDA_ERROR_INVALID_VALUE;
@@ -249,6 +265,8 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       *(void**)data = (void*)address;
       return memory[i].managed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
+      return share(address);
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
       *(size_t*)data = memory[i].bytes;
       break;
@@ -259,6 +277,22 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
       *(int*)data = 0;
   }
   return CUDA_SUCCESS;
+}
+CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
+  NOTE();
+  (void)handle;
+  return share(address);
+}
+CUresult cuMemGetHandleForAddressRange(void* handle, CUdeviceptr address, size_t bytes, CUmemRangeHandleType type,
+                                       unsigned long long flags) {
+  NOTE();
+  (void)handle, (void)bytes, (void)type, (void)flags;
+  return share(address) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr address) {
+  NOTE();
+  (void)value, (void)attribute;
+  return share(address);
 }
 CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data, CUdeviceptr address) {
   for (unsigned i = 0; i < count; ++i) cuPointerGetAttribute(data[i], attributes[i], address);

@@ -61,6 +61,7 @@ void AddressSpace::give_back(std::uint64_t base, std::uint64_t mapped) {
   void* const emptied =
       mmap(reinterpret_cast<void*>(base), mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   if (emptied == MAP_FAILED) return;  // not to be used again
+  forget_shared(base);
   Arena& arena = base >= gpu_.begin && base < gpu_.end ? gpu_ : host_;
   auto after = arena.holes.lower_bound(base);
   if (after != arena.holes.end() && after->first == base + mapped) {

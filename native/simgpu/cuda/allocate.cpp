@@ -1,3 +1,4 @@
+#include <utility>
 #include <vector>
 
 #include "memory_calls.hpp"
@@ -77,6 +78,21 @@ CUresult allocate_device(State& state, CUcontext context, int device, std::uint6
   return CUDA_SUCCESS;
 }
 
+CUresult open_shared(State& state, CUcontext context, const SharedMemory& of, std::uint64_t& address) {
+  const std::uint64_t base = take_blocks(state, of.device, of.mapped);
+  if (base == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!state.memory.join(base, of.mapped, of.file, of.id)) {
+    give_blocks_back(state, of.device, base, of.mapped);
+    return CUDA_ERROR_MAP_FAILED;
+  }
+  address = base + of.offset;
+  Allocation opened = described(state, address, of.bytes, of.mapped, MemoryKind::device, of.device, context, 0, nullptr);
+  opened.opens = 1;
+  opened.shared_id = of.id;
+  state.memory.add(std::move(opened));
+  return CUDA_SUCCESS;
+}
+
 CUresult allocate_managed(State& state, CUcontext context, int device, std::uint64_t bytes, unsigned flags, CUmemoryPool pool,
                           std::uint64_t& address) {
   if (bytes > kMostBytes) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -118,7 +134,8 @@ void release_allocation(State& state, std::uint64_t base) {
       break;
   }
   if (gone.mapped != 0) {
-    give_blocks_back(state, gone.device, gone.base, gone.mapped);
+    // Whole blocks begin with the allocation, but for small ones of other processes.
+    give_blocks_back(state, gone.device, gone.base / um_model::kBlockBytes * um_model::kBlockBytes, gone.mapped);
   } else if (const auto slab = device_memory(state).slabs.give_back(gone.base, gone.bytes)) {
     give_blocks_back(state, gone.device, *slab, um_model::kBlockBytes);
   }

@@ -1,20 +1,16 @@
 // The bytes themselves. Device memory is as large as the card, host memory may be smaller: pages that were never written stay
 // untouched, zeros are given back to the system instead of being written.
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 
 #include "operation.hpp"
+#include "page_map.hpp"
 
 namespace deepum::simgpu {
 namespace {
-
-constexpr std::uint64_t kPage = 4096;
-constexpr std::uint64_t kPagesAtOnce = 512;
 
 std::uint64_t page_up(std::uint64_t address) { return (address + kPage - 1) / kPage * kPage; }
 std::uint64_t page_down(std::uint64_t address) { return address / kPage * kPage; }
@@ -32,31 +28,14 @@ void clear(std::uint64_t begin, std::uint64_t end) {
   if (last < end) std::memset(at(last), 0, end - last);
 }
 
-// Whether pages hold anything, from the kernel's page map (bit 63: present, 62: swapped; Documentation/admin-guide/mm/pagemap.rst).
-class PageMap {
- public:
-  // Bit i: page `first + i` may hold data. Pages of our anonymous memory without it read as zeros.
-  bool read(std::uint64_t first, std::uint64_t count, std::array<bool, kPagesAtOnce>& present) {
-    static const int file = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-    std::array<std::uint64_t, kPagesAtOnce> entries;
-    const ssize_t wanted = static_cast<ssize_t>(count * sizeof(std::uint64_t));
-    if (file < 0 ||
-        pread(file, entries.data(), static_cast<std::size_t>(wanted), static_cast<off_t>(first / kPage * sizeof(std::uint64_t))) != wanted)
-      return false;
-    for (std::uint64_t i = 0; i < count; ++i) present[i] = (entries[i] >> 62) != 0;
-    return true;
-  }
-};
-
 bool all_zero(const char* data, std::uint64_t bytes) { return bytes == 0 || (data[0] == 0 && std::memcmp(data, data + 1, bytes - 1) == 0); }
 
 void copy_row(const AddressSpace& memory, std::uint64_t destination, std::uint64_t source, std::uint64_t bytes) {
-  const bool sparse_source = memory.owns(source), sparse_destination = memory.owns(destination);
+  const bool sparse_source = memory.sparse(source), sparse_destination = memory.sparse(destination);
   if (bytes < 4 * kPage || (!sparse_source && !sparse_destination) || (destination < source + bytes && source < destination + bytes)) {
     std::memmove(at(destination), at(source), bytes);
     return;
   }
-  PageMap map;
   std::array<bool, kPagesAtOnce> present{};
   const std::uint64_t end = source + bytes;
   std::uint64_t zeros = 0;  // bytes of zeros before `from`, not carried out yet
@@ -73,7 +52,7 @@ void copy_row(const AddressSpace& memory, std::uint64_t destination, std::uint64
   for (std::uint64_t from = source; from < end;) {
     const std::uint64_t group = page_down(from);
     const std::uint64_t count = std::min(kPagesAtOnce, (page_up(end) - group) / kPage);
-    const bool known = sparse_source && map.read(group, count, present);
+    const bool known = sparse_source && read_page_map(group, count, present);
     for (std::uint64_t page = 0; page < count; ++page) {
       const std::uint64_t stop = std::min(end, group + (page + 1) * kPage);
       const std::uint64_t length = stop - from;
@@ -118,7 +97,7 @@ void fill_data(const State& state, const FillWork& work) {
   const std::uint64_t row = work.width * work.element;
   for (std::uint64_t y = 0; y < work.height; ++y) {
     const std::uint64_t destination = work.destination + y * work.pitch;
-    if (work.value == 0 && state.memory.owns(destination)) {
+    if (work.value == 0 && state.memory.sparse(destination)) {
       clear(destination, destination + row);
     } else if (work.element == 1) {
       std::memset(at(destination), static_cast<int>(work.value), row);

@@ -122,6 +122,7 @@ int device_attribute(const State& state, CUdevice_attribute attribute, int devic
     case CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR:
     case CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
       return 1;
     default:
       return 0;

@@ -9,14 +9,22 @@ using namespace deepum::simgpu;
 
 namespace {
 constexpr double kPollNs = 500;  // a polling loop must make the host's clock go on
+
+CUresult wait_for(Call& call, CUevent event) {
+  um_model::Engine& engine = call.engine();
+  const um_model::Event id = event->id;
+  const um_model::Host host = call.host();
+  return call.block([&] { engine.synchronise(host, id); }, [&] { return engine.query(host, id); });
 }
+}  // namespace
 
 CUresult cuEventCreate(CUevent* phEvent, unsigned int Flags) {
   const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   if (phEvent == nullptr) return CUDA_ERROR_INVALID_VALUE;
   constexpr unsigned kKnown = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
-  if ((Flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
+  const bool timed_for_others = (Flags & CU_EVENT_INTERPROCESS) != 0 && (Flags & CU_EVENT_DISABLE_TIMING) == 0;
+  if ((Flags & ~kKnown) != 0 || timed_for_others) return CUDA_ERROR_INVALID_VALUE;
   auto* const event = new CUevent_st;
   event->context = call.context();
   event->id = call.engine().add_event();
@@ -49,7 +57,8 @@ CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int f
   hEvent->capture_tail.clear();
   hEvent->recorded = true;
   call.engine().record(call.host(), hEvent->id, enter(call, stream));
-  return CUDA_SUCCESS;
+  // Another process has another clock, in which nothing says when the work before this is done: it is before anybody can ask.
+  return (hEvent->flags & CU_EVENT_INTERPROCESS) != 0 ? wait_for(call, hEvent) : CUDA_SUCCESS;
 }
 
 CUresult cuEventRecord(CUevent hEvent, CUstream hStream) { return cuEventRecordWithFlags(hEvent, hStream, 0); }
@@ -73,11 +82,7 @@ CUresult cuEventSynchronize(CUevent hEvent) {
   if (!call) return call.error();
   if (!alive(call.state().events, hEvent)) return CUDA_ERROR_INVALID_HANDLE;
   if (const CUresult error = refuse_event(call, hEvent); error != CUDA_SUCCESS) return error;
-  if (!hEvent->recorded) return CUDA_SUCCESS;
-  um_model::Engine& engine = call.engine();
-  const um_model::Event id = hEvent->id;
-  const um_model::Host host = call.host();
-  return call.block([&] { engine.synchronise(host, id); }, [&] { return engine.query(host, id); });
+  return hEvent->recorded ? wait_for(call, hEvent) : CUDA_SUCCESS;
 }
 
 CUresult cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUevent hEnd) {

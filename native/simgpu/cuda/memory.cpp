@@ -48,7 +48,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
   if (dptr == 0) return CUDA_SUCCESS;
   State& state = call.state();
   const Allocation* allocation = state.memory.at(dptr);
-  if (allocation == nullptr || !allocation->on_gpu()) return CUDA_ERROR_INVALID_VALUE;
+  if (allocation == nullptr || !allocation->on_gpu() || allocation->opens != 0) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult sticky = state.devices[static_cast<std::size_t>(allocation->device)].sticky; sticky != CUDA_SUCCESS) return sticky;
   if (const CUresult error = refuse_in_capture(call); error != CUDA_SUCCESS) return error;
   // As in the real driver, a free waits for the work that may still use the memory.

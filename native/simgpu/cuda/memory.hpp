@@ -30,6 +30,8 @@ struct Allocation {
   CUmemLocation last_prefetch{CU_MEM_LOCATION_TYPE_INVALID, 0};
   std::vector<int> accessed_by;  // devices; -1: the CPU
   bool sync_memops = false;
+  unsigned opens = 0;           // memory of another process: how often it was opened; 0: this process's own
+  std::uint64_t shared_id = 0;  // of such memory: what `AddressSpace::Shared` says
 
   std::uint64_t end() const { return base + bytes; }
   bool on_gpu() const { return kind == MemoryKind::device || kind == MemoryKind::managed; }
@@ -37,7 +39,8 @@ struct Allocation {
 };
 
 // Two arenas of reserved addresses: one for device and managed memory, one for pinned host memory. An allocation is a private
-// anonymous mapping without swap reservation, aligned to 2 MiB UM blocks; small plain device allocations share a block.
+// anonymous mapping without swap reservation, aligned to 2 MiB UM blocks; small plain device allocations share a block. Only what is shared
+// with other processes is not private.
 class AddressSpace {
  public:
   AddressSpace();
@@ -51,8 +54,22 @@ class AddressSpace {
   Allocation* find(std::uint64_t address);  // the allocation that holds the address
   Allocation* at(std::uint64_t base);       // the one that begins there
   const std::map<std::uint64_t, Allocation>& all() const { return allocations_; }
-  // Memory of this class's own mapping: private, anonymous, zero where never written.
+  // Memory of this class's own mapping.
   bool owns(std::uint64_t address) const;
+  // Of this, what is private, anonymous, and zero where never written: all that is not shared with other processes.
+  bool sparse(std::uint64_t address) const;
+
+  // Whole mapped blocks that other processes may map too (shared_blocks.cpp).
+  struct Shared {
+    int file;            // a memfd
+    std::uint64_t id;    // its inode, by which another process sees that it found the right one
+    std::uint64_t base;  // of the blocks
+    std::uint64_t bytes;
+  };
+  // The blocks at `base`, with what they hold, from now on in a file. nullptr: the system has none to give.
+  const Shared* share(std::uint64_t base, std::uint64_t bytes);
+  // Puts the file of another process in the place of blocks that were just taken. The file is this class's from then on.
+  bool join(std::uint64_t base, std::uint64_t bytes, int file, std::uint64_t id);
 
  private:
   struct Arena {
@@ -61,7 +78,9 @@ class AddressSpace {
   };
   static Arena reserve(std::uint64_t hint, std::uint64_t bytes);
   Arena gpu_, host_;
+  void forget_shared(std::uint64_t base);
   std::map<std::uint64_t, Allocation> allocations_;
+  std::map<std::uint64_t, Shared> shared_;
 };
 
 // Small plain device allocations: pieces of 2 MiB slabs, 512-byte aligned. Thread-safe under the driver's lock.

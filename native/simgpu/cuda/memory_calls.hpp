@@ -14,6 +14,15 @@ CUresult allocate_managed(State& state, CUcontext context, int device, std::uint
                           std::uint64_t& address);
 CUresult allocate_host(State& state, CUcontext context, std::uint64_t bytes, unsigned flags, CUmemoryPool pool, std::uint64_t& address);
 
+// Memory of another process: a file of whole blocks, and the allocation in them. It counts on this process's card too.
+struct SharedMemory {
+  int file;
+  std::uint64_t id, mapped, offset, bytes;
+  int device;
+};
+// The file belongs to the allocation if this succeeds.
+CUresult open_shared(State& state, CUcontext context, const SharedMemory& of, std::uint64_t& address);
+
 // Work that uses it must be complete.
 void release_allocation(State& state, std::uint64_t base);
 

@@ -36,7 +36,7 @@ CUresult attribute_of(const Allocation& a, CUpointer_attribute attribute, CUdevi
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
       return answer(data, a.device);
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-      return answer(data, 0u);
+      return answer(data, static_cast<unsigned>(a.kind == MemoryKind::device && a.pool == nullptr));
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
       return answer(data, static_cast<CUdeviceptr>(a.base));
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:

@@ -130,7 +130,7 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
   if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (dptr == 0) return CUDA_SUCCESS;
   const Allocation* const allocation = state.memory.at(dptr);
-  if (allocation == nullptr || allocation->kind == MemoryKind::registered) return CUDA_ERROR_INVALID_VALUE;
+  if (allocation == nullptr || allocation->kind == MemoryKind::registered || allocation->opens != 0) return CUDA_ERROR_INVALID_VALUE;
   if (stream->capture != nullptr) return not_simulated("stream-ordered free during stream capture");
   CUmemoryPool pool = allocation->pool;
   if (pool == nullptr) {
