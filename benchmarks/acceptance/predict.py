@@ -36,7 +36,7 @@ def predict(results: Path, told: dict[str, Any], on: Named) -> Iterator[dict[str
             found["left_out"][model] = "plain training was not measured"
             continue
         try:
-            training = Training(model, traces.read(results, model), kept["budget_bytes"], on)
+            training = Training(model, traces.read(results, model), kept["budget_bytes"], len(plain["steps_ms"]), on)
             ms = later_ms(plain["steps_ms"])
             unscaled = training.unlimited_ms(1.0)
             training.fit(ms)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from deepum._core import ffi, lib
@@ -18,7 +19,6 @@ from deepum.core import CoreSettings, EventLog, events
 from deepum.machines import Named
 from deepum.simulate.policies import BY_NAME
 from deepum.simulate.replay import Outcome, replay
-from deepum.simulate.steps import steps
 from deepum.trace import Trace
 
 _UNLIMITED_BYTES = 1 << 44
@@ -46,11 +46,12 @@ class Predicted:
 
 
 class Training:
-    """A model's launches on a machine. `recorded_budget`: bytes, of the run that the log is of. Raises ValueError for a log that cannot be
-    used."""
+    """A model's launches on a machine. `recorded_budget`: bytes, of the run that the log is of; `steps`: that it made. What it is asked
+    raises ValueError where the log cannot be used."""
 
-    def __init__(self, name: str, log: EventLog, recorded_budget: int, machine: Named) -> None:
+    def __init__(self, name: str, log: EventLog, recorded_budget: int, steps: int, machine: Named) -> None:
         self._trace = Trace(name, log.records, work_of(events(log.records)))
+        self._steps = steps
         self._recorded_budget = recorded_budget
         self._machine = machine
         self.factor = 1.0
@@ -58,7 +59,7 @@ class Training:
     def unlimited_ms(self, factor: float) -> float:
         """A step where memory is enough for all. `factor`: that kernels take longer by."""
         on = self._native(factor)
-        return _step_ms(replay(self._trace, on, BY_NAME["unlimited"].settings(int(on.launch_queue)), _UNLIMITED_BYTES), self._trace)
+        return self._step_ms(replay(self._trace, on, BY_NAME["unlimited"].settings(int(on.launch_queue)), _UNLIMITED_BYTES))
 
     def fit(self, plain_ms: float) -> None:
         """Finds the factor with which a step takes that long. Raises ValueError where none does: launches alone take longer."""
@@ -86,7 +87,18 @@ class Training:
         trace = Trace(self._trace.name, self._with_budget(budget, int(on.memory_bytes)), self._trace.work)
         outcome = replay(trace, on, core, int(on.memory_bytes), without_prefetch=without_prefetch)
         moved = (int(outcome.counters[way]) for way in ("bytes_h2d", "bytes_d2h"))
-        return Predicted(_step_ms(outcome, trace), outcome.core.bytes_evicted, *moved)
+        return Predicted(self._step_ms(outcome), outcome.core.bytes_evicted, *moved)
+
+    def _step_ms(self, outcome: Outcome) -> float:
+        """Steps are counted from the last on, for what comes before the first step is its own."""
+        waited: dict[int, float] = {}
+        for mark in outcome.marks:
+            waited.setdefault(mark.launches, mark.ns / 1e6)
+        ends = step_ends(list(waited))
+        times = [waited[end] - waited[begin] for begin, end in pairwise(ends)]
+        if not self._steps - 1 <= len(times) <= self._steps:
+            raise ValueError(f"{len(times)} steps can be told apart in a log of {self._steps}")
+        return later_ms([*times[:1] * (self._steps - len(times)), *times])
 
     def _native(self, factor: float) -> Any:
         made = self._machine.native()
@@ -110,8 +122,16 @@ class Training:
         return bytes(made)
 
 
-def _step_ms(outcome: Outcome, trace: Trace) -> float:
-    found = steps(outcome, trace)
-    if len(found) < 3:
-        raise ValueError("its steps cannot be told apart")
-    return later_ms([step.ns / 1e6 for step in found])
+def step_ends(waits: Sequence[int]) -> list[int]:
+    """Of waits, by the launches before each, those that follow each other by equally many and so have the most between them: where steps
+    end, as train.py waits at the end of each. What is waited for after the last step is less regular, or short."""
+    there = set(waits)
+    best: list[int] = []
+    for number, first in enumerate(waits):
+        for second in waits[number + 1 :]:
+            chain = [first]
+            while chain[-1] + second - first in there:
+                chain.append(chain[-1] + second - first)
+            if len(chain) > 2 and (not best or chain[-1] - chain[0] > best[-1] - best[0]):
+                best = chain
+    return best

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from acceptance.prediction import Training, later_ms
+from acceptance.prediction import Training, later_ms, step_ends
 from acceptance.preset import machine
-from trained import BUDGET, HIDDEN, MEASURED, SETTINGS, SLOWER, WHOLE, program, results
+from trained import BUDGET, HIDDEN, MEASURED, SETTINGS, SLOWER, STEPS, WHOLE, program, results
 
 from deepum.machines import Named, named
 
@@ -33,7 +33,7 @@ def predict(environment: dict[str, str]) -> Predict:
 
 
 def training(on: Named = HIDDEN, budget: int = BUDGET) -> Training:
-    return Training("program", program(budget), budget, on)
+    return Training("program", program(budget), budget, STEPS, on)
 
 
 def test_kernels_are_made_as_long_as_the_plain_step_says() -> None:
@@ -71,6 +71,19 @@ def test_settings_of_another_version_are_refused() -> None:
 def test_steps_of_the_second_half_count_but_for_the_last() -> None:
     assert later_ms([100, 50, 20, 10, 12, 99]) == 11
     assert later_ms([7]) == 7
+
+
+def test_steps_end_where_waits_are_regular() -> None:
+    """A wait that ends a step and one for the loss, a beginning of another length, and waits without steps in the end."""
+    ends = [1808 + 913 * number for number in range(10)]
+    waits = sorted({*ends, *(end + 1 for end in ends), *range(ends[-1] + 5, ends[-1] + 150)})
+    assert step_ends(waits) == ends
+    assert step_ends([5, 17]) == []
+
+
+def test_a_log_of_other_steps_than_were_measured_is_refused() -> None:
+    with pytest.raises(ValueError, match="9 steps can be told apart in a log of 20"):
+        Training("program", program(), BUDGET, 20, HIDDEN).unlimited_ms(1.0)
 
 
 def test_what_was_measured_becomes_a_machine() -> None:

@@ -52,7 +52,7 @@ def results(folder: Path, model: str = "gpt2") -> Path:
     place = Place("cuda", str(folder / "work"), False, 1 << 30)
     Path(place.folder).mkdir()
     place.log.write_bytes(EventLog.header({"settings": SETTINGS}) + program().records)
-    truth = Training(model, program(), BUDGET, HIDDEN)
+    truth = Training(model, program(), BUDGET, STEPS, HIDDEN)
     truth.factor = SLOWER
     rows: list[dict[str, Any]] = [{"model": model, "what": PLAIN, "steps_ms": [truth.unlimited_ms(SLOWER)] * STEPS}]
     for share in (75, 50):
