@@ -166,6 +166,7 @@ class Acceptance:
         if left := traces.pack(self.folder, self.results.path):
             say(f"traces: no room for {', '.join(left)}")
         if "preset" not in sections:
+            say("prediction: left out: the questions were not asked")
             return
         say(f"prediction, {min(_PREDICTING_S, self.left):.0f} s at most")
         command = [sys.executable, "-P", "-m", "acceptance.predict", str(self.results.path)]

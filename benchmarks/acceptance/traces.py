@@ -4,6 +4,7 @@ the budget, so one will do; and it is what a run on a real card leaves, without 
 from __future__ import annotations
 
 import io
+import lzma
 import shutil
 import zipfile
 from pathlib import Path
@@ -33,17 +34,16 @@ def beside(results: Path) -> Path:
 
 def pack(folder: Path, results: Path) -> list[str]:
     """Those that were kept in the folder of a run go beside its results; the names of those for which there was no room."""
-    made, left = io.BytesIO(), []
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_LZMA) as archive:
+    left, size = [], 0
+    with zipfile.ZipFile(beside(results), "w") as archive:
         for log in sorted((folder / "traces").glob("*.log")):
-            before = made.tell()
-            archive.write(log, log.name)
-            if made.tell() > _MOST_BYTES:
+            packed = lzma.compress(log.read_bytes())
+            size += len(packed)
+            if size <= _MOST_BYTES:
+                archive.writestr(f"{log.name}.xz", packed)
+            else:
+                size -= len(packed)
                 left.append(log.stem)
-                archive.filelist.pop()
-                made.seek(before)
-                made.truncate()
-    beside(results).write_bytes(made.getvalue())
     return left
 
 
@@ -53,6 +53,6 @@ def read(results: Path, model: str) -> EventLog:
 
     try:
         with zipfile.ZipFile(beside(results)) as archive:
-            return EventLog.read(io.BytesIO(archive.read(f"{model}.log")))
-    except zipfile.BadZipFile as error:
-        raise ValueError(str(error)) from None
+            return EventLog.read(io.BytesIO(lzma.decompress(archive.read(f"{model}.log.xz"))))
+    except (zipfile.BadZipFile, lzma.LZMAError) as error:
+        raise ValueError(f"{beside(results).name}: {error}") from None

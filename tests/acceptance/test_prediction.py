@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from acceptance import traces
 from acceptance.prediction import Training, later_ms, step_ends
 from acceptance.preset import machine
 from trained import BUDGET, HIDDEN, MEASURED, SETTINGS, SLOWER, STEPS, WHOLE, program, results
 
+from deepum.core import EventLog
 from deepum.machines import Named, named
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -172,6 +175,20 @@ def test_a_model_without_its_trace_is_left_out_by_name(predict: Predict, tmp_pat
     assert ran.returncode == 1
     assert ran.stdout.startswith("not predicted: gpt2: ")
     assert ran.stderr.endswith("nothing to predict; run scripts/gpu_acceptance with the section budgets\n")
+
+
+def test_traces_take_no_more_room_than_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that fit are kept."""
+    logs = tmp_path / "traces"
+    logs.mkdir()
+    header = EventLog.header({})
+    for name, records in (("a", b""), ("b", random.Random(1).randbytes(1 << 16)), ("c", b"")):
+        (logs / f"{name}.log").write_bytes(header + records)
+    monkeypatch.setattr(traces, "_MOST_BYTES", 4096)
+    assert traces.pack(tmp_path, tmp_path / "r.json") == ["b"]
+    assert traces.read(tmp_path / "r.json", "a") == traces.read(tmp_path / "r.json", "c") == EventLog({}, b"")
+    with pytest.raises(KeyError):
+        traces.read(tmp_path / "r.json", "b")
 
 
 def test_a_file_that_is_not_there_is_one_line(predict: Predict, tmp_path: Path) -> None:
