@@ -36,7 +36,7 @@ print(json.dumps(found))
 
 @dataclass(frozen=True)
 class Device:
-    """Where the program runs. `machine` is the preset's name on the simulated GPU; `gpus` are the real cards."""
+    """Where the program runs. `machine` is the preset's name or the file on the simulated GPU; `gpus` are the real cards."""
 
     machine: str | None
     gpus: tuple[Gpu, ...] = ()
@@ -79,7 +79,7 @@ def real_gpus() -> tuple[Gpu, ...]:
 
 
 def choose(wanted: str) -> Device:
-    """The device for `auto`, `cuda`, `sim` or `sim:MACHINE`. Raises UsageError."""
+    """The device for `auto`, `cuda`, `sim` or `sim:MACHINE`, which may be a file (deepum.machines.named). Raises UsageError."""
     if wanted == "auto":
         gpus = real_gpus()
         return Device(None, gpus, found=True) if gpus else Device(DEFAULT_MACHINE, found=True)
@@ -93,8 +93,11 @@ def choose(wanted: str) -> Device:
         raise UsageError(f"device '{wanted}': is unknown; choose auto, cuda, sim or sim:MACHINE")
     if not colon:
         return Device(DEFAULT_MACHINE)
-    from deepum.machines import machines  # after all else: it loads the native core
+    from deepum.machines import is_file, machines, named  # after all else: it loads the native core
 
+    if is_file(machine):
+        named(machine)  # or says what is wrong with it
+        return Device(os.path.abspath(machine))  # noqa: PTH100 - a link stays a link
     names = [known.name for known in machines()]
     if machine not in names:
         raise UsageError(f"machine '{machine}': is unknown; choose one of {', '.join(names)}")

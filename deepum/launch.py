@@ -135,7 +135,7 @@ def device_environment(device: Device, environment: Mapping[str, str]) -> dict[s
     libraries = _without_ours(environment.get("LD_LIBRARY_PATH", ""))
     if device.simulated:
         libraries.insert(0, str(paths.SIMULATOR))
-        made["DEEPUM_SIM_MACHINE"] = str(device.machine)
+        made |= _machine(str(device.machine))
         made["DEEPUM_SIM_DEVICES"] = environment.get("DEEPUM_SIM_DEVICES", "1")
     for name, entries in (
         ("LD_LIBRARY_PATH", libraries),
@@ -145,6 +145,16 @@ def device_environment(device: Device, environment: Mapping[str, str]) -> dict[s
         if entries:
             made[name] = ":".join(entries)
     return made
+
+
+def _machine(name: str) -> dict[str, str]:
+    """What tells the simulated driver of the machine."""
+    from deepum.machines import is_file, named  # only here: it loads the native core
+
+    if not is_file(name):
+        return {"DEEPUM_SIM_MACHINE": name}
+    machine = named(name)
+    return {"DEEPUM_SIM_MACHINE": machine.preset, "DEEPUM_SIM_FIGURES": machine.text}
 
 
 def allocator_remarks(environment: dict[str, str]) -> list[str]:

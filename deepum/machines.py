@@ -1,10 +1,15 @@
-"""The presets of the simulated GPU (native/um_model/machine.hpp)."""
+"""The machines of the simulated GPU: presets (native/um_model/machine.hpp), and files that say what differs from one."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from deepum._core import ffi, lib
+from deepum.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -55,3 +60,80 @@ def machines() -> list[Machine]:
             Machine(**{name: ffi.string(value).decode() if isinstance(value, ffi.CData) else value for name, value in values.items()})
         )
     return known
+
+
+# What a file may change, and the figures' C types: all numbers of `deepum_machine`.
+_FIGURES = {name: field.type.cname for name, field in ffi.typeof("deepum_machine").fields if field.type.kind == "primitive"}
+_TEXTS = ("name", "description", "gpu_name")  # a file may have them, as `deepum machines --json` prints them; nothing depends on them
+
+
+@dataclass(frozen=True)
+class Named:
+    """A machine as it was named: a preset, and the figures in which it differs."""
+
+    preset: str
+    figures: Mapping[str, float]
+
+    @property
+    def text(self) -> str:
+        """The figures for the simulated driver (native/um_model/figures.hpp)."""
+        return ",".join(f"{name}={value!r}" for name, value in self.figures.items())
+
+    def native(self) -> Any:
+        """As `deepum_machine`."""
+        made = ffi.new("deepum_machine *")
+        lib.deepum_machine_find(self.preset.encode(), made)
+        for name, value in self.figures.items():
+            setattr(made, name, value)
+        return made
+
+
+def is_file(name: str) -> bool:
+    """Whether a machine's name is that of a file: FILE.json."""
+    return name.endswith(".json")
+
+
+def named(name: str) -> Named:
+    """The machine of that name: a preset's, or a file, an object with the preset that it is `like` and figures of its own by the names of
+    `deepum_machine` (native/um_model/um_model.h). Raises ValueError for an unknown name, UsageError for a file that cannot be used."""
+    if not is_file(name):
+        if lib.deepum_machine_find(name.encode(), ffi.new("deepum_machine *")) != 0:
+            raise ValueError(f"no machine is called {name}")
+        return Named(name, {})
+    try:
+        told = json.loads(Path(name).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"machine {name}: {error.strerror}; name a file that can be read, or see `deepum machines`") from None
+    except (ValueError, RecursionError):
+        raise UsageError(f"machine {name}: is no JSON; see docs/simulate.md, Machines") from None
+    return of_figures(name, told)
+
+
+def of_figures(name: str, told: object) -> Named:
+    """A file's content. Raises UsageError."""
+    if not isinstance(told, dict):
+        raise UsageError(f"machine {name}: is no JSON object; see docs/simulate.md, Machines")
+    like = told.get("like")
+    if not isinstance(like, str) or lib.deepum_machine_find(like.encode(), ffi.new("deepum_machine *")) != 0:
+        raise UsageError(f'machine {name}: names no preset to be like; give it "like": "v100-16gb" or another of `deepum machines`')
+    figures = {figure: _number(name, figure, value) for figure, value in told.items() if figure != "like" and figure not in _TEXTS}
+    made = Named(like, figures)
+    try:
+        model = lib.deepum_model_create_with(made.native(), ffi.NULL)
+    except OverflowError:
+        model = ffi.NULL
+    if model == ffi.NULL:
+        raise UsageError(f"machine {name}: no machine can have these figures; rates and counts have to be above 0 and in range")
+    lib.deepum_model_destroy(model)
+    return made
+
+
+def _number(name: str, figure: str, value: object) -> float:
+    """A figure's value. Raises UsageError."""
+    if figure not in _FIGURES:
+        raise UsageError(f"machine {name}: '{figure}' is no figure of a machine; see `deepum machines --json` for their names")
+    whole = _FIGURES[figure] != "double"
+    if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)) or not 0 <= value < 1e18:
+        kind = "whole number" if whole else "number"
+        raise UsageError(f"machine {name}: {figure}: '{value}' is no {kind} that it can be; see docs/simulate.md, Machines")
+    return int(value) if whole else float(value)

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from acceptance import build, processes
+from acceptance import build, processes, traces
 from acceptance.place import ROOT, Place
 from acceptance.preset import preset
 from acceptance.report import lines
@@ -26,6 +26,7 @@ from acceptance.results import Results, ResultsError, folder_for
 
 WHOLE_S = 585.0  # of it all: ten minutes, and some to end in
 _BUILD_S = 200.0
+_PREDICTING_S = 90.0
 _ENDING_S = 7.0  # that a section has to end what it runs, before it is ended itself
 # Name, most seconds, what it needs. The rest of the time goes to the budgets; correctness keeps what is set aside for it.
 SECTIONS = (
@@ -150,10 +151,29 @@ class Acceptance:
         failed = [name for name, *_ in self.chosen() if not self.section(name)]
         if "questions" in self.results.told["sections"]:
             self.results.keep("preset", preset(self.results.told["sections"]["questions"]))
+        self.predict()
         if failed:
             say(f"nothing came of: {', '.join(failed)}")
         print("\n".join(lines(self.results.told)))
         return 1 if failed or "error" in built else 0
+
+    def predict(self) -> None:
+        """What the model says of the trainings, where there are traces of them and time is left; else the command can be given later."""
+        assert self.results is not None
+        sections = self.results.told["sections"]
+        if not sections.get("budgets", {}).get("traces"):
+            return
+        if left := traces.pack(self.folder, self.results.path):
+            say(f"traces: no room for {', '.join(left)}")
+        if "preset" not in sections:
+            say("prediction: left out: the questions were not asked")
+            return
+        say(f"prediction, {min(_PREDICTING_S, self.left):.0f} s at most")
+        command = [sys.executable, "-P", "-m", "acceptance.predict", str(self.results.path)]
+        ran = processes.run(command, self.place.environment(), min(_PREDICTING_S, self.left))
+        self.results.read_again()
+        told = "done" if ran.code in (0, 1) else f"{ran.trouble}; see python -m acceptance.predict {self.results.path}"
+        say(f"prediction: {told}, {ran.seconds:.0f} s")
 
     def chosen(self) -> list[tuple[str, float, tuple[str, ...]]]:
         """The sections asked for."""

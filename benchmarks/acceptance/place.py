@@ -39,6 +39,11 @@ class Place:
         """True on the simulated GPU."""
         return self.device != "cuda"
 
+    @property
+    def log(self) -> Path:
+        """The event log of the latest training with a budget."""
+        return Path(self.folder) / "run.log"
+
     def write(self, path: Path) -> None:
         """For another process."""
         path.write_text(json.dumps(asdict(self)), encoding="utf-8")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+_SIMULATED = " (simulated)"  # behind a card's name
+
 
 def preset(questions: dict[str, Any]) -> dict[str, float | int | None]:
     """Figures by the names of `deepum.machines.Machine`; None for what was not answered. Rates are those of prefetches, which is what
@@ -24,3 +26,21 @@ def preset(questions: dict[str, Any]) -> dict[str, float | int | None]:
         "launch_ns": None if launch is None else round(launch * 1e3),
         "launch_queue": get("launches", "launch_queue"),
     }
+
+
+def machine(told: dict[str, Any]) -> dict[str, Any]:
+    """A machine's file (docs/simulate.md, Machines) of a whole file of results. What was not measured is as with the preset of that card,
+    else as with the one whose link is most like its own. Raises ValueError where the link was not measured."""
+    from deepum.machines import Machine, machines  # the native core, which may have to be built first
+
+    measured = dict(told["sections"].get("preset", {}))
+    if told["simulated"]:
+        measured["launch_ns"] = None  # what a call takes is this host's own time there, while the model has its virtual one
+    h2d = measured.get("h2d_gbps")
+    if not h2d or not measured.get("d2h_gbps"):
+        raise ValueError("the link was not measured; run scripts/gpu_acceptance with the section questions")
+    cards = [known for known in machines() if known.gpu_name.endswith(_SIMULATED)]  # those of another's simulator are no cards
+    card = told["gpu"].removesuffix(_SIMULATED)
+    like = min(cards, key=lambda known: (known.gpu_name.removesuffix(_SIMULATED) != card, abs(known.h2d_gbps - h2d)))
+    figures = {name: value for name, value in measured.items() if value is not None and name in Machine.__dataclass_fields__}
+    return {"like": like.name, "description": f"as measured, {told['gpu']}, {told['date']}", "memory_bytes": told["free_bytes"], **figures}

@@ -25,6 +25,9 @@ def lines(told: dict[str, Any]) -> Iterator[str]:
         yield f"for um_model: {_value(sections['preset'])}"
     yield from _overhead(sections.get("overhead", {}))
     yield from _budgets(sections.get("budgets", {}))
+    if "prediction" in sections:
+        yield ""
+        yield from prediction(sections["prediction"])
     yield from _correctness(sections.get("correctness", {}))
 
 
@@ -85,6 +88,27 @@ def _budgets(budgets: dict[str, Any]) -> Iterator[str]:
         yield f"{start}{row['step_ms']:>10.2f}{bound:>9}{used / 2**20:>7.0f} MiB{beyond:>9}  {same}"
     if left := budgets.get("left_out"):
         yield f"left out for want of time: {', '.join(left)}"
+
+
+def prediction(told: dict[str, Any]) -> Iterator[str]:
+    """Of acceptance.predict. The plain step is what the kernels' times were made from: it says nothing."""
+    rows = told.get("rows", [])
+    if rows:
+        yield f"{'predicted':<10}{'':<30}{'share':>6}{'measured':>11}{'predicted':>11}{'ratio':>8}"
+    for model, known in told.get("models", {}).items():
+        yield f"{model:<10}{'plain':<30}{'-':>6}{known['plain_ms']:>8.2f} ms{'given':>11}"
+        for row in (row for row in rows if row["model"] == model):
+            off = "  beyond" if abs(row["ratio"] - 1) > told["within"] else ""
+            times = f"{row['measured_ms']:>8.2f} ms{row['predicted_ms']:>8.2f} ms"
+            yield f"{model:<10}{row['what']:<30}{row['share']:>4} %{times}{row['ratio']:>8.3f}{off}"
+        for row in (row for row in told.get("speed_ups", []) if row["model"] == model):
+            times = f"{row['measured']:>9.2f} x{row['predicted']:>9.2f} x"
+            yield f"{model:<10}{'on-demand over deepum':<30}{row['share']:>4} %{times}{row['predicted'] / row['measured']:>8.3f}"
+    if told.get("count"):
+        differences = f"largest difference {told['largest']:.1%}, mean {told['mean']:.1%}, of {told['count']} step times"
+        yield f"{differences}; the aim is {told['within']:.0%}"
+    for model, why in told.get("left_out", {}).items():
+        yield f"not predicted: {model}: {why}"
 
 
 def _correctness(correctness: dict[str, Any]) -> Iterator[str]:

@@ -38,6 +38,13 @@ class Results:
     def keep(self, section: str, told: dict[str, Any]) -> None:
         """What a section told, so far."""
         self.told["sections"][section] = told
+        self._write()
+
+    def read_again(self) -> None:
+        """What another process wrote into it."""
+        self.told = json.loads(self.path.read_text(encoding="utf-8"))
+
+    def _write(self) -> None:
         unfinished = self.path.with_suffix(f".{os.getpid()}.part")
         unfinished.write_text(json.dumps(self.told, indent=1) + "\n", encoding="utf-8")
         unfinished.replace(self.path)

@@ -44,21 +44,25 @@ def train(name: str, variant: str, steps: int, short: bool) -> dict[str, object]
     torch.cuda.reset_peak_memory_stats()
     with torch.device("cuda"):
         job = MAKERS[name][int(short)]()
+    # Steps go from wait to wait: reading the loss, which may stand behind what is evicted, is part of the next one, and an event log,
+    # which knows of launches and waits alone, has the same steps.
     milliseconds, losses = [], []
+    before = torch.cuda.Event(enable_timing=True)
+    before.record()
     for _ in range(steps):
         with torch.device("cuda"):
             inputs, labels = job.batch()
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        begin.record()
         kept = torch.autograd.graph.save_on_cpu(pin_memory=True) if variant == "offload" else contextlib.nullcontext()
         with kept:
             loss = job.loss(_outcome(job, inputs, variant), labels)
         loss.backward()
         job.optimizer.step()
         job.optimizer.zero_grad(set_to_none=True)
+        end = torch.cuda.Event(enable_timing=True)
         end.record()
         end.synchronize()
-        milliseconds.append(round(begin.elapsed_time(end), 4))
+        milliseconds.append(round(before.elapsed_time(end), 4))
+        before = end
         losses.append(float(loss.item()).hex())
     told = {
         "variant": variant,

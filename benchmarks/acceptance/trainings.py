@@ -12,6 +12,7 @@ from typing import Any
 from acceptance import processes
 from acceptance.place import Place
 from acceptance.watch import Watch
+from deepum.core import EventLog
 
 STEPS, SHORT_STEPS = 10, 6  # of each run; figures are of the second half, when deepum has learned what there is
 MOST_SECONDS = 60.0  # that a run may take
@@ -37,19 +38,21 @@ def mean(values: list[float]) -> float:
 def train(
     place: Place, watch: Watch, model: str, what: str, budget: int | None, seconds: float, variants: tuple[str, ...] = (PLAIN,)
 ) -> list[dict[str, Any]]:
-    """A row a variant: `step_ms` is the mean of the later steps. A run that fails has `error` instead."""
+    """A row a variant: `step_ms` is the mean of the later steps. A run that fails has `error` instead. With a budget it is recorded, in
+    `place.log`, and `settings` are those of its core."""
     seconds = min(seconds, MOST_SECONDS)
     script = [sys.executable, "-P", "-m", "acceptance.train", model, "--steps", str(SHORT_STEPS if place.short else STEPS)]
     script += ["--short"] * place.short + ["--without-cudnn"] * place.simulated + [f"--variant={variant}" for variant in variants]
     stats = Path(place.folder) / "stats.json"
     stats.unlink(missing_ok=True)
+    place.log.unlink(missing_ok=True)
     extra = {}
     if what == PLAIN:
         # Device memory, of which as much is asked for as the program needs. On the simulated GPU the launcher brings its driver alone.
         command = place.under_deepum([], script) if place.simulated else script
         extra = {"DEEPUM_DISABLE": "1"} if place.simulated else {}
     else:
-        limit = ["--gpu-memory", str(budget)] if budget is not None else []
+        limit = ["--gpu-memory", str(budget), "--record", str(place.log)] if budget is not None else []
         command = place.under_deepum([*limit, "--stats", str(stats), *_OPTIONS[what]], script)
     before = watch.take()
     ran = processes.run(command, place.environment(extra), seconds)
@@ -64,6 +67,8 @@ def train(
     with contextlib.suppress(OSError, ValueError):
         read = json.loads(stats.read_text(encoding="utf-8"))
         rows[0]["statistics"] = {name: read[name] for name in _STATISTICS}
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        rows[0]["settings"] = EventLog.read(place.log).settings["settings"]
     for row in rows:
         row |= {"model": model, "what": what if what != PLAIN else row["variant"], "budget_bytes": budget, "seconds": round(ran.seconds, 1)}
     if before is not None and after is not None:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from deepum._core import ffi, lib
 from deepum.core import CoreSettings, CoreStatistics
+from deepum.machines import named
 from deepum.trace import Trace
 
 
@@ -75,10 +76,8 @@ def _counters(native: Any) -> dict[str, float]:
 
 
 def machine(name: str, **figures: float) -> Any:
-    """The native figures of a preset, some changed. Raises ValueError for an unknown name."""
-    native = ffi.new("deepum_machine *")
-    if lib.deepum_machine_find(name.encode(), native) != 0:
-        raise ValueError(f"no machine is called {name}")
+    """The native figures of a machine, some changed. Raises ValueError for an unknown name, UsageError for a file that cannot be used."""
+    native = named(name).native()
     for figure, value in figures.items():
         setattr(native, figure, value)
     return native
@@ -94,10 +93,12 @@ def replay(
     keep_launches: bool = False,
     observe_faults: bool = False,
     keep_activities: bool = False,
+    without_prefetch: bool = False,
 ) -> Outcome:
     """Runs it from the start, without the GIL. `on`: as `machine` gives it. `memory_bytes`: of the card, 0: the machine's.
 
-    `observe_faults`: the core is told of faults while it wants to be. Raises ValueError when the trace or the settings cannot be used.
+    `observe_faults`: the core is told of faults while it wants to be. `without_prefetch`: as under `--prefetch 0`. Raises ValueError when
+    the trace or the settings cannot be used.
     """
     options = ffi.new(
         "deepum_simulation_options *",
@@ -107,6 +108,7 @@ def replay(
             "density_prefetcher": 1,
             "marker_interval": marker_interval,
             "observe_faults": observe_faults,
+            "without_prefetch": without_prefetch,
             "keep_commands": keep_commands,
             "keep_launches": keep_launches,
             "keep_activities": keep_activities,

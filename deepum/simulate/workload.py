@@ -10,7 +10,7 @@ from deepum.capture import cache
 from deepum.capture.record import MULTIPROCESSORS
 from deepum.core import EventLog
 from deepum.errors import UsageError
-from deepum.machines import machines
+from deepum.machines import named
 from deepum.simulate import bound
 from deepum.trace import Trace, g10, joined, work, work_path
 
@@ -62,8 +62,10 @@ def load(name: str, steps: int | None, synchronise: bool, machine: str | None = 
 
 
 def _multiprocessors(machine: str | None) -> int:
-    found = {known.name: known.multiprocessors for known in machines()}
-    return found.get(machine or _MACHINE, MULTIPROCESSORS)
+    try:
+        return int(named(machine or _MACHINE).native().multiprocessors)
+    except ValueError:
+        return MULTIPROCESSORS
 
 
 def recorded(path: Path) -> Trace:

@@ -16,10 +16,19 @@ int lane_number(int device, int direction) { return device * kDirections + direc
 
 }  // namespace
 
-Mover::Mover(um_model::Engine& engine, int devices, Markers& markers, Places& places)
-    : engine_(engine), markers_(markers), places_(places), host_(engine.add_helper()), devices_(static_cast<std::size_t>(devices)) {}
+Mover::Mover(um_model::Engine& engine, int devices, bool fetches, Markers& markers, Places& places)
+    : engine_(engine),
+      markers_(markers),
+      places_(places),
+      host_(engine.add_helper()),
+      fetches_(fetches),
+      devices_(static_cast<std::size_t>(devices)) {}
 
-void Mover::accept(const deepum_command& command) {
+void Mover::accept(const deepum_command& given) {
+  deepum_command command = given;
+  if (command.kind == DEEPUM_COMMAND_PREFETCH && !fetches_) {
+    command.block_count = 0;  // only waits
+  }
   fresh_ = true;
   if (command.kind == DEEPUM_COMMAND_HOLD) {
     settled_->settle(command.id, runtime::SettledMoves::kNowhere);

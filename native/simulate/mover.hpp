@@ -27,7 +27,8 @@ namespace deepum::simulate {
 
 class Mover {
  public:
-  Mover(um_model::Engine& engine, int devices, Markers& markers, Places& places);
+  // `fetches`: false as with DEEPUM_PREFETCH=0.
+  Mover(um_model::Engine& engine, int devices, bool fetches, Markers& markers, Places& places);
 
   void accept(const deepum_command& command);
   bool has_work() const { return fresh_ || waiting_ != 0; }
@@ -68,6 +69,7 @@ class Mover {
   Markers& markers_;
   Places& places_;
   um_model::Host host_;  // the mover's thread
+  bool fetches_;
   std::vector<Device> devices_;
   std::unique_ptr<runtime::SettledMoves> settled_ = std::make_unique<runtime::SettledMoves>();
   std::vector<deepum_command> holds_;

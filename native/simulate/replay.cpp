@@ -36,7 +36,7 @@ Replay::Replay(const um_model::Machine& machine, const deepum_simulation_options
       options_(options),
       engine_(machine_, model_options(options)),
       core_(settings),
-      mover_(engine_, options.devices, markers_, places_),
+      mover_(engine_, options.devices, options.without_prefetch == 0, markers_, places_),
       observing_(options.observe_faults != 0) {
   if (options_.keep_activities != 0) {
     engine_.keep_activities();

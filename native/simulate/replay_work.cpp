@@ -256,7 +256,7 @@ void Replay::default_work(const deepum_execute_event& event) {
   work.stream = kEventStreams + event.stream;
   if ((event.header.flags & DEEPUM_EXECUTE_COPY) != 0) {
     const bool to_device = event.read_ranges == 0, from_device = event.write_ranges == 0;
-    if (to_device != from_device) {
+    if (to_device != from_device && (event.header.flags & DEEPUM_EXECUTE_MEMSET) == 0) {
       work.kind = DEEPUM_WORK_COPY;
       work.flags = to_device ? DEEPUM_WORK_TO_DEVICE : 0;
       for (const deepum_work_access& access : accesses) {

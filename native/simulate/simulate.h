@@ -19,6 +19,7 @@ typedef struct deepum_simulation_options {
   int32_t density_prefetcher; /* the driver's: 0 or 1 */
   int32_t marker_interval;    /* launches of a stream between two progress markers */
   int32_t observe_faults;     /* 1: the core is told of faults while it wants to be */
+  int32_t without_prefetch;   /* 1: what is to be fetched is waited for, but not fetched: DEEPUM_PREFETCH=0 */
   int32_t keep_commands;      /* 1: deepum_simulation_take_commands gives them */
   int32_t keep_launches;      /* 1: deepum_simulation_launches tells of each */
   int32_t keep_activities;    /* 1: deepum_simulation_take_activities gives them */

@@ -88,7 +88,8 @@ enum deepum_execute_flags {
   DEEPUM_EXECUTE_COPY = 1,    /* a memcpy or memset */
   DEEPUM_EXECUTE_GRAPH = 2,   /* a graph launch */
   DEEPUM_EXECUTE_PARTIAL = 4, /* ranges did not fit, or an argument could not be read */
-  DEEPUM_EXECUTE_SPARSE = 8   /* a gather or scatter: of its large ranges it touches the few places that data tells it */
+  DEEPUM_EXECUTE_SPARSE = 8,  /* a gather or scatter: of its large ranges it touches the few places that data tells it */
+  DEEPUM_EXECUTE_MEMSET = 16  /* beside DEEPUM_EXECUTE_COPY: a memset; what is written comes from nowhere */
 };
 
 /* ranges follow the body: first those known to be written only, then those known to be read only, then the unknown. */

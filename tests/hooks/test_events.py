@@ -10,7 +10,7 @@ from fake_daemon import Event, Execute, FakeDaemon, block_range, execute
 from running import Ran
 
 Run = Callable[..., Ran]
-COPY, GRAPH, PARTIAL, SPARSE = 1, 2, 4, 8
+COPY, GRAPH, PARTIAL, SPARSE, MEMSET = 1, 2, 4, 8, 16
 PROLOGUE = "start()\na, b = alloc(5 * MiB), alloc(9 * MiB)\n"
 
 
@@ -167,7 +167,8 @@ ok(cuda.cuMemcpyBatchAsync_v2((u * 2)(a, b), (u * 2)(b + 8 * MiB, a + 4 * MiB), 
 """
     )
     to_device, to_host, inside, fill, batch = executions(events)
-    assert all(copy.flags == COPY for copy in (to_device, to_host, inside, fill, batch))
+    assert all(copy.flags == COPY for copy in (to_device, to_host, inside, batch))
+    assert fill.flags == COPY | MEMSET
     assert (to_device.written, to_device.read) == ([(0, 1, 1)], [])
     assert (to_host.written, to_host.read) == ([], [(1, 1, 1)])
     assert (inside.written, inside.read) == ([(0, 0, 2)], [(1, 2, 2)])

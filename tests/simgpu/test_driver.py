@@ -57,7 +57,16 @@ def test_device_answers_as_the_machine_says(script: Script) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variable", "value"), [("DEEPUM_SIM_MACHINE", "abacus"), ("DEEPUM_SIM_MEMORY", "lots"), ("DEEPUM_SIM_DEVICES", "0")]
+    ("variable", "value"),
+    [
+        ("DEEPUM_SIM_MACHINE", "abacus"),
+        ("DEEPUM_SIM_MEMORY", "lots"),
+        ("DEEPUM_SIM_DEVICES", "0"),
+        ("DEEPUM_SIM_FIGURES", "h2d_gbps=11,colour=3"),
+        ("DEEPUM_SIM_FIGURES", "h2d_gbps=0"),
+        ("DEEPUM_SIM_FIGURES", "h2d_gbps"),
+        ("DEEPUM_SIM_FIGURES", "launch_queue=1.5"),
+    ],
 )
 def test_unusable_settings_are_one_line(script: Script, variable: str, value: str) -> None:
     ran = script("assert error(d.cuInit(0)) == 'INVALID_VALUE'", bare=True, env={variable: value})

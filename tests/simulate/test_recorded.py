@@ -44,10 +44,16 @@ def run(
     return recorded(log), json.loads(stats.read_text())["processes"][0]["simulated"]
 
 
-def again(trace: Trace, memory: int = 256 * MIB, faults: bool = False) -> Outcome:
+def again(trace: Trace, memory: int = 256 * MIB, faults: bool = False, without_prefetch: bool = False) -> Outcome:
     """Replayed as it was recorded."""
     return replay(
-        trace, machine("v100-16gb"), CoreSettings.default(**trace.settings["settings"]), memory, keep_commands=True, observe_faults=faults
+        trace,
+        machine("v100-16gb"),
+        CoreSettings.default(**trace.settings["settings"]),
+        memory,
+        keep_commands=True,
+        observe_faults=faults,
+        without_prefetch=without_prefetch,
     )
 
 
@@ -83,6 +89,7 @@ def same(outcome: Outcome, trace: Trace, told: dict[str, Any]) -> None:
         ("--prediction", "tables", "--eviction-order", "least-recently-migrated", "--prefetch-degree", "32"),
         ("--launch-queue", "4"),
         ("--policy", "on-demand"),
+        ("--prefetch", "0"),
         ("--advice", "duplicate", "--faults", "auto", "--eviction-order", "clean-first"),
     ],
 )
@@ -90,7 +97,7 @@ def test_a_driver_api_program_is_replayed_to_the_command(
     deepum: Deepum, sweep: list[str], tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     trace, told = run(deepum, tmp_path, *sweep, options=options)
-    same(again(trace, faults="--faults" in options), trace, told)
+    same(again(trace, faults="--faults" in options, without_prefetch="--prefetch" in options), trace, told)
 
 
 def test_its_rounds_are_found(deepum: Deepum, sweep: list[str], tmp_path: Path) -> None:

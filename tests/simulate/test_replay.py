@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from deepum._core import lib
 from small import MIB, random_iteration, training
 
 from deepum.core import BlockRange, CoreSettings, events
@@ -145,3 +146,16 @@ def test_figures_out_of_range_are_refused() -> None:
         replay(made, machine("v100-16gb"), CoreSettings.default(policy=9))
     with pytest.raises(ValueError, match="abacus"):
         machine("abacus")
+
+
+def test_a_memset_of_which_only_the_event_is_known_brings_nothing_from_the_host() -> None:
+    """A write by the copy functions is a copy from the host or a memset, which the event says."""
+    brought = []
+    for memset in (0, int(lib.DEEPUM_EXECUTE_MEMSET)):
+        writer = TraceWriter()
+        writer.device(64)
+        writer.allocate(0, 4)
+        writer.execute(7, written=[BlockRange(0, 0, 4)], flags=int(lib.DEEPUM_EXECUTE_COPY) | memset)
+        writer.synchronise()
+        brought.append(on_demand(writer.trace("writes")).counters["bytes_h2d"])
+    assert brought == [8 * MIB, 0]

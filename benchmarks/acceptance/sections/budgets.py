@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from acceptance import traces
 from acceptance.place import Place
 from acceptance.sections import overhead
 from acceptance.trainings import DEEPUM, EMULATED, PLAIN, SYNC, Deadline, train
@@ -20,8 +21,9 @@ _SPARSE = ("dlrm",)  # a step uses little of the memory: what exceeds the budget
 
 
 def run(place: Place, keep: Callable[[dict[str, Any]], None], deadline: Deadline) -> None:
-    """`rows` of runs; those with a budget have `bound_ms`, `to_bound` and `same_bits`. `left_out`: what there was no time for."""
-    told: dict[str, Any] = {"rows": [], "left_out": [], "link": _link(place)}
+    """`rows` of runs; those with a budget have `bound_ms`, `to_bound` and `same_bits`. `left_out`: what there was no time for. `traces`: of
+    which models one was kept."""
+    told: dict[str, Any] = {"rows": [], "left_out": [], "link": _link(place), "traces": {}}
     watch = Watch(place)
     plain: dict[str, dict[str, Any]] = {}
     known = _sections(place, "overhead").get("rows", [])
@@ -44,6 +46,8 @@ def run(place: Place, keep: Callable[[dict[str, Any]], None], deadline: Deadline
         budget = max(_LEAST_BUDGET, plain[model]["peak_allocated_bytes"] * share // 100)
         row = train(place, watch, model, what, budget, deadline.left)[0]
         told["rows"].append(row | {"share": share, **_against(plain[model], row, budget, told["link"])})
+        if "error" not in row and model not in told["traces"]:
+            told["traces"][model] = traces.keep(place, model, budget)
         keep(told)
     keep(told)
 

@@ -9,7 +9,7 @@ from deepum.core import UM_BLOCK_BYTES, Allocate, BlockRange, Execute
 from deepum.trace import work
 from deepum.trace.work import READ, WRITE, Access, Work
 
-_COPY = int(lib.DEEPUM_EXECUTE_COPY)
+_COPY, _MEMSET = int(lib.DEEPUM_EXECUTE_COPY), int(lib.DEEPUM_EXECUTE_MEMSET)
 _ESTIMATED: int = lib.DEEPUM_WORK_ESTIMATED
 
 
@@ -37,7 +37,7 @@ def assumed(event: Execute, allocated: Mapping[int, Allocate]) -> Assumed:
     if not event.flags & _COPY:
         return Assumed(work.LAUNCH, event.sequence, accesses=accesses)
     to_device, from_device = not event.read, not event.written
-    if to_device == from_device:
+    if to_device == from_device or event.flags & _MEMSET:
         return Assumed(work.LAUNCH, event.sequence, work.UNCOUNTED, accesses=accesses)
     size = sum(access.bytes for access in accesses)
     return Assumed(work.COPY, event.sequence, work.TO_DEVICE if to_device else 0, device_bytes=size, accesses=accesses)

@@ -10,8 +10,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <string>
 #include <string_view>
 
+#include "figures.hpp"
 #include "pools.hpp"
 #include "pump.hpp"
 #include "stats.hpp"
@@ -35,16 +38,25 @@ bool unusable(const char* variable, const char* value, const char* next) {
 }
 
 struct Settings {
-  const um_model::Machine* machine = nullptr;
+  um_model::Machine machine{};
+  std::string changed_name;
   um_model::Options options;
   bool concurrent = true;
 
   bool read() {
     const char* name = std::getenv("DEEPUM_SIM_MACHINE");
     if (name == nullptr || *name == '\0') name = kDefaultMachine;
-    machine = um_model::find_machine(name);
-    if (machine == nullptr)
+    const um_model::Machine* const preset = um_model::find_machine(name);
+    if (preset == nullptr)
       return unusable("DEEPUM_SIM_MACHINE", name, "name one of the machines in docs/simulated-gpu.md, such as v100-16gb");
+    const char* const figures = std::getenv("DEEPUM_SIM_FIGURES");
+    const std::optional<um_model::Machine> made = um_model::with_figures(*preset, figures == nullptr ? "" : figures);
+    if (!made) return unusable("DEEPUM_SIM_FIGURES", figures, "give figures of deepum_machine, as h2d_gbps=11.2,launch_ns=4100");
+    machine = *made;
+    if (figures != nullptr && *figures != '\0') {  // statistics name the machine: it is not the preset
+      changed_name = std::string(name) + ", changed";
+      machine.name = changed_name;
+    }
     std::uint64_t memory = 0, host = 0, devices = 1, seed = 0, access = 1;
     if (!number("DEEPUM_SIM_MEMORY", 0, 1ull << 46, memory) || !number("DEEPUM_SIM_HOST_MEMORY", 0, 1ull << 46, host) ||
         !number("DEEPUM_SIM_DEVICES", 1, kMostDevices, devices) || !number("DEEPUM_SIM_RANDOM_EVICTION", 0, ~0ull, seed) ||
@@ -96,7 +108,7 @@ void record_work(State& state) {
 }  // namespace
 
 State::State()
-    : machine(*settings().machine),
+    : machine(settings().machine),
       memory_bytes(settings().options.memory_bytes != 0 ? settings().options.memory_bytes : machine.memory_bytes),
       concurrent_managed_access(settings().concurrent),
       devices(static_cast<std::size_t>(settings().options.devices)),
