@@ -18,10 +18,22 @@ Where the host's memory has a size, `H` bytes, and a disk behind it, the same ho
 (`M` + `H`) of what is alive are on the disk only (`H` with what its buffers hold), and come from it and go to it at its rates. `w` is
 the greatest of all these. Without that, the bound of the link alone holds, too: a host of limited size only adds to the times.
 
-It holds for every policy on the model of docs/um-model.md: a copy in advance (pre-cleaning) is allowed, since what counts as crossing
+**Kept content** (`Link.kept`). So far content counts until its last read. But only a clairvoyant drops what is not read any more: whoever
+moves a program's memory without knowing what it will do keeps content, here or there, until the program gives the memory up (`Work.dies`,
+`Use.fresh`), and drops nothing of it before the kernels that were launched earlier have run. Then content changes sides over the link only:
+
+- it is alive, and asks for its place, up to the gap at which it ends, whether somebody reads it again or not.
+- *in*: what is away at *a* and read before *b* crosses, even if it was overwritten in between: a kernel that overwrites it has it brought
+  first, or writes it over the link, and then it is on the host still. What nobody reads before *b*, or before its end, may stay away.
+- *out*: as above; what a kernel writes over the link crosses then.
+
+Of a disk nothing is said here: what is overwritten in the host's memory need not be read from there.
+
+Both hold for every policy on the model of docs/um-model.md: a copy in advance (pre-cleaning) is allowed, since what counts as crossing
 out is any copy after the last write; so are data used in place over the link, kernels that stream through more than the card holds
-(nothing is asked of what a kernel has at once), and content that is dropped because it is dead or will be overwritten. Faults, launches
-and latencies only add to it. tests/simulate/test_bound.py compares it with the best schedule found by brute force.
+(nothing is asked of what a kernel has at once), and content that is dropped because it is dead, which the first says of all that is not
+read again, the second of what was given up. Faults, launches and latencies only add to it. tests/simulate/test_bound.py and
+test_kept_bound.py compare them with the best schedules found by brute force.
 """
 
 from __future__ import annotations
@@ -35,22 +47,24 @@ import numpy.typing as npt
 from deepum.trace.g10 import Iteration
 
 _Floats = npt.NDArray[np.float64]
-_NEVER = 1 << 60
 
 
 @dataclass(frozen=True)
 class Use:
-    """A kernel's use of a piece of content: bytes, and whether it needs what is there, and whether it changes it."""
+    """A kernel's use of a piece of content: bytes, and whether it needs what is there, and whether it changes it. `fresh`: the program gave
+    up what was there, before the kernel or within it; `reads` is of before that, `writes` of after it."""
 
     key: Hashable
     bytes: int
     reads: bool
     writes: bool
+    fresh: bool = False
 
 
 @dataclass(frozen=True)
 class Work:
-    """A kernel: ns with all of its memory there, and what it uses. `dies`: pieces whose content nobody needs afterwards."""
+    """A kernel: ns with all of its memory there, and what it uses. `dies`: pieces whose content nobody needs afterwards, and which the
+    program gives up: when the kernel has run, or before it, if it does not use them."""
 
     ns: float
     uses: tuple[Use, ...]
@@ -67,25 +81,47 @@ class Bound:
 
 
 class _Alive:
-    """Stretches of time in which content is alive: from gap `born` to gap `read`, the kernel before which it is there being the one
-    that reads it next; last written by kernel `written`."""
+    """Stretches of time in which content is alive, without a use in between: from gap `born` to gap `until`; `read`: the kernel that reads
+    it next, maybe after others wrote to it, or a number behind all gaps; last written by kernel `written`."""
 
-    def __init__(self, works: Sequence[Work], duplicates: bool) -> None:
-        rows: list[tuple[int, int, int, int]] = []
-        last_use: dict[Hashable, int] = {}
+    def __init__(self, works: Sequence[Work], link: Link) -> None:
+        rows: list[list[int]] = []
+        since: dict[Hashable, tuple[int, int]] = {}  # gap, bytes
         last_write: dict[Hashable, int] = {}
+        unread: dict[Hashable, list[list[int]]] = {}  # rows whose reader is not known yet
+        never = len(works) + 1
+
+        def until(gap: int, key: Hashable) -> None:
+            if key in since:
+                born, size = since[key]
+                rows.append([born, gap, never, last_write.get(key, -1), size])
+                unread.setdefault(key, []).append(rows[-1])
+
         for number, work in enumerate(works):
             for use in work.uses:
-                if use.reads and use.key in last_use:
-                    rows.append((last_use[use.key] + 1, number, last_write.get(use.key, -1), use.bytes))
-                last_use[use.key] = number
-                if use.writes or not duplicates:
+                if use.reads or link.kept:
+                    until(number, use.key)
+                if use.reads or not (link.duplicates or use.fresh):  # without duplicates it is written on the device only
+                    for row in unread.pop(use.key, ()):
+                        row[2] = number
+                elif use.fresh:
+                    unread.pop(use.key, None)
+                if use.fresh:
+                    last_write.pop(use.key, None)
+                since[use.key] = number + 1, use.bytes
+                if use.writes or not link.duplicates:
                     last_write[use.key] = number
             for key in work.dies:
-                last_use.pop(key, None)
+                if link.kept and key in since and since[key][0] <= number:
+                    until(number, key)
+                unread.pop(key, None)
+                since.pop(key, None)
                 last_write.pop(key, None)
-        table = np.array(rows, dtype=np.int64).reshape(-1, 4)
-        self.born, self.read, self.written, self.bytes = (table[:, i] for i in range(4))
+        if link.kept:
+            for key in since:
+                until(len(works), key)
+        table = np.array(rows, dtype=np.int64).reshape(-1, 5)
+        self.born, self.until, self.read, self.written, self.bytes = (table[:, i] for i in range(5))
 
 
 @dataclass(frozen=True)
@@ -104,6 +140,8 @@ class Link:
     `duplicates`: data may be on the device and on the host at once, so that a copy can be made ahead of need. Else what a kernel uses is on
     the device alone then, and leaves for the host after its last use, whether that was a write or not: no READ_MOSTLY, nothing used in
     place over the link.
+
+    `kept`: content stays somewhere until the program gives it up; else it may be dropped after its last read.
     """
 
     memory: int
@@ -111,30 +149,33 @@ class Link:
     out_gbps: float
     duplicates: bool = True
     disk: Disk | None = None
+    kept: bool = False
 
 
 def _weights(works: Sequence[Work], link: Link, reach: int, compute: bool) -> list[tuple[int, _Floats]]:
     """For each gap b: the first a, and w(a, b) from there to b - 1."""
     gaps = len(works) + 1
     tiers = [(link.memory, link.in_gbps, link.out_gbps)]
-    if link.disk is not None:
+    if link.disk is not None and not link.kept:
         tiers.append((link.memory + link.disk.host_memory, link.disk.in_gbps, link.disk.out_gbps))
-    alive = _Alive(works, link.duplicates)
+    alive = _Alive(works, link)
     at = np.zeros(gaps + 1)
-    # A stretch is alive at the gaps born ... read, both included: the kernel `read` begins at gap `read`.
+    # A stretch is alive at the gaps born ... until, both included: the kernel that reads it begins at gap `until`, and what ends there has
+    # been alive while the kernel before it ran.
     np.add.at(at, alive.born, alive.bytes)
-    np.add.at(at, alive.read + 1, -alive.bytes)
+    np.add.at(at, alive.until + 1, -alive.bytes)
     live = np.cumsum(at)[:gaps]
     ends = np.concatenate([[0.0], np.cumsum([work.ns for work in works])])
     # N(a, b) = what is alive at a, next read by kernel b or later: born by a, read not before b.
-    counts = np.zeros((gaps, gaps + 1))
+    counts = np.zeros((gaps + 1, gaps + 1))
     np.add.at(counts, (alive.born, alive.read), alive.bytes)
+    np.add.at(counts, (alive.until + 1, alive.read), -alive.bytes)
     never_read = np.cumsum(np.cumsum(counts, axis=0)[:, ::-1], axis=1)[:, ::-1]
     result = []
     for b in range(gaps):
         first = max(0, b - reach)
         # O(a, b): alive at b, last written before kernel a.
-        rows = np.flatnonzero((alive.born <= b) & (alive.read >= b))
+        rows = np.flatnonzero((alive.born <= b) & (alive.until >= b))
         known = np.bincount(np.clip(alive.written[rows] - first + 1, 0, b - first), weights=alive.bytes[rows], minlength=b - first + 1)
         old = np.cumsum(known)[: b - first]
         weight = np.zeros(b - first)
