@@ -56,8 +56,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The bounds are None for workloads whose iteration is not known kernel by kernel; `moving_bound_ns`: without duplicates. `kept_...`: the
-    same where content is kept until the program gives it up, as unified memory has to. `footprint`: of all the steps.
+    """The bounds are None for workloads whose iteration is not known kernel by kernel; `moving_bound_ns`: without duplicates.
+    `kept_...`: the same where content is kept until the program gives it up, as unified memory has to. `footprint`: of all the steps.
     `host_memory_bytes`, `disk_gbps` (read, write): 0 where the host holds all there is, and where it has no disk."""
 
     workload: str

@@ -41,6 +41,14 @@ def _given_up(state: State, keys: Keys) -> State:
     return replace(state, device=state.device - keys, host=state.host - keys)
 
 
+def _done(state: State, one: Work) -> State:
+    """The same, or behind the kernel if that is all."""
+    if not state.running or state.left or state.reading or state.writing:
+        return state
+    used = frozenset(use.key for use in one.uses)
+    return replace(_given_up(state, frozenset(one.dies) & used), kernel=state.kernel + 1, running=False, afar=NONE)
+
+
 def _starts(state: State, one: Work, memory: int, duplicates: bool) -> Iterator[State]:
     """The ways in which the kernel can begin: each piece on the device or, if it is not there, over the link."""
     used = {use.key for use in one.uses}
@@ -60,7 +68,7 @@ def _starts(state: State, one: Work, memory: int, duplicates: bool) -> Iterator[
                 far = replace(way, host=way.host | {use.key}, afar=way.afar | {use.key})
                 found.append(replace(far, reading=way.reading | reading, writing=way.writing | writing))
         ways = found
-    return (way for way in ways if len(way.places) <= memory)
+    return (_done(way, one) for way in ways if len(way.places) <= memory)
 
 
 def _next(state: State, works: list[Work], duplicates: bool, memory: int) -> Iterator[State]:
@@ -85,9 +93,7 @@ def _next(state: State, works: list[Work], duplicates: bool, memory: int) -> Ite
                 new = replace(new, places=new.places | {arrives}, device=new.device | {arrives})
                 if not duplicates:
                     new = replace(new, host=new.host - {arrives})
-            if new.running and new.left == 0 and not new.reading and not new.writing:
-                used = frozenset(use.key for use in one.uses)
-                new = replace(_given_up(new, frozenset(one.dies) & used), kernel=new.kernel + 1, running=False, afar=NONE)
+            new = _done(new, one)
             if new != state:
                 yield new
 

@@ -36,28 +36,33 @@ def kept(works: list[Work], memory: int, duplicates: bool = True, out_gbps: floa
 
 
 def random_works(random: Random, memory: int) -> list[Work]:
+    """Of kernels that take no time half, so that it is the link's time that counts."""
     pieces = "abcde"[: random.randrange(memory + 1, 6)]
     works: list[Work] = []
     alive: set[str] = set()
-    for _ in range(random.randrange(4, 8)):
-        touched = random.sample(pieces, random.randrange(1, min(2, memory) + 1))
-        fresh = "".join(key for key in touched if random.random() < 0.2)
-        reads = "".join(key for key in touched if key in alive and key not in fresh and random.random() < 0.5)
+    for _ in range(random.randrange(4, 10)):
+        touched = random.sample(pieces, random.randrange(1, memory + 1))
+        fresh = "".join(key for key in touched if random.random() < 0.15)
+        reads = "".join(key for key in touched if key in alive and key not in fresh and random.random() < 0.6)
         writes = "".join(key for key in touched if key not in reads or random.random() < 0.4)
-        dies = "".join(key for key in pieces if random.random() < (0.2 if key in touched else 0.1))
-        works.append(kernel(random.randrange(1, 3), reads, writes, dies, fresh))
+        dies = "".join(key for key in pieces if random.random() < 0.1)
+        works.append(kernel(random.choice((0, 0, 1, 2)), reads, writes, dies, fresh))
         alive = (alive | set(touched)) - set(dies)
     return works
 
 
 @pytest.mark.parametrize("duplicates", [True, False])
-@pytest.mark.parametrize("seed", range(60))
-def test_it_is_at_or_below_the_best_schedule(seed: int, duplicates: bool) -> None:
-    random = Random(seed)
-    memory = random.randrange(2, 4)
-    works = random_works(random, memory)
-    found = kept(works, memory, duplicates)
-    assert bound.bound(works, Link(memory, 1, 1, duplicates)).ns <= found.ns <= best_kept_schedule(works, memory, duplicates)
+@pytest.mark.parametrize("seeds", [range(first, first + 10) for first in range(0, 60, 10)])
+def test_it_is_at_or_below_the_best_schedule(seeds: range, duplicates: bool) -> None:
+    above = 0
+    for seed in seeds:
+        random = Random(seed)
+        memory = random.randrange(2, 4)
+        works = random_works(random, memory)
+        first, found = bound.bound(works, Link(memory, 1, 1, duplicates)).ns, kept(works, memory, duplicates).ns
+        assert first <= found <= best_kept_schedule(works, memory, duplicates)
+        above += found > first
+    assert above, "it says more than the first"
 
 
 def test_what_nobody_reads_again_has_to_go_somewhere() -> None:
