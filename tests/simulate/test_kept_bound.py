@@ -111,6 +111,18 @@ def test_what_was_given_up_leaves_nothing_behind() -> None:
         assert kept(works, 1, out_gbps=1 / 1000).ns == len(works), "it may be on the host, which nobody wrote to"
 
 
+def test_what_was_given_up_has_no_reader() -> None:
+    works = [kernel(1, "", "a"), kernel(1, "", "b"), kernel(1, "b", dies="a"), kernel(1, dies="b"), kernel(1, "", "a"), kernel(1, "a")]
+    assert bound.bound(works, Link(1, 1 / 1000, 1, kept=True)).ns == len(works) <= best_kept_schedule(works, 1)
+
+
+def test_what_is_overwritten_often_is_there_once() -> None:
+    """Of three pieces one comes in before the long kernel, whatever was written over and over is read behind it."""
+    written = [kernel(1, "", key) for key in "bcaaa"]
+    works = [*written, kernel(1, "b"), kernel(1, "c"), kernel(50), kernel(1, "a")]
+    assert bound.bound(works, Link(1, 0.1, 1, kept=True)).ns == len(written) + 10 + 50 + 1
+
+
 def test_of_a_disk_nothing_is_said() -> None:
     works = [kernel(1, "", "a"), kernel(1, "", "b")] + [kernel(1, key, key) for key in "abab"]
     behind = Link(1, 1, 1, disk=bound.Disk(0, 0.01, 0.01), kept=True)
