@@ -47,6 +47,7 @@ import numpy.typing as npt
 from deepum.trace.g10 import Iteration
 
 _Floats = npt.NDArray[np.float64]
+_Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -152,49 +153,57 @@ class Link:
     kept: bool = False
 
 
-def _weights(works: Sequence[Work], link: Link, reach: int, compute: bool) -> list[tuple[int, _Floats]]:
-    """For each gap b: the first a, and w(a, b) from there to b - 1."""
-    gaps = len(works) + 1
-    tiers = [(link.memory, link.in_gbps, link.out_gbps)]
-    if link.disk is not None and not link.kept:
-        tiers.append((link.memory + link.disk.host_memory, link.disk.in_gbps, link.disk.out_gbps))
-    alive = _Alive(works, link)
-    at = np.zeros(gaps + 1)
-    # A stretch is alive at the gaps born ... until, both included: the kernel that reads it begins at gap `until`, and what ends there has
-    # been alive while the kernel before it ran.
-    np.add.at(at, alive.born, alive.bytes)
-    np.add.at(at, alive.until + 1, -alive.bytes)
-    live = np.cumsum(at)[:gaps]
-    ends = np.concatenate([[0.0], np.cumsum([work.ns for work in works])])
-    # N(a, b) = what is alive at a, next read by kernel b or later: born by a, read not before b.
-    counts = np.zeros((gaps + 1, gaps + 1))
-    np.add.at(counts, (alive.born, alive.read), alive.bytes)
-    np.add.at(counts, (alive.until + 1, alive.read), -alive.bytes)
-    never_read = np.cumsum(np.cumsum(counts, axis=0)[:, ::-1], axis=1)[:, ::-1]
-    result = []
-    for b in range(gaps):
-        first = max(0, b - reach)
-        # O(a, b): alive at b, last written before kernel a.
-        rows = np.flatnonzero((alive.born <= b) & (alive.until >= b))
-        known = np.bincount(np.clip(alive.written[rows] - first + 1, 0, b - first), weights=alive.bytes[rows], minlength=b - first + 1)
-        old = np.cumsum(known)[: b - first]
-        weight = np.zeros(b - first)
-        for memory, in_gbps, out_gbps in tiers:
-            out = np.maximum(live[b] - memory - old, 0) / out_gbps
-            into = live[first:b] - memory - never_read[first:b, b]
-            weight = np.maximum(weight, np.maximum(out, np.maximum(into, 0) / in_gbps))
-        result.append((first, np.maximum(weight, ends[b] - ends[first:b]) if compute else weight))
-    return result
+class _Weights:
+    """For each gap b: the first a that is asked for, and w(a, b) from there to b - 1 by the transfers alone; when kernels end."""
+
+    def __init__(self, works: Sequence[Work], link: Link, reach: int) -> None:
+        gaps = len(works) + 1
+        tiers = [(link.memory, link.in_gbps, link.out_gbps)]
+        if link.disk is not None and not link.kept:
+            tiers.append((link.memory + link.disk.host_memory, link.disk.in_gbps, link.disk.out_gbps))
+        alive = _Alive(works, link)
+        self.ends = np.concatenate([[0.0], np.cumsum([work.ns for work in works])])
+        # Bytes are whole, and less than 2 ** 53: sums are exact.
+        live = _during(alive, np.zeros_like(alive.born), gaps, 1)[:, 0]
+        # N(a, b) = what is alive at a, next read by kernel b or later.
+        never_read = _during(alive, alive.read, gaps, gaps + 1)
+        backwards = never_read[:, ::-1]
+        np.cumsum(backwards, axis=1, out=backwards)
+        # O(a, b) = what is alive at b, last written before kernel a.
+        written = _during(alive, alive.written + 1, gaps, gaps)
+        np.cumsum(written, axis=1, out=written)
+        self.transfers: list[tuple[int, _Floats]] = []
+        for b in range(gaps):
+            first = max(0, b - reach)
+            weight = np.zeros(b - first)
+            for memory, in_gbps, out_gbps in tiers:
+                out = live[b] - memory - written[b, first:b]
+                into = live[first:b] - memory - never_read[first:b, b]
+                weight = np.maximum(weight, np.maximum(out / out_gbps, into / in_gbps))
+            self.transfers.append((first, weight))
+
+    def longest(self, start: int, compute: bool) -> _Floats:
+        """The longest chain from gap `start` to each gap; minus infinity before it. `compute`: with the kernels' times."""
+        longest = np.full(len(self.transfers), -np.inf)
+        longest[start] = 0
+        for b in range(start + 1, len(self.transfers)):
+            first, weight = self.transfers[b]
+            if compute:
+                weight = np.maximum(weight, self.ends[b] - self.ends[first:b])
+            longest[b] = np.max(longest[first:b] + weight)
+        return longest
 
 
-def _longest(weights: Sequence[tuple[int, _Floats]], start: int) -> _Floats:
-    """The longest chain from gap `start` to each gap; minus infinity before it."""
-    longest = np.full(len(weights), -np.inf)
-    longest[start] = 0
-    for b in range(start + 1, len(weights)):
-        first, weight = weights[b]
-        longest[b] = np.max(longest[first:b] + weight)
-    return longest
+def _during(alive: _Alive, column: _Ints, gaps: int, columns: int) -> _Floats:
+    """By gap: the bytes that are alive then, in each stretch's column.
+
+    A stretch is alive at the gaps born ... until, both included: the kernel that reads it begins at gap `until`, and what ends there has
+    been alive while the kernel before it ran.
+    """
+    counts = np.zeros((gaps + 1, columns))
+    np.add.at(counts, (alive.born, column), alive.bytes)
+    np.add.at(counts, (alive.until + 1, column), -alive.bytes)
+    return np.cumsum(counts, axis=0, out=counts)[:gaps]
 
 
 def bound(works: Sequence[Work], link: Link, reach: int | None = None) -> Bound:
@@ -202,12 +211,9 @@ def bound(works: Sequence[Work], link: Link, reach: int | None = None) -> Bound:
 
     `reach`: the most kernels that a chain's element spans (all): fewer make it quicker and lower.
     """
-    most = min(reach or len(works), len(works))
-    return Bound(
-        float(_longest(_weights(works, link, most, True), 0)[-1]),
-        sum(work.ns for work in works),
-        float(_longest(_weights(works, link, most, False), 0)[-1]),
-    )
+    weights = _Weights(works, link, min(reach or len(works), len(works)))
+    longest, alone = (weights.longest(0, compute)[-1] for compute in (True, False))
+    return Bound(float(longest), sum(work.ns for work in works), float(alone))
 
 
 def periodic(works: Sequence[Work], link: Link, periods: int = 1, reach: int | None = None) -> Bound:
@@ -218,14 +224,13 @@ def periodic(works: Sequence[Work], link: Link, periods: int = 1, reach: int | N
     """
     n = len(works)
     repeated = [*works] * (periods + 1)
-    most = min(reach or n, len(repeated))
+    weights = _Weights(repeated, link, min(reach or n, len(repeated)))
     starts = range(0, n + 1, max(n // 8, 1))
     best = []
     for compute in (True, False):
-        weights = _weights(repeated, link, most, compute)
         found = 0.0
         for start in starts:
-            longest = _longest(weights, start)
+            longest = weights.longest(start, compute)
             for count in range(1, periods + 1):
                 if start + count * n < len(longest):
                     found = max(found, float(longest[start + count * n]) / count)
@@ -235,7 +240,8 @@ def periodic(works: Sequence[Work], link: Link, periods: int = 1, reach: int | N
 
 def between(works: Sequence[Work], link: Link, first: int, last: int) -> Bound:
     """Of the time from gap `first` to gap `last`, in a run that begins before and may go on behind them."""
-    longest, alone = (_longest(_weights(works, link, len(works), compute), first)[last] for compute in (True, False))
+    weights = _Weights(works, link, len(works))
+    longest, alone = (weights.longest(first, compute)[last] for compute in (True, False))
     return Bound(float(longest), sum(work.ns for work in works[first:last]), float(alone))
 
 

@@ -130,8 +130,8 @@ class Means:
 
     over_on_demand: float
     of_bound: float | None
-    of_kept_bound: float | None
     count: int
+    of_kept_bound: float | None = None
 
 
 def means(found: Sequence[Comparison], name: str) -> Means | None:
@@ -147,8 +147,8 @@ def means(found: Sequence[Comparison], name: str) -> Means | None:
     return Means(
         geometric_mean(one.ratios(name)[1] for one in fitting),
         mean([one.ratios(name)[2] for one in fitting]),
-        mean([one.of_kept_bound(name) for one in fitting]),
         len(fitting),
+        mean([one.of_kept_bound(name) for one in fitting]),
     )
 
 

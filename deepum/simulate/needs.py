@@ -73,28 +73,26 @@ def _managed(one: work.Work) -> Iterator[work.Access]:
     return (access for access in one.accesses if access.slot != work.BY_ADDRESS and access.bytes)
 
 
-def _uses(access: work.Access) -> tuple[bool, bool]:
-    """Whether it needs what is there, and whether it changes it."""
-    return bool(access.flags & work.READ) and not access.flags & work.WRITTEN_FIRST, bool(access.flags & work.WRITE)
-
-
-def _touches(one: work.Work) -> Iterator[_Touch]:
+def _touches(one: work.Work) -> tuple[list[_Touch], list[_Touch]]:
+    """Those of a launch: for all, and for those who keep content. To these a kernel ends nothing, but what the driver's memsets and copies
+    write they overwrite, as everybody can see."""
+    for_all, kept = [], []
     for access in _managed(one):
-        reads, writes = _uses(access)
-        if access.flags & work.PERHAPS or (access.bytes < _REGION and writes and not reads):
-            yield _Touch(*_place(access), False, False)
-        elif access.bytes >= _REGION:
-            yield _Touch(*_place(access), reads, writes)
-
-
-def _kept_touches(one: work.Work) -> Iterator[_Touch]:
-    """Kernels end nothing. What the driver's memsets and copies write they overwrite, as everybody can see."""
-    for access in _managed(one):
-        reads, writes = _uses(access)
+        large = access.bytes >= _REGION
+        writes, perhaps = bool(access.flags & work.WRITE), bool(access.flags & work.PERHAPS)
+        if not (large or writes or perhaps):
+            continue
+        start, end = _place(access)
+        reads = bool(access.flags & work.READ) and not access.flags & work.WRITTEN_FIRST
+        gone = _Touch(start, end, False, False)
         if one.flags & work.UNCOUNTED and writes and not reads:
-            yield _Touch(*_place(access), False, False)
-        if access.bytes >= _REGION and not access.flags & work.PERHAPS:
-            yield _Touch(*_place(access), reads, writes)
+            kept.append(gone)
+        if large and not perhaps:
+            for_all.append(_Touch(start, end, reads, writes))
+            kept.append(for_all[-1])
+        elif perhaps or not reads:
+            for_all.append(gone)
+    return for_all, kept
 
 
 class _Ends:
@@ -170,8 +168,8 @@ def _program(trace: Trace, times: Sequence[Launch]) -> _Program | None:
             waiting = ns.get(one.sequence)
             kernel = _Kernel(executions, waiting.pop() if waiting else 0.0)
             ended, given_up = ends.taken()
-            kernel.touches = [*ended, *_touches(one)]
-            kernel.kept = [*given_up, *_kept_touches(one)]
+            touches, kept = _touches(one)
+            kernel.touches, kernel.kept = ended + touches, given_up + kept
             kernels.append(kernel)
         elif ends.asked(one):
             beside.add(one.stream)

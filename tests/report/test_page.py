@@ -131,7 +131,7 @@ def test_what_does_not_fit_is_said(simulation: dict[str, Any], tmp_path: Path) -
     ((_, again),) = inputs.read([str(tmp_path / "a.json")]).simulations
     assert again["policies"]["lms"] == {"does_not_fit": cause}
     (row,) = (row for row in figures(again)[1] if row[0] == "lms")
-    assert row == ("lms", "does not fit", *"------")
+    assert row == ("lms", "does not fit", *"-------")
     spec = speed_ups.chart([again, simulation])
     assert [row["missing"] for row in spec["data"]["values"] if row["policy"] == "lms"] == ["does not fit"]
     vega = drawing()

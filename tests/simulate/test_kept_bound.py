@@ -52,7 +52,7 @@ def random_works(random: Random, memory: int) -> list[Work]:
 
 
 @pytest.mark.parametrize("duplicates", [True, False])
-@pytest.mark.parametrize("seeds", [range(first, first + 40) for first in range(0, 120, 40)])
+@pytest.mark.parametrize("seeds", [range(first, first + 30) for first in range(0, 60, 30)])
 def test_it_is_at_or_below_the_best_schedule(seeds: range, duplicates: bool) -> None:
     above = 0
     for seed in seeds:
@@ -256,7 +256,7 @@ def test_what_is_announced_once_more_has_not_ended() -> None:
     assert arrays.transfers_ns() == pytest.approx(2 * MOVE_NS)
 
 
-@pytest.mark.parametrize(("flags", "size"), [(WRITE, 1 << 10), (WRITE | PERHAPS, ARRAY)])
+@pytest.mark.parametrize(("flags", "size"), [(WRITE, 1 << 10), (PERHAPS, 1 << 10), (PERHAPS, ARRAY)])
 def test_what_a_kernel_may_overwrite_is_kept(flags: int, size: int) -> None:
     """Two arrays are read in turn. Before each reading a kernel writes a KiB there, or perhaps all: nobody can tell what is left."""
     arrays = Arrays(2)
@@ -281,14 +281,16 @@ def test_what_ends_on_another_stream_is_not_in_order() -> None:
         assert (found.kept is not None) == is_told
 
 
-@pytest.mark.parametrize("seed", range(16))
-def test_no_policy_is_below_it(seed: int) -> None:
-    on = "a100-40gb-g10" if seed % 2 else "v100-16gb"
-    trace = random_program(seed)
-    compared = compare(Workload("random", trace, on), on, POLICIES, (32 + 32 * (seed % 3)) * MIB)
-    assert compared.bound_ns is not None
-    assert compared.kept_bound_ns is not None
-    assert compared.kept_bound_ns >= compared.bound_ns
-    for name, row in compared.rows.items():
-        if name != "unlimited" and row.does_not_fit is None:
-            assert row.ns >= compared.kept_bound_ns * (1 - 1e-9), name
+@pytest.mark.parametrize("on", ["v100-16gb", "a100-40gb-g10"])
+def test_no_policy_is_below_it(on: str) -> None:
+    above = 0
+    for seed in range(8):
+        compared = compare(Workload("random", random_program(seed), on), on, POLICIES, (24 + 24 * (seed % 3)) * MIB)
+        assert compared.bound_ns is not None
+        assert compared.kept_bound_ns is not None
+        assert compared.kept_bound_ns >= compared.bound_ns
+        above += compared.kept_bound_ns > compared.bound_ns
+        for name, row in compared.rows.items():
+            if name != "unlimited" and row.does_not_fit is None:
+                assert row.ns >= compared.kept_bound_ns * (1 - 1e-9), (seed, name)
+    assert above, "it says more than the first"
