@@ -19,8 +19,8 @@ _LIMITS = {_BOUND: "bound_ms", _KEPT: "kept_bound_ms"}
 _FAR = 4  # times the next
 _MARGIN = 1.08
 _SUBTITLE = "black strokes: the most that the lower bound allows"
-_KEPT_SUBTITLE = "; orange: that of unified memory"
-_KEPT_COLOUR = "#d95f02"
+_KEPT_SUBTITLE = "; red: that of unified memory"
+_KEPT_COLOUR = "#c1121f"
 _TICKS = [mantissa * 10**power for power in range(-1, 5) for mantissa in (1, 1.5, 2, 3, 5, 7)]
 
 
