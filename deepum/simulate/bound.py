@@ -22,7 +22,8 @@ the greatest of all these. Without that, the bound of the link alone holds, too:
 moves a program's memory without knowing what it will do keeps content, here or there, until the program gives the memory up (`Work.dies`,
 `Use.fresh`), and drops nothing of it before the kernels that were launched earlier have run. Then content changes sides over the link only:
 
-- it is alive, and asks for its place, up to the gap at which it ends, whether somebody reads it again or not.
+- it is alive, and asks for its place, up to the gap at which it ends, whether somebody reads it again or not: what a kernel has read is
+  there still when it ends, beside what it has written.
 - *in*: what is away at *a* and read before *b* crosses, even if it was overwritten in between: a kernel that overwrites it has it brought
   first, or writes it over the link, and then it is on the host still. What nobody reads before *b*, or before its end, may stay away.
 - *out*: as above; what a kernel writes over the link crosses then.
