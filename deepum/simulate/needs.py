@@ -233,41 +233,28 @@ def _together(kernels: Sequence[_Kernel], pieces: _Pieces) -> bound.Work:
     return bound.Work(sum(kernel.ns for kernel in kernels), uses, tuple(dead))
 
 
-@dataclass
-class _Fate:
-    """Of a piece while several kernels run: read before it ended, ended, and since then written, used."""
-
-    reads: bool = False
-    ended: bool = False
-    writes: bool = False
-    used: bool = False
-
-
 def _kept_together(kernels: Sequence[_Kernel], pieces: _Pieces) -> bound.Work:
     """Kernels in a row as one, for those who keep content: what one of them reads it reads, whoever wrote before."""
-    fates: dict[int, _Fate] = {}
+    # By piece: read before it ended, ended, and since then written, used.
+    reads, ended, writes, used = (np.zeros(len(pieces.cuts), dtype=np.bool_) for _ in range(4))
     for kernel in kernels:
         for touch in kernel.kept:
-            ends = not touch.reads and not touch.writes
-            for piece in pieces.of(touch):
-                fate = fates.get(piece)
-                if fate is None:
-                    fate = fates[piece] = _Fate()
-                if ends:
-                    fate.ended, fate.writes, fate.used = True, False, False
-                else:
-                    fate.used = True
-                    fate.reads |= touch.reads and not fate.ended
-                    fate.writes |= touch.writes
-    return bound.Work(
-        sum(kernel.ns for kernel in kernels),
-        tuple(
-            bound.Use(piece, pieces.bytes(piece), fate.reads, fate.writes, fate.ended)
-            for piece, fate in fates.items()
-            if fate.used or fate.reads
-        ),
-        tuple(piece for piece, fate in fates.items() if fate.ended and not fate.used),
+            met = pieces.of(touch)
+            there = slice(met.start, met.stop)
+            if not touch.reads and not touch.writes:
+                ended[there] = True
+                writes[there] = used[there] = False
+                continue
+            used[there] = True
+            if touch.reads:
+                reads[there] |= ~ended[there]
+            if touch.writes:
+                writes[there] = True
+    uses = tuple(
+        bound.Use(piece, pieces.bytes(piece), bool(reads[piece]), bool(writes[piece]), bool(ended[piece]))
+        for piece in np.flatnonzero(used | reads).tolist()
     )
+    return bound.Work(sum(kernel.ns for kernel in kernels), uses, tuple(np.flatnonzero(ended & ~used).tolist()))
 
 
 def needs(trace: Trace, times: Sequence[Launch], ends: Sequence[Mark]) -> Steps | None:
