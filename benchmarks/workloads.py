@@ -1,4 +1,4 @@
-"""All named workloads on machines under policies: time a step against on-demand paging and against the lower bound.
+"""All named workloads on machines under policies: time a step against on-demand paging and against the lower bounds.
 
     python benchmarks/workloads.py                                   # all of them on v100-16gb
     python benchmarks/workloads.py --only gpt2-xl,dlrm --machine v100-32gb,h200 --pressure 1.5
@@ -6,7 +6,8 @@
     python benchmarks/workloads.py --json FILE && deepum report FILE --image FILE.svg
 
 `--pressure X` gives the card the X-th part of what the workload has allocated at most, so that machines of any size are compared alike.
-The geometric means are over workloads that do not fit the card; where all fits there is nothing to decide. What is slower than on-demand
+The bounds are those of docs/simulate.md: what no schedule is below, and (UM) what no system of unified memory is below. The geometric
+means are over workloads that do not fit the card; where all fits there is nothing to decide. What is slower than on-demand
 paging, and what is farthest above the bound, is named at the end. FILE is as `deepum simulate --json` writes it for several workloads.
 All cores are used (`--jobs`); a workload that fails is told, and the others go on.
 """
@@ -32,6 +33,7 @@ _ORDERS = [name for name in policies.BY_NAME if name.endswith("-use")]  # ours, 
 _POLICIES = ",".join([*(name for name in policies.DEFAULT if name != "unlimited"), *_ORDERS])
 _SLOWER = 1.005  # than on-demand
 _WORST = 6
+_WIDTH = 33  # of a policy's columns
 
 
 def _captures(names: Iterable[str]) -> None:
@@ -54,9 +56,14 @@ def _unlimited_ms(found: Comparison) -> float:
     return found.rows["unlimited"].ns / 1e6
 
 
+def _ms(ns: float | None, digits: int) -> str:
+    return "-" if ns is None else f"{ns / 1e6:.{digits}f}"
+
+
 def _head(on: str, names: Iterable[str]) -> str:
-    columns = f"{'':<14}{'peak':>10}{'unlimited':>10}{'bound':>10}{'on-demand':>25}" + "".join(f"{name:>25}" for name in names)
-    return f"{on}, ms a step; each policy: ms, over on-demand, of the bound\n{columns}"
+    columns = f"{'':<14}{'peak':>10}{'unlimited':>10}{'bound':>10}{'bound (UM)':>12}"
+    columns += "".join(f"{name:>{_WIDTH}}" for name in ("on-demand", *names))
+    return f"{on}, ms a step; each policy: ms, over on-demand, of the bound, of the bound (UM)\n{columns}"
 
 
 def _fits(found: Comparison, name: str) -> bool:
@@ -64,25 +71,25 @@ def _fits(found: Comparison, name: str) -> bool:
 
 
 def _line(found: Comparison, names: Iterable[str]) -> str:
-    bound = f"{found.bound_ns / 1e6:10.1f}" if found.bound_ns is not None else f"{'-':>10}"
-    cells = [f"{_short(found):<14}{size(found.footprint.allocated):>10}{_unlimited_ms(found):10.1f}{bound}"]
+    bounds = f"{_ms(found.bound_ns, 1):>10}{_ms(found.kept_bound_ns, 1):>12}"
+    cells = [f"{_short(found):<14}{size(found.footprint.allocated):>10}{_unlimited_ms(found):10.1f}{bounds}"]
     for name in names:
         _, over_on_demand, of_bound = found.ratios(name)
-        told = f"{of_bound:8.2f}" if of_bound is not None else f"{'-':>8}"
+        told = "".join(f"{ratio:8.2f}" if ratio is not None else f"{'-':>8}" for ratio in (of_bound, found.of_kept_bound(name)))
         fitting = f"{found.rows[name].ns / 1e6:10.1f}{over_on_demand:7.2f}{told}"
-        cells.append(fitting if _fits(found, name) else f"{'does not fit':>25}")
+        cells.append(fitting if _fits(found, name) else f"{'does not fit':>{_WIDTH}}")
     return "".join(cells)
 
 
 def _markdown(every: list[Comparison], names: list[str]) -> list[str]:
-    """For docs/workloads.md: ms a step, and of the bound."""
-    lines = [f"| workload | machine | unlimited | bound | on-demand | {' | '.join(names)} |", f"|{'---|' * (5 + len(names))}"]
+    """For docs/workloads.md: ms a step, and of the bounds."""
+    lines = [f"| workload | machine | unlimited | bound | bound (UM) | on-demand | {' | '.join(names)} |", f"|{'---|' * (6 + len(names))}"]
     for found in every:
         cells = [f"`{_short(found)}`", found.machine, f"{_unlimited_ms(found):.0f}"]
-        cells.append("-" if found.bound_ns is None else f"{found.bound_ns / 1e6:.0f}")
+        cells += [_ms(found.bound_ns, 0), _ms(found.kept_bound_ns, 0)]
         for name in ("on-demand", *names):
-            _, _, of_bound = found.ratios(name)
-            told = f"{found.rows[name].ns / 1e6:.0f}" + (f" ({of_bound:.2f})" if of_bound is not None else "")
+            both = [f"{ratio:.2f}" for ratio in (found.ratios(name)[2], found.of_kept_bound(name)) if ratio is not None]
+            told = _ms(found.rows[name].ns, 0) + (f" ({', '.join(both)})" if both else "")
             cells.append(told if _fits(found, name) else "does not fit")
         lines.append(f"| {' | '.join(cells)} |")
     return lines
@@ -95,7 +102,7 @@ def _summary(every: list[Comparison], names: list[str]) -> list[str]:
         pressed = [found for found in fitting if found.footprint.allocated > found.memory_bytes and found.bound_ns is not None]
         mean = means(pressed, name)
         if mean is not None:
-            told = f"{mean.of_bound:.3f} of the bound, {mean.over_on_demand:.2f} over on-demand"
+            told = f"{mean.of_bound:.3f} of the bound, {mean.of_kept_bound:.3f} of the bound (UM), {mean.over_on_demand:.2f} over on-demand"
             lines.append(f"{name}: {told} (geometric means of {mean.count})")
         where = [(f"{_short(found)} on {found.machine}", found.ratios(name)[1]) for found in fitting]
         slower = [f"{place} ({1 / speed_up:.2f})" for place, speed_up in where if speed_up * _SLOWER < 1]

@@ -23,7 +23,7 @@ from deepum.statistics import size
 
 _MOVED = {"in": "bytes_h2d", "out": "bytes_d2h"}
 _ON_DISK = {"disk in": "bytes_disk_read", "disk out": "bytes_disk_written"}
-_RATIOS = ("of unlimited", "over on-demand", "of bound")
+_RATIOS = ("of unlimited", "over on-demand", "of bound", "of bound (UM)")
 
 
 def _moved(found: Comparison) -> dict[str, str]:
@@ -44,6 +44,7 @@ def _cells(found: Comparison, name: str) -> list[str]:
         _ratio(unlimited, 3),
         _ratio(on_demand, 2),
         _ratio(of_bound, 3),
+        _ratio(found.of_kept_bound(name), 3),
     ]
 
 
@@ -55,14 +56,20 @@ def _host(found: Comparison) -> str:
     return f", host {size(found.host_memory_bytes)}" + (f", disk {rate}" if into else "")
 
 
+def _bounds(found: Comparison) -> str:
+    ahead, moving = (found.bound_ns, found.kept_bound_ns), (found.moving_bound_ns, found.kept_moving_bound_ns)
+    told = [[f"{bound / 1e6:.1f} ms" for bound in both if bound is not None] for both in (ahead, moving)]
+    if any(len(both) != 2 for both in told):
+        return ""
+    (first, kept), (moving_first, moving_kept) = told
+    return f"; lower bound {first}, of unified memory {kept}; without copies in advance {moving_first}, {moving_kept}"
+
+
 def _table(found: Comparison, names: Sequence[str]) -> list[str]:
     fitting = [name for name in names if found.rows[name].does_not_fit is None]
     rows = [("", "ms/step", "faults", *_moved(found), *_RATIOS), *((name, *_cells(found, name)) for name in fitting)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    bounds = []
-    if found.bound_ns is not None and found.moving_bound_ns is not None:
-        bounds.append(f"; lower bound {found.bound_ns / 1e6:.1f} ms, without copies in advance {found.moving_bound_ns / 1e6:.1f} ms")
-    head = f"{found.workload} on {found.machine}, {size(found.memory_bytes)}{_host(found)}{''.join(bounds)}"
+    head = f"{found.workload} on {found.machine}, {size(found.memory_bytes)}{_host(found)}{_bounds(found)}"
     widest = max(widths[0], *(len(name) for name in names))
     return [
         head,
@@ -77,6 +84,7 @@ def _mean(found: Sequence[Comparison], name: str) -> str:
         nowhere = all(one.rows[name].does_not_fit is not None for one in found)
         return f"{name}: fits nowhere" if nowhere else f"{name}: fits where on-demand does not"
     told = f"{name}: {mean.over_on_demand:.2f} over on-demand" + ("" if mean.of_bound is None else f", {mean.of_bound:.3f} of bound")
+    told += "" if mean.of_kept_bound is None else f", {mean.of_kept_bound:.3f} of bound (UM)"
     return told if mean.count == len(found) else f"{told} (of the {mean.count} that fit)"
 
 

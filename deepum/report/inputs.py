@@ -88,6 +88,7 @@ def _simulation(told: Any) -> dict[str, Any]:
             "of_unlimited": _ratio(one["of_unlimited"]),
             "speed_up_over_on_demand": _ratio(one["speed_up_over_on_demand"]),
             "of_bound": _ratio(one["of_bound"]),
+            "of_kept_bound": _ratio(one.get("of_kept_bound")),
             "a_step": {str(counter): _number(count) for counter, count in one["a_step"].items()},
         }
     if "does_not_fit" in policies.get("on-demand", {"does_not_fit": ""}):
@@ -95,6 +96,8 @@ def _simulation(told: Any) -> dict[str, Any]:
     if policies["on-demand"]["step_ms"] <= 0:
         raise ValueError("on-demand takes no time")
     bounds = {key: _ratio(told[key]) for key in ("bound_ms", "moving_bound_ms")}
+    # Before there was a second bound, simulations told of the first only.
+    bounds |= {key: _ratio(told.get(key)) for key in ("kept_bound_ms", "kept_moving_bound_ms")}
     return {
         "workload": str(told["workload"]),
         "machine": str(told["machine"]),

@@ -99,7 +99,7 @@ def _ratio(value: float | None, digits: int) -> str:
 
 def figures(simulation: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Head and rows of a simulation's table: those of `deepum simulate`."""
-    head = ("policy", "ms a step", "faults", "in", "out", "of unlimited", "over on-demand", "of bound")
+    head = ("policy", "ms a step", "faults", "in", "out", "of unlimited", "over on-demand", "of bound", "of bound (UM)")
     rows: list[tuple[str, ...]] = []
     for name, told in simulation["policies"].items():
         if "does_not_fit" in told:
@@ -116,6 +116,7 @@ def figures(simulation: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tuple[
                 _ratio(told["of_unlimited"], 3),
                 _ratio(told["speed_up_over_on_demand"], 2),
                 _ratio(told.get("of_bound"), 3),
+                _ratio(told.get("of_kept_bound"), 3),
             )
         )
     return head, rows

@@ -1,4 +1,4 @@
-"""The main chart: speed-ups over on-demand paging beside the most that the lower bound allows."""
+"""The main chart: speed-ups over on-demand paging beside the most that the lower bounds allow."""
 
 from __future__ import annotations
 
@@ -14,15 +14,30 @@ _PANELS = 6  # more are one chart with a line each
 _HEADER: charts.Spec = {"labelAnchor": "start", "labelFontWeight": "bold", "labelFontSize": 12}
 _MEAN = "geometric mean"
 _BOUND = "bound"
+_KEPT = "kept"  # that of unified memory: content is kept until the program gives it up (docs/simulate.md)
+_LIMITS = {_BOUND: "bound_ms", _KEPT: "kept_bound_ms"}
 _FAR = 4  # times the next
 _MARGIN = 1.08
 _SUBTITLE = "black strokes: the most that the lower bound allows"
+_KEPT_SUBTITLE = "; red: that of unified memory"
+_KEPT_COLOUR = "#c1121f"
 _TICKS = [mantissa * 10**power for power in range(-1, 5) for mantissa in (1, 1.5, 2, 3, 5, 7)]
 
 
 def chart(simulations: Sequence[Mapping[str, Any]]) -> charts.Spec:
     """Of simulations as `deepum simulate --json` writes them."""
     return bars(simulations) if len(simulations) <= _PANELS else lines(simulations)
+
+
+def _most(simulation: Mapping[str, Any]) -> dict[str, float]:
+    """The speed-ups that the bounds allow, those of them that are known."""
+    on_demand = simulation["policies"]["on-demand"]["step_ms"]
+    return {name: on_demand / simulation[key] for name, key in _LIMITS.items() if simulation.get(key)}
+
+
+def _differ(simulations: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the bound of unified memory is another anywhere, so that it is worth a stroke."""
+    return any(one.get("bound_ms") and one.get("kept_bound_ms") not in (None, one["bound_ms"]) for one in simulations)
 
 
 def bars(simulations: Sequence[Mapping[str, Any]]) -> charts.Spec:
@@ -33,8 +48,9 @@ def bars(simulations: Sequence[Mapping[str, Any]]) -> charts.Spec:
     labels: list[str] = []
     for simulation in simulations:
         told = simulation["policies"]
-        bound = simulation.get("bound_ms")
-        most = told["on-demand"]["step_ms"] / bound if bound else None
+        most = _most(simulation)
+        if not _differ([simulation]):
+            most.pop(_KEPT, None)
         card = f"{simulation['workload']} on {simulation['machine']}, {size(simulation['memory_bytes'])}"
         cards.append(card)
         card += f" ({cards.count(card)})" if cards.count(card) > 1 else ""
@@ -46,8 +62,7 @@ def bars(simulations: Sequence[Mapping[str, Any]]) -> charts.Spec:
                 continue
             value = figures["speed_up_over_on_demand"]
             rows.append({"workload": card, "policy": name, "value": charts.short(value), "text": f"{value:.2f}"})
-            if most is not None:
-                rows[-1]["bound"] = charts.short(most)
+            rows[-1] |= {limit: charts.short(value) for limit, value in most.items()}
     order = sorted(policies, key=lambda name: (name != "on-demand", name == "unlimited"))
     y: charts.Spec = {"field": "policy", "type": "nominal", "sort": order, "title": None}
     x: charts.Spec = {"field": "value", "type": "quantitative", "title": "speed-up over on-demand paging"}
@@ -71,10 +86,12 @@ def bars(simulations: Sequence[Mapping[str, Any]]) -> charts.Spec:
                 "encoding": {"x": x, "y": y, "text": {"field": "missing", "type": "nominal"}},
             }
         )
-    if any("bound" in row for row in rows):
-        x["title"] += "; dashed: the most that the lower bound allows"
-        rule = {"type": "rule", "strokeDash": [5, 3], "strokeWidth": 1.5, "color": "black"}
-        layers.append({"mark": rule, "encoding": {"x": {"field": "bound", "type": "quantitative", "aggregate": "max"}}})
+    told_of = "; dashed: the most that the lower bound allows"
+    for limit, colour, told_also in ((_BOUND, "black", told_of), (_KEPT, _KEPT_COLOUR, _KEPT_SUBTITLE)):
+        if any(limit in row for row in rows):
+            x["title"] += told_also
+            rule = {"type": "rule", "strokeDash": [5, 3], "strokeWidth": 1.5, "color": colour}
+            layers.append({"mark": rule, "encoding": {"x": {"field": limit, "type": "quantitative", "aggregate": "max"}}})
     return {
         "data": {"values": rows},
         "facet": {"field": "workload", "type": "nominal", "title": None, "sort": labels, "header": _HEADER},
@@ -109,16 +126,16 @@ def _cards(simulations: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _told(simulations: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Speed-ups by policy and workload, with the geometric mean where all have one; last what the bound allows."""
+    """Speed-ups by policy and workload, with the geometric mean where all have one; last what the bounds allow."""
     policies = dict.fromkeys(name for one in simulations for name in one["policies"] if name not in ("on-demand", "unlimited"))
-    told: dict[str, dict[str, float]] = {policy: {} for policy in [*policies, _BOUND]}
+    told: dict[str, dict[str, float]] = {policy: {} for policy in [*policies, *_LIMITS]}
     for name, one in zip(names, simulations, strict=True):
         for policy in policies:
             speed_up = one["policies"].get(policy, {}).get("speed_up_over_on_demand")
             if speed_up:  # some run out of memory
                 told[policy][name] = float(speed_up)
-        if one.get("bound_ms"):
-            told[_BOUND][name] = one["policies"]["on-demand"]["step_ms"] / one["bound_ms"]
+        for limit, most in _most(one).items():
+            told[limit][name] = most
     for values in told.values():
         if len(values) == len(names):
             values[_MEAN] = geometric_mean(values.values())
@@ -133,20 +150,23 @@ def _end(values: Sequence[float]) -> float:
 
 
 def lines(simulations: Sequence[Mapping[str, Any]]) -> charts.Spec:
-    """A line for each: a point a policy, and a stroke at what the bound allows; the last line has the geometric means. What is beyond the
+    """A line for each: a point a policy, and strokes at what the bounds allow; the last line has the geometric means. What is beyond the
     axis stands at its end, in figures."""
     names = _names(simulations)
     told = _told(simulations, names)
     end = _end([value for values in told.values() for value in values.values()])
     points: list[charts.Spec] = []
     limits: list[charts.Spec] = []
+    kept: list[charts.Spec] = []
     beyond: list[charts.Spec] = []
     for name in [*names, _MEAN]:
         known = {policy: values[name] for policy, values in told.items() if name in values}
-        points += [{"workload": name, "policy": p, "value": charts.short(v)} for p, v in known.items() if p != _BOUND and v <= end]
+        points += [{"workload": name, "policy": p, "value": charts.short(v)} for p, v in known.items() if p not in _LIMITS and v <= end]
         if _BOUND in known:
             limits.append({"workload": name, "most": charts.short(min(known[_BOUND], end)), "seen": known[_BOUND] <= end})
-        if far := [f"{policy} {value:.0f}" for policy, value in known.items() if value > end]:
+        if _KEPT in known and known[_KEPT] <= end:
+            kept.append({"workload": name, "most": charts.short(known[_KEPT])})
+        if far := [f"{policy} {value:.0f}" for policy, value in known.items() if value > end and policy != _KEPT]:
             beyond.append({"workload": name, "at": charts.short(end), "text": f"{', '.join(far)} >"})
     least = min([1.0, *(row["value"] for row in points)])
     x: charts.Spec = {
@@ -158,7 +178,7 @@ def lines(simulations: Sequence[Mapping[str, Any]]) -> charts.Spec:
     bold = {"condition": {"test": f"datum.value === '{_MEAN}'", "value": "bold"}, "value": "normal"}
     y: charts.Spec = {"field": "workload", "type": "nominal", "sort": [*names, _MEAN], "title": None}
     y["axis"] = {"labelLimit": 320, "labelFontWeight": bold}
-    key = charts.colour([policy for policy in told if policy != _BOUND])
+    key = charts.colour([policy for policy in told if policy not in _LIMITS])
     key["legend"] = {"title": None, "orient": "top", "symbolSize": 90}
     dot = {"type": "point", "filled": True, "size": 70, "opacity": 0.95, "tooltip": True}
     text = {"type": "text", "align": "right", "dx": -2, "dy": -7, "fontSize": 10, "color": "#444444"}
@@ -172,8 +192,13 @@ def lines(simulations: Sequence[Mapping[str, Any]]) -> charts.Spec:
         ),
         (beyond, text, {"x": {"field": "at", **x}, "text": {"field": "text", "type": "nominal"}}),
     ]
+    subtitle = _SUBTITLE if limits else ""
+    if _differ(simulations):
+        subtitle += _KEPT_SUBTITLE
+        # Below the black ones: where both are the same, there is one stroke.
+        layers.insert(2, (kept, {"type": "tick", "color": _KEPT_COLOUR, "thickness": 2, "size": 14}, {"x": {"field": "most", **x}}))
     return {
-        "title": {"text": _cards(simulations), "anchor": "start", "fontSize": 12, "subtitle": _SUBTITLE if limits else ""},
+        "title": {"text": _cards(simulations), "anchor": "start", "fontSize": 12, "subtitle": subtitle},
         "width": 560,
         "height": {"step": 19},
         "encoding": {"y": y},

@@ -18,10 +18,23 @@ Where the host's memory has a size, `H` bytes, and a disk behind it, the same ho
 (`M` + `H`) of what is alive are on the disk only (`H` with what its buffers hold), and come from it and go to it at its rates. `w` is
 the greatest of all these. Without that, the bound of the link alone holds, too: a host of limited size only adds to the times.
 
-It holds for every policy on the model of docs/um-model.md: a copy in advance (pre-cleaning) is allowed, since what counts as crossing
+**Kept content** (`Link.kept`). So far content counts until its last read. But only a clairvoyant drops what is not read any more: whoever
+moves a program's memory without knowing what it will do keeps content, here or there, until the program gives the memory up (`Work.dies`,
+`Use.fresh`), and drops nothing of it before the kernels that were launched earlier have run. Then content changes sides over the link only:
+
+- it is alive, and asks for its place, up to the gap at which it ends, whether somebody reads it again or not: what a kernel has read is
+  there still when it ends, beside what it has written.
+- *in*: what is away at *a* and read before *b* crosses, even if it was overwritten in between: a kernel that overwrites it has it brought
+  first, or writes it over the link, and then it is on the host still. What nobody reads before *b*, or before its end, may stay away.
+- *out*: as above; what a kernel writes over the link crosses then.
+
+Of a disk nothing is said here: what is overwritten in the host's memory need not be read from there.
+
+Both hold for every policy on the model of docs/um-model.md: a copy in advance (pre-cleaning) is allowed, since what counts as crossing
 out is any copy after the last write; so are data used in place over the link, kernels that stream through more than the card holds
-(nothing is asked of what a kernel has at once), and content that is dropped because it is dead or will be overwritten. Faults, launches
-and latencies only add to it. tests/simulate/test_bound.py compares it with the best schedule found by brute force.
+(nothing is asked of what a kernel has at once), and content that is dropped because it is dead, which the first says of all that is not
+read again, the second of what was given up. Faults, launches and latencies only add to it. tests/simulate/test_bound.py and
+test_kept_bound.py compare them with the best schedules found by brute force.
 """
 
 from __future__ import annotations
@@ -35,22 +48,25 @@ import numpy.typing as npt
 from deepum.trace.g10 import Iteration
 
 _Floats = npt.NDArray[np.float64]
-_NEVER = 1 << 60
+_Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Use:
-    """A kernel's use of a piece of content: bytes, and whether it needs what is there, and whether it changes it."""
+    """A kernel's use of a piece of content: bytes, and whether it needs what is there, and whether it changes it. `fresh`: the program gave
+    up what was there, before the kernel or within it; `reads` is of before that, `writes` of after it."""
 
     key: Hashable
     bytes: int
     reads: bool
     writes: bool
+    fresh: bool = False
 
 
 @dataclass(frozen=True)
 class Work:
-    """A kernel: ns with all of its memory there, and what it uses. `dies`: pieces whose content nobody needs afterwards."""
+    """A kernel: ns with all of its memory there, and what it uses. `dies`: pieces whose content nobody needs afterwards, and which the
+    program gives up: when the kernel has run, or before it, if it does not use them."""
 
     ns: float
     uses: tuple[Use, ...]
@@ -67,25 +83,47 @@ class Bound:
 
 
 class _Alive:
-    """Stretches of time in which content is alive: from gap `born` to gap `read`, the kernel before which it is there being the one
-    that reads it next; last written by kernel `written`."""
+    """Stretches of time in which content is alive, without a use in between: from gap `born` to gap `until`; `read`: the kernel that reads
+    it next, maybe after others wrote to it, or a number behind all gaps; last written by kernel `written`."""
 
-    def __init__(self, works: Sequence[Work], duplicates: bool) -> None:
-        rows: list[tuple[int, int, int, int]] = []
-        last_use: dict[Hashable, int] = {}
+    def __init__(self, works: Sequence[Work], link: Link) -> None:
+        rows: list[list[int]] = []
+        since: dict[Hashable, tuple[int, int]] = {}  # gap, bytes
         last_write: dict[Hashable, int] = {}
+        unread: dict[Hashable, list[list[int]]] = {}  # rows whose reader is not known yet
+        never = len(works) + 1
+
+        def until(gap: int, key: Hashable) -> None:
+            if key in since:
+                born, size = since[key]
+                rows.append([born, gap, never, last_write.get(key, -1), size])
+                unread.setdefault(key, []).append(rows[-1])
+
         for number, work in enumerate(works):
             for use in work.uses:
-                if use.reads and use.key in last_use:
-                    rows.append((last_use[use.key] + 1, number, last_write.get(use.key, -1), use.bytes))
-                last_use[use.key] = number
-                if use.writes or not duplicates:
+                if use.reads or link.kept:
+                    until(number, use.key)
+                if use.reads or not (link.duplicates or use.fresh):  # without duplicates it is written on the device only
+                    for row in unread.pop(use.key, ()):
+                        row[2] = number
+                elif use.fresh:
+                    unread.pop(use.key, None)
+                if use.fresh:
+                    last_write.pop(use.key, None)
+                since[use.key] = number + 1, use.bytes
+                if use.writes or not link.duplicates:
                     last_write[use.key] = number
             for key in work.dies:
-                last_use.pop(key, None)
+                if link.kept and key in since and since[key][0] <= number:
+                    until(number, key)
+                unread.pop(key, None)
+                since.pop(key, None)
                 last_write.pop(key, None)
-        table = np.array(rows, dtype=np.int64).reshape(-1, 4)
-        self.born, self.read, self.written, self.bytes = (table[:, i] for i in range(4))
+        if link.kept:
+            for key in since:
+                until(len(works), key)
+        table = np.array(rows, dtype=np.int64).reshape(-1, 5)
+        self.born, self.until, self.read, self.written, self.bytes = (table[:, i] for i in range(5))
 
 
 @dataclass(frozen=True)
@@ -104,6 +142,8 @@ class Link:
     `duplicates`: data may be on the device and on the host at once, so that a copy can be made ahead of need. Else what a kernel uses is on
     the device alone then, and leaves for the host after its last use, whether that was a write or not: no READ_MOSTLY, nothing used in
     place over the link.
+
+    `kept`: content stays somewhere until the program gives it up; else it may be dropped after its last read.
     """
 
     memory: int
@@ -111,49 +151,60 @@ class Link:
     out_gbps: float
     duplicates: bool = True
     disk: Disk | None = None
+    kept: bool = False
 
 
-def _weights(works: Sequence[Work], link: Link, reach: int, compute: bool) -> list[tuple[int, _Floats]]:
-    """For each gap b: the first a, and w(a, b) from there to b - 1."""
-    gaps = len(works) + 1
-    tiers = [(link.memory, link.in_gbps, link.out_gbps)]
-    if link.disk is not None:
-        tiers.append((link.memory + link.disk.host_memory, link.disk.in_gbps, link.disk.out_gbps))
-    alive = _Alive(works, link.duplicates)
-    at = np.zeros(gaps + 1)
-    # A stretch is alive at the gaps born ... read, both included: the kernel `read` begins at gap `read`.
-    np.add.at(at, alive.born, alive.bytes)
-    np.add.at(at, alive.read + 1, -alive.bytes)
-    live = np.cumsum(at)[:gaps]
-    ends = np.concatenate([[0.0], np.cumsum([work.ns for work in works])])
-    # N(a, b) = what is alive at a, next read by kernel b or later: born by a, read not before b.
-    counts = np.zeros((gaps, gaps + 1))
-    np.add.at(counts, (alive.born, alive.read), alive.bytes)
-    never_read = np.cumsum(np.cumsum(counts, axis=0)[:, ::-1], axis=1)[:, ::-1]
-    result = []
-    for b in range(gaps):
-        first = max(0, b - reach)
-        # O(a, b): alive at b, last written before kernel a.
-        rows = np.flatnonzero((alive.born <= b) & (alive.read >= b))
-        known = np.bincount(np.clip(alive.written[rows] - first + 1, 0, b - first), weights=alive.bytes[rows], minlength=b - first + 1)
-        old = np.cumsum(known)[: b - first]
-        weight = np.zeros(b - first)
-        for memory, in_gbps, out_gbps in tiers:
-            out = np.maximum(live[b] - memory - old, 0) / out_gbps
-            into = live[first:b] - memory - never_read[first:b, b]
-            weight = np.maximum(weight, np.maximum(out, np.maximum(into, 0) / in_gbps))
-        result.append((first, np.maximum(weight, ends[b] - ends[first:b]) if compute else weight))
-    return result
+class _Weights:
+    """For each gap b: the first a that is asked for, and w(a, b) from there to b - 1 by the transfers alone; when kernels end."""
+
+    def __init__(self, works: Sequence[Work], link: Link, reach: int) -> None:
+        gaps = len(works) + 1
+        tiers = [(link.memory, link.in_gbps, link.out_gbps)]
+        if link.disk is not None and not link.kept:
+            tiers.append((link.memory + link.disk.host_memory, link.disk.in_gbps, link.disk.out_gbps))
+        alive = _Alive(works, link)
+        self.ends = np.concatenate([[0.0], np.cumsum([work.ns for work in works])])
+        # Bytes are whole, and less than 2 ** 53: sums are exact.
+        live = _during(alive, np.zeros_like(alive.born), gaps, 1)[:, 0]
+        # N(a, b) = what is alive at a, next read by kernel b or later.
+        never_read = _during(alive, alive.read, gaps, gaps + 1)
+        backwards = never_read[:, ::-1]
+        np.cumsum(backwards, axis=1, out=backwards)
+        # O(a, b) = what is alive at b, last written before kernel a.
+        written = _during(alive, alive.written + 1, gaps, gaps)
+        np.cumsum(written, axis=1, out=written)
+        self.transfers: list[tuple[int, _Floats]] = []
+        for b in range(gaps):
+            first = max(0, b - reach)
+            weight = np.zeros(b - first)
+            for memory, in_gbps, out_gbps in tiers:
+                out = live[b] - memory - written[b, first:b]
+                into = live[first:b] - memory - never_read[first:b, b]
+                weight = np.maximum(weight, np.maximum(out / out_gbps, into / in_gbps))
+            self.transfers.append((first, weight))
+
+    def longest(self, start: int, compute: bool) -> _Floats:
+        """The longest chain from gap `start` to each gap; minus infinity before it. `compute`: with the kernels' times."""
+        longest = np.full(len(self.transfers), -np.inf)
+        longest[start] = 0
+        for b in range(start + 1, len(self.transfers)):
+            first, weight = self.transfers[b]
+            if compute:
+                weight = np.maximum(weight, self.ends[b] - self.ends[first:b])
+            longest[b] = np.max(longest[first:b] + weight)
+        return longest
 
 
-def _longest(weights: Sequence[tuple[int, _Floats]], start: int) -> _Floats:
-    """The longest chain from gap `start` to each gap; minus infinity before it."""
-    longest = np.full(len(weights), -np.inf)
-    longest[start] = 0
-    for b in range(start + 1, len(weights)):
-        first, weight = weights[b]
-        longest[b] = np.max(longest[first:b] + weight)
-    return longest
+def _during(alive: _Alive, column: _Ints, gaps: int, columns: int) -> _Floats:
+    """By gap: the bytes that are alive then, in each stretch's column.
+
+    A stretch is alive at the gaps born ... until, both included: the kernel that reads it begins at gap `until`, and what ends there has
+    been alive while the kernel before it ran.
+    """
+    counts = np.zeros((gaps + 1, columns))
+    np.add.at(counts, (alive.born, column), alive.bytes)
+    np.add.at(counts, (alive.until + 1, column), -alive.bytes)
+    return np.cumsum(counts, axis=0, out=counts)[:gaps]
 
 
 def bound(works: Sequence[Work], link: Link, reach: int | None = None) -> Bound:
@@ -161,12 +212,9 @@ def bound(works: Sequence[Work], link: Link, reach: int | None = None) -> Bound:
 
     `reach`: the most kernels that a chain's element spans (all): fewer make it quicker and lower.
     """
-    most = min(reach or len(works), len(works))
-    return Bound(
-        float(_longest(_weights(works, link, most, True), 0)[-1]),
-        sum(work.ns for work in works),
-        float(_longest(_weights(works, link, most, False), 0)[-1]),
-    )
+    weights = _Weights(works, link, min(reach or len(works), len(works)))
+    longest, alone = (weights.longest(0, compute)[-1] for compute in (True, False))
+    return Bound(float(longest), sum(work.ns for work in works), float(alone))
 
 
 def periodic(works: Sequence[Work], link: Link, periods: int = 1, reach: int | None = None) -> Bound:
@@ -177,14 +225,13 @@ def periodic(works: Sequence[Work], link: Link, periods: int = 1, reach: int | N
     """
     n = len(works)
     repeated = [*works] * (periods + 1)
-    most = min(reach or n, len(repeated))
+    weights = _Weights(repeated, link, min(reach or n, len(repeated)))
     starts = range(0, n + 1, max(n // 8, 1))
     best = []
     for compute in (True, False):
-        weights = _weights(repeated, link, most, compute)
         found = 0.0
         for start in starts:
-            longest = _longest(weights, start)
+            longest = weights.longest(start, compute)
             for count in range(1, periods + 1):
                 if start + count * n < len(longest):
                     found = max(found, float(longest[start + count * n]) / count)
@@ -194,7 +241,8 @@ def periodic(works: Sequence[Work], link: Link, periods: int = 1, reach: int | N
 
 def between(works: Sequence[Work], link: Link, first: int, last: int) -> Bound:
     """Of the time from gap `first` to gap `last`, in a run that begins before and may go on behind them."""
-    longest, alone = (_longest(_weights(works, link, len(works), compute), first)[last] for compute in (True, False))
+    weights = _Weights(works, link, len(works))
+    longest, alone = (weights.longest(first, compute)[last] for compute in (True, False))
     return Bound(float(longest), sum(work.ns for work in works[first:last]), float(alone))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import geometric_mean
 from typing import Any
 
@@ -56,8 +56,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The bounds are None for workloads whose iteration is not known kernel by kernel; `moving_bound_ns`: without duplicates. `footprint`:
-    of all the steps. `host_memory_bytes`, `disk_gbps` (read, write): 0 where the host holds all there is, and where it has no disk."""
+    """The bounds are None for workloads whose iteration is not known kernel by kernel; `moving_bound_ns`: without duplicates.
+    `kept_...`: the same where content is kept until the program gives it up, as unified memory has to. `footprint`: of all the steps.
+    `host_memory_bytes`, `disk_gbps` (read, write): 0 where the host holds all there is, and where it has no disk."""
 
     workload: str
     machine: str
@@ -68,6 +69,12 @@ class Comparison:
     footprint: Footprint
     host_memory_bytes: int = 0
     disk_gbps: tuple[float, float] = (0.0, 0.0)
+    kept_bound_ns: float | None = None
+    kept_moving_bound_ns: float | None = None
+
+    def of_kept_bound(self, name: str) -> float | None:
+        """Of a policy's step: its time / the bound where content is kept; None without one, infinite for what does not fit."""
+        return self.rows[name].ns / self.kept_bound_ns if self.kept_bound_ns else None
 
     def ratios(self, name: str) -> tuple[float, float, float | None]:
         """Of a policy's step: unlimited's time / its, on-demand's / its, its / the bound.
@@ -95,6 +102,7 @@ class Comparison:
                 "of_unlimited": _number(unlimited),
                 "speed_up_over_on_demand": _number(on_demand),
                 "of_bound": of_bound,
+                "of_kept_bound": self.of_kept_bound(name),
                 "a_step": {counter: row.count(counter) for counter in COUNTED},
                 "table_bytes": row.table_bytes,
             }
@@ -107,6 +115,8 @@ class Comparison:
             "disk_gbps": list(self.disk_gbps),
             "bound_ms": _ms(self.bound_ns),
             "moving_bound_ms": _ms(self.moving_bound_ns),
+            "kept_bound_ms": _ms(self.kept_bound_ns),
+            "kept_moving_bound_ms": _ms(self.kept_moving_bound_ns),
             "allocated_bytes": self.footprint.allocated,
             "managed_bytes": self.footprint.managed,
             "policies": policies,
@@ -115,22 +125,31 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Means:
-    """Geometric means of a policy's speed-up over on-demand, and of its time over the bound where all have one; `count`: of so many
+    """Geometric means of a policy's speed-up over on-demand, and of its time over the bounds where all have one; `count`: of so many
     workloads, those that fit under it and on demand."""
 
     over_on_demand: float
     of_bound: float | None
     count: int
+    of_kept_bound: float | None = None
 
 
 def means(found: Sequence[Comparison], name: str) -> Means | None:
     """None where nothing fits under that policy and on demand."""
-    ratios = [one.ratios(name)[1:] for one in found if all(math.isfinite(one.rows[row].ns) for row in (name, "on-demand"))]
-    if not ratios:
+    fitting = [one for one in found if all(math.isfinite(one.rows[row].ns) for row in (name, "on-demand"))]
+    if not fitting:
         return None
-    bounds = [of_bound for _, of_bound in ratios if of_bound is not None]
-    of_bound = geometric_mean(bounds) if len(bounds) == len(ratios) else None
-    return Means(geometric_mean(speed_up for speed_up, _ in ratios), of_bound, len(ratios))
+
+    def mean(ratios: Sequence[float | None]) -> float | None:
+        known = [ratio for ratio in ratios if ratio is not None]
+        return geometric_mean(known) if len(known) == len(ratios) else None
+
+    return Means(
+        geometric_mean(one.ratios(name)[1] for one in fitting),
+        mean([one.ratios(name)[2] for one in fitting]),
+        len(fitting),
+        mean([one.of_kept_bound(name) for one in fitting]),
+    )
 
 
 def preset_of(on: str) -> Any:
@@ -205,21 +224,32 @@ def compare(
     disk = (float(preset.disk_read_gbps), float(preset.disk_write_gbps)) if host_memory else (0.0, 0.0)
     behind = bound.Disk(host_memory + 2 * int(preset.disk_buffer_bytes), *disk) if disk[0] else None
     links = [bound.Link(memory, float(preset.h2d_gbps), float(preset.d2h_gbps), duplicates, behind) for duplicates in (True, False)]
-    bound_ns, moving_bound_ns = _limits(workload, times, links)
-    return Comparison(workload.name, on, memory, rows, bound_ns, moving_bound_ns, footprint(workload.trace), host_memory, disk)
+    (bound_ns, moving_bound_ns), (kept, kept_moving) = _limits(workload, times, links)
+    told = footprint(workload.trace)
+    return Comparison(workload.name, on, memory, rows, bound_ns, moving_bound_ns, told, host_memory, disk, kept, kept_moving)
 
 
-def _limits(workload: Workload, unlimited: Outcome | None, links: Sequence[bound.Link]) -> list[float | None]:
-    """The bounds of a steady step."""
+_Limits = Sequence[float | None]  # by link
+
+
+def _limits(workload: Workload, unlimited: Outcome | None, links: Sequence[bound.Link]) -> tuple[_Limits, _Limits]:
+    """The bounds of a steady step, and those where content is kept."""
     if workload.kernels is not None:
-        return [bound.periodic(workload.kernels, link).ns for link in links]
+        # Known without its memory: nothing there outlives its last use but what comes back in the next iteration.
+        known = [bound.periodic(workload.kernels, link).ns for link in links]
+        return known, known
     ends = step_ends(unlimited, workload.trace) if unlimited is not None else []
     found = needs(workload.trace, unlimited.launches, ends) if unlimited is not None and ends else None
     if found is None:
-        return [None, None]
+        return [None] * len(links), [None] * len(links)
     counted = steady_range(len(ends))
-    first = found.gaps[counted[0] - 1] if counted[0] else 0
-    return [bound.between(found.works, link, first, found.gaps[counted[-1]]).ns / len(counted) for link in links]
+    first, last = found.gaps[counted[0] - 1] if counted[0] else 0, found.gaps[counted[-1]]
+    limits = [bound.between(found.works, link, first, last).ns / len(counted) for link in links]
+    if found.kept is None:
+        return limits, limits
+    kept = [bound.between(found.kept, replace(link, kept=True), first, last).ns / len(counted) for link in links]
+    # What holds for all holds for those who keep, and it alone asks for the disk.
+    return limits, [max(each) for each in zip(limits, kept, strict=True)]
 
 
 def _ms(ns: float | None) -> float | None:

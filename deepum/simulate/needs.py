@@ -6,6 +6,11 @@ allocation is freed. Launches in a row are taken together, so that there are som
 too, and what is written and read between two of them alone needs nothing. What could only be told roughly is left out so that the bound
 gets lower, never higher: accesses of less than a region of 64 KiB (rows of a gather) are not asked for, and where they, or a kernel of
 which that is not known, may overwrite something, its content before is taken for dead; copies from the host likewise.
+
+The same again for the bound of those who have to keep content (`bound.Link.kept`): there what a kernel may overwrite is not dead, since
+nobody can be certain of it. Content ends where the program gives memory up (PyTorch's blocks, allocations, its own discards), and where the
+driver is asked to overwrite it (memsets, copies): by bytes, in the order of the program. Whoever moves memory may drop it as soon as what
+was launched before has run, and no sooner.
 """
 
 from __future__ import annotations
@@ -17,7 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from deepum.core import Allocate, Block, Execute, Free, events
+from deepum.core import Allocate, Block, Event, Execute, Free, events
 from deepum.simulate import bound
 from deepum.simulate.replay import Launch, Mark
 from deepum.trace import Trace, work
@@ -40,68 +45,135 @@ class _Touch:
 
 @dataclass
 class _Kernel:
-    """A launch, in the order of the program: how many executions were told up to it, and its time."""
+    """A launch, in the order of the program: how many executions were told up to it, and its time. `kept`: what it touches for those who
+    keep content; `touches`: for all."""
 
     executions: int
     ns: float
     touches: list[_Touch] = field(default_factory=list)
+    kept: list[_Touch] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Steps:
-    """`works` from the first launch on; gaps (indices into it) at the ends of the steps that were asked for."""
+    """`works` from the first launch on; gaps (indices into it) at the ends of the steps that were asked for. `kept`: the same works for
+    those who keep content; None where what ends it is not in the order of the launches."""
 
     works: list[bound.Work]
     gaps: list[int]
+    kept: list[bound.Work] | None = None
 
 
-def _touches(one: work.Work) -> Iterator[_Touch]:
-    for access in one.accesses:
-        if access.slot == work.BY_ADDRESS or access.bytes == 0:
+def _place(access: work.Access) -> tuple[int, int]:
+    start = (access.slot << _SLOT_BITS) + access.offset
+    return start, start + access.bytes
+
+
+def _managed(one: work.Work) -> Iterator[work.Access]:
+    return (access for access in one.accesses if access.slot != work.BY_ADDRESS and access.bytes)
+
+
+def _touches(one: work.Work) -> tuple[list[_Touch], list[_Touch]]:
+    """Those of a launch: for all, and for those who keep content. To these a kernel ends nothing, but what the driver's memsets and copies
+    write they overwrite, as everybody can see."""
+    for_all, kept = [], []
+    for access in _managed(one):
+        large = access.bytes >= _REGION
+        writes, perhaps = bool(access.flags & work.WRITE), bool(access.flags & work.PERHAPS)
+        if not (large or writes or perhaps):
             continue
-        start = (access.slot << _SLOT_BITS) + access.offset
-        end = start + access.bytes
-        reads, writes = bool(access.flags & work.READ), bool(access.flags & work.WRITE)
-        if access.flags & work.WRITTEN_FIRST:
-            reads = False
-        if access.flags & work.PERHAPS or (access.bytes < _REGION and writes and not reads):
-            yield _Touch(start, end, False, False)
-        elif access.bytes >= _REGION:
-            yield _Touch(start, end, reads, writes)
+        start, end = _place(access)
+        reads = bool(access.flags & work.READ) and not access.flags & work.WRITTEN_FIRST
+        gone = _Touch(start, end, False, False)
+        if one.flags & work.UNCOUNTED and writes and not reads:
+            kept.append(gone)
+        if large and not perhaps:
+            for_all.append(_Touch(start, end, reads, writes))
+            kept.append(for_all[-1])
+        elif perhaps or not reads:
+            for_all.append(gone)
+    return for_all, kept
 
 
-def _kernels(trace: Trace, times: Sequence[Launch]) -> list[_Kernel] | None:
+class _Ends:
+    """What the program gave up since the last launch: for those who keep content (`kept`), and for all."""
+
+    def __init__(self) -> None:
+        self._allocations: dict[int, tuple[int, int]] = {}  # by slot: generation, bytes
+        self.all: list[_Touch] = []
+        self.kept: list[_Touch] = []
+
+    def event(self, event: Event) -> None:
+        """One that the trace tells."""
+        if isinstance(event, Allocate):
+            if self._allocations.get(event.slot) not in (None, (event.generation, event.bytes)):
+                self._free(event.slot)  # another in its place
+            self._allocations[event.slot] = event.generation, event.bytes
+        elif isinstance(event, Free):
+            self._free(event.slot)
+        elif isinstance(event, Block) and event.kind == "block_inactive":
+            start = (event.slot << _SLOT_BITS) + event.offset
+            self._end(_Touch(start, start + event.bytes, False, False))
+
+    def asked(self, one: work.Work) -> bool:
+        """Work that is no launch. Whether it ends content: copies from the host do, and the program's own discards."""
+        touches = [_Touch(*_place(access), False, False) for access in _managed(one)]
+        if one.kind == work.COPY and one.flags & work.TO_DEVICE:
+            self.all += touches
+        elif one.kind != work.DISCARD:
+            return False
+        self.kept += touches
+        return True
+
+    def taken(self) -> tuple[list[_Touch], list[_Touch]]:
+        """All of it, and what is kept; then there is nothing."""
+        taken = self.all, self.kept
+        self.all, self.kept = [], []
+        return taken
+
+    def _free(self, slot: int) -> None:
+        start = slot << _SLOT_BITS
+        self._end(_Touch(start, start + self._allocations.pop(slot, (0, 0))[1], False, False))
+
+    def _end(self, touch: _Touch) -> None:
+        self.all.append(touch)
+        self.kept.append(touch)
+
+
+@dataclass(frozen=True)
+class _Program:
+    """Its launches; `in_order`: all that ends content is in their order."""
+
+    kernels: list[_Kernel]
+    in_order: bool
+
+
+def _program(trace: Trace, times: Sequence[Launch]) -> _Program | None:
     """None where launches are on several streams: they may run in another order."""
     ns: dict[int, list[float]] = {}
     for launch in reversed(times):
         ns.setdefault(launch.sequence, []).append(launch.kernel_ns)
     told = events(trace.events)
     pending = next(told, None)
-    executions, streams, sizes = 0, set(), {}
+    executions, streams, beside = 0, set(), set()
     kernels: list[_Kernel] = []
-    ended: list[_Touch] = []  # what died since the last launch
+    ends = _Ends()
     for one in work.decode(trace.work):
         while pending is not None and pending.sequence <= one.sequence:
-            if isinstance(pending, Execute):
-                executions += 1
-            elif isinstance(pending, Allocate):
-                sizes[pending.slot] = pending.bytes
-            elif isinstance(pending, Free):
-                ended.append(_Touch(pending.slot << _SLOT_BITS, (pending.slot << _SLOT_BITS) + sizes.get(pending.slot, 0), False, False))
-            elif isinstance(pending, Block) and pending.kind == "block_inactive":
-                start = (pending.slot << _SLOT_BITS) + pending.offset
-                ended.append(_Touch(start, start + pending.bytes, False, False))
+            executions += isinstance(pending, Execute)
+            ends.event(pending)
             pending = next(told, None)
         if one.kind == work.LAUNCH:
             streams.add(one.stream)
             waiting = ns.get(one.sequence)
             kernel = _Kernel(executions, waiting.pop() if waiting else 0.0)
-            kernel.touches = [*ended, *_touches(one)]
+            ended, given_up = ends.taken()
+            touches, kept = _touches(one)
+            kernel.touches, kernel.kept = ended + touches, given_up + kept
             kernels.append(kernel)
-            ended = []
-        elif one.kind == work.COPY and one.flags & work.TO_DEVICE:
-            ended += [_Touch(t.start, t.end, False, False) for t in _touches(one)]
-    return kernels if len(streams) == 1 else None
+        elif ends.asked(one):
+            beside.add(one.stream)
+    return _Program(kernels, beside <= streams) if len(streams) == 1 else None
 
 
 def _groups(kernels: Sequence[_Kernel], ends: Sequence[int]) -> list[int]:
@@ -161,17 +233,44 @@ def _together(kernels: Sequence[_Kernel], pieces: _Pieces) -> bound.Work:
     return bound.Work(sum(kernel.ns for kernel in kernels), uses, tuple(dead))
 
 
+def _kept_together(kernels: Sequence[_Kernel], pieces: _Pieces) -> bound.Work:
+    """Kernels in a row as one, for those who keep content: what one of them reads it reads, whoever wrote before."""
+    # By piece: read before it ended, ended, and since then written, used.
+    reads, ended, writes, used = (np.zeros(len(pieces.cuts), dtype=np.bool_) for _ in range(4))
+    for kernel in kernels:
+        for touch in kernel.kept:
+            met = pieces.of(touch)
+            there = slice(met.start, met.stop)
+            if not touch.reads and not touch.writes:
+                ended[there] = True
+                writes[there] = used[there] = False
+                continue
+            used[there] = True
+            if touch.reads:
+                reads[there] |= ~ended[there]
+            if touch.writes:
+                writes[there] = True
+    uses = tuple(
+        bound.Use(piece, pieces.bytes(piece), bool(reads[piece]), bool(writes[piece]), bool(ended[piece]))
+        for piece in np.flatnonzero(used | reads).tolist()
+    )
+    return bound.Work(sum(kernel.ns for kernel in kernels), uses, tuple(np.flatnonzero(ended & ~used).tolist()))
+
+
 def needs(trace: Trace, times: Sequence[Launch], ends: Sequence[Mark]) -> Steps | None:
     """What a replay's launches need. `times`: of any replay on the machine; `ends`: marks of the steps' ends. None where that is
     not known."""
     if not trace.work or not times:
         return None
-    kernels = _kernels(trace, times)
-    if not kernels:
+    program = _program(trace, times)
+    if program is None or not program.kernels:
         return None
+    kernels = program.kernels
     gaps = _groups(kernels, [mark.launches for mark in ends])
     pieces = _Pieces(kernels)
-    works = [_together(kernels[first:last], pieces) for first, last in itertools.pairwise(gaps)]
+    groups = [kernels[first:last] for first, last in itertools.pairwise(gaps)]
+    works = [_together(group, pieces) for group in groups]
+    kept = [_kept_together(group, pieces) for group in groups] if program.in_order else None
     executions = [kernel.executions for kernel in kernels]
     where = {gap: number for number, gap in enumerate(gaps)}
-    return Steps(works, [where[int(np.searchsorted(executions, mark.launches, side="right"))] for mark in ends])
+    return Steps(works, [where[int(np.searchsorted(executions, mark.launches, side="right"))] for mark in ends], kept)

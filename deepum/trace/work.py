@@ -17,6 +17,7 @@ assert _ACCESS.size == ffi.sizeof("deepum_work_access")
 
 LAUNCH: int = lib.DEEPUM_WORK_LAUNCH
 COPY: int = lib.DEEPUM_WORK_COPY
+DISCARD: int = lib.DEEPUM_WORK_DISCARD
 BY_ADDRESS: int = lib.DEEPUM_WORK_BY_ADDRESS
 READ: int = lib.DEEPUM_WORK_READ
 WRITE: int = lib.DEEPUM_WORK_WRITE

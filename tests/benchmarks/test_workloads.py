@@ -45,6 +45,7 @@ def test_a_line_a_workload_and_machine_and_what_stands_out(workload: Path, tmp_p
     assert lines[-4].startswith("|") and lines[-1].startswith("| `layers` | h200 | ")
     (summary,) = [line for line in lines if line.startswith("deepum: ")]
     assert summary.endswith("over on-demand (geometric means of 2)")
+    assert " of the bound, " in summary and " of the bound (UM), " in summary
     simulations = json.loads((tmp_path / "out.json").read_text())["simulations"]
     assert [(one["workload"], one["machine"], one["memory_bytes"]) for one in simulations] == [
         ("layers", "v100-16gb", 240 * MIB),
@@ -52,8 +53,8 @@ def test_a_line_a_workload_and_machine_and_what_stands_out(workload: Path, tmp_p
     ]
     for row, one in zip(rows, simulations, strict=True):
         assert row[3] == f"{one['policies']['unlimited']['step_ms']:.1f}"
-        assert row[4] == f"{one['bound_ms']:.1f}"
-        assert row[-1] == f"{one['policies']['deepum']['of_bound']:.2f}"
+        assert row[4:6] == [f"{one[bound]:.1f}" for bound in ("bound_ms", "kept_bound_ms")]
+        assert row[-2:] == [f"{one['policies']['deepum'][ratio]:.2f}" for ratio in ("of_bound", "of_kept_bound")]
 
 
 def test_where_all_fits_nothing_is_summed_up(workload: Path) -> None:

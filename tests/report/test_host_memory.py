@@ -45,8 +45,8 @@ def test_a_ratio_to_what_does_not_fit_is_a_dash(tmp_path: Path) -> None:
     simulation["policies"]["on-demand"]["of_unlimited"] = None
     file.write_text(json.dumps(simulation))
     _, rows = figures(inputs.read((str(file),)).simulations[0][1])
-    assert rows[0][-3:] == ("-", "1.00", "-")
-    assert rows[1] == ("unlimited", "does not fit", *"------")
+    assert rows[0][-4:] == ("-", "1.00", "-", "-")
+    assert rows[1] == ("unlimited", "does not fit", *"-------")
 
 
 def test_without_on_demand_there_is_nothing_to_compare_with(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def test_what_does_not_fit_is_said(simulation: dict[str, Any], tmp_path: Path) -
     ((_, again),) = inputs.read([str(tmp_path / "a.json")]).simulations
     assert again["policies"]["lms"] == {"does_not_fit": cause}
     (row,) = (row for row in figures(again)[1] if row[0] == "lms")
-    assert row == ("lms", "does not fit", *"------")
+    assert row == ("lms", "does not fit", *"-------")
     spec = speed_ups.chart([again, simulation])
     assert [row["missing"] for row in spec["data"]["values"] if row["policy"] == "lms"] == ["does not fit"]
     vega = drawing()
@@ -151,6 +151,21 @@ def test_speed_ups_are_beside_the_bound(simulation: dict[str, Any]) -> None:
     assert all("bound" not in row for row in speed_ups.chart([simulation | {"bound_ms": None}])["data"]["values"])
 
 
+def test_the_bound_of_unified_memory_is_drawn_where_it_is_another(simulation: dict[str, Any]) -> None:
+    other = simulation | {"kept_bound_ms": 1.25 * simulation["bound_ms"]}
+    before = {key: value for key, value in simulation.items() if not key.startswith("kept")}  # as it was when there was one bound
+    for told, is_drawn in ((other, True), (simulation | {"kept_bound_ms": simulation["bound_ms"]}, False), (before, False)):
+        rows = speed_ups.bars([told])["data"]["values"]
+        assert all(("kept" in row) == is_drawn for row in rows)
+        assert not is_drawn or rows[0]["kept"] == pytest.approx(rows[0]["bound"] / 1.25, rel=1e-3)
+        spec = speed_ups.lines([told] * 7)
+        assert ("; red: " in spec["title"]["subtitle"]) == is_drawn == (len(spec["layer"]) == 5)
+        assert ("; red: " in drawing().vegalite_to_svg(json.dumps(spec))) == is_drawn
+    strokes = speed_ups.lines([other] * 7)["layer"][2]["data"]["values"]
+    most = simulation["policies"]["on-demand"]["step_ms"] / other["kept_bound_ms"]
+    assert [row["most"] for row in strokes] == pytest.approx([most] * 8, rel=1e-3)
+
+
 def test_two_cards_of_one_name_are_told_apart(simulation: dict[str, Any]) -> None:
     rows = speed_ups.chart([simulation, simulation])["data"]["values"]
     assert len({row["workload"] for row in rows}) == 2
@@ -158,7 +173,7 @@ def test_two_cards_of_one_name_are_told_apart(simulation: dict[str, Any]) -> Non
 
 def several(simulation: dict[str, Any], **bounds: float | None) -> list[dict[str, Any]]:
     """The simulation under other names with other bounds, ms."""
-    return [simulation | {"workload": f"{name}:batch=1", "bound_ms": bound} for name, bound in bounds.items()]
+    return [simulation | {"workload": f"{name}:batch=1", "bound_ms": bound, "kept_bound_ms": bound} for name, bound in bounds.items()]
 
 
 def test_many_simulations_have_a_line_each_and_a_mean(simulation: dict[str, Any]) -> None:

@@ -29,12 +29,16 @@ def test_the_table_has_a_line_a_policy(deepum: Deepum, workload: Path, tmp_path:
     assert told.returncode == 0, told.stderr
     head, columns, *rows = told.stdout.splitlines()
     assert head.startswith("training on a100-40gb-g10, 192.0 MiB; lower bound ")
-    assert columns.split() == ["ms/step", "faults", "in", "out", "of", "unlimited", "over", "on-demand", "of", "bound"]
+    assert columns.split()[:8] == ["ms/step", "faults", "in", "out", "of", "unlimited", "over", "on-demand"]
+    assert columns.split()[8:] == ["of", "bound", "of", "bound", "(UM)"]
     assert [row.split()[0] for row in rows] == list(DEFAULT)
     figures = json.loads((tmp_path / "out.json").read_text())
     policies = figures["policies"]
     assert policies["unlimited"]["of_unlimited"] == policies["on-demand"]["speed_up_over_on_demand"] == 1
     assert policies["on-demand"]["step_ms"] > policies["deepum"]["step_ms"] >= figures["bound_ms"] > 0
+    assert f"; lower bound {figures['bound_ms']:.1f} ms, of unified memory {figures['kept_bound_ms']:.1f} ms; without copies" in head
+    assert head.endswith(f" {figures['moving_bound_ms']:.1f} ms, {figures['kept_moving_bound_ms']:.1f} ms")
+    assert all(row.split()[-1] == f"{policies[row.split()[0]]['of_kept_bound']:.3f}" for row in rows)
     assert len(policies["deepum"]["steps_ms"]) == 7
     assert policies["deepum"]["a_step"]["bytes_h2d"] > 0 == policies["unlimited"]["a_step"]["bytes_h2d"]
 

@@ -91,6 +91,7 @@ def test_what_is_overwritten_dead_or_uncertain_has_not() -> None:
     assert two_arrays([(array, READ | WRITE | work.WRITTEN_FIRST) for array, _ in in_turn]).transfers_ns == 0
     assert two_arrays(in_turn, forget=True).transfers_ns == 0
     assert two_arrays(in_turn, flags_of_small=WRITE).transfers_ns == 0, "that may have been all that mattered"
+    assert two_arrays(in_turn, flags_of_small=work.PERHAPS).transfers_ns == 0
     assert two_arrays(in_turn, flags_of_small=READ).transfers_ns > 0
 
 

@@ -168,9 +168,9 @@ class Row:
 
 
 def test_means_are_geometric_and_of_bounds_that_all_have() -> None:
-    def one(on_demand: float, bound: float | None) -> Comparison:
+    def one(on_demand: float, bound: float | None, kept: float | None = None) -> Comparison:
         rows: Any = {"on-demand": Row(on_demand), "unlimited": Row(1.0), "deepum": Row(4.0)}
-        return Comparison("", "", 0, rows, bound, bound, Footprint(0, 0))
+        return Comparison("", "", 0, rows, bound, bound, Footprint(0, 0), kept_bound_ns=kept)
 
     told = means([one(8.0, 2.0), one(32.0, 4.0)], "deepum")
     assert told == Means(pytest.approx(4.0), pytest.approx(2**0.5), 2)
@@ -184,6 +184,10 @@ def test_means_are_geometric_and_of_bounds_that_all_have() -> None:
     assert alone.ratios("on-demand") == (0.0, 0.0, math.inf)
     assert means([one(8.0, 4.0), alone], "deepum") == Means(pytest.approx(2.0), pytest.approx(1.0), 1)
     assert means([alone], "deepum") is None
+    both = means([one(8.0, 1.0, 2.0), one(8.0, 1.0, 4.0)], "deepum")
+    assert both == Means(pytest.approx(2.0), pytest.approx(4.0), 2, pytest.approx(2**0.5))
+    told = means([one(8.0, 1.0, 2.0), one(8.0, 1.0)], "deepum")
+    assert told is not None and told.of_kept_bound is None
 
 
 def _two(tmp_path: Path) -> list[Path]:
@@ -204,7 +208,7 @@ def test_the_command_takes_several_workloads_and_machines(deepum: Deepum, tmp_pa
     head, *rows = last.splitlines()
     assert head == "geometric means of 4:"
     assert [row.split(":")[0].strip() for row in rows] == ["on-demand", "deepum"]
-    assert rows[0].endswith("of bound") and " 1.00 over on-demand" in rows[0]
+    assert rows[0].endswith("of bound (UM)") and " 1.00 over on-demand" in rows[0]
     figures = json.loads((tmp_path / "out.json").read_text())
     assert [(one["workload"], one["machine"]) for one in figures["simulations"]] == [
         tuple(table.split(",")[0].split(" on ")) for table in tables
