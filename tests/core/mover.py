@@ -16,7 +16,7 @@ from deepum.core import Command, Execute
 
 Key = tuple[int, int]  # slot, UM block
 # Of each kind of commands; what leaves the device leaves it for good in the last two.
-DIRECTION = {"prefetch": "in", "advise": "in", "collapse": "in", "copy_out": "copy", "evict": "out", "drop": "drop"}
+DIRECTION = {"prefetch": "in", "advise": "in", "collapse": "collapse", "copy_out": "copy", "evict": "out", "drop": "drop"}
 LEAVES = ("evict", "drop")
 
 

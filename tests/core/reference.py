@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+from reference_advice import SPARSE
 from reference_block import UmBlock, Use
 from reference_clean import SET_READ_MOSTLY
-from reference_commands import CORRELATION, FURTHEST_NEXT_USE
+from reference_commands import CORRELATION, FURTHEST_NEXT_USE, HISTORY
 from reference_history import Past, mix
 from reference_memory import Allocation
 from reference_torch import TorchBlocks
@@ -146,6 +147,9 @@ class Reference(TorchBlocks):
         execution.kernel = event.execution_hash
         if arguments:
             execution.touch([(argument.run, age) for argument, age in zip(arguments, ages, strict=True)])
+        self.inherit_uses(execution)
+        self.sparse = execution.sparse = bool(event.flags & SPARSE)
+        self.note_sparse_uses(arguments, event.flags)
         self.learn_uses(execution, arguments)
         self.measure_iteration(execution.period)
         self.history.append(Past(execution_hash, event.execution_hash, execution.id, event.device))
@@ -153,7 +157,6 @@ class Reference(TorchBlocks):
         self.follow(execution.id)
         self.watch_learning(execution, self.restarts > restarts)
         self.doubt_after = self.doubt(execution)
-        self.note_sparse_uses(arguments, event.flags)
         self.note_writes(arguments)
         self.place([(argument.span, argument.use) for argument in arguments], self.position, actual=True)
         self.try_uses(arguments, event.stream)
@@ -172,6 +175,9 @@ class Reference(TorchBlocks):
             self.copy_out_ahead(memory, event.device, event.stream)
             if self.settings.eviction_order == FURTHEST_NEXT_USE:
                 self.claim_ahead(self.settings.chain_steps)
+                if self.settings.prediction == HISTORY:
+                    self.reserve_ahead(self.settings.chain_steps)
+                    self.leave_ahead(memory)
             self.unwaited += 1
             if self.unwaited < SOON or self.settings.launch_queue < SHORT_QUEUE:
                 self.place_ahead(self.settings.chain_steps)
@@ -232,7 +238,7 @@ class Reference(TorchBlocks):
             elif given.kind == "collapse":
                 block.mostly = True
             elif given.kind == "advise":
-                block.sparse_uses, block.remote, block.dense = 0, False, True
+                self.forget_advice(block)
             elif block.moved_in == given.id > block.moved_out and block.resident:
                 memory.drop(block)
             elif block.moved_out == given.id > block.moved_in and not block.resident:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 Name = tuple[str, int, int] | tuple[str, int]  # of an allocation, or of a PyTorch block by (size, ordinal)
@@ -27,14 +27,25 @@ class Place(Enum):
     EXPECTED = 2  # by launches to come
 
 
+FIRST, INNER, LAST = range(3)  # parts of a run: other tensors may share its first and its last UM block
+
+
+@dataclass(frozen=True)
+class NextUse:
+    """What comes after an execution's use of a part of one of its runs."""
+
+    use: Use = Use.UNKNOWN  # by the launch that uses it next, or that it dies before
+    gap: int = 0  # so many launches later; 0: not known
+    round: int = 0  # launch of which that was learned
+    left: bool = False  # it left in between
+
+
 @dataclass(eq=False)
 class RunUse:
     """What an execution does with one of its runs."""
 
     now: Use = Use.UNKNOWN
-    next: Use = Use.UNKNOWN  # by the launch that uses it next, or that it dies before
-    gap: int = 0  # so many launches later; 0: not known
-    round: int = 0  # launch of which that was learned
+    next: list[NextUse] = field(default_factory=lambda: [NextUse()] * 3)  # by part
     forgotten: bool = False  # the execution was given up, or touches something else now
 
 
@@ -45,7 +56,8 @@ class UmBlock:
     use_position: int = 0  # launch of its last use, or of the next one if it is expected
     again: int = 0  # launch that is expected to use it after that one
     used: int = 0  # launch that used it last,
-    user: RunUse | None = None  # and what it does with it
+    user: RunUse | None = None  # and what it does with it,
+    part: int = FIRST  # as this part of the run
     awaited: int = 0  # launch that will use it next, or that it dies before; 0: none is known
     next_use: Use = Use.UNKNOWN  # by that one
     written_at: int = 0  # launch that wrote it last, or may have
@@ -68,12 +80,15 @@ class UmBlock:
     moved_out: int = 0
     confirmed: int = 0
     resident: bool = False
+    left: bool = False  # since its last use
     populated: bool = False
     faulted: bool = False
     written: bool = False
     host: bool = False  # the program wants it there
     remote: bool = False  # advised to stay there,
-    dense: bool = False  # which was a mistake
+    dense: bool = False  # which was a mistake: other launches use it too
+    mapped: bool = False  # ACCESSED_BY: launches that touch some rows need not have it on the device
+    refused: bool = False  # advice for it failed
     sparse_uses: int = 0  # in a row
     place: Place = Place.KEPT
 

@@ -8,6 +8,8 @@ from reference_advice import Advice
 from reference_block import UmBlock, Use
 from reference_commands import CORRELATION, FURTHEST_NEXT_USE, HISTORY
 from reference_history import Execution, History, Link
+from reference_memory import Memory
+from reference_victims import EVICTION_BATCH, EXPECTED_SCAN
 
 from deepum.core import CoreSettings
 
@@ -15,6 +17,7 @@ PROVEN = 2  # launches of an ID before it is fetched for ahead
 KNOWN = 3  # agreement from which on half of the trust remains
 LATE_SCAN, SWEEP = 4096, 16  # blocks looked at for one needed late; part of a device by which content may grow in a sweep
 SKIPPED, SKIPPED_KERNELS, INSERTED = 64, 8, 8  # launches that may be missing from, or new to, what came before
+IDLE_PART, LEAST_IDLE = 64, 2  # part of an iteration, and launches, in which nothing left for want of space
 TRUST = 2  # launches placed ahead for each prediction in a row that was right
 
 
@@ -104,6 +107,14 @@ class Chain(Advice):
         self.chain_context = self.context
         self.match = now
 
+    def inherit_uses(self, execution: Execution) -> None:
+        """What is used on as nobody knows yet, as what was expected in its place."""
+        if not self.chain or execution.knows_next():
+            return
+        at = self.find_in_chain(execution.id)
+        if at is not None and self.chain[at].id not in (-1, execution.id):
+            execution.inherit(self.by_id[self.chain[at].id])
+
     def find_in_chain(self, number: int) -> int | None:
         links = list(self.chain)[:SKIPPED]
         kernel = self.by_id[number].kernel
@@ -183,19 +194,21 @@ class Chain(Advice):
         while self.claimed < until:
             link = self.chain[self.claimed]
             if link.id >= 0 and self.by_id[link.id].launches >= PROVEN:
+                self.sparse = self.by_id[link.id].sparse
                 for span, _ in self.locate(self.by_id[link.id], self.claimed + 1):
                     for block in self.blocks(span):
-                        if self.memory_of(block).under_pressure() and block.resident and expecting:
-                            self.memory_of(block).expect(block, self.position + self.claimed + 1)
+                        memory = self.memory_of(block)
+                        if memory.under_pressure() and block.resident and expecting and not self.passes_over(block):
+                            memory.expect(block, self.position + self.claimed + 1)
             self.claimed += 1
 
     def place_ahead(self, most: int) -> None:
         history = self.settings.prediction == HISTORY
         if history:
-            if self.looked == 0 or self.position - self.looked >= len(self.chain) // 8:
-                self.find_fullest()
             self.claim_ahead(most)
             self.reserve_ahead(most)
+            for _, memory in sorted(self.devices.items()):
+                self.make_reserved_room(memory)
         trusted = self.trusted()
         for _ in range(most):
             if self.placed >= trusted:
@@ -207,7 +220,7 @@ class Chain(Advice):
             if not known and not history:
                 return
             if known:
-                self.doubt_after = self.doubt(self.by_id[link.id])
+                self.doubt_after, self.sparse = self.doubt(self.by_id[link.id]), self.by_id[link.id].sparse
                 spans = self.locate(self.by_id[link.id], self.placed + 1)
                 if not self.place(spans, self.position + self.placed + 1, actual=False):
                     return
@@ -224,12 +237,14 @@ class Chain(Advice):
         self.sweeping = most * SWEEP < self.memory(front.device if front else 0).capacity
 
     def reserve_ahead(self, most: int) -> None:
+        if self.looked == 0 or self.position - self.looked >= len(self.chain) // 8:
+            self.find_fullest()
         until = min(self.trusted(), self.reserving + most, max(0, self.fullest - self.position))
         while self.reserving < until:
-            self.reserve(self.chain[self.reserving], self.position + self.reserving + 1)
+            self.reserve(self.chain[self.reserving])
             self.reserving += 1
 
-    def reserve(self, link: Link, position: int) -> None:
+    def reserve(self, link: Link) -> None:
         if link.place is None:
             return
         past = self.history.launches[link.place]
@@ -237,19 +252,40 @@ class Chain(Advice):
         link.device, link.reserved = past.device, past.growth + past.died_away
         memory.reserved += link.reserved
         memory.most_reserved = max(memory.most_reserved, memory.reserved)
-        if not memory.under_pressure():
+
+    def make_reserved_room(self, memory: Memory) -> None:
+        """While the program waits, by what is needed only when there is the most content, and before what is trusted ends."""
+        if not memory.reserved_blocks() or not memory.under_pressure() or not self.settings.pre_eviction:
             return
-        while self.settings.pre_eviction and memory.free() < memory.reserved_blocks() + self.headroom(memory):
-            late = max(self.fullest, position)
-
-            def needed_late(block: UmBlock, late: int = late) -> bool:
-                """And before what is trusted ends."""
-                return block.next_use is not Use.DIES and late < block.awaited <= self.position + self.trusted()
-
+        late = max(self.fullest, self.position)
+        while memory.free() < memory.reserved_blocks() + self.headroom(memory):
             expected = [*memory.expected.beyond(late)[:LATE_SCAN], *memory.expected_copied.beyond(late)[:LATE_SCAN]]
             waiting = [*memory.copied[:LATE_SCAN], *memory.kept[:LATE_SCAN], *memory.resting[:LATE_SCAN]]
+            known = self.position + self.trusted()
             victims = [block for block in expected if block.next_use is not Use.DIES or block.awaited <= self.position]
-            victims = victims or [block for block in waiting if needed_late(block)]
+            victims += [block for block in waiting if block.next_use is not Use.DIES and late < block.awaited <= known]
             if not victims:
                 return
-            self.evict(memory, victims[0], position)
+            self.evict(memory, victims[0], late)
+
+    def leave_ahead(self, memory: Memory) -> None:
+        """While nothing is in the way: of what is needed only when there is the most content, what left before in this place."""
+        idle = self.position - memory.demanded >= max(self.iteration // IDLE_PART, LEAST_IDLE)
+        if not memory.reserved_blocks() or not idle or not memory.under_pressure() or not self.settings.pre_eviction:
+            return
+
+        def left_before(block: UmBlock) -> bool:
+            dies = block.next_use is Use.DIES and block.awaited > self.position
+            used = block.user is not None and not block.user.forgotten and block.user.next[block.part].left
+            return used and not dies and not block.fetched
+
+        memory.wake(self.position, self.iteration)
+        leaving: list[tuple[UmBlock, bool]] = []
+        while memory.free() < memory.reserved_blocks() + self.headroom(memory) and len(leaving) < EVICTION_BATCH:
+            late = memory.expected.beyond(max(self.fullest, self.position))[:EXPECTED_SCAN]
+            block = next(filter(left_before, late), None)
+            if block is None:
+                break
+            leaving.append((block, block.copied))
+            memory.drop(block)
+        self.leave_in_order(memory, leaving, self.position)

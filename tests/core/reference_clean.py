@@ -25,7 +25,7 @@ class Clean(Uses):
 
     def may_duplicate(self, block: UmBlock) -> bool:
         """What outlives an iteration, and is left to us."""
-        if block.stays_away or block.sparse_uses or block.dead or self.allocations[block.slot].of_program:
+        if block.stays_away or block.mapped or block.sparse_uses or block.dead or self.allocations[block.slot].of_program:
             return False
         return self.duplicates() and self.position - block.filled > self.iteration
 
@@ -36,7 +36,7 @@ class Clean(Uses):
         self.memory_of(block).uncopy(block)
 
     def collapse(self, block: UmBlock) -> None:
-        self.command("collapse", block, 0, 0, block.moved_out)
+        self.command("collapse", block, 0, 0, max(block.moved_in, block.moved_out))
         self.single(block)
 
     def note_writes(self, arguments: list[Argument]) -> None:
@@ -50,7 +50,8 @@ class Clean(Uses):
         """It is about to be prefetched for that."""
         if block.mostly and use is Use.WRITES:
             self.collapse(block)
-        if not block.mostly and use is not Use.WRITES and block.populated and self.may_duplicate(block):
+        settled = block.written_at == 0 or self.position - block.written_at > self.iteration // SETTLED_PART
+        if not block.mostly and use is not Use.WRITES and block.populated and self.may_duplicate(block) and settled:
             self.command("advise", block, 0, 0, max(block.moved_in, block.moved_out), SET_READ_MOSTLY, -1)
             block.mostly = True
         if block.mostly and block.populated:

@@ -16,7 +16,7 @@ LEAST_RECENTLY_MIGRATED, FURTHEST_NEXT_USE, CLEAN_FIRST = 0, 2, 3
 HISTORY = 1
 MOST_COMMAND_BLOCKS = 8
 # Commands of a direction are carried out in order.
-DIRECTION = {"prefetch": "in", "advise": "in", "collapse": "in", "evict": "out", "drop": "drop", "copy_out": "copy"}
+DIRECTION = {"prefetch": "in", "advise": "in", "evict": "out", "drop": "drop", "copy_out": "copy", "collapse": "collapse"}
 MOVES_IN, MOVES_OUT = ("prefetch", "collapse"), ("evict", "drop", "copy_out")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from reference_block import Run, RunUse
+from reference_block import NextUse, Run, RunUse
 
 MASK = (1 << 64) - 1
 
@@ -27,6 +27,7 @@ class Execution:
     runs: dict[Run, int] = field(default_factory=dict)  # each with how many launches before the latest one it had been handed out
     uses: dict[Run, RunUse] = field(default_factory=dict)  # of the runs
     kernel: int = 0  # the hash without the names of PyTorch's blocks
+    sparse: bool = False  # it touches rows of tables
 
     def touch(self, runs: list[tuple[Run, int]]) -> None:
         """By a launch: in order, each with how many launches before it had been handed out.
@@ -40,8 +41,23 @@ class Execution:
             before = list(self.uses.values())
             self.forget_uses()
             known = before if len(before) == len(order) else [RunUse() for _ in order]
-            self.uses = {run: RunUse(next=one.next, gap=one.gap, round=one.round) for run, one in zip(order, known, strict=True)}
+            self.uses = {run: RunUse(next=list(one.next)) for run, one in zip(order, known, strict=True)}
         self.runs = {run: ages[run] for run in accesses}
+
+    def knows_next(self) -> bool:
+        return any(part.gap for use in self.uses.values() for part in use.next)
+
+    def inherit(self, like: Execution) -> None:
+        """The next uses of what was expected in its place: run by run, or those of the last run before that both have."""
+        theirs = list(like.uses)
+        before, start = [NextUse()] * 3, 0
+        for i, (run, use) in enumerate(self.uses.items()):
+            if run in theirs[start:]:
+                start = theirs.index(run, start) + 1
+                before = like.uses[run].next
+                use.next = list(before)
+            else:
+                use.next = list(like.uses[theirs[i]].next if len(theirs) == len(self.uses) else before)
 
     def forget_uses(self) -> None:
         for use in self.uses.values():

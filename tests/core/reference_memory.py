@@ -10,9 +10,9 @@ from reference_block import Name, Place, UmBlock, Use
 from reference_expected import Expected
 
 MISTAKE = 4  # blocks by which one narrows the window
-REST_LAUNCHES, REST_BLOCKS = 4, 32  # since a last use: on small cards and in short iterations less,
+REST_LAUNCHES, REST_BLOCKS = 2, 32  # since a last use: on small cards and in short iterations less,
 LONG_REST, REST_SHARE = 32, 16  # and so many launches or that part of the device in blocks
-DYING = 8  # times as far as it is, what ends by itself goes
+DYING = 16  # times as far as it is, what ends by itself goes
 
 
 @dataclass
@@ -51,7 +51,8 @@ class Memory:
     to_copy: deque[tuple[UmBlock, int]] = field(default_factory=deque)  # to be copied out, and the launch that wrote it
     evictions: int = 0  # blocks, since that launch
     counted_from: int = 0
-    copied_away: int = 0  # launch at which a block last left by a copy
+    copied_away: int = 0  # launch at which a block last left by a copy,
+    demanded: int = 0  # and at which one last did because its space was wanted
     evicted_lately: int = 0  # in the iteration before it
     resting: list[UmBlock] = field(default_factory=list)  # by next use: what was used lately, the first used first
     expected: Expected = field(default_factory=Expected)

@@ -48,16 +48,22 @@ class Placement(Victims):
         for block, _ in blocks:
             memory = self.memory_of(block)
             if not block.resident:
-                memory.wanted += not block.stays_away
+                memory.wanted += not self.does_without(block)
                 continue
-            self.use(memory, block, position, actual)
+            if self.passes_over(block):
+                block.claim = self.claim
+            else:
+                self.use(memory, block, position, actual)
             doubtful = self.position - block.confirmed > self.doubt_after
             if self.settings.policy == CORRELATION and memory.under_pressure() and doubtful:
-                self.command("prefetch", block, 0, 0, block.moved_out)
+                self.command("prefetch", block, 0, 0, 0 if self.direction(block.moved_out) == "copy" else block.moved_out)
                 block.confirmed = self.position
                 if not self.settings.pre_eviction:
                     memory.renew(block)
-        return all(block.resident or block.stays_away or self.bring(block, use, position, actual) for block, use in blocks)
+        return all(block.resident or self.does_without(block) or self.bring(block, use, position, actual) for block, use in blocks)
+
+    def does_without(self, block: UmBlock) -> bool:
+        return block.stays_away or self.passes_over(block)
 
     def use(self, memory: Memory, block: UmBlock, position: int, actual: bool) -> None:
         block.claim = self.claim

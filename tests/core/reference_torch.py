@@ -53,11 +53,11 @@ class TorchBlocks(Chain):
                 self.memory(allocation.device).grown += block.resident
                 block.fresh = not block.resident
                 block.filled = self.position
+            block.written_at = self.position  # what comes will be
             if block.mostly:
                 self.collapse(block)
             block.dead = False
-            block.sparse_uses = 0
-            block.dense = False
+            self.forget_sparse_uses(block)
 
     def mark_dead(self, allocation: Allocation, begin: int, end: int) -> None:
         memory = self.memory(allocation.device)

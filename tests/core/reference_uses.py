@@ -7,10 +7,10 @@ that follows it: by how many launches, and what for.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from deepum._core import lib
-from reference_block import Run, RunUse, Span, UmBlock, Use
+from reference_block import FIRST, INNER, LAST, NextUse, Run, RunUse, Span, UmBlock, Use
 from reference_commands import Commands
 from reference_history import Execution
 
@@ -57,6 +57,7 @@ class Uses(Commands):
         self.measured = 0
         self.surprised = 0
         self.longest_period = 0
+        self.sparse = False  # the launch being placed touches rows of tables
 
     # Iterations.
 
@@ -88,23 +89,36 @@ class Uses(Commands):
             learned = argument.learned = None if again else execution.uses[argument.run]
             if learned is not None:
                 learned.now = argument.use = learned.now if argument.use is Use.UNKNOWN else argument.use
-            told: RunUse | None = None  # by the block before
-            for block in self.blocks(argument.span):
-                if block.used != self.position and block.user is not told:
+            blocks = self.blocks(argument.span)
+            told: tuple[RunUse | None, int] = (None, FIRST)  # by the block before
+            for block in blocks:
+                if block.used != self.position and (block.user, block.part) != told and not self.passes_over(block):
                     self.learn_next(block, argument.use)
-                    told = block.user
-            for block in self.blocks(argument.span):
-                if block.used == self.position and learned is None:
+                    told = (block.user, block.part)
+            for i, block in enumerate(blocks):
+                if (block.used == self.position and learned is None) or self.passes_over(block):
                     continue  # an argument before this one told more
+                block.left = False
                 block.used, block.user = self.position, learned
-                block.awaited = self.position + learned.gap if learned is not None and learned.gap > 0 else 0
-                block.next_use = Use.UNKNOWN if learned is None else learned.next
+                block.part = FIRST if i == 0 else LAST if i == len(blocks) - 1 else INNER
+                following = learned.next[block.part] if learned is not None else NextUse()
+                block.awaited = self.position + following.gap if following.gap else 0
+                block.next_use = following.use
+
+    def passes_over(self, block: UmBlock) -> bool:
+        """A table of which it touches rows, and which it reaches where it is."""
+        return self.sparse and block.mapped
 
     def learn_next(self, block: UmBlock, use: Use) -> None:
-        """Whoever used the block last learns what came next: of what one launch of it used, the longest wait."""
+        """Whoever used the block last learns what came next: of what one launch of it used as one part, the longest wait."""
+        if block.user is None:
+            return
+        known = block.user.next[block.part]
         gap = self.position - block.used + (use is Use.DIES)
-        if block.user is not None and (block.user.round != block.used or gap > block.user.gap):
-            block.user.round, block.user.gap, block.user.next = block.used, gap, use
+        again = known.round == block.used
+        if not again or gap > known.gap:
+            known = NextUse(use, gap, block.used, again and known.left)
+        block.user.next[block.part] = replace(known, left=known.left or block.left)
 
     def blocks(self, span: Span) -> list[UmBlock]:
         slot, first, count = span

@@ -64,11 +64,17 @@ class Victims(Clean):
                     break
                 leaving.append((victim, victim.copied))
                 memory.drop(victim)
-            if memory.by_next_use:
-                leaving.sort(key=lambda one: (not one[0].dead, one[0].use_sequence))
-            for block, copied in leaving:
-                self.let_go(memory, block, copied, position)
+            if memory.by_next_use and any(not block.dead and not copied for block, copied in leaving):
+                memory.demanded = self.position
+            self.leave_in_order(memory, leaving, position)
         return memory.free() > (0 if actual else headroom)
+
+    def leave_in_order(self, memory: Memory, leaving: list[tuple[UmBlock, bool]], position: int) -> None:
+        """By next use in that of last use, since what was used last would hold up the others."""
+        if memory.by_next_use:
+            leaving.sort(key=lambda one: (not one[0].dead, one[0].use_sequence))
+        for block, copied in leaving:
+            self.let_go(memory, block, copied, position)
 
     def victim(self, memory: Memory, position: int, anything: bool) -> UmBlock | None:
         memory.wake(self.position, self.iteration)
@@ -132,6 +138,7 @@ class Victims(Clean):
         if not block.populated:
             return
         if not block.dead:
+            block.left = True
             block.evicted_for = position
         self.note_streams(memory, block)
         memory.evictions += 1
