@@ -169,6 +169,11 @@ def test_a_table_that_an_optimizer_uses_too_is_mapped_and_brought_for_that_alone
     assert len(away) >= 4
     assert program.launch(LOOKED_UP, SHARED, SPARSE) == []
     assert moved(program.launch(OPTIMIZER, SHARED)) == away
+    program.launch(OTHERS, REST)
+    assert missing(program)
+    program.writer.execute(LOOKED_UP, unknown=(SHARED, BlockRange(0, 19, 1)), flags=SPARSE)
+    program.core.process(program.writer.take())
+    assert moved(program.core.take_commands()) == {(0, 19)}, "the result alone"
     assert program.core.statistics().remote_bytes == 0
 
 
@@ -192,8 +197,8 @@ def test_a_lookup_is_no_use_of_what_is_mapped() -> None:
             program.writer.execute(5000 + number, ())
 
     def begin() -> set[tuple[int, int]]:
-        program.launch(OPTIMIZER, table)
         program.launch(OTHERS, REST)
+        program.launch(OPTIMIZER, table)
         idle(64)
         return moved(program.launch(4, short), "evict")
 
