@@ -59,10 +59,10 @@ def caching_step(writer: EventWriter, places: Sequence[int], blocks: int = 4) ->
         writer.block(False, 0, place * size, size, (len(places) - i - 1) * size)
 
 
-def long_steps(writer: EventWriter, rng: Random, capacity: int, steps: int) -> None:
+def long_steps(writer: EventWriter, rng: Random, capacity: int, steps: int, vary: bool = False) -> None:
     """Steps of some 80 launches over twice what the card has, so that blocks are used, rest and are needed again at all distances: weights
     are slot 0; tensors of slot 1 are handed out, used a few times and taken back. From step to step a few launches are left out, come
-    once more or in other places."""
+    once more or in other places. Tensors that vary are up to two UM blocks shorter, each time by others."""
     part, tensors = capacity // 32, 16
     size = part * UM_BLOCK_BYTES
     writer.device(capacity)
@@ -71,11 +71,14 @@ def long_steps(writer: EventWriter, rng: Random, capacity: int, steps: int) -> N
     weights = [BlockRange(0, at, rng.randint(1, part)) for at in range(0, capacity, part)]
     launches = [(number, rng.sample(weights, rng.randint(1, 2))) for number in range(80)]
     lives = [sorted(rng.sample(range(80), 2)) for _ in range(tensors)]
+    sizes = [size] * tensors
     for _ in range(steps):
+        if vary:
+            sizes = [size - rng.randrange(3) * UM_BLOCK_BYTES for _ in range(tensors)]
         for place, (number, ranges) in enumerate(launches):
             for tensor, (begin, end) in enumerate(lives):
                 if place in (begin, end):
-                    writer.block(place == begin, 1, tensor * size, size, 0)
+                    writer.block(place == begin, 1, tensor * size, sizes[tensor], 0)
             alive = [BlockRange(1, tensor * part, part) for tensor, (begin, end) in enumerate(lives) if begin <= place < end]
             chosen = [one for one in alive if one.first // part % 5 == number % 5]
             for _ in range(rng.choices((1, 0, 2), (30, 1, 1))[0]):

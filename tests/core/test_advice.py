@@ -62,7 +62,8 @@ def test_a_dense_use_brings_it_back_for_good() -> None:
     assert advice(commands) == TO_COME_BACK
     assert [(c.first_block, c.block_count) for c in commands if c.kind == "advise"] == [(0, 6)] * 2
     assert program.core.statistics().remote_bytes == 14 * UM_BLOCK_BYTES
-    assert advice(program.gather(10)) == [], "no to and fro"
+    assert advice(program.gather(10)) == [(SET_ACCESSED_BY, 0)], "mapped, and no to and fro"
+    assert advice(program.launch(50, BlockRange(0, 0, 6)) + program.gather(10)) == []
     assert all(program.core.block_state(0, block) & Core.RESIDENT for block in range(6))
 
 
@@ -137,3 +138,108 @@ def test_memory_that_is_freed_is_forgotten() -> None:
     program.writer.free(0)
     program.core.process(program.writer.take())
     assert program.core.statistics().remote_bytes == 0
+
+
+LOOKED_UP, OPTIMIZER, OTHERS = 1, 2, 3  # executions
+SHARED, REST = BlockRange(0, 0, 12), BlockRange(1, 0, 8)
+
+
+def trained(iterations: int = 4, **settings: int) -> tuple[Program, list[Command]]:
+    """A table that is gathered from and updated as a whole in each iteration, with others on the card in between; what was decided. Four
+    of its blocks have no room then."""
+    program = Program(**settings)
+    commands = []
+    for _ in range(iterations):
+        commands += program.launch(LOOKED_UP, SHARED, SPARSE) + program.launch(OPTIMIZER, SHARED) + program.launch(OTHERS, REST)
+    return program, commands
+
+
+def moved(commands: list[Command], kind: str = "prefetch") -> set[tuple[int, int]]:
+    return {(c.slot, block) for c in commands if c.kind == kind for block in range(c.first_block, c.first_block + c.block_count)}
+
+
+def missing(program: Program) -> set[tuple[int, int]]:
+    return {(0, block) for block in range(12) if not program.core.block_state(0, block) & Core.RESIDENT}
+
+
+def test_a_table_that_an_optimizer_uses_too_is_mapped_and_brought_for_that_alone() -> None:
+    program, commands = trained()
+    assert advice(commands) == [(SET_ACCESSED_BY, 0)], "as a whole, once"
+    away = missing(program)
+    assert len(away) >= 4
+    assert program.launch(LOOKED_UP, SHARED, SPARSE) == []
+    assert moved(program.launch(OPTIMIZER, SHARED)) == away
+    program.launch(OTHERS, REST)
+    assert missing(program)
+    program.writer.execute(LOOKED_UP, unknown=(SHARED, BlockRange(0, 19, 1)), flags=SPARSE)
+    program.core.process(program.writer.take())
+    assert moved(program.core.take_commands()) == {(0, 19)}, "the result alone"
+    assert program.core.statistics().remote_bytes == 0
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_what_launches_to_come_look_up_is_not_brought_ahead_for_them(order: int) -> None:
+    program, _ = trained(12, eviction_order=order, launch_queue=0, prefetch_degree=1)
+    for _ in range(3):
+        away = missing(program)
+        assert away
+        assert moved(program.launch(LOOKED_UP, SHARED, SPARSE) + program.launch(OPTIMIZER, SHARED)) >= away
+        assert (0, 0) not in moved(program.launch(OTHERS, REST)), "the next one looks up"
+
+
+def test_a_lookup_is_no_use_of_what_is_mapped() -> None:
+    """By next use the table goes, which the optimizer needs last of all, although it is looked up before others are used."""
+    program = Program(eviction_order=2, launch_queue=64, prefetch_degree=1)
+    table, short = BlockRange(0, 0, 8), BlockRange(0, 8, 8)
+
+    def idle(launches: int) -> None:
+        for number in range(launches):
+            program.writer.execute(5000 + number, ())
+
+    def begin() -> set[tuple[int, int]]:
+        program.launch(OTHERS, REST)
+        program.launch(OPTIMIZER, table)
+        idle(64)
+        return moved(program.launch(4, short), "evict")
+
+    for _ in range(4):
+        begin()
+        idle(8)
+        program.launch(LOOKED_UP, table, SPARSE)
+        idle(60)
+        program.launch(OTHERS + 100, REST)
+        idle(120)
+    assert begin() == {(0, block) for block in range(8)}
+
+
+def test_a_table_is_mapped_only_where_memory_is_short_and_that_is_asked_for() -> None:
+    assert advice(trained(capacity=64)[1]) == []
+    assert advice(trained(advice=0)[1]) == []
+
+
+def test_new_content_in_the_place_of_a_mapped_table_is_brought_again() -> None:
+    program, size = Program(), SHARED.count * UM_BLOCK_BYTES
+    program.writer.block(True, 0, 0, size, size)
+    for _ in range(4):
+        program.launch(LOOKED_UP, SHARED, SPARSE)
+        program.launch(OPTIMIZER, SHARED)
+        program.launch(OTHERS, REST)
+    program.writer.block(False, 0, 0, size, 0)
+    program.writer.block(True, 0, 0, size, size)
+    program.core.process(program.writer.take())
+    commands = program.core.take_commands()
+    assert [(c.advice, c.location) for c in commands for _ in range(c.block_count) if c.kind == "advise"] == [(UNSET_ACCESSED_BY, 0)] * 12
+    away = missing(program)
+    assert away
+    assert moved(program.launch(LOOKED_UP, SHARED, SPARSE)) == away
+
+
+@pytest.mark.parametrize("status", [2, 3])
+def test_a_table_that_could_not_be_mapped_is_brought_for_all(status: int) -> None:
+    program, commands = trained()
+    (given,) = [c for c in commands if c.kind == "advise"]
+    program.writer.moved(given.id, status)
+    away = missing(program)
+    commands = program.launch(LOOKED_UP, SHARED, SPARSE)
+    assert advice(commands) == [], "nor tried again"
+    assert moved(commands) == away != set()

@@ -8,7 +8,7 @@ from deepum._core import lib
 from deepum.core import UM_BLOCK_BYTES, BlockRange, Command, Core, CoreSettings, EventWriter
 
 MiB = 1 << 20
-OLDEST_LAST_USE = 1
+OLDEST_LAST_USE, FURTHEST_NEXT_USE = 1, 2
 BLOCK = UM_BLOCK_BYTES
 
 
@@ -61,6 +61,21 @@ def test_dead_blocks_go_before_older_ones_and_nothing_is_copied(order: int) -> N
     assert blocks(commands, "evict") == set()
     assert all(c.after_sequence >= died and c.stream_mask == 0b11 for c in commands if c.kind == "discard" and c.first_block >= 12)
     assert core.statistics().bytes_invalidated == 8 * BLOCK
+
+
+def test_the_space_of_the_dead_is_taken_before_that_of_evictions_given_ahead() -> None:
+    """Eight blocks leave for the first two; what dies then is free sooner than the six that remain."""
+    core, writer = start(eviction_order=FURTHEST_NEXT_USE)
+    fill(core, writer)
+    use(writer, 9, 1, 0, 2)
+    assert len(blocks(decided(core, writer), "evict")) == 8
+    dying = next(i for i in range(4) if core.block_state(0, 4 * i) & Core.RESIDENT)
+    writer.block(False, 0, 4 * dying * BLOCK, 4 * BLOCK, 20 * BLOCK)
+    use(writer, 10, 1, 2, 2)
+    commands = decided(core, writer)
+    discarded = [c for c in commands if c.kind == "discard"]
+    assert blocks(discarded, "discard") == {(0, 4 * dying + i) for i in range(4)}
+    assert {c.after_move for c in commands if c.kind == "prefetch"} - {0} == {c.id for c in discarded}
 
 
 def test_a_prefetch_into_its_space_waits_for_the_discard() -> None:

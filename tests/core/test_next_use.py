@@ -12,16 +12,16 @@ from deepum.core import UM_BLOCK_BYTES, BlockRange, Command, Core, CoreSettings,
 
 OLDEST_LAST_USE, FURTHEST_NEXT_USE = 1, 2
 ON_DEMAND = 0
-IDLE = [Step(900 + i) for i in range(700)]  # launches that use nothing
+IDLE = [Step(900 + i) for i in range(1300)]  # launches that use nothing
 QUEUE = 64  # launches that the driver lets the host run ahead: what is farther back has run, and may go
 RESTED = [Step(700 + i) for i in range(QUEUE)]
 X, Y, SHORT = BlockRange(0, 0, 8), BlockRange(0, 8, 8), BlockRange(1, 0, 8)
 FULL = [uses(90, SHORT)]  # 8 blocks of which the card has no room
 
 
-def program(**settings: int) -> Program:
+def program(sizes: tuple[int, ...] = (16, 24), **settings: int) -> Program:
     """A card of 16 blocks; X and Y fill it."""
-    return Program(16, (16, 24), **{"eviction_order": FURTHEST_NEXT_USE, "advice": 0, "launch_queue": QUEUE, **settings})
+    return Program(16, sizes, **{"eviction_order": FURTHEST_NEXT_USE, "advice": 0, "launch_queue": QUEUE, **settings})
 
 
 def gone(commands: Iterable[Command]) -> set[tuple[int, int]]:
@@ -42,8 +42,8 @@ def test_what_is_needed_later_goes(nearer: BlockRange) -> None:
     assert gone(made.launch(FULL[0])) == set(span(0, later.first, 8))
 
 
-@pytest.mark.parametrize(("needed", "goes"), [(450, X), (700, Y)])
-def test_what_ends_by_itself_counts_as_eight_times_as_far(needed: int, goes: BlockRange) -> None:
+@pytest.mark.parametrize(("needed", "goes"), [(900, X), (1300, Y)])
+def test_what_ends_by_itself_counts_as_sixteen_times_as_far(needed: int, goes: BlockRange) -> None:
     """The tensor in X is taken back 70 launches after its last use; Y is needed again so many launches after its own."""
     made = program()
     size = 8 * UM_BLOCK_BYTES
@@ -132,11 +132,44 @@ def test_on_a_small_card_it_rests_for_a_sixteenth_of_it() -> None:
     assert min(brought for _, brought in found) in range(16, 24)
 
 
-def test_of_large_launches_four_are_enough() -> None:
-    """32 blocks a launch: a sixteenth of the card has come with two."""
-    found = victims_of(1024, sweep(3072, 96), 3072, 4)
+def test_of_large_launches_two_are_enough() -> None:
+    """64 blocks a launch: a sixteenth of the card has come with one."""
+    found = victims_of(1024, sweep(3072, 48), 3072, 4)
     assert found
-    assert min(launches for launches, _ in found) == 4
+    assert min(launches for launches, _ in found) == 2
+
+
+@pytest.mark.parametrize("shared", [0, 7])
+def test_the_first_and_the_last_block_of_a_run_have_a_next_use_of_their_own(shared: int) -> None:
+    """Another tensor shares it, and is used before Y is; the rest of X is needed last. The chain does not look that far."""
+    made = program(prefetch_degree=1)
+    step = [uses(1, X), uses(2, Y), *RESTED, *FULL, *IDLE[:8], uses(3, BlockRange(0, shared, 1)), *IDLE[8:100], uses(4, Y)]
+    step += [*IDLE[100:300], uses(5, X)]
+    made.run(step, 4, look=False)
+    made.run(step[: 2 + len(RESTED)], look=False)
+    left = gone(made.launch(FULL[0]))
+    assert (0, shared) not in left
+    assert left > {key for key in span(0, X.first, 8) if key != (0, shared)}
+
+
+@pytest.mark.parametrize("more", [(), (BlockRange(0, 8, 1),)])
+def test_what_lies_elsewhere_each_time_is_used_again_as_what_was_expected_in_its_place(more: tuple[BlockRange, ...]) -> None:
+    """The tensor behind the first three blocks has another name in each iteration, so that its launches are new: it is needed again before
+    Y, as these are. Every second one of its launches has one argument more, or none has."""
+    made, same, tensor = program(sizes=(16, 24, 48)), BlockRange(0, 0, 3), BlockRange(0, 3, 5)
+    size = tensor.count * UM_BLOCK_BYTES
+
+    def begin(number: int) -> None:
+        made.writer.block(True, 2, number * size, size, 0)  # has the name that the tensor had
+        made.writer.block(True, 0, tensor.first * UM_BLOCK_BYTES, size, 0)
+        made.run([uses(1, same, tensor, *(more if number % 2 else ())), uses(2, Y), *RESTED], look=False)
+
+    for number in range(5):
+        begin(number)
+        made.run([*FULL, *IDLE[:40], uses(3, same, tensor), *IDLE[40:200], uses(4, Y)], look=False)
+        made.writer.block(False, 0, tensor.first * UM_BLOCK_BYTES, size, 0)
+    begin(5)
+    assert gone(made.launch(FULL[0])) == set(span(0, Y.first, 8))
 
 
 def test_what_a_launch_misses_leaves_at_once_and_in_order_of_last_use() -> None:

@@ -93,9 +93,9 @@ def test_tensors_that_move(core_settings: CoreSettings, capacity: int, steps: li
 
 
 @settings(max_examples=25, deadline=None)
-@given(SETTINGS, st.sampled_from((96, 512, 600)), st.integers(4, 6), st.integers(0, 1 << 32))
-def test_by_next_use_on_larger_cards(core_settings: CoreSettings, capacity: int, steps: int, seed: int) -> None:
-    """Where blocks have to rest for as long as anywhere."""
+@given(SETTINGS, st.sampled_from((96, 512, 600)), st.integers(4, 6), st.integers(0, 1 << 32), st.booleans())
+def test_by_next_use_on_larger_cards(core_settings: CoreSettings, capacity: int, steps: int, seed: int, vary: bool) -> None:
+    """Where blocks have to rest for as long as anywhere. Launches of tensors that vary are new each time."""
     writer = EventWriter()
-    long_steps(writer, Random(seed), capacity, steps)
+    long_steps(writer, Random(seed), capacity, steps, vary)
     compare(replace(core_settings, policy=1, eviction_order=2, prefetch_degree=2000, pre_eviction=1), writer.take())

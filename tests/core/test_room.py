@@ -9,6 +9,7 @@ from deepum.core import UM_BLOCK_BYTES, BlockRange, Command, Core, CoreSettings,
 
 OLDEST_LAST_USE, FURTHEST_NEXT_USE = 1, 2
 LAYERS, WEIGHTS, ACTIVATIONS, STATE = 16, 1, 3, 4  # UM blocks a layer
+BATCH = 8  # blocks
 RESTED = 32  # blocks that have come since the last use of what goes although it is expected
 Key = tuple[int, int]  # slot, UM block
 
@@ -19,10 +20,13 @@ def blocks(command: Command) -> list[Key]:
 
 class Training:
     """A training loop: forward makes activations, in PyTorch's blocks, backward gives them back, and the optimizer goes over its state.
-    Weights are slot 0, activations 1, state 2. The program waits after each step; the chain is as long as the step."""
+    Weights are slot 0, activations 1, state 2. The program waits after each step; the chain is as long as the step. Behind the optimizer's
+    `sweeps` come `idle` launches that use nothing."""
 
-    def __init__(self, capacity: int, order: int) -> None:
-        self.core, self.writer = Core(CoreSettings.default(eviction_order=order, prefetch_degree=3 * LAYERS)), EventWriter()
+    def __init__(self, capacity: int, order: int, sweeps: int = 1, idle: int = 0, **settings: int) -> None:
+        self.sweeps, self.idle = sweeps, idle
+        settings = {"eviction_order": order, "prefetch_degree": (2 + sweeps) * LAYERS + idle, **settings}
+        self.core, self.writer = Core(CoreSettings.default(**settings)), EventWriter()
         self.writer.device(capacity)
         for slot, each in enumerate((WEIGHTS, ACTIVATIONS, STATE)):
             self.writer.allocate(slot, LAYERS * each)
@@ -41,8 +45,11 @@ class Training:
         for layer in reversed(range(LAYERS)):
             self.launch(2000, layer, 1, ACTIVATIONS)
             self.writer.block(False, 1, layer * size, size, 0)
-        for layer in range(LAYERS):
-            self.launch(3000, layer, 2, STATE)
+        for number in range(self.sweeps):
+            for layer in range(LAYERS):
+                self.launch(3000 + 100 * number, layer, 2, STATE)
+        for number in range(self.idle):
+            self.writer.execute(10_000 + number, ())
         self.core.process(self.writer.take())
         return fullest, self.core.take_commands()
 
@@ -54,16 +61,39 @@ class Training:
 
 @pytest.mark.parametrize("order", [OLDEST_LAST_USE, FURTHEST_NEXT_USE])
 def test_a_wait_makes_room_for_the_activations_to_come(order: int) -> None:
-    """What goes is the optimizer's state, which was used last but is needed only after the activations; of the weights, none."""
+    """What goes is the optimizer's state, which was used last but is needed only after the activations; of the weights, none. By next use
+    what left before goes before the wait, while the optimizer runs, and what is still in the way during it."""
     training = Training(capacity=100, order=order)
     for _ in range(4):
         training.step()
         training.wait()
     for _ in range(3):
+        fullest, decided = training.step()
+        assert not [c for c in decided if c.kind == "evict" and c.cause < fullest], "in time for the activations"
+        before = [key for c in decided if c.kind == "evict" for key in blocks(c) if key[0] != 1]
+        gone = [key for c in training.wait() if c.kind == "evict" for key in blocks(c)]
+        assert bool(before) == (order == FURTHEST_NEXT_USE)
+        assert gone
+        assert len(before + gone) >= LAYERS * (WEIGHTS + ACTIVATIONS + STATE) - 100
+        assert {slot for slot, _ in before + gone} == {2}
+
+
+def test_what_left_before_leaves_ahead_once_nothing_has_left_for_want_of_space_for_a_while() -> None:
+    """The optimizer goes over its state, for which there is no room, again and again, and all the while nothing leaves but for what it
+    misses. A 64th of the iteration's 640 launches later more of the state leaves, a batch a launch. The program never waits."""
+    training = Training(capacity=79, order=FURTHEST_NEXT_USE, sweeps=6, idle=512, chain_steps=64)
+    for _ in range(3):
         training.step()
-        gone = [key for command in training.wait() if command.kind == "evict" for key in blocks(command)]
-        assert len(gone) >= LAYERS * (WEIGHTS + ACTIVATIONS + STATE) - 100
-        assert {slot for slot, _ in gone} == {2}
+    for _ in range(3):
+        fullest, decided = training.step()
+        last = training.writer.sequence - training.idle  # launch that uses anything
+        left: dict[int, list[Key]] = {c.cause: [] for c in decided if c.kind == "evict" and c.cause > fullest}
+        for command in decided:
+            if command.cause in left and command.kind == "evict":
+                left[command.cause] += blocks(command)
+        ahead = {cause: keys for cause, keys in left.items() if cause > last}
+        assert min(ahead) == max(left.keys() - ahead.keys()) + 640 // 64
+        assert all(len(keys) <= BATCH and {slot for slot, _ in keys} == {2} for keys in ahead.values())
 
 
 @pytest.mark.parametrize("order", [OLDEST_LAST_USE, FURTHEST_NEXT_USE])
