@@ -31,7 +31,7 @@ struct NextUse {
   Use use = Use::kUnknown;  // by the launch that uses it next, or that its content ends before
   std::uint32_t gap = 0;    // so many launches later; 0: not known
   std::uint32_t round = 0;  // launch, modulo 2^32, of which that was learned
-  bool left = false;        // its blocks, or some, left in between
+  bool left = false;        // the block that told of it had left in between
 };
 // Its first and its last UM block may be shared with other tensors, so that they are used again by others and sooner.
 enum class RunPart : std::uint8_t { kFirst, kInner, kLast };

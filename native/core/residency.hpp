@@ -148,7 +148,7 @@ struct DeviceMemory {
   std::uint64_t evicted_lately = 0;       // blocks, in the iteration before this one
   std::uint64_t evictions = 0;            // since
   std::uint64_t copied_away = 0;          // launch at which a block last left by a copy,
-  std::uint64_t demanded = 0;             // and at which one last left because a launch at hand wanted its space
+  std::uint64_t demanded = 0;             // and at which one last left because a launch that was placed wanted its space
   std::uint64_t counted_from = 0;         // that launch
   BlockList dead;                         // the first to die first
   bool driver_evicts = false;             // for what is fetched: nothing is evicted by command
