@@ -261,7 +261,7 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
     copy_out_ahead(device, event.header.device, stream);
     if (settings_.eviction_order == DEEPUM_EVICT_FURTHEST_NEXT_USE) {
       claim_ahead(settings_.chain_steps);
-      if (settings_.prediction == DEEPUM_PREDICT_HISTORY) {
+      if (settings_.prediction == DEEPUM_PREDICT_HISTORY && device.under_pressure()) {
         reserve_ahead(settings_.chain_steps);
         leave_ahead(device, event.header.device);
       }

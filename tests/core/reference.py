@@ -175,7 +175,7 @@ class Reference(TorchBlocks):
             self.copy_out_ahead(memory, event.device, event.stream)
             if self.settings.eviction_order == FURTHEST_NEXT_USE:
                 self.claim_ahead(self.settings.chain_steps)
-                if self.settings.prediction == HISTORY:
+                if self.settings.prediction == HISTORY and memory.under_pressure():
                     self.reserve_ahead(self.settings.chain_steps)
                     self.leave_ahead(memory)
             self.unwaited += 1
