@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 from reference_block import UmBlock
 from reference_commands import CORRELATION
 from reference_placement import Placement
@@ -48,17 +50,13 @@ class Advice(Placement):
 
     def map_tables(self, argument: Argument) -> None:
         """What was there for an iteration is no result of a gather: it need not come for one, and comes for other launches."""
-        run: list[UmBlock] = []
-        for block in self.blocks(argument.span):
-            if self.may_map(block):
+        for may, blocks in groupby(self.blocks(argument.span), self.may_map):
+            run = list(blocks) if may else []
+            for block in run:
                 if block.mostly:
                     self.collapse(block)
                 block.mapped = True
-                run.append(block)
-            else:
-                self.advise(run, SET_ACCESSED_BY)
-                run = []
-        self.advise(run, SET_ACCESSED_BY)
+            self.advise(run, SET_ACCESSED_BY)
 
     def may_map(self, block: UmBlock) -> bool:
         if block.mapped or block.refused or block.stays_away or block.dead or not block.populated:
