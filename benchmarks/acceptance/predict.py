@@ -61,7 +61,7 @@ def _row(training: Training, row: dict[str, Any]) -> dict[str, Any]:
         "measured_ms": round(measured, 4),
         "predicted_ms": round(predicted.step_ms, 4),
         "ratio": round(predicted.step_ms / measured, 4),
-        "measured_bytes_evicted": row.get("statistics", {}).get("bytes_evicted"),
+        "measured_bytes_evicted": row.get("statistics", {}).get("bytes_evicted_asked"),
         "predicted_bytes_evicted": predicted.bytes_evicted,
         "predicted_bytes_h2d": predicted.bytes_h2d,
         "predicted_bytes_d2h": predicted.bytes_d2h,

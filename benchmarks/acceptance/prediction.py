@@ -37,12 +37,13 @@ def later_ms(steps_ms: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class Predicted:
-    """ms a step; bytes over the whole run."""
+    """ms a step; bytes over the whole run; the most managed memory on the card at a time, bytes."""
 
     step_ms: float
     bytes_evicted: int
     bytes_h2d: int
     bytes_d2h: int
+    peak_resident_bytes: int
 
 
 class Training:
@@ -86,8 +87,8 @@ class Training:
             raise ValueError("the settings are not those of this version; run scripts/gpu_acceptance anew") from None
         trace = Trace(self._trace.name, self._with_budget(budget, int(on.memory_bytes)), self._trace.work)
         outcome = replay(trace, on, core, int(on.memory_bytes), without_prefetch=without_prefetch)
-        moved = (int(outcome.counters[way]) for way in ("bytes_h2d", "bytes_d2h"))
-        return Predicted(self._step_ms(outcome), outcome.core.bytes_evicted, *moved)
+        counted = (int(outcome.counters[name]) for name in ("bytes_h2d", "bytes_d2h", "peak_resident_bytes"))
+        return Predicted(self._step_ms(outcome), outcome.core.bytes_evicted, *counted)
 
     def _step_ms(self, outcome: Outcome) -> float:
         """Steps are counted from the last on, for what comes before the first step is its own."""

@@ -87,9 +87,18 @@ bool Mover::issue(int device, int direction) {
   bool again = false;
   if (head.kind == DEEPUM_COMMAND_PREFETCH && head.block_count == 0) {  // only waits
     const bool waits = use_device(device) && lane.prepare() && wait_for(lane, required, &again);
-    if (!again) {
-      finish(lane, head.id, SettledMoves::kNowhere);
-      count_failure(waits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT);
+    if (again) {
+      return true;
+    }
+    count_failure(waits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT);
+    // Its launch is held all the same: what that faults on must not come before there is room for it.
+    const bool holds = waits && in_lock_step_;
+    finish(lane, head.id, holds ? lane_number(device, direction) : SettledMoves::kNowhere);
+    if (holds) {
+      lane.issued(head.id, 0, false);
+    }
+    if (holds && holds_launches_) {
+      lane.record(head.id);
     }
     return true;
   }

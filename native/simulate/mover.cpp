@@ -112,7 +112,11 @@ bool Mover::issue(int device, int direction, const Answer& answer) {
   lane.prepare(engine_, device);
   if (head.kind == DEEPUM_COMMAND_PREFETCH && head.block_count == 0) {  // only waits
     wait_for(lane, required);
-    finish(lane, head.id, runtime::SettledMoves::kNowhere);
+    finish(lane, head.id, lane_number(device, direction));
+    lane.issued(head.id, 0);  // its launch is held all the same
+    if (holds_launches_) {
+      lane.record(engine_, host_, head.id);
+    }
     return true;
   }
   const auto range = places_.blocks(head.slot, head.generation, head.first_block, head.block_count);

@@ -14,6 +14,7 @@ import pytest
 from acceptance import traces
 from acceptance.prediction import Training, later_ms, step_ends
 from acceptance.preset import machine
+from acceptance.trainings import DEEPUM, EMULATED
 from trained import BUDGET, HIDDEN, MEASURED, SETTINGS, SLOWER, STEPS, WHOLE, program, results
 
 from deepum.core import EventLog
@@ -64,6 +65,15 @@ def test_a_budget_costs_what_must_move() -> None:
     assert free.step_ms == pytest.approx(one.unlimited_ms(1.0), rel=0.01)
     assert tight.bytes_evicted > 0 and tight.bytes_d2h > 0
     assert paged.step_ms > tight.step_ms > free.step_ms
+
+
+@pytest.mark.parametrize("without_prefetch", [False, True])
+@pytest.mark.parametrize("share", [75, 50, 40])
+def test_a_budget_is_kept_by_those_who_fault_too(share: int, without_prefetch: bool) -> None:
+    """The card has room for all of it: only what launches wait for keeps them within the budget."""
+    budget = WHOLE * share // 100
+    found = training(budget=budget).under(SETTINGS, budget, without_prefetch)
+    assert 0.9 * budget < found.peak_resident_bytes <= budget
 
 
 def test_settings_of_another_version_are_refused() -> None:
@@ -202,17 +212,16 @@ def test_the_acceptance_predicts_the_simulated_gpu_from_its_logs_alone(
     environment: dict[str, str], predict: Predict, tmp_path: Path
 ) -> None:
     """The model knows of the simulated GPU what it would of a real one: an event log, and what the questions found."""
-    words = ("--only", "questions", "--only", "budgets", "--model", "bert", "--share", "50", "--results", str(tmp_path))
+    words = ("--only", "questions", "--only", "budgets", "--model", "bert", "--share", "25", "--results", str(tmp_path))
     command = [str(ROOT / "scripts" / "gpu_acceptance"), "--device", "sim:v100-16gb", "--short", "--build", "never", *words]
     ran = subprocess.run(command, env=environment | {"PYTHON": sys.executable}, text=True, capture_output=True, timeout=300, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     (path,) = tmp_path.glob("*.json")
     found = json.loads(path.read_text())["sections"]["prediction"]
     assert (found["count"], found["left_out"]) == (2, {})
-    assert found["largest"] < 0.1
-    evicted = {row["what"]: row["measured_bytes_evicted"] / row["predicted_bytes_evicted"] for row in found["rows"]}
-    assert evicted["deepum"] == pytest.approx(1, rel=0.02)
-    assert evicted["budgeted on-demand, emulated"] == pytest.approx(1, rel=0.05)
+    assert {row["what"] for row in found["rows"]} == {DEEPUM, EMULATED}
+    assert found["largest"] < 0.04
+    assert [row["measured_bytes_evicted"] for row in found["rows"]] == [row["predicted_bytes_evicted"] for row in found["rows"]]
     assert "largest difference " in ran.stdout
     half = tmp_path / "half" / "machine.json"
     half.parent.mkdir()

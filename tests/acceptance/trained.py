@@ -60,7 +60,7 @@ def results(folder: Path, model: str = "gpt2") -> Path:
         for what in (DEEPUM, EMULATED):
             found = truth.under(SETTINGS, budget, what == EMULATED)
             row = {"model": model, "what": what, "share": share, "budget_bytes": budget, "settings": SETTINGS}
-            rows.append(row | {"steps_ms": [found.step_ms] * STEPS, "statistics": {"bytes_evicted": found.bytes_evicted}})
+            rows.append(row | {"steps_ms": [found.step_ms] * STEPS, "statistics": {"bytes_evicted_asked": found.bytes_evicted}})
     told = {
         "version": 1,
         "simulated": False,

@@ -70,6 +70,15 @@ def test_without_prefetching_evictions_go_on(run: Run, runtime_folder: Path) -> 
     assert moved(session) == []
 
 
+def test_without_prefetching_a_launch_is_held_until_there_is_room(run: Run, runtime_folder: Path) -> None:
+    plan = {1: [Command(EVICT, first=0), Command(PREFETCH, first=8, after_move=1), Command(HOLD, streams=1, after_move=2)]}
+    calls, _ = lock_step(run, runtime_folder, plan, "execute(); execute()", DEEPUM_PREFETCH="0")
+    assert calls == [
+        *["launch s0", "prefetch m1 4096+2 host", "record e1 m1"],
+        *["wait m2 e1", "record e2 m2", "wait s0 e2", "launch s0"],
+    ]
+
+
 def test_what_waits_holds_up_its_own_direction_only(run: Run, runtime_folder: Path) -> None:
     plan = {0: [Command(EVICT, first=0, after=-1), Command(EVICT, first=4), Command(PREFETCH, first=8)]}
     calls, _ = lock_step(run, runtime_folder, plan, "execute()")
