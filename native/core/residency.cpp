@@ -251,14 +251,16 @@ void DeviceMemory::narrow_window() {
   withheld_blocks = std::max(withheld_blocks, wide) + kMistake;
 }
 
-Space DeviceMemory::take_space() {
+Space DeviceMemory::take_space(bool fetches) {
   ++used_blocks;
   // Space that was never used, or was freed with its allocation, goes first.
   const std::uint64_t unclaimed = capacity_blocks >= used_blocks ? capacity_blocks - used_blocks : 0;
   if (unclaimed >= freed.size() + emptied.size()) {
     return {};
   }
-  std::deque<Space>& from = emptied.empty() ? freed : emptied;
+  // What dies frees its space later than what left long ago, but without a copy: in time for what is only populated.
+  const bool from_dead = fetches && by_next_use ? freed.empty() : !emptied.empty();
+  std::deque<Space>& from = from_dead ? emptied : freed;
   const Space space = from.front();
   from.pop_front();
   return space;

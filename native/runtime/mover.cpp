@@ -146,7 +146,7 @@ void Mover::take_commands() {
 
 void Mover::accept(const deepum_command& given) {
   deepum_command command = given;
-  if (command.kind == DEEPUM_COMMAND_PREFETCH && !settings().prefetch) {
+  if (brings(command) && !settings().prefetch) {
     command.block_count = 0;  // only waits
   }
   last_taken_ = std::max(last_taken_, command.id);
