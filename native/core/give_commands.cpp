@@ -63,6 +63,11 @@ void Engine::command(deepum_command_kind kind, std::uint32_t ordinal, UmBlock& b
     streams = 0;
   }
   std::uint64_t& moved = last_move(block, kind);
+  if (&moved == &block.moved_out) {
+    block.stayed = kind == DEEPUM_COMMAND_COPY_OUT;
+  } else if (kind == DEEPUM_COMMAND_PREFETCH || kind == DEEPUM_COMMAND_POPULATE) {
+    block.populates = kind == DEEPUM_COMMAND_POPULATE;
+  }
   count_bytes(statistics_, kind);
   // Only commands of the same event are lengthened, so that what is decided does not depend on how events come in batches; and only
   // if it waits for nothing later than itself, or two commands would wait for each other, and for moves of one direction.

@@ -65,13 +65,10 @@ bool Engine::place(std::span<const BlockSpan> spans, std::span<const Use> uses, 
         use(device, *block, position, actual);
       }
       if (doubtful && position_ > block->confirmed + doubt_after_) {
-        // Long unconfirmed: the driver may have taken it. A prefetch of what is there costs nothing.
-        // Nor does it wait for a copy of it.
-        const bool left = direction_of(block->moved_out) != DEEPUM_DIRECTION_COPY;
-        // Its population may not have come yet: before the space for that is there, it would take another's.
-        const bool populated = direction_of(block->moved_in) == DEEPUM_DIRECTION_POPULATE;
-        command(populated ? DEEPUM_COMMAND_POPULATE : DEEPUM_COMMAND_PREFETCH, allocation.device, *block, 0, 0,
-                left ? block->moved_out : 0);
+        // Long unconfirmed: the driver may have taken it. A prefetch of what is there costs nothing, and need not wait for a copy of it.
+        // What is to be populated may not be there yet: before there is space for it, it would take another's.
+        command(block->populates ? DEEPUM_COMMAND_POPULATE : DEEPUM_COMMAND_PREFETCH, allocation.device, *block, 0, 0,
+                block->stayed ? 0 : block->moved_out);
         ++statistics_.reprefetches;
         block->confirmed = position_;
         if (device.driver_evicts) {
@@ -176,9 +173,9 @@ void Engine::hold(std::span<const BlockSpan> spans, std::uint32_t stream) {
   for (const BlockSpan& span : spans) {
     const Allocation& allocation = slots_[span.slot];
     for (std::uint32_t i = span.first; i < span.first + span.count; ++i) {
-      const std::uint64_t brought = allocation.blocks[i].brought;
-      std::uint64_t& latest = until[allocation.device][direction_of(brought) == DEEPUM_DIRECTION_POPULATE ? 1 : 0];
-      latest = std::max(latest, brought);
+      const UmBlock& block = allocation.blocks[i];
+      std::uint64_t& latest = until[allocation.device][block.populates ? 1 : 0];
+      latest = std::max(latest, block.brought);
     }
   }
   for (std::uint32_t ordinal = 0; ordinal < devices_in_use_; ++ordinal) {
