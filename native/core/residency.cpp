@@ -258,9 +258,10 @@ Space DeviceMemory::take_space(bool fetches) {
   if (unclaimed >= freed.size() + emptied.size()) {
     return {};
   }
-  // What dies frees its space later than what left long ago, but without a copy: in time for what is only populated.
-  const bool from_dead = fetches && by_next_use ? freed.empty() : !emptied.empty();
-  std::deque<Space>& from = from_dead ? emptied : freed;
+  // What is fetched takes the space that is free first, so that it does not hold up what comes behind it. What is only populated has the
+  // time to wait for what died last.
+  const bool evicted_first = fetches && by_next_use && !freed.empty() && (emptied.empty() || freed.front().after < emptied.front().after);
+  std::deque<Space>& from = evicted_first || emptied.empty() ? freed : emptied;
   const Space space = from.front();
   from.pop_front();
   return space;

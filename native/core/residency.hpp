@@ -108,7 +108,8 @@ struct WrittenBlock {
 // Space for one block, by the move that frees it; id 0: free already.
 struct Space {
   std::uint64_t id = 0;
-  bool discard = false;  // an eviction else
+  bool discard = false;     // an eviction else
+  std::uint64_t after = 0;  // sequence of the launch that the move waits for
 };
 
 // One device's memory in blocks. Space is accounted for from the start: what an eviction frees is known by the command that frees it.

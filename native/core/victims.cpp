@@ -246,7 +246,7 @@ void Engine::leave(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, 
   }
   if (discardable(block)) {
     discard(block);
-    device.emptied.push_back({block.discarded, true});
+    device.emptied.push_back({block.discarded, true, std::max(block.died, block.use_sequence)});
     return;
   }
   note_streams(device, block);
@@ -259,7 +259,7 @@ void Engine::leave(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, 
             std::max(block.moved_in, block.mostly ? block.moved_out : 0), 0, block.mostly ? DEEPUM_MEM_ADVISE_UNSET_READ_MOSTLY : 0);
     forget_duplicate(block);
   }
-  device.freed.push_back({block.moved_out, false});
+  device.freed.push_back({block.moved_out, false, block.use_sequence});
 }
 
 void Engine::note_streams(DeviceMemory& device, const UmBlock& victim) {
