@@ -45,7 +45,8 @@ class Memory:
     capacity: int = 0
     allocated: int = 0
     freed: deque[int] = field(default_factory=deque)  # evictions whose space is not taken yet
-    awaited: dict[str, int] = field(default_factory=dict)  # by direction: prefetches to come wait for its moves up to here
+    # By kind and direction: what is brought by commands of that kind, from now on, waits for moves of that direction up to here.
+    awaited: dict[tuple[str, str], int] = field(default_factory=dict)
     kept: list[UmBlock] = field(default_factory=list)  # resident, first to be evicted first
     copied: list[UmBlock] = field(default_factory=list)  # the same of what the host has as well
     to_copy: deque[tuple[UmBlock, int]] = field(default_factory=deque)  # to be copied out, and the launch that wrote it
@@ -77,7 +78,7 @@ class Memory:
     full: bool = False  # the window held a launch off since the last one
     out_streams: int = 0  # that the latest eviction waits for
     mixed: int = 0  # launch at which evictions last waited for different streams
-    held: dict[int, int] = field(default_factory=dict)  # by stream: the latest prefetch that a launch was held for
+    held: dict[tuple[int, str], int] = field(default_factory=dict)  # by stream and kind: the latest that a launch was held for
 
     def free(self) -> int:
         return max(0, self.capacity - self.used)
