@@ -101,7 +101,7 @@ class Placement(Victims):
         if decide and not actual and memory.ahead() >= memory.window():
             memory.full = True
             return False
-        outgoing, kind = None, "prefetch" if block.populated else "populate"
+        outgoing, kind = None, "prefetch" if block.populated or not self.settings.pre_eviction else "populate"
         if decide and self.settings.pre_eviction and not self.make_room(memory, position, actual):
             return actual
         if decide and not self.settings.pre_eviction:
