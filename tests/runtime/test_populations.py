@@ -48,7 +48,7 @@ def test_a_launch_is_held_for_both(run: Run, runtime_folder: Path) -> None:
     calls, session = lock_step(run, runtime_folder, plan, "execute(); execute()")
     assert calls == [
         "launch s0",
-        *["prefetch m1 4112+2 device 0", "record e1 m1"],  # populations first: their space was given up without a copy
+        *["prefetch m1 4112+2 device 0", "record e1 m1"],  # in a round populations go first
         *["prefetch m2 4096+2 device 0", "record e2 m2"],
         *["wait s0 e2", "wait s0 e1", "launch s0"],
     ]
