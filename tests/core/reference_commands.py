@@ -25,6 +25,7 @@ DIRECTION = {
     "drop": "drop",
     "copy_out": "copy",
     "collapse": "collapse",
+    "discard": "discard",
 }
 BRINGS = ("prefetch", "populate")
 MOVES_IN, MOVES_OUT = (*BRINGS, "collapse"), ("evict", "drop", "copy_out")
@@ -51,6 +52,7 @@ class Commands:
             turns, launches = (FARTHEST // TURN, TURN) if by_next_use else (self.settings.prefetch_degree, 1)
             span = 1 << (turns + 1).bit_length()  # two more, and a power of two
             self.devices[device] = Memory(
+                ordinal=device,
                 by_migration=order == LEAST_RECENTLY_MIGRATED,
                 by_next_use=by_next_use,
                 launch_queue=self.settings.launch_queue,
@@ -99,6 +101,8 @@ class Commands:
             block.moved_in = made.id
         elif kind in MOVES_OUT:
             block.moved_out = made.id
+        elif kind == "discard":
+            block.discarded = made.id
 
     def goes_on(self, last: Command, made: Command) -> bool:
         """The next block, for the same reason and behind the same; and it waits for nothing later than the last."""

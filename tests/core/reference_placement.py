@@ -101,8 +101,9 @@ class Placement(Victims):
         if decide and not actual and memory.ahead() >= memory.window():
             memory.full = True
             return False
-        outgoing, kind = None, "prefetch" if block.populated or not self.settings.pre_eviction else "populate"
-        if decide and self.settings.pre_eviction and not self.make_room(memory, position, actual):
+        outgoing, fetches = None, block.populated
+        kind = "prefetch" if fetches or not self.settings.pre_eviction else "populate"
+        if decide and self.settings.pre_eviction and not self.make_room(memory, position, actual, fetches):
             return actual
         if decide and not self.settings.pre_eviction:
             room, outgoing = self.yield_room(memory, position, actual)
@@ -118,7 +119,7 @@ class Placement(Victims):
         block.fresh = False
         if decide:
             self.prepare_duplicate(block, use)
-        space = memory.take_space()
+        freed, emptied = memory.take_space(fetches)
         memory.wanted = max(0, memory.wanted - 1)
         memory.add(block)
         block.used_after = memory.migrations
@@ -127,10 +128,11 @@ class Placement(Victims):
         memory.fetched += not actual
         block.confirmed, block.streams = self.position, 0
         if decide:
-            if self.direction(space) != self.direction(block.moved_out):
-                self.await_move(memory, self.allocations[block.slot].device, kind, min(space, block.moved_out))
+            self.await_move(memory, memory.ordinal, kind, max(block.discarded, emptied))
+            if self.direction(freed) != self.direction(block.moved_out):
+                self.await_move(memory, memory.ordinal, kind, min(freed, block.moved_out))
             after, streams = (outgoing.use_sequence, outgoing.streams) if outgoing is not None else (0, 0)
-            self.command(kind, block, after, streams, max(space, block.moved_out))
+            self.command(kind, block, after, streams, max(freed, block.moved_out))
             block.brought = block.moved_in
             block.populated = True
         return True

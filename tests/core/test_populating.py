@@ -154,7 +154,7 @@ def test_a_block_in_doubt_comes_as_it_came_the_last_time(first: list[Launch], co
 def test_so_says_the_plain_one_for_what_was_long_ago() -> None:
     _, records = doubted(3500, 3600, POPULATED)
     for order in (OLDEST_LAST_USE, 2):
-        compare(CoreSettings.default(headroom_blocks=0, eviction_order=order, confidence_launches=3500, invalidation=0), records)
+        compare(CoreSettings.default(headroom_blocks=0, eviction_order=order, confidence_launches=3500), records)
 
 
 def test_a_population_that_failed_is_not_believed() -> None:
