@@ -145,6 +145,23 @@ def test_else_they_go_first(fetched: int, changes: dict[str, int]) -> None:
     assert gone == span(0, 0, 1 if "dying" in changes else 4)
 
 
+@pytest.mark.parametrize("order", [0, OLDEST_LAST_USE, 3])
+def test_in_the_other_orders_they_go_first(order: int) -> None:
+    loop = Loop(eviction_order=order)
+    loop.begin()
+    assert blocks(loop.fetch(*loop.away(40)), "discard") == span(0, 0, 4)
+
+
+@pytest.mark.parametrize("populated", [1, 12])
+def test_other_content_that_comes_before_takes_their_space(populated: int) -> None:
+    """Whether there is space left, or not."""
+    loop = Loop()
+    loop.begin()
+    commands = loop.fetch(BlockRange(0, 20, populated))
+    assert blocks(commands, "populate") == span(0, 20, populated)
+    assert blocks(commands, "discard") == span(0, 0, 4)
+
+
 @pytest.mark.parametrize("later", [2, SOON - 1])
 def test_what_comes_soon_is_the_most_that_there_is_on_the_way(later: int) -> None:
     """It dies again right behind its launch."""
