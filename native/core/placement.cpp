@@ -147,7 +147,8 @@ bool Engine::bring(DeviceMemory& device, UmBlock& block, Use use_for, std::uint6
   block.streams = 0;
   statistics_.peak_resident_bytes = std::max(statistics_.peak_resident_bytes, device.used_blocks * kBlockBytes);
   if (decide) {
-    const deepum_command_kind kind = fetches ? DEEPUM_COMMAND_PREFETCH : DEEPUM_COMMAND_POPULATE;
+    // The driver evicts in the order of what comes, which is that of commands of one direction only.
+    const deepum_command_kind kind = fetches || device.driver_evicts ? DEEPUM_COMMAND_PREFETCH : DEEPUM_COMMAND_POPULATE;
     await_move(device, ordinal, kind, std::max(block.discarded, space.discard ? space.id : 0));
     const std::uint64_t freed = space.discard ? 0 : space.id;
     if (direction_of(freed) != direction_of(block.moved_out)) {

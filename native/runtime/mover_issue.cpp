@@ -85,7 +85,7 @@ bool Mover::issue(int device, int direction) {
     return false;
   }
   bool again = false;
-  if (only_waits(head)) {  // only waits
+  if (only_waits(head)) {
     const bool waits = use_device(device) && lane.prepare() && wait_for(lane, required, &again);
     if (again) {
       return true;

@@ -26,7 +26,7 @@ Mover::Mover(um_model::Engine& engine, int devices, bool fetches, Markers& marke
 
 void Mover::accept(const deepum_command& given) {
   deepum_command command = given;
-  if (command.kind == DEEPUM_COMMAND_PREFETCH && !fetches_) {
+  if (brings(command) && !fetches_) {
     command.block_count = 0;  // only waits
   }
   fresh_ = true;
@@ -110,7 +110,7 @@ bool Mover::issue(int device, int direction, const Answer& answer) {
     return true;
   }
   lane.prepare(engine_, device);
-  if (only_waits(head)) {  // only waits
+  if (only_waits(head)) {
     wait_for(lane, required);
     finish(lane, head.id, lane_number(device, direction));
     lane.issued(head.id, 0);  // its launch is held all the same
