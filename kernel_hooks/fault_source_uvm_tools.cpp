@@ -79,21 +79,19 @@ FaultSource::Start UvmToolsFaultSource::start() noexcept {
   return Start::kOn;
 }
 
-// Where only one device is visible every fault is its own, whatever its UUID: a MIG instance has another to CUDA than to the module.
+// Where the program sees one device every fault is its own, whatever its UUID: a MIG instance has another to CUDA than to the module.
 void UvmToolsFaultSource::ask_for_devices() noexcept {
-  std::memset(devices_, 0xff, sizeof devices_);
-  unsigned char table[std::size_t{16} * DEEPUM_UVM_MOST_PROCESSORS];
   const runtime::Driver& driver = runtime::driver();
-  if (!driver.DeviceGetUuid || !queue_.uuids(table)) {
+  CUuuid uuid;
+  const bool only_one = !driver.DeviceGetUuid || driver.DeviceGetUuid(&uuid, 1) != CUDA_SUCCESS;
+  std::memset(devices_, only_one ? 0 : 0xff, sizeof devices_);
+  unsigned char table[std::size_t{16} * DEEPUM_UVM_MOST_PROCESSORS];
+  if (only_one || !queue_.uuids(table)) {
     return;
   }
-  constexpr unsigned char kNone[16] = {};
-  CUuuid uuid;
-  const bool only_one = driver.DeviceGetUuid(&uuid, 1) != CUDA_SUCCESS;
   for (CUdevice device = 0; device < DEEPUM_MAX_DEVICES && driver.DeviceGetUuid(&uuid, device) == CUDA_SUCCESS; ++device) {
     for (std::size_t gpu = 1; gpu < DEEPUM_UVM_MOST_PROCESSORS; ++gpu) {
-      const unsigned char* const known = table + gpu * 16;
-      if (std::memcmp(known, uuid.bytes, 16) == 0 || (only_one && std::memcmp(known, kNone, 16) != 0)) {
+      if (std::memcmp(table + gpu * 16, uuid.bytes, 16) == 0) {
         devices_[gpu] = static_cast<std::uint32_t>(device);
       }
     }
@@ -103,10 +101,7 @@ void UvmToolsFaultSource::ask_for_devices() noexcept {
 // The driver records each fault of a page, so neighbours of a block are added up at once.
 bool UvmToolsFaultSource::take(std::vector<ObservedFault>& faults) {
   Inside guard;
-  const deepum_uvm_tools_table& device = uvm_tools_device();
-  if (device.deliver) {
-    device.deliver(queue_.descriptor());
-  }
+  queue_.deliver();
   bool asked = false;
   const bool sound = queue_.read([&](const UvmFault& fault) {
     if (fault.access == DEEPUM_UVM_ACCESS_PREFETCH) {

@@ -31,15 +31,18 @@ UvmFault read_uvm_fault(const void* place) noexcept {
 
 struct UvmLayout {
   unsigned long init_request, table_request;
+  std::uint32_t number;  // deepum_uvm_tracker.requested
   std::size_t record_bytes;
   bool table_counts;  // deepum_uvm_uuids has the count before the status
   UvmFault (*read)(const void* place) noexcept;
 };
 
-inline constexpr UvmLayout kUvmLayoutV1{DEEPUM_UVM_TOOLS_INIT_EVENT_TRACKER, DEEPUM_UVM_TOOLS_GET_PROCESSOR_UUID_TABLE,
-                                        sizeof(deepum_uvm_fault_v1), true, read_uvm_fault<deepum_uvm_fault_v1>};
-inline constexpr UvmLayout kUvmLayoutV2{DEEPUM_UVM_TOOLS_INIT_EVENT_TRACKER_V2, DEEPUM_UVM_TOOLS_GET_PROCESSOR_UUID_TABLE_V2,
-                                        sizeof(deepum_uvm_fault_v2), false, read_uvm_fault<deepum_uvm_fault_v2>};
+inline constexpr UvmLayout kUvmLayoutV1{
+    DEEPUM_UVM_TOOLS_INIT_EVENT_TRACKER, DEEPUM_UVM_TOOLS_GET_PROCESSOR_UUID_TABLE, 1, sizeof(deepum_uvm_fault_v1), true,
+    read_uvm_fault<deepum_uvm_fault_v1>};
+inline constexpr UvmLayout kUvmLayoutV2{
+    DEEPUM_UVM_TOOLS_INIT_EVENT_TRACKER_V2, DEEPUM_UVM_TOOLS_GET_PROCESSOR_UUID_TABLE_V2, 2, sizeof(deepum_uvm_fault_v2), false,
+    read_uvm_fault<deepum_uvm_fault_v2>};
 
 // Those branches whose source was read (uvm_tools_abi.h), no other; null for them.
 inline const UvmLayout* uvm_layout_of(const char* release) noexcept {
@@ -49,6 +52,7 @@ inline const UvmLayout* uvm_layout_of(const char* release) noexcept {
   }
   switch (branch) {
     case 550:
+    case 555:
       return &kUvmLayoutV1;
     case 565:
     case 570:
@@ -59,6 +63,6 @@ inline const UvmLayout* uvm_layout_of(const char* release) noexcept {
       return nullptr;
   }
 }
-inline constexpr const char* kUvmBranches = "550, 565, 570, 575 and 580";
+inline constexpr const char* kUvmBranches = "550, 555, 565, 570, 575 and 580";
 
 }  // namespace deepum::hooks

@@ -60,6 +60,7 @@ UvmToolsQueue::Opened UvmToolsQueue::open(const deepum_uvm_tools_table& device, 
   tracker.count = kRecords;
   tracker.control = tracker.records + ring_bytes;
   tracker.all_processors = 1;
+  tracker.requested = layout->number;
   int error = 0;
   for (int i = 0; i < count; ++i) {
     tracker.uvm_descriptor = static_cast<std::uint32_t>(found[i]);
@@ -70,8 +71,11 @@ UvmToolsQueue::Opened UvmToolsQueue::open(const deepum_uvm_tools_table& device, 
     }
   }
   struct stat file{};
-  if (error < 0 || tracker.status != DEEPUM_NV_OK || ::fstat(descriptor, &file) != 0) {
-    if (error < 0) {
+  const bool granted = tracker.granted == 0 || tracker.granted == layout->number;  // 0: this driver knows of no choice
+  if (error < 0 || tracker.status != DEEPUM_NV_OK || !granted || ::fstat(descriptor, &file) != 0) {
+    if (!granted) {
+      std::snprintf(why, bytes, "events of layout %u were granted, not of %u", tracker.granted, layout->number);
+    } else if (error < 0) {
       std::snprintf(why, bytes, "its queue was refused: %s", std::strerror(-error));
     } else {
       std::snprintf(why, bytes, "its queue was refused with NV_STATUS 0x%x", tracker.status);
@@ -117,7 +121,8 @@ int UvmToolsQueue::change(unsigned long request) noexcept {
   if (!still_ours()) {
     return EBADF;
   }
-  deepum_uvm_events events{1ull << DEEPUM_UVM_EVENT_GPU_FAULT, DEEPUM_NV_OK, 0};
+  deepum_uvm_events events{};
+  events.events = 1ull << DEEPUM_UVM_EVENT_GPU_FAULT;
   const int error = device_->control(descriptor_, request, &events);
   return error < 0 ? -error : static_cast<int>(events.status);
 }
@@ -131,11 +136,18 @@ int UvmToolsQueue::enable() noexcept {
   return change(DEEPUM_UVM_TOOLS_EVENT_QUEUE_ENABLE_EVENTS);
 }
 
+void UvmToolsQueue::deliver() noexcept {
+  if (device_->deliver) {
+    device_->deliver(descriptor_);
+  }
+}
+
 int UvmToolsQueue::disable() noexcept { return change(DEEPUM_UVM_TOOLS_EVENT_QUEUE_DISABLE_EVENTS); }
 
 bool UvmToolsQueue::uuids(unsigned char* table) noexcept {
   std::memset(table, 0, std::size_t{16} * DEEPUM_UVM_MOST_PROCESSORS);
-  deepum_uvm_uuids asked{reinterpret_cast<std::uintptr_t>(table), layout_->table_counts ? 33u : 0u, 0};
+  deepum_uvm_uuids asked{};
+  asked.table = reinterpret_cast<std::uintptr_t>(table);
   if (device_->control(uvm_descriptor_, layout_->table_request, &asked) < 0) {
     return false;
   }

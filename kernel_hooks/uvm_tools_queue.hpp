@@ -17,7 +17,6 @@ class UvmToolsQueue {
   enum class Opened { kYes, kAbsent, kRefused };
 
   bool is_open() const noexcept { return descriptor_ >= 0; }
-  int descriptor() const noexcept { return descriptor_; }
   // The faults of this process's address space, from enable() on. Otherwise nothing is kept, and `why` says in a few words what is missing.
   Opened open(const deepum_uvm_tools_table& device, char* why, std::size_t bytes) noexcept;
   void close() noexcept;  // the driver lets go of the ring
@@ -28,6 +27,8 @@ class UvmToolsQueue {
   // Processors' UUIDs, 16 bytes each, DEEPUM_UVM_MOST_PROCESSORS of them; zeros for those that are not there. False: refused.
   bool uuids(unsigned char* table) noexcept;
 
+  // What has happened is in the ring afterwards, where the driver does not see to that itself.
+  void deliver() noexcept;
   // Calls back with each fault that has come. False: what is there is no record of a fault, so that the layout is not what it was taken
   // for. Throws what `each` throws; the fault at hand and those before it are gone then.
   template <typename Each>

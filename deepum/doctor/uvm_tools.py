@@ -40,7 +40,7 @@ class Layout:
 
 _FIRST = Layout(1, 56, 64, "<BBBBHHQQQIB", ("type", "_", "access", "gpu", "_", "_", "address", "_", "_", "batch", "client"))
 _SECOND = Layout(2, 76, 72, "<BBHHHQQQIBB", ("type", "_", "gpu", "_", "_", "address", "_", "_", "batch", "client", "access"))
-LAYOUTS = {550: _FIRST, 565: _SECOND, 570: _SECOND, 575: _SECOND, 580: _SECOND}
+LAYOUTS = {550: _FIRST, 555: _FIRST, 565: _SECOND, 570: _SECOND, 575: _SECOND, 580: _SECOND}
 
 
 class Tracker(ctypes.Structure):
@@ -49,14 +49,15 @@ class Tracker(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_uint64) for name in ("records", "count", "control")),
         ("processor", ctypes.c_uint8 * 16),
-        *((name, ctypes.c_uint32) for name in ("all_processors", "uvm_descriptor", "status", "padding")),
+        *((name, ctypes.c_uint32) for name in ("all_processors", "uvm_descriptor", "status", "requested", "granted")),
+        ("reserved", ctypes.c_uint32 * 9),
     )
 
 
 class Events(ctypes.Structure):
     """deepum_uvm_events."""
 
-    _fields_ = (("events", ctypes.c_uint64), ("status", ctypes.c_uint32), ("padding", ctypes.c_uint32))
+    _fields_ = (("events", ctypes.c_uint64), ("status", ctypes.c_uint32), ("reserved", ctypes.c_uint32 * 5))
 
 
 class Table(ctypes.Structure):
@@ -184,13 +185,13 @@ class Queue:
         self._memory = mmap.mmap(-1, ring + mmap.ALLOCATIONGRANULARITY)  # shared: a fork leaves it where the driver writes
         self._control = ring
         address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
-        tracker = Tracker(address, _RECORDS, address + ring, all_processors=1)
+        tracker = Tracker(address, _RECORDS, address + ring, all_processors=1, requested=layout.version)
         for descriptor in descriptors:
             tracker.uvm_descriptor, tracker.status = descriptor, _ILLEGAL_ACTION
             self._ask(layout.request, tracker, "its queue was refused")
             if tracker.status != _ILLEGAL_ACTION:
                 break
-        if tracker.status != 0:
+        if tracker.status != 0 or tracker.granted not in (0, layout.version):
             self.close()
             raise UnusableError(f"its queue was refused with NV_STATUS {tracker.status:#x}")
 

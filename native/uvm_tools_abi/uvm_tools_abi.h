@@ -1,12 +1,15 @@
 /* The part of /dev/nvidia-uvm-tools that tells of the GPU's page faults: request numbers and layouts, declared here since no header of
  * NVIDIA's is installed with a driver. Read in NVIDIA's open-gpu-kernel-modules, kernel-open/nvidia-uvm: uvm_tools.c, uvm_ioctl.h,
- * uvm_types.h of 515.43.04, 550.40.07, 555.42.02, 560.28.03, 565.57.01, 570.86.15, 575.51.02 and 580.65.06.
+ * uvm_types.h of 515.43.04, 550.40.07, 550.67, 555.42.02, 560.28.03, 565.57.01, 570.86.15, 575.51.02 and 580.65.06.
  *
  * The interface is private to NVIDIA's own tools and tells no version of itself: which layout holds follows from the driver's release.
  *
- *   550                  INIT_EVENT_TRACKER, records of the first layout, 64 bytes each
- *   555, 560             the same request with further members, in another order in each: not declared here
+ *   550.40.07            INIT_EVENT_TRACKER, records of the first layout, 64 bytes each
+ *   550.67, 555.42.02    the same, which layout being asked for in a further member; 550.40.07 does not look at it
+ *   560.28.03            the same request with a member before the status: not declared here
  *   565, 570, 575, 580   INIT_EVENT_TRACKER_V2, records of the second layout, 72 bytes each
+ *
+ * Structures end in room to spare, since a driver copies back as many bytes as it declares.
  *
  * A queue is a ring in memory of the caller, which the driver keeps mapped until the descriptor is closed. The driver writes the record,
  * then `put`, and leaves records out, counting them, once only one place is free (enqueue_event).
@@ -55,7 +58,7 @@ enum {
 /* UvmFaultType, UvmEventFaultClientType */
 enum { DEEPUM_UVM_FAULT_INVALID_PTE = 2, DEEPUM_UVM_CLIENT_GPC = 1 };
 
-/* UVM_TOOLS_INIT_EVENT_TRACKER_PARAMS of 550 and of 565 on */
+/* UVM_TOOLS_INIT_EVENT_TRACKER_PARAMS */
 typedef struct deepum_uvm_tracker {
   uint64_t records; /* address of the ring, a page's */
   uint64_t count;   /* records that it has, a power of two */
@@ -64,22 +67,26 @@ typedef struct deepum_uvm_tracker {
   uint32_t all_processors;
   uint32_t uvm_descriptor; /* of /dev/nvidia-uvm, in this process: whose faults */
   uint32_t status;         /* OUT */
-  uint32_t padding;
+  uint32_t requested;      /* the layout, 1 or 2; 550.67 and 555 */
+  uint32_t granted;        /* OUT; 550.67 and 555 */
+  uint32_t reserved[9];
 } deepum_uvm_tracker;
 
 /* UVM_TOOLS_EVENT_QUEUE_ENABLE_EVENTS_PARAMS, and of DISABLE */
 typedef struct deepum_uvm_events {
   uint64_t events;
   uint32_t status; /* OUT */
-  uint32_t padding;
+  uint32_t reserved[5];
 } deepum_uvm_events;
 
-/* UVM_TOOLS_GET_PROCESSOR_UUID_TABLE_PARAMS. `table`: address of UUIDs, 16 bytes each, by processor; the CPU's is the first, and those
- * that are not there are zeros. The first form writes as many as it needs, at most 33; the second always 257. */
+/* UVM_TOOLS_GET_PROCESSOR_UUID_TABLE_PARAMS. `table`: address of UUIDs, 16 bytes each, by processor as records of the same layout have
+ * them; the CPU's is the first, and those that are not there are zeros. The first form writes 33 of them if the count given is 0, the
+ * second always 257. */
 typedef struct deepum_uvm_uuids {
   uint64_t table;
-  uint32_t count_or_status; /* OUT; 550: count, 565: status */
-  uint32_t status_or_none;  /* OUT; 550: status */
+  uint32_t count_or_status; /* first form: the count; second: the status, OUT */
+  uint32_t status_or_none;  /* OUT; first form: the status */
+  uint32_t reserved[8];
 } deepum_uvm_uuids;
 enum { DEEPUM_UVM_MOST_PROCESSORS = 257 };
 
@@ -127,10 +134,11 @@ typedef struct deepum_uvm_fault_v2 {
 #ifdef __cplusplus
 }
 
-static_assert(sizeof(deepum_uvm_tracker) == 56 && offsetof(deepum_uvm_tracker, processor) == 24 &&
+static_assert(sizeof(deepum_uvm_tracker) == 96 && offsetof(deepum_uvm_tracker, processor) == 24 &&
               offsetof(deepum_uvm_tracker, all_processors) == 40 && offsetof(deepum_uvm_tracker, uvm_descriptor) == 44 &&
-              offsetof(deepum_uvm_tracker, status) == 48);
-static_assert(sizeof(deepum_uvm_events) == 16 && sizeof(deepum_uvm_uuids) == 16);
+              offsetof(deepum_uvm_tracker, status) == 48 && offsetof(deepum_uvm_tracker, requested) == 52 &&
+              offsetof(deepum_uvm_tracker, granted) == 56);
+static_assert(offsetof(deepum_uvm_events, status) == 8 && offsetof(deepum_uvm_uuids, status_or_none) == 12);
 static_assert(sizeof(deepum_uvm_control) == 528 && offsetof(deepum_uvm_control, dropped) == 16);
 static_assert(sizeof(deepum_uvm_fault_v1) == 64 && offsetof(deepum_uvm_fault_v1, address) == 8 &&
               offsetof(deepum_uvm_fault_v1, client_type) == 36);

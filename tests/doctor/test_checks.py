@@ -93,7 +93,8 @@ def test_a_fault_source_is_cupti_else_uvm_tools_else_a_warning(known: dict[str, 
 @pytest.mark.parametrize(
     ("driver", "layout", "error"),
     [
-        ("550.54.15", 1, None),
+        ("550.40.07", 1, None),
+        ("550.163.01", 1, None),
         ("580.65.06", 2, None),
         ("595.71.05", None, "the events' layout is not known for driver 595.71.05"),
         ("no-driver", None, "no kernel module of NVIDIA's is loaded"),

@@ -33,7 +33,7 @@ def module(tmp_path_factory: pytest.TempPathFactory, cuda_include: Path, sanitiz
     return run
 
 
-@pytest.mark.parametrize("release", ["550.163.01", "565.57.01", "570.133.07", "575.51.02", "580.65.06"])
+@pytest.mark.parametrize("release", ["550.163.01", "555.42.02", "565.57.01", "570.133.07", "575.51.02", "580.65.06"])
 def test_a_queue_tells_what_the_module_writes(module: Callable[..., list[str]], release: str) -> None:
     room = (1 << 16) - 1
     assert module(release) == [
@@ -49,11 +49,13 @@ def test_a_queue_tells_what_the_module_writes(module: Callable[..., list[str]], 
 @pytest.mark.parametrize(
     ("release", "mode", "why"),
     [
-        ("590.44.01", "", "the events' layout is not known for driver 590.44.01, but for 550, 565, 570, 575 and 580"),
+        ("590.44.01", "", "the events' layout is not known for driver 590.44.01, but for 550, 555, 565, 570, 575 and 580"),
+        ("560.28.03", "", "the events' layout is not known for driver 560.28.03, but for 550, 555, 565, 570, 575 and 580"),
         ("nothing", "", "no kernel module of NVIDIA's is loaded"),
         ("580.65.06", "absent", "/dev/nvidia-uvm-tools: No such file or directory"),
         ("580.65.06", "forbidden", "/dev/nvidia-uvm-tools: Permission denied"),
         ("580.65.06", "refusing", "its queue was refused with NV_STATUS 0x1b"),
+        ("550.163.01", "other-layout", "events of layout 2 were granted, not of 1"),
         ("580.65.06", "no-libcuda", "this process has not opened /dev/nvidia-uvm"),
     ],
 )

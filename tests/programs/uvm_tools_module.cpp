@@ -122,6 +122,9 @@ int __wrap_ioctl(int descriptor, unsigned long request, void* argument) {
   if (descriptor == uvm[1] &&
       (request == DEEPUM_UVM_TOOLS_GET_PROCESSOR_UUID_TABLE_V2 || request == DEEPUM_UVM_TOOLS_GET_PROCESSOR_UUID_TABLE)) {
     auto* const asked = static_cast<deepum_uvm_uuids*>(argument);
+    if (asked->count_or_status != 0) {
+      std::abort();
+    }
     std::memset(reinterpret_cast<char*>(asked->table) + 16, 7, 16);
     asked->count_or_status = request == DEEPUM_UVM_TOOLS_GET_PROCESSOR_UUID_TABLE ? 2 : 0;
     asked->status_or_none = request == DEEPUM_UVM_TOOLS_GET_PROCESSOR_UUID_TABLE ? 0 : 0xdead;
@@ -133,6 +136,7 @@ int __wrap_ioctl(int descriptor, unsigned long request, void* argument) {
   if (request == DEEPUM_UVM_TOOLS_INIT_EVENT_TRACKER || request == DEEPUM_UVM_TOOLS_INIT_EVENT_TRACKER_V2) {
     tracker = *static_cast<deepum_uvm_tracker*>(argument);
     second = request == DEEPUM_UVM_TOOLS_INIT_EVENT_TRACKER_V2;
+    static_cast<deepum_uvm_tracker*>(argument)->granted = mode("other-layout") ? 2 : 0;
     std::uint32_t& status = static_cast<deepum_uvm_tracker*>(argument)->status;
     const auto asked = static_cast<int>(tracker.uvm_descriptor);
     status = mode("refusing") ? 0x1b : asked == uvm[1] ? 0 : asked == uvm[0] ? DEEPUM_NV_ERR_ILLEGAL_ACTION : 0x1b;

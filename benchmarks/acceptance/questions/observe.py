@@ -9,6 +9,7 @@ from typing import Any
 from acceptance.bench import BLOCK, Bench
 from deepum import host
 from deepum.doctor import cupti, uvm_tools
+from deepum.doctor.driver import CudaError
 
 _TOOLS = Path("/dev/nvidia-uvm-tools")
 _BLOCKS = 8  # of the probe
@@ -61,7 +62,7 @@ def _probe(bench: Bench) -> dict[str, Any]:
                 "strange": seen.strange,
             }
         queue.close()
-    except uvm_tools.UnusableError as error:
+    except (uvm_tools.UnusableError, CudaError, OSError) as error:  # what was found before is kept
         told["error"] = str(error)
     bench.cuda.free(memory)
     return told

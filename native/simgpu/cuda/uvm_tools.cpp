@@ -51,6 +51,8 @@ struct Device {
     kind = text != nullptr && *text != '\0' ? text : kRelease;
   }
   bool plays(const char* what) const { return kind == what; }
+  bool first_layout() const { return kind.starts_with("550") || kind.starts_with("555"); }
+  bool asks_for_layout() const { return first_layout() && !kind.starts_with("550.40"); }
 };
 
 Device& device() {
@@ -131,8 +133,9 @@ void deliver_to(Queue& queue) {
   take_faults(FaultTaker::kUvmTools, queue.enabled ? +each : nullptr, &last, nullptr);
 }
 
-std::uint32_t init(Queue& queue, const deepum_uvm_tracker& asked, bool second) {
+std::uint32_t init(Queue& queue, deepum_uvm_tracker& asked, bool second) {
   if (device().plays("refusing")) return DEEPUM_NV_ERR_INSUFFICIENT_PERMISSIONS;
+  if (device().asks_for_layout() && asked.requested != 1) return DEEPUM_NV_ERR_INVALID_ARGUMENT;  // nobody asks such a driver for the other
   if (asked.uvm_descriptor == kOfLife) return DEEPUM_NV_ERR_ILLEGAL_ACTION;
   if (asked.uvm_descriptor != kOfAddressSpace) return DEEPUM_NV_ERR_INSUFFICIENT_PERMISSIONS;
   if (asked.count < 2 || asked.count > UINT32_MAX || (asked.count & (asked.count - 1)) != 0 || queue.control != nullptr) {
@@ -145,6 +148,7 @@ std::uint32_t init(Queue& queue, const deepum_uvm_tracker& asked, bool second) {
   queue.count = static_cast<std::uint32_t>(asked.count);
   queue.second_layout = second;
   queue.control = reinterpret_cast<deepum_uvm_control*>(asked.control);
+  if (device().asks_for_layout()) asked.granted = asked.requested;
   return DEEPUM_NV_OK;
 }
 
@@ -159,6 +163,7 @@ std::uint32_t change(Queue& queue, const deepum_uvm_events& asked, bool enable) 
 std::uint32_t uuids(const deepum_uvm_uuids& asked, bool second) {
   auto* const table = reinterpret_cast<unsigned char*>(asked.table);
   if (table == nullptr) return DEEPUM_NV_ERR_INVALID_ADDRESS;
+  if (!second && asked.count_or_status != 0) return DEEPUM_NV_ERR_INVALID_ARGUMENT;  // numbers of the other layout
   CUuuid uuid;
   std::size_t known = 1;
   for (CUdevice d = 0; cuDeviceGetUuid(&uuid, d) == CUDA_SUCCESS; ++d) std::memcpy(table + 16 * known++, uuid.bytes, 16);
@@ -169,7 +174,7 @@ std::uint32_t uuids(const deepum_uvm_uuids& asked, bool second) {
 
 int control(int descriptor, unsigned long request, void* argument) {
   Device& d = device();
-  const bool has_second = !d.kind.starts_with("550");
+  const bool has_second = !d.first_layout();
   if (descriptor == kOfAddressSpace) {
     auto& asked = *static_cast<deepum_uvm_uuids*>(argument);
     if (request == DEEPUM_UVM_TOOLS_GET_PROCESSOR_UUID_TABLE_V2 && has_second) {
