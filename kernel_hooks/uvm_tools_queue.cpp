@@ -18,6 +18,9 @@ constexpr std::size_t kPage = 64u << 10;  // of the largest pages that Linux has
 
 std::atomic<int> open_descriptor{-1};
 
+// More than any layout's: a driver that took ours for another would still write into the ring alone.
+constexpr std::size_t kMostRecordBytes = 128;
+
 std::size_t whole_pages(std::size_t bytes) noexcept { return (bytes + kPage - 1) / kPage * kPage; }
 
 }  // namespace
@@ -46,7 +49,7 @@ UvmToolsQueue::Opened UvmToolsQueue::open(const deepum_uvm_tools_table& device, 
     return descriptor == -ENOENT ? Opened::kAbsent : Opened::kRefused;
   }
   // Shared and not a child's: the driver writes to these very pages, which a fork would else leave to the child at the first write to them.
-  const std::size_t ring_bytes = whole_pages(kRecords * layout->record_bytes);
+  const std::size_t ring_bytes = whole_pages(kRecords * kMostRecordBytes);
   const std::size_t all_bytes = ring_bytes + whole_pages(sizeof(deepum_uvm_control));
   void* const memory = ::mmap(nullptr, all_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {

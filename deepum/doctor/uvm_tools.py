@@ -22,7 +22,7 @@ _NODE, _UVM_NODE = Path("/dev/nvidia-uvm-tools"), Path("/dev/nvidia-uvm")
 _ENABLE, _DISABLE, _GPU_FAULT = 58, 59, 3
 _ILLEGAL_ACTION = 0x16  # the process's other descriptor of /dev/nvidia-uvm, which has no address space
 _DROPPED = 16 + 8 * _GPU_FAULT  # in the control page, behind get and put
-_RECORDS = 1 << 14
+_RECORDS, _MOST_RECORD_BYTES = 1 << 14, 128  # a driver that took one layout for another would still write into the ring alone
 _BLOCK = 2 << 20
 _ACCESSES = {1: "read", 2: "write", 3: "atomic", 4: "prefetch"}
 
@@ -181,7 +181,7 @@ class Queue:
             self._descriptor = self._device.open()
         except OSError as error:
             raise UnusableError(f"{_NODE}: {error.strerror}") from None
-        ring = -(-_RECORDS * layout.record_bytes // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
+        ring = _RECORDS * _MOST_RECORD_BYTES  # whole pages of any size
         self._memory = mmap.mmap(-1, ring + mmap.ALLOCATIONGRANULARITY)  # shared: a fork leaves it where the driver writes
         self._control = ring
         address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
