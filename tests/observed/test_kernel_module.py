@@ -46,6 +46,11 @@ def test_a_queue_tells_what_the_module_writes(module: Callable[..., list[str]], 
     ]
 
 
+@pytest.mark.parametrize("release", ["550.163.01", "580.65.06"])
+def test_what_is_written_meanwhile_is_told_once_or_counted(module: Callable[..., list[str]], release: str) -> None:
+    assert module(release, "racing") == ["uuids 1 7 0", "sound, all accounted for"]
+
+
 @pytest.mark.parametrize(
     ("release", "mode", "why"),
     [

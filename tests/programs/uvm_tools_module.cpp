@@ -6,11 +6,13 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "fault_source.hpp"
 #include "uvm_tools_abi.h"
@@ -35,14 +37,17 @@ bool mode(const char* what) {
   return given && std::strcmp(given, what) == 0;
 }
 
+// As enqueue_event: the record, then put; a reader's get is looked at each time.
 template <typename Record>
 void put(unsigned gpu, std::uint64_t address, unsigned access) {
   auto* const control = reinterpret_cast<deepum_uvm_control*>(tracker.control);
   if (!enabled) {
     return;
   }
-  if (((tracker.count + control->get_behind - control->put_behind) & (tracker.count - 1)) == 1) {
-    ++control->dropped[DEEPUM_UVM_EVENT_GPU_FAULT];
+  const auto mask = static_cast<std::uint32_t>(tracker.count - 1);
+  const std::uint32_t at = control->put_behind;
+  if (((tracker.count + std::atomic_ref(control->get_behind).load(std::memory_order_acquire) - at) & mask) == 1) {
+    std::atomic_ref(control->dropped[DEEPUM_UVM_EVENT_GPU_FAULT]).fetch_add(1);
     return;
   }
   Record record{};
@@ -51,12 +56,38 @@ void put(unsigned gpu, std::uint64_t address, unsigned access) {
   record.access = static_cast<std::uint8_t>(access);
   record.address = address;
   record.client_type = DEEPUM_UVM_CLIENT_GPC;
-  std::memcpy(reinterpret_cast<char*>(tracker.records) + control->put_behind * sizeof record, &record, sizeof record);
-  control->put_ahead = control->put_behind = (control->put_behind + 1) & static_cast<std::uint32_t>(tracker.count - 1);
+  std::memcpy(reinterpret_cast<char*>(tracker.records) + at * sizeof record, &record, sizeof record);
+  std::atomic_ref(control->put_ahead).store((at + 1) & mask, std::memory_order_relaxed);
+  std::atomic_ref(control->put_behind).store((at + 1) & mask, std::memory_order_release);
 }
 
 void fault(unsigned gpu, std::uint64_t address, unsigned access) {
   second ? put<deepum_uvm_fault_v2>(gpu, address, access) : put<deepum_uvm_fault_v1>(gpu, address, access);
+}
+
+// Written by one thread while another reads: each fault is told once and in order, or counted as left out.
+void race(deepum::hooks::UvmToolsQueue& queue) {
+  constexpr std::uint64_t kFaults = 2'000'000;
+  std::atomic<bool> done{false};
+  std::thread writer([&] {
+    for (std::uint64_t i = 1; i <= kFaults; ++i) {
+      fault(1, i << 12, 1 + i % 3);
+    }
+    done.store(true);
+  });
+  std::uint64_t told = 0, last = 0;
+  bool sound = true;
+  for (bool more = true; more && sound;) {
+    more = !done.load();
+    sound = queue.read([&](const deepum::hooks::UvmFault& one) {
+      sound &= one.address >> 12 > last && one.access == 1 + (one.address >> 12) % 3;
+      last = one.address >> 12;
+      ++told;
+    }) && sound;
+  }
+  writer.join();
+  std::printf("%s, %s\n", sound ? "sound" : "strange",
+              told + queue.dropped() == kFaults && told != 0 ? "all accounted for" : "some are lost");
 }
 
 }  // namespace
@@ -175,6 +206,10 @@ int main() {
   fault(1, 0x200000, 1);  // nobody asked yet
   if (const int error = queue.enable()) {
     std::printf("not enabled: %d\n", error);
+    return 0;
+  }
+  if (mode("racing")) {
+    race(queue);
     return 0;
   }
   const auto tell = [&] {
