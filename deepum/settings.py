@@ -224,10 +224,19 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "faults",
         "choice",
-        "observe the GPU's faults through CUPTI: while tables still learn (auto), always, or never",
+        "observe the GPU's faults: while tables still learn (auto), always, or never",
         "off",
         ("shim",),
         choices=("auto", "on", "off"),
+    ),
+    Setting(
+        "fault_source",
+        "choice",
+        "what faults are observed through: CUPTI, or uvm-tools where CUPTI is missing, refuses, or is a profiler's (auto); or that one "
+        "alone",
+        "auto",
+        ("shim",),
+        choices=("auto", "cupti", "uvm-tools"),
     ),
     Setting("fault_interval", "count", "launches between two looks for observed faults, in lock-step", 64, ("shim",), low=1, high=1 << 20),
     Setting("marker_interval", "count", "launches of a stream between two progress markers", 16, ("shim",), low=1, high=1 << 20),

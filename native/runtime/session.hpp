@@ -11,6 +11,7 @@
 namespace deepum::runtime {
 
 enum class Faults { kAuto, kOn, kOff };
+enum class FaultSources { kAuto, kCupti, kUvmTools };
 
 // The shim's own settings; everything else travels to the daemon as text. Read once, at load, from the environment.
 struct ShimSettings {
@@ -25,8 +26,9 @@ struct ShimSettings {
   PlainRules plain_memory;                       // DEEPUM_PLAIN_MEMORY: which others stay device memory
   bool prefetch = true;                          // DEEPUM_PREFETCH: carry prefetches out
   Faults faults = Faults::kOff;                  // DEEPUM_FAULTS: auto, while the daemon asks for them; on; off
-  std::uint32_t fault_interval = 64;             // DEEPUM_FAULT_INTERVAL, launches in lock-step between two looks for observed faults
-  std::uint32_t marker_interval = 16;            // DEEPUM_MARKER_INTERVAL, launches a stream between two progress markers
+  FaultSources fault_source = FaultSources::kAuto;  // DEEPUM_FAULT_SOURCE: auto, CUPTI if it can be had, else uvm-tools; cupti; uvm-tools
+  std::uint32_t fault_interval = 64;                // DEEPUM_FAULT_INTERVAL, launches in lock-step between two looks for observed faults
+  std::uint32_t marker_interval = 16;               // DEEPUM_MARKER_INTERVAL, launches a stream between two progress markers
   std::uint64_t handover_bytes =
       64ull << 20;  // DEEPUM_HANDOVER_BYTES, given to the driver a direction and not yet complete; lock-step: no limit
 };

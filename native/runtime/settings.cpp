@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <new>
 #include <utility>
 
@@ -37,7 +38,9 @@ struct Reader {
   void boolean(const char* name, bool* value) noexcept;
   void number(const char* name, std::uint64_t low, std::uint64_t high, const char* expected, std::uint64_t* value) noexcept;
   void size(const char* name, std::uint64_t low, const char* expected, std::uint64_t* value) noexcept;
-  void faults(const char* name, Faults* value) noexcept;
+  template <typename Meaning>
+  void choice(const char* name, std::initializer_list<std::pair<const char*, Meaning>> words, const char* expected,
+              Meaning* value) noexcept;
   void rules(const char* name, PlainRules* value) noexcept;
 };
 
@@ -92,18 +95,20 @@ void Reader::size(const char* name, std::uint64_t low, const char* expected, std
   *value = bytes;
 }
 
-void Reader::faults(const char* name, Faults* value) noexcept {
+template <typename Meaning>
+void Reader::choice(const char* name, std::initializer_list<std::pair<const char*, Meaning>> words, const char* expected,
+                    Meaning* value) noexcept {
   const char* given = text(name);
   if (!given) {
     return;
   }
-  for (const auto& [word, meaning] : {std::pair("auto", Faults::kAuto), {"on", Faults::kOn}, {"off", Faults::kOff}}) {
+  for (const auto& [word, meaning] : words) {
     if (std::strcmp(given, word) == 0) {
       *value = meaning;
       return;
     }
   }
-  complain(name, given, "write auto, on or off");
+  complain(name, given, expected);
 }
 
 void Reader::rules(const char* name, PlainRules* value) noexcept {
@@ -130,7 +135,11 @@ ShimSettings read(Reader& reader) noexcept {
   reader.size("DEEPUM_MANAGED_THRESHOLD", 0, "write a size like 1MiB", &made.managed_threshold);
   reader.rules("DEEPUM_PLAIN_MEMORY", &made.plain_memory);
   reader.number("DEEPUM_MARKER_INTERVAL", 1, 1u << 20, "write a number from 1 to 1048576", &interval);
-  reader.faults("DEEPUM_FAULTS", &made.faults);
+  reader.choice("DEEPUM_FAULTS", {{"auto", Faults::kAuto}, {"on", Faults::kOn}, {"off", Faults::kOff}}, "write auto, on or off",
+                &made.faults);
+  reader.choice("DEEPUM_FAULT_SOURCE",
+                {{"auto", FaultSources::kAuto}, {"cupti", FaultSources::kCupti}, {"uvm-tools", FaultSources::kUvmTools}},
+                "write auto, cupti or uvm-tools", &made.fault_source);
   reader.number("DEEPUM_FAULT_INTERVAL", 1, 1u << 20, "write a number from 1 to 1048576", &fault_interval);
   reader.size("DEEPUM_HANDOVER_BYTES", 2ull << 20, "write a size of at least 2MiB", &made.handover_bytes);
   made.log_level = static_cast<int>(log);

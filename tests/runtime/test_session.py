@@ -325,6 +325,8 @@ def test_settings_are_read_as_the_launcher_reads_them(run: Run, variable: str, t
         ("DEEPUM_MARKER_INTERVAL", "0"),
         ("DEEPUM_MARKER_INTERVAL", "-1"),
         ("DEEPUM_HANDOVER_BYTES", "1.GiB"),
+        ("DEEPUM_FAULTS", "sometimes"),
+        ("DEEPUM_FAULT_SOURCE", "uvm_tools"),
     ],
 )
 def test_a_bad_setting_is_told_in_one_line_and_the_default_holds(run: Run, variable: str, text: str) -> None:

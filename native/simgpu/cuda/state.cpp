@@ -20,6 +20,7 @@
 #include "stats.hpp"
 #include "streams.hpp"
 #include "thread.hpp"
+#include "uvm_tools.hpp"
 
 namespace deepum::simgpu {
 namespace {
@@ -56,6 +57,10 @@ struct Settings {
     if (figures != nullptr && *figures != '\0') {  // statistics name the machine: it is not the preset
       changed_name = std::string(name) + ", changed";
       machine.name = changed_name;
+    }
+    const char* const tools = std::getenv("DEEPUM_SIM_UVM_TOOLS");
+    if (tools != nullptr && *tools != '\0' && !usable_uvm_tools(tools)) {
+      return unusable("DEEPUM_SIM_UVM_TOOLS", tools, "give a driver's release, as 580.65.06, or a word of docs/simulated-gpu.md");
     }
     std::uint64_t memory = 0, host = 0, devices = 1, seed = 0, access = 1;
     if (!number("DEEPUM_SIM_MEMORY", 0, 1ull << 46, memory) || !number("DEEPUM_SIM_HOST_MEMORY", 0, 1ull << 46, host) ||
