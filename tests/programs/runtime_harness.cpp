@@ -276,9 +276,10 @@ void h_threads(unsigned threads, unsigned launches) {
 
 int h_settings(std::uint64_t* out) {
   const ShimSettings& s = settings();
-  const std::uint64_t all[] = {s.disabled,          s.lock_step,       static_cast<std::uint64_t>(s.log_level),
-                               s.managed_limit,     s.gpu_memory,      s.host_memory,
-                               s.managed_threshold, s.marker_interval, s.handover_bytes};
+  const std::uint64_t all[] = {s.disabled,          s.lock_step,        static_cast<std::uint64_t>(s.log_level),
+                               s.managed_limit,     s.gpu_memory.of(0), s.host_memory,
+                               s.managed_threshold, s.marker_interval,  s.handover_bytes,
+                               s.gpu_memory.of(1)};
   std::memcpy(out, all, sizeof all);
   return sizeof all / 8;
 }
