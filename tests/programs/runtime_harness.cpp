@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "allocations.hpp"
@@ -31,6 +32,7 @@ std::atomic<bool> capturing{false};
 std::atomic<long> queries{0};
 std::atomic<void*> context{reinterpret_cast<void*>(0xc0)};
 thread_local void* current = nullptr;
+thread_local std::vector<void*> pushed;
 thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 pthread_t program;
 
@@ -51,8 +53,10 @@ std::string name(void* handle) {
   return found == names.end() ? "?" : found->second;
 }
 
+constexpr unsigned kDefault = 99;  // the current context's default stream
+
 CUstream program_stream(unsigned id) {
-  auto* handle = reinterpret_cast<CUstream>(0x10000ul + 16 * id);
+  auto* handle = id == kDefault ? CU_STREAM_LEGACY : reinterpret_cast<CUstream>(0x10000ul + 16 * id);
   const std::lock_guard lock(mutex);
   names[handle] = "s" + std::to_string(id);
   return handle;
@@ -81,6 +85,18 @@ void fill_driver() {
   };
   d.CtxSetCurrent = [](CUcontext to) {
     current = to;
+    return CUDA_SUCCESS;
+  };
+  // Pushes are noted: nobody pushes the context that is current. The program's threads have one in common.
+  d.CtxPushCurrent = [](CUcontext to) {
+    note("push %lx", reinterpret_cast<unsigned long>(to));
+    pushed.push_back(on_program_thread() ? context.exchange(to) : std::exchange(current, to));
+    return CUDA_SUCCESS;
+  };
+  d.CtxPopCurrent = [](CUcontext*) {
+    note("pop");
+    on_program_thread() ? context.store(pushed.back()) : static_cast<void>(current = pushed.back());
+    pushed.pop_back();
     return CUDA_SUCCESS;
   };
   d.StreamCreate = [](CUstream* out, unsigned flags) {

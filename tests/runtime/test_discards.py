@@ -46,6 +46,18 @@ def test_dead_memory_is_dropped_behind_its_last_use_on_every_stream(run: Run, ru
     assert not [event for event in session.events if event.kind == MOVED]
 
 
+def test_default_streams_of_other_devices_wait_for_it_in_their_own_context(run: Run, runtime_folder: Path) -> None:
+    """Each device's default stream has the one handle."""
+    plan = {1: [discard(after=-2, streams=0b11, device=1)]}
+    snippet = "execute(0, handle=99); set_context(0xd0); enter(1); execute(1, handle=99); block(1)"
+    calls, _ = lock_step(run, runtime_folder, plan, snippet)
+    assert calls == [
+        *["launch s99", "push c0", "record e1 s99", "pop", "wait m1 e1", "discard m1 4096+8 host", "record e2 m1"],
+        *["wait s99 e2", "launch s99"],  # nothing was launched on it before
+        *["push c0", "wait s99 e2", "pop", "wait s99 e2"],
+    ]
+
+
 def test_what_is_active_again_in_time_is_not_dropped(run: Run, runtime_folder: Path) -> None:
     plan = {1: [discard()]}
     calls, session = lock_step(run, runtime_folder, plan, "execute(); block(1, at=7); execute()")
