@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from deepum._core import lib
 from told import Ran
 
 from deepum.core import EventLog, Execute, events
-from deepum._core import lib
 
 Run = Callable[..., Ran]
 SMALL = ["--gpu-memory", "256MiB"]

@@ -27,7 +27,7 @@ std::map<void*, std::string> names;
 int movers = 0, events = 0;
 std::set<std::string> recorded_on_program;
 std::atomic<bool> complete{true};
-std::atomic<int> prefetch_error{0}, event_error{0}, wait_error{0}, host_error{0}, prefetch_delay_ms{0};
+std::atomic<int> prefetch_error{0}, event_error{0}, wait_error{0}, push_error{0}, host_error{0}, prefetch_delay_ms{0};
 std::atomic<bool> capturing{false};
 std::atomic<long> queries{0};
 std::atomic<void*> context{reinterpret_cast<void*>(0xc0)};
@@ -89,6 +89,7 @@ void fill_driver() {
   };
   // Pushes are noted: nobody pushes the context that is current. The program's threads have one in common.
   d.CtxPushCurrent = [](CUcontext to) {
+    if (push_error != 0) return static_cast<CUresult>(push_error.load());
     note("push %lx", reinterpret_cast<unsigned long>(to));
     pushed.push_back(on_program_thread() ? context.exchange(to) : std::exchange(current, to));
     return CUDA_SUCCESS;
@@ -263,6 +264,7 @@ void h_capturing(int now) { capturing = now != 0; }
 void h_prefetch_error(int error) { prefetch_error = error; }
 void h_event_error(int error) { event_error = error; }
 void h_wait_error(int error) { wait_error = error; }  // of the program's streams only
+void h_push_error(int error) { push_error = error; }
 void h_host_error(int error) { host_error = error; }
 void h_prefetch_delay(int milliseconds) { prefetch_delay_ms = milliseconds; }
 void h_batches() { driver().MemPrefetchBatchAsync = batch; }

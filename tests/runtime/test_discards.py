@@ -181,9 +181,16 @@ def test_a_marker_that_could_not_be_recorded_once_is_not_forgotten(run: Run, run
 
 def test_nothing_is_dropped_behind_a_stream_that_ended_without_a_marker(run: Run, runtime_folder: Path) -> None:
     plan = {2: [discard(after=-2, streams=0b10)]}
-    snippet = "execute(0); execute(1); set_context(0xd0); call('destroy', 1); set_context(0xc0); execute(0)"
+    snippet = "execute(0); execute(1); set_context(0xd0); call('push_error', 201); call('destroy', 1); set_context(0xc0); execute(0)"
     calls, _ = lock_step(run, runtime_folder, plan, snippet)
     assert calls == ["launch s0", "launch s1", "launch s0"]
+
+
+def test_a_stream_that_ends_from_another_context_gets_its_marker_there(run: Run, runtime_folder: Path) -> None:
+    plan = {2: [discard(after=-2, streams=0b10)]}
+    snippet = "execute(0); execute(1); set_context(0xd0); call('destroy', 1); set_context(0xc0); execute(0)"
+    calls, _ = lock_step(run, runtime_folder, plan, snippet)
+    assert calls[2:7] == ["push c0", "record e1 s1", "pop", "wait m1 e1", "discard m1 4096+8 host"]
 
 
 @pytest.mark.parametrize("use", ["execute(5)", "call('graph', 5)"])
