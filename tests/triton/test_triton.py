@@ -101,7 +101,4 @@ def test_a_compiled_training_step(python: Run, caches: dict[str, str], tmp_path:
     step = len(warm) // 8
     assert warm[-step:] == cold[-step:]
     assert set(warm) <= set(cold)
-    # And they are not eager's: Triton's kernels take the place of several of PyTorch's each.
-    python(options, COMPILED, env=caches | {"TORCHDYNAMO_DISABLE": "1"})
-    eager = {launch.execution_hash for launch in launches(tmp_path / "log")}
-    assert set(warm) - eager and eager - set(warm)
+    assert len(list((tmp_path / "triton").rglob("triton_*.cubin"))) >= 6  # of the forward and the backward pass
