@@ -48,7 +48,8 @@ void plain_memory(CUdevice device, std::uint64_t bytes) noexcept {
 }
 
 bool has_budget(CUdevice device) noexcept {
-  return device >= 0 && device < DEEPUM_MAX_DEVICES && settings().gpu_memory.of(device) < watched[device].room.load(std::memory_order_relaxed);
+  return device >= 0 && device < DEEPUM_MAX_DEVICES &&
+         settings().gpu_memory.of(device) < watched[device].room.load(std::memory_order_relaxed);
 }
 
 void saw_free_memory(CUdevice device, std::uint64_t free_bytes) noexcept {
