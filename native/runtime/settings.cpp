@@ -34,13 +34,36 @@ struct Reader {
       complaints[count++] = {name, text, expected};
     }
   }
+  void sizes(const char* name, std::uint64_t low, const char* expected, DeviceSizes* value) noexcept;
   void boolean(const char* name, bool* value) noexcept;
   void number(const char* name, std::uint64_t low, std::uint64_t high, const char* expected, std::uint64_t* value) noexcept;
   void size(const char* name, std::uint64_t low, const char* expected, std::uint64_t* value) noexcept;
-  void sizes(const char* name, std::uint64_t low, const char* expected, DeviceSizes* value) noexcept;
   void faults(const char* name, Faults* value) noexcept;
   void rules(const char* name, PlainRules* value) noexcept;
 };
+
+// With commas between, one for each GPU; those that follow have what the last one has.
+void Reader::sizes(const char* name, std::uint64_t low, const char* expected, DeviceSizes* value) noexcept {
+  const char* given = text(name);
+  if (!given) {
+    return;
+  }
+  DeviceSizes read = *value;
+  int device = 0;
+  for (const char* at = given; at; ++device) {
+    const char* comma = std::strchr(at, ',');
+    std::uint64_t bytes;
+    if (device == DEEPUM_MAX_DEVICES || !parse_size(at, comma ? static_cast<std::size_t>(comma - at) : std::strlen(at), &bytes) ||
+        bytes < low) {
+      return complain(name, given, expected);
+    }
+    for (int further = device; further < DEEPUM_MAX_DEVICES; ++further) {
+      read.bytes[further] = bytes;
+    }
+    at = comma ? comma + 1 : nullptr;
+  }
+  *value = read;
+}
 
 void Reader::boolean(const char* name, bool* value) noexcept {
   const char* given = text(name);
@@ -91,29 +114,6 @@ void Reader::size(const char* name, std::uint64_t low, const char* expected, std
     return complain(name, given, expected);
   }
   *value = bytes;
-}
-
-// With commas between, one for each GPU; those that follow have what the last one has.
-void Reader::sizes(const char* name, std::uint64_t low, const char* expected, DeviceSizes* value) noexcept {
-  const char* given = text(name);
-  if (!given) {
-    return;
-  }
-  DeviceSizes read = *value;
-  int device = 0;
-  for (const char* at = given; at; ++device) {
-    const char* comma = std::strchr(at, ',');
-    std::uint64_t bytes;
-    if (device == DEEPUM_MAX_DEVICES || !parse_size(at, comma ? static_cast<std::size_t>(comma - at) : std::strlen(at), &bytes) ||
-        bytes < low) {
-      return complain(name, given, expected);
-    }
-    for (int further = device; further < DEEPUM_MAX_DEVICES; ++further) {
-      read.bytes[further] = bytes;
-    }
-    at = comma ? comma + 1 : nullptr;
-  }
-  *value = read;
 }
 
 void Reader::faults(const char* name, Faults* value) noexcept {
