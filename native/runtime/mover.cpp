@@ -67,6 +67,9 @@ std::uint32_t Mover::context_destroyed(CUcontext context) noexcept {
     }
   }
   server_.forget(context);
+  for (std::atomic<CUevent>& hold : threads_holds_) {
+    hold.store(nullptr);
+  }
   destroyed_.fetch_or(devices);
   return devices;
 }

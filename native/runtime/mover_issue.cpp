@@ -41,13 +41,22 @@ void Mover::hold_launches() {
   for (const deepum_command& hold : holds_) {
     MoveLane& lane = devices_[hold.device].lanes[DEEPUM_DIRECTION_IN];
     const CUcontext context = contexts_[hold.device].load(std::memory_order_acquire);
-    const CUstream stream =
-        hold.stream_mask ? markers_.stream(static_cast<std::uint32_t>(__builtin_ctzll(hold.stream_mask)), context) : nullptr;
-    if (off_ || !stream || lane.queue.find(hold.after_move) ||
+    if (hold.stream_mask == 0) {
+      continue;
+    }
+    const auto id = static_cast<std::uint32_t>(__builtin_ctzll(hold.stream_mask));
+    const CUstream stream = markers_.stream(id, context);
+    const bool threads_own = markers_.is_a_threads_own(id);
+    if (off_ || (!stream && !threads_own) || lane.queue.find(hold.after_move) ||
         settled_->lane(hold.after_move) != lane_number(static_cast<int>(hold.device), DEEPUM_DIRECTION_IN)) {
       continue;
     }
-    if (use_device(static_cast<int>(hold.device))) {
+    if (!use_device(static_cast<int>(hold.device))) {
+      continue;
+    }
+    if (threads_own) {
+      threads_holds_[id].store(lane.event_after(hold.after_move));
+    } else {
       lane.hold(stream, hold.after_move);
     }
   }

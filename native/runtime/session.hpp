@@ -13,13 +13,26 @@ namespace deepum::runtime {
 enum class Faults { kAuto, kOn, kOff };
 enum class FaultSources { kAuto, kCupti, kUvmTools };
 
+// A size for each GPU, by ordinal.
+struct DeviceSizes {
+  std::uint64_t bytes[DEEPUM_MAX_DEVICES];
+  explicit constexpr DeviceSizes(std::uint64_t all) noexcept : bytes() {
+    for (std::uint64_t& each : bytes) {
+      each = all;
+    }
+  }
+  constexpr std::uint64_t of(CUdevice device) const noexcept {
+    return bytes[device < 0 ? 0 : device < DEEPUM_MAX_DEVICES ? device : DEEPUM_MAX_DEVICES - 1];
+  }
+};
+
 // The shim's own settings; everything else travels to the daemon as text. Read once, at load, from the environment.
 struct ShimSettings {
   bool disabled = false;                         // DEEPUM_DISABLE
   bool lock_step = false;                        // DEEPUM_SYNC
   int log_level = 1;                             // DEEPUM_LOG: 0 silent, 1 warnings, 2 info, 3 debug
   std::uint64_t managed_limit = UINT64_MAX;      // DEEPUM_MANAGED_LIMIT, bytes, over all processes of the user on a GPU
-  std::uint64_t gpu_memory = UINT64_MAX;         // DEEPUM_GPU_MEMORY, bytes
+  DeviceSizes gpu_memory{UINT64_MAX};            // DEEPUM_GPU_MEMORY, bytes of each GPU
   std::uint64_t host_memory = UINT64_MAX;        // DEEPUM_HOST_MEMORY, bytes; UINT64_MAX: 90 % of what is available at the first allocation
   bool host_memory_is_virtual = false;           // DEEPUM_HOST_MEMORY_VIRTUAL: addresses without memory behind them, any budget is sound
   std::uint64_t managed_threshold = 1ull << 20;  // DEEPUM_MANAGED_THRESHOLD, bytes: smaller allocations stay device memory
