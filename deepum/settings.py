@@ -20,12 +20,13 @@ from deepum.sizes import format_size, parse_size
 Value = int | bool | str | None
 
 _TRUE = {"1", "true", "yes", "on"}
+_MOST_DEVICES = 16  # DEEPUM_MAX_DEVICES, native/wire/records.h
 _FALSE = {"0", "false", "no", "off", ""}
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting. `kind` is size, count, boolean, choice, path, text or rules (plain_rules.py).
+    """One setting. `kind` is size, sizes (one a GPU), count, boolean, choice, path, text or rules (plain_rules.py).
 
     `low` and `high` are inclusive and in the kind's unit.
     """
@@ -73,6 +74,8 @@ class Setting:
             return text
         if self.kind == "rules":
             return parse_rules(text)
+        if self.kind == "sizes":
+            return self._sizes(text)
         if self.kind == "size":
             value = parse_size(text)
         else:
@@ -83,12 +86,25 @@ class Setting:
             raise ValueError(f"'{text}' is out of range; give {self.range_text}")
         return value
 
+    def _sizes(self, text: str) -> Value:
+        """Bytes; of several sizes, which are for one GPU each and the last for all further ones, the text with commas between."""
+        parts = text.split(",")
+        values = [parse_size(part) for part in parts]
+        if len(values) > _MOST_DEVICES:
+            raise ValueError(f"'{text}' has more than {_MOST_DEVICES} sizes; give one for each GPU")
+        for part, value in zip(parts, values, strict=True):
+            if not self.low <= value <= self.high:
+                raise ValueError(f"'{part}' is out of range; give {self.range_text}")
+        return values[0] if len(values) == 1 else ",".join(map(str, values))
+
     @property
     def range_text(self) -> str:
         """What may be given, in words."""
-        shown = format_size if self.kind == "size" else str
+        shown = format_size if self.kind in ("size", "sizes") else str
         if self.kind == "choice":
             return ", ".join(self.choices)
+        if self.kind == "sizes":
+            return f"at least {shown(self.low)}; several with commas between: one for each GPU, the last for all further ones"
         if self.kind not in ("size", "count"):
             words = {"boolean": "0 or 1", "text": "text", "rules": "sizes, size ranges, libraries, LIBRARY:SIZES, none"}
             return words.get(self.kind, "a path")
@@ -103,8 +119,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("device", "text", "where the program runs: auto, cuda, sim, or sim:MACHINE (see `deepum machines`)", "auto", ("launcher",)),
     Setting(
         "gpu_memory",
-        "size",
-        "GPU memory that the program may occupy; on the simulated GPU, the memory of the card",
+        "sizes",
+        "GPU memory that the program may occupy, of each GPU; on the simulated GPU, the memory of the card",
         readers=("launcher", "shim"),
         low=64 << 20,
         unset="the whole card",
@@ -224,10 +240,19 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "faults",
         "choice",
-        "observe the GPU's faults through CUPTI: while tables still learn (auto), always, or never",
+        "observe the GPU's faults: while tables still learn (auto), always, or never",
         "off",
         ("shim",),
         choices=("auto", "on", "off"),
+    ),
+    Setting(
+        "fault_source",
+        "choice",
+        "what faults are observed through: CUPTI, or uvm-tools where CUPTI is missing, refuses, or is a profiler's (auto); or that one "
+        "alone",
+        "auto",
+        ("shim",),
+        choices=("auto", "cupti", "uvm-tools"),
     ),
     Setting("fault_interval", "count", "launches between two looks for observed faults, in lock-step", 64, ("shim",), low=1, high=1 << 20),
     Setting("marker_interval", "count", "launches of a stream between two progress markers", 16, ("shim",), low=1, high=1 << 20),

@@ -37,6 +37,8 @@ KEYS: dict[str, str] = {
     "table_bytes": "memory of the learned tables",
     "daemon_events": "events that the daemon took",
     "warnings": "list of texts: whatever makes the figures doubtful",
+    "devices": "list, one a GPU: `memory_bytes`, `gpu_time_s`, `kernels`, `faults`, `byt"
+    "es_h2d`, `bytes_d2h`, `bytes_prefetched`, `bytes_evicted` of all processes, `peak_resident_bytes` of one; simulated GPU only",
     "processes": "list of `pid`, `session` (the daemon's counters), `simulated` (the simulated GPU's); null where there is none",
 }
 _SESSION_WARNINGS = {
@@ -44,6 +46,8 @@ _SESSION_WARNINGS = {
     "malformed_events": "{} events made no sense and were left out",
     "block_mismatches": "{} reports of PyTorch's allocator disagreed with our account",
 }
+_OF_DEVICES = ("gpu_time_s", "kernels", "faults", "bytes_h2d", "bytes_d2h", "bytes_prefetched")
+_LEFT = ("bytes_prefetched_out", "bytes_driver_evicted")
 _REFUSED = "refused requests to share managed memory with other processes or devices: {}; --plain-memory helps (docs/sharing.md)"
 
 
@@ -82,7 +86,7 @@ def merge(reports: Reports, device: str, values: Mapping[str, Value], warnings: 
             said.append(f"process {simulator.get('pid')}: {len(names)} kernels whose parameters are unknown, such as {names[0]}")
     used, demand = _sum(simulators, "bytes_prefetched_used"), _sum(simulators, "bytes_demand")
     prefetched = _sum(simulators, "bytes_prefetched") if simulators else _sum(cores, "bytes_prefetched")
-    evicted = [_sum(simulators, key) or 0 for key in ("bytes_prefetched_out", "bytes_driver_evicted")]
+    evicted = [_sum(simulators, key) or 0 for key in _LEFT]
     settings = reports.sessions[0].get("settings", {}) if reports.sessions else {}
     return {
         "version": VERSION,
@@ -112,8 +116,21 @@ def merge(reports: Reports, device: str, values: Mapping[str, Value], warnings: 
         "table_bytes": _sum(cores, "table_bytes"),
         "daemon_events": _sum(cores, "events"),
         "warnings": said,
+        "devices": _devices(simulators) if simulators else None,
         "processes": _processes(reports),
     }
+
+
+def _devices(simulators: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """By ordinal; every process of a run has as many."""
+    rows = []
+    for parts in zip(*(simulator.get("devices", []) for simulator in simulators), strict=False):
+        row: dict[str, Any] = {"memory_bytes": _most(list(parts), "memory_bytes")}
+        row |= {key: _sum(list(parts), key) for key in _OF_DEVICES}
+        row["bytes_evicted"] = sum(_sum(list(parts), key) or 0 for key in _LEFT)
+        row["peak_resident_bytes"] = _most(list(parts), "peak_resident_bytes")
+        rows.append(row)
+    return rows
 
 
 def _processes(reports: Reports) -> list[dict[str, Any]]:
@@ -154,6 +171,11 @@ def summary(report: Mapping[str, Any]) -> list[str]:
     told = f" ({', '.join(shares)})" if shares and report["bytes_prefetched"] else ""
     lines.append(f"prefetched {size(report['bytes_prefetched'])}{told}, evicted {size(report['bytes_evicted'])}")
     lines.append(f"peak {size(report['peak_resident_bytes'])} on the GPU, {size(report['peak_allocated_bytes'])} allocated")
+    devices = report["devices"] or []
+    for ordinal, counted in enumerate(devices if len(devices) > 1 else []):
+        moved = f"{size(counted['bytes_prefetched'])} prefetched, {size(counted['bytes_evicted'])} evicted"
+        peak = f"peak {size(counted['peak_resident_bytes'])} of {size(counted['memory_bytes'])}"
+        lines.append(f"GPU {ordinal}: {counted['kernels']} kernels, {counted['faults']} faults; {moved}; {peak}")
     if report["launches_over_capacity"]:
         lines.append(f"{report['launches_over_capacity']} launches alone needed more GPU memory than they may have; they ran")
     if report["peak_remote_bytes"]:

@@ -19,7 +19,7 @@ std::atomic<void*> asked[3];
 
 template <typename F, typename... A>
 int handed_on(void* function, A... arguments) noexcept {
-  give_fault_source_away();
+  give_cupti_away();
   return function ? reinterpret_cast<F*>(function)(arguments...) : DEEPUM_CUPTI_ERROR_UNKNOWN;
 }
 

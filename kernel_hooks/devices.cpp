@@ -116,7 +116,7 @@ const Device* device_memory(int device) noexcept {
       free = total;
     }
   }
-  answer.gpu_bytes = std::min({std::uint64_t{total}, std::uint64_t{free}, runtime::settings().gpu_memory});
+  answer.gpu_bytes = std::min({std::uint64_t{total}, std::uint64_t{free}, runtime::settings().gpu_memory.of(device)});
   answer.pageable = concurrent != 0;
   static std::atomic<bool> said{false};
   if (!answer.pageable) {

@@ -69,7 +69,7 @@ class CuptiFaultSource final : public FaultSource {
   const char* name() const noexcept override { return "CUPTI"; }
   const char* why() const noexcept override { return why_; }
   Start start() noexcept override;
-  void take(std::vector<ObservedFault>& faults) override;
+  bool take(std::vector<ObservedFault>& faults) override;
   void stop() noexcept override;
 
  private:
@@ -112,7 +112,7 @@ FaultSource::Start CuptiFaultSource::start() noexcept {
   return Start::kOn;
 }
 
-void CuptiFaultSource::take(std::vector<ObservedFault>& faults) {
+bool CuptiFaultSource::take(std::vector<ObservedFault>& faults) {
   {
     Inside guard;
     cupti_->ActivityFlushAll(0);
@@ -121,6 +121,7 @@ void CuptiFaultSource::take(std::vector<ObservedFault>& faults) {
   const std::lock_guard guard(delivered.mutex);
   faults.insert(faults.end(), delivered.faults.begin(), delivered.faults.end());
   delivered.faults.clear();
+  return true;
 }
 
 void CuptiFaultSource::stop() noexcept {

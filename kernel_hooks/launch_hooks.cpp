@@ -1,5 +1,6 @@
 // Kernel and graph launches: the event first, then the call itself. Nothing here allocates, synchronises or asks the driver, but for
 // the first sight of a function.
+#include "captures.hpp"
 #include "execution.hpp"
 #include "functions.hpp"
 #include "graphs.hpp"
@@ -13,8 +14,15 @@ namespace {
 template <typename F, typename... A>
 inline CUresult launch(const StreamRef& stream, CUfunction handle, const unsigned (&grid)[3], const unsigned (&block)[3],
                        unsigned shared_bytes, void** parameters, void** extra, const Function<F>& function, A... arguments) noexcept {
-  if (!handle || stream.device < 0 || capturing(stream)) [[unlikely]] {
+  if (!handle || stream.device < 0) [[unlikely]] {
     return forward(function, arguments...);
+  }
+  if (capturing(stream)) [[unlikely]] {
+    const CUresult result = forward(function, arguments...);
+    if (result == CUDA_SUCCESS) {
+      launch_captured(stream, kernel_function(handle), grid[0], parameters, extra);
+    }
+    return result;
   }
   std::uint64_t sequence;
   {

@@ -3,7 +3,9 @@
 #include <pthread.h>
 #include <time.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <mutex>
 #include <new>
@@ -37,17 +39,36 @@ constexpr int kMostNaps = 2000;  // for a call that is under way, 2 s
 enum class Phase { kIdle, kObserving, kOver };
 
 std::atomic<bool> begun{false};
-std::atomic<bool> given_away{false};
-std::atomic<bool> over{false};  // set first, so that nobody begins a call
+std::atomic<bool> given_away{false};  // CUPTI, to the program
+std::atomic<bool> over{false};        // set first, so that nobody begins a call
 std::atomic<std::uint32_t> launches{0};
 
 // One thread at a time: whoever finds it taken goes on, since that one looks.
 struct Watch {
   ForkableMutex mutex;
   Phase phase = Phase::kIdle;
+  std::size_t next = 0;           // of sources(): those before it cannot be had
+  FaultSource* source = nullptr;  // while observing
   std::vector<ObservedFault> faults;
 };
 Watch& watch() noexcept { return immortal<Watch>(); }
+
+// In the order in which they are tried. CUPTI comes first: its interface is public, that of uvm-tools is not.
+struct Sources {
+  FaultSource* each[2];
+  std::size_t count;
+};
+Sources sources() noexcept {
+  switch (runtime::settings().fault_source) {
+    case runtime::FaultSources::kCupti:
+      return {{&cupti_fault_source(), nullptr}, 1};
+    case runtime::FaultSources::kUvmTools:
+      return {{&uvm_tools_fault_source(), nullptr}, 1};
+    case runtime::FaultSources::kAuto:
+      break;
+  }
+  return {{&cupti_fault_source(), &uvm_tools_fault_source()}, 2};
+}
 
 void nap(long nanoseconds) noexcept {
   const timespec time{0, nanoseconds};
@@ -81,31 +102,57 @@ void end(Watch& watch) noexcept {
   faults_taken_here.store(false);
 }
 
-void start(Watch& watch) noexcept {
-  FaultSource& source = cupti_fault_source();
-  switch (source.start()) {
-    case FaultSource::Start::kOn:
-      watch.phase = Phase::kObserving;
-      return;
-    case FaultSource::Start::kHeld:
-      runtime::say(runtime::Level::kWarning, "faults are not observed: %s", source.why());
-      return end(watch);
-    case FaultSource::Start::kAbsent:
-    case FaultSource::Start::kRefused:
-      runtime::say(runtime::Level::kInformation, "faults are not observed: %s: %s", source.name(), source.why());
-      return end(watch);
+// The first source that can be had. `observed_before`: what became of the one before it, or null.
+void start(Watch& watch, const char* observed_before) noexcept {
+  const Sources all = sources();
+  char reasons[400] = "";
+  std::size_t length = 0;
+  const auto reason = [&](const char* name, const char* why) {
+    const int written = std::snprintf(reasons + length, sizeof reasons - length, "%s%s: %s", length != 0 ? "; " : "", name, why);
+    length = std::min(length + static_cast<std::size_t>(std::max(written, 0)), sizeof reasons - 1);
+  };
+  // Whoever asked for one, or had one, is told that there is none; else only that somebody has taken it.
+  bool aloud = observed_before || runtime::settings().fault_source != runtime::FaultSources::kAuto;
+  if (observed_before) {
+    reason(all.each[watch.next]->name(), observed_before);
+    ++watch.next;
   }
+  for (; watch.next < all.count; ++watch.next) {
+    FaultSource& source = *all.each[watch.next];
+    if (given_away.load() && &source == &cupti_fault_source()) {
+      aloud = true;
+      reason(source.name(), "a profiler holds CUPTI");
+      continue;
+    }
+    const FaultSource::Start started = source.start();
+    if (started == FaultSource::Start::kOn) {
+      watch.source = &source;
+      watch.phase = Phase::kObserving;
+      if (length != 0) {
+        runtime::say(runtime::Level::kInformation, "faults are observed through %s: %s", source.name(), reasons);
+      }
+      return;
+    }
+    aloud |= started == FaultSource::Start::kHeld;
+    reason(source.name(), source.why());
+  }
+  runtime::say(aloud ? runtime::Level::kWarning : runtime::Level::kInformation, "faults are not observed%s: %s",
+               observed_before ? " any more" : "", reasons);
+  end(watch);
 }
 
-void take(Watch& watch) noexcept {
+// False: the source is of no use any more.
+bool take(Watch& watch) noexcept {
+  bool sound = true;
   try {
     watch.faults.clear();
     runtime::begin_progress();
-    cupti_fault_source().take(watch.faults);
+    sound = watch.source->take(watch.faults);
     runtime::tell_progress();
     tell(watch.faults);
   } catch (const std::bad_alloc&) {  // these are missed
   }
+  return sound;
 }
 
 // Under the lock.
@@ -116,13 +163,14 @@ void look(Watch& watch) noexcept {
   const int kept = errno;
   const bool wanted = runtime::faults_wanted();
   if (watch.phase == Phase::kObserving) {
-    take(watch);
-    if (!wanted) {
-      cupti_fault_source().stop();
+    if (!take(watch)) {
+      start(watch, watch.source->why());
+    } else if (!wanted) {
+      watch.source->stop();
       watch.phase = Phase::kIdle;
     }
   } else if (wanted) {
-    start(watch);
+    start(watch, nullptr);
   }
   errno = kept;
 }
@@ -163,7 +211,7 @@ void leave_source(const char* why) noexcept {
   seen.mutex.lock();
   if (seen.phase == Phase::kObserving) {
     take(seen);
-    cupti_fault_source().stop();
+    seen.source->stop();
     runtime::say(runtime::Level::kWarning, "faults are not observed any more: %s", why);
   }
   seen.phase = Phase::kOver;
@@ -193,10 +241,6 @@ void begin_observing_faults() noexcept {
   if (runtime::settings().faults == runtime::Faults::kOff || !runtime::has_session() || begun.exchange(true)) {
     return;
   }
-  if (given_away.load()) {
-    runtime::say(runtime::Level::kWarning, "faults are not observed: a profiler holds CUPTI");
-    return;
-  }
   std::atexit(leave_at_exit);
   look_for_faults_now();  // before the first launch
   if (runtime::settings().lock_step) {
@@ -222,16 +266,27 @@ void look_for_faults_after_launches() noexcept {
   }
 }
 
-void give_fault_source_away() noexcept {
-  if (!bypass() && !given_away.exchange(true)) {
-    leave_source("a profiler takes CUPTI");
+void give_cupti_away() noexcept {
+  if (bypass() || given_away.exchange(true)) {
+    return;
   }
+  Watch& seen = watch();
+  seen.mutex.lock();
+  if (seen.phase == Phase::kObserving && seen.source == &cupti_fault_source() && !over.load()) {
+    const int kept = errno;
+    take(seen);
+    seen.source->stop();
+    start(seen, "a profiler takes CUPTI");
+    errno = kept;
+  }
+  seen.mutex.unlock();
 }
 
 // Nor is CUPTI of any use there.
 void abandon_faults_in_child() noexcept {
   over.store(true);
   faults_taken_here.store(false);
+  abandon_uvm_tools_in_child();
   watch().mutex.renew();
 }
 

@@ -2,7 +2,7 @@
 //
 // In lock-step the program's own threads take them, every so many launches and at each wait and free, so that a simulated run is the same
 // bit for bit. Otherwise a thread of ours does, and no launch pays for it. Nothing is observed unless the daemon asks for it
-// (runtime::faults_wanted), nor after another user of CUPTI came.
+// (runtime::faults_wanted). CUPTI is not used after another user of it came.
 #pragma once
 
 #include <atomic>
@@ -28,8 +28,8 @@ inline void faults_at_rest() noexcept {
     look_for_faults_now();
   }
 }
-// Somebody else wants CUPTI: it is left to them, for good. Returns once no call of ours is under way.
-void give_fault_source_away() noexcept;
+// Somebody else wants CUPTI: it is left to them, for good. Returns once no call of ours to it is under way.
+void give_cupti_away() noexcept;
 void abandon_faults_in_child() noexcept;
 
 }  // namespace deepum::hooks

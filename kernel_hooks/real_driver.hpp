@@ -46,6 +46,7 @@ struct Helpers {
   Function<decltype(::cuFuncGetParamInfo)> FuncGetParamInfo;
   Function<decltype(::cuKernelGetParamInfo)> KernelGetParamInfo;
   Function<decltype(::cuStreamGetFlags)> StreamGetFlags;
+  Function<decltype(::cuStreamGetCaptureInfo_v2)> StreamGetCaptureInfo;
   Function<decltype(::cuGraphGetNodes)> GraphGetNodes;
   Function<decltype(::cuGraphNodeGetType)> GraphNodeGetType;
   Function<decltype(::cuGraphKernelNodeGetParams_v2)> GraphKernelNodeGetParams;

@@ -104,6 +104,7 @@ void fill_helpers(void* library) noexcept {
   helpers.FuncGetParamInfo.set(real_dlsym(library, "cuFuncGetParamInfo"));
   helpers.KernelGetParamInfo.set(real_dlsym(library, "cuKernelGetParamInfo"));
   helpers.StreamGetFlags.set(real_dlsym(library, "cuStreamGetFlags"));
+  helpers.StreamGetCaptureInfo.set(real_dlsym(library, "cuStreamGetCaptureInfo_v2"));
   helpers.GraphGetNodes.set(real_dlsym(library, "cuGraphGetNodes"));
   helpers.GraphNodeGetType.set(real_dlsym(library, "cuGraphNodeGetType"));
   helpers.GraphKernelNodeGetParams.set(real_dlsym(library, "cuGraphKernelNodeGetParams_v2"));

@@ -1,6 +1,7 @@
 // Streams come and go, the program waits, captures begin and end.
 #include <algorithm>
 
+#include "captures.hpp"
 #include "devices.hpp"
 #include "memory.hpp"
 #include "real_driver.hpp"
@@ -101,9 +102,12 @@ CUresult on_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CU
 // A capture that was invalidated ends too, with that error.
 template <bool kPerThread>
 CUresult on_cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  const StreamRef at = stream_of(stream, kPerThread);
+  const unsigned long long id = any_capture() ? capture_id(at.handle) : 0;
   const CUresult result = forward(real<kPerThread>().cuStreamEndCapture, stream, graph);
+  capture_became(id, result == CUDA_SUCCESS && graph ? *graph : nullptr);
   if (result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED) {
-    capture_ended(stream_of(stream, kPerThread));
+    capture_ended(at);
   }
   return result;
 }

@@ -13,7 +13,7 @@ from deepum.launch import execute, plan
 from deepum.settings import SETTINGS, Setting, Value, resolve
 from deepum.sizes import format_size
 
-_METAVARS = {"size": "SIZE", "count": "N", "path": "FILE", "text": "auto|cuda|sim|sim:MACHINE", "rules": "RULES"}
+_METAVARS = {"size": "SIZE", "sizes": "SIZE[,SIZE...]", "count": "N", "path": "FILE", "text": "auto|cuda|sim|sim:MACHINE", "rules": "RULES"}
 
 
 def _help(setting: Setting) -> str:

@@ -110,16 +110,20 @@ def parameters(answer: Answer) -> Check:
 
 
 def faults(answer: Answer) -> Check:
-    """Where observed accesses would come from (docs/observed-accesses.md)."""
-    found = answer.known.get("cupti")
-    if found is None:
-        remedy = "pip install nvidia-cuda-cupti, or install the toolkit's CUPTI; needed for --faults alone"
-        return Check("fault source", "warn", "no libcupti.so.13 or .12", remedy)
-    shown = f"CUPTI {found['version']} ({found['path']})"
-    if found["error"] is not None:
+    """Where observed accesses would come from (docs/observed-accesses.md): CUPTI, else uvm-tools."""
+    found, tools = answer.known.get("cupti"), answer.known.get("uvm_tools")
+    data = {"cupti": found, "uvm_tools": tools}
+    shown = f"CUPTI {found['version']} ({found['path']})" if found else "CUPTI"
+    lacking = found["error"] if found else "no libcupti.so.13 or .12"
+    missing = tools["error"] if tools else "the driver did not answer"
+    if lacking is None:
+        return Check("fault source", "ok", f"{shown}; uvm-tools too" if missing is None else f"{shown}; uvm-tools: {missing}", data=data)
+    if tools and missing is None:
+        return Check("fault source", "ok", f"uvm-tools of driver {tools['release']}; {shown}: {lacking}", data=data)
+    remedy = "pip install nvidia-cuda-cupti, or install the toolkit's CUPTI; needed for --faults alone"
+    if found is not None:
         remedy = "needed for --faults alone; the driver's option NVreg_RestrictProfilingToAdminUsers=0 lets everybody profile"
-        return Check("fault source", "warn", f"{shown}: {found['error']}", remedy, found)
-    return Check("fault source", "ok", shown, data=found)
+    return Check("fault source", "warn", f"{shown}: {lacking}; uvm-tools: {missing}", remedy, data)
 
 
 _WAYS = (("pinned copy", "pinned"), ("prefetch", "prefetch"), ("on demand", "on_demand"))

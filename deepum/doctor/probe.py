@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from deepum.doctor import cupti, link
+from deepum.doctor import cupti, link, uvm_tools
 from deepum.doctor.driver import Cuda, CudaError, UnsafeError
 
 # What the shim would use, in the form it asks for: name, CUDA version of the form.
@@ -64,6 +64,8 @@ def examine(ordinal: int, simulated: bool, tell: Callable[[dict[str, Any]], None
             known["link"] = {"error": str(error)}
         tell(known)
     known["cupti"] = cupti.examine(ordinal)
+    tell(known)
+    known["uvm_tools"] = uvm_tools.examine()
     tell(known)
 
 

@@ -110,10 +110,7 @@ bool MarkerTable::for_all(F each) noexcept {
 }
 
 bool MarkerTable::wait_on_all(CUevent event) noexcept {
-  return for_all([&](StreamMarkers& stream) {
-    const CUstream handle = stream.waitable();
-    return handle != nullptr && driver().StreamWaitEvent(handle, event, 0) == CUDA_SUCCESS;
-  });
+  return for_all([&](StreamMarkers& stream) { return stream.wait(event); });
 }
 
 bool MarkerTable::all_can_wait() noexcept {

@@ -22,6 +22,9 @@ class MarkerTable {
   CUstream stream(std::uint32_t stream_id, CUcontext context) noexcept {
     return stream_id < kShared ? streams_[stream_id].in_context(context) : nullptr;
   }
+  bool is_a_threads_own(std::uint32_t stream_id) const noexcept {
+    return stream_id < kShared && streams_[stream_id].stream() == CU_STREAM_PER_THREAD;
+  }
   bool knows(CUstream stream, std::uint32_t stream_id) const noexcept;  // it was entered, and has not been destroyed
   void enter(CUstream stream, std::uint32_t stream_id) noexcept;        // it is about to be launched on, in the current context
   // Every stream that was entered waits for the event. False: one cannot be made to (a thread's own default stream, or one that

@@ -20,7 +20,7 @@ Watched watched[DEEPUM_MAX_DEVICES];
 
 void tell(CUdevice device, deepum_event_kind kind) noexcept {
   const Watched& memory = watched[device];
-  const std::uint64_t usable = std::min<std::uint64_t>(memory.room.load(), settings().gpu_memory);
+  const std::uint64_t usable = std::min<std::uint64_t>(memory.room.load(), settings().gpu_memory.of(device));
   deepum_device_event event{};
   event.header.words = sizeof event / 8;
   event.header.kind = kind;
@@ -48,7 +48,8 @@ void plain_memory(CUdevice device, std::uint64_t bytes) noexcept {
 }
 
 bool has_budget(CUdevice device) noexcept {
-  return device >= 0 && device < DEEPUM_MAX_DEVICES && settings().gpu_memory < watched[device].room.load(std::memory_order_relaxed);
+  return device >= 0 && device < DEEPUM_MAX_DEVICES &&
+         settings().gpu_memory.of(device) < watched[device].room.load(std::memory_order_relaxed);
 }
 
 void saw_free_memory(CUdevice device, std::uint64_t free_bytes) noexcept {
@@ -56,7 +57,7 @@ void saw_free_memory(CUdevice device, std::uint64_t free_bytes) noexcept {
   const std::uint64_t room = memory.room.load();
   const std::uint64_t used = room - std::min(room, free_bytes);
   std::uint64_t most = memory.most.load();
-  while (used > settings().gpu_memory && used > most) {
+  while (used > settings().gpu_memory.of(device) && used > most) {
     if (!memory.most.compare_exchange_weak(most, used)) {
       continue;
     }
@@ -65,7 +66,7 @@ void saw_free_memory(CUdevice device, std::uint64_t free_bytes) noexcept {
     event.header.kind = DEEPUM_EVENT_USAGE;
     event.header.device = static_cast<std::uint32_t>(device);
     event.used_bytes = used;
-    event.budget_bytes = settings().gpu_memory;
+    event.budget_bytes = settings().gpu_memory.of(device);
     emit(&event.header);
     return;
   }

@@ -67,6 +67,11 @@ std::uint32_t Mover::context_destroyed(CUcontext context) noexcept {
     }
   }
   server_.forget(context);
+  for (auto& holds : threads_holds_) {
+    for (std::atomic<CUevent>& hold : holds) {
+      hold.store(nullptr);
+    }
+  }
   destroyed_.fetch_or(devices);
   return devices;
 }

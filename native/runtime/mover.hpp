@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "advice_server.hpp"
+#include "commands.hpp"
 #include "allocations.hpp"
 #include "connection.hpp"
 #include "lock_step.hpp"
@@ -53,6 +54,11 @@ class Mover {
   // For launches in lock-step: is there anything that could be carried out now?
   bool has_work() const noexcept;
   void marker_recorded() noexcept;
+  // What the launch that was waited for in lock-step is to be held by: on a thread's own default stream it is that thread that holds it.
+  // By direction of kBringing; null: nothing.
+  CUevent take_hold(std::uint32_t stream_id, std::size_t direction) noexcept {
+    return stream_id < DEEPUM_MAX_STREAMS ? threads_holds_[direction][stream_id].exchange(nullptr) : nullptr;
+  }
   // Memory is about to end: returns when what was asked of the driver about it has been done.
   void wait_for_advice(std::uint64_t address, std::uint64_t bytes) noexcept { server_.wait_for(address, bytes); }
 
@@ -110,6 +116,7 @@ class Mover {
   std::atomic<std::uint64_t> waiting_{0};  // commands in the queues
   std::atomic<CUcontext> contexts_[DEEPUM_MAX_DEVICES] = {};
   std::atomic<std::uint32_t> destroyed_{0};  // bit: the device's context
+  std::atomic<CUevent> threads_holds_[kBringing.size()][DEEPUM_MAX_STREAMS] = {};
 
   // The thread's own.
   Device devices_[DEEPUM_MAX_DEVICES];

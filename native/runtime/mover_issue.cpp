@@ -40,13 +40,23 @@ void Mover::carry_out() {
 void Mover::hold_launches() {
   for (const deepum_command& hold : holds_) {
     const CUcontext context = contexts_[hold.device].load(std::memory_order_acquire);
-    const CUstream stream =
-        hold.stream_mask ? markers_.stream(static_cast<std::uint32_t>(__builtin_ctzll(hold.stream_mask)), context) : nullptr;
-    for (const int direction : kBringing) {
+    if (hold.stream_mask == 0) {
+      continue;
+    }
+    const auto id = static_cast<std::uint32_t>(__builtin_ctzll(hold.stream_mask));
+    const CUstream stream = markers_.stream(id, context);
+    const bool threads_own = markers_.is_a_threads_own(id);
+    for (std::size_t i = 0; i < kBringing.size(); ++i) {
+      const deepum_direction direction = kBringing[i];
       MoveLane& lane = devices_[hold.device].lanes[direction];
       const bool given =
           !lane.queue.find(hold.after_move) && settled_->lane(hold.after_move) == lane_number(static_cast<int>(hold.device), direction);
-      if (!off_ && stream && given && use_device(static_cast<int>(hold.device))) {
+      if (off_ || (!stream && !threads_own) || !given || !use_device(static_cast<int>(hold.device))) {
+        continue;
+      }
+      if (threads_own) {
+        threads_holds_[i][id].store(lane.event_after(hold.after_move));
+      } else {
         lane.hold(stream, hold.after_move);
       }
     }

@@ -330,7 +330,18 @@ std::uint64_t emit(deepum_event_header* record) noexcept {
 void before_execute(CUdevice, CUstream stream, std::uint32_t stream_id, std::uint64_t sequence) noexcept {
   Session* session = live.load(std::memory_order_acquire);
   if (session && sequence != 0 && settings().lock_step) {
+    // Nobody but this thread can do anything on its own default stream: the marker that the mover may need comes first, what holds the
+    // launch comes after.
+    const bool own = stream == CU_STREAM_PER_THREAD;
+    if (own) {
+      session->markers.flush(stream_id);
+    }
     session->wait_for_decisions(sequence);
+    for (std::size_t i = 0; i < kBringing.size() && own; ++i) {
+      if (CUevent hold = session->mover().take_hold(stream_id, i)) {
+        driver().StreamWaitEvent(stream, hold, 0);
+      }
+    }
   }
   // A stream that nothing was launched on yet was not among those that waited; without a session nobody knows. It is made known first:
   // whoever takes memory back from a discard in the meantime either sees it, or has left the discard here to be followed.

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <new>
 #include <utility>
 
@@ -34,12 +35,38 @@ struct Reader {
       complaints[count++] = {name, text, expected};
     }
   }
+  void sizes(const char* name, std::uint64_t low, const char* expected, DeviceSizes* value) noexcept;
   void boolean(const char* name, bool* value) noexcept;
   void number(const char* name, std::uint64_t low, std::uint64_t high, const char* expected, std::uint64_t* value) noexcept;
   void size(const char* name, std::uint64_t low, const char* expected, std::uint64_t* value) noexcept;
-  void faults(const char* name, Faults* value) noexcept;
+  template <typename Meaning>
+  void choice(const char* name, std::initializer_list<std::pair<const char*, Meaning>> words, const char* expected,
+              Meaning* value) noexcept;
   void rules(const char* name, PlainRules* value) noexcept;
 };
+
+// With commas between, one for each GPU; those that follow have what the last one has.
+void Reader::sizes(const char* name, std::uint64_t low, const char* expected, DeviceSizes* value) noexcept {
+  const char* given = text(name);
+  if (!given) {
+    return;
+  }
+  DeviceSizes read = *value;
+  int device = 0;
+  for (const char* at = given; at; ++device) {
+    const char* comma = std::strchr(at, ',');
+    std::uint64_t bytes;
+    if (device == DEEPUM_MAX_DEVICES || !parse_size(at, comma ? static_cast<std::size_t>(comma - at) : std::strlen(at), &bytes) ||
+        bytes < low) {
+      return complain(name, given, expected);
+    }
+    for (int further = device; further < DEEPUM_MAX_DEVICES; ++further) {
+      read.bytes[further] = bytes;
+    }
+    at = comma ? comma + 1 : nullptr;
+  }
+  *value = read;
+}
 
 void Reader::boolean(const char* name, bool* value) noexcept {
   const char* given = text(name);
@@ -92,18 +119,20 @@ void Reader::size(const char* name, std::uint64_t low, const char* expected, std
   *value = bytes;
 }
 
-void Reader::faults(const char* name, Faults* value) noexcept {
+template <typename Meaning>
+void Reader::choice(const char* name, std::initializer_list<std::pair<const char*, Meaning>> words, const char* expected,
+                    Meaning* value) noexcept {
   const char* given = text(name);
   if (!given) {
     return;
   }
-  for (const auto& [word, meaning] : {std::pair("auto", Faults::kAuto), {"on", Faults::kOn}, {"off", Faults::kOff}}) {
+  for (const auto& [word, meaning] : words) {
     if (std::strcmp(given, word) == 0) {
       *value = meaning;
       return;
     }
   }
-  complain(name, given, "write auto, on or off");
+  complain(name, given, expected);
 }
 
 void Reader::rules(const char* name, PlainRules* value) noexcept {
@@ -125,12 +154,17 @@ ShimSettings read(Reader& reader) noexcept {
   reader.number("DEEPUM_LOG", 0, 3, "write a number from 0 to 3", &log);
   reader.number("DEEPUM_PREFETCH", 0, 1, "write 1 or 0", &prefetch);
   reader.size("DEEPUM_MANAGED_LIMIT", 0, "write a size like 8GiB", &made.managed_limit);
-  reader.size("DEEPUM_GPU_MEMORY", 64ull << 20, "write a size of at least 64MiB", &made.gpu_memory);
+  reader.sizes("DEEPUM_GPU_MEMORY", 64ull << 20, "write a size of at least 64MiB, or one for each GPU with commas between",
+               &made.gpu_memory);
   reader.size("DEEPUM_HOST_MEMORY", 0, "write a size like 8GiB", &made.host_memory);
   reader.size("DEEPUM_MANAGED_THRESHOLD", 0, "write a size like 1MiB", &made.managed_threshold);
   reader.rules("DEEPUM_PLAIN_MEMORY", &made.plain_memory);
   reader.number("DEEPUM_MARKER_INTERVAL", 1, 1u << 20, "write a number from 1 to 1048576", &interval);
-  reader.faults("DEEPUM_FAULTS", &made.faults);
+  reader.choice("DEEPUM_FAULTS", {{"auto", Faults::kAuto}, {"on", Faults::kOn}, {"off", Faults::kOff}}, "write auto, on or off",
+                &made.faults);
+  reader.choice("DEEPUM_FAULT_SOURCE",
+                {{"auto", FaultSources::kAuto}, {"cupti", FaultSources::kCupti}, {"uvm-tools", FaultSources::kUvmTools}},
+                "write auto, cupti or uvm-tools", &made.fault_source);
   reader.number("DEEPUM_FAULT_INTERVAL", 1, 1u << 20, "write a number from 1 to 1048576", &fault_interval);
   reader.size("DEEPUM_HANDOVER_BYTES", 2ull << 20, "write a size of at least 2MiB", &made.handover_bytes);
   made.log_level = static_cast<int>(log);

@@ -34,6 +34,25 @@ bool is_capturing(CUstream stream) noexcept {
          status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+// This thread is in another context for as long as this lives.
+class Elsewhere {
+ public:
+  explicit Elsewhere(CUcontext context) noexcept
+      : pushed_(context && driver().CtxPushCurrent && driver().CtxPopCurrent && driver().CtxPushCurrent(context) == CUDA_SUCCESS) {}
+  ~Elsewhere() {
+    if (pushed_) {
+      CUcontext popped = nullptr;
+      driver().CtxPopCurrent(&popped);
+    }
+  }
+  Elsewhere(const Elsewhere&) = delete;
+  Elsewhere& operator=(const Elsewhere&) = delete;
+  explicit operator bool() const noexcept { return pushed_; }
+
+ private:
+  bool pushed_;
+};
+
 }  // namespace
 
 CUcontext current_context() noexcept {
@@ -174,6 +193,27 @@ CUstream StreamMarkers::waitable() noexcept {
   return handle && handle != CU_STREAM_PER_THREAD && !is_capturing(handle) ? handle : nullptr;
 }
 
+// The handle of a default stream means that of the current context.
+bool StreamMarkers::wait(CUevent event) noexcept {
+  const auto wait_here = [&] {
+    const CUstream handle = waitable();
+    return handle != nullptr && driver().StreamWaitEvent(handle, event, 0) == CUDA_SUCCESS;
+  };
+  if (stream() != CU_STREAM_LEGACY) {
+    return wait_here();
+  }
+  CUcontext context = nullptr;
+  {
+    const std::lock_guard lock(lock_);
+    context = context_;
+  }
+  if (context == current_context()) {
+    return wait_here();
+  }
+  const Elsewhere there(context);
+  return there && wait_here();
+}
+
 CUstream StreamMarkers::in_context(CUcontext context) noexcept {
   CUstream handle;
   {
@@ -183,11 +223,29 @@ CUstream StreamMarkers::in_context(CUcontext context) noexcept {
   return handle && handle != CU_STREAM_PER_THREAD && !is_capturing(handle) ? handle : nullptr;
 }
 
+// A stream of another device is recorded on in its own context: what waits for all that was launched, as discards do, would else wait for
+// that device's next launch.
 bool StreamMarkers::record(bool own) noexcept {
-  const CUcontext context = current_context();
-  if (!own && !mine_to_record(context)) {
+  const CUcontext current = current_context();
+  if (own) {
+    return record_in(current, true);
+  }
+  CUcontext context = nullptr;
+  {
+    const std::lock_guard lock(lock_);
+    context = context_;
+  }
+  if (!current || !unmarked() || !mine_to_record(context)) {
     return false;
   }
+  if (context == current) {
+    return record_in(context, false);
+  }
+  const Elsewhere there(context);
+  return there && record_in(context, false);
+}
+
+bool StreamMarkers::record_in(CUcontext context, bool own) noexcept {
   std::uint64_t first = 0, sequence = 0;
   Marker marker;
   if (!claim(context, &first, &sequence, &marker)) {

@@ -65,6 +65,7 @@ class StreamMarkers {
   Cover cover_in_flight(std::uint64_t sequence) noexcept;  // looks only at launches that the driver does not have yet
   bool still(const Marker& marker) noexcept;
 
+  bool wait(CUevent event) noexcept;                // what is launched from here on; false: it cannot be made to
   CUstream waitable() noexcept;                     // null: there is none, or it cannot be waited on from elsewhere
   CUstream in_context(CUcontext context) noexcept;  // null: of another one, or a thread's own default stream, or capturing
   CUstream stream() const noexcept { return stream_.load(std::memory_order_relaxed); }
@@ -80,6 +81,7 @@ class StreamMarkers {
   void publish(const Marker& marker) noexcept;
   void withdraw(std::uint64_t first, CUevent event, CUcontext context, bool tried) noexcept;
   bool mine_to_record(CUcontext current) noexcept;
+  bool record_in(CUcontext current, bool own) noexcept;
 
   SpinLock lock_;
   std::uint64_t emitted_ = 0;          // last launch

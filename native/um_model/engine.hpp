@@ -66,7 +66,8 @@ enum class Advice { read_mostly, unset_read_mostly, preferred_location, unset_pr
 
 struct Options {
   int devices = 1;
-  std::uint64_t memory_bytes = 0;  // per device; 0: the machine's
+  std::uint64_t memory_bytes = 0;               // per device; 0: the machine's
+  std::vector<std::uint64_t> memory_of_device;  // by device, the last for all further ones; empty: memory_bytes
   bool density_prefetcher = true;
   std::uint64_t host_memory_bytes = 0;     // 0: the machine's
   std::uint64_t random_eviction_seed = 0;  // not 0: the driver now and then evicts a random block on its own (for tests of belief)
@@ -140,7 +141,8 @@ class Engine {
   void map_managed(Range range, int device);
   void map_device(Range range, int device);  // plain device memory: always resident, takes space from managed memory
   void unmap(std::uint64_t address);
-  std::uint64_t free_bytes(int device) const;  // as cuMemGetInfo: total less device memory and resident managed memory
+  std::uint64_t memory_bytes(int device) const;  // of the card
+  std::uint64_t free_bytes(int device) const;    // as cuMemGetInfo: total less device memory and resident managed memory
   bool is_resident(int device, std::uint64_t address) const;
   // Where the content of a UM block is, by 64 KiB region, lowest address first. What the host has is in its memory, on the disk, or both.
   // In memory are places for what is leaving, too. The last two are 0 where the host's memory has no size.

@@ -100,6 +100,7 @@ void Engine::unmap(std::uint64_t address) {
   }
 }
 
+std::uint64_t Engine::memory_bytes(int device) const { return state_->residency.memory_bytes(device); }
 std::uint64_t Engine::free_bytes(int device) const { return state_->residency.free_bytes(device); }
 
 bool Engine::is_resident(int device, std::uint64_t address) const {

@@ -7,8 +7,11 @@ namespace deepum::um_model {
 
 Residency::Residency(const Machine& machine, const Options& options)
     : machine_(machine), devices_(static_cast<std::size_t>(std::max(options.devices, 1))) {
-  for (Device& device : devices_) {
-    device.memory = options.memory_bytes != 0 ? options.memory_bytes : machine.memory_bytes;
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    Device& device = devices_[i];
+    const std::vector<std::uint64_t>& each = options.memory_of_device;
+    const std::uint64_t asked = each.empty() ? options.memory_bytes : each[std::min(i, each.size() - 1)];
+    device.memory = asked != 0 ? asked : machine.memory_bytes;
     device.h2d.gbps = machine.h2d_gbps;
     device.d2h.gbps = machine.d2h_gbps;
   }

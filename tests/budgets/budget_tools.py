@@ -1,39 +1,10 @@
-"""What these tests share: how a run is told of."""
+"""What these tests share."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from told import MIB, SOFT, Ran
+
+__all__ = ["HERE", "MIB", "SOFT", "Ran"]
 HERE = Path(__file__).resolve().parent
-MIB = 1 << 20
-# `--gpu-memory` is then no smaller card: the machine has all of its memory, as a real one would.
-SOFT = {"DEEPUM_SIM_SOFT_BUDGET": "1"}
-
-
-@dataclass(frozen=True)
-class Ran:
-    """What a run left: its output, and the object that --stats writes."""
-
-    out: str
-    err: str
-    told: dict[str, Any]
-
-    @property
-    def simulated(self) -> dict[str, Any]:
-        """The simulated GPU's own counters."""
-        counted: dict[str, Any] = self.told["processes"][0]["simulated"]
-        return counted
-
-    @property
-    def core(self) -> dict[str, Any]:
-        """The decision core's counters."""
-        counted: dict[str, Any] = self.told["processes"][0]["session"]["core"]
-        return counted
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """What the program told by its last line, JSON."""
-        return dict(json.loads(self.out.splitlines()[-1]))

@@ -84,6 +84,8 @@ class UmBlock:
     confirmed: int = 0
     resident: bool = False
     left: bool = False  # since its last use
+    stayed: bool = False  # when it was moved out: it was copied
+    populates: bool = False  # when it was moved in: it had no content
     populated: bool = False
     faulted: bool = False
     written: bool = False

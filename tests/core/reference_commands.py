@@ -99,8 +99,10 @@ class Commands:
             self.last[DIRECTION[kind]] = len(self.commands) - 1
         if kind in MOVES_IN:
             block.moved_in = made.id
+            block.populates = kind == "populate" or (block.populates and kind not in BRINGS)
         elif kind in MOVES_OUT:
             block.moved_out = made.id
+            block.stayed = kind == "copy_out"
         elif kind == "discard":
             block.discarded = made.id
 

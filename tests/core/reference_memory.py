@@ -45,8 +45,9 @@ class Memory:
     capacity: int = 0
     allocated: int = 0
     ordinal: int = 0
-    freed: deque[int] = field(default_factory=deque)  # evictions whose space is not taken yet,
-    emptied: deque[int] = field(default_factory=deque)  # and discards
+    # Evictions whose space is not taken yet, and discards, each with the sequence of the launch that it waits for.
+    freed: deque[tuple[int, int]] = field(default_factory=deque)
+    emptied: deque[tuple[int, int]] = field(default_factory=deque)
     dead: list[UmBlock] = field(default_factory=list)  # resident, the first to die first
     soon: int = 0  # blocks with new content that the next launches need at most, as was foreseen
     foreseen_at: int = 0  # at that launch
@@ -272,11 +273,12 @@ class Memory:
         return not self.emptied and self.free() <= len(self.freed)
 
     def take_space(self, fetches: bool) -> tuple[int, int]:
-        """The eviction and the discard that make it; by next use prefetches take that of evictions first, all else that of discards."""
+        """The eviction or the discard that makes it; by next use prefetches take what is free sooner, all else that of discards."""
         self.used += 1
         unclaimed = max(0, self.capacity - self.used)
         if unclaimed >= len(self.freed) + len(self.emptied):
             return 0, 0
-        if self.freed and (not self.emptied or (fetches and self.by_next_use)):
-            return self.freed.popleft(), 0
-        return 0, self.emptied.popleft()
+        sooner = self.freed and self.emptied and self.freed[0][1] < self.emptied[0][1]
+        if self.freed and (not self.emptied or (fetches and self.by_next_use and sooner)):
+            return self.freed.popleft()[0], 0
+        return 0, self.emptied.popleft()[0]

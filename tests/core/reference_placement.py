@@ -56,16 +56,12 @@ class Placement(Victims):
                 self.use(memory, block, position, actual)
             doubtful = self.position - block.confirmed > self.doubt_after
             if self.settings.policy == CORRELATION and memory.under_pressure() and doubtful:
-                kind = self.brought_by(block.moved_in)
-                self.command(kind, block, 0, 0, 0 if self.direction(block.moved_out) == "copy" else block.moved_out)
+                kind = "populate" if block.populates else "prefetch"
+                self.command(kind, block, 0, 0, 0 if block.stayed else block.moved_out)
                 block.confirmed = self.position
                 if not self.settings.pre_eviction:
                     memory.renew(block)
         return all(block.resident or self.does_without(block) or self.bring(block, use, position, actual) for block, use in blocks)
-
-    def brought_by(self, move: int) -> str:
-        """What was populated may be on its way still: a prefetch of it could come first, and take another's space."""
-        return "populate" if self.direction(move) == "populate" else "prefetch"
 
     def does_without(self, block: UmBlock) -> bool:
         return block.stays_away or self.passes_over(block)
@@ -84,7 +80,7 @@ class Placement(Victims):
         for argument in arguments:
             device = self.allocations[argument.span[0]].device
             for block in self.blocks(argument.span):
-                key = (device, BRINGS.index(self.brought_by(block.brought)))
+                key = (device, BRINGS.index("populate" if block.populates else "prefetch"))
                 until[key] = max(until.get(key, 0), block.brought)
         for (device, kind), move in sorted(until.items()):
             memory = self.memory(device)

@@ -180,12 +180,12 @@ class Victims(Clean):
             block.evicted_for = position
         if self.discardable(block):
             self.discard(block)
-            memory.emptied.append(block.discarded)
+            memory.emptied.append((block.discarded, max(block.died, block.use_sequence)))
             return
         self.note_streams(memory, block)
         memory.evictions += 1
         self.leave(block, copied)
-        memory.freed.append(block.moved_out)
+        memory.freed.append((block.moved_out, block.use_sequence))
 
     def note_streams(self, memory: Memory, victim: UmBlock) -> None:
         if victim.use_sequence and victim.streams:

@@ -138,7 +138,7 @@ PREFETCHED = [*POPULATED, *[Launch(2 + i, (BlockRange(0, 8 + 2 * i, 1),)) for i 
     [
         (POPULATED, 100, "populate"),
         (PREFETCHED, 100, "prefetch"),
-        (POPULATED, 3500, "prefetch"),  # that was too long ago to be known
+        (POPULATED, 3500, "populate"),  # however long ago that was
     ],
 )
 def test_a_block_in_doubt_comes_as_it_came_the_last_time(first: list[Launch], confidence: int, expected: str) -> None:

@@ -76,6 +76,10 @@ def test_questions_and_programs_run_to_their_end(acceptance: Callable[..., subpr
     assert asked["capture"]["global_same_stream"]["prefetch"].startswith("STREAM_CAPTURE_UNSUPPORTED")
     assert asked["capture"]["relaxed_other_stream"]["prefetch"] == "SUCCESS"
     assert asked["launches"]["launch_host_us"] > 0
+    probe = asked["observe"]["uvm_tools"]["probe"]
+    for does in ("read", "write"):
+        assert sum(probe[does]["faults"].values()) > probe["blocks"] > 0
+        assert [probe[does][name] for name in ("blocks_missed", "blocks_besides", "strange", "dropped")] == [0] * 4
     assert [asked["sharing"][kind]["ipc"] for kind in ("device", "managed")] == ["SUCCESS", "INVALID_VALUE"]
     assert [asked["sharing"][kind]["says_ipc"] for kind in ("device", "managed")] == [True, False]
     assert asked["sharing"]["own_handle_opened"] == "INVALID_CONTEXT"

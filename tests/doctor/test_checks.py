@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,11 +14,14 @@ from typing import Any
 import pytest
 
 from deepum import host
-from deepum.doctor import containers, gpus, hosts, installation, pytorch
+from deepum.device import Device
+from deepum.doctor import containers, gpus, hosts, installation, pytorch, uvm_tools
 from deepum.doctor.ask import Answer, ask
 from deepum.host import KernelDriver
+from deepum.launch import device_environment
 
 GIB = 1 << 30
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def put(root: Path, path: str, text: str) -> None:
@@ -72,10 +77,52 @@ def test_slow_prefetches_are_a_warning(known: dict[str, Any]) -> None:
     assert gpus.link(Answer(known)).level == "warn"
 
 
-def test_cupti_missing_or_refusing_is_a_warning(known: dict[str, Any]) -> None:
-    assert gpus.faults(Answer(known | {"cupti": None})).level == "warn"
-    refused = gpus.faults(Answer(known | {"cupti": known["cupti"] | {"error": "the driver lets only the superuser profile"}}))
-    assert refused.level == "warn" and "superuser" in refused.found
+def test_a_fault_source_is_cupti_else_uvm_tools_else_a_warning(known: dict[str, Any]) -> None:
+    assert known["uvm_tools"] == {"release": "580.65.06", "layout": 2, "error": None}
+    both = gpus.faults(Answer(known))
+    assert both.level == "ok" and both.found.startswith("CUPTI") and both.found.endswith("uvm-tools too")
+    refusing = known["cupti"] | {"error": "the driver lets only the superuser profile"}
+    for cupti, why in ((None, "no libcupti.so.13"), (refusing, "superuser")):
+        known["cupti"] = cupti
+        replaced = gpus.faults(Answer(known))
+        assert replaced.level == "ok" and replaced.found.startswith("uvm-tools of driver 580.65.06") and why in replaced.found
+        neither = gpus.faults(Answer(known | {"uvm_tools": known["uvm_tools"] | {"error": "/dev/nvidia-uvm-tools: Permission denied"}}))
+        assert neither.level == "warn" and why in neither.found and "Permission denied" in neither.found and neither.remedy
+
+
+@pytest.mark.parametrize(
+    ("driver", "layout", "error"),
+    [
+        ("550.40.07", 1, None),
+        ("550.163.01", 1, None),
+        ("580.65.06", 2, None),
+        ("595.71.05", None, "the events' layout is not known for driver 595.71.05"),
+        ("no-driver", None, "no kernel module of NVIDIA's is loaded"),
+        ("absent", None, "/dev/nvidia-uvm-tools: No such file or directory"),
+        ("forbidden", None, "/dev/nvidia-uvm-tools: Permission denied"),
+        ("refusing", None, "its queue was refused with NV_STATUS 0x1b"),
+        ("mute", 2, "its events were refused: EIO"),
+    ],
+)
+def test_uvm_tools_is_tried_as_the_shim_would(driver: str, layout: int | None, error: str | None) -> None:
+    text = "from deepum.doctor import uvm_tools; from deepum.doctor.driver import Cuda; Cuda(0); print(uvm_tools.examine())"
+    made = device_environment(Device("v100-16gb"), os.environ | {"DEEPUM_SIM_UVM_TOOLS": driver})
+    ran = subprocess.run([sys.executable, "-c", text], env=made, text=True, capture_output=True, timeout=60, check=True)
+    told = ast.literal_eval(ran.stdout)
+    assert (told["layout"], told["error"]) == (layout, error)
+
+
+def test_uvm_tools_has_the_numbers_that_the_shim_has() -> None:
+    header = (ROOT / "native" / "uvm_tools_abi" / "uvm_tools_abi.h").read_text()
+    layouts = (ROOT / "kernel_hooks" / "uvm_tools_layout.hpp").read_text()
+    number = {name: int(value, 0) for name, value in re.findall(r"DEEPUM_(\w+) = (\w+)", header)}
+    assert {layout.request for layout in uvm_tools.LAYOUTS.values()} == {
+        number["UVM_TOOLS_INIT_EVENT_TRACKER"],
+        number["UVM_TOOLS_INIT_EVENT_TRACKER_V2"],
+    }
+    assert {int(branch) for branch in re.findall(r"case (\d+):", layouts)} == set(uvm_tools.LAYOUTS)
+    sizes = {f"v{layout.version}": layout.record_bytes for layout in uvm_tools.LAYOUTS.values()}
+    assert {name: int(size) for name, size in re.findall(r"sizeof\(deepum_uvm_fault_(v\d)\) == (\d+)", header)} == sizes
 
 
 @pytest.fixture

@@ -76,3 +76,46 @@ def run(
         return Ran(done.stdout, done.stderr, json.loads(stats.read_text()), EventLog.read(log).records)
 
     return run
+
+
+@pytest.fixture
+def by_hand(
+    environment: dict[str, str], package: Path, sim_module: Path, preloading: Callable[..., dict[str, str]]
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs a text under the shim without the launcher, with libraries of another folder before the simulated GPU's."""
+
+    def run(text: str, folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
+        made = environment | {
+            "LD_LIBRARY_PATH": f"{folder}:{package / 'sim'}",
+            "DEEPUM_FAULTS": "auto",
+            "PYTHONPATH": f"{SIMGPU}:{environment['PYTHONPATH']}",
+            "SIM_MODULE": str(sim_module),
+            "DEEPUM_SIM_MEMORY": str(64 << 20),
+            "DEEPUM_HOST_MEMORY": str(4 << 30),
+            "DEEPUM_HOST_MEMORY_VIRTUAL": "1",
+            "DEEPUM_DAEMON": sys.executable,
+            "DEEPUM_LOG": "2",
+        }
+        made |= preloading(package / "lib" / "libdeepum.so") | settings
+        program = "from sim_prelude import *\n" + textwrap.dedent(text)
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=made, text=True, capture_output=True, timeout=100, check=False, stdin=subprocess.DEVNULL
+        )
+        assert done.returncode == 0, done.stderr
+        return done
+
+    return run
+
+
+@pytest.fixture
+def spy(compile_program: Callable[..., Path], tmp_path: Path) -> Callable[..., Path]:
+    """The folder of a libcupti.so.13 that tells of its calls."""
+
+    def make(*flags: str) -> Path:
+        folder = tmp_path / "spy"
+        folder.mkdir()
+        library = compile_program("cupti_spy.c", shared=True, flags=("-Wl,-soname,libcupti.so.13", *flags))
+        (folder / "libcupti.so.13").symlink_to(library)
+        return folder
+
+    return make

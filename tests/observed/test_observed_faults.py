@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
@@ -124,14 +123,22 @@ def test_off_means_off(run: Run) -> None:
     assert ran.statistics["warnings"] == []
 
 
-def test_a_profiler_that_was_there_first_keeps_cupti(run: Run) -> None:
+# With a choice of sources, CUPTI is left to a profiler and faults are observed through uvm-tools; with CUPTI alone they are not.
+@pytest.mark.parametrize("source", ["auto", "cupti"])
+def test_a_profiler_that_was_there_first_keeps_cupti(run: Run, source: str) -> None:
     program = "from cupti_client import *\ncupti = Cupti()\nassert cupti.subscribe()[0] == 0\n" + textwrap.dedent(PROGRAM)
-    ran = run(program + "cupti.start()\nck(m.set(0, at(c, 3), n, 1.0))\nck(d.cuCtxSynchronize())\nassert len(cupti.flush()) == 1\n")
-    assert ran.faults == []
-    assert ran.err.count("faults are not observed") == 1 and "a profiler holds CUPTI" in ran.err
+    program += "cupti.start()\nck(m.set(0, at(c, 3), n, 1.0))\nck(d.cuCtxSynchronize())\nassert len(cupti.flush()) == 1\n"
+    ran = run(program, "--fault-source", source, env={"DEEPUM_LOG": "2"})
+    if source == "auto":
+        assert ran.observed == ran.statistics["faults"]
+        assert ran.err.count("deepum: faults are observed through uvm-tools: CUPTI: a profiler holds CUPTI") == 1
+    else:
+        assert ran.faults == []
+        assert ran.err.count("deepum: faults are not observed: CUPTI: a profiler holds CUPTI") == 1
 
 
-def test_a_profiler_that_comes_later_gets_cupti_and_all_of_its_records(run: Run) -> None:
+@pytest.mark.parametrize("source", ["auto", "cupti"])
+def test_a_profiler_that_comes_later_gets_cupti_and_all_of_its_records(run: Run, source: str) -> None:
     ran = run(
         PROGRAM
         + """
@@ -143,10 +150,18 @@ def test_a_profiler_that_comes_later_gets_cupti_and_all_of_its_records(run: Run)
     ck(m.set(0, at(a, 9), n, 1.0))
     ck(d.cuCtxSynchronize())
     assert [f.block for f in cupti.flush()] == [at(a, 9) // BLOCK]
-    """
+    """,
+        "--fault-source",
+        source,
+        env={"DEEPUM_LOG": "2"},
     )
-    assert {block for slot, block in ran.blocks if slot == 0} == set(range(9))
-    assert ran.err.count("faults are not observed any more: a profiler takes CUPTI") == 1
+    if source == "auto":
+        assert {block for slot, block in ran.blocks if slot == 0} == set(range(10))
+        assert ran.observed == ran.statistics["faults"]
+        assert ran.err.count("deepum: faults are observed through uvm-tools: CUPTI: a profiler takes CUPTI") == 1
+    else:
+        assert {block for slot, block in ran.blocks if slot == 0} == set(range(9))
+        assert ran.err.count("deepum: faults are not observed any more: CUPTI: a profiler takes CUPTI") == 1
 
 
 def test_a_child_process_observes_nothing_and_ends(run: Run) -> None:
@@ -165,52 +180,10 @@ def test_a_child_process_observes_nothing_and_ends(run: Run) -> None:
     assert ran.observed == ran.statistics["faults"]
 
 
-@pytest.fixture
-def by_hand(environment: dict[str, str], package: Path, sim_module: Path, preloading: Callable[..., dict[str, str]]) -> Run:
-    """Runs a text under the shim without the launcher, with libraries of another folder before the simulated GPU's."""
-
-    def run(text: str, folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
-        simgpu = Path(__file__).resolve().parent.parent / "simgpu"
-        made = environment | {
-            "LD_LIBRARY_PATH": f"{folder}:{package / 'sim'}",
-            "DEEPUM_FAULTS": "auto",
-            "PYTHONPATH": f"{simgpu}:{environment['PYTHONPATH']}",
-            "SIM_MODULE": str(sim_module),
-            "DEEPUM_SIM_MEMORY": str(64 << 20),
-            "DEEPUM_HOST_MEMORY": str(4 << 30),
-            "DEEPUM_HOST_MEMORY_VIRTUAL": "1",
-            "DEEPUM_DAEMON": sys.executable,
-            "DEEPUM_LOG": "2",
-        }
-        made |= preloading(package / "lib" / "libdeepum.so") | settings
-        program = "from sim_prelude import *\n" + textwrap.dedent(text)
-        done = subprocess.run(
-            [sys.executable, "-c", program], env=made, text=True, capture_output=True, timeout=100, check=False, stdin=subprocess.DEVNULL
-        )
-        assert done.returncode == 0, done.stderr
-        return done
-
-    return run
-
-
-@pytest.fixture
-def spy(compile_program: Callable[..., Path], tmp_path: Path) -> Callable[..., Path]:
-    """The folder of a libcupti.so.13 that tells of its calls."""
-
-    def make(*flags: str) -> Path:
-        folder = tmp_path / "spy"
-        folder.mkdir()
-        library = compile_program("cupti_spy.c", shared=True, flags=("-Wl,-soname,libcupti.so.13", *flags))
-        (folder / "libcupti.so.13").symlink_to(library)
-        return folder
-
-    return make
-
-
 @pytest.mark.parametrize("lock_step", ["0", "1"])
 def test_off_calls_nothing_of_cupti(by_hand: Run, spy: Callable[..., Path], tmp_path: Path, lock_step: str) -> None:
     folder, calls = spy(), tmp_path / "calls"
-    settings = {"CUPTI_SPY": str(calls), "DEEPUM_SYNC": lock_step}
+    settings = {"CUPTI_SPY": str(calls), "DEEPUM_SYNC": lock_step, "DEEPUM_SIM_UVM_TOOLS": "absent"}
     by_hand(PROGRAM + "    import time; time.sleep(0.3)\n", folder, **settings, DEEPUM_FAULTS="off")
     assert not calls.exists()
     done = by_hand(PROGRAM + "    import time; time.sleep(0.3)\n", folder, **settings)
@@ -220,7 +193,7 @@ def test_off_calls_nothing_of_cupti(by_hand: Run, spy: Callable[..., Path], tmp_
 
 def test_a_library_that_lacks_a_function_is_none(by_hand: Run, spy: Callable[..., Path], tmp_path: Path) -> None:
     folder = spy("-DLACKING")
-    settings = {"CUPTI_SPY": str(tmp_path / "calls"), "DEEPUM_SYNC": "1"}
+    settings = {"CUPTI_SPY": str(tmp_path / "calls"), "DEEPUM_SYNC": "1", "DEEPUM_SIM_UVM_TOOLS": "absent"}
     done = by_hand(PROGRAM, folder, **settings)
     assert "faults are not observed: CUPTI: no libcupti.so.13 or .12 was found" in done.stderr
     assert not (tmp_path / "calls").exists()

@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "allocations.hpp"
@@ -26,11 +27,12 @@ std::map<void*, std::string> names;
 int movers = 0, events = 0;
 std::set<std::string> recorded_on_program;
 std::atomic<bool> complete{true};
-std::atomic<int> prefetch_error{0}, event_error{0}, wait_error{0}, host_error{0}, prefetch_delay_ms{0};
+std::atomic<int> prefetch_error{0}, event_error{0}, wait_error{0}, push_error{0}, host_error{0}, prefetch_delay_ms{0};
 std::atomic<bool> capturing{false};
 std::atomic<long> queries{0};
 std::atomic<void*> context{reinterpret_cast<void*>(0xc0)};
 thread_local void* current = nullptr;
+thread_local std::vector<void*> pushed;
 thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 pthread_t program;
 
@@ -51,8 +53,10 @@ std::string name(void* handle) {
   return found == names.end() ? "?" : found->second;
 }
 
+constexpr unsigned kDefault = 99;  // the current context's default stream
+
 CUstream program_stream(unsigned id) {
-  auto* handle = reinterpret_cast<CUstream>(0x10000ul + 16 * id);
+  auto* handle = id == kDefault ? CU_STREAM_LEGACY : reinterpret_cast<CUstream>(0x10000ul + 16 * id);
   const std::lock_guard lock(mutex);
   names[handle] = "s" + std::to_string(id);
   return handle;
@@ -81,6 +85,19 @@ void fill_driver() {
   };
   d.CtxSetCurrent = [](CUcontext to) {
     current = to;
+    return CUDA_SUCCESS;
+  };
+  // Pushes are noted: nobody pushes the context that is current. The program's threads have one in common.
+  d.CtxPushCurrent = [](CUcontext to) {
+    if (push_error != 0) return static_cast<CUresult>(push_error.load());
+    note("push %lx", reinterpret_cast<unsigned long>(to));
+    pushed.push_back(on_program_thread() ? context.exchange(to) : std::exchange(current, to));
+    return CUDA_SUCCESS;
+  };
+  d.CtxPopCurrent = [](CUcontext*) {
+    note("pop");
+    on_program_thread() ? context.store(pushed.back()) : static_cast<void>(current = pushed.back());
+    pushed.pop_back();
     return CUDA_SUCCESS;
   };
   d.StreamCreate = [](CUstream* out, unsigned flags) {
@@ -247,6 +264,7 @@ void h_capturing(int now) { capturing = now != 0; }
 void h_prefetch_error(int error) { prefetch_error = error; }
 void h_event_error(int error) { event_error = error; }
 void h_wait_error(int error) { wait_error = error; }  // of the program's streams only
+void h_push_error(int error) { push_error = error; }
 void h_host_error(int error) { host_error = error; }
 void h_prefetch_delay(int milliseconds) { prefetch_delay_ms = milliseconds; }
 void h_batches() { driver().MemPrefetchBatchAsync = batch; }
@@ -276,9 +294,10 @@ void h_threads(unsigned threads, unsigned launches) {
 
 int h_settings(std::uint64_t* out) {
   const ShimSettings& s = settings();
-  const std::uint64_t all[] = {s.disabled,          s.lock_step,       static_cast<std::uint64_t>(s.log_level),
-                               s.managed_limit,     s.gpu_memory,      s.host_memory,
-                               s.managed_threshold, s.marker_interval, s.handover_bytes};
+  const std::uint64_t all[] = {s.disabled,          s.lock_step,        static_cast<std::uint64_t>(s.log_level),
+                               s.managed_limit,     s.gpu_memory.of(0), s.host_memory,
+                               s.managed_threshold, s.marker_interval,  s.handover_bytes,
+                               s.gpu_memory.of(1)};
   std::memcpy(out, all, sizeof all);
   return sizeof all / 8;
 }

@@ -237,8 +237,8 @@ MUTATIONS = (
     Mutation(
         "one-stream-waits",
         _RUNTIME + "marker_table.cpp",
-        "    return handle != nullptr && driver().StreamWaitEvent(handle, event, 0) == CUDA_SUCCESS;",
-        "    return handle != nullptr && (&stream != &streams_[0] || driver().StreamWaitEvent(handle, event, 0) == CUDA_SUCCESS);",
+        "{ return stream.wait(event); }",
+        "{ return &stream == &streams_[0] || stream.wait(event); }",
         "that every stream waits, not all but one",
     ),
     Mutation(

@@ -96,6 +96,7 @@ def batches(programs: int, seed: int) -> list[Batch]:
             "advice": ("all", "duplicate")[i % 2],
             "faults": "auto",
             "fault_interval": ("8", "1", "64")[i % 3],
+            "fault_source": ("cupti", "uvm-tools")[i // 3 % 2],
             "eviction_order": "clean-first" if i % 3 else batch.settings["eviction_order"],
         }
         lock_step = i % 4 != 3

@@ -46,6 +46,18 @@ def test_dead_memory_is_dropped_behind_its_last_use_on_every_stream(run: Run, ru
     assert not [event for event in session.events if event.kind == MOVED]
 
 
+def test_default_streams_of_other_devices_wait_for_it_in_their_own_context(run: Run, runtime_folder: Path) -> None:
+    """Each device's default stream has the one handle."""
+    plan = {1: [discard(after=-2, streams=0b11, device=1)]}
+    snippet = "execute(0, handle=99); set_context(0xd0); enter(1); execute(1, handle=99); block(1)"
+    calls, _ = lock_step(run, runtime_folder, plan, snippet)
+    assert calls == [
+        *["launch s99", "push c0", "record e1 s99", "pop", "wait m1 e1", "discard m1 4096+8 host", "record e2 m1"],
+        *["wait s99 e2", "launch s99"],  # nothing was launched on it before
+        *["push c0", "wait s99 e2", "pop", "wait s99 e2"],
+    ]
+
+
 def test_what_is_active_again_in_time_is_not_dropped(run: Run, runtime_folder: Path) -> None:
     plan = {1: [discard()]}
     calls, session = lock_step(run, runtime_folder, plan, "execute(); block(1, at=7); execute()")
@@ -169,9 +181,16 @@ def test_a_marker_that_could_not_be_recorded_once_is_not_forgotten(run: Run, run
 
 def test_nothing_is_dropped_behind_a_stream_that_ended_without_a_marker(run: Run, runtime_folder: Path) -> None:
     plan = {2: [discard(after=-2, streams=0b10)]}
-    snippet = "execute(0); execute(1); set_context(0xd0); call('destroy', 1); set_context(0xc0); execute(0)"
+    snippet = "execute(0); execute(1); set_context(0xd0); call('push_error', 201); call('destroy', 1); set_context(0xc0); execute(0)"
     calls, _ = lock_step(run, runtime_folder, plan, snippet)
     assert calls == ["launch s0", "launch s1", "launch s0"]
+
+
+def test_a_stream_that_ends_from_another_context_gets_its_marker_there(run: Run, runtime_folder: Path) -> None:
+    plan = {2: [discard(after=-2, streams=0b10)]}
+    snippet = "execute(0); execute(1); set_context(0xd0); call('destroy', 1); set_context(0xc0); execute(0)"
+    calls, _ = lock_step(run, runtime_folder, plan, snippet)
+    assert calls[2:7] == ["push c0", "record e1 s1", "pop", "wait m1 e1", "discard m1 4096+8 host"]
 
 
 @pytest.mark.parametrize("use", ["execute(5)", "call('graph', 5)"])

@@ -288,6 +288,19 @@ def test_after_its_context_was_destroyed_a_device_is_entered_anew(run: Run, runt
     assert [event.kind for event in session.events].count(1) == 2
 
 
+def test_what_waits_for_another_devices_launches_does_not_wait_for_its_next_one(run: Run, runtime_folder: Path) -> None:
+    """Its marker is recorded in that device's own context."""
+    plan = {1: [Command(EVICT, after=-2, streams=0b11, device=1)]}
+    calls, _ = lock_step(run, runtime_folder, plan, "execute(0); set_context(0xd0); enter(1); execute(1)")
+    assert calls == ["launch s0", "push c0", "record e1 s0", "pop", "wait m1 e1", "prefetch m1 4096+2 host", "launch s1"]
+
+
+def test_before_the_program_waits_other_devices_streams_get_their_markers_too(run: Run, runtime_folder: Path) -> None:
+    snippet = "execute(0); set_context(0xd0); enter(1); execute(1); synchronise(1); synchronise()"
+    calls, _ = lock_step(run, runtime_folder, {}, snippet)
+    assert calls == ["launch s0", "launch s1", "record e1 s1", "synchronise", "push c0", "record e2 s0", "pop", "synchronise"]
+
+
 def test_moves_for_a_context_that_ended_are_no_failures(run: Run, runtime_folder: Path) -> None:
     plan = {i: [Command(PREFETCH, first=i)] for i in range(30)}
     snippet = """

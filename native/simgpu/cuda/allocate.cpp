@@ -25,7 +25,8 @@ std::uint64_t whole_blocks(std::uint64_t bytes) {
 // New whole blocks of plain device memory; 0 when the card is full.
 std::uint64_t take_blocks(State& state, int device, std::uint64_t mapped) {
   std::uint64_t& used = device_memory(state).used[static_cast<std::size_t>(device)];
-  if (mapped > state.memory_bytes || used > state.memory_bytes - mapped || !state.engine.holds(0, 0, mapped)) return 0;
+  const std::uint64_t all = state.devices[static_cast<std::size_t>(device)].memory_bytes;
+  if (mapped > all || used > all - mapped || !state.engine.holds(0, 0, mapped)) return 0;
   const std::uint64_t base = state.memory.take(mapped, true);
   if (base == 0) return 0;
   used += mapped;

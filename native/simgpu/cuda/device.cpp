@@ -52,7 +52,7 @@ CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice dev) {
   if (!call) return call.error();
   if (bytes == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!valid_device(call.state(), dev)) return CUDA_ERROR_INVALID_DEVICE;
-  *bytes = call.state().memory_bytes;
+  *bytes = call.state().devices[static_cast<std::size_t>(dev)].memory_bytes;
   return CUDA_SUCCESS;
 }
 

@@ -65,7 +65,7 @@ CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
   const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   if (free != nullptr) *free = call.engine().free_bytes(call.device());
-  if (total != nullptr) *total = call.state().memory_bytes;
+  if (total != nullptr) *total = call.state().devices[static_cast<std::size_t>(call.device())].memory_bytes;
   return CUDA_SUCCESS;
 }
 

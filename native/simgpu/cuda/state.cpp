@@ -20,6 +20,7 @@
 #include "stats.hpp"
 #include "streams.hpp"
 #include "thread.hpp"
+#include "uvm_tools.hpp"
 
 namespace deepum::simgpu {
 namespace {
@@ -57,27 +58,45 @@ struct Settings {
       changed_name = std::string(name) + ", changed";
       machine.name = changed_name;
     }
-    std::uint64_t memory = 0, host = 0, devices = 1, seed = 0, access = 1;
-    if (!number("DEEPUM_SIM_MEMORY", 0, 1ull << 46, memory) || !number("DEEPUM_SIM_HOST_MEMORY", 0, 1ull << 46, host) ||
+    const char* const tools = std::getenv("DEEPUM_SIM_UVM_TOOLS");
+    if (tools != nullptr && *tools != '\0' && !usable_uvm_tools(tools)) {
+      return unusable("DEEPUM_SIM_UVM_TOOLS", tools, "give a driver's release, as 580.65.06, or a word of docs/simulated-gpu.md");
+    }
+    std::uint64_t host = 0, devices = 1, seed = 0, access = 1;
+    if (!numbers("DEEPUM_SIM_MEMORY", 0, 1ull << 46, options.memory_of_device) || !number("DEEPUM_SIM_HOST_MEMORY", 0, 1ull << 46, host) ||
         !number("DEEPUM_SIM_DEVICES", 1, kMostDevices, devices) || !number("DEEPUM_SIM_RANDOM_EVICTION", 0, ~0ull, seed) ||
         !number("DEEPUM_SIM_CONCURRENT_MANAGED_ACCESS", 0, 1, access)) {
       return false;
     }
     options.devices = static_cast<int>(devices);
-    options.memory_bytes = memory;
     options.host_memory_bytes = host;
     options.random_eviction_seed = seed;
     concurrent = access != 0;
     return true;
   }
 
+  static bool plain(std::string_view text, std::uint64_t least, std::uint64_t most, std::uint64_t& value) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc{} && end == text.data() + text.size() && value >= least && value <= most;
+  }
+
   static bool number(const char* variable, std::uint64_t least, std::uint64_t most, std::uint64_t& value) {
     const char* const text = std::getenv(variable);
-    if (text == nullptr || *text == '\0') return true;
-    const std::string_view view(text);
-    const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), value);
-    if (error == std::errc{} && end == view.data() + view.size() && value >= least && value <= most) return true;
+    if (text == nullptr || *text == '\0' || plain(text, least, most, value)) return true;
     return unusable(variable, text, "give a plain number in range");
+  }
+
+  // With commas between.
+  static bool numbers(const char* variable, std::uint64_t least, std::uint64_t most, std::vector<std::uint64_t>& values) {
+    const char* const text = std::getenv(variable);
+    if (text == nullptr || *text == '\0') return true;
+    for (std::string_view rest = text;;) {
+      const std::size_t comma = rest.find(',');
+      if (!plain(rest.substr(0, comma), least, most, values.emplace_back()))
+        return unusable(variable, text, "give plain numbers in range, with commas between");
+      if (comma == std::string_view::npos) return true;
+      rest.remove_prefix(comma + 1);
+    }
   }
 };
 
@@ -109,11 +128,14 @@ void record_work(State& state) {
 
 State::State()
     : machine(settings().machine),
-      memory_bytes(settings().options.memory_bytes != 0 ? settings().options.memory_bytes : machine.memory_bytes),
       concurrent_managed_access(settings().concurrent),
       devices(static_cast<std::size_t>(settings().options.devices)),
       engine(machine, settings().options),
-      pump(std::make_unique<Pump>()) {}
+      pump(std::make_unique<Pump>()) {
+  for (std::size_t device = 0; device < devices.size(); ++device) {
+    devices[device].memory_bytes = engine.memory_bytes(static_cast<int>(device));
+  }
+}
 
 State* state() noexcept { return forked() ? nullptr : instance.load(std::memory_order_acquire); }
 

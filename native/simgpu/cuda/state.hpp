@@ -34,6 +34,7 @@ enum class Role {
 };
 
 struct Device {
+  std::uint64_t memory_bytes = 0;
   CUcontext primary = nullptr;  // kept for good once made: its handle stays the same over release and retain
   int primary_users = 0;
   unsigned primary_flags = 0;
@@ -44,7 +45,6 @@ struct State {
   State();
 
   const um_model::Machine& machine;
-  std::uint64_t memory_bytes;      // per device
   bool concurrent_managed_access;  // without it (WSL2, some vGPUs) managed memory cannot be moved to a device on request
   std::vector<Device> devices;
   um_model::Engine engine;

@@ -107,7 +107,7 @@ void write_json(State& state, std::FILE* file) {
   json.number("pid", static_cast<std::uint64_t>(getpid()));
   json.text("machine", std::string(state.machine.name));
   json.number("device_count", state.devices.size());
-  json.number("memory_bytes", state.memory_bytes);
+  json.number("memory_bytes", state.devices.front().memory_bytes);
   const um_model::Counters all = state.engine.counters(um_model::kCpu);
   write_counters(json, all);
   json.number("host_bytes", all.host_bytes);
@@ -117,6 +117,7 @@ void write_json(State& state, std::FILE* file) {
   json.open("devices", '[');
   for (std::size_t device = 0; device < state.devices.size(); ++device) {
     json.open(nullptr, '{');
+    json.number("memory_bytes", state.devices[device].memory_bytes);
     write_counters(json, state.engine.counters(static_cast<int>(device)));
     json.close('}');
   }
