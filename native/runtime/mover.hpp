@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "advice_server.hpp"
-#include "commands.hpp"
 #include "allocations.hpp"
+#include "commands.hpp"
 #include "connection.hpp"
 #include "lock_step.hpp"
 #include "marker_table.hpp"

@@ -285,7 +285,7 @@ void h_threads(unsigned threads, unsigned launches) {
   for (unsigned t = 0; t < threads; ++t) {
     all.emplace_back([t, launches] {
       for (unsigned i = 0; i < launches; ++i) {
-        while (emit_execute(t, std::uint64_t{t} << 32 | i, i % 23) == 0) usleep(100);
+        while (emit_execute(t, std::uint64_t{t} << 32 | i, i % 23, std::uint64_t{t} << 32 | i) == 0) usleep(100);
       }
     });
   }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from daemon_side import ADVISE, ALLOCATE, DISCARD, EVICT, EXECUTE, HOLD, MOVED, PREFETCH, Command, Event, FakeDaemon, Session
 from runtime_tools import Ran
 
@@ -281,7 +282,7 @@ def test_markers_are_used_again_and_old_launches_covered_by_later_ones(run: Run,
 
 
 @pytest.mark.parametrize(("blocks", "launches"), [(0, 16), (7, 16), (8, 16), (9, 15), (60, 3), (64, 2), (128, 1), (5000, 1)])
-def test_a_marker_comes_after_so_many_launches_or_so_much_that_they_touch(run: Run, runtime_folder: Path, blocks: int, launches: int) -> None:
+def test_a_marker_comes_after_so_many_launches_or_so_much_memory(run: Run, runtime_folder: Path, blocks: int, launches: int) -> None:
     """Each 16 launches; behind 256 MiB: what touches so much takes long."""
     calls, _ = lock_step(run, runtime_folder, {}, f"for _ in range({2 * launches}): execute(blocks={blocks})", DEEPUM_MARKER_INTERVAL="16")
     assert calls == [*["launch s0"] * launches, "record e1 s0", *["launch s0"] * launches, "record e2 s0"]

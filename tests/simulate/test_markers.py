@@ -14,7 +14,7 @@ MS = 1e6  # ns
 
 
 def run(blocks: int) -> Outcome:
-    """A card of 256 UM blocks. A launch uses `blocks` of slot 0, ten long ones a small array, and the last one what these have to leave for."""
+    """A card of 256 UM blocks. A launch uses `blocks` of slot 0, ten long ones a small array, the last one what these have to leave for."""
     writer = TraceWriter()
     writer.device(256)
     for slot, size in enumerate((128, 1, 160)):
