@@ -98,7 +98,7 @@ class Engine {
   // Launches after which the blocks of that execution are doubted: about an iteration, so that whatever was lost is back after one.
   std::uint64_t doubt_after(const Execution& execution) const;
   bool bring(DeviceMemory& device, UmBlock& block, Use use, std::uint64_t position, bool actual);
-  bool make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position, bool actual);
+  bool make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position, bool actual, bool fetches);
   bool may_take_room(const DeviceMemory& device, bool actual) const;
   // Victims (victims.cpp).
   // Without pre-eviction: room is made by the driver (driver_eviction.cpp), at the cost of `outgoing`, nullptr where there is some.
@@ -154,12 +154,15 @@ class Engine {
   void evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, std::uint64_t position);
   void leave(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, bool without_copy, std::uint64_t position);
   deepum_direction direction_of(std::uint64_t move) const;  // DEEPUM_DIRECTIONS: it was given long ago
-  void await_move(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t move);
+  // What is brought by commands of that kind waits for the move.
+  void await_move(DeviceMemory& device, std::uint32_t ordinal, deepum_command_kind kind, std::uint64_t move);
   void note_streams(DeviceMemory& device, const UmBlock& victim);  // that moves into its space wait for
   void discard_dead(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position);
   void leave_ahead(DeviceMemory& device, std::uint32_t ordinal);
   void leave_in_order(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position);
-  UmBlock* next_victim(DeviceMemory& device, std::uint64_t position, bool any);
+  bool keeps_dead(DeviceMemory& device, std::uint32_t ordinal);
+  void foresee_growth(DeviceMemory& device, std::uint32_t ordinal);
+  UmBlock* next_victim(DeviceMemory& device, std::uint64_t position, bool any, bool dead);
   UmBlock* needed_last(DeviceMemory& device, std::uint64_t position, UmBlock* kept, bool any);
   void hold(std::span<const BlockSpan> spans, std::uint32_t stream);  // the launch at hand, until its blocks are there
   void command(deepum_command_kind kind, std::uint32_t ordinal, UmBlock& block, std::uint64_t after_sequence, std::uint64_t streams,

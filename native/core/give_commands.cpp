@@ -24,7 +24,7 @@ std::uint64_t& last_move(UmBlock& block, deepum_command_kind kind) {
 }
 
 void count_bytes(deepum_core_statistics& statistics, deepum_command_kind kind) {
-  statistics.bytes_prefetched += kind == DEEPUM_COMMAND_PREFETCH ? kBlockBytes : 0;
+  statistics.bytes_prefetched += kind == DEEPUM_COMMAND_PREFETCH || kind == DEEPUM_COMMAND_POPULATE ? kBlockBytes : 0;
   statistics.bytes_evicted += kind == DEEPUM_COMMAND_EVICT ? kBlockBytes : 0;
   statistics.bytes_invalidated += kind == DEEPUM_COMMAND_DISCARD ? kBlockBytes : 0;
   statistics.bytes_copied_out += kind == DEEPUM_COMMAND_COPY_OUT ? kBlockBytes : 0;
@@ -40,8 +40,8 @@ deepum_direction Engine::direction_of(std::uint64_t move) const {
 
 // Prefetches go in order: one that waits makes all that follow wait. So does one of no blocks, where a prefetch has to wait for two moves
 // of different directions, of which none is behind the other.
-void Engine::await_move(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t move) {
-  std::uint64_t& awaited = device.awaited[direction_of(move)];
+void Engine::await_move(DeviceMemory& device, std::uint32_t ordinal, deepum_command_kind kind, std::uint64_t move) {
+  std::uint64_t& awaited = device.awaited_by(kind)[direction_of(move)];
   if (move <= awaited) {
     return;
   }
@@ -50,10 +50,10 @@ void Engine::await_move(DeviceMemory& device, std::uint32_t ordinal, std::uint64
   made.id = ++last_id_;
   made.cause = sequence_;
   made.after_move = move;
-  made.kind = DEEPUM_COMMAND_PREFETCH;
+  made.kind = static_cast<std::uint8_t>(kind);
   made.device = static_cast<std::uint16_t>(ordinal);
   commands_.push_back(made);
-  last_of_direction_[DEEPUM_DIRECTION_IN] = 0;  // what follows is behind it
+  last_of_direction_[deepum::direction_of(made.kind)] = 0;  // what follows is behind it
 }
 
 // Gives a command for one block, or lengthens the last one of its kind if that changes nothing in what either waits for.
@@ -63,13 +63,19 @@ void Engine::command(deepum_command_kind kind, std::uint32_t ordinal, UmBlock& b
     streams = 0;
   }
   std::uint64_t& moved = last_move(block, kind);
+  if (&moved == &block.moved_out) {
+    block.stayed = kind == DEEPUM_COMMAND_COPY_OUT;
+  } else if (kind == DEEPUM_COMMAND_PREFETCH || kind == DEEPUM_COMMAND_POPULATE) {
+    block.populates = kind == DEEPUM_COMMAND_POPULATE;
+  }
   count_bytes(statistics_, kind);
   // Only commands of the same event are lengthened, so that what is decided does not depend on how events come in batches; and only
   // if it waits for nothing later than itself, or two commands would wait for each other, and for moves of one direction.
   std::size_t& place = last_of_direction_[deepum::direction_of(static_cast<std::uint8_t>(kind))];
   const deepum_direction awaited = direction_of(after_move);
-  if (kind == DEEPUM_COMMAND_PREFETCH) {
-    devices_[ordinal].awaited[awaited] = std::max(devices_[ordinal].awaited[awaited], after_move);
+  if (kind == DEEPUM_COMMAND_PREFETCH || kind == DEEPUM_COMMAND_POPULATE) {
+    std::uint64_t& latest = devices_[ordinal].awaited_by(kind)[awaited];
+    latest = std::max(latest, after_move);
   }
   if (place > taken_) {
     deepum_command& last = commands_[place - 1];

@@ -205,7 +205,7 @@ bool Engine::on_program_prefetch(const deepum_program_event& event) {
     if (event.location < 0 && block.resident) {
       device.drop(block);
     } else if (event.location == static_cast<std::int32_t>(allocation->device) && !block.resident && device.free_blocks() > 0) {
-      device.take_space();
+      device.take_space(true);
       device.add(block);
       device.spare(block, position_);
       block.populated = true;

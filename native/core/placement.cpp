@@ -65,10 +65,10 @@ bool Engine::place(std::span<const BlockSpan> spans, std::span<const Use> uses, 
         use(device, *block, position, actual);
       }
       if (doubtful && position_ > block->confirmed + doubt_after_) {
-        // Long unconfirmed: the driver may have taken it. A prefetch of what is there costs nothing.
-        // Nor does it wait for a copy of it.
-        const bool left = direction_of(block->moved_out) != DEEPUM_DIRECTION_COPY;
-        command(DEEPUM_COMMAND_PREFETCH, allocation.device, *block, 0, 0, left ? block->moved_out : 0);
+        // Long unconfirmed: the driver may have taken it. A prefetch of what is there costs nothing, and need not wait for a copy of it.
+        // What is to be populated may not be there yet: before there is space for it, it would take another's.
+        command(block->populates ? DEEPUM_COMMAND_POPULATE : DEEPUM_COMMAND_PREFETCH, allocation.device, *block, 0, 0,
+                block->stayed ? 0 : block->moved_out);
         ++statistics_.reprefetches;
         block->confirmed = position_;
         if (device.driver_evicts) {
@@ -116,8 +116,9 @@ bool Engine::bring(DeviceMemory& device, UmBlock& block, Use use_for, std::uint6
     return false;
   }
   const UmBlock* outgoing = nullptr;
-  if (decide &&
-      !(device.driver_evicts ? yield_room(device, ordinal, position, actual, outgoing) : make_room(device, ordinal, position, actual))) {
+  const bool fetches = block.populated;
+  if (decide && !(device.driver_evicts ? yield_room(device, ordinal, position, actual, outgoing)
+                                       : make_room(device, ordinal, position, actual, fetches))) {
     return actual;  // a launch that does not fit runs all the same: the driver makes its room
   }
   if (!decide && device.known && device.free_blocks() == 0) {  // as the driver will do
@@ -135,7 +136,7 @@ bool Engine::bring(DeviceMemory& device, UmBlock& block, Use use_for, std::uint6
   if (decide) {
     prepare_duplicate(device, block, use_for);
   }
-  const Space space = device.take_space();
+  const Space space = device.take_space(fetches);
   device.wanted -= std::min<std::uint64_t>(device.wanted, 1);
   device.add(block);
   block.used_after = device.migrations;
@@ -146,13 +147,15 @@ bool Engine::bring(DeviceMemory& device, UmBlock& block, Use use_for, std::uint6
   block.streams = 0;
   statistics_.peak_resident_bytes = std::max(statistics_.peak_resident_bytes, device.used_blocks * kBlockBytes);
   if (decide) {
-    await_move(device, ordinal, std::max(block.discarded, space.discard ? space.id : 0));
+    // The driver evicts in the order of what comes, which is that of commands of one direction only.
+    const deepum_command_kind kind = fetches || device.driver_evicts ? DEEPUM_COMMAND_PREFETCH : DEEPUM_COMMAND_POPULATE;
+    await_move(device, ordinal, kind, std::max(block.discarded, space.discard ? space.id : 0));
     const std::uint64_t freed = space.discard ? 0 : space.id;
     if (direction_of(freed) != direction_of(block.moved_out)) {
-      await_move(device, ordinal, std::min(freed, block.moved_out));
+      await_move(device, ordinal, kind, std::min(freed, block.moved_out));
     }
-    command(DEEPUM_COMMAND_PREFETCH, ordinal, block, outgoing != nullptr ? outgoing->use_sequence : 0,
-            outgoing != nullptr ? outgoing->streams : 0, std::max(block.moved_out, freed));
+    command(kind, ordinal, block, outgoing != nullptr ? outgoing->use_sequence : 0, outgoing != nullptr ? outgoing->streams : 0,
+            std::max(block.moved_out, freed));
     block.brought = block.moved_in;
     block.populated = true;  // a prefetch populates what has no content yet
   }
@@ -167,30 +170,35 @@ void Engine::hold(std::span<const BlockSpan> spans, std::uint32_t stream) {
   if (settings_.policy != DEEPUM_POLICY_CORRELATION) {
     return;
   }
-  std::array<std::uint64_t, DEEPUM_MAX_DEVICES> until{};
+  std::array<std::array<std::uint64_t, 2>, DEEPUM_MAX_DEVICES> until{};  // prefetches, populations
   for (const BlockSpan& span : spans) {
     const Allocation& allocation = slots_[span.slot];
     for (std::uint32_t i = span.first; i < span.first + span.count; ++i) {
-      until[allocation.device] = std::max(until[allocation.device], allocation.blocks[i].brought);
+      const UmBlock& block = allocation.blocks[i];
+      std::uint64_t& latest = until[allocation.device][block.populates ? 1 : 0];
+      latest = std::max(latest, block.brought);
     }
   }
   for (std::uint32_t ordinal = 0; ordinal < devices_in_use_; ++ordinal) {
     DeviceMemory& device = devices_[ordinal];
     const bool own = device.out_streams == 0 || (device.out_streams == 1ull << stream &&
                                                  (device.mixed_position == 0 || position_ - device.mixed_position > kLongPast));
-    if (until[ordinal] <= device.held[stream] || !own) {
-      continue;
+    for (std::size_t i = 0; i < until[ordinal].size() && own; ++i) {
+      std::uint64_t& held = device.held[stream][i];
+      if (until[ordinal][i] <= held) {
+        continue;
+      }
+      held = until[ordinal][i];
+      deepum_command made{};
+      made.id = ++last_id_;
+      made.cause = sequence_;
+      made.stream_mask = 1ull << stream;
+      made.after_move = held;
+      made.kind = DEEPUM_COMMAND_HOLD;
+      made.device = static_cast<std::uint16_t>(ordinal);
+      commands_.push_back(made);
+      ++statistics_.holds;
     }
-    device.held[stream] = until[ordinal];
-    deepum_command made{};
-    made.id = ++last_id_;
-    made.cause = sequence_;
-    made.stream_mask = 1ull << stream;
-    made.after_move = until[ordinal];
-    made.kind = DEEPUM_COMMAND_HOLD;
-    made.device = static_cast<std::uint16_t>(ordinal);
-    commands_.push_back(made);
-    ++statistics_.holds;
   }
 }
 

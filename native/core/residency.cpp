@@ -251,14 +251,17 @@ void DeviceMemory::narrow_window() {
   withheld_blocks = std::max(withheld_blocks, wide) + kMistake;
 }
 
-Space DeviceMemory::take_space() {
+Space DeviceMemory::take_space(bool fetches) {
   ++used_blocks;
   // Space that was never used, or was freed with its allocation, goes first.
   const std::uint64_t unclaimed = capacity_blocks >= used_blocks ? capacity_blocks - used_blocks : 0;
   if (unclaimed >= freed.size() + emptied.size()) {
     return {};
   }
-  std::deque<Space>& from = emptied.empty() ? freed : emptied;
+  // What is fetched takes the space that is free first, so that it does not hold up what comes behind it. What is only populated has the
+  // time to wait for what died last.
+  const bool evicted_first = fetches && by_next_use && !freed.empty() && (emptied.empty() || freed.front().after < emptied.front().after);
+  std::deque<Space>& from = evicted_first || emptied.empty() ? freed : emptied;
   const Space space = from.front();
   from.pop_front();
   return space;

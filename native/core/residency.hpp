@@ -108,7 +108,8 @@ struct WrittenBlock {
 // Space for one block, by the move that frees it; id 0: free already.
 struct Space {
   std::uint64_t id = 0;
-  bool discard = false;  // an eviction else
+  bool discard = false;     // an eviction else
+  std::uint64_t after = 0;  // sequence of the launch that the move waits for
 };
 
 // One device's memory in blocks. Space is accounted for from the start: what an eviction frees is known by the command that frees it.
@@ -125,14 +126,19 @@ struct DeviceMemory {
   std::uint64_t died_away = 0;        // of which so many were not here
   std::int64_t reserved = 0;          // blocks that will be needed besides what exists now by the last launch that is placed,
   std::int64_t most_reserved = 0;     // and by the one on the way there that needs most: whatever is fetched now is in its way
+  std::int64_t soon = 0;              // blocks that the next launches need besides, at most, as was foreseen
+  std::uint64_t foreseen_at = 0;      // at that launch
   std::uint64_t mistakes = 0;         // that narrowed it
   bool window_full = false;           // it held a launch off since the last one
-  // By direction: all prefetches to come wait for its moves up to here.
-  std::array<std::uint64_t, DEEPUM_DIRECTIONS + 1> awaited{};
+  // By direction, of prefetches and of populations: all to come wait for its moves up to here.
+  using Awaited = std::array<std::uint64_t, DEEPUM_DIRECTIONS + 1>;
+  Awaited awaited_by_prefetches{}, awaited_by_populations{};
+  Awaited& awaited_by(deepum_command_kind kind) { return kind == DEEPUM_COMMAND_POPULATE ? awaited_by_populations : awaited_by_prefetches; }
   // Which stream's launches the latest eviction waits for, and the launch at which one last waited for another's.
   std::uint64_t out_streams = 0;
   std::uint64_t mixed_position = 0;
-  std::array<std::uint64_t, DEEPUM_MAX_STREAMS> held{};  // by stream: the latest prefetch that a launch of it was held for
+  // By stream: the latest prefetch and the latest population that a launch of it was held for.
+  std::array<std::array<std::uint64_t, 2>, DEEPUM_MAX_STREAMS> held{};
   // What is resident, each block in one of them.
   KeptBlocks kept;  // oldest last use, or oldest migration, first
   bool by_next_use = false;
@@ -196,7 +202,7 @@ struct DeviceMemory {
   // The same for the other of two lists: what it was fetched for stands.
   void move(UmBlock& block, BlockPlace place);
   // The move that makes room for one more block, none when there was room before.
-  Space take_space();
+  Space take_space(bool fetches);
   // All free space is that of evictions, which take their time.
   bool only_freed() const { return emptied.empty() && free_blocks() <= freed.size(); }
 };

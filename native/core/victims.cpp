@@ -9,6 +9,8 @@ namespace {
 constexpr std::uint64_t kEvictionBatch = 8;  // blocks evicted at once when room runs out
 constexpr std::size_t kVictimScan = 4096;    // blocks looked at for one victim,
 constexpr std::size_t kExpectedScan = 256;   // and of those that are expected
+constexpr std::size_t kSoon = 64;            // launches that are looked at for new content,
+constexpr std::uint64_t kSoonShare = 64;     // and part of the device that is kept for it
 constexpr std::uint64_t kRested = 32;        // blocks brought since a last use, so that the space comes in time: 64 MiB, milliseconds
 constexpr std::uint64_t kFar = 16;           // part of an iteration, after which what left comes back in time
 constexpr std::uint64_t kIdle = 64;          // part of an iteration, and
@@ -38,14 +40,14 @@ UmBlock* first_kept(const DeviceMemory& device, bool clean_first, std::uint64_t 
 
 // For the placement of launch number `position`. Dead blocks go first; by next use then what is needed last, in the other orders what no
 // launch is expected to use, and after that what launches not placed yet expect, the farthest first, unless it was used so lately that its
-// space would come late. `any`: the launch at hand has nowhere else to go, so that it takes what others expect.
-UmBlock* Engine::next_victim(DeviceMemory& device, std::uint64_t position, bool any) {
+// space would come late. `any`: the launch at hand has nowhere else to go, so that it takes what others expect. `dead`: these may go.
+UmBlock* Engine::next_victim(DeviceMemory& device, std::uint64_t position, bool any, bool dead) {
   const auto unclaimed = [&](const UmBlock& block) {
     ++statistics_.operations;
     return block.claim != claim_;
   };
   device.wake(position_, iteration_);
-  for (UmBlock* block = device.dead.head(); block != nullptr; block = block->after) {
+  for (UmBlock* block = dead ? device.dead.head() : nullptr; block != nullptr; block = block->after) {
     if (unclaimed(*block)) {
       return block;
     }
@@ -116,19 +118,22 @@ bool Engine::may_take_room(const DeviceMemory& device, bool actual) const {
          device.free_blocks() + device.dead.size() > headroom(device) + device.reserved_blocks();
 }
 
-bool Engine::make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position, bool actual) {
+// `fetches`: for content, else for what is only populated.
+bool Engine::make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position, bool actual, bool fetches) {
   const std::uint64_t kept_free = headroom(device);
   if (!may_take_room(device, actual)) {
     return false;
   }
-  if (device.by_next_use && device.free_blocks() > kept_free && device.only_freed()) {
+  if (device.by_next_use && device.free_blocks() > kept_free && device.only_freed() && !(fetches && keeps_dead(device, ordinal))) {
     discard_dead(device, ordinal, position);
   }
   if (device.free_blocks() <= kept_free) {
     const std::uint64_t batch = device.by_next_use && actual ? std::max(kEvictionBatch, device.wanted) : kEvictionBatch;
     leaving_.clear();
     while (device.free_blocks() < batch + kept_free) {
-      UmBlock* victim = next_victim(device, position, actual && device.free_blocks() == 0);
+      const bool any = actual && device.free_blocks() == 0;
+      UmBlock* victim = fetches && keeps_dead(device, ordinal) ? next_victim(device, position, false, false) : nullptr;
+      victim = victim != nullptr ? victim : next_victim(device, position, any, true);
       if (victim == nullptr) {
         break;
       }
@@ -142,6 +147,32 @@ bool Engine::make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_
     leave_in_order(device, ordinal, position);
   }
   return device.free_blocks() > (actual ? 0 : kept_free);
+}
+
+// Whether what died last stays for new content that will soon come into being: that needs no link, so that space which comes late is in
+// time for it, while what is fetched takes the space of what leaves, which was used longer ago. In the end as much leaves, only sooner.
+bool Engine::keeps_dead(DeviceMemory& device, std::uint32_t ordinal) {
+  if (!device.by_next_use || settings_.prediction != DEEPUM_PREDICT_HISTORY || device.dead.size() == 0) {
+    return false;
+  }
+  foresee_growth(device, ordinal);
+  return device.dead.size() <= std::min(static_cast<std::uint64_t>(device.soon), device.capacity_blocks / kSoonShare);
+}
+
+void Engine::foresee_growth(DeviceMemory& device, std::uint32_t ordinal) {
+  if (device.foreseen_at == position_) {
+    return;
+  }
+  device.foreseen_at = position_;
+  device.soon = 0;
+  std::int64_t content = 0;
+  for (std::size_t i = 0; i < std::min(chain_.size(), kSoon); ++i, ++statistics_.operations) {
+    if (!history_.holds(chain_[i].place) || history_.at(chain_[i].place).device != ordinal) {
+      continue;
+    }
+    content += history_.at(chain_[i].place).growth;
+    device.soon = std::max(device.soon, content);
+  }
 }
 
 // Evictions go in order: what was used last would hold up the others.
@@ -215,7 +246,7 @@ void Engine::leave(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, 
   }
   if (discardable(block)) {
     discard(block);
-    device.emptied.push_back({block.discarded, true});
+    device.emptied.push_back({block.discarded, true, std::max(block.died, block.use_sequence)});
     return;
   }
   note_streams(device, block);
@@ -228,7 +259,7 @@ void Engine::leave(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, 
             std::max(block.moved_in, block.mostly ? block.moved_out : 0), 0, block.mostly ? DEEPUM_MEM_ADVISE_UNSET_READ_MOSTLY : 0);
     forget_duplicate(block);
   }
-  device.freed.push_back({block.moved_out, false});
+  device.freed.push_back({block.moved_out, false, block.use_sequence});
 }
 
 void Engine::note_streams(DeviceMemory& device, const UmBlock& victim) {

@@ -11,7 +11,7 @@ EventRing::Place MarkerTable::reserve(EventRing& ring, std::uint32_t stream_id, 
   return streams_[std::min(stream_id, kShared)].reserve(ring, words);
 }
 
-void MarkerTable::failed(std::uint32_t stream_id) noexcept { streams_[std::min(stream_id, kShared)].settled(false, 1); }
+void MarkerTable::failed(std::uint32_t stream_id) noexcept { streams_[std::min(stream_id, kShared)].settled(false, 1, 0); }
 
 StreamMarkers* MarkerTable::sharing(CUstream stream) noexcept {
   const std::lock_guard lock(sharing_lock_);
@@ -59,7 +59,8 @@ void MarkerTable::enter(CUstream stream, std::uint32_t stream_id) noexcept {
   }
 }
 
-bool MarkerTable::launched(CUstream stream, std::uint32_t stream_id, std::uint64_t sequence, std::uint32_t interval) noexcept {
+bool MarkerTable::launched(CUstream stream, std::uint32_t stream_id, std::uint64_t sequence, std::uint32_t interval,
+                           std::uint64_t blocks) noexcept {
   const std::uint32_t id = std::min(stream_id, kShared);
   StreamMarkers* markers = id < kShared ? &streams_[id] : sharing(stream);
   if (markers && markers->stream() != stream) [[unlikely]] {
@@ -68,11 +69,11 @@ bool MarkerTable::launched(CUstream stream, std::uint32_t stream_id, std::uint64
   bool due = false;
   if (id == kShared) [[unlikely]] {
     if (markers) {
-      due = markers->accepted(sequence, interval);  // before it leaves the count of those in flight
+      due = markers->accepted(sequence, interval, blocks);  // before it leaves the count of those in flight
     }
-    streams_[kShared].settled(true, interval);
+    streams_[kShared].settled(true, interval, blocks);
   } else {
-    due = markers->settled(true, interval);
+    due = markers->settled(true, interval, blocks);
   }
   if (!due) {
     [[likely]] return false;

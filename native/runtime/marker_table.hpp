@@ -18,7 +18,7 @@ class MarkerTable {
   EventRing::Place reserve(EventRing& ring, std::uint32_t stream_id, std::uint32_t words) noexcept;
   void failed(std::uint32_t stream_id) noexcept;  // the driver refused the launch
   // The driver took the launch. True: a marker was recorded.
-  bool launched(CUstream stream, std::uint32_t stream_id, std::uint64_t sequence, std::uint32_t interval) noexcept;
+  bool launched(CUstream stream, std::uint32_t stream_id, std::uint64_t sequence, std::uint32_t interval, std::uint64_t blocks) noexcept;
   CUstream stream(std::uint32_t stream_id, CUcontext context) noexcept {
     return stream_id < kShared ? streams_[stream_id].in_context(context) : nullptr;
   }

@@ -67,8 +67,10 @@ std::uint32_t Mover::context_destroyed(CUcontext context) noexcept {
     }
   }
   server_.forget(context);
-  for (std::atomic<CUevent>& hold : threads_holds_) {
-    hold.store(nullptr);
+  for (auto& holds : threads_holds_) {
+    for (std::atomic<CUevent>& hold : holds) {
+      hold.store(nullptr);
+    }
   }
   destroyed_.fetch_or(devices);
   return devices;
@@ -149,7 +151,7 @@ void Mover::take_commands() {
 
 void Mover::accept(const deepum_command& given) {
   deepum_command command = given;
-  if (command.kind == DEEPUM_COMMAND_PREFETCH && !settings().prefetch) {
+  if (brings(command) && !settings().prefetch) {
     command.block_count = 0;  // only waits
   }
   last_taken_ = std::max(last_taken_, command.id);

@@ -15,6 +15,7 @@
 
 #include "advice_server.hpp"
 #include "allocations.hpp"
+#include "commands.hpp"
 #include "connection.hpp"
 #include "lock_step.hpp"
 #include "marker_table.hpp"
@@ -54,9 +55,9 @@ class Mover {
   bool has_work() const noexcept;
   void marker_recorded() noexcept;
   // What the launch that was waited for in lock-step is to be held by: on a thread's own default stream it is that thread that holds it.
-  // Null: nothing.
-  CUevent take_hold(std::uint32_t stream_id) noexcept {
-    return stream_id < DEEPUM_MAX_STREAMS ? threads_holds_[stream_id].exchange(nullptr) : nullptr;
+  // By direction of kBringing; null: nothing.
+  CUevent take_hold(std::uint32_t stream_id, std::size_t direction) noexcept {
+    return stream_id < DEEPUM_MAX_STREAMS ? threads_holds_[direction][stream_id].exchange(nullptr) : nullptr;
   }
   // Memory is about to end: returns when what was asked of the driver about it has been done.
   void wait_for_advice(std::uint64_t address, std::uint64_t bytes) noexcept { server_.wait_for(address, bytes); }
@@ -115,7 +116,7 @@ class Mover {
   std::atomic<std::uint64_t> waiting_{0};  // commands in the queues
   std::atomic<CUcontext> contexts_[DEEPUM_MAX_DEVICES] = {};
   std::atomic<std::uint32_t> destroyed_{0};  // bit: the device's context
-  std::atomic<CUevent> threads_holds_[DEEPUM_MAX_STREAMS] = {};
+  std::atomic<CUevent> threads_holds_[kBringing.size()][DEEPUM_MAX_STREAMS] = {};
 
   // The thread's own.
   Device devices_[DEEPUM_MAX_DEVICES];

@@ -36,7 +36,7 @@ CUresult Mover::give(MoveLane& lane, int device, const std::vector<Span>& spans,
 CUresult Mover::carry(MoveLane& lane, int device, const deepum_command& command, const std::vector<Span>& spans) {
   CUresult result = give(lane, device, spans, advice_before(command));
   if (result == CUDA_SUCCESS && moves(command)) {
-    result = prefetch(spans.data(), spans.size(), command.kind == DEEPUM_COMMAND_PREFETCH ? device : kHost, lane.stream());
+    result = prefetch(spans.data(), spans.size(), brings(command) ? device : kHost, lane.stream());
   }
   return result == CUDA_SUCCESS ? give(lane, device, spans, advice_after(command)) : result;
 }

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint32_t kMostFailures = 16;  // in a row
 
 bool known_kind(const deepum_command& command) noexcept {
-  return command.kind >= DEEPUM_COMMAND_PREFETCH && command.kind <= DEEPUM_COMMAND_COLLAPSE && command.kind != DEEPUM_COMMAND_HOLD;
+  return command.kind >= DEEPUM_COMMAND_PREFETCH && command.kind <= DEEPUM_COMMAND_POPULATE && command.kind != DEEPUM_COMMAND_HOLD;
 }
 
 }  // namespace
@@ -25,8 +25,8 @@ void Mover::carry_out() {
   for (bool progress = true; progress;) {
     progress = false;
     for (int device = 0; device < DEEPUM_MAX_DEVICES; ++device) {
-      for (const int direction : {DEEPUM_DIRECTION_DISCARD, DEEPUM_DIRECTION_DROP, DEEPUM_DIRECTION_OUT, DEEPUM_DIRECTION_IN,
-                                  DEEPUM_DIRECTION_COPY, DEEPUM_DIRECTION_COLLAPSE}) {
+      for (const int direction : {DEEPUM_DIRECTION_DISCARD, DEEPUM_DIRECTION_DROP, DEEPUM_DIRECTION_OUT, DEEPUM_DIRECTION_POPULATE,
+                                  DEEPUM_DIRECTION_IN, DEEPUM_DIRECTION_COPY, DEEPUM_DIRECTION_COLLAPSE}) {
         if (!devices_[device].lanes[direction].queue.empty()) {
           progress |= advance(device, direction);
         }
@@ -39,7 +39,6 @@ void Mover::carry_out() {
 // driver's hands by now, so nothing waits for what the program has not launched yet.
 void Mover::hold_launches() {
   for (const deepum_command& hold : holds_) {
-    MoveLane& lane = devices_[hold.device].lanes[DEEPUM_DIRECTION_IN];
     const CUcontext context = contexts_[hold.device].load(std::memory_order_acquire);
     if (hold.stream_mask == 0) {
       continue;
@@ -47,17 +46,19 @@ void Mover::hold_launches() {
     const auto id = static_cast<std::uint32_t>(__builtin_ctzll(hold.stream_mask));
     const CUstream stream = markers_.stream(id, context);
     const bool threads_own = markers_.is_a_threads_own(id);
-    if (off_ || (!stream && !threads_own) || lane.queue.find(hold.after_move) ||
-        settled_->lane(hold.after_move) != lane_number(static_cast<int>(hold.device), DEEPUM_DIRECTION_IN)) {
-      continue;
-    }
-    if (!use_device(static_cast<int>(hold.device))) {
-      continue;
-    }
-    if (threads_own) {
-      threads_holds_[id].store(lane.event_after(hold.after_move));
-    } else {
-      lane.hold(stream, hold.after_move);
+    for (std::size_t i = 0; i < kBringing.size(); ++i) {
+      const deepum_direction direction = kBringing[i];
+      MoveLane& lane = devices_[hold.device].lanes[direction];
+      const bool given =
+          !lane.queue.find(hold.after_move) && settled_->lane(hold.after_move) == lane_number(static_cast<int>(hold.device), direction);
+      if (off_ || (!stream && !threads_own) || !given || !use_device(static_cast<int>(hold.device))) {
+        continue;
+      }
+      if (threads_own) {
+        threads_holds_[i][id].store(lane.event_after(hold.after_move));
+      } else {
+        lane.hold(stream, hold.after_move);
+      }
     }
   }
   holds_.clear();
@@ -94,7 +95,7 @@ bool Mover::issue(int device, int direction) {
     return false;
   }
   bool again = false;
-  if (head.kind == DEEPUM_COMMAND_PREFETCH && head.block_count == 0) {  // only waits
+  if (only_waits(head)) {
     const bool waits = use_device(device) && lane.prepare() && wait_for(lane, required, &again);
     if (again) {
       return true;
@@ -168,8 +169,7 @@ bool Mover::issue(int device, int direction) {
     return true;
   }
   lane.issued(last, bytes, !in_lock_step_);
-  if (awaited || (holds_launches_ && direction == DEEPUM_DIRECTION_IN) ||
-      lane.since_event() >= (in_lock_step_ ? kEventBytes : handover_bytes_ / 16)) {
+  if (awaited || (holds_launches_ && brings(direction)) || lane.since_event() >= (in_lock_step_ ? kEventBytes : handover_bytes_ / 16)) {
     lane.record(last);
   }
   return true;

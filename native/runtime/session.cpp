@@ -26,6 +26,7 @@
 #include "message.hpp"
 #include "mover.hpp"
 #include "progress.hpp"
+#include "range_parts.hpp"
 #include "reach_daemon.hpp"
 #include "stream_markers.hpp"
 
@@ -88,6 +89,7 @@ Entry& entry() noexcept { return *std::launder(reinterpret_cast<Entry*>(entry_me
 struct Launch {
   Session* session = nullptr;
   std::uint32_t stream = 0;
+  std::uint64_t blocks = 0;  // that it may touch
 };
 constinit thread_local Launch launching [[gnu::tls_model("initial-exec")]];
 constinit thread_local std::uint64_t last_sequence [[gnu::tls_model("initial-exec")]] = 0;
@@ -99,12 +101,12 @@ std::uint64_t Session::emit(deepum_event_header* record) noexcept {
   }
   EventRing::Place place;
   if (record->kind == DEEPUM_EVENT_EXECUTE) {
-    const std::uint32_t stream = reinterpret_cast<const deepum_execute_event*>(record)->stream;
+    const auto& launch = *reinterpret_cast<const deepum_execute_event*>(record);
     if (launching.session == this) {
       [[unlikely]] markers.failed(launching.stream);
     }
-    place = markers.reserve(ring, stream, record->words);
-    launching = {place.sequence ? this : nullptr, stream};
+    place = markers.reserve(ring, launch.stream, record->words);
+    launching = {place.sequence ? this : nullptr, launch.stream, blocks_of(launch)};
   } else {
     place = ring.reserve(record->words);
   }
@@ -335,8 +337,10 @@ void before_execute(CUdevice, CUstream stream, std::uint32_t stream_id, std::uin
       session->markers.flush(stream_id);
     }
     session->wait_for_decisions(sequence);
-    if (CUevent hold = own ? session->mover().take_hold(stream_id) : nullptr) {
-      driver().StreamWaitEvent(stream, hold, 0);
+    for (std::size_t i = 0; i < kBringing.size() && own; ++i) {
+      if (CUevent hold = session->mover().take_hold(stream_id, i)) {
+        driver().StreamWaitEvent(stream, hold, 0);
+      }
     }
   }
   // A stream that nothing was launched on yet was not among those that waited; without a session nobody knows. It is made known first:
@@ -358,7 +362,7 @@ void after_execute(CUdevice, CUstream stream, std::uint32_t stream_id, std::uint
   if (!session || session != live.load(std::memory_order_relaxed)) {
     return;
   }
-  if (session->markers.launched(stream, stream_id, sequence, settings().marker_interval)) {
+  if (session->markers.launched(stream, stream_id, sequence, settings().marker_interval, launching.blocks)) {
     session->marker_recorded();
   }
 }

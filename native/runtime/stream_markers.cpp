@@ -76,7 +76,12 @@ EventRing::Place StreamMarkers::reserve(EventRing& ring, std::uint32_t words) no
   return place;
 }
 
-bool StreamMarkers::settled(bool accepted, std::uint32_t interval) noexcept {
+bool StreamMarkers::due(std::uint32_t interval, std::uint64_t blocks) noexcept {
+  blocks_since_marker_ += blocks;
+  return ++since_marker_ >= interval || blocks_since_marker_ >= kMarkedBlocks;
+}
+
+bool StreamMarkers::settled(bool accepted, std::uint32_t interval, std::uint64_t blocks) noexcept {
   const std::lock_guard lock(lock_);
   if (in_flight_ != 0) {
     --in_flight_;
@@ -84,21 +89,21 @@ bool StreamMarkers::settled(bool accepted, std::uint32_t interval) noexcept {
   if (!accepted) {
     return false;
   }
-  ++since_marker_;
+  const bool wanted = due(interval, blocks);
   // A thread that ended in the middle of a launch is waited for no longer than this.
   if (since_marker_ >= 8 * std::uint64_t{interval} && in_flight_ != 0) {
     in_flight_ = 0;
   }
-  return since_marker_ >= interval;
+  return wanted;
 }
 
-bool StreamMarkers::accepted(std::uint64_t sequence, std::uint32_t interval) noexcept {
+bool StreamMarkers::accepted(std::uint64_t sequence, std::uint32_t interval, std::uint64_t blocks) noexcept {
   const std::lock_guard lock(lock_);
   emitted_ = std::max(emitted_, sequence);
   if (unmarked_.load(std::memory_order_relaxed) == 0) {
     unmarked_.store(sequence, std::memory_order_relaxed);
   }
-  return ++since_marker_ >= interval;
+  return due(interval, blocks);
 }
 
 void StreamMarkers::adopt(CUstream stream, CUcontext context) noexcept {
@@ -119,6 +124,7 @@ bool StreamMarkers::claim(CUcontext context, std::uint64_t* first, std::uint64_t
   }
   recording_ = true;
   since_marker_ = 0;
+  blocks_since_marker_ = 0;
   *first = unmarked;
   *sequence = reach;
   unmarked_.store(in_flight_ ? first_in_flight_ : 0, std::memory_order_relaxed);
@@ -308,6 +314,7 @@ void StreamMarkers::destroyed(CUstream handle) noexcept {
         }
         in_flight_ = 0;
         since_marker_ = 0;
+        blocks_since_marker_ = 0;
         ++incarnation_;
         return;
       }

@@ -1,8 +1,8 @@
 // Progress markers: for every stream of the program a few CUDA events, each known to lie behind all launches up to a sequence.
 //
-// A marker per launch would cost more than the launch's hook; one is recorded every `marker_interval` launches of a stream, when the
-// program is about to wait, and for a stream that fell idle when the mover asks for it. Whoever needs "behind launch S" takes the
-// first marker at or after S.
+// A marker per launch would cost more than the launch's hook; one is recorded every `marker_interval` launches of a stream, or behind fewer
+// that touch much memory and so take long (marker_limits.hpp), when the program is about to wait, and for a stream that fell idle when the
+// mover asks for it. Whoever needs "behind launch S" takes the first marker at or after S.
 #pragma once
 
 #include <cuda.h>
@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "event_ring.hpp"
+#include "marker_limits.hpp"
 #include "records.h"
 #include "spin_lock.hpp"
 
@@ -34,15 +35,15 @@ enum class Cover {
 // One stream; its id may be given out again after it was destroyed.
 class StreamMarkers {
  public:
-  static constexpr std::uint32_t kKept =
-      256;  // 4096 launches at the default interval: a launch queue's, where others are recorded in between
+  static constexpr std::uint32_t kKept = kMarkersKept;
 
   // Reserves a launch's place in the ring; it counts as in flight until `settled`.
   EventRing::Place reserve(EventRing& ring, std::uint32_t words) noexcept;
-  // The driver took the launch, or refused it. True if `interval` launches have gone by since the last marker.
-  bool settled(bool accepted, std::uint32_t interval) noexcept;
+  // The driver took the launch, or refused it. True if a marker is due: `interval` launches have gone by since the last one, or they may
+  // touch kMarkedBlocks. `blocks`: that this one may touch.
+  bool settled(bool accepted, std::uint32_t interval, std::uint64_t blocks) noexcept;
   // A launch that was counted as in flight elsewhere. As `settled`.
-  bool accepted(std::uint64_t sequence, std::uint32_t interval) noexcept;
+  bool accepted(std::uint64_t sequence, std::uint32_t interval, std::uint64_t blocks) noexcept;
   // Who launches here: the context, and for CU_STREAM_PER_THREAD the thread, that markers can be recorded from.
   void adopt(CUstream stream, CUcontext context) noexcept;
 
@@ -76,16 +77,18 @@ class StreamMarkers {
  private:
   bool claim(CUcontext context, std::uint64_t* first, std::uint64_t* sequence, Marker* reused) noexcept;
   bool still_needed(const Marker& reused) noexcept;
+  bool due(std::uint32_t interval, std::uint64_t blocks) noexcept;
   void publish(const Marker& marker) noexcept;
   void withdraw(std::uint64_t first, CUevent event, CUcontext context, bool tried) noexcept;
   bool mine_to_record(CUcontext current) noexcept;
   bool record_in(CUcontext current, bool own) noexcept;
 
   SpinLock lock_;
-  std::uint64_t emitted_ = 0;               // last launch
-  std::uint64_t first_in_flight_ = 0;       // no launch in flight is older
-  std::uint32_t in_flight_ = 0;             // launches that the driver does not have yet
-  std::uint32_t since_marker_ = 0;          // launches
+  std::uint64_t emitted_ = 0;          // last launch
+  std::uint64_t first_in_flight_ = 0;  // no launch in flight is older
+  std::uint32_t in_flight_ = 0;        // launches that the driver does not have yet
+  std::uint32_t since_marker_ = 0;     // launches
+  std::uint64_t blocks_since_marker_ = 0;
   std::atomic<std::uint64_t> unmarked_{0};  // the first launch after the last marker, 0: none
   std::atomic<CUstream> stream_{nullptr};
   CUcontext context_ = nullptr;

@@ -9,15 +9,17 @@ void StreamMarkers::reserve(std::uint64_t sequence) {
   }
 }
 
-bool StreamMarkers::launched(std::uint32_t interval) {
+bool StreamMarkers::launched(std::uint32_t interval, std::uint64_t blocks) {
   in_flight_ = 0;
-  return ++since_marker_ >= interval;
+  blocks_since_marker_ += blocks;
+  return ++since_marker_ >= interval || blocks_since_marker_ >= runtime::kMarkedBlocks;
 }
 
 void StreamMarkers::destroyed() {
   stream_.reset();
   unmarked_ = 0;
   since_marker_ = 0;
+  blocks_since_marker_ = 0;
 }
 
 bool StreamMarkers::record(um_model::Engine& engine, um_model::Host host) {
@@ -26,6 +28,7 @@ bool StreamMarkers::record(um_model::Engine& engine, um_model::Host host) {
     return false;
   }
   since_marker_ = 0;
+  blocks_since_marker_ = 0;
   unmarked_ = in_flight_;
   if (kept_.size() < kKept) {
     kept_.push_back({0, engine.add_event()});

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "marker_limits.hpp"
 #include "records.h"
 #include "um_model/engine.hpp"
 
@@ -23,8 +24,8 @@ class StreamMarkers {
  public:
   // The launch is about to be asked for; until `launched` a marker cannot lie behind it.
   void reserve(std::uint64_t sequence);
-  // True: `interval` launches have gone by since the last marker.
-  bool launched(std::uint32_t interval);
+  // True: a marker is due (native/runtime/stream_markers.hpp). `blocks`: that the launch may touch.
+  bool launched(std::uint32_t interval, std::uint64_t blocks);
   void adopt(um_model::Stream stream) { stream_ = stream; }
   void destroyed();  // a marker lies behind its last launch; its id may be given to another stream
   const std::optional<um_model::Stream>& stream() const { return stream_; }
@@ -39,12 +40,13 @@ class StreamMarkers {
   Cover cover(std::uint64_t sequence, Marker* marker) const;
 
  private:
-  static constexpr std::uint64_t kKept = 256;
+  static constexpr std::uint64_t kKept = runtime::kMarkersKept;
   std::optional<um_model::Stream> stream_;
   std::uint64_t emitted_ = 0;
   std::uint64_t in_flight_ = 0;  // sequence, 0: none
   std::uint64_t unmarked_ = 0;   // the first launch after the last marker
   std::uint32_t since_marker_ = 0;
+  std::uint64_t blocks_since_marker_ = 0;
   std::uint64_t count_ = 0;
   std::vector<Marker> kept_;
   std::uint64_t milestones_made_ = 0;

@@ -26,7 +26,7 @@ Mover::Mover(um_model::Engine& engine, int devices, bool fetches, Markers& marke
 
 void Mover::accept(const deepum_command& given) {
   deepum_command command = given;
-  if (command.kind == DEEPUM_COMMAND_PREFETCH && !fetches_) {
+  if (brings(command) && !fetches_) {
     command.block_count = 0;  // only waits
   }
   fresh_ = true;
@@ -61,8 +61,8 @@ void Mover::round(const Answer& answer) {
   for (bool progress = true; progress;) {
     progress = false;
     for (int device = 0; device < static_cast<int>(devices_.size()); ++device) {
-      for (const int direction : {DEEPUM_DIRECTION_DISCARD, DEEPUM_DIRECTION_DROP, DEEPUM_DIRECTION_OUT, DEEPUM_DIRECTION_IN,
-                                  DEEPUM_DIRECTION_COPY, DEEPUM_DIRECTION_COLLAPSE}) {
+      for (const int direction : {DEEPUM_DIRECTION_DISCARD, DEEPUM_DIRECTION_DROP, DEEPUM_DIRECTION_OUT, DEEPUM_DIRECTION_POPULATE,
+                                  DEEPUM_DIRECTION_IN, DEEPUM_DIRECTION_COPY, DEEPUM_DIRECTION_COLLAPSE}) {
         if (!devices_[static_cast<std::size_t>(device)].lanes[direction].queue.empty()) {
           progress |= advance(device, direction, answer);
         }
@@ -74,13 +74,13 @@ void Mover::round(const Answer& answer) {
 
 void Mover::hold_launches() {
   for (const deepum_command& hold : holds_) {
-    Lane& lane = devices_[hold.device].lanes[DEEPUM_DIRECTION_IN];
     const auto& stream = markers_[static_cast<std::size_t>(__builtin_ctzll(hold.stream_mask | 1ull << 63))].stream();
-    if (!stream || lane.queue.find(hold.after_move) != nullptr ||
-        settled_->lane(hold.after_move) != lane_number(hold.device, DEEPUM_DIRECTION_IN)) {
-      continue;
+    for (const int direction : kBringing) {
+      Lane& lane = devices_[hold.device].lanes[direction];
+      if (stream && lane.queue.find(hold.after_move) == nullptr && settled_->lane(hold.after_move) == lane_number(hold.device, direction)) {
+        engine_.wait(host_, *stream, lane.after(engine_, host_, hold.after_move).event);
+      }
     }
-    engine_.wait(host_, *stream, lane.after(engine_, host_, hold.after_move).event);
   }
   holds_.clear();
 }
@@ -110,7 +110,7 @@ bool Mover::issue(int device, int direction, const Answer& answer) {
     return true;
   }
   lane.prepare(engine_, device);
-  if (head.kind == DEEPUM_COMMAND_PREFETCH && head.block_count == 0) {  // only waits
+  if (only_waits(head)) {
     wait_for(lane, required);
     finish(lane, head.id, lane_number(device, direction));
     lane.issued(head.id, 0);  // its launch is held all the same
@@ -151,7 +151,7 @@ bool Mover::issue(int device, int direction, const Answer& answer) {
     bytes += span.bytes;
   }
   lane.issued(last, bytes);
-  if (awaited || lane.since_event() >= runtime::kEventBytes || (holds_launches_ && direction == DEEPUM_DIRECTION_IN)) {
+  if (awaited || lane.since_event() >= runtime::kEventBytes || (holds_launches_ && brings(direction))) {
     lane.record(engine_, host_, last);
   }
   return true;
@@ -166,7 +166,7 @@ void Mover::carry_out(Lane& lane, const deepum_command& command, const std::vect
   };
   serve(advice_before(command));
   if (moves(command)) {
-    engine_.prefetch(host_, lane.stream(), spans, command.kind == DEEPUM_COMMAND_PREFETCH ? command.device : um_model::kCpu);
+    engine_.prefetch(host_, lane.stream(), spans, brings(command) ? command.device : um_model::kCpu);
   }
   serve(advice_after(command));
 }

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "range_parts.hpp"
+
 namespace deepum::simulate {
 namespace {
 
@@ -98,7 +100,7 @@ bool Replay::run(std::span<const std::uint8_t> events, std::span<const std::uint
       if (!markers.stream()) {
         markers.adopt(stream(kEventStreams + event.stream, event.header.device));
       }
-      if (markers.launched(static_cast<std::uint32_t>(options_.marker_interval))) {
+      if (markers.launched(static_cast<std::uint32_t>(options_.marker_interval), blocks_of(event))) {
         program_call();
         markers.record(engine_, kProgram);
       }

@@ -22,6 +22,8 @@ constexpr deepum_direction direction_of(std::uint8_t kind) noexcept {
       return DEEPUM_DIRECTION_DROP;
     case DEEPUM_COMMAND_COLLAPSE:
       return DEEPUM_DIRECTION_COLLAPSE;
+    case DEEPUM_COMMAND_POPULATE:
+      return DEEPUM_DIRECTION_POPULATE;
     default:
       return DEEPUM_DIRECTION_IN;
   }
@@ -82,6 +84,18 @@ constexpr AdviceList advice_after(const deepum_command& command) noexcept {
 constexpr bool moves(const deepum_command& command) noexcept {
   return command.kind != DEEPUM_COMMAND_ADVISE && command.kind != DEEPUM_COMMAND_COLLAPSE;
 }
+
+// Directions that launches are held for.
+inline constexpr std::array kBringing{DEEPUM_DIRECTION_IN, DEEPUM_DIRECTION_POPULATE};
+
+constexpr bool brings(int direction) noexcept { return direction == DEEPUM_DIRECTION_IN || direction == DEEPUM_DIRECTION_POPULATE; }
+
+// To the device.
+constexpr bool brings(const deepum_command& command) noexcept {
+  return command.kind == DEEPUM_COMMAND_PREFETCH || command.kind == DEEPUM_COMMAND_POPULATE;
+}
+
+constexpr bool only_waits(const deepum_command& command) noexcept { return brings(command) && command.block_count == 0; }
 
 // Advice that follows nothing is given when its turn comes; all other at its place in the stream.
 constexpr bool advises_at_once(const deepum_command& command) noexcept {

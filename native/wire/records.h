@@ -184,7 +184,8 @@ enum deepum_command_kind {
   /* Drops the content of dead blocks, wherever it is. Proposed: the mover commits it if all of it is inactive PyTorch memory still. */
   DEEPUM_COMMAND_DISCARD = 3,
   DEEPUM_COMMAND_ADVISE = 4,
-  /* In lock-step: the launch `cause`, of the one stream in stream_mask, starts when the prefetch after_move has completed. Names no blocks.
+  /* In lock-step: the launch `cause`, of the one stream in stream_mask, starts when the prefetch or population after_move has completed.
+   * Names no blocks.
    */
   DEEPUM_COMMAND_HOLD = 5,
   /* Copies to the CPU under READ_MOSTLY, which is set first: the device keeps what it has, until somebody writes. */
@@ -192,7 +193,9 @@ enum deepum_command_kind {
   /* To the CPU, where the same is believed to be: what is not is copied. READ_MOSTLY stays set. */
   DEEPUM_COMMAND_DROP = 7,
   /* Unsets READ_MOSTLY, and the CPU's copy goes. */
-  DEEPUM_COMMAND_COLLAPSE = 8
+  DEEPUM_COMMAND_COLLAPSE = 8,
+  /* To the device, blocks without content: there is nothing to copy. */
+  DEEPUM_COMMAND_POPULATE = 9
 };
 
 enum deepum_mem_advise { /* CUmem_advise */
@@ -205,19 +208,21 @@ enum deepum_mem_advise { /* CUmem_advise */
 };
 
 enum deepum_direction {
-  DEEPUM_DIRECTION_IN = 0,      /* prefetch, advise */
-  DEEPUM_DIRECTION_OUT = 1,     /* evict */
-  DEEPUM_DIRECTION_DISCARD = 2, /* discard */
-  DEEPUM_DIRECTION_DROP = 3,    /* drop */
-  DEEPUM_DIRECTION_COPY = 4,    /* copy out */
+  DEEPUM_DIRECTION_IN = 0,       /* prefetch, advise */
+  DEEPUM_DIRECTION_OUT = 1,      /* evict */
+  DEEPUM_DIRECTION_DISCARD = 2,  /* discard */
+  DEEPUM_DIRECTION_DROP = 3,     /* drop */
+  DEEPUM_DIRECTION_COPY = 4,     /* copy out */
   DEEPUM_DIRECTION_COLLAPSE = 5, /* collapse */
-  DEEPUM_DIRECTIONS = 6
+  DEEPUM_DIRECTION_POPULATE = 6, /* populate */
+  DEEPUM_DIRECTIONS = 7
 };
 
 /* Commands of one direction and device are carried out in the order of their ids. A command starts when
  *   - all work launched up to after_sequence on the streams of stream_mask has completed (after_sequence 0: at once), and
  *   - the command after_move of another direction has completed (0: none).
- * A prefetch of 0 blocks only waits, and with it all prefetches behind it. Advice takes effect at once, unless it follows a command.
+ * A prefetch or population of 0 blocks only waits, and with it all behind it in its direction. Advice takes effect at once, unless it
+ * follows a command.
  */
 typedef struct deepum_command {
   uint64_t id;    /* rises within a session, over both directions, from 1 */

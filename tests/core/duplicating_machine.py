@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from driving import Session
 from duplicating import SET_READ_MOSTLY, UNSET_READ_MOSTLY
-from mover import Key, Machine
+from mover import BRINGS, Key, Machine
 
 from deepum.core import BlockRange, Command
 from deepum.core.records import FAULT_WRITE
@@ -37,7 +37,7 @@ class DuplicatingMachine(Machine):
             leaves = key in self.resident and command.kind in ("copy_out", "evict", "drop")
             self.copied += leaves and key not in self.copies
             self.late += leaves and key not in self.copies and command.kind == "drop"
-            arrives = command.kind == "prefetch" and key not in self.resident
+            arrives = command.kind in BRINGS and key not in self.resident
             if (leaves and command.kind == "copy_out") or (arrives and key in self.mostly):
                 self.copies.add(key)
             elif command.kind in ("evict", "drop"):

@@ -16,8 +16,16 @@ from deepum.core import Command, Execute
 
 Key = tuple[int, int]  # slot, UM block
 # Of each kind of commands; what leaves the device leaves it for good in the last two.
-DIRECTION = {"prefetch": "in", "advise": "in", "collapse": "collapse", "copy_out": "copy", "evict": "out", "drop": "drop"}
-LEAVES = ("evict", "drop")
+DIRECTION = {
+    "prefetch": "in",
+    "advise": "in",
+    "populate": "populate",
+    "collapse": "collapse",
+    "copy_out": "copy",
+    "evict": "out",
+    "drop": "drop",
+}
+BRINGS, LEAVES = ("prefetch", "populate"), ("evict", "drop")
 
 
 @dataclass
@@ -34,7 +42,7 @@ class Machine:
     faults: int = 0  # blocks that a launch missed
     driver_evictions: int = 0
     violations: list[str] = field(default_factory=list)
-    held: dict[int, int] = field(default_factory=dict)  # sequence of a launch: the prefetch it waits for
+    held: dict[int, list[int]] = field(default_factory=dict)  # sequence of a launch: the prefetch and the population it waits for
     last_use: dict[Key, int] = field(default_factory=dict)  # sequence of the latest launch so far
 
     def launch(self, event: Execute, commands: list[Command]) -> None:
@@ -67,7 +75,7 @@ class Machine:
                 self.violations.append(f"{command} does not wait for launch {last}")
 
     def hold(self, event: Execute, command: Command) -> None:
-        """The launch that waits is the one at hand; for a prefetch that waits for earlier launches of the same stream only."""
+        """The launch that waits is the one at hand; for what is brought, which waits for earlier launches of the same stream only."""
         if command.cause != event.sequence or command.stream_mask != 1 << event.stream:
             self.violations.append(f"{command} names another launch")
         given = {move.id: move for queue in self.waiting.values() for move in queue}
@@ -83,7 +91,7 @@ class Machine:
                 move.after_move,
                 *(other.id for other in given.values() if DIRECTION[other.kind] == DIRECTION[move.kind] and other.id < move.id),
             ]
-        self.held[event.sequence] = command.after_move
+        self.held.setdefault(event.sequence, []).append(command.after_move)
 
     def ready(self, command: Command) -> bool:
         """Nothing that it names holds it back."""
@@ -98,7 +106,7 @@ class Machine:
             key = command.slot, block
             if command.kind in LEAVES:
                 self.resident.discard(key)
-            elif command.kind == "prefetch" and key not in self.resident:
+            elif command.kind in BRINGS and key not in self.resident:
                 if len(self.resident) >= self.capacity:
                     self.violations.append(f"{command} starts before its space is free")
                 self.resident.add(key)

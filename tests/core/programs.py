@@ -72,13 +72,15 @@ def long_steps(writer: EventWriter, rng: Random, capacity: int, steps: int, vary
     launches = [(number, rng.sample(weights, rng.randint(1, 2))) for number in range(80)]
     lives = [sorted(rng.sample(range(80), 2)) for _ in range(tensors)]
     sizes = [size] * tensors
+    allocated = 0
     for _ in range(steps):
         if vary:
             sizes = [size - rng.randrange(3) * UM_BLOCK_BYTES for _ in range(tensors)]
         for place, (number, ranges) in enumerate(launches):
             for tensor, (begin, end) in enumerate(lives):
                 if place in (begin, end):
-                    writer.block(place == begin, 1, tensor * size, sizes[tensor], 0)
+                    allocated += sizes[tensor] if place == begin else -sizes[tensor]
+                    writer.block(place == begin, 1, tensor * size, sizes[tensor], allocated)
             alive = [BlockRange(1, tensor * part, part) for tensor, (begin, end) in enumerate(lives) if begin <= place < end]
             chosen = [one for one in alive if one.first // part % 5 == number % 5]
             for _ in range(rng.choices((1, 0, 2), (30, 1, 1))[0]):
@@ -222,7 +224,8 @@ class ProgramWriter:
         size = size if on else active.pop(at)
         if on and (at + size) * half <= SIZES[slot] * UM_BLOCK_BYTES:
             active[at] = size
-        self.writer.block(on, slot, at * half, size * half, 0, generation=self.generations[slot])
+        allocated = sum(sum(sizes.values()) for sizes in self.active) * half
+        self.writer.block(on, slot, at * half, size * half, allocated, generation=self.generations[slot])
 
 
 def write_program(program: list[Any], writer: EventWriter) -> bytes:

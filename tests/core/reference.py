@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+from deepum._core import lib
 from reference_advice import SPARSE
 from reference_block import UmBlock, Use
 from reference_clean import SET_READ_MOSTLY
@@ -41,6 +42,7 @@ from deepum.core.records import FAULT_ATOMIC, FAULT_WRITE
 SOON = 8  # launches
 SHAKEN = 16
 OF_PROGRAM = 1
+GRAPH = lib.DEEPUM_EXECUTE_GRAPH
 
 
 class Reference(TorchBlocks):
@@ -164,6 +166,8 @@ class Reference(TorchBlocks):
         past.growth, past.died_away = memory.grown, memory.died_away
         memory.grown = memory.died_away = 0
         self.hold(arguments, event.stream)
+        self.used_streams |= 1 << event.stream
+        self.graphs |= bool(event.flags & GRAPH)
         for argument in arguments:
             for block in self.blocks(argument.span):
                 block.use_sequence = event.sequence
@@ -202,7 +206,7 @@ class Reference(TorchBlocks):
             elif event.location < 0 and block.resident:
                 memory.drop(block)
             elif event.location == allocation.device and not block.resident and memory.free():
-                memory.take_space()
+                memory.take_space(True)
                 memory.add(block)
                 memory.spare(block, self.position)
                 block.populated = True
@@ -241,6 +245,11 @@ class Reference(TorchBlocks):
                 self.forget_advice(block)
             elif block.moved_in == given.id > block.moved_out and block.resident:
                 memory.drop(block)
+            elif given.kind == "discard" and block.discarded == given.id:
+                block.populated = True
+                if not block.resident and block.discarded > max(block.moved_in, block.moved_out):
+                    memory.used += 1
+                    memory.add(block)
             elif block.moved_out == given.id > block.moved_in and not block.resident:
                 memory.used += 1
                 memory.add(block)

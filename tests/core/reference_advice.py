@@ -99,4 +99,5 @@ class Advice(Placement):
                 location=allocation.device if advice in (SET_ACCESSED_BY, UNSET_ACCESSED_BY) else -1,
             )
         )
+        self.remember(self.commands[-1])
         self.last.pop("in", None)

@@ -25,6 +25,7 @@ class Place(Enum):
     KEPT = 0
     RESTING = 1  # used lately
     EXPECTED = 2  # by launches to come
+    DEAD = 3  # inactive PyTorch memory, with invalidation
 
 
 FIRST, INNER, LAST = range(3)  # parts of a run: other tensors may share its first and its last UM block
@@ -78,9 +79,13 @@ class UmBlock:
     moved_in: int = 0
     brought: int = 0  # the prefetch that made it resident
     moved_out: int = 0
+    discarded: int = 0
+    died: int = 0  # sequence
     confirmed: int = 0
     resident: bool = False
     left: bool = False  # since its last use
+    stayed: bool = False  # when it was moved out: it was copied
+    populates: bool = False  # when it was moved in: it had no content
     populated: bool = False
     faulted: bool = False
     written: bool = False

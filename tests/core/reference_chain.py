@@ -17,6 +17,7 @@ PROVEN = 2  # launches of an ID before it is fetched for ahead
 KNOWN = 3  # agreement from which on half of the trust remains
 LATE_SCAN, SWEEP = 4096, 16  # blocks looked at for one needed late; part of a device by which content may grow in a sweep
 SKIPPED, SKIPPED_KERNELS, INSERTED = 64, 8, 8  # launches that may be missing from, or new to, what came before
+NEAR = 64  # launches that are looked at for new content
 IDLE_PART, LEAST_IDLE = 64, 2  # part of an iteration, and launches, in which nothing left for want of space
 TRUST = 2  # launches placed ahead for each prediction in a row that was right
 
@@ -236,6 +237,15 @@ class Chain(Advice):
         front = self.history.launches[self.chain[0].place] if self.chain and self.chain[0].place is not None else None
         self.sweeping = most * SWEEP < self.memory(front.device if front else 0).capacity
 
+    def new_content_soon(self, device: int) -> int:
+        content = most = 0
+        for link in list(self.chain)[:NEAR]:
+            past = self.history.launches[link.place] if link.place is not None else None
+            if past is not None and past.device == device:
+                content += past.growth
+                most = max(most, content)
+        return most
+
     def reserve_ahead(self, most: int) -> None:
         if self.looked == 0 or self.position - self.looked >= len(self.chain) // 8:
             self.find_fullest()
@@ -258,7 +268,7 @@ class Chain(Advice):
         if not memory.reserved_blocks() or not memory.under_pressure() or not self.settings.pre_eviction:
             return
         late = max(self.fullest, self.position)
-        while memory.free() < memory.reserved_blocks() + self.headroom(memory):
+        while memory.free() + len(memory.dead) < memory.reserved_blocks() + self.headroom(memory):
             expected = [*memory.expected.beyond(late)[:LATE_SCAN], *memory.expected_copied.beyond(late)[:LATE_SCAN]]
             waiting = [*memory.copied[:LATE_SCAN], *memory.kept[:LATE_SCAN], *memory.resting[:LATE_SCAN]]
             known = self.position + self.trusted()
@@ -281,7 +291,7 @@ class Chain(Advice):
 
         memory.wake(self.position, self.iteration)
         leaving: list[tuple[UmBlock, bool]] = []
-        while memory.free() < memory.reserved_blocks() + self.headroom(memory) and len(leaving) < EVICTION_BATCH:
+        while memory.free() + len(memory.dead) < memory.reserved_blocks() + self.headroom(memory) and len(leaving) < EVICTION_BATCH:
             late = memory.expected.beyond(max(self.fullest, self.position))[:EXPECTED_SCAN]
             block = next(filter(left_before, late), None)
             if block is None:

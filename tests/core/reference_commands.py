@@ -15,9 +15,20 @@ FARTHEST, TURN = 1 << 16, 8  # launches up to which next uses are told apart, by
 LEAST_RECENTLY_MIGRATED, FURTHEST_NEXT_USE, CLEAN_FIRST = 0, 2, 3
 HISTORY = 1
 MOST_COMMAND_BLOCKS = 8
+REMEMBERED = 4096  # commands of which it is known what they were
 # Commands of a direction are carried out in order.
-DIRECTION = {"prefetch": "in", "advise": "in", "evict": "out", "drop": "drop", "copy_out": "copy", "collapse": "collapse"}
-MOVES_IN, MOVES_OUT = ("prefetch", "collapse"), ("evict", "drop", "copy_out")
+DIRECTION = {
+    "prefetch": "in",
+    "advise": "in",
+    "populate": "populate",
+    "evict": "out",
+    "drop": "drop",
+    "copy_out": "copy",
+    "collapse": "collapse",
+    "discard": "discard",
+}
+BRINGS = ("prefetch", "populate")
+MOVES_IN, MOVES_OUT = (*BRINGS, "collapse"), ("evict", "drop", "copy_out")
 
 
 class Commands:
@@ -31,6 +42,7 @@ class Commands:
         self.position = 0
         self.sequence = 0
         self.commands: list[Command] = []
+        self.given: dict[int, int] = {}  # the latest commands, by id modulo how many are remembered
         self.last: dict[str, int] = {}  # place in commands of the last one of a direction that may be lengthened
 
     def memory(self, device: int) -> Memory:
@@ -40,6 +52,7 @@ class Commands:
             turns, launches = (FARTHEST // TURN, TURN) if by_next_use else (self.settings.prefetch_degree, 1)
             span = 1 << (turns + 1).bit_length()  # two more, and a power of two
             self.devices[device] = Memory(
+                ordinal=device,
                 by_migration=order == LEAST_RECENTLY_MIGRATED,
                 by_next_use=by_next_use,
                 launch_queue=self.settings.launch_queue,
@@ -71,9 +84,10 @@ class Commands:
             device=allocation.device,
             location=location,
         )
-        if kind == "prefetch":
+        if kind in BRINGS:
             awaited = self.memory_of(block).awaited
-            awaited[self.direction(after_move)] = max(awaited.get(self.direction(after_move), 0), after_move)
+            key = (kind, self.direction(after_move))
+            awaited[key] = max(awaited.get(key, 0), after_move)
         place = self.last.get(DIRECTION[kind])
         last = self.commands[place] if place is not None else None
         if last is not None and place is not None and self.goes_on(last, made):
@@ -81,11 +95,16 @@ class Commands:
             self.commands[place] = made
         else:
             self.commands.append(made)
+            self.remember(made)
             self.last[DIRECTION[kind]] = len(self.commands) - 1
         if kind in MOVES_IN:
             block.moved_in = made.id
+            block.populates = kind == "populate" or (block.populates and kind not in BRINGS)
         elif kind in MOVES_OUT:
             block.moved_out = made.id
+            block.stayed = kind == "copy_out"
+        elif kind == "discard":
+            block.discarded = made.id
 
     def goes_on(self, last: Command, made: Command) -> bool:
         """The next block, for the same reason and behind the same; and it waits for nothing later than the last."""
@@ -97,13 +116,17 @@ class Commands:
         one_direction = not made.after_move or not last.after_move or self.direction(made.after_move) == self.direction(last.after_move)
         return follows and alike(last) == alike(made) and made.after_move < last.id and one_direction
 
-    def direction(self, move: int) -> str:
-        return DIRECTION[self.commands[move - 1].kind] if move else "none"
+    def remember(self, command: Command) -> None:
+        self.given[command.id % REMEMBERED] = command.id
 
-    def await_move(self, memory: Memory, device: int, move: int) -> None:
-        """All prefetches to come do, by way of one of no blocks: each names one move, and those of one direction are in order."""
-        direction = self.direction(move)
-        if move > memory.awaited.get(direction, 0):
-            memory.awaited[direction] = move
-            self.commands.append(Command(len(self.commands) + 1, self.sequence, 0, 0, move, 0, 0, 0, 0, "prefetch", 0, device, 0))
-            self.last.pop("in", None)
+    def direction(self, move: int) -> str:
+        """Of that command; none where there is none, or it was long ago."""
+        return DIRECTION[self.commands[move - 1].kind] if move and self.given.get(move % REMEMBERED) == move else "none"
+
+    def await_move(self, memory: Memory, device: int, kind: str, move: int) -> None:
+        """All of that kind to come do, by way of one of no blocks: each names one move, and those of one direction are in order."""
+        key = (kind, self.direction(move))
+        if move > memory.awaited.get(key, 0):
+            memory.awaited[key] = move
+            self.commands.append(Command(len(self.commands) + 1, self.sequence, 0, 0, move, 0, 0, 0, 0, kind, 0, device, 0))
+            self.last.pop(DIRECTION[kind], None)

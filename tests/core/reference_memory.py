@@ -44,8 +44,15 @@ class Memory:
     known: bool = False
     capacity: int = 0
     allocated: int = 0
-    freed: deque[int] = field(default_factory=deque)  # evictions whose space is not taken yet
-    awaited: dict[str, int] = field(default_factory=dict)  # by direction: prefetches to come wait for its moves up to here
+    ordinal: int = 0
+    # Evictions whose space is not taken yet, and discards, each with the sequence of the launch that it waits for.
+    freed: deque[tuple[int, int]] = field(default_factory=deque)
+    emptied: deque[tuple[int, int]] = field(default_factory=deque)
+    dead: list[UmBlock] = field(default_factory=list)  # resident, the first to die first
+    soon: int = 0  # blocks with new content that the next launches need at most, as was foreseen
+    foreseen_at: int = 0  # at that launch
+    # By kind and direction: what is brought by commands of that kind, from now on, waits for moves of that direction up to here.
+    awaited: dict[tuple[str, str], int] = field(default_factory=dict)
     kept: list[UmBlock] = field(default_factory=list)  # resident, first to be evicted first
     copied: list[UmBlock] = field(default_factory=list)  # the same of what the host has as well
     to_copy: deque[tuple[UmBlock, int]] = field(default_factory=deque)  # to be copied out, and the launch that wrote it
@@ -77,7 +84,7 @@ class Memory:
     full: bool = False  # the window held a launch off since the last one
     out_streams: int = 0  # that the latest eviction waits for
     mixed: int = 0  # launch at which evictions last waited for different streams
-    held: dict[int, int] = field(default_factory=dict)  # by stream: the latest prefetch that a launch was held for
+    held: dict[tuple[int, str], int] = field(default_factory=dict)  # by stream and kind: the latest that a launch was held for
 
     def free(self) -> int:
         return max(0, self.capacity - self.used)
@@ -112,6 +119,8 @@ class Memory:
             self.expecting(block).add(block)
         elif block.place is Place.RESTING:
             self.resting.append(block)
+        elif block.place is Place.DEAD:
+            self.dead.append(block)
         elif self.by_migration:
             bisect.insort(self.order(block), block, key=lambda other: other.migrated)
         else:
@@ -122,7 +131,8 @@ class Memory:
             self.expecting(block).remove(block)
             self.settle_fetched(block)
         else:
-            (self.resting if block.place is Place.RESTING else self.order(block)).remove(block)
+            lists = {Place.RESTING: self.resting, Place.DEAD: self.dead, Place.KEPT: self.order(block)}
+            lists[block.place].remove(block)
 
     def settle_fetched(self, block: UmBlock) -> None:
         self.fetched -= block.fetched
@@ -152,7 +162,7 @@ class Memory:
     def arrivals(self) -> list[UmBlock]:
         """Resident, in the order of their migration."""
         expected = [*self.expected.beyond(-1), *self.expected_copied.beyond(-1)]
-        return sorted([*self.kept, *self.copied, *self.resting, *expected], key=lambda block: block.migrated)
+        return sorted([*self.kept, *self.copied, *self.resting, *self.dead, *expected], key=lambda block: block.migrated)
 
     def renew(self, block: UmBlock) -> None:
         self.migrations += 1
@@ -181,10 +191,12 @@ class Memory:
             self.put(block, Place.KEPT, position)
 
     def spare(self, block: UmBlock, position: int) -> None:
-        """The program brought it."""
+        """The program brought it, or handed it out."""
         if self.by_next_use:
             block.used_after = self.migrations
             self.put(block, Place.RESTING, position)
+        elif block.place is Place.DEAD:
+            self.put(block, Place.KEPT, block.use_position)
 
     def expect(self, block: UmBlock, position: int) -> None:
         if block.place is Place.RESTING:
@@ -257,9 +269,16 @@ class Memory:
         self.mistakes += 1
         self.withheld = max(self.withheld, self.capacity - min(self.capacity, self.ahead())) + MISTAKE
 
-    def take_space(self) -> int:
+    def only_freed(self) -> bool:
+        return not self.emptied and self.free() <= len(self.freed)
+
+    def take_space(self, fetches: bool) -> tuple[int, int]:
+        """The eviction or the discard that makes it; by next use prefetches take what is free sooner, all else that of discards."""
         self.used += 1
         unclaimed = max(0, self.capacity - self.used)
-        if not self.freed or unclaimed >= len(self.freed):
-            return 0
-        return self.freed.popleft()
+        if unclaimed >= len(self.freed) + len(self.emptied):
+            return 0, 0
+        sooner = self.freed and self.emptied and self.freed[0][1] < self.emptied[0][1]
+        if self.freed and (not self.emptied or (fetches and self.by_next_use and sooner)):
+            return self.freed.popleft()[0], 0
+        return 0, self.emptied.popleft()[0]

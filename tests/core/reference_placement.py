@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reference_block import Span, UmBlock, Use
-from reference_commands import CORRELATION
+from reference_commands import BRINGS, CORRELATION
 from reference_history import Execution
 from reference_memory import Memory
 from reference_uses import Argument
@@ -56,7 +56,8 @@ class Placement(Victims):
                 self.use(memory, block, position, actual)
             doubtful = self.position - block.confirmed > self.doubt_after
             if self.settings.policy == CORRELATION and memory.under_pressure() and doubtful:
-                self.command("prefetch", block, 0, 0, 0 if self.direction(block.moved_out) == "copy" else block.moved_out)
+                kind = "populate" if block.populates else "prefetch"
+                self.command(kind, block, 0, 0, 0 if block.stayed else block.moved_out)
                 block.confirmed = self.position
                 if not self.settings.pre_eviction:
                     memory.renew(block)
@@ -75,17 +76,18 @@ class Placement(Victims):
     def hold(self, arguments: list[Argument], stream: int) -> None:
         if self.settings.policy != CORRELATION:
             return
-        until: dict[int, int] = {}
+        until: dict[tuple[int, int], int] = {}  # by device and kind
         for argument in arguments:
             device = self.allocations[argument.span[0]].device
             for block in self.blocks(argument.span):
-                until[device] = max(until.get(device, 0), block.brought)
-        for device, move in sorted(until.items()):
+                key = (device, BRINGS.index("populate" if block.populates else "prefetch"))
+                until[key] = max(until.get(key, 0), block.brought)
+        for (device, kind), move in sorted(until.items()):
             memory = self.memory(device)
             mixed = memory.out_streams != 1 << stream or (memory.mixed and self.position - memory.mixed <= LONG_PAST)
-            if move <= memory.held.get(stream, 0) or (memory.out_streams and mixed):
+            if move <= memory.held.get((stream, BRINGS[kind]), 0) or (memory.out_streams and mixed):
                 continue
-            memory.held[stream] = move
+            memory.held[stream, BRINGS[kind]] = move
             made = Command(len(self.commands) + 1, self.sequence, 0, 1 << stream, move, 0, 0, 0, 0, "hold", 0, device, 0)
             self.commands.append(made)
 
@@ -95,8 +97,9 @@ class Placement(Victims):
         if decide and not actual and memory.ahead() >= memory.window():
             memory.full = True
             return False
-        outgoing = None
-        if decide and self.settings.pre_eviction and not self.make_room(memory, position, actual):
+        outgoing, fetches = None, block.populated
+        kind = "prefetch" if fetches or not self.settings.pre_eviction else "populate"
+        if decide and self.settings.pre_eviction and not self.make_room(memory, position, actual, fetches):
             return actual
         if decide and not self.settings.pre_eviction:
             room, outgoing = self.yield_room(memory, position, actual)
@@ -112,7 +115,7 @@ class Placement(Victims):
         block.fresh = False
         if decide:
             self.prepare_duplicate(block, use)
-        space = memory.take_space()
+        freed, emptied = memory.take_space(fetches)
         memory.wanted = max(0, memory.wanted - 1)
         memory.add(block)
         block.used_after = memory.migrations
@@ -121,10 +124,11 @@ class Placement(Victims):
         memory.fetched += not actual
         block.confirmed, block.streams = self.position, 0
         if decide:
-            if self.direction(space) != self.direction(block.moved_out):
-                self.await_move(memory, self.allocations[block.slot].device, min(space, block.moved_out))
+            self.await_move(memory, memory.ordinal, kind, max(block.discarded, emptied))
+            if self.direction(freed) != self.direction(block.moved_out):
+                self.await_move(memory, memory.ordinal, kind, min(freed, block.moved_out))
             after, streams = (outgoing.use_sequence, outgoing.streams) if outgoing is not None else (0, 0)
-            self.command("prefetch", block, after, streams, max(space, block.moved_out))
+            self.command(kind, block, after, streams, max(freed, block.moved_out))
             block.brought = block.moved_in
             block.populated = True
         return True

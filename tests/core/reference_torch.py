@@ -46,6 +46,8 @@ class TorchBlocks(Chain):
             self.mark_alive(allocation, event.offset, event.offset + event.bytes)
         elif known:
             self.mark_dead(allocation, event.offset, event.offset + event.bytes)
+        on_device = (other for other in self.allocations.values() if other.device == allocation.device)
+        self.mismatches += sum(block.bytes for other in on_device for block in other.active.values()) != event.allocated_bytes
 
     def mark_alive(self, allocation: Allocation, begin: int, end: int) -> None:
         for block in allocation.blocks[begin // UM_BLOCK_BYTES : -(-end // UM_BLOCK_BYTES)]:
@@ -58,6 +60,8 @@ class TorchBlocks(Chain):
                 self.collapse(block)
             block.dead = False
             self.forget_sparse_uses(block)
+            if block.resident and block.place is Place.DEAD:
+                self.memory(allocation.device).spare(block, self.position)
 
     def mark_dead(self, allocation: Allocation, begin: int, end: int) -> None:
         memory = self.memory(allocation.device)
@@ -69,14 +73,18 @@ class TorchBlocks(Chain):
                 continue
             memory.grown -= not (block.fresh or block.dead)
             memory.died_away += not (block.fresh or block.dead or block.resident)
-            block.dead = True
+            block.dead, block.died = True, self.sequence
             memory.uncopy(block)
             self.learn_next(block, Use.DIES)
             block.user, block.awaited = None, 0
             if block.resident:
                 block.again = 0
-                if block.place is Place.EXPECTED:
+                if self.settings.invalidation:
+                    memory.put(block, Place.DEAD, block.use_position)
+                elif block.place is Place.EXPECTED:
                     memory.put(block, Place.KEPT, block.use_position)
+            elif block.populated and self.discardable(block):
+                self.discard(block)
 
     def forget_torch_block(self, block: TorchBlock) -> None:
         bisect.insort(self.free_ordinals[block.key], block.ordinal)

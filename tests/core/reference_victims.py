@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reference_block import UmBlock, Use
 from reference_clean import Clean
-from reference_commands import CLEAN_FIRST, HISTORY
+from reference_commands import CLEAN_FIRST, CORRELATION, HISTORY
 from reference_memory import Memory
 
 from deepum.core import CoreSettings
@@ -12,6 +12,7 @@ from deepum.core import CoreSettings
 SHORT_QUEUE = 64  # launches
 RESTED = 32  # blocks brought since a block's last use
 EVICTION_BATCH = 8
+KEPT_SHARE = 64  # part of the device that is kept of the dead
 FAR = 16  # part of an iteration, after which what left comes back in time
 VICTIM_SCAN, EXPECTED_SCAN = 4096, 256
 
@@ -23,6 +24,9 @@ class Victims(Clean):
         super().__init__(settings)
         self.placed = 0  # launches to come
         self.claim = 0
+        self.used_streams = 0
+        self.graphs = False
+        self.mismatches = 0  # reports of PyTorch's that do not add up
 
     def headroom(self, memory: Memory) -> int:
         return min(self.settings.headroom_blocks, memory.capacity // 8) if self.settings.pre_eviction else 0
@@ -30,7 +34,7 @@ class Victims(Clean):
     def may_take_room(self, memory: Memory, actual: bool) -> bool:
         modest = self.settings.prediction == HISTORY and self.settings.launch_queue >= SHORT_QUEUE
         reserved = memory.reserved_blocks()
-        return actual or not (modest or reserved > 0) or memory.free() > self.headroom(memory) + reserved
+        return actual or not (modest or reserved > 0) or memory.free() + len(memory.dead) > self.headroom(memory) + reserved
 
     def yield_room(self, memory: Memory, position: int, actual: bool) -> tuple[bool, UmBlock | None]:
         """The driver evicts for what is fetched."""
@@ -50,16 +54,20 @@ class Victims(Clean):
             self.command("prefetch", first, 0, 0, first.moved_out)
         return False, None
 
-    def make_room(self, memory: Memory, position: int, actual: bool) -> bool:
+    def make_room(self, memory: Memory, position: int, actual: bool, fetches: bool) -> bool:
         headroom = self.headroom(memory)
         if not self.may_take_room(memory, actual):
             return False
+        if memory.by_next_use and memory.free() > headroom and memory.only_freed() and not (fetches and self.keeps_dead(memory)):
+            self.discard_dead(memory, position)
         if memory.free() <= headroom:
             # By next use all that the launch misses, at once, and in the order of last use.
             batch = max(EVICTION_BATCH, memory.wanted) if memory.by_next_use and actual else EVICTION_BATCH
             leaving: list[tuple[UmBlock, bool]] = []
             while memory.free() < batch + headroom:
-                victim = self.victim(memory, position, actual and memory.free() == 0)
+                victim = self.victim(memory, position, False, dead=False) if fetches and self.keeps_dead(memory) else None
+                if victim is None:
+                    victim = self.victim(memory, position, actual and memory.free() == 0, dead=True)
                 if victim is None:
                     break
                 leaving.append((victim, victim.copied))
@@ -76,8 +84,38 @@ class Victims(Clean):
         for block, copied in leaving:
             self.let_go(memory, block, copied, position)
 
-    def victim(self, memory: Memory, position: int, anything: bool) -> UmBlock | None:
+    def keeps_dead(self, memory: Memory) -> bool:
+        """For content that comes soon, which needs no link; what is fetched takes other space."""
+        if not memory.by_next_use or self.settings.prediction != HISTORY or not memory.dead:
+            return False
+        if memory.foreseen_at != self.position:
+            memory.foreseen_at, memory.soon = self.position, self.new_content_soon(memory.ordinal)
+        return len(memory.dead) <= min(memory.soon, memory.capacity // KEPT_SHARE)
+
+    def new_content_soon(self, device: int) -> int:
+        """The most on the way, in blocks. The chain knows."""
+        raise NotImplementedError
+
+    def discard_dead(self, memory: Memory, position: int) -> None:
+        for block in [block for block in memory.dead if block.claim != self.claim][:EVICTION_BATCH]:
+            self.evict(memory, block, position)
+
+    def discardable(self, block: UmBlock) -> bool:
+        told = not self.graphs and not self.mismatches and not self.allocations[block.slot].of_program
+        decides = bool(self.settings.invalidation) and self.settings.policy == CORRELATION
+        return block.dead and decides and told and self.memory_of(block).under_pressure()
+
+    def discard(self, block: UmBlock) -> None:
+        """Behind all that was launched when it died, and behind its moves."""
+        after = max(block.died, block.use_sequence)
+        self.command("discard", block, after, self.used_streams, max(block.moved_in, block.moved_out))
+        block.populated = False
+
+    def victim(self, memory: Memory, position: int, anything: bool, dead: bool) -> UmBlock | None:
         memory.wake(self.position, self.iteration)
+        for block in memory.dead if dead else ():
+            if block.claim != self.claim:
+                return block
         kept = self.unclaimed(memory)
         if memory.by_next_use:
             return self.needed_last(memory, position, kept, anything)
@@ -140,10 +178,14 @@ class Victims(Clean):
         if not block.dead:
             block.left = True
             block.evicted_for = position
+        if self.discardable(block):
+            self.discard(block)
+            memory.emptied.append((block.discarded, max(block.died, block.use_sequence)))
+            return
         self.note_streams(memory, block)
         memory.evictions += 1
         self.leave(block, copied)
-        memory.freed.append(block.moved_out)
+        memory.freed.append((block.moved_out, block.use_sequence))
 
     def note_streams(self, memory: Memory, victim: UmBlock) -> None:
         if victim.use_sequence and victim.streams:

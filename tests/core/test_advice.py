@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from deepum._core import lib
+from mover import BRINGS
 
 from deepum.core import UM_BLOCK_BYTES, BlockRange, Command, Core, CoreSettings, EventWriter
 
@@ -51,7 +52,7 @@ def test_what_it_leaves_is_the_others() -> None:
     program = Program()
     program.gather(2)
     moved = {c.kind for c in program.launch(50, BlockRange(1, 0, 8))}
-    assert moved == {"prefetch", "evict", "hold"}
+    assert moved == {"populate", "evict", "hold"}
     assert [c for i in range(4) for c in program.launch(50, BlockRange(1, 0, 8)) + program.gather(2) if c.kind != "hold"] == []
 
 
@@ -154,8 +155,11 @@ def trained(iterations: int = 4, **settings: int) -> tuple[Program, list[Command
     return program, commands
 
 
-def moved(commands: list[Command], kind: str = "prefetch") -> set[tuple[int, int]]:
-    return {(c.slot, block) for c in commands if c.kind == kind for block in range(c.first_block, c.first_block + c.block_count)}
+def moved(commands: list[Command], *kinds: str) -> set[tuple[int, int]]:
+    """By commands of these kinds; to the device, if none is named."""
+    return {
+        (c.slot, block) for c in commands if c.kind in (kinds or BRINGS) for block in range(c.first_block, c.first_block + c.block_count)
+    }
 
 
 def missing(program: Program) -> set[tuple[int, int]]:

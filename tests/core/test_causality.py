@@ -93,4 +93,4 @@ def test_the_programs_above_make_the_core_decide_things() -> None:
 
     count()
     assert min(before, after) > 500
-    assert {"prefetch", "evict", "advise", "copy_out", "drop", "collapse"} <= seen
+    assert {"prefetch", "populate", "evict", "discard", "advise", "copy_out", "drop", "collapse"} <= seen

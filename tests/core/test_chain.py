@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 from driving import Session
-from mover import Machine
+from mover import BRINGS, Machine
 from programs import Launch, kernels, there_and_back, write
 
 from deepum.core import BlockRange, Core, CoreSettings, EventWriter, events
@@ -126,7 +126,7 @@ def ahead_and_late(core: Core, writer: EventWriter, launches: Sequence[Launch], 
     counts = [0, 0]
     for command in core.take_commands():
         for block in range(command.first_block, command.first_block + command.block_count):
-            if command.kind == "prefetch" and (command.slot, block) in mine:
+            if command.kind in BRINGS and (command.slot, block) in mine:
                 counts[command.cause == last] += 1
     return counts[0], counts[1]
 

@@ -9,6 +9,7 @@ import pytest
 from deepum._core import lib
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mover import BRINGS
 from programs import there_and_back, write
 
 from deepum.core import UM_BLOCK_BYTES, BlockRange, Core, CoreSettings, EventWriter
@@ -216,11 +217,11 @@ def check_commands(core: Core) -> None:
     for command in core.take_commands():
         assert command.id > last
         assert command.after_move < command.id
-        assert command.kind in ("prefetch", "evict", "hold", "advise", "copy_out", "drop", "collapse")
+        assert command.kind in ("prefetch", "populate", "evict", "hold", "advise", "copy_out", "drop", "collapse")
         assert command.device < 16
         if command.kind != "hold":
             assert command.slot < 4
-            waits = command.kind == "prefetch" and command.after_move > 0  # and may do nothing else
+            waits = command.kind in BRINGS and command.after_move > 0  # and may do nothing else
             assert (0 if waits else 1) <= command.block_count <= (1 << 24 if command.kind == "advise" else 8)
             assert command.first_block + command.block_count <= 1 << 24
         last = command.id

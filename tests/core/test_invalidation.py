@@ -75,10 +75,10 @@ def test_the_space_of_the_dead_is_taken_before_that_of_evictions_given_ahead() -
     commands = decided(core, writer)
     discarded = [c for c in commands if c.kind == "discard"]
     assert blocks(discarded, "discard") == {(0, 4 * dying + i) for i in range(4)}
-    assert {c.after_move for c in commands if c.kind == "prefetch"} - {0} == {c.id for c in discarded}
+    assert {c.after_move for c in commands if c.kind == "populate"} - {0} == {c.id for c in discarded}
 
 
-def test_a_prefetch_into_its_space_waits_for_the_discard() -> None:
+def test_what_is_populated_in_its_space_waits_for_the_discard() -> None:
     core, writer = start()
     fill(core, writer)
     writer.block(False, 0, 8 * BLOCK, 4 * BLOCK, 20 * BLOCK)
@@ -86,9 +86,9 @@ def test_a_prefetch_into_its_space_waits_for_the_discard() -> None:
     commands = decided(core, writer)
     awaited, last = 0, max(c.id for c in commands if c.kind == "discard")
     for command in commands:
-        if command.kind == "prefetch" and command.block_count == 0:
+        if command.kind == "populate" and command.block_count == 0:
             awaited = max(awaited, command.after_move)
-        elif command.kind == "prefetch" and command.first_block + command.block_count == 4:
+        elif command.kind == "populate" and command.first_block + command.block_count == 4:
             assert awaited == last
     assert awaited == last
 

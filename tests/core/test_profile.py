@@ -8,6 +8,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mover import BRINGS
 from programs import Launch, caching_step, sweep, there_and_back, write
 
 from deepum.core import UM_BLOCK_BYTES, BlockRange, Core, CoreSettings, EventWriter
@@ -57,7 +58,7 @@ def learned() -> bytes:
 
 
 def early(core: Core, writer: EventWriter, launches: list[Launch]) -> int:
-    """UM blocks that were prefetched before the launch that needs them came."""
+    """UM blocks that were brought before the launch that needs them came."""
     first = writer.sequence + 1
     core.process(write(writer, launches))
     needed: dict[tuple[int, int], int] = {}
@@ -68,7 +69,7 @@ def early(core: Core, writer: EventWriter, launches: list[Launch]) -> int:
     return sum(
         command.cause < needed[command.slot, block]
         for command in core.take_commands()
-        if command.kind == "prefetch"
+        if command.kind in BRINGS
         for block in range(command.first_block, command.first_block + command.block_count)
     )
 

@@ -28,7 +28,7 @@ SETTINGS = st.builds(
     block_table_ways=st.just(64),
     launch_queue=st.sampled_from((0, 1024)),
     advice=st.integers(0, 3),
-    invalidation=st.just(0),
+    invalidation=st.integers(0, 1),
 )
 
 

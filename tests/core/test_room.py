@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from mover import BRINGS
 from programs import sweep, write
 
 from deepum.core import UM_BLOCK_BYTES, BlockRange, Command, Core, CoreSettings, EventWriter
@@ -103,7 +104,7 @@ def test_nothing_behind_the_fullest_launch_is_fetched_before_it(order: int) -> N
     for number in range(7):
         fullest, decided = training.step()
         if number >= 4:
-            fetched = [key for c in waits + decided if c.kind == "prefetch" and c.cause < fullest for key in blocks(c)]
+            fetched = [key for c in waits + decided if c.kind in BRINGS and c.cause < fullest for key in blocks(c)]
             assert fetched
             assert not [key for key in fetched if key[0] == 2]
         waits = training.wait()
@@ -148,7 +149,7 @@ def overtaken(order: int) -> tuple[int, int]:
         core.process(write(writer, [launch]))
         commands = core.take_commands()
         gone = {block for c in commands if c.kind == "evict" for _, block in blocks(c)}
-        new = {block for c in commands if c.kind == "prefetch" for _, block in blocks(c)} - (resident - gone)
+        new = {block for c in commands if c.kind in BRINGS for _, block in blocks(c)} - (resident - gone)
         until = {block: (block - number - 1) % footprint for block in resident}
         others = [until[block] for block in resident - gone if came - came_before[block] >= RESTED]
         if number >= 4 * footprint:

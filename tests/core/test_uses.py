@@ -51,7 +51,7 @@ def test_nothing_is_duplicated_before_faults_are_told(told: str) -> None:
         if told == "faults":
             made.writer.fault(X, access=FAULT_WRITE)
             commands += made.decided()
-    assert {c.kind for c in commands} == {"prefetch", "evict", "hold"}
+    assert {c.kind for c in commands} == {"prefetch", "populate", "evict", "hold"}
     made.look()
     assert "drop" in {c.kind for c in made.run([uses(1, X), *REST], 3)}
 
@@ -59,7 +59,7 @@ def test_nothing_is_duplicated_before_faults_are_told(told: str) -> None:
 @pytest.mark.parametrize("advice", [0, 1])
 def test_nothing_is_duplicated_where_advice_does_not_say_so(advice: int) -> None:
     made = program(advice=advice)
-    assert {c.kind for c in made.run([uses(1, X), *REST], 6)} == {"prefetch", "evict", "hold"}
+    assert {c.kind for c in made.run([uses(1, X), *REST], 6)} == {"prefetch", "populate", "evict", "hold"}
 
 
 def test_who_is_not_blamed_reads_and_nobody_asks_any_longer() -> None:

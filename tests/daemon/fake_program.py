@@ -19,7 +19,7 @@ _EVENT_RESERVED, _EVENT_CONSUMED, _DECIDED, _COMMAND_WRITTEN, _COMMAND_CONSUMED 
 _DAEMON_SLEEPS, _MOVER_SLEEPS, _PROGRAM_LEFT, _DAEMON_LEFT, _WANTS_FAULTS = 320, 324, 328, 332, 336
 DEVICE, ALLOCATE, EXECUTE, SYNCHRONISE = 1, 2, 6, 7
 CARD = 64 << 20
-PREFETCH = 1  # kind of a command
+BRINGS = (1, 9)  # kinds of commands: prefetch, populate
 
 
 def shared_memory(seals: bool = True, magic: bytes = b"DEEPUMRG") -> int:
@@ -145,8 +145,8 @@ class FakeProgram:
         return answered
 
     def ahead(self, commands: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
-        """Of the commands, prefetches of something else than the launch at hand needs."""
-        return [command for command in commands if command[9] == PREFETCH and command[5] != self.launched.get(command[1])]
+        """Of the commands, those that bring something else than the launch at hand needs."""
+        return [command for command in commands if command[9] in BRINGS and command[5] != self.launched.get(command[1])]
 
     def close(self) -> None:
         """Leaves; a killed program does the same by ending."""

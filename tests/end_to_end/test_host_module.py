@@ -62,7 +62,7 @@ def test_with_a_profile_the_second_run_prefetches_from_its_first_round(run_sweep
     def ahead(profile: bytes | None) -> int:
         # By last use: a profile does not have next uses, and without these nothing leaves for what is only predicted.
         given = replay(log, CoreSettings.default(**{**log.settings["settings"], "eviction_order": OLDEST_LAST_USE}), profile)
-        return sum(command.kind == "prefetch" and command.slot not in touched.get(command.cause, set()) for command in given)
+        return sum(command.kind in ("prefetch", "populate") and command.slot not in touched.get(command.cause, set()) for command in given)
 
     assert ahead(None) == 0
     assert ahead(learned) > 0

@@ -199,8 +199,8 @@ CUresult discard(CUdeviceptr* addresses, std::size_t* sizes, std::size_t count, 
   return static_cast<CUresult>(prefetch_error.load());
 }
 
-std::uint64_t emit_execute(unsigned stream, std::uint64_t hash, unsigned ranges) {
-  std::vector<std::uint64_t> words(sizeof(deepum_execute_event) / 8 + ranges, hash);
+std::uint64_t emit_execute(unsigned stream, std::uint64_t hash, unsigned ranges, std::uint64_t range) {
+  std::vector<std::uint64_t> words(sizeof(deepum_execute_event) / 8 + ranges, range);
   auto* event = reinterpret_cast<deepum_execute_event*>(words.data());
   std::memset(event, 0, sizeof *event);
   event->header.words = static_cast<std::uint16_t>(words.size());
@@ -227,16 +227,16 @@ extern "C" {
 void h_enter(int device) { enter_device(device); }
 
 // A launch as the hooks make it. Returns its sequence. handle: the stream's number, which differs from the id only on the shared id.
-std::uint64_t h_execute(unsigned stream, std::uint64_t hash, int refused, unsigned handle) {
+std::uint64_t h_execute(unsigned stream, std::uint64_t hash, int refused, unsigned handle, unsigned blocks) {
   const CUstream at = program_stream(handle);
-  const std::uint64_t sequence = emit_execute(stream, hash, 0);
+  const std::uint64_t sequence = emit_execute(stream, hash, blocks != 0 ? 1 : 0, blocks);
   before_execute(0, at, stream, sequence);
   note("launch %s", name(at).c_str());
   if (!refused) after_execute(0, at, stream, sequence);
   return sequence;
 }
 
-std::uint64_t h_emit_execute(unsigned stream, std::uint64_t hash, unsigned ranges) { return emit_execute(stream, hash, ranges); }
+std::uint64_t h_emit_execute(unsigned stream, std::uint64_t hash, unsigned ranges) { return emit_execute(stream, hash, ranges, hash); }
 
 void h_synchronise(unsigned stream) {
   deepum_stream_event event{};
@@ -285,7 +285,7 @@ void h_threads(unsigned threads, unsigned launches) {
   for (unsigned t = 0; t < threads; ++t) {
     all.emplace_back([t, launches] {
       for (unsigned i = 0; i < launches; ++i) {
-        while (emit_execute(t, std::uint64_t{t} << 32 | i, i % 23) == 0) usleep(100);
+        while (emit_execute(t, std::uint64_t{t} << 32 | i, i % 23, std::uint64_t{t} << 32 | i) == 0) usleep(100);
       }
     });
   }

@@ -84,7 +84,7 @@ def test_decisions_are_those_of_the_core(tmp_path: Path) -> None:
     outcome = run(trace, "deepum", 192 * MIB)
     decided = of(outcome, "DECISION")
     given = Counter(command.kind for command in commands(outcome.commands))
-    assert set(given) == {"prefetch", "evict", "discard", "hold"}
+    assert set(given) == {"prefetch", "populate", "evict", "discard", "hold"}
     for kind, count in given.items():
         assert decided[decided["command"] == getattr(lib, f"DEEPUM_COMMAND_{kind.upper()}")]["count"].sum() == count
     assert set(decided["tag"].tolist()) <= {event.sequence for event in events(trace.events)}

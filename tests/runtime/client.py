@@ -21,8 +21,8 @@ def enter(device: int = 0) -> None:
     _library.h_enter(device)
 
 
-def execute(stream: int = 0, hash: int = 7, refused: bool = False, handle: int | None = None) -> int:
-    return int(_library.h_execute(stream, c.c_uint64(hash), int(refused), stream if handle is None else handle))
+def execute(stream: int = 0, hash: int = 7, refused: bool = False, handle: int | None = None, blocks: int = 0) -> int:
+    return int(_library.h_execute(stream, c.c_uint64(hash), int(refused), stream if handle is None else handle, blocks))
 
 
 def emit_execute(stream: int, hash: int, ranges: int = 0) -> int:

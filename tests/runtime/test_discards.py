@@ -13,7 +13,7 @@ Run = Callable[..., Ran]
 DEAD = "enter(); call('discards'); allocate(64); block(64); unblock(64)\n"
 
 
-def lock_step(run: Run, folder: Path, plan: dict[int, list[Command]], snippet: str) -> tuple[list[str], Session]:
+def lock_step(run: Run, folder: Path, plan: dict[int, list[Command]], snippet: str, **settings: str) -> tuple[list[str], Session]:
     """Commands by the ordinal of the launch that causes them; `after` -1 stands for that launch, -2 for the one before."""
     launches: list[int] = []
 
@@ -28,7 +28,7 @@ def lock_step(run: Run, folder: Path, plan: dict[int, list[Command]], snippet: s
         return commands
 
     with FakeDaemon(folder, decide) as daemon:
-        calls = run(f"{DEAD}{snippet}\ntell(calls=calls())", DEEPUM_SYNC="1").calls()
+        calls = run(f"{DEAD}{snippet}\ntell(calls=calls())", DEEPUM_SYNC="1", **settings).calls()
         return calls, daemon.finished()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from daemon_side import ADVISE, ALLOCATE, DISCARD, EVICT, EXECUTE, HOLD, MOVED, PREFETCH, Command, Event, FakeDaemon, Session
 from runtime_tools import Ran
 
@@ -273,11 +274,18 @@ def test_streams_that_share_an_id_are_all_waited_for(run: Run, runtime_folder: P
 
 
 def test_markers_are_used_again_and_old_launches_covered_by_later_ones(run: Run, runtime_folder: Path) -> None:
-    plan = {399: [Command(EVICT, after=-400)]}
-    calls, _ = lock_step(run, runtime_folder, plan, "for _ in range(400): execute()", DEEPUM_MARKER_INTERVAL="1")
+    plan = {799: [Command(EVICT, after=-800)]}
+    calls, _ = lock_step(run, runtime_folder, plan, "for _ in range(800): execute()", DEEPUM_MARKER_INTERVAL="1")
     recorded = [call.split()[1] for call in calls if call.startswith("record")]
-    assert len(set(recorded)) == 256
-    assert [call for call in calls if call.startswith("wait")] == [f"wait m1 {recorded[399 - 256]}"]
+    assert len(set(recorded)) == 512
+    assert [call for call in calls if call.startswith("wait")] == [f"wait m1 {recorded[799 - 512]}"]
+
+
+@pytest.mark.parametrize(("blocks", "launches"), [(0, 16), (7, 16), (8, 16), (9, 15), (60, 3), (64, 2), (128, 1), (5000, 1)])
+def test_a_marker_comes_after_so_many_launches_or_so_much_memory(run: Run, runtime_folder: Path, blocks: int, launches: int) -> None:
+    """Each 16 launches; behind 256 MiB: what touches so much takes long."""
+    calls, _ = lock_step(run, runtime_folder, {}, f"for _ in range({2 * launches}): execute(blocks={blocks})", DEEPUM_MARKER_INTERVAL="16")
+    assert calls == [*["launch s0"] * launches, "record e1 s0", *["launch s0"] * launches, "record e2 s0"]
 
 
 def test_after_its_context_was_destroyed_a_device_is_entered_anew(run: Run, runtime_folder: Path) -> None:

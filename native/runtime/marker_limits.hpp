@@ -1,0 +1,15 @@
+// How close progress markers lie to each other, and how far back they reach (stream_markers.hpp). Definitions only: the simulation has the
+// same.
+#pragma once
+
+#include <cstdint>
+
+namespace deepum::runtime {
+
+// A move waits for the marker behind the launch that it has to wait for. Launches that touch much take long, so that the next of every
+// sixteenth comes late: there is one behind 256 MiB, too, a third of a millisecond's work at 900 GB/s.
+inline constexpr std::uint64_t kMarkedBlocks = 128;
+// Of a stream: 8192 launches at the default interval, and a launch queue's of 1024 where each second one gets its own.
+inline constexpr std::uint32_t kMarkersKept = 512;
+
+}  // namespace deepum::runtime
