@@ -204,7 +204,7 @@ void Engine::discard_dead(DeviceMemory& device, std::uint32_t ordinal, std::uint
 // time, leaves now. Once it is in the way its copy would be late.
 void Engine::leave_ahead(DeviceMemory& device, std::uint32_t ordinal) {
   const std::uint64_t idle = std::max(iteration_ / kIdle, kLeastIdle);
-  if (device.reserved_blocks() == 0 || position_ - device.demanded < idle || !device.under_pressure() || device.driver_evicts) {
+  if (device.reserved_blocks() == 0 || position_ - device.demanded < idle || device.driver_evicts) {
     return;
   }
   const std::uint64_t needed = device.reserved_blocks() + headroom(device);
