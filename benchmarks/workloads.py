@@ -7,9 +7,9 @@
 
 `--pressure X` gives the card the X-th part of what the workload has allocated at most, so that machines of any size are compared alike.
 The bounds are those of docs/simulate.md: what no schedule is below, and (UM) what no system of unified memory is below. The geometric
-means are over workloads that do not fit the card; where all fits there is nothing to decide. What is slower than on-demand
-paging, and what is farthest above the bound, is named at the end. FILE is as `deepum simulate --json` writes it for several workloads.
-All cores are used (`--jobs`); a workload that fails is told, and the others go on.
+means are over workloads that do not fit the card; where all fits there is nothing to decide, and a second line counts these, too. What is
+slower than on-demand paging, and what is farthest above the bound, is named at the end. FILE is as `deepum simulate --json` writes it for
+several workloads. All cores are used (`--jobs`); a workload that fails is told, and the others go on.
 """
 
 from __future__ import annotations
@@ -104,6 +104,10 @@ def _summary(every: list[Comparison], names: list[str]) -> list[str]:
         if mean is not None:
             told = f"{mean.of_bound:.3f} of the bound, {mean.of_kept_bound:.3f} of the bound (UM), {mean.over_on_demand:.2f} over on-demand"
             lines.append(f"{name}: {told} (geometric means of {mean.count})")
+        whole = means([found for found in fitting if found.bound_ns is not None], name)
+        if mean is not None and whole is not None and whole.count > mean.count:
+            told = f"{whole.of_bound:.3f} of the bound, {whole.of_kept_bound:.3f} of the bound (UM)"
+            lines.append(f"  with those that fit the card: {told} (of {whole.count})")
         where = [(f"{_short(found)} on {found.machine}", found.ratios(name)[1]) for found in fitting]
         slower = [f"{place} ({1 / speed_up:.2f})" for place, speed_up in where if speed_up * _SLOWER < 1]
         lines.append(f"  slower than on-demand: {', '.join(slower) or 'none'}")

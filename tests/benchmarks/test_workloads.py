@@ -57,6 +57,22 @@ def test_a_line_a_workload_and_machine_and_what_stands_out(workload: Path, tmp_p
         assert row[-2:] == [f"{one['policies']['deepum'][ratio]:.2f}" for ratio in ("of_bound", "of_kept_bound")]
 
 
+def test_what_fits_the_card_is_counted_in_a_line_of_its_own(workload: Path, tmp_path: Path) -> None:
+    small = tmp_path / "small.json"
+    small.write_text(json.dumps({"like": "v100-16gb", "memory_bytes": 240 * MIB}))
+    told = run(
+        "--only", workload, "--machine", f"{small},h200", "--policy", "on-demand,deepum", "--steps", "4", "--json", tmp_path / "out.json"
+    )
+    pressed, whole = [
+        line for line in told.stdout.splitlines() if (" of the bound, " in line and "geometric" in line) or "with those" in line
+    ]
+    simulations = json.loads((tmp_path / "out.json").read_text())["simulations"]
+    of_bound = [one["policies"]["deepum"]["of_bound"] for one in simulations]
+    assert pressed.endswith("(geometric means of 1)") and f" {of_bound[0]:.3f} of the bound, " in pressed
+    assert whole.startswith(f"  with those that fit the card: {(of_bound[0] * of_bound[1]) ** 0.5:.3f} of the bound, ")
+    assert whole.endswith("(of 2)")
+
+
 def test_where_all_fits_nothing_is_summed_up(workload: Path) -> None:
     told = run("--only", workload, "--policy", "on-demand,deepum", "--steps", "4")
     assert told.returncode == 0, told.stderr
