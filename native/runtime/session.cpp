@@ -1,9 +1,7 @@
 #include "session.hpp"
 
-#include <pthread.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
@@ -15,18 +13,12 @@
 
 #include "allocation_ledger.hpp"
 #include "allocations.hpp"
-#include "connection.hpp"
-#include "daemon_start.hpp"
+#include "commands.hpp"
 #include "discards.hpp"
 #include "driver.hpp"
-#include "event_ring.hpp"
-#include "lock_step.hpp"
-#include "marker_table.hpp"
+#include "live_session.hpp"
 #include "memory_watch.hpp"
 #include "message.hpp"
-#include "mover.hpp"
-#include "progress.hpp"
-#include "range_parts.hpp"
 #include "reach_daemon.hpp"
 #include "stream_markers.hpp"
 
@@ -34,46 +26,7 @@ namespace deepum::runtime {
 namespace {
 
 constexpr int kWelcomeMilliseconds = 5000;
-constexpr int kLeaveMilliseconds = 2000;
 
-class Session final : public MoverListener {
- public:
-  explicit Session(const SharedMemory& memory)
-      : memory_(memory), mover_(memory, markers, lock_step, *this, settings().lock_step, settings().handover_bytes) {
-    ring.use(memory);
-    lock_step.use(memory);
-  }
-
-  bool start() noexcept { return mover_.start(&connection); }
-  std::uint64_t emit(deepum_event_header* record) noexcept;
-  void wait_for_decisions(std::uint64_t sequence) noexcept;
-  void marker_recorded() noexcept { mover_.marker_recorded(); }
-  Mover& mover() noexcept { return mover_; }
-  void handle_refused() noexcept { __atomic_fetch_add(&memory_.control->handles_refused, 1u, __ATOMIC_RELAXED); }
-  bool wants_faults() const noexcept { return __atomic_load_n(&memory_.control->wants_faults, __ATOMIC_RELAXED) != 0; }
-  void leave() noexcept;
-  void close_in_child() noexcept;
-
-  void daemon_gone(const char* why) noexcept override;
-  void recover_lost_events() noexcept override;
-  std::uint64_t events_waiting() noexcept override { return ring.reserved() - ring.consumed(); }
-  std::uint64_t events_taken() noexcept override { return ring.consumed(); }
-
-  EventRing ring;
-  MarkerTable markers;
-  Progress progress;
-  LockStep lock_step;
-  Connection connection;
-  DaemonStart starter;
-
- private:
-  SharedMemory memory_;
-  Mover mover_;
-  std::atomic<bool> lost_{false};
-  std::uint64_t lost_told_ = 0;  // of the mover's thread
-};
-
-std::atomic<Session*> live{nullptr};    // null: before the first context, after the end, and whenever there is no daemon
 std::atomic<std::uint32_t> entered{0};  // bit: the device
 
 struct Entry {
@@ -84,110 +37,7 @@ alignas(Entry) unsigned char entry_memory[sizeof(Entry)];
 [[gnu::constructor(101)]] void make_entry() { new (entry_memory) Entry; }
 Entry& entry() noexcept { return *std::launder(reinterpret_cast<Entry*>(entry_memory)); }
 
-// This thread's launch that the driver has been asked for and has not answered yet. Should it refuse, nobody tells: the thread's next
-// launch does.
-struct Launch {
-  Session* session = nullptr;
-  std::uint32_t stream = 0;
-  std::uint64_t blocks = 0;  // that it may touch
-};
-constinit thread_local Launch launching [[gnu::tls_model("initial-exec")]];
-constinit thread_local std::uint64_t last_sequence [[gnu::tls_model("initial-exec")]] = 0;
 constinit thread_local bool entering [[gnu::tls_model("initial-exec")]] = false;
-
-std::uint64_t Session::emit(deepum_event_header* record) noexcept {
-  if (record->words < 2 || record->words > DEEPUM_MAX_EVENT_WORDS) {
-    return 0;
-  }
-  EventRing::Place place;
-  if (record->kind == DEEPUM_EVENT_EXECUTE) {
-    const auto& launch = *reinterpret_cast<const deepum_execute_event*>(record);
-    if (launching.session == this) {
-      [[unlikely]] markers.failed(launching.stream);
-    }
-    place = markers.reserve(ring, launch.stream, record->words);
-    launching = {place.sequence ? this : nullptr, launch.stream, blocks_of(launch)};
-  } else {
-    place = ring.reserve(record->words);
-  }
-  if (place.sequence == 0) [[unlikely]] {
-    __atomic_fetch_add(&memory_.control->events_lost, 1u, __ATOMIC_RELAXED);
-    lost_.store(true, std::memory_order_relaxed);
-    return 0;
-  }
-  last_sequence = place.sequence;
-  if (ring.publish(place, record)) {
-    ring.wake_daemon();
-  }
-  return place.sequence;
-}
-
-void Session::wait_for_decisions(std::uint64_t sequence) noexcept {
-  switch (lock_step.wait(sequence, [&] { return mover_.has_work(); })) {
-    case LockStep::Answer::kDaemonSilent:
-      return daemon_gone("it has been silent for 10 s");
-    case LockStep::Answer::kMoverSilent:
-      return daemon_gone("a move has taken more than 10 s");
-    case LockStep::Answer::kDone:
-    case LockStep::Answer::kStopped:
-      return;
-  }
-}
-
-// From any thread, once: the program goes on alone.
-void Session::daemon_gone(const char* why) noexcept {
-  Session* self = this;
-  if (!live.compare_exchange_strong(self, nullptr)) {
-    return;
-  }
-  say(Level::kWarning, "warning: daemon: %s; going on with plain unified memory, without prefetching", why);
-  lock_step.stop();
-  mover_.ask_to_stop();
-}
-
-// LOST, then everything that lives once more (records.h). Only once there is much room, since it may take much.
-void Session::recover_lost_events() noexcept {
-  if (!lost_.load(std::memory_order_relaxed) || ring.free_bytes() < DEEPUM_EVENT_RING_BYTES / 2) {
-    return;
-  }
-  lost_.store(false);
-  const std::uint64_t lost = __atomic_load_n(&memory_.control->events_lost, __ATOMIC_RELAXED);
-  if (lost == lost_told_) {
-    return;
-  }
-  deepum_lost_event event{};
-  event.header.words = sizeof event / 8;
-  event.header.kind = DEEPUM_EVENT_LOST;
-  event.events = lost - lost_told_;
-  if (emit(&event.header) == 0) {
-    return;
-  }
-  lost_told_ = lost;
-  Allocations::instance().announce();
-  say(Level::kInformation, "the daemon fell behind; %llu events were lost", static_cast<unsigned long long>(event.events));
-}
-
-void Session::leave() noexcept {
-  Session* self = this;
-  const bool was_live = live.compare_exchange_strong(self, nullptr);
-  lock_step.stop();
-  __atomic_store_n(&memory_.control->program_left, 1u, __ATOMIC_SEQ_CST);
-  const bool stopped = mover_.stop(kLeaveMilliseconds);
-  if (was_live) {
-    ring.wake_daemon();
-  }
-  if (stopped) {
-    connection.close();
-  }
-  starter.reap_if_ended();
-}
-
-// The memory stays mapped: nothing writes to it any more.
-void Session::close_in_child() noexcept {
-  connection.close();
-  ::close(memory_.daemon_fd);
-  ::close(memory_.mover_fd);
-}
 
 Session* the_session = nullptr;  // under entry().mutex until published; never destroyed
 

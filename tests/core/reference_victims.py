@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from reference_block import UmBlock, Use
 from reference_clean import Clean
 from reference_commands import CLEAN_FIRST, CORRELATION, HISTORY
@@ -17,7 +19,7 @@ FAR = 16  # part of an iteration, after which what left comes back in time
 VICTIM_SCAN, EXPECTED_SCAN = 4096, 256
 
 
-class Victims(Clean):
+class Victims(Clean, ABC):
     """Which blocks leave where there is no room."""
 
     def __init__(self, settings: CoreSettings) -> None:
@@ -92,9 +94,9 @@ class Victims(Clean):
             memory.foreseen_at, memory.soon = self.position, self.new_content_soon(memory.ordinal)
         return len(memory.dead) <= min(memory.soon, memory.capacity // KEPT_SHARE)
 
+    @abstractmethod
     def new_content_soon(self, device: int) -> int:
         """The most on the way, in blocks. The chain knows."""
-        raise NotImplementedError
 
     def discard_dead(self, memory: Memory, position: int) -> None:
         for block in [block for block in memory.dead if block.claim != self.claim][:EVICTION_BATCH]:

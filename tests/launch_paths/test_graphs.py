@@ -19,20 +19,26 @@ context_of(0)
 arrays = Arrays({ARRAYS})
 m, s = arrays.module, arrays.stream
 """
-CAPTURED = """
-graphs = []
-for first in range(0, 24, 6):
-    ck(d.cuStreamBeginCapture(s, d.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL))
-    for k in range(first, first + 6):
-        arrays.double(k)
-    graphs.append(ck(d.cuGraphInstantiate(ck(d.cuStreamEndCapture(s)), 0)))
+LAUNCHED = """
 for _ in range(ROUNDS):
     for graph in graphs:
         ck(d.cuGraphLaunch(graph, s))
     arrays.wait()
 arrays.check(ROUNDS)
 """
-FORKED = """
+CAPTURED = (
+    """
+graphs = []
+for first in range(0, 24, 6):
+    ck(d.cuStreamBeginCapture(s, d.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL))
+    for k in range(first, first + 6):
+        arrays.double(k)
+    graphs.append(ck(d.cuGraphInstantiate(ck(d.cuStreamEndCapture(s)), 0)))
+"""
+    + LAUNCHED
+)
+FORKED = (
+    """
 other, forked, joined = stream(), ck(d.cuEventCreate(2)), ck(d.cuEventCreate(2))
 graphs = []
 for first in range(0, 24, 4):
@@ -42,13 +48,11 @@ for first in range(0, 24, 4):
         arrays.double(k, other if k % 2 else s)
     ck(d.cuEventRecord(joined, other)); ck(d.cuStreamWaitEvent(s, joined, 0))
     graphs.append(ck(d.cuGraphInstantiate(ck(d.cuStreamEndCapture(s)), 0)))
-for _ in range(ROUNDS):
-    for graph in graphs:
-        ck(d.cuGraphLaunch(graph, s))
-    arrays.wait()
-arrays.check(ROUNDS)
 """
-BY_HAND = """
+    + LAUNCHED
+)
+BY_HAND = (
+    """
 graphs = []
 for first in range(0, 24, 4):
     graph, before = ck(d.cuGraphCreate(0)), []
@@ -59,12 +63,9 @@ for first in range(0, 24, 4):
     ck(d.cuGraphAddChildGraphNode(graph, before, 1, child))
     graphs.append(ck(d.cuGraphInstantiate(graph, 0)))
     ck(d.cuGraphDestroy(graph)); ck(d.cuGraphDestroy(child))
-for _ in range(ROUNDS):
-    for graph in graphs:
-        ck(d.cuGraphLaunch(graph, s))
-    arrays.wait()
-arrays.check(ROUNDS)
 """
+    + LAUNCHED
+)
 # One graph of one node, which is given another array before each launch.
 CHANGED = """
 graph = ck(d.cuGraphCreate(0))

@@ -15,6 +15,8 @@ import pytest
 
 from deepum.core import EventLog, Execute, Fault, events
 
+sys.path.insert(0, str(Path(__file__).parent))  # touching.py
+
 SIMGPU = Path(__file__).resolve().parent.parent / "simgpu"  # sim_prelude.py and cupti_client.py
 
 

@@ -9,20 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from touching import TOUCH
 
 from deepum.core.records import FAULT_READ, FAULT_WRITE
 
 Run = Callable[..., Any]
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-BLOCK = 2 << 20
 
-TOUCH = f"""
-    ctx = context()
-    m = Module()
-    BLOCK = {BLOCK}
-    n = BLOCK // 4
-    at = lambda p, block: int(p) + block * BLOCK
-"""
 # Three arrays of 12, 8 and 4 blocks on a card of 32: one read, one written, one both.
 PROGRAM = (
     TOUCH

@@ -7,22 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from touching import TOUCH
 
 from deepum.core import Fault
 from deepum.core.records import FAULT_WRITE
 
 Run = Callable[..., Any]
-BLOCK = 2 << 20
 FIRST_LAYOUT, CHOICE_OF_LAYOUTS, SECOND_LAYOUT = "550.40.07", "550.163.01", "580.65.06"
 RING = (1 << 16) - 1  # records that a queue holds
 
-TOUCH = f"""
-    ctx = context()
-    m = Module()
-    BLOCK = {BLOCK}
-    n = BLOCK // 4
-    at = lambda p, block: int(p) + block * BLOCK
-"""
 # Arrays that come and go on a card of 32 blocks, read and written in any order, looked at or not.
 RANDOM = (
     TOUCH

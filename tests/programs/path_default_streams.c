@@ -8,16 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define CHECK(call)                              \
-  do {                                           \
-    CUresult result_ = (call);                   \
-    if (result_ != CUDA_SUCCESS) {               \
-      const char* name_ = "?";                   \
-      cuGetErrorName(result_, &name_);           \
-      fprintf(stderr, "%s: %s\n", #call, name_); \
-      exit(1);                                   \
-    }                                            \
-  } while (0)
+#include "check.h"
 
 static CUcontext context;
 static CUfunction scale;

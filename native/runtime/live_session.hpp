@@ -1,0 +1,70 @@
+// The session that this process has with the daemon: what is shared with it, and the program's side of it. One at most lives at a time;
+// session.hpp is what the hooks see.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "connection.hpp"
+#include "daemon_start.hpp"
+#include "event_ring.hpp"
+#include "lock_step.hpp"
+#include "marker_table.hpp"
+#include "mover.hpp"
+#include "progress.hpp"
+#include "records.h"
+#include "session.hpp"
+#include "shared_memory.hpp"
+
+namespace deepum::runtime {
+
+class Session final : public MoverListener {
+ public:
+  explicit Session(const SharedMemory& memory)
+      : memory_(memory), mover_(memory, markers, lock_step, *this, settings().lock_step, settings().handover_bytes) {
+    ring.use(memory);
+    lock_step.use(memory);
+  }
+
+  bool start() noexcept { return mover_.start(&connection); }
+  std::uint64_t emit(deepum_event_header* record) noexcept;
+  void wait_for_decisions(std::uint64_t sequence) noexcept;
+  void marker_recorded() noexcept { mover_.marker_recorded(); }
+  Mover& mover() noexcept { return mover_; }
+  void handle_refused() noexcept { __atomic_fetch_add(&memory_.control->handles_refused, 1u, __ATOMIC_RELAXED); }
+  bool wants_faults() const noexcept { return __atomic_load_n(&memory_.control->wants_faults, __ATOMIC_RELAXED) != 0; }
+  void leave() noexcept;
+  void close_in_child() noexcept;
+
+  void daemon_gone(const char* why) noexcept override;
+  void recover_lost_events() noexcept override;
+  std::uint64_t events_waiting() noexcept override { return ring.reserved() - ring.consumed(); }
+  std::uint64_t events_taken() noexcept override { return ring.consumed(); }
+
+  EventRing ring;
+  MarkerTable markers;
+  Progress progress;
+  LockStep lock_step;
+  Connection connection;
+  DaemonStart starter;
+
+ private:
+  SharedMemory memory_;
+  Mover mover_;
+  std::atomic<bool> lost_{false};
+  std::uint64_t lost_told_ = 0;  // of the mover's thread
+};
+
+inline constinit std::atomic<Session*> live{nullptr};  // null: before the first context, after the end, and whenever there is no daemon
+
+// This thread's launch that the driver has been asked for and has not answered yet. Should it refuse, nobody tells: the thread's next
+// launch does.
+struct Launch {
+  Session* session = nullptr;
+  std::uint32_t stream = 0;
+  std::uint64_t blocks = 0;  // that it may touch
+};
+inline constinit thread_local Launch launching [[gnu::tls_model("initial-exec")]];
+inline constinit thread_local std::uint64_t last_sequence [[gnu::tls_model("initial-exec")]] = 0;
+
+}  // namespace deepum::runtime
