@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <ctime>
@@ -14,7 +15,8 @@ namespace deepum::runtime {
 namespace {
 
 constexpr std::uint64_t kSpinNanoseconds = 20000;
-constexpr int kMostSilentSeconds = 10;
+constexpr std::uint64_t kSecond = 1000000000;  // ns
+constexpr std::uint64_t kMostSilent = 10 * kSecond;
 
 std::uint64_t now_ns() noexcept {
   timespec now{};
@@ -48,15 +50,17 @@ long futex(std::atomic<std::uint32_t>* word, int operation, std::uint32_t value,
 
 }  // namespace
 
-// Seconds are counted by sleeping, not by a clock: a program that was stopped for a while has not waited.
-bool LockStep::sleep(std::uint32_t bell) noexcept {
+// No sleep counts for more than it was to take: a program that was stopped for a while has not waited. One that was cut short counts, too,
+// since the mover may ring for other reasons, again and again.
+std::uint64_t LockStep::sleep(std::uint32_t bell) noexcept {
   const int kept = errno;
   const timespec second{1, 0};
+  const std::uint64_t began = now_ns();
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
-  const bool expired = futex(&bell_, FUTEX_WAIT, bell, &second) != 0 && errno == ETIMEDOUT;
+  futex(&bell_, FUTEX_WAIT, bell, &second);
   sleepers_.fetch_sub(1, std::memory_order_seq_cst);
   errno = kept;
-  return !expired;
+  return std::min(now_ns() - began, kSecond);
 }
 
 void LockStep::ring() noexcept {
@@ -71,7 +75,7 @@ LockStep::Answer LockStep::wait_for_decision(std::uint64_t sequence) noexcept {
     return stopped_.load() ? Answer::kStopped : Answer::kDone;
   }
   std::uint64_t last = 0;
-  for (int silent = 0; silent < kMostSilentSeconds;) {
+  for (std::uint64_t silent = 0; silent < kMostSilent;) {
     const std::uint32_t bell = bell_.load(std::memory_order_seq_cst);
     if (stopped_.load()) {
       return Answer::kStopped;
@@ -85,11 +89,9 @@ LockStep::Answer LockStep::wait_for_decision(std::uint64_t sequence) noexcept {
     if (now >= sequence) {
       return Answer::kDone;
     }
-    if (sleep(bell)) {
-      continue;
-    }
-    silent = now == last ? silent + 1 : 0;
+    silent = now == last ? silent : 0;
     last = now;
+    silent += sleep(bell);
   }
   return Answer::kDaemonSilent;
 }
@@ -100,14 +102,12 @@ LockStep::Answer LockStep::sleep_until(F true_now) noexcept {
   bool was_true = false;
   const auto over = [&] { return (was_true = true_now()) || stopped_.load(std::memory_order_relaxed); };
   if (!spin_until(over)) {
-    for (int silent = 0; silent < kMostSilentSeconds;) {
+    for (std::uint64_t silent = 0; silent < kMostSilent;) {
       const std::uint32_t bell = bell_.load(std::memory_order_seq_cst);
       if (over()) {
         break;
       }
-      if (!sleep(bell)) {
-        ++silent;
-      }
+      silent += sleep(bell);
     }
   }
   if (stopped_.load()) {

@@ -38,7 +38,7 @@ class LockStep {
   Answer wait_for_round() noexcept;
   template <typename F>
   Answer sleep_until(F true_now) noexcept;
-  bool sleep(std::uint32_t bell) noexcept;  // false: a second has gone by
+  std::uint64_t sleep(std::uint32_t bell) noexcept;  // a second at most; how long, ns
   void ring() noexcept;
   std::uint64_t decided() const noexcept { return __atomic_load_n(&memory_.control->decided_sequence, __ATOMIC_SEQ_CST); }
 

@@ -8,12 +8,13 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from daemon_side import ALLOCATE, DEVICE, EXECUTE, PROGRAM_LEFT, FakeDaemon
+from daemon_side import ALLOCATE, DEVICE, EXECUTE, PROGRAM_LEFT, Command, Event, FakeDaemon
 from runtime_tools import Ran
 
 Run = Callable[..., Ran]
@@ -183,6 +184,27 @@ tell(seconds=time.monotonic() - began)
         assert err == "deepum: warning: daemon: it has been silent for 10 s" + ALONE
         assert process.returncode == 0
         daemon.finished()  # the program closed the connection
+
+
+def test_a_daemon_that_decides_nothing_is_given_up_however_often_it_wakes_the_mover(start: Start, runtime_folder: Path) -> None:
+    """It takes the events; and whenever the mover was awake, those that wait for decisions look again."""
+    stuck = threading.Event()
+
+    def decide(event: Event) -> list[Command]:
+        until = time.monotonic() + 30
+        while event.kind == EXECUTE and event.words[0] == 8 and not stuck.wait(0.2) and time.monotonic() < until:
+            os.eventfd_write(daemon.session().mover_fd, 1)
+        return []
+
+    with FakeDaemon(runtime_folder, decide) as daemon:
+        process = start("enter(); execute(); execute(hash=8); tell(last=execute())", DEEPUM_SYNC="1")
+        try:
+            out, err = process.communicate(timeout=25)
+        finally:
+            stuck.set()
+            process.kill()
+        assert (out, err) == ('{"last": 0}\n', "deepum: warning: daemon: it has been silent for 10 s" + ALONE)
+        daemon.finished()
 
 
 def test_a_daemon_that_accepts_but_never_answers_delays_the_start_only(run: Run, runtime_folder: Path) -> None:
