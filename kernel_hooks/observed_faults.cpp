@@ -21,6 +21,7 @@
 #include "message.hpp"
 #include "real_driver.hpp"
 #include "records.h"
+#include "relaxed.hpp"
 #include "session.hpp"
 #include "stream_markers.hpp"
 #include "threads.hpp"
@@ -176,6 +177,7 @@ void look(Watch& watch) noexcept {
 }
 
 void* watch_by_clock(void* context) noexcept {
+  const runtime::Relaxed mode;
   Watch& seen = watch();
   if (runtime::driver().CtxSetCurrent) {  // to ask how far its streams are
     runtime::driver().CtxSetCurrent(static_cast<CUcontext>(context));

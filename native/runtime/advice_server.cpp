@@ -5,6 +5,7 @@
 #include <new>
 
 #include "driver.hpp"
+#include "relaxed.hpp"
 #include "threads.hpp"
 
 namespace deepum::runtime {
@@ -67,10 +68,7 @@ void CUDA_CB AdviceServer::reached(void* data) {
 }
 
 void AdviceServer::run() noexcept {
-  if (driver().ThreadExchangeStreamCaptureMode) {
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    driver().ThreadExchangeStreamCaptureMode(&mode);
-  }
+  const Relaxed mode;
   CUcontext current = nullptr;
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -113,6 +111,7 @@ void AdviceServer::wait_for(std::uint64_t address, std::uint64_t bytes) noexcept
       }
     }
   }
+  const Relaxed mode;
   for (const CUstream stream : streams) {
     if (driver().StreamSynchronize) {
       driver().StreamSynchronize(stream);

@@ -9,6 +9,7 @@
 
 #include "driver.hpp"
 #include "message.hpp"
+#include "relaxed.hpp"
 #include "session.hpp"
 #include "threads.hpp"
 
@@ -88,10 +89,7 @@ void Mover::marker_recorded() noexcept {
 }
 
 void Mover::run() noexcept {
-  if (driver().ThreadExchangeStreamCaptureMode) {
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    driver().ThreadExchangeStreamCaptureMode(&mode);
-  }
+  const Relaxed mode;
   try {
     loop();
   } catch (...) {

@@ -20,6 +20,7 @@
 #include "memory_watch.hpp"
 #include "message.hpp"
 #include "reach_daemon.hpp"
+#include "relaxed.hpp"
 #include "stream_markers.hpp"
 
 namespace deepum::runtime {
@@ -79,11 +80,18 @@ Session* begin_session() {
   return nullptr;
 }
 
+void await(CUevent event) noexcept {
+  const Relaxed mode;
+  if (driver().EventSynchronize) {
+    driver().EventSynchronize(event);
+  }
+}
+
 // What is launched on the stream from here on comes after all discards so far. Where the stream cannot be made to wait, the thread does.
 void follow_discards(CUstream stream) noexcept {
   const Discards::Awaited awaited = Discards::instance().latest();
-  if (awaited.id != 0 && driver().StreamWaitEvent(stream, awaited.event, 0) != CUDA_SUCCESS && driver().EventSynchronize) {
-    driver().EventSynchronize(awaited.event);
+  if (awaited.id != 0 && driver().StreamWaitEvent(stream, awaited.event, 0) != CUDA_SUCCESS) {
+    await(awaited.event);
   }
 }
 
@@ -160,6 +168,7 @@ bool faults_wanted() noexcept {
 
 void begin_progress() noexcept try {
   if (Session* session = live.load(std::memory_order_acquire)) {
+    const Relaxed mode;
     session->progress.begin(session->markers);
   }
 } catch (...) {  // without memory for it nothing is told of that stream
@@ -168,6 +177,7 @@ void begin_progress() noexcept try {
 
 void tell_progress() noexcept {
   if (Session* session = live.load(std::memory_order_acquire)) {
+    const Relaxed mode;
     session->progress.tell(session->markers);
   }
 }
@@ -239,15 +249,15 @@ void use_after_discards(std::uint64_t address, std::uint64_t bytes) noexcept {
   Session* session = live.load(std::memory_order_acquire);
   if (session && session->markers.wait_on_all(awaited.event)) {
     Discards::instance().ordered(awaited.id);
-  } else if (driver().EventSynchronize) {
-    driver().EventSynchronize(awaited.event);  // then it is done, for whoever comes
+  } else {
+    await(awaited.event);  // then it is done, for whoever comes
   }
 }
 
 void wait_for_discards(std::uint64_t address, std::uint64_t bytes) noexcept {
   const Discards::Awaited awaited = Discards::instance().latest(address, bytes);
-  if (awaited.id != 0 && driver().EventSynchronize) {
-    driver().EventSynchronize(awaited.event);
+  if (awaited.id != 0) {
+    await(awaited.event);
   }
   if (Session* session = live.load(std::memory_order_acquire)) {
     session->mover().wait_for_advice(address, bytes);

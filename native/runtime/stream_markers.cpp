@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "driver.hpp"
+#include "relaxed.hpp"
 
 namespace deepum::runtime {
 namespace {
@@ -15,17 +16,9 @@ CUevent create_event() noexcept {
   if (!call.EventCreate) {
     return nullptr;
   }
-  // Another thread may be capturing; nothing of ours concerns it.
-  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-  const bool exchanged = call.ThreadExchangeStreamCaptureMode && call.ThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
+  const Relaxed mode;
   CUevent event = nullptr;
-  if (call.EventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) {
-    event = nullptr;
-  }
-  if (exchanged) {
-    call.ThreadExchangeStreamCaptureMode(&mode);
-  }
-  return event;
+  return call.EventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS ? event : nullptr;
 }
 
 bool is_capturing(CUstream stream) noexcept {
@@ -147,6 +140,7 @@ bool StreamMarkers::still_needed(const Marker& reused) noexcept {
       return false;
     }
   }
+  const Relaxed mode;
   return !driver().EventQuery || driver().EventQuery(reused.event) != CUDA_SUCCESS;
 }
 

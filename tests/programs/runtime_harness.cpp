@@ -62,9 +62,14 @@ CUstream program_stream(unsigned id) {
   return handle;
 }
 
+// Another thread of the program may capture, and this call would spoil that.
+void check_relaxed(const char* what) {
+  if (capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED) note("%s not relaxed", what);
+}
+
 // Of our own threads only: what the mover does in another capture mode than RELAXED would break a program's capture.
 void check_mode(const char* what) {
-  if (!on_program_thread() && capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED) note("%s not relaxed", what);
+  if (!on_program_thread()) check_relaxed(what);
 }
 
 std::string place(CUdeviceptr address, std::size_t bytes) {
@@ -112,7 +117,7 @@ void fill_driver() {
     return CUDA_SUCCESS;
   };
   d.EventCreate = [](CUevent* out, unsigned) {
-    if (capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED) note("event create not relaxed");
+    check_relaxed("event create");
     const std::lock_guard lock(mutex);
     *out = reinterpret_cast<CUevent>(0x30000ul + 16ul * static_cast<unsigned long>(++events));
     names[*out] = "e" + std::to_string(events);
@@ -124,11 +129,12 @@ void fill_driver() {
     return CUDA_SUCCESS;
   };
   d.EventSynchronize = [](CUevent event) {
+    check_relaxed("await");
     note("await %s", name(event).c_str());
     return CUDA_SUCCESS;
   };
   d.EventQuery = [](CUevent) {
-    check_mode("query");
+    check_relaxed("query");
     ++queries;
     return complete ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
   };
@@ -174,7 +180,8 @@ void fill_driver() {
     note("goes on");
     return CUDA_SUCCESS;
   };
-  d.StreamQuery = [](CUstream) { return complete ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY; };
+  d.StreamQuery = [](CUstream) {
+    check_relaxed("stream query"); return complete ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY; };
   d.MemAdvise_v2 = [](CUdeviceptr address, std::size_t bytes, CUmem_advise advice, CUmemLocation to) {
     check_mode("advise");
     if (!on_program_thread() && current != context.load()) note("advice without context");
@@ -249,6 +256,7 @@ void h_synchronise(unsigned stream) {
 }
 
 void h_destroy(unsigned stream) { stream_destroyed(program_stream(stream), stream); }
+void h_destroy_as(unsigned stream, unsigned handle) { stream_destroyed(program_stream(handle), stream); }
 void h_context_destroyed() { context_destroyed(static_cast<CUcontext>(context.load())); }
 void h_set_context(std::uint64_t value) { context = reinterpret_cast<void*>(value); }
 void h_allocate(std::uint64_t base, std::uint64_t bytes) { Allocations::instance().add(base, bytes, 0, true, false); }
@@ -258,6 +266,11 @@ void h_unblock(std::uint64_t base, std::uint64_t bytes) { Allocations::instance(
 void h_discards() { driver().MemDiscardAndPrefetchBatchAsync = discard; }
 void h_value_wait(unsigned) { before_value_wait(); }
 void h_graph(unsigned stream) { before_graph(program_stream(stream)); }
+// Observed faults are looked for.
+void h_look() {
+  begin_progress();
+  tell_progress();
+}
 void h_leave() { leave(); }
 void h_complete(int done) { complete = done != 0; }
 void h_capturing(int now) { capturing = now != 0; }

@@ -214,6 +214,21 @@ def test_a_daemon_that_accepts_but_never_answers_delays_the_start_only(run: Run,
     assert ran.err == "deepum: warning: daemon: it does not answer" + ALONE
 
 
+def test_looks_for_faults_and_old_markers_are_asked_for_in_a_way_that_spoils_no_capture(run: Run, runtime_folder: Path) -> None:
+    """Another thread may capture in the mode GLOBAL, and a question about an event would end that."""
+    snippet = """
+enter(); allocate(4)
+for _ in range(3): execute(); call('look')
+looked = queries()
+for number in range(514): execute(1, handle=100 + number); call('destroy_as', 1, 100 + number)
+tell(looked=looked, asked=queries(), calls=[line for line in calls() if "not relaxed" in line])
+"""
+    with FakeDaemon(runtime_folder):
+        facts = run(snippet, DEEPUM_SYNC="0").facts()
+    assert facts["looked"] > 0 and facts["asked"] > facts["looked"]
+    assert facts["calls"] == []
+
+
 def test_a_slow_daemon_is_waited_for_in_lock_step_and_not_otherwise(run: Run, runtime_folder: Path) -> None:
     snippet = """
 enter(); allocate(4); execute(); began = time.monotonic()
