@@ -16,7 +16,7 @@ namespace {
 constexpr int kMostUvmDescriptors = 16;   // libcuda has two: one holds the address space, the other its life
 constexpr std::size_t kPage = 64u << 10;  // of the largest pages that Linux has on these machines
 
-std::atomic<int> open_descriptor{-1};
+std::atomic<const UvmToolsQueue*> open_queue{nullptr};
 
 // More than any layout's: a driver that took ours for another would still write into the ring alone.
 constexpr std::size_t kMostRecordBytes = 128;
@@ -98,7 +98,7 @@ UvmToolsQueue::Opened UvmToolsQueue::open(const deepum_uvm_tools_table& device, 
   control_ = reinterpret_cast<deepum_uvm_control*>(memory_ + ring_bytes);
   get_ = 0;
   missing_ = kNowhere;
-  open_descriptor.store(descriptor);
+  open_queue.store(this);
   return Opened::kYes;
 }
 
@@ -106,12 +106,18 @@ void UvmToolsQueue::close() noexcept {
   if (!is_open()) {
     return;
   }
-  open_descriptor.store(-1);
+  open_queue.store(nullptr);
   if (still_ours()) {
     ::close(descriptor_);
     ::munmap(memory_, memory_bytes_);
   }  // else somebody closed it, and its number may be another file's; were it only moved, the driver would still write
   descriptor_ = -1;
+}
+
+void UvmToolsQueue::close_in_child() const noexcept {
+  if (still_ours()) {
+    ::close(descriptor_);
+  }
 }
 
 // Some programs close every descriptor they find.
@@ -171,9 +177,8 @@ std::uint64_t UvmToolsQueue::dropped() const noexcept {
 }
 
 void abandon_uvm_tools_in_child() noexcept {
-  const int descriptor = open_descriptor.exchange(-1);
-  if (descriptor >= 0) {
-    ::close(descriptor);
+  if (const UvmToolsQueue* const queue = open_queue.exchange(nullptr)) {
+    queue->close_in_child();
   }
 }
 

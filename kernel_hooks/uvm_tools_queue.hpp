@@ -19,7 +19,8 @@ class UvmToolsQueue {
   bool is_open() const noexcept { return descriptor_ >= 0; }
   // The faults of this process's address space, from enable() on. Otherwise nothing is kept, and `why` says in a few words what is missing.
   Opened open(const deepum_uvm_tools_table& device, char* why, std::size_t bytes) noexcept;
-  void close() noexcept;  // the driver lets go of the ring
+  void close() noexcept;                 // the driver lets go of the ring
+  void close_in_child() const noexcept;  // a forked child's copy of the descriptor; the ring is not there
 
   // An errno or an NV_STATUS, 0: done. What had come before is forgotten by enable().
   int enable() noexcept;

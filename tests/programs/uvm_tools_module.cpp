@@ -206,6 +206,8 @@ int main() {
   fault(1, 0x200000, 1);  // nobody asked yet
   if (const int error = queue.enable()) {
     std::printf("not enabled: %d\n", error);
+    abandon_uvm_tools_in_child();
+    std::printf("closed %d\n", fcntl(tools, F_GETFD) < 0);
     return 0;
   }
   if (mode("racing")) {
