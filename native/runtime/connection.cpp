@@ -11,6 +11,8 @@
 #include <ctime>
 #include <vector>
 
+#include "descriptors.hpp"
+
 namespace deepum::runtime {
 namespace {
 
@@ -62,7 +64,7 @@ int Connection::connect(const std::string& path) noexcept {
   }
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   // Not blocking: a daemon that is stopped, with its queue full, must not stop us.
-  socket_ = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  socket_ = out_of_the_way(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (socket_ < 0) {
     return errno;
   }

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "descriptors.hpp"
+
 namespace deepum::runtime {
 namespace {
 
@@ -26,8 +28,8 @@ void close_fd(int* fd) noexcept {
 
 bool SharedMemory::create() noexcept {
   memory_fd = ::memfd_create("deepum", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  daemon_fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  mover_fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  daemon_fd = out_of_the_way(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  mover_fd = out_of_the_way(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   void* memory = MAP_FAILED;
   if (memory_fd >= 0 && daemon_fd >= 0 && mover_fd >= 0 && ::ftruncate(memory_fd, kBytes) == 0 &&
       ::fcntl(memory_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {

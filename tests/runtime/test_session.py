@@ -301,6 +301,25 @@ def test_the_child_of_a_fork_has_no_session_and_does_not_keep_its_parents_open(r
     assert [event.kind for event in session.events] == [DEVICE, ALLOCATE, EXECUTE, EXECUTE]
 
 
+@pytest.mark.parametrize("lock_step", ["0", "1"])
+def test_a_program_that_closes_all_it_finds_gets_nothing_into_its_files(run: Run, runtime_folder: Path, lock_step: str) -> None:
+    """It closes ours with them, and its own get the lowest numbers: what wakes the mover is not written there."""
+    snippet = """
+import socket, tempfile
+enter(); allocate(4); execute()
+os.closerange(3, 256)
+files = [tempfile.TemporaryFile() for _ in range(8)]
+pairs = [socket.socketpair() for _ in range(8)]
+for ours, its in pairs: its.send(b"x")
+for _ in range(40): execute(); synchronise(); time.sleep(0.002)
+call("leave")
+tell(read=[its.recv(9, socket.MSG_DONTWAIT).decode() for its, _ in pairs], sizes=[os.fstat(file.fileno()).st_size for file in files])
+"""
+    with FakeDaemon(runtime_folder):
+        ran = run(snippet, DEEPUM_SYNC=lock_step, DEEPUM_LOG="0")
+    assert ran.facts() == {"read": ["x"] * 8, "sizes": [0] * 8}
+
+
 def test_a_child_of_a_parent_that_had_no_session_may_have_one(run: Run, runtime_folder: Path) -> None:
     snippet = FORK.format(before="", child="enter(); tell(child=execute()); call('leave')", after="enter(); tell(parent=execute())")
     with FakeDaemon(runtime_folder) as daemon:
