@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <ctime>
 #include <iterator>
 #include <new>
 
@@ -10,6 +11,8 @@ namespace deepum::runtime {
 namespace {
 
 constexpr std::size_t kMostEntries = 1u << 16;
+constexpr int kYields = 1000;
+constexpr timespec kNap{0, 50000};
 
 }  // namespace
 
@@ -61,9 +64,15 @@ void Discards::committed(std::uint64_t address, std::uint64_t id, CUevent event)
   given_.store(id, std::memory_order_release);
 }
 
+// The mover is between two calls of the driver, or in one that takes its time. To go on without it would be to use memory that is about
+// to be dropped.
 void Discards::wait_given(std::uint64_t id) const noexcept {
-  for (int tries = 0; tries < 1000000 && given_.load(std::memory_order_acquire) < id; ++tries) {
-    sched_yield();  // the mover is between two calls of the driver
+  for (int tries = 0; given_.load(std::memory_order_acquire) < id && !ended_.load(std::memory_order_acquire); ++tries) {
+    if (tries < kYields) {
+      sched_yield();
+    } else {
+      ::nanosleep(&kNap, nullptr);
+    }
   }
 }
 
@@ -86,7 +95,7 @@ Discards::Awaited Discards::latest(std::uint64_t address, std::uint64_t bytes) n
   if (found.id != 0 && found.event == nullptr) {
     wait_given(found.id);
     found = find();
-    if (found.id != 0 && found.event == nullptr) {  // the mover is stuck: behind everything that it gave the driver
+    if (found.id != 0 && found.event == nullptr) {  // it ended before: behind everything that it gave the driver
       return latest();
     }
   }

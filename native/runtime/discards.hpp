@@ -20,14 +20,15 @@ class Discards {
 
   // The mover's side. Under the allocations' lock: false when there may be no more of them.
   bool propose(std::uint64_t address, std::uint64_t bytes, std::uint64_t id) noexcept;
-  // The driver has it, and the event lies behind it; null: it was not given to the driver.
+  // The driver has it, and the event lies behind it; null: it was not given to the driver. Follows each proposal that was taken, whatever
+  // comes in between: there are threads that wait for it.
   void committed(std::uint64_t address, std::uint64_t id, CUevent event) noexcept;
 
   struct Awaited {
     std::uint64_t id = 0;  // 0: nothing to wait for
     CUevent event = nullptr;
   };
-  // The latest one that touches the memory. Waits (microseconds) for the mover to have given it to the driver.
+  // The latest one that touches the memory. Waits (microseconds, mostly) until the mover has given it to the driver.
   Awaited latest(std::uint64_t address, std::uint64_t bytes) noexcept;
   Awaited latest() noexcept;
   // All of the program's streams wait for it by now: for earlier ones too, since they go in order.
@@ -40,6 +41,8 @@ class Discards {
   // From here on there are none: a graph's launches use memory that looks inactive, and a stream that waits for a value may wait for
   // another that would wait for a discard.
   void forbid() noexcept { forbidden_.store(true); }
+  // At the program's end: what the mover has not given to the driver by now is waited for no longer.
+  void end() noexcept { ended_.store(true); }
 
  private:
   struct Entry {
@@ -56,6 +59,7 @@ class Discards {
   std::uint64_t ordered_ = 0;
   std::atomic<std::uint64_t> given_{0};  // id of the latest one that was given to the driver, or given up
   std::atomic<bool> forbidden_{false};
+  std::atomic<bool> ended_{false};
 };
 
 }  // namespace deepum::runtime

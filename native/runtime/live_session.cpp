@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "allocations.hpp"
+#include "discards.hpp"
 #include "message.hpp"
 #include "range_parts.hpp"
 
@@ -98,6 +99,8 @@ void Session::leave() noexcept {
   }
   if (stopped) {
     connection.close();
+  } else {
+    Discards::instance().end();
   }
   starter.reap_if_ended();
 }

@@ -197,19 +197,24 @@ bool Mover::issue_discard(int device) {
     return true;
   }
   bool again = false;
-  CUresult result = wait_for(lane, required, &again) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
-  if (result == CUDA_SUCCESS) {
-    result = drop_content({pin.address, pin.bytes}, lane.stream());
-  }
-  CUevent behind = nullptr;
-  if (result == CUDA_SUCCESS) {
-    lane.issued(command.id, 0, false);
-    behind = lane.event_after(command.id);
-    if (!behind && driver().StreamSynchronize) {
-      driver().StreamSynchronize(lane.stream());  // without an event to wait for, it has to be done before anybody asks
+  CUresult result = CUDA_ERROR_INVALID_CONTEXT;
+  {
+    struct Committed {  // without memory for what it waits for, too
+      const std::uint64_t address, id;
+      CUevent behind = nullptr;
+      ~Committed() { Discards::instance().committed(address, id, behind); }
+    } committed{pin.address, command.id};
+    if (wait_for(lane, required, &again)) {
+      result = drop_content({pin.address, pin.bytes}, lane.stream());
+    }
+    if (result == CUDA_SUCCESS) {
+      lane.issued(command.id, 0, false);
+      committed.behind = lane.event_after(command.id);
+      if (!committed.behind && driver().StreamSynchronize) {
+        driver().StreamSynchronize(lane.stream());  // without an event to wait for, it has to be done before anybody asks
+      }
     }
   }
-  Discards::instance().committed(pin.address, command.id, behind);
   if (again) {
     return true;
   }

@@ -27,7 +27,7 @@ std::map<void*, std::string> names;
 int movers = 0, events = 0;
 std::set<std::string> recorded_on_program;
 std::atomic<bool> complete{true};
-std::atomic<int> prefetch_error{0}, event_error{0}, wait_error{0}, push_error{0}, host_error{0}, prefetch_delay_ms{0};
+std::atomic<int> prefetch_error{0}, event_error{0}, wait_error{0}, push_error{0}, host_error{0}, prefetch_delay_ms{0}, discard_delay_ms{0};
 std::atomic<bool> capturing{false};
 std::atomic<long> queries{0};
 std::atomic<void*> context{reinterpret_cast<void*>(0xc0)};
@@ -201,6 +201,7 @@ CUresult batch(CUdeviceptr* addresses, std::size_t* sizes, std::size_t count, CU
 CUresult discard(CUdeviceptr* addresses, std::size_t* sizes, std::size_t count, CUmemLocation* to, std::size_t*, std::size_t,
                  unsigned long long, CUstream stream) {
   check_mode("discard");
+  if (discard_delay_ms) usleep(static_cast<unsigned>(1000 * discard_delay_ms));
   for (std::size_t i = 0; i < count; ++i)
     note("discard %s %s %s", name(stream).c_str(), place(addresses[i], sizes[i]).c_str(), where(*to).c_str());
   return static_cast<CUresult>(prefetch_error.load());
@@ -280,6 +281,7 @@ void h_wait_error(int error) { wait_error = error; }  // of the program's stream
 void h_push_error(int error) { push_error = error; }
 void h_host_error(int error) { host_error = error; }
 void h_prefetch_delay(int milliseconds) { prefetch_delay_ms = milliseconds; }
+void h_discard_delay(int milliseconds) { discard_delay_ms = milliseconds; }
 void h_batches() { driver().MemPrefetchBatchAsync = batch; }
 void h_only_first_form() { driver().MemPrefetchAsync_v2 = nullptr; }
 long h_queries() { return queries; }

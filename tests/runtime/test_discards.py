@@ -114,6 +114,25 @@ block(2); execute(5); tell(before=before, calls=calls())"""
     assert after.index(f"wait s0 {event}") < after.index(f"wait s5 {event}") < after.index("launch s5")
 
 
+def test_a_discard_that_the_driver_takes_long_for_is_waited_for_all_the_same(run: Run, runtime_folder: Path) -> None:
+    """Out of lock-step the program may want the memory back while the mover is in the driver with it."""
+    launches: list[int] = []
+
+    def decide(event: Event) -> list[Command]:
+        if event.kind == EXECUTE:
+            launches.append(event.sequence)
+        return [discard(after=launches[0], cause=event.sequence)] if event.kind == EXECUTE and len(launches) == 2 else []
+
+    with FakeDaemon(runtime_folder, decide):
+        snippet = """call('discard_delay', 4000); execute(0); execute(0)
+wait_calls(lambda calls: any(call.startswith("wait m1") for call in calls)); time.sleep(0.2)
+block(2); execute(0); tell(calls=calls())"""
+        calls = run(f"{DEAD}{snippet}", DEEPUM_SYNC="0", DEEPUM_MARKER_INTERVAL="1").calls()
+    drop = calls.index("discard m1 4096+8 host")
+    (event,) = {call.split()[1] for call in calls[drop:] if call.startswith("record") and call.endswith("m1")}
+    assert drop < calls.index(f"wait s0 {event}") < calls.index("launch s0")
+
+
 def test_nothing_is_dropped_once_a_stream_waited_for_a_value(run: Run, runtime_folder: Path) -> None:
     """Another stream may have to write it, and must not wait for a discard that waits for the first."""
     plan = {1: [discard()], 2: [discard(first=8)]}
