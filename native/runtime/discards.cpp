@@ -26,11 +26,8 @@ Discards& Discards::instance() noexcept {
 void Discards::abandon_in_child() noexcept { new (this) Discards; }
 
 bool Discards::propose(std::uint64_t address, std::uint64_t bytes, std::uint64_t id) noexcept try {
-  if (forbidden_.load()) {
-    return false;
-  }
   const std::lock_guard lock(mutex_);
-  if (entries_.size() >= kMostEntries) {
+  if (forbidden_ || entries_.size() >= kMostEntries) {
     return false;
   }
   // What it covers goes before it, in the same order as on the GPU.
@@ -42,6 +39,7 @@ bool Discards::propose(std::uint64_t address, std::uint64_t bytes, std::uint64_t
     at = entries_.erase(at);
   }
   entries_[address] = {address + bytes, id, nullptr, false};
+  proposed_ = id;
   return true;
 } catch (...) {
   return false;
@@ -105,6 +103,17 @@ Discards::Awaited Discards::latest(std::uint64_t address, std::uint64_t bytes) n
 Discards::Awaited Discards::latest() noexcept {
   const std::lock_guard lock(mutex_);
   return last_;
+}
+
+Discards::Awaited Discards::forbid() noexcept {
+  std::uint64_t proposed = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    forbidden_ = true;
+    proposed = proposed_;
+  }
+  wait_given(proposed);
+  return latest();
 }
 
 void Discards::ordered(std::uint64_t id) noexcept {

@@ -39,8 +39,8 @@ class Discards {
   void abandon_in_child() noexcept;
 
   // From here on there are none: a graph's launches use memory that looks inactive, and a stream that waits for a value may wait for
-  // another that would wait for a discard.
-  void forbid() noexcept { forbidden_.store(true); }
+  // another that would wait for a discard. The latest one; all that were proposed have been given to the driver by now.
+  Awaited forbid() noexcept;
   // At the program's end: what the mover has not given to the driver by now is waited for no longer.
   void end() noexcept { ended_.store(true); }
 
@@ -56,9 +56,9 @@ class Discards {
   std::mutex mutex_;
   std::map<std::uint64_t, Entry> entries_;  // by address, not overlapping
   Awaited last_;
-  std::uint64_t ordered_ = 0;
+  std::uint64_t ordered_ = 0, proposed_ = 0;
   std::atomic<std::uint64_t> given_{0};  // id of the latest one that was given to the driver, or given up
-  std::atomic<bool> forbidden_{false};
+  bool forbidden_ = false;
   std::atomic<bool> ended_{false};
 };
 

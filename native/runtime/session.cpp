@@ -87,9 +87,8 @@ void await(CUevent event) noexcept {
   }
 }
 
-// What is launched on the stream from here on comes after all discards so far. Where the stream cannot be made to wait, the thread does.
-void follow_discards(CUstream stream) noexcept {
-  const Discards::Awaited awaited = Discards::instance().latest();
+// What is launched on the stream from here on comes after the discard, and so after all before it. Where the stream cannot be made to wait, the thread does.
+void follow(const Discards::Awaited& awaited, CUstream stream) noexcept {
   if (awaited.id != 0 && driver().StreamWaitEvent(stream, awaited.event, 0) != CUDA_SUCCESS) {
     await(awaited.event);
   }
@@ -206,10 +205,10 @@ void before_execute(CUdevice, CUstream stream, std::uint32_t stream_id, std::uin
   // A stream that nothing was launched on yet was not among those that waited; without a session nobody knows. It is made known first:
   // whoever takes memory back from a discard in the meantime either sees it, or has left the discard here to be followed.
   if (!session) [[unlikely]] {
-    follow_discards(stream);
+    follow(Discards::instance().latest(), stream);
   } else if (!session->markers.knows(stream, stream_id)) [[unlikely]] {
     session->markers.enter(stream, stream_id);
-    follow_discards(stream);
+    follow(Discards::instance().latest(), stream);
   }
 }
 
@@ -266,8 +265,7 @@ void wait_for_discards(std::uint64_t address, std::uint64_t bytes) noexcept {
 }
 
 void before_graph(CUstream stream) noexcept {
-  Discards::instance().forbid();
-  follow_discards(stream);
+  follow(Discards::instance().forbid(), stream);
 }
 
 void handle_refused() noexcept {

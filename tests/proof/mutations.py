@@ -70,15 +70,15 @@ _WITHOUT_BLOCKS = Mutation(
 _GRAPH_IN_MOVER = Mutation(
     "graph-rule-of-the-mover",
     _RUNTIME + "session.cpp",
-    "  Discards::instance().forbid();\n",
-    "",
+    "  follow(Discards::instance().forbid(), stream);\n",
+    "  follow(Discards::instance().latest(), stream);\n",
     "that nothing is committed after a graph's launch",
 )
 _THREAD_WAITS = Mutation(
     "thread-does-not-wait",
     _RUNTIME + "session.cpp",
-    "  } else if (driver().EventSynchronize) {\n    driver().EventSynchronize(awaited.event);  // then it is done, for whoever comes\n",
-    "  } else {\n",
+    "    await(awaited.event);  // then it is done, for whoever comes\n",
+    "",
     "that the thread waits where a stream cannot be made to wait",
 )
 MUTATIONS = (
@@ -208,7 +208,7 @@ MUTATIONS = (
         "    if (!of->still(marker)) {\n      *again = true;\n      return false;\n    }\n",
         "",
         "that a marker which went on while the lane waited for it is noticed",
-        "not shown: a thread would have to record 64 markers between two calls of the mover, on another stream that has the id by then",
+        "not shown: a thread would have to record 512 markers between two calls of the mover, on another stream that has the id by then",
     ),
     Mutation(
         "moves-not-awaited",
@@ -244,7 +244,7 @@ MUTATIONS = (
     Mutation(
         "new-stream-does-not-wait",
         _RUNTIME + "session.cpp",
-        "    session->markers.enter(stream, stream_id);\n    follow_discards(stream);\n",
+        "    session->markers.enter(stream, stream_id);\n    follow(Discards::instance().latest(), stream);\n",
         "",
         "that a stream launched on for the first time waits for discards",
     ),
@@ -273,7 +273,7 @@ MUTATIONS = (
     Mutation(
         "graph-does-not-wait",
         _RUNTIME + "session.cpp",
-        "  Discards::instance().forbid();\n  follow_discards(stream);\n",
+        "  follow(Discards::instance().forbid(), stream);\n",
         "  Discards::instance().forbid();\n",
         "that a graph's launch waits for discards",
     ),

@@ -114,8 +114,9 @@ block(2); execute(5); tell(before=before, calls=calls())"""
     assert after.index(f"wait s0 {event}") < after.index(f"wait s5 {event}") < after.index("launch s5")
 
 
-def test_a_discard_that_the_driver_takes_long_for_is_waited_for_all_the_same(run: Run, runtime_folder: Path) -> None:
-    """Out of lock-step the program may want the memory back while the mover is in the driver with it."""
+@pytest.mark.parametrize(("use", "stream"), [("block(2)", "s0"), ("call('graph', 5)", "s5")])
+def test_a_discard_that_the_driver_takes_long_for_is_waited_for(run: Run, runtime_folder: Path, use: str, stream: str) -> None:
+    """Out of lock-step the program may want the memory back while the mover is in the driver with it; a graph may always have used it."""
     launches: list[int] = []
 
     def decide(event: Event) -> list[Command]:
@@ -126,11 +127,11 @@ def test_a_discard_that_the_driver_takes_long_for_is_waited_for_all_the_same(run
     with FakeDaemon(runtime_folder, decide):
         snippet = """call('discard_delay', 4000); execute(0); execute(0)
 wait_calls(lambda calls: any(call.startswith("wait m1") for call in calls)); time.sleep(0.2)
-block(2); execute(0); tell(calls=calls())"""
-        calls = run(f"{DEAD}{snippet}", DEEPUM_SYNC="0", DEEPUM_MARKER_INTERVAL="1").calls()
+USE; execute(0); tell(calls=calls())"""
+        calls = run(f"{DEAD}{snippet}".replace("USE", use), DEEPUM_SYNC="0", DEEPUM_MARKER_INTERVAL="1").calls()
     drop = calls.index("discard m1 4096+8 host")
     (event,) = {call.split()[1] for call in calls[drop:] if call.startswith("record") and call.endswith("m1")}
-    assert drop < calls.index(f"wait s0 {event}") < calls.index("launch s0")
+    assert drop < calls.index(f"wait {stream} {event}") < calls.index("launch s0")
 
 
 def test_nothing_is_dropped_once_a_stream_waited_for_a_value(run: Run, runtime_folder: Path) -> None:
