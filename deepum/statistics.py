@@ -37,8 +37,8 @@ KEYS: dict[str, str] = {
     "table_bytes": "memory of the learned tables",
     "daemon_events": "events that the daemon took",
     "warnings": "list of texts: whatever makes the figures doubtful",
-    "devices": "list, one a GPU: `memory_bytes`, `gpu_time_s`, `kernels`, `faults`, `byt"
-    "es_h2d`, `bytes_d2h`, `bytes_prefetched`, `bytes_evicted` of all processes, `peak_resident_bytes` of one; simulated GPU only",
+    "devices": "list, one a GPU: `memory_bytes`, `gpu_time_s`, `kernels`, `faults`, `bytes_h2d`, `bytes_d2h`, `bytes_prefetched`, "
+    "`bytes_evicted` of all processes, `peak_resident_bytes` of one; simulated GPU only",
     "processes": "list of `pid`, `session` (the daemon's counters), `simulated` (the simulated GPU's); null where there is none",
 }
 _SESSION_WARNINGS = {

@@ -2,6 +2,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 
 #include "captures.hpp"
 #include "forkable_mutex.hpp"
@@ -44,17 +45,25 @@ void updated(CUgraphExec exec, CUgraph graph) noexcept try {
   return;
 }
 
-// One node of the executable graph changed.
-template <typename Change>
-void changed(CUgraphExec exec, Change change) noexcept try {
-  const auto before = truth_of(exec);
-  if (!before) {
-    return;
+// One node of the executable graph changed: `make` says what it does.
+template <typename Make>
+void changed(CUgraphExec exec, CUgraphNode node, Make make) noexcept try {
+  if (const auto truth = truth_of(exec)) {
+    GraphTruth::Does does = make(*truth);
+    const std::lock_guard lock(state().mutex);
+    if (does) {
+      truth->set(node, std::move(does));
+    }
   }
-  auto after = std::make_shared<GraphTruth>(*before);
-  change(*after);
+} catch (...) {
+  return;
+}
+
+void set_enabled(CUgraphExec exec, CUgraphNode node, bool enabled) noexcept try {
   const std::lock_guard lock(state().mutex);
-  state().graphs[exec] = std::move(after);
+  if (const auto found = state().graphs.find(exec); found != state().graphs.end()) {
+    found->second->set_enabled(node, enabled);
+  }
 } catch (...) {
   return;
 }
@@ -75,36 +84,37 @@ CUDA_KERNEL_NODE_PARAMS as_newest(const Parameters& given) noexcept {
 }
 
 template <typename Parameters>
-void set_kernel(GraphTruth& truth, CUgraphNode node, const Parameters& given) {
+GraphTruth::Does kernel(const GraphTruth& truth, const Parameters& given) {
   CUfunction function = given.func;
   if constexpr (requires { given.kern; }) {
     function = function ? function : reinterpret_cast<CUfunction>(given.kern);
   }
-  if (function) {
-    truth.set_kernel(node, function, as_newest(given));
-  } else {
-    truth.set_unknown(node);
-  }
+  return function ? truth.kernel(function, as_newest(given)) : GraphTruth::unknown();
 }
 
-void set_node(GraphTruth& truth, CUgraphNode node, const CUgraphNodeParams& given) {
-  if (given.type == CU_GRAPH_NODE_TYPE_KERNEL) {
-    set_kernel(truth, node, given.kernel);
-  } else if (given.type == CU_GRAPH_NODE_TYPE_MEMCPY) {
-    truth.set_copy(node, given.memcpy.copyParams);
-  } else if (given.type == CU_GRAPH_NODE_TYPE_MEMSET) {
-    CUDA_MEMSET_NODE_PARAMS fill{};
-    fill.dst = given.memset.dst;
-    fill.pitch = given.memset.pitch;
-    fill.value = given.memset.value;
-    fill.elementSize = given.memset.elementSize;
-    fill.width = given.memset.width;
-    fill.height = given.memset.height;
-    truth.set_fill(node, fill);
-  } else if (given.type == CU_GRAPH_NODE_TYPE_GRAPH) {
-    truth.set_child(node, given.graph.graph);
-  } else if (given.type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
-    truth.set_unknown(node);
+// Null: what it does is no use of memory.
+GraphTruth::Does anything(const GraphTruth& truth, const CUgraphNodeParams& given) {
+  switch (given.type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+      return kernel(truth, given.kernel);
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+      return GraphTruth::copy(given.memcpy.copyParams);
+    case CU_GRAPH_NODE_TYPE_MEMSET: {
+      CUDA_MEMSET_NODE_PARAMS fill{};
+      fill.dst = given.memset.dst;
+      fill.pitch = given.memset.pitch;
+      fill.value = given.memset.value;
+      fill.elementSize = given.memset.elementSize;
+      fill.width = given.memset.width;
+      fill.height = given.memset.height;
+      return GraphTruth::fill(fill);
+    }
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+      return truth.child(given.graph.graph);
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+      return GraphTruth::unknown();
+    default:
+      return nullptr;
   }
 }
 
@@ -166,7 +176,7 @@ template <bool kPerThread>
 CUresult on_cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1* parameters) {
   const CUresult result = forward(real<false>().cuGraphExecKernelNodeSetParams, exec, node, parameters);
   if (result == CUDA_SUCCESS && parameters) {
-    changed(exec, [&](GraphTruth& truth) { set_kernel(truth, node, *parameters); });
+    changed(exec, node, [&](const GraphTruth& truth) { return kernel(truth, *parameters); });
   }
   return result;
 }
@@ -175,7 +185,7 @@ template <bool kPerThread>
 CUresult on_cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2* parameters) {
   const CUresult result = forward(real<false>().cuGraphExecKernelNodeSetParams_v2, exec, node, parameters);
   if (result == CUDA_SUCCESS && parameters) {
-    changed(exec, [&](GraphTruth& truth) { set_kernel(truth, node, *parameters); });
+    changed(exec, node, [&](const GraphTruth& truth) { return kernel(truth, *parameters); });
   }
   return result;
 }
@@ -184,7 +194,7 @@ template <bool kPerThread>
 CUresult on_cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D* copy, CUcontext context) {
   const CUresult result = forward(real<false>().cuGraphExecMemcpyNodeSetParams, exec, node, copy, context);
   if (result == CUDA_SUCCESS && copy) {
-    changed(exec, [&](GraphTruth& truth) { truth.set_copy(node, *copy); });
+    changed(exec, node, [&](const GraphTruth&) { return GraphTruth::copy(*copy); });
   }
   return result;
 }
@@ -193,7 +203,7 @@ template <bool kPerThread>
 CUresult on_cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* fill, CUcontext context) {
   const CUresult result = forward(real<false>().cuGraphExecMemsetNodeSetParams, exec, node, fill, context);
   if (result == CUDA_SUCCESS && fill) {
-    changed(exec, [&](GraphTruth& truth) { truth.set_fill(node, *fill); });
+    changed(exec, node, [&](const GraphTruth&) { return GraphTruth::fill(*fill); });
   }
   return result;
 }
@@ -202,7 +212,7 @@ template <bool kPerThread>
 CUresult on_cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph child) {
   const CUresult result = forward(real<false>().cuGraphExecChildGraphNodeSetParams, exec, node, child);
   if (result == CUDA_SUCCESS) {
-    changed(exec, [&](GraphTruth& truth) { truth.set_child(node, child); });
+    changed(exec, node, [&](const GraphTruth& truth) { return truth.child(child); });
   }
   return result;
 }
@@ -211,7 +221,7 @@ template <bool kPerThread>
 CUresult on_cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams* parameters) {
   const CUresult result = forward(real<false>().cuGraphExecNodeSetParams, exec, node, parameters);
   if (result == CUDA_SUCCESS && parameters) {
-    changed(exec, [&](GraphTruth& truth) { set_node(truth, node, *parameters); });
+    changed(exec, node, [&](const GraphTruth& truth) { return anything(truth, *parameters); });
   }
   return result;
 }
@@ -220,7 +230,7 @@ template <bool kPerThread>
 CUresult on_cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode node, unsigned enabled) {
   const CUresult result = forward(real<false>().cuGraphNodeSetEnabled, exec, node, enabled);
   if (result == CUDA_SUCCESS) {
-    changed(exec, [&](GraphTruth& truth) { truth.set_enabled(node, enabled != 0); });
+    set_enabled(exec, node, enabled != 0);
   }
   return result;
 }

@@ -1,6 +1,7 @@
 #include "graph_truth.hpp"
 
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "allocations.hpp"
@@ -47,7 +48,7 @@ void add_fill(const CUDA_MEMSET_NODE_PARAMS& fill, GraphTruth::Launch& into) {
 }  // namespace
 
 GraphTruth::GraphTruth(CUgraph graph, std::shared_ptr<const CapturedExtents> extents)
-    : places_(std::make_shared<const Places>()), extents_(std::move(extents)) {
+    : instantiated_(std::make_shared<const Places>()), extents_(std::move(extents)) {
   std::size_t count = 0;
   Inside guard;
   if (!helpers.GraphGetNodes || !helpers.GraphNodeGetType || helpers.GraphGetNodes(graph, nullptr, &count) != CUDA_SUCCESS) {
@@ -56,14 +57,13 @@ GraphTruth::GraphTruth(CUgraph graph, std::shared_ptr<const CapturedExtents> ext
   }
   std::vector<CUgraphNode> handles(count);
   partial_ = count != 0 && helpers.GraphGetNodes(graph, handles.data(), &count) != CUDA_SUCCESS;
-  auto places = std::make_shared<Places>();
   for (const CUgraphNode handle : handles) {
     auto does = std::make_shared<Launch>();
     read_node(handle, 0, *does);
-    places->emplace(handle, nodes_.size());
+    places_.emplace(handle, nodes_.size());
     nodes_.push_back({std::move(does)});
   }
-  places_ = std::move(places);
+  instantiated_ = std::make_shared<const Places>(places_);
 }
 
 // A child's nodes count as one.
@@ -140,67 +140,61 @@ void GraphTruth::add_kernel(CUfunction handle, const CUDA_KERNEL_NODE_PARAMS& no
   into.partial |= !had || !function.layout_known;
 }
 
+GraphTruth::Does GraphTruth::kernel(CUfunction function, const CUDA_KERNEL_NODE_PARAMS& parameters) const {
+  auto does = std::make_shared<Launch>();
+  add_kernel(function, parameters, *does);
+  return does;
+}
+
+GraphTruth::Does GraphTruth::copy(const CUDA_MEMCPY3D& copy) {
+  auto does = std::make_shared<Launch>();
+  add_copy(copy, *does);
+  return does;
+}
+
+GraphTruth::Does GraphTruth::fill(const CUDA_MEMSET_NODE_PARAMS& fill) {
+  auto does = std::make_shared<Launch>();
+  add_fill(fill, *does);
+  return does;
+}
+
+GraphTruth::Does GraphTruth::child(CUgraph graph) const {
+  auto does = std::make_shared<Launch>();
+  Inside guard;
+  read(graph, 1, *does);
+  return does;
+}
+
+GraphTruth::Does GraphTruth::unknown() {
+  auto does = std::make_shared<Launch>();
+  does->partial = true;
+  return does;
+}
+
 GraphTruth::Node& GraphTruth::at(CUgraphNode node) {
   launch_.reset();
-  if (const auto known = places_->find(node); known != places_->end()) {
+  if (const auto known = places_.find(node); known != places_.end()) {
+    return nodes_[known->second];
+  }
+  if (const auto known = instantiated_->find(node); known != instantiated_->end() && known->second < nodes_.size()) {
     return nodes_[known->second];
   }
   partial_ = true;
-  auto places = std::make_shared<Places>(*places_);
-  places->emplace(node, nodes_.size());
-  places_ = std::move(places);
   nodes_.push_back({std::make_shared<const Launch>()});
+  places_.emplace(node, nodes_.size() - 1);
   return nodes_.back();
 }
 
-template <typename Fill>
-void GraphTruth::replace(CUgraphNode node, Fill fill) {
-  auto does = std::make_shared<Launch>();
-  fill(*does);
-  at(node).does = std::move(does);
-}
-
-void GraphTruth::set_kernel(CUgraphNode node, CUfunction function, const CUDA_KERNEL_NODE_PARAMS& parameters) {
-  replace(node, [&](Launch& into) { add_kernel(function, parameters, into); });
-}
-
-void GraphTruth::set_copy(CUgraphNode node, const CUDA_MEMCPY3D& copy) {
-  replace(node, [&](Launch& into) { add_copy(copy, into); });
-}
-
-void GraphTruth::set_fill(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS& fill) {
-  replace(node, [&](Launch& into) { add_fill(fill, into); });
-}
-
-void GraphTruth::set_child(CUgraphNode node, CUgraph child) {
-  replace(node, [&](Launch& into) {
-    Inside guard;
-    read(child, 1, into);
-  });
-}
-
-void GraphTruth::set_unknown(CUgraphNode node) {
-  replace(node, [](Launch& into) { into.partial = true; });
-}
+void GraphTruth::set(CUgraphNode node, Does does) { at(node).does = std::move(does); }
 
 void GraphTruth::set_enabled(CUgraphNode node, bool enabled) { at(node).enabled = enabled; }
 
-void GraphTruth::take_names_of(const GraphTruth& before) {
-  auto places = std::make_shared<Places>(*places_);
-  for (const auto& [node, place] : *before.places_) {
-    if (place < nodes_.size()) {
-      places->try_emplace(node, place);
-    }
-  }
-  places_ = std::move(places);
-}
-
-std::shared_ptr<const GraphTruth::Launch> GraphTruth::launch() {
+GraphTruth::Does GraphTruth::launch() {
   if (launch_) {
     return launch_;
   }
   auto all = std::make_shared<Launch>();
-  std::set<std::pair<std::uint64_t, deepum_block_range>> seen;
+  std::set<std::tuple<std::uint64_t, deepum_block_range, std::uint32_t>> seen;
   all->partial = partial_;
   for (const Node& node : nodes_) {
     if (!node.enabled) {
@@ -211,7 +205,7 @@ std::shared_ptr<const GraphTruth::Launch> GraphTruth::launch() {
     all->partial |= does.partial;
     all->bytes.insert(all->bytes.end(), does.bytes.begin(), does.bytes.end());
     for (const Launch::Pointer& pointer : does.pointers) {
-      if (seen.emplace(pointer.address, pointer.extent.range).second) {
+      if (seen.emplace(pointer.address, pointer.extent.range, pointer.extent.generation).second) {
         all->pointers.push_back(pointer);
       }
     }

@@ -1,5 +1,5 @@
-// What an executable graph does, node by node, so that a node that is given other arguments takes the place of what it was. Cheap to
-// copy: a change is made on a copy, which others see when it is complete.
+// What an executable graph does, node by node, so that a node that is given other arguments takes the place of what it was. Programs change
+// each of thousands of nodes before a launch: what the node does is found out first, which asks the driver, and then takes its place.
 #pragma once
 
 #include <cuda.h>
@@ -19,17 +19,7 @@ class GraphTruth {
   // What the graph's nodes do; asks the driver. `extents`: what its pointers lay in when it was captured, null if it was not.
   GraphTruth(CUgraph graph, std::shared_ptr<const CapturedExtents> extents);
 
-  // The nodes are those of the graph that was instantiated. One that is not known comes on top, and what the launch does is partly unknown.
-  void set_kernel(CUgraphNode node, CUfunction function, const CUDA_KERNEL_NODE_PARAMS& parameters);
-  void set_copy(CUgraphNode node, const CUDA_MEMCPY3D& copy);
-  void set_fill(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS& fill);
-  void set_child(CUgraphNode node, CUgraph child);
-  void set_unknown(CUgraphNode node);
-  void set_enabled(CUgraphNode node, bool enabled);
-  // The graph took the place of this one, whose nodes still name its own: they correspond in the order in which graphs list them.
-  void take_names_of(const GraphTruth& before);
-
-  // The union of what its nodes do, as it is to be told at each launch. Asks no driver; one thread at a time.
+  // What its nodes do, as it is to be told at each launch; of a launch, the union.
   struct Launch {
     struct Pointer {
       std::uint64_t address;
@@ -44,11 +34,27 @@ class GraphTruth {
     std::vector<Bytes> bytes;
     bool partial = false;
   };
-  std::shared_ptr<const Launch> launch();
+  using Does = std::shared_ptr<const Launch>;
+
+  // What a node of this graph does that is given these. Any thread at any time; may ask the driver.
+  Does kernel(CUfunction function, const CUDA_KERNEL_NODE_PARAMS& parameters) const;
+  static Does copy(const CUDA_MEMCPY3D& copy);
+  static Does fill(const CUDA_MEMSET_NODE_PARAMS& fill);
+  Does child(CUgraph graph) const;
+  static Does unknown();
+
+  // The rest asks no driver; one thread at a time.
+  // The nodes are those of the graph that was instantiated. One that is not known comes on top, and what the launch does is partly unknown.
+  void set(CUgraphNode node, Does does);
+  void set_enabled(CUgraphNode node, bool enabled);
+  // The graph took the place of this one's. The nodes that were instantiated name its own: they correspond in the order in which graphs
+  // list them. Before anybody else knows of it.
+  void take_names_of(const GraphTruth& before) { instantiated_ = before.instantiated_; }
+  Does launch();
 
  private:
   struct Node {
-    std::shared_ptr<const Launch> does;
+    Does does;
     bool enabled = true;
   };
   using Places = std::unordered_map<CUgraphNode, std::size_t>;
@@ -57,13 +63,12 @@ class GraphTruth {
   void read_node(CUgraphNode node, int depth, Launch& into) const;
   void add_kernel(CUfunction function, const CUDA_KERNEL_NODE_PARAMS& parameters, Launch& into) const;
   Node& at(CUgraphNode node);
-  template <typename Fill>
-  void replace(CUgraphNode node, Fill fill);
 
   std::vector<Node> nodes_;
-  std::shared_ptr<const Places> places_;
-  std::shared_ptr<const CapturedExtents> extents_;
-  std::shared_ptr<const Launch> launch_;  // null: something changed since
+  Places places_;
+  std::shared_ptr<const Places> instantiated_;  // places, of the graph that was
+  const std::shared_ptr<const CapturedExtents> extents_;
+  Does launch_;  // null: something changed since
   bool partial_ = false;
 };
 

@@ -15,7 +15,7 @@ constexpr std::uint64_t kEventBytes = 32ull << 20;
 
 struct Move {
   deepum_command command;
-  bool awaited = false;  // a command of the other direction waits for this one: an event follows it
+  bool awaited = false;  // a command of another direction waits for this one: an event follows it
 };
 
 // Of `made` events, the last `most` of which are kept by number modulo `most` and have rising ids: the first at or behind the command.

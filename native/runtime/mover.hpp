@@ -1,7 +1,7 @@
 // The mover: the thread that carries the daemon's commands out, behind the program's own progress.
 //
-// Each device has two streams of ours, one a direction. A command is issued as soon as everything it must wait for has an event: the
-// markers that cover its launches, and an event behind the command of the other direction that it follows. The waiting itself is the
+// Each device has a stream of ours for each direction. A command is issued as soon as everything it must wait for has an event: the
+// markers that cover its launches, and an event behind the command of another direction that it follows. The waiting itself is the
 // driver's (cuStreamWaitEvent). Until then the command stays here, and holds up only what is behind it in its own direction.
 #pragma once
 

@@ -225,7 +225,7 @@ enum deepum_direction {
  * follows a command.
  */
 typedef struct deepum_command {
-  uint64_t id;    /* rises within a session, over both directions, from 1 */
+  uint64_t id;    /* rises within a session, over all directions, from 1 */
   uint64_t cause; /* sequence of the event that decided it */
   uint64_t after_sequence;
   uint64_t stream_mask; /* bit i: stream id i */
