@@ -250,6 +250,7 @@ void capture_ended(const StreamRef& stream) noexcept {
 }
 
 void abandon_streams_in_child() noexcept {
+  synchronising.store(0);  // those threads are not here
   if (!state().mutex.renew()) {
     unknowable.store(true);
   }

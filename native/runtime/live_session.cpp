@@ -106,8 +106,11 @@ void Session::leave() noexcept {
 }
 
 // The memory stays mapped: nothing writes to it any more.
-void Session::close_in_child() noexcept {
+void Session::close_in_child(bool beginning) noexcept {
   connection.close();
+  if (beginning) {
+    ::close(memory_.memory_fd);
+  }
   ::close(memory_.daemon_fd);
   ::close(memory_.mover_fd);
 }

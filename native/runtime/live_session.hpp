@@ -34,7 +34,7 @@ class Session final : public MoverListener {
   void handle_refused() noexcept { __atomic_fetch_add(&memory_.control->handles_refused, 1u, __ATOMIC_RELAXED); }
   bool wants_faults() const noexcept { return __atomic_load_n(&memory_.control->wants_faults, __ATOMIC_RELAXED) != 0; }
   void leave() noexcept;
-  void close_in_child() noexcept;
+  void close_in_child(bool beginning) noexcept;  // beginning: the daemon did not have the memory yet
 
   void daemon_gone(const char* why) noexcept override;
   void recover_lost_events() noexcept override;

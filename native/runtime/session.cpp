@@ -33,6 +33,7 @@ std::atomic<std::uint32_t> entered{0};  // bit: the device
 struct Entry {
   std::mutex mutex;
   bool tried = false;
+  Session* beginning = nullptr;  // while it looks for its daemon
 };
 alignas(Entry) unsigned char entry_memory[sizeof(Entry)];
 [[gnu::constructor(101)]] void make_entry() { new (entry_memory) Entry; }
@@ -58,11 +59,13 @@ Session* begin_session() {
     memory.discard();
     return nullptr;
   }
+  entry().beginning = session;
   std::string why = reach_daemon(directory, &session->connection, &session->starter);
   Hello answer = Hello::kFailed;
   if (why.empty()) {
     answer = session->connection.introduce(memory, kWelcomeMilliseconds, &why);
   }
+  entry().beginning = nullptr;
   ::close(memory.memory_fd);
   memory.memory_fd = -1;
   if (answer == Hello::kWelcome && session->start()) {
@@ -312,8 +315,11 @@ void abandon_in_child() noexcept {
   if (held) {
     entry().tried = true;
   }
+  if (Session* session = std::exchange(entry().beginning, nullptr)) {
+    session->close_in_child(true);
+  }
   if (Session* session = std::exchange(the_session, nullptr)) {
-    session->close_in_child();
+    session->close_in_child(false);
   }
 }
 

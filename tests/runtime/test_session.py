@@ -301,6 +301,29 @@ def test_the_child_of_a_fork_has_no_session_and_does_not_keep_its_parents_open(r
     assert [event.kind for event in session.events] == [DEVICE, ALLOCATE, EXECUTE, EXECUTE]
 
 
+def test_a_child_that_is_forked_while_another_thread_looks_for_the_daemon_keeps_nothing_of_it_open(run: Run, runtime_folder: Path) -> None:
+    snippet = """
+import threading
+def opened(): return sorted(link.split(":")[0] for link in map(link_of, os.listdir("/proc/self/fd")) if link)
+def link_of(fd):
+    try: return os.readlink(f"/proc/self/fd/{fd}")
+    except OSError: return ""
+before = opened()
+thread = threading.Thread(target=enter)
+thread.start()
+while len(opened()) < len(before) + 4: time.sleep(0.01)
+time.sleep(0.2)
+child = os.fork()
+if child == 0:
+    tell(child=opened() == before)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+thread.join()
+"""
+    with FakeDaemon(runtime_folder, mute=True):
+        assert run(snippet).facts() == {"child": True}
+
+
 @pytest.mark.parametrize("lock_step", ["0", "1"])
 def test_a_program_that_closes_all_it_finds_gets_nothing_into_its_files(run: Run, runtime_folder: Path, lock_step: str) -> None:
     """It closes ours with them, and its own get the lowest numbers: what wakes the mover is not written there."""
