@@ -302,7 +302,7 @@ def from_file(path: Path) -> dict[str, Value]:
     """Settings of a TOML file, by name, dashes or underscores. Raises UsageError."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         cause = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(f"{path}: {cause}; give a readable TOML file") from None
     values: dict[str, Value] = {}

@@ -39,7 +39,7 @@ def read(names: Sequence[str], steps: int | None = None, synchronise: bool = Fal
             told = json.loads(path.read_bytes()) if is_json else None
         except OSError as error:
             raise UsageError(f"{name}: {error.strerror}; {_WANTED}") from None
-        except ValueError:
+        except (ValueError, RecursionError):
             raise UsageError(f"{name}: is neither JSON nor an event log; {_WANTED}") from None
         if told is None:
             single = not path.is_file()  # a recorded run is as long as it was
@@ -49,7 +49,7 @@ def read(names: Sequence[str], steps: int | None = None, synchronise: bool = Fal
         elif isinstance(told, dict) and ("policies" in told or isinstance(told.get("simulations"), list)):
             try:
                 found.simulations += [(path.name, _simulation(one)) for one in told.get("simulations", [told])]
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
+            except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
                 raise UsageError(f"{name}: the simulation's figures make no sense: {error}; simulate anew with this version") from None
         else:
             raise UsageError(f"{name}: is JSON, but neither of a simulation nor of a run; {_WANTED}")

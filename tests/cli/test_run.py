@@ -96,6 +96,7 @@ def test_the_program_starts_with_the_callers_signal_mask(deepum: Deepum) -> None
         ((*SIM, "--profile", "no/such/folder/p", "--", "true"), 2, "profile"),
         ((*SIM, "--config", "missing.toml", "--", "true"), 2, "missing.toml"),
         ((*SIM, "--config", "bad.toml", "--", "true"), 2, "bad.toml"),
+        ((*SIM, "--config", "deep.toml", "--", "true"), 2, "deep.toml"),
         (("frobnicate",), 2, "frobnicate"),
         (("log", "replay", "corrupt"), 2, "not an event log"),
         (("log", "show", "missing"), 2, "missing"),
@@ -107,6 +108,7 @@ def test_what_cannot_be_used_is_one_line_with_a_documented_code(
     (tmp_path / "plain-file").write_text("x")
     (tmp_path / "corrupt").write_bytes(b"\1\2\3" * 100)
     (tmp_path / "bad.toml").write_text("colour = 'blue'\n")
+    (tmp_path / "deep.toml").write_text("colours = " + "[" * 5000)
     for name, content in (("bad-interpreter", "#!/no/such/interpreter\n"), ("not-a-program", "\x7fELF junk")):
         (tmp_path / name).write_text(content)
         (tmp_path / name).chmod(0o755)
