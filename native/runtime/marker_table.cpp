@@ -13,24 +13,32 @@ EventRing::Place MarkerTable::reserve(EventRing& ring, std::uint32_t stream_id, 
 
 void MarkerTable::failed(std::uint32_t stream_id) noexcept { streams_[std::min(stream_id, kShared)].settled(false, 1, 0); }
 
-StreamMarkers* MarkerTable::sharing(CUstream stream) noexcept {
+StreamMarkers* MarkerTable::of(CUstream stream, std::uint32_t id) noexcept {
+  if (id < kShared) {
+    return streams_[id].stream() == stream ? &streams_[id] : nullptr;
+  }
+  const std::uint32_t count = sharing_count_.load(std::memory_order_acquire);
+  StreamMarkers* const end = sharing_ + count;
+  StreamMarkers* const found = std::find_if(sharing_, end, [&](const StreamMarkers& each) { return each.stream() == stream; });
+  return found != end ? found : nullptr;
+}
+
+// Under one lock from the look for a place to its being taken: several streams may come at once.
+StreamMarkers* MarkerTable::adopt_sharing(CUstream stream, CUcontext context) noexcept {
   const std::lock_guard lock(sharing_lock_);
+  if (StreamMarkers* const known = of(stream, kShared)) {
+    return known;
+  }
   const std::uint32_t count = sharing_count_.load(std::memory_order_relaxed);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    if (sharing_[i].stream() == stream) {
-      return &sharing_[i];
-    }
+  StreamMarkers* free = of(nullptr, kShared);
+  if (!free && count < kMostSharing) {
+    free = &sharing_[count];
+    sharing_count_.store(count + 1, std::memory_order_release);
   }
-  for (std::uint32_t i = 0; i < count; ++i) {
-    if (sharing_[i].stream() == nullptr) {
-      return &sharing_[i];
-    }
+  if (free) {
+    free->adopt(stream, context);
   }
-  if (count == kMostSharing) {
-    return nullptr;
-  }
-  sharing_count_.store(count + 1, std::memory_order_release);
-  return &sharing_[count];
+  return free;
 }
 
 bool MarkerTable::record(StreamMarkers& stream, bool own) noexcept {
@@ -50,22 +58,29 @@ bool MarkerTable::serve_wanted(std::uint32_t own_id) noexcept {
   return any;
 }
 
-void MarkerTable::enter(CUstream stream, std::uint32_t stream_id) noexcept {
+StreamMarkers* MarkerTable::enter(CUstream stream, std::uint32_t stream_id) noexcept {
   const std::uint32_t id = std::min(stream_id, kShared);
-  StreamMarkers* markers = id < kShared ? &streams_[id] : sharing(stream);
-  if (markers && markers->stream() != stream) {
-    markers->adopt(stream, current_context());
+  if (StreamMarkers* const known = of(stream, id)) {
+    return known;
+  }
+  const CUcontext context = current_context();
+  StreamMarkers* markers = nullptr;
+  if (id == kShared) {
+    markers = adopt_sharing(stream, context);
+  } else {
+    markers = &streams_[id];
+    markers->adopt(stream, context);
+  }
+  if (markers) {
     used_.fetch_or(1ull << id, std::memory_order_seq_cst);
   }
+  return markers;
 }
 
 bool MarkerTable::launched(CUstream stream, std::uint32_t stream_id, std::uint64_t sequence, std::uint32_t interval,
                            std::uint64_t blocks) noexcept {
   const std::uint32_t id = std::min(stream_id, kShared);
-  StreamMarkers* markers = id < kShared ? &streams_[id] : sharing(stream);
-  if (markers && markers->stream() != stream) [[unlikely]] {
-    enter(stream, stream_id);
-  }
+  StreamMarkers* const markers = enter(stream, id);
   bool due = false;
   if (id == kShared) [[unlikely]] {
     if (markers) {
@@ -80,18 +95,6 @@ bool MarkerTable::launched(CUstream stream, std::uint32_t stream_id, std::uint64
   }
   const bool recorded = record(*markers, true);
   return wanted_.load(std::memory_order_relaxed) != 0 ? serve_wanted(id) || recorded : recorded;
-}
-
-bool MarkerTable::knows(CUstream stream, std::uint32_t stream_id) const noexcept {
-  if (stream_id < kShared) {
-    return streams_[stream_id].stream() == stream;
-  }
-  for (std::uint32_t i = 0; i < sharing_count_.load(std::memory_order_acquire); ++i) {
-    if (sharing_[i].stream() == stream) {
-      return true;
-    }
-  }
-  return false;
 }
 
 // Each stream that lives; false if one call was.

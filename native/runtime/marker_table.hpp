@@ -25,8 +25,11 @@ class MarkerTable {
   bool is_a_threads_own(std::uint32_t stream_id) const noexcept {
     return stream_id < kShared && streams_[stream_id].stream() == CU_STREAM_PER_THREAD;
   }
-  bool knows(CUstream stream, std::uint32_t stream_id) const noexcept;  // it was entered, and has not been destroyed
-  void enter(CUstream stream, std::uint32_t stream_id) noexcept;        // it is about to be launched on, in the current context
+  bool knows(CUstream stream, std::uint32_t stream_id) noexcept {  // it was entered, and has not been destroyed
+    return of(stream, stream_id) != nullptr;
+  }
+  // It is about to be launched on, in the current context. Null: too many share its id.
+  StreamMarkers* enter(CUstream stream, std::uint32_t stream_id) noexcept;
   // Every stream that was entered waits for the event. False: one cannot be made to (a thread's own default stream, or one that
   // captures); some may wait all the same.
   bool wait_on_all(CUevent event) noexcept;
@@ -80,7 +83,8 @@ class MarkerTable {
   static constexpr std::uint32_t kShared = DEEPUM_MAX_STREAMS - 1;
   static constexpr std::uint32_t kMostSharing = 64;  // streams beyond are not waited for: a move that comes too early costs a fault
 
-  StreamMarkers* sharing(CUstream stream) noexcept;
+  StreamMarkers* of(CUstream stream, std::uint32_t id) noexcept;  // null: it is not known
+  StreamMarkers* adopt_sharing(CUstream stream, CUcontext context) noexcept;
   template <typename F>
   bool for_all(F each) noexcept;
   bool record(StreamMarkers& stream, bool own) noexcept;

@@ -90,7 +90,8 @@ void await(CUevent event) noexcept {
   }
 }
 
-// What is launched on the stream from here on comes after the discard, and so after all before it. Where the stream cannot be made to wait, the thread does.
+// What is launched on the stream from here on comes after the discard, and so after all before it. Where the stream cannot be made to wait,
+// the thread does.
 void follow(const Discards::Awaited& awaited, CUstream stream) noexcept {
   if (awaited.id != 0 && driver().StreamWaitEvent(stream, awaited.event, 0) != CUDA_SUCCESS) {
     await(awaited.event);
@@ -267,9 +268,7 @@ void wait_for_discards(std::uint64_t address, std::uint64_t bytes) noexcept {
   Discards::instance().forget(address, bytes);
 }
 
-void before_graph(CUstream stream) noexcept {
-  follow(Discards::instance().forbid(), stream);
-}
+void before_graph(CUstream stream) noexcept { follow(Discards::instance().forbid(), stream); }
 
 void handle_refused() noexcept {
   if (Session* session = live.load(std::memory_order_acquire)) {

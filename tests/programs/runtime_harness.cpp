@@ -307,6 +307,38 @@ void h_threads(unsigned threads, unsigned launches) {
   for (std::thread& thread : all) thread.join();
 }
 
+// Each thread launches once on a stream of its own, all of which share the last id; then the program waits, and the streams end. How many
+// of them had no marker when it waited, over all rounds.
+unsigned h_unmarked_of_shared(unsigned threads, unsigned rounds) {
+  unsigned unmarked = 0;
+  for (unsigned round = 0; round < rounds; ++round) {
+    std::atomic<unsigned> ready{0};
+    std::vector<std::thread> all;
+    for (unsigned t = 0; t < threads; ++t) {
+      all.emplace_back([&, t] {
+        driver().CtxSetCurrent(static_cast<CUcontext>(context.load()));
+        const CUstream at = program_stream(100 + t);
+        const std::uint64_t sequence = emit_execute(DEEPUM_ALL_STREAMS, 7, 0, 0);
+        for (++ready; ready < threads;) continue;
+        before_execute(0, at, DEEPUM_ALL_STREAMS, sequence);
+        after_execute(0, at, DEEPUM_ALL_STREAMS, sequence);
+      });
+    }
+    for (std::thread& thread : all) thread.join();
+    before_synchronise(DEEPUM_ALL_STREAMS);
+    for (unsigned t = 0; t < threads; ++t) {
+      {
+        const std::lock_guard lock(mutex);
+        unmarked += text.find(" s" + std::to_string(100 + t) + "\n") == std::string::npos;
+      }
+      stream_destroyed(program_stream(100 + t), DEEPUM_ALL_STREAMS);
+    }
+    const std::lock_guard lock(mutex);
+    text.clear();
+  }
+  return unmarked;
+}
+
 int h_settings(std::uint64_t* out) {
   const ShimSettings& s = settings();
   const std::uint64_t all[] = {s.disabled,          s.lock_step,        static_cast<std::uint64_t>(s.log_level),

@@ -124,11 +124,12 @@ def test_a_discard_that_the_driver_takes_long_for_is_waited_for(run: Run, runtim
             launches.append(event.sequence)
         return [discard(after=launches[0], cause=event.sequence)] if event.kind == EXECUTE and len(launches) == 2 else []
 
-    with FakeDaemon(runtime_folder, decide):
+    with FakeDaemon(runtime_folder, decide) as daemon:
         snippet = """call('discard_delay', 4000); execute(0); execute(0)
 wait_calls(lambda calls: any(call.startswith("wait m1") for call in calls)); time.sleep(0.2)
 USE; execute(0); tell(calls=calls())"""
         calls = run(f"{DEAD}{snippet}".replace("USE", use), DEEPUM_SYNC="0", DEEPUM_MARKER_INTERVAL="1").calls()
+        daemon.finished()
     drop = calls.index("discard m1 4096+8 host")
     (event,) = {call.split()[1] for call in calls[drop:] if call.startswith("record") and call.endswith("m1")}
     assert drop < calls.index(f"wait {stream} {event}") < calls.index("launch s0")

@@ -111,3 +111,10 @@ tell(calls=wait_calls(lambda all: any("device 0" in c for c in all)))
         calls = run(snippet).facts()["calls"]
         daemon.finished()
     assert not any("relaxed" in call or "blocking" in call or "context" in call for call in calls)
+
+
+def test_streams_that_share_an_id_get_a_marker_each_however_many_come_at_once(run: Run, runtime_folder: Path) -> None:
+    with FakeDaemon(runtime_folder) as daemon:
+        ran = run("enter(); tell(unmarked=call('unmarked_of_shared', 4, 2000))", DEEPUM_SYNC="0")
+        daemon.finished()
+    assert ran.facts() == {"unmarked": 0}

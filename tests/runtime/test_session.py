@@ -223,8 +223,9 @@ looked = queries()
 for number in range(514): execute(1, handle=100 + number); call('destroy_as', 1, 100 + number)
 tell(looked=looked, asked=queries(), calls=[line for line in calls() if "not relaxed" in line])
 """
-    with FakeDaemon(runtime_folder):
+    with FakeDaemon(runtime_folder) as daemon:
         facts = run(snippet, DEEPUM_SYNC="0").facts()
+        daemon.finished()
     assert facts["looked"] > 0 and facts["asked"] > facts["looked"]
     assert facts["calls"] == []
 
@@ -338,8 +339,9 @@ for _ in range(40): execute(); synchronise(); time.sleep(0.002)
 call("leave")
 tell(read=[its.recv(9, socket.MSG_DONTWAIT).decode() for its, _ in pairs], sizes=[os.fstat(file.fileno()).st_size for file in files])
 """
-    with FakeDaemon(runtime_folder):
+    with FakeDaemon(runtime_folder) as daemon:
         ran = run(snippet, DEEPUM_SYNC=lock_step, DEEPUM_LOG="0")
+        daemon.finished()
     assert ran.facts() == {"read": ["x"] * 8, "sizes": [0] * 8}
 
 
