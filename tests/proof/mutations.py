@@ -70,8 +70,8 @@ _WITHOUT_BLOCKS = Mutation(
 _GRAPH_IN_MOVER = Mutation(
     "graph-rule-of-the-mover",
     _RUNTIME + "session.cpp",
-    "  follow(Discards::instance().forbid(), stream);\n",
-    "  follow(Discards::instance().latest(), stream);\n",
+    "{ follow(Discards::instance().forbid(), stream); }",
+    "{ follow(Discards::instance().latest(), stream); }",
     "that nothing is committed after a graph's launch",
 )
 _THREAD_WAITS = Mutation(
@@ -273,8 +273,8 @@ MUTATIONS = (
     Mutation(
         "graph-does-not-wait",
         _RUNTIME + "session.cpp",
-        "  follow(Discards::instance().forbid(), stream);\n",
-        "  Discards::instance().forbid();\n",
+        "{ follow(Discards::instance().forbid(), stream); }",
+        "{ Discards::instance().forbid(); }",
         "that a graph's launch waits for discards",
     ),
     Mutation(
