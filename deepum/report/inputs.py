@@ -51,6 +51,9 @@ def read(names: Sequence[str], steps: int | None = None, synchronise: bool = Fal
                 found.simulations += [(path.name, _simulation(one)) for one in told.get("simulations", [told])]
             except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
                 raise UsageError(f"{name}: the simulation's figures make no sense: {error}; simulate anew with this version") from None
+        elif isinstance(told, dict) and {"processes", "kernels"} <= set(told):
+            lacking = ", ".join(sorted(set(KEYS) - set(told)))
+            raise UsageError(f"{name}: the statistics of another version, without {lacking}; write them anew with `deepum run --stats`")
         else:
             raise UsageError(f"{name}: is JSON, but neither of a simulation nor of a run; {_WANTED}")
     return found

@@ -284,6 +284,7 @@ def test_a_picture_is_of_the_kind_asked_for(simulation: dict[str, Any]) -> None:
         (("list.json",), "list.json: is JSON, but neither of a simulation nor of a run; "),
         (("deep",), "deep: is neither JSON nor an event log; name what "),
         (("endless.json",), "endless.json: the simulation's figures make no sense: "),
+        (("older.json",), "older.json: the statistics of another version, without "),
         (("half.json",), "half.json: the simulation's figures make no sense: "),
         (("training", "--policy", "luck"), "policy 'luck': is unknown; "),
         (("training", "--timeline", "luck"), "policy 'luck': is unknown; "),
@@ -298,6 +299,7 @@ def test_what_cannot_be_used_is_one_line(deepum: Deepum, workload: Path, argumen
     (workload.parent / "deep").write_text("[" * 100_000)
     endless = {"version": 1, "policies": {"on-demand": {"step_ms": 10**400}}}
     (workload.parent / "endless.json").write_text(json.dumps(endless))
+    (workload.parent / "older.json").write_text('{"version": 1, "processes": [], "kernels": 3}')
     (workload.parent / "half.json").write_text('{"policies": {"deepum": {}}}')
     told = deepum("report", *arguments, cwd=workload.parent)
     assert (told.returncode, told.stdout, len(told.stderr.splitlines())) == (2, "", 1)
