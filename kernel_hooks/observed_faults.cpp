@@ -13,6 +13,7 @@
 
 #include "allocation_table.hpp"
 #include "allocations.hpp"
+#include "contexts.hpp"
 #include "driver.hpp"
 #include "fault_runs.hpp"
 #include "fault_source.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <mutex>
 
-#include "driver.hpp"
+#include "contexts.hpp"
 
 namespace deepum::runtime {
 

@@ -49,14 +49,13 @@ class MarkerTable {
   void context_destroyed(CUcontext context) noexcept;
 
   // What has to be waited for until all launches on the stream id up to `sequence` are done: calls back for each marker.
-  // False: some are still without a marker.
+  // False: some are still without a marker. For the mover's thread alone.
   template <typename F>
   bool cover(std::uint32_t stream_id, std::uint64_t sequence, F each) noexcept {
-    StreamMarkers::Markers found;
     const auto one = [&](StreamMarkers& stream) {
-      const Cover answer = stream.cover(sequence, &found);
-      for (std::uint32_t i = 0; i < found.count; ++i) {
-        each(stream, found.of[i]);
+      const Cover answer = stream.cover(sequence, &found_);
+      for (std::uint32_t i = 0; i < found_.count; ++i) {
+        each(stream, found_.of[i]);
       }
       return answer != Cover::kNotYet;
     };
@@ -97,6 +96,7 @@ class MarkerTable {
   std::atomic<std::uint64_t> wanted_{0};
   std::atomic<std::uint64_t> used_{0};  // ids ever launched on
   std::atomic<std::uint64_t> epoch_{0};
+  StreamMarkers::Markers found_;  // of the mover's thread; too large to be made for each question
 };
 
 }  // namespace deepum::runtime

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "discards.hpp"
 #include "driver.hpp"
 #include "message.hpp"
 #include "mover.hpp"
@@ -175,57 +174,6 @@ bool Mover::issue(int device, int direction) {
   return true;
 }
 
-// The program may use the memory again at any moment: from the commitment on, its streams wait for the event that follows here.
-bool Mover::issue_discard(int device) {
-  MoveLane& lane = devices_[device].lanes[DEEPUM_DIRECTION_DISCARD];
-  const deepum_command command = lane.queue[0].command;
-  Requirements required;
-  if (!requirements(device, DEEPUM_DIRECTION_DISCARD, command, &required)) {
-    return false;
-  }
-  const Allocations::Pin pin = Allocations::instance().pin(command.slot, command.generation, command.first_block, command.block_count);
-  if (!pin) {
-    finish(lane, command.id, SettledMoves::kNowhere);
-    answer(command, DEEPUM_MOVED_STALE);
-    return true;
-  }
-  // A move that comes too early costs a fault, a discard destroys data: without a marker behind all that was launched there is none.
-  if (!can_discard() || !use_device(device) || !lane.prepare() || !markers_.all_marked(command.stream_mask) || !markers_.all_can_wait() ||
-      !Allocations::instance().commit_discard(pin, command.id, command.cause)) {
-    finish(lane, command.id, SettledMoves::kNowhere);
-    answer(command, DEEPUM_MOVED_CANCELLED);
-    return true;
-  }
-  bool again = false;
-  CUresult result = CUDA_ERROR_INVALID_CONTEXT;
-  {
-    struct Committed {  // without memory for what it waits for, too
-      const std::uint64_t address, id;
-      CUevent behind = nullptr;
-      ~Committed() { Discards::instance().committed(address, id, behind); }
-    } committed{pin.address, command.id};
-    if (wait_for(lane, required, &again)) {
-      result = drop_content({pin.address, pin.bytes}, lane.stream());
-    }
-    if (result == CUDA_SUCCESS) {
-      lane.issued(command.id, 0, false);
-      committed.behind = lane.event_after(command.id);
-      if (!committed.behind && driver().StreamSynchronize) {
-        driver().StreamSynchronize(lane.stream());  // without an event to wait for, it has to be done before anybody asks
-      }
-    }
-  }
-  if (again) {
-    return true;
-  }
-  count_failure(result);
-  finish(lane, command.id, result == CUDA_SUCCESS ? lane_number(device, DEEPUM_DIRECTION_DISCARD) : SettledMoves::kNowhere);
-  if (result != CUDA_SUCCESS) {
-    answer(command, DEEPUM_MOVED_FAILED, result);
-  }
-  return true;
-}
-
 // Commands right behind the first that need nothing more to wait for, and which nobody waits for before their end: adjacent ones
 // become one span, others one call where the driver has batches. Returns how many go, the first included.
 std::size_t Mover::gather(int device, int direction, std::vector<Span>* spans, std::vector<Allocations::Pin>* pins) {
@@ -259,65 +207,6 @@ std::size_t Mover::gather(int device, int direction, std::vector<Span>* spans, s
     pins->push_back(std::move(pin));
   }
   return count;
-}
-
-// What the lane still has to wait for. False: it does not exist yet.
-bool Mover::requirements(int device, int direction, const deepum_command& command, Requirements* found) {
-  const MoveLane& lane = devices_[device].lanes[direction];
-  for (std::uint64_t mask = command.after_sequence ? command.stream_mask : 0; mask != 0; mask &= mask - 1) {
-    const auto stream = static_cast<std::uint32_t>(__builtin_ctzll(mask));
-    const auto cover = [&] {
-      return markers_.cover(stream, command.after_sequence, [&](StreamMarkers& of, const Marker& marker) {
-        if (!lane.waited(&of, marker)) {
-          found->markers.emplace_back(&of, marker);
-        }
-      });
-    };
-    // In lock-step the launching thread waits for this round, so that the marker may as well be recorded here and now.
-    if (!cover() && !(in_lock_step_ && use_device(device) && markers_.flush(stream) && cover())) {
-      markers_.want(stream);
-      wants_marker_ = true;
-      return false;
-    }
-  }
-  // A command can only follow an earlier one.
-  if (command.after_move == 0 || command.after_move >= command.id) {
-    return true;
-  }
-  for (Device& each : devices_) {
-    for (MoveLane& other : each.lanes) {
-      if (&other != &lane && other.queue.find(command.after_move)) {
-        return false;
-      }
-    }
-  }
-  const int where = settled_->lane(command.after_move);
-  for (int i = 0; i < kDirections && where != SettledMoves::kNowhere; ++i) {
-    const int number = where == SettledMoves::kLongAgo ? lane_number(device, i) : where;
-    MoveLane& other = devices_[number / kDirections].lanes[number % kDirections];
-    if (&other != &lane && !lane.waited(&other, command.after_move)) {
-      found->moves.emplace_back(&other, command.after_move);
-    }
-    if (where != SettledMoves::kLongAgo) {
-      break;
-    }
-  }
-  return true;
-}
-
-bool Mover::wait_for(MoveLane& lane, const Requirements& required, bool* again) {
-  for (const auto& [of, marker] : required.markers) {
-    if (!lane.wait(marker)) {
-      return false;
-    }
-    // Recorded anew in the meantime: behind later launches, or even on another stream that has the id now.
-    if (!of->still(marker)) {
-      *again = true;
-      return false;
-    }
-    lane.note(of, marker);
-  }
-  return std::all_of(required.moves.begin(), required.moves.end(), [&](const auto& move) { return lane.wait(move.first, move.second); });
 }
 
 bool Mover::use_device(int device) noexcept {

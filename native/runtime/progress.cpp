@@ -1,5 +1,6 @@
 #include "progress.hpp"
 
+#include "contexts.hpp"
 #include "driver.hpp"
 #include "session.hpp"
 

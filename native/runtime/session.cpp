@@ -14,6 +14,7 @@
 #include "allocation_ledger.hpp"
 #include "allocations.hpp"
 #include "commands.hpp"
+#include "contexts.hpp"
 #include "discards.hpp"
 #include "driver.hpp"
 #include "live_session.hpp"

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <mutex>
 
+#include "contexts.hpp"
 #include "driver.hpp"
 #include "relaxed.hpp"
 
 namespace deepum::runtime {
 namespace {
-
-constexpr std::uint32_t kMostFailures = 4;
 
 CUevent create_event() noexcept {
   const Driver& call = driver();
@@ -21,37 +20,7 @@ CUevent create_event() noexcept {
   return call.EventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS ? event : nullptr;
 }
 
-bool is_capturing(CUstream stream) noexcept {
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
-  return !driver().StreamIsCapturing || driver().StreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
-         status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
-// This thread is in another context for as long as this lives.
-class Elsewhere {
- public:
-  explicit Elsewhere(CUcontext context) noexcept
-      : pushed_(context && driver().CtxPushCurrent && driver().CtxPopCurrent && driver().CtxPushCurrent(context) == CUDA_SUCCESS) {}
-  ~Elsewhere() {
-    if (pushed_) {
-      CUcontext popped = nullptr;
-      driver().CtxPopCurrent(&popped);
-    }
-  }
-  Elsewhere(const Elsewhere&) = delete;
-  Elsewhere& operator=(const Elsewhere&) = delete;
-  explicit operator bool() const noexcept { return pushed_; }
-
- private:
-  bool pushed_;
-};
-
 }  // namespace
-
-CUcontext current_context() noexcept {
-  CUcontext context = nullptr;
-  return driver().CtxGetCurrent && driver().CtxGetCurrent(&context) == CUDA_SUCCESS ? context : nullptr;
-}
 
 EventRing::Place StreamMarkers::reserve(EventRing& ring, std::uint32_t words) noexcept {
   const std::lock_guard lock(lock_);
@@ -182,41 +151,6 @@ bool StreamMarkers::mine_to_record(CUcontext current) noexcept {
   return true;
 }
 
-CUstream StreamMarkers::waitable() noexcept {
-  const CUstream handle = stream();
-  return handle && handle != CU_STREAM_PER_THREAD && !is_capturing(handle) ? handle : nullptr;
-}
-
-// The handle of a default stream means that of the current context.
-bool StreamMarkers::wait(CUevent event) noexcept {
-  const auto wait_here = [&] {
-    const CUstream handle = waitable();
-    return handle != nullptr && driver().StreamWaitEvent(handle, event, 0) == CUDA_SUCCESS;
-  };
-  if (stream() != CU_STREAM_LEGACY) {
-    return wait_here();
-  }
-  CUcontext context = nullptr;
-  {
-    const std::lock_guard lock(lock_);
-    context = context_;
-  }
-  if (context == current_context()) {
-    return wait_here();
-  }
-  const Elsewhere there(context);
-  return there && wait_here();
-}
-
-CUstream StreamMarkers::in_context(CUcontext context) noexcept {
-  CUstream handle;
-  {
-    const std::lock_guard lock(lock_);
-    handle = context && context_ == context ? stream() : nullptr;
-  }
-  return handle && handle != CU_STREAM_PER_THREAD && !is_capturing(handle) ? handle : nullptr;
-}
-
 // A stream of another device is recorded on in its own context: what waits for all that was launched, as discards do, would else wait for
 // that device's next launch.
 bool StreamMarkers::record(bool own) noexcept {
@@ -333,58 +267,6 @@ void StreamMarkers::context_destroyed(CUcontext context) noexcept {
     unmarked_.store(0, std::memory_order_relaxed);
     ++incarnation_;
   }
-}
-
-Cover StreamMarkers::cover(std::uint64_t sequence, Markers* found) noexcept {
-  const std::lock_guard lock(lock_);
-  found->count = 0;
-  if (failures_ >= kMostFailures) {
-    return Cover::kNothing;  // no markers here: a move that comes too early costs a fault
-  }
-  // A stream that no launch was ever accepted on has only refused ones.
-  const bool launched_on = stream() != nullptr || in_flight_ != 0;
-  const std::uint64_t unmarked = launched_on ? unmarked_.load(std::memory_order_relaxed) : 0;
-  const auto kept = [&](std::uint64_t i) -> const Marker& { return kept_[(i - 1) % kKept]; };
-  const auto there = [&](std::uint64_t i) { return i > 0 && i + kKept > count_ && kept(i).sequence != 0; };
-  std::uint64_t at = count_;  // the oldest marker that is late enough, or the newest
-  while (at > 1 && there(at - 1) && kept(at - 1).sequence >= sequence) {
-    --at;
-  }
-  const bool any = there(at);
-  if ((!any || kept(at).sequence < sequence) && (recording_ || (unmarked != 0 && unmarked <= sequence))) {
-    return Cover::kNotYet;
-  }
-  std::uint64_t oldest = count_ >= kKept ? count_ - kKept + 1 : 1;
-  while (oldest < at && !there(oldest)) {
-    ++oldest;
-  }
-  std::uint32_t later = 0;
-  for (std::uint64_t i = at; any && there(i); --i) {
-    if ((i == at || kept(i).incarnation != later) && kept(i).event) {
-      found->of[found->count++] = kept(i);
-    }
-    later = kept(i).incarnation;
-    if (later == kept(oldest).incarnation) {
-      break;  // nor is any before it of another stream
-    }
-  }
-  std::reverse(found->of, found->of + found->count);
-  return found->count != 0 ? Cover::kMarker : Cover::kNothing;
-}
-
-Cover StreamMarkers::cover_in_flight(std::uint64_t sequence) noexcept {
-  const std::lock_guard lock(lock_);
-  return in_flight_ != 0 && first_in_flight_ <= sequence ? Cover::kNotYet : Cover::kNothing;
-}
-
-bool StreamMarkers::still(const Marker& marker) noexcept {
-  const std::lock_guard lock(lock_);
-  for (const Marker& kept : kept_) {
-    if (kept.event == marker.event && kept.sequence == marker.sequence) {
-      return kept.generation == marker.generation;
-    }
-  }
-  return false;
 }
 
 }  // namespace deepum::runtime

@@ -75,6 +75,8 @@ class StreamMarkers {
   bool incomplete() const noexcept { return incomplete_.load(std::memory_order_relaxed); }
 
  private:
+  static constexpr std::uint32_t kMostFailures = 4;
+
   bool claim(CUcontext context, std::uint64_t* first, std::uint64_t* sequence, Marker* reused) noexcept;
   bool still_needed(const Marker& reused) noexcept;
   bool due(std::uint32_t interval, std::uint64_t blocks) noexcept;
@@ -100,7 +102,5 @@ class StreamMarkers {
   std::uint64_t count_ = 0;  // markers ever made; the last kKept of them are in kept_
   Marker kept_[kKept];
 };
-
-CUcontext current_context() noexcept;  // null: none
 
 }  // namespace deepum::runtime

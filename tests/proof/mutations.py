@@ -182,7 +182,7 @@ MUTATIONS = (
     ),
     Mutation(
         "no-stream-can-wait",
-        _RUNTIME + "mover_issue.cpp",
+        _RUNTIME + "mover_discards.cpp",
         "|| !markers_.all_can_wait() ",
         "",
         "that nothing is discarded while a stream could not wait for it, and that the thread waits instead",
@@ -197,14 +197,14 @@ MUTATIONS = (
     ),
     Mutation(
         "unmarked",
-        _RUNTIME + "mover_issue.cpp",
+        _RUNTIME + "mover_discards.cpp",
         "!markers_.all_marked(command.stream_mask) ||",
         "",
         "that nothing is discarded behind launches that no marker could be recorded behind",
     ),
     Mutation(
         "marker-recorded-anew",
-        _RUNTIME + "mover_issue.cpp",
+        _RUNTIME + "mover_waits.cpp",
         "    if (!of->still(marker)) {\n      *again = true;\n      return false;\n    }\n",
         "",
         "that a marker which went on while the lane waited for it is noticed",
@@ -212,7 +212,7 @@ MUTATIONS = (
     ),
     Mutation(
         "moves-not-awaited",
-        _RUNTIME + "mover_issue.cpp",
+        _RUNTIME + "mover_waits.cpp",
         "      found->moves.emplace_back(&other, command.after_move);",
         "",
         "that a move waits for the move before it",
@@ -220,7 +220,7 @@ MUTATIONS = (
     ),
     Mutation(
         "markers-not-awaited",
-        _RUNTIME + "mover_issue.cpp",
+        _RUNTIME + "mover_waits.cpp",
         "          found->markers.emplace_back(&of, marker);",
         "",
         "that moves and discards wait for the launches before them",

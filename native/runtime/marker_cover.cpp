@@ -1,0 +1,61 @@
+// Which markers lie behind a launch.
+#include <algorithm>
+#include <mutex>
+
+#include "stream_markers.hpp"
+
+namespace deepum::runtime {
+
+Cover StreamMarkers::cover(std::uint64_t sequence, Markers* found) noexcept {
+  const std::lock_guard lock(lock_);
+  found->count = 0;
+  if (failures_ >= kMostFailures) {
+    return Cover::kNothing;  // no markers here: a move that comes too early costs a fault
+  }
+  // A stream that no launch was ever accepted on has only refused ones.
+  const bool launched_on = stream() != nullptr || in_flight_ != 0;
+  const std::uint64_t unmarked = launched_on ? unmarked_.load(std::memory_order_relaxed) : 0;
+  const auto kept = [&](std::uint64_t i) -> const Marker& { return kept_[(i - 1) % kKept]; };
+  const auto there = [&](std::uint64_t i) { return i > 0 && i + kKept > count_ && kept(i).sequence != 0; };
+  std::uint64_t at = count_;  // the oldest marker that is late enough, or the newest
+  while (at > 1 && there(at - 1) && kept(at - 1).sequence >= sequence) {
+    --at;
+  }
+  const bool any = there(at);
+  if ((!any || kept(at).sequence < sequence) && (recording_ || (unmarked != 0 && unmarked <= sequence))) {
+    return Cover::kNotYet;
+  }
+  std::uint64_t oldest = count_ >= kKept ? count_ - kKept + 1 : 1;
+  while (oldest < at && !there(oldest)) {
+    ++oldest;
+  }
+  std::uint32_t later = 0;
+  for (std::uint64_t i = at; any && there(i); --i) {
+    if ((i == at || kept(i).incarnation != later) && kept(i).event) {
+      found->of[found->count++] = kept(i);
+    }
+    later = kept(i).incarnation;
+    if (later == kept(oldest).incarnation) {
+      break;  // nor is any before it of another stream
+    }
+  }
+  std::reverse(found->of, found->of + found->count);
+  return found->count != 0 ? Cover::kMarker : Cover::kNothing;
+}
+
+Cover StreamMarkers::cover_in_flight(std::uint64_t sequence) noexcept {
+  const std::lock_guard lock(lock_);
+  return in_flight_ != 0 && first_in_flight_ <= sequence ? Cover::kNotYet : Cover::kNothing;
+}
+
+bool StreamMarkers::still(const Marker& marker) noexcept {
+  const std::lock_guard lock(lock_);
+  for (const Marker& kept : kept_) {
+    if (kept.event == marker.event && kept.sequence == marker.sequence) {
+      return kept.generation == marker.generation;
+    }
+  }
+  return false;
+}
+
+}  // namespace deepum::runtime

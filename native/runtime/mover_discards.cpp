@@ -1,0 +1,59 @@
+// Discards, the one kind of command that destroys data: proposed by the daemon, committed here.
+#include "discards.hpp"
+#include "driver.hpp"
+#include "mover.hpp"
+
+namespace deepum::runtime {
+
+// The program may use the memory again at any moment: from the commitment on, its streams wait for the event that follows here.
+bool Mover::issue_discard(int device) {
+  MoveLane& lane = devices_[device].lanes[DEEPUM_DIRECTION_DISCARD];
+  const deepum_command command = lane.queue[0].command;
+  Requirements required;
+  if (!requirements(device, DEEPUM_DIRECTION_DISCARD, command, &required)) {
+    return false;
+  }
+  const Allocations::Pin pin = Allocations::instance().pin(command.slot, command.generation, command.first_block, command.block_count);
+  if (!pin) {
+    finish(lane, command.id, SettledMoves::kNowhere);
+    answer(command, DEEPUM_MOVED_STALE);
+    return true;
+  }
+  // A move that comes too early costs a fault, a discard destroys data: without a marker behind all that was launched there is none.
+  if (!can_discard() || !use_device(device) || !lane.prepare() || !markers_.all_marked(command.stream_mask) || !markers_.all_can_wait() ||
+      !Allocations::instance().commit_discard(pin, command.id, command.cause)) {
+    finish(lane, command.id, SettledMoves::kNowhere);
+    answer(command, DEEPUM_MOVED_CANCELLED);
+    return true;
+  }
+  bool again = false;
+  CUresult result = CUDA_ERROR_INVALID_CONTEXT;
+  {
+    struct Committed {  // without memory for what it waits for, too
+      const std::uint64_t address, id;
+      CUevent behind = nullptr;
+      ~Committed() { Discards::instance().committed(address, id, behind); }
+    } committed{pin.address, command.id};
+    if (wait_for(lane, required, &again)) {
+      result = drop_content({pin.address, pin.bytes}, lane.stream());
+    }
+    if (result == CUDA_SUCCESS) {
+      lane.issued(command.id, 0, false);
+      committed.behind = lane.event_after(command.id);
+      if (!committed.behind && driver().StreamSynchronize) {
+        driver().StreamSynchronize(lane.stream());  // without an event to wait for, it has to be done before anybody asks
+      }
+    }
+  }
+  if (again) {
+    return true;
+  }
+  count_failure(result);
+  finish(lane, command.id, result == CUDA_SUCCESS ? lane_number(device, DEEPUM_DIRECTION_DISCARD) : SettledMoves::kNowhere);
+  if (result != CUDA_SUCCESS) {
+    answer(command, DEEPUM_MOVED_FAILED, result);
+  }
+  return true;
+}
+
+}  // namespace deepum::runtime

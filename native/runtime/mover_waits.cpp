@@ -1,0 +1,67 @@
+// What a command has to wait for, and how its lane comes to wait for it.
+#include <algorithm>
+
+#include "mover.hpp"
+
+namespace deepum::runtime {
+
+// What the lane still has to wait for. False: it does not exist yet.
+bool Mover::requirements(int device, int direction, const deepum_command& command, Requirements* found) {
+  const MoveLane& lane = devices_[device].lanes[direction];
+  for (std::uint64_t mask = command.after_sequence ? command.stream_mask : 0; mask != 0; mask &= mask - 1) {
+    const auto stream = static_cast<std::uint32_t>(__builtin_ctzll(mask));
+    const auto cover = [&] {
+      return markers_.cover(stream, command.after_sequence, [&](StreamMarkers& of, const Marker& marker) {
+        if (!lane.waited(&of, marker)) {
+          found->markers.emplace_back(&of, marker);
+        }
+      });
+    };
+    // In lock-step the launching thread waits for this round, so that the marker may as well be recorded here and now.
+    if (!cover() && !(in_lock_step_ && use_device(device) && markers_.flush(stream) && cover())) {
+      markers_.want(stream);
+      wants_marker_ = true;
+      return false;
+    }
+  }
+  // A command can only follow an earlier one.
+  if (command.after_move == 0 || command.after_move >= command.id) {
+    return true;
+  }
+  for (Device& each : devices_) {
+    for (MoveLane& other : each.lanes) {
+      if (&other != &lane && other.queue.find(command.after_move)) {
+        return false;
+      }
+    }
+  }
+  const int where = settled_->lane(command.after_move);
+  for (int i = 0; i < kDirections && where != SettledMoves::kNowhere; ++i) {
+    const int number = where == SettledMoves::kLongAgo ? lane_number(device, i) : where;
+    MoveLane& other = devices_[number / kDirections].lanes[number % kDirections];
+    if (&other != &lane && !lane.waited(&other, command.after_move)) {
+      found->moves.emplace_back(&other, command.after_move);
+    }
+    if (where != SettledMoves::kLongAgo) {
+      break;
+    }
+  }
+  return true;
+}
+
+bool Mover::wait_for(MoveLane& lane, const Requirements& required, bool* again) {
+  for (const auto& [of, marker] : required.markers) {
+    if (!lane.wait(marker)) {
+      return false;
+    }
+    // Recorded anew in the meantime: behind later launches, or even on another stream that has the id now.
+    if (!of->still(marker)) {
+      *again = true;
+      return false;
+    }
+    lane.note(of, marker);
+  }
+  return std::all_of(required.moves.begin(), required.moves.end(), [&](const auto& move) { return lane.wait(move.first, move.second); });
+}
+
+}  // namespace deepum::runtime
