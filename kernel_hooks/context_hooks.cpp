@@ -56,6 +56,7 @@ CUresult on_cuCtxSetCurrent(CUcontext context) {
 
 void context_ended(CUcontext context) noexcept {
   forget_memory_of(context);
+  forget_streams_of(context);
   runtime::context_destroyed(context);
   modules_changed(nullptr);
   contexts_destroyed();

@@ -19,9 +19,10 @@ StreamRef stream_of(CUstream stream, bool per_thread) noexcept;
 void stream_created(CUstream stream) noexcept;
 // Before the driver destroys it: says so to the session and frees the id.
 void stream_ends(CUstream stream) noexcept;
+void forget_streams_of(CUcontext context) noexcept;  // it has ended, and they with it
 
-// Waits for every stream the program has in the current context, which is what cuCtxSynchronize promises, without waiting for the
-// mover's. False: not all of them can be known (green contexts, other threads' own streams...): call the driver's.
+// Waits for every stream the program has in the current context, or had and left work behind on, which is what cuCtxSynchronize promises,
+// without waiting for the mover's. False: not all of them can be known (green contexts, other threads' own streams...): call the driver's.
 bool synchronise_program_streams(CUresult* result) noexcept;
 void streams_unknowable() noexcept;  // from now on synchronise_program_streams is false
 
