@@ -37,6 +37,7 @@ struct UmBlock {
   std::uint64_t awaited = 0;       // launch that will use it next; past or 0: none is known
   std::uint64_t written_at = 0;    // launch that wrote it last, as far as that is known
   BlockUser user;
+  BlockUser writer;                // the use that wrote it last, as far as that is known
   Use next_use = Use::kUnknown;    // of the launch `awaited`
   std::uint64_t copied_since = 0;  // sequence of the launch that the host's copy was made for, or behind; that of an earlier one stays
   std::uint64_t single_since = 0;  // sequence at which it was last made to be in one place

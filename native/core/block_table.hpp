@@ -6,6 +6,7 @@
 // a run always follow each other, and a table of runs is some fifty times smaller and faster to walk.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -32,6 +33,7 @@ struct NextUse {
   std::uint32_t gap = 0;    // so many launches later; 0: not known
   std::uint32_t round = 0;  // launch, modulo 2^32, of which that was learned
   bool left = false;        // the block that told of it had left in between
+  bool leaves = false;      // or what it has then leaves later, before it is written again
 };
 // Its first and its last UM block may be shared with other tensors, so that they are used again by others and sooner.
 enum class RunPart : std::uint8_t { kFirst, kInner, kLast };
@@ -42,6 +44,19 @@ constexpr RunPart part_of(std::uint32_t block, std::uint32_t count) {
 struct RunUse {
   Use now = Use::kUnknown;
   std::array<NextUse, kRunParts> next{};
+  std::uint32_t in_vain = 0;  // of its blocks that were copied out ahead, those written before they left, less those that did leave
+  bool leaves() const {
+    return std::any_of(next.begin(), next.end(), [](const NextUse& each) { return each.leaves; });
+  }
+  // It is used again before it leaves, and not sooner than that many launches later.
+  bool stays_first(std::uint64_t launches) const {
+    return std::any_of(next.begin(), next.end(), [&](const NextUse& each) { return each.leaves && !each.left && each.gap >= launches; });
+  }
+};
+// What a launch does with a span of blocks, and whether they leave later, before they are written again.
+struct SpanUse {
+  Use now = Use::kUnknown;
+  bool leaves = false;
 };
 
 struct BlockTableLimits {

@@ -12,24 +12,24 @@ constexpr std::uint64_t kSettled = 20;  // part of an iteration without a write,
 constexpr std::uint64_t kQuiet = 8;     // part of an iteration in which nothing was copied for want of space, after which copies may go
 constexpr int kCopyScan = 256;          // blocks looked at for a launch
 constexpr std::uint64_t kHaste = 2;     // times the pace at which all would be copied out within an iteration
+constexpr std::uint64_t kLasting = 32;  // part of an iteration for which what is copied out ahead stays unused, at least
+constexpr std::uint32_t kVain = 64;     // copies ahead that were made in vain, counted up to there
 
 }  // namespace
 
 bool Engine::duplicates() const { return (settings_.advice & DEEPUM_ADVISE_DUPLICATE) != 0 && faults_are_told_ && iteration_ > 0; }
 
-// What lives on for iterations: for what is written, read and dead within one, there is nothing to gain.
 bool Engine::may_duplicate(const UmBlock& block) const {
-  return duplicates() && !block.stays_away() && !block.mapped && block.sparse_uses == 0 && !block.dead && !slots_[block.slot].of_program &&
-         position_ - block.filled > iteration_;
+  return duplicates() && !block.stays_away() && !block.mapped && block.sparse_uses == 0 && !block.dead && !slots_[block.slot].of_program;
 }
 
 // The launch at hand uses them. What it writes the host has no longer.
-void Engine::note_writes(std::span<const BlockSpan> spans, std::span<const Use> uses) {
+void Engine::note_writes(std::span<const BlockSpan> spans, std::span<const SpanUse> uses) {
   if (mostly_blocks_ == 0) {
     return;
   }
   for (std::size_t i = 0; i < spans.size(); ++i) {
-    if (uses[i] != Use::kWrites) {
+    if (uses[i].now != Use::kWrites) {
       continue;
     }
     Allocation& allocation = slots_[spans[i].slot];
@@ -62,13 +62,18 @@ void Engine::forget_duplicate(UmBlock& block) {
   devices_[slots_[block.slot].device].uncopy(block);
 }
 
-// The block is about to be prefetched for that use.
-void Engine::prepare_duplicate(DeviceMemory& device, UmBlock& block, Use use) {
-  if (block.mostly && use == Use::kWrites) {
+// The block is about to be prefetched for that use. It pays for what lives on for iterations, or is known to leave before it is written
+// again, but not for what came into being just now, which the launch at hand writes. Advice goes in order with the prefetches: none is
+// given that would wait for a copy still to be made, behind launches still to run.
+void Engine::prepare_duplicate(DeviceMemory& device, UmBlock& block, SpanUse use) {
+  if (block.mostly && use.now == Use::kWrites) {
     end_duplication(block);
   }
-  if (!block.mostly && use != Use::kWrites && block.populated && may_duplicate(block) &&
-      (block.written_at == 0 || position_ - block.written_at > iteration_ / kSettled)) {
+  const std::uint64_t lived = position_ - block.filled;
+  const bool settled = lived > iteration_ && (block.written_at == 0 || position_ - block.written_at > iteration_ / kSettled);
+  const bool waits = direction_of(block.moved_in) == DEEPUM_DIRECTION_COLLAPSE || direction_of(block.moved_out) == DEEPUM_DIRECTION_COPY;
+  if (!block.mostly && !waits && use.now != Use::kWrites && block.populated && (settled || (use.leaves && lived > 0)) &&
+      may_duplicate(block)) {
     command(DEEPUM_COMMAND_ADVISE, slots_[block.slot].device, block, 0, 0, std::max(block.moved_in, block.moved_out), -1,
             DEEPUM_MEM_ADVISE_SET_READ_MOSTLY);
     set_mostly(block);
@@ -79,24 +84,45 @@ void Engine::prepare_duplicate(DeviceMemory& device, UmBlock& block, Use use) {
   }
 }
 
+// What is copied out ahead of need: at once what stays for long, is used then, and leaves before it is written again;
+bool Engine::pays_at_once(const BlockUser& writer) {
+  const RunUse* const run = use_by(writer);
+  return run != nullptr && run->in_vain == 0 && run->stays_first(std::max<std::uint64_t>(iteration_ / kLasting, 1));
+}
+
+// and once it has settled, what lives on for iterations: for what is written, read and dead within one, there is else nothing to gain.
+bool Engine::pays_once_settled(const UmBlock& block) {
+  const RunUse* const run = use_by(block.writer);
+  return position_ - block.filled > iteration_ && (run == nullptr || run->in_vain == 0);
+}
+
+// A block that was copied out ahead left without a copy, or was written before it did. What leaves in one iteration and stays in the next
+// would be copied in vain each time.
+void Engine::judge_copy(const UmBlock& block, bool left) {
+  if (RunUse* const run = use_by(block.writer); run != nullptr) {
+    run->in_vain = left ? run->in_vain - std::min(run->in_vain, 1u) : std::min(run->in_vain + 1, kVain);
+  }
+}
+
 // What the launch at hand may have written is to be copied out one day.
-void Engine::queue_copies(std::span<const BlockSpan> spans, std::span<const Use> uses) {
+void Engine::queue_copies(std::span<const BlockSpan> spans, std::span<const SpanUse> uses) {
   if (!duplicates()) {
     return;
   }
   for (std::size_t i = 0; i < spans.size(); ++i) {
     Allocation& allocation = slots_[spans[i].slot];
     DeviceMemory& device = devices_[allocation.device];
-    if (uses[i] == Use::kReads || !device.under_pressure()) {
+    if (uses[i].now == Use::kReads || !device.under_pressure()) {
       continue;
     }
     statistics_.operations += spans[i].count;
+    const bool pays = uses[i].leaves && pays_at_once(allocation.blocks[spans[i].first + spans[i].count / 2].writer);
     for (std::uint32_t b = spans[i].first; b < spans[i].first + spans[i].count; ++b) {
       UmBlock& block = allocation.blocks[b];
       block.written_at = position_;
-      if (!block.to_copy && !block.copied && may_duplicate(block)) {
+      if (!block.to_copy && !block.copied && may_duplicate(block) && (pays || pays_once_settled(block))) {
         block.to_copy = true;
-        device.to_copy.push_back({spans[i].slot, b, position_});
+        (pays ? device.to_copy : device.to_settle).push_back({spans[i].slot, b, position_});
       }
     }
   }
@@ -113,28 +139,32 @@ void Engine::copy_out_ahead(DeviceMemory& device, std::uint32_t ordinal, std::ui
     return;
   }
   std::uint64_t left = 1 + kHaste * device.evicted_lately / iteration_;
-  for (int i = 0; i < kCopyScan && left > 0 && !device.to_copy.empty() && device.copied_blocks < device.evicted_lately; ++i) {
-    const WrittenBlock next = device.to_copy.front();
-    if (position_ - next.position < iteration_ / kSettled) {
-      return;
+  for (std::deque<WrittenBlock>* const queue : {&device.to_copy, &device.to_settle}) {
+    const bool at_once = queue == &device.to_copy;
+    for (int i = 0; i < kCopyScan && left > 0 && !queue->empty() && device.copied_blocks < device.evicted_lately; ++i) {
+      const WrittenBlock next = queue->front();
+      if (!at_once && position_ - next.position < iteration_ / kSettled) {
+        break;
+      }
+      queue->pop_front();
+      ++statistics_.operations;
+      UmBlock& block = slots_[next.slot].blocks[next.index];
+      if (!at_once && block.written_at > next.position && may_duplicate(block) && pays_once_settled(block)) {  // and again
+        queue->push_back({next.slot, next.index, position_});
+        continue;
+      }
+      block.to_copy = false;
+      const bool soon_written = block.awaited > position_ && block.next_use == Use::kWrites && block.awaited < position_ + iteration_ / 2;
+      if (!block.resident || block.copied || !block.populated || !may_duplicate(block) || soon_written ||
+          !(at_once ? pays_at_once(block.writer) : pays_once_settled(block))) {
+        continue;
+      }
+      command(DEEPUM_COMMAND_COPY_OUT, ordinal, block, sequence_, stream | block.streams, std::max(block.moved_in, block.moved_out));
+      set_mostly(block);
+      block.copied_since = sequence_;
+      device.copy(block);
+      --left;
     }
-    device.to_copy.pop_front();
-    ++statistics_.operations;
-    UmBlock& block = slots_[next.slot].blocks[next.index];
-    if (block.written_at > next.position && may_duplicate(block)) {  // and again
-      device.to_copy.push_back({next.slot, next.index, position_});
-      continue;
-    }
-    block.to_copy = false;
-    const bool soon_written = block.awaited > position_ && block.next_use == Use::kWrites && block.awaited < position_ + iteration_ / 2;
-    if (!block.resident || block.copied || !block.populated || !may_duplicate(block) || soon_written) {
-      continue;
-    }
-    command(DEEPUM_COMMAND_COPY_OUT, ordinal, block, sequence_, stream | block.streams, std::max(block.moved_in, block.moved_out));
-    set_mostly(block);
-    block.copied_since = sequence_;
-    device.copy(block);
-    --left;
   }
 }
 

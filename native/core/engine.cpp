@@ -195,9 +195,10 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
       continue;
     }
     spans_.push_back({p.slot, p.first, p.count});
-    uses_.push_back(i < event.write_ranges                                    ? Use::kWrites
+    const Use now = i < event.write_ranges                                    ? Use::kWrites
                     : i < std::size_t{event.write_ranges} + event.read_ranges ? Use::kReads
-                                                                              : Use::kUnknown);
+                                                                              : Use::kUnknown;
+    uses_.push_back({now, false});
     std::uint64_t born = 0;
     runs_.push_back(name_run(*allocation, p.first, p.count, born));
     ages_.push_back(static_cast<std::uint32_t>(std::min<std::uint64_t>(position_ - born, ~std::uint32_t{0})));
@@ -317,6 +318,7 @@ void Engine::on_lost() {
   forget_trials();
   for (DeviceMemory& device : devices_) {
     device.to_copy.clear();
+    device.to_settle.clear();
   }
   for (Allocation& allocation : slots_) {
     if (allocation.live) {

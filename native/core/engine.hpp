@@ -94,10 +94,10 @@ class Engine {
   // Where the runs are now; those whose allocation was freed are left out.
   std::span<const BlockSpan> locate(const BlockTable& blocks, std::uint64_t distance);  // their uses: located_uses_
   // Makes the spans resident for launch number `position`. False: the window alone exceeds memory; to be tried again.
-  bool place(std::span<const BlockSpan> spans, std::span<const Use> uses, std::uint64_t position, bool actual);
+  bool place(std::span<const BlockSpan> spans, std::span<const SpanUse> uses, std::uint64_t position, bool actual);
   // Launches after which the blocks of that execution are doubted: about an iteration, so that whatever was lost is back after one.
   std::uint64_t doubt_after(const Execution& execution) const;
-  bool bring(DeviceMemory& device, UmBlock& block, Use use, std::uint64_t position, bool actual);
+  bool bring(DeviceMemory& device, UmBlock& block, SpanUse use, std::uint64_t position, bool actual);
   bool make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position, bool actual, bool fetches);
   bool may_take_room(const DeviceMemory& device, bool actual) const;
   // Victims (victims.cpp).
@@ -122,7 +122,7 @@ class Engine {
   void inherit_uses(Execution& execution);
   void learn_uses(Execution& execution);
   RunUse* use_by(const BlockUser& user);
-  void learn_next(const UmBlock& block, Use use);
+  void learn_next(const UmBlock& block, SpanUse use);
   void try_uses(std::uint32_t stream);
   const UmBlock* tried(const Trial& trial) const;
   void forget_trials();
@@ -133,12 +133,15 @@ class Engine {
   // Clean copies (clean_copies.cpp).
   bool duplicates() const;
   bool may_duplicate(const UmBlock& block) const;
-  void note_writes(std::span<const BlockSpan> spans, std::span<const Use> uses);
+  void note_writes(std::span<const BlockSpan> spans, std::span<const SpanUse> uses);
   void end_duplication(UmBlock& block);
   void set_mostly(UmBlock& block);
   void forget_duplicate(UmBlock& block);
-  void prepare_duplicate(DeviceMemory& device, UmBlock& block, Use use);
-  void queue_copies(std::span<const BlockSpan> spans, std::span<const Use> uses);
+  void prepare_duplicate(DeviceMemory& device, UmBlock& block, SpanUse use);
+  bool pays_at_once(const BlockUser& writer);
+  bool pays_once_settled(const UmBlock& block);
+  void judge_copy(const UmBlock& block, bool left);
+  void queue_copies(std::span<const BlockSpan> spans, std::span<const SpanUse> uses);
   void copy_out_ahead(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t stream);
 
   // Advice (advice.cpp).
@@ -203,10 +206,10 @@ class Engine {
   std::vector<BlockRun> runs_;        // of the launch at hand, by name
   std::vector<std::uint32_t> ages_;
   std::vector<BlockSpan> spans_;  // and by place
-  std::vector<Use> uses_;
+  std::vector<SpanUse> uses_;
   std::vector<std::uint32_t> places_;  // in the execution's chain
   std::vector<BlockSpan> located_;     // of the launch being placed ahead
-  std::vector<Use> located_uses_;
+  std::vector<SpanUse> located_uses_;
   struct Leaving {
     UmBlock* block;
     bool copied;

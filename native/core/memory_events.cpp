@@ -116,7 +116,9 @@ bool Engine::on_allocate(const deepum_allocate_event& event) {
 void Engine::forget_allocation(Allocation& allocation) {
   DeviceMemory& device = devices_[allocation.device];
   if (std::ranges::any_of(allocation.blocks, &UmBlock::to_copy)) {
-    std::erase_if(device.to_copy, [&](const WrittenBlock& written) { return written.slot == allocation.blocks.front().slot; });
+    for (std::deque<WrittenBlock>* const queue : {&device.to_copy, &device.to_settle}) {
+      std::erase_if(*queue, [&](const WrittenBlock& written) { return written.slot == allocation.blocks.front().slot; });
+    }
   }
   for (UmBlock& block : allocation.blocks) {
     device.grown -= block.fresh || block.dead ? 0 : 1;

@@ -33,13 +33,13 @@ std::span<const BlockSpan> Engine::locate(const BlockTable& blocks, std::uint64_
     const std::uint64_t end = std::min<std::uint64_t>(first + run.count, allocation->blocks.size());
     if (first < end) {
       located_.push_back({static_cast<std::uint32_t>(slot), static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(end - first)});
-      located_uses_.push_back(blocks.uses()[i].now);
+      located_uses_.push_back({blocks.uses()[i].now, blocks.uses()[i].leaves()});
     }
   }
   return located_;
 }
 
-bool Engine::place(std::span<const BlockSpan> spans, std::span<const Use> uses, std::uint64_t position, bool actual) {
+bool Engine::place(std::span<const BlockSpan> spans, std::span<const SpanUse> uses, std::uint64_t position, bool actual) {
   ++claim_;
   // First what is there is claimed, so that bringing the rest does not evict it.
   bool missing = false;
@@ -108,7 +108,7 @@ std::uint64_t Engine::doubt_after(const Execution& execution) const {
   return std::min<std::uint64_t>(settings_.confidence_launches, std::max(execution.period - execution.period / 8, kLeastDoubt));
 }
 
-bool Engine::bring(DeviceMemory& device, UmBlock& block, Use use_for, std::uint64_t position, bool actual) {
+bool Engine::bring(DeviceMemory& device, UmBlock& block, SpanUse use_for, std::uint64_t position, bool actual) {
   const std::uint32_t ordinal = slots_[block.slot].device;
   const bool decide = settings_.policy == DEEPUM_POLICY_CORRELATION && device.under_pressure();
   if (decide && !actual && device.ahead_blocks() >= device.window()) {

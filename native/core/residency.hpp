@@ -149,7 +149,8 @@ struct DeviceMemory {
   ExpectedBlocks expected;                // by launches to come
   ExpectedBlocks expected_copied;         // by next use: likewise, what the host has as well
   KeptBlocks copied;                      // as kept, what the host has as well
-  std::deque<WrittenBlock> to_copy;       // written longest ago first
+  std::deque<WrittenBlock> to_copy;       // written longest ago first, at once
+  std::deque<WrittenBlock> to_settle;     // and what is to settle before
   std::uint64_t copied_blocks = 0;        // that are here and on the host
   std::uint64_t evicted_lately = 0;       // blocks, in the iteration before this one
   std::uint64_t evictions = 0;            // since

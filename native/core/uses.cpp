@@ -37,8 +37,8 @@ void Engine::learn_uses(Execution& execution) {
   for (std::size_t i = 0; i < spans_.size(); ++i) {
     RunUse* const run = execution.blocks.use(places_[i]);
     if (run != nullptr) {
-      uses_[i] = uses_[i] == Use::kUnknown ? run->now : uses_[i];
-      run->now = uses_[i];
+      uses_[i] = {uses_[i].now == Use::kUnknown ? run->now : uses_[i].now, run->leaves()};
+      run->now = uses_[i].now;
     }
     Allocation& allocation = slots_[spans_[i].slot];
     BlockUser user{id, execution.generation, execution.blocks.uses_turn(), places_[i]};
@@ -60,6 +60,12 @@ void Engine::learn_uses(Execution& execution) {
       block->left = false;
       block->used = position_;
       block->user = user;
+      if (uses_[i].now != Use::kReads) {
+        if (uses_[i].now == Use::kWrites && block->copied && block->stayed) {
+          judge_copy(*block, false);
+        }
+        block->writer = user;
+      }
       block->awaited = next.gap == 0 ? 0 : position_ + next.gap;
       block->next_use = next.use;
     }
@@ -74,19 +80,22 @@ RunUse* Engine::use_by(const BlockUser& user) {
   return execution.generation == user.generation && execution.blocks.uses_turn() == user.turn ? execution.blocks.use(user.run) : nullptr;
 }
 
-// Of blocks of one part of a run the one that waits longest tells: others are met earlier by others, which then know of them.
-void Engine::learn_next(const UmBlock& block, Use use) {
+// Of blocks of one part of a run the one that waits longest tells: others are met earlier by others, which then know of them. That content
+// leaves after the next use, too, is known to the launch before once that one knows it: a launch further back with each iteration.
+void Engine::learn_next(const UmBlock& block, SpanUse use) {
   RunUse* const run = use_by(block.user);
   if (run == nullptr) {
     return;
   }
   NextUse& next = run->next[static_cast<std::size_t>(block.user.part)];
-  const auto gap = static_cast<std::uint32_t>(std::min(position_ - block.used + (use == Use::kDies ? 1 : 0), kLongestGap));
+  const auto gap = static_cast<std::uint32_t>(std::min(position_ - block.used + (use.now == Use::kDies ? 1 : 0), kLongestGap));
   const auto round = static_cast<std::uint32_t>(block.used);
   if (next.round != round || gap > next.gap) {
-    next = {use, gap, round, next.round == round && next.left};
+    const bool same = next.round == round;
+    next = {use.now, gap, round, same && next.left, same && next.leaves};
   }
   next.left |= block.left;
+  next.leaves |= block.left || (use.leaves && use.now != Use::kWrites);
 }
 
 // Faults may have been lost, so that nobody is known to read for want of one.
@@ -105,7 +114,7 @@ void Engine::try_uses(std::uint32_t stream) {
     if (!block.copied || places_[i] == BlockTable::kNotInChain) {
       continue;
     }
-    untold_ = uses_[i] == Use::kUnknown ? position_ : untold_;
+    untold_ = uses_[i].now == Use::kUnknown ? position_ : untold_;
     if (trials.size() == kMostTrials) {
       trials.pop_front();
     }

@@ -252,6 +252,9 @@ void Engine::leave(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, 
   note_streams(device, block);
   ++device.evictions;
   if (without_copy) {
+    if (block.stayed) {
+      judge_copy(block, true);
+    }
     command(DEEPUM_COMMAND_DROP, ordinal, block, block.use_sequence, block.streams, std::max(block.moved_in, block.moved_out));
   } else {
     device.copied_away = position_;

@@ -11,7 +11,7 @@ from typing import Any
 
 from deepum._core import lib
 from reference_advice import SPARSE
-from reference_block import UmBlock, Use
+from reference_block import SpanUse, UmBlock, Use
 from reference_clean import SET_READ_MOSTLY
 from reference_commands import CORRELATION, FURTHEST_NEXT_USE, HISTORY
 from reference_history import Past, mix
@@ -99,9 +99,10 @@ class Reference(TorchBlocks):
             if block.resident:
                 memory.drop(block)
         memory.allocated -= len(allocation.blocks)
-        memory.to_copy = deque(entry for entry in memory.to_copy if entry[0].slot != slot)
-        for block in allocation.active.values():
-            self.forget_torch_block(block)
+        memory.to_copy = deque(entry for entry in memory.to_copy if entry.slot != slot)
+        memory.to_settle = deque(settling for settling in memory.to_settle if settling[0].slot != slot)
+        for torch_block in allocation.active.values():
+            self.forget_torch_block(torch_block)
         self.bound.pop(allocation.name, None)
 
     def on_free(self, event: Free) -> None:
@@ -160,7 +161,7 @@ class Reference(TorchBlocks):
         self.watch_learning(execution, self.restarts > restarts)
         self.doubt_after = self.doubt(execution)
         self.note_writes(arguments)
-        self.place([(argument.span, argument.use) for argument in arguments], self.position, actual=True)
+        self.place([(argument.span, SpanUse(argument.use, argument.leaves)) for argument in arguments], self.position, actual=True)
         self.try_uses(arguments, event.stream)
         memory, past = self.memory(event.device), self.history.launches[-1]
         past.growth, past.died_away = memory.grown, memory.died_away

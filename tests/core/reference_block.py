@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 Name = tuple[str, int, int] | tuple[str, int]  # of an allocation, or of a PyTorch block by (size, ordinal)
 Run = tuple[Name, int, int]
@@ -38,7 +39,8 @@ class NextUse:
     use: Use = Use.UNKNOWN  # by the launch that uses it next, or that it dies before
     gap: int = 0  # so many launches later; 0: not known
     round: int = 0  # launch of which that was learned
-    left: bool = False  # it left in between
+    left: bool = False  # it left in between,
+    leaves: bool = False  # or what it had then left later, before it was written again
 
 
 @dataclass(eq=False)
@@ -48,6 +50,21 @@ class RunUse:
     now: Use = Use.UNKNOWN
     next: list[NextUse] = field(default_factory=lambda: [NextUse()] * 3)  # by part
     forgotten: bool = False  # the execution was given up, or touches something else now
+    in_vain: int = 0  # copies ahead of what it wrote that were for nothing, less those that were not
+
+    def leaves(self) -> bool:
+        return any(part.leaves for part in self.next)
+
+    def stays_first(self, launches: int) -> bool:
+        """It is used before it leaves, so many launches later or more."""
+        return any(part.leaves and not part.left and part.gap >= launches for part in self.next)
+
+
+class SpanUse(NamedTuple):
+    """What a launch does with a span, and whether that leaves later before it is written again."""
+
+    now: Use
+    leaves: bool
 
 
 @dataclass(eq=False)
@@ -61,7 +78,8 @@ class UmBlock:
     part: int = FIRST  # as this part of the run
     awaited: int = 0  # launch that will use it next, or that it dies before; 0: none is known
     next_use: Use = Use.UNKNOWN  # by that one
-    written_at: int = 0  # launch that wrote it last, or may have
+    written_at: int = 0  # launch that wrote it last, or may have,
+    writer: RunUse | None = None  # and that use
     filled: int = 0  # launch at which it got the content that it has
     mostly: bool = False  # READ_MOSTLY,
     copied: bool = False  # and the host has what the device has

@@ -6,7 +6,7 @@ a launch that writes ends it.
 
 from __future__ import annotations
 
-from reference_block import UmBlock, Use
+from reference_block import RunUse, SpanUse, UmBlock, Use
 from reference_memory import Memory
 from reference_uses import DUPLICATE, Argument, Uses
 
@@ -14,20 +14,22 @@ SET_READ_MOSTLY, UNSET_READ_MOSTLY = 1, 2
 SETTLED_PART = 20  # of an iteration without a write, after which none is expected
 QUIET_PART = 8  # in which nothing was copied for want of space, after which copies may go
 COPY_SCAN = 256  # blocks looked at for a launch
+LASTING_PART = 32  # for which what is copied out at once stays unused, at least
 HASTE = 2  # times the pace at which all would be copied out within an iteration
 
 
 class Clean(Uses):
     """Duplicates, ended and made."""
 
+    left = 0  # blocks that may be copied out behind the launch at hand
+
     def duplicates(self) -> bool:
         return bool(self.settings.advice & DUPLICATE) and self.faults_are_told and self.iteration > 0
 
     def may_duplicate(self, block: UmBlock) -> bool:
-        """What outlives an iteration, and is left to us."""
-        if block.stays_away or block.mapped or block.sparse_uses or block.dead or self.allocations[block.slot].of_program:
-            return False
-        return self.duplicates() and self.position - block.filled > self.iteration
+        """What is left to us."""
+        others = block.stays_away or block.mapped or block.sparse_uses or block.dead or self.allocations[block.slot].of_program
+        return not others and self.duplicates()
 
     def single(self, block: UmBlock) -> None:
         """It is in one place from now on."""
@@ -46,28 +48,48 @@ class Clean(Uses):
                 if argument.use is Use.WRITES and block.mostly:
                     self.collapse(block)
 
-    def prepare_duplicate(self, block: UmBlock, use: Use) -> None:
-        """It is about to be prefetched for that."""
-        if block.mostly and use is Use.WRITES:
+    def prepare_duplicate(self, block: UmBlock, use: SpanUse) -> None:
+        """It is about to be prefetched for that: what outlives an iteration and was not written lately, or is known to leave unwritten."""
+        if block.mostly and use.now is Use.WRITES:
             self.collapse(block)
-        settled = block.written_at == 0 or self.position - block.written_at > self.iteration // SETTLED_PART
-        if not block.mostly and use is not Use.WRITES and block.populated and self.may_duplicate(block) and settled:
+        lived = self.position - block.filled
+        written_lately = block.written_at and self.position - block.written_at <= self.iteration // SETTLED_PART
+        pays = (lived > self.iteration and not written_lately) or (use.leaves and lived > 0)
+        waits = self.direction(block.moved_in) == "collapse" or self.direction(block.moved_out) == "copy"
+        if pays and not block.mostly and not waits and use.now is not Use.WRITES and block.populated and self.may_duplicate(block):
             self.command("advise", block, 0, 0, max(block.moved_in, block.moved_out), SET_READ_MOSTLY, -1)
             block.mostly = True
         if block.mostly and block.populated:
             self.memory_of(block).copy(block)
             block.copied_since = self.sequence
 
+    def pays_at_once(self, writer: RunUse | None) -> bool:
+        """What is used once more, late, and leaves then."""
+        if writer is None or writer.forgotten or writer.in_vain:
+            return False
+        return writer.stays_first(max(self.iteration // LASTING_PART, 1))
+
+    def pays_once_settled(self, block: UmBlock) -> bool:
+        """What outlives an iteration."""
+        in_vain = block.writer is not None and not block.writer.forgotten and block.writer.in_vain
+        return self.position - block.filled > self.iteration and not in_vain
+
     def queue_copies(self, arguments: list[Argument]) -> None:
         """What was written, or may have been, is to be copied out."""
         for argument in arguments:
+            pays = argument.leaves and self.pays_at_once(self.middle(argument.span).writer)
             for block in self.blocks(argument.span):
                 memory = self.memory_of(block)
                 if not self.duplicates() or argument.use is Use.READS or not memory.under_pressure():
                     continue
                 block.written_at = self.position
-                if not block.copied and self.may_duplicate(block) and all(other is not block for other, _ in memory.to_copy):
-                    memory.to_copy.append((block, self.position))
+                queued = any(other is block for other in memory.to_copy) or any(other is block for other, _ in memory.to_settle)
+                if queued or block.copied or not self.may_duplicate(block):
+                    continue
+                if pays:
+                    memory.to_copy.append(block)
+                elif self.pays_once_settled(block):
+                    memory.to_settle.append((block, self.position))
 
     def copies(self, device: int) -> int:
         """Blocks that are there and on the host."""
@@ -82,22 +104,35 @@ class Clean(Uses):
         memory.evicted_lately = max(memory.evicted_lately, memory.evictions)
         if self.position - memory.copied_away < self.iteration // QUIET_PART:
             return
-        left = 1 + HASTE * memory.evicted_lately // self.iteration
+        self.left = 1 + HASTE * memory.evicted_lately // self.iteration
         for _ in range(COPY_SCAN):
-            if left == 0 or not memory.to_copy or self.copies(device) >= memory.evicted_lately:
-                return
-            block, since = memory.to_copy[0]
+            if not memory.to_copy or not self.may_copy(memory, device):
+                break
+            block = memory.to_copy.popleft()
+            if self.pays_at_once(block.writer):
+                self.copy_out(memory, block, stream)
+        for _ in range(COPY_SCAN):
+            if not memory.to_settle or not self.may_copy(memory, device):
+                break
+            block, since = memory.to_settle[0]
             if self.position - since < self.iteration // SETTLED_PART:
-                return
-            memory.to_copy.popleft()
-            if block.written_at > since and self.may_duplicate(block):
-                memory.to_copy.append((block, self.position))
-            elif block.resident and block.populated and not block.copied and self.may_duplicate(block) and not self.soon_written(block):
-                self.command("copy_out", block, self.sequence, 1 << stream | block.streams, max(block.moved_in, block.moved_out))
-                block.mostly = True
-                block.copied_since = self.sequence
-                memory.copy(block)
-                left -= 1
+                break
+            memory.to_settle.popleft()
+            if block.written_at > since and self.may_duplicate(block) and self.pays_once_settled(block):
+                memory.to_settle.append((block, self.position))
+            elif self.pays_once_settled(block):
+                self.copy_out(memory, block, stream)
+
+    def may_copy(self, memory: Memory, device: int) -> bool:
+        return self.left > 0 and self.copies(device) < memory.evicted_lately
+
+    def copy_out(self, memory: Memory, block: UmBlock, stream: int) -> None:
+        if block.resident and block.populated and not block.copied and self.may_duplicate(block) and not self.soon_written(block):
+            self.command("copy_out", block, self.sequence, 1 << stream | block.streams, max(block.moved_in, block.moved_out))
+            block.mostly = True
+            block.copied_since = self.sequence
+            memory.copy(block)
+            self.left -= 1
 
     def soon_written(self, block: UmBlock) -> bool:
         return block.next_use is Use.WRITES and self.position < block.awaited < self.position + self.iteration // 2
@@ -105,6 +140,8 @@ class Clean(Uses):
     def leave(self, block: UmBlock, copied: bool) -> None:
         """It leaves the device: without a copy, if the host has it; else READ_MOSTLY ends first, or nothing would be copied."""
         if copied:
+            if block.stayed:
+                self.judge_copy(block, left=True)
             self.command("drop", block, block.use_sequence, block.streams, max(block.moved_in, block.moved_out))
             return
         advice, after = (UNSET_READ_MOSTLY, max(block.moved_in, block.moved_out)) if block.mostly else (0, block.moved_in)

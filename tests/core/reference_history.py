@@ -41,7 +41,7 @@ class Execution:
             before = list(self.uses.values())
             self.forget_uses()
             known = before if len(before) == len(order) else [RunUse() for _ in order]
-            self.uses = {run: RunUse(next=list(one.next)) for run, one in zip(order, known, strict=True)}
+            self.uses = {run: RunUse(next=list(one.next), in_vain=one.in_vain) for run, one in zip(order, known, strict=True)}
         self.runs = {run: ages[run] for run in accesses}
 
     def knows_next(self) -> bool:

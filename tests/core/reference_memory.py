@@ -55,7 +55,8 @@ class Memory:
     awaited: dict[tuple[str, str], int] = field(default_factory=dict)
     kept: list[UmBlock] = field(default_factory=list)  # resident, first to be evicted first
     copied: list[UmBlock] = field(default_factory=list)  # the same of what the host has as well
-    to_copy: deque[tuple[UmBlock, int]] = field(default_factory=deque)  # to be copied out, and the launch that wrote it
+    to_copy: deque[UmBlock] = field(default_factory=deque)  # to be copied out at once,
+    to_settle: deque[tuple[UmBlock, int]] = field(default_factory=deque)  # and once that is settled which a launch wrote
     evictions: int = 0  # blocks, since that launch
     counted_from: int = 0
     copied_away: int = 0  # launch at which a block last left by a copy,

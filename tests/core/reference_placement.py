@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reference_block import Span, UmBlock, Use
+from reference_block import Span, SpanUse, UmBlock
 from reference_commands import BRINGS, CORRELATION
 from reference_history import Execution
 from reference_memory import Memory
@@ -28,8 +28,8 @@ class Placement(Victims):
             return self.settings.confidence_launches
         return min(self.settings.confidence_launches, max(execution.period - execution.period // 8, LEAST_DOUBT))
 
-    def locate(self, execution: Execution, distance: int) -> list[tuple[Span, Use]]:
-        spans: list[tuple[Span, Use]] = []
+    def locate(self, execution: Execution, distance: int) -> list[tuple[Span, SpanUse]]:
+        spans: list[tuple[Span, SpanUse]] = []
         for run, age in execution.runs.items():
             name, first, count = run
             # Handed out within the distance: what bears its name now is another.
@@ -37,10 +37,10 @@ class Placement(Victims):
                 slot, origin = self.bound[name]
                 most = len(self.allocations[slot].blocks) - origin - first
                 if most > 0:
-                    spans.append(((slot, origin + first, min(count, most)), execution.uses[run].now))
+                    spans.append(((slot, origin + first, min(count, most)), SpanUse(execution.uses[run].now, execution.uses[run].leaves())))
         return spans
 
-    def place(self, spans: list[tuple[Span, Use]], position: int, actual: bool) -> bool:
+    def place(self, spans: list[tuple[Span, SpanUse]], position: int, actual: bool) -> bool:
         self.claim += 1
         for memory in self.devices.values():
             memory.wanted = 0
@@ -91,7 +91,7 @@ class Placement(Victims):
             made = Command(len(self.commands) + 1, self.sequence, 0, 1 << stream, move, 0, 0, 0, 0, "hold", 0, device, 0)
             self.commands.append(made)
 
-    def bring(self, block: UmBlock, use: Use, position: int, actual: bool) -> bool:
+    def bring(self, block: UmBlock, use: SpanUse, position: int, actual: bool) -> bool:
         memory = self.memory_of(block)
         decide = self.settings.policy == CORRELATION and memory.under_pressure()
         if decide and not actual and memory.ahead() >= memory.window():

@@ -75,7 +75,7 @@ class TorchBlocks(Chain):
             memory.died_away += not (block.fresh or block.dead or block.resident)
             block.dead, block.died = True, self.sequence
             memory.uncopy(block)
-            self.learn_next(block, Use.DIES)
+            self.learn_next(block, Use.DIES, leaves=False)
             block.user, block.awaited = None, 0
             if block.resident:
                 block.again = 0

@@ -19,6 +19,7 @@ from deepum.core import CoreSettings, Progress
 DUPLICATE = 2
 MOST_TRIALS = 1 << 14  # of a stream
 SETTLED = 256  # launches, and two iterations
+MOST_IN_VAIN = 64
 STREAMS = lib.DEEPUM_MAX_STREAMS
 
 
@@ -30,6 +31,7 @@ class Argument:
     run: Run
     use: Use
     learned: RunUse | None = None  # None: it came before in the same launch
+    leaves: bool = False  # what it touches, later, before it is written again
 
 
 @dataclass
@@ -89,17 +91,22 @@ class Uses(Commands):
             learned = argument.learned = None if again else execution.uses[argument.run]
             if learned is not None:
                 learned.now = argument.use = learned.now if argument.use is Use.UNKNOWN else argument.use
+                argument.leaves = learned.leaves()
             blocks = self.blocks(argument.span)
             told: tuple[RunUse | None, int] = (None, FIRST)  # by the block before
             for block in blocks:
                 if block.used != self.position and (block.user, block.part) != told and not self.passes_over(block):
-                    self.learn_next(block, argument.use)
+                    self.learn_next(block, argument.use, argument.leaves)
                     told = (block.user, block.part)
             for i, block in enumerate(blocks):
                 if (block.used == self.position and learned is None) or self.passes_over(block):
                     continue  # an argument before this one told more
                 block.left = False
                 block.used, block.user = self.position, learned
+                if argument.use is not Use.READS:
+                    if argument.use is Use.WRITES and block.copied and block.stayed:
+                        self.judge_copy(block, left=False)
+                    block.writer = learned
                 block.part = FIRST if i == 0 else LAST if i == len(blocks) - 1 else INNER
                 following = learned.next[block.part] if learned is not None else NextUse()
                 block.awaited = self.position + following.gap if following.gap else 0
@@ -109,7 +116,13 @@ class Uses(Commands):
         """A table of which it touches rows, and which it reaches where it is."""
         return self.sparse and block.mapped
 
-    def learn_next(self, block: UmBlock, use: Use) -> None:
+    def judge_copy(self, block: UmBlock, left: bool) -> None:
+        """It was copied out ahead: for nothing, if it was written before it left."""
+        writer = block.writer
+        if writer is not None and not writer.forgotten:
+            writer.in_vain = max(0, writer.in_vain - 1) if left else min(writer.in_vain + 1, MOST_IN_VAIN)
+
+    def learn_next(self, block: UmBlock, use: Use, leaves: bool) -> None:
         """Whoever used the block last learns what came next: of what one launch of it used as one part, the longest wait."""
         if block.user is None:
             return
@@ -117,8 +130,9 @@ class Uses(Commands):
         gap = self.position - block.used + (use is Use.DIES)
         again = known.round == block.used
         if not again or gap > known.gap:
-            known = NextUse(use, gap, block.used, again and known.left)
-        block.user.next[block.part] = replace(known, left=known.left or block.left)
+            known = NextUse(use, gap, block.used, again and known.left, again and known.leaves)
+        leaves = block.left or (leaves and use is not Use.WRITES)
+        block.user.next[block.part] = replace(known, left=known.left or block.left, leaves=known.leaves or leaves)
 
     def blocks(self, span: Span) -> list[UmBlock]:
         slot, first, count = span

@@ -44,7 +44,7 @@ def test_a_collapse_does_not_come_between_prefetches() -> None:
 def test_what_was_written_just_before_it_left_is_not_duplicated_when_it_comes_back() -> None:
     """Before a twentieth of an iteration has gone by it may well be written again."""
     made = program()
-    step = [WRITES, *REST[:4], uses(3, X), *IDLE, *REST]
+    step = [WRITES, *REST[:4], uses(3, X), Step(4, written=(X,)), *IDLE, *REST]
     assert of_x(made.run(step, 5), "advise") == []
     made = program()
     step = [WRITES, *REST[:4], *IDLE[:10], uses(3, X), *IDLE[10:], *REST]
@@ -55,9 +55,7 @@ def test_a_prefetch_of_what_may_have_gone_does_not_wait_for_its_copy() -> None:
     """It is there still, as far as anybody knows."""
     made = program(confidence_launches=20)
     made.run([WRITES, *IDLE[:60], READS, *REST, *IDLE[60:]], 5)
-    made.launch(WRITES)
-    commands = made.run(IDLE[:60])
-    copied = of_x(commands, "copy_out")
+    copied = of_x([*made.launch(WRITES), *made.run(IDLE[:60])], "copy_out")
     assert copied
     (again,) = of_x(made.launch(READS), "prefetch")
     assert again.after_move == 0
