@@ -1,4 +1,4 @@
-// libcupti.so.13 on the simulated GPU: who is subscribed, and the activity records of GPU page faults. Nothing else is recorded.
+// libcupti on the simulated GPU: who is subscribed, and the activity records of GPU page faults. Nothing else is recorded.
 #include "cupti_abi.h"
 
 #include <dlfcn.h>
@@ -13,6 +13,9 @@
 #include "fault_feed.h"
 
 #define API extern "C" __attribute__((visibility("default"))) int
+
+// Of the library that this object is linked into; stubs.py defines it.
+extern "C" const std::uint32_t deepum_sim_cupti_version;
 
 namespace {
 
@@ -87,7 +90,7 @@ int subscribe(void** subscriber, deepum_cupti_callback callback) {
 
 API cuptiGetVersion(std::uint32_t* version) {
   if (version == nullptr) return DEEPUM_CUPTI_ERROR_INVALID_PARAMETER;
-  *version = DEEPUM_CUPTI_API_VERSION;
+  *version = deepum_sim_cupti_version;
   return DEEPUM_CUPTI_SUCCESS;
 }
 
