@@ -21,7 +21,7 @@ def main() -> None:
     stubs = [f"const unsigned deepum_sim_cupti_version = {API_VERSIONS[major]};"]
     stubs += [f'__attribute__((visibility("default"))) int {name}(void) {{ return 27; }}' for name in sorted(names - done)]
     pathlib.Path(out).write_text("\n".join(stubs) + "\n")
-    exported = "".join(f"    {name};\n" for name in sorted(names))
+    exported = "".join(f"    {name};\n" for name in sorted(names | {"deepum_sim_cupti_state"}))
     pathlib.Path(version_script).write_text(f"libcupti.so.{major} {{\n  global:\n{exported}  local: *;\n}};\n")
 
 
