@@ -20,8 +20,10 @@ struct Room {
   std::uint32_t index_bytes;      // of a tensor's number in block_to_tensor
 };
 constexpr Room kRooms[] = {
-    {{110, 64, 48, 36, 30}, {96, 64, 48, 36, 30}, {72, 60, 48, 36, 30}, 320, 1},            // 4 KiB of parameters
-    {{770, 448, 336, 252, 210}, {672, 448, 336, 252, 210}, {504, 420, 336, 252, 210}, 2240, 2},  // 32 KiB
+    // For 4 KiB of parameters: PyTorch up to 2.11.
+    {{110, 64, 48, 36, 30}, {96, 64, 48, 36, 30}, {72, 60, 48, 36, 30}, 320, 1},
+    // For 32 KiB: from 2.12 on, built with CUDA 13.
+    {{770, 448, 336, 252, 210}, {672, 448, 336, 252, 210}, {504, 420, 336, 252, 210}, 2240, 2},
 };
 
 struct Metadata {
