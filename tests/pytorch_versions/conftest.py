@@ -21,7 +21,7 @@ ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))  # main_job reads a step's counts off the timeline
 
 
-def _others() -> list[tuple[str, str]]:
+def others() -> list[tuple[str, str]]:
     pairs = [pair.partition("=") for pair in shlex.split(os.environ.get("DEEPUM_TEST_TORCHES", ""))]
     if wrong := [name for name, _, python in pairs if not os.access(python, os.X_OK)]:
         raise pytest.UsageError(f"DEEPUM_TEST_TORCHES: {wrong[0]}: names no interpreter; write VERSION=PYTHON, separated by spaces")
@@ -31,9 +31,7 @@ def _others() -> list[tuple[str, str]]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "python" in metafunc.fixturenames:
         own = pytest.param(sys.executable, id="own", marks=pytest.mark.torch)
-        skip = pytest.mark.skip(reason="no other PyTorch is given: scripts/test-pytorch-versions")
-        others = [pytest.param(python, id=name) for name, python in _others()]
-        metafunc.parametrize("python", [own, *(others or [pytest.param("", id="others", marks=skip)])], scope="session")
+        metafunc.parametrize("python", [own, *(pytest.param(python, id=name) for name, python in others())], scope="session")
 
 
 @dataclass

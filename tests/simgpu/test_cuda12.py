@@ -38,6 +38,14 @@ def test_functions_that_cuda_13_changed_are_as_cuda_12_has_them(run_sim: Callabl
     _claims(run_sim(compile_program("sim_cuda12.c", flags=(f"-L{sim}", "-l:libcudart.so.12"))))
 
 
+def test_they_are_so_under_deepum_too(deepum: Callable[..., Any], compile_program: Compile, sim: Path) -> None:
+    program = compile_program("sim_cuda12.c", flags=(f"-L{sim}", "-l:libcudart.so.12"))
+    done = deepum("run", "--device", "sim:v100-16gb", "--", program)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) > 30
+    assert [line for line in done.stdout.splitlines() if not line.endswith(": yes")] == []
+
+
 def test_a_program_takes_those_of_its_own_version_when_both_are_loaded(
     run_sim: Callable[..., Any], compile_program: Compile, sim: Path, preloading: Callable[..., dict[str, str]]
 ) -> None:
@@ -58,7 +66,8 @@ def test_what_is_declared_here_is_what_nvidias_header_declares(
     # The compiler's own header, which both releases include, comes with CUDA 13's here.
     include = (f"-I{cuda12_include}", "-idirafter", str(cuda_include))
     libraries = (f"-L{sim}", "-l:libcudart.so.12", "-ldl")
-    subprocess.run(["gcc", "-Wall", "-Werror", "-Wno-deprecated-declarations", "-DNVIDIAS_HEADER", "-o", str(program), str(source), *include, *libraries], check=True)
+    warnings = ("-Wall", "-Werror", "-Wno-deprecated-declarations")
+    subprocess.run(["gcc", *warnings, "-DNVIDIAS_HEADER", "-o", str(program), str(source), *include, *libraries], check=True)
     _claims(run_sim(program))
 
 
@@ -69,8 +78,8 @@ def test_layouts_are_those_of_nvidias_header(cuda12_include: Path, cuda_include:
     assert body
     fields = re.findall(r"(\w+)(?:\[\d+\])?[,;]", body[1])
     assert len(fields) > 90
-    shared = ("cudaFuncAttributes", "cudaMemPoolProps", "cudaKernelNodeParams", "cudaMemsetParams", "cudaMemcpy3DParms", "cudaGraphNodeParams",
-              "cudaMemLocation", "cudaMemAccessDesc", "cudaGraphExecUpdateResultInfo_st", "cudaLaunchConfig_st", "cudaLaunchAttribute_st",
+    shared = ("cudaFuncAttributes", "cudaMemPoolProps", "cudaKernelNodeParams", "cudaMemsetParams", "cudaMemcpy3DParms",
+              "cudaGraphNodeParams", "cudaMemLocation", "cudaMemAccessDesc", "cudaGraphExecUpdateResultInfo_st", "cudaLaunchConfig_st", "cudaLaunchAttribute_st",
               "cudaGraphEdgeData_st", "cudaGraphInstantiateParams_st")  # fmt: skip
 
     def told(name: str, head: str, type_of: str, include: tuple[str, ...]) -> list[str]:

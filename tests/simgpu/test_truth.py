@@ -150,7 +150,7 @@ def test_index_select(probe: p.Probe) -> None:
     assert (A, 20 * 256, "w") in found
     rows = [(at, size) for at, size, mode in found if B <= at < C]
     assert sum(size for _, size in rows) == 20 * 256
-    assert all(B <= at and at + size <= B + 1000 * 256 and (at - B) % 256 == 0 for at, size in rows)
+    assert all(at >= B and at + size <= B + 1000 * 256 and (at - B) % 256 == 0 for at, size in rows)
     assert len(rows) > 1
 
 

@@ -137,7 +137,9 @@ API(cublasDestroy_v2)(void* handle) {
   delete static_cast<Handle*>(handle);
   return kSuccess;
 }
-API(cublasGetVersion_v2)(void*, int* version) { return version == nullptr ? kInvalidValue : (*version = deepum_sim_blas_version, kSuccess); }
+API(cublasGetVersion_v2)(void*, int* version) {
+  return version == nullptr ? kInvalidValue : (*version = deepum_sim_blas_version, kSuccess);
+}
 API(cublasGetProperty)(int property, int* value) {
   if (value == nullptr || property < 0 || property > 2) {
     return kInvalidValue;

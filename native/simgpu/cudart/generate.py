@@ -72,7 +72,13 @@ def write_shared(include: pathlib.Path, out: pathlib.Path, forwards: dict[str, s
 
 
 def write_major(
-    major: str, declared: dict[str, str], forwards: dict[str, str], changed: dict[str, str], shared: dict[str, str], own: dict[str, str], out: pathlib.Path
+    major: str,
+    declared: dict[str, str],
+    forwards: dict[str, str],
+    changed: dict[str, str],
+    shared: dict[str, str],
+    own: dict[str, str],
+    out: pathlib.Path,
 ) -> None:
     names = names_of(major)
     form = {name: changed.get(name, name) for name in declared} if major == "12" else {name: name for name in declared}
@@ -117,7 +123,10 @@ def write_major(
 def main() -> None:
     what, include, out, *sources = sys.argv[1:]
     split = sources.index("--") if "--" in sources else len(sources)
-    shared, own = ({name: p for source in part for name, p in definitions(pathlib.Path(source).read_text()).items()} for part in (sources[:split], sources[split + 1 :]))
+    shared, own = (
+        {name: parameters for source in part for name, parameters in definitions(pathlib.Path(source).read_text()).items()}
+        for part in (sources[:split], sources[split + 1 :])
+    )
     forwards, changed = pairs("forwards.names"), pairs("changed.names")
     every = names_of("12") | names_of("13")
     if unknown := (set(shared) | set(own) | set(forwards) | set(changed)) - every:

@@ -19,7 +19,7 @@ namespace deepum::simgpu::cudart {
 
 // In what the libraries of CUDA 12 and 13 differ as values. Each has its own.
 struct Major {
-  int version;  // CUDART_VERSION
+  int version;                           // CUDART_VERSION
   std::size_t pointer_attributes_bytes;  // sizeof(cudaPointerAttributes); the fields that both have are at the same places
 };
 extern const Major kMajor;

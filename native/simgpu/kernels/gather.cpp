@@ -192,8 +192,7 @@ bool describe_sort(const Facts& f, Touch& t) {
 
 bool describe_gather(const Facts& facts, Touch& touch) {
   return describe_index(facts, touch) || describe_embedding_forward(facts, touch) || describe_index_select(facts, touch) ||
-         describe_embedding_backward(facts, touch) ||
-         describe_scatter_gather(facts, touch) || describe_sort(facts, touch);
+         describe_embedding_backward(facts, touch) || describe_scatter_gather(facts, touch) || describe_sort(facts, touch);
 }
 
 }  // namespace deepum::simgpu
