@@ -1,5 +1,5 @@
-"""A small GPT in plain PyTorch, any version from 2.4 on, trained for some steps: each step's time in virtual milliseconds, its loss, what the
-parameters hold at the end, the peak of allocated memory, and the CUDA libraries that are in the process.
+"""A small GPT in plain PyTorch, any version from 2.4 on, trained for some steps: each step's time in virtual milliseconds and its loss.
+At the end, as JSON: whether the parameters are as they were, the peak of allocated memory, the CUDA libraries in the process.
 
 Losses are the same whatever the memory: the simulated GPU does no arithmetic, so what a copy or a fill did not write is as it was.
 """

@@ -78,9 +78,11 @@ def test_layouts_are_those_of_nvidias_header(cuda12_include: Path, cuda_include:
     assert body
     fields = re.findall(r"(\w+)(?:\[\d+\])?[,;]", body[1])
     assert len(fields) > 90
-    shared = ("cudaFuncAttributes", "cudaMemPoolProps", "cudaKernelNodeParams", "cudaMemsetParams", "cudaMemcpy3DParms",
-              "cudaGraphNodeParams", "cudaMemLocation", "cudaMemAccessDesc", "cudaGraphExecUpdateResultInfo_st", "cudaLaunchConfig_st", "cudaLaunchAttribute_st",
-              "cudaGraphEdgeData_st", "cudaGraphInstantiateParams_st")  # fmt: skip
+    shared = (
+        "cudaFuncAttributes", "cudaMemPoolProps", "cudaKernelNodeParams", "cudaMemsetParams", "cudaMemcpy3DParms",
+        "cudaGraphNodeParams", "cudaMemLocation", "cudaMemAccessDesc", "cudaGraphExecUpdateResultInfo_st", "cudaLaunchConfig_st",
+        "cudaLaunchAttribute_st", "cudaGraphEdgeData_st", "cudaGraphInstantiateParams_st",
+    )  # fmt: skip
 
     def told(name: str, head: str, type_of: str, include: tuple[str, ...]) -> list[str]:
         lines = [f'printf("{f} %zu %zu\\n", offsetof({type_of}, {f}), sizeof((({type_of}*)0)->{f}));' for f in fields]
