@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -36,11 +35,6 @@ for step in range(2):
     optimizer.zero_grad()
 """
 WEIGHTS, UM_BLOCKS, CHUNKS = 30, 12, 96
-
-
-def test_other_versions_are_given() -> None:
-    if not os.environ.get("DEEPUM_TEST_TORCHES"):
-        pytest.skip("only the PyTorch beside the tests: scripts/test-pytorch-versions has others")
 
 
 def test_the_stand_ins_of_its_own_cuda_are_loaded(train: Train, python: str) -> None:
