@@ -12,8 +12,9 @@ from deepum.errors import DeepumError
 PACKAGE = Path(__file__).resolve().parent
 SHIM = PACKAGE / "lib" / "libdeepum.so"
 SIMULATOR = PACKAGE / "sim"
-# PyTorch finds its own copies of these by RPATH, which only a preload overrides (docs/architecture.md, Simulated GPU).
-SIMULATOR_PRELOADS = ("libcudart.so.13", "libcublas.so.13", "libcublasLt.so.13", "libcupti.so.13")
+# PyTorch finds its own copies of these by RPATH, which only a preload overrides. Of CUDA 12 and 13 both: a program takes those that it was
+# linked with, by their names and by the versions of their symbols (docs/simulated-gpu.md, CUDA 12 and 13).
+SIMULATOR_PRELOADS = tuple(f"{name}.so.{major}" for major in (13, 12) for name in ("libcudart", "libcublas", "libcublasLt", "libcupti"))
 
 
 def shim() -> Path:

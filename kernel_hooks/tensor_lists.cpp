@@ -15,9 +15,9 @@ struct Capacity {
   std::uint16_t index_bytes;
 };
 constexpr Capacity kCapacities[] = {
-    // For 4 KiB of parameters: builds with CUDA 11 and 12.
+    // For 4 KiB of parameters: PyTorch up to 2.11.
     {{110, 64, 48, 36, 30}, {96, 64, 48, 36, 30}, {72, 60, 48, 36, 30}, {320, 320, 320, 320, 320}, 1},
-    // For 32 KiB: builds with CUDA 13, of PyTorch 2.12.1 for example; with the capability as template argument in pull request 134373.
+    // For 32 KiB: PyTorch 2.12 to 2.15, built with CUDA 13; with the capability as template argument in pull request 134373.
     {{770, 448, 336, 252, 210}, {672, 448, 336, 252, 210}, {504, 420, 336, 252, 210}, {2240, 2240, 2240, 2240, 2240}, 2},
     // For 32 KiB, of 2026: at most 256 tensors, so that a byte names one; the capability is a template argument.
     {{256, 256, 256, 256, 256}, {256, 256, 256, 256, 256}, {194, 182, 170, 158, 256}, {5272, 4863, 4453, 4044, 3634}, 1},

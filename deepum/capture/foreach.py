@@ -1,4 +1,4 @@
-"""How PyTorch's foreach kernels cut lists of tensors into launches: ATen/native/cuda/MultiTensorApply.cuh, as built for CUDA 13."""
+"""How PyTorch's foreach kernels cut lists of tensors into launches: ATen/native/cuda/MultiTensorApply.cuh, PyTorch 2.12 on, CUDA 13."""
 
 from __future__ import annotations
 

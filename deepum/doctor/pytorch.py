@@ -10,7 +10,9 @@ from pathlib import Path
 from deepum.doctor.check import Check
 from deepum.launch import allocator_remarks
 
-_OLDEST = (2, 4)
+# What tests/pytorch_versions was run with.
+_OLDEST, _NEWEST = (2, 4), (2, 15)
+_CUDA = ("12", "13")
 
 
 def _told(name: str, text: str) -> str | None:
@@ -31,12 +33,16 @@ def version(folder: Path | None = None) -> Check:
     data = {"version": there, "cuda": cuda}
     if there is None:
         return Check("PyTorch", "ok", "none in this Python's environment (programs may have their own)", data=data)
-    number = re.match(r"(\d+)\.(\d+)", there)
+    parts = re.match(r"(\d+)\.(\d+)", there)
+    number = (int(parts[1]), int(parts[2])) if parts is not None else None
     if cuda is None:
         return Check("PyTorch", "warn", f"{there}: is built without CUDA", "install a CUDA build (pytorch.org)", data)
-    if number is None or (int(number[1]), int(number[2])) < _OLDEST:
+    if number is None or number < _OLDEST:
         return Check("PyTorch", "warn", f"{there}: is older than what is tested", "install 2.4 or later", data)
-    return Check("PyTorch", "ok", f"{there}, CUDA {cuda}", data=data)
+    if cuda.split(".")[0] not in _CUDA:
+        return Check("PyTorch", "warn", f"{there}: CUDA {cuda} is not tested", "install a build with CUDA 12 or 13", data)
+    newer = f"; newer than what is tested, 2.4 to {_NEWEST[0]}.{_NEWEST[1]}" if number > _NEWEST else ""
+    return Check("PyTorch", "ok", f"{there}, CUDA {cuda}{newer}", data=data)
 
 
 def allocator(environment: Mapping[str, str]) -> Check:

@@ -260,16 +260,23 @@ def test_driver_libraries(asked: str | None, level: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "level"),
+    ("version", "cuda", "level", "says"),
     [
-        ("__version__ = '2.12.1+cu130'\ncuda: Optional[str] = '13.0'\n", "ok"),
-        ("__version__ = '2.1.0'\ncuda: Optional[str] = '12.1'\n", "warn"),
-        ("__version__ = '2.12.1+cpu'\ncuda: Optional[str] = None\n", "warn"),
+        ("2.12.1+cu130", "'13.0'", "ok", "2.12.1+cu130, CUDA 13.0"),
+        ("2.4.1+cu121", "'12.1'", "ok", "2.4.1+cu121, CUDA 12.1"),
+        ("2.4.1+cu118", "'11.8'", "warn", "CUDA 11.8 is not tested"),
+        ("2.3.1", "'12.1'", "warn", "older than what is tested"),
+        ("3.0.0", "'14.0'", "warn", "CUDA 14.0 is not tested"),
+        ("2.99.0", "'13.4'", "ok", "newer than what is tested, 2.4 to 2."),
+        ("2.12.1+cpu", "None", "warn", "built without CUDA"),
     ],
 )
-def test_pytorch_versions(tmp_path: Path, text: str, level: str) -> None:
-    put(tmp_path, "version.py", text)
-    assert pytorch.version(tmp_path).level == level
+def test_pytorch_versions(tmp_path: Path, version: str, cuda: str, level: str, says: str) -> None:
+    put(tmp_path, "version.py", f"__version__ = '{version}'\ncuda: Optional[str] = {cuda}\n")
+    check = pytorch.version(tmp_path)
+    assert check.level == level
+    assert says in check.found
+    assert ("newer" in check.found) == ("newer" in says)
 
 
 def test_a_runtime_folder_that_is_too_long_fails(tmp_path: Path) -> None:

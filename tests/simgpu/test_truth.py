@@ -20,6 +20,10 @@ COPY = (
     "clEvENKUlvE5_clEvEUlfE_EEvS4_RKT_EUliE_EEviT1_"
 )
 GATHER = "_ZN2at6native24vectorized_gather_kernelILi16ElEEvPcS2_PT0_illllb"
+INDEX_SELECT = (
+    "_ZN2at6native44_GLOBAL__N__50c743a2_11_Indexing_cu_89862edb21indexSelectLargeIndexIfljLi2ELi2ELin2ELb1EEEvNS_4cuda6detail10TensorInfoIT_T1_EE"
+    "NS5_IKS6_S7_EENS5_IKT0_S7_EEiiS7_S7_l"
+)
 FOREACH = (
     "_ZN2at6native12_GLOBAL__N_125multi_tensor_apply_kernelINS1_18TensorListMetadataILi3EEENS1_24PointwiseOpScalarFunctorIfLi3ELi3ELi0EEE"
     "JSt10multipliesIfEfEEEvT_T0_DpT1_"
@@ -114,10 +118,40 @@ def test_multi_tensor(probe: p.Probe) -> None:
     assert sorted(found) == sorted(expected)
 
 
+def test_multi_tensor_of_builds_for_4_kib_of_parameters(probe: p.Probe) -> None:
+    tensors = 48
+    metadata = bytearray(i64(*[D + 8] * (3 * tensors)) + i64(*[1 << 40] * tensors))
+    for index, base in enumerate((A, B, C)):
+        metadata[8 * tensors * index : 8 * tensors * index + 16] = i64(base, base + (1 << 20))
+    metadata[8 * tensors * 3 : 8 * tensors * 3 + 16] = i64(100000, 10)
+    metadata += struct.pack("<320B", 0, 1, *[7] * 318) + i32(1, 0, *[9] * 318) + bytes(8)
+    found, _ = probe.truth(FOREACH, [bytes(metadata), b"\0", b"\0", i32(0)], ROOM, grid=(2, 1, 1), block=(512, 1, 1))
+    expected = []
+    for base, mode in ((A, "rw"), (B, "r"), (C, "r")):
+        expected += [(base + 65536 * 4, (100000 - 65536) * 4, mode), (base + (1 << 20), 40, mode)]
+    assert sorted(found) == sorted(expected)
+
+
 def test_multi_tensor_with_scalars(probe: p.Probe) -> None:
     metadata = i64(A, *[D] * 671) + i64(30, *[1 << 30] * 671) + i32(*[0] * 672) + struct.pack("<2240H", *[0] * 2240) + i32(*[0] * 2240)
     found, _ = probe.truth(SCALARS, [metadata, b"\0", b"\0"], ROOM, block=(512, 1, 1))
     assert found == [(A, 120, "rw")]
+
+
+def test_index_select(probe: p.Probe) -> None:
+    # 20 rows of 64 floats from a table of 1000; the selected dimension counts as 1 in the sizes.
+    def info(pointer: int, sizes: list[int], strides: list[int]) -> bytes:
+        pad = [0] * (25 - len(sizes))
+        return i64(pointer) + i32(*sizes, *pad) + i32(*strides, *pad) + i32(len(sizes), 0)
+
+    tensors = [info(A, [1, 64], [64, 1]), info(B, [1, 64], [64, 1]), info(C, [20], [1])]
+    found, _ = probe.truth(INDEX_SELECT, [*tensors, i32(0), i32(0), i32(20 * 64), i32(64), i64(1000)], ROOM, grid=(10, 1, 1))
+    assert (C, 160, "r") in found
+    assert (A, 20 * 256, "w") in found
+    rows = [(at, size) for at, size, mode in found if B <= at < C]
+    assert sum(size for _, size in rows) == 20 * 256
+    assert all(at >= B and at + size <= B + 1000 * 256 and (at - B) % 256 == 0 for at, size in rows)
+    assert len(rows) > 1
 
 
 def test_reduction(probe: p.Probe) -> None:
@@ -152,7 +186,7 @@ def test_general_rule(probe: p.Probe) -> None:
 
 
 @pytest.mark.parametrize(
-    "kernel", [ADD, FILL, COPY, GATHER, FOREACH, SCALARS, REDUCE, SOFTMAX, ATTENTION, "flash_fwd_kernel", "_ZN9", "L", "S1"]
+    "kernel", [ADD, FILL, COPY, GATHER, INDEX_SELECT, FOREACH, SCALARS, REDUCE, SOFTMAX, ATTENTION, "flash_fwd_kernel", "_ZN9", "L", "S1"]
 )
 @pytest.mark.parametrize("size", [0, 1, 8, 64, 700, 30000])
 def test_parameters_of_another_form_do_no_harm(probe: p.Probe, kernel: str, size: int) -> None:

@@ -1,5 +1,5 @@
-// libcublas.so.13 for the simulated GPU: handles, GEMM, GEMV and dot products of the dense real and complex types.
-// Signatures: cublas_api.h of CUDA 13. No arithmetic is done.
+// libcublas for the simulated GPU: handles, GEMM, GEMV and dot products of the dense real and complex types.
+// Signatures: cublas_api.h, the same in CUDA 12 and 13. No arithmetic is done.
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -137,7 +137,9 @@ API(cublasDestroy_v2)(void* handle) {
   delete static_cast<Handle*>(handle);
   return kSuccess;
 }
-API(cublasGetVersion_v2)(void*, int* version) { return version == nullptr ? kInvalidValue : (*version = 130100, kSuccess); }
+API(cublasGetVersion_v2)(void*, int* version) {
+  return version == nullptr ? kInvalidValue : (*version = deepum_sim_blas_version, kSuccess);
+}
 API(cublasGetProperty)(int property, int* value) {
   if (value == nullptr || property < 0 || property > 2) {
     return kInvalidValue;

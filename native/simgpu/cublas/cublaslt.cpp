@@ -1,4 +1,4 @@
-// libcublasLt.so.13 for the simulated GPU: descriptors, one heuristic answer, matmul. Signatures and attribute numbers:
+// libcublasLt for the simulated GPU: descriptors, one heuristic answer, matmul. Signatures and attribute numbers:
 // cublasLt.h of CUDA 13. No arithmetic is done.
 #include <cstddef>
 #include <cstdint>
@@ -306,5 +306,5 @@ API(cublasLtMatmul)(void*, void* description, const void*, const void* a, void* 
   return enqueue(p, stream);
 }
 
-extern "C" __attribute__((visibility("default"))) std::size_t cublasLtGetVersion() { return 130100; }
-extern "C" __attribute__((visibility("default"))) std::size_t cublasLtGetCudartVersion() { return 13000; }
+extern "C" __attribute__((visibility("default"))) std::size_t cublasLtGetVersion() { return deepum_sim_blas_version; }
+extern "C" __attribute__((visibility("default"))) std::size_t cublasLtGetCudartVersion() { return deepum_sim_blas_cudart_version; }

@@ -1,12 +1,15 @@
 """Write the functions of a stand-in library that are not done by hand: each says once that it is not simulated and returns 15,
-CUBLAS_STATUS_NOT_SUPPORTED. Also writes the linker's version script.
+CUBLAS_STATUS_NOT_SUPPORTED. Also writes the versions that the library answers, and the linker's version script. A name with 12 or 13
+behind it in NAMES is in that major's library alone.
 
-Usage: stubs.py NAMES VERSION_NODE OUT.c OUT.map SOURCE...
+Usage: stubs.py NAMES LIBRARY MAJOR OUT.c OUT.map SOURCE...
 """
 
 import pathlib
 import re
 import sys
+
+VERSIONS = {"12": (120900, 12090), "13": (130100, 13000)}  # cublasGetVersion, cublasLtGetCudartVersion
 
 
 def by_hand(sources: list[str]) -> set[str]:
@@ -23,12 +26,15 @@ def by_hand(sources: list[str]) -> set[str]:
 
 
 def main() -> None:
-    names_file, node, out, version_script, *sources = sys.argv[1:]
+    names_file, library, major, out, version_script, *sources = sys.argv[1:]
     done = by_hand(sources)
-    names = set(pathlib.Path(names_file).read_text().split())
-    if unknown := done - names:
+    entries = [line.split() for line in pathlib.Path(names_file).read_text().splitlines()]
+    names = {entry[0] for entry in entries if entry[1:] in ([], [major])}
+    if unknown := done - {entry[0] for entry in entries}:
         sys.exit(f"not in {names_file}: {', '.join(sorted(unknown))}")
+    version, cudart = VERSIONS[major]
     lines = [
+        f"const int deepum_sim_blas_version = {version}, deepum_sim_blas_cudart_version = {cudart};",
         "#include <stdio.h>",
         "#define STUB(name) \\",
         '  __attribute__((visibility("default"))) int name(void) { \\',
@@ -39,7 +45,8 @@ def main() -> None:
     ]
     lines += [f"STUB({name})" for name in sorted(names - done)]
     pathlib.Path(out).write_text("\n".join(lines) + "\n")
-    pathlib.Path(version_script).write_text(f"{node} {{ global: cublas*; deepum_host_module; local: *; }};\n")
+    exported = "".join(f"    {name};\n" for name in sorted(names | {"deepum_host_module"}))
+    pathlib.Path(version_script).write_text(f"{library}.so.{major} {{\n  global:\n{exported}  local: *;\n}};\n")
 
 
 if __name__ == "__main__":

@@ -91,7 +91,9 @@ um_model::Kernel make_compiled_kernel(State& state, const KernelWork& work) {
                         {work.grid[0], work.grid[1], work.grid[2]},
                         {work.block[0], work.block[1], work.block[2]},
                         state.launches};
-  um_model::Kernel kernel = describe_launch(view, find);
+  bool known = true;
+  um_model::Kernel kernel = describe_launch(view, find, &known);
+  if (!known) state.general_kernels.insert(work.function->name);
   for (um_model::Access& access : kernel.accesses) access.estimated = true;
   std::erase_if(kernel.accesses, [&](const um_model::Access& access) {
     const Allocation* const allocation = state.memory.find(access.range.address);

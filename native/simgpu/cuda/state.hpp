@@ -58,7 +58,8 @@ struct State {
   bool host_module_loaded = false;  // with kernels that run on the data: discarded memory is poisoned from then on
   std::size_t violations_seen = 0;
   std::set<std::string> unparsed_kernels;
-  std::uint64_t activity = 0;  // calls so far; the pump sees by it that the program is in none
+  std::set<std::string> general_kernels;  // of no family that truth.hpp knows
+  std::uint64_t activity = 0;             // calls so far; the pump sees by it that the program is in none
   std::unique_ptr<Pump> pump;
   bool ended = false;  // the process is exiting: time is accounted for, data is not touched any more
 

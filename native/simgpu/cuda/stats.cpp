@@ -142,6 +142,9 @@ void write_json(State& state, std::FILE* file) {
   json.open("unparsed_kernels", '[');
   for (const std::string& name : state.unparsed_kernels) json.text(nullptr, name);
   json.close(']');
+  json.open("general_kernels", '[');
+  for (const std::string& name : state.general_kernels) json.text(nullptr, name);
+  json.close(']');
   json.close('}');
   std::fputc('\n', file);
 }

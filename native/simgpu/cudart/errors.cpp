@@ -69,7 +69,7 @@ cudaError_t CUDARTAPI cudaDriverGetVersion(int* version) {
 }
 
 cudaError_t CUDARTAPI cudaRuntimeGetVersion(int* version) {
-  return version == nullptr ? fail(cudaErrorInvalidValue) : (*version = CUDART_VERSION, cudaSuccess);
+  return version == nullptr ? fail(cudaErrorInvalidValue) : (*version = kMajor.version, cudaSuccess);
 }
 
 // They switch an attached profiler on and off; none can be attached to a simulated GPU.
@@ -95,12 +95,12 @@ cudaError_t CUDARTAPI cudaGetDriverEntryPointByVersion(const char* symbol, void*
 }
 cudaError_t CUDARTAPI cudaGetDriverEntryPoint(const char* symbol, void** function, unsigned long long flags,
                                               enum cudaDriverEntryPointQueryResult* status) {
-  return cudaGetDriverEntryPointByVersion(symbol, function, CUDART_VERSION, flags, status);
+  return cudaGetDriverEntryPointByVersion(symbol, function, kMajor.version, flags, status);
 }
 cudaError_t CUDARTAPI cudaGetDriverEntryPoint_ptsz(const char* symbol, void** function, unsigned long long flags,
                                                    enum cudaDriverEntryPointQueryResult* status) {
   const PerThreadDefault scope;
-  return cudaGetDriverEntryPointByVersion(symbol, function, CUDART_VERSION, flags, status);
+  return cudaGetDriverEntryPointByVersion(symbol, function, kMajor.version, flags, status);
 }
 
 }  // extern "C"

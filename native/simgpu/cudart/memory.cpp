@@ -268,7 +268,7 @@ cudaError_t CUDARTAPI cudaPointerGetAttributes(struct cudaPointerAttributes* att
   if (error != cudaSuccess) {
     return error;
   }
-  *attributes = {};
+  std::memset(attributes, 0, kMajor.pointer_attributes_bytes);
   attributes->type = managed != 0                   ? cudaMemoryTypeManaged
                      : type == CU_MEMORYTYPE_DEVICE ? cudaMemoryTypeDevice
                      : type == CU_MEMORYTYPE_HOST   ? cudaMemoryTypeHost

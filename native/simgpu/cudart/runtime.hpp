@@ -5,12 +5,24 @@
 #pragma once
 
 #include <cuda.h>
+// Functions that have another form in CUDA 13 than under the same name in CUDA 12 are defined and called here by the name of that form in
+// CUDA 12 (changed.names), so that both libraries can have these objects; each adds its own forms of those names (cuda12.cpp, cuda13.cpp).
+#include "changed_define.inc"
+// After it: what it declares has to bear those names too.
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <cstring>
 #include <type_traits>
 
 namespace deepum::simgpu::cudart {
+
+// In what the libraries of CUDA 12 and 13 differ as values. Each has its own.
+struct Major {
+  int version;                           // CUDART_VERSION
+  std::size_t pointer_attributes_bytes;  // sizeof(cudaPointerAttributes); the fields that both have are at the same places
+};
+extern const Major kMajor;
 
 struct Driver {
 #define DRIVER(name) decltype(&::name) name = nullptr;  // NOLINT(bugprone-macro-parentheses)

@@ -1,4 +1,4 @@
-// libcupti.so.13 on the simulated GPU: who is subscribed, and the activity records of GPU page faults. Nothing else is recorded.
+// libcupti on the simulated GPU: who is subscribed, and the activity records of GPU page faults. Nothing else is recorded.
 #include "cupti_abi.h"
 
 #include <dlfcn.h>
@@ -13,6 +13,9 @@
 #include "fault_feed.h"
 
 #define API extern "C" __attribute__((visibility("default"))) int
+
+// Of the library that this object is linked into; stubs.py defines it.
+extern "C" const std::uint32_t deepum_sim_cupti_version;
 
 namespace {
 
@@ -30,13 +33,33 @@ struct State {
   std::uint64_t dropped_by_driver = 0;       // of its count, what is in `dropped` already
 };
 
-State& state() {
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) void* deepum_sim_cupti_state() {
   static auto* const made = new State;  // outlives every exit handler that may still call
-  return *made;
+  return made;
 }
 
-// Handles are never looked into.
-void* const kSubscriber = reinterpret_cast<void*>(&state);
+namespace {
+
+// There is one CUPTI in a process, whichever of the two libraries is asked: both may be preloaded, and a profiler takes the one that it was
+// linked with. They are of one build, so that what the first that is loaded has is the other's too.
+State& state() {
+  static auto* const shared = [] {
+    for (const char* const name : {"libcupti.so.13", "libcupti.so.12"}) {
+      if (void* const library = dlopen(name, RTLD_LAZY | RTLD_NOLOAD)) {
+        auto* const find = reinterpret_cast<decltype(&deepum_sim_cupti_state)>(dlsym(library, "deepum_sim_cupti_state"));
+        dlclose(library);  // it was loaded before, and stays
+        if (find != nullptr) return static_cast<State*>(find());
+      }
+    }
+    return static_cast<State*>(deepum_sim_cupti_state());
+  }();
+  return *shared;
+}
+
+// The one handle; clients never look into it.
+void* subscriber_of(State& state) { return &state; }
 
 // The stand-in driver, if the program uses one: not loaded on this library's behalf, which is preloaded into processes without CUDA too.
 TakeFaults* driver() {
@@ -79,7 +102,7 @@ int subscribe(void** subscriber, deepum_cupti_callback callback) {
   const std::lock_guard guard(s.mutex);
   if (s.subscribed) return DEEPUM_CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
   s.subscribed = true;
-  *subscriber = kSubscriber;
+  *subscriber = subscriber_of(s);
   return DEEPUM_CUPTI_SUCCESS;
 }
 
@@ -87,7 +110,7 @@ int subscribe(void** subscriber, deepum_cupti_callback callback) {
 
 API cuptiGetVersion(std::uint32_t* version) {
   if (version == nullptr) return DEEPUM_CUPTI_ERROR_INVALID_PARAMETER;
-  *version = DEEPUM_CUPTI_API_VERSION;
+  *version = deepum_sim_cupti_version;
   return DEEPUM_CUPTI_SUCCESS;
 }
 
@@ -123,7 +146,7 @@ API cuptiSubscribe_v2(void** subscriber, deepum_cupti_callback callback, void*, 
 API cuptiUnsubscribe(void* subscriber) {
   State& s = state();
   const std::lock_guard guard(s.mutex);
-  if (subscriber != kSubscriber || !s.subscribed) return DEEPUM_CUPTI_ERROR_INVALID_PARAMETER;
+  if (subscriber != subscriber_of(s) || !s.subscribed) return DEEPUM_CUPTI_ERROR_INVALID_PARAMETER;
   s.subscribed = false;
   return DEEPUM_CUPTI_SUCCESS;
 }

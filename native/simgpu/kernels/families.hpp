@@ -1,4 +1,4 @@
-// Kernel families of PyTorch 2.12.1 (source: its ATen/native/cuda). Each answers whether it recognised the launch; only then has it
+// Kernel families of PyTorch 2.4 to 2.15 (source: its ATen/native/cuda). Each answers whether it recognised the launch; only then has it
 // touched.
 #pragma once
 

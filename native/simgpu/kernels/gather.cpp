@@ -82,6 +82,32 @@ bool describe_embedding_forward(const Facts& f, Touch& t) {
   return false;
 }
 
+// indexSelectSmallIndex, indexSelectLargeIndex: TensorInfo of output, table, indices {pointer, 25 sizes, 25 strides, number of dimensions};
+// the dimension that is selected, of output and table; (large) elements in all; elements for each index; rows of the table. PyTorch 2.4 and
+// 2.6 look embeddings up by it.
+bool describe_index_select(const Facts& f, Touch& t) {
+  const bool large = f.named("indexSelectLargeIndex");
+  if (!large && !f.named("indexSelectSmallIndex")) return false;
+  const std::uint32_t width = f.size(0) == 416 ? 8 : 4;  // of sizes and strides
+  const auto number = [&](std::size_t parameter, std::uint32_t offset) -> std::uint64_t {
+    return width == 8 ? f.value<std::uint64_t>(parameter, offset) : f.value<std::uint32_t>(parameter, offset);
+  };
+  const std::uint32_t selected = f.value<std::uint32_t>(4), dims = f.value<std::uint32_t>(2, 8 + 50 * width);
+  if (f.size(0) != (width == 8 ? 416 : 216) || selected >= 25 || dims > 25) return false;
+  std::uint64_t count = 1;
+  for (std::uint32_t d = 0; d < dims; ++d) count *= number(2, 8 + d * width);
+  const std::uint64_t e = element_of(f), inner = number(large ? 6 : 5, 0), rows = f.value<std::uint64_t>(large ? 7 : 6);
+  const std::uint64_t stride = number(1, 8 + (25 + selected) * width);
+  t.read(f.pointer(2), count * 8);
+  if (stride >= inner) {
+    touch_sampled_rows(f, t, f.pointer(1), rows * stride * e, inner * e, count, true, false);
+  } else {  // a row's elements lie all over the table
+    t.read(f.pointer(1), rows * inner * e);
+  }
+  t.write(f.pointer(0), count * inner * e);
+  return true;
+}
+
 bool describe_embedding_backward(const Facts& f, Touch& t) {
   const std::uint64_t e = element_of(f);
   if (f.named("embedding_backward_feature_kernel")) {  // indices, grad, grad weight, n (int), width, padding
@@ -165,8 +191,8 @@ bool describe_sort(const Facts& f, Touch& t) {
 }  // namespace
 
 bool describe_gather(const Facts& facts, Touch& touch) {
-  return describe_index(facts, touch) || describe_embedding_forward(facts, touch) || describe_embedding_backward(facts, touch) ||
-         describe_scatter_gather(facts, touch) || describe_sort(facts, touch);
+  return describe_index(facts, touch) || describe_embedding_forward(facts, touch) || describe_index_select(facts, touch) ||
+         describe_embedding_backward(facts, touch) || describe_scatter_gather(facts, touch) || describe_sort(facts, touch);
 }
 
 }  // namespace deepum::simgpu

@@ -9,13 +9,26 @@
 namespace deepum::simgpu {
 namespace {
 
-constexpr std::uint64_t kChunk = 65536;                                     // elements
-constexpr std::uint32_t kBlocks = 2240;                                     // depth_to_max_blocks, for CUDA 13
-constexpr std::uint32_t kTensors[] = {770, 448, 336, 252, 210};             // depth_to_max_tensors by depth - 1
-constexpr std::uint32_t kTensorsWithScalars[] = {672, 448, 336, 252, 210};  // depth_to_max_tensors_scalarlist
+constexpr std::uint64_t kChunk = 65536;  // elements
+
+// What a build's structs have room for, by depth - 1.
+struct Room {
+  std::uint32_t tensors[5];       // depth_to_max_tensors
+  std::uint32_t with_scalars[5];  // depth_to_max_tensors_scalarlist
+  std::uint32_t with_complex[5];  // the same of 16 bytes each, depth_to_max_tensors_scalarlist_of_complex_double
+  std::uint32_t blocks;           // depth_to_max_blocks
+  std::uint32_t index_bytes;      // of a tensor's number in block_to_tensor
+};
+constexpr Room kRooms[] = {
+    // For 4 KiB of parameters: PyTorch up to 2.11.
+    {{110, 64, 48, 36, 30}, {96, 64, 48, 36, 30}, {72, 60, 48, 36, 30}, 320, 1},
+    // For 32 KiB: from 2.12 on, built with CUDA 13.
+    {{770, 448, 336, 252, 210}, {672, 448, 336, 252, 210}, {504, 420, 336, 252, 210}, 2240, 2},
+};
 
 struct Metadata {
-  std::uint32_t depth, tensors, sizes, block_to_tensor, block_to_chunk, steps;  // the last four: offsets; steps 0: none
+  std::uint32_t depth, tensors, blocks, index_bytes;
+  std::uint32_t sizes, block_to_tensor, block_to_chunk, steps;  // offsets; steps 0: none
 };
 
 // A number after `text`, 0 if it is not there.
@@ -42,14 +55,20 @@ std::optional<Metadata> read_metadata(const Facts& facts) {
     m.depth = number_after(name.substr(at + identifier.size()), "Li");
   }
   if (m.depth < 1 || m.depth > 5) return std::nullopt;
-  m.tensors = (scalar_bytes != 0 ? kTensorsWithScalars : kTensors)[m.depth - 1];
-  if (scalar_bytes == 16 && m.depth <= 2) m.tensors = m.depth == 1 ? 504 : 420;
-  m.sizes = 8 * m.depth * m.tensors;
-  m.steps = steps ? m.sizes + 8 * m.tensors : 0;
-  m.block_to_tensor = m.sizes + (8 + scalar_bytes + (steps ? 8 : 0)) * m.tensors;
-  m.block_to_chunk = m.block_to_tensor + 2 * kBlocks;
-  if (m.block_to_chunk + 4 * kBlocks > facts.size(0)) return std::nullopt;
-  return m;
+  for (const Room& room : kRooms) {
+    const std::uint32_t i = m.depth - 1;
+    m.tensors = (scalar_bytes == 0 ? room.tensors : scalar_bytes == 16 ? room.with_complex : room.with_scalars)[i];
+    m.blocks = room.blocks;
+    m.index_bytes = room.index_bytes;
+    m.sizes = 8 * m.depth * m.tensors;
+    m.steps = steps ? m.sizes + 8 * m.tensors : 0;
+    m.block_to_tensor = m.sizes + (8 + scalar_bytes + (steps ? 8 : 0)) * m.tensors;
+    m.block_to_chunk = m.block_to_tensor + (m.index_bytes * m.blocks + 3) / 4 * 4;
+    const std::uint32_t end = m.block_to_chunk + 4 * m.blocks;
+    // Behind it the first tensor's number, where there are no scalars, and padding.
+    if (end <= facts.size(0) && facts.size(0) < end + 16) return m;
+  }
+  return std::nullopt;
 }
 
 struct Modes {
@@ -82,13 +101,14 @@ bool describe_multi_tensor(const Facts& facts, Touch& touch) {
     std::uint64_t first, end;
   };
   std::map<std::uint32_t, Chunks> used;  // by tensor
-  const std::uint32_t blocks = std::min(facts.launch().grid[0], kBlocks);
+  const std::uint32_t blocks = std::min(facts.launch().grid[0], metadata->blocks);
   for (std::uint32_t block = 0; block < blocks; ++block) {
-    const std::uint32_t tensor = facts.value<std::uint16_t>(0, metadata->block_to_tensor + 2 * block);
+    const std::uint32_t at = metadata->block_to_tensor + metadata->index_bytes * block;
+    const std::uint32_t tensor = metadata->index_bytes == 1 ? facts.value<std::uint8_t>(0, at) : facts.value<std::uint16_t>(0, at);
     const std::uint64_t chunk = facts.value<std::uint32_t>(0, metadata->block_to_chunk + 4 * block);
     if (tensor >= metadata->tensors) return false;
-    const auto [at, is_new] = used.try_emplace(tensor, Chunks{chunk, chunk + 1});
-    if (!is_new) at->second = {std::min(at->second.first, chunk), std::max(at->second.end, chunk + 1)};
+    const auto [entry, is_new] = used.try_emplace(tensor, Chunks{chunk, chunk + 1});
+    if (!is_new) entry->second = {std::min(entry->second.first, chunk), std::max(entry->second.end, chunk + 1)};
   }
   const std::vector<std::uint64_t> types = template_type_bytes(facts.kernel(), "Functor");
   const std::uint64_t element = types.empty() ? facts.element_bytes() : types[0];

@@ -18,7 +18,7 @@ void describe_anything(const Facts& facts, Touch& touch) {
 
 }  // namespace
 
-um_model::Kernel describe_launch(const LaunchView& launch, const FindAllocation& find) {
+um_model::Kernel describe_launch(const LaunchView& launch, const FindAllocation& find, bool* known) {
   um_model::Kernel kernel;
   const Facts facts(launch, find);
   Touch touch(kernel);
@@ -27,8 +27,10 @@ um_model::Kernel describe_launch(const LaunchView& launch, const FindAllocation&
     return kernel;
   }
   if (!describe_reduction(facts, touch) && !describe_rows(facts, touch) && !describe_gather(facts, touch) &&
-      !describe_attention(facts, touch))
+      !describe_attention(facts, touch)) {
     describe_anything(facts, touch);
+    if (known != nullptr) *known = false;
+  }
   return kernel;
 }
 

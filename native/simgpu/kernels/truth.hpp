@@ -25,7 +25,8 @@ struct LaunchView {
 // The driver allocation that holds an address, managed or not; nullopt if none.
 using FindAllocation = std::function<std::optional<um_model::Range>(std::uint64_t address)>;
 
-// accesses, flops, matrix_units, device_bytes filled; effect empty.
-um_model::Kernel describe_launch(const LaunchView& launch, const FindAllocation& find);
+// accesses, flops, matrix_units, device_bytes filled; effect empty. *known becomes false where no family knows the kernel, so that the
+// general rule was followed.
+um_model::Kernel describe_launch(const LaunchView& launch, const FindAllocation& find, bool* known = nullptr);
 
 }  // namespace deepum::simgpu
