@@ -2,12 +2,8 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
-#include <iterator>
-#include <memory>
 #include <mutex>
-#include <optional>
 #include <set>
 #include <unordered_map>
 #include <vector>
@@ -15,11 +11,11 @@
 #include "contexts.hpp"
 #include "devices.hpp"
 #include "driver.hpp"
+#include "ended_work.hpp"
 #include "forkable_mutex.hpp"
 #include "immortal.hpp"
 #include "real_driver.hpp"
 #include "records.h"
-#include "relaxed.hpp"
 #include "session.hpp"
 
 namespace deepum::hooks {
@@ -32,31 +28,10 @@ struct Created {
   int device;
 };
 
-// An event behind the work of a stream that the program has destroyed. Shared by those that wait for it.
-struct Ended {
-  CUevent event = nullptr;
-  CUcontext context = nullptr;
-  std::atomic<bool> gone{false};  // with its context
-
-  bool is_done(CUresult (*ask)(CUevent)) const noexcept {
-    Inside guard;
-    const runtime::Relaxed mode;
-    return gone.load() || (ask && ask(event) == CUDA_SUCCESS);
-  }
-  ~Ended() {
-    Inside guard;
-    if (event && !gone.load() && runtime::driver().EventDestroy) {
-      runtime::driver().EventDestroy(event);
-    }
-  }
-};
-using EndedWork = std::vector<std::shared_ptr<Ended>>;
-
 struct State {
   ForkableMutex mutex;
   std::uint64_t keys[kShared] = {};  // by id; 0: free
   std::unordered_map<CUstream, Created> created;
-  EndedWork ended;  // whose work may go on
   std::set<CUstream> captures;
 };
 State& state() noexcept { return immortal<State>(); }
@@ -160,21 +135,8 @@ void free_key(std::uint64_t key, CUstream handle) noexcept {
   return found;
 }
 
-// Those of the context whose work is done are forgotten. False: some's is not.
-bool forget_done(CUcontext context, CUresult (*ask)(CUevent)) {
-  EndedWork here, done;
-  {
-    const std::lock_guard lock(state().mutex);
-    std::ranges::copy_if(state().ended, std::back_inserter(here), [&](const auto& each) { return each->context == context; });
-  }
-  std::ranges::copy_if(here, std::back_inserter(done), [&](const auto& each) { return each->is_done(ask); });
-  const std::lock_guard lock(state().mutex);
-  std::erase_if(state().ended, [&](const auto& each) { return std::ranges::find(done, each) != done.end(); });
-  return done.size() == here.size();
-}
-
-// Waits for the context are for the work of streams that have ended, too.
-void leave_work_behind(CUstream stream) noexcept try {
+// Waits for the context are for the work of a stream that has ended, too.
+void note_work_left(CUstream stream) noexcept {
   CUcontext context = nullptr;
   {
     const std::lock_guard lock(state().mutex);
@@ -184,29 +146,9 @@ void leave_work_behind(CUstream stream) noexcept try {
     }
     context = created->second.context;
   }
-  const runtime::Driver& driver = runtime::driver();
-  Inside guard;
-  const runtime::Relaxed mode;
-  if (driver.StreamQuery && driver.StreamQuery(stream) == CUDA_SUCCESS) {
-    return;
+  if (!leave_work_behind(stream, context)) {
+    streams_unknowable();
   }
-  const auto made = std::make_shared<Ended>();
-  made->context = context;
-  {
-    std::optional<runtime::Elsewhere> there;
-    if (context != runtime::current_context()) {
-      there.emplace(context);
-    }
-    if (!driver.EventCreate || !driver.EventRecord || driver.EventCreate(&made->event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS ||
-        driver.EventRecord(made->event, stream) != CUDA_SUCCESS) {
-      return streams_unknowable();
-    }
-  }
-  forget_done(context, driver.EventQuery);
-  const std::lock_guard lock(state().mutex);
-  state().ended.push_back(made);
-} catch (...) {
-  streams_unknowable();
 }
 
 }  // namespace
@@ -243,7 +185,7 @@ void stream_ends(CUstream stream) noexcept {
     return;
   }
   free_key(reinterpret_cast<std::uint64_t>(stream), stream);
-  leave_work_behind(stream);
+  note_work_left(stream);
   {
     const std::lock_guard lock(state().mutex);
     state().created.erase(stream);
@@ -258,12 +200,11 @@ void stream_ends(CUstream stream) noexcept {
 }
 
 void forget_streams_of(CUcontext context) noexcept {
-  const std::lock_guard lock(state().mutex);
-  std::erase_if(state().created, [&](const auto& each) { return each.second.context == context; });
-  std::erase_if(state().ended, [&](const auto& each) {
-    each->gone.store(each->gone.load() || each->context == context);
-    return each->gone.load();
-  });
+  {
+    const std::lock_guard lock(state().mutex);
+    std::erase_if(state().created, [&](const auto& each) { return each.second.context == context; });
+  }
+  forget_work_left(context);
 }
 
 void streams_unknowable() noexcept { unknowable.store(true, std::memory_order_relaxed); }
@@ -303,7 +244,7 @@ bool synchronise_program_streams(CUresult* result) noexcept try {
       *result = answer;
     }
   }
-  return forget_done(context, runtime::driver().EventSynchronize) || *result != CUDA_SUCCESS;
+  return work_left_is_done(context, runtime::driver().EventSynchronize) || *result != CUDA_SUCCESS;
 } catch (...) {
   return false;
 }
@@ -339,7 +280,8 @@ void capture_ended(const StreamRef& stream) noexcept {
 
 void abandon_streams_in_child() noexcept {
   synchronising.store(0);  // those threads are not here
-  if (!state().mutex.renew()) {
+  const bool ours = state().mutex.renew(), left = abandon_work_left_in_child();
+  if (!ours || !left) {
     unknowable.store(true);
   }
 }
