@@ -91,6 +91,24 @@ def test_work_queued_on_a_destroyed_stream_still_runs_and_joins(script: Script) 
     )
 
 
+def test_a_wait_for_the_context_is_for_work_of_destroyed_streams_too(script: Script) -> None:
+    script(
+        f"""
+        module, s, n = Module(), stream(1), 1024
+        p = managed(n)
+        ck(module.slow(s, {LONG}))
+        ck(module.set(s, p, n, 1.0))
+        behind = ck(d.cuEventCreate(0))
+        ck(d.cuEventRecord(behind, s))
+        ck(d.cuStreamDestroy(s))
+        assert error(d.cuEventQuery(behind)) == "NOT_READY"
+        ck(d.cuCtxSynchronize())
+        ck(d.cuEventQuery(behind))
+        assert (get(p, n) == 1).all()
+        """
+    )
+
+
 def test_each_thread_has_a_default_stream_of_its_own(script: Script) -> None:
     script(
         """

@@ -1,5 +1,6 @@
 // Contexts: primary ones, own ones, and the stack of each thread.
 #include <algorithm>
+#include <utility>
 
 #include "device.hpp"
 #include "graphs.hpp"
@@ -39,6 +40,7 @@ void empty_context(Call& call, CUcontext context) {
     state.engine.synchronise_device(um_model::kProgram, context->device);
   }
   while (!context->streams.empty()) remove_stream(state, *context->streams.begin());
+  for (const um_model::Event event : std::exchange(context->left, {})) state.engine.remove_event(event);
   std::vector<std::uint64_t> held;
   for (const auto& [base, allocation] : state.memory.all()) {
     if (allocation.context == context && allocation.pool == nullptr) held.push_back(base);

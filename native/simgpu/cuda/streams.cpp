@@ -36,7 +36,20 @@ void remove_stream(State& state, CUstream stream) {
     state.engine.wait(um_model::kProgram, context->legacy->id, stream->join);
   }
   if (stream->capture != nullptr) abandon_capture(state, stream);
-  state.engine.remove_event(stream->join);
+  if (stream->program_work && !stream->legacy) {
+    state.engine.record(um_model::kProgram, stream->join, stream->id);
+    constexpr std::size_t kMany = 64;
+    if (context->left.size() >= kMany) {
+      std::erase_if(context->left, [&](um_model::Event event) {
+        const bool done = state.engine.query(um_model::kProgram, event);
+        if (done) state.engine.remove_event(event);
+        return done;
+      });
+    }
+    context->left.push_back(stream->join);
+  } else {
+    state.engine.remove_event(stream->join);
+  }
   state.engine.remove_stream(stream->id);
   context->streams.erase(stream);
   state.streams.erase(stream);
@@ -96,16 +109,27 @@ CUresult finish_context(Call& call, CUcontext context) {
     if (stream->program_work) ids.push_back(stream->id);
   }
   if (context->legacy->program_work) ids.push_back(context->legacy->id);
+  const std::vector<um_model::Event> left = context->left;
   const um_model::Host host = call.host();
-  std::size_t at = 0;
-  return call.block(
+  std::size_t at = 0, behind = 0;
+  const CUresult result = call.block(
       [&] {
         for (; at < ids.size(); ++at) {
           engine.synchronise_stream(host, ids[at]);
           if (!engine.query_stream(host, ids[at])) return;
         }
+        for (; behind < left.size(); ++behind) {
+          engine.synchronise(host, left[behind]);
+          if (!engine.query(host, left[behind])) return;
+        }
       },
-      [&] { return at == ids.size(); });
+      [&] { return at == ids.size() && behind == left.size(); });
+  if (result == CUDA_SUCCESS) {
+    for (const um_model::Event event : left) {
+      if (std::erase(context->left, event) != 0) engine.remove_event(event);  // else another thread's wait did
+    }
+  }
+  return result;
 }
 
 void note_move(Call& call, CUstream stream, um_model::Range range) {

@@ -18,9 +18,10 @@ struct CUctx_st {
   bool active = true;  // a primary context nobody retains is not
   std::uint64_t id = 0;
   CUstream legacy = nullptr;
-  std::set<CUstream> streams;           // without the default one, with the threads' own
-  std::uint64_t legacy_generation = 0;  // batches of work on the legacy stream that others must wait for
-  std::uint64_t legacy_recorded = 0;    // the generation its join event stands for
+  std::set<CUstream> streams;                 // without the default one, with the threads' own
+  std::vector<deepum::um_model::Event> left;  // behind the program's work on streams that it destroyed
+  std::uint64_t legacy_generation = 0;        // batches of work on the legacy stream that others must wait for
+  std::uint64_t legacy_recorded = 0;          // the generation its join event stands for
   CUfunc_cache cache = CU_FUNC_CACHE_PREFER_NONE;
   CUsharedconfig shared = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
   std::size_t limits[CU_LIMIT_MAX] = {};
