@@ -81,7 +81,7 @@ def test_the_programs_above_make_the_core_decide_things() -> None:
     before = after = 0
     seen: set[str] = set()
 
-    @settings(max_examples=60, deadline=None, database=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=150, deadline=None, database=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
     @given(PROGRAMS)
     def count(program: list[Any]) -> None:
         nonlocal before, after

@@ -49,7 +49,7 @@ def test_a_call_that_fails_now_and_then_or_from_some_moment_on_is_survived(
         assert ran.err.count("\n") <= 1, ran.err
         failed += ran.failed(call)
     if lock_step:
-        assert (failed > 0) == (call != "cuEventQuery")  # what is complete is asked for only outside it
+        assert failed > 0 or call == "cuEventQuery"  # what is complete is asked for outside it, or of streams that have ended
 
 
 @pytest.mark.parametrize("call", ADVICE)

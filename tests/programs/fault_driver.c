@@ -145,6 +145,18 @@ int deepum_sim_take_faults(void (*each)(void*, const void*), void* data, uint64_
   }
 CALLS(DEFINE)
 
+/* An event that comes in its place is another's. */
+static void forget(CUevent event) {
+  for (int i = 0; i < atomic_load(&ours_count); i++) {
+    if (atomic_load(&ours[i]) == event) atomic_store(&ours[i], NULL);
+  }
+}
+CUresult cuEventDestroy_v2(CUevent event) {
+  forget(event);
+  return ((CUresult(*)(CUevent))behind("cuEventDestroy_v2"))(event);
+}
+CUresult cuEventDestroy(CUevent event) { return cuEventDestroy_v2(event); }
+
 static struct Call call_of_cuEventCreate = {"cuEventCreate", 0, 0};
 CUresult cuEventCreate(CUevent* event, unsigned flags) {
   step();
