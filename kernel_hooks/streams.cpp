@@ -253,13 +253,8 @@ bool capturing(const StreamRef& stream) noexcept {
   if (captures_under_way.load(std::memory_order_relaxed) == 0) [[likely]] {
     return false;
   }
-  const runtime::Driver& driver = runtime::driver();
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
   Inside guard;
-  if (!driver.StreamIsCapturing || driver.StreamIsCapturing(stream.handle, &status) != CUDA_SUCCESS) {
-    return true;
-  }
-  return status != CU_STREAM_CAPTURE_STATUS_NONE;
+  return runtime::is_capturing(stream.handle);
 }
 
 bool any_capture() noexcept { return captures_under_way.load(std::memory_order_relaxed) != 0; }

@@ -129,11 +129,12 @@ def deepum(environment: dict[str, str], tmp_path: Path) -> Callable[..., subproc
 @pytest.fixture(scope="session")
 def cuda_include() -> Path:
     """The folder of cuda.h."""
-    found = importlib.util.find_spec("nvidia")
-    for place in found.submodule_search_locations if found and found.submodule_search_locations else []:
-        if (Path(place) / "cu13" / "include" / "cuda.h").is_file():
-            return Path(place) / "cu13" / "include"
-    raise FileNotFoundError("cuda.h: pip install nvidia-cuda-runtime nvidia-cuda-crt")
+    from headers import folder_of
+
+    folder = folder_of("cuda.h", "cu13")
+    if not folder:
+        raise FileNotFoundError("cuda.h: pip install nvidia-cuda-runtime nvidia-cuda-crt")
+    return folder
 
 
 @pytest.fixture(scope="session")

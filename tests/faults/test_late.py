@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 from daemon_side import MOVED, Decide, FakeDaemon
 from fault_tools import Training, nothing_left_behind, sessions, stop, wait_until_idle
-from late_daemon import DISCARD, LateCore
+from late_core import DISCARD, LateCore
 
 
 @pytest.mark.parametrize("late", [1, 17, 3000])

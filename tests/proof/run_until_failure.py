@@ -5,29 +5,26 @@ Usage: python tests/proof/run_until_failure.py PROGRAMS SEED    (exit code 1: on
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 
+from headers import folder_of
 from proof_batches import batches
 from proof_running import opened
 
 import deepum
 
 
-def _cuda_include() -> Path:
-    found = importlib.util.find_spec("nvidia")
-    places = [Path(place) / "cu13" / "include" for place in (found.submodule_search_locations if found else None) or []]
-    return next(place for place in places if (place / "cuda.h").is_file())
-
-
 def main(programs: int, seed: int) -> int:
     """The command."""
     count = 0
-    with tempfile.TemporaryDirectory() as folder, opened(Path(folder), _cuda_include(), Path(deepum.__file__).parent) as runner:
+    include = folder_of("cuda.h", "cu13")
+    assert include, "cuda.h: pip install nvidia-cuda-runtime nvidia-cuda-crt"
+    with tempfile.TemporaryDirectory() as folder, opened(Path(folder), include, Path(deepum.__file__).parent) as runner:
         for batch in batches(programs, seed):
             path = runner.write(batch.programs())
             meant, ran = runner.meant(path), runner.under_deepum(path, batch)

@@ -18,7 +18,6 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-FIRST = "test_the_stand_ins_of_its_own_cuda_are_loaded"
 sys.path.insert(0, str(ROOT / "benchmarks"))  # main_job reads a step's counts off the timeline
 
 
@@ -33,9 +32,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "python" in metafunc.fixturenames:
         own = pytest.param(sys.executable, id="own", marks=pytest.mark.torch)
         others = [pytest.param(python, id=name) for name, python in _others()]
-        if not others and metafunc.function.__name__ == FIRST:  # said once, not by each
-            skip = pytest.mark.skip(reason="no PyTorch but the one beside the tests: scripts/test-pytorch-versions has others")
-            others = [pytest.param("", id="others", marks=skip)]
         metafunc.parametrize("python", [own, *others], scope="session")
 
 

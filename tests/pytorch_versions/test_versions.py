@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from optimizer_log import CHUNKS, UM_BLOCKS, WEIGHTS, named_in_second_step
 
-from deepum.core import EventLog, Execute, Stream, events
 from deepum.doctor import pytorch
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,22 +19,6 @@ TOO_LITTLE = ("--gpu-memory", "512MiB")
 Train = Callable[..., Any]
 # Kernels that follow the simulated GPU's general rule: small ones of the embedding's gradient (docs/pytorch-on-the-simulated-gpu.md).
 GENERAL = ("DeviceRadixSortExclusiveSum", "DeviceScanInit", "DeviceCompactInit", "EmbeddingBackwardKernel")
-ALL_STREAMS = 63
-
-# 30 weights of 24 MiB: 12 UM blocks and 96 chunks of 65536 elements each.
-OPTIMIZER = """
-import sys, torch
-shapes = [(2048, 3072), (3072, 2048)] * 15
-model = torch.nn.Sequential(*(torch.nn.Linear(*shape, bias=False) for shape in shapes)).cuda()
-optimizer = torch.optim.AdamW(model.parameters(), foreach="fused" not in sys.argv, fused="fused" in sys.argv)
-for step in range(2):
-    model(torch.randn(16, 2048, device="cuda")).square().mean().backward()
-    torch.cuda.synchronize()
-    optimizer.step()
-    torch.cuda.synchronize()
-    optimizer.zero_grad()
-"""
-WEIGHTS, UM_BLOCKS, CHUNKS = 30, 12, 96
 
 
 def test_the_stand_ins_of_its_own_cuda_are_loaded(train: Train, python: str) -> None:
@@ -94,21 +78,14 @@ def _launches(room: int) -> list[int]:
     return [(min(start + room, WEIGHTS * CHUNKS) - 1) // CHUNKS - start // CHUNKS + 1 for start in starts]
 
 
-def _um_blocks(execution: Execute) -> int:
-    return len({(run.slot, block) for run in execution.unknown for block in range(run.first, run.first + run.count)})
-
-
 @pytest.mark.parametrize("kind", ["foreach", "fused"])
 def test_optimizer_launches_name_their_tensors_only(
     launcher: Callable[..., subprocess.CompletedProcess[str]], python: str, kind: str, tmp_path: Path
 ) -> None:
-    script, log = tmp_path / "optimizer.py", tmp_path / "log"
-    script.write_text(OPTIMIZER)
+    script, log = ROOT / "tests" / "programs" / "optimizer_steps.py", tmp_path / "log"
     done = launcher(tmp_path, "run", "--device", "sim:v100-16gb", "--record", log, "--", python, script, kind)
     assert done.returncode == 0, done.stderr[-4000:]
-    told = list(events(EventLog.read(log).records))
-    waits = [i for i, event in enumerate(told) if isinstance(event, Stream) and event.kind == "synchronise" and event.stream == ALL_STREAMS]
-    named = [_um_blocks(event) for event in told[waits[2] : waits[3]] if isinstance(event, Execute)]
+    named = named_in_second_step(log)
     by_room = {320: _launches(320), 2240: _launches(2240)}  # structs of 4 KiB and of 32 KiB
     if kind == "fused":  # step counters are counted up first; all of them lie in one UM block
         assert named in [[1, *(4 * UM_BLOCKS * tensors + 1 for tensors in launches)] for launches in by_room.values()]

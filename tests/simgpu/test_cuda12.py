@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from headers import folder_of
 
 ROOT = Path(__file__).parents[2]
 ROOMS = {"cudart": "cudart", "cublas": "cublas", "cublasLt": "cublas", "cupti": "cupti"}
@@ -20,11 +20,10 @@ Compile = Callable[..., Path]
 @pytest.fixture(scope="session")
 def cuda12_include() -> Path:
     """The folder of CUDA 12's cuda_runtime_api.h."""
-    found = importlib.util.find_spec("nvidia")
-    for place in found.submodule_search_locations if found and found.submodule_search_locations else []:
-        if (Path(place) / "cuda_runtime" / "include" / "cuda_runtime_api.h").is_file():
-            return Path(place) / "cuda_runtime" / "include"
-    pytest.skip("no headers of CUDA 12: pip install nvidia-cuda-runtime-cu12")
+    folder = folder_of("cuda_runtime_api.h", "cuda_runtime")
+    if not folder:
+        pytest.skip("no headers of CUDA 12: pip install nvidia-cuda-runtime-cu12")
+    return folder
 
 
 def _claims(ran: Any) -> None:
