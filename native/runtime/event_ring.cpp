@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::uint64_t kBytes = DEEPUM_EVENT_RING_BYTES;
 static_assert((kBytes & (kBytes - 1)) == 0);
+constexpr int kMostLooks = 1000;  // for room while the daemon's position changes: it may be nonsense
 
 std::uint64_t first_word(const deepum_event_header& header) noexcept {
   std::uint64_t word;
@@ -18,14 +19,23 @@ std::uint64_t first_word(const deepum_event_header& header) noexcept {
 
 EventRing::Place EventRing::reserve(std::uint32_t words) noexcept {
   const std::uint64_t bytes = std::uint64_t{words} * 8;
-  std::uint64_t position = __atomic_load_n(&memory_.control->event_reserved, __ATOMIC_RELAXED);
-  for (;;) {
+  // Read before what is reserved, which then lies behind it: the other way round another thread's records, reserved and taken in between,
+  // would look as if there were no room.
+  std::uint64_t taken = consumed();
+  std::uint64_t position = reserved();
+  for (int looks = 1;;) {
     const std::uint64_t tail = kBytes - (position & (kBytes - 1));
     const std::uint64_t pad = tail < bytes ? tail : 0;
     // The daemon's position is believed no further than that it cannot lead us outside of the ring.
-    const std::uint64_t used = position - __atomic_load_n(&memory_.control->event_consumed, __ATOMIC_ACQUIRE);
+    const std::uint64_t used = position - taken;
     if (used > kBytes || kBytes - used < pad + bytes) {
-      return {};
+      const std::uint64_t now = consumed();
+      if (now == taken || ++looks > kMostLooks) {
+        return {};
+      }
+      taken = now;
+      position = reserved();
+      continue;
     }
     if (!__atomic_compare_exchange_n(&memory_.control->event_reserved, &position, position + pad + bytes, true, __ATOMIC_ACQ_REL,
                                      __ATOMIC_RELAXED)) {

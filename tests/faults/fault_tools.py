@@ -142,4 +142,4 @@ def nothing_left_behind(folder: Path, daemon: int) -> Iterator[None]:
     yield
     assert Path(f"/proc/{daemon}").exists(), "the daemon ended"
     assert wait_until(lambda: holdings(daemon) == held), (held, holdings(daemon))
-    assert things(folder) == there
+    assert wait_until(lambda: things(folder) == there), (there, things(folder))

@@ -23,7 +23,7 @@ import deepum
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-SOURCES = ("native", "kernel_hooks", "deepum", "scripts", "CMakeLists.txt", "pyproject.toml", "README.md", "tests/proof")
+SOURCES = ("native", "kernel_hooks", "deepum", "scripts", "CMakeLists.txt", "pyproject.toml", "README.md", "tests/proof", "tests/tools")
 PROGRAMS = 2000
 TARGETS = {"native/core": "_core", "native/runtime": "deepum_shim"}  # what a mutation can change
 
