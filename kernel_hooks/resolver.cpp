@@ -83,6 +83,7 @@ void fill_driver(void* library) noexcept {
   find(library, driver.EventDestroy, "cuEventDestroy_v2");
   find(library, driver.EventRecord, "cuEventRecord");
   find(library, driver.EventQuery, "cuEventQuery");
+  find(library, driver.EventElapsedTime, "cuEventElapsedTime");
   find(library, driver.EventSynchronize, "cuEventSynchronize");
   find(library, driver.MemGetInfo, "cuMemGetInfo_v2");
   find(library, driver.DeviceTotalMem, "cuDeviceTotalMem_v2");

@@ -144,11 +144,12 @@ class Fault(Event):
 
 @dataclass(frozen=True)
 class Progress(Event):
-    """How far a stream was at a look for faults; sequences."""
+    """How far a stream was at a look for faults: sequences, and when `completed` was reached, in microseconds of the GPU (0: unknown)."""
 
     stream: int
     completed: int
     begun: int
+    completed_at: int
 
 
 @dataclass(frozen=True)
@@ -225,7 +226,7 @@ _DECODERS: dict[int, Any] = {
     lib.DEEPUM_EVENT_PROGRAM_PREFETCH: _ranged("deepum_program_event", Program, "location", "advice"),
     lib.DEEPUM_EVENT_PROGRAM_ADVISE: _ranged("deepum_program_event", Program, "location", "advice"),
     lib.DEEPUM_EVENT_FAULT: _ranged("deepum_fault_event", Fault, "faults"),
-    lib.DEEPUM_EVENT_PROGRESS: _simple("deepum_progress_event", Progress, "stream", "completed", "begun"),
+    lib.DEEPUM_EVENT_PROGRESS: _simple("deepum_progress_event", Progress, "stream", "completed", "begun", "completed_at"),
     lib.DEEPUM_EVENT_MOVED: _simple("deepum_moved_event", Moved, "command", "status", "error"),
     lib.DEEPUM_EVENT_LOST: _simple("deepum_lost_event", Lost, "events"),
     lib.DEEPUM_EVENT_USAGE: _simple("deepum_usage_event", Usage, "used_bytes", "budget_bytes"),

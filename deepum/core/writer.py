@@ -78,9 +78,9 @@ class EventWriter:
         """Faults were observed; access: of the accesses that faulted, `enum deepum_fault_access`."""
         return self.record(lib.DEEPUM_EVENT_FAULT, struct.pack("<QQ", where.encode(), faults), device, access)
 
-    def progress(self, stream: int, completed: int, begun: int) -> int:
-        """How far a stream was at the look whose faults came before; sequences."""
-        return self.record(lib.DEEPUM_EVENT_PROGRESS, struct.pack("<IIQQ", stream, 0, completed, begun))
+    def progress(self, stream: int, completed: int, begun: int, completed_at: int = 0) -> int:
+        """How far a stream was at the look whose faults came before; sequences, and microseconds of the GPU's time (0: not known)."""
+        return self.record(lib.DEEPUM_EVENT_PROGRESS, struct.pack("<IIQQQ", stream, 0, completed, begun, completed_at))
 
     def moved(self, command: int, status: int, error: int = 0) -> int:
         """What became of a command."""

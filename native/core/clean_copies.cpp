@@ -17,7 +17,7 @@ constexpr std::uint32_t kVain = 64;     // copies ahead that were made in vain, 
 
 }  // namespace
 
-bool Engine::duplicates() const { return (settings_.advice & DEEPUM_ADVISE_DUPLICATE) != 0 && faults_are_told_ && iteration_ > 0; }
+bool Engine::duplicates() const { return (settings_.advice & DEEPUM_ADVISE_DUPLICATE) != 0 && faults_are_told_ && iteration_ > 0 && pace_.on(); }
 
 bool Engine::may_duplicate(const UmBlock& block) const {
   return duplicates() && !block.stays_away() && !block.mapped && block.sparse_uses == 0 && !block.dead && !slots_[block.slot].of_program;
@@ -66,12 +66,16 @@ void Engine::forget_duplicate(UmBlock& block) {
 // again, but not for what came into being just now, which the launch at hand writes. Advice goes in order with the prefetches: none is
 // given that would wait for a copy still to be made, behind launches still to run.
 void Engine::prepare_duplicate(DeviceMemory& device, UmBlock& block, SpanUse use) {
-  if (block.mostly && use.now == Use::kWrites) {
+  if (block.mostly && (use.now == Use::kWrites || !pace_.on())) {
     end_duplication(block);
   }
   const std::uint64_t lived = position_ - block.filled;
   const bool settled = lived > iteration_ && (block.written_at == 0 || position_ - block.written_at > iteration_ / kSettled);
   const bool waits = direction_of(block.moved_in) == DEEPUM_DIRECTION_COLLAPSE || direction_of(block.moved_out) == DEEPUM_DIRECTION_COPY;
+  if (!pace_.on() && settled && !block.to_copy && use.now != Use::kWrites && block.populated) {
+    block.to_copy = true;  // if copies turn out to be worth it
+    device.to_settle.push_back({block.slot, block.index, position_});
+  }
   if (!block.mostly && !waits && use.now != Use::kWrites && block.populated && (settled || (use.leaves && lived > 0)) &&
       may_duplicate(block)) {
     command(DEEPUM_COMMAND_ADVISE, slots_[block.slot].device, block, 0, 0, std::max(block.moved_in, block.moved_out), -1,
@@ -99,7 +103,7 @@ bool Engine::pays_once_settled(const UmBlock& block) {
 // A block that was copied out ahead left without a copy, or was written before it did. What leaves in one iteration and stays in the next
 // would be copied in vain each time.
 void Engine::judge_copy(const UmBlock& block, bool left) {
-  if (RunUse* const run = use_by(block.writer); run != nullptr) {
+  if (RunUse* const run = use_by(block.writer); run != nullptr && pace_.representative()) {
     run->in_vain = left ? run->in_vain - std::min(run->in_vain, 1u) : std::min(run->in_vain + 1, kVain);
   }
 }

@@ -227,6 +227,9 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
   note_sparse_uses(spans_, event.header.flags);
   learn_uses(execution);
   measure_iteration(execution.period);
+  if ((settings_.advice & DEEPUM_ADVISE_DUPLICATE) != 0 && faults_are_told_) {
+    pace_.launched(position_, event.header.sequence, iteration_, statistics_.bytes_copied_out + statistics_.bytes_dropped);
+  }
   executions_.note_bytes(static_cast<std::ptrdiff_t>(execution.blocks.bytes()) - static_cast<std::ptrdiff_t>(before));
   history_.append({hash, event.execution_hash, id, execution.generation, 0, event.header.device});
   const std::uint64_t restarts = statistics_.chain_restarts;
@@ -300,7 +303,8 @@ void Engine::watch_learning(const Execution& execution, bool restarted) {
 bool Engine::wants_faults() const {
   const bool untold =
       (settings_.advice & DEEPUM_ADVISE_DUPLICATE) != 0 && untold_ != 0 && position_ - untold_ <= kSettledAfter + 2 * iteration_;
-  return untold || position_ - surprised_ <= kSettledAfter + 2 * longest_period_;
+  const bool timed = (settings_.advice & DEEPUM_ADVISE_DUPLICATE) != 0 && faults_are_told_ && pace_.under_way();
+  return untold || timed || position_ - surprised_ <= kSettledAfter + 2 * longest_period_;
 }
 
 // The program is about to wait: what the GPU does until the next launches come is the time to move what they will need. While the host
@@ -316,6 +320,7 @@ void Engine::on_wait() {
 // Launches and allocations were missed. What lives is announced again next; what was learned stays.
 void Engine::on_lost() {
   forget_trials();
+  pace_.forget();
   for (DeviceMemory& device : devices_) {
     device.to_copy.clear();
     device.to_settle.clear();

@@ -15,6 +15,7 @@
 #include "core.h"
 #include "execution_table.hpp"
 #include "history.hpp"
+#include "pace_trial.hpp"
 #include "residency.hpp"
 #include "torch_blocks.hpp"
 
@@ -230,6 +231,7 @@ class Engine {
   std::array<Progress, DEEPUM_MAX_STREAMS> progress_;
   std::uint64_t begun_ = 0;  // no launch behind that sequence had, on any stream
   bool faults_are_told_ = false;
+  PaceTrial pace_;                    // with and without clean copies
   std::uint64_t untold_ = 0;          // the latest launch of which it was not known whether it writes a duplicate
   std::uint64_t iteration_ = 0;       // launches, as far as it is known
   std::uint64_t longest_lately_ = 0;  // way back to the same launch, since

@@ -90,12 +90,13 @@ void Engine::learn_next(const UmBlock& block, SpanUse use) {
   NextUse& next = run->next[static_cast<std::size_t>(block.user.part)];
   const auto gap = static_cast<std::uint32_t>(std::min(position_ - block.used + (use.now == Use::kDies ? 1 : 0), kLongestGap));
   const auto round = static_cast<std::uint32_t>(block.used);
+  const bool representative = pace_.representative();
   if (next.round != round || gap > next.gap) {
-    const bool same = next.round == round;
-    next = {use.now, gap, round, same && next.left, same && next.leaves};
+    const bool stands = next.round == round || !representative;
+    next = {use.now, gap, round, stands && next.left, stands && next.leaves};
   }
-  next.left |= block.left;
-  next.leaves |= block.left || (use.leaves && use.now != Use::kWrites);
+  next.left |= representative && block.left;
+  next.leaves |= representative && (block.left || (use.leaves && use.now != Use::kWrites));
 }
 
 // Faults may have been lost, so that nobody is known to read for want of one.
@@ -152,6 +153,7 @@ bool Engine::on_progress(const deepum_progress_event& event) {
   progress.completed = event.completed;
   progress.begun = event.begun;
   begun_ = std::max(begun_, event.begun);
+  pace_.completed(event.completed, event.completed_at);
   return true;
 }
 

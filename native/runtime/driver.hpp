@@ -26,6 +26,7 @@ struct Driver {
   CUresult (*EventRecord)(CUevent, CUstream) = nullptr;
   CUresult (*EventQuery)(CUevent) = nullptr;
   CUresult (*EventSynchronize)(CUevent) = nullptr;
+  CUresult (*EventElapsedTime)(float*, CUevent, CUevent) = nullptr;
   CUresult (*MemGetInfo)(size_t*, size_t*) = nullptr;
   CUresult (*DeviceTotalMem)(size_t*, CUdevice) = nullptr;
   CUresult (*DeviceGetAttribute)(int*, CUdevice_attribute, CUdevice) = nullptr;

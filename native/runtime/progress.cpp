@@ -2,21 +2,36 @@
 
 #include "contexts.hpp"
 #include "driver.hpp"
+#include "progress_time.hpp"
 #include "session.hpp"
 
 namespace deepum::runtime {
 
+void Progress::create(Look& look) noexcept {
+  if (!look.event && driver().EventCreate && driver().EventCreate(&look.event, CU_EVENT_DEFAULT) != CUDA_SUCCESS) {
+    look.event = nullptr;
+  }
+}
+
 Progress::Found Progress::find(const Stream& stream, std::uint64_t emitted) noexcept {
-  Found found{0, emitted};
+  Found found{0, emitted, 0};
   for (std::uint64_t i = stream.made; i > 0 && i + kKept > stream.made; --i) {
     const Look& look = stream.looks[(i - 1) % kKept];
     if (look.event && driver().EventQuery && driver().EventQuery(look.event) == CUDA_SUCCESS) {
       found.completed = look.sequence;
+      found.completed_at = time_of(look);
       break;
     }
     found.begun = look.sequence;
   }
   return found;
+}
+
+std::uint64_t Progress::time_of(const Look& look) noexcept {
+  float milliseconds = -1;
+  const bool known = first_.event && first_.context == look.context && driver().EventElapsedTime &&
+                     driver().EventElapsedTime(&milliseconds, first_.event, look.event) == CUDA_SUCCESS;
+  return known ? completed_at(milliseconds) : 0;
 }
 
 void Progress::begin(MarkerTable& markers) {
@@ -32,8 +47,13 @@ void Progress::begin(MarkerTable& markers) {
       if (look.context != context) {
         look = {0, nullptr, context};  // the other context's ends with it
       }
-      if (!look.event && driver().EventCreate && driver().EventCreate(&look.event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) {
-        look.event = nullptr;
+      create(look);
+      if (!first_.event || first_.context != context) {
+        first_ = {0, nullptr, context};
+        create(first_);
+        if (first_.event && of.record_behind(first_.event, context) == 0) {
+          first_.context = nullptr;  // at the next look
+        }
       }
       const std::uint64_t sequence = look.event ? of.record_behind(look.event, context) : 0;
       if (sequence > last) {
@@ -41,7 +61,9 @@ void Progress::begin(MarkerTable& markers) {
         ++stream.made;
       }
     }
-    stream.completed = find(stream, of.emitted()).completed;
+    const Found found = find(stream, of.emitted());
+    stream.completed = found.completed;
+    stream.completed_at = found.completed_at;
   });
 }
 
@@ -55,6 +77,7 @@ void Progress::tell(MarkerTable& markers) noexcept {
     event.header.kind = DEEPUM_EVENT_PROGRESS;
     event.stream = id;
     event.completed = streams_[id]->completed;
+    event.completed_at = streams_[id]->completed_at;
     event.begun = find(*streams_[id], of.emitted()).begun;
     emit(&event.header);
   });

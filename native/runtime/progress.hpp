@@ -30,14 +30,18 @@ class Progress {
     std::array<Look, kKept> looks;
     std::uint64_t made = 0;
     std::uint64_t completed = 0;
+    std::uint64_t completed_at = 0;
   };
-  // The latest look behind which all is done, and the earliest one that is not; false: there is none.
+  // The latest look behind which all is done, and the earliest one that is not.
   struct Found {
-    std::uint64_t completed, begun;
+    std::uint64_t completed, begun, completed_at;
   };
-  static Found find(const Stream& stream, std::uint64_t emitted) noexcept;
+  Found find(const Stream& stream, std::uint64_t emitted) noexcept;
+  static void create(Look& look) noexcept;  // its event, if there is none
+  std::uint64_t time_of(const Look& look) noexcept;
 
   std::array<std::unique_ptr<Stream>, DEEPUM_MAX_STREAMS> streams_;
+  Look first_;  // from which times are counted
 };
 
 }  // namespace deepum::runtime

@@ -1,5 +1,7 @@
 #include "markers.hpp"
 
+#include "progress_time.hpp"
+
 namespace deepum::simulate {
 
 void StreamMarkers::reserve(std::uint64_t sequence) {
@@ -40,11 +42,15 @@ bool StreamMarkers::record(um_model::Engine& engine, um_model::Host host) {
   return true;
 }
 
-StreamMarkers::Progress StreamMarkers::progress(um_model::Engine& engine) {
+StreamMarkers::Progress StreamMarkers::progress(um_model::Engine& engine, std::optional<um_model::Event>& first) {
   const std::uint64_t last = milestones_made_ == 0 ? 0 : milestones_[(milestones_made_ - 1) % kKept].sequence;
   if (stream_ && emitted_ > last) {
     if (milestones_.size() < kKept) {
       milestones_.push_back({0, engine.add_event()});
+    }
+    if (!first) {
+      first = engine.add_event();
+      engine.record(um_model::kProgram, *first, *stream_);
     }
     Marker& made = milestones_[milestones_made_++ % kKept];
     made.sequence = emitted_;
@@ -55,6 +61,7 @@ StreamMarkers::Progress StreamMarkers::progress(um_model::Engine& engine) {
     const Marker& kept = milestones_[(i - 1) % kKept];
     if (engine.query(um_model::kProgram, kept.event)) {
       made.completed = kept.sequence;
+      made.completed_at = runtime::completed_at(static_cast<float>((engine.event_time(kept.event) - engine.event_time(*first)) * 1e-6));
       break;
     }
     made.begun = kept.sequence;

@@ -35,8 +35,10 @@ class StreamMarkers {
   struct Progress {
     bool known = false;  // something was launched
     std::uint64_t completed = 0, begun = 0;
+    std::uint64_t completed_at = 0;  // microseconds from 1; 0: not known
   };
-  Progress progress(um_model::Engine& engine);
+  // `first`: behind which times are counted; of the first stream that is asked.
+  Progress progress(um_model::Engine& engine, std::optional<um_model::Event>& first);
   Cover cover(std::uint64_t sequence, Marker* marker) const;
 
  private:

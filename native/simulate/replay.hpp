@@ -89,6 +89,7 @@ class Replay {
   Mover mover_;
   bool observing_;  // faults: from the start, when nothing is known
   std::uint32_t launches_since_look_ = 0;
+  std::optional<um_model::Event> first_look_;
 
   std::unordered_map<std::uint32_t, um_model::Stream> streams_;  // by number in the work
   std::unordered_map<std::uint32_t, um_model::Event> events_;

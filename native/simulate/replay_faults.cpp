@@ -42,7 +42,7 @@ void Replay::tell_faults(const std::vector<um_model::Engine::Fault>& faults) {
 
 void Replay::tell_progress() {
   for (std::uint32_t id = 0; id + 1 < DEEPUM_MAX_STREAMS; ++id) {
-    const StreamMarkers::Progress progress = markers_[id].progress(engine_);
+    const StreamMarkers::Progress progress = markers_[id].progress(engine_, first_look_);
     if (!progress.known) {
       continue;
     }
@@ -52,6 +52,7 @@ void Replay::tell_progress() {
     event.stream = id;
     event.completed = progress.completed;
     event.begun = progress.begun;
+    event.completed_at = progress.completed_at;
     emit(event.header);
   }
 }

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 enum {
-  DEEPUM_WIRE_VERSION = 1,
+  DEEPUM_WIRE_VERSION = 2,
   DEEPUM_UM_BLOCK_SHIFT = 21,    /* a UM block is 2 MiB, the driver's root chunk */
   DEEPUM_MAX_EVENT_WORDS = 2048, /* no record is longer (8-byte words) */
   DEEPUM_MAX_STREAMS = 64,       /* stream ids 0 .. 62; 63 stands for every further stream */
@@ -150,6 +150,7 @@ typedef struct deepum_progress_event {
   uint64_t
       completed; /* sequence: all launches of the stream up to it had completed before the look: their faults have been told, or are next */
   uint64_t begun; /* sequence: none of the stream's launches behind it had begun after the look */
+  uint64_t completed_at; /* when those up to `completed` had: the GPU's time, microseconds from 1; 0: not known */
 } deepum_progress_event;
 
 enum deepum_moved_status {

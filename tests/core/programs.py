@@ -169,6 +169,12 @@ class ProgramWriter:
         self.writer = writer
         self.generations = [0] * SLOTS
         self.active: list[dict[int, int]] = [{} for _ in range(SLOTS)]  # places and sizes, in halves of a UM block
+        self.passed = 0  # microseconds
+
+    def clock(self, behind: int) -> int:
+        """The time of a look: later than that of the look before, by how much has no rhyme nor reason."""
+        self.passed += 1 + self.writer.sequence * 2654435761 % 4093
+        return max(0, self.passed - behind)
 
     def write(self, program: list[Any]) -> None:
         writer = self.writer
@@ -183,7 +189,7 @@ class ProgramWriter:
                 case ("look", behind, ranges):  # how far the streams are, and what was seen to be written
                     reached = writer.sequence
                     for stream in range(3):
-                        writer.progress(stream, max(0, reached - behind), reached)
+                        writer.progress(stream, max(0, reached - behind), reached, self.clock(behind))
                     for where in ranges:
                         writer.fault(where, access=lib.DEEPUM_FAULT_WRITE)
                 case ("allocate", slot):
@@ -195,7 +201,8 @@ class ProgramWriter:
                 case ("capacity", blocks):
                     writer.device(blocks)
                 case ("progress", stream, behind, ahead):
-                    writer.progress(stream, max(0, writer.sequence - behind), max(0, writer.sequence + ahead))
+                    at = self.clock(behind) if ahead > -50 else 0
+                    writer.progress(stream, max(0, writer.sequence - behind), max(0, writer.sequence + ahead), at)
                 case ("fault", where, access):
                     writer.fault(where, access=access)
                 case ("prefetch", where, location):

@@ -17,7 +17,7 @@ from reference_commands import CORRELATION, FURTHEST_NEXT_USE, HISTORY
 from reference_history import Past, mix
 from reference_memory import Allocation
 from reference_torch import TorchBlocks
-from reference_uses import Argument
+from reference_uses import DUPLICATE, Argument
 from reference_victims import SHORT_QUEUE
 
 from deepum.core import (
@@ -111,6 +111,7 @@ class Reference(TorchBlocks):
 
     def on_lost(self, _event: Lost) -> None:
         self.forget_trials()
+        self.pace.forget()
         for slot in sorted(self.allocations):
             self.forget(slot)
         self.context = [None] * 4
@@ -155,6 +156,8 @@ class Reference(TorchBlocks):
         self.note_sparse_uses(arguments, event.flags)
         self.learn_uses(execution, arguments)
         self.measure_iteration(execution.period)
+        if self.settings.advice & DUPLICATE and self.faults_are_told:
+            self.pace.launched(self.position, event.sequence, self.iteration, self.dropped)
         self.history.append(Past(execution_hash, event.execution_hash, execution.id, event.device))
         restarts = self.restarts
         self.follow(execution.id)

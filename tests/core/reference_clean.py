@@ -24,7 +24,7 @@ class Clean(Uses):
     left = 0  # blocks that may be copied out behind the launch at hand
 
     def duplicates(self) -> bool:
-        return bool(self.settings.advice & DUPLICATE) and self.faults_are_told and self.iteration > 0
+        return bool(self.settings.advice & DUPLICATE) and self.faults_are_told and self.iteration > 0 and self.pace.on()
 
     def may_duplicate(self, block: UmBlock) -> bool:
         """What is left to us."""
@@ -50,18 +50,25 @@ class Clean(Uses):
 
     def prepare_duplicate(self, block: UmBlock, use: SpanUse) -> None:
         """It is about to be prefetched for that: what outlives an iteration and was not written lately, or is known to leave unwritten."""
-        if block.mostly and use.now is Use.WRITES:
+        if block.mostly and (use.now is Use.WRITES or not self.pace.on()):
             self.collapse(block)
         lived = self.position - block.filled
         written_lately = block.written_at and self.position - block.written_at <= self.iteration // SETTLED_PART
-        pays = (lived > self.iteration and not written_lately) or (use.leaves and lived > 0)
+        settled = lived > self.iteration and not written_lately
+        pays = settled or (use.leaves and lived > 0)
         waits = self.direction(block.moved_in) == "collapse" or self.direction(block.moved_out) == "copy"
+        if not self.pace.on() and settled and use.now is not Use.WRITES and block.populated and not self.queued(block):
+            self.memory_of(block).to_settle.append((block, self.position))
         if pays and not block.mostly and not waits and use.now is not Use.WRITES and block.populated and self.may_duplicate(block):
             self.command("advise", block, 0, 0, max(block.moved_in, block.moved_out), SET_READ_MOSTLY, -1)
             block.mostly = True
         if block.mostly and block.populated:
             self.memory_of(block).copy(block)
             block.copied_since = self.sequence
+
+    def queued(self, block: UmBlock) -> bool:
+        memory = self.memory_of(block)
+        return any(other is block for other in memory.to_copy) or any(other is block for other, _ in memory.to_settle)
 
     def pays_at_once(self, writer: RunUse | None) -> bool:
         """What is used once more, late, and leaves then."""
@@ -83,8 +90,7 @@ class Clean(Uses):
                 if not self.duplicates() or argument.use is Use.READS or not memory.under_pressure():
                     continue
                 block.written_at = self.position
-                queued = any(other is block for other in memory.to_copy) or any(other is block for other, _ in memory.to_settle)
-                if queued or block.copied or not self.may_duplicate(block):
+                if self.queued(block) or block.copied or not self.may_duplicate(block):
                     continue
                 if pays:
                     memory.to_copy.append(block)
@@ -128,6 +134,7 @@ class Clean(Uses):
 
     def copy_out(self, memory: Memory, block: UmBlock, stream: int) -> None:
         if block.resident and block.populated and not block.copied and self.may_duplicate(block) and not self.soon_written(block):
+            self.dropped += 1
             self.command("copy_out", block, self.sequence, 1 << stream | block.streams, max(block.moved_in, block.moved_out))
             block.mostly = True
             block.copied_since = self.sequence
@@ -142,6 +149,7 @@ class Clean(Uses):
         if copied:
             if block.stayed:
                 self.judge_copy(block, left=True)
+            self.dropped += 1
             self.command("drop", block, block.use_sequence, block.streams, max(block.moved_in, block.moved_out))
             return
         advice, after = (UNSET_READ_MOSTLY, max(block.moved_in, block.moved_out)) if block.mostly else (0, block.moved_in)

@@ -13,6 +13,7 @@ from deepum._core import lib
 from reference_block import FIRST, INNER, LAST, NextUse, Run, RunUse, Span, UmBlock, Use
 from reference_commands import Commands
 from reference_history import Execution
+from reference_pace import Pace
 
 from deepum.core import CoreSettings, Progress
 
@@ -49,6 +50,8 @@ class Uses(Commands):
     def __init__(self, settings: CoreSettings) -> None:
         super().__init__(settings)
         self.faults_are_told = False
+        self.pace = Pace()  # with and without clean copies
+        self.dropped = 0  # blocks, or copied out ahead
         self.completed = [0] * STREAMS
         self.begun = [0] * STREAMS
         self.begun_at_all = 0  # no launch behind that sequence had, on any stream
@@ -79,7 +82,8 @@ class Uses(Commands):
     @property
     def wants_faults(self) -> bool:
         trying = self.settings.advice & DUPLICATE and self.untold and self.position - self.untold <= SETTLED + 2 * self.iteration
-        return bool(trying) or self.position - self.surprised <= SETTLED + 2 * self.longest_period
+        timed = self.settings.advice & DUPLICATE and self.faults_are_told and self.pace.under_way()
+        return bool(trying or timed) or self.position - self.surprised <= SETTLED + 2 * self.longest_period
 
     # What is used next.
 
@@ -119,7 +123,7 @@ class Uses(Commands):
     def judge_copy(self, block: UmBlock, left: bool) -> None:
         """It was copied out ahead: for nothing, if it was written before it left."""
         writer = block.writer
-        if writer is not None and not writer.forgotten:
+        if writer is not None and not writer.forgotten and self.pace.representative():
             writer.in_vain = max(0, writer.in_vain - 1) if left else min(writer.in_vain + 1, MOST_IN_VAIN)
 
     def learn_next(self, block: UmBlock, use: Use, leaves: bool) -> None:
@@ -129,10 +133,14 @@ class Uses(Commands):
         known = block.user.next[block.part]
         gap = self.position - block.used + (use is Use.DIES)
         again = known.round == block.used
+        representative = self.pace.representative()
         if not again or gap > known.gap:
-            known = NextUse(use, gap, block.used, again and known.left, again and known.leaves)
-        leaves = block.left or (leaves and use is not Use.WRITES)
-        block.user.next[block.part] = replace(known, left=known.left or block.left, leaves=known.leaves or leaves)
+            stands = again or not representative
+            known = NextUse(use, gap, block.used, stands and known.left, stands and known.leaves)
+        if representative:
+            leaves = block.left or (leaves and use is not Use.WRITES)
+            known = replace(known, left=known.left or block.left, leaves=known.leaves or leaves)
+        block.user.next[block.part] = known
 
     def blocks(self, span: Span) -> list[UmBlock]:
         slot, first, count = span
@@ -170,6 +178,7 @@ class Uses(Commands):
                 trial.learned.now = Use.READS
         self.completed[event.stream], self.begun[event.stream] = event.completed, event.begun
         self.begun_at_all = max(self.begun_at_all, event.begun)
+        self.pace.completed(event.completed, event.completed_at)
 
     def note_written(self, span: Span) -> None:
         """A write was seen to fault: one of those that may have been running did it, rather not one that is known to read."""

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from touching import TOUCH
 
+from deepum.core import Progress
 from deepum.core.records import FAULT_READ, FAULT_WRITE
 
 Run = Callable[..., Any]
@@ -64,6 +65,18 @@ def test_two_runs_observe_the_same_to_the_bit(run: Run) -> None:
     assert first.log == second.log
     assert len(first.faults) > 20
     assert first.observed == first.statistics["faults"]
+
+
+def test_each_look_tells_when_the_gpu_was_there(run: Run) -> None:
+    ran = run(LOOP, "--faults", "on", "--fault-interval", "4")
+    told = [(event.completed, event.completed_at) for event in ran.events if isinstance(event, Progress)]
+    assert all((completed > 0) == (at > 0) for completed, at in told)
+    points = sorted({(completed, at) for completed, at in told if completed})
+    assert points == [point for i, point in enumerate(dict(told).items()) if i or point[0]]  # one time for a place, in order
+    times = [at for _, at in points]
+    assert times == sorted(times)
+    taken = ran.statistics["processes"][0]["simulated"]["gpu_time_s"] * 1e6
+    assert 0.9 * taken < times[-1] < taken
 
 
 @pytest.mark.parametrize("interval", [1, 1000])

@@ -1,0 +1,146 @@
+"""Clean copies are kept where iterations are shorter with them, and only there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from duplicating import Program, Step, blocks, uses
+from reference import Reference
+
+from deepum.core import BlockRange, Command, CoreSettings, events
+
+DUPLICATES = ("advise", "copy_out", "drop", "collapse")
+# 16 blocks of card and 24 of memory, which are read, written, and gone over once an iteration of 64 launches.
+WEIGHTS = [Step(1 + i, read=(BlockRange(0, 4 * i, 4),)) for i in range(2)]
+REST = [uses(100 + i, BlockRange(1, 4 * i, 4)) for i in range(4)]
+IDLE = [uses(200 + i, BlockRange(1, 15, 1)) for i in range(58)]
+ITERATION = [*WEIGHTS, *REST, *IDLE]
+ON_DEMAND_OF_TIME = 12 + 3 + 12  # iterations by which the trial is over: learning and measuring, settling and measuring, what was queued
+Took = Callable[[bool], int]
+
+
+class Timed(Program):
+    """Looks behind every eighth launch tell the time."""
+
+    def __init__(self, took: Took, **settings: int) -> None:
+        super().__init__(16, (8, 16), **settings)
+        self.took, self.now, self.duplicating = took, 1000, False
+
+    def iteration(self, steps: list[Step] = ITERATION) -> list[Command]:
+        commands: list[Command] = []
+        for i, step in enumerate(steps):
+            made = self.launch(step)
+            self.duplicating |= bool(blocks(made, "drop"))
+            commands += made
+            self.now += self.took(self.duplicating)
+            if i % 8 == 7:
+                self.writer.progress(0, self.writer.sequence, self.writer.sequence, self.now if self.took(True) else 0)
+                commands += self.decided()
+        self.duplicating = bool(blocks(commands, "drop"))
+        return commands
+
+    def kinds(self, iterations: int) -> list[set[str]]:
+        return [{command.kind for command in self.iteration()} for _ in range(iterations)]
+
+
+def with_and_without(with_us: int, without_us: int) -> Took:
+    return lambda duplicating: with_us if duplicating else without_us
+
+
+def test_where_iterations_take_longer_with_them_they_are_given_up() -> None:
+    made = Timed(with_and_without(110, 100))
+    told = made.kinds(40)
+    assert any("drop" in kinds for kinds in told[3:12])
+    assert all(not kinds & set(DUPLICATES) for kinds in told[ON_DEMAND_OF_TIME:])
+    assert all("evict" in kinds for kinds in told[ON_DEMAND_OF_TIME:])
+
+
+def test_where_iterations_are_shorter_with_them_they_stay() -> None:
+    made = Timed(with_and_without(90, 100))
+    told = made.kinds(40)
+    assert any("drop" not in kinds for kinds in told[12:ON_DEMAND_OF_TIME])  # it was tried
+    assert all("drop" in kinds for kinds in told[ON_DEMAND_OF_TIME:])
+
+
+@pytest.mark.parametrize(("with_us", "without_us"), [(110, 100), (90, 100)])
+def test_faults_are_wanted_until_that_is_known(with_us: int, without_us: int) -> None:
+    made = Timed(with_and_without(with_us, without_us))
+    wanted = []
+    for _ in range(40):
+        made.iteration()
+        wanted.append(made.core.wants_faults)
+    assert all(wanted[:15])
+    assert not any(wanted[ON_DEMAND_OF_TIME:])
+
+
+def test_without_times_they_stay_and_faults_are_not_wanted_for_long() -> None:
+    made = Timed(lambda _: 0)
+    told = made.kinds(40)
+    assert all("drop" in kinds for kinds in told[4:])
+    assert not made.core.wants_faults
+
+
+def test_where_nothing_is_duplicated_nothing_is_tried_and_no_faults_are_wanted() -> None:
+    made = Timed(with_and_without(100, 100))
+    made.writer.device(64)  # all fits
+    for _ in range(20):
+        assert not {command.kind for command in made.iteration()} & set(DUPLICATES)
+    assert not made.core.wants_faults
+
+
+def test_once_there_is_pressure_they_are_tried_however_late_it_comes() -> None:
+    made = Timed(with_and_without(110, 100))
+    made.writer.device(26)
+    made.kinds(30)
+    made.writer.allocate(2, 16)
+    more = [*ITERATION, *(uses(300 + i, BlockRange(2, 4 * i, 4)) for i in range(4))]
+    told = [{command.kind for command in made.iteration(more)} for _ in range(60)]
+    assert any("drop" in kinds for kinds in told)
+    assert all(not kinds & set(DUPLICATES) for kinds in told[50:])
+
+
+def test_iterations_of_another_length_are_tried_anew() -> None:
+    made = Timed(with_and_without(110, 100))
+    made.kinds(8)
+    longer = [*ITERATION, *IDLE]
+    told = [{command.kind for command in made.iteration(longer)} for _ in range(60)]
+    assert any("drop" in kinds for kinds in told[9:])
+    assert all(not kinds & set(DUPLICATES) for kinds in told[50:])
+
+
+def test_times_that_go_back_or_stand_still_are_survived() -> None:
+    made = Timed(with_and_without(110, 100))
+    made.kinds(13)
+    made.now = 500  # a context of the program's ended
+    told = made.kinds(60)
+    assert all(not kinds & set(DUPLICATES) for kinds in told[50:])
+    still = Timed(with_and_without(110, 100))
+    still.took = lambda _: 1
+    still.kinds(5)
+    still.now = 1
+    still.kinds(40)
+
+
+@pytest.mark.parametrize(("with_us", "without_us"), [(110, 100), (90, 100), (100, 100)])
+def test_the_plain_core_decides_the_same(with_us: int, without_us: int) -> None:
+    made = Timed(with_and_without(with_us, without_us))
+    records = b""
+    take = made.writer.take
+
+    def kept() -> bytes:
+        nonlocal records
+        taken = take()
+        records += taken
+        return taken
+
+    made.writer.take = kept  # type: ignore[method-assign]
+    commands: list[Command] = []
+    for _ in range(40):
+        commands += made.iteration()
+    changes = {"headroom_blocks": 0, "advice": 3, "eviction_order": 1}
+    reference = Reference(CoreSettings.default(**changes))
+    for event in events(records):
+        reference.process(event)
+    assert reference.commands == commands
+    assert reference.wants_faults == made.core.wants_faults
