@@ -33,6 +33,7 @@ void Engine::drop_chain() {
   looked_ = fullest_ = 0;
   for (DeviceMemory& device : devices_) {
     device.reserved = device.most_reserved = 0;
+    device.growth_ahead.clear();
   }
 }
 
@@ -40,6 +41,9 @@ void Engine::pop_link() {
   const Link& front = chain_.front();
   DeviceMemory& device = devices_[front.device];
   device.reserved -= front.reserved;
+  if (front.counted) {
+    device.growth_ahead.pass(front.place, front.growth);
+  }
   device.most_reserved = position_ < fullest_ ? device.most_reserved - front.reserved : device.reserved;
   match_.place = front.place;
   chain_.pop_front();
@@ -185,36 +189,6 @@ void Engine::claim_ahead(std::size_t most) {
         }
       }
     }
-  }
-}
-
-void Engine::place_ahead(std::size_t most) {
-  if (settings_.prediction == DEEPUM_PREDICT_HISTORY) {
-    claim_ahead(most);
-    reserve_ahead(most);
-    for (std::uint32_t ordinal = 0; ordinal < devices_in_use_; ++ordinal) {
-      make_reserved_room(devices_[ordinal], ordinal);
-    }
-  }
-  const std::size_t trust = trusted();
-  for (std::size_t i = 0; i < most && placed_ < trust; ++i) {
-    Link& link = chain_[placed_];
-    const Execution& execution = executions_.at(link.id);
-    if (fullest_ > position_ && position_ + placed_ + 1 > fullest_) {
-      return;  // what is fetched for later would be in the way of what comes into being until then
-    }
-    const bool known = execution.generation == link.generation && execution.launches >= kProven;
-    if (!known && settings_.prediction == DEEPUM_PREDICT_TABLES) {
-      return;
-    }
-    doubt_after_ = doubt_after(execution);
-    sparse_ = execution.sparse;
-    const std::span<const BlockSpan> spans = known ? locate(execution.blocks, placed_ + 1) : std::span<const BlockSpan>{};
-    if (known && !place(spans, located_uses_, position_ + placed_ + 1, false)) {
-      ++statistics_.window_stalls;
-      return;
-    }
-    ++placed_;
   }
 }
 

@@ -273,6 +273,8 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
     ++unwaited_;
     if (unwaited_ < kSoonAfterWait || settings_.launch_queue < kShortQueue) {
       place_ahead(settings_.chain_steps);  // a few: when room comes after a stall, what waited is spread over the launches that follow
+    } else {
+      fetch_ahead(device);
     }
   }
   return sound;

@@ -42,9 +42,11 @@ class Engine {
     ExecutionId id;
     std::uint32_t generation;  // of that ID
     std::uint64_t kernel;
-    std::uint64_t place;    // in the history
-    std::int32_t reserved;  // blocks, once it is placed
-    std::uint32_t device;   // on which
+    std::uint64_t place;      // in the history
+    std::int32_t reserved;    // blocks, once it is placed
+    std::uint32_t device;     // on which
+    std::int32_t growth = 0;  // of content, in blocks, once it is placed
+    bool counted = false;     // that is
   };
 
   // Events (engine.cpp).
@@ -77,8 +79,13 @@ class Engine {
   void follow(ExecutionId id);  // the latest launch against the chain
   void extend_chain();
   void claim_ahead(std::size_t most);  // launches
-  void place_ahead(std::size_t most);
   std::size_t trusted() const;
+  // Placing the chain (place_ahead.cpp).
+  void place_ahead(std::size_t most);
+  bool place_next();
+  void count_growth(Link& link);
+  void fetch_ahead(const DeviceMemory& device);
+  bool spare_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position);
   void find_fullest();
   void reserve_ahead(std::size_t most);
   void reserve(Link& link);
@@ -217,6 +224,7 @@ class Engine {
   };
   std::vector<Leaving> leaving_;  // for the launch being placed
 
+  bool fetching_ahead_ = false;
   std::uint64_t doubt_after_ = 0;  // of the execution being placed
   bool sparse_ = false;            // it touches rows of tables
 

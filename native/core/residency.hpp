@@ -14,6 +14,7 @@
 
 #include "block_list.hpp"
 #include "expected_blocks.hpp"
+#include "growth_ahead.hpp"
 #include "records.h"
 
 namespace deepum::core {
@@ -126,6 +127,7 @@ struct DeviceMemory {
   std::uint64_t died_away = 0;        // of which so many were not here
   std::int64_t reserved = 0;          // blocks that will be needed besides what exists now by the last launch that is placed,
   std::int64_t most_reserved = 0;     // and by the one on the way there that needs most: whatever is fetched now is in its way
+  GrowthAhead growth_ahead;           // of launches to come that are placed
   std::int64_t soon = 0;              // blocks that the next launches need besides, at most, as was foreseen
   std::uint64_t foreseen_at = 0;      // at that launch
   std::uint64_t mistakes = 0;         // that narrowed it

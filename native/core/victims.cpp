@@ -120,6 +120,9 @@ bool Engine::may_take_room(const DeviceMemory& device, bool actual) const {
 
 // `fetches`: for content, else for what is only populated.
 bool Engine::make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position, bool actual, bool fetches) {
+  if (fetching_ahead_) {
+    return spare_room(device, ordinal, position);
+  }
   const std::uint64_t kept_free = headroom(device);
   if (!may_take_room(device, actual)) {
     return false;

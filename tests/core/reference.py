@@ -189,6 +189,8 @@ class Reference(TorchBlocks):
             self.unwaited += 1
             if self.unwaited < SOON or self.settings.launch_queue < SHORT_QUEUE:
                 self.place_ahead(self.settings.chain_steps)
+            else:
+                self.fetch_ahead(memory)
 
     def on_stream(self, event: Stream) -> None:
         if event.kind == "synchronise":

@@ -203,30 +203,6 @@ class Chain(Advice):
                             memory.expect(block, self.position + self.claimed + 1)
             self.claimed += 1
 
-    def place_ahead(self, most: int) -> None:
-        history = self.settings.prediction == HISTORY
-        if history:
-            self.claim_ahead(most)
-            self.reserve_ahead(most)
-            for _, memory in sorted(self.devices.items()):
-                self.make_reserved_room(memory)
-        trusted = self.trusted()
-        for _ in range(most):
-            if self.placed >= trusted:
-                return
-            if self.fullest > self.position and self.position + self.placed + 1 > self.fullest:
-                return
-            link = self.chain[self.placed]
-            known = link.id >= 0 and self.by_id[link.id].launches >= PROVEN
-            if not known and not history:
-                return
-            if known:
-                self.doubt_after, self.sparse = self.doubt(self.by_id[link.id]), self.by_id[link.id].sparse
-                spans = self.locate(self.by_id[link.id], self.placed + 1)
-                if not self.place(spans, self.position + self.placed + 1, actual=False):
-                    return
-            self.placed += 1
-
     def find_fullest(self) -> None:
         content = most = 0
         self.fullest = self.looked = self.position

@@ -123,3 +123,5 @@ class Link:
     place: int | None
     reserved: int = 0
     device: int = 0
+    growth: int = 0  # of content, in blocks, once it is placed
+    counted: bool = False

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import bisect
 
+from reference_ahead import Ahead
 from reference_block import Name, Place, Run, Use
-from reference_chain import Chain
 from reference_history import MASK, mix
 from reference_memory import Allocation, TorchBlock
 
@@ -14,7 +14,7 @@ from deepum.core import UM_BLOCK_BYTES, Block, CoreSettings
 SMALL_POOL = 1 << 20
 
 
-class TorchBlocks(Chain):
+class TorchBlocks(Ahead):
     """What PyTorch says of its memory."""
 
     def __init__(self, settings: CoreSettings) -> None:

@@ -12,6 +12,7 @@ from reference_memory import Memory
 from deepum.core import CoreSettings
 
 SHORT_QUEUE = 64  # launches
+SPARED_PART = 16  # of the device, left to what comes into being
 RESTED = 32  # blocks brought since a block's last use
 EVICTION_BATCH = 8
 KEPT_SHARE = 64  # part of the device that is kept of the dead
@@ -25,6 +26,7 @@ class Victims(Clean, ABC):
     def __init__(self, settings: CoreSettings) -> None:
         super().__init__(settings)
         self.placed = 0  # launches to come
+        self.fetching_ahead = False
         self.claim = 0
         self.used_streams = 0
         self.graphs = False
@@ -58,6 +60,8 @@ class Victims(Clean, ABC):
 
     def make_room(self, memory: Memory, position: int, actual: bool, fetches: bool) -> bool:
         headroom = self.headroom(memory)
+        if self.fetching_ahead:
+            return self.spare_room(memory, position)
         if not self.may_take_room(memory, actual):
             return False
         if memory.by_next_use and memory.free() > headroom and memory.only_freed() and not (fetches and self.keeps_dead(memory)):
@@ -97,6 +101,19 @@ class Victims(Clean, ABC):
     @abstractmethod
     def new_content_soon(self, device: int) -> int:
         """The most on the way, in blocks. The chain knows."""
+
+    @abstractmethod
+    def growth_ahead(self, memory: Memory) -> int:
+        """Likewise, through all launches to come that are placed."""
+
+    def spare_room(self, memory: Memory, position: int) -> bool:
+        """What is free or dead, and not needed by what comes into being on the way there."""
+        headroom = self.headroom(memory)
+        if memory.free() + len(memory.dead) <= headroom + self.growth_ahead(memory) + memory.capacity // SPARED_PART:
+            return False
+        if memory.free() <= headroom:
+            self.discard_dead(memory, position)
+        return memory.free() > headroom
 
     def discard_dead(self, memory: Memory, position: int) -> None:
         for block in [block for block in memory.dead if block.claim != self.claim][:EVICTION_BATCH]:
