@@ -27,7 +27,7 @@ void Engine::expect_nothing() {
 
 void Engine::drop_chain() {
   chain_.clear();
-  claimed_ = placed_ = reserved_ = 0;
+  claimed_ = placed_ = promised_ = reserved_ = 0;
   inserted_ = 0;
   match_ = {};
   looked_ = fullest_ = 0;
@@ -49,6 +49,7 @@ void Engine::pop_link() {
   chain_.pop_front();
   claimed_ -= claimed_ > 0 ? 1 : 0;
   placed_ -= placed_ > 0 ? 1 : 0;
+  promised_ -= promised_ > 0 ? 1 : 0;
   reserved_ -= reserved_ > 0 ? 1 : 0;
 }
 

@@ -84,6 +84,7 @@ class Engine {
   void place_ahead(std::size_t most);
   bool place_next();
   void count_growth(Link& link);
+  void draw_back(const UmBlock& victim);
   void fetch_ahead(const DeviceMemory& device);
   bool spare_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position);
   void find_fullest();
@@ -199,7 +200,8 @@ class Engine {
   Recollection match_;                // of the latest launch
   std::uint32_t inserted_ = 0;        // launches in a row that were not in the chain
   std::size_t claimed_ = 0;           // links of the chain whose blocks, where resident, are kept for them
-  std::size_t placed_ = 0;            // and whose access sets are placed
+  std::size_t placed_ = 0;            // and whose access sets are placed,
+  std::size_t promised_ = 0;          // of these those whose blocks stay: the others were fetched ahead where there was room
   std::size_t reserved_ = 0;          // links whose new content has room
   Context chain_context_;             // of the chain's end
   std::uint64_t fullest_ = 0;         // launch at which there will be the most content

@@ -8,7 +8,8 @@ namespace deepum::core {
 namespace {
 
 constexpr std::size_t kFetchedAhead = 3072;  // launches ahead of the latest for which content is fetched while the host runs ahead,
-constexpr std::uint64_t kSpared = 16;        // and part of the device that is left to what comes into being
+constexpr std::uint64_t kFetchedShare = 8;   // the part of the device that may hold what was, and
+constexpr std::uint64_t kSpared = 16;        // the part that is left to what comes into being
 
 }  // namespace
 
@@ -57,6 +58,7 @@ void Engine::place_ahead(std::size_t most) {
   const std::size_t trust = trusted();
   for (std::size_t i = 0; i < most && placed_ < trust && place_next(); ++i) {
   }
+  promised_ = placed_;
 }
 
 // The launches themselves come early enough for what leaves for them, but not for what they fetch into space that is free long before:
@@ -73,10 +75,20 @@ void Engine::fetch_ahead(const DeviceMemory& device) {
   fetching_ahead_ = false;
 }
 
-// Room for what is fetched ahead: what is free, and what the dead have.
+// It leaves for a launch at hand: the launches from that one on that was to find it are placed anew.
+void Engine::draw_back(const UmBlock& victim) {
+  if ((victim.place == BlockPlace::kExpected || victim.place == BlockPlace::kExpectedCopied) && victim.use_position > position_) {
+    placed_ = std::max(promised_, std::min<std::size_t>(placed_, victim.use_position - position_ - 1));
+  }
+}
+
+// Room for what is fetched ahead: what is free, and what the dead have, as long as content dies rather than comes into being. Not more than
+// some, since what a launch turns out to need besides waits behind it.
 bool Engine::spare_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position) {
-  const std::uint64_t kept = headroom(device) + device.growth_ahead.most() + device.capacity_blocks / kSpared;
-  if (device.free_blocks() + device.dead.size() <= kept) {
+  const std::uint64_t spared = device.capacity_blocks / kSpared;
+  const std::uint64_t kept = headroom(device) + device.growth_ahead.most() + spared;
+  if (device.fetched_blocks > device.capacity_blocks / kFetchedShare || device.growth_ahead.rise() > spared ||
+      device.free_blocks() + device.dead.size() <= kept) {
     return false;
   }
   if (device.free_blocks() <= headroom(device)) {

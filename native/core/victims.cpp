@@ -62,7 +62,7 @@ UmBlock* Engine::next_victim(DeviceMemory& device, std::uint64_t position, bool 
   const auto rested = [&](const UmBlock& block) {
     return unclaimed(block) && !block.fetched && device.migrations - block.used_after >= kRested;
   };
-  if (UmBlock* victim = device.expected.find_beyond(std::max(position, position_ + placed_), kExpectedScan, rested);
+  if (UmBlock* victim = device.expected.find_beyond(std::max(position, position_ + promised_), kExpectedScan, rested);
       victim != nullptr || !any) {
     return victim;
   }
@@ -87,7 +87,7 @@ UmBlock* Engine::needed_last(DeviceMemory& device, std::uint64_t position, UmBlo
     ++statistics_.operations;
     return block.claim != claim_;
   };
-  UmBlock* victim = farthest(std::max(position, position_ + placed_), kExpectedScan,
+  UmBlock* victim = farthest(std::max(position, position_ + promised_), kExpectedScan,
                              [&](const UmBlock& block) { return unclaimed(block) && !block.fetched; });
   if (victim == nullptr || (kept != nullptr && !victim->copied && kept->used <= victim->used)) {
     victim = kept;
@@ -140,6 +140,7 @@ bool Engine::make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_
       if (victim == nullptr) {
         break;
       }
+      draw_back(*victim);
       leaving_.push_back({victim, victim->copied});
       device.drop(*victim);
     }

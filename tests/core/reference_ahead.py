@@ -22,7 +22,8 @@ class Ahead(Chain):
         trusted = self.trusted()
         for _ in range(most):
             if self.placed >= trusted or not self.place_next():
-                return
+                break
+        self.promised = self.placed
 
     def fetch_ahead(self, memory: Memory) -> None:
         """For what is free, or has died, and is not needed on the way."""
@@ -56,11 +57,11 @@ class Ahead(Chain):
             past = self.history.launches[link.place]
             link.device, link.growth, link.counted = past.device, past.growth + past.died_away, True
 
-    def growth_ahead(self, memory: Memory) -> int:
-        """The most blocks there will be besides, on the way through the launches that are placed."""
-        content = most = 0
+    def growth_ahead(self, memory: Memory) -> tuple[int, int]:
+        """Blocks there will be besides, on the way through the launches that are placed: at most, and at last more than at least."""
+        content = most = least = 0
         for link in self.chain:
             if link.counted and self.memory(link.device) is memory:
                 content += link.growth
-                most = max(most, content)
-        return most
+                most, least = max(most, content), min(least, content)
+        return most, content - least

@@ -146,11 +146,12 @@ class Chain(Advice):
         self.match = (front.place, self.match[1])
         self.claimed = max(0, self.claimed - 1)
         self.placed = max(0, self.placed - 1)
+        self.promised = max(0, self.promised - 1)
         self.reserving = max(0, self.reserving - 1)
 
     def drop_chain(self) -> None:
         self.chain.clear()
-        self.claimed = self.placed = self.reserving = self.inserted = self.looked = self.fullest = 0
+        self.claimed = self.placed = self.promised = self.reserving = self.inserted = self.looked = self.fullest = 0
         self.match = (None, 0)
         for memory in self.devices.values():
             memory.reserved = memory.most_reserved = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from reference_block import UmBlock, Use
+from reference_block import Place, UmBlock, Use
 from reference_clean import Clean
 from reference_commands import CLEAN_FIRST, CORRELATION, HISTORY
 from reference_memory import Memory
@@ -12,7 +12,7 @@ from reference_memory import Memory
 from deepum.core import CoreSettings
 
 SHORT_QUEUE = 64  # launches
-SPARED_PART = 16  # of the device, left to what comes into being
+FETCHED_PART, SPARED_PART = 8, 16  # of the device: for what is fetched ahead, and left to what comes into being
 RESTED = 32  # blocks brought since a block's last use
 EVICTION_BATCH = 8
 KEPT_SHARE = 64  # part of the device that is kept of the dead
@@ -25,7 +25,8 @@ class Victims(Clean, ABC):
 
     def __init__(self, settings: CoreSettings) -> None:
         super().__init__(settings)
-        self.placed = 0  # launches to come
+        self.placed = 0  # launches to come,
+        self.promised = 0  # and those of them whose blocks stay
         self.fetching_ahead = False
         self.claim = 0
         self.used_streams = 0
@@ -76,6 +77,8 @@ class Victims(Clean, ABC):
                     victim = self.victim(memory, position, actual and memory.free() == 0, dead=True)
                 if victim is None:
                     break
+                if victim.place is Place.EXPECTED and victim.use_position > self.position:
+                    self.placed = max(self.promised, min(self.placed, victim.use_position - self.position - 1))
                 leaving.append((victim, victim.copied))
                 memory.drop(victim)
             if memory.by_next_use and any(not block.dead and not copied for block, copied in leaving):
@@ -103,13 +106,16 @@ class Victims(Clean, ABC):
         """The most on the way, in blocks. The chain knows."""
 
     @abstractmethod
-    def growth_ahead(self, memory: Memory) -> int:
-        """Likewise, through all launches to come that are placed."""
+    def growth_ahead(self, memory: Memory) -> tuple[int, int]:
+        """Likewise, through all launches to come that are placed, and by the last of them since there was the least."""
 
     def spare_room(self, memory: Memory, position: int) -> bool:
         """What is free or dead, and not needed by what comes into being on the way there."""
-        headroom = self.headroom(memory)
-        if memory.free() + len(memory.dead) <= headroom + self.growth_ahead(memory) + memory.capacity // SPARED_PART:
+        headroom, spared = self.headroom(memory), memory.capacity // SPARED_PART
+        growth, rise = self.growth_ahead(memory)
+        if memory.fetched > memory.capacity // FETCHED_PART or rise > spared:
+            return False
+        if memory.free() + len(memory.dead) <= headroom + growth + spared:
             return False
         if memory.free() <= headroom:
             self.discard_dead(memory, position)
@@ -140,7 +146,7 @@ class Victims(Clean, ABC):
             return self.needed_last(memory, position, kept, anything)
         if kept is not None:
             return kept
-        for block in memory.expected.beyond(max(position, self.position + self.placed))[:EXPECTED_SCAN]:
+        for block in memory.expected.beyond(max(position, self.position + self.promised))[:EXPECTED_SCAN]:
             if block.claim != self.claim and not block.fetched and memory.migrations - block.used_after >= RESTED:
                 return block
         if anything:
@@ -172,7 +178,7 @@ class Victims(Clean, ABC):
             comes_back = bool(dropped) and dropped[0].use_position - self.position >= self.iteration // FAR
             return next(iter((dropped or moved) if comes_back else (moved or dropped)), None)
 
-        victim = farthest(max(position, self.position + self.placed), EXPECTED_SCAN, also_fetched=False)
+        victim = farthest(max(position, self.position + self.promised), EXPECTED_SCAN, also_fetched=False)
         if victim is None or (kept is not None and not victim.copied and kept.used <= victim.used):
             victim = kept
         if victim is not None or not anything:
