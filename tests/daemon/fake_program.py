@@ -26,7 +26,7 @@ def shared_memory(seals: bool = True, magic: bytes = b"DEEPUMRG") -> int:
     """A memfd laid out as the shim does; returns the descriptor."""
     fd = os.memfd_create("deepum-test", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(fd, CONTROL + EVENT_RING + COMMAND_RING)
-    os.pwrite(fd, struct.pack("<8sIII", magic, 1, EVENT_RING, COMMAND_RING), 0)
+    os.pwrite(fd, struct.pack("<8sIII", magic, 2, EVENT_RING, COMMAND_RING), 0)
     if seals:
         fcntl.fcntl(fd, 1033, 0x0001 | 0x0002 | 0x0004)  # F_ADD_SEALS: SEAL, SHRINK, GROW
     return fd
@@ -48,7 +48,7 @@ class FakeProgram:
         self.memory_fd = memory if memory is not None else shared_memory()
         self.daemon_fd, self.mover_fd = os.eventfd(0), os.eventfd(0)
         text = b"".join(f"{name}={value}\0".encode() for name, value in (settings or {}).items())
-        message = hello if hello is not None else struct.pack("<8sIIII", b"DEEPUMHI", 1, len(text), pid, 0) + text
+        message = hello if hello is not None else struct.pack("<8sIIII", b"DEEPUMHI", 2, len(text), pid, 0) + text
         socket.send_fds(self.socket, [message], [self.memory_fd, self.daemon_fd, self.mover_fd])
         answer = self.socket.recv(8192)
         if not answer:

@@ -185,10 +185,10 @@ def test_a_changed_log_is_noticed(
     [
         (b"", "closed"),
         (b"x", "not a whole message"),
-        (struct.pack("<8sIIII", b"DEEPUMXX", 1, 0, 1, 0), "not one of deepum's"),
+        (struct.pack("<8sIIII", b"DEEPUMXX", 2, 0, 1, 0), "not one of deepum's"),
         (struct.pack("<8sIIII", b"DEEPUMHI", 99, 0, 1, 0), "version 99"),
-        (struct.pack("<8sIIII", b"DEEPUMHI", 1, 4000, 1, 0), "cut off"),
-        (struct.pack("<8sIIII", b"DEEPUMHI", 1, 0xFFFFFFFF, 1, 0), "cut off"),
+        (struct.pack("<8sIIII", b"DEEPUMHI", 2, 4000, 1, 0), "cut off"),
+        (struct.pack("<8sIIII", b"DEEPUMHI", 2, 0xFFFFFFFF, 1, 0), "cut off"),
     ],
 )
 def test_a_hostile_hello_is_refused_and_the_daemon_lives(daemon: subprocess.Popen[str], runtime_dir: Path, hello: bytes, text: str) -> None:

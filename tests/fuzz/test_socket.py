@@ -46,7 +46,7 @@ def ask(folder: Path, message: bytes, descriptors: list[int]) -> str | None:
     if not answer:
         return None
     magic, version, length = struct.unpack_from("<8sII", answer)
-    assert version == 1 and len(answer) == 16 + length and magic in (b"DEEPUMOK", b"DEEPUMNO")
+    assert version == 2 and len(answer) == 16 + length and magic in (b"DEEPUMOK", b"DEEPUMNO")
     text = answer[16:].decode()
     assert (magic == b"DEEPUMOK") == (text == "")
     assert "\n" not in text and len(text) <= 900
@@ -61,7 +61,7 @@ def refused(folder: Path, message: bytes, descriptors: list[int]) -> bool:
 
 def hello(settings: bytes = b"", pid: int = 77) -> bytes:
     """A sound one."""
-    return HELLO.pack(b"DEEPUMHI", 1, len(settings), pid, 0) + settings
+    return HELLO.pack(b"DEEPUMHI", 2, len(settings), pid, 0) + settings
 
 
 class Descriptors:
@@ -168,7 +168,7 @@ def test_shared_memory_of_the_wrong_size(daemon: Daemon, runtime_dir: Path, size
     before = (daemon.descriptors(), daemon.maps())
     memory, events = os.memfd_create("deepum-test", os.MFD_ALLOW_SEALING), [os.eventfd(0), os.eventfd(0)]
     os.ftruncate(memory, max(size, 20))
-    os.pwrite(memory, struct.pack("<8sIII", b"DEEPUMRG", 1, *rings), 0)
+    os.pwrite(memory, struct.pack("<8sIII", b"DEEPUMRG", 2, *rings), 0)
     os.ftruncate(memory, size)
     fcntl.fcntl(memory, 1033, 0x0002)  # F_ADD_SEALS: SHRINK
     assert refused(runtime_dir, hello(), [memory, *events])

@@ -165,7 +165,7 @@ class FakeDaemon:
                 thread.start()
                 self._threads.append(thread)
                 # Last: a program that has gone is then known to events().
-                connection.send(struct.pack("<8sII", b"DEEPUMOK", 1, 0))
+                connection.send(struct.pack("<8sII", b"DEEPUMOK", 2, 0))
 
     def _hello(self, connection: socket.socket) -> Session | None:
         descriptors = array.array("i")
@@ -177,7 +177,7 @@ class FakeDaemon:
             connection.close()
             return None
         magic, version, settings_bytes, _, _ = struct.unpack_from("<8sIIII", message)
-        assert magic == b"DEEPUMHI" and version == 1
+        assert magic == b"DEEPUMHI" and version == 2
         text = message[24 : 24 + settings_bytes].decode()
         settings = dict(pair.split("=", 1) for pair in text.split("\0") if "=" in pair)
         memory = mmap.mmap(descriptors[0], 0)

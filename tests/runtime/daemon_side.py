@@ -229,7 +229,7 @@ class FakeDaemon:
             message, descriptors, _, _ = socket.recv_fds(connection, 1 << 17, 3)
             if self._refuse is not None or self._answer is not None:
                 text = (self._refuse or "").encode()
-                connection.send(self._answer if self._answer is not None else struct.pack("<8sII", b"DEEPUMNO", 1, len(text)) + text)
+                connection.send(self._answer if self._answer is not None else struct.pack("<8sII", b"DEEPUMNO", 2, len(text)) + text)
                 for fd in descriptors:
                     os.close(fd)
                 continue
@@ -238,7 +238,7 @@ class FakeDaemon:
             thread.start()
             self._threads.append(thread)
             self.sessions.append(session)
-            connection.send(struct.pack("<8sII", b"DEEPUMOK", 1, 0))
+            connection.send(struct.pack("<8sII", b"DEEPUMOK", 2, 0))
 
     def session(self, timeout: float = 10) -> Session:
         """The first one, once it is there."""

@@ -54,7 +54,7 @@ def test_a_refusal_is_told_once_and_the_program_goes_on(run: Run, runtime_folder
     assert ran.err == "deepum: warning: daemon: refused this program: too many programs; end one\n"
 
 
-@pytest.mark.parametrize("answer", [b"DEEPUMOK" + b"\2\0\0\0" + b"\0\0\0\0", b"HTTP/1.1 200 OK\r\n", b"x", b""])
+@pytest.mark.parametrize("answer", [b"DEEPUMOK" + b"\3\0\0\0" + b"\0\0\0\0", b"HTTP/1.1 200 OK\r\n", b"x", b""])
 def test_an_answer_of_another_version_or_kind_is_no_welcome(run: Run, runtime_folder: Path, answer: bytes) -> None:
     with FakeDaemon(runtime_folder, answer=answer):
         ran = run("enter(); tell(sequence=execute())")
