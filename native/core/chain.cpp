@@ -233,7 +233,7 @@ void Engine::reserve(Link& link) {
   const PastLaunch& past = history_.at(link.place);
   DeviceMemory& device = devices_[past.device];
   link.device = past.device;
-  link.reserved = past.growth + static_cast<std::int32_t>(past.died_away);  // whose end frees no space here
+  link.reserved = past.needs();
   device.reserved += link.reserved;
   device.most_reserved = std::max(device.most_reserved, device.reserved);
 }

@@ -17,9 +17,9 @@ constexpr std::uint32_t kVain = 64;     // copies ahead that were made in vain, 
 
 }  // namespace
 
-bool Engine::duplicates() const {
-  return (settings_.advice & DEEPUM_ADVISE_DUPLICATE) != 0 && faults_are_told_ && iteration_ > 0 && pace_.on();
-}
+bool Engine::may_ever_duplicate() const { return (settings_.advice & DEEPUM_ADVISE_DUPLICATE) != 0 && faults_are_told_; }
+
+bool Engine::duplicates() const { return may_ever_duplicate() && iteration_ > 0 && pace_.on(); }
 
 bool Engine::may_duplicate(const UmBlock& block) const {
   return duplicates() && !block.stays_away() && !block.mapped && block.sparse_uses == 0 && !block.dead && !slots_[block.slot].of_program;

@@ -227,7 +227,7 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
   note_sparse_uses(spans_, event.header.flags);
   learn_uses(execution);
   measure_iteration(execution.period);
-  if ((settings_.advice & DEEPUM_ADVISE_DUPLICATE) != 0 && faults_are_told_) {
+  if (may_ever_duplicate()) {
     pace_.launched(position_, event.header.sequence, iteration_, statistics_.bytes_copied_out + statistics_.bytes_dropped);
   }
   executions_.note_bytes(static_cast<std::ptrdiff_t>(execution.blocks.bytes()) - static_cast<std::ptrdiff_t>(before));
@@ -305,8 +305,7 @@ void Engine::watch_learning(const Execution& execution, bool restarted) {
 bool Engine::wants_faults() const {
   const bool untold =
       (settings_.advice & DEEPUM_ADVISE_DUPLICATE) != 0 && untold_ != 0 && position_ - untold_ <= kSettledAfter + 2 * iteration_;
-  const bool timed = (settings_.advice & DEEPUM_ADVISE_DUPLICATE) != 0 && faults_are_told_ && pace_.under_way();
-  return untold || timed || position_ - surprised_ <= kSettledAfter + 2 * longest_period_;
+  return untold || pace_.under_way() || position_ - surprised_ <= kSettledAfter + 2 * longest_period_;
 }
 
 // The program is about to wait: what the GPU does until the next launches come is the time to move what they will need. While the host

@@ -140,6 +140,7 @@ class Engine {
   bool blame(const BlockSpan& span, bool all);
 
   // Clean copies (clean_copies.cpp).
+  bool may_ever_duplicate() const;
   bool duplicates() const;
   bool may_duplicate(const UmBlock& block) const;
   void note_writes(std::span<const BlockSpan> spans, std::span<const SpanUse> uses);

@@ -19,6 +19,9 @@ struct PastLaunch {
   std::int32_t growth;       // blocks of the device with new content since the launch before it, its own included, less those that died
   std::uint32_t device;
   std::uint32_t died_away = 0;  // blocks of those that died, that were not on the device
+
+  // Blocks needed besides what was there before: the end of those elsewhere frees no space here.
+  std::int32_t needs() const { return growth + static_cast<std::int32_t>(died_away); }
 };
 
 inline constexpr std::uint64_t kNowhere = ~std::uint64_t{0};

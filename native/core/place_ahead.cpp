@@ -42,7 +42,7 @@ void Engine::count_growth(Link& link) {
   }
   const PastLaunch& past = history_.at(link.place);
   link.device = past.device;
-  link.growth = past.growth + static_cast<std::int32_t>(past.died_away);  // whose end frees no space here
+  link.growth = past.needs();
   link.counted = true;
   devices_[past.device].growth_ahead.add(link.place, link.growth);
 }

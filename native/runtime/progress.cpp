@@ -29,7 +29,7 @@ Progress::Found Progress::find(const Stream& stream, std::uint64_t emitted) noex
 
 std::uint64_t Progress::time_of(const Look& look) noexcept {
   float milliseconds = -1;
-  const bool known = first_.event && first_.context == look.context && driver().EventElapsedTime &&
+  const bool known = first_.sequence != 0 && first_.context == look.context && driver().EventElapsedTime &&
                      driver().EventElapsedTime(&milliseconds, first_.event, look.event) == CUDA_SUCCESS;
   return known ? completed_at(milliseconds) : 0;
 }
@@ -48,12 +48,12 @@ void Progress::begin(MarkerTable& markers) {
         look = {0, nullptr, context};  // the other context's ends with it
       }
       create(look);
-      if (!first_.event || first_.context != context) {
+      if (first_.context != context) {
         first_ = {0, nullptr, context};
-        create(first_);
-        if (first_.event && of.record_behind(first_.event, context) == 0) {
-          first_.context = nullptr;  // at the next look
-        }
+      }
+      create(first_);
+      if (first_.event && first_.sequence == 0) {
+        first_.sequence = of.record_behind(first_.event, context);
       }
       const std::uint64_t sequence = look.event ? of.record_behind(look.event, context) : 0;
       if (sequence > last) {

@@ -55,7 +55,7 @@ class Ahead(Chain):
     def count_growth(self, link: Link) -> None:
         if not link.counted and link.place is not None:
             past = self.history.launches[link.place]
-            link.device, link.growth, link.counted = past.device, past.growth + past.died_away, True
+            link.device, link.growth, link.counted = past.device, past.needs(), True
 
     def growth_ahead(self, memory: Memory) -> tuple[int, int]:
         """Blocks there will be besides, on the way through the launches that are placed: at most, and at last more than at least."""

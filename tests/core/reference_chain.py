@@ -236,7 +236,7 @@ class Chain(Advice):
             return
         past = self.history.launches[link.place]
         memory = self.memory(past.device)
-        link.device, link.reserved = past.device, past.growth + past.died_away
+        link.device, link.reserved = past.device, past.needs()
         memory.reserved += link.reserved
         memory.most_reserved = max(memory.most_reserved, memory.reserved)
 

@@ -75,6 +75,10 @@ class Past:
     growth: int = 0
     died_away: int = 0
 
+    def needs(self) -> int:
+        """Blocks besides what was there before."""
+        return self.growth + self.died_away
+
 
 class History:
     """The latest launches, and where it was before as it is now. Never full, in what is compared."""

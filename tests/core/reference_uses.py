@@ -82,8 +82,7 @@ class Uses(Commands):
     @property
     def wants_faults(self) -> bool:
         trying = self.settings.advice & DUPLICATE and self.untold and self.position - self.untold <= SETTLED + 2 * self.iteration
-        timed = self.settings.advice & DUPLICATE and self.faults_are_told and self.pace.under_way()
-        return bool(trying or timed) or self.position - self.surprised <= SETTLED + 2 * self.longest_period
+        return bool(trying) or self.pace.under_way() or self.position - self.surprised <= SETTLED + 2 * self.longest_period
 
     # What is used next.
 

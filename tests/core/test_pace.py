@@ -109,17 +109,12 @@ def test_iterations_of_another_length_are_tried_anew() -> None:
     assert all(not kinds & set(DUPLICATES) for kinds in told[50:])
 
 
-def test_times_that_go_back_or_stand_still_are_survived() -> None:
+def test_times_that_go_back_are_counted_anew() -> None:
     made = Timed(with_and_without(110, 100))
     made.kinds(13)
     made.now = 500  # a context of the program's ended
     told = made.kinds(60)
     assert all(not kinds & set(DUPLICATES) for kinds in told[50:])
-    still = Timed(with_and_without(110, 100))
-    still.took = lambda _: 1
-    still.kinds(5)
-    still.now = 1
-    still.kinds(40)
 
 
 @pytest.mark.parametrize(("with_us", "without_us"), [(110, 100), (90, 100), (100, 100)])
