@@ -25,6 +25,7 @@ from deepum.errors import DeepumError
 from deepum.simulate import policies
 from deepum.simulate.comparison import Comparison, means, preset_of
 from deepum.simulate.point import Point, simulate
+from deepum.simulate.steps import WARM_UP
 from deepum.simulate.sweep import Failure, sweep
 from deepum.statistics import size
 from deepum.workloads import WORKLOADS, parse
@@ -125,6 +126,7 @@ def main() -> None:
     parser.add_argument("--policy", default=_POLICIES)
     parser.add_argument("--pressure", type=float, help="memory of the card: what the workload allocates at most, divided by this")
     parser.add_argument("--steps", type=int, help="instead of the workloads' own")
+    parser.add_argument("--warm-up", type=int, default=WARM_UP, metavar="N", help="steps that do not count (%(default)s)")
     parser.add_argument("--synchronise", action="store_true", help="the program waits for the GPU after each step")
     parser.add_argument("--jobs", type=int, metavar="N", help="processes; all cores by default")
     parser.add_argument("--cluster", metavar="ADDRESS", help="of a Dask scheduler, on whose workers to simulate")
@@ -144,7 +146,12 @@ def main() -> None:
         machines = arguments.machine.split(",")
         for on in machines:
             preset_of(on)
-        options = {"steps": arguments.steps, "synchronise": arguments.synchronise, "pressure": arguments.pressure}
+        options = {
+            "steps": arguments.steps,
+            "synchronise": arguments.synchronise,
+            "pressure": arguments.pressure,
+            "warm_up": arguments.warm_up,
+        }
         points = [Point(name, chosen, on, **options) for on in machines for name in workloads]
         headed = None
         for done in sweep(simulate, points, arguments.jobs, arguments.cluster, "simulating"):

@@ -17,6 +17,7 @@ from deepum.errors import DeepumError
 from deepum.simulate import policies
 from deepum.simulate.comparison import Comparison, means, preset_of
 from deepum.simulate.point import Point, simulate
+from deepum.simulate.steps import WARM_UP
 from deepum.simulate.sweep import Failure, sweep
 from deepum.simulate.workload import DEFAULT_STEPS, MACHINES
 from deepum.statistics import size
@@ -121,6 +122,9 @@ def _write(name: str, told: dict[str, Any]) -> None:
 @click.option(
     "--steps", metavar="K", type=click.IntRange(1, 10000), help=f"Iterations, where the workload is one; {DEFAULT_STEPS} by default."
 )
+@click.option(
+    "--warm-up", metavar="N", type=click.IntRange(0, 10000), default=WARM_UP, show_default=True, help="Iterations that do not count."
+)
 @click.option("--synchronise", is_flag=True, help="The program waits for the GPU after each iteration, where the workload is one.")
 @click.option("--json", "json_file", metavar="FILE", help="Also write all figures to this file.")
 @click.option(
@@ -136,6 +140,7 @@ def command(
     disk: str | None,
     launch_queue: int | None,
     steps: int | None,
+    warm_up: int,
     synchronise: bool,
     json_file: str | None,
     jobs: int | None,
@@ -144,12 +149,12 @@ def command(
     """Simulate each WORKLOAD on each machine under several policies: a name of `deepum workloads`, as gpt2-xl:batch=5; a file written by
     `deepum run --record` or `deepum record`; or a folder in G10's form.
 
-    The same decision core as in a run, on the model of the simulated GPU. A step is the mean of those after the third, without the last.
+    The same decision core as in a run, on the model of the simulated GPU. A step is the mean of those after the warm-up, without the last.
     """
     chosen = policies.parse(policy)
     machines = _machines(machine)
     host = host_of(machines or MACHINES, host_memory, disk)
-    common = Point("", chosen, None, gpu_memory_bytes(gpu_memory), launch_queue, steps, synchronise, host=host)
+    common = Point("", chosen, None, gpu_memory_bytes(gpu_memory), launch_queue, steps, synchronise, host=host, warm_up=warm_up)
     named: list[str | None] = [*machines] or [None]
     points = [replace(common, workload=name, machine=on) for on in named for name in dict.fromkeys(workloads)]
     names = [one.name for one in chosen]

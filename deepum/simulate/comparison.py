@@ -15,7 +15,7 @@ from deepum.simulate.host import Host
 from deepum.simulate.needs import needs
 from deepum.simulate.policies import BY_NAME, Policy
 from deepum.simulate.replay import Outcome, machine, replay
-from deepum.simulate.steps import COUNTED, Step, steady, steady_range, step_ends, steps
+from deepum.simulate.steps import COUNTED, WARM_UP, Step, steady, steady_range, step_ends, steps
 from deepum.simulate.workload import Workload
 from deepum.statistics import size
 from deepum.trace import Trace
@@ -35,22 +35,23 @@ class DoesNotFitError(DeepumError):
 @dataclass(frozen=True)
 class Row:
     """A policy's steps; times in ns of virtual time. `table_bytes`: of the core's tables at the end, on the host. No steps where the
-    program runs out of memory: `does_not_fit` says when, and what for."""
+    program runs out of memory: `does_not_fit` says when, and what for. The first `warm_up` steps do not count."""
 
     policy: Policy
     all_steps: list[Step]
     table_bytes: int = 0
     does_not_fit: str | None = None
+    warm_up: int = WARM_UP
 
     @property
     def ns(self) -> float:
         """A steady step's mean; infinite where there is none."""
-        kept = steady(self.all_steps)
+        kept = steady(self.all_steps, self.warm_up)
         return sum(step.ns for step in kept) / len(kept) if kept else math.inf
 
     def count(self, name: str) -> float:
         """A counter's mean over the steady steps. Only for what fits."""
-        kept = steady(self.all_steps)
+        kept = steady(self.all_steps, self.warm_up)
         return sum(step.counts[name] for step in kept) / len(kept)
 
 
@@ -111,6 +112,7 @@ class Comparison:
             "workload": self.workload,
             "machine": self.machine,
             "memory_bytes": self.memory_bytes,
+            "warm_up": self.rows["unlimited"].warm_up,
             "host_memory_bytes": self.host_memory_bytes,
             "disk_gbps": list(self.disk_gbps),
             "bound_ms": _ms(self.bound_ns),
@@ -201,8 +203,10 @@ def compare(
     memory_bytes: int | None = None,
     launch_queue: int | None = None,
     host: Host = _MACHINES_OWN,
+    warm_up: int = WARM_UP,
 ) -> Comparison:
-    """Replays the workload under each policy, and on demand and with unlimited memory in any case. Raises UsageError."""
+    """Replays the workload under each policy, and on demand and with unlimited memory in any case. Raises UsageError, also where no step
+    is left behind a warm-up that was asked for."""
     preset = preset_of(on)
     for figure, value in host.figures(preset).items():
         setattr(preset, figure, value)
@@ -219,12 +223,16 @@ def compare(
         if host_memory and outcome.counters["peak_host_bytes"] > host_memory:
             rows[policy.name] = Row(policy, [], does_not_fit=f"{size(host_memory)} of host memory are too little")
             continue
-        rows[policy.name] = Row(policy, steps(outcome, workload.trace), outcome.core.table_bytes)
+        made = steps(outcome, workload.trace)
+        if warm_up != WARM_UP and len(made) < warm_up + 2:
+            short = f"{len(made)} steps leave none behind a warm-up of {warm_up}"
+            raise UsageError(f"workload {workload.name}: {short}; make at least {warm_up + 2}, the last does not count")
+        rows[policy.name] = Row(policy, made, outcome.core.table_bytes, warm_up=warm_up)
         times = outcome if policy.unlimited else times
     disk = (float(preset.disk_read_gbps), float(preset.disk_write_gbps)) if host_memory else (0.0, 0.0)
     behind = bound.Disk(host_memory + 2 * int(preset.disk_buffer_bytes), *disk) if disk[0] else None
     links = [bound.Link(memory, float(preset.h2d_gbps), float(preset.d2h_gbps), duplicates, behind) for duplicates in (True, False)]
-    (bound_ns, moving_bound_ns), (kept, kept_moving) = _limits(workload, times, links)
+    (bound_ns, moving_bound_ns), (kept, kept_moving) = _limits(workload, times, links, warm_up)
     told = footprint(workload.trace)
     return Comparison(workload.name, on, memory, rows, bound_ns, moving_bound_ns, told, host_memory, disk, kept, kept_moving)
 
@@ -232,7 +240,7 @@ def compare(
 _Limits = Sequence[float | None]  # by link
 
 
-def _limits(workload: Workload, unlimited: Outcome | None, links: Sequence[bound.Link]) -> tuple[_Limits, _Limits]:
+def _limits(workload: Workload, unlimited: Outcome | None, links: Sequence[bound.Link], warm_up: int) -> tuple[_Limits, _Limits]:
     """The bounds of a steady step, and those where content is kept."""
     if workload.kernels is not None:
         # Known without its memory: nothing there outlives its last use but what comes back in the next iteration.
@@ -242,7 +250,7 @@ def _limits(workload: Workload, unlimited: Outcome | None, links: Sequence[bound
     found = needs(workload.trace, unlimited.launches, ends) if unlimited is not None and ends else None
     if found is None:
         return [None] * len(links), [None] * len(links)
-    counted = steady_range(len(ends))
+    counted = steady_range(len(ends), warm_up)
     first, last = found.gaps[counted[0] - 1] if counted[0] else 0, found.gaps[counted[-1]]
     limits = [bound.between(found.works, link, first, last).ns / len(counted) for link in links]
     if found.kept is None:

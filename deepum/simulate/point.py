@@ -10,6 +10,7 @@ from deepum.simulate.comparison import Comparison, compare
 from deepum.simulate.footprint import footprint
 from deepum.simulate.host import Host
 from deepum.simulate.policies import Policy
+from deepum.simulate.steps import WARM_UP
 from deepum.simulate.workload import load
 
 
@@ -27,6 +28,7 @@ class Point:
     synchronise: bool = False
     pressure: float | None = None
     host: Host = field(default_factory=Host)
+    warm_up: int = WARM_UP
 
     def __str__(self) -> str:
         return self.workload if self.machine is None else f"{self.workload} on {self.machine}"
@@ -40,4 +42,4 @@ def simulate(point: Point) -> Comparison:
         memory = int(footprint(loaded.trace).allocated / point.pressure) // UM_BLOCK_BYTES * UM_BLOCK_BYTES
         if not memory:
             raise UsageError(f"workload {point.workload}: reports no allocated memory; give the card's memory instead of a pressure")
-    return compare(loaded, point.machine or loaded.machine, point.policies, memory, point.launch_queue, point.host)
+    return compare(loaded, point.machine or loaded.machine, point.policies, memory, point.launch_queue, point.host, point.warm_up)

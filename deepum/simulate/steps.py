@@ -90,12 +90,12 @@ def steps(outcome: Outcome, trace: Trace) -> list[Step]:
     return [_between(before, after) for before, after in zip([None, *ends], ends, strict=False)]
 
 
-def steady_range(count: int) -> range:
+def steady_range(count: int, warm_up: int = WARM_UP) -> range:
     """Which of so many steps count: those after the warm-up, without the last: what follows it in a longer run has begun before its end.
     All but the first where there are too few."""
-    return range(WARM_UP, count - 1) or range(1, count) or range(count)
+    return range(warm_up, count - 1) or range(1, count) or range(count)
 
 
-def steady(all_steps: Sequence[Step]) -> list[Step]:
+def steady(all_steps: Sequence[Step], warm_up: int = WARM_UP) -> list[Step]:
     """The steps that count."""
-    return [all_steps[number] for number in steady_range(len(all_steps))]
+    return [all_steps[number] for number in steady_range(len(all_steps), warm_up)]

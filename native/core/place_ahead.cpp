@@ -8,7 +8,8 @@ namespace deepum::core {
 namespace {
 
 constexpr std::size_t kFetchedAhead = 3072;  // launches ahead of the latest for which content is fetched while the host runs ahead,
-constexpr std::uint64_t kFetchedShare = 8;   // the part of the device that may hold what was, and
+constexpr std::uint64_t kFetchedShare = 8;   // the part of the device that may hold what was,
+constexpr std::uint64_t kLittle = 32;        // where all of an iteration is at hand long before it runs, and
 constexpr std::uint64_t kSpared = 16;        // the part that is left to what comes into being
 
 }  // namespace
@@ -83,11 +84,12 @@ void Engine::draw_back(const UmBlock& victim) {
 }
 
 // Room for what is fetched ahead: what is free, and what the dead have, as long as content dies rather than comes into being. Not more than
-// some, since what a launch turns out to need besides waits behind it.
+// some, since what a launch turns out to need besides waits for its space.
 bool Engine::spare_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position) {
   const std::uint64_t spared = device.capacity_blocks / kSpared;
   const std::uint64_t kept = headroom(device) + device.growth_ahead.most() + spared;
-  if (device.fetched_blocks > device.capacity_blocks / kFetchedShare || device.growth_ahead.rise() > spared ||
+  const std::uint64_t share = iteration_ > device.launch_queue ? kFetchedShare : kLittle;
+  if (device.fetched_blocks > device.capacity_blocks / share || device.growth_ahead.rise() > spared ||
       device.free_blocks() + device.dead.size() <= kept) {
     return false;
   }

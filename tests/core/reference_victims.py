@@ -12,7 +12,8 @@ from reference_memory import Memory
 from deepum.core import CoreSettings
 
 SHORT_QUEUE = 64  # launches
-FETCHED_PART, SPARED_PART = 8, 16  # of the device: for what is fetched ahead, and left to what comes into being
+FETCHED_PART, LITTLE = 8, 32  # of the device, for what is fetched ahead: the latter where the launch queue holds an iteration
+SPARED_PART = 16  # of the device, left to what comes into being
 RESTED = 32  # blocks brought since a block's last use
 EVICTION_BATCH = 8
 KEPT_SHARE = 64  # part of the device that is kept of the dead
@@ -113,7 +114,8 @@ class Victims(Clean, ABC):
         """What is free or dead, and not needed by what comes into being on the way there."""
         headroom, spared = self.headroom(memory), memory.capacity // SPARED_PART
         growth, rise = self.growth_ahead(memory)
-        if memory.fetched > memory.capacity // FETCHED_PART or rise > spared:
+        share = FETCHED_PART if self.iteration > memory.launch_queue else LITTLE
+        if memory.fetched > memory.capacity // share or rise > spared:
             return False
         if memory.free() + len(memory.dead) <= headroom + growth + spared:
             return False

@@ -10,7 +10,7 @@ from reference_commands import FURTHEST_NEXT_USE, HISTORY
 from deepum.core import BlockRange, Command
 
 CAPACITY = 160
-QUEUE = 1024
+QUEUE = 64  # less than an iteration
 WEIGHTS = [uses(1 + i, BlockRange(0, 10 * i, 10)) for i in range(12)]
 IDLE = [uses(100 + i, BlockRange(2, 0, 4)) for i in range(80)]
 TEMPORARY, LATER = 1, 3  # slots that are allocated anew in each iteration
@@ -63,6 +63,15 @@ def test_what_left_comes_back_as_soon_as_there_is_space_for_it() -> None:
     assert not blocks(came, "evict")
     first = made.launch(WEIGHTS[0])
     assert not set(of_weights(first)).intersection(range(10)), "it is there"
+
+
+def test_a_queue_that_holds_an_iteration_brings_most_of_it_early_enough() -> None:
+    made = Iterations(launch_queue=1024)
+    for _ in range(4):
+        made.iteration()
+    left = set(of_weights(made.before(), "evict"))
+    came = made.run(IDLE[40:], look=False)
+    assert CAPACITY // 32 < len(left.intersection(of_weights(came))) <= CAPACITY // 32 + 10  # of a launch more than that, at most
 
 
 def test_what_comes_into_being_until_then_has_its_room() -> None:

@@ -75,6 +75,7 @@ def test_what_does_not_fit_is_a_result(deepum: Deepum, workload: Path, tmp_path:
         (("training", "--gpu-memory", "much"), "--gpu-memory: 'much' is not a size; "),
         (("training", "--gpu-memory", "1KiB"), "out of range; give 64MiB to 16TiB"),
         (("training", "--steps", "0"), "--steps"),
+        (("training", "--steps", "4", "--warm-up", "4"), "5 steps leave none behind a warm-up of 4; make at least 6, "),
         (("training/kernels.csv",), "not an event log; record it anew"),
         (("training/kernels.csv", "--steps", "3"), "is no single iteration; "),
     ],
@@ -99,6 +100,18 @@ def test_steps_that_count_are_those_in_the_middle() -> None:
     assert [step.ns for step in steady(made)] == [3, 4, 5]
     assert [step.ns for step in steady(made[:3])] == [1, 2]
     assert [step.ns for step in steady(made[:1])] == [0]
+    assert [step.ns for step in steady(made, 4)] == [4, 5]
+
+
+def test_what_counts_begins_behind_the_warm_up(deepum: Deepum, workload: Path, tmp_path: Path) -> None:
+    told = tmp_path / "out.json"
+    done = deepum("simulate", workload, "--policy", "deepum", "--steps", "6", "--warm-up", "1", "--gpu-memory", "192MiB", "--json", told)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(told.read_text())
+    of = found["policies"]["deepum"]
+    assert found["warm_up"] == 1
+    assert of["step_ms"] == pytest.approx(sum(of["steps_ms"][1:-1]) / len(of["steps_ms"][1:-1]))
+    assert of["step_ms"] != pytest.approx(sum(of["steps_ms"][3:-1]) / len(of["steps_ms"][3:-1]))
 
 
 def test_the_period_of_launches_is_found_behind_a_beginning_and_before_an_end() -> None:
