@@ -153,9 +153,9 @@ def main() -> None:
             "warm_up": arguments.warm_up,
         }
         points = [Point(name, chosen, on, **options) for on in machines for name in workloads]
-        headed = None
+        headed = ""
         for done in sweep(simulate, points, arguments.jobs, arguments.cluster, "simulating"):
-            if done.point.machine != headed:
+            if done.point.machine not in (None, headed):
                 headed = done.point.machine
                 print(_head(headed, names), flush=True)
             if isinstance(done.result, Failure):
