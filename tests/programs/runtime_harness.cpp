@@ -319,7 +319,7 @@ unsigned h_unmarked_of_shared(unsigned threads, unsigned rounds) {
         driver().CtxSetCurrent(static_cast<CUcontext>(context.load()));
         const CUstream at = program_stream(100 + t);
         const std::uint64_t sequence = emit_execute(DEEPUM_ALL_STREAMS, 7, 0, 0);
-        for (++ready; ready < threads;) continue;
+        for (++ready; ready < threads;) std::this_thread::yield();
         before_execute(0, at, DEEPUM_ALL_STREAMS, sequence);
         after_execute(0, at, DEEPUM_ALL_STREAMS, sequence);
       });
