@@ -85,24 +85,26 @@ class Session:
         self.settings = settings
         self.events: list[Event] = []
         self._memory = memory
+        self._words = memoryview(memory).cast("Q")  # read and stored whole, unlike what `struct` does: it clears the place first
         self._mover = mover
         self._wake = wake
         self._ring_bytes: int = struct.unpack_from("<I", memory, EVENT_RING_BYTES)[0]
 
     def lost(self) -> int:
-        return int(struct.unpack_from("<Q", self._memory, EVENTS_LOST)[0])
+        return self._words[EVENTS_LOST // 8]
 
     def refused(self) -> int:
-        return int(struct.unpack_from("<Q", self._memory, HANDLES_REFUSED)[0])
+        return self._words[HANDLES_REFUSED // 8]
 
     def drain(self) -> bool:
         memory = self._memory
-        position = struct.unpack_from("<Q", memory, EVENT_CONSUMED)[0]
+        position = self._words[EVENT_CONSUMED // 8]
         took = False
         sequence = 0
         while True:
             at = CONTROL_BYTES + position % self._ring_bytes
-            words, kind, flags, device = struct.unpack_from("<HBBI", memory, at)
+            header = self._words[at // 8]
+            words, kind, flags, device = header & 0xFFFF, header >> 16 & 0xFF, header >> 24 & 0xFF, header >> 32
             if words == 0:
                 break
             raw = bytes(memory[at : at + 8 * words])
@@ -114,9 +116,9 @@ class Session:
             sequence = struct.unpack_from("<Q", raw, 8)[0]
             self.events.append(Event(KINDS[kind], flags, device, sequence, raw[16:], raw))
         if took:
-            struct.pack_into("<Q", memory, EVENT_CONSUMED, position)
+            self._words[EVENT_CONSUMED // 8] = position
             if sequence:
-                struct.pack_into("<Q", memory, DECIDED_SEQUENCE, sequence)
+                self._words[DECIDED_SEQUENCE // 8] = sequence
             if struct.unpack_from("<I", memory, MOVER_SLEEPS)[0]:
                 os.write(self._mover, struct.pack("<Q", 1))
         return took

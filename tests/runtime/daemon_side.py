@@ -106,6 +106,8 @@ class Session:
         self.settings = dict(pair.split("=", 1) for pair in text.split("\0") if pair)
         self.connection = connection
         self.memory = mmap(descriptors[0], 0)
+        # Read and stored whole, unlike what `struct` does: it clears the place first.
+        self._views = {form: memoryview(self.memory).cast(form) for form in ("I", "Q")}
         self.seals = fcntl.fcntl(descriptors[0], fcntl.F_GET_SEALS)
         os.close(descriptors[0])
         self.daemon_fd, self.mover_fd = descriptors[1:]
@@ -116,10 +118,12 @@ class Session:
         self.paused = threading.Event()  # set: takes no events
 
     def load(self, offset: int, form: str = "Q") -> int:
-        return int(struct.unpack_from("<" + form, self.memory, offset)[0])
+        view = self._views[form]
+        return int(view[offset // view.itemsize])
 
     def store(self, offset: int, value: int, form: str = "Q") -> None:
-        struct.pack_into("<" + form, self.memory, offset, value)
+        view = self._views[form]
+        view[offset // view.itemsize] = value
 
     def take(self) -> list[Event]:
         """Whole records, in order; their place is given back."""
