@@ -34,7 +34,7 @@ _ORDERS = [name for name in policies.BY_NAME if name.endswith("-use")]  # ours, 
 _POLICIES = ",".join([*(name for name in policies.DEFAULT if name != "unlimited"), *_ORDERS])
 _SLOWER = 1.005  # than on-demand
 _WORST = 6
-_WIDTH = 33  # of a policy's columns
+_WIDTH = 35  # of a policy's columns
 
 
 def _captures(names: Iterable[str]) -> None:
@@ -77,7 +77,7 @@ def _line(found: Comparison, names: Iterable[str]) -> str:
     for name in names:
         _, over_on_demand, of_bound = found.ratios(name)
         told = "".join(f"{ratio:8.2f}" if ratio is not None else f"{'-':>8}" for ratio in (of_bound, found.of_kept_bound(name)))
-        fitting = f"{found.rows[name].ns / 1e6:10.1f}{over_on_demand:7.2f}{told}"
+        fitting = f"{found.rows[name].ns / 1e6:10.1f}{over_on_demand:9.2f}{told}"
         cells.append(fitting if _fits(found, name) else f"{'does not fit':>{_WIDTH}}")
     return "".join(cells)
 
