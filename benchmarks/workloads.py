@@ -134,6 +134,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--captures", action="store_true", help="say what the workloads launch and allocate, instead")
     arguments = parser.parse_args()
+    if arguments.warm_up < 0:
+        parser.error(f"--warm-up {arguments.warm_up}: is negative; give how many steps do not count")
     workloads = [name.replace(";", ",") for name in arguments.only.split(",")]
     every: list[Comparison] = []
     failed = 0

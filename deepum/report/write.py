@@ -13,7 +13,7 @@ from deepum.report.timeline import Timeline
 from deepum.statistics import size, summary
 
 _SPEED_UP = (
-    "A step is the mean of those after the third, without the last. The bound is a time that no policy can be below (docs/simulate.md)."
+    "A step is the mean of those after the warm-up, without the last. The bound is a time that no policy can be below (docs/simulate.md)."
 )
 _RUN = (
     "Memory: resident on the GPU; allocated by the program; dead: of that, handed out to nobody by PyTorch's allocator. The dashed line is "

@@ -57,6 +57,13 @@ def test_a_line_a_workload_and_machine_and_what_stands_out(workload: Path, tmp_p
         assert row[-2:] == [f"{one['policies']['deepum'][ratio]:.2f}" for ratio in ("of_bound", "of_kept_bound")]
 
 
+def test_a_warm_up_of_less_than_nothing_is_refused(workload: Path) -> None:
+    told = run("--only", workload, "--warm-up", "-1")
+    assert told.returncode == 2
+    assert told.stdout == ""
+    assert told.stderr.splitlines()[-1].endswith("error: --warm-up -1: is negative; give how many steps do not count")
+
+
 def test_what_fits_the_card_is_counted_in_a_line_of_its_own(workload: Path, tmp_path: Path) -> None:
     small = tmp_path / "small.json"
     small.write_text(json.dumps({"like": "v100-16gb", "memory_bytes": 240 * MIB}))
