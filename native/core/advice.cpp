@@ -114,6 +114,7 @@ void Engine::give_advice(const UmBlock& first, std::uint32_t count, deepum_mem_a
   given_[made.id % kRemembered] = made;
   ++statistics_.commands;
   last_of_direction_[DEEPUM_DIRECTION_IN] = 0;  // prefetches decided from now on come behind it
+  last_advice_ = 0;
 }
 
 // Another tensor has the place; what is advised holds until that is used otherwise.

@@ -387,6 +387,7 @@ std::size_t Engine::take_commands(deepum_command* commands, std::size_t most) {
     commands_.clear();
     taken_ = 0;
     last_of_direction_ = {};
+    last_advice_ = 0;
   }
   return count;
 }

@@ -233,7 +233,8 @@ class Engine {
 
   std::vector<deepum_command> commands_;
   std::size_t taken_ = 0;
-  std::array<std::size_t, DEEPUM_DIRECTIONS> last_of_direction_{};  // place in commands_, from 1; 0: none
+  std::array<std::size_t, DEEPUM_DIRECTIONS> last_of_direction_{};  // place in commands_, from 1; 0: none that may be lengthened
+  std::size_t last_advice_ = 0;                                     // to duplicate, the same
   std::vector<deepum_command> given_;  // the latest commands, by id modulo kRemembered: what their answers are about
   std::uint64_t last_id_ = 0;
   std::uint64_t allocated_bytes_ = 0;

@@ -88,7 +88,8 @@ class Commands:
             awaited = self.memory_of(block).awaited
             key = (kind, self.direction(after_move))
             awaited[key] = max(awaited.get(key, 0), after_move)
-        place = self.last.get(DIRECTION[kind])
+        key_of_last = kind if kind == "advise" else DIRECTION[kind]
+        place = self.last.get(key_of_last)
         last = self.commands[place] if place is not None else None
         if last is not None and place is not None and self.goes_on(last, made):
             made = replace(last, block_count=last.block_count + 1, after_move=max(last.after_move, after_move))
@@ -96,7 +97,9 @@ class Commands:
         else:
             self.commands.append(made)
             self.remember(made)
-            self.last[DIRECTION[kind]] = len(self.commands) - 1
+            if kind == "advise":
+                self.last.pop(DIRECTION[kind], None)  # prefetches come behind it, but it may go before prefetches
+            self.last[key_of_last] = len(self.commands) - 1
         if kind in MOVES_IN:
             block.moved_in = made.id
             block.populates = kind == "populate" or (block.populates and kind not in BRINGS)
