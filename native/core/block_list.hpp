@@ -57,10 +57,11 @@ struct UmBlock {
   std::uint32_t slot = 0;
   std::uint32_t index = 0;
   bool resident = false;
-  bool left = false;       // since its last use
-  bool stayed = false;     // when it was moved out: it was copied
-  bool populates = false;  // when it was moved in: it had no content
-  bool dead = false;       // inactive PyTorch memory, all of it
+  bool left = false;          // since its last use
+  bool stayed = false;        // when it was moved out: it was copied
+  bool copied_ahead = false;  // the host's copy was made ahead of need
+  bool populates = false;     // when it was moved in: it had no content
+  bool dead = false;          // inactive PyTorch memory, all of it
   BlockPlace place = BlockPlace::kKept;
   bool fetched = false;          // for the launch that expects it
   bool populated = false;        // has content somewhere

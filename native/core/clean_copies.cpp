@@ -168,6 +168,7 @@ void Engine::copy_out_ahead(DeviceMemory& device, std::uint32_t ordinal, std::ui
       command(DEEPUM_COMMAND_COPY_OUT, ordinal, block, sequence_, stream | block.streams, std::max(block.moved_in, block.moved_out));
       set_mostly(block);
       block.copied_since = sequence_;
+      block.copied_ahead = true;
       device.copy(block);
       --left;
     }

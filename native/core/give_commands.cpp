@@ -72,7 +72,8 @@ void Engine::command(deepum_command_kind kind, std::uint32_t ordinal, UmBlock& b
   // Only commands of the same event are lengthened, so that what is decided does not depend on how events come in batches; and only
   // if it waits for nothing later than itself, or two commands would wait for each other, and for moves of one direction. Advice is
   // lengthened across the prefetches behind it, which it may go before; a prefetch goes behind the advice on its block.
-  std::size_t& place = kind == DEEPUM_COMMAND_ADVISE ? last_advice_ : last_of_direction_[deepum::direction_of(static_cast<std::uint8_t>(kind))];
+  std::size_t& place =
+      kind == DEEPUM_COMMAND_ADVISE ? last_advice_ : last_of_direction_[deepum::direction_of(static_cast<std::uint8_t>(kind))];
   const deepum_direction awaited = direction_of(after_move);
   if (kind == DEEPUM_COMMAND_PREFETCH || kind == DEEPUM_COMMAND_POPULATE) {
     std::uint64_t& latest = devices_[ordinal].awaited_by(kind)[awaited];

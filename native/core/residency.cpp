@@ -219,7 +219,7 @@ void DeviceMemory::copy(UmBlock& block) {
 
 void DeviceMemory::uncopy(UmBlock& block) {
   copied_blocks -= block.copied ? 1 : 0;
-  block.copied = false;
+  block.copied = block.copied_ahead = false;
   if (block.resident && (block.place == BlockPlace::kCopied || block.place == BlockPlace::kExpectedCopied)) {
     move(block, block.place == BlockPlace::kCopied ? BlockPlace::kKept : BlockPlace::kExpected);
   }

@@ -60,8 +60,8 @@ void Engine::learn_uses(Execution& execution) {
       block->left = false;
       block->used = position_;
       block->user = user;
-      if (uses_[i].now != Use::kReads) {
-        if (uses_[i].now == Use::kWrites && block->copied && block->stayed) {
+      if (uses_[i].now == Use::kWrites || (uses_[i].now != Use::kReads && !block->copied)) {  // the write of a copied one would be told
+        if (block->copied_ahead) {
           judge_copy(*block, false);
         }
         block->writer = user;
@@ -171,6 +171,9 @@ void Engine::note_written(const BlockSpan& span) {
   for (std::uint32_t b = span.first; b < span.first + span.count; ++b) {
     UmBlock& block = allocation.blocks[b];
     if (block.mostly && block.copied_since <= begun_) {  // else what was written then was copied later
+      if (block.copied_ahead) {
+        judge_copy(block, false);
+      }
       block.single_since = sequence_;
       devices_[allocation.device].uncopy(block);
     }

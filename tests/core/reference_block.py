@@ -103,6 +103,7 @@ class UmBlock:
     resident: bool = False
     left: bool = False  # since its last use
     stayed: bool = False  # when it was moved out: it was copied
+    copied_ahead: bool = False  # the host's copy was made ahead of need
     populates: bool = False  # when it was moved in: it had no content
     populated: bool = False
     faulted: bool = False

@@ -138,6 +138,7 @@ class Clean(Uses):
             self.command("copy_out", block, self.sequence, 1 << stream | block.streams, max(block.moved_in, block.moved_out))
             block.mostly = True
             block.copied_since = self.sequence
+            block.copied_ahead = True
             memory.copy(block)
             self.left -= 1
 
@@ -147,8 +148,9 @@ class Clean(Uses):
     def leave(self, block: UmBlock, copied: bool) -> None:
         """It leaves the device: without a copy, if the host has it; else READ_MOSTLY ends first, or nothing would be copied."""
         if copied:
-            if block.stayed:
+            if block.copied_ahead:
                 self.judge_copy(block, left=True)
+                block.copied_ahead = False
             self.dropped += 1
             self.command("drop", block, block.use_sequence, block.streams, max(block.moved_in, block.moved_out))
             return

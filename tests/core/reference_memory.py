@@ -159,6 +159,7 @@ class Memory:
 
     def uncopy(self, block: UmBlock) -> None:
         self.copy(block, copied=False)
+        block.copied_ahead = False
 
     def arrivals(self) -> list[UmBlock]:
         """Resident, in the order of their migration."""

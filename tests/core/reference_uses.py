@@ -106,8 +106,8 @@ class Uses(Commands):
                     continue  # an argument before this one told more
                 block.left = False
                 block.used, block.user = self.position, learned
-                if argument.use is not Use.READS:
-                    if argument.use is Use.WRITES and block.copied and block.stayed:
+                if argument.use is Use.WRITES or (argument.use is Use.UNKNOWN and not block.copied):
+                    if block.copied_ahead:
                         self.judge_copy(block, left=False)
                     block.writer = learned
                 block.part = FIRST if i == 0 else LAST if i == len(blocks) - 1 else INNER
@@ -194,6 +194,8 @@ class Uses(Commands):
             learned.now = Use.WRITES
         for block in written:
             if block.mostly and block.copied_since <= self.begun_at_all:
+                if block.copied_ahead:
+                    self.judge_copy(block, left=False)
                 block.single_since = self.sequence
                 self.memory_of(block).uncopy(block)
 

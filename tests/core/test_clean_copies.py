@@ -61,6 +61,7 @@ def test_it_is_advised_before_the_prefetch_and_behind_the_moves_before_it() -> N
     commands = made.run([READS, *REST], 3)
     advised = [c for c in commands if c.kind == "advise"]
     assert advised and all((c.advice, c.location) == (SET_READ_MOSTLY, -1) for c in advised)
+    assert [c.block_count for c in advised if c.slot == 0] == [4], "of all of its blocks at once"
     for one in advised:
         moves = [
             c for c in commands if c.slot == one.slot and c.first_block <= one.first_block < c.first_block + c.block_count and c is not one
@@ -146,6 +147,18 @@ def test_what_is_written_again_within_half_an_iteration_is_not_copied_out_betwee
         copied.append(len(blocks(between, "copy_out")))
         made.run(step[distance + 1 :])
     assert copied == ([0, 0, 4, 0, 0, 0] if distance == 24 else [0] * 6)
+
+
+def test_who_was_copied_for_in_vain_is_known_whoever_used_it_since() -> None:
+    """A launch of which nobody knows yet whether it writes."""
+    made = program()
+    made.look()
+    between = [WRITES, *IDLE[:24], uses(5, X), *IDLE[:2]]
+    copied = []
+    for _ in range(8):
+        copied.append(len(blocks([command for one in between for command in made.launch(one)], "copy_out")))
+        made.run([Step(3, written=(X,)), *REST, *IDLE[24:]], look=False)
+    assert sum(copied) > 0 and copied[-4:] == [0] * 4
 
 
 def test_no_more_is_copied_out_than_is_evicted_in_an_iteration() -> None:
