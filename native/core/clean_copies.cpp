@@ -35,9 +35,14 @@ void Engine::note_writes(std::span<const BlockSpan> spans, std::span<const SpanU
       continue;
     }
     Allocation& allocation = slots_[spans[i].slot];
-    statistics_.operations += spans[i].count;
-    for (std::uint32_t b = spans[i].first; b < spans[i].first + spans[i].count; ++b) {
-      UmBlock& block = allocation.blocks[b];
+    const std::span<UmBlock> blocks(allocation.blocks.data() + spans[i].first, spans[i].count);
+    statistics_.operations += 2 * blocks.size();
+    std::uint64_t copy = 0;
+    for (const UmBlock& block : blocks) {
+      copy = block.mostly ? std::max(copy, copy_to_come(block)) : copy;
+    }
+    await_move(devices_[allocation.device], allocation.device, DEEPUM_COMMAND_COLLAPSE, copy, DEEPUM_DIRECTION_COPY);
+    for (UmBlock& block : blocks) {
       if (block.mostly) {
         end_duplication(block);
       }
@@ -45,9 +50,14 @@ void Engine::note_writes(std::span<const BlockSpan> spans, std::span<const SpanU
   }
 }
 
+// Done before a copy to the host that is still to be made, the end of a duplication would be undone by it: a prefetch of what is there does
+// not wait for such. 0: what waits for the latest move of it waits for that, too.
+std::uint64_t Engine::copy_to_come(const UmBlock& block) { return block.stayed && block.moved_out < block.moved_in ? block.moved_out : 0; }
+
 // The device's copy stays.
 void Engine::end_duplication(UmBlock& block) {
   const std::uint32_t ordinal = slots_[block.slot].device;
+  await_move(devices_[ordinal], ordinal, DEEPUM_COMMAND_COLLAPSE, copy_to_come(block), DEEPUM_DIRECTION_COPY);
   command(DEEPUM_COMMAND_COLLAPSE, ordinal, block, 0, 0, std::max(block.moved_in, block.moved_out));
   forget_duplicate(block);
 }

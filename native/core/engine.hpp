@@ -144,6 +144,7 @@ class Engine {
   bool duplicates() const;
   bool may_duplicate(const UmBlock& block) const;
   void note_writes(std::span<const BlockSpan> spans, std::span<const SpanUse> uses);
+  static std::uint64_t copy_to_come(const UmBlock& block);
   void end_duplication(UmBlock& block);
   void set_mostly(UmBlock& block);
   void forget_duplicate(UmBlock& block);
@@ -168,7 +169,7 @@ class Engine {
   void leave(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, bool without_copy, std::uint64_t position);
   deepum_direction direction_of(std::uint64_t move) const;  // DEEPUM_DIRECTIONS: it was given long ago
   // What is brought by commands of that kind waits for the move.
-  void await_move(DeviceMemory& device, std::uint32_t ordinal, deepum_command_kind kind, std::uint64_t move);
+  void await_move(DeviceMemory& device, std::uint32_t ordinal, deepum_command_kind kind, std::uint64_t move, deepum_direction direction);
   void note_streams(DeviceMemory& device, const UmBlock& victim);  // that moves into its space wait for
   void discard_dead(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position);
   void leave_ahead(DeviceMemory& device, std::uint32_t ordinal);

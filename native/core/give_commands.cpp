@@ -38,10 +38,11 @@ deepum_direction Engine::direction_of(std::uint64_t move) const {
   return move != 0 && given.id == move ? deepum::direction_of(given.kind) : DEEPUM_DIRECTIONS;
 }
 
-// Prefetches go in order, and so do populations: one that waits makes all that follow wait. So does one of no blocks, where one has to wait
-// for two moves of different directions, of which none is behind the other.
-void Engine::await_move(DeviceMemory& device, std::uint32_t ordinal, deepum_command_kind kind, std::uint64_t move) {
-  std::uint64_t& awaited = device.awaited_by(kind)[direction_of(move)];
+// Prefetches go in order, and so do populations and collapses: one that waits makes all that follow wait. So does one of no blocks, where
+// one has to wait for two moves of different directions, of which none is behind the other.
+void Engine::await_move(DeviceMemory& device, std::uint32_t ordinal, deepum_command_kind kind, std::uint64_t move,
+                        deepum_direction direction) {
+  std::uint64_t& awaited = device.awaited_by(kind)[direction];
   if (move <= awaited) {
     return;
   }

@@ -132,10 +132,14 @@ struct DeviceMemory {
   std::uint64_t foreseen_at = 0;      // at that launch
   std::uint64_t mistakes = 0;         // that narrowed it
   bool window_full = false;           // it held a launch off since the last one
-  // By direction, of prefetches and of populations: all to come wait for its moves up to here.
+  // By direction, of prefetches, of populations and of collapses: all to come wait for its moves up to here.
   using Awaited = std::array<std::uint64_t, DEEPUM_DIRECTIONS + 1>;
-  Awaited awaited_by_prefetches{}, awaited_by_populations{};
-  Awaited& awaited_by(deepum_command_kind kind) { return kind == DEEPUM_COMMAND_POPULATE ? awaited_by_populations : awaited_by_prefetches; }
+  Awaited awaited_by_prefetches{}, awaited_by_populations{}, awaited_by_collapses{};
+  Awaited& awaited_by(deepum_command_kind kind) {
+    return kind == DEEPUM_COMMAND_POPULATE   ? awaited_by_populations
+           : kind == DEEPUM_COMMAND_COLLAPSE ? awaited_by_collapses
+                                             : awaited_by_prefetches;
+  }
   // Which stream's launches the latest eviction waits for, and the launch at which one last waited for another's.
   std::uint64_t out_streams = 0;
   std::uint64_t mixed_position = 0;

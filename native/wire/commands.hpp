@@ -95,7 +95,9 @@ constexpr bool brings(const deepum_command& command) noexcept {
   return command.kind == DEEPUM_COMMAND_PREFETCH || command.kind == DEEPUM_COMMAND_POPULATE;
 }
 
-constexpr bool only_waits(const deepum_command& command) noexcept { return brings(command) && command.block_count == 0; }
+constexpr bool only_waits(const deepum_command& command) noexcept {
+  return (brings(command) || command.kind == DEEPUM_COMMAND_COLLAPSE) && command.block_count == 0;
+}
 
 // Advice that follows nothing is given when its turn comes; all other at its place in the stream.
 constexpr bool advises_at_once(const deepum_command& command) noexcept {

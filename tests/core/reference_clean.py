@@ -38,15 +38,25 @@ class Clean(Uses):
         self.memory_of(block).uncopy(block)
 
     def collapse(self, block: UmBlock) -> None:
+        self.await_copies([block])
         self.command("collapse", block, 0, 0, max(block.moved_in, block.moved_out))
         self.single(block)
+
+    def await_copies(self, blocks: list[UmBlock]) -> None:
+        """What would be undone by copies to the host that are still to be made is done behind them."""
+        copies = [block for block in blocks if block.mostly and block.stayed and block.moved_out < block.moved_in]
+        if copies:
+            memory = self.memory_of(copies[0])
+            self.await_move(memory, memory.ordinal, "collapse", max(block.moved_out for block in copies), "copy")
 
     def note_writes(self, arguments: list[Argument]) -> None:
         """The launch at hand is about to write."""
         for argument in arguments:
-            for block in self.blocks(argument.span):
-                if argument.use is Use.WRITES and block.mostly:
-                    self.collapse(block)
+            if argument.use is Use.WRITES:
+                self.await_copies(self.blocks(argument.span))
+                for block in self.blocks(argument.span):
+                    if block.mostly:
+                        self.collapse(block)
 
     def prepare_duplicate(self, block: UmBlock, use: SpanUse) -> None:
         """It is about to be prefetched for that: what outlives an iteration and was not written lately, or is known to leave unwritten."""

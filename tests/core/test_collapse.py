@@ -60,3 +60,14 @@ def test_a_prefetch_of_what_may_have_gone_does_not_wait_for_its_copy() -> None:
     (again,) = of_x(made.launch(READS), "prefetch")
     assert again.after_move == 0
     assert blocks([again], "prefetch") == blocks(copied, "copy_out")
+
+
+def test_a_collapse_waits_for_the_copy_that_would_undo_it_and_for_the_prefetch_since() -> None:
+    """The copy may still be queued behind others when the prefetch, which did not wait for it, is done."""
+    made = program(confidence_launches=20)
+    made.run([WRITES, *IDLE[:60], READS, *REST, *IDLE[60:]], 5)
+    copied = of_x([*made.launch(WRITES), *made.run(IDLE[:60])], "copy_out")
+    (again,) = of_x(made.launch(READS), "prefetch")
+    commands = made.launch(WRITES)
+    collapses = [c for c in commands if c.kind == "collapse"]
+    assert [(c.block_count, c.after_move) for c in collapses] == [(0, copied[-1].id), (4, again.id)]

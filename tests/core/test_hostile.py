@@ -221,7 +221,7 @@ def check_commands(core: Core) -> None:
         assert command.device < 16
         if command.kind != "hold":
             assert command.slot < 4
-            waits = command.kind in BRINGS and command.after_move > 0  # and may do nothing else
+            waits = command.kind in (*BRINGS, "collapse") and command.after_move > 0  # and may do nothing else
             assert (0 if waits else 1) <= command.block_count <= (1 << 24 if command.kind == "advise" else 8)
             assert command.first_block + command.block_count <= 1 << 24
         last = command.id

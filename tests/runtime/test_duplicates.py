@@ -67,6 +67,15 @@ def test_advice_that_follows_a_command_is_given_behind_it(run: Run, runtime_fold
     ]
 
 
+def test_a_collapse_that_names_no_blocks_waits_for_those_behind_it(run: Run, runtime_folder: Path) -> None:
+    plan = {0: [Command(COPY_OUT), Command(PREFETCH), Command(COLLAPSE, count=0, after_move=1), Command(COLLAPSE, after_move=2)]}
+    calls, session = lock_step(run, runtime_folder, plan, "execute()")
+    collapsed = calls.index("stands m3")
+    assert calls[collapsed:] == [*stands("m3", "4096+2", *kept("device 0")), "launch s0"]
+    assert {call for call in calls[:collapsed] if call.startswith("wait m3")} == {"wait m3 e1", "wait m3 e2"}
+    assert moved(session) == []
+
+
 def test_a_host_function_that_the_driver_refuses_is_a_failed_command(run: Run, runtime_folder: Path) -> None:
     plan = {0: [Command(DROP), Command(COPY_OUT, first=4), Command(COLLAPSE, first=8)]}
     calls, session = lock_step(run, runtime_folder, plan, "call('host_error', 999); execute()")
@@ -90,3 +99,16 @@ tell(early=early, calls=wait_calls(lambda all: sum(" 1 host" in c for c in all) 
         "prefetch m1 4096+2 host",
         f"advise 4096+2 {SET_READ_MOSTLY} host",
     ]
+
+
+def test_outside_lock_step_it_waits_for_those_behind_it_too(run: Run, runtime_folder: Path) -> None:
+    snippet = """
+enter(); allocate(64); call("complete", 0); execute(); synchronise(); time.sleep(0.3); early = calls()
+call("complete", 1)
+tell(early=early, calls=wait_calls(lambda all: sum(" device 0" in c for c in all) > 0))
+"""
+    with FakeDaemon(runtime_folder, once(Command(COPY_OUT), Command(COLLAPSE, count=0, after_move=1), Command(COLLAPSE))) as daemon:
+        facts = run(snippet).facts()
+        daemon.finished()
+    unset = f"advise 4096+2 {UNSET_READ_MOSTLY} device 0"
+    assert unset not in facts["early"] and unset in facts["calls"]
