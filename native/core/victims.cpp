@@ -13,7 +13,7 @@ constexpr std::size_t kExpectedScan = 256;   // and of those that are expected
 constexpr std::size_t kSoon = 64;            // launches that are looked at for new content,
 constexpr std::uint64_t kSoonShare = 64;     // and part of the device that is kept for it
 constexpr std::uint64_t kRested = 32;        // blocks brought since a last use, so that the space comes in time: 64 MiB, milliseconds
-constexpr std::uint64_t kFar = 16;           // part of an iteration, after which what left comes back in time
+constexpr std::uint64_t kFar = 8;            // part of an iteration, after which what left comes back in time
 constexpr std::uint64_t kIdle = 64;          // part of an iteration, and
 constexpr std::uint64_t kLeastIdle = 2;      // launches, in which nothing left for want of space, after which the link has time
 

@@ -17,7 +17,7 @@ SPARED_PART = 16  # of the device, left to what comes into being
 RESTED = 32  # blocks brought since a block's last use
 EVICTION_BATCH = 8
 KEPT_SHARE = 64  # part of the device that is kept of the dead
-FAR = 16  # part of an iteration, after which what left comes back in time
+FAR = 8  # part of an iteration, after which what left comes back in time
 VICTIM_SCAN, EXPECTED_SCAN = 4096, 256
 
 
