@@ -168,7 +168,7 @@ class Engine {
   void evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, std::uint64_t position);
   void leave(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, bool without_copy, std::uint64_t position);
   deepum_direction direction_of(std::uint64_t move) const;  // DEEPUM_DIRECTIONS: it was given long ago
-  // What is brought by commands of that kind waits for the move.
+  // All commands of that kind that follow wait for the move, which is of that direction.
   void await_move(DeviceMemory& device, std::uint32_t ordinal, deepum_command_kind kind, std::uint64_t move, deepum_direction direction);
   void note_streams(DeviceMemory& device, const UmBlock& victim);  // that moves into its space wait for
   void discard_dead(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position);
