@@ -2,6 +2,7 @@
 // instead of move, and what was written is copied out ahead of need. It stays right whatever is believed: a write collapses the duplicates,
 // at the price of a fault. That faults are observed is a condition: they tell which launches write (uses.cpp).
 #include <algorithm>
+#include <utility>
 
 #include "engine.hpp"
 
@@ -112,9 +113,12 @@ bool Engine::pays_once_settled(const UmBlock& block) {
   return position_ - block.filled > iteration_ && (run == nullptr || run->in_vain == 0);
 }
 
-// A block that was copied out ahead left without a copy, or was written before it did. What leaves in one iteration and stays in the next
-// would be copied in vain each time.
-void Engine::judge_copy(const UmBlock& block, bool left) {
+// If the block was copied out ahead, it now left without a copy, or was written before it did. What leaves in one iteration and stays in
+// the next would be copied in vain each time.
+void Engine::judge_copy(UmBlock& block, bool left) {
+  if (!std::exchange(block.copied_ahead, false)) {
+    return;
+  }
   if (RunUse* const run = use_by(block.writer); run != nullptr && pace_.representative()) {
     run->in_vain = left ? run->in_vain - std::min(run->in_vain, 1u) : std::min(run->in_vain + 1, kVain);
   }

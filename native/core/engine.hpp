@@ -151,7 +151,7 @@ class Engine {
   void prepare_duplicate(DeviceMemory& device, UmBlock& block, SpanUse use);
   bool pays_at_once(const BlockUser& writer);
   bool pays_once_settled(const UmBlock& block);
-  void judge_copy(const UmBlock& block, bool left);
+  void judge_copy(UmBlock& block, bool left);
   void queue_copies(std::span<const BlockSpan> spans, std::span<const SpanUse> uses);
   void copy_out_ahead(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t stream);
 
@@ -170,6 +170,9 @@ class Engine {
   deepum_direction direction_of(std::uint64_t move) const;  // DEEPUM_DIRECTIONS: it was given long ago
   // All commands of that kind that follow wait for the move, which is of that direction.
   void await_move(DeviceMemory& device, std::uint32_t ordinal, deepum_command_kind kind, std::uint64_t move, deepum_direction direction);
+  void await_move(DeviceMemory& device, std::uint32_t ordinal, deepum_command_kind kind, std::uint64_t move) {
+    await_move(device, ordinal, kind, move, direction_of(move));
+  }
   void note_streams(DeviceMemory& device, const UmBlock& victim);  // that moves into its space wait for
   void discard_dead(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position);
   void leave_ahead(DeviceMemory& device, std::uint32_t ordinal);

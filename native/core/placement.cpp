@@ -149,12 +149,10 @@ bool Engine::bring(DeviceMemory& device, UmBlock& block, SpanUse use_for, std::u
   if (decide) {
     // The driver evicts in the order of what comes, which is that of commands of one direction only.
     const deepum_command_kind kind = fetches || device.driver_evicts ? DEEPUM_COMMAND_PREFETCH : DEEPUM_COMMAND_POPULATE;
-    const std::uint64_t discard = std::max(block.discarded, space.discard ? space.id : 0);
-    await_move(device, ordinal, kind, discard, direction_of(discard));
+    await_move(device, ordinal, kind, std::max(block.discarded, space.discard ? space.id : 0));
     const std::uint64_t freed = space.discard ? 0 : space.id;
     if (direction_of(freed) != direction_of(block.moved_out)) {
-      const std::uint64_t earlier = std::min(freed, block.moved_out);
-      await_move(device, ordinal, kind, earlier, direction_of(earlier));
+      await_move(device, ordinal, kind, std::min(freed, block.moved_out));
     }
     command(kind, ordinal, block, outgoing != nullptr ? outgoing->use_sequence : 0, outgoing != nullptr ? outgoing->streams : 0,
             std::max(block.moved_out, freed));

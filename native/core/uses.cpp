@@ -61,9 +61,7 @@ void Engine::learn_uses(Execution& execution) {
       block->used = position_;
       block->user = user;
       if (uses_[i].now == Use::kWrites || (uses_[i].now != Use::kReads && !block->copied)) {  // the write of a copied one would be told
-        if (block->copied_ahead) {
-          judge_copy(*block, false);
-        }
+        judge_copy(*block, false);
         block->writer = user;
       }
       block->awaited = next.gap == 0 ? 0 : position_ + next.gap;
@@ -171,9 +169,7 @@ void Engine::note_written(const BlockSpan& span) {
   for (std::uint32_t b = span.first; b < span.first + span.count; ++b) {
     UmBlock& block = allocation.blocks[b];
     if (block.mostly && block.copied_since <= begun_) {  // else what was written then was copied later
-      if (block.copied_ahead) {
-        judge_copy(block, false);
-      }
+      judge_copy(block, false);
       block.single_since = sequence_;
       devices_[allocation.device].uncopy(block);
     }

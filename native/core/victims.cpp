@@ -1,6 +1,5 @@
 // Victims: which blocks leave when there is no room, and the moves that take them away.
 #include <algorithm>
-#include <utility>
 
 #include "engine.hpp"
 
@@ -257,9 +256,7 @@ void Engine::leave(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, 
   note_streams(device, block);
   ++device.evictions;
   if (without_copy) {
-    if (std::exchange(block.copied_ahead, false)) {
-      judge_copy(block, true);
-    }
+    judge_copy(block, true);
     command(DEEPUM_COMMAND_DROP, ordinal, block, block.use_sequence, block.streams, std::max(block.moved_in, block.moved_out));
   } else {
     device.copied_away = position_;

@@ -158,9 +158,7 @@ class Clean(Uses):
     def leave(self, block: UmBlock, copied: bool) -> None:
         """It leaves the device: without a copy, if the host has it; else READ_MOSTLY ends first, or nothing would be copied."""
         if copied:
-            if block.copied_ahead:
-                self.judge_copy(block, left=True)
-                block.copied_ahead = False
+            self.judge_copy(block, left=True)
             self.dropped += 1
             self.command("drop", block, block.use_sequence, block.streams, max(block.moved_in, block.moved_out))
             return

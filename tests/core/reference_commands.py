@@ -126,9 +126,9 @@ class Commands:
         """Of that command; none where there is none, or it was long ago."""
         return DIRECTION[self.commands[move - 1].kind] if move and self.given.get(move % REMEMBERED) == move else "none"
 
-    def await_move(self, memory: Memory, device: int, kind: str, move: int, direction: str) -> None:
+    def await_move(self, memory: Memory, device: int, kind: str, move: int, direction: str = "") -> None:
         """All of that kind to come do, by way of one of no blocks: each names one move, and those of one direction are in order."""
-        key = (kind, direction)
+        key = (kind, direction or self.direction(move))
         if move > memory.awaited.get(key, 0):
             memory.awaited[key] = move
             self.commands.append(Command(len(self.commands) + 1, self.sequence, 0, 0, move, 0, 0, 0, 0, kind, 0, device, 0))

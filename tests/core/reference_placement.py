@@ -124,11 +124,9 @@ class Placement(Victims):
         memory.fetched += not actual
         block.confirmed, block.streams = self.position, 0
         if decide:
-            discard = max(block.discarded, emptied)
-            self.await_move(memory, memory.ordinal, kind, discard, self.direction(discard))
+            self.await_move(memory, memory.ordinal, kind, max(block.discarded, emptied))
             if self.direction(freed) != self.direction(block.moved_out):
-                earlier = min(freed, block.moved_out)
-                self.await_move(memory, memory.ordinal, kind, earlier, self.direction(earlier))
+                self.await_move(memory, memory.ordinal, kind, min(freed, block.moved_out))
             after, streams = (outgoing.use_sequence, outgoing.streams) if outgoing is not None else (0, 0)
             self.command(kind, block, after, streams, max(freed, block.moved_out))
             block.brought = block.moved_in

@@ -107,8 +107,7 @@ class Uses(Commands):
                 block.left = False
                 block.used, block.user = self.position, learned
                 if argument.use is Use.WRITES or (argument.use is Use.UNKNOWN and not block.copied):
-                    if block.copied_ahead:
-                        self.judge_copy(block, left=False)
+                    self.judge_copy(block, left=False)
                     block.writer = learned
                 block.part = FIRST if i == 0 else LAST if i == len(blocks) - 1 else INNER
                 following = learned.next[block.part] if learned is not None else NextUse()
@@ -120,9 +119,10 @@ class Uses(Commands):
         return self.sparse and block.mapped
 
     def judge_copy(self, block: UmBlock, left: bool) -> None:
-        """It was copied out ahead: for nothing, if it was written before it left."""
+        """If it was copied out ahead: for nothing, if it was written before it left."""
+        ahead, block.copied_ahead = block.copied_ahead, False
         writer = block.writer
-        if writer is not None and not writer.forgotten and self.pace.representative():
+        if ahead and writer is not None and not writer.forgotten and self.pace.representative():
             writer.in_vain = max(0, writer.in_vain - 1) if left else min(writer.in_vain + 1, MOST_IN_VAIN)
 
     def learn_next(self, block: UmBlock, use: Use, leaves: bool) -> None:
@@ -194,8 +194,7 @@ class Uses(Commands):
             learned.now = Use.WRITES
         for block in written:
             if block.mostly and block.copied_since <= self.begun_at_all:
-                if block.copied_ahead:
-                    self.judge_copy(block, left=False)
+                self.judge_copy(block, left=False)
                 block.single_since = self.sequence
                 self.memory_of(block).uncopy(block)
 

@@ -131,8 +131,8 @@ MUTATIONS = (
     Mutation(
         "space-not-after-discard",
         _CORE + "placement.cpp",
-        "await_move(device, ordinal, kind, discard, direction_of(discard));",
-        "static_cast<void>(discard);",
+        "await_move(device, ordinal, kind, std::max(block.discarded, space.discard ? space.id : 0));",
+        "",
         "that a prefetch waits for the discard of the block, or of the space that it takes",
         "order for speed: a prefetch that comes before its space is free makes the driver evict",
     ),
