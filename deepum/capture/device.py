@@ -9,6 +9,7 @@ from typing import Any
 
 from deepum.capture.launch import Launch, Pieces, Scratch, Use, span
 from deepum.capture.rows import Rows
+from deepum.capture.runs import runs
 from deepum.trace.allocator import Block
 from deepum.trace.program import Program, distinct, exact, hashed
 from deepum.trace.stretch import Stretch
@@ -144,8 +145,11 @@ class Device:
             identity.append(f"{shape} {use.tensor.dtype if not isinstance(use.tensor, Scratch) else ''}")
             touched.append(held.block.range)
             if use.flags:
+                pieces = use.pieces
+                if pieces is None and not isinstance(use.tensor, Scratch):
+                    pieces = runs(use.tensor)
                 # Without the tensor: it may be drawn from again long after the tensor has died.
-                places.append((Use(None, use.flags, use.pieces), slot, start, size))
+                places.append((Use(None, use.flags, pieces), slot, start, size))
                 drawn = drawn or isinstance(use.pieces, Rows)
         if not touched:
             return

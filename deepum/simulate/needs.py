@@ -4,8 +4,9 @@ kernel.
 Memory is cut where accesses begin and end, into pieces that are used whole. Content ends when PyTorch takes its block back or the
 allocation is freed. Launches in a row are taken together, so that there are some hundred gaps a step: the bound over fewer gaps is a bound
 too, and what is written and read between two of them alone needs nothing. What could only be told roughly is left out so that the bound
-gets lower, never higher: accesses of less than a region of 64 KiB (rows of a gather) are not asked for, and where they, or a kernel of
-which that is not known, may overwrite something, its content before is taken for dead; copies from the host likewise.
+gets lower, never higher: content moves in regions of 64 KiB, and what is used of one in part alone (rows of a gather, a tensor's ends) is
+not asked for. Where parts of a region are written that may make up all of it, with nobody in between who used it whole, its content before
+is taken for dead; so it is where a kernel perhaps overwrites something, and copies from the host do.
 
 The same again for the bound of those who have to keep content (`bound.Link.kept`): there what a kernel may overwrite is not dead, since
 nobody can be certain of it. Content ends where the program gives memory up (PyTorch's blocks, allocations, its own discards), and where the
@@ -24,10 +25,10 @@ import numpy.typing as npt
 
 from deepum.core import Allocate, Block, Event, Execute, Free, events
 from deepum.simulate import bound
+from deepum.simulate.parts import Parts, whole
 from deepum.simulate.replay import Launch, Mark
 from deepum.trace import Trace, work
 
-_REGION = 1 << 16
 _SLOT_BITS = 44  # bits of an offset; slots have 20
 _GROUPS = 160  # a step
 _Ints = npt.NDArray[np.int64]
@@ -73,25 +74,28 @@ def _managed(one: work.Work) -> Iterator[work.Access]:
     return (access for access in one.accesses if access.slot != work.BY_ADDRESS and access.bytes)
 
 
-def _touches(one: work.Work) -> tuple[list[_Touch], list[_Touch]]:
+def _touches(one: work.Work, parts: Parts) -> tuple[list[_Touch], list[_Touch]]:
     """Those of a launch: for all, and for those who keep content. To these a kernel ends nothing, but what the driver's memsets and copies
     write they overwrite, as everybody can see."""
-    for_all, kept = [], []
+    for_all, kept, written = [], [], []
     for access in _managed(one):
-        large = access.bytes >= _REGION
-        writes, perhaps = bool(access.flags & work.WRITE), bool(access.flags & work.PERHAPS)
-        if not (large or writes or perhaps):
-            continue
         start, end = _place(access)
+        writes, perhaps = bool(access.flags & work.WRITE), bool(access.flags & work.PERHAPS)
         reads = bool(access.flags & work.READ) and not access.flags & work.WRITTEN_FIRST
-        gone = _Touch(start, end, False, False)
+        if perhaps:
+            for_all.append(_Touch(start, end, False, False))
         if one.flags & work.UNCOUNTED and writes and not reads:
-            kept.append(gone)
-        if large and not perhaps:
-            for_all.append(_Touch(start, end, reads, writes))
+            kept.append(_Touch(start, end, False, False))
+        first, last = whole(start, end)
+        if first < last and not perhaps:
+            for_all.append(_Touch(first, last, reads, writes))
             kept.append(for_all[-1])
-        elif perhaps or not reads:
-            for_all.append(gone)
+            parts.used(first, last)
+        if writes and not reads and not perhaps:
+            ends = [(start, first), (last, end)] if first < last else [(start, end)]
+            written += [(at, until - at) for at, until in ends if at < until]
+    for at, count in written:
+        for_all += [_Touch(*region, False, False) for region in parts.written(at, count)]
     return for_all, kept
 
 
@@ -157,7 +161,7 @@ def _program(trace: Trace, times: Sequence[Launch]) -> _Program | None:
     pending = next(told, None)
     executions, streams, beside = 0, set(), set()
     kernels: list[_Kernel] = []
-    ends = _Ends()
+    ends, parts = _Ends(), Parts()
     for one in work.decode(trace.work):
         while pending is not None and pending.sequence <= one.sequence:
             executions += isinstance(pending, Execute)
@@ -168,7 +172,7 @@ def _program(trace: Trace, times: Sequence[Launch]) -> _Program | None:
             waiting = ns.get(one.sequence)
             kernel = _Kernel(executions, waiting.pop() if waiting else 0.0)
             ended, given_up = ends.taken()
-            touches, kept = _touches(one)
+            touches, kept = _touches(one, parts)
             kernel.touches, kernel.kept = ended + touches, given_up + kept
             kernels.append(kernel)
         elif ends.asked(one):

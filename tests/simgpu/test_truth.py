@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import struct
 from collections.abc import Sequence
 from pathlib import Path
+from random import Random
 
 import probe as p
 import pytest
@@ -84,6 +87,67 @@ def test_strided_elementwise(probe: p.Probe) -> None:
     lambda_ = calculator([100, 64], strides) + i64(A, B) + bytes(16)
     found, _ = probe.truth(COPY, [i32(6400), lambda_ + bytes(-len(lambda_) % 8)], ROOM)
     assert found == [(B, 99 * 512 + 63 * 4 + 4, "r"), (A, 99 * 4 + 63 * 400 + 4, "w")]
+
+
+def strided_copy(probe: p.Probe, sizes: Sequence[int], to: Sequence[int], source: Sequence[int]) -> list[tuple[int, int, str]]:
+    """What a copy of floats touches; strides in bytes."""
+    lambda_ = calculator(sizes, [to, source]) + i64(A, B) + bytes(16)
+    found, _ = probe.truth(COPY, [i32(math.prod(sizes)), lambda_ + bytes(-len(lambda_) % 8)], ROOM)
+    return found
+
+
+def test_what_lies_between_rows_far_apart_is_not_touched(probe: p.Probe) -> None:
+    # A row of 128 floats for each of 3 x 2 matrices, 256 KiB each, of which the last two dimensions are packed.
+    found = strided_copy(probe, [128, 2, 3], [4, 1 << 18, 2 << 18], [4, 512, 1024])
+    assert found == [(B, 3 * 1024, "r"), *((A + (matrix << 18), 512, "w") for matrix in range(6))]
+
+
+def test_gaps_shorter_than_a_region_are_touched(probe: p.Probe) -> None:
+    for gap, runs in ((65532, 1), (65536, 4)):
+        found = strided_copy(probe, [4], [gap + 4], [4])
+        assert [access for access in found if access[2] == "w"] == [
+            (A + at * (gap + 4), 4 if runs > 1 else 3 * (gap + 4) + 4, "w") for at in range(runs)
+        ]
+
+
+def test_attention_reads_what_a_cache_holds_and_not_its_room(probe: p.Probe) -> None:
+    # flash.h: one query for each of 2 sequences and 3 heads; keys and values are 512 of 1024 rows of 128 halves.
+    batches, heads, depth, keys, room = 2, 3, 128, 512, 1024
+    parameters = bytearray(200)
+    parameters[0:24] = i64(A, B, C)
+    whole = heads * room * depth
+    strides = (heads * depth, whole, whole, heads * depth, depth, depth, depth, room * depth, room * depth)
+    parameters[24:96] = i64(*strides)
+    parameters[96:104] = i32(heads, heads)
+    parameters[112:120] = i64(D)
+    parameters[176:196] = i32(batches, 1, keys, 0, depth)
+    found, _ = probe.truth("flash_fwd_splitkv_kernel", [bytes(parameters)], ROOM)
+    rows = [(head * room * depth * 2, keys * depth * 2) for head in range(batches * heads)]
+    for base in (B, C):
+        assert [(at - base, size) for at, size, mode in found if base <= at < base + (256 << 20)] == rows
+        assert all(mode == "r" for at, _, mode in found if base <= at < base + (256 << 20))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_strided_operands_are_where_their_elements_are(probe: p.Probe, seed: int) -> None:
+    """Every element is touched, nothing that is a region away from all; a captured program has the same places."""
+    from deepum.capture.runs import strided
+
+    random = Random(seed)
+    sizes = [random.randint(1, 6) for _ in range(random.randint(1, 4))]
+    strides = [4 * random.choice((1, 3, 64, 5000, 16000, 17000, 40000, 300000)) for _ in sizes]
+    packed = [4 * math.prod(sizes[:dimension]) for dimension in range(len(sizes))]
+    found = [(at - A, size) for at, size, mode in strided_copy(probe, sizes, strides, packed) if mode == "w"]
+    elements = sorted(sum(offsets) for offsets in itertools.product(*(range(0, n * s, s) for n, s in zip(sizes, strides, strict=True))))
+    for at, size in found:
+        inside = [element for element in elements if at <= element < at + size]
+        assert inside[0] == at
+        assert inside[-1] + 4 == at + size
+        assert all(later - (earlier + 4) < 65536 for earlier, later in itertools.pairwise(inside))
+    assert all(later - sum(earlier) >= 65536 for earlier, (later, _) in itertools.pairwise(found))
+    assert all(any(at <= element < at + size for at, size in found) for element in elements)
+    places = strided(tuple(sizes), tuple(stride // 4 for stride in strides), 4)
+    assert found == (list(places.at(0)) if places is not None else [(0, elements[-1] + 4)])
 
 
 def test_gather_reads_rows_of_the_table(probe: p.Probe) -> None:

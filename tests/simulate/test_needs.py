@@ -9,6 +9,7 @@ from small import random_iteration, training
 
 from deepum.core import BlockRange
 from deepum.simulate import bound
+from deepum.simulate import parts as parts_module
 from deepum.simulate.comparison import compare
 from deepum.simulate.needs import Steps, needs
 from deepum.simulate.policies import BY_NAME
@@ -90,9 +91,52 @@ def test_what_is_overwritten_dead_or_uncertain_has_not() -> None:
     assert two_arrays([(array, WRITE) for array, _ in in_turn]).transfers_ns == 0
     assert two_arrays([(array, READ | WRITE | work.WRITTEN_FIRST) for array, _ in in_turn]).transfers_ns == 0
     assert two_arrays(in_turn, forget=True).transfers_ns == 0
-    assert two_arrays(in_turn, flags_of_small=WRITE).transfers_ns == 0, "that may have been all that mattered"
     assert two_arrays(in_turn, flags_of_small=work.PERHAPS).transfers_ns == 0
     assert two_arrays(in_turn, flags_of_small=READ).transfers_ns > 0
+
+
+def test_what_is_overwritten_in_part_is_needed_still() -> None:
+    in_turn = [(number % 2, READ | WRITE) for number in range(12)]
+    assert two_arrays(in_turn, flags_of_small=WRITE).transfers_ns == two_arrays(in_turn).transfers_ns
+
+
+@pytest.mark.parametrize(("parts", "read_between", "needed"), [(64, False, False), (63, False, True), (64, True, True)])
+def test_parts_that_make_up_all_of_a_region_end_its_content(parts: int, read_between: bool, needed: bool) -> None:
+    """An array of one region, and one that fills the card in between; parts of a KiB are written one after the other."""
+    region, room = parts_module.REGION, LINK.memory
+    writer = TraceWriter()
+    writer.device(1 << 20)
+    writer.allocate(0, 1)
+    writer.allocate(1, 32)
+    one, all_else = [BlockRange(0, 0, 1)], [BlockRange(1, 0, 32)]
+    for _ in range(8):
+        writer.launch(1, one, [Access(0, READ, 0, region)], 1e3)
+        writer.launch(2, all_else, [Access(1, READ, 0, room)], 1e3)
+        for part in range(parts):
+            if read_between and part == parts // 2:
+                writer.launch(1, one, [Access(0, READ, 0, region)], 1.0)
+            writer.launch(3, one, [Access(0, WRITE, part << 10, 1 << 10)], 1.0, ends_step=part == parts - 1)
+    steps = found(writer.trace("parts"))
+    assert steps is not None
+    moved = bound.between(steps.works, LINK, steps.gaps[1], steps.gaps[-1]).transfers_ns
+    assert (moved > 0) == needed
+
+
+def test_regions_used_in_part_are_not_asked_for() -> None:
+    """Arrays that begin and end within a region: of each, what is whole regions has to move."""
+    moved = []
+    for cut in (0, 1):
+        writer = TraceWriter()
+        writer.device(1 << 20)
+        for slot in range(2):
+            writer.allocate(slot, 32)
+        for number in range(12):
+            slot = number % 2
+            writer.launch(slot, [BlockRange(slot, 0, 32)], [Access(slot, READ | WRITE, cut, 64 * MIB - 2 * cut)], 1e3, ends_step=True)
+        steps = found(writer.trace("cut"))
+        assert steps is not None
+        moved.append(bound.between(steps.works, bound.Link(32 * MIB, 10.0, 10.0), steps.gaps[1], steps.gaps[-1]).transfers_ns)
+    assert moved[0] - moved[1] == pytest.approx(10 * 2 * parts_module.REGION / LINK.in_gbps)
 
 
 def test_of_two_streams_nothing_is_said() -> None:

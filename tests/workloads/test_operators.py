@@ -213,3 +213,25 @@ def test_optimizers_work_on_lists() -> None:
     lists = [one for one in step if len(one.sizes) > 1]
     assert 8 <= len(lists) <= 12, "300 weights, a handful of launches"
     assert max(len(one.sizes) for one in lists) == 900
+
+
+def test_a_cache_is_written_and_read_where_its_rows_are() -> None:
+    batches, heads, room, depth, at = 2, 3, 2048, 64, 512
+
+    def make(device: str) -> Callable[[], object]:
+        keys = torch.zeros(batches, heads, room, depth, device=device)
+        row = torch.zeros(batches, heads, 1, depth, device=device)
+
+        def step() -> object:
+            keys[:, :, at : at + 1].copy_(row)
+            return keys[:, :, : at + 1].sum()
+
+        return step
+
+    *_, copy, total = (one for one in launches(capture(make).trace) if len(one.work.accesses) > batches * heads)
+    matrix, width = room * depth * 4, depth * 4
+    read = [(access.offset, access.bytes) for access in total.work.accesses if access.flags == work.READ]
+    begin = read[0][0]
+    assert read == [(begin + head * matrix, (at + 1) * width) for head in range(batches * heads)]
+    written = [(access.offset, access.bytes) for access in copy.work.accesses if access.flags == work.WRITE]
+    assert written == [(begin + head * matrix + at * width, width) for head in range(batches * heads)]

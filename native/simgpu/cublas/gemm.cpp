@@ -9,8 +9,10 @@
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "../host_module.h"
+#include "../runs.hpp"
 
 namespace deepum::simgpu::cublas {
 namespace {
@@ -37,39 +39,43 @@ T parameter(const deepum_host_launch* launch, std::size_t index) {
   return value;
 }
 
-// Bytes from the first to the last element, over all batches: interleaved batches (attention heads) fill the gaps.
-std::uint64_t extent_bytes(const Operand& o, std::int64_t batches) {
+// Of all batches: interleaved ones (attention heads) fill the gaps. Columns of elements smaller than a byte end with one.
+std::vector<Run> places(const Operand& o, std::int64_t batches) {
   if (o.rows <= 0 || o.columns <= 0 || batches <= 0) {
-    return 0;
+    return {};
   }
-  const std::int64_t last = std::abs(o.batch_stride) * (batches - 1) + (o.columns - 1) * o.leading + o.rows;
-  return (static_cast<std::uint64_t>(last) * o.element_bits + 7) / 8;
+  const auto bytes = [&](std::int64_t elements) { return (static_cast<std::uint64_t>(elements) * o.element_bits + 7) / 8; };
+  return runs(
+      {{static_cast<std::uint64_t>(o.columns), bytes(o.leading)}, {static_cast<std::uint64_t>(batches), bytes(std::abs(o.batch_stride))}},
+      bytes(o.rows));
 }
 
 std::size_t accesses(const deepum_host_launch* launch, deepum_host_access* out, std::size_t most) {
   const auto shape = parameter<Shape>(launch, 6);
   const Operand* operands[] = {&shape.a, &shape.b, &shape.c, &shape.d};
   std::size_t count = 0;
-  auto add = [&](std::uint64_t address, std::uint64_t bytes, bool read, bool write) {
-    if (address == 0 || bytes == 0) {
-      return;
+  auto add = [&](std::uint64_t address, const std::vector<Run>& runs, bool read, bool write) {
+    for (const Run& run : runs) {
+      if (address == 0 || run.bytes == 0) {
+        continue;
+      }
+      if (count < most) {
+        out[count] = {address + run.offset, run.bytes, read ? 1u : 0u, write ? 1u : 0u};
+      }
+      ++count;
     }
-    if (count < most) {
-      out[count] = {address, bytes, read ? 1u : 0u, write ? 1u : 0u};
-    }
-    ++count;
   };
   const auto c = parameter<std::uint64_t>(launch, 2);
   const auto d = parameter<std::uint64_t>(launch, 3);
   for (std::size_t i = 0; i < 2; ++i) {
-    add(parameter<std::uint64_t>(launch, i), extent_bytes(*operands[i], shape.batches), true, false);
+    add(parameter<std::uint64_t>(launch, i), places(*operands[i], shape.batches), true, false);
   }
   if (shape.reads_c != 0 && c != d) {
-    add(c, extent_bytes(shape.c, shape.batches), true, false);
+    add(c, places(shape.c, shape.batches), true, false);
   }
-  add(parameter<std::uint64_t>(launch, 4), shape.bias_bytes, true, true);
-  add(parameter<std::uint64_t>(launch, 5), shape.auxiliary_bytes, true, true);
-  add(d, extent_bytes(shape.d, shape.batches), shape.reads_c != 0 && c == d, true);
+  add(parameter<std::uint64_t>(launch, 4), {{0, shape.bias_bytes}}, true, true);
+  add(parameter<std::uint64_t>(launch, 5), {{0, shape.auxiliary_bytes}}, true, true);
+  add(d, places(shape.d, shape.batches), shape.reads_c != 0 && c == d, true);
   return count;
 }
 

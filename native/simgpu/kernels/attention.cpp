@@ -14,11 +14,13 @@ struct Shape {
   double batches, heads, queries, keys, depth;
 };
 
-// Bytes of a [batches, length, heads, depth] tensor, whatever the order of its dimensions; strides in elements.
-std::uint64_t span(std::uint64_t batches, std::uint64_t batch_stride, std::uint64_t length, std::uint64_t row_stride, std::uint64_t heads,
-                   std::uint64_t head_stride, std::uint64_t depth, std::uint64_t element) {
-  if (batches == 0 || length == 0 || heads == 0) return 0;
-  return ((batches - 1) * batch_stride + (length - 1) * row_stride + (heads - 1) * head_stride + depth) * element;
+// A [batches, length, heads, depth] tensor, whatever the order of its dimensions; strides in elements. It is read.
+struct Tensor {
+  std::uint64_t batches, batch_stride, length, row_stride, heads, head_stride, depth;
+};
+void read(Touch& touch, const Pointer* p, const Tensor& t, std::uint64_t element) {
+  touch.add_strided(p, {{t.batches, t.batch_stride * element}, {t.length, t.row_stride * element}, {t.heads, t.head_stride * element}},
+                    t.depth * element, true, false);
 }
 
 // products: matrix products of queries x keys x depth; two forward, five backward. A causal mask halves them.
@@ -36,10 +38,10 @@ bool describe_efficient_forward(const Facts& f, Touch& t) {
   const bool causal = f.value<std::uint8_t>(0, 116) != 0;
   const std::uint64_t heads = f.launch().grid[1], batches = f.launch().grid[2];
   const std::uint32_t start = f.launch().layout.parameters[0].offset;
-  t.read(f.pointer_at(start), span(batches, u64(160), queries, u32(120), heads, u32(140), depth, e));
-  t.read(f.pointer_at(start + 8), span(batches, u64(168), keys, u32(124), heads, u32(144), depth, e));
-  t.read(f.pointer_at(start + 16), span(batches, u64(176), keys, u32(128), heads, u32(148), value_depth, e));
-  if (u64(24) != 0) t.read(f.pointer_at(start + 24), span(batches, u64(184), queries, u32(132), heads, u64(152), keys, e));
+  read(t, f.pointer_at(start), {batches, u64(160), queries, u32(120), heads, u32(140), depth}, e);
+  read(t, f.pointer_at(start + 8), {batches, u64(168), keys, u32(124), heads, u32(144), depth}, e);
+  read(t, f.pointer_at(start + 16), {batches, u64(176), keys, u32(128), heads, u32(148), value_depth}, e);
+  if (u64(24) != 0) read(t, f.pointer_at(start + 24), {batches, u64(184), queries, u32(132), heads, u64(152), keys}, e);
   const std::uint64_t output = batches * queries * heads * value_depth;
   if (u64(72) != u64(64)) t.both(f.pointer_at(start + 72), output * 4);
   t.write(f.pointer_at(start + 64), output * e);
@@ -98,9 +100,9 @@ bool describe_flash(const Facts& f, Touch& t) {
   const std::uint64_t q_bytes = batches * queries * heads * depth * 2, k_bytes = batches * keys * key_heads * depth * 2;
   const std::uint32_t start = f.launch().layout.parameters[0].offset;
   const auto u64 = [&](std::uint32_t at) { return f.value<std::uint64_t>(0, at); };
-  t.read(f.pointer_at(start), span(batches, u64(24), queries, u64(48), heads, u64(72), depth, 2));
-  t.read(f.pointer_at(start + 8), span(batches, u64(32), keys, u64(56), key_heads, u64(80), depth, 2));
-  t.read(f.pointer_at(start + 16), span(batches, u64(40), keys, u64(64), key_heads, u64(88), depth, 2));
+  read(t, f.pointer_at(start), {batches, u64(24), queries, u64(48), heads, u64(72), depth}, 2);
+  read(t, f.pointer_at(start + 8), {batches, u64(32), keys, u64(56), key_heads, u64(80), depth}, 2);
+  read(t, f.pointer_at(start + 16), {batches, u64(40), keys, u64(64), key_heads, u64(88), depth}, 2);
   t.add(f.pointer_at(start + 112), 0, q_bytes, backward, !backward);
   t.add(f.pointer_at(start + 160), 0, batches * heads * queries * 4, backward, !backward);
   if (backward) {  // gradients and accumulators, each as large as the queries or keys

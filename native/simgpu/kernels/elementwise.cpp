@@ -22,10 +22,10 @@ std::vector<std::uint64_t> operand_bytes(const Facts& facts, std::size_t operand
   return types;
 }
 
-// data: consecutive pointers. bytes_of(operand) -> extent.
-template <typename Bytes>
-void touch_operands(const Facts& facts, Touch& touch, std::uint32_t data, std::size_t operands, Bytes bytes_of) {
-  for (std::size_t i = 1; i < operands; ++i) touch.read(facts.pointer_at(data + 8 * static_cast<std::uint32_t>(i)), bytes_of(i));
+// data: consecutive pointers. touch_one(operand, pointer, read, write).
+template <typename One>
+void touch_operands(const Facts& facts, std::uint32_t data, std::size_t operands, One touch_one) {
+  for (std::size_t i = 1; i < operands; ++i) touch_one(i, facts.pointer_at(data + 8 * static_cast<std::uint32_t>(i)), true, false);
   // Inputs are swept first: an output that is one of them (in place) is then read and written.
   bool in_place = false;
   const Pointer* const out = facts.pointer_at(data);
@@ -33,7 +33,7 @@ void touch_operands(const Facts& facts, Touch& touch, std::uint32_t data, std::s
     const Pointer* const in = facts.pointer_at(data + 8 * static_cast<std::uint32_t>(i));
     in_place = in_place || (in != nullptr && in->address == out->address);
   }
-  touch.add(out, 0, bytes_of(0), in_place, true);
+  touch_one(0, out, in_place, true);
 }
 
 // vectorized_, unrolled_, vectorized_templated_elementwise_kernel(int N, func, std::array<char*, n>, ...), elementwise_kernel_with_index.
@@ -53,9 +53,9 @@ bool describe_flat(const Facts& facts, Touch& touch) {
   const bool strided = facts.size(3) == OffsetCalculator::bytes(inputs);
   const OffsetCalculator in(facts, facts.parameters() > 3 ? facts.launch().layout.parameters[3].offset : 0, inputs);
   const bool use_strides = strided && in.valid();
-  touch_operands(facts, touch, facts.launch().layout.parameters[2].offset, operands, [&](std::size_t i) {
-    if (i > 0 && use_strides) return (in.span(static_cast<std::uint32_t>(i - 1)) + 1) * bytes[i];
-    return n * bytes[i];
+  touch_operands(facts, facts.launch().layout.parameters[2].offset, operands, [&](std::size_t i, const Pointer* p, bool read, bool write) {
+    if (i == 0 || !use_strides) return touch.add(p, 0, n * bytes[i], read, write);
+    touch.add_strided(p, in.dimensions(static_cast<std::uint32_t>(i - 1), bytes[i]), bytes[i], read, write);
   });
   return true;
 }
@@ -73,7 +73,9 @@ bool describe_strided(const Facts& facts, Touch& touch) {
     const OffsetCalculator calculator(facts, start, operands);
     if (!all || !calculator.valid() || calculator.elements() != facts.value<std::uint32_t>(0)) continue;
     const std::vector<std::uint64_t> bytes = operand_bytes(facts, operands);
-    touch_operands(facts, touch, data, operands, [&](std::size_t i) { return calculator.span(static_cast<std::uint32_t>(i)) + bytes[i]; });
+    touch_operands(facts, data, operands, [&](std::size_t i, const Pointer* p, bool read, bool write) {
+      touch.add_strided(p, calculator.dimensions(static_cast<std::uint32_t>(i)), bytes[i], read, write);
+    });
     return true;
   }
   // With casts the lambda holds other things first. N elements behind each pointer, in the order output, inputs.

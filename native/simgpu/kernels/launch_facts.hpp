@@ -3,8 +3,10 @@
 
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "../runs.hpp"
 #include "truth.hpp"
 
 namespace deepum::simgpu {
@@ -69,6 +71,10 @@ class Touch {
   void add(const Pointer* p, std::uint64_t offset, std::uint64_t bytes, bool read, bool write, bool written_first = false) {
     if (p == nullptr || bytes == 0 || offset >= p->room) return;
     kernel_.accesses.push_back({{p->address + offset, std::min(bytes, p->room - offset)}, read, write, written_first});
+  }
+  // A strided operand: element is its size in bytes.
+  void add_strided(const Pointer* p, std::vector<Dimension> dimensions, std::uint64_t element, bool read, bool write) {
+    for (const Run& run : runs(std::move(dimensions), element)) add(p, run.offset, run.bytes, read, write);
   }
   // May be written besides what was told.
   void perhaps(const Pointer* p, std::uint64_t bytes) {

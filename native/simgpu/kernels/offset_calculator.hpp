@@ -39,6 +39,12 @@ class OffsetCalculator {
     for (std::uint32_t i = 0; i < dims_; ++i) sum += (size(i) - 1) * stride(i, operand);
     return sum;
   }
+  // Its dimensions; strides in bytes if they are kept in units of so many.
+  std::vector<Dimension> dimensions(std::uint32_t operand, std::uint64_t unit = 1) const {
+    std::vector<Dimension> all;
+    for (std::uint32_t i = 0; i < dims_; ++i) all.push_back({size(i), stride(i, operand) * unit});
+    return all;
+  }
 
  private:
   const Facts& facts_;

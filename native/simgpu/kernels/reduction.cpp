@@ -37,7 +37,9 @@ bool describe_reduction(const Facts& facts, Touch& touch) {
     for (std::size_t i = 0; i < pointers.size(); ++i) touch.add(&pointers[i], 0, (i == 0 ? inputs : 1) * outputs * element, true, i != 0);
     return true;
   }
-  touch.read(facts.pointer_at(source), reduced.span(0) + kept.span(1) + element);
+  std::vector<Dimension> input = reduced.dimensions(0);
+  for (const Dimension& dimension : kept.dimensions(1)) input.push_back(dimension);
+  touch.add_strided(facts.pointer_at(source), std::move(input), element, true, false);
   touch.both(facts.pointer_at(source + 24), outputs * 8);  // accumulation buffer
   if (parts > 1) {
     touch.both(facts.pointer_at(source + 32), outputs * parts * 8);  // partial results of the blocks
@@ -45,7 +47,7 @@ bool describe_reduction(const Facts& facts, Touch& touch) {
   }
   for (const std::uint32_t at : {source + 8, source + 16}) {
     if (at == source + 16 && facts.at<std::uint32_t>(source + 64) < 2) continue;  // noutputs, behind base_idx and two flags
-    touch.write(facts.pointer_at(at), kept.span(0) + element);
+    touch.add_strided(facts.pointer_at(at), kept.dimensions(0), element, false, true);
   }
   return true;
 }
