@@ -13,7 +13,6 @@ constexpr std::uint64_t kSettled = 20;  // part of an iteration without a write,
 constexpr std::uint64_t kQuiet = 8;     // part of an iteration in which nothing was copied for want of space, after which copies may go
 constexpr int kCopyScan = 256;          // blocks looked at for a launch
 constexpr std::uint64_t kHaste = 2;     // times the pace at which all would be copied out within an iteration
-constexpr std::uint64_t kLeisure = 2;   // iterations within which what has settled would be
 constexpr std::uint64_t kLasting = 32;  // part of an iteration for which what is copied out ahead stays unused, at least
 constexpr std::uint32_t kVain = 64;     // copies ahead that were made in vain, counted up to there
 
@@ -162,9 +161,6 @@ void Engine::copy_out_ahead(DeviceMemory& device, std::uint32_t ordinal, std::ui
   std::uint64_t left = 1 + kHaste * device.evicted_lately / iteration_;
   for (std::deque<WrittenBlock>* const queue : {&device.to_copy, &device.to_settle}) {
     const bool at_once = queue == &device.to_copy;
-    if (!at_once) {
-      left = std::min(left, 1 + device.evicted_lately / (kLeisure * iteration_));
-    }
     for (int i = 0; i < kCopyScan && left > 0 && !queue->empty() && device.copied_blocks < device.evicted_lately; ++i) {
       const WrittenBlock next = queue->front();
       if (!at_once && position_ - next.position < iteration_ / kSettled) {

@@ -16,7 +16,6 @@ QUIET_PART = 8  # in which nothing was copied for want of space, after which cop
 COPY_SCAN = 256  # blocks looked at for a launch
 LASTING_PART = 32  # for which what is copied out at once stays unused, at least
 HASTE = 2  # times the pace at which all would be copied out within an iteration
-LEISURE = 2  # iterations within which what has settled would be
 
 
 class Clean(Uses):
@@ -128,7 +127,6 @@ class Clean(Uses):
             block = memory.to_copy.popleft()
             if self.pays_at_once(block.writer):
                 self.copy_out(memory, block, stream)
-        self.left = min(self.left, 1 + memory.evicted_lately // (LEISURE * self.iteration))
         for _ in range(COPY_SCAN):
             if not memory.to_settle or not self.may_copy(memory, device):
                 break
