@@ -64,13 +64,15 @@ bool Engine::place(std::span<const BlockSpan> spans, std::span<const SpanUse> us
       } else {
         use(device, *block, position, actual);
       }
-      if (doubtful && position_ > block->confirmed + doubt_after_) {
+      if (doubtful && position_ > block->confirmed + doubt_after_ && !(block->stays_away() && block->assured)) {
         // Long unconfirmed: the driver may have taken it. A prefetch of what is there costs nothing, and need not wait for a copy of it.
-        // What is to be populated may not be there yet: before there is space for it, it would take another's.
+        // What is to be populated may not be there yet: before there is space for it, it would take another's. Tables that are as good on
+        // the host are asked for once: thousands of commands that move nothing take time as well.
         command(block->populates ? DEEPUM_COMMAND_POPULATE : DEEPUM_COMMAND_PREFETCH, allocation.device, *block, 0, 0,
                 block->stayed ? 0 : block->moved_out);
         ++statistics_.reprefetches;
         block->confirmed = position_;
+        block->assured = block->stays_away();
         if (device.driver_evicts) {
           device.renew(*block);
         }

@@ -110,7 +110,8 @@ class UmBlock:
     written: bool = False
     host: bool = False  # the program wants it there
     remote: bool = False  # advised to stay there,
-    dense: bool = False  # which was a mistake: other launches use it too
+    assured: bool = False  # and what is on the device was asked for since,
+    dense: bool = False  # or it was a mistake: other launches use it too
     mapped: bool = False  # ACCESSED_BY: launches that touch some rows need not have it on the device
     refused: bool = False  # advice for it failed
     sparse_uses: int = 0  # in a row

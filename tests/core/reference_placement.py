@@ -54,11 +54,11 @@ class Placement(Victims):
                 block.claim = self.claim
             else:
                 self.use(memory, block, position, actual)
-            doubtful = self.position - block.confirmed > self.doubt_after
+            doubtful = self.position - block.confirmed > self.doubt_after and not (block.stays_away and block.assured)
             if self.settings.policy == CORRELATION and memory.under_pressure() and doubtful:
                 kind = "populate" if block.populates else "prefetch"
                 self.command(kind, block, 0, 0, 0 if block.stayed else block.moved_out)
-                block.confirmed = self.position
+                block.confirmed, block.assured = self.position, block.stays_away
                 if not self.settings.pre_eviction:
                     memory.renew(block)
         return all(block.resident or self.does_without(block) or self.bring(block, use, position, actual) for block, use in blocks)
