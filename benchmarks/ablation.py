@@ -22,6 +22,8 @@ Times are the script's own (virtual); faults and bytes are a step, of those afte
 Each run is written down as it ends, in a file for its case beside FILE (FILE.parts/); the end merges them into FILE. What is there and was
 run with the same settings is not run again, so that an interrupted table goes on where it stopped. A run that fails costs its row.
 `page` puts tables of FILE into docs/figures.md.
+
+What runs is the deepum that this Python imports, which is said first: an installed one, unless PYTHONPATH names a checkout that is built.
 """
 
 from __future__ import annotations
@@ -37,6 +39,8 @@ from ablation_cases import MECHANISMS, ROWS, SWEPT, TINY, UNLIMITED, Case, sweep
 from ablation_report import draw, page, sweep_table, table
 from ablation_results import Results, figures
 from main_job import ROOT, JobError, machine, run, say
+
+import deepum
 
 PAGE = ROOT / "docs" / "figures.md"
 
@@ -112,6 +116,7 @@ def cases_of(what: str, only: str | None, tiny: bool, steps: int | None) -> list
 
 def make(what: str, cases: list[Case], results: Results, plot: Path | None) -> int:
     """Runs and prints them; how many rows failed."""
+    say(f"measured is {Path(deepum.__file__).parent}")
     rows = {UNLIMITED: ["--policy", "on-demand"], **ROWS} if what == "mechanisms" else sweep_rows()
     progress = Progress(sum(case.steps for case in cases) * len(rows))
     records = []
