@@ -14,7 +14,7 @@ Rows of `mechanisms`, the first four after the paper's ablation (DeepUM, section
   ours, no inval.    predicted by history, oldest last use first; with advice
   ours               with dead blocks dropped
   ours, next use     by the furthest next use instead: the default
-  ours, clean        and with what is read on the host as well, faults observed, what the host has evicted first
+  ours, clean        and with clean copies, faults observed
   unlimited          a card on which everything fits
 
 Times are the script's own (virtual); faults and bytes are a step, of those after the warm-up. The bound is that of benchmarks/main_job.py.

@@ -21,8 +21,8 @@ ROWS: dict[str, list[str]] = {
     "+ advice": [*PUBLISHED, "--invalidation", "1", "--advice", "remote"],
     "ours, no inval.": [*LAST_USE, "--invalidation", "0"],
     "ours": [*LAST_USE, "--invalidation", "1"],
-    "ours, clean": ["--invalidation", "1", "--advice", "all", "--faults", "auto"],
     "ours, next use": ["--invalidation", "1"],
+    "ours, clean": ["--invalidation", "1", "--advice", "all", "--faults", "auto"],
 }
 DEGREES = [1, *(2**power for power in range(1, 12, 2))]  # 1, 2, 8, ... 2048
 SYSTEMS = {"paper": ROWS["+ invalidation"], "ours": ROWS["ours"]}  # whose degree is swept

@@ -10,7 +10,7 @@ from deepum.trace.work import READ, WRITE, Cost
 
 
 class Pieces(Protocol):
-    """Places that differ from step to step."""
+    """Places within a tensor; they may differ from step to step."""
 
     def at(self, step: int) -> Sequence[tuple[int, int]]:
         """(offset, bytes), from the tensor's first byte on."""
@@ -26,7 +26,7 @@ class Scratch:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A launch's use of a tensor (or Scratch): all from its first element to its last, or pieces of that."""
+    """A launch's use of a tensor (or Scratch): where its elements are (deepum.capture.runs), or pieces of that."""
 
     tensor: Any
     flags: int
@@ -61,7 +61,7 @@ def update(*tensors: Any) -> list[Use]:
 
 
 def span(tensor: Any) -> int:
-    """Bytes from the first to the last element, as the stand-in for a GPU counts strided operands (native/simgpu/kernels)."""
+    """Bytes from the first to the last element."""
     if tensor.numel() == 0:
         return 0
     last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))

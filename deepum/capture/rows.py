@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepum.trace.program import hashed
+from deepum.trace.work import REGION_BYTES
 
-_REGION = 1 << 16  # bytes; content moves in regions of 64 KiB (docs/um-model.md), so finer places tell nothing
 _MOST_DRAWN = 1 << 20
 
 
@@ -33,9 +33,9 @@ class Rows:
         drawn = min(self.count, _MOST_DRAWN)
         generator = np.random.default_rng([self.seed, hashed(self.key), 0 if self.fixed else step])
         starts = generator.integers(0, rows, drawn, dtype=np.int64) * self.row_bytes
-        if self.row_bytes >= _REGION:
+        if self.row_bytes >= REGION_BYTES:
             return [(int(at), self.row_bytes) for at in np.unique(starts)]
-        regions, counts = np.unique(starts // _REGION, return_counts=True)
-        places = regions * _REGION
-        sizes = np.minimum(counts * self.row_bytes, np.minimum(_REGION, self.table_bytes - places))
+        regions, counts = np.unique(starts // REGION_BYTES, return_counts=True)
+        places = regions * REGION_BYTES
+        sizes = np.minimum(counts * self.row_bytes, np.minimum(REGION_BYTES, self.table_bytes - places))
         return list(zip(places.tolist(), sizes.tolist(), strict=True))

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-_MOST = 1 << 16
-_REGION = 1 << 16  # bytes: content moves in regions of 64 KiB (docs/um-model.md); gaps that leave none of them out tell nothing
+from deepum.trace.work import REGION_BYTES
+
+_MOST = 1 << 16  # runs of an operand
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ def strided(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> Runs
     run = itemsize
     outer: list[range] = []
     for stride, size in sorted((stride * itemsize, size) for size, stride in zip(shape, strides, strict=True) if size > 1):
-        if not outer and stride - run < _REGION:
+        if not outer and stride - run < REGION_BYTES:
             run = max(run, (size - 1) * stride + run)
         else:
             outer.append(range(0, size * stride, stride))
@@ -46,7 +47,7 @@ def strided(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> Runs
         return None
     merged: list[tuple[int, int]] = []  # first byte, and the one behind the last
     for start in sorted(sum(offsets) for offsets in itertools.product(*outer)):
-        if merged and start - merged[-1][1] < _REGION:
+        if merged and start - merged[-1][1] < REGION_BYTES:
             merged[-1] = merged[-1][0], max(merged[-1][1], start + run)
         else:
             merged.append((start, start + run))

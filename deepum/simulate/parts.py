@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-REGION = 1 << 16  # bytes: content moves in regions of 64 KiB (docs/um-model.md)
+from deepum.trace.work import REGION_BYTES
 
 
 def whole(start: int, end: int) -> tuple[int, int]:
     """What of these bytes is whole regions: first byte, and the one behind the last; equal, or the wrong way round, if there is none."""
-    return -(-start // REGION) * REGION, end // REGION * REGION
+    return -(-start // REGION_BYTES) * REGION_BYTES, end // REGION_BYTES * REGION_BYTES
 
 
 class Parts:
@@ -18,7 +18,7 @@ class Parts:
 
     def used(self, start: int, end: int) -> None:
         """Whole regions, read or written: what was written in parts before is part of their content."""
-        first, last = start // REGION, end // REGION
+        first, last = start // REGION_BYTES, end // REGION_BYTES
         if last - first < len(self._written):
             for region in range(first, last):
                 self._written.pop(region, None)
@@ -30,8 +30,8 @@ class Parts:
         """So many bytes, somewhere in a region's length from `start` on: rows of a gather are told no nearer. Returns the regions in which
         nothing may be left of what was there: first byte, and the one behind the last."""
         gone = []
-        for region in {start // REGION, (start + REGION - 1) // REGION}:
+        for region in {start // REGION_BYTES, (start + REGION_BYTES - 1) // REGION_BYTES}:
             written = self._written[region] = self._written.get(region, 0) + count
-            if written >= REGION:
-                gone.append((region * REGION, (region + 1) * REGION))
+            if written >= REGION_BYTES:
+                gone.append((region * REGION_BYTES, (region + 1) * REGION_BYTES))
         return gone

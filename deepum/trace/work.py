@@ -27,6 +27,7 @@ MATRIX_UNITS: int = lib.DEEPUM_WORK_MATRIX_UNITS
 UNCOUNTED: int = lib.DEEPUM_WORK_UNCOUNTED
 TO_DEVICE: int = lib.DEEPUM_WORK_TO_DEVICE
 ENDS_STEP: int = lib.DEEPUM_WORK_ENDS_STEP
+REGION_BYTES = 1 << 16  # content moves in regions of 64 KiB (docs/um-model.md): finer places tell nothing
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ MECHANISMS = [
     "+ advice",
     "ours, no inval.",
     "ours",
-    "ours, clean",
     "ours, next use",
+    "ours, clean",
 ]
 
 
@@ -103,7 +103,7 @@ def test_an_interrupted_table_goes_on_where_it_stopped(ablation: ModuleType, cal
     ablation.made.fails = {}
     ablation.made.runs.clear()
     call("mechanisms", "--json", results)
-    assert ablation.made.rows == ["ours", "ours, clean", "ours, next use"]
+    assert ablation.made.rows == ["ours", "ours, next use", "ours, clean"]
     assert list(only_case(results)["rows"]) == MECHANISMS
 
 

@@ -12,6 +12,8 @@ from random import Random
 import probe as p
 import pytest
 
+from deepum.capture.runs import strided
+
 A, B, C, D = 0x2000_0000_0000, 0x2000_1000_0000, 0x2000_2000_0000, 0x2000_3000_0000
 ROOM = [(A, 256 << 20), (B, 256 << 20), (C, 256 << 20), (D, 256 << 20)]
 
@@ -131,8 +133,6 @@ def test_attention_reads_what_a_cache_holds_and_not_its_room(probe: p.Probe) -> 
 @pytest.mark.parametrize("seed", range(20))
 def test_strided_operands_are_where_their_elements_are(probe: p.Probe, seed: int) -> None:
     """Every element is touched, nothing that is a region away from all; a captured program has the same places."""
-    from deepum.capture.runs import strided
-
     random = Random(seed)
     sizes = [random.randint(1, 6) for _ in range(random.randint(1, 4))]
     strides = [4 * random.choice((1, 3, 64, 5000, 16000, 17000, 40000, 300000)) for _ in sizes]

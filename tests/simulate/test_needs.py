@@ -9,15 +9,15 @@ from small import random_iteration, training
 
 from deepum.core import BlockRange
 from deepum.simulate import bound
-from deepum.simulate import parts as parts_module
 from deepum.simulate.comparison import compare
 from deepum.simulate.needs import Steps, needs
+from deepum.simulate.parts import Parts
 from deepum.simulate.policies import BY_NAME
 from deepum.simulate.replay import machine, replay
 from deepum.simulate.steps import step_ends
 from deepum.simulate.workload import Workload
 from deepum.trace import Trace, TraceWriter, g10, work
-from deepum.trace.work import READ, WRITE, Access
+from deepum.trace.work import READ, REGION_BYTES, WRITE, Access
 
 MIB = 1 << 20
 NAMES = ("on-demand", "deepum-paper", "lookahead-8", "deepum", *(name for name in BY_NAME if name.endswith("-use")))
@@ -103,7 +103,7 @@ def test_what_is_overwritten_in_part_is_needed_still() -> None:
 @pytest.mark.parametrize(("parts", "read_between", "needed"), [(64, False, False), (63, False, True), (64, True, True)])
 def test_parts_that_make_up_all_of_a_region_end_its_content(parts: int, read_between: bool, needed: bool) -> None:
     """An array of one region, and one that fills the card in between; parts of a KiB are written one after the other."""
-    region, room = parts_module.REGION, LINK.memory
+    region, room = REGION_BYTES, LINK.memory
     writer = TraceWriter()
     writer.device(1 << 20)
     writer.allocate(0, 1)
@@ -122,6 +122,13 @@ def test_parts_that_make_up_all_of_a_region_end_its_content(parts: int, read_bet
     assert (moved > 0) == needed
 
 
+def test_a_part_may_lie_in_either_of_two_regions() -> None:
+    """A gather's rows are told to lie in 64 KiB from a place on, which need not be where a region begins."""
+    parts = Parts()
+    assert parts.written(REGION_BYTES // 2, REGION_BYTES - 1) == []
+    assert sorted(parts.written(REGION_BYTES // 2, 1)) == [(0, REGION_BYTES), (REGION_BYTES, 2 * REGION_BYTES)]
+
+
 def test_regions_used_in_part_are_not_asked_for() -> None:
     """Arrays that begin and end within a region: of each, what is whole regions has to move."""
     moved = []
@@ -136,7 +143,7 @@ def test_regions_used_in_part_are_not_asked_for() -> None:
         steps = found(writer.trace("cut"))
         assert steps is not None
         moved.append(bound.between(steps.works, bound.Link(32 * MIB, 10.0, 10.0), steps.gaps[1], steps.gaps[-1]).transfers_ns)
-    assert moved[0] - moved[1] == pytest.approx(10 * 2 * parts_module.REGION / LINK.in_gbps)
+    assert moved[0] - moved[1] == pytest.approx(10 * 2 * REGION_BYTES / LINK.in_gbps)
 
 
 def test_of_two_streams_nothing_is_said() -> None:
