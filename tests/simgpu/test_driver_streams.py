@@ -127,6 +127,20 @@ def test_each_thread_has_a_default_stream_of_its_own(script: Script) -> None:
     )
 
 
+def test_a_threads_own_stream_ends_with_its_context_and_is_not_taken_for_one_that_lies_where_it_was(script: Script) -> None:
+    script(
+        """
+        own = d.CUstream(2)
+        for _ in range(5):
+            was = ck(d.cuStreamGetId(own))
+            ck(d.cuDevicePrimaryCtxRelease(0))
+            context()
+            ids = {ck(d.cuStreamGetId(stream())) for _ in range(16)}
+            assert len(ids) == 16 and ck(d.cuStreamGetId(own)) not in ids | {was}
+        """
+    )
+
+
 def test_events_answer_in_virtual_time(script: Script) -> None:
     script(
         f"""

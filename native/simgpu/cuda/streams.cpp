@@ -61,8 +61,11 @@ CUstream resolve_stream(Call& call, CUstream handle) {
   Thread& thread = this_thread();
   const bool own = handle == CU_STREAM_PER_THREAD || (handle == nullptr && thread.per_thread_default > 0);
   if (own) {
-    CUstream& stream = thread.own_streams[call.context()];
-    if (!alive(state.streams, stream)) stream = make_stream(state, call.context(), CU_STREAM_DEFAULT, 0);
+    auto& [stream, unique] = thread.own_streams[call.context()];
+    if (!alive(state.streams, stream) || stream->unique != unique) {
+      stream = make_stream(state, call.context(), CU_STREAM_DEFAULT, 0);
+      unique = stream->unique;
+    }
     return stream;
   }
   if (handle == nullptr || handle == CU_STREAM_LEGACY) return call.context()->legacy;

@@ -1,6 +1,7 @@
 // What the driver keeps for each thread of the program.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <vector>
 
@@ -11,6 +12,13 @@ namespace deepum::simgpu {
 
 enum class ThreadKind { unknown, program, helper };
 
+// A thread's own default stream in a context. Its number tells whether it still is: a reset of the context ends it, and the next stream may
+// come to lie where it was.
+struct OwnStream {
+  CUstream stream = nullptr;
+  std::uint64_t unique = 0;
+};
+
 struct Thread {
   std::vector<CUcontext> contexts;  // current is the last; a null entry means none
   ThreadKind kind = ThreadKind::unknown;
@@ -18,7 +26,7 @@ struct Thread {
   bool in_host_function = false;               // the driver may not be called then
   int per_thread_default = 0;                  // > 0: stream 0 means this thread's own (inside a _ptsz or _ptds call)
   CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-  std::map<CUcontext, CUstream> own_streams;
+  std::map<CUcontext, OwnStream> own_streams;
 };
 
 // Freed when the thread ends. Usable until the process is gone, in exit handlers too.
