@@ -13,6 +13,7 @@ import pytest
 from daemon_side import MOVED, Decide, FakeDaemon
 from fault_tools import Training, nothing_left_behind, sessions, stop, wait_until_idle
 from late_core import DISCARD, LateCore
+from running import wait_until
 
 
 @pytest.mark.parametrize("late", [1, 17, 3000])
@@ -36,13 +37,23 @@ def test_late_commands_in_lock_step_are_harmless(training: Training, runtime_dir
 @pytest.mark.parametrize("late", [10, 3000])
 @pytest.mark.parametrize("anew", [0, 3])
 def test_late_commands_to_a_program_that_runs_ahead_are_harmless(training: Training, runtime_dir: Path, late: int, anew: int) -> None:
+    """It waits once, until commands for what is long gone have come: a program that is much faster than its daemon would end before."""
     core = LateCore(late)
+    rounds = late // 10 + 120
     with FakeDaemon(runtime_dir, cast(Decide, core)) as daemon:
-        ran = training.run(late // 10 + 120, 3, 5, anew, 64, DEEPUM_SYNC=0)
+        process = training.start(rounds, 3, 5, anew, 64, DEEPUM_SYNC=0, FAULT_HOLD=rounds - 10)
+        training.held_at(process, rounds - 10)
+        events = daemon.session().events
+
+        def became() -> set[str]:
+            return {event.moved[1] for event in list(events) if event.kind == MOVED}
+
+        assert wait_until(lambda: sum(core.released.values()) > 500, 60)
+        assert not anew or wait_until(lambda: "stale" in became()), became()
+        training.go_on(process)
+        ran = training.finish(process)
         assert ran.right, ran
-        session = daemon.finished()
-    assert sum(core.released.values()) > 500
-    assert "stale" in {event.moved[1] for event in session.events if event.kind == MOVED} or not anew
+        daemon.finished()
 
 
 @pytest.mark.parametrize(("anew", "resumed", "rounds"), [(0, 5600, 6600), (2, 3600, 4200)])
