@@ -105,8 +105,9 @@ def wait_until_idle(pid: int) -> None:
 
 
 def daemon_of(folder: Path) -> int:
-    """The daemon that serves the folder, once it is there."""
+    """The daemon that serves the folder, once it listens: it has opened all that it keeps open."""
     found: list[int] = []
+    assert wait_until((folder / "daemon.sock").exists), "no daemon listens"
     assert wait_until(lambda: found.extend(holders(folder / "daemon.lock")) or found), "no daemon"
     return found[0]
 
