@@ -9,6 +9,7 @@ from __future__ import annotations
 import select
 import subprocess
 import sys
+import weakref
 from typing import Any
 
 from acceptance.place import Place
@@ -26,6 +27,8 @@ class Watch:
             command = [sys.executable, "-P", "-m", "acceptance.watch", str(place.ordinal)]
             pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
             self._process = subprocess.Popen(command, env=place.environment(), text=True, **pipes)
+            assert self._process.stdin is not None
+            weakref.finalize(self, self._process.stdin.close)  # the process ends with its input
 
     def take(self) -> tuple[int, int] | None:
         """(in use now, the most since the last time); None where nobody tells."""
