@@ -39,7 +39,8 @@ def main() -> None:
         optimizer.zero_grad(set_to_none=True)
         end.record()
         end.synchronize()
-        print(f"rank {rank} on {device}, step {step}: {begin.elapsed_time(end):.2f} ms, loss {loss.item():.4f}", flush=True)
+        line = f"rank {rank} on {device}, step {step}: {begin.elapsed_time(end):.2f} ms, loss {loss.item():.4f}\n"
+        print(line, end="", flush=True)  # in one piece, also where Python does not buffer: the ranks share their output
     distributed.destroy_process_group()
 
 
