@@ -2,9 +2,10 @@
  * Each round fills one activation a layer, then adds them to the layers' weights in the opposite order and gives them back. Work
  * crosses streams by events. At the end every number is checked, and the ends are told:
  *
- *   fault_training MODULE ROUNDS [STREAMS [LAYERS [NEW [COUNT]]]]
+ *   fault_training MODULE ROUNDS [STREAMS [LAYERS [NEW [COUNT [TEMPORARIES]]]]]
  *
  * NEW: made anew every round are 1: the streams, 2: the activations' memory, 3: both. COUNT: elements of each array that are computed.
+ * TEMPORARIES: how often an activation's block is taken and given back unused before it is taken for good, in each round.
  * FAULT_HOLD: after the rounds named, in rising order (FAULT_HOLD=20,5600), it waits for a line of standard input.
  *
  * Exit codes: 0 right, 1 a call failed, 2 a number is wrong.
@@ -22,7 +23,7 @@ enum { MOST = 64, ARRAY = 4 << 20 };
 static uint64_t count = 4096;
 static CUfunction fill, add;
 static CUstream streams[MOST];
-static int stream_count, layers;
+static int stream_count, layers, temporaries;
 
 /* c10::reportMemoryUsageToProfiler(void*, long, size_t, size_t, c10::Device) */
 typedef struct {
@@ -62,6 +63,10 @@ static uint32_t value_of(int round, int layer) { return (uint32_t)(round * 10000
 static void train(int round, CUdeviceptr* weights, CUdeviceptr* activations) {
   for (int i = 0; i < layers; i++) {
     uint32_t value = value_of(round, i);
+    for (int k = 0; k < temporaries; k++) {
+      report(activations[i], ARRAY);
+      report(activations[i], -(int64_t)ARRAY);
+    }
     report(activations[i], ARRAY);
     void* parameters[] = {&count, &activations[i], &value};
     launch(fill, streams[i % stream_count], parameters);
@@ -92,6 +97,7 @@ int main(int argc, char** argv) {
   layers = argc > 4 ? atoi(argv[4]) : 6;
   const int anew = argc > 5 ? atoi(argv[5]) : 0;
   if (argc > 6) count = strtoull(argv[6], NULL, 10);
+  temporaries = argc > 7 ? atoi(argv[7]) : 0;
   const uint64_t stride = ARRAY / sizeof(uint32_t) / count;
   *(void**)&reports = dlsym(RTLD_DEFAULT, "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE");
 
