@@ -33,7 +33,8 @@ struct UmBlock {
   UmBlock* after = nullptr;
   std::uint64_t use_position = 0;  // launch (counted from 1) of its last use, or of the next one if it is expected
   std::uint64_t again = 0;         // launch that is expected to use it after that one; 0: none is
-  std::uint64_t used = 0;          // launch that used it last
+  std::uint64_t used = 0;          // launch that used it last,
+  std::uint64_t touched = 0;       // and what launches had touched before that (Engine::touched_)
   std::uint64_t awaited = 0;       // launch that will use it next; past or 0: none is known
   std::uint64_t written_at = 0;    // launch that wrote it last, as far as that is known
   BlockUser user;

@@ -29,11 +29,12 @@ struct BlockRun {
 // What a launch does with a run.
 enum class Use : std::uint8_t { kUnknown, kReads, kWrites, kDies };
 struct NextUse {
-  Use use = Use::kUnknown;  // by the launch that uses it next, or that its content ends before
-  std::uint32_t gap = 0;    // so many launches later; 0: not known
-  std::uint32_t round = 0;  // launch, modulo 2^32, of which that was learned
-  bool left = false;        // the block that told of it had left in between
-  bool leaves = false;      // or what it has then leaves later, before it is written again
+  Use use = Use::kUnknown;    // by the launch that uses it next, or that its content ends before
+  std::uint32_t gap = 0;      // so many launches later; 0: not known
+  std::uint32_t touched = 0;  // so many UM blocks were touched by launches until then, each launch being one more
+  std::uint32_t round = 0;    // launch, modulo 2^32, of which that was learned
+  bool left = false;          // the block that told of it had left in between
+  bool leaves = false;        // or what it has then leaves later, before it is written again
 };
 // Its first and its last UM block may be shared with other tensors, so that they are used again by others and sooner.
 enum class RunPart : std::uint8_t { kFirst, kInner, kLast };
@@ -48,15 +49,17 @@ struct RunUse {
   bool leaves() const {
     return std::any_of(next.begin(), next.end(), [](const NextUse& each) { return each.leaves; });
   }
-  // It is used again before it leaves, and not sooner than that many launches later.
-  bool stays_first(std::uint64_t launches) const {
-    return std::any_of(next.begin(), next.end(), [&](const NextUse& each) { return each.leaves && !each.left && each.gap >= launches; });
+  // It is used again before it leaves, and launches touch that much before they do.
+  bool stays_first(std::uint64_t touched) const {
+    return std::any_of(next.begin(), next.end(), [&](const NextUse& each) { return each.leaves && !each.left && each.touched >= touched; });
   }
 };
-// What a launch does with a span of blocks, and whether they leave later, before they are written again.
+// What a launch does with a span of blocks, whether they leave later, before they are written again, and whether it is the first to use
+// their content: then it writes, or there was none.
 struct SpanUse {
   Use now = Use::kUnknown;
   bool leaves = false;
+  bool creates = false;
 };
 
 struct BlockTableLimits {

@@ -12,8 +12,8 @@ namespace {
 constexpr std::uint64_t kSettled = 20;  // part of an iteration without a write, after which none is expected
 constexpr std::uint64_t kQuiet = 8;     // part of an iteration in which nothing was copied for want of space, after which copies may go
 constexpr int kCopyScan = 256;          // blocks looked at for a launch
-constexpr std::uint64_t kHaste = 2;     // times the pace at which all would be copied out within an iteration
-constexpr std::uint64_t kLasting = 32;  // part of an iteration for which what is copied out ahead stays unused, at least
+constexpr std::uint64_t kHaste = 2;     // times the pace at which what has settled would be copied out within an iteration
+constexpr std::uint64_t kLasting = 32;  // part of what is touched in an iteration, before what is copied out at once is used again
 constexpr std::uint32_t kVain = 64;     // copies ahead that were made in vain, counted up to there
 
 }  // namespace
@@ -101,10 +101,11 @@ void Engine::prepare_duplicate(DeviceMemory& device, UmBlock& block, SpanUse use
   }
 }
 
-// What is copied out ahead of need: at once what stays for long, is used then, and leaves before it is written again;
+// What is copied out ahead of need: at once what stays for long, is used then, and leaves before it is written again. How long is told by
+// what launches touch: an optimizer has a hundredth of a training step's launches, and a fifth of its time;
 bool Engine::pays_at_once(const BlockUser& writer) {
   const RunUse* const run = use_by(writer);
-  return run != nullptr && run->in_vain == 0 && run->stays_first(std::max<std::uint64_t>(iteration_ / kLasting, 1));
+  return run != nullptr && run->in_vain == 0 && run->stays_first(std::max<std::uint64_t>(touched_lately_ / kLasting, 1));
 }
 
 // and once it has settled, what lives on for iterations: for what is written, read and dead within one, there is else nothing to gain.
@@ -124,7 +125,7 @@ void Engine::judge_copy(UmBlock& block, bool left) {
   }
 }
 
-// What the launch at hand may have written is to be copied out one day.
+// What the launch at hand may have written is to be copied out one day; at once only what it did write.
 void Engine::queue_copies(std::span<const BlockSpan> spans, std::span<const SpanUse> uses) {
   if (!duplicates()) {
     return;
@@ -136,7 +137,8 @@ void Engine::queue_copies(std::span<const BlockSpan> spans, std::span<const Span
       continue;
     }
     statistics_.operations += spans[i].count;
-    const bool pays = uses[i].leaves && pays_at_once(allocation.blocks[spans[i].first + spans[i].count / 2].writer);
+    const bool wrote = uses[i].now == Use::kWrites || uses[i].creates;
+    const bool pays = wrote && uses[i].leaves && pays_at_once(allocation.blocks[spans[i].first + spans[i].count / 2].writer);
     for (std::uint32_t b = spans[i].first; b < spans[i].first + spans[i].count; ++b) {
       UmBlock& block = allocation.blocks[b];
       block.written_at = position_;
@@ -149,7 +151,7 @@ void Engine::queue_copies(std::span<const BlockSpan> spans, std::span<const Span
 }
 
 // Copies out what was written longest ago, no more than is evicted in an iteration, behind the launch at hand: so it goes as the program
-// does, and a few blocks at a time, between which evictions find their way.
+// does, and what has settled a few blocks at a time, between which evictions find their way.
 void Engine::copy_out_ahead(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t stream) {
   if (!duplicates()) {
     return;
@@ -161,7 +163,7 @@ void Engine::copy_out_ahead(DeviceMemory& device, std::uint32_t ordinal, std::ui
   std::uint64_t left = 1 + kHaste * device.evicted_lately / iteration_;
   for (std::deque<WrittenBlock>* const queue : {&device.to_copy, &device.to_settle}) {
     const bool at_once = queue == &device.to_copy;
-    for (int i = 0; i < kCopyScan && left > 0 && !queue->empty() && device.copied_blocks < device.evicted_lately; ++i) {
+    for (int i = 0; i < kCopyScan && (at_once || left > 0) && !queue->empty() && device.copied_blocks < device.evicted_lately; ++i) {
       const WrittenBlock next = queue->front();
       if (!at_once && position_ - next.position < iteration_ / kSettled) {
         break;
@@ -184,7 +186,7 @@ void Engine::copy_out_ahead(DeviceMemory& device, std::uint32_t ordinal, std::ui
       block.copied_since = sequence_;
       block.copied_ahead = true;
       device.copy(block);
-      --left;
+      left -= at_once ? 0 : 1;
     }
   }
 }

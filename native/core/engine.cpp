@@ -198,7 +198,7 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
     const Use now = i < event.write_ranges                                    ? Use::kWrites
                     : i < std::size_t{event.write_ranges} + event.read_ranges ? Use::kReads
                                                                               : Use::kUnknown;
-    uses_.push_back({now, false});
+    uses_.push_back({now, false, false});
     std::uint64_t born = 0;
     runs_.push_back(name_run(*allocation, p.first, p.count, born));
     ages_.push_back(static_cast<std::uint32_t>(std::min<std::uint64_t>(position_ - born, ~std::uint32_t{0})));
@@ -259,6 +259,7 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
     }
     statistics_.operations += span.count;
   }
+  count_touched();
   if (settings_.policy == DEEPUM_POLICY_CORRELATION) {
     extend_chain();
     queue_copies(spans_, uses_);

@@ -58,6 +58,7 @@ class Engine {
   bool on_execute(const deepum_execute_event& event, std::span<const deepum_block_range> ranges);
   void on_wait();
   void measure_iteration(std::uint64_t period);
+  void count_touched();
   void watch_learning(const Execution& execution, bool restarted);
   bool on_program_prefetch(const deepum_program_event& event);
   bool on_fault(const deepum_fault_event& event);
@@ -252,6 +253,10 @@ class Engine {
   std::uint64_t iteration_ = 0;       // launches, as far as it is known
   std::uint64_t longest_lately_ = 0;  // way back to the same launch, since
   std::uint64_t measured_ = 0;        // that launch
+  std::uint64_t touched_ = 0;         // UM blocks, by all launches, each of which is one more: a time, as launches take it
+  std::uint64_t touched_lately_ = 0;  // in an iteration
+  std::uint64_t touched_before_ = 0;  // the present one,
+  std::uint64_t counted_from_ = 0;    // which began at that launch
   std::uint64_t sparse_blocks_ = 0;   // that have sparse uses, or are remote
 };
 

@@ -36,7 +36,7 @@ void Engine::mark_dead(Allocation& allocation, std::uint64_t offset, std::uint64
     block.dead = true;
     block.died = sequence_;
     device.uncopy(block);
-    learn_next(block, {Use::kDies, false});
+    learn_next(block, {Use::kDies, false, false});
     block.user = {};
     block.awaited = 0;
     if (block.resident) {

@@ -2,6 +2,8 @@
 // that; but the write of a duplicate faults. So uses of duplicates are trials: while the GPU's faults are observed, a launch that has run
 // without one reads, and one among those that were running when a fault was seen writes.
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "engine.hpp"
 
@@ -36,13 +38,15 @@ void Engine::learn_uses(Execution& execution) {
   const ExecutionId id = executions_.id_of(execution);
   for (std::size_t i = 0; i < spans_.size(); ++i) {
     RunUse* const run = execution.blocks.use(places_[i]);
-    if (run != nullptr) {
-      uses_[i] = {uses_[i].now == Use::kUnknown ? run->now : uses_[i].now, run->leaves()};
-      run->now = uses_[i].now;
-    }
     Allocation& allocation = slots_[spans_[i].slot];
     BlockUser user{id, execution.generation, execution.blocks.uses_turn(), places_[i]};
     UmBlock* const blocks = allocation.blocks.data() + spans_[i].first;
+    uses_[i].creates = blocks[spans_[i].count / 2].user.id == kNoExecution;
+    if (run != nullptr) {
+      uses_[i].now = uses_[i].now == Use::kUnknown ? run->now : uses_[i].now;
+      uses_[i].leaves = run->leaves();
+      run->now = uses_[i].now;
+    }
     BlockUser before;
     for (const UmBlock* block = blocks; block != blocks + spans_[i].count; ++block) {
       if (block->used != position_ && block->user != before && !passes_over(*block)) {
@@ -59,6 +63,7 @@ void Engine::learn_uses(Execution& execution) {
       const NextUse next = run == nullptr ? NextUse{} : run->next[static_cast<std::size_t>(user.part)];
       block->left = false;
       block->used = position_;
+      block->touched = touched_;
       block->user = user;
       if (uses_[i].now == Use::kWrites || (uses_[i].now != Use::kReads && !block->copied)) {  // the write of a copied one would be told
         judge_copy(*block, false);
@@ -67,6 +72,19 @@ void Engine::learn_uses(Execution& execution) {
       block->awaited = next.gap == 0 ? 0 : position_ + next.gap;
       block->next_use = next.use;
     }
+  }
+}
+
+// Of the launch at hand.
+void Engine::count_touched() {
+  ++touched_;
+  for (const BlockSpan& span : spans_) {
+    touched_ += span.count;
+  }
+  touched_lately_ = std::max(touched_lately_, touched_ - touched_before_);
+  if (position_ - counted_from_ >= iteration_) {
+    touched_lately_ = touched_ - std::exchange(touched_before_, touched_);
+    counted_from_ = position_;
   }
 }
 
@@ -87,11 +105,12 @@ void Engine::learn_next(const UmBlock& block, SpanUse use) {
   }
   NextUse& next = run->next[static_cast<std::size_t>(block.user.part)];
   const auto gap = static_cast<std::uint32_t>(std::min(position_ - block.used + (use.now == Use::kDies ? 1 : 0), kLongestGap));
+  const auto touched = static_cast<std::uint32_t>(std::min(touched_ - block.touched, kLongestGap));
   const auto round = static_cast<std::uint32_t>(block.used);
   const bool representative = pace_.representative();
   if (next.round != round || gap > next.gap) {
     const bool stands = next.round == round || !representative;
-    next = {use.now, gap, round, stands && next.left, stands && next.leaves};
+    next = {use.now, gap, touched, round, stands && next.left, stands && next.leaves};
   }
   next.left |= representative && block.left;
   next.leaves |= representative && (block.left || (use.leaves && use.now != Use::kWrites));
@@ -176,10 +195,14 @@ void Engine::note_written(const BlockSpan& span) {
   }
 }
 
-// Of the trials that may have been running since the last look one wrote. Who is known to read goes free, unless there is nobody else.
+// Of the trials that may have been running since the last look one wrote. Who is known to read goes free, unless there is nobody else. Of
+// several of the same blocks on one stream the first did: what came behind a write was no trial any more. If it only read, nothing is lost
+// by taking it for the writer but what it could leave without a copy; who wrote then is found where the block is copied again.
 bool Engine::blame(const BlockSpan& span, bool all) {
   bool found = false;
+  std::vector<std::uint32_t> blamed;  // of the stream
   for (Progress& progress : progress_) {
+    blamed.clear();
     for (const Trial& trial : progress.trials) {
       if (trial.sequence > progress.begun) {
         break;
@@ -187,7 +210,9 @@ bool Engine::blame(const BlockSpan& span, bool all) {
       ++statistics_.operations;
       RunUse* const run = use_by(trial.user);
       if (run != nullptr && trial.slot == span.slot && trial.block >= span.first && trial.block - span.first < span.count &&
-          tried(trial) != nullptr && (all || run->now != Use::kReads)) {
+          tried(trial) != nullptr && (all || run->now != Use::kReads) &&
+          std::find(blamed.begin(), blamed.end(), trial.block) == blamed.end()) {
+        blamed.push_back(trial.block);
         run->now = Use::kWrites;
         found = true;
       }

@@ -177,6 +177,7 @@ class Reference(TorchBlocks):
                 block.use_sequence = event.sequence
                 block.streams |= 1 << event.stream
                 block.populated = True
+        self.count_touched(arguments)
         if self.settings.policy == CORRELATION:
             self.extend()
             self.queue_copies(arguments)

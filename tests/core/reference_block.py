@@ -38,6 +38,7 @@ class NextUse:
 
     use: Use = Use.UNKNOWN  # by the launch that uses it next, or that it dies before
     gap: int = 0  # so many launches later; 0: not known
+    touched: int = 0  # so many UM blocks are touched until then, each launch counting as one more
     round: int = 0  # launch of which that was learned
     left: bool = False  # it left in between,
     leaves: bool = False  # or what it had then left later, before it was written again
@@ -55,9 +56,9 @@ class RunUse:
     def leaves(self) -> bool:
         return any(part.leaves for part in self.next)
 
-    def stays_first(self, launches: int) -> bool:
-        """It is used before it leaves, so many launches later or more."""
-        return any(part.leaves and not part.left and part.gap >= launches for part in self.next)
+    def stays_first(self, touched: int) -> bool:
+        """It is used before it leaves, and so much is touched before that, or more."""
+        return any(part.leaves and not part.left and part.touched >= touched for part in self.next)
 
 
 class SpanUse(NamedTuple):
@@ -74,6 +75,7 @@ class UmBlock:
     use_position: int = 0  # launch of its last use, or of the next one if it is expected
     again: int = 0  # launch that is expected to use it after that one
     used: int = 0  # launch that used it last,
+    touched: int = 0  # what launches had touched before that,
     user: RunUse | None = None  # and what it does with it,
     part: int = FIRST  # as this part of the run
     awaited: int = 0  # launch that will use it next, or that it dies before; 0: none is known

@@ -14,7 +14,7 @@ SET_READ_MOSTLY, UNSET_READ_MOSTLY = 1, 2
 SETTLED_PART = 20  # of an iteration without a write, after which none is expected
 QUIET_PART = 8  # in which nothing was copied for want of space, after which copies may go
 COPY_SCAN = 256  # blocks looked at for a launch
-LASTING_PART = 32  # for which what is copied out at once stays unused, at least
+LASTING_PART = 32  # of what is touched, before what is copied out at once is used again
 HASTE = 2  # times the pace at which all would be copied out within an iteration
 
 
@@ -84,7 +84,7 @@ class Clean(Uses):
         """What is used once more, late, and leaves then."""
         if writer is None or writer.forgotten or writer.in_vain:
             return False
-        return writer.stays_first(max(self.iteration // LASTING_PART, 1))
+        return writer.stays_first(max(self.touched_lately // LASTING_PART, 1))
 
     def pays_once_settled(self, block: UmBlock) -> bool:
         """What outlives an iteration."""
@@ -94,7 +94,8 @@ class Clean(Uses):
     def queue_copies(self, arguments: list[Argument]) -> None:
         """What was written, or may have been, is to be copied out."""
         for argument in arguments:
-            pays = argument.leaves and self.pays_at_once(self.middle(argument.span).writer)
+            wrote = argument.use is Use.WRITES or argument.creates
+            pays = wrote and argument.leaves and self.pays_at_once(self.middle(argument.span).writer)
             for block in self.blocks(argument.span):
                 memory = self.memory_of(block)
                 if not self.duplicates() or argument.use is Use.READS or not memory.under_pressure():
@@ -120,15 +121,15 @@ class Clean(Uses):
         memory.evicted_lately = max(memory.evicted_lately, memory.evictions)
         if self.position - memory.copied_away < self.iteration // QUIET_PART:
             return
-        self.left = 1 + HASTE * memory.evicted_lately // self.iteration
         for _ in range(COPY_SCAN):
-            if not memory.to_copy or not self.may_copy(memory, device):
+            if not memory.to_copy or not self.copies(device) < memory.evicted_lately:
                 break
             block = memory.to_copy.popleft()
             if self.pays_at_once(block.writer):
                 self.copy_out(memory, block, stream)
+        self.left = 1 + HASTE * memory.evicted_lately // self.iteration
         for _ in range(COPY_SCAN):
-            if not memory.to_settle or not self.may_copy(memory, device):
+            if not memory.to_settle or self.left == 0 or not self.copies(device) < memory.evicted_lately:
                 break
             block, since = memory.to_settle[0]
             if self.position - since < self.iteration // SETTLED_PART:
@@ -138,9 +139,6 @@ class Clean(Uses):
                 memory.to_settle.append((block, self.position))
             elif self.pays_once_settled(block):
                 self.copy_out(memory, block, stream)
-
-    def may_copy(self, memory: Memory, device: int) -> bool:
-        return self.left > 0 and self.copies(device) < memory.evicted_lately
 
     def copy_out(self, memory: Memory, block: UmBlock, stream: int) -> None:
         if block.resident and block.populated and not block.copied and self.may_duplicate(block) and not self.soon_written(block):

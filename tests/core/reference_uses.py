@@ -33,6 +33,7 @@ class Argument:
     use: Use
     learned: RunUse | None = None  # None: it came before in the same launch
     leaves: bool = False  # what it touches, later, before it is written again
+    creates: bool = False  # nobody used the content before
 
 
 @dataclass
@@ -60,6 +61,10 @@ class Uses(Commands):
         self.iteration = 0
         self.longest_lately = 0
         self.measured = 0
+        self.touched = 0  # UM blocks, by all launches, each of which is one more
+        self.touched_lately = 0  # in an iteration
+        self.touched_before = 0  # the present one,
+        self.touched_from = 0  # which began at that launch
         self.surprised = 0
         self.longest_period = 0
         self.sparse = False  # the launch being placed touches rows of tables
@@ -72,6 +77,13 @@ class Uses(Commands):
         self.iteration = max(self.iteration, self.longest_lately)
         if self.position - self.measured > 2 * max(self.longest_lately, SETTLED):
             self.iteration, self.longest_lately, self.measured = self.longest_lately, 0, self.position
+
+    def count_touched(self, arguments: list[Argument]) -> None:
+        self.touched += 1 + sum(argument.span[2] for argument in arguments)
+        self.touched_lately = max(self.touched_lately, self.touched - self.touched_before)
+        if self.position - self.touched_from >= self.iteration:
+            self.touched_lately = self.touched - self.touched_before
+            self.touched_before, self.touched_from = self.touched, self.position
 
     def watch_learning(self, execution: Execution, restarted: bool) -> None:
         if execution.launches == 1 or restarted:
@@ -96,6 +108,7 @@ class Uses(Commands):
                 learned.now = argument.use = learned.now if argument.use is Use.UNKNOWN else argument.use
                 argument.leaves = learned.leaves()
             blocks = self.blocks(argument.span)
+            argument.creates = self.middle(argument.span).user is None
             told: tuple[RunUse | None, int] = (None, FIRST)  # by the block before
             for block in blocks:
                 if block.used != self.position and (block.user, block.part) != told and not self.passes_over(block):
@@ -105,7 +118,7 @@ class Uses(Commands):
                 if (block.used == self.position and learned is None) or self.passes_over(block):
                     continue  # an argument before this one told more
                 block.left = False
-                block.used, block.user = self.position, learned
+                block.used, block.user, block.touched = self.position, learned, self.touched
                 if argument.use is Use.WRITES or (argument.use is Use.UNKNOWN and not block.copied):
                     self.judge_copy(block, left=False)
                     block.writer = learned
@@ -135,7 +148,7 @@ class Uses(Commands):
         representative = self.pace.representative()
         if not again or gap > known.gap:
             stands = again or not representative
-            known = NextUse(use, gap, block.used, stands and known.left, stands and known.leaves)
+            known = NextUse(use, gap, self.touched - block.touched, block.used, stands and known.left, stands and known.leaves)
         if representative:
             leaves = block.left or (leaves and use is not Use.WRITES)
             known = replace(known, left=known.left or block.left, leaves=known.leaves or leaves)
@@ -185,12 +198,15 @@ class Uses(Commands):
             return
         written = self.blocks(span)
         suspects = [
-            trial.learned
-            for trials, begun in zip(self.trials, self.begun, strict=True)
+            (trial.learned, trial.block, stream)
+            for stream, (trials, begun) in enumerate(zip(self.trials, self.begun, strict=True))
             for trial in trials
             if trial.sequence <= begun and trial.block in written and not trial.learned.forgotten
         ]
-        for learned in [one for one in suspects if one.now is not Use.READS] or suspects:
+        first: dict[tuple[int, int], RunUse] = {}  # by stream and block
+        for learned, block, stream in [one for one in suspects if one[0].now is not Use.READS] or suspects:
+            first.setdefault((stream, block.index), learned)
+        for learned in first.values():
             learned.now = Use.WRITES
         for block in written:
             if block.mostly and block.copied_since <= self.begun_at_all:

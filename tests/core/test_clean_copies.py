@@ -193,6 +193,29 @@ def test_what_is_used_once_more_before_it_leaves_is_copied_out_at_once() -> None
     assert behind and all(behind)
 
 
+def copied_of_gradients(*steps: Step) -> set[tuple[str, int]]:
+    """What becomes of PyTorch's block of slot 0, new in each iteration, in the last of them."""
+    made = program(invalidation=0)
+    for _ in range(6):
+        made.writer.block(True, 0, 0, 4 * BLOCK, 4 * BLOCK)
+        commands = made.run(steps)
+        made.writer.block(False, 0, 0, 4 * BLOCK, 0)
+    return set(of_slot(commands, 0, "copy_out", "drop", "evict"))
+
+
+@pytest.mark.parametrize(("touched", "kinds"), [(0, {"evict"}), (8, {"copy_out", "drop"})])
+def test_how_long_it_stays_before_is_told_by_what_launches_touch(touched: int, kinds: set[str]) -> None:
+    """One launch of 113 is little, but not if it touches 8 blocks of some 140."""
+    between = [Step(300, read=(BlockRange(1, 0, touched),))] if touched else []
+    made = copied_of_gradients(WRITES, *between, READS, *REST, *IDLE * 3)
+    assert made == {(kind, block) for kind in kinds for block in range(4)}
+
+
+def test_only_what_did_write_copies_at_once() -> None:
+    """What was written just before, and used then by a launch of which nobody knows what it does."""
+    assert copied_of_gradients(WRITES, uses(5, X), *IDLE, READS, *REST, *IDLE * 2) == {("evict", block) for block in range(4)}
+
+
 def test_what_leaves_before_it_is_used_again_is_not_copied_out_ahead() -> None:
     """As activations do: one copy is enough, when it leaves."""
     made = program(invalidation=0)

@@ -91,13 +91,33 @@ def test_the_only_one_that_ran_is_blamed() -> None:
 
 
 @pytest.mark.parametrize("first", [1, 2])
-def test_of_several_all_are_blamed_that_are_not_known_to_read(first: int) -> None:
+def test_of_several_the_first_is_blamed_that_is_not_known_to_read(first: int) -> None:
+    """What ran behind the write was no trial any more."""
     made = proven(uses(3, X))
-    for execution in (1, 3, 2):
+    for execution in (3, first, 3 - first):
         made.launch(uses(execution, X))
     made.look(X)
     assert collapsed_by(made.launch(uses(3, X))) == []
+    assert collapsed_by(made.launch(uses(3 - first, X))) == []
     assert collapsed_by(made.launch(uses(first, X))) == span(0, 0, 4)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_of_each_stream_the_first_is_blamed(which: int) -> None:
+    """Which was the first of them is not known."""
+    steps = uses(1, X), uses(2, X, stream=1)
+    made = duplicated(*steps)
+    made.look(X)
+    assert collapsed_by(made.launch(steps[which])) == span(0, 0, 4)
+
+
+def test_who_wrote_behind_another_that_was_blamed_is_found_where_it_is_tried_alone() -> None:
+    made = duplicated(uses(1, X), uses(2, X))
+    made.look(X)
+    made.run(REST, look=False)
+    made.launch(uses(2, X))
+    assert collapsed_by(made.look(X)) == []
+    assert collapsed_by(made.launch(uses(2, X))) == span(0, 0, 4)
 
 
 def test_who_is_known_to_read_is_blamed_where_nobody_else_was() -> None:
@@ -208,6 +228,8 @@ def test_an_argument_that_comes_twice_is_learned_like_one() -> None:
     """Also after the same kernel had it once."""
     for before in (X,), (X, X, Y):
         made = duplicated(Step(1, unknown=before), uses(2, Y))
+        made.look()
+        made.look()
         made.run(REST, look=False)
         made.launch(Step(1, unknown=(X, X, Y) if before == (X,) else (X, Y)))
         made.look(Y)
