@@ -217,7 +217,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "advice",
         "choice",
-        "what the core advises the driver: that tables of which kernels use a few rows stay on the host (remote); that what is read is on "
+        "what the core advises the driver: that tables of which kernels use a few rows stay on the host, and tensors of which they use "
+        "little once an iteration (remote); that what is read is on "
         "the host as well, so that it leaves without a copy (duplicate: needs observed faults); both (all), or nothing",
         "remote",
         choices=("none", "remote", "duplicate", "all"),

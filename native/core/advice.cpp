@@ -32,7 +32,8 @@ void Engine::note_sparse_uses(std::span<const BlockSpan> spans, std::uint8_t fla
     }
     std::uint32_t run = 0;
     for (std::uint32_t i = 0; i <= span.count; ++i) {  // one more, which ends the last run
-      UmBlock* const block = i < span.count ? &allocation.blocks[span.first + i] : nullptr;
+      UmBlock* block = i < span.count ? &allocation.blocks[span.first + i] : nullptr;
+      block = block != nullptr && block->away ? nullptr : block;
       bool changes = false;
       if (block != nullptr && sparse) {
         sparse_blocks_ += block->sparse_uses == 0 && !block->remote ? 1 : 0;
@@ -120,6 +121,7 @@ void Engine::give_advice(const UmBlock& first, std::uint32_t count, deepum_mem_a
 
 // Another tensor has the place; what is advised holds until that is used otherwise.
 void Engine::forget_sparse_uses(UmBlock& block) {
+  block.away = false;
   sparse_blocks_ -= block.sparse_uses > 0 && !block.remote ? 1 : 0;
   block.sparse_uses = 0;
   block.dense = false;
@@ -135,6 +137,7 @@ void Engine::forget_advice(UmBlock& block) {
   statistics_.remote_bytes -= block.remote ? kBlockBytes : 0;
   block.sparse_uses = 0;
   block.remote = false;
+  block.away = false;
   block.mapped = false;
   block.refused = true;
 }

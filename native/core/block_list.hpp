@@ -71,6 +71,7 @@ struct UmBlock {
   bool written = false;          // by a write at least once
   bool host = false;             // the program wants it there: left alone
   bool remote = false;           // advised to stay there, by us,
+  bool away = false;             // as one of a group, whatever launches use it,
   bool assured = false;          // and what is on the device was asked for since,
   bool dense = false;            // or it was a mistake: other launches use it too
   bool mapped = false;           // ACCESSED_BY: a launch that touches some rows need not have it on the device

@@ -149,13 +149,13 @@ bool Engine::dispatch(const deepum_event_header* header) {
 
 // The run in terms of the PyTorch block that it is the place of: the one that spans just these UM blocks, else the one that fills most of
 // them; in terms of the allocation where there is none, or one of PyTorch's small pool, of which many share a UM block.
-BlockRun Engine::name_run(const Allocation& allocation, std::uint32_t first, std::uint32_t count, std::uint64_t& born) const {
-  born = allocation.born;
+Engine::Named Engine::name_run(Allocation& allocation, std::uint32_t first, std::uint32_t count) {
+  const Named whole{{allocation.name, first, count}, allocation.born, &allocation.regularity};
   if (allocation.active.empty()) {
-    return {allocation.name, first, count};
+    return whole;
   }
   const std::uint64_t begin = std::uint64_t{first} * kBlockBytes, end = begin + std::uint64_t{count} * kBlockBytes;
-  const TorchBlock* best = nullptr;
+  TorchBlock* best = nullptr;
   std::uint64_t best_bytes = 0;
   auto at = allocation.active.upper_bound(begin - std::min(begin, allocation.first_offset));
   if (at != allocation.active.begin()) {
@@ -174,10 +174,9 @@ BlockRun Engine::name_run(const Allocation& allocation, std::uint32_t first, std
     }
   }
   if (best == nullptr || best->bytes <= TorchBlockNames::kMostSmallBytes || names_.first(best->name) > first) {
-    return {allocation.name, first, count};
+    return whole;
   }
-  born = best->born;
-  return {best->name, first - names_.first(best->name), count};
+  return {{best->name, first - names_.first(best->name), count}, best->born, &best->regularity};
 }
 
 bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepum_block_range> ranges) {
@@ -189,7 +188,7 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
   uses_.clear();
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const RangeParts p = parts(ranges[i]);
-    const Allocation* allocation = live(p.slot);
+    Allocation* const allocation = live(p.slot);
     if (allocation == nullptr || p.count == 0 || std::uint64_t{p.first} + p.count > allocation->blocks.size()) {
       sound = false;
       continue;
@@ -199,9 +198,10 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
                     : i < std::size_t{event.write_ranges} + event.read_ranges ? Use::kReads
                                                                               : Use::kUnknown;
     uses_.push_back({now, false, false});
-    std::uint64_t born = 0;
-    runs_.push_back(name_run(*allocation, p.first, p.count, born));
-    ages_.push_back(static_cast<std::uint32_t>(std::min<std::uint64_t>(position_ - born, ~std::uint32_t{0})));
+    const Named named = name_run(*allocation, p.first, p.count);
+    runs_.push_back(named.run);
+    ages_.push_back(static_cast<std::uint32_t>(std::min<std::uint64_t>(position_ - named.born, ~std::uint32_t{0})));
+    note_regularity(*allocation, spans_.back(), *named.regularity);
     if (allocation->reported && runs_.back().name != allocation->name) {  // the program's hash leaves places in PyTorch's memory out
       hash = TorchBlockNames::mix(hash ^ names_.name(runs_.back().name));
     }
@@ -230,6 +230,7 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
   if (may_ever_duplicate()) {
     pace_.launched(position_, event.header.sequence, iteration_, statistics_.bytes_copied_out + statistics_.bytes_dropped);
   }
+  try_remote();
   executions_.note_bytes(static_cast<std::ptrdiff_t>(execution.blocks.bytes()) - static_cast<std::ptrdiff_t>(before));
   history_.append({hash, event.execution_hash, id, execution.generation, 0, event.header.device});
   const std::uint64_t restarts = statistics_.chain_restarts;
@@ -306,7 +307,7 @@ void Engine::watch_learning(const Execution& execution, bool restarted) {
 bool Engine::wants_faults() const {
   const bool untold =
       (settings_.advice & DEEPUM_ADVISE_DUPLICATE) != 0 && untold_ != 0 && position_ - untold_ <= kSettledAfter + 2 * iteration_;
-  return untold || pace_.under_way() || position_ - surprised_ <= kSettledAfter + 2 * longest_period_;
+  return untold || pace_.under_way() || remote_.under_way() || position_ - surprised_ <= kSettledAfter + 2 * longest_period_;
 }
 
 // The program is about to wait: what the GPU does until the next launches come is the time to move what they will need. While the host
@@ -323,6 +324,7 @@ void Engine::on_wait() {
 void Engine::on_lost() {
   forget_trials();
   pace_.forget();
+  remote_.abandon();
   for (DeviceMemory& device : devices_) {
     device.to_copy.clear();
     device.to_settle.clear();

@@ -16,6 +16,7 @@
 #include "execution_table.hpp"
 #include "history.hpp"
 #include "pace_trial.hpp"
+#include "remote_trial.hpp"
 #include "residency.hpp"
 #include "torch_blocks.hpp"
 
@@ -73,7 +74,12 @@ class Engine {
   Allocation* live(std::uint32_t slot) { return slot < slots_.size() && slots_[slot].live ? &slots_[slot] : nullptr; }
   void forget_allocation(Allocation& allocation);
   void forget_torch_block(const Allocation& allocation, const TorchBlock& block);
-  BlockRun name_run(const Allocation& allocation, std::uint32_t first, std::uint32_t count, std::uint64_t& born) const;
+  struct Named {
+    BlockRun run;
+    std::uint64_t born;
+    Regularity* regularity;
+  };
+  Named name_run(Allocation& allocation, std::uint32_t first, std::uint32_t count);
 
   // The chain (chain.cpp).
   void expect_nothing();
@@ -166,6 +172,21 @@ class Engine {
   void forget_sparse_uses(UmBlock& block);
   void forget_advice(UmBlock& block);
 
+  // Tensors left on the host (remote_groups.cpp).
+  struct RemoteGroup {
+    std::uint32_t device = 0;
+    std::uint64_t bytes = 0;   // of a tensor
+    std::uint64_t blocks = 0;  // of all of them; 0: no group
+  };
+  template <typename Do>
+  void for_each_tensor(std::uint32_t ordinal, Do what);
+  bool find_group();
+  void try_remote();
+  void place_group(bool away);
+  bool may_go_away(const UmBlock& block) const;
+  void set_away(UmBlock& block, bool away);
+  void note_regularity(Allocation& allocation, const BlockSpan& span, Regularity& uses);
+
   void evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, std::uint64_t position);
   void leave(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, bool without_copy, std::uint64_t position);
   deepum_direction direction_of(std::uint64_t move) const;  // DEEPUM_DIRECTIONS: it was given long ago
@@ -248,7 +269,12 @@ class Engine {
   std::array<Progress, DEEPUM_MAX_STREAMS> progress_;
   std::uint64_t begun_ = 0;  // no launch behind that sequence had, on any stream
   bool faults_are_told_ = false;
-  PaceTrial pace_;                    // with and without clean copies
+  bool times_are_told_ = false;
+  PaceTrial pace_;      // with and without clean copies
+  RemoteTrial remote_;  // with a group on the device and on the host
+  RemoteGroup group_;   // the latest one tried
+  std::vector<RemoteGroup> tried_groups_;
+  std::uint64_t sought_ = 0;          // launch at which one was looked for; 0: one is to be
   std::uint64_t untold_ = 0;          // the latest launch of which it was not known whether it writes a duplicate
   std::uint64_t iteration_ = 0;       // launches, as far as it is known
   std::uint64_t longest_lately_ = 0;  // way back to the same launch, since

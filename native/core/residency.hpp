@@ -24,12 +24,23 @@ struct BlockSpan {
   std::uint32_t slot, first, count;
 };
 
+// When launches use a tensor: whether in one go an iteration (remote_groups.cpp).
+struct Regularity {
+  std::uint64_t used = 0;                                      // launch that used it last; 0: none did
+  std::uint64_t began = 0;                                     // launch at which they began to, this time
+  std::uint64_t odd = 0;                                       // launch that used it at another time last; 0: none did
+  std::uint32_t odds = 0;                                      // of those in a row
+  bool note(std::uint64_t position, std::uint64_t iteration);  // such a launch; true: it is not what happens once, that they come otherwise
+  bool once_an_iteration(std::uint64_t position, std::uint64_t iteration) const;
+};
+
 // A PyTorch block that is handed out.
 struct TorchBlock {
   std::uint64_t bytes;
   std::uint32_t ordinal;
   std::uint32_t name;  // index into Names, bound to its first UM block
   std::uint64_t born;  // launches before it was handed out
+  Regularity regularity{};
 };
 
 struct Allocation {
@@ -45,6 +56,7 @@ struct Allocation {
   std::map<std::uint64_t, TorchBlock> active;  // PyTorch blocks handed out, by offset
   std::uint64_t active_bytes = 0;
   bool reported = false;  // PyTorch reports blocks of it
+  Regularity regularity;  // where it does not
 };
 
 // Names of allocations and of PyTorch blocks, equal from run to run, and where they live now.

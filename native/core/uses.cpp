@@ -170,7 +170,9 @@ bool Engine::on_progress(const deepum_progress_event& event) {
   progress.completed = event.completed;
   progress.begun = event.begun;
   begun_ = std::max(begun_, event.begun);
+  times_are_told_ |= event.completed_at != 0;
   pace_.completed(event.completed, event.completed_at);
+  remote_.completed(event.completed, event.completed_at);
   return true;
 }
 

@@ -16,7 +16,7 @@ from reference_clean import SET_READ_MOSTLY
 from reference_commands import CORRELATION, FURTHEST_NEXT_USE, HISTORY
 from reference_history import Past, mix
 from reference_memory import Allocation
-from reference_torch import TorchBlocks
+from reference_remote import Remote
 from reference_uses import DUPLICATE, Argument
 from reference_victims import SHORT_QUEUE
 
@@ -45,7 +45,7 @@ OF_PROGRAM = 1
 GRAPH = lib.DEEPUM_EXECUTE_GRAPH
 
 
-class Reference(TorchBlocks):
+class Reference(Remote):
     """Events in, commands out."""
 
     def __init__(self, settings: CoreSettings) -> None:
@@ -112,6 +112,7 @@ class Reference(TorchBlocks):
     def on_lost(self, _event: Lost) -> None:
         self.forget_trials()
         self.pace.forget()
+        self.remote.abandon()
         for slot in sorted(self.allocations):
             self.forget(slot)
         self.context = [None] * 4
@@ -133,7 +134,8 @@ class Reference(TorchBlocks):
             allocation = self.valid(r)
             if allocation is None or r.count == 0:
                 continue
-            run, born = self.name_run(allocation, r.first, r.count)
+            run, born, regularity = self.name_run(allocation, r.first, r.count)
+            self.note_regularity(allocation, r.first, r.count, regularity)
             arguments.append(Argument((r.slot, r.first, r.count), run, use))
             ages.append(self.position - born)
             if allocation.reported and run[0] != allocation.name:
@@ -158,6 +160,7 @@ class Reference(TorchBlocks):
         self.measure_iteration(execution.period)
         if self.settings.advice & DUPLICATE and self.faults_are_told:
             self.pace.launched(self.position, event.sequence, self.iteration, self.dropped)
+        self.try_remote()
         self.history.append(Past(execution_hash, event.execution_hash, execution.id, event.device))
         restarts = self.restarts
         self.follow(execution.id)

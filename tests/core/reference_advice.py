@@ -33,7 +33,9 @@ class Advice(Placement):
                 self.map_tables(argument)
             run: list[UmBlock] = []
             for block in self.blocks(argument.span):
-                if sparse:
+                if block.away:
+                    changes = False
+                elif sparse:
                     block.sparse_uses = min(block.sparse_uses + 1, PROVEN)
                     proven = block.sparse_uses == PROVEN and not (block.stays_away or block.dense or block.refused)
                     changes = may_advise and proven
@@ -65,14 +67,14 @@ class Advice(Placement):
 
     def forget_sparse_uses(self, block: UmBlock) -> None:
         """Another tensor has its place."""
-        block.sparse_uses, block.dense = 0, False
+        block.sparse_uses, block.dense, block.away = 0, False, False
         if block.mapped and not block.remote:
             block.mapped = False
             self.advise([block], UNSET_ACCESSED_BY)
 
     def forget_advice(self, block: UmBlock) -> None:
         """The driver did not take it."""
-        block.sparse_uses, block.remote, block.mapped, block.refused = 0, False, False, True
+        block.sparse_uses, block.remote, block.away, block.mapped, block.refused = 0, False, False, False, True
 
     def advise_remote(self, run: list[UmBlock], remote: bool) -> None:
         for advice in (SET_ACCESSED_BY, SET_PREFERRED_LOCATION) if remote else (UNSET_PREFERRED_LOCATION, UNSET_ACCESSED_BY):

@@ -112,6 +112,7 @@ class UmBlock:
     written: bool = False
     host: bool = False  # the program wants it there
     remote: bool = False  # advised to stay there,
+    away: bool = False  # as one of a group, whatever launches use it,
     assured: bool = False  # and what is on the device was asked for since,
     dense: bool = False  # or it was a mistake: other launches use it too
     mapped: bool = False  # ACCESSED_BY: launches that touch some rows need not have it on the device

@@ -13,6 +13,33 @@ MISTAKE = 4  # blocks by which one narrows the window
 REST_LAUNCHES, REST_BLOCKS = 2, 32  # since a last use: on small cards and in short iterations less,
 LONG_REST, REST_SHARE = 32, 16  # and so many launches or that part of the device in blocks
 DYING = 16  # times as far as it is, what ends by itself goes
+MOST_ODDS = 6  # in a row: uses at another time
+ONE_GO, LONG_GO = 16, 8  # parts of an iteration after which a use is another, and which one go may take
+
+
+@dataclass
+class Regularity:
+    """When launches use a tensor: whether in one go an iteration."""
+
+    used: int = 0  # launch that did last,
+    began: int = 0  # the first of these,
+    odd: int = 0  # and the last one at another time,
+    odds: int = 0  # of which so many came in a row
+
+    def note(self, position: int, iteration: int) -> bool:
+        """True: it is not the first time that they come otherwise."""
+        gap = position - self.used
+        another = not self.used or gap > iteration // ONE_GO
+        late = gap < iteration - iteration // LONG_GO if another else position - self.began > iteration // LONG_GO
+        odd = bool(self.used and iteration and late)
+        self.used, self.began = position, position if another else self.began
+        self.odds = min(self.odds + 1, MOST_ODDS) if odd else 0 if another else self.odds
+        self.odd = position if odd else self.odd
+        return self.odds == MOST_ODDS
+
+    def once_an_iteration(self, position: int, iteration: int) -> bool:
+        lately = self.used != 0 and position - self.used <= iteration + iteration // LONG_GO
+        return lately and (not self.odd or position - self.odd > 2 * iteration)
 
 
 @dataclass
@@ -22,6 +49,7 @@ class TorchBlock:
     ordinal: int
     key: int
     name: Name
+    regularity: Regularity = field(default_factory=Regularity)
 
 
 @dataclass
@@ -35,6 +63,7 @@ class Allocation:
     active: dict[int, TorchBlock] = field(default_factory=dict)
     reported: bool = False
     of_program: bool = False
+    regularity: Regularity = field(default_factory=Regularity)
 
 
 @dataclass

@@ -7,7 +7,7 @@ import bisect
 from reference_ahead import Ahead
 from reference_block import Name, Place, Run, Use
 from reference_history import MASK, mix
-from reference_memory import Allocation, TorchBlock
+from reference_memory import Allocation, Regularity, TorchBlock
 
 from deepum.core import UM_BLOCK_BYTES, Block, CoreSettings
 
@@ -90,8 +90,8 @@ class TorchBlocks(Ahead):
         bisect.insort(self.free_ordinals[block.key], block.ordinal)
         self.bound.pop(block.name, None)
 
-    def name_run(self, allocation: Allocation, first: int, count: int) -> tuple[Run, int]:
-        """The run by name, and after how many launches what bears the name was handed out."""
+    def name_run(self, allocation: Allocation, first: int, count: int) -> tuple[Run, int, Regularity]:
+        """The run by name, after how many launches what bears the name was handed out, and when it is used."""
         begin, end = first * UM_BLOCK_BYTES, (first + count) * UM_BLOCK_BYTES
         best, most = None, 0
         # Only from the block that begins last before the run; blocks do not overlap.
@@ -107,8 +107,8 @@ class TorchBlocks(Ahead):
             if size > most:
                 best, most = block, size
         if best is None or best.bytes <= SMALL_POOL or best.name not in self.bound or self.bound[best.name][1] > first:
-            return (allocation.name, first, count), allocation.born
-        return (best.name, first - self.bound[best.name][1], count), best.born
+            return (allocation.name, first, count), allocation.born, allocation.regularity
+        return (best.name, first - self.bound[best.name][1], count), best.born, best.regularity
 
     def name_hash(self, name: Name) -> int:
         return mix(mix(name[1] ^ 0x50794254726F6368) + name[2] & MASK)  # type: ignore[misc]

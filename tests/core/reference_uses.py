@@ -13,7 +13,7 @@ from deepum._core import lib
 from reference_block import FIRST, INNER, LAST, NextUse, Run, RunUse, Span, UmBlock, Use
 from reference_commands import Commands
 from reference_history import Execution
-from reference_pace import Pace
+from reference_pace import Pace, RemoteTrial
 
 from deepum.core import CoreSettings, Progress
 
@@ -51,7 +51,9 @@ class Uses(Commands):
     def __init__(self, settings: CoreSettings) -> None:
         super().__init__(settings)
         self.faults_are_told = False
+        self.times_are_told = False
         self.pace = Pace()  # with and without clean copies
+        self.remote = RemoteTrial()  # with tensors on the device and on the host
         self.dropped = 0  # blocks, or copied out ahead
         self.completed = [0] * STREAMS
         self.begun = [0] * STREAMS
@@ -94,7 +96,8 @@ class Uses(Commands):
     @property
     def wants_faults(self) -> bool:
         trying = self.settings.advice & DUPLICATE and self.untold and self.position - self.untold <= SETTLED + 2 * self.iteration
-        return bool(trying) or self.pace.under_way() or self.position - self.surprised <= SETTLED + 2 * self.longest_period
+        timing = self.pace.under_way() or self.remote.phase is not None
+        return bool(trying) or timing or self.position - self.surprised <= SETTLED + 2 * self.longest_period
 
     # What is used next.
 
@@ -190,7 +193,9 @@ class Uses(Commands):
                 trial.learned.now = Use.READS
         self.completed[event.stream], self.begun[event.stream] = event.completed, event.begun
         self.begun_at_all = max(self.begun_at_all, event.begun)
+        self.times_are_told |= event.completed_at != 0
         self.pace.completed(event.completed, event.completed_at)
+        self.remote.completed(event.completed, event.completed_at)
 
     def note_written(self, span: Span) -> None:
         """A write was seen to fault: one of those that may have been running did it, rather not one that is known to read."""
