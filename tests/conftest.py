@@ -16,18 +16,20 @@ ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ROOT / "tests" / "programs"
 SITE = PROGRAMS / "site"
 sys.path.append(str(ROOT / "tests" / "tools"))  # what tests of several folders share
-# Under scripts/sanitize: what is preloaded into every program, and what native sources are compiled with. pytest itself has the runtime
-# already; the compilers that it starts can do without.
+# Under scripts/sanitize: what is preloaded into every program, and what native sources are compiled with.
 SANITIZER_PRELOAD = tuple(os.environ.get("DEEPUM_TEST_PRELOAD", "").split(":")) if os.environ.get("DEEPUM_TEST_PRELOAD") else ()
 SANITIZER_FLAGS = tuple(os.environ.get("DEEPUM_TEST_FLAGS", "").split())
-if SANITIZER_PRELOAD:
-    os.environ.pop("LD_PRELOAD", None)
-
 
 def _has_torch() -> bool:
     if os.environ.get("DEEPUM_TEST_TORCH", "1") == "0":
         return False
     return importlib.util.find_spec("torch") is not None and importlib.util.find_spec("transformers") is not None
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Who runs tests has the sanitizer's runtime already, and the compilers that it starts can do without; workers that it starts cannot."""
+    if SANITIZER_PRELOAD and config.getoption("dist", "no") == "no":
+        os.environ.pop("LD_PRELOAD", None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
