@@ -35,7 +35,8 @@ class Program:
 
     def __init__(self, capacity: int, sizes: Sequence[int], **settings: int) -> None:
         changes = {"headroom_blocks": 0, "advice": ADVISE_ALL, "eviction_order": OLDEST_LAST_USE, **settings}
-        self.core, self.writer = Core(CoreSettings.default(**changes)), EventWriter()
+        self.settings = CoreSettings.default(**changes)
+        self.core, self.writer = Core(self.settings), EventWriter()
         self.writer.device(capacity)
         for slot, size in enumerate(sizes):
             self.writer.allocate(slot, size)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from duplicating import FAILED, Program, Step, blocks, uses
-from reference import Reference
+from duplicating import FAILED, Step, blocks, uses
+from timed import TimedProgram, Took
 
-from deepum.core import UM_BLOCK_BYTES, BlockRange, Command, CoreSettings, events
+from deepum.core import UM_BLOCK_BYTES, BlockRange, Command
 
 REMOTE, ALL = 1, 3
 SET_PREFERRED_LOCATION, UNSET_PREFERRED_LOCATION = 3, 4
@@ -16,7 +16,6 @@ FURTHEST_NEXT_USE = 0
 LAUNCHES, CACHES, CACHE, WEIGHTS, CARD = 64, 4, 8, 40, 36  # of an iteration; tensors; UM blocks
 CACHE_SLOTS = set(range(1, 1 + CACHES))
 TRIED = 40  # iterations by which a trial of each kind is over
-Took = Callable[[bool], int]  # microseconds of a launch, with the caches on the host and without
 
 
 def weights(i: int) -> Step:
@@ -34,42 +33,20 @@ def decoding(caches: int = CACHES, again: int | None = None) -> list[Step]:
     return steps
 
 
-class Timed(Program):
-    """Looks behind every eighth launch tell the time. What is advised to be on the host is `remote`, by slot."""
+class Timed(TimedProgram):
+    """What is tried is advised to be on the host: `remote`, blocks by slot."""
 
     def __init__(self, took: Took, card: int = CARD, sizes: tuple[int, ...] = (WEIGHTS, *[CACHE] * CACHES), **settings: int) -> None:
-        changes = {"advice": REMOTE, "eviction_order": FURTHEST_NEXT_USE, **settings}
-        super().__init__(card, sizes, **changes)
-        self.settings = CoreSettings.default(**{"headroom_blocks": 0, **changes})
-        self.took, self.now, self.launches = took, 1000, 0
+        super().__init__(took, card, sizes, **{"advice": REMOTE, "eviction_order": FURTHEST_NEXT_USE, **settings})
         self.remote: set[tuple[int, int]] = set()
-        self.commands: list[Command] = []
-        self.records = b""
-        take = self.writer.take
 
-        def kept() -> bytes:
-            taken = take()
-            self.records += taken
-            return taken
-
-        self.writer.take = kept  # type: ignore[method-assign]
+    def other_way(self) -> bool:
+        return bool(self.remote)
 
     def decided(self) -> list[Command]:
         made = super().decided()
-        self.commands += made
         self.remote |= set(blocks(made, "advise", SET_PREFERRED_LOCATION))
         self.remote -= set(blocks(made, "advise", UNSET_PREFERRED_LOCATION))
-        return made
-
-    def iteration(self, steps: list[Step]) -> list[Command]:
-        made: list[Command] = []
-        for step in steps:
-            made += self.launch(step)
-            self.launches += 1
-            self.now += self.took(bool(self.remote))
-            if self.launches % 8 == 0:
-                self.writer.progress(0, self.writer.sequence, self.writer.sequence, self.now if self.took(True) else 0)
-                made += self.decided()
         return made
 
     def run_on(self, iterations: int, steps: list[Step] | None = None) -> list[Command]:
@@ -107,11 +84,7 @@ def made() -> Iterator[Callable[..., Timed]]:
 
     yield make
     for program in programs:
-        reference = Reference(program.settings)
-        for event in events(program.records):
-            reference.process(event)
-        assert reference.commands == program.commands
-        assert reference.wants_faults == program.core.wants_faults
+        program.agree()
 
 
 def test_where_iterations_are_shorter_so_they_stay_on_the_host(made: Callable[..., Timed]) -> None:
@@ -313,6 +286,7 @@ def test_pytorchs_tensors_are_told_apart(made: Callable[..., Timed]) -> None:
     program.hand_out(0)  # another tensor, which may be used otherwise
     program.run_on(2)
     assert program.remote == {(1, block) for block in range(CACHE, CACHES * CACHE)}
+    program.agree()
 
 
 def test_what_is_handed_out_anew_each_iteration_is_not_tried(made: Callable[..., Timed]) -> None:
@@ -323,3 +297,4 @@ def test_what_is_handed_out_anew_each_iteration_is_not_tried(made: Callable[...,
             program.hand_out(i, active=False)
             program.hand_out(i)
     assert not program.tried()
+    program.agree()
