@@ -50,30 +50,32 @@ class Engine {
     bool counted = false;     // that is
   };
 
-  // Events (engine.cpp).
+  // Events (engine.cpp), and what is kept of names.
   bool dispatch(const deepum_event_header* header);  // false: malformed
+  void on_lost();
+  void forget_tables();
+  void bound_names();  // before one is added
+  void forget_context();
+  // Of memory (memory_events.cpp).
   void on_device(const deepum_device_event& event);
   bool on_allocate(const deepum_allocate_event& event);
   bool on_free(std::uint32_t slot, std::uint32_t generation);
   bool on_block(const deepum_block_event& event, bool active);
-  bool on_execute(const deepum_execute_event& event, std::span<const deepum_block_range> ranges);
-  void on_wait();
-  void measure_iteration(std::uint64_t period);
-  void count_touched();
-  void watch_learning(const Execution& execution, bool restarted);
   bool on_program_prefetch(const deepum_program_event& event);
   bool on_fault(const deepum_fault_event& event);
   bool on_program_advise(const deepum_program_event& event);
   void on_moved(const deepum_moved_event& event);
   void on_usage(const deepum_usage_event& event);
   bool exceeds_capacity(std::span<const BlockSpan> spans) const;  // of a device, alone
-  void on_lost();
-  void forget_tables();
-  void bound_names();  // before one is added
-  void forget_context();
   Allocation* live(std::uint32_t slot) { return slot < slots_.size() && slots_[slot].live ? &slots_[slot] : nullptr; }
   void forget_allocation(Allocation& allocation);
   void forget_torch_block(const Allocation& allocation, const TorchBlock& block);
+  // Launches (launches.cpp).
+  bool on_execute(const deepum_execute_event& event, std::span<const deepum_block_range> ranges);
+  void on_wait();
+  void measure_iteration(std::uint64_t period);
+  void count_touched();
+  void watch_learning(const Execution& execution, bool restarted);
   struct Named {
     BlockRun run;
     std::uint64_t born;

@@ -76,19 +76,18 @@ bool Engine::find_group() {
     };
     std::map<std::uint64_t, Size> sizes;
     std::uint64_t away = 0;
-    for_each_tensor(ordinal,
-                    [&](const Allocation& allocation, BlockSpan span, std::uint64_t bytes, const Regularity& uses, std::uint64_t born) {
-                      ++statistics_.operations;
-                      if (bytes < kLeastTensor * kBlockBytes || span.count == 0) {
-                        return;
-                      }
-                      const UmBlock& block = allocation.blocks[span.first];
-                      Size& size = sizes[bytes];
-                      size.blocks += span.count;
-                      size.alike = size.alike && position_ - born > 2 * iteration_ && uses.once_an_iteration(position_, iteration_) &&
-                                   !block.stays_away() && !block.refused && block.sparse_uses == 0;
-                      away += block.remote ? span.count : 0;
-                    });
+    for_each_tensor(ordinal, [&](const Allocation& allocation, BlockSpan span, std::uint64_t bytes, const Regularity& uses,
+                                 std::uint64_t born) {
+      ++statistics_.operations;
+      if (bytes < kLeastTensor * kBlockBytes || span.count == 0) {
+        return;
+      }
+      const UmBlock& block = allocation.blocks[span.first];
+      Size& size = sizes[bytes];
+      size.blocks += span.count;
+      size.alike = size.alike && position_ - born > 2 * iteration_ && uses.once_an_iteration(position_, iteration_) && may_go_away(block);
+      away += block.remote ? span.count : 0;
+    });
     const std::uint64_t over = device.allocated_blocks - device.capacity_blocks;
     const std::uint64_t most = over - std::min(over, away);
     for (const auto& [bytes, size] : sizes) {
@@ -162,7 +161,7 @@ void Engine::place_group(bool away) {
 }
 
 bool Engine::may_go_away(const UmBlock& block) const {
-  return !block.stays_away() && !block.refused && !block.dead && block.sparse_uses == 0;
+  return !block.stays_away() && !block.refused && !block.dead && !block.mapped && block.sparse_uses == 0;
 }
 
 void Engine::set_away(UmBlock& block, bool away) {

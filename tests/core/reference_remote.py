@@ -21,6 +21,10 @@ LEAST_PART = 16  # of what does not fit
 Tensor = tuple[list[UmBlock], int, int, Regularity]  # its UM blocks, bytes, launches before it was handed out, when it is used
 
 
+def may_go_away(block: UmBlock) -> bool:
+    return not (block.stays_away or block.refused or block.dead or block.mapped or block.sparse_uses)
+
+
 class Remote(TorchBlocks):
     """Those of one size, used once an iteration, are left on the host for some iterations, and for good if these are shorter."""
 
@@ -54,7 +58,7 @@ class Remote(TorchBlocks):
                     continue
                 total[size] += len(blocks)
                 used = regularity.once_an_iteration(self.position, self.iteration) and self.position - born > 2 * self.iteration
-                if not used or blocks[0].stays_away or blocks[0].refused or blocks[0].sparse_uses:
+                if not used or not may_go_away(blocks[0]):
                     unlike.add(size)
                 away += len(blocks) if blocks[0].remote else 0
             over = memory.allocated - memory.capacity
@@ -95,7 +99,7 @@ class Remote(TorchBlocks):
         leaving: list[tuple[UmBlock, bool]] = []
 
         def changes(block: UmBlock) -> bool:
-            return not (block.stays_away or block.refused or block.dead or block.sparse_uses) if away else block.away
+            return may_go_away(block) if away else block.away
 
         for blocks in [blocks for blocks, bytes_, *_ in self.tensors(device) if bytes_ == size]:
             for changing, run in [(changing, list(run)) for changing, run in groupby(blocks, changes)]:
