@@ -20,6 +20,7 @@ sys.path.append(str(ROOT / "tests" / "tools"))  # what tests of several folders 
 SANITIZER_PRELOAD = tuple(os.environ.get("DEEPUM_TEST_PRELOAD", "").split(":")) if os.environ.get("DEEPUM_TEST_PRELOAD") else ()
 SANITIZER_FLAGS = tuple(os.environ.get("DEEPUM_TEST_FLAGS", "").split())
 
+
 def _has_torch() -> bool:
     if os.environ.get("DEEPUM_TEST_TORCH", "1") == "0":
         return False
@@ -27,7 +28,7 @@ def _has_torch() -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Who runs tests has the sanitizer's runtime already, and the compilers that it starts can do without; workers that it starts cannot."""
+    """Who runs tests has the sanitizer's runtime already, and the compilers that it starts do without; workers that it starts cannot."""
     if SANITIZER_PRELOAD and config.getoption("dist", "no") == "no":
         os.environ.pop("LD_PRELOAD", None)
 
