@@ -55,6 +55,9 @@ CUresult on_cuCtxSetCurrent(CUcontext context) {
 }
 
 void context_ended(CUcontext context) noexcept {
+  if (!context) {
+    return;
+  }
   forget_memory_of(context);
   forget_streams_of(context);
   runtime::context_destroyed(context);
@@ -62,22 +65,25 @@ void context_ended(CUcontext context) noexcept {
   contexts_destroyed();
 }
 
-template <bool kPerThread>
-CUresult on_cuCtxDestroy(CUcontext context) {
-  const CUresult result = forward(real<false>().cuCtxDestroy, context);
+CUresult destroyed(CUresult result, CUcontext context) noexcept {
   if (result == CUDA_SUCCESS) {
     context_ended(context);
+  } else {
+    runtime::context_stays(context);
   }
   return result;
 }
 
 template <bool kPerThread>
+CUresult on_cuCtxDestroy(CUcontext context) {
+  runtime::context_ending(context);
+  return destroyed(forward(real<false>().cuCtxDestroy, context), context);
+}
+
+template <bool kPerThread>
 CUresult on_cuCtxDestroy_v2(CUcontext context) {
-  const CUresult result = forward(real<false>().cuCtxDestroy_v2, context);
-  if (result == CUDA_SUCCESS) {
-    context_ended(context);
-  }
-  return result;
+  runtime::context_ending(context);
+  return destroyed(forward(real<false>().cuCtxDestroy_v2, context), context);
 }
 
 template <bool kPerThread>
@@ -93,17 +99,16 @@ CUresult on_cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
 CUresult primary_released(CUresult result, CUdevice device, CUcontext context) noexcept {
   unsigned flags = 0;
   int active = 1;
-  if (result != CUDA_SUCCESS || !helpers.DevicePrimaryCtxGetState) {
-    return result;
-  }
-  {
+  if (result == CUDA_SUCCESS && helpers.DevicePrimaryCtxGetState) {
     Inside guard;
     if (helpers.DevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS) {
-      return result;
+      active = 1;
     }
   }
   if (!active && context) {
     context_ended(context);
+  } else {
+    runtime::context_stays(context);
   }
   return result;
 }
@@ -111,32 +116,29 @@ CUresult primary_released(CUresult result, CUdevice device, CUcontext context) n
 template <bool kPerThread>
 CUresult on_cuDevicePrimaryCtxRelease(CUdevice device) {
   const CUcontext context = primary_context(device);
+  runtime::context_ending(context);
   return primary_released(forward(real<false>().cuDevicePrimaryCtxRelease, device), device, context);
 }
 
 template <bool kPerThread>
 CUresult on_cuDevicePrimaryCtxRelease_v2(CUdevice device) {
   const CUcontext context = primary_context(device);
+  runtime::context_ending(context);
   return primary_released(forward(real<false>().cuDevicePrimaryCtxRelease_v2, device), device, context);
-}
-
-CUresult primary_reset(CUresult result, CUcontext context) noexcept {
-  if (result == CUDA_SUCCESS && context) {
-    context_ended(context);
-  }
-  return result;
 }
 
 template <bool kPerThread>
 CUresult on_cuDevicePrimaryCtxReset(CUdevice device) {
   const CUcontext context = primary_context(device);
-  return primary_reset(forward(real<false>().cuDevicePrimaryCtxReset, device), context);
+  runtime::context_ending(context);
+  return destroyed(forward(real<false>().cuDevicePrimaryCtxReset, device), context);
 }
 
 template <bool kPerThread>
 CUresult on_cuDevicePrimaryCtxReset_v2(CUdevice device) {
   const CUcontext context = primary_context(device);
-  return primary_reset(forward(real<false>().cuDevicePrimaryCtxReset_v2, device), context);
+  runtime::context_ending(context);
+  return destroyed(forward(real<false>().cuDevicePrimaryCtxReset_v2, device), context);
 }
 
 template <bool kPerThread>

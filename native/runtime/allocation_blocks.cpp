@@ -82,7 +82,7 @@ void Allocations::block_inactive(std::uint64_t address, std::uint64_t bytes, std
   return;
 }
 
-bool Allocations::commit_discard(const Pin& pin, std::uint64_t id, std::uint64_t cause) noexcept {
+bool Allocations::commit_discard(const Pin& pin, const deepum_command& command, CUcontext context) noexcept {
   if (writing_allocations || book_broken.load(std::memory_order_relaxed)) {
     return false;
   }
@@ -93,7 +93,7 @@ bool Allocations::commit_discard(const Pin& pin, std::uint64_t id, std::uint64_t
     return false;
   }
   // Whatever was launched on it after that is nothing the command waits for.
-  if (table.handed_out(pin.address, pin.bytes) > cause) {
+  if (table.handed_out(pin.address, pin.bytes) > command.cause) {
     return false;
   }
   auto block = book().blocks.lower_bound(pin.address);
@@ -103,7 +103,7 @@ bool Allocations::commit_discard(const Pin& pin, std::uint64_t id, std::uint64_t
   if (block != book().blocks.begin() && (--block)->first + block->second > pin.address) {
     return false;
   }
-  return Discards::instance().propose(pin.address, pin.bytes, id);
+  return Discards::instance().propose(command.device, context, pin.address, pin.bytes, command.id);
 }
 
 }  // namespace deepum::runtime

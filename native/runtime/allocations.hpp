@@ -2,6 +2,8 @@
 // (who turns a command's blocks back into addresses).
 #pragma once
 
+#include <cuda.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -73,9 +75,9 @@ class Allocations {
   Pin pin(std::uint32_t slot, std::uint32_t generation, std::uint32_t first_block, std::uint32_t block_count) noexcept;
 
   // For the mover: may the content of pinned memory be dropped? If all of it is inactive PyTorch memory, in whole UM blocks, it is from
-  // here on: Discards knows it under the command's id, before anybody can make it active. Not if it was active after the event `cause`,
-  // which the command was decided at.
-  bool commit_discard(const Pin& pin, std::uint64_t id, std::uint64_t cause) noexcept;
+  // here on: Discards has it under the command's id in the device's lane, before anybody can make it active. Not if it was active after the
+  // event that caused the command.
+  bool commit_discard(const Pin& pin, const deepum_command& command, CUcontext context) noexcept;
 
   // Emits every live allocation and active block again, after events were lost.
   void announce() noexcept;

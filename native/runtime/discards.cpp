@@ -10,7 +10,7 @@
 namespace deepum::runtime {
 namespace {
 
-constexpr std::size_t kMostEntries = 1u << 16;
+constexpr std::size_t kMostEntries = 1u << 16;  // of a lane
 constexpr int kYields = 1000;
 constexpr timespec kNap{0, 50000};
 
@@ -25,47 +25,62 @@ Discards& Discards::instance() noexcept {
 
 void Discards::abandon_in_child() noexcept { new (this) Discards; }
 
-bool Discards::propose(std::uint64_t address, std::uint64_t bytes, std::uint64_t id) noexcept try {
+// The first entry that reaches beyond the address.
+Discards::Entries::iterator Discards::Lane::first_at(std::uint64_t address) noexcept {
+  const auto at = entries.lower_bound(address);
+  return at != entries.begin() && std::prev(at)->second.end > address ? std::prev(at) : at;
+}
+
+Discards::Awaited Discards::Lane::latest(std::uint64_t address, std::uint64_t bytes) noexcept {
+  Awaited found;
+  for (auto at = first_at(address); at != entries.end() && at->first < address + bytes; ++at) {
+    if (at->second.id > std::max(found.id, ordered)) {
+      found = {at->second.id, at->second.event, context};
+    }
+  }
+  return found;
+}
+
+bool Discards::propose(std::size_t device, CUcontext context, std::uint64_t address, std::uint64_t bytes, std::uint64_t id) noexcept try {
   const std::lock_guard lock(mutex_);
-  if (forbidden_ || entries_.size() >= kMostEntries) {
+  Lane& lane = lanes_[device];
+  if (forbidden_ || lane.entries.size() >= kMostEntries || (lane.closed && lane.context == context)) {
     return false;
   }
   // What it covers goes before it, in the same order as on the GPU.
-  auto at = entries_.lower_bound(address);
-  if (at != entries_.begin() && std::prev(at)->second.end > address) {
-    --at;
+  auto at = lane.first_at(address);
+  while (at != lane.entries.end() && at->first < address + bytes) {
+    at = lane.entries.erase(at);
   }
-  while (at != entries_.end() && at->first < address + bytes) {
-    at = entries_.erase(at);
-  }
-  entries_[address] = {address + bytes, id, nullptr, false};
-  proposed_ = id;
+  lane.entries[address] = {address + bytes, id, nullptr};
+  lane.context = context;
+  lane.closed = false;
+  lane.proposed = id;
   return true;
 } catch (...) {
   return false;
 }
 
-void Discards::committed(std::uint64_t address, std::uint64_t id, CUevent event) noexcept {
+// An entry that is gone is that of memory or of a context that ended meanwhile: whoever ended it has waited for the discard.
+void Discards::committed(std::size_t device, std::uint64_t address, std::uint64_t id, CUevent event) noexcept {
   const std::lock_guard lock(mutex_);
-  const auto found = entries_.find(address);
-  if (found != entries_.end() && found->second.id == id) {
+  Lane& lane = lanes_[device];
+  const auto found = lane.entries.find(address);
+  if (found != lane.entries.end() && found->second.id == id) {
     if (event) {
       found->second.event = event;
-      found->second.given = true;
+      lane.last = {id, event, lane.context};
     } else {
-      entries_.erase(found);
+      lane.entries.erase(found);
     }
   }
-  if (event) {
-    last_ = {id, event};
-  }
-  given_.store(id, std::memory_order_release);
+  lane.given.store(id, std::memory_order_release);
 }
 
 // The mover is between two calls of the driver, or in one that takes its time. To go on without it would be to use memory that is about
 // to be dropped.
-void Discards::wait_given(std::uint64_t id) const noexcept {
-  for (int tries = 0; given_.load(std::memory_order_acquire) < id && !ended_.load(std::memory_order_acquire); ++tries) {
+void Discards::wait_given(const Lane& lane, std::uint64_t id) const noexcept {
+  for (int tries = 0; lane.given.load(std::memory_order_acquire) < id && !ended_.load(std::memory_order_acquire); ++tries) {
     if (tries < kYields) {
       sched_yield();
     } else {
@@ -74,66 +89,103 @@ void Discards::wait_given(std::uint64_t id) const noexcept {
   }
 }
 
-Discards::Awaited Discards::latest(std::uint64_t address, std::uint64_t bytes) noexcept {
-  const auto find = [&] {
+Discards::AwaitedOfLanes Discards::latest(std::uint64_t address, std::uint64_t bytes) noexcept {
+  AwaitedOfLanes all;
+  const auto find = [&](std::size_t device) {
     const std::lock_guard lock(mutex_);
-    Awaited found;
-    auto at = entries_.lower_bound(address);
-    if (at != entries_.begin() && std::prev(at)->second.end > address) {
-      --at;
-    }
-    for (; at != entries_.end() && at->first < address + bytes; ++at) {
-      if (at->second.id > std::max(found.id, ordered_)) {
-        found = {at->second.id, at->second.event};
-      }
-    }
-    return found;
+    return all[device] = lanes_[device].latest(address, bytes);
   };
-  Awaited found = find();
-  if (found.id != 0 && found.event == nullptr) {
-    wait_given(found.id);
-    found = find();
-    if (found.id != 0 && found.event == nullptr) {  // it ended before: behind everything that it gave the driver
-      return latest();
+  for (std::size_t device = 0; device < lanes_.size(); ++device) {
+    const Awaited found = find(device);
+    if (found.id == 0 || found.event) {
+      continue;
+    }
+    wait_given(lanes_[device], found.id);
+    if (const Awaited given = find(device); given.id != 0 && !given.event) {
+      // The program ends before it was given: behind everything that was.
+      const std::lock_guard lock(mutex_);
+      all[device] = lanes_[device].last;
     }
   }
-  return found;
+  return all;
 }
 
-Discards::Awaited Discards::latest() noexcept {
+Discards::AwaitedOfLanes Discards::latest() noexcept {
+  AwaitedOfLanes all;
   const std::lock_guard lock(mutex_);
-  return last_;
+  std::ranges::transform(lanes_, all.begin(), [](const Lane& lane) { return lane.last; });
+  return all;
 }
 
-Discards::Awaited Discards::forbid() noexcept {
-  std::uint64_t proposed = 0;
+Discards::AwaitedOfLanes Discards::forbid() noexcept {
+  std::array<std::uint64_t, DEEPUM_MAX_DEVICES> proposed;
   {
     const std::lock_guard lock(mutex_);
     forbidden_ = true;
-    proposed = proposed_;
+    std::ranges::transform(lanes_, proposed.begin(), [](const Lane& lane) { return lane.proposed; });
   }
-  wait_given(proposed);
+  for (std::size_t device = 0; device < lanes_.size(); ++device) {
+    wait_given(lanes_[device], proposed[device]);
+  }
   return latest();
 }
 
-void Discards::ordered(std::uint64_t id) noexcept {
+void Discards::ordered(std::size_t device, std::uint64_t id) noexcept {
   const std::lock_guard lock(mutex_);
-  ordered_ = std::max(ordered_, id);
-  if (entries_.size() >= kMostEntries / 2) {
-    std::erase_if(entries_, [this](const auto& entry) { return entry.second.id <= ordered_; });
+  Lane& lane = lanes_[device];
+  lane.ordered = std::max(lane.ordered, id);
+  if (lane.entries.size() >= kMostEntries / 2) {
+    std::erase_if(lane.entries, [&lane](const auto& entry) { return entry.second.id <= lane.ordered; });
   }
-}
-
-void Discards::forget_all() noexcept {
-  const std::lock_guard lock(mutex_);
-  entries_.clear();
-  last_ = {};
 }
 
 void Discards::forget(std::uint64_t address, std::uint64_t bytes) noexcept {
   const std::lock_guard lock(mutex_);
-  const auto first = entries_.lower_bound(address);
-  entries_.erase(first, entries_.lower_bound(address + bytes));
+  for (Lane& lane : lanes_) {
+    lane.entries.erase(lane.entries.lower_bound(address), lane.entries.lower_bound(address + bytes));
+  }
+}
+
+Discards::AwaitedOfLanes Discards::close_context(CUcontext context) noexcept {
+  AwaitedOfLanes all;
+  for (std::size_t device = 0; device < lanes_.size(); ++device) {
+    Lane& lane = lanes_[device];
+    std::uint64_t proposed = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      if (context && lane.context == context) {
+        lane.closed = true;
+        proposed = lane.proposed;
+      }
+    }
+    if (proposed != 0) {
+      wait_given(lane, proposed);
+      const std::lock_guard lock(mutex_);
+      all[device] = lane.last;
+    }
+  }
+  return all;
+}
+
+void Discards::reopen_context(CUcontext context) noexcept {
+  const std::lock_guard lock(mutex_);
+  for (Lane& lane : lanes_) {
+    if (lane.context == context) {
+      lane.closed = false;
+    }
+  }
+}
+
+void Discards::forget_context(CUcontext context) noexcept {
+  const std::lock_guard lock(mutex_);
+  for (Lane& lane : lanes_) {
+    if (context && lane.context == context) {
+      lane.entries.clear();
+      lane.context = nullptr;
+      lane.closed = false;
+      lane.last = {};
+    }
+  }
 }
 
 }  // namespace deepum::runtime

@@ -21,7 +21,7 @@ bool Mover::issue_discard(int device) {
   }
   // A move that comes too early costs a fault, a discard destroys data: without a marker behind all that was launched there is none.
   if (!can_discard() || !use_device(device) || !lane.prepare() || !markers_.all_marked(command.stream_mask) || !markers_.all_can_wait() ||
-      !Allocations::instance().commit_discard(pin, command.id, command.cause)) {
+      !Allocations::instance().commit_discard(pin, command, current_)) {
     finish(lane, command.id, SettledMoves::kNowhere);
     answer(command, DEEPUM_MOVED_CANCELLED);
     return true;
@@ -30,10 +30,11 @@ bool Mover::issue_discard(int device) {
   CUresult result = CUDA_ERROR_INVALID_CONTEXT;
   {
     struct Committed {  // without memory for what it waits for, too
+      const std::size_t device;
       const std::uint64_t address, id;
       CUevent behind = nullptr;
-      ~Committed() { Discards::instance().committed(address, id, behind); }
-    } committed{pin.address, command.id};
+      ~Committed() { Discards::instance().committed(device, address, id, behind); }
+    } committed{static_cast<std::size_t>(device), pin.address, command.id};
     if (wait_for(lane, required, &again)) {
       result = drop_content({pin.address, pin.bytes}, lane.stream());
     }

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
@@ -84,18 +85,26 @@ Session* begin_session() {
   return nullptr;
 }
 
-void await(CUevent event) noexcept {
+void await(const Discards::Awaited& awaited) noexcept {
+  if (awaited.id == 0 || !driver().EventSynchronize) {
+    return;
+  }
   const Relaxed mode;
-  if (driver().EventSynchronize) {
-    driver().EventSynchronize(event);
+  if (current_context()) {
+    driver().EventSynchronize(awaited.event);
+  } else {
+    const Elsewhere there(awaited.context);
+    driver().EventSynchronize(awaited.event);
   }
 }
 
-// What is launched on the stream from here on comes after the discard, and so after all before it. Where the stream cannot be made to wait,
-// the thread does.
-void follow(const Discards::Awaited& awaited, CUstream stream) noexcept {
-  if (awaited.id != 0 && driver().StreamWaitEvent(stream, awaited.event, 0) != CUDA_SUCCESS) {
-    await(awaited.event);
+// What is launched on the stream from here on comes after these discards, and so after all before them. Where the stream cannot be made to
+// wait, the thread does.
+void follow(const Discards::AwaitedOfLanes& all, CUstream stream) noexcept {
+  for (const Discards::Awaited& awaited : all) {
+    if (awaited.id != 0 && driver().StreamWaitEvent(stream, awaited.event, 0) != CUDA_SUCCESS) {
+      await(awaited);
+    }
   }
 }
 
@@ -246,23 +255,23 @@ void before_synchronise(std::uint32_t stream_id) noexcept {
 }
 
 void use_after_discards(std::uint64_t address, std::uint64_t bytes) noexcept {
-  const Discards::Awaited awaited = Discards::instance().latest(address, bytes);
-  if (awaited.id == 0) {
-    return;
-  }
-  Session* session = live.load(std::memory_order_acquire);
-  if (session && session->markers.wait_on_all(awaited.event)) {
-    Discards::instance().ordered(awaited.id);
-  } else {
-    await(awaited.event);  // then it is done, for whoever comes
+  const Discards::AwaitedOfLanes all = Discards::instance().latest(address, bytes);
+  for (std::size_t device = 0; device < all.size(); ++device) {
+    const Discards::Awaited& awaited = all[device];
+    if (awaited.id == 0) {
+      continue;
+    }
+    Session* session = live.load(std::memory_order_acquire);
+    if (session && session->markers.wait_on_all(awaited.event)) {
+      Discards::instance().ordered(device, awaited.id);
+    } else {
+      await(awaited);  // then it is done, for whoever comes
+    }
   }
 }
 
 void wait_for_discards(std::uint64_t address, std::uint64_t bytes) noexcept {
-  const Discards::Awaited awaited = Discards::instance().latest(address, bytes);
-  if (awaited.id != 0) {
-    await(awaited.event);
-  }
+  std::ranges::for_each(Discards::instance().latest(address, bytes), await);
   if (Session* session = live.load(std::memory_order_acquire)) {
     session->mover().wait_for_advice(address, bytes);
   }
@@ -288,8 +297,13 @@ void stream_destroyed(CUstream stream, std::uint32_t stream_id) noexcept {
   session->marker_recorded();
 }
 
+// Its streams of ours end with it: whoever uses the memory from then on could wait for them no more.
+void context_ending(CUcontext context) noexcept { std::ranges::for_each(Discards::instance().close_context(context), await); }
+
+void context_stays(CUcontext context) noexcept { Discards::instance().reopen_context(context); }
+
 void context_destroyed(CUcontext context) noexcept {
-  Discards::instance().forget_all();
+  Discards::instance().forget_context(context);
   Session* session = live.load(std::memory_order_acquire);
   if (!session || !context) {
     return;

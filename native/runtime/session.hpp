@@ -84,6 +84,10 @@ void before_graph(CUstream stream) noexcept;
 // A stream is about to wait for a value, which may be written by what is launched later on another one: from here on nothing is discarded,
 // or that one might wait for a discard that waits for this.
 void before_value_wait() noexcept;
+// The context is about to end: this thread waits for the discards whose stream is in it, and no more are made there. If it does not end
+// after all, `context_stays`.
+void context_ending(CUcontext context) noexcept;
+void context_stays(CUcontext context) noexcept;
 // The context and all streams and events in it have ended: nothing of it is used again. Its device is entered anew if need be.
 void context_destroyed(CUcontext context) noexcept;
 

@@ -259,6 +259,8 @@ void h_synchronise(unsigned stream) {
 void h_destroy(unsigned stream) { stream_destroyed(program_stream(stream), stream); }
 void h_destroy_as(unsigned stream, unsigned handle) { stream_destroyed(program_stream(handle), stream); }
 void h_context_destroyed() { context_destroyed(static_cast<CUcontext>(context.load())); }
+void h_context_ending(std::uint64_t value) { context_ending(reinterpret_cast<CUcontext>(value)); }
+void h_context_stays(std::uint64_t value) { context_stays(reinterpret_cast<CUcontext>(value)); }
 void h_set_context(std::uint64_t value) { context = reinterpret_cast<void*>(value); }
 void h_allocate(std::uint64_t base, std::uint64_t bytes) { Allocations::instance().add(base, bytes, 0, true, false); }
 void h_free(std::uint64_t base) { Allocations::instance().remove(base); }

@@ -89,6 +89,63 @@ def test_streams_that_wait_once_need_not_wait_again(run: Run, runtime_folder: Pa
     assert calls.count("wait s0 e1") == 1
 
 
+# Two devices, with a discard of memory of its own each: that of device 1 has the later id.
+TWO_DEVICES = "execute(0, handle=99); set_context(0xd0); enter(1); execute(1, handle=99);"
+TWO_DISCARDS = [discard(after=-2, streams=0b11), discard(after=-2, streams=0b11, first=8, device=1)]
+
+
+def test_streams_that_wait_for_one_device_wait_for_the_other_as_well(run: Run, runtime_folder: Path) -> None:
+    """Each device has a lane of discards: a later one of device 1 says nothing of an earlier one of device 0."""
+    calls, _ = lock_step(run, runtime_folder, {1: TWO_DISCARDS}, f"{TWO_DEVICES} block(2, at=16); calls(); block(2)")
+    assert len({call.split()[2] for call in calls if call.startswith("wait s99")}) == 1, "that of device 0"
+
+
+def test_a_stream_seen_for_the_first_time_waits_for_every_device(run: Run, runtime_folder: Path) -> None:
+    calls, _ = lock_step(run, runtime_folder, {1: TWO_DISCARDS}, f"{TWO_DEVICES} calls(); execute(5)")
+    assert len({call for call in calls if call.startswith("wait s5 ")}) == 2
+
+
+def test_a_graph_waits_for_every_device(run: Run, runtime_folder: Path) -> None:
+    calls, _ = lock_step(run, runtime_folder, {1: TWO_DISCARDS}, f"{TWO_DEVICES} calls(); call('graph', 0)")
+    assert len({call for call in calls if call.startswith("wait s0 ")}) == 2
+
+
+def test_the_end_of_a_context_ends_its_own_discards_only(run: Run, runtime_folder: Path) -> None:
+    """It waits for them; those of the other device are waited for by whoever uses the memory."""
+    plan = {1: TWO_DISCARDS}
+    end = "calls(); call('context_ending', 0xd0); call('context_destroyed'); before = calls(); block(2); block(2, at=16)"
+    snippet = f"{TWO_DEVICES} {end}; after = calls(); tell(before=before, after=after)"
+    launches: list[int] = []
+
+    def decide(event: Event) -> list[Command]:
+        launches.extend([event.sequence] if event.kind == EXECUTE else [])
+        commands = plan.get(len(launches) - 1, []) if event.kind == EXECUTE else []
+        for command in commands:
+            command.cause, command.after = event.sequence, launches[-2]
+        return commands
+
+    with FakeDaemon(runtime_folder, decide) as daemon:
+        facts = run(f"{DEAD}{snippet}", DEEPUM_SYNC="1").facts()
+        daemon.finished()
+    assert [call.split()[0] for call in facts["before"]] == ["await"]
+    waited = {call.split()[2] for call in facts["after"] if call.startswith("wait s99")}
+    assert len(waited) == 1 and waited != {facts["before"][0].split()[1]}
+
+
+def test_any_other_context_that_ends_leaves_discards_as_they_are(run: Run, runtime_folder: Path) -> None:
+    plan = {1: [discard()]}
+    end = "call('context_ending', 0xe0); set_context(0xe0); call('context_destroyed'); set_context(0xc0)"
+    calls, _ = lock_step(run, runtime_folder, plan, f"execute(); execute(); calls(); {end}; block(2); execute()")
+    assert [call.split()[0] for call in calls] == ["wait", "launch"]
+
+
+@pytest.mark.parametrize(("ends", "dropped"), [("", 1), ("; call('context_stays', 0xc0)", 2)], ids=["ends", "stays"])
+def test_nothing_is_dropped_in_a_context_that_is_about_to_end(run: Run, runtime_folder: Path, ends: str, dropped: int) -> None:
+    plan = {1: [discard()], 2: [discard(first=8)]}
+    calls, _ = lock_step(run, runtime_folder, plan, f"execute(); execute(); call('context_ending', 0xc0){ends}; execute()")
+    assert len([call for call in calls if call.startswith("discard")]) == dropped
+
+
 def test_a_stream_seen_for_the_first_time_waits_before_its_first_launch(run: Run, runtime_folder: Path) -> None:
     plan = {1: [discard()]}
     calls, _ = lock_step(run, runtime_folder, plan, "execute(0); execute(0); block(2); execute(5)")
