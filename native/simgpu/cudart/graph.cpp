@@ -62,11 +62,16 @@ bool as_driver_node(const cudaGraphNodeParams& from, CUgraphNodeParams* to, cuda
       to->memcpy.flags = from.memcpy.flags;
       to->memcpy.copyCtx = current_context();
       return as_driver_copy(from.memcpy.copyParams, &to->memcpy.copyParams);
-    case cudaGraphNodeTypeMemset:
-      static_assert(offsetof(CUDA_MEMSET_NODE_PARAMS_v2, ctx) == sizeof from.memset);
-      std::memcpy(&to->memset, &from.memset, sizeof from.memset);
+    case cudaGraphNodeTypeMemset: {
+      // The driver's form has the same fields in front of its context. CUDA 13.1 and later have an execution context there, which a program
+      // could only have from a call that is not simulated.
+      constexpr std::size_t kCommon = offsetof(CUDA_MEMSET_NODE_PARAMS_v2, ctx);
+      static_assert(offsetof(cudaMemsetParamsV2, height) == offsetof(CUDA_MEMSET_NODE_PARAMS_v2, height) &&
+                    kCommon <= sizeof(cudaMemsetParamsV2));
+      std::memcpy(&to->memset, &from.memset, kCommon);
       to->memset.ctx = current_context();
       return true;
+    }
     case cudaGraphNodeTypeHost:
       to->host.fn = from.host.fn;
       to->host.userData = from.host.userData;
