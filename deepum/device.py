@@ -10,28 +10,41 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from deepum.errors import UsageError
+from deepum.errors import DeepumError, UsageError
 from deepum.safety import Gpu
 
 DEFAULT_MACHINE = "v100-16gb"
 # In a process of its own: a driver that hangs or crashes must not take the launcher with it. Without cuda-python, which is an extra; the
 # numbers are those of CUdevice_attribute: compute capability 75 and 76, concurrent managed access 89.
 _PROBE = """
-import ctypes, json
-cuda = ctypes.CDLL("libcuda.so.1")
+import ctypes, json, sys
+def end(answer):
+    print(json.dumps(answer))
+    sys.exit()
+try:
+    cuda = ctypes.CDLL("libcuda.so.1")
+except OSError as error:
+    end(str(error))
+def call(function, *arguments):
+    result = getattr(cuda, function)(*arguments)
+    if result != 0:
+        name = ctypes.c_char_p()
+        cuda.cuGetErrorName(result, ctypes.byref(name))
+        end(f"{function} fails with {(name.value or b'an unknown error').decode()} ({result})")
 def ask(function, kind, *arguments):
     value = kind()
-    assert getattr(cuda, function)(ctypes.byref(value), *arguments) == 0
+    call(function, ctypes.byref(value), *arguments)
     return value.value
-assert cuda.cuInit(0) == 0
+call("cuInit", 0)
 found = []
 for index in range(ask("cuDeviceGetCount", ctypes.c_int)):
     device, name = ask("cuDeviceGet", ctypes.c_int, index), ctypes.create_string_buffer(256)
-    assert cuda.cuDeviceGetName(name, 256, device) == 0
+    call("cuDeviceGetName", name, 256, device)
     major, minor, concurrent = (ask("cuDeviceGetAttribute", ctypes.c_int, number, device) for number in (75, 76, 89))
     found.append([name.value.decode(errors="replace"), ask("cuDeviceTotalMem_v2", ctypes.c_size_t, device), major, minor, concurrent])
-print(json.dumps(found))
+end(found or "the driver shows no GPU")
 """
+_PROBE_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -40,7 +53,6 @@ class Device:
 
     machine: str | None
     gpus: tuple[Gpu, ...] = ()
-    found: bool = False  # chosen by `auto`
 
     @property
     def simulated(self) -> bool:
@@ -58,35 +70,45 @@ class Device:
         return f"sim:{self.machine}" if self.machine is not None else "cuda"
 
 
-def ask_driver(environment: Mapping[str, str]) -> tuple[Gpu, ...]:
-    """The cards of the driver that a program with this environment finds; none where it does not work."""
+def ask_driver(environment: Mapping[str, str]) -> tuple[Gpu, ...] | str:
+    """The cards of the driver that a program with this environment finds; where there is none that works, why."""
     try:
         probe = subprocess.run(
-            [sys.executable, "-c", _PROBE], env=dict(environment), capture_output=True, text=True, timeout=60, check=False
+            [sys.executable, "-c", _PROBE],
+            env=dict(environment),
+            capture_output=True,
+            text=True,
+            timeout=_PROBE_SECONDS,
+            check=False,
         )
-        told = json.loads(probe.stdout) if probe.returncode == 0 else []
-    except (OSError, subprocess.TimeoutExpired, ValueError):
-        return ()
-    return tuple(Gpu(name, memory, (major, minor), bool(concurrent)) for name, memory, major, minor, concurrent in told)
+        answer = json.loads(probe.stdout) if probe.returncode == 0 else f"the driver ends the process that asks it ({probe.returncode})"
+    except subprocess.TimeoutExpired:
+        return f"the driver does not answer within {_PROBE_SECONDS} s"
+    except (OSError, ValueError) as error:
+        return f"the driver cannot be asked: {error}"
+    if isinstance(answer, str):
+        return answer
+    return tuple(Gpu(name, memory, (major, minor), bool(concurrent)) for name, memory, major, minor, concurrent in answer)
 
 
-def real_gpus() -> tuple[Gpu, ...]:
-    """The real cards, none when there is none that works."""
+def real_gpus() -> tuple[Gpu, ...] | str:
+    """The real cards; where there is none that works, why."""
     # WSL2 has no such nodes, but /dev/dxg.
     if not Path("/dev/nvidiactl").exists() and not Path("/dev/dxg").exists():
-        return ()
+        return "no NVIDIA driver is loaded (there is no /dev/nvidiactl)"
     return ask_driver(os.environ)
 
 
 def choose(wanted: str) -> Device:
-    """The device for `auto`, `cuda`, `sim` or `sim:MACHINE`, which may be a file (deepum.machines.named). Raises UsageError."""
-    if wanted == "auto":
+    """The device for `auto`, `cuda`, `sim` or `sim:MACHINE`, which may be a file (deepum.machines.named).
+
+    A simulated GPU is never chosen unasked: a program would seem to work there, and compute nothing.
+    Raises DeepumError where no GPU works, UsageError for what is not a device.
+    """
+    if wanted in ("auto", "cuda"):
         gpus = real_gpus()
-        return Device(None, gpus, found=True) if gpus else Device(DEFAULT_MACHINE, found=True)
-    if wanted == "cuda":
-        gpus = real_gpus()
-        if not gpus:
-            raise UsageError("device cuda: no working NVIDIA GPU and driver were found; see `deepum doctor`, or use --device sim")
+        if isinstance(gpus, str):
+            raise DeepumError(f"device {wanted}: no working GPU: {gpus}; see `deepum doctor`, or try a simulated GPU with --device sim")
         return Device(None, gpus)
     kind, colon, machine = wanted.partition(":")
     if kind != "sim" or (colon and not machine):

@@ -180,9 +180,6 @@ def execute(planned: Plan) -> int:
         if planned.values["record"] is not None:
             Path(f"{planned.values['record']}.work").unlink(missing_ok=True)  # of an earlier run: it would be taken for this one's
         if not quiet:
-            if planned.device.found:
-                where = f"on {planned.device.gpu}" if planned.device.gpu else f"no GPU found; on the simulated {planned.device.machine}"
-                say(where)
             for remark in planned.remarks:
                 say(remark)
         running = child.Child(planned.program, planned.arguments, planned.environment)

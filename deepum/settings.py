@@ -116,7 +116,13 @@ class Setting:
 
 
 SETTINGS: tuple[Setting, ...] = (
-    Setting("device", "text", "where the program runs: auto, cuda, sim, or sim:MACHINE (see `deepum machines`)", "auto", ("launcher",)),
+    Setting(
+        "device",
+        "text",
+        "where the program runs: auto and cuda are the real GPU, sim and sim:MACHINE a simulated one (see `deepum machines`)",
+        "auto",
+        ("launcher",),
+    ),
     Setting(
         "gpu_memory",
         "sizes",

@@ -181,20 +181,20 @@ def test_a_program_left_running_does_not_hold_the_launcher(deepum: Deepum) -> No
     assert time.monotonic() - began < 25
 
 
-def test_automatic_choice_says_which_device(deepum: Deepum) -> None:
-    result = deepum("run", "--", "true")
-    found = Path("/dev/nvidiactl").exists()
-    assert found or "deepum: no GPU found; on the simulated v100-16gb\n" in result.stderr
-
-
 @pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="there is a GPU")
-def test_a_gpu_that_is_not_there_is_refused(deepum: Deepum) -> None:
-    result = deepum("run", "--device", "cuda", "--", "true")
-    assert result.returncode == 2 and "--device sim" in result.stderr
+@pytest.mark.parametrize("flags", [(), ("--device", "auto"), ("--device", "cuda")], ids=["default", "auto", "cuda"])
+def test_without_a_gpu_a_program_is_refused_unless_a_simulated_one_is_asked_for(
+    deepum: Deepum, tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    result = deepum("run", *flags, "--", "touch", "started")
+    assert result.returncode == 125 and result.stderr.count("\n") == 1
+    assert "no working GPU: no NVIDIA driver is loaded" in result.stderr
+    assert "`deepum doctor`" in result.stderr and "--device sim" in result.stderr
+    assert not (tmp_path / "started").exists()
 
 
 def test_nothing_is_said_at_log_level_0(deepum: Deepum) -> None:
-    assert deepum("run", "--log", "0", "--", "true").stderr == ""
+    assert deepum(*SIM, "--log", "0", "--", "true").stderr == ""
 
 
 def test_a_launcher_inside_a_launcher_preloads_once(deepum: Deepum) -> None:

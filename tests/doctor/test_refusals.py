@@ -74,13 +74,20 @@ def test_elsewhere_the_same_program_has_unified_memory(deepum: Deepum, tmp_path:
     assert _managed_bytes(tmp_path / "s.json") == 64 << 20
 
 
+def asked(environment: dict[str, str]) -> tuple[Gpu, ...]:
+    cards = ask_driver(environment)
+    assert not isinstance(cards, str), cards
+    return cards
+
+
 def test_the_launcher_asks_the_driver_itself(deepum: Deepum) -> None:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("DEEPUM_")}
     environment = device_environment(Device("rtx4090"), clean) | {"DEEPUM_SIM_DEVICES": "2"}
-    cards = ask_driver(environment)
+    cards = asked(environment)
     assert [(card.memory_bytes, card.concurrent_managed_access) for card in cards] == [(24 << 30, True)] * 2
-    assert not any(card.concurrent_managed_access for card in ask_driver(environment | LACKING))
-    assert ask_driver(environment | {"DEEPUM_SIM_MACHINE": "abacus"}) == ()
+    assert not any(card.concurrent_managed_access for card in asked(environment | LACKING))
+    assert ask_driver(environment | {"DEEPUM_SIM_MACHINE": "abacus"}) == "cuInit fails with CUDA_ERROR_INVALID_VALUE (1)"
+    assert "libcuda.so.1" in str(ask_driver(clean))  # this machine's, which has none
 
 
 def test_a_real_card_that_is_refused_ends_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:

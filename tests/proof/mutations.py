@@ -49,7 +49,7 @@ _BEFORE = Mutation(
 _SINCE = Mutation(
     "handed-out-since",
     _RUNTIME + "allocation_blocks.cpp",
-    "  if (table.handed_out(pin.address, pin.bytes) > cause) {\n    return false;\n  }\n",
+    "  if (table.handed_out(pin.address, pin.bytes) > command.cause) {\n    return false;\n  }\n",
     "",
     "that memory which was handed out after the decision is not dropped, though it was taken back again",
 )
@@ -77,7 +77,7 @@ _GRAPH_IN_MOVER = Mutation(
 _THREAD_WAITS = Mutation(
     "thread-does-not-wait",
     _RUNTIME + "session.cpp",
-    "    await(awaited.event);  // then it is done, for whoever comes\n",
+    "      await(awaited);  // then it is done, for whoever comes\n",
     "",
     "that the thread waits where a stream cannot be made to wait",
 )
@@ -191,8 +191,8 @@ MUTATIONS = (
     Mutation(
         "commit-untold",
         _RUNTIME + "allocation_blocks.cpp",
-        "  return Discards::instance().propose(pin.address, pin.bytes, id);",
-        "  return id != 0;",
+        "  return Discards::instance().propose(command.device, context, pin.address, pin.bytes, command.id);",
+        "  return context != nullptr;",
         "that whoever uses the memory again finds the discard",
     ),
     Mutation(
@@ -252,17 +252,30 @@ MUTATIONS = (
     Mutation(
         "overlaps-before",
         _RUNTIME + "discards.cpp",
-        "    auto at = entries_.lower_bound(address);\n    if (at != entries_.begin() && std::prev(at)->second.end > address) {\n"
-        "      --at;\n    }\n",
-        "    auto at = entries_.lower_bound(address);\n",
+        "  for (auto at = first_at(address); at != entries.end() && at->first < address + bytes; ++at) {",
+        "  for (auto at = entries.lower_bound(address); at != entries.end() && at->first < address + bytes; ++at) {",
         "that a discard which begins before the memory is found",
     ),
     Mutation(
         "ordered-too-far",
         _RUNTIME + "discards.cpp",
-        "  ordered_ = std::max(ordered_, id);",
-        "  ordered_ = std::max(ordered_, id + 8);",
+        "  lane.ordered = std::max(lane.ordered, id);",
+        "  lane.ordered = std::max(lane.ordered, id + 8);",
         "that later discards than the one that streams wait for are waited for as well",
+    ),
+    Mutation(
+        "ordered-on-all-devices",
+        _RUNTIME + "discards.cpp",
+        "  lane.ordered = std::max(lane.ordered, id);",
+        "  for (Lane& each : lanes_) each.ordered = std::max(each.ordered, id);",
+        "that streams which wait for a discard of one device wait for earlier ones of another as well",
+    ),
+    Mutation(
+        "any-context-ends-all",
+        _RUNTIME + "discards.cpp",
+        "    if (context && lane.context == context) {\n      lane.entries.clear();",
+        "    if (context) {\n      lane.entries.clear();",
+        "that the end of a context leaves the discards of other contexts as they are",
     ),
     Mutation(
         "freed-without-waiting",
@@ -281,8 +294,8 @@ MUTATIONS = (
     Mutation(
         "not-waited-for-the-mover",
         _RUNTIME + "discards.cpp",
-        "    wait_given(found.id);\n    found = find();\n    if (found.id != 0 && found.event == nullptr) {",
-        "    if (found.id != 0 && found.event == nullptr) {",
+        "    wait_given(lanes_[device], found.id);\n    if (const Awaited",
+        "    if (const Awaited",
         "that the thread waits until the mover has given the discard to the driver",
     ),
 )
