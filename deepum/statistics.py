@@ -59,6 +59,14 @@ def _most(parts: list[dict[str, Any]], key: str) -> int | None:
     return max(part.get(key, 0) for part in parts) if parts else None
 
 
+def _unsure(launches: int, kernels: list[str]) -> str:
+    writers = f", or {kernels[0]} or another kernel that the simulated GPU does not know did" if kernels else ""
+    return (
+        f"{launches} launches read memory that was discarded and that no known kernel has written since: nobody wrote it{writers}; "
+        "no error (docs/simulated-gpu.md, Discarded memory)"
+    )
+
+
 def _share(part: float | None, whole: float | None) -> float | None:
     return part / whole if part is not None and whole else None
 
@@ -84,6 +92,8 @@ def merge(reports: Reports, device: str, values: Mapping[str, Value], warnings: 
             said.append(f"process {simulator.get('pid')}: called functions that are not simulated: {', '.join(names[:8])}")
         if names := simulator.get("unparsed_kernels"):
             said.append(f"process {simulator.get('pid')}: {len(names)} kernels whose parameters are unknown, such as {names[0]}")
+        if unsure := simulator.get("discarded_uses", 0) - simulator.get("discarded_uses_sure", 0):
+            said.append(f"process {simulator.get('pid')}: {_unsure(unsure, simulator.get('general_kernels', []))}")
     used, demand = _sum(simulators, "bytes_prefetched_used"), _sum(simulators, "bytes_demand")
     prefetched = _sum(simulators, "bytes_prefetched") if simulators else _sum(cores, "bytes_prefetched")
     evicted = [_sum(simulators, key) or 0 for key in _LEFT]

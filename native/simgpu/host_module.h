@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define DEEPUM_HOST_MODULE_MAGIC 0x4d48554d50454544ull /* "DEEPUMHM" */
-#define DEEPUM_HOST_MODULE_VERSION 1u
+#define DEEPUM_HOST_MODULE_VERSION 2u
 
 typedef struct deepum_host_launch {
   uint32_t grid[3];
@@ -40,6 +40,10 @@ typedef struct deepum_host_kernel {
   double (*flops)(const deepum_host_launch* launch);
   uint32_t matrix_units; /* 1: flops run at the matrix units' rate */
   uint32_t tiled;        /* 1: every thread block takes a multiprocessor for an equal part of the flops; 0: they are divided at will */
+  /* What the checker of discards may conclude. Both 0: the kernel touches what `accesses` lists, and reads only what was written; then a
+   * read of memory that was discarded and not written since is an error. */
+  uint32_t reads_unwritten; /* 1: it may be given memory that was never written: such a read is counted, but no error */
+  uint32_t unknown;         /* 1: it may touch more than `accesses` lists */
 } deepum_host_kernel;
 
 typedef struct deepum_host_module_table {

@@ -24,10 +24,12 @@ struct Block {
   Regions arriving = 0;    // being copied to `device`
   Regions leaving = 0;     // being copied to the CPU, no longer mapped on the device
   Regions discarded = 0;   // on the device, not to be copied when evicted
-  Regions lost = 0;        // discarded and not written since: reading them is an error of the program
+  Regions lost = 0;        // discarded and not written since, as far as that is known (losses.hpp)
   Regions prefetched = 0;  // brought by a prefetch and not accessed since
   Regions touched = 0;     // by launch number `launch`
   std::uint64_t launch = 0;
+  std::uint64_t lost_by = 0;  // number of the discard that lost regions, and when it did
+  std::uint64_t lost_at = 0;
   std::uint64_t batch = 0;  // fault batch that last brought it
   Block* older = nullptr;   // neighbours in the driver's eviction order
   Block* newer = nullptr;
@@ -52,6 +54,7 @@ struct Piece {
   bool managed;
   bool written_first = false;
   bool estimated = false;
+  std::uint64_t held_since = 0;
 };
 
 class BlockTable {
@@ -62,12 +65,14 @@ class BlockTable {
     std::uint64_t bytes = 0;
     MemoryKind kind = MemoryKind::unknown;
     int device = 0;
+    mutable std::uint64_t guessed_at = 0;  // when a kernel last wrote to it that may have written more than is known (losses.hpp)
   };
   Mapping unmap(std::uint64_t address);
   const Mapping* find(std::uint64_t address, std::uint64_t* base) const;
 
-  // Splits accesses by what is mapped there; plain device memory is left out, being always there.
-  void split(std::span<const Access> accesses, std::vector<Piece>& pieces) const;
+  // Splits accesses by what is mapped there; plain device memory is left out, being always there. Estimated writes are noted in the
+  // mapping.
+  void split(std::span<const Access> accesses, std::vector<Piece>& pieces, std::uint64_t now) const;
 
   // The block with this number (address / 2 MiB); never moves. nullptr: no such block was ever mapped.
   Block* block(std::uint64_t number) const {

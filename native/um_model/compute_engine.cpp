@@ -59,7 +59,7 @@ void ComputeEngine::start(double now) {
   running_ = ready_.front();
   ready_.pop_front();
   const KernelWork& work = std::get<KernelWork>(running_->work);
-  blocks_.split(work.kernel.accesses, pieces_);
+  blocks_.split(work.kernel.accesses, pieces_, residency_.losses.kernel_begins(work.kernel.unknown));
   sweep_ = Sweep(blocks_, pieces_);
   for (const Range& range : work.kernel.perhaps_written) {
     each_block(blocks_, range, true, [&](Block& block, Regions regions, std::uint64_t) { residency_.rewritten(block, regions); });
@@ -88,6 +88,7 @@ void ComputeEngine::wake(double now, std::uint64_t token) {
   Op& op = *running_;
   running_ = nullptr;
   residency_.need(device_, nullptr);
+  residency_.losses.kernel_ended(std::get<KernelWork>(op.work).kernel.unknown);
   if (std::get<KernelWork>(op.work).counted) {
     Counters& counters = residency_.counters(device_);
     ++counters.kernels;

@@ -152,7 +152,7 @@ void Engine::prefetch(Host host, Stream stream, std::span<const Range> ranges, i
   if (location != kCpu && (location < 0 || location >= s.residency.devices())) {
     return;
   }
-  s.enqueue(host, stream, Migration{{ranges.begin(), ranges.end()}, location, false});
+  s.enqueue(host, stream, Migration{{ranges.begin(), ranges.end()}, location, 0});
 }
 
 void Engine::discard(Host host, Stream stream, std::span<const Range> ranges, int then_location, bool then_prefetch) {
@@ -161,12 +161,15 @@ void Engine::discard(Host host, Stream stream, std::span<const Range> ranges, in
   }
   State& s = *state_;
   s.spend(host, s.machine.migration_call_ns);
+  ++s.discards;
   if (then_prefetch && then_location >= kCpu && then_location < s.residency.devices()) {
-    s.enqueue(host, stream, Migration{{ranges.begin(), ranges.end()}, then_location, true});
+    s.enqueue(host, stream, Migration{{ranges.begin(), ranges.end()}, then_location, s.discards});
   } else {
-    s.enqueue(host, stream, Discard{{ranges.begin(), ranges.end()}});
+    s.enqueue(host, stream, Discard{{ranges.begin(), ranges.end()}, s.discards});
   }
 }
+
+std::uint64_t Engine::discards() const { return state_->discards; }
 
 void Engine::advise(Host host, std::span<const Range> ranges, Advice advice, int location) {
   if (state_->observer != nullptr) {

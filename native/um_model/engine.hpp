@@ -30,6 +30,7 @@ inline constexpr Host kProgram = 0;
 inline constexpr Host kServer = 1;
 inline constexpr int kCpu = -1;
 inline constexpr std::uint64_t kBlockBytes = 2ull << 20;
+inline constexpr std::uint64_t kNotKnown = ~0ull;
 
 struct Range {
   std::uint64_t address;
@@ -42,12 +43,16 @@ struct Access {
   bool write;
   bool written_first = false;  // what is read was written by the same launch, or may have been: scratch memory
   bool estimated = false;      // not known exactly: discarded content that it seems to read is counted, but no error
+  // How many discards had been asked for (Engine::discards) when this memory became the reader's own, which it has been ever since: a later
+  // one has dropped what was in use. kNotKnown: it may hold nothing that was ever written, which may be read; then nothing is an error.
+  std::uint64_t held_since = 0;
 };
 
 // What a launch does in truth.
 struct Kernel {
   std::vector<Access> accesses;        // in the order in which the kernel sweeps over them
   std::vector<Range> perhaps_written;  // besides, as far as anybody knows: no cost, but what was discarded there counts as rewritten
+  bool unknown = false;                // may write anything besides: what was discarded before is not certainly unwritten any more
   double flops = 0;
   bool matrix_units = false;       // flops run at tensor_gflops
   double peak_fraction = 0;        // of that rate, reached by this kind of kernel; 0: the machine's sustained one
@@ -90,7 +95,8 @@ struct Counters {      // since the start, one device or (device kCpu) all
   std::uint64_t bytes_missing;          // of these, not there when the kernel needed them, in flight or faulted
   std::uint64_t resident_bytes, peak_resident_bytes;
   std::uint64_t managed_bytes, peak_managed_bytes;
-  std::uint64_t discarded_uses;  // kernels that read a block between its discard and its rewriting
+  std::uint64_t discarded_uses;       // kernels that read a block between its discard and its rewriting, as far as that is known
+  std::uint64_t discarded_uses_sure;  // of these, errors for certain (losses.hpp), each a violation
   // Of the host, with all devices only; 0 where its memory has no size:
   std::uint64_t host_bytes, peak_host_bytes;  // in its memory, managed and pinned
   std::uint64_t bytes_disk_read, bytes_disk_written;
@@ -177,6 +183,7 @@ class Engine {
   void fill(Host host, Stream stream, Range destination, std::function<void()> effect);  // memset
   void prefetch(Host host, Stream stream, std::span<const Range> ranges, int location);
   void discard(Host host, Stream stream, std::span<const Range> ranges, int then_location, bool then_prefetch);  // effect poisons data
+  std::uint64_t discards() const;                                                                                // asked for so far
   void advise(Host host, std::span<const Range> ranges, Advice advice, int location);
   void record(Host host, Event event, Stream stream);
   void wait(Host host, Stream stream, Event event);                     // a wait on an event never recorded does nothing

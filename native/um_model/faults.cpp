@@ -24,13 +24,24 @@ bool stays_remote(const Block& block, int device, Regions missing) {
   return (block.accessed_by >> device & 1) != 0 && (missing & ~block.on_cpu) == 0;
 }
 
-void FaultService::check_lost(int device, const Sweep& sweep, std::uint64_t launch) {
-  if (launch == 0 || !sweep.piece().read || sweep.piece().written_first || violated_launch_ == launch) {
+// Counts a launch once, and once more if it is surely an error.
+void FaultService::check_lost(int device, const Block& block, const Sweep& sweep, std::uint64_t launch) {
+  const Piece& piece = sweep.piece();
+  if (launch == 0 || !piece.read || piece.written_first || violated_launch_ == launch) {
+    return;
+  }
+  Counters& counters = residency_.counters(device);
+  if (doubted_launch_ != launch) {
+    doubted_launch_ = launch;
+    ++counters.discarded_uses;
+  }
+  std::uint64_t base = 0;
+  if (!residency_.losses.sure(block, piece, blocks_.find(sweep.low(), &base))) {
     return;
   }
   violated_launch_ = launch;
-  ++residency_.counters(device).discarded_uses;
-  if (violations_.size() < kMostViolations && !sweep.piece().estimated) {
+  ++counters.discarded_uses_sure;
+  if (violations_.size() < kMostViolations) {
     violations_.push_back({sweep.low(), "memory that was discarded and not written since"});
   }
 }
@@ -104,7 +115,7 @@ FaultService::Outcome FaultService::access(int device, double now, const Sweep& 
     stall = outcome.stall;
   }
   if ((block.lost & regions) != 0) {
-    check_lost(device, sweep, launch);
+    check_lost(device, block, sweep, launch);
   }
   if (piece.write) {
     residency_.rewritten(block, regions);
@@ -212,7 +223,7 @@ double FaultService::remote(int device, double now, const Sweep& sweep, double s
 
 double FaultService::touch_all(int device, double now, Range range, bool write) {
   const Access access_of_all{range, !write, write};
-  blocks_.split({&access_of_all, 1}, pieces_);
+  blocks_.split({&access_of_all, 1}, pieces_, 0);
   double ns = 0;
   for (Sweep sweep(blocks_, pieces_); !sweep.done(); sweep.next()) {
     Block* const block = sweep.block();

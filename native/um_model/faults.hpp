@@ -58,7 +58,7 @@ class FaultService {
  private:
   Outcome service(int device, double now, const Sweep& from, std::uint64_t launch, bool may_wait);
   double remote(int device, double now, const Sweep& sweep, double step);
-  void check_lost(int device, const Sweep& sweep, std::uint64_t launch);
+  void check_lost(int device, const Block& block, const Sweep& sweep, std::uint64_t launch);
   void observe(int device, const Sweep& sweep, std::uint32_t faults, double start, double end);
   void tell(deepum_activity_kind kind, int device, double start, double end, std::uint64_t bytes, std::uint32_t count);
 
@@ -66,7 +66,7 @@ class FaultService {
   Residency& residency_;
   const Options& options_;
   std::uint64_t batch_ = 0;
-  std::uint64_t violated_launch_ = 0;
+  std::uint64_t doubted_launch_ = 0, violated_launch_ = 0;
   std::vector<Violation> violations_;
   std::vector<Engine::Fault> faults_;
   std::uint64_t dropped_ = 0;

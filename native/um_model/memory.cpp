@@ -24,6 +24,7 @@ void add(Counters& sum, const Counters& one) {
   sum.bytes_accessed += one.bytes_accessed;
   sum.bytes_missing += one.bytes_missing;
   sum.discarded_uses += one.discarded_uses;
+  sum.discarded_uses_sure += one.discarded_uses_sure;
 }
 
 }  // namespace

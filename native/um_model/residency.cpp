@@ -288,9 +288,9 @@ void Residency::settle(Block& block) {
   }
 }
 
-void Residency::discard(Block& block, Regions regions) {
+void Residency::discard(Block& block, Regions regions, std::uint64_t number) {
   settle(block);
-  block.lost |= regions;
+  losses.lose(block, regions, number);
   off_host(block, regions);
   block.prefetched &= ~regions;
   if (block.device < 0) {

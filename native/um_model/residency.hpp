@@ -10,6 +10,7 @@
 #include "block_table.hpp"
 #include "host_memory.hpp"
 #include "link.hpp"
+#include "losses.hpp"
 
 namespace deepum::um_model {
 
@@ -56,11 +57,11 @@ class Residency {
   // Ends a transfer in progress at once, whatever it has left to do; the engine that carries it sees the new generation.
   void settle(Block& block);
 
-  void discard(Block& block, Regions regions);
-  void rewritten(Block& block, Regions regions);  // a write ends a discard
-  void undiscard(Block& block, Regions regions);  // a prefetch does too, but the content is still lost
-  void drop(Block& block, Regions regions);       // off the device without a copy
-  void forget(Block& block);                      // unmapped: no content anywhere
+  void discard(Block& block, Regions regions, std::uint64_t number);  // its number among the discards
+  void rewritten(Block& block, Regions regions);                      // a write ends a discard
+  void undiscard(Block& block, Regions regions);                      // a prefetch does too, but the content is still lost
+  void drop(Block& block, Regions regions);                           // off the device without a copy
+  void forget(Block& block);                                          // unmapped: no content anywhere
 
   // The host's side. Content comes there, or is used there, where it is made if it is nowhere; ns: when that can be, no earlier than `at`.
   double to_host(Block& block, Regions regions, double at) {
@@ -90,6 +91,7 @@ class Residency {
   std::uint64_t resident_bytes(int device) const { return at(device).chunks * kBlockBytes; }
   std::uint64_t peak_total() const { return peak_total_; }
 
+  Losses losses;
   // Called when a transfer of a block ended, or could not be made.
   std::function<void(const Block&)> on_settled;
   Activities* activities = nullptr;  // told of what happens, if kept

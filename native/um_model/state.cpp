@@ -97,10 +97,10 @@ bool Engine::State::begin(Op& op, double now) {
     }
     bool operator()(HostCopy& copy) const { return later(copy.ns); }
     bool operator()(Migration& migration) const {
-      if (migration.discard) {
-        state.discard(migration.ranges);
+      if (migration.discard != 0) {
+        state.discard(migration.ranges, migration.discard);
       }
-      if (migration.discard && migration.location == kCpu && state.drop_discarded(migration.ranges)) {
+      if (migration.discard != 0 && migration.location == kCpu && state.drop_discarded(migration.ranges)) {
         return later(state.machine.copy_latency_ns);  // nothing is left to copy: no copy engine takes part
       }
       if (migration.location == kCpu) {
@@ -111,7 +111,7 @@ bool Engine::State::begin(Op& op, double now) {
       return false;
     }
     bool operator()(Discard& work) const {
-      state.discard(work.ranges);
+      state.discard(work.ranges, work.number);
       return true;
     }
     bool operator()(Record& record) const {
@@ -180,7 +180,7 @@ void Engine::State::ended(Op& op, double now) {
 }
 
 // Whole 64 KiB regions only: a discard never takes what it was not asked for.
-void Engine::State::discard(std::span<const Range> ranges) {
+void Engine::State::discard(std::span<const Range> ranges, std::uint64_t which) {
   for (const Range& range : ranges) {
     Range dropped{0, 0};
     const auto flush = [&] {
@@ -189,7 +189,7 @@ void Engine::State::discard(std::span<const Range> ranges) {
       }
     };
     each_block(blocks, range, false, [&](Block& block, Regions regions, std::uint64_t number) {
-      residency.discard(block, regions);
+      residency.discard(block, regions, which);
       const std::uint64_t low = number * kBlockBytes + static_cast<std::uint64_t>(std::countr_zero(regions)) * kRegionBytes;
       if (dropped.address + dropped.bytes != low) {
         flush();

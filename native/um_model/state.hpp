@@ -74,8 +74,8 @@ struct Engine::State final : Executor, Actor {
 
   StreamQueue& queue(Stream stream) { return *streams[stream]; }
   void enqueue(Host host, Stream stream, decltype(Op::work) work);
-  void discard(std::span<const Range> ranges);
-  bool drop_discarded(std::span<const Range> ranges);  // from the devices' memory; false: some of the ranges is there still
+  void discard(std::span<const Range> ranges, std::uint64_t which);  // number `which` of the discards
+  bool drop_discarded(std::span<const Range> ranges);                // from the devices' memory; false: some of the ranges is there still
   void recycle_streams();
 
   const Machine machine;
@@ -100,6 +100,7 @@ struct Engine::State final : Executor, Actor {
   bool holds_changed = false;
   bool interrupted = false;
 
+  std::uint64_t discards = 0;  // asked for
   int launches_outstanding = 0;
   double last_work = 0;  // ns, when the latest work completed
   std::uint64_t managed_bytes = 0, peak_managed_bytes = 0;

@@ -83,7 +83,7 @@ typedef struct deepum_model_counters {
   uint64_t bytes_missing;
   uint64_t resident_bytes, peak_resident_bytes;
   uint64_t managed_bytes, peak_managed_bytes;
-  uint64_t discarded_uses;
+  uint64_t discarded_uses, discarded_uses_sure;
   uint64_t host_bytes, peak_host_bytes;
   uint64_t bytes_disk_read, bytes_disk_written;
 } deepum_model_counters;

@@ -37,10 +37,11 @@ struct HostCopy {  // takes stream time only
 struct Migration {  // prefetch, or discard and prefetch
   std::vector<Range> ranges;
   int location;
-  bool discard;
+  std::uint64_t discard;  // its number among the discards; 0: a prefetch only
 };
 struct Discard {
   std::vector<Range> ranges;
+  std::uint64_t number;
 };
 struct Record {
   std::shared_ptr<Recording> recording;

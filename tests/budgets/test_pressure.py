@@ -55,3 +55,27 @@ def test_a_kernel_that_writes_more_than_its_threads_tell_is_no_false_alarm(pytho
     ran = python(["--gpu-memory", "300MiB", "--invalidation", "1"], RECURRENT)
     assert ran.simulated["bytes_discarded"] > 100 * MIB
     assert "touched" not in ran.err
+
+
+# Memory that is read and that no kernel known to the simulated GPU has written: by the generator of random numbers, by nobody at all.
+UNWRITTEN = """
+import torch
+model = torch.nn.Sequential(*(torch.nn.Linear(2048, 2048) for _ in range(8))).cuda()
+optimizer = torch.optim.SGD(model.parameters())
+for step in range(4):
+    for make in (torch.randn, torch.empty):
+        optimizer.zero_grad()
+        model(make(2048, 2048, device="cuda")).square().mean().backward()
+        optimizer.step()
+torch.cuda.synchronize()
+tell()
+"""
+
+
+def test_reading_what_nobody_is_known_to_have_written_stops_no_program(python: Callable[..., Ran]) -> None:
+    ran = python(["--gpu-memory", "256MiB", "--invalidation", "1"], UNWRITTEN)
+    assert ran.simulated["bytes_discarded"] > 100 * MIB
+    assert ran.simulated["discarded_uses"] > 0
+    assert ran.simulated["discarded_uses_sure"] == 0
+    (warning,) = ran.told["warnings"]
+    assert "launches read memory that was discarded" in warning

@@ -49,6 +49,14 @@ static size_t shape_accesses(const deepum_host_launch* l, deepum_host_access* a,
   return 1;
 }
 
+/* read_anything(const float *data, uint64_t n): as a library's kernel, which cannot know whether its caller wrote that */
+static size_t read_accesses(const deepum_host_launch* l, deepum_host_access* a, size_t most) {
+  if (most > 0) a[0] = (deepum_host_access){address(l, 0), 4 * count(l, 1), 1, 0};
+  return 1;
+}
+
+/* unknown(void *data): nobody knows what it touches */
+
 static const uint32_t scale_sizes[] = {8, 8, 4}, add_sizes[] = {8, 8, 8, 8}, one[] = {8}, mixed_sizes[] = {1, 8, 2, 12};
 
 static const deepum_host_kernel kernels[] = {
@@ -57,6 +65,8 @@ static const deepum_host_kernel kernels[] = {
     {.name = "set", .parameter_count = 3, .parameter_sizes = scale_sizes, .run = set_run, .accesses = set_accesses},
     {.name = "slow", .parameter_count = 1, .parameter_sizes = one, .flops = slow_flops},
     {.name = "shape", .parameter_count = 1, .parameter_sizes = one, .run = shape_run, .accesses = shape_accesses},
+    {.name = "read_anything", .parameter_count = 2, .parameter_sizes = add_sizes, .accesses = read_accesses, .reads_unwritten = 1},
+    {.name = "unknown", .parameter_count = 1, .parameter_sizes = one, .unknown = 1},
     {.name = "mixed", .parameter_count = 4, .parameter_sizes = mixed_sizes},
 };
 

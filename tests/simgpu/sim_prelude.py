@@ -46,6 +46,8 @@ class Module:
         "set": (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_float),
         "slow": (ctypes.c_uint64,),
         "shape": (ctypes.c_uint64,),
+        "read_anything": (ctypes.c_uint64, ctypes.c_uint64),
+        "unknown": (ctypes.c_uint64,),
     }
 
     def __init__(self) -> None:

@@ -94,8 +94,8 @@ double flops(const deepum_host_launch* launch) { return flops_at(launch, 32); }
 double matrix_unit_flops(const deepum_host_launch* launch) { return flops_at(launch, 16); }
 
 constexpr deepum_host_kernel kKernels[] = {
-    {"deepum_sim_gemm", kParameters, kParameterSizes, nullptr, accesses, flops, 0, 1},
-    {"deepum_sim_gemm_matrix_units", kParameters, kParameterSizes, nullptr, accesses, matrix_unit_flops, 1, 1},
+    {"deepum_sim_gemm", kParameters, kParameterSizes, nullptr, accesses, flops, 0, 1, 1, 0},
+    {"deepum_sim_gemm_matrix_units", kParameters, kParameterSizes, nullptr, accesses, matrix_unit_flops, 1, 1, 1, 0},
 };
 
 // Resolved as any client of the driver does, so that an interposer is on the way.

@@ -39,13 +39,14 @@ std::vector<deepum_host_access> accesses_of(const HostLaunch& launch) {
 }
 
 // Managed memory is what the model follows; the rest only costs bandwidth. nullptr: nothing lies outside live memory.
-const deepum_host_access* split(State& state, const std::vector<deepum_host_access>& accesses, um_model::Kernel& kernel) {
+const deepum_host_access* split(State& state, const std::vector<deepum_host_access>& accesses, std::uint64_t held_since,
+                                um_model::Kernel& kernel) {
   for (const deepum_host_access& access : accesses) {
     if (access.bytes == 0) continue;
     const Allocation* const allocation = state.memory.find(access.address);
     if (allocation == nullptr || access.bytes > allocation->end() - access.address) return &access;
     if (allocation->kind == MemoryKind::managed) {
-      kernel.accesses.push_back({{access.address, access.bytes}, access.read != 0, access.write != 0});
+      kernel.accesses.push_back({{access.address, access.bytes}, access.read != 0, access.write != 0, false, false, held_since});
     } else {
       kernel.device_bytes += access.bytes * (static_cast<unsigned>(access.read != 0) + static_cast<unsigned>(access.write != 0));
     }
@@ -59,7 +60,9 @@ um_model::Kernel make_host_kernel(State& state, int device, const KernelWork& wo
   um_model::Kernel kernel;
   const std::vector<deepum_host_access> accesses = accesses_of(*launch);
   State* const s = &state;
-  if (const deepum_host_access* const bad = split(state, accesses, kernel)) {
+  const std::uint64_t held_since = launch->kernel->reads_unwritten != 0 ? um_model::kNotKnown : 0;
+  kernel.unknown = launch->kernel->unknown != 0;
+  if (const deepum_host_access* const bad = split(state, accesses, held_since, kernel)) {
     // Found out when the kernel runs, as on a real card: later calls answer with the error.
     std::fprintf(stderr, "deepum-sim: kernel %s touches %llu bytes at 0x%llx, outside live memory\n", launch->kernel->name,
                  static_cast<unsigned long long>(bad->bytes), static_cast<unsigned long long>(bad->address));
@@ -79,7 +82,9 @@ um_model::Kernel make_host_kernel(State& state, int device, const KernelWork& wo
 }
 
 um_model::Kernel make_compiled_kernel(State& state, const KernelWork& work) {
-  if (!work.function->layout) return {};
+  um_model::Kernel kernel;
+  kernel.unknown = true;
+  if (!work.function->layout) return kernel;
   const FindAllocation find = [&state](std::uint64_t address) -> std::optional<um_model::Range> {
     const Allocation* const allocation = state.memory.find(address);
     if (allocation == nullptr || !allocation->on_gpu()) return std::nullopt;
@@ -92,7 +97,8 @@ um_model::Kernel make_compiled_kernel(State& state, const KernelWork& work) {
                         {work.block[0], work.block[1], work.block[2]},
                         state.launches};
   bool known = true;
-  um_model::Kernel kernel = describe_launch(view, find, &known);
+  kernel = describe_launch(view, find, &known);
+  kernel.unknown = !known;
   if (!known) state.general_kernels.insert(work.function->name);
   for (um_model::Access& access : kernel.accesses) access.estimated = true;
   std::erase_if(kernel.accesses, [&](const um_model::Access& access) {

@@ -96,6 +96,7 @@ void write_counters(Json& json, const um_model::Counters& c) {
       {"managed_bytes", c.managed_bytes},
       {"peak_managed_bytes", c.peak_managed_bytes},
       {"discarded_uses", c.discarded_uses},
+      {"discarded_uses_sure", c.discarded_uses_sure},
   };
   for (const auto& [name, value] : numbers) json.number(name, value);
 }

@@ -25,8 +25,9 @@ struct LaunchView {
 // The driver allocation that holds an address, managed or not; nullopt if none.
 using FindAllocation = std::function<std::optional<um_model::Range>(std::uint64_t address)>;
 
-// accesses, flops, matrix_units, device_bytes filled; effect empty. *known becomes false where no family knows the kernel, so that the
-// general rule was followed.
+// accesses, perhaps_written, flops, matrix_units, device_bytes filled; effect empty. *known becomes false where no family knows the kernel,
+// so that the general rule was followed; the caller then takes its writes for unknown (um_model::Kernel::unknown). A family that knows a
+// kernel's inputs, but not all that it writes, tells the rest by Touch::perhaps: such memory no longer counts as unwritten, at no cost.
 um_model::Kernel describe_launch(const LaunchView& launch, const FindAllocation& find, bool* known = nullptr);
 
 }  // namespace deepum::simgpu
