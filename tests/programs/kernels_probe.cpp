@@ -37,6 +37,12 @@ int probe_layout(void* image, const char* kernel, unsigned* out, int most, unsig
   return count;
 }
 
+// 1000 * the architecture of its machine code + that of the PTX behind it; -1 where there is no such kernel.
+int probe_compiled_for(void* image, const char* kernel) {
+  const auto compiled = static_cast<Image*>(image)->compiled_for(kernel);
+  return compiled ? 1000 * compiled->binary + compiled->ptx : -1;
+}
+
 int probe_kernels(void* image) { return static_cast<int>(static_cast<Image*>(image)->kernels().size()); }
 
 // layout: offsets and sizes in turn. allocations: address, bytes. out: address, bytes, 1 read + 2 write.

@@ -77,6 +77,11 @@ class Image:
             raise KeyError(why.value.decode())
         return [(out[2 * i], out[2 * i + 1]) for i in range(count)], total.value
 
+    def compiled_for(self, kernel: str) -> tuple[int, int] | None:
+        """Architectures of its machine code and of the PTX behind that."""
+        both = self.library.probe_compiled_for(self.handle, kernel.encode())
+        return None if both < 0 else divmod(both, 1000)
+
     def kernels(self) -> int:
         return int(self.library.probe_kernels(self.handle))
 

@@ -78,7 +78,10 @@ def test_empty_container(probe: p.Probe) -> None:
 )
 def test_architecture(probe: p.Probe, device: tuple[int, int], chosen: int) -> None:
     entries = [p.entry(p.cubin({"k": p.nv_info([(0, sm)], sm)}), sm) for sm in (120, 75, 86, 80, 100, 90)]
-    assert probe.open(p.container(*entries), *device).layout("k") == ([(0, chosen)], chosen)
+    image = probe.open(p.container(*entries), *device)
+    assert image.layout("k") == ([(0, chosen)], chosen)
+    assert image.compiled_for("k") == (chosen, chosen)
+    assert image.compiled_for("other") is None
 
 
 def test_code_for_one_exact_architecture_runs_only_there(probe: p.Probe) -> None:
@@ -105,6 +108,7 @@ def test_ptx(probe: p.Probe) -> None:
     for image in (probe.open(PTX.encode() + b"\0"), probe.open(p.container(p.entry(PTX.encode() + b"\0", 80, kind=1)), 9, 0)):
         assert image.layout("scale") == ([(0, 8), (8, 4), (16, 24), (40, 8)], 48)
         assert image.layout("nothing") == image.layout("bare") == ([], 0)
+        assert image.compiled_for("bare") in ((80, 80), (90, 80))  # PTX is compiled for the device
         assert image.kernels() == 3
 
 

@@ -13,7 +13,6 @@ namespace {
 CUfunction as_function(CUkernel kernel) { return reinterpret_cast<CUfunction>(kernel); }
 
 CUresult attribute_of(State& state, CUfunction function, CUfunction_attribute attribute, int device, int* value) {
-  const int architecture = 10 * state.machine.presented_major + state.machine.presented_minor;
   switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
       *value = 1024;
@@ -22,9 +21,14 @@ CUresult attribute_of(State& state, CUfunction function, CUfunction_attribute at
       *value = 32;
       return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-    case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-      *value = architecture;
+    case CU_FUNC_ATTRIBUTE_BINARY_VERSION: {
+      // Of the code, not of the device: CUB picks its tuning by this, and has none but for the architectures that it was compiled for.
+      const int device_version = 10 * state.machine.presented_major + state.machine.presented_minor;
+      Compiled compiled{device_version, device_version};
+      if (Image* const image = function->module->image.get()) compiled = image->compiled_for(function->name).value_or(compiled);
+      *value = attribute == CU_FUNC_ATTRIBUTE_PTX_VERSION ? compiled.ptx : compiled.binary;
       return CUDA_SUCCESS;
+    }
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
       *value = std::max(function->max_dynamic_shared, device_attribute(state, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, device));
       return CUDA_SUCCESS;

@@ -22,6 +22,7 @@ import re
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
+PYTORCH = {"_ZNK2at7Context16userEnabledCuDNNEv", "_ZNK2at7Context19userEnabledCuDNNSDPEv"}  # cudnn_off.cpp
 
 
 def prototypes(header: str) -> dict[str, str]:
@@ -116,7 +117,7 @@ def write_major(
     ]
     lines += [f"STUB({name})" for name in sorted(names - done)]
     (out / "cudart_stubs.c").write_text("\n".join(lines) + "\n")
-    exported = "".join(f"    {name};\n" for name in sorted(names | {"_ZNK2at7Context16userEnabledCuDNNEv"}))
+    exported = "".join(f"    {name};\n" for name in sorted(names | PYTORCH))
     (out / "cudart.map").write_text(f"libcudart.so.{major} {{\n  global:\n{exported}  local: *;\n}};\n")
 
 

@@ -72,10 +72,7 @@ class CodeImage final : public Image {
 
   std::optional<ParameterLayout> layout(std::string_view kernel, std::string* why) override {
     const std::lock_guard lock(mutex_);
-    for (;;) {
-      if (const auto known = layouts_.find(kernel); known != layouts_.end()) return known->second;
-      if (!read_next(kernel)) break;
-    }
+    if (const Kernel* const known = find(kernel)) return known->layout;
     *why = problem_.empty() ? "no kernel " + std::string(kernel) + " for sm_" + std::to_string(device_) + " in the image" : problem_;
     if (problem_.empty() && codes_.empty()) {
       *why += "; it has";
@@ -84,17 +81,35 @@ class CodeImage final : public Image {
     return std::nullopt;
   }
 
+  std::optional<Compiled> compiled_for(std::string_view kernel) override {
+    const std::lock_guard lock(mutex_);
+    const Kernel* const known = find(kernel);
+    return known != nullptr ? std::optional(known->compiled) : std::nullopt;
+  }
+
   std::vector<std::string> kernels() override {
     const std::lock_guard lock(mutex_);
     while (read_next({})) {
     }
     std::vector<std::string> names;
-    for (const auto& [name, layout] : layouts_) names.push_back(name);
+    for (const auto& [name, kernel] : kernels_) names.push_back(name);
     return names;
   }
 
  private:
-  // Reads the next best code; false when all were read. Better code read before keeps its layouts. kernel: the one that is looked for.
+  struct Kernel {
+    ParameterLayout layout;
+    Compiled compiled;
+  };
+
+  const Kernel* find(std::string_view kernel) {
+    for (;;) {
+      if (const auto known = kernels_.find(kernel); known != kernels_.end()) return &known->second;
+      if (!read_next(kernel)) return nullptr;
+    }
+  }
+
+  // Reads the next best code; false when all were read. Better code read before keeps its kernels. kernel: the one that is looked for.
   bool read_next(std::string_view kernel) {
     if (next_ == codes_.size()) return false;
     const Code& code = codes_[next_++];
@@ -104,11 +119,12 @@ class CodeImage final : public Image {
       if ((code.flags & kZstd) != 0) unpacked = decompress_zstd(bytes, code.bytes);
       if ((code.flags & kLz4) != 0) unpacked = decompress_lz4_block(bytes, code.bytes);
       if (!unpacked.empty()) bytes = unpacked;
-      if (code.ptx) {
-        const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-        layouts_.merge(layouts_of_ptx(text.substr(0, text.find('\0'))));
-      } else {
-        layouts_.merge(layouts_of_cubin(bytes));
+      const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+      Layouts layouts = code.ptx ? layouts_of_ptx(text.substr(0, text.find('\0'))) : layouts_of_cubin(bytes);
+      // PTX is compiled for the device when it is loaded. An image of one piece of code has no table that says what it is for.
+      const int made_for = code.architecture != 0 ? code.architecture : device_;
+      for (auto& [name, layout] : layouts) {
+        kernels_.try_emplace(name, Kernel{std::move(layout), {code.ptx ? device_ : made_for, made_for}});
       }
     } catch (const std::exception& error) {
       problem_ = "code for sm_" + std::to_string(code.architecture) + " not readable" +
@@ -122,7 +138,7 @@ class CodeImage final : public Image {
   std::size_t next_ = 0;
   std::set<int> architectures_;
   int device_;
-  Layouts layouts_;
+  std::map<std::string, Kernel, std::less<>> kernels_;
   std::string problem_;
 };
 

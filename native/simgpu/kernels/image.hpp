@@ -20,11 +20,18 @@ struct ParameterLayout {
   std::uint32_t bytes;                // of the parameter buffer
 };
 
+// What the code of a kernel was compiled for, 10 * major + minor: its machine code, and the PTX that this was made from.
+struct Compiled {
+  int binary, ptx;
+};
+
 class Image {
  public:
   virtual ~Image() = default;
   // nullopt and *why set: no such kernel, or its layout cannot be parsed (never guessed). Thread-safe.
   virtual std::optional<ParameterLayout> layout(std::string_view kernel, std::string* why) = 0;
+  // Of the code that runs on the device, which may be older than it; nullopt as above.
+  virtual std::optional<Compiled> compiled_for(std::string_view kernel) = 0;
   virtual std::vector<std::string> kernels() = 0;  // all names; may be slow
 };
 
