@@ -11,7 +11,7 @@ import paper_published
 from paper_cases import DEGREES, SYSTEMS, degree_name
 from paper_energy import SOURCES, joules
 
-from deepum.statistics import size
+from deepum.sizes import size
 
 Told = Mapping[str, Any]
 _NONE = "-"

@@ -27,7 +27,7 @@ from deepum.simulate.comparison import Comparison, means, preset_of
 from deepum.simulate.point import Point, simulate
 from deepum.simulate.steps import WARM_UP
 from deepum.simulate.sweep import Failure, sweep
-from deepum.statistics import size
+from deepum.sizes import size
 from deepum.workloads import WORKLOADS, parse
 
 _ORDERS = [name for name in policies.BY_NAME if name.endswith("-use")]  # ours, but by another order of eviction

@@ -59,6 +59,9 @@ class Child:
             # First look, then wait: its SIGCHLD may have come before this call.
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
+                # What ended it may still be waiting for us, as Ctrl-C does: nobody asks us to hurry by it.
+                while signal.sigtimedwait(_WATCHED, 0) is not None:
+                    pass
                 return status
             told = signal.sigwaitinfo(_WATCHED)
             if told.si_signo != signal.SIGCHLD and told.si_code != _SI_KERNEL:
@@ -73,6 +76,15 @@ class Child:
     def close(self) -> None:
         """Signals are ours again."""
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+
+
+def how_it_ended(status: int) -> str:
+    """The wait status in words: `was ended by SIGKILL`, `exited with code 3`."""
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        known = {one.value: one.name for one in signal.Signals}
+        return f"was ended by {known.get(number, f'signal {number}')}"
+    return f"exited with code {os.waitstatus_to_exitcode(status)}"
 
 
 def end_like(status: int) -> int:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from deepum.live_figures import read_live_figures
 from deepum.processes import alive
 
 _MOST_SECONDS = 30.0  # that a daemon may take to close the sessions of processes that have ended
 _STEP_SECONDS = 0.02
+_LIVE = "the simulated GPU's figures are those at its last call; what was queued then is not counted, and there is no timeline"
 
 
 @dataclass
@@ -52,19 +54,46 @@ def _owner(mark: Path) -> tuple[int, int]:
     return 0, os.getpid() if mark.exists() else 0  # being written just now: look again
 
 
-def read_sessions(folder: Path) -> Reports:
-    """All finished reports of a run's folder."""
+def read_sessions(folder: Path, ends: Mapping[int, str] | None = None) -> Reports:
+    """All reports of a run's folder. `ends`: of processes that are known to have ended, how."""
     reports = Reports()
     for kind, into in (("session", reports.sessions), ("sim", reports.simulators)):
-        for path in sorted(folder.glob(f"{kind}-*.json")):
-            try:
-                told = json.loads(path.read_text(encoding="utf-8"))
-                if not isinstance(told, dict):
-                    raise ValueError("no object")
-                into.append(told)
-            except (OSError, ValueError) as error:
-                reports.warnings.append(f"{path.name}: {error}; its figures are left out")
+        for path in sorted(folder.glob(f"{kind}-*.json"), key=_by_number):
+            _read(path, _object, into, reports.warnings)
+    last = {_by_number(path)[0]: path.stem for path in sorted(folder.glob("sim-*.*"), key=_by_number)}
+    for path in sorted(folder.glob("sim-*.live"), key=_by_number):
+        if path.with_suffix(".json").exists():  # it ended between writing the one and taking the other away
+            continue
+        if (told := _read(path, read_live_figures, reports.simulators, reports.warnings)) is not None:
+            how = f"{(ends or {}).get(told['pid'], 'ended')} without its exit handlers"
+            if last[_by_number(path)[0]] != path.stem:
+                how = "replaced itself by exec"
+            elif alive(told["pid"]):
+                how = "is still running"
+            reports.warnings.append(f"process {told['pid']} {how}: {_LIVE}")
     return reports
+
+
+def _by_number(path: Path) -> list[int]:
+    """A process's images in their order: `sim-7`, `sim-7-2`, ... `sim-7-10`."""
+    return [int(part) for part in path.stem.split("-")[1:] if part.isdigit()] or [0]
+
+
+def _object(path: Path) -> dict[str, Any]:
+    told = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(told, dict):
+        raise ValueError("no object")
+    return told
+
+
+def _read(path: Path, reader: Callable[[Path], dict[str, Any]], into: list[dict[str, Any]], warnings: list[str]) -> dict[str, Any] | None:
+    try:
+        told = reader(path)
+    except (OSError, ValueError) as error:
+        warnings.append(f"{path.name}: {error}; its figures are left out")
+        return None
+    into.append(told)
+    return told
 
 
 def write_json(path: Path, value: object) -> None:

@@ -16,6 +16,7 @@ from deepum import child, collect, host, paths, safety, statistics
 from deepum.device import Device, choose
 from deepum.errors import DeepumError, UsageError
 from deepum.settings import INTERNAL_VARIABLES, SETTINGS, Value
+from deepum.summary import summary
 
 _SIMULATED_HOST_MEMORY = 256 << 30  # addresses only: the simulated GPU keeps no data unless a host module is loaded
 # What PyTorch must not be told: neither goes through cudaMalloc (facts: expandable_segments is VMM, cudaMallocAsync a pool).
@@ -188,14 +189,17 @@ def execute(planned: Plan) -> int:
             warnings = collect.wait_for_sessions(folder, running.interrupted)
         finally:
             running.close()
-        report = statistics.merge(collect.read_sessions(folder), planned.device.name, planned.values, warnings)
+        reports = collect.read_sessions(folder, {running.pid: child.how_it_ended(status)})
+        cards = [gpu.memory_bytes for gpu in planned.device.gpus]
+        report = statistics.merge(reports, planned.device.name, planned.values, warnings, cards)
         if planned.values["stats"] is not None:
             try:
                 collect.write_json(Path(str(planned.values["stats"])), report)
             except OSError as error:
                 say(f"error: {planned.values['stats']}: {error.strerror}; the statistics are lost")
         if not quiet:
-            for line in statistics.summary(report):
+            drawn = [str(planned.values[name]) for name in ("stats", "record") if planned.values[name] is not None and report["processes"]]
+            for line in summary(report, [path for path in drawn if Path(path).is_file()]):
                 say(line)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -28,3 +28,13 @@ def format_size(size: int) -> str:
         if size and size % 1024**power == 0:
             return f"{size // 1024**power}{unit}"
     return str(size)
+
+
+def size(count: float | None) -> str:
+    """A number of bytes for people."""
+    if count is None:
+        return "?"
+    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
+        if count >= 1024**power:
+            return f"{count / 1024**power:.1f} {unit}"
+    return f"{count:.0f} B"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deepum.collect import Reports
@@ -14,7 +14,9 @@ KEYS: dict[str, str] = {
     "device": "`sim:MACHINE` or `cuda`",
     "policy": "`on-demand` or `correlation`",
     "prefetch_degree": "launches that the chain may run ahead",
-    "gpu_time_s": "seconds of GPU time until the last work completed, virtual; simulated GPU only",
+    "gpu_memory_bytes": "memory of the smallest GPU, or `--gpu-memory` where that is less",
+    "gpu_time_s": "seconds of GPU time until the last work completed, virtual; of several processes their sum; simulated GPU only",
+    "gpu_time_max_s": "the same, of the process that took longest",
     "kernels": "kernels that ran; on a real GPU, launches seen",
     "execution_ids": "execution IDs known at the end",
     "faults": "64 KiB regions that a kernel missed; simulated GPU only",
@@ -37,10 +39,25 @@ KEYS: dict[str, str] = {
     "table_bytes": "memory of the learned tables",
     "daemon_events": "events that the daemon took",
     "warnings": "list of texts: whatever makes the figures doubtful",
+    "missing": "why, by key, for each of the above that is null",
     "devices": "list, one a GPU: `memory_bytes`, `gpu_time_s`, `kernels`, `faults`, `bytes_h2d`, `bytes_d2h`, `bytes_prefetched`, "
     "`bytes_evicted` of all processes, `peak_resident_bytes` of one; simulated GPU only",
     "processes": "list of `pid`, `session` (the daemon's counters), `simulated` (the simulated GPU's); null where there is none",
 }
+# What statistics of earlier versions lack.
+ADDED_KEYS = frozenset({"gpu_memory_bytes", "gpu_time_max_s", "missing"})
+_COUNTED_BY_THE_CORE = frozenset(
+    {
+        "execution_ids",
+        "window_mistakes",
+        "launches_over_capacity",
+        "budget_overshoot_bytes",
+        "peak_remote_bytes",
+        "table_bytes",
+        "daemon_events",
+    }
+)
+_SHARES = frozenset({"prefetch_coverage", "prefetch_accuracy"})
 _SESSION_WARNINGS = {
     "events_lost": "{} events were lost: the daemon was too slow",
     "malformed_events": "{} events made no sense and were left out",
@@ -55,7 +72,7 @@ def _sum(parts: list[dict[str, Any]], key: str) -> int | float | None:
     return sum(part.get(key, 0) for part in parts) if parts else None
 
 
-def _most(parts: list[dict[str, Any]], key: str) -> int | None:
+def _most(parts: list[dict[str, Any]], key: str) -> Any:
     return max(part.get(key, 0) for part in parts) if parts else None
 
 
@@ -71,11 +88,47 @@ def _share(part: float | None, whole: float | None) -> float | None:
     return part / whole if part is not None and whole else None
 
 
-def merge(reports: Reports, device: str, values: Mapping[str, Value], warnings: list[str]) -> dict[str, Any]:
+def _gpu_memory(simulators: list[dict[str, Any]], cards: Sequence[int], budget: Value) -> int | None:
+    cards = cards or [int(device["memory_bytes"]) for simulator in simulators for device in simulator.get("devices", [])]
+    return min([*cards, *(int(part) for part in str(budget).split(","))] if budget is not None else cards, default=None)
+
+
+def process_fits(process: Mapping[str, Any], memory: int) -> bool | None:
+    """Whether nothing of one of `processes` had to leave GPUs of this memory, since all of it has room; None where nobody knows."""
+    simulated, core = process["simulated"], (process["session"] or {}).get("core")
+    if simulated is not None:
+        return not any(simulated.get(key) for key in _LEFT) and all(
+            device["peak_managed_bytes"] <= device["memory_bytes"] for device in simulated["devices"]
+        )
+    return core["peak_allocated_bytes"] <= memory and not core["bytes_evicted"] if core else None
+
+
+def _why_missing(key: str, device: str, reports: Reports, cores: list[dict[str, Any]]) -> str:
+    if not reports.sessions and not reports.simulators:
+        return "no process used the GPU, as far as is known"
+    if key == "budget_overshoot_bytes" and cores:
+        return "--gpu-memory was not given"
+    if key == "handles_refused" or key in _COUNTED_BY_THE_CORE:
+        return "no process had a session with the daemon that was reported"
+    if device == "cuda":
+        return "a real GPU's driver does not tell it"
+    return "nothing was moved" if key in _SHARES and reports.simulators else "no simulated GPU left its figures"
+
+
+def merge(reports: Reports, device: str, values: Mapping[str, Value], warnings: list[str], cards: Sequence[int] = ()) -> dict[str, Any]:
     """The object that `--stats` writes; its keys are KEYS. Counts of several processes are added, peaks are the largest process's.
 
-    What nobody could count is null: on a real GPU the driver does not tell of faults and transfers.
+    What nobody could count is null, and `missing` says why. `cards`: memory of the real GPUs.
     """
+    merged = _merge(reports, device, values, warnings, cards)
+    cores = [session["core"] for session in reports.sessions if isinstance(session.get("core"), dict)]
+    merged["missing"] = {
+        key: _why_missing(key, device, reports, cores) for key, value in merged.items() if value is None and key != "missing"
+    }
+    return merged
+
+
+def _merge(reports: Reports, device: str, values: Mapping[str, Value], warnings: list[str], cards: Sequence[int]) -> dict[str, Any]:
     cores = [session["core"] for session in reports.sessions if isinstance(session.get("core"), dict)]
     simulators = reports.simulators
     said = list(reports.warnings) + warnings
@@ -103,7 +156,9 @@ def merge(reports: Reports, device: str, values: Mapping[str, Value], warnings: 
         "device": device,
         "policy": settings.get("policy", values["policy"]),
         "prefetch_degree": settings.get("prefetch_degree", values["prefetch_degree"]),
+        "gpu_memory_bytes": _gpu_memory(simulators, cards, values["gpu_memory"]),
         "gpu_time_s": _sum(simulators, "gpu_time_s"),
+        "gpu_time_max_s": _most(simulators, "gpu_time_s"),
         "kernels": _sum(simulators, "kernels") if simulators else _sum(cores, "launches"),
         "execution_ids": _sum(cores, "execution_ids"),
         "faults": _sum(simulators, "faults"),
@@ -126,6 +181,7 @@ def merge(reports: Reports, device: str, values: Mapping[str, Value], warnings: 
         "table_bytes": _sum(cores, "table_bytes"),
         "daemon_events": _sum(cores, "events"),
         "warnings": said,
+        "missing": None,
         "devices": _devices(simulators) if simulators else None,
         "processes": _processes(reports),
     }
@@ -144,52 +200,12 @@ def _devices(simulators: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _processes(reports: Reports) -> list[dict[str, Any]]:
-    simulated = {simulator.get("pid"): simulator for simulator in reports.simulators}
-    rows = [
-        {"pid": session.get("pid"), "session": session, "simulated": simulated.pop(session.get("pid"), None)}
-        for session in reports.sessions
-    ]
-    return rows + [{"pid": pid, "session": None, "simulated": simulator} for pid, simulator in simulated.items()]
-
-
-def size(count: float | None) -> str:
-    """A number of bytes for people."""
-    if count is None:
-        return "?"
-    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
-        if count >= 1024**power:
-            return f"{count / 1024**power:.1f} {unit}"
-    return f"{count:.0f} B"
-
-
-def summary(report: Mapping[str, Any]) -> list[str]:
-    """A few lines for people, without the prefix."""
-    warnings = [f"warning: {text}" for text in report["warnings"]]
-    if not report["processes"]:
-        return [*warnings, "the program used no GPU"]
-    time = f" in {report['gpu_time_s']:.3f} s of GPU time" if report["gpu_time_s"] is not None else ""
-    policy = f"{report['policy']}, N = {report['prefetch_degree']}" if report["policy"] == "correlation" else report["policy"]
-    lines = [f"{report['device']}, {policy}: {report['kernels']} kernels{time}"]
-    if report["faults"] is not None:
-        moved = f"{size(report['bytes_h2d'])} to the GPU, {size(report['bytes_d2h'])} back"
-        lines.append(f"{report['faults']} faults in {report['fault_batches']} batches; {moved}")
-    shares = [
-        f"{report[key]:.1%} {text}"
-        for key, text in (("prefetch_coverage", "of what was needed"), ("prefetch_accuracy", "used"))
-        if report[key] is not None
-    ]
-    told = f" ({', '.join(shares)})" if shares and report["bytes_prefetched"] else ""
-    lines.append(f"prefetched {size(report['bytes_prefetched'])}{told}, evicted {size(report['bytes_evicted'])}")
-    lines.append(f"peak {size(report['peak_resident_bytes'])} on the GPU, {size(report['peak_allocated_bytes'])} allocated")
-    devices = report["devices"] or []
-    for ordinal, counted in enumerate(devices if len(devices) > 1 else []):
-        moved = f"{size(counted['bytes_prefetched'])} prefetched, {size(counted['bytes_evicted'])} evicted"
-        peak = f"peak {size(counted['peak_resident_bytes'])} of {size(counted['memory_bytes'])}"
-        lines.append(f"GPU {ordinal}: {counted['kernels']} kernels, {counted['faults']} faults; {moved}; {peak}")
-    if report["launches_over_capacity"]:
-        lines.append(f"{report['launches_over_capacity']} launches alone needed more GPU memory than they may have; they ran")
-    if report["peak_remote_bytes"]:
-        lines.append(f"{size(report['peak_remote_bytes'])} stayed on the host, of which kernels use a few rows")
-    if report["budget_overshoot_bytes"]:
-        lines.append(f"the GPU's memory in use exceeded the budget by up to {size(report['budget_overshoot_bytes'])}")
-    return warnings + lines
+    """What a process's session and its simulated GPU counted, side by side; a process that replaced itself by exec has several of each."""
+    simulated: dict[Any, list[dict[str, Any]]] = {}
+    for simulator in reports.simulators:
+        simulated.setdefault(simulator.get("pid"), []).append(simulator)
+    rows = []
+    for session in reports.sessions:
+        of_process = simulated.get(session.get("pid"))
+        rows.append({"pid": session.get("pid"), "session": session, "simulated": of_process.pop(0) if of_process else None})
+    return rows + [{"pid": pid, "session": None, "simulated": simulator} for pid, rest in simulated.items() for simulator in rest]

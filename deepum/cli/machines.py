@@ -8,7 +8,7 @@ from dataclasses import asdict
 import click
 
 from deepum.machines import Machine, machines
-from deepum.statistics import size
+from deepum.sizes import size
 
 
 def _lines(machine: Machine) -> list[str]:

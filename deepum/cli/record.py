@@ -8,7 +8,7 @@ import click
 
 from deepum import workloads
 from deepum.errors import DeepumError
-from deepum.statistics import size
+from deepum.sizes import size
 
 
 @click.command("record")

@@ -16,7 +16,7 @@ from deepum.report.timeline import Timeline, observe
 from deepum.report.write import main_chart, report
 from deepum.simulate import policies
 from deepum.simulate.comparison import DoesNotFitError, compare
-from deepum.statistics import size
+from deepum.sizes import size
 
 _TIMELINES = ("on-demand", "deepum")
 _PICTURES = (".png", ".svg")

@@ -20,7 +20,7 @@ from deepum.simulate.point import Point, simulate
 from deepum.simulate.steps import WARM_UP
 from deepum.simulate.sweep import Failure, sweep
 from deepum.simulate.workload import DEFAULT_STEPS, MACHINES
-from deepum.statistics import size
+from deepum.sizes import size
 
 _MOVED = {"in": "bytes_h2d", "out": "bytes_d2h"}
 _ON_DISK = {"disk in": "bytes_disk_read", "disk out": "bytes_disk_written"}

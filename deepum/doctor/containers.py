@@ -8,7 +8,7 @@ from pathlib import Path
 
 from deepum import host
 from deepum.doctor.check import Check
-from deepum.statistics import size
+from deepum.sizes import size
 
 _LEAST_SHARED = 1 << 30
 

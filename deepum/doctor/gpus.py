@@ -8,7 +8,7 @@ from deepum.doctor.ask import Answer
 from deepum.doctor.check import Check
 from deepum.host import KernelDriver
 from deepum.safety import Gpu, known_hang
-from deepum.statistics import size
+from deepum.sizes import size
 
 _OLDEST_CUDA = 12040  # cuFuncGetParamInfo: below, kernels' parameters are read from their code where that is possible
 _OLDEST_CAPABILITY = (6, 0)  # Pascal: page faults

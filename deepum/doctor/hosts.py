@@ -8,7 +8,7 @@ from pathlib import Path
 from deepum import host
 from deepum.doctor.check import Check
 from deepum.safety import LEAST_HOST_BYTES
-from deepum.statistics import size
+from deepum.sizes import size
 
 _LEAST_FILES = 256  # a daemon has about 5 a session
 

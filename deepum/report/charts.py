@@ -14,7 +14,7 @@ import numpy as np
 from deepum.report import series
 from deepum.report.series import Segment
 from deepum.report.timeline import INTO_DEVICE, OUT_OF_DEVICE, Floats, Timeline
-from deepum.statistics import size
+from deepum.sizes import size
 
 Spec = dict[str, Any]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from deepum.errors import UsageError
 from deepum.simulate.workload import Workload, load
-from deepum.statistics import KEYS
+from deepum.statistics import ADDED_KEYS, KEYS
 
 _WANTED = "name what `deepum simulate --json`, `deepum run --stats` or `--record` wrote, or a workload"
 _LOG = b"DEEPUMEV"
@@ -44,7 +44,7 @@ def read(names: Sequence[str], steps: int | None = None, synchronise: bool = Fal
         if told is None:
             single = not path.is_file()  # a recorded run is as long as it was
             found.workloads.append(load(name, steps if single else None, synchronise and single, machine))
-        elif isinstance(told, dict) and set(KEYS) <= set(told):
+        elif isinstance(told, dict) and set(KEYS) - ADDED_KEYS <= set(told):
             found.statistics.append((path.name, told))
         elif isinstance(told, dict) and ("policies" in told or isinstance(told.get("simulations"), list)):
             try:
@@ -52,7 +52,7 @@ def read(names: Sequence[str], steps: int | None = None, synchronise: bool = Fal
             except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
                 raise UsageError(f"{name}: the simulation's figures make no sense: {error}; simulate anew with this version") from None
         elif isinstance(told, dict) and {"processes", "kernels"} <= set(told):
-            lacking = ", ".join(sorted(set(KEYS) - set(told)))
+            lacking = ", ".join(sorted(set(KEYS) - ADDED_KEYS - set(told)))
             raise UsageError(f"{name}: the statistics of another version, without {lacking}; write them anew with `deepum run --stats`")
         else:
             raise UsageError(f"{name}: is JSON, but neither of a simulation nor of a run; {_WANTED}")

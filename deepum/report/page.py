@@ -11,7 +11,7 @@ from typing import Any
 from deepum import __version__
 from deepum.errors import DeepumError
 from deepum.report.charts import Spec
-from deepum.statistics import size
+from deepum.sizes import size
 
 _POLICY = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:"
 _STYLE = """

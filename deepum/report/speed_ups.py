@@ -8,7 +8,7 @@ from statistics import geometric_mean
 from typing import Any
 
 from deepum.report import charts
-from deepum.statistics import size
+from deepum.sizes import size
 
 _PANELS = 6  # more are one chart with a line each
 _HEADER: charts.Spec = {"labelAnchor": "start", "labelFontWeight": "bold", "labelFontSize": 12}

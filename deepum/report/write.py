@@ -10,7 +10,8 @@ from deepum.report import charts, run_charts, speed_ups
 from deepum.report.inputs import Inputs
 from deepum.report.page import Page, figures
 from deepum.report.timeline import Timeline
-from deepum.statistics import size, summary
+from deepum.sizes import size
+from deepum.summary import summary
 
 _SPEED_UP = (
     "A step is the mean of those after the warm-up, without the last. The bound is a time that no policy can be below (docs/simulate.md)."

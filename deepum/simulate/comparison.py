@@ -17,7 +17,7 @@ from deepum.simulate.policies import BY_NAME, Policy
 from deepum.simulate.replay import Outcome, machine, replay
 from deepum.simulate.steps import COUNTED, WARM_UP, Step, steady, steady_range, step_ends, steps
 from deepum.simulate.workload import Workload
-from deepum.statistics import size
+from deepum.sizes import size
 from deepum.trace import Trace
 
 _UNLIMITED_BYTES = 1 << 44

@@ -17,7 +17,7 @@ from deepum.core import Allocate, Block, Event, Execute, Free, events
 from deepum.simulate.lms.assumed import Assumed, assumed
 from deepum.simulate.lms.copies import Copies
 from deepum.simulate.lms.swapper import OutOfMemoryError, Swapper, Tensor, Told
-from deepum.statistics import size
+from deepum.sizes import size
 from deepum.trace import Trace, work
 from deepum.trace.work import BY_ADDRESS, READ, WRITE, Access, Work
 

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "figures.hpp"
+#include "live_figures.hpp"
 #include "pools.hpp"
 #include "pump.hpp"
 #include "stats.hpp"
@@ -158,6 +159,7 @@ CUresult initialise() noexcept {
   if (!settings().read()) return CUDA_ERROR_INVALID_VALUE;
   auto* const made = new State;
   record_work(*made);
+  begin_live_figures(*made);
   made->engine.on_discard([made](um_model::Range range) { poison(*made, range); });
   owner.store(getpid(), std::memory_order_relaxed);
   // The child has one thread, perhaps a lock that nobody will ever release, and no GPU: as with the real driver, CUDA is unusable there.
@@ -221,6 +223,7 @@ Call::Call(Need need, Role role) {
     thread.helper = pump.serving ? um_model::kServer : state_->engine.add_helper();
   }
   if (role == Role::neutral) return;
+  acting_ = true;
   if (thread.kind == ThreadKind::helper) {
     host_ = thread.helper;
   } else {
@@ -229,7 +232,9 @@ Call::Call(Need need, Role role) {
 }
 
 Call::~Call() {
-  if (state_ != nullptr && guard_.owns_lock()) collect_violations(*state_);
+  if (state_ == nullptr || !guard_.owns_lock()) return;
+  collect_violations(*state_);
+  if (acting_) update_live_figures(*state_);
 }
 
 int Call::device() const { return context_ != nullptr ? context_->device : 0; }

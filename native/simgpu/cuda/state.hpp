@@ -105,6 +105,7 @@ class Call {
   CUcontext context_ = nullptr;
   um_model::Host host_ = um_model::kProgram;
   CUresult error_ = CUDA_SUCCESS;
+  bool acting_ = false;  // the call may have changed what is counted
 };
 
 // Turns violations that the engine reported since the last time into the devices' sticky errors.

@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "live_figures.hpp"
 #include "not_simulated.hpp"
 #include "streams.hpp"
 
@@ -72,33 +73,11 @@ class Json {
   bool first_ = true;
 };
 
-void write_counters(Json& json, const um_model::Counters& c) {
-  json.real("gpu_time_s", seconds(c.gpu_time_ns));
-  json.real("compute_s", seconds(c.compute_ns));
-  json.real("stall_s", seconds(c.stall_ns));
-  const std::pair<const char*, std::uint64_t> numbers[] = {
-      {"kernels", c.kernels},
-      {"copies", c.copies},
-      {"faults", c.faults},
-      {"fault_batches", c.fault_batches},
-      {"bytes_h2d", c.bytes_h2d},
-      {"bytes_d2h", c.bytes_d2h},
-      {"bytes_demand", c.bytes_demand},
-      {"bytes_prefetched", c.bytes_prefetched},
-      {"bytes_prefetched_used", c.bytes_prefetched_used},
-      {"bytes_driver_evicted", c.bytes_driver_evicted},
-      {"bytes_prefetched_out", c.bytes_prefetched_out},
-      {"bytes_discarded", c.bytes_discarded},
-      {"bytes_accessed", c.bytes_accessed},
-      {"bytes_missing", c.bytes_missing},
-      {"resident_bytes", c.resident_bytes},
-      {"peak_resident_bytes", c.peak_resident_bytes},
-      {"managed_bytes", c.managed_bytes},
-      {"peak_managed_bytes", c.peak_managed_bytes},
-      {"discarded_uses", c.discarded_uses},
-      {"discarded_uses_sure", c.discarded_uses_sure},
-  };
-  for (const auto& [name, value] : numbers) json.number(name, value);
+// whole: of all devices, with the host's.
+void write_counters(Json& json, const um_model::Counters& c, bool whole) {
+  for (const auto& [name, value] : times_of(c)) json.real(name, value);
+  const auto counts = counts_of(c);
+  for (std::size_t i = 0; i < (whole ? kCounts : kCountsOfDevice); ++i) json.number(counts[i].first, counts[i].second);
 }
 
 void write_json(State& state, std::FILE* file) {
@@ -109,17 +88,12 @@ void write_json(State& state, std::FILE* file) {
   json.text("machine", std::string(state.machine.name));
   json.number("device_count", state.devices.size());
   json.number("memory_bytes", state.devices.front().memory_bytes);
-  const um_model::Counters all = state.engine.counters(um_model::kCpu);
-  write_counters(json, all);
-  json.number("host_bytes", all.host_bytes);
-  json.number("peak_host_bytes", all.peak_host_bytes);
-  json.number("bytes_disk_read", all.bytes_disk_read);
-  json.number("bytes_disk_written", all.bytes_disk_written);
+  write_counters(json, state.engine.counters(um_model::kCpu), true);
   json.open("devices", '[');
   for (std::size_t device = 0; device < state.devices.size(); ++device) {
     json.open(nullptr, '{');
     json.number("memory_bytes", state.devices[device].memory_bytes);
-    write_counters(json, state.engine.counters(static_cast<int>(device)));
+    write_counters(json, state.engine.counters(static_cast<int>(device)), false);
     json.close('}');
   }
   json.close(']');
@@ -156,18 +130,17 @@ bool lock_patiently(std::unique_lock<std::mutex>& guard) {
   return guard.owns_lock();
 }
 
-// Runs after the program's exit handlers. Not in a forked child (state() is null there), not on _exit.
+// Runs after the program's exit handlers. Not in a forked child (state() is null there), not on _exit: then the live figures remain.
 __attribute__((destructor)) void write_statistics() {
   State* const now = state();
-  const char* const folder = std::getenv("DEEPUM_STATS_DIR");
   if (now == nullptr) return;
   std::unique_lock guard(lock(), std::defer_lock);
   const bool locked = lock_patiently(guard);
   if (locked) now->work_log.close();
-  if (folder == nullptr || *folder == '\0') return;
-  const std::string name = std::string(folder) + "/sim-" + std::to_string(getpid()) + ".json";
+  if (statistics_stem().empty()) return;
+  const std::string name = statistics_stem() + ".json";
   if (!locked) {
-    std::fprintf(stderr, "deepum: error: %s: a thread is stuck in the driver; the simulated GPU's counters are lost\n", name.c_str());
+    std::fprintf(stderr, "deepum: warning: %s: a thread is stuck in the driver; work that is still queued is not counted\n", name.c_str());
     return;
   }
   // What is queued still counts, but host memory it would read or write may be gone by now.
@@ -180,11 +153,12 @@ __attribute__((destructor)) void write_statistics() {
   const std::string unfinished = name + ".part";
   std::FILE* const file = std::fopen(unfinished.c_str(), "we");
   if (file == nullptr) {
-    std::fprintf(stderr, "deepum: error: %s: %s; the simulated GPU's counters are lost\n", unfinished.c_str(), std::strerror(errno));
+    std::fprintf(stderr, "deepum: error: %s: %s; the simulated GPU's statistics are not complete\n", unfinished.c_str(),
+                 std::strerror(errno));
     return;
   }
   write_json(*now, file);
-  if (std::fclose(file) == 0) std::rename(unfinished.c_str(), name.c_str());
+  if (std::fclose(file) == 0 && std::rename(unfinished.c_str(), name.c_str()) == 0) end_live_figures();
 }
 
 }  // namespace

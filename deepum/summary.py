@@ -1,0 +1,100 @@
+"""A run's statistics for people: a few lines, of which the first say how it went and whether there is anything to do."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from deepum.sizes import size
+from deepum.statistics import process_fits
+
+_MOST_PROCESSES = 8  # that are told of one by one
+
+
+def summary(report: Mapping[str, Any], written: Sequence[str] = ()) -> list[str]:
+    """The lines, without the prefix. `written`: files of this run that `deepum report` draws."""
+    warnings = [f"warning: {text}" for text in report["warnings"]]
+    if not report["processes"]:
+        return [*warnings, "the program used no GPU"]
+    pointer = [f"to see it drawn: deepum report {' '.join(map(shlex.quote, written))}"] if written else []
+    return [*_outcome(report), *_figures(report), *warnings, *pointer]
+
+
+def _outcome(report: Mapping[str, Any]) -> list[str]:
+    policy = report["policy"]
+    if policy == "correlation":
+        policy += f" (predicts up to N = {report['prefetch_degree']} launches ahead)"
+    count = len(report["processes"])
+    ran = f"{report['kernels']} kernels" + (f" of {count} processes" if count > 1 else "")
+    simulated = report["devices"] is not None
+    if not simulated or report["gpu_time_s"] is None:
+        lines = [f"{report['device']}, {policy}: {ran}"]
+    elif count == 1:
+        lines = [f"{report['device']}, {policy}: {ran} in {report['gpu_time_s']:.3f} s of virtual GPU time"]
+    else:
+        longest = max((one["simulated"]["gpu_time_s"] for one in report["processes"] if one["simulated"]), default=0.0)
+        times = f"{longest:.3f} s of virtual GPU time in the longest, {report['gpu_time_s']:.3f} s in their sum"
+        lines = [f"{report['device']}, {policy}: {ran}; {times}"]
+        lines.append("each process had simulated GPUs of its own: the times do not add up, and how processes share a card is not simulated")
+    return lines + _fits(report)
+
+
+def _fits(report: Mapping[str, Any]) -> list[str]:
+    memory, allocated = report.get("gpu_memory_bytes"), report["peak_allocated_bytes"]  # earlier versions did not tell the first
+    if memory is None or allocated is None:
+        return []
+    fitting = [process_fits(process, memory) for process in report["processes"]]
+    if None in fitting:
+        return []
+    which = "it" if len(fitting) == 1 else "each process"
+    if all(fitting):
+        return [f"{which} fits in GPU memory ({size(allocated)} of {size(memory)} at most): nothing had to be moved, nothing is to be done"]
+    if len(fitting) > 1:
+        which = f"{fitting.count(False)} of {len(fitting)} processes"
+    verb = "needs" if len(fitting) == 1 else "need"
+    share = f", {allocated / memory:.2f} times" if allocated > memory else ""
+    return [f"{which} {verb} more than GPU memory holds ({size(allocated)} allocated, {size(memory)} there{share}): the rest was moved"]
+
+
+def _figures(report: Mapping[str, Any]) -> list[str]:
+    lines = []
+    if report["faults"] is not None:
+        moved = f"{size(report['bytes_h2d'])} to the GPU, {size(report['bytes_d2h'])} back"
+        lines.append(f"{report['faults']} faults in {report['fault_batches']} batches; {moved}")
+    shares = [
+        f"{report[key]:.1%} {text}"
+        for key, text in (("prefetch_coverage", "of what was needed"), ("prefetch_accuracy", "used"))
+        if report[key] is not None
+    ]
+    told = f" ({', '.join(shares)})" if shares and report["bytes_prefetched"] else ""
+    lines.append(f"prefetched {size(report['bytes_prefetched'])}{told}, evicted {size(report['bytes_evicted'])}")
+    lines.append(f"peak {size(report['peak_resident_bytes'])} on the GPU, {size(report['peak_allocated_bytes'])} allocated")
+    lines += _processes(report["processes"])
+    devices = report["devices"] or []
+    for ordinal, counted in enumerate(devices if len(devices) > 1 else []):
+        moved = f"{size(counted['bytes_prefetched'])} prefetched, {size(counted['bytes_evicted'])} evicted"
+        peak = f"peak {size(counted['peak_resident_bytes'])} of {size(counted['memory_bytes'])}"
+        lines.append(f"GPU {ordinal}: {counted['kernels']} kernels, {counted['faults']} faults; {moved}; {peak}")
+    if report["launches_over_capacity"]:
+        lines.append(f"{report['launches_over_capacity']} launches alone needed more GPU memory than they may have; they ran")
+    if report["peak_remote_bytes"]:
+        lines.append(f"{size(report['peak_remote_bytes'])} stayed on the host, of which kernels use a few rows")
+    if report["budget_overshoot_bytes"]:
+        lines.append(f"the GPU's memory in use exceeded the budget by up to {size(report['budget_overshoot_bytes'])}")
+    return lines
+
+
+def _processes(processes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A line for each of several."""
+    lines = []
+    for process in processes if len(processes) > 1 else []:
+        simulated, core = process["simulated"], (process["session"] or {}).get("core") or {}
+        if simulated is not None:
+            text = f"{simulated['kernels']} kernels in {simulated['gpu_time_s']:.3f} s, {simulated['faults']} faults"
+            text += f"; {size(simulated['peak_managed_bytes'])} allocated"
+        else:
+            text = f"{core.get('launches', 0)} kernels; {size(core.get('peak_allocated_bytes'))} allocated"
+        lines.append(f"process {process['pid']}: {text}")
+    further = len(lines) - _MOST_PROCESSES
+    return lines if further <= 0 else [*lines[:_MOST_PROCESSES], f"and {further} further processes (--stats has them)"]
