@@ -19,6 +19,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from deepum.paths import daemon_files
+
 ROOT = Path(__file__).resolve().parent.parent
 CASES = [  # (what, pointers, launches a round, threads)
     ("8 pointers", 8, 100_000, 1),
@@ -77,12 +79,14 @@ def main() -> int:
         hooked = {**bare, "LD_PRELOAD": str(shim), "DEEPUM_RUNTIME_DIR": str(run_dir), "DEEPUM_DAEMON": "/bin/false"}
         daemon = None
         if not options.no_daemon:
-            environment = {**bare, "DEEPUM_RUNTIME_DIR": str(run_dir)}
+            # Of the shim's own installation: no other one serves it.
+            environment = {**bare, "DEEPUM_RUNTIME_DIR": str(run_dir), "PYTHONPATH": str(shim.resolve().parents[2])}
+            socket = daemon_files(run_dir, shim).socket
             daemon = subprocess.Popen([*deepum, "daemon"], env=environment, stderr=subprocess.DEVNULL)
             deadline = time.monotonic() + 20
-            while not (run_dir / "daemon.sock").exists() and time.monotonic() < deadline and daemon.poll() is None:
+            while not socket.exists() and time.monotonic() < deadline and daemon.poll() is None:
                 time.sleep(0.05)
-            if not (run_dir / "daemon.sock").exists():
+            if not socket.exists():
                 print("deepum: error: daemon: did not start; use --no-daemon to measure the hooks alone", file=sys.stderr)
                 return 1
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from deepum.errors import DeepumError
@@ -40,6 +41,30 @@ def runtime_folder(environment: Mapping[str, str]) -> Path:
     if given := environment.get("XDG_RUNTIME_DIR"):
         return Path(given) / "deepum"
     return Path(f"/tmp/deepum-{os.getuid()}")
+
+
+@dataclass(frozen=True)
+class DaemonFiles:
+    """What one installation's daemon has in a runtime folder."""
+
+    socket: Path
+    lock: Path
+    making: Path  # the socket until somebody listens
+
+
+def daemon_files(folder: Path, library: Path = SHIM) -> DaemonFiles:
+    """Those of the installation of this shim, as it is now: by its path, size and last change (as native/runtime/installation.cpp)."""
+    library = library.resolve()
+    try:
+        status = library.stat()
+        change = (status.st_size, *divmod(status.st_mtime_ns, 10**9))
+    except OSError:
+        change = (0, 0, 0)
+    value = 0xCBF29CE484222325
+    for byte in os.fsencode(library) + b" %d %d.%09d" % change:
+        value = ((value ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    name = f"daemon-{(value ^ value >> 32) & 0xFFFFFFFF:08x}"
+    return DaemonFiles(*(folder / f"{name}.{kind}" for kind in ("sock", "lock", "new")))
 
 
 def make_private_folder(folder: Path) -> None:

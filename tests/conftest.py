@@ -82,17 +82,20 @@ def runtime_dir() -> Iterator[Path]:
 
 
 def _daemons_of(folder: Path) -> list[int]:
-    """Processes that hold the folder's lock open."""
+    """Processes that hold a lock of the folder open: daemons, of whatever installation."""
     found = []
-    lock = str(folder / "daemon.lock")
     for process in Path("/proc").iterdir():
         if process.name.isdigit():
             try:
-                if any(str(fd.readlink()) == lock for fd in (process / "fd").iterdir()):
+                if any(_is_lock(fd.readlink(), folder) for fd in (process / "fd").iterdir()):
                     found.append(int(process.name))
             except OSError:
                 continue
     return found
+
+
+def _is_lock(path: Path, folder: Path) -> bool:
+    return path.parent == folder and path.name.startswith("daemon-") and path.suffix == ".lock"
 
 
 @pytest.fixture

@@ -1,9 +1,13 @@
-"""`python -m deepum.daemon`: the daemon as a program starts it, on demand. It leaves the program's process tree at once."""
+"""The daemon as a program starts it, on demand (`python FILE`, `python -m deepum.daemon`). It leaves the program's process tree at once."""
 
 from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
+
+if not __package__:  # started as a file: of this installation, whatever else is called deepum
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 
 def _leave_the_program() -> None:

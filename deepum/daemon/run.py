@@ -8,9 +8,11 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from deepum.daemon.server import AlreadyRunningError, Server
+from deepum import __version__
+from deepum.daemon.place import AlreadyRunningError
+from deepum.daemon.server import Server
 from deepum.errors import DeepumError
-from deepum.paths import make_private_folder, runtime_folder
+from deepum.paths import PACKAGE, make_private_folder, runtime_folder
 from deepum.settings import resolve
 
 _MOST_LOG_BYTES = 1 << 20
@@ -44,7 +46,7 @@ def on_demand(environment: Mapping[str, str]) -> int:
         except DeepumError as error:
             log.write(error.line)
             return error.exit_code
-        log.write("began")
+        log.write(f"began: version {__version__} of {PACKAGE}")
         server.serve()
         log.write("ended")
         return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import resource
 import select
@@ -15,15 +14,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from deepum.daemon.hello import RefusedError, answer, peer_is_ours, receive
+from deepum.daemon.place import Place
 from deepum.daemon.session import Session
-from deepum.errors import DeepumError
 from deepum.paths import make_private_folder
 
 _HELLO_SECONDS = 5.0
 _MOST_SESSIONS = 256
 _DESCRIPTORS = 4 * _MOST_SESSIONS + 64  # four a session
 _CROWDED_SECONDS = 0.05  # before the next look at a connection that could not be taken
-_LOCK_SECONDS = 5.0  # that a daemon which is about to end may take to give the lock up
 
 
 def _allow_descriptors(wanted: int) -> None:
@@ -33,70 +31,23 @@ def _allow_descriptors(wanted: int) -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
 
 
-class AlreadyRunningError(DeepumError):
-    """Another daemon serves this folder."""
-
-
 class Server:
     """Serves a runtime folder. `idle_seconds` 0: for ever."""
 
     def __init__(self, folder: Path, idle_seconds: int, log: Callable[[str], None]) -> None:
-        """Takes the folder's lock and listens. Raises DeepumError; AlreadyRunningError when another daemon answers there."""
-        self._folder, self._idle_seconds = folder, idle_seconds
+        """Takes the folder's lock and listens. Raises DeepumError; AlreadyRunningError when another daemon of this installation answers."""
+        self._idle_seconds = idle_seconds
         self._write_log = log
-        self._path = folder / "daemon.sock"
         make_private_folder(folder)
         _allow_descriptors(_DESCRIPTORS)
-        self._lock = self._take_lock()
+        self._place = Place(folder)
         self._sessions: dict[threading.Thread, Session | None] = {}
         self._greeting: dict[threading.Thread, socket.socket] = {}  # connections without a hello yet, the oldest first
         self._guard = threading.Lock()
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._ending = False
         self._idle_since = time.monotonic()
-        self._listener = self._listen()
-
-    def _take_lock(self) -> int:
-        fd = os.open(self._folder / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        until = time.monotonic() + _LOCK_SECONDS
-        while True:
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return fd
-            except OSError:
-                if self._answers() or time.monotonic() > until:
-                    os.close(fd)
-                    raise AlreadyRunningError(
-                        f"{self._folder}: another daemon serves it; end that one first, or set DEEPUM_RUNTIME_DIR"
-                    ) from None
-                time.sleep(0.02)
-
-    def _answers(self) -> bool:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as probe:
-            try:
-                probe.connect(str(self._path))
-            except OSError:
-                return False
-            return True
-
-    def _listen(self) -> socket.socket:
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
-        # Under another name until it listens: who finds the socket must not be refused. Both may be there from a daemon that was killed.
-        making = self._folder / "daemon.new"
-        making.unlink(missing_ok=True)
-        mask = os.umask(0o177)
-        try:
-            listener.bind(str(making))
-            listener.listen(64)
-            making.rename(self._path)
-        except OSError as error:
-            listener.close()
-            raise DeepumError(
-                f"{self._path}: {error.strerror or error}; set DEEPUM_RUNTIME_DIR to another folder, with a short name"
-            ) from None
-        finally:
-            os.umask(mask)
-        return listener
+        self._listener = self._place.listen()
 
     def _log(self, text: str) -> None:
         self._write_log(" ".join(text.split()))  # one line, whatever a program's settings hold
@@ -137,11 +88,11 @@ class Server:
 
     def _may_leave(self) -> bool:
         """Takes the socket away, then looks once more: a program may have connected in between, and must not be left alone."""
-        self._path.unlink(missing_ok=True)
+        self._place.hide()
         if not self._accept():
             return True
         self._listener.close()
-        self._listener = self._listen()
+        self._listener = self._place.listen()
         return False
 
     def _accept(self) -> bool:
@@ -228,7 +179,7 @@ class Server:
                 os.write(self._wake_write, b"x")
 
     def _close(self) -> None:
-        self._path.unlink(missing_ok=True)
+        self._place.hide()
         self._listener.close()
         with self._guard:
             running = dict(self._sessions)
@@ -240,4 +191,4 @@ class Server:
                 session.stop()
         for thread in running:
             thread.join(10)
-        os.close(self._lock)
+        self._place.leave()

@@ -31,7 +31,7 @@ def runtime_folder(environment: Mapping[str, str]) -> Check:
     folder = paths.runtime_folder(environment)
     data = {"folder": str(folder)}
     remedy = "set DEEPUM_RUNTIME_DIR to a folder of your own with a short name"
-    if len(os.fsencode(folder / "daemon.sock")) > _MOST_SOCKET_PATH:
+    if len(os.fsencode(paths.daemon_files(folder).socket)) > _MOST_SOCKET_PATH:
         return Check("runtime folder", "fail", f"{folder}: is too long for a socket's path", remedy, data)
     there: Path = next(place for place in (folder, *folder.parents) if place.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):

@@ -1,6 +1,5 @@
 #include "daemon_start.hpp"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -11,6 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <vector>
+
+#include "installation.hpp"
 
 namespace deepum::runtime {
 namespace {
@@ -30,28 +31,19 @@ bool for_the_daemon(const char* entry) noexcept {
   return true;
 }
 
-// The script of the installation that this library is part of: PREFIX/lib/pythonX.Y/site-packages/deepum/lib/libdeepum.so has it in
-// PREFIX/bin.
-std::string own_script() {
-  Dl_info info{};
-  if (::dladdr(reinterpret_cast<const void*>(&own_script), &info) == 0 || !info.dli_fname) {
-    return {};
-  }
-  char* real = ::realpath(info.dli_fname, nullptr);
-  if (!real) {
-    return {};
-  }
-  std::string folder = real;
-  std::free(real);
-  for (int up = 0; up < 7; ++up) {
+// The nearest such file in the folders above the library: of PREFIX/lib/pythonX.Y/site-packages/deepum/lib/libdeepum.so the script is in
+// PREFIX/bin, the daemon's module in deepum/daemon.
+std::string above(const std::string& library, const char* wanted, int levels, int mode) {
+  std::string folder = library;
+  for (int up = 0; up < levels; ++up) {
     const auto slash = folder.rfind('/');
     if (slash == std::string::npos) {
       break;
     }
     folder.resize(slash);
-    const std::string script = folder + "/bin/deepum";
-    if (::access(script.c_str(), X_OK) == 0) {
-      return script;
+    std::string path = folder + wanted;
+    if (::access(path.c_str(), mode) == 0) {
+      return path;
     }
   }
   return {};
@@ -61,9 +53,12 @@ std::string own_script() {
 
 bool DaemonStart::begin(std::string* why) {
   std::vector<std::string> command;
+  const std::string library = own_library();
   if (const char* interpreter = std::getenv("DEEPUM_DAEMON"); interpreter && *interpreter) {
-    command = {interpreter, "-m", "deepum.daemon"};
-  } else if (const std::string script = own_script(); !script.empty()) {
+    // By its file: what is called deepum there need not be this installation.
+    const std::string own = above(library, "/daemon/__main__.py", 2, R_OK);
+    command = own.empty() ? std::vector<std::string>{interpreter, "-m", "deepum.daemon"} : std::vector<std::string>{interpreter, own};
+  } else if (const std::string script = above(library, "/bin/deepum", 7, X_OK); !script.empty()) {
     command = {script, "daemon", "--detach"};
   } else {
     *why = "none runs, and none was found to start";

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <ctime>
 
+#include "installation.hpp"
+
 namespace deepum::runtime {
 namespace {
 
@@ -19,7 +21,7 @@ void pause_ms(long milliseconds) noexcept {
 }  // namespace
 
 std::string reach_daemon(const std::string& directory, Connection* connection, DaemonStart* starter) {
-  const std::string path = directory + "/daemon.sock";
+  const std::string path = directory + "/" + daemon_name() + ".sock";
   bool begun = false;
   std::string why;
   int error = 0;

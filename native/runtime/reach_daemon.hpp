@@ -1,4 +1,4 @@
-// Finding the daemon of a runtime folder, or bringing one up.
+// Finding this installation's daemon of a runtime folder, or bringing one up.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace deepum::runtime {
 
-// Connects to the socket in the folder; if nobody answers, starts the daemon and tries for 5 s. Empty: connected. Else what is wrong.
+// Connects to its socket in the folder; if nobody answers, starts the daemon and tries for 5 s. Empty: connected. Else what is wrong.
 std::string reach_daemon(const std::string& directory, Connection* connection, DaemonStart* starter);
 
 }  // namespace deepum::runtime

@@ -11,6 +11,8 @@ import socket
 import struct
 from pathlib import Path
 
+from deepum.paths import daemon_files
+
 EVENT_RING = 1 << 22
 COMMAND_RING = 1 << 20
 CONTROL = 4096
@@ -43,7 +45,7 @@ class FakeProgram:
         self, folder: Path, settings: dict[str, str] | None = None, pid: int = 4242, hello: bytes | None = None, memory: int | None = None
     ) -> None:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.socket.connect(str(folder / "daemon.sock"))
+        self.socket.connect(str(daemon_files(folder).socket))
         self.socket.settimeout(10)  # not before: a full queue would be an error then
         self.memory_fd = memory if memory is not None else shared_memory()
         self.daemon_fd, self.mover_fd = os.eventfd(0), os.eventfd(0)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fake_program import FakeProgram
-from running import wait_until
+from running import socket_of, wait_until
 
 ON_DEMAND = [sys.executable, "-P", "-m", "deepum.daemon"]
 
@@ -17,7 +17,7 @@ ON_DEMAND = [sys.executable, "-P", "-m", "deepum.daemon"]
 def test_on_demand_it_leaves_the_program_at_once_and_ends_when_idle(environment: dict[str, str], runtime_dir: Path) -> None:
     # Its streams are pipes: if the daemon kept them open, this would not return.
     subprocess.run(ON_DEMAND, env=environment | {"DEEPUM_DAEMON_IDLE": "1"}, check=True, capture_output=True, timeout=30)
-    socket = runtime_dir / "daemon.sock"
+    socket = socket_of(runtime_dir)
     assert wait_until(socket.exists)
     program = FakeProgram(runtime_dir)
     program.train(2)
@@ -61,7 +61,7 @@ def test_told_to_end_it_tells_its_programs(daemon: subprocess.Popen[str], runtim
     assert daemon.wait(20) == 0
     assert program.daemon_left
     assert (tmp_path / "session-9.json").exists()
-    assert not (runtime_dir / "daemon.sock").exists()
+    assert not socket_of(runtime_dir).exists()
     program.close()
 
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 from fake_program import COMMAND_BYTES, COMMAND_RING, FakeProgram, RefusedError, shared_memory
-from running import wait_until
+from running import socket_of, wait_until
 
 
 def test_the_socket_is_private(daemon: subprocess.Popen[str], runtime_dir: Path) -> None:
-    assert stat.S_IMODE((runtime_dir / "daemon.sock").stat().st_mode) == 0o600
+    assert stat.S_IMODE(socket_of(runtime_dir).stat().st_mode) == 0o600
     assert stat.S_IMODE(runtime_dir.stat().st_mode) == 0o700
 
 
@@ -241,7 +241,7 @@ def test_unusable_settings_are_refused_by_name(daemon: subprocess.Popen[str], ru
 
 def test_a_program_that_connects_and_says_nothing_blocks_nobody(daemon: subprocess.Popen[str], runtime_dir: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as silent:
-        silent.connect(str(runtime_dir / "daemon.sock"))
+        silent.connect(str(socket_of(runtime_dir)))
         program = FakeProgram(runtime_dir)
         program.train(1)
         program.close()

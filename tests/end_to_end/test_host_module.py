@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from running import holders
+from running import holders, lock_of, socket_of
 
 from deepum.core import CoreSettings, EventLog, Execute, events, replay
 from deepum.statistics import KEYS
@@ -89,7 +89,7 @@ def test_a_killed_daemon_leaves_the_program_to_end_well(environment: dict[str, s
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None and run.stderr is not None
         assert run.stdout.readline().startswith("round 1")
-        for process in holders(runtime_dir / "daemon.lock"):
+        for process in holders(lock_of(runtime_dir)):
             os.kill(process, signal.SIGKILL)
         assert run.stdout.read().endswith("all 8 arrays are right\n")
         assert run.wait(60) == 0
@@ -131,7 +131,7 @@ def test_disabled_the_shim_does_nothing(deepum: Deepum, sweep: list[str], runtim
     assert small.returncode == 0, small.stderr
     large = deepum("run", "--device", "sim", "--gpu-memory", "256MiB", "--", *sweep, 10, 40, 2, env={"DEEPUM_DISABLE": "1"})
     assert large.returncode == 1 and "CUDA_ERROR_OUT_OF_MEMORY" in large.stderr
-    assert not (runtime_dir / "daemon.sock").exists()
+    assert not socket_of(runtime_dir).exists()
 
 
 def test_a_program_that_forks_and_waits_for_all_children_is_not_held_up(environment: dict[str, str], sweep: list[str]) -> None:

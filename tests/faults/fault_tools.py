@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from running import holders, wait_until
+from running import holders, lock_of, socket_of, wait_until
 
 RIGHT = re.compile(r"all \d+ layers are right\n\Z")
 
@@ -107,8 +107,8 @@ def wait_until_idle(pid: int) -> None:
 def daemon_of(folder: Path) -> int:
     """The daemon that serves the folder, once it listens: it has opened all that it keeps open."""
     found: list[int] = []
-    assert wait_until((folder / "daemon.sock").exists), "no daemon listens"
-    assert wait_until(lambda: found.extend(holders(folder / "daemon.lock")) or found), "no daemon"
+    assert wait_until(socket_of(folder).exists), "no daemon listens"
+    assert wait_until(lambda: found.extend(holders(lock_of(folder))) or found), "no daemon"
     return found[0]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from fault_tools import Training, daemon_of, holdings, nothing_left_behind, sessions, things
-from running import holders, wait_until
+from running import holders, lock_of, socket_of, wait_until
 
 ALONE = "; going on with plain unified memory, without prefetching\n"
 
@@ -40,7 +40,7 @@ def test_a_killed_daemon_is_done_without_and_the_next_program_gets_another(
     assert training.run(3, 2, 5).right
     (told,) = sessions(stats)
     assert told["core"]["commands"] > 0
-    assert things(runtime_dir) <= {"daemon.sock", "daemon.lock", "daemon.log"}
+    assert things(runtime_dir) <= {socket_of(runtime_dir).name, lock_of(runtime_dir).name, "daemon.log"}
 
 
 def test_a_daemon_that_is_ended_and_started_again_serves_those_that_come(training: Training, runtime_dir: Path, stats: Path) -> None:
@@ -48,7 +48,7 @@ def test_a_daemon_that_is_ended_and_started_again_serves_those_that_come(trainin
     await_round(first, 3)
     old = daemon_of(runtime_dir)
     os.kill(old, signal.SIGTERM)
-    assert wait_until(lambda: not holders(runtime_dir / "daemon.lock"))
+    assert wait_until(lambda: not holders(lock_of(runtime_dir)))
     assert sessions(stats)[0]["warnings"] == ["the daemon ended"]
     await_round(first, 1000)  # it goes on alone
     second = training.run(5, 2, 5)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from fault_tools import Training, daemon_of, nothing_left_behind, sessions
-from running import holders, wait_until
+from running import holders, lock_of, wait_until
 
 POINTS = 160
 
@@ -41,10 +41,9 @@ def test_killed_while_its_session_begins_it_leaves_a_daemon_that_ends_by_itself(
     for step in range(4, 34, 5):
         ran = training.run(2, 1, 4, FAULT_KILL=step, DEEPUM_DAEMON_IDLE=1)
         assert ran.code == -signal.SIGKILL
-    assert wait_until(lambda: not holders(runtime_dir / "daemon.lock"))
-    assert wait_until(
-        lambda: {path.name for path in runtime_dir.iterdir() if not path.name.startswith("managed-")} <= {"daemon.lock", "daemon.log"}
-    )
+    assert wait_until(lambda: not holders(lock_of(runtime_dir)))
+    stays = {lock_of(runtime_dir).name, "daemon.log"}
+    assert wait_until(lambda: {path.name for path in runtime_dir.iterdir() if not path.name.startswith("managed-")} <= stays)
     assert training.run(2, 1, 4).right
 
 

@@ -11,7 +11,7 @@ import pytest
 sys.path[:0] = [str(Path(__file__).parents[1] / "daemon")]  # fake_program
 
 from fake_program import FakeProgram  # noqa: E402
-from running import wait_until  # noqa: E402
+from running import socket_of, wait_until  # noqa: E402
 
 
 class Daemon:
@@ -23,7 +23,7 @@ class Daemon:
         self._errors = (folder / "stderr").open("w+")
         command = [*limit, sys.executable, "-P", "-m", "deepum", "daemon"]
         self.process = subprocess.Popen(command, env=environment, stderr=self._errors, cwd=folder)
-        assert wait_until((folder / "daemon.sock").exists), "the daemon does not listen"
+        assert wait_until(socket_of(folder).exists), "the daemon does not listen"
 
     def descriptors(self) -> int:
         """How many it has open."""

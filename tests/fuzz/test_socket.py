@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from fake_program import COMMAND_RING, CONTROL, EVENT_RING, FakeProgram, RefusedError, shared_memory
-from running import wait_until
+from running import socket_of, wait_until
 
 if TYPE_CHECKING:
     from conftest import Daemon
@@ -30,7 +30,7 @@ WHOLE = CONTROL + EVENT_RING + COMMAND_RING
 def connect(folder: Path) -> socket.socket:
     """To the daemon; nothing said yet."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    made.connect(str(folder / "daemon.sock"))
+    made.connect(str(socket_of(folder)))
     made.settimeout(10)
     return made
 
@@ -328,7 +328,7 @@ def test_an_on_demand_daemon_logs_hostile_settings_in_one_line(
 ) -> None:
     starter = [sys.executable, "-P", "-m", "deepum.daemon"]
     subprocess.run(starter, env=environment | {"DEEPUM_DAEMON_IDLE": "1"}, check=True, timeout=30)
-    assert wait_until((runtime_dir / "daemon.sock").exists)
+    assert wait_until(socket_of(runtime_dir).exists)
     for value in (b"\xff\xfe", b"a\nb\x0bc\xe2\x80\xa8d"):
         assert refused(runtime_dir, hello(b"DEEPUM_POLICY=" + value + b"\0"), descriptors.sound)
     log = (runtime_dir / "daemon.log").read_text().splitlines()

@@ -81,6 +81,6 @@ def run(environment: dict[str, str], listener: FakeDaemon) -> Callable[..., Ran]
 
 
 @pytest.fixture
-def listener(runtime_dir: Path) -> Iterator[FakeDaemon]:
-    with FakeDaemon(runtime_dir) as daemon:
+def listener(runtime_dir: Path, shim: Path) -> Iterator[FakeDaemon]:
+    with FakeDaemon(runtime_dir, shim) as daemon:
         yield daemon

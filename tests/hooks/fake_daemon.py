@@ -12,6 +12,8 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from deepum.paths import SHIM, daemon_files
+
 CONTROL_BYTES = 4096
 # Offsets in deepum_ring_control (native/wire/ring.h).
 EVENT_RING_BYTES = 12
@@ -142,12 +144,14 @@ class Session:
 class FakeDaemon:
     """Serves the socket in a runtime directory of its own; `sessions` fill as programs connect."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, library: Path = SHIM) -> None:
+        """`library`: the shim whose daemon this is."""
         self.directory = directory
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._listener.bind(str(directory / "daemon.sock"))
-        (directory / "daemon.sock").chmod(0o600)
+        path = daemon_files(directory, library).socket
+        self._listener.bind(str(path))
+        path.chmod(0o600)
         self._listener.listen(8)
         self.sessions: list[Session] = []
         self._threads: list[threading.Thread] = []

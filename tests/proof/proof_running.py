@@ -19,6 +19,7 @@ from proof_lowering import lower
 from proof_programs import Program
 
 from deepum.collect import Reports, read_sessions, wait_for_sessions
+from deepum.paths import daemon_files
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -167,7 +168,7 @@ def opened(folder: Path, cuda_include: Path, package: Path) -> Iterator[Runner]:
             "DEEPUM_PROOF_SLOW": str(folder / "slow"),
         }
         yield Runner(compile_tools(folder, cuda_include, package), folder, base)
-        for process in _holders(Path(runtime) / "daemon.lock"):
+        for process in _holders(daemon_files(Path(runtime)).lock):
             os.kill(process, 15)
 
 

@@ -13,6 +13,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE))
 
+from daemon_side import LIBRARIES  # noqa: E402
 from runtime_tools import Ran  # noqa: E402
 
 
@@ -45,9 +46,10 @@ def harness(tmp_path_factory: pytest.TempPathFactory, cuda_include: Path, saniti
 
 
 @pytest.fixture
-def runtime_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def runtime_folder(tmp_path_factory: pytest.TempPathFactory, harness: Path) -> Path:
     folder = tmp_path_factory.mktemp("r")  # a socket's path is at most 107 bytes long
     folder.chmod(0o700)
+    LIBRARIES[folder] = harness
     return folder
 
 

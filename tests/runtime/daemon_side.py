@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from mmap import mmap
 from pathlib import Path
 
+from deepum.paths import SHIM, daemon_files
+
 CONTROL_BYTES = 4096
 EVENT_RING_BYTES = 1 << 22
 COMMAND_RING_BYTES = 1 << 20
@@ -198,8 +200,16 @@ class Session:
                 return
 
 
+LIBRARIES: dict[Path, Path] = {}  # whose daemon is wanted, by runtime folder; else the shim's
+
+
+def socket_of(folder: Path) -> Path:
+    """Where that library looks for its daemon."""
+    return daemon_files(folder, LIBRARIES.get(folder, SHIM)).socket
+
+
 class FakeDaemon:
-    """Serves `daemon.sock` in a folder. refuse: text of a refusal; answer: raw bytes instead of a welcome; mute: never answers."""
+    """Serves the socket of a folder. refuse: text of a refusal; answer: raw bytes instead of a welcome; mute: never answers."""
 
     def __init__(
         self,
@@ -217,7 +227,7 @@ class FakeDaemon:
         self._threads: list[threading.Thread] = []
         self._connections: list[socket.socket] = []
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._listener.bind(str(folder / "daemon.sock"))
+        self._listener.bind(str(socket_of(folder)))
         self._listener.listen(8)
         threading.Thread(target=self._accept, daemon=True).start()
 

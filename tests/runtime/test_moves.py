@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from daemon_side import ADVISE, ALLOCATE, DISCARD, EVICT, EXECUTE, HOLD, MOVED, PREFETCH, Command, Event, FakeDaemon, Session
+from daemon_side import ADVISE, ALLOCATE, DISCARD, EVICT, EXECUTE, HOLD, MOVED, PREFETCH, Command, Event, FakeDaemon, Session, socket_of
 from runtime_tools import Ran
 
 Run = Callable[..., Ran]
@@ -355,7 +355,7 @@ def test_two_runs_give_the_same_events_and_calls(run: Run, runtime_folder: Path)
             ran = run(snippet, DEEPUM_SYNC="1")
             session = daemon.finished()
             seen.append((ran.calls(), [(e.kind, e.sequence, e.body) for e in session.events]))
-        (runtime_folder / "daemon.sock").unlink()
+        socket_of(runtime_folder).unlink()
     assert seen[0] == seen[1]
     assert len(seen[0][0]) > 400
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from daemon_side import ALLOCATE, DEVICE, EXECUTE, PROGRAM_LEFT, Command, Event, FakeDaemon
+from daemon_side import ALLOCATE, DEVICE, EXECUTE, PROGRAM_LEFT, Command, Event, FakeDaemon, socket_of
 from runtime_tools import Ran
 
 Run = Callable[..., Ran]
@@ -87,15 +87,16 @@ def test_disabled_it_does_nothing(run: Run, runtime_folder: Path) -> None:
 
 STARTER = """#!{python}
 import os, sys
-sys.path.insert(0, {here!r})
+sys.path[:0] = [{here!r}, {package!r}]
 assert sys.argv[1:] == ["-m", "deepum.daemon"], sys.argv
 if os.fork():
     os._exit(0)
 os.setsid()
 import json, threading
 from pathlib import Path
-from daemon_side import FakeDaemon
+from daemon_side import LIBRARIES, FakeDaemon
 folder = Path(os.environ["DEEPUM_RUNTIME_DIR"])
+LIBRARIES[folder] = Path(os.environ["RUNTIME_HARNESS"])
 fds = [os.readlink(f"/proc/self/fd/{{fd}}") for fd in (0, 1, 2)]
 (folder / "seen").write_text(json.dumps([dict(os.environ), fds]))
 daemon = FakeDaemon(folder)
@@ -106,10 +107,10 @@ daemon.finished()
 
 
 def test_the_daemon_is_started_on_demand_with_a_clean_environment(
-    run: Run, runtime_folder: Path, tmp_path: Path, preloading: Callable[..., dict[str, str]]
+    run: Run, runtime_folder: Path, tmp_path: Path, preloading: Callable[..., dict[str, str]], package: Path
 ) -> None:
     starter = tmp_path / "python"
-    starter.write_text(STARTER.format(python=sys.executable, here=str(Path(__file__).parent)))
+    starter.write_text(STARTER.format(python=sys.executable, here=str(Path(__file__).parent), package=str(package.parent)))
     starter.chmod(0o755)
     snippet = """
 enter(); tell(sequence=execute())
@@ -239,7 +240,7 @@ tell(seconds=time.monotonic() - began)
     with FakeDaemon(runtime_folder, delay=0.1) as daemon:
         assert run(snippet, DEEPUM_SYNC="1").facts()["seconds"] > 0.45
         assert len(daemon.finished().events) == 8
-    (runtime_folder / "daemon.sock").unlink()
+    socket_of(runtime_folder).unlink()
     with FakeDaemon(runtime_folder, delay=0.1) as daemon:
         assert run(snippet).facts()["seconds"] < 0.4
         assert len(daemon.finished().events) == 8
@@ -273,7 +274,7 @@ def test_after_the_end_nothing_is_left(run: Run, runtime_folder: Path) -> None:
     with FakeDaemon(runtime_folder) as daemon:
         assert run("enter(); allocate(4); execute()").code == 0
         daemon.finished()
-    assert sorted(path.name for path in runtime_folder.iterdir()) == ["daemon.sock"]
+    assert sorted(path.name for path in runtime_folder.iterdir()) == [socket_of(runtime_folder).name]
     assert _left_behind() <= before
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from deepum.paths import daemon_files
+
 
 @dataclass
 class Ran:
@@ -35,6 +37,16 @@ def wait_until(condition: Callable[[], object], seconds: float = 20) -> bool:
             return False
         time.sleep(0.01)
     return True
+
+
+def socket_of(folder: Path) -> Path:
+    """The socket of the tested installation's daemon in a runtime folder."""
+    return daemon_files(folder).socket
+
+
+def lock_of(folder: Path) -> Path:
+    """What that daemon holds locked."""
+    return daemon_files(folder).lock
 
 
 def holders(path: Path) -> list[int]:
