@@ -201,7 +201,7 @@ MUTATIONS = (
         "!markers_.all_marked(command.stream_mask) ||",
         "",
         "that nothing is discarded behind launches that no marker could be recorded behind",
-        "not shown: markers would have to be refused, or 512 of them to be recorded anew; tests/runtime/test_discards.py has both refusals",
+        "not shown: markers would have to be refused, or 512 of them to be recorded anew; test_lane_discards.py has both",
     ),
     Mutation(
         "marker-recorded-anew",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from daemon_side import DISCARD, EVICT, HOLD, MOVED, POPULATE, PREFETCH, Command
 from runtime_tools import Ran
-from test_discards import lock_step
+from test_lane_discards import lock_step
 
 Run = Callable[..., Ran]
 

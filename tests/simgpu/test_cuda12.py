@@ -13,7 +13,11 @@ from headers import folder_of
 
 ROOT = Path(__file__).parents[2]
 ROOMS = {"cudart": "cudart", "cublas": "cublas", "cublasLt": "cublas", "cupti": "cupti"}
-OURS = {"cudart": {"_ZNK2at7Context16userEnabledCuDNNEv"}, "cublas": {"deepum_host_module"}, "cupti": {"deepum_sim_cupti_state"}}
+OURS = {
+    "cudart": {"_ZNK2at7Context16userEnabledCuDNNEv", "_ZNK2at7Context19userEnabledCuDNNSDPEv"},
+    "cublas": {"deepum_host_module"},
+    "cupti": {"deepum_sim_cupti_state"},
+}
 Compile = Callable[..., Path]
 
 
