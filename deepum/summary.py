@@ -69,6 +69,8 @@ def _figures(report: Mapping[str, Any]) -> list[str]:
     ]
     told = f" ({', '.join(shares)})" if shares and report["bytes_prefetched"] else ""
     lines.append(f"prefetched {size(report['bytes_prefetched'])}{told}, evicted {size(report['bytes_evicted'])}")
+    if report["bytes_prefetched_again"]:
+        lines.append(f"asked for again, though it was believed to be there: {size(report['bytes_prefetched_again'])}")
     lines.append(f"peak {size(report['peak_resident_bytes'])} on the GPU, {size(report['peak_allocated_bytes'])} allocated")
     lines += _processes(report["processes"])
     devices = report["devices"] or []

@@ -52,11 +52,11 @@ class CoreStatistics:
     chain_restarts: int
     commands: int
     bytes_prefetched: int
+    bytes_prefetched_again: int
     bytes_evicted: int
     bytes_invalidated: int
     bytes_copied_out: int
     bytes_dropped: int
-    reprefetches: int
     window_mistakes: int
     window_stalls: int
     allocated_bytes: int

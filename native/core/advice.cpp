@@ -50,7 +50,6 @@ void Engine::note_sparse_uses(std::span<const BlockSpan> spans, std::uint8_t fla
       }
       if (block != nullptr && changes) {
         block->remote = sparse;
-        block->assured = false;
         block->mapped = sparse && block->mapped;
         block->dense = !sparse;
         statistics_.remote_bytes += sparse ? kBlockBytes : -kBlockBytes;

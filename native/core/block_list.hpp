@@ -50,11 +50,12 @@ struct UmBlock {
   std::uint64_t evicted_for = 0;   // launch that got its space when it was last evicted
   std::uint64_t moved_in = 0;      // last command each way
   std::uint64_t moved_out = 0;
-  std::uint64_t discarded = 0;  // last discard
-  std::uint64_t died = 0;       // sequence of the report that made it dead
-  std::uint64_t brought = 0;    // the prefetch that made it resident, not one in doubt
-  std::uint64_t filled = 0;     // launch at which it got the content that it has, or the first of it
-  std::uint64_t confirmed = 0;  // launch at which it was last known to be there
+  std::uint64_t discarded = 0;        // last discard
+  std::uint64_t died = 0;             // sequence of the report that made it dead
+  std::uint64_t brought = 0;          // the prefetch that made it resident, not one in doubt
+  std::uint64_t filled = 0;           // launch at which it got the content that it has, or the first of it
+  std::uint64_t confirmed = 0;        // launch at which it was last known to be there; 0: there is reason to doubt it
+  std::uint64_t confirmed_after = 0;  // and how many blocks had been fetched to its device before
   std::uint32_t slot = 0;
   std::uint32_t index = 0;
   bool resident = false;
@@ -72,7 +73,6 @@ struct UmBlock {
   bool host = false;             // the program wants it there: left alone
   bool remote = false;           // advised to stay there, by us,
   bool away = false;             // as one of a group, whatever launches use it,
-  bool assured = false;          // and what is on the device was asked for since,
   bool dense = false;            // or it was a mistake: other launches use it too
   bool mapped = false;           // ACCESSED_BY: a launch that touches some rows need not have it on the device
   bool refused = false;          // advice for it failed

@@ -72,9 +72,11 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
     }
   }
   ++statistics_.launches;
-  statistics_.launches_over_capacity += exceeds_capacity(spans_) ? 1 : 0;
+  const bool over_capacity = exceeds_capacity(spans_);
+  statistics_.launches_over_capacity += over_capacity ? 1 : 0;
   ++position_;
   for (DeviceMemory& device : devices_in_use()) {
+    device.shaken = over_capacity ? position_ : device.shaken;
     device.expect_none_until(position_);
     device.widen_window();
   }

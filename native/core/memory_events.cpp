@@ -26,6 +26,7 @@ void Engine::on_device(const deepum_device_event& event) {
   DeviceMemory& device = devices_[event.header.device];
   devices_in_use_ = std::max(devices_in_use_, event.header.device + 1u);
   device.capacity_blocks = std::min(event.capacity_bytes, event.total_bytes) / kBlockBytes;
+  device.shaken = device.used_blocks > device.capacity_blocks ? position_ : device.shaken;
   if (!device.known) {
     device.withheld_blocks = device.capacity_blocks / 2;  // to begin with
   }
@@ -212,6 +213,7 @@ bool Engine::on_program_prefetch(const deepum_program_event& event) {
       device.spare(block, position_);
       block.populated = true;
       block.confirmed = position_;
+      block.confirmed_after = device.fetches;
     }
   }
   return true;
@@ -248,6 +250,7 @@ bool Engine::on_fault(const deepum_fault_event& event) {
     const bool faulted = i >= p.first && i < end;
     UmBlock& block = allocation->blocks[i];
     block.confirmed = faulted ? position_ : 0;
+    block.confirmed_after = devices_[allocation->device].fetches;
     block.faulted = block.faulted || faulted;
     block.written = block.written || (faulted && wrote);
   }

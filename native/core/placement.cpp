@@ -12,6 +12,7 @@ namespace {
 constexpr std::uint64_t kBlockBytes = 1ull << DEEPUM_UM_BLOCK_SHIFT;
 constexpr std::uint64_t kLongPast = 4096;  // launches: more than a queue of the driver's holds
 constexpr std::uint64_t kLeastDoubt = 16;  // launches for which what is known to be there is not doubted
+constexpr std::uint64_t kDoubtShare = 24;  // of what is fetched, the part that is asked for again where it is believed to be, at most
 
 }  // namespace
 
@@ -49,7 +50,7 @@ bool Engine::place(std::span<const BlockSpan> spans, std::span<const SpanUse> us
   for (const BlockSpan& span : spans) {
     Allocation& allocation = slots_[span.slot];
     DeviceMemory& device = devices_[allocation.device];
-    const bool doubtful = settings_.policy == DEEPUM_POLICY_CORRELATION && device.under_pressure();
+    const bool may_doubt = settings_.policy == DEEPUM_POLICY_CORRELATION && device.under_pressure();
     UmBlock* const blocks = allocation.blocks.data() + span.first;
     statistics_.operations += span.count;
     for (UmBlock* block = blocks; block != blocks + span.count; ++block) {
@@ -64,15 +65,15 @@ bool Engine::place(std::span<const BlockSpan> spans, std::span<const SpanUse> us
       } else {
         use(device, *block, position, actual);
       }
-      if (doubtful && position_ > block->confirmed + doubt_after_ && !(block->stays_away() && block->assured)) {
-        // Long unconfirmed: the driver may have taken it. A prefetch of what is there costs nothing, and need not wait for a copy of it.
-        // What is to be populated may not be there yet: before there is space for it, it would take another's. Tables that are as good on
-        // the host are asked for once: thousands of commands that move nothing take time as well.
+      if (may_doubt && doubts(device, *block)) {
+        // Long unconfirmed: the driver may have taken it. A prefetch of what is there need not wait for a copy of it.
+        // What is to be populated may not be there yet: before there is space for it, it would take another's.
         command(block->populates ? DEEPUM_COMMAND_POPULATE : DEEPUM_COMMAND_PREFETCH, allocation.device, *block, 0, 0,
                 block->stayed ? 0 : block->moved_out);
-        ++statistics_.reprefetches;
+        statistics_.bytes_prefetched -= kBlockBytes;
+        statistics_.bytes_prefetched_again += kBlockBytes;
         block->confirmed = position_;
-        block->assured = block->stays_away();
+        block->confirmed_after = device.fetches;
         if (device.driver_evicts) {
           device.renew(*block);
         }
@@ -110,6 +111,19 @@ std::uint64_t Engine::doubt_after(const Execution& execution) const {
   return std::min<std::uint64_t>(settings_.confidence_launches, std::max(execution.period - execution.period / 8, kLeastDoubt));
 }
 
+// What is there already is asked for seldom: in a decoding loop almost all of memory stays where it is, and thousands of commands that move
+// nothing take time as well. So a block is doubted no sooner than kDoubtShare times as much as is on the device was fetched since it was
+// known to be there; but at once where there is reason to (a fault beside it, or the
+// driver has had to make room itself), and never where it is as good on the host. Without
+// pre-eviction a prefetch of what is there has another purpose: it renews its place in the driver's order.
+bool Engine::doubts(const DeviceMemory& device, const UmBlock& block) const {
+  if (block.stays_away() || position_ <= block.confirmed + doubt_after_) {
+    return false;
+  }
+  return device.driver_evicts || block.confirmed <= device.shaken ||
+         device.fetches - block.confirmed_after >= kDoubtShare * device.used_blocks;
+}
+
 bool Engine::bring(DeviceMemory& device, UmBlock& block, SpanUse use_for, std::uint64_t position, bool actual) {
   const std::uint32_t ordinal = slots_[block.slot].device;
   const bool decide = settings_.policy == DEEPUM_POLICY_CORRELATION && device.under_pressure();
@@ -145,7 +159,9 @@ bool Engine::bring(DeviceMemory& device, UmBlock& block, SpanUse use_for, std::u
   use(device, block, position, actual);
   block.fetched = !actual;
   device.fetched_blocks += actual ? 0 : 1;
+  device.fetches += decide && fetches ? 1 : 0;
   block.confirmed = position_;
+  block.confirmed_after = device.fetches;
   block.streams = 0;
   statistics_.peak_resident_bytes = std::max(statistics_.peak_resident_bytes, device.used_blocks * kBlockBytes);
   if (decide) {

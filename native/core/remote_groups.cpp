@@ -173,7 +173,6 @@ void Engine::set_away(UmBlock& block, bool away) {
     end_duplication(block);
   }
   block.remote = block.away = away;
-  block.assured = false;
   sparse_blocks_ += away ? 1 : -1;
   statistics_.remote_bytes += away ? kBlockBytes : -kBlockBytes;
 }

@@ -180,7 +180,9 @@ struct DeviceMemory {
   KeptBlocks arrivals;                    // then: all that is resident, in the order in which the driver evicts it
   std::uint64_t fetched_blocks = 0;       // for launches to come
   bool only_placed = false;               // what is expected is what was placed for launches to come
-  std::uint64_t migrations = 0;           // blocks that became resident
+  std::uint64_t migrations = 0;           // blocks that became resident,
+  std::uint64_t fetches = 0;              // and of these, since it was under pressure, those that had content
+  std::uint64_t shaken = 0;               // launch up to which the driver surely made room itself: what was confirmed by then is in doubt
 
   std::uint64_t wanted = 0;  // blocks that the launch being placed misses here
 

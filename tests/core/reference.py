@@ -6,7 +6,7 @@ only forget), the limit on table memory, bounds against hostile events, profiles
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from typing import Any
 
 from deepum._core import lib
@@ -78,6 +78,7 @@ class Reference(Remote):
         if not memory.known:
             memory.withheld = memory.capacity // 2
         memory.known = True
+        memory.shaken = self.position if memory.used > memory.capacity else memory.shaken
 
     def on_allocate(self, event: Allocate) -> None:
         if event.slot in self.allocations:
@@ -125,6 +126,11 @@ class Reference(Remote):
         allocation = self.allocations.get(where.slot)
         return allocation if allocation and where.first + where.count <= len(allocation.blocks) else None
 
+    def exceeds_capacity(self, arguments: list[Argument]) -> bool:
+        places = {(argument.span[0], i) for argument in arguments for i in range(argument.span[1], argument.span[1] + argument.span[2])}
+        blocks = Counter(self.allocations[slot].device for slot, _ in places)
+        return any(self.memory(device).known and count > self.memory(device).capacity for device, count in blocks.items())
+
     def on_execute(self, event: Execute) -> None:
         arguments: list[Argument] = []
         ages: list[int] = []
@@ -141,7 +147,9 @@ class Reference(Remote):
             if allocation.reported and run[0] != allocation.name:
                 execution_hash = mix(execution_hash ^ self.name_hash(run[0]))
         self.position += 1
+        over = self.exceeds_capacity(arguments)
         for memory in self.devices.values():
+            memory.shaken = self.position if over else memory.shaken
             memory.expect_none_until(self.position)
             memory.withheld = max(0, memory.withheld - memory.full)
             memory.full = False
@@ -220,7 +228,7 @@ class Reference(Remote):
                 memory.add(block)
                 memory.spare(block, self.position)
                 block.populated = True
-                block.confirmed = self.position
+                block.confirmed, block.confirmed_after = self.position, memory.fetches
 
     def on_fault(self, event: Fault) -> None:
         allocation = self.valid(event.range)
@@ -231,6 +239,7 @@ class Reference(Remote):
         for block in allocation.blocks[max(0, first - SHAKEN) : end + SHAKEN]:
             faulted = first <= block.index < end
             block.confirmed = self.position if faulted else 0
+            block.confirmed_after = self.memory_of(block).fetches
             block.faulted |= faulted
             block.written |= faulted and wrote
         if wrote:

@@ -43,7 +43,7 @@ class Advice(Placement):
                     block.sparse_uses = 0
                     changes = block.remote
                 if changes:
-                    block.remote, block.mapped, block.dense, block.assured = sparse, sparse and block.mapped, not sparse, False
+                    block.remote, block.mapped, block.dense = sparse, sparse and block.mapped, not sparse
                     run.append(block)
                 else:
                     self.advise_remote(run, sparse)

@@ -102,6 +102,7 @@ class UmBlock:
     discarded: int = 0
     died: int = 0  # sequence
     confirmed: int = 0
+    confirmed_after: int = 0  # blocks fetched to its device before
     resident: bool = False
     left: bool = False  # since its last use
     stayed: bool = False  # when it was moved out: it was copied
@@ -113,7 +114,6 @@ class UmBlock:
     host: bool = False  # the program wants it there
     remote: bool = False  # advised to stay there,
     away: bool = False  # as one of a group, whatever launches use it,
-    assured: bool = False  # and what is on the device was asked for since,
     dense: bool = False  # or it was a mistake: other launches use it too
     mapped: bool = False  # ACCESSED_BY: launches that touch some rows need not have it on the device
     refused: bool = False  # advice for it failed

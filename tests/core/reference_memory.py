@@ -108,6 +108,8 @@ class Memory:
     by_next_use: bool = False  # by last use otherwise
     launch_queue: int = 0
     migrations: int = 0
+    fetches: int = 0  # of blocks with content, under pressure
+    shaken: int = 0  # launch up to which the driver surely made room itself
     used: int = 0
     mistakes: int = 0  # that narrowed the window
     withheld: int = 0  # of the capacity, from what may be expected

@@ -12,6 +12,7 @@ from reference_victims import Victims
 from deepum.core import Command, CoreSettings
 
 LEAST_DOUBT = 16  # launches for which what is known to be there is not doubted
+DOUBT_SHARE = 24  # of what is fetched, the part that is asked for again where it is believed to be, at most
 LONG_PAST = 4096  # launches
 
 
@@ -54,14 +55,19 @@ class Placement(Victims):
                 block.claim = self.claim
             else:
                 self.use(memory, block, position, actual)
-            doubtful = self.position - block.confirmed > self.doubt_after and not (block.stays_away and block.assured)
-            if self.settings.policy == CORRELATION and memory.under_pressure() and doubtful:
+            if self.settings.policy == CORRELATION and memory.under_pressure() and self.doubts(memory, block):
                 kind = "populate" if block.populates else "prefetch"
                 self.command(kind, block, 0, 0, 0 if block.stayed else block.moved_out)
-                block.confirmed, block.assured = self.position, block.stays_away
+                block.confirmed, block.confirmed_after = self.position, memory.fetches
                 if not self.settings.pre_eviction:
                     memory.renew(block)
         return all(block.resident or self.does_without(block) or self.bring(block, use, position, actual) for block, use in blocks)
+
+    def doubts(self, memory: Memory, block: UmBlock) -> bool:
+        if block.stays_away or self.position - block.confirmed <= self.doubt_after:
+            return False
+        settled = block.confirmed > memory.shaken and self.settings.pre_eviction
+        return not settled or memory.fetches - block.confirmed_after >= DOUBT_SHARE * memory.used
 
     def does_without(self, block: UmBlock) -> bool:
         return block.stays_away or self.passes_over(block)
@@ -122,7 +128,8 @@ class Placement(Victims):
         self.use(memory, block, position, actual)
         block.fetched = not actual
         memory.fetched += not actual
-        block.confirmed, block.streams = self.position, 0
+        memory.fetches += decide and fetches
+        block.confirmed, block.confirmed_after, block.streams = self.position, memory.fetches, 0
         if decide:
             self.await_move(memory, memory.ordinal, kind, max(block.discarded, emptied))
             if self.direction(freed) != self.direction(block.moved_out):

@@ -112,7 +112,6 @@ class Remote(TorchBlocks):
                     elif away and block.mostly:
                         self.collapse(block)
                     block.remote = block.away = away
-                    block.assured = False
                 self.advise_remote(run, away)
         self.leave_in_order(memory, leaving, self.position)
 

@@ -146,7 +146,7 @@ def test_a_block_in_doubt_comes_as_it_came_the_last_time(first: list[Launch], co
     core, records = doubted(confidence, confidence + 10, first)
     core.process(records)
     of_block = [c for c in core.take_commands() if c.kind in ("prefetch", "populate") and (c.first_block, c.block_count) == (0, 1)]
-    assert core.statistics().reprefetches == 1
+    assert core.statistics().bytes_prefetched_again == UM_BLOCK_BYTES
     assert of_block[-1].kind == expected
     assert (of_block[-1].id - of_block[-2].id > REMEMBERED) == (confidence > 1000)
 
