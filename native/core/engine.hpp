@@ -115,7 +115,7 @@ class Engine {
   bool place(std::span<const BlockSpan> spans, std::span<const SpanUse> uses, std::uint64_t position, bool actual);
   // Launches after which the blocks of that execution are doubted: about an iteration, so that whatever was lost is back after one.
   std::uint64_t doubt_after(const Execution& execution) const;
-  bool doubts(const DeviceMemory& device, const UmBlock& block) const;
+  bool doubts(DeviceMemory& device, const UmBlock& block);
   bool bring(DeviceMemory& device, UmBlock& block, SpanUse use, std::uint64_t position, bool actual);
   bool make_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position, bool actual, bool fetches);
   bool may_take_room(const DeviceMemory& device, bool actual) const;

@@ -76,7 +76,9 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
   statistics_.launches_over_capacity += over_capacity ? 1 : 0;
   ++position_;
   for (DeviceMemory& device : devices_in_use()) {
-    device.shaken = over_capacity ? position_ : device.shaken;
+    if (over_capacity) {
+      device.doubt_all_once();
+    }
     device.expect_none_until(position_);
     device.widen_window();
   }

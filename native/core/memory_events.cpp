@@ -26,7 +26,9 @@ void Engine::on_device(const deepum_device_event& event) {
   DeviceMemory& device = devices_[event.header.device];
   devices_in_use_ = std::max(devices_in_use_, event.header.device + 1u);
   device.capacity_blocks = std::min(event.capacity_bytes, event.total_bytes) / kBlockBytes;
-  device.shaken = device.used_blocks > device.capacity_blocks ? position_ : device.shaken;
+  if (device.used_blocks > device.capacity_blocks) {
+    device.doubt_all_once();
+  }
   if (!device.known) {
     device.withheld_blocks = device.capacity_blocks / 2;  // to begin with
   }

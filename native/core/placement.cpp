@@ -13,6 +13,7 @@ constexpr std::uint64_t kBlockBytes = 1ull << DEEPUM_UM_BLOCK_SHIFT;
 constexpr std::uint64_t kLongPast = 4096;  // launches: more than a queue of the driver's holds
 constexpr std::uint64_t kLeastDoubt = 16;  // launches for which what is known to be there is not doubted
 constexpr std::uint64_t kDoubtShare = 24;  // of what is fetched, the part that is asked for again where it is believed to be, at most
+constexpr std::uint64_t kFreeDoubts = 5;   // and besides, as many times as much as is on the device
 
 }  // namespace
 
@@ -113,15 +114,21 @@ std::uint64_t Engine::doubt_after(const Execution& execution) const {
 
 // What is there already is asked for seldom: in a decoding loop almost all of memory stays where it is, and thousands of commands that move
 // nothing take time as well. So a block is doubted no sooner than kDoubtShare times as much as is on the device was fetched since it was
-// known to be there; but at once where there is reason to (a fault beside it, or the
-// driver has had to make room itself), and never where it is as good on the host. Without
-// pre-eviction a prefetch of what is there has another purpose: it renews its place in the driver's order.
-bool Engine::doubts(const DeviceMemory& device, const UmBlock& block) const {
+// known to be there; but at once beside a fault, and never where it is as good on the host. While a program is learned its launches fault
+// and the driver makes room as it likes: so kFreeDoubts times as much as is on the device is asked for again, each block an iteration after
+// it was confirmed. Without pre-eviction a prefetch of what is there has another purpose: it renews its place in the driver's order.
+bool Engine::doubts(DeviceMemory& device, const UmBlock& block) {
   if (block.stays_away() || position_ <= block.confirmed + doubt_after_) {
     return false;
   }
-  return device.driver_evicts || block.confirmed <= device.shaken ||
-         device.fetches - block.confirmed_after >= kDoubtShare * device.used_blocks;
+  if (device.driver_evicts || block.confirmed == 0 || device.fetches - block.confirmed_after >= kDoubtShare * device.used_blocks) {
+    return true;
+  }
+  if (device.freely_doubted >= kFreeDoubts * device.used_blocks) {
+    return false;
+  }
+  ++device.freely_doubted;
+  return true;
 }
 
 bool Engine::bring(DeviceMemory& device, UmBlock& block, SpanUse use_for, std::uint64_t position, bool actual) {

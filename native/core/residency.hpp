@@ -182,7 +182,7 @@ struct DeviceMemory {
   bool only_placed = false;               // what is expected is what was placed for launches to come
   std::uint64_t migrations = 0;           // blocks that became resident,
   std::uint64_t fetches = 0;              // and of these, since it was under pressure, those that had content
-  std::uint64_t shaken = 0;               // launch up to which the driver surely made room itself: what was confirmed by then is in doubt
+  std::uint64_t freely_doubted = 0;       // blocks that were asked for again without having been unconfirmed for long
 
   std::uint64_t wanted = 0;  // blocks that the launch being placed misses here
 
@@ -190,6 +190,8 @@ struct DeviceMemory {
   // What the window limits.
   std::uint64_t ahead_blocks() const { return only_placed ? expected.size() : fetched_blocks; }
   std::uint64_t reserved_blocks() const { return static_cast<std::uint64_t>(std::max({reserved, most_reserved, std::int64_t{0}})); }
+  // The driver surely made room by itself.
+  void doubt_all_once() { freely_doubted -= std::min(freely_doubted, used_blocks); }
   bool under_pressure() const { return known && allocated_blocks > capacity_blocks; }
   // The block becomes resident, the last to be evicted.
   void add(UmBlock& block);

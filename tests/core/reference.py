@@ -78,7 +78,8 @@ class Reference(Remote):
         if not memory.known:
             memory.withheld = memory.capacity // 2
         memory.known = True
-        memory.shaken = self.position if memory.used > memory.capacity else memory.shaken
+        if memory.used > memory.capacity:
+            memory.doubt_all_once()
 
     def on_allocate(self, event: Allocate) -> None:
         if event.slot in self.allocations:
@@ -149,7 +150,8 @@ class Reference(Remote):
         self.position += 1
         over = self.exceeds_capacity(arguments)
         for memory in self.devices.values():
-            memory.shaken = self.position if over else memory.shaken
+            if over:
+                memory.doubt_all_once()
             memory.expect_none_until(self.position)
             memory.withheld = max(0, memory.withheld - memory.full)
             memory.full = False

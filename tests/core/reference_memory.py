@@ -109,7 +109,7 @@ class Memory:
     launch_queue: int = 0
     migrations: int = 0
     fetches: int = 0  # of blocks with content, under pressure
-    shaken: int = 0  # launch up to which the driver surely made room itself
+    freely_doubted: int = 0  # asked for again without having been unconfirmed for long
     used: int = 0
     mistakes: int = 0  # that narrowed the window
     withheld: int = 0  # of the capacity, from what may be expected
@@ -123,6 +123,10 @@ class Memory:
 
     def under_pressure(self) -> bool:
         return self.known and self.allocated > self.capacity
+
+    def doubt_all_once(self) -> None:
+        """The driver surely made room by itself."""
+        self.freely_doubted -= min(self.freely_doubted, self.used)
 
     def add(self, block: UmBlock) -> None:
         self.migrations += 1

@@ -13,6 +13,7 @@ from deepum.core import Command, CoreSettings
 
 LEAST_DOUBT = 16  # launches for which what is known to be there is not doubted
 DOUBT_SHARE = 24  # of what is fetched, the part that is asked for again where it is believed to be, at most
+FREE_DOUBTS = 5  # and besides, as many times as much as is on the device
 LONG_PAST = 4096  # launches
 
 
@@ -66,8 +67,12 @@ class Placement(Victims):
     def doubts(self, memory: Memory, block: UmBlock) -> bool:
         if block.stays_away or self.position - block.confirmed <= self.doubt_after:
             return False
-        settled = block.confirmed > memory.shaken and self.settings.pre_eviction
-        return not settled or memory.fetches - block.confirmed_after >= DOUBT_SHARE * memory.used
+        settled = block.confirmed > 0 and self.settings.pre_eviction
+        if not settled or memory.fetches - block.confirmed_after >= DOUBT_SHARE * memory.used:
+            return True
+        free = memory.freely_doubted < FREE_DOUBTS * memory.used
+        memory.freely_doubted += free
+        return free
 
     def does_without(self, block: UmBlock) -> bool:
         return block.stays_away or self.passes_over(block)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -32,6 +33,14 @@ class Daemon:
     def maps(self) -> int:
         """How many memories of programs it has mapped."""
         return Path(f"/proc/{self.process.pid}/maps").read_text().count("(deleted)")
+
+    def holding(self) -> tuple[int, int]:
+        """Descriptors and maps, once no session before is being ended any longer."""
+        held = [(self.descriptors(), self.maps())]
+        while len(held) < 4 or len(set(held[-4:])) > 1:
+            time.sleep(0.05)
+            held.append((self.descriptors(), self.maps()))
+        return held[-1]
 
     def said(self) -> list[str]:
         """Its lines so far."""

@@ -163,7 +163,7 @@ def test_the_daemon_refuses_a_damaged_profile_to_the_program_and_goes_on(
     files: tuple[bytes, bytes], daemon: Daemon, tmp_path: Path
 ) -> None:
 
-    random, before = Random(5), (daemon.descriptors(), daemon.maps())
+    random, before = Random(5), daemon.holding()
     for _ in range(60):
         damage = damaged(random, files[1], 24)
         if damage[:12] + damage[16:] != files[1][:12] + files[1][16:]:

@@ -98,7 +98,7 @@ def descriptors(request: pytest.FixtureRequest) -> Descriptors:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_random_messages_with_random_descriptors(daemon: Daemon, runtime_dir: Path, descriptors: Descriptors, seed: int) -> None:
-    random, before = Random(seed), (daemon.descriptors(), daemon.maps())
+    random, before = Random(seed), daemon.holding()
     for _ in range(300):
         size = random.choice((1, 7, 8, 23, 24, 25, random.randrange(200), random.randrange(70000)))
         message = random.randbytes(size)
@@ -111,7 +111,7 @@ def test_random_messages_with_random_descriptors(daemon: Daemon, runtime_dir: Pa
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_sound_hello_with_a_few_bytes_changed(daemon: Daemon, runtime_dir: Path, descriptors: Descriptors, seed: int) -> None:
-    random, before = Random(seed), (daemon.descriptors(), daemon.maps())
+    random, before = Random(seed), daemon.holding()
     settings = b"DEEPUM_POLICY=on-demand\0DEEPUM_PREFETCH_DEGREE=12\0DEEPUM_SYNC=1\0"
     welcomed = 0
     for _ in range(300):
@@ -133,14 +133,14 @@ def test_a_sound_hello_with_a_few_bytes_changed(daemon: Daemon, runtime_dir: Pat
 
 @pytest.mark.parametrize("count", [0, 1, 2, 4, 15, 16, 17, 64, 253])
 def test_too_few_and_too_many_descriptors(daemon: Daemon, runtime_dir: Path, descriptors: Descriptors, count: int) -> None:
-    before = (daemon.descriptors(), daemon.maps())
+    before = daemon.holding()
     for _ in range(20):
         assert refused(runtime_dir, hello(), (descriptors.sound * 85)[:count])
     daemon.check(before)
 
 
 def test_descriptors_of_the_wrong_kind_in_every_place(daemon: Daemon, runtime_dir: Path, descriptors: Descriptors) -> None:
-    before = (daemon.descriptors(), daemon.maps())
+    before = daemon.holding()
     assert len(descriptors.odd) >= 8
     for odd in (*descriptors.odd, *descriptors.sound):
         for place in range(3):
@@ -165,7 +165,7 @@ def test_descriptors_of_the_wrong_kind_in_every_place(daemon: Daemon, runtime_di
     ],
 )
 def test_shared_memory_of_the_wrong_size(daemon: Daemon, runtime_dir: Path, size: int, rings: tuple[int, int]) -> None:
-    before = (daemon.descriptors(), daemon.maps())
+    before = daemon.holding()
     memory, events = os.memfd_create("deepum-test", os.MFD_ALLOW_SEALING), [os.eventfd(0), os.eventfd(0)]
     os.ftruncate(memory, max(size, 20))
     os.pwrite(memory, struct.pack("<8sIII", b"DEEPUMRG", 2, *rings), 0)
@@ -179,7 +179,7 @@ def test_shared_memory_of_the_wrong_size(daemon: Daemon, runtime_dir: Path, size
 
 def test_sealed_memory_cannot_be_taken_away_but_its_pages_can(daemon: Daemon, runtime_dir: Path) -> None:
     """Cut off after the hello: the seal forbids it. A hole in it reads as zeroes, which is no record."""
-    before = (daemon.descriptors(), daemon.maps())
+    before = daemon.holding()
     program = FakeProgram(runtime_dir)
     program.train(2)
     for size in (0, 4096, WHOLE - 1):
@@ -196,7 +196,7 @@ def test_sealed_memory_cannot_be_taken_away_but_its_pages_can(daemon: Daemon, ru
 @pytest.mark.parametrize("seals", [0, 0x0001, 0x0004, 0x0002 | 0x0008, 0x0002 | 0x0010])
 def test_memory_with_other_seals(daemon: Daemon, runtime_dir: Path, seals: int) -> None:
     """Without SHRINK, or with WRITE or FUTURE_WRITE on top."""
-    before = (daemon.descriptors(), daemon.maps())
+    before = daemon.holding()
     memory, events = shared_memory(seals=False), [os.eventfd(0), os.eventfd(0)]
     if seals:
         fcntl.fcntl(memory, 1033, seals)
@@ -208,7 +208,7 @@ def test_memory_with_other_seals(daemon: Daemon, runtime_dir: Path, seals: int) 
 
 def test_eventfds_that_would_block(daemon: Daemon, runtime_dir: Path) -> None:
     """The mover's is full and nobody reads it; the session ends with its program all the same."""
-    before = (daemon.descriptors(), daemon.maps())
+    before = daemon.holding()
     program = FakeProgram(runtime_dir)
     os.set_blocking(program.mover_fd, True)
     program.train(1)
@@ -223,7 +223,7 @@ def test_eventfds_that_would_block(daemon: Daemon, runtime_dir: Path) -> None:
 
 
 def test_peers_that_stop_before_their_message_or_leave(daemon: Daemon, runtime_dir: Path, descriptors: Descriptors) -> None:
-    before = (daemon.descriptors(), daemon.maps())
+    before = daemon.holding()
     silent = [connect(runtime_dir) for _ in range(20)]
     for number, one in enumerate(silent[10:]):
         if number % 2:
@@ -242,7 +242,7 @@ def test_peers_that_stop_before_their_message_or_leave(daemon: Daemon, runtime_d
 
 
 def test_a_second_message_ends_the_session_in_one_line(daemon: Daemon, runtime_dir: Path) -> None:
-    before = (daemon.descriptors(), daemon.maps())
+    before = daemon.holding()
     program = FakeProgram(runtime_dir, pid=55)
     program.train(1)
     socket.send_fds(program.socket, [b"more"], [program.daemon_fd] * 20)
@@ -253,7 +253,7 @@ def test_a_second_message_ends_the_session_in_one_line(daemon: Daemon, runtime_d
 
 
 def test_hundreds_of_idle_connections_keep_nobody_out(daemon: Daemon, runtime_dir: Path) -> None:
-    before = (daemon.descriptors(), daemon.maps())
+    before = daemon.holding()
     idle = [connect(runtime_dir) for _ in range(400)]
     daemon.serves()
     assert sum(bool(select.select([one], [], [], 0)[0]) for one in idle) > 100, "the oldest were let go"
@@ -265,7 +265,7 @@ def test_hundreds_of_idle_connections_keep_nobody_out(daemon: Daemon, runtime_di
 def test_a_daemon_short_of_descriptors_goes_on_when_there_are_some(start_daemon: Callable[..., Daemon], runtime_dir: Path) -> None:
     daemon = start_daemon(descriptors=40)
     daemon.serves()
-    before = (daemon.descriptors(), daemon.maps())
+    before = daemon.holding()
     held: list[FakeProgram] = []
     for _ in range(12):
         try:
@@ -312,7 +312,7 @@ def _settings(seed: int, folder: Path) -> bytes:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_settings_that_nobody_should_have(daemon: Daemon, runtime_dir: Path, descriptors: Descriptors, tmp_path: Path, seed: int) -> None:
-    before = (daemon.descriptors(), daemon.maps())
+    before = daemon.holding()
     welcomed = 0
     for number in range(200):
         settings = _settings(1000 * seed + number, tmp_path)
