@@ -59,8 +59,8 @@ void context_ended(CUcontext context) noexcept {
     return;
   }
   forget_memory_of(context);
-  forget_streams_of(context);
   runtime::context_destroyed(context);
+  forget_streams_of(context);
   modules_changed(nullptr);
   contexts_destroyed();
 }

@@ -31,6 +31,7 @@ struct Created {
 struct State {
   ForkableMutex mutex;
   std::uint64_t keys[kShared] = {};  // by id; 0: free
+  CUcontext contexts[kShared] = {};  // by id: of the stream
   std::unordered_map<CUstream, Created> created;
   std::set<CUstream> captures;
 };
@@ -49,37 +50,83 @@ struct Cached {
 };
 constinit thread_local Cached cache[8] [[gnu::tls_model("initial-exec")]] = {};
 
-// A thread's own stream ends with the thread.
+// A thread has a default stream of its own in each context. They end with the thread, or with their context.
 void free_key(std::uint64_t key, CUstream handle) noexcept;
-struct OwnStream {
-  std::uint32_t serial = 0;
-  std::uint64_t key = 0;
-  ~OwnStream() {
-    if (key) {
-      free_key(key, CU_STREAM_PER_THREAD);
+class OwnStreams {
+ public:
+  bool any() const noexcept { return used_ != 0; }
+
+  std::uint64_t key(CUcontext context) noexcept {
+    static std::atomic<std::uint64_t> serials{0};
+    for (const Own& own : owns_) {
+      if (own.context == context) {
+        return own.key;
+      }
     }
-    if (serial) {
+    if (used_ == 0) {
+      threads_with_own_stream.fetch_add(1);
+    }
+    Own& own = owns_[used_++ % kMost];
+    if (own.key) {
+      free_key(own.key, CU_STREAM_PER_THREAD);
+    }
+    own = {context, 2 | (serials.fetch_add(1) + 1) << 8};
+    return own.key;
+  }
+
+  void forget(CUcontext context) noexcept {
+    for (Own& own : owns_) {
+      if (own.context == context) {
+        own = {};
+      }
+    }
+  }
+
+  ~OwnStreams() {
+    for (const Own& own : owns_) {
+      if (own.key) {
+        free_key(own.key, CU_STREAM_PER_THREAD);
+      }
+    }
+    if (used_ != 0) {
       threads_with_own_stream.fetch_sub(1);
     }
   }
-};
-thread_local OwnStream own_stream;
 
-// Handles are aligned pointers; the two special streams get keys that cannot be one.
-std::uint64_t key_of(CUstream stream, int device) noexcept {
+ private:
+  static constexpr std::size_t kMost = 4;
+  struct Own {
+    CUcontext context = nullptr;
+    std::uint64_t key = 0;
+  };
+  Own owns_[kMost];
+  std::size_t used_ = 0;
+};
+thread_local OwnStreams own_streams;
+
+// Handles are aligned pointers, and so are contexts; the two default streams, whose handles are the same in each context, get keys that
+// cannot be a handle.
+std::uint64_t key_of(CUstream stream, CUcontext context) noexcept {
   if (stream == CU_STREAM_LEGACY) {
-    return 1 | static_cast<std::uint64_t>(device + 1) << 8;
+    return 1 | reinterpret_cast<std::uint64_t>(context);
   }
   if (stream == CU_STREAM_PER_THREAD) {
-    static std::atomic<std::uint32_t> serials{0};
-    if (own_stream.serial == 0) {
-      own_stream.serial = serials.fetch_add(1) + 1;
-      threads_with_own_stream.fetch_add(1);
-    }
-    own_stream.key = 2 | static_cast<std::uint64_t>(device + 1) << 8 | static_cast<std::uint64_t>(own_stream.serial) << 16;
-    return own_stream.key;
+    return own_streams.key(context);
   }
   return reinterpret_cast<std::uint64_t>(stream);
+}
+
+// The id is nobody's from here on, and the core forgets what it knows of it.
+void release_id(std::uint32_t id) noexcept {
+  deepum_stream_event event{};
+  event.header.words = sizeof event / 8;
+  event.header.kind = DEEPUM_EVENT_STREAM_DESTROYED;
+  event.stream = id;
+  runtime::emit(&event.header);
+  const std::lock_guard lock(state().mutex);
+  state().keys[id] = 0;
+  state().contexts[id] = nullptr;
+  epoch.fetch_add(1, std::memory_order_acq_rel);
 }
 
 void free_key(std::uint64_t key, CUstream handle) noexcept {
@@ -93,27 +140,21 @@ void free_key(std::uint64_t key, CUstream handle) noexcept {
     }
   }
   runtime::stream_destroyed(handle, id);  // of the many that share an id it finds the one by its handle
-  if (id == kShared) {
-    return;  // never used, or one of those
+  if (id != kShared) {                    // else never used, or one of those
+    release_id(id);
   }
-  deepum_stream_event event{};
-  event.header.words = sizeof event / 8;
-  event.header.kind = DEEPUM_EVENT_STREAM_DESTROYED;
-  event.stream = id;
-  runtime::emit(&event.header);
-  const std::lock_guard lock(state().mutex);
-  state().keys[id] = 0;
-  epoch.fetch_add(1, std::memory_order_acq_rel);
 }
 
 [[gnu::noinline]] Cached slow(std::uint64_t key, CUstream handle) noexcept {
   const int here = current_device();
+  CUcontext context = current_context();
   const std::lock_guard lock(state().mutex);
   Cached found{key, epoch.load(std::memory_order_acquire), kShared, here};
   if (handle != CU_STREAM_LEGACY && handle != CU_STREAM_PER_THREAD) {
     const auto created = state().created.find(handle);
     if (created != state().created.end()) {
       found.device = created->second.device;
+      context = created->second.context;
     } else {
       unknowable.store(true, std::memory_order_relaxed);
     }
@@ -130,6 +171,7 @@ void free_key(std::uint64_t key, CUstream handle) noexcept {
   }
   if (free < kShared) {
     state().keys[free] = key;
+    state().contexts[free] = context;
   }
   found.id = free;
   return found;
@@ -163,7 +205,7 @@ StreamRef stream_of(CUstream stream, bool per_thread) noexcept {
     if (device < 0) {
       return {stream, kShared, -1};
     }
-    key = key_of(stream, device);
+    key = key_of(stream, current_context());
   }
   Cached& cached = cache[(key ^ key >> 8) * 0x9e3779b97f4a7c15ull >> 61];
   if (cached.key != key || cached.epoch != epoch.load(std::memory_order_acquire)) [[unlikely]] {
@@ -200,10 +242,18 @@ void stream_ends(CUstream stream) noexcept {
 }
 
 void forget_streams_of(CUcontext context) noexcept {
+  std::uint64_t ids = 0;
   {
     const std::lock_guard lock(state().mutex);
     std::erase_if(state().created, [&](const auto& each) { return each.second.context == context; });
+    for (std::uint32_t id = 0; id < kShared; ++id) {
+      ids |= static_cast<std::uint64_t>(state().keys[id] != 0 && state().contexts[id] == context) << id;
+    }
   }
+  for (; ids != 0; ids &= ids - 1) {
+    release_id(static_cast<std::uint32_t>(__builtin_ctzll(ids)));
+  }
+  own_streams.forget(context);
   forget_work_left(context);
 }
 
@@ -213,7 +263,7 @@ bool synchronise_program_streams(CUresult* result) noexcept try {
   if (unknowable.load() || several_contexts() || captures_under_way.load() != 0) {
     return false;
   }
-  if (threads_with_own_stream.load() > (own_stream.serial ? 1u : 0u)) {
+  if (threads_with_own_stream.load() > (own_streams.any() ? 1u : 0u)) {
     return false;
   }
   const CUcontext context = current_context();
@@ -226,7 +276,7 @@ bool synchronise_program_streams(CUresult* result) noexcept try {
     Counted() { synchronising.fetch_add(1); }
     ~Counted() { synchronising.fetch_sub(1); }
   } counted;
-  if (own_stream.serial) {
+  if (own_streams.any()) {
     streams.push_back(CU_STREAM_PER_THREAD);
   }
   {

@@ -19,7 +19,7 @@ StreamMarkers* MarkerTable::of(CUstream stream, std::uint32_t id) noexcept {
   }
   const std::uint32_t count = sharing_count_.load(std::memory_order_acquire);
   StreamMarkers* const end = sharing_ + count;
-  StreamMarkers* const found = std::find_if(sharing_, end, [&](const StreamMarkers& each) { return each.stream() == stream; });
+  StreamMarkers* const found = std::find_if(sharing_, end, [&](StreamMarkers& each) { return each.is(stream); });
   return found != end ? found : nullptr;
 }
 

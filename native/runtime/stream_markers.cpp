@@ -76,6 +76,19 @@ void StreamMarkers::adopt(CUstream stream, CUcontext context) noexcept {
   failures_ = 0;
 }
 
+// The default streams of all contexts have one handle, a thread's own that of all threads.
+bool StreamMarkers::is(CUstream handle) noexcept {
+  if (stream() != handle) {
+    return false;
+  }
+  if (handle != CU_STREAM_LEGACY && handle != CU_STREAM_PER_THREAD) {
+    return true;
+  }
+  const CUcontext current = current_context();
+  const std::lock_guard lock(lock_);
+  return context_ == current && (handle == CU_STREAM_LEGACY || ::pthread_equal(thread_, ::pthread_self()));
+}
+
 // Under the lock: from here to `publish` or `withdraw` nobody else records on this stream, nor destroys it.
 bool StreamMarkers::claim(CUcontext context, std::uint64_t* first, std::uint64_t* sequence, Marker* reused) noexcept {
   const std::lock_guard lock(lock_);

@@ -46,6 +46,7 @@ class StreamMarkers {
   bool accepted(std::uint64_t sequence, std::uint32_t interval, std::uint64_t blocks) noexcept;
   // Who launches here: the context, and for CU_STREAM_PER_THREAD the thread, that markers can be recorded from.
   void adopt(CUstream stream, CUcontext context) noexcept;
+  bool is(CUstream handle) noexcept;  // for the calling thread and its context
 
   // Records a marker behind the last launch, unless there is one. `own`: right after a launch on this stream by this thread; else
   // it is checked that this is the place to do it. Calls the driver. True: there is a new marker.

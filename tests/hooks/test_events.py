@@ -192,6 +192,27 @@ launch(k, a, stream=unused)
     assert struct.unpack("<II", of_kind(events, "stream_destroyed")[0].body)[0] == 1
 
 
+def test_default_streams_of_each_context_are_streams_of_their_own(told: Callable[..., list[Event]]) -> None:
+    """Their handles are the same, and work on the one says nothing of work on the other."""
+    events = told(
+        PROLOGUE
+        + """
+k = function("k:8")
+first, other = c.c_void_p(), c.c_void_p()
+ok(cuda.cuCtxGetCurrent(c.byref(first)))
+launch(k, a); launch(k, a, suffix="_ptsz")
+ok(cuda.cuCtxCreate_v2(c.byref(other), 0, 0)); ok(cuda.cuCtxSetCurrent(other))
+launch(k, a); launch(k, a, suffix="_ptsz")
+ok(cuda.cuCtxSetCurrent(first))
+launch(k, a); launch(k, a, suffix="_ptsz")
+ok(cuda.cuCtxDestroy_v2(other))
+"""
+    )
+    assert [launch.stream for launch in executions(events)] == [0, 1, 2, 3, 0, 1]
+    ended = [struct.unpack("<II", event.body)[0] for event in of_kind(events, "stream_destroyed")]
+    assert ended[:2] == [2, 3]
+
+
 def test_streams_beyond_the_63rd_share_the_last_id(told: Callable[..., list[Event]]) -> None:
     events = told(PROLOGUE + 'k = function("k:8")\nfor i in range(70): launch(k, a, stream=stream_create())')
     assert [launch.stream for launch in executions(events)] == [min(i, 63) for i in range(70)]

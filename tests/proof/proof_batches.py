@@ -49,17 +49,20 @@ class Batch:
         return made
 
 
-# Programs a process: graphs are few, since from the first replay on nothing is discarded in that process.
+# Programs a process: graphs and values are few, since from the first replay or wait on nothing is discarded in that process.
 _SIZES = {"streams": 50, "graphs": 2, "devices": 12, "renewed": 40, "captures": 30, "managed": 20, "silent": 10, "threads": 30}
+_SIZES |= {"contexts": 12, "crowd": 4, "values": 2}
 _TURN = (
     *("streams", "graphs", "renewed", "graphs", "captures", "graphs", "streams", "graphs", "threads", "graphs", "renewed", "graphs"),
     *("devices", "graphs", "managed", "graphs", "captures", "graphs", "silent", "graphs", "streams", "graphs", "devices"),
+    *("contexts", "crowd", "values"),
 )
+_FREE = ("devices", "contexts", "devices", "crowd")  # more of these out of lock-step, where discards are under way for long
 
 
 def batches(programs: int, seed: int) -> list[Batch]:
     """Batches that have so many programs together, a quarter as many more out of lock-step, where moves and launches race, and another
-    quarter with duplicates (READ_MOSTLY).
+    quarter with duplicates (READ_MOSTLY); a tenth as many with several devices, contexts or very many streams, out of lock-step.
 
     Each setting takes each of its values, in step lengths that share no factor.
     """
@@ -102,6 +105,22 @@ def batches(programs: int, seed: int) -> list[Batch]:
         lock_step = i % 4 != 3
         settings = batch.settings | duplicating
         made.append(replace(batch, number=len(made), seeds=_others(batch.seeds, 2 * programs), settings=settings, lock_step=lock_step))
+    settings = {
+        "gpu_memory": "64MiB",
+        "policy": "correlation",
+        "eviction_order": ORDERS[0],
+        "invalidation": "1",
+        "prefetch_degree": "32",
+        "headroom_blocks": "0",
+    }
+    left, next_seed = programs // 10, seed * 1_000_000 + 3 * programs
+    while left > 0:
+        flavour = _FREE[len(made) % len(_FREE)]
+        seeds = tuple(range(next_seed, next_seed + min(left, _SIZES[flavour])))
+        settings = settings | {"eviction_order": ORDERS[len(made) % len(ORDERS)], "marker_interval": ("16", "1")[len(made) // 4 % 2]}
+        made.append(Batch(len(made), flavour, seeds, settings, lock_step=False))
+        left -= len(seeds)
+        next_seed += len(seeds)
     return made
 
 

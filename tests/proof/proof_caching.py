@@ -99,9 +99,9 @@ class CachingAllocator:
         else:
             pool.append(piece)
 
-    def empty(self) -> None:
-        """Gives whole free segments back to the driver (torch.cuda.empty_cache)."""
+    def empty(self, device: int | None = None) -> None:
+        """Gives whole free segments back to the driver (torch.cuda.empty_cache), of one device or of all."""
         for pool in self._free.values():
-            for piece in [p for p in pool if p.before is None and p.after is None]:
+            for piece in [p for p in pool if p.before is None and p.after is None and device in (None, p.device)]:
                 pool.remove(piece)
                 self._end_segment(piece.segment)

@@ -112,7 +112,7 @@ class Lowering(Work):
         if op.kind == "race":
             pass
         elif op.pick(1, 2):
-            for device in range(self.program.devices):
+            for device in self.order.devices:
                 self.synchronise_device(device)
         else:
             events = [self.record(each) for each in self.order.streams if each.kind != LEGACY]
@@ -120,7 +120,7 @@ class Lowering(Work):
                 if each.kind != LEGACY:
                     for event, clock in events:
                         self.wait(each, event, clock)
-            for device in range(self.program.devices):
+            for device in self.order.devices:
                 self.host_wait(self.legacy(device).at(), 0)
         self.emit("par", thread=0)
         self.owners = {each.number: 0 for each in self.order.streams if each.kind == PER_THREAD}
@@ -176,7 +176,7 @@ class Lowering(Work):
             self.thread = 0
             self.op = Operation("free", (name,), self.memory[name].home, self.program.seed * 0x5851F42D4C957F2D)
             self.do_free(self.op, streams[self.memory[name].home])
-        for device in range(self.program.devices):
+        for device in self.order.devices:
             self.synchronise_device(device)
         for graph in self.graphs.values():
             self.emit("gd", graph.number)

@@ -42,6 +42,7 @@ class Order:
         self.streams = [Stream(i, device, kind, [0] * len(kinds)) for i, (device, kind) in enumerate(kinds)]
         self.host: Clock = [0] * len(kinds)
 
+        self.devices = sorted({device for device, _ in kinds})
         self._joins = [[other for other in self.streams if self._join(stream, other)] for stream in self.streams]
 
     @staticmethod
@@ -65,6 +66,11 @@ class Order:
         if number == stream.number or stream.clock[number] >= count or self.host[number] >= count:
             return True
         return any(other.clock[number] >= count for other in self._joins[stream.number])
+
+    def follows(self, stream: Stream, point: tuple[int, int]) -> bool:
+        """What is on the stream already comes after that point: a join that its next operation would bring does not count."""
+        number, count = point
+        return number == stream.number or stream.clock[number] >= count or self.host[number] >= count
 
     def host_covers(self, point: tuple[int, int]) -> bool:
         """The thread has waited for it."""

@@ -36,6 +36,7 @@ class Ordering:
         self.quarantine: list[int] = []
         self.numbers = 0
         self.event = 0
+        self.valued: dict[int, int] = {}  # of flavour `values`, by event: what the stream writes
         self.emit("program", index, program.place, program.threads, program.devices, int(program.resets))
 
     # ---- what the lines have in common
@@ -79,6 +80,9 @@ class Ordering:
     def record(self, stream: Stream) -> tuple[int, Clock]:
         event = self.new_event()
         self.emit("rec", event, stream.number, thread=self.thread_of(stream))
+        if self.program.flavour == "values":
+            self.valued[event] = self.valued.get(event, 0) + 1
+            self.emit("wv", event, stream.number, self.valued[event], thread=self.thread_of(stream))
         return event, self.before[stream.number].copy() if self.of_another(stream) else self.order.record(stream)
 
     def of_another(self, stream: Stream) -> bool:
@@ -86,7 +90,9 @@ class Ordering:
         return self.owners is not None and self.owners.get(stream.number, self.thread) != self.thread
 
     def wait(self, stream: Stream, event: int, clock: Clock) -> None:
-        self.emit("wai", stream.number, event, thread=self.thread_of(stream))
+        by_value = event in self.valued and self.op.pick(29, 2) == 0
+        number = (self.valued[event],) if by_value else ()
+        self.emit("vw" if by_value else "wai", stream.number, event, *number, thread=self.thread_of(stream))
         self.order.wait(stream, clock)
 
     def host_wait_event(self, event: int, clock: Clock) -> None:

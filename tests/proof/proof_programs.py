@@ -18,14 +18,16 @@ MOST_GRANULES = 6 * GRANULES
 KINDS = ("fill", "update", "combine", "reduce", "gather", "sparse")
 # One GPU; one, with graphs that are replayed; two; streams that end and come again; graphs that are captured and never launched, memory
 # handed out meanwhile; PyTorch's memory is managed memory of the program's own, which the CPU writes too; blocks that nobody reports; one
-# thread takes memory while another's launches drop it.
-FLAVOURS = ("streams", "graphs", "devices", "renewed", "captures", "managed", "silent", "threads")
+# thread takes memory while another's launches drop it; several contexts, of which some end and come again; more streams than have an id
+# of their own; streams that wait for values instead of events.
+FLAVOURS = ("streams", "graphs", "devices", "renewed", "captures", "managed", "silent", "threads", "contexts", "crowd", "values")
+GPUS = 2  # devices 2 and 3 are further contexts of GPU 0 and 1
 PLACES = (0, 8, 32768, 65528)  # of the cell in its granule
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """verb: new, free, kernel, copy, set, look, cpu, hint, sync, empty, renew, graph, replay, parallel."""
+    """verb: new, free, kernel, copy, set, look, cpu, hint, sync, empty, renew, context, graph, replay, parallel."""
 
     verb: str
     names: tuple[str, ...] = ()
@@ -35,6 +37,7 @@ class Operation:
     kind: str = ""  # of memory, of a kernel
     granules: int = 0
     heavy: bool = False  # a kernel that takes long
+    hidden: bool = False  # its addresses are no arguments that anybody could tell
     body: tuple[Operation, ...] = ()  # of a graph, of a parallel stretch
 
     def pick(self, place: int, count: int) -> int:
@@ -49,7 +52,10 @@ class Operation:
 
 @dataclass(frozen=True)
 class Program:
-    """Streams of (device, kind); operations; `resets`: its contexts end with it; `back`: its allocator hands out blocks' ends."""
+    """Streams of (device, kind); operations; `resets`: its contexts end with it; `back`: its allocator hands out blocks' ends.
+
+    A device is a context: of GPU 0 and 1 the primary ones, then another one of each.
+    """
 
     seed: int
     streams: tuple[tuple[int, int], ...]
@@ -62,7 +68,7 @@ class Program:
 
     @property
     def devices(self) -> int:
-        """GPUs that it uses."""
+        """One more than the last context that it uses."""
         return 1 + max(device for device, _ in self.streams)
 
 
@@ -72,14 +78,15 @@ class _Generator:
         self.flavour = flavour
         self.graphs = flavour == "graphs"
         r = self.random
-        devices = 2 if flavour == "devices" else 1
-        more = r.randint(0, 2) if flavour in ("streams", "devices") else 2
+        devices = {"devices": (0, 1), "contexts": r.choice(((0, 2), (0, 2, 1), (0, 2, 1, 3)))}.get(flavour, (0,))
+        more = {"streams": r.randint(0, 2), "devices": r.randint(0, 2), "crowd": r.randint(64, 80)}.get(flavour, 2)
         kinds = [(0, BLOCKING)] + [(0, r.choice((BLOCKING, NON_BLOCKING, NON_BLOCKING))) for _ in range(more)]
         if flavour == "threads":
             kinds = [(0, NON_BLOCKING)] * r.randint(2, 3)
-        kinds += [(0, PER_THREAD)] * (flavour != "threads" and r.random() < 0.15)
-        kinds += [(1, r.choice((BLOCKING, NON_BLOCKING))) for _ in range(2 * (devices - 1))]
-        self.kinds = (*kinds, *((device, LEGACY) for device in range(devices)))
+        kinds += [(0, PER_THREAD)] * (flavour not in ("threads", "crowd") and r.random() < 0.15)
+        kinds += [(device, r.choice((BLOCKING, NON_BLOCKING))) for device in devices[1:] for _ in range(2)]
+        self.kinds = (*kinds, *((device, LEGACY) for device in devices))
+        self.used = devices
         self.threads = r.choice((2, 3) if flavour == "threads" else (1, 1, 2, 3))
         self.torch = r.choice((0.3, 0.9, 0.97) if flavour == "streams" else (0.9, 0.97, 1))  # how much memory is the caching allocator's
         self.homes: dict[str, int] = {}
@@ -89,27 +96,33 @@ class _Generator:
         self.managed: list[str] = []
         self.host: list[str] = []
         self.main = r.randrange(len(kinds))  # most work is on one stream
+        self.legacy = r.choice((0.1, 0.1, 1))  # how often a default stream is as good as any other
+        self.hidden = r.choice((0, 0.05, 0.5))  # how many kernels have addresses that nobody but they can read
 
     def stream(self, device: int) -> int:
         r = self.random
         if self.kinds[self.main][0] == device and r.random() < 0.6:
             return self.main
-        of_device = [i for i, (d, kind) in enumerate(self.kinds) if d == device and (kind != LEGACY or r.random() < 0.1)]
+        of_device = [i for i, (d, kind) in enumerate(self.kinds) if d == device and (kind != LEGACY or r.random() < self.legacy)]
+        if self.flavour == "crowd" and r.random() < 0.7:
+            of_device = of_device[-12:]
         return r.choice(of_device or [next(i for i, (d, _) in enumerate(self.kinds) if d == device)])
 
     def op(self, verb: str, *names: str, device: int = 0, **more: object) -> Operation:
         r = self.random
         stream = more.pop("stream", None)
         made = Operation(verb, names, self.stream(device) if stream is None else int(str(stream)), r.getrandbits(48))
+        if verb == "kernel":
+            made = replace(made, hidden=r.random() < self.hidden)
         return replace(made, **more)  # type: ignore[arg-type]
 
     def new(self, name: str) -> Operation:
         r = self.random
         kind = "torch" if r.random() < self.torch else r.choice(("mal", "mal", "asy", "man", "man", "pin", "hst"))
         if name not in self.sizes:
-            self.devices[name] = r.randrange(max(device for device, _ in self.kinds) + 1)
+            self.devices[name] = r.choice(self.used)
             small = r.random() < 0.15
-            self.sizes[name] = r.randint(1, 20) if small else r.randint(96 if self.flavour in ("graphs", "devices") else 16, MOST_GRANULES)
+            self.sizes[name] = r.randint(1, 20) if small else r.randint(96 if self.flavour in ("graphs", "devices", "contexts") else 16, MOST_GRANULES)
         (self.managed if kind == "man" else self.host if kind in ("pin", "hst") else []).append(name)
         stream = self.homes.get(name) if r.random() < 0.7 else None
         made = self.op("new", name, device=self.devices[name], kind=kind, granules=self.sizes[name], stream=stream)
@@ -118,12 +131,15 @@ class _Generator:
 
     def apart(self, device: int, home: int) -> int:
         """A stream that has nothing to do with that one, if there is one."""
-        others = [i for i, (d, kind) in enumerate(self.kinds) if d == device and kind not in (LEGACY, PER_THREAD) and i != home]
+        ruled_out = (PER_THREAD,) if self.legacy == 1 else (LEGACY, PER_THREAD)
+        others = [i for i, (d, kind) in enumerate(self.kinds) if d == device and kind not in ruled_out and i != home]
+        others = others[-12:] if self.flavour == "crowd" else others
         return self.random.choice(others or [self.stream(device)])
 
-    def reuse(self, name: str, kept: list[str]) -> list[Operation]:
+    def reuse(self, names: list[str], kept: list[str]) -> list[Operation]:
         """Given back while a stream is busy, dropped for want of space, and handed out again before the GPU has dropped it."""
         r = self.random
+        name = names[0]
         device, home = self.devices[name], self.homes[name]
         busy, aside = self.apart(device, home), self.apart(device, home)
         first = next((other for other in kept if self.devices[other] == device), kept[0])
@@ -133,11 +149,16 @@ class _Generator:
         if ends:  # the stream ends while it still reads
             made.append(self.op("kernel", first, name, name, kind="gather", stream=home, heavy=True))
             made.append(self.op("renew", stream=home))
-        made.append(self.op("free", name))
+        made += [self.op("free", each) for each in names]
         for _ in range(r.randint(1, 5)):
             d, a = r.choice(others), r.choice(others)
             stream = aside if r.random() < 0.8 and self.devices[d] == device else self.stream(self.devices[d])
             made.append(self.op("kernel", d, a, a, stream=stream, kind=r.choice(KINDS)))
+        if self.flavour in ("contexts", "devices") and r.random() < 0.6:  # some other context ends meanwhile
+            gone = r.choice(self.used)
+            made.append(self.op("context", device=gone, kind=r.choice(("short", "end"))))
+            for each in [each for each in kept if gone >= GPUS and self.devices[each] == gone]:
+                made += [self.new(each), self.op("kernel", each, each, each, device=gone, kind="fill")]
         again = self.new(name)
         fill = self.op("kernel", name, name, name, device=device, kind="fill", stream=again.stream)
         if self.flavour == "renewed" and not ends and r.random() < 0.8:
@@ -148,8 +169,11 @@ class _Generator:
             made.append(again)
         if self.flavour == "managed" and r.random() < 0.7:
             fill = self.op("cpu", name)
-        made += [fill, self.op("kernel", r.choice(others), name, name, device=device, kind="gather")]
-        return made
+        made.append(fill)
+        for each in names[1:]:
+            new = self.new(each)
+            made += [new, self.op("kernel", each, each, each, device=self.devices[each], kind="fill", stream=new.stream)]
+        return [*made, *(self.op("kernel", r.choice(others), each, each, device=self.devices[each], kind="gather") for each in names)]
 
     def race(self, names: list[str], kept: list[str]) -> list[Operation]:
         """Given back; then one thread launches, so that they are dropped, while another takes them again."""
@@ -207,7 +231,7 @@ class _Generator:
             elif alive and self.flavour == "threads" and r.random() < 0.15:
                 operations += self.race(r.sample(alive, min(len(alive), r.randint(1, 3))), kept)
             elif alive and len(kept) > 1 and r.random() < 0.2:
-                operations += self.reuse(r.choice(alive), kept)
+                operations += self.reuse(r.sample(alive, min(len(alive), r.choice((1, 1, 2, 3)))), kept)
             elif alive and r.random() < 0.3:
                 name = alive.pop(r.randrange(len(alive)))
                 operations.append(self.op("free", name))
@@ -278,7 +302,7 @@ class _Generator:
 
     def program(self, seed: int) -> Program:
         r = self.random
-        kept = [f"p{i}" for i in range(r.randint({"graphs": 5, "devices": 8}.get(self.flavour, 3), 9))]
+        kept = [f"p{i}" for i in range(r.randint({"graphs": 5, "devices": 8, "contexts": 8}.get(self.flavour, 3), 9))]
         temporary = [f"t{i}" for i in range(r.randint(2, 8))]
         start = [
             made
@@ -288,6 +312,8 @@ class _Generator:
                 self.op("set" if r.random() < 0.2 else "kernel", name, name, name, device=self.devices[name], kind="fill"),
             )
         ]
+        if self.flavour == "crowd":  # each stream gets its number from the shim when it is first used
+            start += [self.op("kernel", *(kept[0],) * 3, kind="update", stream=i) for i in range(len(self.kinds))]
         step = self.body(kept, temporary)
         deviates = seed % 2 == 1
         operations = list(start)

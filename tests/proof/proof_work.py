@@ -6,7 +6,7 @@ from proof_caching import Piece, Waiting
 from proof_memory import Memory
 from proof_order import BLOCKING, LEGACY, NON_BLOCKING, Stream, merge
 from proof_ordering import Ordering
-from proof_programs import KINDS, MOST_GRANULES, Operation
+from proof_programs import GPUS, KINDS, MOST_GRANULES, Operation
 
 GRANULE = 1 << 16
 MOST_LINEAR = 6  # granules that are copied or set as a whole: it takes the host's time
@@ -108,7 +108,7 @@ class Work(Ordering):
         home = self.order.streams[memory.home]
         events = []
         for number, count in memory.last.items():
-            known = self.order.covers(home, (number, count)) and (self.owners is not None or self.op.pick(11, 3) > 0)
+            known = self.order.follows(home, (number, count)) and (self.owners is not None or self.op.pick(11, 3) > 0)
             if number != memory.home and not known:
                 events.append(self.record(self.order.streams[number]))
         self.emit("ina", memory.number)
@@ -148,7 +148,7 @@ class Work(Ordering):
         sources += [0] * (6 - len(sources))
         salt = op.bits & 0xFFFFFFFF
         flops = FLOPS[-1] if op.heavy else FLOPS[op.pick(15, len(FLOPS))]
-        where = (KINDS.index(kind), stream.number, d.number, first, count, *sources, salt, flops, op.pick(16, 2))
+        where = (KINDS.index(kind), stream.number, d.number, first, count, *sources, salt, flops, op.pick(16, 2), int(op.hidden))
         self.emit("k", *where, thread=self.thread_of(stream))
 
     def do_set(self, op: Operation, stream: Stream) -> None:
@@ -212,8 +212,8 @@ class Work(Ordering):
         """A host memory of the thread, for what it looks at."""
         if self.thread not in self.buffers:
             kind = "pin" if self.thread == 0 else "hst"
-            self.buffers[self.thread] = Memory(self.number(), kind, MOST_GRANULES, device, 0)
-            self.emit(kind, self.buffers[self.thread].number, device, MOST_GRANULES)
+            self.buffers[self.thread] = Memory(self.number(), kind, MOST_GRANULES, device % GPUS, 0)  # it outlives further contexts
+            self.emit(kind, self.buffers[self.thread].number, device % GPUS, MOST_GRANULES)
         return self.buffers[self.thread]
 
     def do_look(self, op: Operation, stream: Stream) -> None:
@@ -246,9 +246,14 @@ class Work(Ordering):
             if found is not None:
                 self.read(memory, *found)
             return
+        first, count = self.part(0, memory.granules, 2)
+        if memory.on_host and stream.device == memory.device and op.pick(9, 3) == 0:  # on the stream, by a host function
+            self.use(stream, [], [memory])
+            self.writes(memory, first, count)
+            self.emit("hf", stream.number, memory.number, first, count, op.bits & 0xFFFFFFFF, thread=self.thread_of(stream))
+            return
         for point in list(memory.last.items()):
             self.host_wait(point, op.pick(7, 100))
-        first, count = self.part(0, memory.granules, 2)
         self.writes(memory, first, count)
         self.emit("hw", memory.number, first, count, op.bits & 0xFFFFFFFF)
 
@@ -277,14 +282,41 @@ class Work(Ordering):
         event = None if op.pick(1, 3) == 0 else self.record(stream)
         if event is None:
             self.host_wait(stream.at(), 0)
-        elsewhere = 1 - stream.device if self.program.devices > 1 and op.pick(2, 3) == 0 else stream.device
+        elsewhere = self.order.devices[op.pick(4, len(self.order.devices))] if op.pick(2, 3) == 0 else stream.device
         self.emit("sd", stream.number, elsewhere + 1)
         self.emit("sn", stream.number, stream.device, stream.kind)
         if event is not None:
             self.wait(stream, *event)
 
+    def do_context(self, op: Operation, stream: Stream) -> None:
+        """A context comes and ends at once; or that of the stream ends, with all that is in it, and its streams come again."""
+        device = stream.device
+        if self.owners is not None or self.capture is not None or self.graphs:
+            return
+        if op.kind == "short" or device < GPUS:
+            self.emit("cm", device)
+            return
+        self.synchronise_device(device)
+        for name in [name for name, memory in self.memory.items() if memory.device == device]:
+            self.op = Operation("free", (name,), self.memory[name].home, op.bits)
+            self.do_free(self.op, self.order.streams[self.memory[name].home])
+        self.op = op
+        for waiting in [waiting for waiting in self.caching.waiting if waiting.piece.device == device]:
+            for event, clock in waiting.events:
+                self.host_wait_event(event, clock)
+            self.caching.give_back(waiting.piece)
+            self.caching.waiting.remove(waiting)
+        self.caching.empty(device)
+        self.synchronise_device(device)
+        streams = [each for each in self.order.streams if each.device == device]
+        for each in streams:
+            self.emit("sd", each.number, 0)
+        self.emit("ce", device)
+        for each in streams:
+            self.emit("sn", each.number, device, each.kind)
+
     def do_empty(self, op: Operation, stream: Stream) -> None:
         if self.owners is None:
-            for device in range(self.program.devices if op.pick(1, 2) else 0):  # PyTorch waits first; a free waits anyway
+            for device in self.order.devices if op.pick(1, 2) else ():  # PyTorch waits first; a free waits anyway
                 self.synchronise_device(device)
             self.caching.empty()

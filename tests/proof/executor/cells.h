@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 enum { PROOF_GRANULE = 1 << 16 }; /* bytes */
+#define PROOF_KEY 0x5a5a000000000000ull /* what makes an address one that nobody but the kernel knows for one */
 
 /* The first of `count` cells, `stride` bytes from one to the next. */
 typedef struct cells {

@@ -38,7 +38,7 @@ static CUcontext contexts[MOST_DEVICES];
 static CUfunction functions[MOST_DEVICES][KERNEL_KINDS];
 static const char* kernels_path;
 static pthread_mutex_t allocator = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t allocated[MOST_DEVICES], reserved[MOST_DEVICES];
+static uint64_t allocated[GPUS], reserved[GPUS];
 static uint64_t resets;
 static __thread CUcontext current; /* of the calling thread, if current_resets says that it still is */
 static __thread uint64_t current_resets;
@@ -54,16 +54,39 @@ static bool check(CUresult result, const operation* op, const char* call) {
     if (!check((call), op, #call)) return false; \
   } while (0)
 
+static CUdevice gpu_of(uint64_t device) { return (CUdevice)(device % GPUS); }
+
+static bool begin_context(uint64_t device, const operation* op) {
+  static const char* const names[KERNEL_KINDS] = {"fill", "update", "combine", "reduce", "gather", "sparse"};
+  CUmodule module;
+  if (device < GPUS) {
+    TRY(cuDevicePrimaryCtxRetain(&contexts[device], gpu_of(device)));
+    TRY(cuCtxSetCurrent(contexts[device]));
+  } else {
+    TRY(cuCtxCreate(&contexts[device], NULL, 0, gpu_of(device)));
+  }
+  TRY(cuModuleLoad(&module, kernels_path));
+  for (int i = 0; i < KERNEL_KINDS; ++i) TRY(cuModuleGetFunction(&functions[device][i], module, names[i]));
+  return true;
+}
+
+static bool end_context(uint64_t device, const operation* op) {
+  const CUcontext context = contexts[device];
+  if (context == NULL) return true;
+  memset(events[device], 0, sizeof events[device]);
+  contexts[device] = NULL;
+  if (device < GPUS) {
+    TRY(cuDevicePrimaryCtxRelease(gpu_of(device)));
+  } else {
+    TRY(cuCtxDestroy(context));
+  }
+  ++resets;
+  return true;
+}
+
 static bool use(uint64_t device, const operation* op) {
   if (current == contexts[device] && current != NULL && current_resets == resets) return true;
-  if (contexts[device] == NULL) {
-    static const char* const names[KERNEL_KINDS] = {"fill", "update", "combine", "reduce", "gather", "sparse"};
-    CUmodule module;
-    TRY(cuDevicePrimaryCtxRetain(&contexts[device], (CUdevice)device));
-    TRY(cuCtxSetCurrent(contexts[device]));
-    TRY(cuModuleLoad(&module, kernels_path));
-    for (int i = 0; i < KERNEL_KINDS; ++i) TRY(cuModuleGetFunction(&functions[device][i], module, names[i]));
-  }
+  if (contexts[device] == NULL && !begin_context(device, op)) return false;
   TRY(cuCtxSetCurrent(contexts[device]));
   current = contexts[device];
   current_resets = resets;
@@ -87,7 +110,7 @@ cells cells_of(uint64_t number, uint64_t first, uint64_t count) {
 }
 
 static void report(const memory* block, bool active) {
-  const uint64_t device = block->device;
+  const int device = gpu_of(block->device);
   if (active) allocated[device] += block->bytes;
   if (!active) allocated[device] -= block->bytes;
   if (block->silent || _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE == NULL) return;
@@ -128,7 +151,7 @@ static bool allocate(const operation* op) {
       if (op->code == OP_seg) {
         made->kind = SEGMENT;
         pthread_mutex_lock(&allocator);
-        reserved[device] += bytes;
+        reserved[gpu_of(device)] += bytes;
         pthread_mutex_unlock(&allocator);
       }
       return true;
@@ -150,7 +173,7 @@ static bool release(const operation* op) {
     TRY(cuMemFree(was.base));
     if (was.kind == SEGMENT) {
       pthread_mutex_lock(&allocator);
-      reserved[was.device] -= was.bytes;
+      reserved[gpu_of(was.device)] -= was.bytes;
       pthread_mutex_unlock(&allocator);
     }
   }
@@ -177,21 +200,23 @@ static bool take_back(const operation* op) {
 
 static bool launch(const operation* op) {
   const uint64_t* const a = op->at;
-  uint64_t values[12] = {0};
-  void* parameters[12];
+  uint64_t values[13] = {0};
+  void* parameters[13];
+  const uint64_t key = a[14] ? PROOF_KEY : 0;
   CUstream stream;
   if (!stream_of(op, a[1], &stream)) return false;
   for (int i = 0; i < 3; ++i) {
     const uint64_t *const range = &a[2 + 3 * i], first = a[13] ? range[1] : 0;
     if (range[2] == 0) continue;
-    values[3 * i] = memories[range[0]].base + (range[1] - first) * PROOF_GRANULE;
+    values[3 * i] = (memories[range[0]].base + (range[1] - first) * PROOF_GRANULE) ^ key;
     values[3 * i + 1] = first;
     values[3 * i + 2] = range[2];
   }
   values[9] = a[11];
   values[10] = place();
   values[11] = a[12];
-  for (int i = 0; i < 12; ++i) parameters[i] = &values[i];
+  values[12] = key;
+  for (int i = 0; i < 13; ++i) parameters[i] = &values[i];
   TRY(cuLaunchKernel(functions[streams[a[1]].device][a[0]], (unsigned)a[4], 1, 1, 256, 1, 1, 0, stream, parameters, NULL));
   return true;
 }
@@ -289,6 +314,55 @@ static bool wait_for_event(const operation* op) {
   }
 }
 
+/* What streams write and wait for in place of an event: a counter each. */
+static uint32_t* values;
+
+static bool value(const operation* op) {
+  const bool writes = op->code == OP_wv;
+  CUstream stream;
+  if (!stream_of(op, op->at[writes ? 1 : 0], &stream)) return false;
+  if (values == NULL) {
+    TRY(cuMemHostAlloc((void**)&values, MOST_EVENTS * sizeof *values, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
+    memset(values, 0, MOST_EVENTS * sizeof *values);
+  }
+  const CUdeviceptr at = (CUdeviceptr)&values[op->at[writes ? 0 : 1]];
+  if (writes) {
+    TRY(cuStreamWriteValue32(stream, at, (cuuint32_t)op->at[2], CU_STREAM_WRITE_VALUE_DEFAULT));
+  } else {
+    TRY(cuStreamWaitValue32(stream, at, (cuuint32_t)op->at[2], CU_STREAM_WAIT_VALUE_GEQ));
+  }
+  return true;
+}
+
+typedef struct host_write {
+  cells to;
+  uint64_t salt;
+} host_write;
+
+static void CUDA_CB write_on_host(void* given) {
+  host_write* const write = given;
+  const cells none = {NULL, 0, 0};
+  compute(KERNEL_FILL, write->to, none, none, write->salt);
+  free(write);
+}
+
+static bool host_function(const operation* op) {
+  CUstream stream;
+  host_write* const write = malloc(sizeof *write);
+  if (write == NULL || !stream_of(op, op->at[0], &stream)) return failed(op, "malloc", "out of memory");
+  *write = (host_write){cells_of(op->at[1], op->at[2], op->at[3]), op->at[4]};
+  TRY(cuLaunchHostFunc(stream, write_on_host, write));
+  return true;
+}
+
+static bool short_context(const operation* op) {
+  CUcontext context;
+  TRY(cuCtxCreate(&context, NULL, 0, gpu_of(op->at[0])));
+  TRY(cuCtxDestroy(context));
+  ++resets; /* which one is current now is the driver's */
+  return true;
+}
+
 static bool graph(const operation* op) {
   CUstream stream = NULL;
   CUgraph made;
@@ -312,7 +386,7 @@ static bool graph(const operation* op) {
 
 static CUmemLocation location(uint64_t device) {
   return (CUmemLocation){.type = device == 0 ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE,
-                         .id = device == 0 ? 0 : (int)device - 1};
+                         .id = device == 0 ? 0 : gpu_of(device - 1)};
 }
 
 static bool managed(const operation* op) {
@@ -380,6 +454,15 @@ bool execute(const operation* op) {
     case OP_hw:
       compute(KERNEL_FILL, cells_of(op->at[0], op->at[1], op->at[2]), none, none, op->at[3]);
       return true;
+    case OP_hf:
+      return host_function(op);
+    case OP_wv:
+    case OP_vw:
+      return value(op);
+    case OP_cm:
+      return short_context(op);
+    case OP_ce:
+      return end_context(op->at[0], op);
     case OP_pf:
     case OP_adv:
       return managed(op);
@@ -402,12 +485,10 @@ bool execute(const operation* op) {
 /* A failed program leaves the GPU in a state that nothing more can be learned from. */
 bool end_program(void) {
   const operation* const op = &current_program;
+  if (values != NULL) memset(values, 0, MOST_EVENTS * sizeof *values);
+  if (current_program.at[4] != 0) values = NULL; /* they end with their context */
   for (uint64_t device = 0; device < MOST_DEVICES && current_program.at[4] != 0; ++device) {
-    if (contexts[device] == NULL) continue;
-    memset(events[device], 0, sizeof events[device]);
-    contexts[device] = NULL;
-    TRY(cuDevicePrimaryCtxRelease((CUdevice)device));
+    if (!end_context(device, op)) return false;
   }
-  resets += current_program.at[4];
   return true;
 }

@@ -11,7 +11,7 @@
 #include "cells.h"
 
 #define OPERATIONS(OP)                                                                                                 \
-  OP(program) /* index, place of the cell in its granule, threads, devices, 1: the contexts end with it */             \
+  OP(program) /* index, place of the cell in its granule, threads, contexts, 1: they end with it */                    \
   OP(seg)     /* memory, device, bytes, 1: managed; of the caching allocator */                                        \
   OP(act)     /* memory, segment, offset, bytes, granules, 1: silently; a block is handed out, and reported */         \
   OP(ina)     /* memory, 1: a graph keeps it for itself: the block is taken back, and reported */                      \
@@ -22,7 +22,8 @@
   OP(hst)     /* memory, device, granules: of the host, pageable */                                                    \
   OP(fre)     /* memory */                                                                                             \
   OP(fra)     /* memory, stream */                                                                                     \
-  OP(k)       /* kind, stream, d, first, count, a, first, count, b, first, count, salt, flops, 1: first as a number */ \
+  OP(k)       /* kind, stream, d, first, count, a, first, count, b, first, count, salt, flops, 1: first as a number,   \
+                 1: addresses that nobody but the kernel can read */                                                   \
   OP(cp)      /* how (enum copy_how), stream, d, first, s, first, count */                                             \
   OP(ms)      /* how (enum set_how), stream, d, first, count, value (32 bits; a cell is two of them) */                \
   OP(rec)     /* event, stream */                                                                                      \
@@ -32,6 +33,7 @@
   OP(ssy)     /* stream */                                                                                             \
   OP(csy)     /* device */                                                                                             \
   OP(hw)      /* memory, first, count, salt: the CPU writes */                                                         \
+  OP(hf)      /* stream, memory, first, count, salt: a host function writes */                                         \
   OP(hr)      /* memory, first, count: the CPU reads; what counts */                                                   \
   OP(pf)      /* memory, first, count, device + 1 (0: CPU), stream */                                                  \
   OP(adv)     /* memory, first, count, CUmem_advise, device + 1 */                                                     \
@@ -41,6 +43,10 @@
   OP(gd)      /* graph */                                                                                              \
   OP(sn)      /* stream, device, enum stream_kind */                                                                   \
   OP(sd)      /* stream, device + 1 whose context is current then (0: the stream's) */                                 \
+  OP(wv)      /* event, stream, number: as rec, by a value that the stream writes */                                   \
+  OP(vw)      /* stream, event, number: as wai, for that value */                                                      \
+  OP(cm)      /* device: a context comes, and ends at once */                                                          \
+  OP(ce)      /* device: its context ends; all that it had is gone */                                                  \
   OP(par)     /* from here to `end` the threads run at the same time */                                                \
   OP(end)
 
@@ -52,13 +58,14 @@ enum copy_how { COPY_ANY, COPY_TYPED, COPY_SYNCHRONOUS, COPY_CELLS, COPY_PEER };
 enum set_how { SET_D32, SET_D32_SYNCHRONOUS, SET_CELLS };
 enum stream_kind { STREAM_BLOCKING, STREAM_NON_BLOCKING, STREAM_LEGACY, STREAM_PER_THREAD };
 enum {
-  MOST_ARGUMENTS = 14,
+  MOST_ARGUMENTS = 15,
   MOST_MEMORIES = 4096,
   MOST_STREAMS = 128,
   MOST_EVENTS = 4096,
   MOST_GRAPHS = 64,
   MOST_THREADS = 4,
-  MOST_DEVICES = 4
+  MOST_DEVICES = 4, /* contexts: of GPU 0 and 1 the primary ones, then another one of each */
+  GPUS = 2
 };
 
 typedef struct operation {

@@ -1,16 +1,16 @@
 /* The host module of random programs (docs/simulated-gpu.md): the kernels of cells.h on the GPU's memory, which say what they touch.
  * Parameters: three memories as (address, first granule, granules); an address of 0 stands for none. Then the salt, the place of the cell
- * in its granule in bytes, and the floating-point operations that it takes, which is its time.
+ * in its granule in bytes, the floating-point operations that it takes, which is its time, and the key that its addresses are XORed with.
  */
 #include "cells.h"
 #include "host_module.h"
 
 static uint64_t parameter(const deepum_host_launch* l, int i) { return *(const uint64_t*)l->parameters[i]; }
 
-enum { SALT = 9, PLACE = 10, FLOPS = 11, PARAMETERS = 12 };
+enum { SALT = 9, PLACE = 10, FLOPS = 11, KEY = 12, PARAMETERS = 13 };
 
 static uint64_t start(const deepum_host_launch* l, int memory) {
-  return parameter(l, 3 * memory) + parameter(l, 3 * memory + 1) * PROOF_GRANULE;
+  return (parameter(l, 3 * memory) ^ parameter(l, KEY)) + parameter(l, 3 * memory + 1) * PROOF_GRANULE;
 }
 
 static cells memory(const deepum_host_launch* l, int memory) {
@@ -53,7 +53,7 @@ KERNEL(reduce, KERNEL_REDUCE, 0, 1)
 KERNEL(gather, KERNEL_GATHER, 0, 1)
 KERNEL(sparse, KERNEL_SPARSE, 1, 0)
 
-static const uint32_t sizes[PARAMETERS] = {8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8};
+static const uint32_t sizes[PARAMETERS] = {8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8};
 #define ENTRY(kernel)             \
   {.name = #kernel,               \
    .parameter_count = PARAMETERS, \

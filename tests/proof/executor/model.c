@@ -69,6 +69,11 @@ static bool carry_out(const operation* op) {
       return copy(op);
     case OP_ms:
       return set(op);
+    case OP_hf: {
+      const cells none = {NULL, 0, 0};
+      compute(KERNEL_FILL, cells_of(op->at[1], op->at[2], op->at[3]), none, none, op->at[4]);
+      return true;
+    }
     default:
       return true;
   }
