@@ -117,7 +117,7 @@ def batches(programs: int, seed: int) -> list[Batch]:
     while left > 0:
         flavour = _FREE[len(made) % len(_FREE)]
         seeds = tuple(range(next_seed, next_seed + min(left, _SIZES[flavour])))
-        settings = settings | {"eviction_order": ORDERS[len(made) % len(ORDERS)], "marker_interval": ("16", "1")[len(made) // 4 % 2]}
+        settings = settings | {"eviction_order": ORDERS[len(made) % len(ORDERS)], "marker_interval": ("1", "1", "16")[len(made) // 4 % 3]}
         made.append(Batch(len(made), flavour, seeds, settings, lock_step=False))
         left -= len(seeds)
         next_seed += len(seeds)

@@ -27,7 +27,7 @@ PLACES = (0, 8, 32768, 65528)  # of the cell in its granule
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """verb: new, free, kernel, copy, set, look, cpu, hint, sync, empty, renew, context, graph, replay, parallel."""
+    """verb: new, free, kernel, copy, set, look, cpu, hint, sync, empty, renew, context, nap, graph, replay, parallel."""
 
     verb: str
     names: tuple[str, ...] = ()
@@ -150,7 +150,7 @@ class _Generator:
             made.append(self.op("kernel", first, name, name, kind="gather", stream=home, heavy=True))
             made.append(self.op("renew", stream=home))
         made += [self.op("free", each) for each in names]
-        for _ in range(r.randint(1, 5)):
+        for _ in range(r.randint(1, 5) * len({self.devices[each] for each in names})):
             d, a = r.choice(others), r.choice(others)
             stream = aside if r.random() < 0.8 and self.devices[d] == device else self.stream(self.devices[d])
             made.append(self.op("kernel", d, a, a, stream=stream, kind=r.choice(KINDS)))
@@ -159,21 +159,43 @@ class _Generator:
             made.append(self.op("context", device=gone, kind=r.choice(("short", "end"))))
             for each in [each for each in kept if gone >= GPUS and self.devices[each] == gone]:
                 made += [self.new(each), self.op("kernel", each, each, each, device=gone, kind="fill")]
-        again = self.new(name)
-        fill = self.op("kernel", name, name, name, device=device, kind="fill", stream=again.stream)
         if self.flavour == "renewed" and not ends and r.random() < 0.8:
             made.append(self.op("renew", stream=home))
-        if self.flavour == "captures" and r.random() < 0.8:
-            made.append(self.capture(name, kept, again))
-        else:
-            made.append(again)
-        if self.flavour == "managed" and r.random() < 0.7:
-            fill = self.op("cpu", name)
-        made.append(fill)
-        for each in names[1:]:
-            new = self.new(each)
-            made += [new, self.op("kernel", each, each, each, device=self.devices[each], kind="fill", stream=new.stream)]
+        if self.flavour in ("devices", "contexts", "crowd"):
+            made.append(self.op("nap"))
+        for each in r.sample(names, len(names)):
+            again = self.new(each)
+            fill = self.op("kernel", each, each, each, device=self.devices[each], kind="fill", stream=again.stream)
+            if self.flavour == "captures" and r.random() < 0.8:
+                made.append(self.capture(each, kept, again))
+            else:
+                made.append(again)
+            if self.flavour == "managed" and r.random() < 0.7:
+                fill = self.op("cpu", each)
+            made.append(fill)
         return [*made, *(self.op("kernel", r.choice(others), each, each, device=self.devices[each], kind="gather") for each in names)]
+
+    def across(self, late: str, early: str, kept: list[str]) -> list[Operation]:
+        """On two devices: what died early on the one can be dropped long before what died behind a busy stream of the other, but is dropped
+        by a later command. The early one is handed out again first.
+        """
+        r = self.random
+        busy = {name: self.apart(self.devices[name], self.homes[name]) for name in (late, early)}
+        mine = {name: [other for other in kept if self.devices[other] == self.devices[name]] for name in (late, early)}
+        if not all(mine.values()):
+            return []
+        made = [self.op("free", early)]
+        first = mine[late][0]
+        made += [self.op("kernel", first, first, first, kind="update", stream=busy[late], heavy=True) for _ in range(r.randint(3, 12))]
+        made.append(self.op("free", late))
+        for name in (late, early):
+            sweep = [other for other in mine[name] if other != first] * r.randint(1, 2)
+            made += [self.op("kernel", other, other, other, kind="update", stream=busy[name]) for other in sweep]
+        made.append(self.op("nap"))
+        for name in (early, late):
+            again = self.new(name)
+            made += [again, self.op("kernel", name, name, name, device=self.devices[name], kind="fill", stream=again.stream)]
+        return [*made, *(self.op("kernel", mine[name][-1], name, name, device=self.devices[name], kind="gather") for name in (late, early))]
 
     def race(self, names: list[str], kept: list[str]) -> list[Operation]:
         """Given back; then one thread launches, so that they are dropped, while another takes them again."""
@@ -230,8 +252,12 @@ class _Generator:
                 alive.append(name)
             elif alive and self.flavour == "threads" and r.random() < 0.15:
                 operations += self.race(r.sample(alive, min(len(alive), r.randint(1, 3))), kept)
+            elif len(self.used) > 1 and len({self.devices[name] for name in alive}) > 1 and r.random() < 0.2:
+                late = r.choice(alive)
+                early = r.choice([name for name in alive if self.devices[name] != self.devices[late]])
+                operations += self.across(late, early, kept)
             elif alive and len(kept) > 1 and r.random() < 0.2:
-                operations += self.reuse(r.sample(alive, min(len(alive), r.choice((1, 1, 2, 3)))), kept)
+                operations += self.reuse(r.sample(alive, min(len(alive), r.choice((1, 1, 2, 4)))), kept)
             elif alive and r.random() < 0.3:
                 name = alive.pop(r.randrange(len(alive)))
                 operations.append(self.op("free", name))
@@ -302,7 +328,7 @@ class _Generator:
 
     def program(self, seed: int) -> Program:
         r = self.random
-        kept = [f"p{i}" for i in range(r.randint({"graphs": 5, "devices": 8, "contexts": 8}.get(self.flavour, 3), 9))]
+        kept = [f"p{i}" for i in range(r.randint({"graphs": 5, "devices": 8, "contexts": 9}.get(self.flavour, 3), 11 if len(self.used) > 1 else 9))]
         temporary = [f"t{i}" for i in range(r.randint(2, 8))]
         start = [
             made

@@ -12,6 +12,7 @@ GRANULE = 1 << 16
 MOST_LINEAR = 6  # granules that are copied or set as a whole: it takes the host's time
 COPY_ANY, COPY_TYPED, COPY_SYNCHRONOUS, COPY_CELLS, COPY_PEER = range(5)  # enum copy_how
 SET_D32, SET_D32_SYNCHRONOUS, SET_CELLS = range(3)  # enum set_how
+NAP = 3000  # microseconds
 FLOPS = (0, 0, 10**7, 10**8, 10**9, 5 * 10**9)  # up to a third of a millisecond on a V100, the time of two UM blocks over its link
 
 
@@ -247,7 +248,7 @@ class Work(Ordering):
                 self.read(memory, *found)
             return
         first, count = self.part(0, memory.granules, 2)
-        if memory.on_host and stream.device == memory.device and op.pick(9, 3) == 0:  # on the stream, by a host function
+        if not ours and stream.device == memory.device and op.pick(9, 2) == 0:  # on the stream, by a host function
             self.use(stream, [], [memory])
             self.writes(memory, first, count)
             self.emit("hf", stream.number, memory.number, first, count, op.bits & 0xFFFFFFFF, thread=self.thread_of(stream))
@@ -314,6 +315,10 @@ class Work(Ordering):
         self.emit("ce", device)
         for each in streams:
             self.emit("sn", each.number, device, each.kind)
+
+    def do_nap(self, op: Operation, stream: Stream) -> None:
+        """Out of lock-step the program would have its memory back before anybody has decided to drop it."""
+        self.emit("nap", NAP)
 
     def do_empty(self, op: Operation, stream: Stream) -> None:
         if self.owners is None:

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "executor.h"
 
@@ -459,6 +460,9 @@ bool execute(const operation* op) {
     case OP_wv:
     case OP_vw:
       return value(op);
+    case OP_nap:
+      nanosleep(&(struct timespec){0, (long)op->at[0] * 1000}, NULL);
+      return true;
     case OP_cm:
       return short_context(op);
     case OP_ce:

@@ -47,6 +47,7 @@
   OP(vw)      /* stream, event, number: as wai, for that value */                                                      \
   OP(cm)      /* device: a context comes, and ends at once */                                                          \
   OP(ce)      /* device: its context ends; all that it had is gone */                                                  \
+  OP(nap)     /* microseconds of the host's own time, in which the daemon decides and the mover acts */                 \
   OP(par)     /* from here to `end` the threads run at the same time */                                                \
   OP(end)
 
