@@ -122,7 +122,8 @@ class _Generator:
         if name not in self.sizes:
             self.devices[name] = r.choice(self.used)
             small = r.random() < 0.15
-            self.sizes[name] = r.randint(1, 20) if small else r.randint(96 if self.flavour in ("graphs", "devices", "contexts") else 16, MOST_GRANULES)
+            least = 96 if self.flavour in ("graphs", "devices", "contexts") else 16
+            self.sizes[name] = r.randint(1, 20) if small else r.randint(least, MOST_GRANULES)
         (self.managed if kind == "man" else self.host if kind in ("pin", "hst") else []).append(name)
         stream = self.homes.get(name) if r.random() < 0.7 else None
         made = self.op("new", name, device=self.devices[name], kind=kind, granules=self.sizes[name], stream=stream)
@@ -328,7 +329,8 @@ class _Generator:
 
     def program(self, seed: int) -> Program:
         r = self.random
-        kept = [f"p{i}" for i in range(r.randint({"graphs": 5, "devices": 8, "contexts": 9}.get(self.flavour, 3), 11 if len(self.used) > 1 else 9))]
+        least = {"graphs": 5, "devices": 8, "contexts": 9}.get(self.flavour, 3)
+        kept = [f"p{i}" for i in range(r.randint(least, 11 if len(self.used) > 1 else 9))]
         temporary = [f"t{i}" for i in range(r.randint(2, 8))]
         start = [
             made
