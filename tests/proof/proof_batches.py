@@ -13,6 +13,9 @@ from deepum.settings import BY_NAME, resolve
 ORDERS = BY_NAME["eviction_order"].choices[:3]  # clean-first is the second of them where nothing is duplicated
 
 
+OFFSETS = (0, 0, 512, 0, 0, 0, (1 << 20) + 512)
+
+
 @dataclass(frozen=True)
 class Batch:
     """Programs that one process runs one after the other, and under which settings (text, by name)."""
@@ -25,11 +28,12 @@ class Batch:
     random_eviction: int = 0  # the driver's own, a seed
     late: int = 0  # launches by which commands come late, at most
     slow: bool = False  # the mover takes its time between two calls of the driver
+    offset: int = 0  # bytes from a UM block's beginning to that of each managed allocation
 
     def __str__(self) -> str:
         order = self.settings["eviction_order"] if self.settings["policy"] == "correlation" else ""
         words = [str(self.number), self.flavour, self.settings["policy"], order, "" if self.lock_step else "free"]
-        words += [f"late{self.late}" if self.late else "", "slow" if self.slow else ""]
+        words += [f"late{self.late}" if self.late else "", "slow" if self.slow else "", "offset" if self.offset else ""]
         return "-".join(filter(None, [*words, "invalidation" if self.settings["invalidation"] == "1" else ""]))
 
     def programs(self) -> list[Program]:
@@ -43,6 +47,7 @@ class Batch:
         made |= {name: base[name] for name in base if name.startswith("DEEPUM_")}
         made["DEEPUM_SYNC"] = str(int(self.lock_step))
         made["DEEPUM_SIM_RANDOM_EVICTION"] = str(self.random_eviction)
+        made["DEEPUM_SIM_MANAGED_OFFSET"] = str(self.offset)
         made["DEEPUM_PROOF_LATE"] = str(self.late)  # late_daemon's
         if self.slow:
             made["LD_LIBRARY_PATH"] = base["DEEPUM_PROOF_SLOW"] + ":" + made["LD_LIBRARY_PATH"]
@@ -87,7 +92,8 @@ def batches(programs: int, seed: int) -> list[Batch]:
         lock_step = n % 17 != 4
         late = (0, 0, 3, 0, 12, 40)[n % 6 if lock_step else 0]
         seeds = tuple(range(next_seed, next_seed + count))
-        made.append(Batch(n, flavour, seeds, settings, lock_step, n if n % 9 == 5 else 0, late, flavour == "threads"))
+        driver_evicts = n if n % 9 == 5 else 0
+        made.append(Batch(n, flavour, seeds, settings, lock_step, driver_evicts, late, flavour == "threads", OFFSETS[n % len(OFFSETS)]))
         left -= count
         next_seed += count
     moving, basic = [batch for batch in made if batch.lock_step and batch.settings["policy"] == "correlation"], len(made)

@@ -97,11 +97,12 @@ CUresult open_shared(State& state, CUcontext context, const SharedMemory& of, st
 CUresult allocate_managed(State& state, CUcontext context, int device, std::uint64_t bytes, unsigned flags, CUmemoryPool pool,
                           std::uint64_t& address) {
   if (bytes > kMostBytes) return CUDA_ERROR_OUT_OF_MEMORY;
-  const std::uint64_t mapped = whole_blocks(bytes);
+  const std::uint64_t mapped = whole_blocks(state.managed_offset + bytes);
   if (!state.engine.holds(mapped, 0, 0)) return CUDA_ERROR_OUT_OF_MEMORY;
-  address = state.memory.take(mapped, true);
-  if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
-  state.engine.map_managed({address, mapped}, device);
+  const std::uint64_t base = state.memory.take(mapped, true);
+  if (base == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  state.engine.map_managed({base, mapped}, device);
+  address = base + state.managed_offset;
   state.memory.add(described(state, address, bytes, mapped, MemoryKind::managed, device, context, flags, pool));
   return CUDA_SUCCESS;
 }
@@ -122,8 +123,8 @@ void release_allocation(State& state, std::uint64_t base) {
   state.memory.remove(base);
   switch (gone.kind) {
     case MemoryKind::managed:
-      state.engine.unmap(gone.base);
-      state.memory.give_back(gone.base, gone.mapped);
+      state.engine.unmap(gone.base - state.managed_offset);
+      state.memory.give_back(gone.base - state.managed_offset, gone.mapped);
       return;
     case MemoryKind::host:
       state.engine.unpin(gone.mapped);

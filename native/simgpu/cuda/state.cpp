@@ -44,6 +44,7 @@ struct Settings {
   std::string changed_name;
   um_model::Options options;
   bool concurrent = true;
+  std::uint64_t managed_offset = 0;
 
   bool read() {
     const char* name = std::getenv("DEEPUM_SIM_MACHINE");
@@ -66,12 +67,17 @@ struct Settings {
     std::uint64_t host = 0, devices = 1, seed = 0, access = 1;
     if (!numbers("DEEPUM_SIM_MEMORY", 0, 1ull << 46, options.memory_of_device) || !number("DEEPUM_SIM_HOST_MEMORY", 0, 1ull << 46, host) ||
         !number("DEEPUM_SIM_DEVICES", 1, kMostDevices, devices) || !number("DEEPUM_SIM_RANDOM_EVICTION", 0, ~0ull, seed) ||
-        !number("DEEPUM_SIM_CONCURRENT_MANAGED_ACCESS", 0, 1, access)) {
+        !number("DEEPUM_SIM_CONCURRENT_MANAGED_ACCESS", 0, 1, access) ||
+        !number("DEEPUM_SIM_MANAGED_OFFSET", 0, um_model::kBlockBytes - 512, managed_offset)) {
       return false;
     }
     options.devices = static_cast<int>(devices);
     options.host_memory_bytes = host;
     options.random_eviction_seed = seed;
+    if (managed_offset % 512 != 0) {
+      return unusable("DEEPUM_SIM_MANAGED_OFFSET", std::getenv("DEEPUM_SIM_MANAGED_OFFSET"),
+                      "give a multiple of 512, as allocations are aligned");
+    }
     concurrent = access != 0;
     return true;
   }
@@ -130,6 +136,7 @@ void record_work(State& state) {
 State::State()
     : machine(settings().machine),
       concurrent_managed_access(settings().concurrent),
+      managed_offset(settings().managed_offset),
       devices(static_cast<std::size_t>(settings().options.devices)),
       engine(machine, settings().options),
       pump(std::make_unique<Pump>()) {

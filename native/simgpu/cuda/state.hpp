@@ -46,6 +46,7 @@ struct State {
 
   const um_model::Machine& machine;
   bool concurrent_managed_access;  // without it (WSL2, some vGPUs) managed memory cannot be moved to a device on request
+  std::uint64_t managed_offset;    // bytes from a UM block's beginning to that of each managed allocation (for tests)
   std::vector<Device> devices;
   um_model::Engine engine;
   um_model::WorkLog work_log;  // DEEPUM_SIM_RECORD: what the engine is asked for
