@@ -40,9 +40,15 @@ class EventWriter:
         size = capacity_blocks * UM_BLOCK_BYTES
         return self.record(lib.DEEPUM_EVENT_CAPACITY, struct.pack("<QQ", size, size), device)
 
-    def allocate(self, slot: int, blocks: int, name: int | None = None, generation: int = 1, device: int = 0, flags: int = 0) -> int:
-        """An allocation of whole UM blocks; its name is the slot's number unless one is given."""
-        body = struct.pack("<IIQQQ", slot, generation, slot + 1 if name is None else name, blocks * UM_BLOCK_BYTES, 0)
+    def allocate(
+        self, slot: int, blocks: int, name: int | None = None, generation: int = 1, device: int = 0, flags: int = 0, first_offset: int = 0
+    ) -> int:
+        """An allocation that lies in so many UM blocks, to the end of the last and from byte `first_offset` of the first.
+
+        Its name is the slot's number unless one is given.
+        """
+        size = blocks * UM_BLOCK_BYTES - first_offset
+        body = struct.pack("<IIQQQ", slot, generation, slot + 1 if name is None else name, size, first_offset)
         return self.record(lib.DEEPUM_EVENT_ALLOCATE, body, device, flags)
 
     def free(self, slot: int, generation: int = 1) -> int:

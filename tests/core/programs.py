@@ -112,7 +112,7 @@ HAPPENINGS = (
     *SMALL_HAPPENINGS,
     st.tuples(st.just("allocate"), st.integers(0, SLOTS - 1)),
     st.tuples(st.just("free"), st.integers(0, SLOTS - 1)),
-    st.tuples(st.just("capacity"), st.integers(0, 40)),
+    st.tuples(st.just("capacity"), st.integers(0, 40), st.integers(0, 1)),
     st.tuples(st.just("advise"), _range(False), st.sampled_from((-1, 0)), st.sampled_from((1, 3, 4))),
     st.tuples(st.just("lost"), st.booleans()),
 )
@@ -152,7 +152,11 @@ def event_programs(draw: st.DrawFn, steady: bool = False) -> list[Any]:
         at, (begin, end) = rng.randrange(SIZES[slot]), sorted(rng.choices(range(len(step) + 1), k=2))
         step.insert(end, ("block", False, slot, 2 * at, 0))
         step.insert(begin, ("block", True, slot, 2 * at, 2 * rng.randint(1, SIZES[slot] - at)))
-    program: list[Any] = [("capacity", rng.randint(8, 24) if steady else rng.randint(4, 30))]
+    devices = [0] * SLOTS if rng.random() < 0.6 else rng.choices((0, 1), k=SLOTS)
+    offsets = [0] * SLOTS if rng.random() < 0.6 else [512 * rng.randrange(UM_BLOCK_BYTES // 512) for _ in range(SLOTS)]
+    program: list[Any] = [("layout", devices, offsets)]
+    for device in range(1 + max(devices)):
+        program.append(("capacity", rng.randint(8, 24) if steady else rng.randint(4, 30), device))
     program += [("allocate", slot) for slot in range(SLOTS)]
     for happening in draw(st.lists(st.one_of(SMALL_HAPPENINGS if steady else HAPPENINGS), max_size=8)):
         program.append(("loop", step, rng.randint(3, 9) if steady else rng.randint(1, 6)))
@@ -170,6 +174,8 @@ class ProgramWriter:
         self.generations = [0] * SLOTS
         self.active: list[dict[int, int]] = [{} for _ in range(SLOTS)]  # places and sizes, in halves of a UM block
         self.passed = 0  # microseconds
+        self.devices = [0] * SLOTS
+        self.offsets = [0] * SLOTS  # of the slots' first bytes in their first UM blocks
 
     def clock(self, behind: int) -> int:
         """The time of a look: later than that of the look before, by how much has no rhyme nor reason."""
@@ -185,7 +191,8 @@ class ProgramWriter:
                         self.write(step)
                 case ("launch", execution, written, read, ranges, stream, flags):
                     known = written + read
-                    writer.execute(execution, ranges[known:], stream, ranges[:written], ranges[written:known], flags=flags)
+                    device = self.devices[execution % SLOTS]
+                    writer.execute(execution, ranges[known:], stream, ranges[:written], ranges[written:known], device, flags)
                 case ("look", behind, ranges):  # how far the streams are, and what was seen to be written
                     reached = writer.sequence
                     for stream in range(3):
@@ -198,8 +205,10 @@ class ProgramWriter:
                 case ("free", slot):
                     self.active[slot].clear()
                     writer.free(slot, self.generations[slot])
-                case ("capacity", blocks):
-                    writer.device(blocks)
+                case ("layout", devices, offsets):
+                    self.devices, self.offsets = devices, offsets
+                case ("capacity", blocks, device):
+                    writer.device(blocks, device)
                 case ("progress", stream, behind, ahead):
                     at = self.clock(behind) if ahead > -50 else 0
                     writer.progress(stream, max(0, writer.sequence - behind), max(0, writer.sequence + ahead), at)
@@ -220,7 +229,8 @@ class ProgramWriter:
 
     def allocate(self, slot: int) -> None:
         self.active[slot].clear()
-        self.writer.allocate(slot, SIZES[slot], generation=self.generations[slot])
+        where = {"device": self.devices[slot], "first_offset": self.offsets[slot]}
+        self.writer.allocate(slot, SIZES[slot], generation=self.generations[slot], **where)
 
     def block(self, on: bool, slot: int, at: int, size: int) -> None:
         active, half = self.active[slot], UM_BLOCK_BYTES // 2
@@ -229,9 +239,10 @@ class ProgramWriter:
         if not on and at not in active:
             return
         size = size if on else active.pop(at)
-        if on and (at + size) * half <= SIZES[slot] * UM_BLOCK_BYTES:
+        if on and (at + size) * half <= SIZES[slot] * UM_BLOCK_BYTES - self.offsets[slot]:
             active[at] = size
-        allocated = sum(sum(sizes.values()) for sizes in self.active) * half
+        same = (self.active[other] for other in range(SLOTS) if self.devices[other] == self.devices[slot])
+        allocated = sum(sum(sizes.values()) for sizes in same) * half
         self.writer.block(on, slot, at * half, size * half, allocated, generation=self.generations[slot])
 
 

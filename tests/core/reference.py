@@ -84,10 +84,11 @@ class Reference(Remote):
     def on_allocate(self, event: Allocate) -> None:
         if event.slot in self.allocations:
             self.forget(event.slot)
-        count = -(-event.bytes // UM_BLOCK_BYTES)
+        origin = event.first_offset % UM_BLOCK_BYTES
+        count = -(-(origin + event.bytes) // UM_BLOCK_BYTES)
         name = ("allocation", event.name)
         blocks = [UmBlock(event.slot, i) for i in range(count)]
-        self.allocations[event.slot] = Allocation(event.generation, event.device, name, event.bytes, self.position, blocks)
+        self.allocations[event.slot] = Allocation(event.generation, event.device, name, event.bytes, self.position, blocks, origin)
         self.allocations[event.slot].of_program = bool(event.flags & OF_PROGRAM)
         self.bound[name] = (event.slot, 0)
         self.memory(event.device).allocated += count

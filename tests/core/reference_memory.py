@@ -60,6 +60,7 @@ class Allocation:
     bytes: int
     born: int  # launches before it
     blocks: list[UmBlock]
+    first_offset: int = 0  # of its first byte in UM block 0
     active: dict[int, TorchBlock] = field(default_factory=dict)
     reported: bool = False
     of_program: bool = False

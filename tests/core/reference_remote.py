@@ -42,7 +42,8 @@ class Remote(TorchBlocks):
             if not one.reported:
                 yield one.blocks, one.bytes, one.born, one.regularity
             for offset, block in sorted(one.active.items()):
-                whole = one.blocks[-(-offset // UM_BLOCK_BYTES) : (offset + block.bytes) // UM_BLOCK_BYTES]
+                at = one.first_offset + offset
+                whole = one.blocks[-(-at // UM_BLOCK_BYTES) : (at + block.bytes) // UM_BLOCK_BYTES]
                 yield whole, block.bytes, block.born, block.regularity
 
     def find_group(self) -> bool:

@@ -7,7 +7,7 @@ import bisect
 from reference_ahead import Ahead
 from reference_block import Name, Place, Run, Use
 from reference_history import MASK, mix
-from reference_memory import Allocation, Regularity, TorchBlock
+from reference_memory import Allocation, Regularity, TorchBlock, UmBlock
 
 from deepum.core import UM_BLOCK_BYTES, Block, CoreSettings
 
@@ -42,15 +42,21 @@ class TorchBlocks(Ahead):
                 self.next_ordinal[key] = ordinal + 1
             name = ("torch", key, ordinal)
             allocation.active[event.offset] = TorchBlock(self.position, event.bytes, ordinal, key, name)
-            self.bound[name] = (event.slot, event.offset // UM_BLOCK_BYTES)
+            self.bound[name] = (event.slot, (allocation.first_offset + event.offset) // UM_BLOCK_BYTES)
             self.mark_alive(allocation, event.offset, event.offset + event.bytes)
         elif known:
             self.mark_dead(allocation, event.offset, event.offset + event.bytes)
         on_device = (other for other in self.allocations.values() if other.device == allocation.device)
         self.mismatches += sum(block.bytes for other in on_device for block in other.active.values()) != event.allocated_bytes
 
+    @staticmethod
+    def lying_in(allocation: Allocation, begin: int, end: int) -> list[UmBlock]:
+        """UM blocks with any of the allocation's bytes [begin, end)."""
+        origin = allocation.first_offset
+        return allocation.blocks[(origin + begin) // UM_BLOCK_BYTES : -(-(origin + end) // UM_BLOCK_BYTES)]
+
     def mark_alive(self, allocation: Allocation, begin: int, end: int) -> None:
-        for block in allocation.blocks[begin // UM_BLOCK_BYTES : -(-end // UM_BLOCK_BYTES)]:
+        for block in self.lying_in(allocation, begin, end):
             if block.dead:
                 self.memory(allocation.device).grown += block.resident
                 block.fresh = not block.resident
@@ -68,8 +74,9 @@ class TorchBlocks(Ahead):
         stretch_end = min((offset for offset in allocation.active if offset >= begin), default=allocation.bytes)
         before = max((offset for offset in allocation.active if offset < begin), default=None)
         stretch = 0 if before is None else before + allocation.active[before].bytes
-        for block in allocation.blocks[begin // UM_BLOCK_BYTES : -(-end // UM_BLOCK_BYTES)]:
-            if block.index * UM_BLOCK_BYTES < stretch or (block.index + 1) * UM_BLOCK_BYTES > stretch_end:
+        for block in self.lying_in(allocation, begin, end):
+            at = block.index * UM_BLOCK_BYTES - allocation.first_offset
+            if at < stretch or at + UM_BLOCK_BYTES > stretch_end:
                 continue
             memory.grown -= not (block.fresh or block.dead)
             memory.died_away += not (block.fresh or block.dead or block.resident)
@@ -95,11 +102,11 @@ class TorchBlocks(Ahead):
         begin, end = first * UM_BLOCK_BYTES, (first + count) * UM_BLOCK_BYTES
         best, most = None, 0
         # Only from the block that begins last before the run; blocks do not overlap.
-        offsets = sorted(allocation.active)
-        start = max(0, bisect.bisect_right(offsets, begin) - 1)
+        offsets, origin = sorted(allocation.active), allocation.first_offset
+        start = max(0, bisect.bisect_right(offsets, max(0, begin - origin)) - 1)
         for offset in offsets[start:]:
             block = allocation.active[offset]
-            low, high = offset, offset + block.bytes
+            low, high = origin + offset, origin + offset + block.bytes
             if high <= begin or low >= end:
                 continue
             exact = low >= begin and high <= end and low // UM_BLOCK_BYTES == first and (high - 1) // UM_BLOCK_BYTES == first + count - 1
