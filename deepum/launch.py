@@ -185,6 +185,8 @@ def execute(planned: Plan) -> int:
                 say(remark)
         running = child.Child(planned.program, planned.arguments, planned.environment)
         try:
+            if not quiet and planned.device.name.startswith("sim:"):
+                say(f"{planned.device.name} is simulated: time is virtual, kernels compute nothing, results read as zeros")
             status = running.wait()
             warnings = collect.wait_for_sessions(folder, running.interrupted)
         finally:

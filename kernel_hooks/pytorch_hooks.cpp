@@ -22,11 +22,15 @@ constexpr std::int8_t kCuda = 1;  // c10::DeviceType::CUDA
 using Report = void(void*, std::int64_t, std::size_t, std::size_t, TorchDevice);
 constexpr const char* kReport = "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE";
 
-// libc10 is loaded RTLD_LOCAL: RTLD_NEXT does not find it.
+// Whoever interposes it behind this library, else libc10's own: it is loaded RTLD_LOCAL, where RTLD_NEXT does not find it.
 Report* profiler() noexcept {
   static std::atomic<Report*> found{nullptr};
   if (Report* known = found.load(std::memory_order_relaxed)) {
     return known;
+  }
+  if (auto* next = reinterpret_cast<Report*>(real_dlsym(RTLD_NEXT, kReport))) {
+    found.store(next, std::memory_order_relaxed);
+    return next;
   }
   void* library = dlopen("libc10.so", RTLD_LAZY | RTLD_NOLOAD);
   if (!library) {

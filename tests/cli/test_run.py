@@ -38,8 +38,13 @@ def test_standard_streams_are_the_programs(environment: dict[str, str]) -> None:
     run = subprocess.run(command, env=environment, input=b"\0\xff bytes\n", capture_output=True, check=False, timeout=60)
     assert run.stdout == b"\0\xff bytes\n"
     lines = run.stderr.decode().splitlines()
-    assert lines[0] == "told"
-    assert all(line.startswith("deepum: ") for line in lines[1:])
+    assert lines.count("told") == 1
+    assert all(line.startswith("deepum: ") for line in lines if line != "told")
+
+
+@pytest.mark.parametrize(("log", "times"), [("1", 1), ("0", 0)])
+def test_that_results_are_zeros_is_said_once(deepum: Deepum, log: str, times: int) -> None:
+    assert deepum(*SIM, "--log", log, "--", "sh", "-c", "true; true").stderr.count("results read as zeros") == times
 
 
 def test_arguments_reach_the_program_as_they_are(deepum: Deepum) -> None:

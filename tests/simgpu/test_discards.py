@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from conftest import Ran
@@ -40,6 +41,47 @@ def test_a_kernel_that_may_be_given_unwritten_memory_is_not_stopped(script: Scri
         ck(module.read_anything(s, p, n))
         ck(d.cuStreamSynchronize(s))
         """
+    )
+    assert uses(ran) == (1, 0)
+
+
+# What PyTorch's allocator reports: handed out, and taken back.
+REPORTS = """
+report = ctypes.CDLL(os.environ["SIM_CUDART"])._ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE
+report.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int16]
+hand_out = lambda p, n: report(int(p), 4 * n, 0, 0, 1)
+take_back = lambda p, n: report(int(p), -4 * n, 0, 0, 1)
+module, s, n = Module(), stream(), 1 << 20
+p = managed(n)
+"""
+
+
+def test_a_discard_of_memory_that_an_allocator_has_handed_out_is_surely_wrong(script: Script, sim: Path) -> None:
+    ran = script(
+        f"""{REPORTS}
+hand_out(p, n)
+ck(module.set(s, p, n, 3.0))
+ck(d.cuMemDiscardBatchAsync([p], [4 * n], 1, 0, s))
+ck(module.read_anything(s, p, n))
+assert error(d.cuStreamSynchronize(s)) == "ILLEGAL_ADDRESS"
+""",
+        env={"SIM_CUDART": str(sim / "libcudart.so.13")},
+    )
+    assert uses(ran) == (1, 1)
+
+
+def test_memory_that_was_discarded_between_two_owners_may_be_read_unwritten(script: Script, sim: Path) -> None:
+    ran = script(
+        f"""{REPORTS}
+hand_out(p, n)
+ck(module.set(s, p, n, 3.0))
+take_back(p, n)
+ck(d.cuMemDiscardBatchAsync([p], [4 * n], 1, 0, s))
+hand_out(p, n)
+ck(module.read_anything(s, p, n))
+ck(d.cuStreamSynchronize(s))
+""",
+        env={"SIM_CUDART": str(sim / "libcudart.so.13")},
     )
     assert uses(ran) == (1, 0)
 

@@ -121,6 +121,8 @@ void release_allocation(State& state, std::uint64_t base) {
   if (found == nullptr) return;
   const Allocation gone = *found;
   state.memory.remove(base);
+  state.blocks.forget(gone.range());
+  state.written_pages.remove({gone.base, std::max(gone.mapped, gone.bytes)});
   switch (gone.kind) {
     case MemoryKind::managed:
       state.engine.unmap(gone.base - state.managed_offset);

@@ -16,15 +16,15 @@ std::uint64_t page_up(std::uint64_t address) { return (address + kPage - 1) / kP
 std::uint64_t page_down(std::uint64_t address) { return address / kPage * kPage; }
 char* at(std::uint64_t address) { return reinterpret_cast<char*>(address); }
 
-// Zeroes [begin, end) of our own anonymous memory.
-void clear(std::uint64_t begin, std::uint64_t end) {
+// Zeroes [begin, end) of our own memory. free_pages: how whole pages are given back to the system, after which they read as zeros.
+void clear(std::uint64_t begin, std::uint64_t end, int free_pages = MADV_DONTNEED) {
   const std::uint64_t first = page_up(begin), last = page_down(end);
   if (first >= last) {
     std::memset(at(begin), 0, end - begin);
     return;
   }
   if (begin < first) std::memset(at(begin), 0, first - begin);
-  madvise(at(first), last - first, MADV_DONTNEED);
+  madvise(at(first), last - first, free_pages);
   if (last < end) std::memset(at(last), 0, end - last);
 }
 
@@ -77,9 +77,29 @@ void fill_row(std::uint64_t destination, std::uint64_t width, std::uint32_t valu
 
 }  // namespace
 
-void copy_data(const State& state, const CopyWork& work) {
+// What an allocator has handed out is written by copies and memsets alone, unless host modules compute. Whether other memory holds
+// anything, which the CPU may have written too, the kernel knows.
+void zero_data(State& state, um_model::Range range) {
+  if (!state.memory.owns(range.address)) return;
+  const bool sparse = state.memory.sparse(range.address);
+  const auto zero = [&](um_model::Range part) { clear(part.address, part.address + part.bytes, sparse ? MADV_DONTNEED : MADV_REMOVE); };
+  if (sparse && !state.host_module_loaded && state.blocks.holds(range.address)) {
+    state.written_pages.take(range, zero);
+    return;
+  }
+  std::array<bool, kPagesAtOnce> present{};
+  const std::uint64_t end = range.address + range.bytes, first = page_up(range.address), last = page_down(end);
+  for (const auto& [from, to] : {std::pair{range.address, std::min(first, end)}, std::pair{std::max(first, last), end}}) {
+    if (from < to && (!sparse || !read_page_map(page_down(from), 1, present) || present[0])) zero({from, to - from});
+  }
+  if (first < last) zero({first, last - first});
+  state.written_pages.remove(range);
+}
+
+void copy_data(State& state, const CopyWork& work) {
   const std::uint64_t source = work.staged.empty() ? work.source : reinterpret_cast<std::uint64_t>(work.staged.data());
   if (work.bytes() == 0) return;
+  if (state.memory.owns(work.destination)) state.written_pages.add({work.destination, work.destination_span()});
   const bool dense = work.height * work.depth == 1;
   if (dense) {
     copy_row(state.memory, work.destination, source, work.width);
@@ -93,7 +113,8 @@ void copy_data(const State& state, const CopyWork& work) {
   }
 }
 
-void fill_data(const State& state, const FillWork& work) {
+void fill_data(State& state, const FillWork& work) {
+  if (work.value != 0) state.written_pages.add({work.destination, work.span()});
   const std::uint64_t row = work.width * work.element;
   for (std::uint64_t y = 0; y < work.height; ++y) {
     const std::uint64_t destination = work.destination + y * work.pitch;

@@ -20,7 +20,7 @@ from pathlib import Path
 EXTRA_ROWS = (("cuGraphInstantiate", 12000, "cuGraphInstantiateWithFlags", "PFN_cuGraphInstantiateWithFlags_v11040"),)
 SUFFIXES = ("_ptsz", "_ptds")
 # Not the driver API's: for the other stand-in libraries (fault_feed.h), and for who would open /dev/nvidia-uvm-tools (uvm_tools_device.h).
-OWN_SYMBOLS = ("deepum_sim_take_faults", "deepum_uvm_tools_device")
+OWN_SYMBOLS = ("deepum_sim_note_block", "deepum_sim_take_faults", "deepum_uvm_tools_device")
 
 
 @dataclass(frozen=True)

@@ -39,19 +39,46 @@ std::vector<deepum_host_access> accesses_of(const HostLaunch& launch) {
 }
 
 // Managed memory is what the model follows; the rest only costs bandwidth. nullptr: nothing lies outside live memory.
-const deepum_host_access* split(State& state, const std::vector<deepum_host_access>& accesses, std::uint64_t held_since,
+const deepum_host_access* split(State& state, const std::vector<deepum_host_access>& accesses, bool reads_unwritten,
                                 um_model::Kernel& kernel) {
   for (const deepum_host_access& access : accesses) {
     if (access.bytes == 0) continue;
     const Allocation* const allocation = state.memory.find(access.address);
     if (allocation == nullptr || access.bytes > allocation->end() - access.address) return &access;
     if (allocation->kind == MemoryKind::managed) {
-      kernel.accesses.push_back({{access.address, access.bytes}, access.read != 0, access.write != 0, false, false, held_since});
+      const um_model::Range range{access.address, access.bytes};
+      const std::uint64_t held_since = reads_unwritten ? state.blocks.held_since(range) : 0;
+      kernel.accesses.push_back({range, access.read != 0, access.write != 0, false, false, held_since});
     } else {
       kernel.device_bytes += access.bytes * (static_cast<unsigned>(access.read != 0) + static_cast<unsigned>(access.write != 0));
     }
   }
   return nullptr;
+}
+
+// A kernel that computes nothing: what it writes reads as zeros from then on, and so does memory that was handed out and not used before,
+// whatever it was to whoever had it last. What it only may write (inputs, as far as is known) keeps its bytes, but where nobody tells what
+// was handed out: it may be used again there.
+void leave_zeros(State& state, int device, const std::vector<um_model::Access>& accesses, um_model::Kernel& kernel) {
+  std::vector<um_model::Range> zeros;
+  for (const um_model::Access& access : accesses) {
+    if (!state.host_module_loaded) state.blocks.use(access.range.address, zeros);
+  }
+  const std::size_t unused = zeros.size();
+  const auto covered = [&](um_model::Range range) {
+    return std::any_of(zeros.begin(), zeros.begin() + static_cast<std::ptrdiff_t>(unused), [&](um_model::Range block) {
+      return range.address >= block.address && range.address + range.bytes <= block.address + block.bytes;
+    });
+  };
+  for (const um_model::Access& access : accesses) {
+    const bool written = access.write && (!access.written_first || !state.blocks.holds(access.range.address));
+    if (written && !covered(access.range)) zeros.push_back(access.range);
+  }
+  if (zeros.empty()) return;
+  kernel.effect = [s = &state, device, zeros = std::move(zeros)] {
+    if (!s->acts(device)) return;
+    for (const um_model::Range& range : zeros) zero_data(*s, range);
+  };
 }
 
 um_model::Kernel make_host_kernel(State& state, int device, const KernelWork& work) {
@@ -60,9 +87,8 @@ um_model::Kernel make_host_kernel(State& state, int device, const KernelWork& wo
   um_model::Kernel kernel;
   const std::vector<deepum_host_access> accesses = accesses_of(*launch);
   State* const s = &state;
-  const std::uint64_t held_since = launch->kernel->reads_unwritten != 0 ? um_model::kNotKnown : 0;
   kernel.unknown = launch->kernel->unknown != 0;
-  if (const deepum_host_access* const bad = split(state, accesses, held_since, kernel)) {
+  if (const deepum_host_access* const bad = split(state, accesses, launch->kernel->reads_unwritten != 0, kernel)) {
     // Found out when the kernel runs, as on a real card: later calls answer with the error.
     std::fprintf(stderr, "deepum-sim: kernel %s touches %llu bytes at 0x%llx, outside live memory\n", launch->kernel->name,
                  static_cast<unsigned long long>(bad->bytes), static_cast<unsigned long long>(bad->address));
@@ -77,11 +103,15 @@ um_model::Kernel make_host_kernel(State& state, int device, const KernelWork& wo
     kernel.effect = [s, device, launch] {
       if (s->acts(device)) launch->kernel->run(&launch->view);
     };
+  } else {
+    std::vector<um_model::Access> all;
+    for (const deepum_host_access& a : accesses) all.push_back({{a.address, a.bytes}, a.read != 0, a.write != 0});
+    leave_zeros(state, device, all, kernel);
   }
   return kernel;
 }
 
-um_model::Kernel make_compiled_kernel(State& state, const KernelWork& work) {
+um_model::Kernel make_compiled_kernel(State& state, int device, const KernelWork& work) {
   um_model::Kernel kernel;
   kernel.unknown = true;
   if (!work.function->layout) return kernel;
@@ -101,6 +131,7 @@ um_model::Kernel make_compiled_kernel(State& state, const KernelWork& work) {
   kernel.unknown = !known;
   if (!known) state.general_kernels.insert(work.function->name);
   for (um_model::Access& access : kernel.accesses) access.estimated = true;
+  leave_zeros(state, device, kernel.accesses, kernel);
   std::erase_if(kernel.accesses, [&](const um_model::Access& access) {
     const Allocation* const allocation = state.memory.find(access.range.address);
     if (allocation != nullptr && allocation->kind == MemoryKind::managed) return false;
@@ -113,7 +144,8 @@ um_model::Kernel make_compiled_kernel(State& state, const KernelWork& work) {
 }  // namespace
 
 um_model::Kernel make_kernel(State& state, int device, const KernelWork& work) {
-  um_model::Kernel kernel = work.function->host != nullptr ? make_host_kernel(state, device, work) : make_compiled_kernel(state, work);
+  um_model::Kernel kernel =
+      work.function->host != nullptr ? make_host_kernel(state, device, work) : make_compiled_kernel(state, device, work);
   ++state.launches;
   return kernel;
 }

@@ -41,6 +41,15 @@ std::vector<um_model::Range> rows(const CopyWork& work, std::uint64_t address, s
   return made;
 }
 
+// The blocks at these addresses that nothing has used since they were handed out. Where host modules compute, so may the CPU: what it wrote
+// directly is not known.
+std::vector<um_model::Range> first_use(State& state, std::initializer_list<std::uint64_t> addresses) {
+  std::vector<um_model::Range> unused;
+  if (state.host_module_loaded) return unused;
+  for (const std::uint64_t address : addresses) state.blocks.use(address, unused);
+  return unused;
+}
+
 // The comparisons of CUstreamWaitValue_flags; GEQ is cyclic.
 bool satisfied(const ValueWork& work) {
   const std::uint64_t now = load(work);
@@ -76,26 +85,34 @@ struct Enqueue {
   }
   void operator()(const CopyWork& work) const {
     auto kept = std::make_shared<CopyWork>(work);
+    const std::vector<um_model::Range> unused = first_use(state, {work.destination, work.source});
     const bool to_gpu = on_gpu(state, work.destination), from_gpu = work.staged.empty() && on_gpu(state, work.source);
     const int kind = from_gpu ? (to_gpu ? 3 : 2) : (to_gpu ? 1 : 0);
     State* const s = &state;
     auto to = rows(work, work.destination, work.destination_pitch, work.destination_slice, work.destination_span());
     auto from = rows(work, work.source, work.source_pitch, work.source_slice, work.source_span());
-    state.engine.copy(host, stream, std::move(to), std::move(from), work.bytes(), kind, [s, kept, on = device] {
-      if (s->acts(on)) copy_data(*s, *kept);
+    state.engine.copy(host, stream, std::move(to), std::move(from), work.bytes(), kind, [s, kept, unused, on = device] {
+      if (!s->acts(on)) return;
+      for (const um_model::Range& range : unused) zero_data(*s, range);
+      copy_data(*s, *kept);
     });
   }
   void operator()(const FillWork& work) const {
     State* const s = &state;
-    state.engine.fill(host, stream, {work.destination, work.span()}, [s, work, on = device] {
-      if (s->acts(on)) fill_data(*s, work);
+    const std::vector<um_model::Range> unused = first_use(state, {work.destination});
+    state.engine.fill(host, stream, {work.destination, work.span()}, [s, work, unused, on = device] {
+      if (!s->acts(on)) return;
+      for (const um_model::Range& range : unused) zero_data(*s, range);
+      fill_data(*s, work);
     });
   }
   void operator()(const HostWork& work) const { queue_host_function(state, host, stream, work.function); }
   void operator()(const ValueWork& work) const {
     if (work.kind == ValueWork::write) {
       state.engine.call(host, stream, [s = &state, work, on = device] {
-        if (s->acts(on)) store(work);
+        if (!s->acts(on)) return;
+        store(work);
+        s->written_pages.add({work.address, 8});
       });
     } else {
       state.engine.wait_until(host, stream, [s = &state, work, on = device] { return !s->acts(on) || satisfied(work); });

@@ -82,8 +82,9 @@ CUresult make_launch(State& state, CUfunction handle, const std::uint32_t (&grid
 // Work of a call on a stream: into the graph if the stream is capturing, else to the engine.
 CUresult submit(Call& call, CUstream stream, Work work);
 
-// Moves and sets the data itself (data.cpp). Memory never written stays untouched.
-void copy_data(const State& state, const CopyWork& work);
-void fill_data(const State& state, const FillWork& work);
+// Moves and sets the data itself (data.cpp). Memory never written stays untouched. zero_data: of device, managed and pinned memory.
+void zero_data(State& state, um_model::Range range);
+void copy_data(State& state, const CopyWork& work);
+void fill_data(State& state, const FillWork& work);
 
 }  // namespace deepum::simgpu

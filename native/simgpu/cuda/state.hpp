@@ -14,10 +14,12 @@
 #include <unordered_set>
 #include <vector>
 
+#include "blocks.hpp"
 #include "cuda_api.hpp"
 #include "engine.hpp"
 #include "memory.hpp"
 #include "work_log.hpp"
+#include "written_pages.hpp"
 
 namespace deepum::simgpu {
 
@@ -51,6 +53,8 @@ struct State {
   um_model::Engine engine;
   um_model::WorkLog work_log;  // DEEPUM_SIM_RECORD: what the engine is asked for
   AddressSpace memory;
+  Blocks blocks;
+  WrittenPages written_pages;
 
   std::unordered_set<const void*> contexts, streams, events, modules, functions, libraries, graphs, graph_execs, pools;
   std::set<CUstream> capturing;  // streams inside a capture

@@ -22,7 +22,11 @@ import re
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-PYTORCH = {"_ZNK2at7Context16userEnabledCuDNNEv", "_ZNK2at7Context19userEnabledCuDNNSDPEv"}  # cudnn_off.cpp
+PYTORCH = {  # of cudnn_off.cpp and pytorch_blocks.cpp
+    "_ZNK2at7Context16userEnabledCuDNNEv",
+    "_ZNK2at7Context19userEnabledCuDNNSDPEv",
+    "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE",
+}
 
 
 def prototypes(header: str) -> dict[str, str]:
