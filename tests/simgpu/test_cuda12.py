@@ -14,7 +14,11 @@ from headers import folder_of
 ROOT = Path(__file__).parents[2]
 ROOMS = {"cudart": "cudart", "cublas": "cublas", "cublasLt": "cublas", "cupti": "cupti"}
 OURS = {
-    "cudart": {"_ZNK2at7Context16userEnabledCuDNNEv", "_ZNK2at7Context19userEnabledCuDNNSDPEv"},
+    "cudart": {
+        "_ZNK2at7Context16userEnabledCuDNNEv",
+        "_ZNK2at7Context19userEnabledCuDNNSDPEv",
+        "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE",
+    },
     "cublas": {"deepum_host_module"},
     "cupti": {"deepum_sim_cupti_state"},
 }

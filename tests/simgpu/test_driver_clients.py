@@ -72,7 +72,7 @@ def test_cuda_core_builds_graphs_and_uses_pools_of_all_kinds(script: Script) -> 
 
 
 def test_numba_compiles_and_launches(script: Script) -> None:
-    """The kernel is compiled by numba's own tool chain and launched; its arithmetic is not done."""
+    """The kernel is compiled by numba's own tool chain and launched; its arithmetic is not done, and its result reads as zeros."""
     pytest.importorskip("numba.cuda")
     ran = script(
         """
@@ -85,7 +85,7 @@ def test_numba_compiles_and_launches(script: Script) -> None:
         a = cuda.to_device(np.arange(4096, dtype=F))
         double[16, 256](a)
         cuda.synchronize()
-        assert (a.copy_to_host() == np.arange(4096)).all()
+        assert not a.copy_to_host().any()
         assert cuda.current_context().get_memory_info().total == 16 << 30
         """,
         bare=True,
