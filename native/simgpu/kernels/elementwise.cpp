@@ -1,4 +1,6 @@
 // TensorIterator's pointwise kernels (CUDALoops.cuh, Loops.cuh): int N first; the first pointer is the output.
+#include <algorithm>
+
 #include "families.hpp"
 #include "mangled.hpp"
 #include "offset_calculator.hpp"
@@ -22,18 +24,29 @@ std::vector<std::uint64_t> operand_bytes(const Facts& facts, std::size_t operand
   return types;
 }
 
+// Kernels of several outputs, which come first: unrolled_elementwise_kernel_for_multi_outputs<outputs, ...>.
+std::size_t outputs_of(const Facts& facts) {
+  constexpr std::string_view kName = "elementwise_kernel_for_multi_outputsILi";
+  const std::size_t at = facts.kernel().find(kName);
+  const char digit = at == std::string_view::npos || at + kName.size() >= facts.kernel().size() ? '1' : facts.kernel()[at + kName.size()];
+  return digit >= '1' && digit <= '9' ? static_cast<std::size_t>(digit - '0') : 1;
+}
+
 // data: consecutive pointers. touch_one(operand, pointer, read, write).
 template <typename One>
 void touch_operands(const Facts& facts, std::uint32_t data, std::size_t operands, One touch_one) {
-  for (std::size_t i = 1; i < operands; ++i) touch_one(i, facts.pointer_at(data + 8 * static_cast<std::uint32_t>(i)), true, false);
+  const std::size_t outputs = std::min(outputs_of(facts), operands);
+  for (std::size_t i = outputs; i < operands; ++i) touch_one(i, facts.pointer_at(data + 8 * static_cast<std::uint32_t>(i)), true, false);
   // Inputs are swept first: an output that is one of them (in place) is then read and written.
-  bool in_place = false;
-  const Pointer* const out = facts.pointer_at(data);
-  for (std::size_t i = 1; i < operands && out != nullptr; ++i) {
-    const Pointer* const in = facts.pointer_at(data + 8 * static_cast<std::uint32_t>(i));
-    in_place = in_place || (in != nullptr && in->address == out->address);
+  for (std::size_t o = 0; o < outputs; ++o) {
+    bool in_place = false;
+    const Pointer* const out = facts.pointer_at(data + 8 * static_cast<std::uint32_t>(o));
+    for (std::size_t i = outputs; i < operands && out != nullptr; ++i) {
+      const Pointer* const in = facts.pointer_at(data + 8 * static_cast<std::uint32_t>(i));
+      in_place = in_place || (in != nullptr && in->address == out->address);
+    }
+    touch_one(o, out, in_place, true);
   }
-  touch_one(0, out, in_place, true);
 }
 
 // vectorized_, unrolled_, vectorized_templated_elementwise_kernel(int N, func, std::array<char*, n>, ...), elementwise_kernel_with_index.
@@ -49,13 +62,14 @@ bool describe_flat(const Facts& facts, Touch& touch) {
     }
     if (const auto size = facts.value<std::uint32_t>(6, 4); size >= 1 && size <= 16) bytes[0] = size;
   }
-  const std::uint32_t inputs = operands > 1 ? static_cast<std::uint32_t>(operands - 1) : 1;
+  const auto outputs = static_cast<std::uint32_t>(std::min(outputs_of(facts), operands));
+  const std::uint32_t inputs = operands > outputs ? static_cast<std::uint32_t>(operands) - outputs : 1;
   const bool strided = facts.size(3) == OffsetCalculator::bytes(inputs);
   const OffsetCalculator in(facts, facts.parameters() > 3 ? facts.launch().layout.parameters[3].offset : 0, inputs);
   const bool use_strides = strided && in.valid();
   touch_operands(facts, facts.launch().layout.parameters[2].offset, operands, [&](std::size_t i, const Pointer* p, bool read, bool write) {
-    if (i == 0 || !use_strides) return touch.add(p, 0, n * bytes[i], read, write);
-    touch.add_strided(p, in.dimensions(static_cast<std::uint32_t>(i - 1), bytes[i]), bytes[i], read, write);
+    if (i < outputs || !use_strides) return touch.add(p, 0, n * bytes[i], read, write);
+    touch.add_strided(p, in.dimensions(static_cast<std::uint32_t>(i) - outputs, bytes[i]), bytes[i], read, write);
   });
   return true;
 }

@@ -11,6 +11,11 @@ bool describe_reduction(const Facts& facts, Touch& touch);
 bool describe_rows(const Facts& facts, Touch& touch);    // softmax, layer norm, losses, dropout, cat
 bool describe_gather(const Facts& facts, Touch& touch);  // indexing, embeddings
 bool describe_multi_tensor(const Facts& facts, Touch& touch);
+bool describe_windows(const Facts& facts, Touch& touch);        // im2col, depthwise convolution, pooling, upsampling
+bool describe_normalisation(const Facts& facts, Touch& touch);  // batch norm, group norm
+bool describe_random(const Facts& facts, Touch& touch);
+// Inductor's kernels: sizes only. What they write is not known.
+bool describe_triton(const Facts& facts, Touch& touch);
 bool describe_attention(const Facts& facts, Touch& touch);
 
 }  // namespace deepum::simgpu

@@ -49,6 +49,10 @@ class Facts {
     if (offset + sizeof(T) <= launch_.layout.bytes) std::memcpy(&result, launch_.parameters + offset, sizeof result);
     return result;
   }
+  // An integer parameter of 4 or 8 bytes; 0 for any other.
+  std::uint64_t integer(std::size_t parameter) const {
+    return size(parameter) == 8 ? value<std::uint64_t>(parameter) : value<std::uint32_t>(parameter);
+  }
   std::uint32_t size(std::size_t parameter) const { return parameter < parameters() ? launch_.layout.parameters[parameter].size : 0; }
 
   // Element size that the name's types suggest; 4 where they do not.

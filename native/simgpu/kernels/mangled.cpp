@@ -115,6 +115,11 @@ std::vector<std::uint64_t> template_type_bytes(std::string_view name, std::strin
   return first_types(name, identifier, false);
 }
 
+std::vector<std::uint64_t> type_bytes_after(std::string_view name, std::string_view text) {
+  const std::size_t at = name.find(text);
+  return at == std::string_view::npos ? std::vector<std::uint64_t>{} : take_types(name, at + text.size());
+}
+
 std::vector<std::uint64_t> lambda_type_bytes(std::string_view name) { return first_types(name, {}, true); }
 
 }  // namespace deepum::simgpu

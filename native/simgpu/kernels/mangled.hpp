@@ -11,6 +11,9 @@ namespace deepum::simgpu {
 // scalar types among its arguments. Literals are skipped: softmax<4, float, float> gives {4, 4}.
 std::vector<std::uint64_t> template_type_bytes(std::string_view name, std::string_view identifier = {});
 
+// The same of what follows the first `text`.
+std::vector<std::uint64_t> type_bytes_after(std::string_view name, std::string_view text);
+
 // Parameter types of the first lambda that takes scalars: {lambda(float, bool)#1} gives {4, 1}.
 std::vector<std::uint64_t> lambda_type_bytes(std::string_view name);
 

@@ -91,9 +91,19 @@ Modes modes_of(std::string_view name, std::uint32_t depth) {
   return {(1u << (reads - '0')) - 1, 1u << (result - '0')};
 }
 
+// ForeachReduceOp.cu: lpnorm_cleanup(partial norms, addresses of the results, most chunks of a tensor); a block for each tensor.
+bool describe_norms(const Facts& facts, Touch& touch) {
+  if (!facts.named("lpnorm_cleanup") || facts.parameters() != 3) return false;
+  const std::uint32_t tensors = std::min(facts.launch().grid[0], facts.size(1) / 8);
+  touch.read(facts.pointer(0), std::uint64_t{tensors} * facts.integer(2) * 4);
+  for (std::uint32_t i = 0; i < tensors; ++i) touch.write(facts.pointer_at(facts.launch().layout.parameters[1].offset + 8 * i), 4);
+  return true;
+}
+
 }  // namespace
 
 bool describe_multi_tensor(const Facts& facts, Touch& touch) {
+  if (describe_norms(facts, touch)) return true;
   if (!facts.named("multi_tensor_apply_kernel")) return false;
   const auto metadata = read_metadata(facts);
   if (!metadata) return false;

@@ -66,4 +66,35 @@ inline std::uint64_t tensor_info_elements(const Facts& facts, std::size_t parame
   return last + 1;
 }
 
+// PackedTensorAccessor<T, N, int or int64_t>, a parameter of its own: T* data; index sizes[N], strides[N].
+class PackedAccessor {
+ public:
+  PackedAccessor(const Facts& facts, std::size_t parameter, std::uint32_t dims) : facts_(facts), parameter_(parameter), dims_(dims) {
+    wide_ = facts.size(parameter) == 8 + 16 * dims;
+    valid_ = wide_ || facts.size(parameter) == 8 + 8 * dims;
+  }
+  bool valid() const { return valid_; }
+  const Pointer* data() const { return facts_.pointer_at(facts_.launch().layout.parameters[parameter_].offset); }
+  std::uint64_t size(std::uint32_t dim) const { return number(dim); }
+  std::uint64_t elements() const {
+    std::uint64_t product = 1;
+    for (std::uint32_t i = 0; i < dims_; ++i) product *= size(i);
+    return product;
+  }
+  std::vector<Dimension> dimensions(std::uint64_t element) const {
+    std::vector<Dimension> all;
+    for (std::uint32_t i = 0; i < dims_; ++i) all.push_back({size(i), number(dims_ + i) * element});
+    return all;
+  }
+
+ private:
+  std::uint64_t number(std::uint32_t i) const {
+    return wide_ ? facts_.value<std::uint64_t>(parameter_, 8 + 8 * i) : facts_.value<std::uint32_t>(parameter_, 8 + 4 * i);
+  }
+  const Facts& facts_;
+  std::size_t parameter_;
+  std::uint32_t dims_;
+  bool wide_ = false, valid_ = false;
+};
+
 }  // namespace deepum::simgpu

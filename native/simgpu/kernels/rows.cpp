@@ -39,7 +39,7 @@ bool describe_layer_norm(const Facts& f, Touch& t) {
     t.flops(12.0 * static_cast<double>(grid * n));
     return true;
   }
-  if (f.named("GammaBetaBackward")) {  // M, N, dY, X, mean, rstd, dgamma, dbeta
+  if (f.named("GammaBetaBackward") && f.pointer(2) != nullptr) {  // M, N, dY, X, mean, rstd, dgamma, dbeta
     const auto m = f.value<std::uint64_t>(0), n = f.value<std::uint64_t>(1);
     t.read(f.pointer(2), m * n * e);
     t.read(f.pointer(3), m * n * e);
@@ -171,11 +171,22 @@ bool describe_cat(const Facts& f, Touch& t) {
   return true;
 }
 
+// ScanUtils.cuh: output, input, rows, elements of a row; (along another dimension) output, input, rows, columns, elements of a scan
+bool describe_scan(const Facts& f, Touch& t) {
+  const bool inner = f.named("tensor_kernel_scan_innermost_dim");
+  if (!inner && !f.named("tensor_kernel_scan_outer_dim")) return false;
+  const std::uint64_t elements = f.integer(2) * f.integer(3) * (inner ? 1 : f.integer(4));
+  t.read(f.pointer(1), elements * element_of(f));
+  t.write(f.pointer(0), elements * element_of(f));
+  t.flops(static_cast<double>(elements));
+  return true;
+}
+
 }  // namespace
 
 bool describe_rows(const Facts& facts, Touch& touch) {
   return describe_layer_norm(facts, touch) || describe_softmax(facts, touch) || describe_loss(facts, touch) ||
-         describe_dropout(facts, touch) || describe_cat(facts, touch);
+         describe_dropout(facts, touch) || describe_cat(facts, touch) || describe_scan(facts, touch);
 }
 
 }  // namespace deepum::simgpu

@@ -27,8 +27,9 @@ um_model::Kernel describe_launch(const LaunchView& launch, const FindAllocation&
     return kernel;
   }
   if (!describe_reduction(facts, touch) && !describe_rows(facts, touch) && !describe_gather(facts, touch) &&
-      !describe_attention(facts, touch)) {
-    describe_anything(facts, touch);
+      !describe_attention(facts, touch) && !describe_windows(facts, touch) && !describe_normalisation(facts, touch) &&
+      !describe_random(facts, touch)) {
+    if (!describe_triton(facts, touch)) describe_anything(facts, touch);
     if (known != nullptr) *known = false;
   }
   return kernel;
