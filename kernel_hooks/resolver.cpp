@@ -173,8 +173,11 @@ void* hook_of_symbol(const char* symbol) noexcept {
   return cupti_hook_of_symbol(symbol);
 }
 
+// hooks.def lists every form up to this release of CUDA, whichever release's headers it is compiled with.
+constexpr int kListedVersion = 13000;
+
 // By the pointer the driver returned; where a driver answers with an address that is not that of its exported symbol, by version,
-// and then only as far as this list is complete: a later CUDA may give the name another signature.
+// and then only as far as this list is complete: a later CUDA may give the name another signature (13.4's cuGraphAddNode does).
 void* hook_for(const char* public_name, void* real, int version, unsigned long long flags) noexcept {
   if (inert.load(std::memory_order_relaxed)) {
     return real;
@@ -188,7 +191,7 @@ void* hook_for(const char* public_name, void* real, int version, unsigned long l
       return entry.hook;
     }
   }
-  if (!meant || version > CUDA_VERSION) {
+  if (!meant || version > kListedVersion) {
     return real;
   }
   if (!meant->real()) {

@@ -84,7 +84,7 @@ def test_resolvers(
     else:
         assert facts["dlsym_alloc"] == "driver"
     assert facts["dlsym_alloc_v1"] == facts["dlsym_missing"] == "none"
-    assert facts["dlsym_init"] == facts["gpa_init"] == facts["unknown"] == "driver"
+    assert facts["dlsym_init"] == facts["gpa_init"] == facts["unknown"] == facts["later_form"] == "driver"
     assert facts["error"] == 1 and facts["empty_name"] == 500 and facts["null_function"] == 1 and facts["gpa_too_old"] == 1
     assert facts["cublas"] == facts["cudnn"] == facts["fancy"] == "other"
     assert facts["next"] == "after"

@@ -504,6 +504,12 @@ PLAIN(cuGraphExecDestroy, (CUgraphExec exec))
 BOTH(cuGraphLaunch, _ptsz, (CUgraphExec exec, CUstream stream))
 
 /* ---- cuGetProcAddress ---- */
+// A form of a later CUDA, of another signature than those that are hooked.
+static CUresult later_alloc(CUdeviceptr* address, size_t bytes, void* context) {
+  (void)address, (void)bytes, (void)context;
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 static CUresult other_launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
                              CUstream stream, void** parameters, void** extra) {
   return cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra);
@@ -522,6 +528,7 @@ CUresult cuGetProcAddress_v2(const char* symbol, void** function, int version, c
                ENTRY("cuGetProcAddress", 11030, cuGetProcAddress),
                ENTRY("cuGetProcAddress", 12000, cuGetProcAddress_v2),
                ENTRY("cuMemAlloc", 3020, cuMemAlloc_v2),
+               ENTRY("cuMemAlloc", 13040, later_alloc),
                ENTRY("cuMemFree", 3020, cuMemFree_v2),
                ENTRY("cuMemPrefetchAsync", 8000, cuMemPrefetchAsync),
                ENTRY("cuMemPrefetchAsync", 12020, cuMemPrefetchAsync_v2),

@@ -53,6 +53,8 @@ int main(int argc, char** argv) {
   printf(", \"launch_ptsz\": %d", found == dlsym(library, "cuLaunchKernel_ptsz") && !strcmp(owner(found), "shim"));
   v2("cuLaunchKernel", &found, 12000, 0, &status);
   printf(", \"launch\": %d", found == dlsym(library, "cuLaunchKernel") && !strcmp(owner(found), "shim"));
+  v2("cuMemAlloc", &found, 13050, 0, &status);
+  printf(", \"later_form\": \"%s\"", owner(found));
   v2("cuFutureFunction", &found, 13000, 0, &status);
   printf(", \"unknown\": \"%s\"", owner(found));
 

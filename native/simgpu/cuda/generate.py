@@ -4,8 +4,8 @@
 
 Whatever function of cuda.h the SOURCEs do not define gets a stub that answers CUDA_ERROR_NOT_SUPPORTED. A `_ptsz`/`_ptds` variant
 of a defined function forwards to it with the calling thread's own stream as default stream. The table of cuGetProcAddress pairs the
-versions that cudaTypedefs.h names (PFN_cuX_v12020) with the symbols cuX_v2, cuX of cuda.h, newest first; the compiler checks each
-pair's type.
+versions that cudaTypedefs.h names (PFN_cuX_v12020) with the symbols cuX_v2, cuX of cuda.h, newest first, up to DRIVER_VERSION; the
+compiler checks each pair's type.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from pathlib import Path
 # Rows that the headers do not spell out: since 12.0 the bare name means the variant with flags (`#define cuGraphInstantiate` in cuda.h).
 EXTRA_ROWS = (("cuGraphInstantiate", 12000, "cuGraphInstantiateWithFlags", "PFN_cuGraphInstantiateWithFlags_v11040"),)
 SUFFIXES = ("_ptsz", "_ptds")
+# The driver's release. Later headers name further forms, which a driver of this release does not have.
+DRIVER_VERSION = 13000
 # Not the driver API's: for the other stand-in libraries (fault_feed.h), and for who would open /dev/nvidia-uvm-tools (uvm_tools_device.h).
 OWN_SYMBOLS = ("deepum_sim_note_block", "deepum_sim_take_faults", "deepum_uvm_tools_device")
 
@@ -81,7 +83,8 @@ def table(include: str, available: set[str]) -> list[Entry]:
             symbols = [s + suffix for s in [base, *(f"{base}_v{i}" for i in range(2, 9))] if s + suffix in available]
             numbers = sorted((v for v, found in by_version.items() if suffix in found), reverse=True)
             for version, symbol in zip(numbers, reversed(symbols), strict=False):
-                rows.append(Entry(base, version, bool(suffix), symbol, f"PFN_{base}_v{version}{suffix}"))
+                if version <= DRIVER_VERSION:
+                    rows.append(Entry(base, version, bool(suffix), symbol, f"PFN_{base}_v{version}{suffix}"))
     plain = {re.sub(r"(_v\d+)?(_pt[sd][zs])?$", "", name) for name in available}
     rows += [Entry(name, 0, False, name, "") for name in plain - versions.keys() if name in available]
     rows += [Entry(base, version, False, symbol, pair) for base, version, symbol, pair in EXTRA_ROWS]

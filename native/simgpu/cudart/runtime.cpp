@@ -13,6 +13,9 @@ namespace {
 thread_local cudaError_t thread_error = cudaSuccess;
 thread_local int thread_device = 0;
 
+// The functions of driver.def are called in the forms of this release, whichever release's headers they are compiled with.
+constexpr int kDriverVersion = 13000;
+
 Driver load(cuuint64_t flags) {
   Driver d;
   void* library = dlopen("libcuda.so.1", RTLD_NOW);
@@ -27,7 +30,7 @@ Driver load(cuuint64_t flags) {
   }
   const auto resolve = [&](const char* name, auto& function) {
     void* found = nullptr;
-    if (d.get_proc_address(name, &found, CUDA_VERSION, flags, nullptr) == CUDA_SUCCESS) {
+    if (d.get_proc_address(name, &found, kDriverVersion, flags, nullptr) == CUDA_SUCCESS) {
       function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(found);
     }
   };
