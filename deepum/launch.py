@@ -15,7 +15,8 @@ from pathlib import Path
 from deepum import child, collect, host, paths, safety, statistics
 from deepum.device import Device, choose
 from deepum.errors import DeepumError, UsageError
-from deepum.settings import INTERNAL_VARIABLES, SETTINGS, Value
+from deepum.settings import INTERNAL_VARIABLES, SETTINGS, Value, unknown_variables
+from deepum.sizes import size
 from deepum.summary import summary
 
 _SIMULATED_HOST_MEMORY = 256 << 30  # addresses only: the simulated GPU keeps no data unless a host module is loaded
@@ -74,6 +75,8 @@ def plan(command: Sequence[str], values: dict[str, Value], environment: Mapping[
         raise UsageError("COMMAND: is missing; say what to run, as in `deepum run -- python train.py`")
     values = dict(values)
     device = choose(str(values["device"]))
+    if values["sim_devices"] is not None and not device.simulated:
+        raise UsageError(f"--sim-devices {values['sim_devices']}: is for a simulated GPU; add --device sim, or use CUDA_VISIBLE_DEVICES")
     paths.shim()
     for name in ("record", "stats"):
         if values[name] is not None:
@@ -87,7 +90,33 @@ def plan(command: Sequence[str], values: dict[str, Value], environment: Mapping[
         )
     program = child.find_program(command[0], environment)
     made, remarks = child_environment(values, device, environment)
-    return Plan(program, list(command), values, device, made, [*unsafe(device, environment, bool(values["force"])), *remarks])
+    said = [*unknown(environment), *unsafe(device, environment, bool(values["force"])), *oversized(device, values["gpu_memory"]), *remarks]
+    return Plan(program, list(command), values, device, made, said)
+
+
+def unknown(environment: Mapping[str, str]) -> list[str]:
+    """Warnings of variables that nobody reads."""
+    return [f"warning: {line}" for line in unknown_variables(environment)]
+
+
+def oversized(device: Device, budget: Value) -> list[str]:
+    """What is to be said of a budget beyond a card's memory: on a real card it is none, a simulated one is made that large."""
+    if budget is None:
+        return []
+    given = [int(part) for part in str(budget).split(",")]
+    if device.machine is not None:
+        from deepum.machines import named  # only here: it loads the native core
+
+        memory = named(device.machine).memory_bytes
+        if (most := max(given)) <= memory:
+            return []
+        return [f"warning: --gpu-memory {size(most)}: the simulated card has that much then, more than a {device.machine} has ({size(memory)})"]
+    found = []
+    for ordinal, gpu in enumerate(device.gpus):
+        if (asked := given[min(ordinal, len(given) - 1)]) > gpu.memory_bytes:
+            cause = f"GPU {ordinal} ({gpu.name}) has {size(gpu.memory_bytes)}, all of which may be used"
+            found.append(f"warning: --gpu-memory {size(asked)}: {cause}")
+    return found
 
 
 def unsafe(device: Device, environment: Mapping[str, str], force: bool) -> list[str]:
@@ -112,7 +141,8 @@ def child_environment(values: Mapping[str, Value], device: Device, environment: 
     """The program's environment, and what has to be said about it."""
     made = device_environment(device, environment)
     for setting in SETTINGS:
-        made.pop(setting.variable, None)
+        if setting.name != "sim_devices":  # the simulated driver's, which device_environment has set
+            made.pop(setting.variable, None)
         if values[setting.name] != setting.default and setting.readers != ("launcher",):
             made[setting.variable] = setting.text(values[setting.name])
     made["DEEPUM_DAEMON"] = sys.executable
@@ -124,6 +154,8 @@ def child_environment(values: Mapping[str, Value], device: Device, environment: 
             made["DEEPUM_SIM_MEMORY"] = made.pop("DEEPUM_GPU_MEMORY")
         made.setdefault("DEEPUM_HOST_MEMORY", str(_SIMULATED_HOST_MEMORY))
         made["DEEPUM_HOST_MEMORY_VIRTUAL"] = "1"
+        if values["sim_devices"] is not None:
+            made["DEEPUM_SIM_DEVICES"] = str(values["sim_devices"])
         if values["record"] is not None:
             made["DEEPUM_SIM_RECORD"] = str(values["record"])
     made["LD_PRELOAD"] = ":".join([*preloads, made.pop("LD_PRELOAD", "")]).rstrip(":")
@@ -137,7 +169,7 @@ def device_environment(device: Device, environment: Mapping[str, str]) -> dict[s
     if device.simulated:
         libraries.insert(0, str(paths.SIMULATOR))
         made |= _machine(str(device.machine))
-        made["DEEPUM_SIM_DEVICES"] = environment.get("DEEPUM_SIM_DEVICES", "1")
+        made["DEEPUM_SIM_DEVICES"] = environment.get("DEEPUM_SIM_DEVICES") or "1"
     for name, entries in (
         ("LD_LIBRARY_PATH", libraries),
         ("LD_PRELOAD", _without_ours(environment.get("LD_PRELOAD", "").replace(" ", ":"))),

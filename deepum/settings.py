@@ -7,6 +7,7 @@ The shim reads those of readers "shim" itself (native/runtime/session.hpp), the 
 
 from __future__ import annotations
 
+import difflib
 import re
 import tomllib
 from collections.abc import Mapping
@@ -130,6 +131,15 @@ SETTINGS: tuple[Setting, ...] = (
         readers=("launcher", "shim"),
         low=64 << 20,
         unset="the whole card",
+    ),
+    Setting(
+        "sim_devices",
+        "count",
+        "simulated GPUs of a machine; each process has its own",
+        readers=("launcher",),
+        low=1,
+        high=_MOST_DEVICES,
+        unset="1",
     ),
     Setting(
         "host_memory",
@@ -293,10 +303,27 @@ INTERNAL_VARIABLES = (
     "DEEPUM_SIM_MACHINE",
     "DEEPUM_SIM_FIGURES",
     "DEEPUM_SIM_MEMORY",
-    "DEEPUM_SIM_DEVICES",
     "DEEPUM_SIM_RECORD",
     "DEEPUM_HOST_MEMORY_VIRTUAL",
 )
+
+# Besides: of the simulated GPU, set by hand (docs/simulated-gpu.md); of builds, tests and benchmarks.
+_OTHER_VARIABLES = (
+    *(f"DEEPUM_SIM_{name}" for name in ("HOST_MEMORY", "SOFT_BUDGET", "CONCURRENT_MANAGED_ACCESS", "RANDOM_EVICTION", "UVM_TOOLS", "LIBRARIES")),
+    *(f"DEEPUM_{name}" for name in ("CUDA_INCLUDE", "SANITIZE", "SHIM", "TORCHES", "KEEP_TORCHES")),
+)
+_OF_TESTS = ("DEEPUM_TEST_", "DEEPUM_PROOF_", "DEEPUM_ACCEPTANCE_")
+
+
+def unknown_variables(environment: Mapping[str, str]) -> list[str]:
+    """A line for each DEEPUM_* variable that nobody reads, with the nearest name: mistyped, it would be ignored in silence."""
+    known = [*(setting.variable for setting in SETTINGS), *INTERNAL_VARIABLES, *_OTHER_VARIABLES]
+    lines = []
+    for name in sorted(environment):
+        if name.startswith("DEEPUM_") and name not in known and not name.startswith(_OF_TESTS):
+            near = difflib.get_close_matches(name, known, 1, 0.8)
+            lines.append(f"{name}: there is no such variable; {f'did you mean {near[0]}?' if near else 'see docs/configuration.md'}")
+    return lines
 
 
 def from_environment(environment: Mapping[str, str], reader: str | None = None) -> dict[str, Value]:

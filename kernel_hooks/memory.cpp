@@ -96,6 +96,23 @@ bool charge(int device, std::uint64_t bytes, bool managed) noexcept {
   return false;
 }
 
+void tell_out_of_memory(int device, std::uint64_t bytes) noexcept {
+  static std::atomic<bool> said{false};
+  Books& all = books();
+  std::uint64_t used, gpu;
+  {
+    const std::lock_guard lock(all.mutex);
+    used = all.used[device];
+    gpu = all.gpu[device];
+  }
+  const auto mebibytes = [](std::uint64_t count) { return static_cast<unsigned long long>(count >> 20); };
+  say_once(
+      said,
+      "deepum: warning: out of memory: %llu MiB beside %llu MiB on GPU %d do not fit in its %llu MiB and the %llu MiB of host memory that "
+      "may be used; give more with --host-memory SIZE (DEEPUM_HOST_MEMORY), or ask for less; expandable_segments does not help\n",
+      mebibytes(bytes), mebibytes(used), device, mebibytes(gpu), mebibytes(host_budget()));
+}
+
 void refund(int device, std::uint64_t bytes, bool managed) noexcept {
   if (!device_memory(device)) {
     return;

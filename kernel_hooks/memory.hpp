@@ -14,6 +14,8 @@ namespace deepum::hooks {
 // over all processes of this user on that GPU.
 bool charge(int device, std::uint64_t bytes, bool managed) noexcept;
 void refund(int device, std::uint64_t bytes, bool managed) noexcept;
+// Says once what did not fit, and which setting makes room.
+void tell_out_of_memory(int device, std::uint64_t bytes) noexcept;
 // What `charge` was given for an allocation.
 std::uint64_t charged_bytes(const runtime::Allocation& allocation) noexcept;
 // The managed memory that holds the address, if the program takes it for device memory.

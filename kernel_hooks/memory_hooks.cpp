@@ -31,7 +31,11 @@ bool charge_or_reclaim(int device, std::uint64_t bytes, bool managed) noexcept {
     return true;
   }
   free_all_pending();
-  return charge(device, bytes, managed);
+  if (charge(device, bytes, managed)) {
+    return true;
+  }
+  tell_out_of_memory(device, bytes);
+  return false;
 }
 
 void record(CUdeviceptr address, std::uint64_t bytes, int device, bool managed, bool of_program, std::uint64_t charged) noexcept {
