@@ -107,10 +107,11 @@ def oversized(device: Device, budget: Value) -> list[str]:
     if device.machine is not None:
         from deepum.machines import named  # only here: it loads the native core
 
-        memory = named(device.machine).memory_bytes
+        memory = int(named(device.machine).native().memory_bytes)
         if (most := max(given)) <= memory:
             return []
-        return [f"warning: --gpu-memory {size(most)}: the simulated card has that much then, more than a {device.machine} has ({size(memory)})"]
+        cause = f"the simulated card has that much then, more than a {device.machine} has ({size(memory)})"
+        return [f"warning: --gpu-memory {size(most)}: {cause}"]
     found = []
     for ordinal, gpu in enumerate(device.gpus):
         if (asked := given[min(ordinal, len(given) - 1)]) > gpu.memory_bytes:

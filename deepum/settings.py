@@ -309,7 +309,8 @@ INTERNAL_VARIABLES = (
 
 # Besides: of the simulated GPU, set by hand (docs/simulated-gpu.md); of builds, tests and benchmarks.
 _OTHER_VARIABLES = (
-    *(f"DEEPUM_SIM_{name}" for name in ("HOST_MEMORY", "SOFT_BUDGET", "CONCURRENT_MANAGED_ACCESS", "RANDOM_EVICTION", "UVM_TOOLS", "LIBRARIES")),
+    *(f"DEEPUM_SIM_{name}" for name in ("HOST_MEMORY", "SOFT_BUDGET", "CONCURRENT_MANAGED_ACCESS")),
+    *(f"DEEPUM_SIM_{name}" for name in ("RANDOM_EVICTION", "MANAGED_OFFSET", "UVM_TOOLS", "LIBRARIES")),
     *(f"DEEPUM_{name}" for name in ("CUDA_INCLUDE", "SANITIZE", "SHIM", "TORCHES", "KEEP_TORCHES")),
 )
 _OF_TESTS = ("DEEPUM_TEST_", "DEEPUM_PROOF_", "DEEPUM_ACCEPTANCE_")

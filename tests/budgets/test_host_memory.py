@@ -40,7 +40,7 @@ tell(before=before, taken=[result for result, _ in taken], full=full, refused=re
 
 
 def test_the_programs_own_managed_memory_and_pools_count_and_are_given_back(python: Python) -> None:
-    facts = python(
+    ran = python(
         BUDGETS,
         """
 start()
@@ -51,8 +51,15 @@ cuda.cuCtxSynchronize()
 free(own)
 tell(refused=refused, after=mem_info(), again=try_alloc(384 * MiB)[0])
 """,
-    ).facts
-    assert facts == {"refused": [OUT_OF_MEMORY] * 2, "after": [384 * MIB, 384 * MIB], "again": 0}
+    )
+    assert (
+        ran.err.count(
+            "deepum: warning: out of memory: 50 MiB beside 350 MiB on GPU 0 do not fit in its 256 MiB and the 128 MiB of host memory"
+        )
+        == 1
+    )
+    assert ran.err.count("--host-memory SIZE") == ran.err.count("out of memory") == 1
+    assert ran.facts == {"refused": [OUT_OF_MEMORY] * 2, "after": [384 * MIB, 384 * MIB], "again": 0}
 
 
 def test_threads_cannot_both_take_the_last_piece(python: Python) -> None:
@@ -95,7 +102,7 @@ def by_hand(package: Path, environment: dict[str, str]) -> Callable[..., tuple[l
         assert done.returncode == 0, done.stderr
         facts = json.loads(done.stdout)
         assert facts["refused"] == OUT_OF_MEMORY
-        return facts["info"], [line for line in done.stderr.splitlines() if "DEEPUM_HOST_MEMORY" in line]
+        return facts["info"], [line for line in done.stderr.splitlines() if line.startswith("deepum: warning: DEEPUM_HOST_MEMORY:")]
 
     return run
 

@@ -198,6 +198,43 @@ def test_without_a_gpu_a_program_is_refused_unless_a_simulated_one_is_asked_for(
     assert not (tmp_path / "started").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("DEEPUM_GPU_MEMROY", "did you mean DEEPUM_GPU_MEMORY?"),
+        ("DEEPUM_SIM_DEVICE", "did you mean DEEPUM_SIM_DEVICES?"),
+        ("DEEPUM_COLOUR", "see docs/configuration.md"),
+    ],
+)
+def test_a_variable_that_nobody_reads_is_warned_of(deepum: Deepum, name: str, remedy: str) -> None:
+    result = deepum(*SIM, "--", "true", env={name: "1"})
+    assert result.returncode == 0
+    assert f"deepum: warning: {name}: there is no such variable; {remedy}\n" in result.stderr
+
+
+def test_variables_that_are_read_are_not_warned_of(deepum: Deepum) -> None:
+    program = "import os, subprocess, sys; sys.exit(subprocess.call(['deepum', 'run', '--device', 'sim', '--', 'true']))"
+    bin_folder = str(Path(sys.executable).parent)
+    env = {"DEEPUM_TEST_ANYTHING": "1", "DEEPUM_SIM_SOFT_BUDGET": "1", "PATH": f"{bin_folder}:{os.environ['PATH']}"}
+    assert "no such variable" not in deepum(*SIM, "--", sys.executable, "-c", program, env=env).stderr
+
+
+def test_a_budget_beyond_the_card_is_remarked(deepum: Deepum) -> None:
+    line = "deepum: warning: --gpu-memory 20.0 GiB: the simulated card has that much then, more than a v100-16gb has (16.0 GiB)\n"
+    assert line in deepum("run", "--device", "sim:v100-16gb", "--gpu-memory", "1GiB,20GiB", "--", "true").stderr
+    assert "more than" not in deepum("run", "--device", "sim:v100-16gb", "--gpu-memory", "16GiB", "--", "true").stderr
+
+
+def test_a_simulated_machine_has_as_many_gpus_as_asked_for(deepum: Deepum) -> None:
+    assert _child_environment(deepum)["DEEPUM_SIM_DEVICES"] == "1"
+    assert _child_environment(deepum, env={"DEEPUM_SIM_DEVICES": ""})["DEEPUM_SIM_DEVICES"] == "1"
+    assert _child_environment(deepum, env={"DEEPUM_SIM_DEVICES": "2"})["DEEPUM_SIM_DEVICES"] == "2"
+    assert _child_environment(deepum, "--sim-devices", "3", env={"DEEPUM_SIM_DEVICES": "2"})["DEEPUM_SIM_DEVICES"] == "3"
+    for wrong in ("0", "17"):
+        result = deepum(*SIM, "--sim-devices", wrong, "--", "true")
+        assert result.returncode == 2 and "--sim-devices" in result.stderr and result.stderr.count("\n") == 1
+
+
 def test_nothing_is_said_at_log_level_0(deepum: Deepum) -> None:
     assert deepum(*SIM, "--log", "0", "--", "true").stderr == ""
 

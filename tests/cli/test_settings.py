@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from deepum.core import Core, CoreSettings
 from deepum.daemon.sources import core_settings
 from deepum.errors import UsageError
-from deepum.settings import BY_NAME, SETTINGS, from_environment, resolve
+from deepum.settings import BY_NAME, SETTINGS, from_environment, resolve, unknown_variables
 from deepum.sizes import format_size, parse_size
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -86,6 +86,15 @@ def test_the_core_takes_both_ends_of_each_range(name: str) -> None:
     ends = range(len(setting.choices)) if setting.choices else (setting.low, setting.high)
     for value in ends:
         Core(CoreSettings.default(**{name: value}))
+
+
+def test_every_variable_that_is_read_is_known() -> None:
+    read = {"DEEPUM_CUDA_INCLUDE", "DEEPUM_SANITIZE"}
+    for folder, pattern in (("native", "*.[ch]pp"), ("kernel_hooks", "*.[ch]pp"), ("deepum", "*.py")):
+        for source in (ROOT / folder).rglob(pattern):
+            read |= set(re.findall(r'"(DEEPUM_[A-Z_]*[A-Z])"', source.read_text(encoding="utf-8")))
+    assert len(read) > 30
+    assert unknown_variables(dict.fromkeys(read, "1")) == []
 
 
 def test_the_documentation_lists_every_setting() -> None:
