@@ -65,10 +65,10 @@ bool fits(const Books& all) noexcept {
 
 }  // namespace
 
-bool charge(int device, std::uint64_t bytes, bool managed) noexcept {
+Charge charge(int device, std::uint64_t bytes, bool managed) noexcept {
   const Device* memory = device_memory(device);
   if (!memory) {
-    return true;  // the driver will say
+    return Charge::kMade;  // the driver reports the error
   }
   Books& all = books();
   runtime::AllocationLedger& shared = ledger(device);
@@ -76,12 +76,12 @@ bool charge(int device, std::uint64_t bytes, bool managed) noexcept {
     const std::lock_guard lock(all.mutex);
     all.gpu[device] = memory->gpu_bytes;
     if (bytes > UINT64_MAX / 2 || all.used[device] > UINT64_MAX / 2) {
-      return false;
+      return Charge::kBeyondHostMemory;
     }
     all.used[device] += bytes;
     if (!fits(all)) {
       all.used[device] -= bytes;
-      return false;
+      return Charge::kBeyondHostMemory;
     }
     if (!managed) {
       all.plain[device] += bytes;
@@ -89,23 +89,33 @@ bool charge(int device, std::uint64_t bytes, bool managed) noexcept {
     }
   }
   if (!managed || shared.take(bytes, runtime::settings().managed_limit)) {
-    return true;
+    return Charge::kMade;
   }
   const std::lock_guard lock(all.mutex);
   all.used[device] -= bytes;
-  return false;
+  return Charge::kBeyondManagedLimit;
 }
 
-void tell_out_of_memory(int device, std::uint64_t bytes) noexcept {
-  static std::atomic<bool> said{false};
+void warn_out_of_memory(Charge refused, int device, std::uint64_t bytes) noexcept {
+  const auto mebibytes = [](std::uint64_t count) { return static_cast<unsigned long long>(count >> 20); };
   Books& all = books();
+  if (refused == Charge::kBeyondManagedLimit) {
+    static std::atomic<bool> said{false};
+    const runtime::AllocationLedger& shared = ledger(device);
+    say_once(
+        said,
+        "deepum: warning: out of memory: %llu MiB beside %llu MiB of this process and %llu MiB of others on GPU %d exceed the limit of "
+        "%llu MiB for all; raise --managed-limit (DEEPUM_MANAGED_LIMIT), or ask for less\n",
+        mebibytes(bytes), mebibytes(shared.own()), mebibytes(shared.others()), device, mebibytes(runtime::settings().managed_limit));
+    return;
+  }
   std::uint64_t used, gpu;
   {
     const std::lock_guard lock(all.mutex);
     used = all.used[device];
     gpu = all.gpu[device];
   }
-  const auto mebibytes = [](std::uint64_t count) { return static_cast<unsigned long long>(count >> 20); };
+  static std::atomic<bool> said{false};
   say_once(
       said,
       "deepum: warning: out of memory: %llu MiB beside %llu MiB on GPU %d do not fit in its %llu MiB and the %llu MiB of host memory that "

@@ -10,12 +10,16 @@
 
 namespace deepum::hooks {
 
-// Accounts for `bytes` more on a device. False: beyond the GPU plus the host budget, or (managed memory) beyond DEEPUM_MANAGED_LIMIT
-// over all processes of this user on that GPU.
-bool charge(int device, std::uint64_t bytes, bool managed) noexcept;
+enum class Charge : std::uint8_t {
+  kMade,
+  kBeyondHostMemory,    // beyond the GPU plus the host budget
+  kBeyondManagedLimit,  // managed memory beyond DEEPUM_MANAGED_LIMIT, over all processes of this user on that GPU
+};
+// Accounts for `bytes` more on a device, unless a limit refuses them.
+Charge charge(int device, std::uint64_t bytes, bool managed) noexcept;
 void refund(int device, std::uint64_t bytes, bool managed) noexcept;
-// Says once what did not fit, and which setting makes room.
-void tell_out_of_memory(int device, std::uint64_t bytes) noexcept;
+// Warns once of each limit that refused memory, and names the setting that gives more.
+void warn_out_of_memory(Charge refused, int device, std::uint64_t bytes) noexcept;
 // What `charge` was given for an allocation.
 std::uint64_t charged_bytes(const runtime::Allocation& allocation) noexcept;
 // The managed memory that holds the address, if the program takes it for device memory.

@@ -27,15 +27,15 @@ using runtime::Allocations;
 std::uint64_t whole_blocks(std::uint64_t bytes) noexcept { return (bytes + runtime::kUmBlockBytes - 1) & ~(runtime::kUmBlockBytes - 1); }
 
 bool charge_or_reclaim(int device, std::uint64_t bytes, bool managed) noexcept {
-  if (charge(device, bytes, managed)) {
-    return true;
+  Charge made = charge(device, bytes, managed);
+  if (made != Charge::kMade) {
+    free_all_pending();
+    made = charge(device, bytes, managed);
   }
-  free_all_pending();
-  if (charge(device, bytes, managed)) {
-    return true;
+  if (made != Charge::kMade) {
+    warn_out_of_memory(made, device, bytes);
   }
-  tell_out_of_memory(device, bytes);
-  return false;
+  return made == Charge::kMade;
 }
 
 void record(CUdeviceptr address, std::uint64_t bytes, int device, bool managed, bool of_program, std::uint64_t charged) noexcept {

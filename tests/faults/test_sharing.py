@@ -57,7 +57,12 @@ def test_of_one_limit_for_both_the_second_gets_what_the_first_leaves(training: T
         first = limited.start(10**6, 2, 5, 0, 64)
         assert first.stdout is not None and first.stdout.readline() == "round 1\n"
         second = limited.run(4, 2, 5)
-        assert (second.code, second.err) == (1, "cuMemAlloc(&made, ARRAY): CUDA_ERROR_OUT_OF_MEMORY\n")
+        assert (second.code, second.err) == (
+            1,
+            "deepum: warning: out of memory: 4 MiB beside 20 MiB of this process and 40 MiB of others on GPU 0 exceed the limit of 60 MiB "
+            "for all; raise --managed-limit (DEEPUM_MANAGED_LIMIT), or ask for less\n"
+            "cuMemAlloc(&made, ARRAY): CUDA_ERROR_OUT_OF_MEMORY\n",
+        )
         assert limited.run(4, 2, 2).right
         os.kill(first.pid, signal.SIGKILL)
         limited.finish(first)
