@@ -10,8 +10,7 @@ struct deepum_sim_function {
   const void* function;
 };
 extern __attribute__((visibility("default"))) const struct deepum_sim_function deepum_sim_cudart13_functions[];
-// Null where libcudart.so.12 is not loaded.
-extern __attribute__((visibility("default"), weak)) const struct deepum_sim_function deepum_sim_cudart12_functions[];
+extern __attribute__((visibility("default"))) const struct deepum_sim_function deepum_sim_cudart12_functions[];
 
 #ifdef __cplusplus
 }

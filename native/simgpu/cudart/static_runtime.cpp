@@ -22,6 +22,8 @@
 #include "functions.h"
 #include "jumps.hpp"
 
+#pragma weak deepum_sim_cudart12_functions  // null where libcudart.so.12 is not loaded
+
 namespace deepum::simgpu::cudart {
 namespace {
 
