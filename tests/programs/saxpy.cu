@@ -6,6 +6,9 @@ __global__ void saxpy(int n, float a, const float* x, float* y) {
   if (i < n) y[i] += a * x[i];
 }
 
+__managed__ int everywhere[1000];
+__global__ void writes() { everywhere[0] = 1; }
+
 cudaError_t fill(float* memory, int n, cudaStream_t stream);  // saxpy_fill.cu
 
 static void claim(const char* text, bool holds) { std::printf("%s: %s\n", text, holds ? "yes" : "no"); }
@@ -30,6 +33,11 @@ int main() {
   claim("time", ok(cudaEventRecord(end, stream)) && ok(cudaEventSynchronize(end)));
   float ms = 0;
   claim("that has passed", ok(cudaEventElapsedTime(&ms, begin, end)) && ms > 0);
+  everywhere[999] = 7;
+  writes<<<1, 1>>>();
+  int seen = 0;
+  claim("a managed variable", ok(cudaDeviceSynchronize()) && everywhere[999] == 7 &&
+                                  ok(cudaMemcpyFromSymbol(&seen, everywhere, sizeof seen, 999 * sizeof seen)) && seen == 7);
   cudaDeviceProp properties;
   claim("the device's name", ok(cudaGetDeviceProperties(&properties, 0)) && properties.name[0] != 0);
   claim("all is freed", ok(cudaFree(x)) && ok(cudaFree(y)) && ok(cudaFree(z)) && ok(cudaStreamDestroy(stream)));

@@ -130,4 +130,4 @@ def test_what_nvcc_makes_runs_under_deepum(deepum: Callable[..., Any], tmp_path:
     done = deepum("run", "--device", "sim:v100-16gb", "--", program)
     assert done.returncode == 0, done.stderr
     assert all_hold(done.stdout), done.stdout
-    assert "2 kernels" in done.stderr
+    assert "3 kernels" in done.stderr
