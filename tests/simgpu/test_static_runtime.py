@@ -86,6 +86,13 @@ def test_functions_of_a_programs_own_stay_what_they_are(preloaded: Run, compile_
     assert all_hold(preloaded(compile_program("static_own.c")).out)
 
 
+def test_the_simulated_gpus_runtime_stays_when_it_is_closed(run_sim: Run, sim: Path, compile_program: Compile) -> None:
+    """Loaded by the program itself, not preloaded: the loader goes on calling into it, and so do the libraries that come after."""
+    library = compile_program("static_kernels.c", shared=True, flags=(archive(13), "-lrt", "-Wl,--exclude-libs,ALL"))
+    ran = run_sim(compile_program("static_loading.c"), sim / "libcudart.so.13", library, library)
+    assert [line.rpartition(": ")[2] for line in ran.out.splitlines()] == ["no", "yes", "yes"]
+
+
 @pytest.mark.parametrize(
     ("name", "advice"),
     [
