@@ -122,7 +122,7 @@ def test_nvrtc_code_is_loaded_and_its_parameters_are_read(script: Script) -> Non
 def test_cupy_whose_modules_have_a_runtime_each(
     script: Script, sim: Path, preloading: Callable[..., dict[str, str]], cuda_include: Path
 ) -> None:
-    """Each of its extension modules has NVIDIA's runtime linked in statically. Its own kernels want NVRTC; here it is given compiled ones."""
+    """Each of its extension modules has NVIDIA's runtime linked in statically. Its own kernels want NVRTC; here it is given one."""
     if not importlib.util.find_spec("cupy"):
         pytest.skip("no CuPy")
     ran = script(
