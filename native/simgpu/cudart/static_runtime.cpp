@@ -89,7 +89,8 @@ bool left_alone(const char* path) {
 
 void look_at(const link_map& object, const Majors& majors) {
   const bool executable = object.l_name == nullptr || object.l_name[0] == '\0';
-  if (!executable && left_alone(object.l_name)) return;
+  // Without a slash it is the kernel's own, which has no file.
+  if (!executable && (std::strchr(object.l_name, '/') == nullptr || left_alone(object.l_name))) return;
   const ElfFile file(executable ? "/proc/self/exe" : object.l_name);
   if (file.needs("libcudart.so.")) return;  // it has the stand-in; libraries of PyTorch have symbol tables of 100 MB
   const std::vector<ElfFile::Function> found =
@@ -113,7 +114,7 @@ std::vector<const void*>& seen() {
   return *objects;
 }
 
-void look_at_new_objects() {
+void look_at_new_objects() try {
   static constinit std::mutex mutex;
   const std::lock_guard guard(mutex);
   std::vector<const void*> present;
@@ -127,6 +128,7 @@ void look_at_new_objects() {
   if (fresh.empty()) return;
   const Majors majors;
   for (const link_map* object : fresh) look_at(*object, majors);
+} catch (...) {  // out of memory, in the middle of the loader; those objects stay as they are
 }
 
 // In place of the loader's function that does nothing.
