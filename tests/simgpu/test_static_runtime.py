@@ -98,7 +98,7 @@ def test_the_simulated_gpus_runtime_stays_when_it_is_closed(run_sim: Run, sim: P
     [
         ("libnccl.so.2", "use PyTorch's gloo backend here, or a real GPU"),
         ("libcufft.so.12", "do on the CPU what needs it, or use a real GPU"),
-        ("libcudart.so.13", "start the program with deepum run, which puts the simulated GPU's in its place"),
+        ("libcudart.so.11.0", "use CUDA 12 or 13, whose runtimes deepum run replaces by the simulated GPU's"),
         ("libnvrtc.so.13", None),
     ],
 )

@@ -22,7 +22,7 @@ constexpr Advice kAdvice[] = {
     {"libnvrtc", nullptr},  // it asks, and does without
     {"libnvJitLink", nullptr},
     {"libnccl.so", "use PyTorch's gloo backend here, or a real GPU"},
-    {"libcudart.so", "start the program with deepum run, which puts the simulated GPU's in its place"},
+    {"libcudart.so", "use CUDA 12 or 13, whose runtimes deepum run replaces by the simulated GPU's"},
     // NVIDIA's libraries and PyTorch's, which nobody links anew.
     {"libcu", "do on the CPU what needs it, or use a real GPU"},
     {"libnv", "do on the CPU what needs it, or use a real GPU"},
