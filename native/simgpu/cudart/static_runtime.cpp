@@ -7,6 +7,7 @@
 // constructor comes first (-z initfirst). For what is loaded later the loader calls the function that <link.h> names in r_brk, a debugger's
 // breakpoint, once the objects are mapped and before their constructors run.
 #include <link.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -65,7 +66,7 @@ const char* redirect(const ElfFile& file, ElfW(Addr) moved, const std::vector<El
     const std::byte* const expected = file.code(f.value, kJumpBytes);
     // Compilers begin functions at multiples of 16, so that one of fewer bytes has the space up to the next.
     if (expected == nullptr || (f.bytes < kJumpBytes && f.value % 16 != 0) || std::memcmp(entry, expected, kJumpBytes) != 0)
-      return "its code is not what its file says";
+      return "its code is not what its file says, perhaps for a debugger's breakpoint";
     jumps.push_back({entry, to});
   }
   return write_jumps(jumps);
@@ -100,11 +101,13 @@ void look_at(const link_map& object, const Majors& majors) {
   };
   if (!std::all_of(std::begin(kInEvery), std::end(kInEvery), has)) return;
   if (const char* const failure = redirect(file, object.l_addr, found, majors.of(found))) {
+    char path[4096] = "the program";  // libc may not know its name yet
+    if (executable) (void)!readlink("/proc/self/exe", path, sizeof path - 1);
     std::fprintf(
         stderr,
         "deepum-sim: error: %s: the CUDA runtime that is linked into it cannot be replaced by the simulated GPU's: %s; link it with "
         "-cudart shared\n",
-        executable ? program_invocation_name : object.l_name, failure);
+        executable ? path : object.l_name, failure);
   }
 }
 
