@@ -101,8 +101,8 @@ void look_at(const link_map& object, const Majors& majors) {
   };
   if (!std::all_of(std::begin(kInEvery), std::end(kInEvery), has)) return;
   if (const char* const failure = redirect(file, object.l_addr, found, majors.of(found))) {
-    char path[4096] = "the program";  // libc may not know its name yet
-    if (executable) (void)!readlink("/proc/self/exe", path, sizeof path - 1);
+    char path[4096] = "";  // libc may not know the program's name yet
+    if (executable) path[std::max<ssize_t>(readlink("/proc/self/exe", path, sizeof path - 1), 0)] = '\0';
     std::fprintf(
         stderr,
         "deepum-sim: error: %s: the CUDA runtime that is linked into it cannot be replaced by the simulated GPU's: %s; link it with "
