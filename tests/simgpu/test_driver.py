@@ -256,3 +256,43 @@ def test_immediate_exit_leaves_no_statistics(script: Script) -> None:
 
 def test_private_tables_are_not_found(script: Script) -> None:
     script("assert error(d.cuGetExportTable(d.CUuuid())) == 'NOT_FOUND'")
+
+
+def test_a_context_ends_with_its_last_detach(script: Script) -> None:
+    script(
+        """
+        own = ck(d.cuCtxCreate(None, 0, 0))
+        assert int(ck(d.cuCtxAttach(0))) == int(own)
+        p = device(1 << 20)
+        ck(d.cuCtxDetach(own))
+        ck(d.cuMemsetD8(p, 1, 16))
+        ck(d.cuCtxDetach(own))
+        assert int(ck(d.cuCtxGetCurrent())) == int(ctx)
+        assert error(d.cuMemsetD8(p, 1, 16)) == "INVALID_VALUE"
+        assert error(d.cuCtxDetach(own)) == error(d.cuCtxDetach(ctx)) == "INVALID_CONTEXT"
+        """
+    )
+
+
+def test_a_function_keeps_its_old_style_launch(script: Script) -> None:
+    """Shape and parameters, set one by one, until they are set anew; the functions are declared by no header that cuda-bindings has."""
+    script(
+        """
+        library = ctypes.CDLL("libcuda.so.1")
+        assert library.cuProfilerInitialize(b"", b"", 0) == 0
+        f = ctypes.c_void_p(int(Module().functions["set"]))
+        p = device(4096)
+        number = ctypes.c_uint64(1024)
+        assert library.cuFuncSetBlockShape(f, 0, 1, 1) == 1 and library.cuFuncSetBlockShape(f, 256, 1, 1) == 0
+        assert library.cuFuncSetSharedSize(f, 64) == 0
+        assert library.cuParamSetv(f, 0, ctypes.byref(ctypes.c_uint64(int(p))), 8) == 0
+        assert library.cuParamSetv(f, 8, ctypes.byref(number), 8) == 0
+        library.cuParamSetf.argtypes = (ctypes.c_void_p, ctypes.c_int, ctypes.c_float)
+        assert library.cuParamSetf(f, 16, 5.0) == 0 and library.cuParamSetSize(f, 20) == 0
+        assert library.cuParamSetf(f, 4096, 5.0) == 1 and library.cuParamSetf(f, -1, 5.0) == 1
+        assert library.cuLaunchGrid(f, 4, 1) == 0 and library.cuLaunchGrid(f, 0, 1) == 1
+        assert (get(p, 1024) == 5).all()
+        assert library.cuParamSetf(f, 16, 7.0) == 0 and library.cuLaunchGridAsync(f, 4, 1, None) == 0
+        assert (get(p, 1024) == 7).all()
+        """
+    )

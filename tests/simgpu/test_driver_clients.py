@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -114,4 +116,53 @@ def test_nvrtc_code_is_loaded_and_its_parameters_are_read(script: Script) -> Non
             assert error(d.cuFuncGetParamInfo(k, 4)) == "INVALID_VALUE"
             assert error(d.cuModuleGetFunction(module, b"other")) == "NOT_FOUND"
         '''
+    )
+
+
+def test_cupy_whose_modules_have_a_runtime_each(
+    script: Script, sim: Path, preloading: Callable[..., dict[str, str]], cuda_include: Path
+) -> None:
+    """Each of its extension modules has NVIDIA's runtime linked in statically. Its own kernels want NVRTC; here it is given one."""
+    if not importlib.util.find_spec("cupy"):
+        pytest.skip("no CuPy")
+    ran = script(
+        """
+        import cupy
+        scale = cupy.RawModule(path=os.environ["SIM_MODULE"]).get_function("scale")
+        values = cupy.asarray(np.full(1000, 2, F))
+        stream = cupy.cuda.Stream(non_blocking=True)
+        with stream:
+            scale((4,), (256,), (values, np.uint64(1000), np.float32(3)))
+            ended = stream.record()
+        ended.synchronize()
+        assert (cupy.asnumpy(values) == 6).all()
+        assert cupy.cuda.runtime.getDeviceCount() == 1 and cupy.cuda.malloc_managed(1 << 20).ptr
+        from cupy.cuda import cub, thrust
+        """,
+        bare=True,
+        env=preloading(sim / "libcudart.so.13", sim / "libcudart.so.12") | {"CUDA_PATH": str(cuda_include.parent)},
+    )
+    assert "error" not in ran.err
+    assert ran.statistics[0]["kernels"] == 1
+
+
+def test_pycuda_allocates_copies_and_launches(script: Script, sim: Path, cuda_include: Path) -> None:
+    if not importlib.util.find_spec("pycuda"):
+        pytest.skip("no PyCUDA")
+    script(
+        """
+        import pycuda.autoinit
+        import pycuda.driver as cuda
+        scale = cuda.module_from_file(os.environ["SIM_MODULE"]).get_function("scale")
+        values = np.full(1000, 2, F)
+        memory = cuda.mem_alloc(values.nbytes)
+        cuda.memcpy_htod(memory, values)
+        scale(memory, np.uint64(1000), np.float32(3), block=(256, 1, 1), grid=(4, 1))
+        scale.prepare("PQf").prepared_call((4, 1), (256, 1, 1), memory, 1000, 2)
+        cuda.memcpy_dtoh(values, memory)
+        assert (values == 12).all()
+        assert scale.num_regs and pycuda.autoinit.device.name()
+        """,
+        bare=True,
+        env={"LD_LIBRARY_PATH": f"{sim}:{cuda_include.parent / 'lib'}"},  # it is linked with cuRAND
     )

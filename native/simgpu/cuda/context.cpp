@@ -49,6 +49,15 @@ void empty_context(Call& call, CUcontext context) {
   unload_modules(state, context);
 }
 
+void end_context(Call& call, CUcontext context) {
+  empty_context(call, context);
+  remove_stream(call.state(), context->legacy);
+  call.state().contexts.erase(context);
+  auto& stack = this_thread().contexts;
+  if (!stack.empty() && stack.back() == context) stack.pop_back();
+  // The object stays: other threads may have it on their stacks, and learn from state.contexts that it is gone.
+}
+
 void activate(State& state, int device) {
   const CUcontext context = primary_context(state, device);
   context->active = true;
@@ -163,16 +172,28 @@ CUresult cuCtxDestroy_v2(CUcontext ctx) {
   Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (!alive(call.state().contexts, ctx) || ctx->primary) return CUDA_ERROR_INVALID_CONTEXT;
-  empty_context(call, ctx);
-  remove_stream(call.state(), ctx->legacy);
-  call.state().contexts.erase(ctx);
-  auto& stack = this_thread().contexts;
-  if (!stack.empty() && stack.back() == ctx) stack.pop_back();
-  // The object stays: other threads may have it on their stacks, and learn from state.contexts that it is gone.
+  end_context(call, ctx);
   return CUDA_SUCCESS;
 }
 
 CUresult cuCtxDestroy(CUcontext ctx) { return cuCtxDestroy_v2(ctx); }
+
+CUresult cuCtxAttach(CUcontext* pctx, unsigned int flags) {
+  const Call call(Need::context, Role::neutral);
+  if (!call) return call.error();
+  if (pctx == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  ++call.context()->users;
+  *pctx = call.context();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxDetach(CUcontext ctx) {
+  Call call(Need::initialised, Role::neutral);
+  if (!call) return call.error();
+  if (!alive(call.state().contexts, ctx) || ctx->primary || ctx != current_context()) return CUDA_ERROR_INVALID_CONTEXT;
+  if (--ctx->users == 0) end_context(call, ctx);
+  return CUDA_SUCCESS;
+}
 
 CUresult cuCtxPushCurrent_v2(CUcontext ctx) {
   const Call call(Need::initialised, Role::neutral);

@@ -113,6 +113,12 @@ CUresult cuCtxDisablePeerAccess(CUcontext peerContext) {
 
 // Profilers are told to start and stop by programs that run without one too.
 extern "C" {
+// No header of CUDA 13 declares it any more, the driver still has it. The last parameter is a CUoutput_mode.
+CUresult cuProfilerInitialize(const char*, const char*, int) {
+  const Call call(Need::initialised, Role::neutral);
+  return call ? CUDA_SUCCESS : call.error();
+}
+
 CUresult cuProfilerStart() {
   const Call call(Need::initialised, Role::neutral);
   return call ? CUDA_SUCCESS : call.error();

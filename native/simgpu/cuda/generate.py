@@ -102,7 +102,7 @@ def main() -> None:
     folder = Path(output)
     known = declarations(include, compiler)
     hand = defined([Path(p) for p in sys.argv[4:]])
-    profiler = {"cuProfilerStart": "void", "cuProfilerStop": "void"}
+    profiler = {"cuProfilerInitialize": "const char*, const char*, int", "cuProfilerStart": "void", "cuProfilerStop": "void"}
     known |= {n: Function(n, p) for n, p in profiler.items()}
     forwards = {n for n in known if n.endswith(SUFFIXES) and n[:-5] in hand and n not in hand}
     stubs = sorted(known.keys() - hand - forwards)

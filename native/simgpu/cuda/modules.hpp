@@ -25,6 +25,15 @@ struct CUmod_st {
   ~CUmod_st();
 };
 
+namespace deepum::simgpu {
+// What cuLaunchGrid launches with (old_launch.cpp).
+struct OldLaunch {
+  std::uint32_t block[3] = {1, 1, 1};
+  std::uint32_t shared_bytes = 0;
+  std::vector<std::uint8_t> parameters;
+};
+}  // namespace deepum::simgpu
+
 struct CUfunc_st {
   CUmodule module = nullptr;
   std::string name;
@@ -34,6 +43,7 @@ struct CUfunc_st {
   std::string why;  // why there is no layout
   int max_dynamic_shared = 0;
   int carveout = -1;
+  deepum::simgpu::OldLaunch old_launch;
 };
 
 namespace deepum::simgpu {

@@ -20,9 +20,13 @@ Said& said() {
 }  // namespace
 
 CUresult not_simulated(const char* name) noexcept {
-  const std::lock_guard guard(said().mutex);
-  if (said().names.insert(name).second) std::fprintf(stderr, "deepum-sim: %s is not simulated\n", name);
+  if (first_time(name)) std::fprintf(stderr, "deepum-sim: %s is not simulated\n", name);
   return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+bool first_time(const std::string& name) {
+  const std::lock_guard guard(said().mutex);
+  return said().names.insert(name).second;
 }
 
 std::vector<std::string> not_simulated_names() {

@@ -44,9 +44,3 @@ CUresult cuGetProcAddress_v2(const char* symbol, void** pfn, int cudaVersion, cu
 CUresult cuGetProcAddress(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags) {
   return cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, nullptr);
 }
-
-// Private tables of the driver, which the real runtime library insists on; there are none here.
-CUresult cuGetExportTable(const void** ppExportTable, const CUuuid*) {
-  if (ppExportTable != nullptr) *ppExportTable = nullptr;
-  return CUDA_ERROR_NOT_FOUND;
-}

@@ -16,6 +16,7 @@ struct CUctx_st {
   unsigned flags = 0;
   bool primary = false;
   bool active = true;  // a primary context nobody retains is not
+  int users = 1;       // of one that is not primary: cuCtxAttach adds one, the last cuCtxDetach ends it
   std::uint64_t id = 0;
   CUstream legacy = nullptr;
   std::set<CUstream> streams;                 // without the default one, with the threads' own

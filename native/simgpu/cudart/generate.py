@@ -9,6 +9,7 @@ For one major's library (`12`, `13`):
 - cudart_forwards.cpp: functions whose arguments are the driver function's, type by type (forwards.names pairs them), CUDA 13's forms of
   changed.names, and the _ptsz and _ptds forms of all functions, for programs compiled with per-thread default streams.
 - cudart_stubs.c: all others; each says once that it is not simulated and returns 801, cudaErrorNotSupported.
+- cudart_functions.c: all of them by name (functions.h).
 - cudart.map, the linker's version script.
 
 cudart.names lists what the real libraries export; a name with 12 or 13 behind it is in that one alone. changed.names pairs functions whose
@@ -121,7 +122,11 @@ def write_major(
     ]
     lines += [f"STUB({name})" for name in sorted(names - done)]
     (out / "cudart_stubs.c").write_text("\n".join(lines) + "\n")
-    exported = "".join(f"    {name};\n" for name in sorted(names | PYTORCH))
+    lines = ['#include "functions.h"', *(f"void {name}(void);" for name in sorted(names))]
+    lines += [f"const struct deepum_sim_function deepum_sim_cudart{major}_functions[] = {{"]
+    lines += [f'    {{"{name}", (const void*){name}}},' for name in sorted(names)] + ["    {0, 0}};"]
+    (out / "cudart_functions.c").write_text("\n".join(lines) + "\n")
+    exported = "".join(f"    {name};\n" for name in sorted(names | PYTORCH | {f"deepum_sim_cudart{major}_functions"}))
     (out / "cudart.map").write_text(f"libcudart.so.{major} {{\n  global:\n{exported}  local: *;\n}};\n")
 
 

@@ -279,4 +279,9 @@ cudaError_t CUDARTAPI cudaPointerGetAttributes(struct cudaPointerAttributes* att
   return cudaSuccess;
 }
 
+// A value; what would use it, arrays and textures, is not there.
+struct cudaChannelFormatDesc CUDARTAPI cudaCreateChannelDesc(int x, int y, int z, int w, enum cudaChannelFormatKind kind) {
+  return {x, y, z, w, kind};
+}
+
 }  // extern "C"

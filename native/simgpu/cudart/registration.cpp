@@ -6,6 +6,7 @@
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "runtime.hpp"
 
@@ -13,8 +14,15 @@ using namespace deepum::simgpu::cudart;
 
 namespace {
 
+// A `__managed__` variable: the compiler reaches it by a pointer, once it has asked for the module to be initialised.
+struct Managed {
+  void** pointer = nullptr;
+  std::size_t bytes = 0;
+};
+
 struct Image {
   const void* wrapper = nullptr;  // fatbin wrapper, fatbinary_section.h
+  std::vector<Managed> managed;
   std::once_flag once;
   CUlibrary library = nullptr;
   CUresult status = CUDA_ERROR_NOT_INITIALIZED;
@@ -78,6 +86,21 @@ CUresult find_variable(const void* symbol, Variable* found) {
   return CUDA_SUCCESS;
 }
 
+// Zero at first, as other variables. They are known by their addresses, which is what the compiler makes of their names.
+CUresult allocate_managed(Image& image) {
+  Registry& r = registry();
+  const std::unique_lock guard(r.lock);
+  for (const Managed& variable : image.managed) {
+    if (*variable.pointer != nullptr) continue;
+    CUdeviceptr address = 0;
+    const CUresult result = driver().cuMemAllocManaged(&address, variable.bytes, CU_MEM_ATTACH_GLOBAL);
+    if (result != CUDA_SUCCESS) return result;
+    *variable.pointer = pointer(address);
+    r.variables[pointer(address)] = {variable.bytes, address};
+  }
+  return CUDA_SUCCESS;
+}
+
 }  // namespace
 
 namespace deepum::simgpu::cudart {
@@ -133,7 +156,10 @@ void** CUDARTAPI __cudaRegisterFatBinary(void* wrapper) {
 }
 void CUDARTAPI __cudaRegisterFatBinaryEnd(void**) {}
 void CUDARTAPI __cudaUnregisterFatBinary(void**) {}  // at exit only; the driver is going too
-char CUDARTAPI __cudaInitModule(void** handle) { return reinterpret_cast<Image*>(handle)->load() == CUDA_SUCCESS ? 1 : 0; }
+char CUDARTAPI __cudaInitModule(void** handle) {
+  auto* const image = reinterpret_cast<Image*>(handle);
+  return bind() == CUDA_SUCCESS && image->load() == CUDA_SUCCESS && allocate_managed(*image) == CUDA_SUCCESS ? 1 : 0;
+}
 
 void CUDARTAPI __cudaRegisterFunction(void** handle, const char* host_function, char*, const char* name, int, uint3*, uint3*, dim3*, dim3*,
                                       int*) {
@@ -149,6 +175,11 @@ void CUDARTAPI __cudaRegisterVar(void**, char* host_variable, char*, const char*
   Registry& r = registry();
   const std::unique_lock guard(r.lock);
   r.variables[host_variable] = {bytes, 0};
+}
+
+void CUDARTAPI __cudaRegisterManagedVar(void** handle, void** host_pointer, char*, const char*, int, size_t bytes, int, int) {
+  const std::unique_lock guard(registry().lock);
+  reinterpret_cast<Image*>(handle)->managed.push_back({host_pointer, bytes});
 }
 
 cudaError_t CUDARTAPI cudaGetSymbolAddress(void** memory, const void* symbol) {
