@@ -249,9 +249,14 @@ class Reference(Remote):
             self.note_written((event.range.slot, first, event.range.count))
 
     def on_moved(self, event: Moved) -> None:
-        if event.status not in (2, 3) or not 1 <= event.command <= len(self.commands):
+        if event.status not in (2, 3, 4) or not 1 <= event.command <= len(self.commands):
             return
         given = self.commands[event.command - 1]
+        refused = event.status == 4
+        if refused and given.kind != "discard":
+            return
+        if refused and not self.discards_refused:
+            self.stop_discarding()
         allocation = self.allocations.get(given.slot)
         if allocation is None or allocation.generation != given.generation:
             return
@@ -269,6 +274,8 @@ class Reference(Remote):
                 memory.drop(block)
             elif given.kind == "discard" and block.discarded == given.id:
                 block.populated = True
+                if block.dead and not refused:
+                    self.pause_discarding()
                 if not block.resident and block.discarded > max(block.moved_in, block.moved_out):
                     memory.used += 1
                     memory.add(block)
