@@ -304,6 +304,10 @@ void Engine::on_moved(const deepum_moved_event& event) {
       if (!block.resident && block.discarded > block.moved_in && block.discarded > block.moved_out) {
         ++device.used_blocks;
         device.add(block);
+        const auto space = std::ranges::find(device.emptied, event.command, &Space::id);
+        if (space != device.emptied.end()) {
+          device.emptied.erase(space);
+        }
       }
     } else if (block.moved_out == event.command && !block.resident && block.moved_out > block.moved_in) {
       ++device.used_blocks;

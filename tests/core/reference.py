@@ -279,6 +279,8 @@ class Reference(Remote):
                 if not block.resident and block.discarded > max(block.moved_in, block.moved_out):
                     memory.used += 1
                     memory.add(block)
+                    if (space := next((one for one in memory.emptied if one[0] == given.id), None)) is not None:
+                        memory.emptied.remove(space)
             elif block.moved_out == given.id > block.moved_in and not block.resident:
                 memory.used += 1
                 memory.add(block)
