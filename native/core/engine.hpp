@@ -194,6 +194,7 @@ class Engine {
   void note_regularity(Allocation& allocation, const BlockSpan& span, Regularity& uses);
 
   void evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, std::uint64_t position);
+  void evict_surplus(DeviceMemory& device, std::uint32_t ordinal);
   void leave(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, bool without_copy, std::uint64_t position);
   deepum_direction direction_of(std::uint64_t move) const;  // DEEPUM_DIRECTIONS: it was given long ago
   // All commands of that kind that follow wait for the move, which is of that direction.

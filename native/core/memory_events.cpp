@@ -314,6 +314,9 @@ void Engine::on_moved(const deepum_moved_event& event) {
       device.add(block);
     }
   }
+  if (given.kind == DEEPUM_COMMAND_DISCARD) {
+    evict_surplus(device, allocation->device);
+  }
 }
 
 }  // namespace deepum::core

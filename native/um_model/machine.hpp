@@ -37,12 +37,12 @@ struct Machine {
   int faults_per_batch;
   double eviction_ns_per_block;  // driver's own eviction of a 2 MiB block inside a batch, all of it copied; 0: beside what the batch brings
   double min_kernel_ns;
-  double launch_ns;                                // host cost of a launch
-  int launch_queue;                                // launches the host may be ahead
-  double migration_call_ns;                        // host cost of a prefetch, discard or advice call
-  double host_function_ns;                         // stream time of a host function
-  double block_ns;                                 // driver's handling of each UM block that a prefetch or a discard names
-  double both_ways;                                // by which a transfer takes longer while the other direction has one, 1 or more
+  double launch_ns;          // host cost of a launch
+  int launch_queue;          // launches the host may be ahead
+  double migration_call_ns;  // host cost of a prefetch, discard or advice call
+  double host_function_ns;   // stream time of a host function
+  double block_ns;           // driver's handling of each UM block that a prefetch or a discard names
+  double both_ways;          // by which a transfer takes longer while the other direction has one, 1 or more
   Discards discards;
   double decision_latency_ns;                      // from a launch to the first action of a helper thread that it caused
   std::uint64_t host_memory_bytes = 0;             // for managed and pinned memory; 0: as much as there is to hold

@@ -284,3 +284,5 @@ class Reference(Remote):
             elif block.moved_out == given.id > block.moved_in and not block.resident:
                 memory.used += 1
                 memory.add(block)
+        if given.kind == "discard":
+            self.evict_surplus(memory)

@@ -82,8 +82,7 @@ class Victims(Clean, ABC):
                     victim = self.victim(memory, position, actual and memory.free() == 0, dead=True)
                 if victim is None:
                     break
-                if victim.place is Place.EXPECTED and victim.use_position > self.position:
-                    self.placed = max(self.promised, min(self.placed, victim.use_position - self.position - 1))
+                self.draw_back(victim)
                 leaving.append((victim, victim.copied))
                 memory.drop(victim)
             if memory.by_next_use and any(not block.dead and not copied for block, copied in leaving):
@@ -133,6 +132,17 @@ class Victims(Clean, ABC):
 
     def drops_dead(self) -> bool:
         return bool(self.settings.invalidation) and not self.discards_refused
+
+    def draw_back(self, victim: UmBlock) -> None:
+        if victim.place is Place.EXPECTED and victim.use_position > self.position:
+            self.placed = max(self.promised, min(self.placed, victim.use_position - self.position - 1))
+
+    def evict_surplus(self, memory: Memory) -> None:
+        while memory.used > memory.capacity and self.settings.pre_eviction:
+            if (victim := self.victim(memory, self.position, False, True)) is None:
+                return
+            self.draw_back(victim)
+            self.evict(memory, victim, self.position)
 
     def discardable(self, block: UmBlock) -> bool:
         told = not self.graphs and not self.mismatches and not self.allocations[block.slot].of_program

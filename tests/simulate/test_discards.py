@@ -41,7 +41,7 @@ def training() -> Trace:
 
 
 def run(driver: Driver, invalidation: int = 1) -> Outcome:
-    settings = CoreSettings.default(eviction_order=FURTHEST_NEXT_USE, headroom_blocks=0, invalidation=invalidation)
+    settings = CoreSettings.default(eviction_order=FURTHEST_NEXT_USE, headroom_blocks=1, invalidation=invalidation)
     figures = driver.figures(machine("v100-16gb"))
     return replay(training(), machine("v100-16gb", **figures), settings, CARD * UM_BLOCK_BYTES, keep_commands=True)
 
@@ -50,11 +50,16 @@ def asked(outcome: Outcome) -> int:
     return sum(command.kind == "discard" for command in commands(outcome.commands))
 
 
+def later_faults(outcome: Outcome) -> float:
+    """In the second half of the steps."""
+    return outcome.marks[-1].counters["faults"] - outcome.marks[STEPS // 2].counters["faults"]
+
+
 def test_refused_discards_cost_no_more_than_none() -> None:
     refused, without = run(Driver(discards="refused")), run(Driver(), invalidation=0)
     assert refused.counters["bytes_discarded"] == 0 < refused.core.discards_undone
-    assert refused.counters["gpu_time_ns"] <= 1.05 * without.counters["gpu_time_ns"]  # the blocks' order differs from the first refusal on
-    assert refused.counters["faults"] <= without.counters["faults"]
+    assert refused.counters["gpu_time_ns"] <= 1.02 * without.counters["gpu_time_ns"]
+    assert later_faults(refused) <= later_faults(without)
     assert asked(refused) < asked(run(Driver(discards="ideal"))) / 4, "it goes on asking"
 
 
