@@ -24,6 +24,7 @@ from deepum.capture.record import capture
 from deepum.errors import DeepumError
 from deepum.simulate import policies
 from deepum.simulate.comparison import Comparison, means, preset_of
+from deepum.simulate.driver import COSTS, DISCARDS, FAULTS, Driver
 from deepum.simulate.point import Point, simulate
 from deepum.simulate.steps import WARM_UP
 from deepum.simulate.sweep import Failure, sweep
@@ -128,6 +129,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, help="instead of the workloads' own")
     parser.add_argument("--warm-up", type=int, default=WARM_UP, metavar="N", help="steps that do not count (%(default)s)")
     parser.add_argument("--synchronise", action="store_true", help="the program waits for the GPU after each step")
+    parser.add_argument("--costs", choices=COSTS, help="what prefetches cost the driver beside their copies; by default the machine's")
+    parser.add_argument("--discards", choices=DISCARDS, help="what the driver's discards do; by default the machine's")
+    parser.add_argument("--fault-costs", choices=FAULTS, help="what paging on demand costs the driver; by default the machine's")
     parser.add_argument("--jobs", type=int, metavar="N", help="processes; all cores by default")
     parser.add_argument("--cluster", metavar="ADDRESS", help="of a Dask scheduler, on whose workers to simulate")
     parser.add_argument("--markdown", action="store_true", help="the table once more, as docs/workloads.md has it")
@@ -153,6 +157,7 @@ def main() -> None:
             "synchronise": arguments.synchronise,
             "pressure": arguments.pressure,
             "warm_up": arguments.warm_up,
+            "driver": Driver(arguments.costs, arguments.discards, arguments.fault_costs),
         }
         points = [Point(name, chosen, on, **options) for on in machines for name in workloads]
         headed = ""

@@ -11,11 +11,13 @@ from typing import Any
 
 import click
 
+from deepum.cli.driver_options import driver_options
 from deepum.cli.host_options import host_of, host_options
 from deepum.cli.workload_options import gpu_memory_bytes
 from deepum.errors import DeepumError
 from deepum.simulate import policies
 from deepum.simulate.comparison import Comparison, means, preset_of
+from deepum.simulate.driver import Driver
 from deepum.simulate.point import Point, simulate
 from deepum.simulate.steps import WARM_UP
 from deepum.simulate.sweep import Failure, sweep
@@ -116,6 +118,7 @@ def _write(name: str, told: dict[str, Any]) -> None:
 )
 @click.option("--gpu-memory", metavar="SIZE", help="Memory of the card, instead of the machine's.")
 @host_options
+@driver_options
 @click.option(
     "--launch-queue", metavar="N", type=click.IntRange(1, 1 << 20), help="Launches that the host may be ahead, instead of the machine's."
 )
@@ -138,6 +141,9 @@ def command(
     gpu_memory: str | None,
     host_memory: str | None,
     disk: str | None,
+    costs: str | None,
+    discards: str | None,
+    faults: str | None,
     launch_queue: int | None,
     steps: int | None,
     warm_up: int,
@@ -155,6 +161,7 @@ def command(
     machines = _machines(machine)
     host = host_of(machines or MACHINES, host_memory, disk)
     common = Point("", chosen, None, gpu_memory_bytes(gpu_memory), launch_queue, steps, synchronise, host=host, warm_up=warm_up)
+    common = replace(common, driver=Driver(costs, discards, faults))
     named: list[str | None] = [*machines] or [None]
     points = [replace(common, workload=name, machine=on) for on in named for name in dict.fromkeys(workloads)]
     names = [one.name for one in chosen]

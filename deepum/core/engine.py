@@ -66,6 +66,7 @@ class CoreStatistics:
     table_bytes: int
     malformed_events: int
     events_lost: int
+    discards_undone: int
     dead_bytes: int
     block_mismatches: int
     holds: int

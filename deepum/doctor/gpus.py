@@ -94,10 +94,10 @@ def moves(answer: Answer) -> Check:
 def discard(answer: Answer) -> Check:
     """Whether dead memory can be dropped."""
     calls = answer.known["calls"]
-    if not calls["cuMemDiscardAndPrefetchBatchAsync"]:
+    if not calls["cuMemDiscardBatchAsync"]:
         cause = "not in this driver, so dead PyTorch memory is copied out like any other"
         return Check("discard", "warn", cause, "a driver of CUDA 13.0 (580) or later has it", calls)
-    return Check("discard", "ok", "cuMemDiscardAndPrefetchBatchAsync", data=calls)
+    return Check("discard", "ok", "cuMemDiscardBatchAsync", data=calls)
 
 
 def parameters(answer: Answer) -> Check:

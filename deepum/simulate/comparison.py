@@ -10,6 +10,7 @@ from typing import Any
 
 from deepum.errors import DeepumError, UsageError
 from deepum.simulate import bound, lms
+from deepum.simulate.driver import Driver
 from deepum.simulate.footprint import Footprint, footprint
 from deepum.simulate.host import Host
 from deepum.simulate.needs import needs
@@ -22,6 +23,7 @@ from deepum.trace import Trace
 
 _UNLIMITED_BYTES = 1 << 44
 _MACHINES_OWN = Host()
+_ITS_DRIVER = Driver()
 
 
 class DoesNotFitError(DeepumError):
@@ -72,6 +74,7 @@ class Comparison:
     disk_gbps: tuple[float, float] = (0.0, 0.0)
     kept_bound_ns: float | None = None
     kept_moving_bound_ns: float | None = None
+    driver: Driver = _ITS_DRIVER
 
     def of_kept_bound(self, name: str) -> float | None:
         """Of a policy's step: its time / the bound where content is kept; None without one, infinite for what does not fit."""
@@ -115,6 +118,7 @@ class Comparison:
             "warm_up": self.rows["unlimited"].warm_up,
             "host_memory_bytes": self.host_memory_bytes,
             "disk_gbps": list(self.disk_gbps),
+            "driver": self.driver.as_json(),
             "bound_ms": _ms(self.bound_ns),
             "moving_bound_ms": _ms(self.moving_bound_ns),
             "kept_bound_ms": _ms(self.kept_bound_ns),
@@ -169,9 +173,10 @@ def run(
     memory_bytes: int | None = None,
     launch_queue: int | None = None,
     host: Host = _MACHINES_OWN,
+    driver: Driver = _ITS_DRIVER,
     **keep: bool,
 ) -> Outcome:
-    """Replays the workload under one policy; memory, launch queue and host are the machine's unless given. `keep`: as `replay` takes them.
+    """Replays the workload under one policy; memory, launch queue, host and driver are the machine's unless given. `keep`: as for `replay`.
 
     Raises UsageError, and DoesNotFitError.
     """
@@ -179,7 +184,7 @@ def run(
     queue = policy.launch_queue or launch_queue or int(preset.launch_queue)
     memory = _UNLIMITED_BYTES if policy.unlimited else memory_bytes or int(preset.memory_bytes)
     try:
-        figures = machine(on, launch_queue=queue, **host.figures(preset))
+        figures = machine(on, launch_queue=queue, **host.figures(preset), **driver.figures(preset))
         trace = _swapping(workload, policy, memory) if policy.swaps else workload.trace
         return replay(trace, figures, policy.settings(queue), memory, observe_faults=policy.observe_faults, **keep)
     except ValueError as error:
@@ -204,6 +209,7 @@ def compare(
     launch_queue: int | None = None,
     host: Host = _MACHINES_OWN,
     warm_up: int = WARM_UP,
+    driver: Driver = _ITS_DRIVER,
 ) -> Comparison:
     """Replays the workload under each policy, and on demand and with unlimited memory in any case. Raises UsageError, also where no step
     is left behind a warm-up that was asked for."""
@@ -216,7 +222,7 @@ def compare(
     times: Outcome | None = None
     for policy in {one.name: one for one in (*policies, BY_NAME["on-demand"], BY_NAME["unlimited"])}.values():
         try:
-            outcome = run(workload, on, policy, memory, launch_queue, host, keep_launches=policy.unlimited)
+            outcome = run(workload, on, policy, memory, launch_queue, host, driver, keep_launches=policy.unlimited)
         except DoesNotFitError as error:
             rows[policy.name] = Row(policy, [], does_not_fit=error.cause)
             continue
@@ -234,7 +240,7 @@ def compare(
     links = [bound.Link(memory, float(preset.h2d_gbps), float(preset.d2h_gbps), duplicates, behind) for duplicates in (True, False)]
     (bound_ns, moving_bound_ns), (kept, kept_moving) = _limits(workload, times, links, warm_up)
     told = footprint(workload.trace)
-    return Comparison(workload.name, on, memory, rows, bound_ns, moving_bound_ns, told, host_memory, disk, kept, kept_moving)
+    return Comparison(workload.name, on, memory, rows, bound_ns, moving_bound_ns, told, host_memory, disk, kept, kept_moving, driver)
 
 
 _Limits = Sequence[float | None]  # by link

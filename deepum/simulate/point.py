@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from deepum.core import UM_BLOCK_BYTES
 from deepum.errors import UsageError
 from deepum.simulate.comparison import Comparison, compare
+from deepum.simulate.driver import Driver
 from deepum.simulate.footprint import footprint
 from deepum.simulate.host import Host
 from deepum.simulate.policies import Policy
@@ -29,6 +30,7 @@ class Point:
     pressure: float | None = None
     host: Host = field(default_factory=Host)
     warm_up: int = WARM_UP
+    driver: Driver = field(default_factory=Driver)
 
     def __str__(self) -> str:
         return self.workload if self.machine is None else f"{self.workload} on {self.machine}"
@@ -42,4 +44,5 @@ def simulate(point: Point) -> Comparison:
         memory = int(footprint(loaded.trace).allocated / point.pressure) // UM_BLOCK_BYTES * UM_BLOCK_BYTES
         if not memory:
             raise UsageError(f"workload {point.workload}: reports no allocated memory; give the card's memory instead of a pressure")
-    return compare(loaded, point.machine or loaded.machine, point.policies, memory, point.launch_queue, point.host, point.warm_up)
+    machine = point.machine or loaded.machine
+    return compare(loaded, machine, point.policies, memory, point.launch_queue, point.host, point.warm_up, point.driver)

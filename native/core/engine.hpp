@@ -125,8 +125,11 @@ class Engine {
   // Dead blocks (invalidation.cpp).
   void mark_dead(Allocation& allocation, std::uint64_t offset, std::uint64_t bytes);
   void mark_alive(Allocation& allocation, std::uint64_t offset, std::uint64_t bytes);
+  bool drops_dead() const { return settings_.invalidation != 0 && !discards_refused_; }
   bool discardable(const UmBlock& block) const;
   void discard(UmBlock& block);
+  void stop_discarding();
+  void pause_discarding();
 
   // What launches do with what they touch (uses.cpp).
   struct Trial {  // a launch that used a duplicate
@@ -191,6 +194,7 @@ class Engine {
   void note_regularity(Allocation& allocation, const BlockSpan& span, Regularity& uses);
 
   void evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, std::uint64_t position);
+  void evict_surplus(DeviceMemory& device, std::uint32_t ordinal);
   void leave(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, bool without_copy, std::uint64_t position);
   deepum_direction direction_of(std::uint64_t move) const;  // DEEPUM_DIRECTIONS: it was given long ago
   // All commands of that kind that follow wait for the move, which is of that direction.
@@ -242,6 +246,9 @@ class Engine {
   std::uint64_t surprised_ = 0;       // the latest launch that was new or not predicted,
   std::uint64_t longest_period_ = 0;  // and of those since, the most launches since the same one before
   bool graphs_ = false;               // one was launched
+  bool discards_refused_ = false;     // the program's side carries none out
+  std::uint64_t discards_from_ = 0;   // launch before which none is tried again,
+  std::uint64_t discard_pause_ = 0;   // and the launches from the latest failure to that
   std::uint64_t unwaited_ = 0;        // launches since the program last waited
   std::vector<BlockRun> runs_;        // of the launch at hand, by name
   std::vector<std::uint32_t> ages_;

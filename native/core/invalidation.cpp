@@ -10,6 +10,7 @@ namespace deepum::core {
 namespace {
 
 constexpr std::uint64_t kBlockBytes = 1ull << DEEPUM_UM_BLOCK_SHIFT;
+constexpr std::uint64_t kShortestPause = 64, kLongestPause = 1ull << 20;  // launches without discards after one that was not carried out
 
 }  // namespace
 
@@ -41,7 +42,7 @@ void Engine::mark_dead(Allocation& allocation, std::uint64_t offset, std::uint64
     block.awaited = 0;
     if (block.resident) {
       block.again = 0;  // whoever expected it meant what died
-      if (settings_.invalidation != 0) {
+      if (drops_dead()) {
         device.put(block, BlockPlace::kDead, block.use_position);
       } else if (block.place == BlockPlace::kExpected) {
         device.put(block, BlockPlace::kKept, block.use_position);
@@ -78,7 +79,7 @@ void Engine::mark_alive(Allocation& allocation, std::uint64_t offset, std::uint6
 // A graph's launches use memory that looks inactive, and reports that do not add up say that somebody else's do too.
 bool Engine::discardable(const UmBlock& block) const {
   const Allocation& allocation = slots_[block.slot];
-  return block.dead && settings_.invalidation != 0 && settings_.policy == DEEPUM_POLICY_CORRELATION && !graphs_ &&
+  return block.dead && drops_dead() && settings_.policy == DEEPUM_POLICY_CORRELATION && !graphs_ && position_ >= discards_from_ &&
          statistics_.block_mismatches == 0 && !allocation.of_program && devices_[allocation.device].under_pressure();
 }
 
@@ -87,6 +88,27 @@ void Engine::discard(UmBlock& block) {
   command(DEEPUM_COMMAND_DISCARD, slots_[block.slot].device, block, std::max(block.died, block.use_sequence), used_streams_,
           std::max(block.moved_in, block.moved_out));
   block.populated = false;
+}
+
+// Dead blocks are victims like all others from now on, and are copied.
+void Engine::stop_discarding() {
+  discards_refused_ = true;
+  for (DeviceMemory& device : devices_) {
+    while (UmBlock* const block = device.dead.head()) {
+      device.put(*block, BlockPlace::kKept, block->use_position);
+    }
+  }
+}
+
+// The content of a dead block was to be dropped and is still there, so that it has to be copied. Another discard would most likely fail as
+// well: each failure in a row doubles the pause before the next attempt.
+void Engine::pause_discarding() {
+  if (position_ < discards_from_) {
+    return;  // it was decided before the pause began
+  }
+  const bool in_a_row = discard_pause_ != 0 && position_ - discards_from_ < discard_pause_;
+  discard_pause_ = in_a_row ? std::min(2 * discard_pause_, kLongestPause) : kShortestPause;
+  discards_from_ = position_ + discard_pause_;
 }
 
 }  // namespace deepum::core

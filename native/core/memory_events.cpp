@@ -264,12 +264,22 @@ bool Engine::on_fault(const deepum_fault_event& event) {
 
 // What was not carried out is not believed any longer. Commands given long ago are forgotten; doubt heals what they leave.
 void Engine::on_moved(const deepum_moved_event& event) {
-  if (event.status != DEEPUM_MOVED_FAILED && event.status != DEEPUM_MOVED_CANCELLED) {
+  const bool refused = event.status == DEEPUM_MOVED_REFUSED;
+  if (event.status != DEEPUM_MOVED_FAILED && event.status != DEEPUM_MOVED_CANCELLED && !refused) {
     return;
   }
   const deepum_command& given = given_[event.command % kRemembered];
   Allocation* allocation = live(given.slot);
-  if (given.id == 0 || given.id != event.command || allocation == nullptr || allocation->generation != given.generation) {
+  if (given.id == 0 || given.id != event.command || (refused && given.kind != DEEPUM_COMMAND_DISCARD)) {
+    return;
+  }
+  if (given.kind == DEEPUM_COMMAND_DISCARD) {
+    statistics_.discards_undone += given.block_count;
+  }
+  if (refused && !discards_refused_) {
+    stop_discarding();
+  }
+  if (allocation == nullptr || allocation->generation != given.generation) {
     return;
   }
   DeviceMemory& device = devices_[allocation->device];
@@ -288,14 +298,24 @@ void Engine::on_moved(const deepum_moved_event& event) {
       device.drop(block);
     } else if (block.discarded == event.command && given.kind == DEEPUM_COMMAND_DISCARD) {
       block.populated = true;  // as it was
+      if (block.dead && !refused) {
+        pause_discarding();
+      }
       if (!block.resident && block.discarded > block.moved_in && block.discarded > block.moved_out) {
         ++device.used_blocks;
         device.add(block);
+        const auto space = std::ranges::find(device.emptied, event.command, &Space::id);
+        if (space != device.emptied.end()) {
+          device.emptied.erase(space);
+        }
       }
     } else if (block.moved_out == event.command && !block.resident && block.moved_out > block.moved_in) {
       ++device.used_blocks;
       device.add(block);
     }
+  }
+  if (given.kind == DEEPUM_COMMAND_DISCARD) {
+    evict_surplus(device, allocation->device);
   }
 }
 

@@ -239,6 +239,18 @@ void Engine::evict(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, 
   leave(device, ordinal, block, without_copy, position);
 }
 
+// Discards that came to nothing had their space given to others: somebody has to leave for them, or the driver chooses.
+void Engine::evict_surplus(DeviceMemory& device, std::uint32_t ordinal) {
+  while (device.used_blocks > device.capacity_blocks && !device.driver_evicts) {
+    UmBlock* const victim = next_victim(device, position_, false, true);
+    if (victim == nullptr) {
+      return;
+    }
+    draw_back(*victim);
+    evict(device, ordinal, *victim, position_);
+  }
+}
+
 // What was dropped leaves the device.
 void Engine::leave(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, bool without_copy, std::uint64_t position) {
   if (!block.populated) {

@@ -58,6 +58,7 @@ class Discards {
   // From here on there are none: a graph's launches use memory that looks inactive, and a stream that waits for a value may wait for
   // another that would wait for a discard. The latest ones; all that were proposed have been given to the driver by now.
   AwaitedOfLanes forbid() noexcept;
+  bool forbidden() const noexcept { return forbidden_.load(); }
   // At the program's end: what the mover has not given to the driver by now is waited for no longer.
   void end() noexcept { ended_.store(true); }
 
@@ -82,7 +83,7 @@ class Discards {
 
   std::mutex mutex_;
   std::array<Lane, DEEPUM_MAX_DEVICES> lanes_;
-  bool forbidden_ = false;
+  std::atomic<bool> forbidden_{false};
   std::atomic<bool> ended_{false};
 };
 

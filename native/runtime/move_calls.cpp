@@ -8,7 +8,7 @@
 namespace deepum::runtime {
 namespace {
 
-std::atomic<bool> batches_refused{false};
+std::atomic<bool> batches_refused{false}, discards_refused{false};
 
 CUmemLocation to_location(int location) noexcept {
   CUmemLocation made{};
@@ -57,13 +57,27 @@ CUresult prefetch(const Span* spans, std::size_t count, int location, CUstream s
   return CUDA_SUCCESS;
 }
 
-bool can_discard() noexcept { return driver().MemDiscardAndPrefetchBatchAsync != nullptr; }
+bool can_discard() noexcept {
+  return (driver().MemDiscardBatchAsync || driver().MemDiscardAndPrefetchBatchAsync) && !discards_refused.load(std::memory_order_relaxed);
+}
 
-CUresult drop_content(const Span& span, CUstream stream) noexcept {
+void refuse_discards() noexcept { discards_refused.store(true, std::memory_order_relaxed); }
+
+CUresult drop_content(const Span& span, bool frees, CUstream stream) noexcept {
+  const Driver& call = driver();
   CUdeviceptr address = span.address;
   std::size_t bytes = span.bytes, first = 0;
-  CUmemLocation where = to_location(kHost);
-  return driver().MemDiscardAndPrefetchBatchAsync(&address, &bytes, 1, &where, &first, 1, 0, stream);
+  CUresult result;
+  if (call.MemDiscardBatchAsync && !(frees && call.MemDiscardAndPrefetchBatchAsync)) {
+    result = call.MemDiscardBatchAsync(&address, &bytes, 1, 0, stream);
+  } else {
+    CUmemLocation where = to_location(kHost);
+    result = call.MemDiscardAndPrefetchBatchAsync(&address, &bytes, 1, &where, &first, 1, 0, stream);
+  }
+  if (result == CUDA_ERROR_NOT_SUPPORTED) {
+    refuse_discards();  // the library has it, the kernel module under it does not
+  }
+  return result;
 }
 
 CUresult advise(const Span& span, CUmem_advise advice, int location) noexcept {

@@ -81,6 +81,7 @@ class Mover {
   bool advance(int device, int direction);
   bool issue(int device, int direction);
   bool issue_discard(int device);
+  void count_discard(CUresult error) noexcept;
   // Duplicates (mover_duplicates.cpp).
   static bool reached(MoveLane& lane, const Requirements& required) noexcept;
   CUresult carry(MoveLane& lane, int device, const deepum_command& command, const std::vector<Span>& spans);
@@ -129,7 +130,7 @@ class Mover {
   bool wants_marker_ = false;
   bool looks_again_soon_ = false;
   bool off_ = false;
-  std::uint32_t failures_in_a_row_ = 0;
+  std::uint32_t failures_in_a_row_ = 0, failed_discards_ = 0;
   std::uint64_t last_progress_ = 0;
   std::int64_t last_look_ms_ = 0;
   int silent_looks_ = 0;

@@ -1,9 +1,16 @@
 // Discards, the one kind of command that destroys data: proposed by the daemon, committed here.
 #include "discards.hpp"
 #include "driver.hpp"
+#include "memory_watch.hpp"
+#include "message.hpp"
 #include "mover.hpp"
 
 namespace deepum::runtime {
+namespace {
+
+constexpr std::uint32_t kMostFailures = 16;  // in a row, after which there are no discards any more
+
+}  // namespace
 
 // The program may use the memory again at any moment: from the commitment on, its streams wait for the event that follows here.
 bool Mover::issue_discard(int device) {
@@ -19,8 +26,13 @@ bool Mover::issue_discard(int device) {
     answer(command, DEEPUM_MOVED_STALE);
     return true;
   }
+  if (!can_discard() || Discards::instance().forbidden()) {
+    finish(lane, command.id, SettledMoves::kNowhere);
+    answer(command, DEEPUM_MOVED_REFUSED);
+    return true;
+  }
   // A move that comes too early costs a fault, a discard destroys data: without a marker behind all that was launched there is none.
-  if (!can_discard() || !use_device(device) || !lane.prepare() || !markers_.all_marked(command.stream_mask) || !markers_.all_can_wait() ||
+  if (!use_device(device) || !lane.prepare() || !markers_.all_marked(command.stream_mask) || !markers_.all_can_wait() ||
       !Allocations::instance().commit_discard(pin, command, current_)) {
     finish(lane, command.id, SettledMoves::kNowhere);
     answer(command, DEEPUM_MOVED_CANCELLED);
@@ -36,7 +48,7 @@ bool Mover::issue_discard(int device) {
       ~Committed() { Discards::instance().committed(device, address, id, behind); }
     } committed{static_cast<std::size_t>(device), pin.address, command.id};
     if (wait_for(lane, required, &again)) {
-      result = drop_content({pin.address, pin.bytes}, lane.stream());
+      result = drop_content({pin.address, pin.bytes}, has_budget(device), lane.stream());
     }
     if (result == CUDA_SUCCESS) {
       lane.issued(command.id, 0, false);
@@ -49,12 +61,22 @@ bool Mover::issue_discard(int device) {
   if (again) {
     return true;
   }
-  count_failure(result);
+  count_discard(result);
   finish(lane, command.id, result == CUDA_SUCCESS ? lane_number(device, DEEPUM_DIRECTION_DISCARD) : SettledMoves::kNowhere);
   if (result != CUDA_SUCCESS) {
-    answer(command, DEEPUM_MOVED_FAILED, result);
+    answer(command, can_discard() ? DEEPUM_MOVED_FAILED : DEEPUM_MOVED_REFUSED, result);
   }
   return true;
+}
+
+// Failures end the discards, not the mover: what is dead is evicted from then on.
+void Mover::count_discard(CUresult error) noexcept {
+  failed_discards_ = error == CUDA_SUCCESS ? 0 : failed_discards_ + 1;
+  if (failed_discards_ == kMostFailures) {
+    refuse_discards();
+    say(Level::kWarning, "warning: mover: %u discards in a row failed (CUDA error %d); dead memory is copied from now on", kMostFailures,
+        error);
+  }
 }
 
 }  // namespace deepum::runtime

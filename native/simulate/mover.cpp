@@ -193,13 +193,18 @@ bool Mover::issue_discard(int device, const Answer& answer) {
     return true;
   }
   lane.prepare(engine_, device);
-  if (discards_forbidden_ || !places_.may_discard(command.slot, *range, command.cause)) {
+  if (discards_forbidden_) {
+    finish(lane, command.id, runtime::SettledMoves::kNowhere);
+    answer(command, DEEPUM_MOVED_REFUSED);
+    return true;
+  }
+  if (!places_.may_discard(command.slot, *range, command.cause)) {
     finish(lane, command.id, runtime::SettledMoves::kNowhere);
     answer(command, DEEPUM_MOVED_CANCELLED);
     return true;
   }
   wait_for(lane, required);
-  engine_.discard(host_, lane.stream(), {&*range, 1}, um_model::kCpu, true);
+  engine_.discard(host_, lane.stream(), {&*range, 1}, um_model::kCpu, false);
   lane.moved.insert(command.slot);
   lane.issued(command.id, 0);
   last_discard_ = command.id;

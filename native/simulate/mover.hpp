@@ -39,7 +39,7 @@ class Mover {
   void use_after_discards(um_model::Range range);                 // its streams wait
   void wait_for_discards(um_model::Range range);                  // its thread waits: the memory ends
   void follow_discards(um_model::Stream stream);                  // a stream that was not launched on yet
-  void forbid_discards() { discards_forbidden_ = true; }          // from the first graph launch on
+  void forbid_discards() { discards_forbidden_ = true; }          // from the first graph launch on, or where the driver has none
   void wait_for_moves(std::uint32_t slot, std::uint32_t device);  // the driver does, before memory is freed
 
  private:

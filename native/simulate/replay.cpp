@@ -43,6 +43,9 @@ Replay::Replay(const um_model::Machine& machine, const deepum_simulation_options
   if (options_.keep_activities != 0) {
     engine_.keep_activities();
   }
+  if (machine_.discards == um_model::Discards::kRefused) {
+    mover_.forbid_discards();
+  }
 }
 
 bool Replay::run(std::span<const std::uint8_t> events, std::span<const std::uint8_t> work) {

@@ -173,6 +173,11 @@ bool CopyEngine::next_target(const Migration& migration, Target& target) {
   return false;
 }
 
+double CopyEngine::transfer_ns(std::uint64_t bytes) {
+  const Link& other = to_device_ ? residency_.to_cpu(device_) : residency_.to_device(device_);
+  return link().time(static_cast<double>(bytes)) * (other.active ? residency_.machine().both_ways : 1);
+}
+
 double CopyEngine::begin_arrival(Target target, double now) {
   Block& block = *target.block;
   if (block.mappings == 0) {
@@ -207,7 +212,7 @@ double CopyEngine::begin_arrival(Target target, double now) {
     const double at = earliest(now) + evicted.ns;
     wait_ = host->send(block, content, since_, at) - at;
   }
-  double ns = evicted.ns + wait_ + link().time(static_cast<double>(bytes_of(content)));
+  double ns = evicted.ns + wait_ + residency_.machine().block_ns + transfer_ns(bytes_of(content));
   if (content != 0 && !latency_paid_) {
     ns += residency_.machine().copy_latency_ns;
     latency_paid_ = true;
@@ -253,7 +258,7 @@ double CopyEngine::begin_leaving(Target target, double now) {
   bytes_ = bytes_of(copied);
   counters.bytes_d2h += bytes_;
   counters.bytes_prefetched_out += bytes_of(copied);
-  double ns = wait_ + link().time(static_cast<double>(bytes_of(copied)));
+  double ns = wait_ + residency_.machine().block_ns + transfer_ns(bytes_of(copied));
   if (!latency_paid_) {
     ns += residency_.machine().copy_latency_ns;
     latency_paid_ = true;

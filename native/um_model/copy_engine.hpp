@@ -41,6 +41,8 @@ class CopyEngine final : public Actor {
   void tell(double start, double end) const;
   deepum_activity_kind kind() const;  // of the operation at hand
   void expect(double time) { timeline_.at(time, *this, ++expected_); }
+  // Of that many bytes over the link, while the other direction is as busy as it is now.
+  double transfer_ns(std::uint64_t bytes);
   Link& link() { return to_device_ ? residency_.to_device(device_) : residency_.to_cpu(device_); }
 
   const int device_;

@@ -82,6 +82,9 @@ constexpr Machine machine(const Card& card) {
       .launch_queue = kLaunchQueue,
       .migration_call_ns = kMigrationCall,
       .host_function_ns = kHostFunction,
+      .block_ns = 0,
+      .both_ways = 1,
+      .discards = Discards::kEmpties,
       .decision_latency_ns = kDecisionLatency,
   };
 }

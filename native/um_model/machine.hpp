@@ -7,6 +7,13 @@
 
 namespace deepum::um_model {
 
+// What a discard of managed memory does.
+enum class Discards {
+  kEmpties = 0,  // with a prefetch to the host the content is nowhere: a later prefetch to a device copies nothing
+  kDriver = 1,   // as NVIDIA's kernel module 580 and later: such a prefetch leaves zeroed pages on the host, which a later one copies
+  kRefused = 2,  // the driver has no discards (before 580)
+};
+
 // Times in nanoseconds (double), sizes in bytes, rates in bytes/ns (= GB/s) and FLOP/ns (= GFLOP/s).
 struct Machine {
   std::string_view name;         // as in sim:NAME
@@ -30,10 +37,13 @@ struct Machine {
   int faults_per_batch;
   double eviction_ns_per_block;  // driver's own eviction of a 2 MiB block inside a batch, all of it copied; 0: beside what the batch brings
   double min_kernel_ns;
-  double launch_ns;                                // host cost of a launch
-  int launch_queue;                                // launches the host may be ahead
-  double migration_call_ns;                        // host cost of a prefetch, discard or advice call
-  double host_function_ns;                         // stream time of a host function
+  double launch_ns;          // host cost of a launch
+  int launch_queue;          // launches the host may be ahead
+  double migration_call_ns;  // host cost of a prefetch, discard or advice call
+  double host_function_ns;   // stream time of a host function
+  double block_ns;           // driver's handling of each UM block that a prefetch or a discard names
+  double both_ways;          // by which a transfer takes longer while the other direction has one, 1 or more
+  Discards discards;
   double decision_latency_ns;                      // from a launch to the first action of a helper thread that it caused
   std::uint64_t host_memory_bytes = 0;             // for managed and pinned memory; 0: as much as there is to hold
   double disk_read_gbps = 0, disk_write_gbps = 0;  // of the disk behind it; 0: none

@@ -101,7 +101,7 @@ bool Engine::State::begin(Op& op, double now) {
         state.discard(migration.ranges, migration.discard);
       }
       if (migration.discard != 0 && migration.location == kCpu && state.drop_discarded(migration.ranges)) {
-        return later(state.machine.copy_latency_ns);  // nothing is left to copy: no copy engine takes part
+        return later(state.machine.copy_latency_ns + state.handling_ns(migration.ranges));  // no copy engine takes part
       }
       if (migration.location == kCpu) {
         state.to_cpu[device()]->submit(op);
@@ -112,7 +112,8 @@ bool Engine::State::begin(Op& op, double now) {
     }
     bool operator()(Discard& work) const {
       state.discard(work.ranges, work.number);
-      return true;
+      const double ns = state.handling_ns(work.ranges);
+      return ns > 0 ? later(ns) : true;
     }
     bool operator()(Record& record) const {
       record.recording->done = true;
@@ -201,6 +202,14 @@ void Engine::State::discard(std::span<const Range> ranges, std::uint64_t which) 
   }
 }
 
+double Engine::State::handling_ns(std::span<const Range> ranges) {
+  double count = 0;
+  for (const Range& range : ranges) {
+    each_block(blocks, range, true, [&](const Block&, Regions, std::uint64_t) { ++count; });
+  }
+  return count * machine.block_ns;
+}
+
 bool Engine::State::drop_discarded(std::span<const Range> ranges) {
   bool all = true;
   std::uint64_t bytes = 0;
@@ -220,6 +229,10 @@ bool Engine::State::drop_discarded(std::span<const Range> ranges) {
         }
       }
       all = all && (regions & (block.on_device | block.arriving)) == 0;
+      if (machine.discards == Discards::kDriver) {
+        // uvm_va_block_make_resident of 580.95: the pages are populated on the host, zeroed, and are not discarded any more.
+        residency.to_host(block, regions & ~block.on_device, timeline.now());
+      }
     });
   }
   if (activities != nullptr && bytes != 0) {

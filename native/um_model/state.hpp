@@ -75,6 +75,7 @@ struct Engine::State final : Executor, Actor {
   StreamQueue& queue(Stream stream) { return *streams[stream]; }
   void enqueue(Host host, Stream stream, decltype(Op::work) work);
   void discard(std::span<const Range> ranges, std::uint64_t which);  // number `which` of the discards
+  double handling_ns(std::span<const Range> ranges);                 // the driver's part, without any copy
   bool drop_discarded(std::span<const Range> ranges);                // from the devices' memory; false: some of the ranges is there still
   void recycle_streams();
 

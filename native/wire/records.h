@@ -157,7 +157,8 @@ enum deepum_moved_status {
   DEEPUM_MOVED_ISSUED = 0, /* handed to the driver */
   DEEPUM_MOVED_STALE = 1,  /* the allocation is gone */
   DEEPUM_MOVED_CANCELLED = 2,
-  DEEPUM_MOVED_FAILED = 3 /* error holds the CUresult */
+  DEEPUM_MOVED_FAILED = 3, /* error holds the CUresult */
+  DEEPUM_MOVED_REFUSED = 4 /* a discard: none will be carried out in this session any more */
 };
 
 typedef struct deepum_moved_event {

@@ -249,9 +249,14 @@ class Reference(Remote):
             self.note_written((event.range.slot, first, event.range.count))
 
     def on_moved(self, event: Moved) -> None:
-        if event.status not in (2, 3) or not 1 <= event.command <= len(self.commands):
+        if event.status not in (2, 3, 4) or not 1 <= event.command <= len(self.commands):
             return
         given = self.commands[event.command - 1]
+        refused = event.status == 4
+        if refused and given.kind != "discard":
+            return
+        if refused and not self.discards_refused:
+            self.stop_discarding()
         allocation = self.allocations.get(given.slot)
         if allocation is None or allocation.generation != given.generation:
             return
@@ -269,9 +274,15 @@ class Reference(Remote):
                 memory.drop(block)
             elif given.kind == "discard" and block.discarded == given.id:
                 block.populated = True
+                if block.dead and not refused:
+                    self.pause_discarding()
                 if not block.resident and block.discarded > max(block.moved_in, block.moved_out):
                     memory.used += 1
                     memory.add(block)
+                    if (space := next((one for one in memory.emptied if one[0] == given.id), None)) is not None:
+                        memory.emptied.remove(space)
             elif block.moved_out == given.id > block.moved_in and not block.resident:
                 memory.used += 1
                 memory.add(block)
+        if given.kind == "discard":
+            self.evict_surplus(memory)

@@ -86,7 +86,7 @@ class TorchBlocks(Ahead):
             block.user, block.awaited = None, 0
             if block.resident:
                 block.again = 0
-                if self.settings.invalidation:
+                if self.drops_dead():
                     memory.put(block, Place.DEAD, block.use_position)
                 elif block.place is Place.EXPECTED:
                     memory.put(block, Place.KEPT, block.use_position)

@@ -19,6 +19,7 @@ EVICTION_BATCH = 8
 KEPT_SHARE = 64  # part of the device that is kept of the dead
 FAR = 8  # part of an iteration, after which what left comes back in time
 VICTIM_SCAN, EXPECTED_SCAN = 4096, 256
+SHORTEST_PAUSE, LONGEST_PAUSE = 64, 1 << 20  # launches without discards after one that was not carried out
 
 
 class Victims(Clean, ABC):
@@ -33,6 +34,9 @@ class Victims(Clean, ABC):
         self.used_streams = 0
         self.graphs = False
         self.mismatches = 0  # reports of PyTorch's that do not add up
+        self.discards_refused = False
+        self.discards_from = 0  # launch before which none is tried again
+        self.discard_pause = 0  # launches
 
     def headroom(self, memory: Memory) -> int:
         return min(self.settings.headroom_blocks, memory.capacity // 8) if self.settings.pre_eviction else 0
@@ -78,8 +82,7 @@ class Victims(Clean, ABC):
                     victim = self.victim(memory, position, actual and memory.free() == 0, dead=True)
                 if victim is None:
                     break
-                if victim.place is Place.EXPECTED and victim.use_position > self.position:
-                    self.placed = max(self.promised, min(self.placed, victim.use_position - self.position - 1))
+                self.draw_back(victim)
                 leaving.append((victim, victim.copied))
                 memory.drop(victim)
             if memory.by_next_use and any(not block.dead and not copied for block, copied in leaving):
@@ -127,10 +130,38 @@ class Victims(Clean, ABC):
         for block in [block for block in memory.dead if block.claim != self.claim][:EVICTION_BATCH]:
             self.evict(memory, block, position)
 
+    def drops_dead(self) -> bool:
+        return bool(self.settings.invalidation) and not self.discards_refused
+
+    def draw_back(self, victim: UmBlock) -> None:
+        if victim.place is Place.EXPECTED and victim.use_position > self.position:
+            self.placed = max(self.promised, min(self.placed, victim.use_position - self.position - 1))
+
+    def evict_surplus(self, memory: Memory) -> None:
+        while memory.used > memory.capacity and self.settings.pre_eviction:
+            if (victim := self.victim(memory, self.position, False, True)) is None:
+                return
+            self.draw_back(victim)
+            self.evict(memory, victim, self.position)
+
     def discardable(self, block: UmBlock) -> bool:
         told = not self.graphs and not self.mismatches and not self.allocations[block.slot].of_program
-        decides = bool(self.settings.invalidation) and self.settings.policy == CORRELATION
+        decides = self.drops_dead() and self.settings.policy == CORRELATION and self.position >= self.discards_from
         return block.dead and decides and told and self.memory_of(block).under_pressure()
+
+    def stop_discarding(self) -> None:
+        self.discards_refused = True
+        for memory in self.devices.values():
+            for block in list(memory.dead):
+                memory.put(block, Place.KEPT, block.use_position)
+
+    def pause_discarding(self) -> None:
+        """Twice as long as before where discards failed soon after the last pause."""
+        if self.position < self.discards_from:
+            return
+        in_a_row = 0 < self.discard_pause > self.position - self.discards_from
+        self.discard_pause = min(2 * self.discard_pause, LONGEST_PAUSE) if in_a_row else SHORTEST_PAUSE
+        self.discards_from = self.position + self.discard_pause
 
     def discard(self, block: UmBlock) -> None:
         """Behind all that was launched when it died, and behind its moves."""

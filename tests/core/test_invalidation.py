@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from deepum._core import lib
 
@@ -171,3 +173,68 @@ def test_a_discard_that_was_refused_leaves_the_block_where_it_was() -> None:
         writer.moved(command.id, 2)
     core.process(writer.take())
     assert all(core.block_state(0, b) == Core.RESIDENT | Core.POPULATED for b in range(8, 12))
+
+
+REFUSED, CANCELLED = 4, 2
+
+
+def die_and_make_room(writer: EventWriter, times: int, hash: int) -> None:
+    """PyTorch's third block is used, dies and is handed out again, while others need its room."""
+    for _ in range(times):
+        use(writer, 2, 0, 8, 4)
+        writer.block(False, 0, 8 * BLOCK, 4 * BLOCK, 20 * BLOCK)
+        use(writer, hash, 1, 0, 8)
+        use(writer, hash + 1, 0, 0, 8)
+        writer.block(True, 0, 8 * BLOCK, 4 * BLOCK, 24 * BLOCK)
+
+
+def answer(core: Core, writer: EventWriter, commands: list[Command], status: int) -> None:
+    for command in commands:
+        if command.kind == "discard":
+            writer.moved(command.id, status)
+    core.process(writer.take())
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 3])
+def test_where_discards_are_refused_the_dead_are_evicted_and_none_is_asked_for_again(order: int) -> None:
+    core, writer = start(eviction_order=order)
+    fill(core, writer)
+    writer.block(False, 0, 8 * BLOCK, 4 * BLOCK, 20 * BLOCK)
+    use(writer, 9, 1, 0, 4)
+    asked = decided(core, writer)
+    assert blocks(asked, "discard") == {(0, b) for b in range(8, 12)}
+    answer(core, writer, asked, REFUSED)
+    assert core.statistics().discards_undone == 4
+    writer.block(True, 0, 8 * BLOCK, 4 * BLOCK, 24 * BLOCK)
+    die_and_make_room(writer, 50, 20)
+    commands = decided(core, writer)
+    assert not blocks(commands, "discard")
+    assert {(0, b) for b in range(8, 12)} <= blocks(commands, "evict")
+
+
+def test_an_answer_that_refuses_what_is_no_discard_says_nothing_of_discards() -> None:
+    core, writer = start()
+    fill(core, writer)
+    use(writer, 8, 1, 4, 4)
+    for command in decided(core, writer):
+        writer.moved(command.id, REFUSED)
+    writer.block(False, 0, 8 * BLOCK, 4 * BLOCK, 20 * BLOCK)
+    use(writer, 9, 0, 16, 8)
+    assert blocks(decided(core, writer), "discard") == {(0, b) for b in range(8, 12)}
+
+
+def test_discards_that_are_cancelled_are_tried_again_ever_more_seldom() -> None:
+    core, writer = start()
+    fill(core, writer)
+    attempts = []
+    for launch in range(2000):
+        die_and_make_room(writer, 1, 20)
+        commands = decided(core, writer)
+        if blocks(commands, "discard"):
+            attempts.append(3 * launch)
+            writer.block(False, 0, 8 * BLOCK, 4 * BLOCK, 20 * BLOCK)  # still dead when the answer comes
+            answer(core, writer, commands, CANCELLED)
+            writer.block(True, 0, 8 * BLOCK, 4 * BLOCK, 24 * BLOCK)
+    gaps = [after - before for before, after in itertools.pairwise(attempts)]
+    assert len(gaps) >= 4
+    assert all(later >= 1.8 * earlier for earlier, later in itertools.pairwise(gaps[1:]))

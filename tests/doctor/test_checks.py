@@ -37,7 +37,7 @@ def put(root: Path, path: str, text: str) -> None:
     ("name", "check"),
     [
         ("cuMemPrefetchBatchAsync", gpus.moves),
-        ("cuMemDiscardAndPrefetchBatchAsync", gpus.discard),
+        ("cuMemDiscardBatchAsync", gpus.discard),
         ("cuFuncGetParamInfo", gpus.parameters),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from fault_tools import Training, nothing_left_behind
 
 # What the mover and the markers ask for.
-MOVES = "cuMemPrefetchAsync_v2,cuMemPrefetchBatchAsync,cuMemDiscardAndPrefetchBatchAsync"
+MOVES = "cuMemPrefetchAsync_v2,cuMemPrefetchBatchAsync,cuMemDiscardBatchAsync"
 EVENTS = "cuEventCreate,cuEventRecord,cuStreamWaitEvent,cuEventQuery,cuEventSynchronize"
 EACH = [*MOVES.split(","), *EVENTS.split(","), "cuStreamCreate"]
 ADVICE = ["cuLaunchHostFunc", "cuMemAdvise_v2"]
@@ -77,7 +77,7 @@ def test_duplicates_really_happen_without_faults(training: Training, daemon: int
 def test_discards_really_happen_without_faults(training: Training, daemon: int) -> None:
     ran = training.run(7, 3, 5)
     assert ran.right
-    assert ran.calls["cuMemDiscardAndPrefetchBatchAsync"][0] > 10
+    assert ran.calls["cuMemDiscardBatchAsync"][0] > 10
     assert ran.calls["cuMemPrefetchAsync_v2"][0] > 10
 
 

@@ -110,6 +110,7 @@ int deepum_sim_take_faults(void (*each)(void*, const void*), void* data, uint64_
   CALL(cuMemDiscardAndPrefetchBatchAsync,                                                                                                  \
        (CUdeviceptr * a, size_t* b, size_t c, CUmemLocation* l, size_t* i, size_t n, unsigned long long f, CUstream s),                    \
        (a, b, c, l, i, n, f, s), 1)                                                                                                        \
+  CALL(cuMemDiscardBatchAsync, (CUdeviceptr * a, size_t* b, size_t c, unsigned long long f, CUstream s), (a, b, c, f, s), 1)               \
   CALL(cuMemAdvise_v2, (CUdeviceptr a, size_t b, CUmem_advise w, CUmemLocation l), (a, b, w, l), 1)                                        \
   CALL(cuLaunchHostFunc, (CUstream s, CUhostFn f, void* d), (s, f, d), 1)                                                                  \
   CALL(cuEventRecord, (CUevent e, CUstream s), (e, s), is_ours(e))                                                                         \

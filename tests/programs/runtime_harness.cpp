@@ -27,7 +27,8 @@ std::map<void*, std::string> names;
 int movers = 0, events = 0;
 std::set<std::string> recorded_on_program;
 std::atomic<bool> complete{true};
-std::atomic<int> prefetch_error{0}, event_error{0}, wait_error{0}, push_error{0}, host_error{0}, prefetch_delay_ms{0}, discard_delay_ms{0};
+std::atomic<int> prefetch_error{0}, event_error{0}, wait_error{0}, push_error{0}, host_error{0}, prefetch_delay_ms{0}, discard_delay_ms{0},
+    discard_error{0};
 std::atomic<bool> capturing{false};
 std::atomic<long> queries{0};
 std::atomic<void*> context{reinterpret_cast<void*>(0xc0)};
@@ -207,6 +208,12 @@ CUresult discard(CUdeviceptr* addresses, std::size_t* sizes, std::size_t count, 
   return static_cast<CUresult>(prefetch_error.load());
 }
 
+CUresult bare_discard(CUdeviceptr* addresses, std::size_t* sizes, std::size_t count, unsigned long long, CUstream stream) {
+  check_mode("discard");
+  for (std::size_t i = 0; i < count; ++i) note("discard %s %s", name(stream).c_str(), place(addresses[i], sizes[i]).c_str());
+  return static_cast<CUresult>(discard_error.load());
+}
+
 std::uint64_t emit_execute(unsigned stream, std::uint64_t hash, unsigned ranges, std::uint64_t range) {
   std::vector<std::uint64_t> words(sizeof(deepum_execute_event) / 8 + ranges, range);
   auto* event = reinterpret_cast<deepum_execute_event*>(words.data());
@@ -267,6 +274,9 @@ void h_free(std::uint64_t base) { Allocations::instance().remove(base); }
 void h_block(std::uint64_t base, std::uint64_t bytes) { Allocations::instance().block_active(base, bytes, bytes, bytes); }
 void h_unblock(std::uint64_t base, std::uint64_t bytes) { Allocations::instance().block_inactive(base, bytes, 0, bytes); }
 void h_discards() { driver().MemDiscardAndPrefetchBatchAsync = discard; }
+void h_no_discards() { driver().MemDiscardAndPrefetchBatchAsync = nullptr; }
+void h_bare_discards() { driver().MemDiscardBatchAsync = bare_discard; }
+void h_discard_error(int error) { discard_error = error; }
 void h_value_wait(unsigned) { before_value_wait(); }
 void h_graph(unsigned stream) { before_graph(program_stream(stream)); }
 // Observed faults are looked for.

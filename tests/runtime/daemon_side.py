@@ -38,7 +38,7 @@ DAEMON_LEFT = 332
 PAD, DEVICE, ALLOCATE, FREE, BLOCK_ACTIVE, BLOCK_INACTIVE, EXECUTE, SYNCHRONISE, STREAM_DESTROYED = range(9)
 MOVED, LOST = 13, 14
 PREFETCH, EVICT, DISCARD, ADVISE, HOLD, COPY_OUT, DROP, COLLAPSE, POPULATE = 1, 2, 3, 4, 5, 6, 7, 8, 9
-STATUS = {0: "issued", 1: "stale", 2: "cancelled", 3: "failed"}
+STATUS = {0: "issued", 1: "stale", 2: "cancelled", 3: "failed", 4: "refused"}
 
 
 @dataclass(frozen=True)

@@ -160,6 +160,62 @@ def test_discard_and_prefetch_to_the_cpu_frees_space_without_a_copy(make_model: 
     assert model.counters().discarded_uses == 0
 
 
+@pytest.mark.parametrize(("then", "copied"), [(CPU, 2), (None, 0)])
+def test_nvidias_driver_makes_pages_on_the_host_for_what_is_discarded_and_prefetched_there(
+    make_model: Callable[..., Any], then: int | None, copied: int
+) -> None:
+    """They are copied like all others when the block comes to the device again. A discard alone makes none."""
+    model = make_model(blocks=4, discards=1)
+    stream = model.stream()
+    model.map(0, 8)
+    model.launch(stream, (0, 4, "w"))
+    model.discard(stream, 0, 2, then=then)
+    model.launch(stream, (4, 2, "w"))  # takes their space
+    model.prefetch(stream, 0, 2)
+    model.launch(stream, (0, 2, "w"))
+    model.synchronise(stream)
+    assert model.counters().bytes_h2d == copied * BLOCK
+    assert model.counters().bytes_discarded == 2 * BLOCK
+    assert model.counters().discarded_uses == 0
+
+
+def test_the_drivers_handling_of_a_block_is_paid_for_whatever_a_prefetch_or_a_discard_does_with_it(make_model: Callable[..., Any]) -> None:
+    def took(handling: float) -> list[float]:
+        model = make_model(blocks=8, block_ns=handling)
+        stream = model.stream()
+        model.map(0, 16)
+        model.on_cpu(0, 4)
+        times = []
+        for act in (
+            lambda: model.prefetch(stream, 0, 4),  # copied
+            lambda: model.prefetch(stream, 4, 4),  # populated
+            lambda: model.prefetch(stream, 0, 2, CPU),
+            lambda: model.discard(stream, 2, 2),
+            lambda: model.discard(stream, 4, 2, then=CPU),
+        ):
+            times.append(model.elapsed(stream, act))
+        return times
+
+    free, paid = took(0.0), took(20e3)
+    assert [round((b - a) / 20e3) for a, b in zip(free, paid, strict=True)] == [4, 4, 2, 2, 2]
+
+
+def test_directions_slow_each_other_down_where_they_share_something(make_model: Callable[..., Any]) -> None:
+    def took(factor: float, both: bool) -> float:
+        model = make_model(blocks=16, both_ways=factor)
+        into, out = model.stream(), model.stream()
+        model.map(0, 16)
+        model.on_cpu(0, 8)
+        model.launch(out, (8, 8, "w"))
+        model.synchronise(out)
+        if both:
+            model.prefetch(out, 8, 8, CPU)
+        return model.elapsed(into, lambda: model.prefetch(into, 0, 8))
+
+    assert took(1.25, False) == pytest.approx(took(1.0, False))
+    assert took(1.25, True) > 1.15 * took(1.0, True)
+
+
 def test_discard_and_prefetch_to_the_device_populates_without_a_copy(make_model: Callable[..., Any]) -> None:
     model, stream = prepared(make_model, blocks=4)
     model.discard(stream, 0, 4, then=0)

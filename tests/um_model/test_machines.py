@@ -18,6 +18,10 @@ HOST = (
 )
 
 
+# What no GPU has answered yet: prefetches cost the driver nothing beside their copies, and discards empty blocks.
+KIND = ("block_ns", "discards")
+
+
 def presets() -> dict[str, Any]:
     found = {}
     for index in range(lib.deepum_machine_count()):
@@ -50,7 +54,7 @@ def test_the_v100s_present_themselves_as_8_0_and_say_so() -> None:
 def test_every_figure_of_every_preset_is_set_and_sound() -> None:
     for preset, machine in presets().items():
         for name, field in ffi.typeof("deepum_machine").fields:
-            if field.type.kind == "primitive" and name not in ("presented_minor", "eviction_ns_per_block", *HOST):
+            if field.type.kind == "primitive" and name not in ("presented_minor", "eviction_ns_per_block", *KIND, *HOST):
                 assert getattr(machine, name) > 0, name
         assert all((getattr(machine, name) > 0) == (preset == "a100-40gb-g10-ssd") for name in HOST)
         assert machine.memory_bytes % (2 << 20) == 0

@@ -97,6 +97,7 @@ CUresult batch(const CUdeviceptr* addresses, const std::size_t* sizes, std::size
   Call call(Need::context, Role::migration);
   if (!call) return call.error();
   State& state = call.state();
+  if (discard && state.machine.discards == um_model::Discards::kRefused) return CUDA_ERROR_NOT_SUPPORTED;
   if (flags != 0 || locations == nullptr || indices == nullptr || location_count == 0 || location_count > count || indices[0] != 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -145,6 +146,7 @@ CUresult cuMemDiscardBatchAsync(CUdeviceptr* dptrs, size_t* sizes, size_t count,
   Call call(Need::context, Role::migration);
   if (!call) return call.error();
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (call.state().machine.discards == um_model::Discards::kRefused) return CUDA_ERROR_NOT_SUPPORTED;
   std::vector<um_model::Range> ranges;
   if (const CUresult error = collect_ranges(call.state(), dptrs, sizes, count, ranges); error != CUDA_SUCCESS) return error;
   CUstream stream = nullptr;

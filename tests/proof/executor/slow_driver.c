@@ -21,6 +21,13 @@ CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr* a, size_t* b, size_t c, 
   return next(a, b, c, l, i, n, f, s);
 }
 
+CUresult cuMemDiscardBatchAsync(CUdeviceptr* a, size_t* b, size_t c, unsigned long long f, CUstream s) {
+  static CUresult (*next)(CUdeviceptr*, size_t*, size_t, unsigned long long, CUstream);
+  if (next == NULL) *(void**)&next = dlsym(RTLD_NEXT, "cuMemDiscardBatchAsync");
+  dawdle(300);
+  return next(a, b, c, f, s);
+}
+
 CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned f) {
   static CUresult (*next)(CUstream, CUevent, unsigned);
   if (next == NULL) *(void**)&next = dlsym(RTLD_NEXT, "cuStreamWaitEvent");

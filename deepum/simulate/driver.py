@@ -1,0 +1,42 @@
+"""What a driver may cost and do, where no GPU has answered yet: kind to unkind figures of the same machine (docs/um-model.md, Costs)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+# Of a prefetch: the driver's handling of a UM block in ns, and the factor by which both directions slow each other down.
+COSTS = {"kind": (0.0, 1.0), "expected": (11e3, 1.1), "unkind": (22e3, 1.25)}
+DISCARDS = {"ideal": 0, "driver": 1, "refused": 2}  # enum Discards of native/um_model/machine.hpp
+# Of paging on demand: what remains of the handling that was measured on a Titan V, in a batch, for its bytes, and for an eviction.
+FAULTS = {"titan-v": 1.0, "half": 0.5, "free": 0.0}
+_BLOCK = 2 << 20
+
+
+@dataclass(frozen=True)
+class Driver:
+    """What differs from the machine's own; None: nothing. `costs`, `discards`, `faults`: keys of COSTS, DISCARDS, FAULTS."""
+
+    costs: str | None = None
+    discards: str | None = None
+    faults: str | None = None
+
+    def figures(self, preset: Any) -> dict[str, float]:
+        """The figures of `deepum_machine` to be changed on that machine."""
+        changed: dict[str, float] = {}
+        if self.costs is not None:
+            changed["block_ns"], changed["both_ways"] = COSTS[self.costs]
+        if self.discards is not None:
+            changed["discards"] = DISCARDS[self.discards]
+        if self.faults is not None:
+            share, link = FAULTS[self.faults], 1 / preset.h2d_gbps
+            copy = _BLOCK / preset.d2h_gbps
+            changed["fault_batch_ns"] = share * preset.fault_batch_ns
+            changed["fault_ns_per_byte"] = link + share * max(preset.fault_ns_per_byte - link, 0.0)
+            if preset.eviction_ns_per_block:
+                changed["eviction_ns_per_block"] = copy + share * max(preset.eviction_ns_per_block - copy, 0.0)
+        return changed
+
+    def as_json(self) -> dict[str, str | None]:
+        """For the results of a simulation: None is the machine's own."""
+        return {"costs": self.costs, "discards": self.discards, "faults": self.faults}
