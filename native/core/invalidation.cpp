@@ -7,12 +7,6 @@
 #include "engine.hpp"
 
 namespace deepum::core {
-namespace {
-
-constexpr std::uint64_t kBlockBytes = 1ull << DEEPUM_UM_BLOCK_SHIFT;
-
-}  // namespace
-
 // PyTorch took [offset, offset + bytes) of the allocation back.
 void Engine::mark_dead(Allocation& allocation, std::uint64_t offset, std::uint64_t bytes) {
   // The inactive stretch around it: it may complete UM blocks that it shares with others.
