@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from required import needed
 from small import MIB, training
 
 from deepum.errors import DeepumError
@@ -28,7 +29,7 @@ POLICIES = [BY_NAME[name] for name in ("on-demand", "deepum", "unlimited")]
 
 
 def drawing() -> Any:
-    return pytest.importorskip("vl_convert", reason="needs pip install deepum[report]")
+    return needed("vl_convert", "report")
 
 
 @pytest.fixture(scope="module")
