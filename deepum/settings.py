@@ -286,6 +286,16 @@ SETTINGS: tuple[Setting, ...] = (
         high=10**9,
     ),
     Setting(
+        "daemon_silence",
+        "count",
+        "seconds after which a daemon that takes nothing is given up, and the program goes on without",
+        10,
+        ("shim",),
+        flag=False,
+        low=1,
+        high=10**6,
+    ),
+    Setting(
         "runtime_dir",
         "path",
         "folder of the daemon's socket, mode 0700",

@@ -13,12 +13,12 @@
 namespace deepum::hooks {
 namespace {
 
-struct State {
+struct Captures {
   ForkableMutex mutex;
   std::unordered_map<unsigned long long, CapturedExtents> under_way;  // by capture id
   std::unordered_map<CUgraph, std::shared_ptr<CapturedExtents>> graphs;
 };
-State& state() noexcept { return immortal<State>(); }
+Captures& captures() noexcept { return immortal<Captures>(); }
 
 const runtime::AllocationRecord& record_of(deepum_block_range range) noexcept {
   return runtime::allocation_table.records()[range >> DEEPUM_RANGE_SLOT_SHIFT];
@@ -50,8 +50,8 @@ void launch_captured(const StreamRef& stream, const KernelFunction& function, un
   if (id == 0) {
     return;
   }
-  const std::lock_guard lock(state().mutex);
-  CapturedExtents& extents = state().under_way[id];
+  const std::lock_guard lock(captures().mutex);
+  CapturedExtents& extents = captures().under_way[id];
   each_argument(function, blocks, parameters, extra, [&](std::uint64_t value, std::uint32_t) {
     runtime::Extent extent;
     if (runtime::allocation_table.lookup(value, &extent) && extent.name == 0) {
@@ -63,12 +63,12 @@ void launch_captured(const StreamRef& stream, const KernelFunction& function, un
 }
 
 void capture_became(unsigned long long id, CUgraph graph) noexcept try {
-  const std::lock_guard lock(state().mutex);
-  auto captured = state().under_way.extract(id);
+  const std::lock_guard lock(captures().mutex);
+  auto captured = captures().under_way.extract(id);
   if (captured.empty() || !graph) {
     return;
   }
-  auto& kept = state().graphs[graph];  // a graph may be captured into several times (cuStreamBeginCaptureToGraph)
+  auto& kept = captures().graphs[graph];  // a graph may be captured into several times (cuStreamBeginCaptureToGraph)
   auto all = kept ? std::make_shared<CapturedExtents>(*kept) : std::make_shared<CapturedExtents>();
   for (const auto& [address, extents] : captured.mapped()) {
     for (const CapturedExtent& extent : extents) {
@@ -81,14 +81,14 @@ void capture_became(unsigned long long id, CUgraph graph) noexcept try {
 }
 
 void graph_destroyed(CUgraph graph) noexcept {
-  const std::lock_guard lock(state().mutex);
-  state().graphs.erase(graph);
+  const std::lock_guard lock(captures().mutex);
+  captures().graphs.erase(graph);
 }
 
 std::shared_ptr<const CapturedExtents> extents_of(CUgraph graph) noexcept {
-  const std::lock_guard lock(state().mutex);
-  const auto found = state().graphs.find(graph);
-  return found != state().graphs.end() ? found->second : nullptr;
+  const std::lock_guard lock(captures().mutex);
+  const auto found = captures().graphs.find(graph);
+  return found != captures().graphs.end() ? found->second : nullptr;
 }
 
 bool still_there(const CapturedExtent& extent) noexcept {
@@ -96,6 +96,6 @@ bool still_there(const CapturedExtent& extent) noexcept {
   return record.live.load(std::memory_order_relaxed) && record.generation.load(std::memory_order_relaxed) == extent.generation;
 }
 
-void abandon_captures_in_child() noexcept { state().mutex.renew(); }
+void abandon_captures_in_child() noexcept { captures().mutex.renew(); }
 
 }  // namespace deepum::hooks

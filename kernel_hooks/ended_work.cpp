@@ -38,23 +38,23 @@ struct Ended {
 };
 using EndedWork = std::vector<std::shared_ptr<Ended>>;
 
-struct State {
+struct WorkLeft {
   ForkableMutex mutex;
   EndedWork ended;  // whose work may go on
 };
-State& state() noexcept { return immortal<State>(); }
+WorkLeft& work_left() noexcept { return immortal<WorkLeft>(); }
 
 }  // namespace
 
 bool work_left_is_done(CUcontext context, CUresult (*ask)(CUevent)) {
   EndedWork here, done;
   {
-    const std::lock_guard lock(state().mutex);
-    std::ranges::copy_if(state().ended, std::back_inserter(here), [&](const auto& each) { return each->context == context; });
+    const std::lock_guard lock(work_left().mutex);
+    std::ranges::copy_if(work_left().ended, std::back_inserter(here), [&](const auto& each) { return each->context == context; });
   }
   std::ranges::copy_if(here, std::back_inserter(done), [&](const auto& each) { return each->is_done(ask); });
-  const std::lock_guard lock(state().mutex);
-  std::erase_if(state().ended, [&](const auto& each) { return std::ranges::find(done, each) != done.end(); });
+  const std::lock_guard lock(work_left().mutex);
+  std::erase_if(work_left().ended, [&](const auto& each) { return std::ranges::find(done, each) != done.end(); });
   return done.size() == here.size();
 }
 
@@ -78,21 +78,21 @@ bool leave_work_behind(CUstream stream, CUcontext context) noexcept try {
     }
   }
   work_left_is_done(context, driver.EventQuery);
-  const std::lock_guard lock(state().mutex);
-  state().ended.push_back(made);
+  const std::lock_guard lock(work_left().mutex);
+  work_left().ended.push_back(made);
   return true;
 } catch (...) {
   return false;
 }
 
 void forget_work_left(CUcontext context) noexcept {
-  const std::lock_guard lock(state().mutex);
-  std::erase_if(state().ended, [&](const auto& each) {
+  const std::lock_guard lock(work_left().mutex);
+  std::erase_if(work_left().ended, [&](const auto& each) {
     each->gone.store(each->gone.load() || each->context == context);
     return each->gone.load();
   });
 }
 
-bool abandon_work_left_in_child() noexcept { return state().mutex.renew(); }
+bool abandon_work_left_in_child() noexcept { return work_left().mutex.renew(); }
 
 }  // namespace deepum::hooks

@@ -18,9 +18,9 @@ namespace {
 constexpr std::size_t kPlaces = 1u << 15;
 constexpr int kProbes = 16;
 std::atomic<const KernelFunction*> places[kPlaces];  // open addressing; a full neighbourhood gives up its first place
-std::atomic<std::uint32_t> epoch{1};
+std::atomic<std::uint32_t> functions_epoch{1};
 
-struct State {
+struct Functions {
   ForkableMutex mutex;
   std::unordered_map<CUkernel, CUlibrary> kernels;
   // Every function ever described, never freed since readers have no lock; equal ones are shared, so unloading and loading again
@@ -28,9 +28,9 @@ struct State {
   std::unordered_multimap<std::uint64_t, std::unique_ptr<KernelFunction>> described;
   std::uint64_t unnamed = 0;
 };
-State& state() noexcept { return immortal<State>(); }
+Functions& functions() noexcept { return immortal<Functions>(); }
 
-const KernelFunction nothing{};  // when memory is short
+const KernelFunction no_function{};  // when memory is short
 
 std::size_t place_of(CUfunction handle) noexcept { return (reinterpret_cast<std::uint64_t>(handle) * 0x9e3779b97f4a7c15ull) >> 49; }
 
@@ -95,26 +95,26 @@ bool same(const KernelFunction& a, const KernelFunction& b) noexcept {
 }
 
 [[gnu::noinline]] const KernelFunction& describe(CUfunction handle) noexcept try {
-  const std::uint32_t now = epoch.load(std::memory_order_acquire);
+  const std::uint32_t now = functions_epoch.load(std::memory_order_acquire);
   bool kernel = false;
   {
-    const std::lock_guard lock(state().mutex);
-    kernel = state().kernels.contains(reinterpret_cast<CUkernel>(handle));
+    const std::lock_guard lock(functions().mutex);
+    kernel = functions().kernels.contains(reinterpret_cast<CUkernel>(handle));
   }
   auto answer = ask(handle, kernel);  // no lock of ours while the driver is asked
-  const std::lock_guard lock(state().mutex);
+  const std::lock_guard lock(functions().mutex);
   if (answer->identity == 0) {
-    answer->identity = mix(0x756e6e616d6564ull, ++state().unnamed);  // equal in a run that sees them in this order
+    answer->identity = mix(0x756e6e616d6564ull, ++functions().unnamed);  // equal in a run that sees them in this order
   }
   const KernelFunction* kept = nullptr;
-  const auto [first, last] = state().described.equal_range(reinterpret_cast<std::uint64_t>(handle));
+  const auto [first, last] = functions().described.equal_range(reinterpret_cast<std::uint64_t>(handle));
   for (auto known = first; known != last; ++known) {
     if (same(*known->second, *answer)) {
       kept = known->second.get();
     }
   }
   if (!kept) {
-    kept = state().described.emplace(reinterpret_cast<std::uint64_t>(handle), std::move(answer))->second.get();
+    kept = functions().described.emplace(reinterpret_cast<std::uint64_t>(handle), std::move(answer))->second.get();
   }
   kept->epoch.store(now, std::memory_order_release);
   const std::size_t home = place_of(handle);
@@ -131,13 +131,13 @@ bool same(const KernelFunction& a, const KernelFunction& b) noexcept {
   places[chosen].store(kept, std::memory_order_release);
   return *kept;
 } catch (...) {
-  return nothing;
+  return no_function;
 }
 
 }  // namespace
 
 const KernelFunction& kernel_function(CUfunction handle) noexcept {
-  const std::uint32_t now = epoch.load(std::memory_order_relaxed);
+  const std::uint32_t now = functions_epoch.load(std::memory_order_relaxed);
   const std::size_t home = place_of(handle);
   for (int probe = 0; probe < kProbes; ++probe) {
     const KernelFunction* there = places[(home + probe) % kPlaces].load(std::memory_order_acquire);
@@ -152,21 +152,21 @@ const KernelFunction& kernel_function(CUfunction handle) noexcept {
 }
 
 void kernel_handle_seen(CUkernel kernel, CUlibrary library) noexcept try {
-  const std::lock_guard lock(state().mutex);
-  state().kernels[kernel] = library;
+  const std::lock_guard lock(functions().mutex);
+  functions().kernels[kernel] = library;
 } catch (...) {
   return;
 }
 
 void modules_changed(CUlibrary library) noexcept {
-  epoch.fetch_add(1, std::memory_order_acq_rel);
+  functions_epoch.fetch_add(1, std::memory_order_acq_rel);
   if (!library) {
     return;
   }
-  const std::lock_guard lock(state().mutex);
-  std::erase_if(state().kernels, [library](const auto& kernel) { return kernel.second == library; });
+  const std::lock_guard lock(functions().mutex);
+  std::erase_if(functions().kernels, [library](const auto& kernel) { return kernel.second == library; });
 }
 
-void abandon_functions_in_child() noexcept { state().mutex.renew(); }
+void abandon_functions_in_child() noexcept { functions().mutex.renew(); }
 
 }  // namespace deepum::hooks

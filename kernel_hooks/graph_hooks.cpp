@@ -14,22 +14,22 @@
 namespace deepum::hooks {
 namespace {
 
-struct State {
+struct Graphs {
   ForkableMutex mutex;
   std::unordered_map<CUgraphExec, std::shared_ptr<GraphTruth>> graphs;
 };
-State& state() noexcept { return immortal<State>(); }
+Graphs& graphs() noexcept { return immortal<Graphs>(); }
 
 std::shared_ptr<GraphTruth> truth_of(CUgraphExec exec) noexcept {
-  const std::lock_guard lock(state().mutex);
-  const auto found = state().graphs.find(exec);
-  return found != state().graphs.end() ? found->second : nullptr;
+  const std::lock_guard lock(graphs().mutex);
+  const auto found = graphs().graphs.find(exec);
+  return found != graphs().graphs.end() ? found->second : nullptr;
 }
 
 void instantiated(CUgraphExec exec, CUgraph graph) noexcept try {
   auto truth = std::make_shared<GraphTruth>(graph, extents_of(graph));
-  const std::lock_guard lock(state().mutex);
-  state().graphs[exec] = std::move(truth);
+  const std::lock_guard lock(graphs().mutex);
+  graphs().graphs[exec] = std::move(truth);
 } catch (...) {
   return;
 }
@@ -39,8 +39,8 @@ void updated(CUgraphExec exec, CUgraph graph) noexcept try {
   if (const auto before = truth_of(exec)) {
     truth->take_names_of(*before);
   }
-  const std::lock_guard lock(state().mutex);
-  state().graphs[exec] = std::move(truth);
+  const std::lock_guard lock(graphs().mutex);
+  graphs().graphs[exec] = std::move(truth);
 } catch (...) {
   return;
 }
@@ -50,7 +50,7 @@ template <typename Make>
 void changed(CUgraphExec exec, CUgraphNode node, Make make) noexcept try {
   if (const auto truth = truth_of(exec)) {
     GraphTruth::Does does = make(*truth);
-    const std::lock_guard lock(state().mutex);
+    const std::lock_guard lock(graphs().mutex);
     if (does) {
       truth->set(node, std::move(does));
     }
@@ -60,8 +60,8 @@ void changed(CUgraphExec exec, CUgraphNode node, Make make) noexcept try {
 }
 
 void set_enabled(CUgraphExec exec, CUgraphNode node, bool enabled) noexcept try {
-  const std::lock_guard lock(state().mutex);
-  if (const auto found = state().graphs.find(exec); found != state().graphs.end()) {
+  const std::lock_guard lock(graphs().mutex);
+  if (const auto found = graphs().graphs.find(exec); found != graphs().graphs.end()) {
     found->second->set_enabled(node, enabled);
   }
 } catch (...) {
@@ -244,8 +244,8 @@ CUresult on_cuGraphDestroy(CUgraph graph) {
 template <bool kPerThread>
 CUresult on_cuGraphExecDestroy(CUgraphExec exec) {
   {
-    const std::lock_guard lock(state().mutex);
-    state().graphs.erase(exec);
+    const std::lock_guard lock(graphs().mutex);
+    graphs().graphs.erase(exec);
   }
   return forward(real<false>().cuGraphExecDestroy, exec);
 }
@@ -255,9 +255,9 @@ CUresult on_cuGraphExecDestroy(CUgraphExec exec) {
 void describe_graph(CUgraphExec exec, Execution& execution) noexcept try {
   std::shared_ptr<const GraphTruth::Launch> launch;
   {
-    const std::lock_guard lock(state().mutex);
-    const auto found = state().graphs.find(exec);
-    if (found != state().graphs.end()) {
+    const std::lock_guard lock(graphs().mutex);
+    const auto found = graphs().graphs.find(exec);
+    if (found != graphs().graphs.end()) {
       launch = found->second->launch();
     }
   }
@@ -284,7 +284,7 @@ void describe_graph(CUgraphExec exec, Execution& execution) noexcept try {
 }
 
 void abandon_graphs_in_child() noexcept {
-  state().mutex.renew();
+  graphs().mutex.renew();
   abandon_captures_in_child();
 }
 

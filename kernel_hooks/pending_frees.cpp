@@ -26,11 +26,11 @@ struct Pending {
   int device;
 };
 
-struct State {
+struct PendingFrees {
   ForkableMutex mutex;
   std::vector<Pending> list;
 };
-State& state() noexcept { return immortal<State>(); }
+PendingFrees& pending_frees() noexcept { return immortal<PendingFrees>(); }
 std::atomic<std::size_t> waiting{0};
 
 void finish(const Pending& pending) noexcept {
@@ -53,8 +53,8 @@ std::vector<Pending> taken_out(bool all) {
   std::vector<Pending> out;
   std::vector<Pending> candidates;
   {
-    const std::lock_guard lock(state().mutex);
-    auto& list = state().list;
+    const std::lock_guard lock(pending_frees().mutex);
+    auto& list = pending_frees().list;
     const auto mine = std::stable_partition(list.begin(), list.end(), [&](const Pending& pending) { return pending.context != context; });
     candidates.assign(mine, list.end());
     list.erase(mine, list.end());
@@ -69,9 +69,9 @@ std::vector<Pending> taken_out(bool all) {
     }
     (answer == CUDA_SUCCESS ? out : left).push_back(pending);
   }
-  const std::lock_guard lock(state().mutex);
-  state().list.insert(state().list.end(), left.begin(), left.end());
-  waiting.store(state().list.size());
+  const std::lock_guard lock(pending_frees().mutex);
+  pending_frees().list.insert(pending_frees().list.end(), left.begin(), left.end());
+  waiting.store(pending_frees().list.size());
   return out;
 }
 
@@ -98,9 +98,9 @@ CUresult free_in_order(const StreamRef& stream, const runtime::Allocation& alloc
     refund(pending.device, pending.bytes, true);
     return result;
   }
-  const std::lock_guard lock(state().mutex);
-  state().list.push_back(pending);
-  waiting.store(state().list.size());
+  const std::lock_guard lock(pending_frees().mutex);
+  pending_frees().list.push_back(pending);
+  waiting.store(pending_frees().list.size());
   return CUDA_SUCCESS;
 } catch (...) {
   return CUDA_ERROR_OUT_OF_MEMORY;
@@ -112,8 +112,8 @@ CUdeviceptr take_pending(const StreamRef& stream, std::uint64_t bytes) noexcept 
   }
   Pending found{};
   {
-    const std::lock_guard lock(state().mutex);
-    auto& list = state().list;
+    const std::lock_guard lock(pending_frees().mutex);
+    auto& list = pending_frees().list;
     const auto match = std::find_if(list.begin(), list.end(), [&](const Pending& pending) {
       return pending.stream == stream.handle && pending.stream_id == stream.id && pending.device == stream.device && pending.bytes == bytes;
     });
@@ -155,8 +155,8 @@ void free_all_pending() noexcept try {
 
 void forget_pending_of(CUcontext context) noexcept {
   std::vector<Pending> gone;
-  const std::lock_guard lock(state().mutex);
-  auto& list = state().list;
+  const std::lock_guard lock(pending_frees().mutex);
+  auto& list = pending_frees().list;
   const auto mine = std::partition(list.begin(), list.end(), [&](const Pending& pending) { return pending.context != context; });
   for (auto pending = mine; pending != list.end(); ++pending) {
     refund(pending->device, pending->bytes, true);
@@ -166,8 +166,8 @@ void forget_pending_of(CUcontext context) noexcept {
 }
 
 void abandon_pending_in_child() noexcept {
-  if (state().mutex.renew()) {
-    state().list.clear();
+  if (pending_frees().mutex.renew()) {
+    pending_frees().list.clear();
   }
   waiting.store(0);
 }

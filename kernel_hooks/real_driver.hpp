@@ -30,7 +30,6 @@ struct RealDriver {
 #define HOOK(symbol, public_name, since, parameters, arguments) Function<decltype(::symbol)> symbol;
 #define HOOK_PER_THREAD(symbol, public_name, since, suffix, suffix_since, parameters, arguments) Function<decltype(::symbol)> symbol;
 #include "hooks.def"
-#undef HOOKS_ALL
 };
 extern RealDriver real_tables[2];
 template <bool kPerThread>

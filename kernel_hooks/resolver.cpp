@@ -40,7 +40,6 @@ struct Entry {
 #define HOOK_PER_THREAD(symbol, public_name, since, suffix, suffix_since, parameters, arguments) \
   extern "C" CUresult symbol##suffix parameters;
 #include "hooks.def"
-#undef HOOKS_ALL
 
 namespace deepum::hooks {
 namespace {
@@ -55,7 +54,6 @@ const Entry entries[] = {
   HOOK(symbol, public_name, since, parameters, arguments){                                       \
       #symbol #suffix, #public_name, suffix_since, true, reinterpret_cast<void*>(&::symbol##suffix), offsetof(RealDriver, symbol)},
 #include "hooks.def"
-#undef HOOKS_ALL
 };
 #pragma GCC diagnostic pop
 
@@ -225,4 +223,3 @@ CUresult on_cuGetProcAddress_v2(const char* symbol, void** function, int version
 
 #define HOOKS_RESOLVER
 #include "exports.inc"
-#undef HOOKS_RESOLVER

@@ -6,7 +6,7 @@ namespace deepum::hooks {
 namespace {
 
 // Identifiers of a mangled name, or how one begins, with the length that stands before it.
-constexpr std::string_view kNames[] = {
+constexpr std::string_view kSparseNames[] = {
     "24vectorized_gather_kernel",  // IndexKernelUtils.cu: embedding, index_select along the first dimension
     "21indexSelectSmallIndex",     // Indexing.cu
     "21indexSelectLargeIndex",
@@ -28,7 +28,7 @@ constexpr std::string_view kNames[] = {
 }  // namespace
 
 bool is_sparse(std::string_view function) noexcept {
-  return std::ranges::any_of(kNames, [&](std::string_view name) { return function.find(name) != std::string_view::npos; });
+  return std::ranges::any_of(kSparseNames, [&](std::string_view name) { return function.find(name) != std::string_view::npos; });
 }
 
 }  // namespace deepum::hooks

@@ -28,15 +28,15 @@ struct Created {
   int device;
 };
 
-struct State {
+struct Streams {
   ForkableMutex mutex;
   std::uint64_t keys[kShared] = {};  // by id; 0: free
   CUcontext contexts[kShared] = {};  // by id: of the stream
   std::unordered_map<CUstream, Created> created;
   std::set<CUstream> captures;
 };
-State& state() noexcept { return immortal<State>(); }
-std::atomic<std::uint32_t> epoch{1};  // rises when an id is freed
+Streams& known_streams() noexcept { return immortal<Streams>(); }
+std::atomic<std::uint32_t> ids_epoch{1};  // rises when an id is freed
 std::atomic<int> captures_under_way{0};
 std::atomic<bool> unknowable{false};
 std::atomic<int> synchronising{0};  // threads inside synchronise_program_streams
@@ -123,18 +123,18 @@ void release_id(std::uint32_t id) noexcept {
   event.header.kind = DEEPUM_EVENT_STREAM_DESTROYED;
   event.stream = id;
   runtime::emit(&event.header);
-  const std::lock_guard lock(state().mutex);
-  state().keys[id] = 0;
-  state().contexts[id] = nullptr;
-  epoch.fetch_add(1, std::memory_order_acq_rel);
+  const std::lock_guard lock(known_streams().mutex);
+  known_streams().keys[id] = 0;
+  known_streams().contexts[id] = nullptr;
+  ids_epoch.fetch_add(1, std::memory_order_acq_rel);
 }
 
 void free_key(std::uint64_t key, CUstream handle) noexcept {
   std::uint32_t id = kShared;
   {
-    const std::lock_guard lock(state().mutex);
+    const std::lock_guard lock(known_streams().mutex);
     for (std::uint32_t i = 0; i < kShared; ++i) {
-      if (state().keys[i] == key) {
+      if (known_streams().keys[i] == key) {
         id = i;
       }
     }
@@ -148,11 +148,11 @@ void free_key(std::uint64_t key, CUstream handle) noexcept {
 [[gnu::noinline]] Cached slow(std::uint64_t key, CUstream handle) noexcept {
   const int here = current_device();
   CUcontext context = current_context();
-  const std::lock_guard lock(state().mutex);
-  Cached found{key, epoch.load(std::memory_order_acquire), kShared, here};
+  const std::lock_guard lock(known_streams().mutex);
+  Cached found{key, ids_epoch.load(std::memory_order_acquire), kShared, here};
   if (handle != CU_STREAM_LEGACY && handle != CU_STREAM_PER_THREAD) {
-    const auto created = state().created.find(handle);
-    if (created != state().created.end()) {
+    const auto created = known_streams().created.find(handle);
+    if (created != known_streams().created.end()) {
       found.device = created->second.device;
       context = created->second.context;
     } else {
@@ -161,17 +161,17 @@ void free_key(std::uint64_t key, CUstream handle) noexcept {
   }
   std::uint32_t free = kShared;
   for (std::uint32_t id = 0; id < kShared; ++id) {
-    if (state().keys[id] == key) {
+    if (known_streams().keys[id] == key) {
       found.id = id;
       return found;
     }
-    if (state().keys[id] == 0 && free == kShared) {
+    if (known_streams().keys[id] == 0 && free == kShared) {
       free = id;
     }
   }
   if (free < kShared) {
-    state().keys[free] = key;
-    state().contexts[free] = context;
+    known_streams().keys[free] = key;
+    known_streams().contexts[free] = context;
   }
   found.id = free;
   return found;
@@ -181,9 +181,9 @@ void free_key(std::uint64_t key, CUstream handle) noexcept {
 void note_work_left(CUstream stream) noexcept {
   CUcontext context = nullptr;
   {
-    const std::lock_guard lock(state().mutex);
-    const auto created = state().created.find(stream);
-    if (created == state().created.end() || state().captures.contains(stream)) {
+    const std::lock_guard lock(known_streams().mutex);
+    const auto created = known_streams().created.find(stream);
+    if (created == known_streams().created.end() || known_streams().captures.contains(stream)) {
       return;
     }
     context = created->second.context;
@@ -208,7 +208,7 @@ StreamRef stream_of(CUstream stream, bool per_thread) noexcept {
     key = key_of(stream, current_context());
   }
   Cached& cached = cache[(key ^ key >> 8) * 0x9e3779b97f4a7c15ull >> 61];
-  if (cached.key != key || cached.epoch != epoch.load(std::memory_order_acquire)) [[unlikely]] {
+  if (cached.key != key || cached.epoch != ids_epoch.load(std::memory_order_acquire)) [[unlikely]] {
     cached = slow(key, stream);
   }
   return {stream, cached.id, cached.device};
@@ -216,8 +216,8 @@ StreamRef stream_of(CUstream stream, bool per_thread) noexcept {
 
 void stream_created(CUstream stream) noexcept try {
   const Created created{current_context(), current_device()};
-  const std::lock_guard lock(state().mutex);
-  state().created[stream] = created;
+  const std::lock_guard lock(known_streams().mutex);
+  known_streams().created[stream] = created;
 } catch (...) {
   streams_unknowable();
 }
@@ -229,10 +229,10 @@ void stream_ends(CUstream stream) noexcept {
   free_key(reinterpret_cast<std::uint64_t>(stream), stream);
   note_work_left(stream);
   {
-    const std::lock_guard lock(state().mutex);
-    state().created.erase(stream);
-    if (state().captures.erase(stream)) {
-      captures_under_way.store(static_cast<int>(state().captures.size()));
+    const std::lock_guard lock(known_streams().mutex);
+    known_streams().created.erase(stream);
+    if (known_streams().captures.erase(stream)) {
+      captures_under_way.store(static_cast<int>(known_streams().captures.size()));
     }
   }
   // Another thread may be waiting for this very handle; none finds it from here on. Bounded: a program must never hang on us.
@@ -244,10 +244,10 @@ void stream_ends(CUstream stream) noexcept {
 void forget_streams_of(CUcontext context) noexcept {
   std::uint64_t ids = 0;
   {
-    const std::lock_guard lock(state().mutex);
-    std::erase_if(state().created, [&](const auto& each) { return each.second.context == context; });
+    const std::lock_guard lock(known_streams().mutex);
+    std::erase_if(known_streams().created, [&](const auto& each) { return each.second.context == context; });
     for (std::uint32_t id = 0; id < kShared; ++id) {
-      ids |= static_cast<std::uint64_t>(state().keys[id] != 0 && state().contexts[id] == context) << id;
+      ids |= static_cast<std::uint64_t>(known_streams().keys[id] != 0 && known_streams().contexts[id] == context) << id;
     }
   }
   for (; ids != 0; ids &= ids - 1) {
@@ -280,8 +280,8 @@ bool synchronise_program_streams(CUresult* result) noexcept try {
     streams.push_back(CU_STREAM_PER_THREAD);
   }
   {
-    const std::lock_guard lock(state().mutex);
-    for (const auto& [stream, created] : state().created) {
+    const std::lock_guard lock(known_streams().mutex);
+    for (const auto& [stream, created] : known_streams().created) {
       if (created.context == context) {
         streams.push_back(stream);
       }
@@ -310,22 +310,22 @@ bool capturing(const StreamRef& stream) noexcept {
 bool any_capture() noexcept { return captures_under_way.load(std::memory_order_relaxed) != 0; }
 
 void capture_began(const StreamRef& stream) noexcept try {
-  const std::lock_guard lock(state().mutex);
-  state().captures.insert(stream.handle);
-  captures_under_way.store(static_cast<int>(state().captures.size()));
+  const std::lock_guard lock(known_streams().mutex);
+  known_streams().captures.insert(stream.handle);
+  captures_under_way.store(static_cast<int>(known_streams().captures.size()));
 } catch (...) {
   captures_under_way.fetch_add(1);
 }
 
 void capture_ended(const StreamRef& stream) noexcept {
-  const std::lock_guard lock(state().mutex);
-  state().captures.erase(stream.handle);
-  captures_under_way.store(static_cast<int>(state().captures.size()));
+  const std::lock_guard lock(known_streams().mutex);
+  known_streams().captures.erase(stream.handle);
+  captures_under_way.store(static_cast<int>(known_streams().captures.size()));
 }
 
 void abandon_streams_in_child() noexcept {
   synchronising.store(0);  // those threads are not here
-  const bool ours = state().mutex.renew(), left = abandon_work_left_in_child();
+  const bool ours = known_streams().mutex.renew(), left = abandon_work_left_in_child();
   if (!ours || !left) {
     unknowable.store(true);
   }

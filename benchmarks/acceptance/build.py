@@ -67,6 +67,7 @@ def build(folder: Path, seconds: float) -> dict[str, Any]:
         *make,
         f"-DPython_EXECUTABLE={sys.executable}",
         f"-DDEEPUM_CUDA_INCLUDE={cuda_include()}",
+        "-DDEEPUM_BATCHES=ON",
     ]
     steps: list[list[Any]] = [configure, ["cmake", "--build", folder, "--parallel", str(os.cpu_count() or 2)]]
     steps += [["cmake", "--install", folder, "--prefix", ROOT, "--component", part] for part in ("shim", "sim", "core")]

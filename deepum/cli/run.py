@@ -10,10 +10,39 @@ from typing import Any
 import click
 
 from deepum.launch import execute, plan
-from deepum.settings import SETTINGS, Setting, Value, resolve
+from deepum.settings import BY_NAME, SETTINGS, Setting, Value, resolve
 from deepum.sizes import format_size
 
 _METAVARS = {"size": "SIZE", "sizes": "SIZE[,SIZE...]", "count": "N", "path": "FILE", "text": "auto|cuda|sim|sim:MACHINE", "rules": "RULES"}
+
+# As help shows them: what most runs need comes first.
+_GROUPS = {
+    "Most used": ("device", "gpu_memory", "host_memory", "stats", "profile", "record"),
+    "Where and how it runs": ("sim_devices", "force", "sync", "log"),
+    "What is decided": ("policy", "prediction", "eviction_order", "invalidation", "advice"),
+    "Which memory": ("managed_limit", "managed_threshold", "plain_memory"),
+    "Observed faults": ("faults", "fault_source", "fault_interval"),
+}
+_REST = "For experiments"  # all others
+
+
+def grouped() -> dict[str, list[Setting]]:
+    """The settings that have a flag, by the heading that help shows them under, in its order."""
+    named = {heading: [BY_NAME[name] for name in names] for heading, names in _GROUPS.items()}
+    shown = {setting.name for settings in named.values() for setting in settings}
+    return named | {_REST: [setting for setting in SETTINGS if setting.flag and setting.name not in shown]}
+
+
+class _Run(click.Command):
+    """Shows its options in groups."""
+
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        records = {option.name: record for option in self.get_params(context) if (record := option.get_help_record(context)) is not None}
+        for heading, settings in grouped().items():
+            with formatter.section(heading):
+                formatter.write_dl([records.pop(setting.name) for setting in settings])
+        with formatter.section("Besides"):
+            formatter.write_dl(list(records.values()))
 
 
 def _help(setting: Setting) -> str:
@@ -34,7 +63,7 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-@click.command("run", context_settings={"allow_interspersed_args": False})
+@click.command("run", cls=_Run, context_settings={"allow_interspersed_args": False})
 @_options
 @click.option("--config", "config", default=None, metavar="FILE", help="Settings by name from a TOML file; environment and flags go first.")
 @click.argument("program", nargs=-1, type=click.UNPROCESSED, metavar="COMMAND [ARGUMENT]...")

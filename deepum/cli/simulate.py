@@ -19,7 +19,7 @@ from deepum.simulate import policies
 from deepum.simulate.comparison import Comparison, means, preset_of
 from deepum.simulate.driver import Driver
 from deepum.simulate.point import Point, simulate
-from deepum.simulate.steps import WARM_UP
+from deepum.simulate.steps import WARM_UP, repeated
 from deepum.simulate.sweep import Failure, sweep
 from deepum.simulate.workload import DEFAULT_STEPS, MACHINES
 from deepum.sizes import size
@@ -77,6 +77,7 @@ def _table(found: Comparison, names: Sequence[str]) -> list[str]:
     return [
         head,
         *(f"  {row[0]:<{widest}}" + "".join(f"{cell:>{w + 2}}" for cell, w in zip(row[1:], widths[1:], strict=True)) for row in rows),
+        *([f"  {told}"] if (told := repeated(found.repetitions)) else []),
         *(f"  {name:<{widest}}  does not fit: {cause}" for name in names if (cause := found.rows[name].does_not_fit) is not None),
     ]
 

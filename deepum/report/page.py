@@ -53,11 +53,20 @@ class Page:
 
     title: str
     _body: list[str] = field(default_factory=list)
+    _outcome: list[str] = field(default_factory=list)
+    _sections: list[tuple[str, str]] = field(default_factory=list)
     _charts: dict[str, Spec] = field(default_factory=dict)
 
     def heading(self, text: str, level: int = 2) -> None:
         """A heading, of level 2 or 3."""
-        self._body.append(f"<h{level}>{escape(text)}</h{level}>")
+        place = f"section-{len(self._sections)}"
+        if level == 2:
+            self._sections.append((place, text))
+        self._body.append(f"<h{level}{f' id={chr(34)}{place}{chr(34)}' if level == 2 else ''}>{escape(text)}</h{level}>")
+
+    def outcome(self, line: str) -> None:
+        """A line of what comes first on the page: how it went."""
+        self._outcome.append(line)
 
     def text(self, text: str) -> None:
         """A paragraph."""
@@ -78,6 +87,12 @@ class Page:
         self._charts[place] = spec
         self._body.append(f'<div class="chart" id="{place}"></div>')
 
+    def _first(self) -> str:
+        """The outcome, and where to find the rest."""
+        lines = "".join(f"<li>{escape(line)}</li>" for line in self._outcome)
+        links = "".join(f'<li><a href="#{place}">{escape(text)}</a></li>' for place, text in self._sections)
+        return (f"<ul>{lines}</ul>\n" if lines else "") + (f"<nav>Contents<ul>{links}</ul></nav>\n" if len(self._sections) > 1 else "")
+
     def html(self) -> str:
         """The file. Raises DeepumError when the code that draws is not there."""
         code = str(library().javascript_bundle()).replace("</script", "<\\/script")
@@ -86,6 +101,7 @@ class Page:
         return (
             f'<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
             f"<title>{escape(self.title)}</title><style>{_STYLE}</style></head><body><h1>{escape(self.title)}</h1>\n"
+            + self._first()
             + "\n".join(self._body)
             + f"\n<footer>deepum {escape(__version__)}</footer>"
             f'<script type="application/json" id="charts">{charts}</script>'

@@ -10,11 +10,13 @@ from deepum.report import charts, run_charts, speed_ups
 from deepum.report.inputs import Inputs
 from deepum.report.page import Page, figures
 from deepum.report.timeline import Timeline
+from deepum.simulate.steps import repeated
 from deepum.sizes import size
 from deepum.summary import summary
 
 _SPEED_UP = (
-    "A step is the mean of those after the warm-up, without the last. The bound is a time that no policy can be below (docs/simulate.md)."
+    "A step is the mean of those after the warm-up, without the last. The bound is a time that no policy on this card can be below "
+    "(docs/simulate.md); unlimited memory is another card's."
 )
 _RUN = (
     "Memory: resident on the GPU; allocated by the program; dead: of that, handed out to nobody by PyTorch's allocator. The dashed line is "
@@ -42,6 +44,11 @@ def report(inputs: Inputs, simulated: Sequence[tuple[Mapping[str, Any], Sequence
     """The page. `simulated`: of each workload, as `Comparison.as_json` tells it, with timelines."""
     page = Page("deepum report")
     told: list[Mapping[str, Any]] = [*(simulation for _, simulation in inputs.simulations), *(one for one, _ in simulated)]
+    for simulation in told:
+        page.outcome(_went(simulation))
+    for name, statistics in inputs.statistics:
+        for line in _summary(name, statistics)[:2]:
+            page.outcome(f"{name}: {line}")
     if told:
         page.heading("Speed-up over on-demand paging")
         page.text(_SPEED_UP)
@@ -63,6 +70,27 @@ def report(inputs: Inputs, simulated: Sequence[tuple[Mapping[str, Any], Sequence
     return page
 
 
+def _went(simulation: Mapping[str, Any]) -> str:
+    """How a simulation came out, in a line: deepum, or the fastest of others, beside on-demand paging and the bound."""
+    what = f"{simulation['workload']} on {simulation['machine']}, {size(simulation['memory_bytes'])}"
+    ran = {name: told for name, told in simulation["policies"].items() if name != "unlimited" and "does_not_fit" not in told}
+    if not ran:
+        return f"{what}: fits under no policy"
+    name = "deepum" if "deepum" in ran else min(ran, key=lambda one: float(ran[one]["step_ms"]))
+    best = ran[name]
+    told = f"{what}: {best['step_ms']:.1f} ms a step under {name}"
+    if name != "on-demand" and best["speed_up_over_on_demand"] is not None:
+        told += f", {best['speed_up_over_on_demand']:.2f} times as fast as on-demand paging"
+    return told if best.get("of_bound") is None else f"{told}, {best['of_bound']:.2f} times the lower bound"
+
+
+def _summary(name: str, statistics: Mapping[str, Any]) -> list[str]:
+    try:
+        return summary(statistics)
+    except _MALFORMED as error:
+        raise DeepumError(f"{name}: the statistics make no sense: {error}; write them anew with `deepum run --stats`") from None
+
+
 def _times(inputs: Inputs) -> charts.Spec | None:
     try:
         return run_charts.times(inputs.statistics)
@@ -75,6 +103,8 @@ def _simulation(page: Page, simulation: Mapping[str, Any]) -> None:
     for name, told in simulation["policies"].items():
         if "does_not_fit" in told:
             page.text(f"{name} does not fit: {told['does_not_fit']}.")
+    if told_of := repeated(int(simulation.get("repetitions") or 1)):
+        page.text(f"{told_of[0].upper()}{told_of[1:]}.")
     bound, moving = simulation.get("bound_ms"), simulation.get("moving_bound_ms")
     if bound is not None:
         page.text(f"Lower bound: {bound:.1f} ms a step" + (f"; without copies in advance {moving:.1f} ms." if moving is not None else "."))
@@ -98,7 +128,7 @@ def _timeline(page: Page, timeline: Timeline, explained: bool) -> None:
 
 def _statistics(page: Page, name: str, statistics: Mapping[str, Any]) -> None:
     try:
-        page.verbatim(summary(statistics))
+        page.verbatim(_summary(name, statistics))
         for process, chart in run_charts.over_time(statistics):
             page.heading(f"process {process}: link and faults between the program's waits", 3)
             page.chart(chart)

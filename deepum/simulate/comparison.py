@@ -16,7 +16,7 @@ from deepum.simulate.host import Host
 from deepum.simulate.needs import needs
 from deepum.simulate.policies import BY_NAME, Policy
 from deepum.simulate.replay import Outcome, machine, replay
-from deepum.simulate.steps import COUNTED, WARM_UP, Step, steady, steady_range, step_ends, steps
+from deepum.simulate.steps import COUNTED, WARM_UP, Step, repetitions, steady, steady_range, step_ends, steps
 from deepum.simulate.workload import Workload
 from deepum.sizes import size
 from deepum.trace import Trace
@@ -61,6 +61,7 @@ class Row:
 class Comparison:
     """The bounds are None for workloads whose iteration is not known kernel by kernel; `moving_bound_ns`: without duplicates.
     `kept_...`: the same where content is kept until the program gives it up, as unified memory has to. `footprint`: of all the steps.
+    `repetitions`: how often most launches come in a step (deepum.simulate.steps).
     `host_memory_bytes`, `disk_gbps` (read, write): 0 where the host holds all there is, and where it has no disk."""
 
     workload: str
@@ -74,6 +75,7 @@ class Comparison:
     disk_gbps: tuple[float, float] = (0.0, 0.0)
     kept_bound_ns: float | None = None
     kept_moving_bound_ns: float | None = None
+    repetitions: int = 1
     driver: Driver = _ITS_DRIVER
 
     def of_kept_bound(self, name: str) -> float | None:
@@ -116,6 +118,7 @@ class Comparison:
             "machine": self.machine,
             "memory_bytes": self.memory_bytes,
             "warm_up": self.rows["unlimited"].warm_up,
+            "repetitions": self.repetitions,
             "host_memory_bytes": self.host_memory_bytes,
             "disk_gbps": list(self.disk_gbps),
             "driver": self.driver.as_json(),
@@ -220,6 +223,7 @@ def compare(
     memory = memory_bytes or int(preset.memory_bytes)
     rows = {}
     times: Outcome | None = None
+    repeated = 1
     for policy in {one.name: one for one in (*policies, BY_NAME["on-demand"], BY_NAME["unlimited"])}.values():
         try:
             outcome = run(workload, on, policy, memory, launch_queue, host, driver, keep_launches=policy.unlimited)
@@ -230,6 +234,7 @@ def compare(
             rows[policy.name] = Row(policy, [], does_not_fit=f"{size(host_memory)} of host memory are too little")
             continue
         made = steps(outcome, workload.trace)
+        repeated = repetitions(outcome, workload.trace) if policy.name == "on-demand" else repeated
         if warm_up != WARM_UP and len(made) < warm_up + 2:
             short = f"{len(made)} steps leave none behind a warm-up of {warm_up}"
             raise UsageError(f"workload {workload.name}: {short}; make at least {warm_up + 2}, the last does not count")
@@ -240,7 +245,8 @@ def compare(
     links = [bound.Link(memory, float(preset.h2d_gbps), float(preset.d2h_gbps), duplicates, behind) for duplicates in (True, False)]
     (bound_ns, moving_bound_ns), (kept, kept_moving) = _limits(workload, times, links, warm_up)
     told = footprint(workload.trace)
-    return Comparison(workload.name, on, memory, rows, bound_ns, moving_bound_ns, told, host_memory, disk, kept, kept_moving, driver)
+    bounds = (kept, kept_moving)
+    return Comparison(workload.name, on, memory, rows, bound_ns, moving_bound_ns, told, host_memory, disk, *bounds, repeated, driver)
 
 
 _Limits = Sequence[float | None]  # by link

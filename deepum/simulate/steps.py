@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,8 @@ COUNTED = (
 _ALIKE = 0.5  # of the launches, at least: runs have beginnings and ends
 _TRIED = 64  # waits from which distances are measured
 _NEARLY = 0.9  # of the most
+_MOSTLY = 0.75  # of the launches of a step
+_MOST_REPETITIONS = 64
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,34 @@ def step_ends(outcome: Outcome, trace: Trace) -> list[Mark]:
         distance = period(launched, [mark.launches for mark in waits])
         ends = _ends(waits, distance) if distance is not None else []
     return ends
+
+
+def most_come(hashes: Sequence[int]) -> int:
+    """How often most of these launches come: the greatest number of which the counts of three quarters of them are multiples."""
+    often = Counter(Counter(hashes).values())  # by how often: so many executions
+
+    def share(divisor: int) -> float:
+        return sum(times * executions for times, executions in often.items() if times % divisor == 0) / len(hashes)
+
+    return max((divisor for divisor in range(2, _MOST_REPETITIONS + 1) if hashes and share(divisor) >= _MOSTLY), default=1)
+
+
+def repetitions(outcome: Outcome, trace: Trace) -> int:
+    """That, in a step that is told by the program's waits: 2 where it waits after every other iteration only, as one that logs then does,
+    or where it accumulates gradients over two batches. 1 where the trace tells steps, or there are none."""
+    ends = step_ends(outcome, trace)
+    if len(ends) < 2 or ends[-1].kind == "step":
+        return 1
+    launched = [event.execution_hash for event in events(trace.events) if isinstance(event, Execute)]
+    return most_come(launched[ends[-2].launches : ends[-1].launches])
+
+
+def repeated(times: int) -> str | None:
+    """What is to be said of that; nothing where launches come once in a step."""
+    if times < 2:
+        return None
+    why = f"the program waits for the GPU after every {times} iterations only, or accumulates over {times} batches"
+    return f"in a step most launches come {times} times: {why}"
 
 
 def steps(outcome: Outcome, trace: Trace) -> list[Step]:

@@ -9,7 +9,6 @@
 namespace deepum::core {
 namespace {
 
-constexpr std::uint64_t kBlockBytes = 1ull << DEEPUM_UM_BLOCK_SHIFT;
 constexpr std::uint32_t kLeastTable = 4;   // UM blocks: what is smaller is as well brought
 constexpr std::uint8_t kProvenSparse = 2;  // sparse uses in a row, with none besides: not a gather's result, which others read
 

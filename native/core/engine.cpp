@@ -9,7 +9,6 @@
 namespace deepum::core {
 namespace {
 
-constexpr std::uint64_t kBlockBytes = 1ull << DEEPUM_UM_BLOCK_SHIFT;
 // Most names that hostile events make us keep.
 constexpr std::size_t kMostNames = 1u << 20;
 constexpr std::size_t kFarthest = 1u << 16;  // launches: next uses are told apart up to there,

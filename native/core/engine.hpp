@@ -22,6 +22,7 @@
 
 namespace deepum::core {
 
+inline constexpr std::uint64_t kBlockBytes = 1ull << DEEPUM_UM_BLOCK_SHIFT;
 inline constexpr std::uint64_t kSettledAfter = 256;  // launches without a surprise, besides two iterations
 
 class Engine {

@@ -7,8 +7,6 @@
 namespace deepum::core {
 namespace {
 
-constexpr std::uint64_t kBlockBytes = 1ull << DEEPUM_UM_BLOCK_SHIFT;
-
 // Where a block keeps the last command of that kind; advice goes in with the prefetches.
 std::uint64_t& last_move(UmBlock& block, deepum_command_kind kind) {
   switch (kind) {

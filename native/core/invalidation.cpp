@@ -9,7 +9,6 @@
 namespace deepum::core {
 namespace {
 
-constexpr std::uint64_t kBlockBytes = 1ull << DEEPUM_UM_BLOCK_SHIFT;
 constexpr std::uint64_t kShortestPause = 64, kLongestPause = 1ull << 20;  // launches without discards after one that was not carried out
 
 }  // namespace

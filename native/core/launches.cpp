@@ -6,12 +6,6 @@
 #include "range_parts.hpp"
 
 namespace deepum::core {
-namespace {
-
-constexpr std::uint64_t kBlockBytes = 1ull << DEEPUM_UM_BLOCK_SHIFT;
-
-}  // namespace
-
 // The run in terms of the PyTorch block that it is the place of: the one that spans just these UM blocks, else the one that fills most of
 // them; in terms of the allocation where there is none, or one of PyTorch's small pool, of which many share a UM block.
 Engine::Named Engine::name_run(Allocation& allocation, std::uint32_t first, std::uint32_t count) {

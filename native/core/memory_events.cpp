@@ -11,7 +11,6 @@
 namespace deepum::core {
 namespace {
 
-constexpr std::uint64_t kBlockBytes = 1ull << DEEPUM_UM_BLOCK_SHIFT;
 constexpr std::uint32_t kMostSlots = 1u << DEEPUM_RANGE_SLOT_BITS;
 constexpr std::uint64_t kMostBlocks = 1u << DEEPUM_RANGE_FIRST_BITS;
 // Bounds on what hostile events make us keep.

@@ -9,7 +9,6 @@
 namespace deepum::core {
 namespace {
 
-constexpr std::uint64_t kBlockBytes = 1ull << DEEPUM_UM_BLOCK_SHIFT;
 constexpr std::uint64_t kLongPast = 4096;  // launches: more than a queue of the driver's holds
 constexpr std::uint64_t kLeastDoubt = 16;  // launches for which what is known to be there is not doubted
 constexpr std::uint64_t kDoubtShare = 24;  // of what is fetched, the part that is asked for again where it is believed to be, at most

@@ -9,7 +9,6 @@
 namespace deepum::core {
 namespace {
 
-constexpr std::uint64_t kBlockBytes = 1ull << DEEPUM_UM_BLOCK_SHIFT;
 constexpr std::uint64_t kLeastIteration = 64;  // launches
 constexpr std::uint64_t kStable = 3;           // iterations of that length before the first trial,
 constexpr std::uint64_t kPatience = 16;        // and while it is not known yet whether clean copies pay

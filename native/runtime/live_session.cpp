@@ -46,7 +46,7 @@ std::uint64_t Session::emit(deepum_event_header* record) noexcept {
 void Session::wait_for_decisions(std::uint64_t sequence) noexcept {
   switch (lock_step.wait(sequence, [&] { return mover_.has_work(); })) {
     case LockStep::Answer::kDaemonSilent:
-      return daemon_gone("it has been silent for 10 s");
+      return daemon_gone(daemon_silent());
     case LockStep::Answer::kMoverSilent:
       return daemon_gone("a move has taken more than 10 s");
     case LockStep::Answer::kDone:

@@ -9,6 +9,7 @@
 #include <climits>
 #include <ctime>
 
+#include "session.hpp"
 #include "spin_lock.hpp"
 
 namespace deepum::runtime {
@@ -16,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t kSpinNanoseconds = 20000;
 constexpr std::uint64_t kSecond = 1000000000;  // ns
-constexpr std::uint64_t kMostSilent = 10 * kSecond;
+constexpr std::uint64_t kMostMoving = 10 * kSecond;
 
 std::uint64_t now_ns() noexcept {
   timespec now{};
@@ -75,7 +76,7 @@ LockStep::Answer LockStep::wait_for_decision(std::uint64_t sequence) noexcept {
     return stopped_.load() ? Answer::kStopped : Answer::kDone;
   }
   std::uint64_t last = 0;
-  for (std::uint64_t silent = 0; silent < kMostSilent;) {
+  for (std::uint64_t silent = 0; silent < settings().daemon_silence * kSecond;) {
     const std::uint32_t bell = bell_.load(std::memory_order_seq_cst);
     if (stopped_.load()) {
       return Answer::kStopped;
@@ -102,7 +103,7 @@ LockStep::Answer LockStep::sleep_until(F true_now) noexcept {
   bool was_true = false;
   const auto over = [&] { return (was_true = true_now()) || stopped_.load(std::memory_order_relaxed); };
   if (!spin_until(over)) {
-    for (std::uint64_t silent = 0; silent < kMostSilent;) {
+    for (std::uint64_t silent = 0; silent < kMostMoving;) {
       const std::uint32_t bell = bell_.load(std::memory_order_seq_cst);
       if (over()) {
         break;

@@ -19,7 +19,6 @@ namespace {
 constexpr std::uint64_t kMostWaiting = 1u << 18;   // commands; the core keeps far fewer under way
 constexpr long kHandoverPollNanoseconds = 500000;  // a 64 MiB hand-over takes 1 to 5 ms
 constexpr std::int64_t kLookMilliseconds = 1000;
-constexpr int kMostSilentLooks = 10;
 
 std::int64_t now_ms() noexcept {
   timespec now{};
@@ -230,8 +229,8 @@ void Mover::watch_daemon() noexcept {
   const std::uint64_t progress = listener_.events_taken();
   silent_looks_ = listener_.events_waiting() != 0 && progress == last_progress_ ? silent_looks_ + 1 : 0;
   last_progress_ = progress;
-  if (silent_looks_ >= kMostSilentLooks) {
-    listener_.daemon_gone("it has been silent for 10 s");
+  if (silent_looks_ >= settings().daemon_silence) {
+    listener_.daemon_gone(daemon_silent());
   }
 }
 

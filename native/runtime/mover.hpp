@@ -133,7 +133,7 @@ class Mover {
   std::uint32_t failures_in_a_row_ = 0, failed_discards_ = 0;
   std::uint64_t last_progress_ = 0;
   std::int64_t last_look_ms_ = 0;
-  int silent_looks_ = 0;
+  std::uint64_t silent_looks_ = 0;
 };
 
 }  // namespace deepum::runtime

@@ -42,10 +42,13 @@ struct ShimSettings {
   FaultSources fault_source = FaultSources::kAuto;  // DEEPUM_FAULT_SOURCE: auto, CUPTI if it can be had, else uvm-tools; cupti; uvm-tools
   std::uint32_t fault_interval = 64;                // DEEPUM_FAULT_INTERVAL, launches in lock-step between two looks for observed faults
   std::uint32_t marker_interval = 16;               // DEEPUM_MARKER_INTERVAL, launches a stream between two progress markers
+  std::uint64_t daemon_silence = 10;                // DEEPUM_DAEMON_SILENCE, seconds after which a daemon that takes nothing is given up
   std::uint64_t handover_bytes =
       64ull << 20;  // DEEPUM_HANDOVER_BYTES, given to the driver a direction and not yet complete; lock-step: no limit
 };
 const ShimSettings& settings() noexcept;
+// Why a daemon that takes nothing is given up, in words.
+const char* daemon_silent() noexcept;
 
 // Called by the hooks when a context is current for the first time on a device: connects to (or starts) the daemon once a process,
 // and emits the device's event. Cheap when already done.

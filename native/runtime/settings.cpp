@@ -167,6 +167,7 @@ ShimSettings read(Reader& reader) noexcept {
                 "write auto, cupti or uvm-tools", &made.fault_source);
   reader.number("DEEPUM_FAULT_INTERVAL", 1, 1u << 20, "write a number from 1 to 1048576", &fault_interval);
   reader.size("DEEPUM_HANDOVER_BYTES", 2ull << 20, "write a size of at least 2MiB", &made.handover_bytes);
+  reader.number("DEEPUM_DAEMON_SILENCE", 1, 1000000, "write a number from 1 to 1000000", &made.daemon_silence);
   made.log_level = static_cast<int>(log);
   made.prefetch = prefetch != 0;
   made.marker_interval = static_cast<std::uint32_t>(interval);
@@ -188,6 +189,17 @@ const ShimSettings& settings() noexcept {
     }
   }
   return read_once;
+}
+
+const char* daemon_silent() noexcept {
+  struct Text {
+    char told[64];
+    Text() noexcept {
+      std::snprintf(told, sizeof told, "it has been silent for %llu s", static_cast<unsigned long long>(settings().daemon_silence));
+    }
+  };
+  static const Text text;
+  return text.told;
 }
 
 }  // namespace deepum::runtime

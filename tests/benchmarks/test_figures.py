@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from required import needed
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "benchmarks" / "results" / "ablation-simulated-v100.json"
@@ -58,7 +59,7 @@ def test_the_plot_of_the_page_shows_each_system_on_each_case(benchmarks: Path) -
 
 @pytest.mark.parametrize("kind", ["svg", "png"])
 def test_the_plot_is_written(call: Call, tmp_path: Path, kind: str) -> None:
-    pytest.importorskip("matplotlib", reason="needs pip install deepum[figures]")
+    needed("matplotlib", "figures")
     drawn = []
     for name in ("one", "two"):
         call("degrees", "--json", tmp_path / "results.json", "--plot", tmp_path / f"{name}.{kind}")

@@ -117,3 +117,14 @@ def test_the_documentation_lists_every_statistic(deepum: Callable[..., subproces
     assert dict(re.findall(r"^\| `([a-z_0-9]+)` \| (.*) \|$", text, re.MULTILINE)) == KEYS
     assert deepum("run", "--device", "sim", "--stats", "s.json", "--", "true").returncode == 0
     assert list(json.loads((tmp_path / "s.json").read_text())) == list(KEYS)
+
+
+def test_help_shows_every_flag_once_in_groups_and_six_first(deepum: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    from deepum.cli.run import grouped
+
+    groups = list(grouped().values())
+    assert len(groups[0]) == 6
+    assert sorted(setting.name for group in groups for setting in group) == sorted(setting.name for setting in SETTINGS if setting.flag)
+    told = re.findall(r"^  (?:-h, )?(--[a-z-]+)|^(\w[\w ]+):$", deepum("run", "--help").stdout, re.MULTILINE)
+    expected = [name for heading, group in grouped().items() for name in (heading, *(setting.option for setting in group))]
+    assert [option or heading for option, heading in told] == [*expected, "Besides", "--config", "--help"]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from running import wait_until
 
 from deepum.device import Device
 from deepum.doctor.driver import SAFE_SHARE
@@ -182,7 +183,14 @@ def test_what_hangs_is_cut_off_with_what_it_started(package: None, tmp_path: Pat
     assert ran.code is None and ran.trouble is not None and ran.trouble.startswith("was cut off")
     assert ran.out == "said\n"
     state = Path(f"/proc/{(tmp_path / 'child').read_text().strip()}/stat")
-    assert not state.exists() or state.read_text().split()[2] == "Z"
+
+    def gone() -> bool:
+        try:
+            return state.read_text().split()[2] == "Z"
+        except OSError:
+            return True
+
+    assert wait_until(gone), "it was killed, and ends as soon as it has a processor"
 
 
 def test_what_the_build_lacks_is_named(package: None, monkeypatch: pytest.MonkeyPatch) -> None:

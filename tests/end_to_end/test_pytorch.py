@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from required import needed
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.torch
@@ -102,7 +103,7 @@ def test_tables_of_which_few_rows_are_used_stay_on_the_host(deepum: Deepum, tmp_
 
 
 def test_numba_compiles_and_launches(deepum: Deepum, tmp_path: Path) -> None:
-    pytest.importorskip("numba.cuda")
+    needed("numba.cuda")
     flags = ("--device", "sim", "--gpu-memory", "128MiB", "--stats", "s.json")
     arguments = ("--elements", 8 << 20, "--rounds", 6)
     result = deepum("run", *flags, "--", sys.executable, ROOT / "examples" / "numba_saxpy.py", *arguments, timeout=300)

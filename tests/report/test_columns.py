@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from deepum._core import lib
+from required import needed
 from small import MIB, training
 
 from deepum.core import BlockRange, Event, events, records
@@ -16,7 +17,7 @@ from deepum.simulate.workload import load
 from deepum.trace import Trace, TraceWriter, columns, g10, work
 
 Deepum = Callable[..., "subprocess.CompletedProcess[str]"]
-arrow = pytest.importorskip("pyarrow", reason="needs pip install deepum[columns]")
+arrow = needed("pyarrow", "columns")
 CLASSES = (
     *(records.Device, records.Usage, records.Allocate, records.Free, records.Block, records.Execute, records.Stream, records.Program),
     *(records.Fault, records.Moved, records.Lost),

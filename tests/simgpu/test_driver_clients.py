@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from required import needed, required_packages
 
 Script = Callable[..., Any]
 
 
 def test_cuda_core_allocates_launches_and_captures(script: Script) -> None:
-    pytest.importorskip("cuda.core")
+    needed("cuda.core")
     script(
         """
         from cuda.core import Device, LaunchConfig, LegacyPinnedMemoryResource, ObjectCode, launch
@@ -42,7 +43,7 @@ def test_cuda_core_allocates_launches_and_captures(script: Script) -> None:
 
 
 def test_cuda_core_builds_graphs_and_uses_pools_of_all_kinds(script: Script) -> None:
-    pytest.importorskip("cuda.core")
+    needed("cuda.core")
     ran = script(
         """
         from cuda.core import Device, LaunchConfig, ManagedMemoryResource, ObjectCode, PinnedMemoryResource, launch
@@ -75,7 +76,7 @@ def test_cuda_core_builds_graphs_and_uses_pools_of_all_kinds(script: Script) -> 
 
 def test_numba_compiles_and_launches(script: Script) -> None:
     """The kernel is compiled by numba's own tool chain and launched; its arithmetic is not done, and its result reads as zeros."""
-    pytest.importorskip("numba.cuda")
+    needed("numba.cuda")
     ran = script(
         """
         from numba import cuda
@@ -98,7 +99,13 @@ def test_numba_compiles_and_launches(script: Script) -> None:
 
 
 def test_nvrtc_code_is_loaded_and_its_parameters_are_read(script: Script) -> None:
-    pytest.importorskip("cuda.bindings.nvrtc")
+    nvrtc = needed("cuda.bindings.nvrtc")
+    try:
+        nvrtc.nvrtcVersion()
+    except RuntimeError as error:  # the bindings come without the library
+        if required_packages():
+            raise
+        pytest.skip(f"no libnvrtc: {error}".splitlines()[0])
     script(
         '''
         from cuda.bindings import nvrtc

@@ -12,7 +12,7 @@ from small import training
 
 from deepum.simulate.comparison import Comparison, compare
 from deepum.simulate.policies import BY_NAME, DEFAULT
-from deepum.simulate.steps import Step, period, steady
+from deepum.simulate.steps import Step, most_come, period, repeated, steady
 from deepum.simulate.workload import load
 
 Deepum = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -126,6 +126,17 @@ def test_the_period_of_launches_is_found_behind_a_beginning_and_before_an_end() 
     assert period(list(range(100)), [10, 20, 30, 40, 50, 60]) is None
     assert period([1, 2] * 20, []) is None
     assert period([], []) is None
+
+
+def test_a_step_of_several_iterations_is_told() -> None:
+    """A program that waits only when it logs: its step is what lies between, with what the log itself launches."""
+    iteration = [*range(100, 140), 7, 7]  # two launches alike
+    assert most_come(iteration) == 1
+    assert most_come([*iteration, *iteration, 1, 2, 3]) == 2
+    assert most_come([*iteration * 10, 1, 2, 3]) == 10
+    assert most_come([5, 6] * 12 + [*range(100, 140)]) == 1, "layers alone are not most of it"
+    assert most_come([]) == 1
+    assert repeated(1) is None and "come 10 times" in str(repeated(10))
 
 
 # --- G10's workloads, as published

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from required import needed
 from small import MIB, training
 from sweeping import after_the_second, ends, half
 
@@ -36,7 +37,7 @@ Deepum = Callable[..., "subprocess.CompletedProcess[str]"]
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[str]:
     """The address of a Dask cluster of two processes on this machine."""
-    distributed = pytest.importorskip("dask.distributed", reason="needs pip install deepum[cluster]")
+    distributed = needed("dask.distributed", "cluster")
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1", silence_logs=50
     ) as local:
@@ -87,7 +88,7 @@ def test_no_points_give_nothing() -> None:
 
 
 def test_a_cluster_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("dask.distributed", reason="needs pip install deepum[cluster]")
+    needed("dask.distributed", "cluster")
     monkeypatch.setattr("deepum.simulate.sweep._CONNECTING_S", 0.2)
     for address in ("tcp://127.0.0.1:9", "no address"):
         with pytest.raises(UsageError, match=r"--cluster .*; give the address of a Dask scheduler, as tcp://HOST:8786"):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
+from required import needed
 
-torch = pytest.importorskip("torch")
+torch = needed("torch")
 
 from captured import Launch, allocated, capture, launches, told  # noqa: E402
 

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from required import needed
 
-torch = pytest.importorskip("torch")
+torch = needed("torch")
 
 from captured import SMALL, allocated, launches  # noqa: E402
 

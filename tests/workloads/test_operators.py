@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from required import needed
 
-torch = pytest.importorskip("torch")
+torch = needed("torch")
 
 from captured import Launch, capture, launches, told  # noqa: E402
 from deepum._core import lib  # noqa: E402
