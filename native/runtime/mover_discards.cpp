@@ -8,7 +8,8 @@ namespace deepum::runtime {
 // The program may use the memory again at any moment: from the commitment on, its streams wait for the event that follows here.
 bool Mover::issue_discard(int device) {
   MoveLane& lane = devices_[device].lanes[DEEPUM_DIRECTION_DISCARD];
-  const deepum_command command = lane.queue[0].command;
+  deepum_command command = lane.queue[0].command;
+  command.stream_mask |= markers_.untold();
   Requirements required;
   if (!requirements(device, DEEPUM_DIRECTION_DISCARD, command, &required)) {
     return false;

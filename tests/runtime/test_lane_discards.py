@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from daemon_side import DISCARD, EXECUTE, MOVED, PREFETCH, Command, Event, FakeD
 from runtime_tools import Ran
 
 Run = Callable[..., Ran]
+Start = Callable[..., subprocess.Popen[str]]
 DEAD = "enter(); call('discards'); allocate(64); block(64); unblock(64)\n"
 
 
@@ -308,3 +311,86 @@ def test_a_discard_that_comes_late_does_not_meet_a_later_use(run: Run, runtime_f
         snippet = f"{DEAD}execute(0); block(1, at=6); execute(1); unblock(1, at=6); execute(0); tell(calls=calls())"
         assert not any(call.startswith("discard") for call in run(snippet, DEEPUM_SYNC="1").calls())
         assert [event.moved[1] for event in daemon.finished().events if event.kind == MOVED] == ["cancelled"]
+
+
+def test_a_block_that_is_taken_back_in_another_size_is_not_dropped(run: Run, runtime_folder: Path) -> None:
+    """PyTorch takes back what it handed out; a report that says something else is not believed."""
+    plan = {1: [discard(first=10, blocks=1)]}
+    calls, _ = lock_step(run, runtime_folder, plan, "block(4, at=20); execute(); unblock(2, at=20); execute()")
+    assert calls == ["launch s0", "launch s0"]
+
+
+def test_the_child_of_a_fork_waits_for_no_discard(run: Run, runtime_folder: Path) -> None:
+    """It cannot use the GPU, and the mover that might give the discard to the driver is not there; its parent goes on waiting."""
+    fork = """calls()
+child = os.fork()
+if child == 0:
+    block(2); free(); tell(child=calls()); os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+block(2); tell(parent=calls())"""
+    launches = 0
+
+    def decide(event: Event) -> list[Command]:
+        nonlocal launches
+        launches += event.kind == EXECUTE
+        return [discard(cause=event.sequence)] if event.kind == EXECUTE and launches == 2 else []
+
+    with FakeDaemon(runtime_folder, decide):
+        facts = run(f"{DEAD}execute(); execute(); {fork}", DEEPUM_SYNC="1").facts()
+    assert facts == {"child": [], "parent": ["wait s0 e1"]}
+
+
+def test_memory_that_is_about_to_end_is_not_dropped_any_more(run: Run, runtime_folder: Path) -> None:
+    """It waits for the discard that is with the driver; the next one would come too late for it."""
+    launches: list[int] = []
+
+    def decide(event: Event) -> list[Command]:
+        launches.extend([event.sequence] if event.kind == EXECUTE else [])
+        if event.kind != EXECUTE or len(launches) != 2:
+            return []
+        return [discard(cause=event.sequence, after=launches[0]), discard(cause=event.sequence, first=8)]
+
+    with FakeDaemon(runtime_folder, decide) as daemon:
+        snippet = """call('discard_delay', 100); call('await_delay', 300); execute(); execute()
+wait_calls(lambda calls: any(call.startswith("wait m1") for call in calls)); free(); tell(calls=calls())"""
+        calls = run(f"{DEAD}{snippet}", DEEPUM_SYNC="0", DEEPUM_MARKER_INTERVAL="1").calls()
+        events = daemon.finished().events
+    assert [call for call in calls if call.startswith("discard")] == ["discard m1 4096+8 host"]
+    assert [event.moved[1] for event in events if event.kind == MOVED] == ["stale"]
+
+
+def test_a_launch_that_the_ring_had_no_room_for_is_waited_for(start: Start, runtime_folder: Path) -> None:
+    """The daemon, which says what a discard comes after, does not know of it, nor that its stream was ever launched on."""
+    launches: list[int] = []
+
+    def decide(event: Event) -> list[Command]:
+        after = [event.sequence] if event.kind == EXECUTE and event.words[1] & 0xFFFFFFFF == 0 else []
+        launches.extend(after)
+        return [discard(after=event.sequence, cause=event.sequence)] if after and len(launches) == 2 else []
+
+    with FakeDaemon(runtime_folder, decide) as daemon:
+        snippet = f"""import sys
+{DEAD}execute(0); tell(ready=True); sys.stdin.readline()
+while emit_execute(2, 1, ranges=20): pass
+while emit_execute(2, 1): pass
+tell(lost=execute(1)); sys.stdin.readline()
+so_far = calls()
+while not execute(0): time.sleep(0.01)
+tell(calls=so_far + wait_calls(lambda calls: any(call.startswith("discard") for call in calls)))"""
+        process = start(snippet, DEEPUM_SYNC="0", DEEPUM_MARKER_INTERVAL="1")
+        assert process.stdout is not None and process.stdin is not None
+        process.stdout.readline()
+        session = daemon.session()
+        until = time.monotonic() + 10
+        while not launches:
+            assert time.monotonic() < until
+            time.sleep(0.005)
+        session.paused.set()
+        process.stdin.write("\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == '{"lost": 0}\n'
+        session.paused.clear()
+        out, err = process.communicate("\n", timeout=20)
+    calls = Ran(process.returncode, out, err).calls()
+    (marker,) = [call.split()[1] for call in calls[calls.index("launch s1") :] if call.startswith("record") and call.endswith("s1")]
+    assert f"wait m1 {marker}" in calls[: calls.index("discard m1 4096+8 host")]
