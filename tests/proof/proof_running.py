@@ -115,6 +115,17 @@ class Runner:
         command = [str(self.tools.on_gpu), *(["--trace"] if trace else []), str(self.tools.kernels), str(path)]
         return self._run(command, batch.environment(self.base))
 
+    def failure(self, batch: Batch) -> tuple[int, str] | None:
+        """The place of the first program of the batch that ends otherwise than it means, and why; or that of the last one when only the
+        process does not end well.
+        """
+        path = self.write(batch.programs())
+        meant, ran = self.meant(path), self.under_deepum(path, batch)
+        place = ran.first_difference(meant, len(batch.seeds))
+        if place is None and ran.code == 0:
+            return None
+        return len(batch.seeds) - 1 if place is None else place, (ran.said.strip().splitlines() or ["wrong content"])[-1]
+
     def fails(self, programs: Sequence[Program], batch: Batch, times: int = 1) -> int | None:
         """The place of the first program that ends otherwise than it means, in one of so many runs."""
         path = self.write(programs, "tried.txt")
