@@ -48,7 +48,7 @@ class _Late(Recorder):
             self._last = core.process(records[at : at + 8 * words])
             at += 8 * words
             self._launches += kind == _EXECUTE
-            if self._launches == self._gone:
+            if self._gone and self._launches == self._gone:
                 raise _GoneError
             if given := core.take_command_bytes():
                 when = self._launches + self._random.randint(0, self._most)

@@ -461,6 +461,7 @@ MUTATIONS = (
         "  return latest();",
         "  return latest();",
         "that a graph's launch waits until the mover has given what it committed to the driver",
+        noticed_by=_LANES + "test_a_discard_that_the_driver_takes_long_for_is_waited_for",
     ),
     Mutation(
         "graph-does-not-wait",

@@ -16,7 +16,7 @@ MOST_RENEWED = 32
 
 def renews_apart(op: Operation) -> bool:
     """What the stream that takes the place does is in no order with what the one that ended has under way."""
-    return op.verb == "renew" and op.pick(3, 3) != 0
+    return op.verb == "renew" and op.pick(3, 3) == 0
 
 
 class Ordering:

@@ -81,7 +81,7 @@ class _Generator:
         devices = {"devices": (0, 1), "contexts": r.choice(((0, 2), (0, 2, 1), (0, 2, 1, 3)))}.get(flavour, (0,))
         if flavour in ("threads", "graphs") and r.random() < 0.35:
             devices = (0, 1)
-        more = {"streams": r.randint(0, 2), "devices": r.randint(0, 2), "crowd": r.randint(64, 80)}.get(flavour, 2)
+        more = {"streams": r.randint(0, 2), "devices": r.randint(0, 2), "crowd": r.randint(68, 90)}.get(flavour, 2)
         kinds = [(0, BLOCKING)] + [(0, r.choice((BLOCKING, NON_BLOCKING, NON_BLOCKING))) for _ in range(more)]
         if flavour == "threads":
             kinds = [(0, NON_BLOCKING)] * r.randint(2, 3)
@@ -98,7 +98,7 @@ class _Generator:
         self.devices: dict[str, int] = {}
         self.managed: list[str] = []
         self.host: list[str] = []
-        self.main = r.randrange(len(kinds))  # most work is on one stream
+        self.main = r.randrange(len(kinds)) if flavour != "crowd" else len(kinds) - 1 - r.randrange(6)  # most work is on one stream
         self.legacy = r.choice((0.1, 0.1, 1))  # how often a default stream is as good as any other
         self.hidden = r.choice((0, 0.05, 0.5))  # how many kernels have addresses that nobody but they can read
 
@@ -129,6 +129,8 @@ class _Generator:
             self.sizes[name] = r.randint(1, 20) if small else r.randint(least, MOST_GRANULES)
         (self.managed if kind == "man" else self.host if kind in ("pin", "hst") else []).append(name)
         stream = self.homes.get(name) if r.random() < 0.7 else None
+        if stream is None and len(self.used) > 1 and r.random() < 0.3:  # default streams, which have the same handle in every context
+            stream = self.kinds.index((self.devices[name], LEGACY))
         made = self.op("new", name, device=self.devices[name], kind=kind, granules=self.sizes[name], stream=stream)
         self.homes[name] = made.stream
         return made
@@ -178,7 +180,7 @@ class _Generator:
                 made.append(again)
             if self.flavour == "managed" and r.random() < 0.7:
                 fill = self.op("cpu", each)
-            elif r.random() < 0.2:  # a stream's first work may be a memset, or a copy from the host
+            elif r.random() < (0.5 if self.flavour == "renewed" else 0.2):  # a stream's first work may be a memset, or a copy from the host
                 fill = self.op("set", each, device=self.devices[each], stream=again.stream)
             made.append(fill)
         return [*made, *(self.op("kernel", r.choice(others), each, each, device=self.devices[each], kind="gather") for each in names)]

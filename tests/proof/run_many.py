@@ -31,7 +31,7 @@ def run_seeds(results: Path, seeds: list[int], programs: int) -> None:
     assert include, "cuda.h: pip install nvidia-cuda-runtime nvidia-cuda-crt"
     done = {tuple(map(int, line.split()[:2])) for line in lines(results)}
     with (
-        tempfile.TemporaryDirectory(prefix="deepum-many-") as folder,
+        tempfile.TemporaryDirectory(prefix="deepum-many-", ignore_cleanup_errors=True) as folder,
         opened(Path(folder), include, Path(deepum.__file__).parent) as runner,
         results.open("a", buffering=1) as file,
     ):

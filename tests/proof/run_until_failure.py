@@ -24,7 +24,10 @@ def main(programs: int, seed: int) -> int:
     count = 0
     include = folder_of("cuda.h", "cu13")
     assert include, "cuda.h: pip install nvidia-cuda-runtime nvidia-cuda-crt"
-    with tempfile.TemporaryDirectory() as folder, opened(Path(folder), include, Path(deepum.__file__).parent) as runner:
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+        opened(Path(folder), include, Path(deepum.__file__).parent) as runner,
+    ):
         for batch in batches(programs, seed):
             if failure := runner.failure(batch):
                 print(count + failure[0] + 1, f"batch {batch}: {failure[1]}")
