@@ -444,7 +444,7 @@ MUTATIONS = (
         "  wait_out_pins(record);\n",
         "",
         "that memory is not freed while the mover is in a call for it",
-        noticed_by="tests/runtime/test_moves.py",
+        noticed_by="tests/runtime/test_free_running.py::test_a_free_does_not_meet_a_move_under_way",
     ),
     Mutation(
         "live-while-pins-are-awaited",

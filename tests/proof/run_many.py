@@ -35,6 +35,7 @@ def run_seeds(results: Path, seeds: list[int], programs: int) -> None:
         opened(Path(folder), include, Path(deepum.__file__).parent) as runner,
         results.open("a", buffering=1) as file,
     ):
+        runner.seconds = 1800  # on a machine that is busy with other things
         for seed, batch in ((each, batch) for each in seeds for batch in batches(programs, each)):
             if (seed, batch.number) in done:
                 continue
