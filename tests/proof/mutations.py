@@ -258,7 +258,15 @@ MUTATIONS = (
         "!markers_.all_marked(command.stream_mask) ||",
         "",
         "that nothing is discarded behind launches that no marker could be recorded behind",
-        "not shown: markers would have to be refused, or 512 of them to be recorded anew; test_lane_discards.py has both",
+        noticed_by=_LANES + "test_without_markers_nothing_is_dropped",
+    ),
+    Mutation(
+        "untold-launch",
+        _RUNTIME + "mover_discards.cpp",
+        "  command.stream_mask |= markers_.untold();\n",
+        "",
+        "that a discard waits for launches whose events were lost",
+        noticed_by=_LANES + "test_a_launch_that_the_ring_had_no_room_for_is_waited_for",
     ),
     Mutation(
         "marker-recorded-anew",
