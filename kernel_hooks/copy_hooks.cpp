@@ -212,7 +212,7 @@ CUresult batch(const StreamRef& stream, const CUdeviceptr* to, const CUdeviceptr
   }
   const CUresult result = forward(function, arguments...);
   if (reported && result == CUDA_SUCCESS) {
-    runtime::after_execute(stream.device, stream.handle, stream.id, sequence);
+    runtime::after_execute(stream.device, stream.handle, stream.id);
   }
   return result;
 }
@@ -255,7 +255,7 @@ CUresult batch_3d(const StreamRef& stream, const CUDA_MEMCPY3D_BATCH_OP* operati
   }
   const CUresult result = forward(function, arguments...);
   if (reported && result == CUDA_SUCCESS) {
-    runtime::after_execute(stream.device, stream.handle, stream.id, sequence);
+    runtime::after_execute(stream.device, stream.handle, stream.id);
   }
   return result;
 }

@@ -34,7 +34,7 @@ inline CUresult launch(const StreamRef& stream, CUfunction handle, const unsigne
   runtime::before_execute(stream.device, stream.handle, stream.id, sequence);
   const CUresult result = forward(function, arguments...);
   if (result == CUDA_SUCCESS) [[likely]] {
-    runtime::after_execute(stream.device, stream.handle, stream.id, sequence);
+    runtime::after_execute(stream.device, stream.handle, stream.id);
   }
   return result;
 }
@@ -81,7 +81,7 @@ CUresult on_cuGraphLaunch(CUgraphExec exec, CUstream stream) {
   runtime::before_graph(at.handle);
   const CUresult result = forward(function, exec, stream);
   if (result == CUDA_SUCCESS) {
-    runtime::after_execute(at.device, at.handle, at.id, sequence);
+    runtime::after_execute(at.device, at.handle, at.id);
   }
   return result;
 }

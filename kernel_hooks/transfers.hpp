@@ -43,7 +43,7 @@ CUresult transfer_as(std::uint8_t flags, std::uint64_t identity, const StreamRef
   }
   const CUresult result = forward(function, arguments...);
   if (reported && result == CUDA_SUCCESS) {
-    runtime::after_execute(stream.device, stream.handle, stream.id, sequence);
+    runtime::after_execute(stream.device, stream.handle, stream.id);
   }
   if (blocks) {
     faults_at_rest();

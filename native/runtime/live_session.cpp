@@ -26,8 +26,9 @@ std::uint64_t Session::emit(deepum_event_header* record) noexcept {
     if (launching.session == this) {
       [[unlikely]] markers.failed(launching.stream);
     }
-    place = markers.reserve(ring, launch.stream, record->words);
-    launching = {place.sequence ? this : nullptr, launch.stream, blocks_of(launch)};
+    std::uint64_t sequence = 0;
+    place = markers.reserve(ring, launch.stream, record->words, &sequence);
+    launching = {this, launch.stream, blocks_of(launch), sequence};
   } else {
     place = ring.reserve(record->words);
   }

@@ -62,7 +62,8 @@ inline constinit std::atomic<Session*> live{nullptr};  // null: before the first
 struct Launch {
   Session* session = nullptr;
   std::uint32_t stream = 0;
-  std::uint64_t blocks = 0;  // that it may touch
+  std::uint64_t blocks = 0;    // that it may touch
+  std::uint64_t sequence = 0;  // for its stream's markers; its event's, if it has one
 };
 inline constinit thread_local Launch launching [[gnu::tls_model("initial-exec")]];
 inline constinit thread_local std::uint64_t last_sequence [[gnu::tls_model("initial-exec")]] = 0;

@@ -7,8 +7,13 @@
 
 namespace deepum::runtime {
 
-EventRing::Place MarkerTable::reserve(EventRing& ring, std::uint32_t stream_id, std::uint32_t words) noexcept {
-  return streams_[std::min(stream_id, kShared)].reserve(ring, words);
+EventRing::Place MarkerTable::reserve(EventRing& ring, std::uint32_t stream_id, std::uint32_t words, std::uint64_t* sequence) noexcept {
+  const std::uint32_t id = std::min(stream_id, kShared);
+  const EventRing::Place place = streams_[id].reserve(ring, words, sequence);
+  if (place.sequence == 0) [[unlikely]] {
+    untold_.fetch_or(1ull << id, std::memory_order_seq_cst);
+  }
+  return place;
 }
 
 void MarkerTable::failed(std::uint32_t stream_id) noexcept { streams_[std::min(stream_id, kShared)].settled(false, 1, 0); }

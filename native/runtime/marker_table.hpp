@@ -15,7 +15,7 @@ namespace deepum::runtime {
 
 class MarkerTable {
  public:
-  EventRing::Place reserve(EventRing& ring, std::uint32_t stream_id, std::uint32_t words) noexcept;
+  EventRing::Place reserve(EventRing& ring, std::uint32_t stream_id, std::uint32_t words, std::uint64_t* sequence) noexcept;
   void failed(std::uint32_t stream_id) noexcept;  // the driver refused the launch
   // The driver took the launch. True: a marker was recorded.
   bool launched(CUstream stream, std::uint32_t stream_id, std::uint64_t sequence, std::uint32_t interval, std::uint64_t blocks) noexcept;
@@ -36,6 +36,8 @@ class MarkerTable {
   bool all_can_wait() noexcept;
   // `cover` tells the truth of these stream ids: none of them has launches that the driver refused to record a marker behind.
   bool all_marked(std::uint64_t stream_mask) noexcept;
+  // Stream ids with launches for which the ring had no room: the daemon may not know that these were ever launched on.
+  std::uint64_t untold() const noexcept { return untold_.load(std::memory_order_seq_cst); }
   // Calls back with each id that was ever launched on, but the shared one, and its stream.
   template <typename F>
   void each_stream(F each) noexcept {
@@ -95,6 +97,7 @@ class MarkerTable {
   StreamMarkers sharing_[kMostSharing];
   std::atomic<std::uint64_t> wanted_{0};
   std::atomic<std::uint64_t> used_{0};  // ids ever launched on
+  std::atomic<std::uint64_t> untold_{0};
   std::atomic<std::uint64_t> epoch_{0};
   StreamMarkers::Markers found_;  // of the mover's thread; too large to be made for each question
 };

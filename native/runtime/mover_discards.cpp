@@ -8,14 +8,15 @@
 namespace deepum::runtime {
 namespace {
 
-constexpr std::uint32_t kMostFailures = 16;  // in a row, after which there are no discards any more
+constexpr std::uint32_t kMostFailedDiscards = 16;  // in a row, after which there are none any more
 
 }  // namespace
 
 // The program may use the memory again at any moment: from the commitment on, its streams wait for the event that follows here.
 bool Mover::issue_discard(int device) {
   MoveLane& lane = devices_[device].lanes[DEEPUM_DIRECTION_DISCARD];
-  const deepum_command command = lane.queue[0].command;
+  deepum_command command = lane.queue[0].command;
+  command.stream_mask |= markers_.untold();
   Requirements required;
   if (!requirements(device, DEEPUM_DIRECTION_DISCARD, command, &required)) {
     return false;
@@ -72,10 +73,10 @@ bool Mover::issue_discard(int device) {
 // Failures end the discards, not the mover: what is dead is evicted from then on.
 void Mover::count_discard(CUresult error) noexcept {
   failed_discards_ = error == CUDA_SUCCESS ? 0 : failed_discards_ + 1;
-  if (failed_discards_ == kMostFailures) {
+  if (failed_discards_ == kMostFailedDiscards) {
     refuse_discards();
-    say(Level::kWarning, "warning: mover: %u discards in a row failed (CUDA error %d); dead memory is copied from now on", kMostFailures,
-        error);
+    say(Level::kWarning, "warning: mover: %u discards in a row failed (CUDA error %d); dead memory is copied from now on",
+        kMostFailedDiscards, error);
   }
 }
 

@@ -226,16 +226,13 @@ void before_execute(CUdevice, CUstream stream, std::uint32_t stream_id, std::uin
   }
 }
 
-void after_execute(CUdevice, CUstream stream, std::uint32_t stream_id, std::uint64_t sequence) noexcept {
-  if (sequence == 0) {
-    return;
-  }
+void after_execute(CUdevice, CUstream stream, std::uint32_t stream_id) noexcept {
   Session* session = launching.session;
   launching.session = nullptr;
   if (!session || session != live.load(std::memory_order_relaxed)) {
     return;
   }
-  if (session->markers.launched(stream, stream_id, sequence, settings().marker_interval, launching.blocks)) {
+  if (session->markers.launched(stream, stream_id, launching.sequence, settings().marker_interval, launching.blocks)) {
     session->marker_recorded();
   }
 }

@@ -72,9 +72,9 @@ void handle_refused() noexcept;
 
 // A launch: `before_execute` after emitting its event and before forwarding the call (in lock-step it waits for the daemon's
 // decisions and carries them out), `after_execute` once the driver accepted it (records a progress marker every
-// marker_interval launches of the stream). Neither does anything while `capturing`.
+// marker_interval launches of the stream), whether or not the ring had room for its event. Neither does anything while `capturing`.
 void before_execute(CUdevice device, CUstream stream, std::uint32_t stream_id, std::uint64_t sequence) noexcept;
-void after_execute(CUdevice device, CUstream stream, std::uint32_t stream_id, std::uint64_t sequence) noexcept;
+void after_execute(CUdevice device, CUstream stream, std::uint32_t stream_id) noexcept;
 // The program is about to block: brings every stream's marker up to its last launch.
 void before_synchronise(std::uint32_t stream_id) noexcept;  // DEEPUM_ALL_STREAMS for all
 void stream_destroyed(CUstream stream, std::uint32_t stream_id) noexcept;

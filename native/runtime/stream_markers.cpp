@@ -22,18 +22,16 @@ CUevent create_event() noexcept {
 
 }  // namespace
 
-EventRing::Place StreamMarkers::reserve(EventRing& ring, std::uint32_t words) noexcept {
+EventRing::Place StreamMarkers::reserve(EventRing& ring, std::uint32_t words, std::uint64_t* sequence) noexcept {
   const std::lock_guard lock(lock_);
   const EventRing::Place place = ring.reserve(words);
-  if (place.sequence == 0) {
-    return place;
-  }
-  emitted_ = place.sequence;
+  *sequence = place.sequence != 0 ? place.sequence : ring.reserved() / 8;
+  emitted_ = *sequence;
   if (in_flight_++ == 0) {
-    first_in_flight_ = place.sequence;
+    first_in_flight_ = *sequence;
   }
   if (unmarked_.load(std::memory_order_relaxed) == 0) {
-    unmarked_.store(place.sequence, std::memory_order_relaxed);
+    unmarked_.store(*sequence, std::memory_order_relaxed);
   }
   return place;
 }

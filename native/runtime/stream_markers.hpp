@@ -37,8 +37,9 @@ class StreamMarkers {
  public:
   static constexpr std::uint32_t kKept = kMarkersKept;
 
-  // Reserves a launch's place in the ring; it counts as in flight until `settled`.
-  EventRing::Place reserve(EventRing& ring, std::uint32_t words) noexcept;
+  // Reserves a launch's place in the ring; it counts as in flight until `settled`. One for which there is no room lies before markers like
+  // any other: it gets a sequence between those before it and those after it, which no event has.
+  EventRing::Place reserve(EventRing& ring, std::uint32_t words, std::uint64_t* sequence) noexcept;
   // The driver took the launch, or refused it. True if a marker is due: `interval` launches have gone by since the last one, or they may
   // touch kMarkedBlocks. `blocks`: that this one may touch.
   bool settled(bool accepted, std::uint32_t interval, std::uint64_t blocks) noexcept;

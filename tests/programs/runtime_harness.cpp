@@ -28,7 +28,7 @@ int movers = 0, events = 0;
 std::set<std::string> recorded_on_program;
 std::atomic<bool> complete{true};
 std::atomic<int> prefetch_error{0}, event_error{0}, wait_error{0}, push_error{0}, host_error{0}, prefetch_delay_ms{0}, discard_delay_ms{0},
-    discard_error{0};
+    await_delay_ms{0}, discard_error{0};
 std::atomic<bool> capturing{false};
 std::atomic<long> queries{0};
 std::atomic<void*> context{reinterpret_cast<void*>(0xc0)};
@@ -131,6 +131,7 @@ void fill_driver() {
   };
   d.EventSynchronize = [](CUevent event) {
     check_relaxed("await");
+    if (await_delay_ms) usleep(static_cast<unsigned>(1000 * await_delay_ms));
     note("await %s", name(event).c_str());
     return CUDA_SUCCESS;
   };
@@ -247,7 +248,7 @@ std::uint64_t h_execute(unsigned stream, std::uint64_t hash, int refused, unsign
   const std::uint64_t sequence = emit_execute(stream, hash, blocks != 0 ? 1 : 0, blocks);
   before_execute(0, at, stream, sequence);
   note("launch %s", name(at).c_str());
-  if (!refused) after_execute(0, at, stream, sequence);
+  if (!refused) after_execute(0, at, stream);
   return sequence;
 }
 
@@ -294,6 +295,7 @@ void h_push_error(int error) { push_error = error; }
 void h_host_error(int error) { host_error = error; }
 void h_prefetch_delay(int milliseconds) { prefetch_delay_ms = milliseconds; }
 void h_discard_delay(int milliseconds) { discard_delay_ms = milliseconds; }
+void h_await_delay(int milliseconds) { await_delay_ms = milliseconds; }
 void h_batches() { driver().MemPrefetchBatchAsync = batch; }
 void h_only_first_form() { driver().MemPrefetchAsync_v2 = nullptr; }
 long h_queries() { return queries; }
@@ -333,7 +335,7 @@ unsigned h_unmarked_of_shared(unsigned threads, unsigned rounds) {
         const std::uint64_t sequence = emit_execute(DEEPUM_ALL_STREAMS, 7, 0, 0);
         for (++ready; ready < threads;) std::this_thread::yield();
         before_execute(0, at, DEEPUM_ALL_STREAMS, sequence);
-        after_execute(0, at, DEEPUM_ALL_STREAMS, sequence);
+        after_execute(0, at, DEEPUM_ALL_STREAMS);
       });
     }
     for (std::thread& thread : all) thread.join();

@@ -1,5 +1,7 @@
 """A daemon whose commands come late: `DEEPUM_PROOF_LATE` launches of the program after they were decided, at most. Started as deepum's.
 
+With `DEEPUM_PROOF_GONE` it loses a program after so many launches.
+
 The core is the real one; what it decides, and in which order, is as ever.
 """
 
@@ -20,14 +22,19 @@ from deepum.daemon.session import Session
 _EXECUTE = 6  # DEEPUM_EVENT_EXECUTE
 
 
+class _GoneError(Exception):
+    """The session ends here, whatever is under way."""
+
+
 class _Late(Recorder):
     """Stands where the event log is written: each event and each command passes here."""
 
-    def __init__(self, launches: int) -> None:
+    def __init__(self, launches: int, gone: int) -> None:
         self.path = Path()
         self._most = launches
         self._random = random.Random(launches)
         self._launches = 0
+        self._gone = gone
         self._kept: deque[tuple[int, bytes]] = deque()  # by the launch at which they go
         self._due = b""
         self._last = 0
@@ -41,6 +48,8 @@ class _Late(Recorder):
             self._last = core.process(records[at : at + 8 * words])
             at += 8 * words
             self._launches += kind == _EXECUTE
+            if self._gone and self._launches == self._gone:
+                raise _GoneError
             if given := core.take_command_bytes():
                 when = self._launches + self._random.randint(0, self._most)
                 self._kept.append((max([when, *(due for due, _ in self._kept)]), given))
@@ -59,8 +68,9 @@ class _Late(Recorder):
 class _LateSession(Session):
     def _prepare(self, hello: Hello) -> None:
         super()._prepare(hello)
-        if (launches := int(hello.environment.get("DEEPUM_PROOF_LATE", "0"))) and self._recorder is None:
-            self._recorder = _Late(launches)
+        launches, gone = (int(hello.environment.get(name, "0")) for name in ("DEEPUM_PROOF_LATE", "DEEPUM_PROOF_GONE"))
+        if (launches or gone) and self._recorder is None:
+            self._recorder = _Late(launches, gone)
 
 
 if __name__ == "__main__":

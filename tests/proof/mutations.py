@@ -1,6 +1,7 @@
 """Mutations: each takes one edge or check out of the invalidation protocol, or out of the order of moves that it rests on.
 
-With any of them the random programs must fail (run_mutations). Those that they cannot notice stay in the list with the reason why.
+With any of them the random programs must fail (run_mutations), or the test that it names. Those that nothing can notice stay in the list
+with the reason why.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Mutation:
-    """`old` occurs once in the file. removes: what is missing then. survives: why no program can tell; empty: some program must fail.
+    """`old` occurs once in the file. removes: what is missing then. survives: why nothing can tell; empty: something must fail.
 
     also: other mutations that are made together with this one, where two checks stand behind each other.
+    noticed_by: the test that must fail, where the behaviour is out of the random programs' reach; empty: the random programs.
     """
 
     name: str
@@ -22,6 +24,7 @@ class Mutation:
     removes: str
     survives: str = ""
     also: tuple[Mutation, ...] = ()
+    noticed_by: str = ""
 
     def edits(self) -> tuple[Mutation, ...]:
         """All that is made together, this one first."""
@@ -30,6 +33,8 @@ class Mutation:
 
 _CORE = "native/core/"
 _RUNTIME = "native/runtime/"
+_HOOKS = "kernel_hooks/"
+_LANES = "tests/runtime/test_lane_discards.py::"
 
 # ---- checks that stand behind others
 _BEHIND = Mutation(
@@ -80,6 +85,20 @@ _THREAD_WAITS = Mutation(
     "      await(awaited);  // then it is done, for whoever comes\n",
     "",
     "that the thread waits where a stream cannot be made to wait",
+)
+_SINCE_MARK = Mutation(
+    "marker-claims-in-flight-behind",
+    _RUNTIME + "stream_markers.cpp",
+    "  unmarked_.store(in_flight_ ? first_in_flight_ : 0, std::memory_order_relaxed);\n  Marker& oldest",
+    "  unmarked_.store(0, std::memory_order_relaxed);\n  Marker& oldest",
+    "that launches in flight are without a marker still",
+)
+_FEW_ENTRIES = Mutation(
+    "few-entries",
+    _RUNTIME + "discards.cpp",
+    "constexpr std::size_t kMostEntries = 1u << 16;",
+    "constexpr std::size_t kMostEntries = 8;",
+    "that a lane has room for its discards",
 )
 MUTATIONS = (
     # ---- what is proposed (docs/core.md, "Dead blocks")
@@ -168,6 +187,22 @@ MUTATIONS = (
         "that a block handed out again is alive for the core, and that the mover looks at what is active",
         also=(_BEFORE, _BEHIND),
     ),
+    Mutation(
+        "stays-dead-in-part",
+        _CORE + "invalidation.cpp",
+        "const std::uint64_t end = (offset + bytes + allocation.first_offset + kBlockBytes - 1) / kBlockBytes;",
+        "const std::uint64_t end = (offset + bytes + allocation.first_offset) / kBlockBytes;",
+        "that the last UM block of a block handed out again is alive for the core, and that the mover looks at what is active",
+        also=(_BEFORE, _BEHIND),
+    ),
+    Mutation(
+        "first-offset",
+        _CORE + "memory_events.cpp",
+        "  allocation.first_offset = event.first_offset % kBlockBytes;",
+        "  allocation.first_offset = 0;",
+        "that an allocation need not begin at a UM block, for the core, and that the mover looks at what is active",
+        also=(_BEFORE, _BEHIND),
+    ),
     # ---- what is committed (docs/runtime.md, "Discards")
     _SINCE,
     replace(_BEHIND, also=(_SINCE,)),
@@ -196,12 +231,42 @@ MUTATIONS = (
         "that whoever uses the memory again finds the discard",
     ),
     Mutation(
+        "pin-from-the-base",
+        _RUNTIME + "allocations.cpp",
+        "const std::uint64_t origin = base & ~(kUmBlockBytes - 1);",
+        "const std::uint64_t origin = base;",
+        "that the blocks of a command are UM blocks, wherever the allocation begins",
+    ),
+    Mutation(
+        "pin-too-long",
+        _RUNTIME + "allocations.cpp",
+        "(std::uint64_t{first_block} + block_count) * kUmBlockBytes",
+        "(std::uint64_t{first_block} + block_count + 1) * kUmBlockBytes",
+        "that a command is for its blocks and no more",
+    ),
+    Mutation(
+        "inactive-of-another-size",
+        _RUNTIME + "allocation_blocks.cpp",
+        "block == book().blocks.end() || block->second != bytes",
+        "block == book().blocks.end()",
+        "that a report of another size than the block's is not believed",
+        noticed_by=_LANES + "test_a_block_that_is_taken_back_in_another_size_is_not_dropped",
+    ),
+    Mutation(
         "unmarked",
         _RUNTIME + "mover_discards.cpp",
         "!markers_.all_marked(command.stream_mask) ||",
         "",
         "that nothing is discarded behind launches that no marker could be recorded behind",
-        "not shown: markers would have to be refused, or 512 of them to be recorded anew; test_lane_discards.py has both",
+        noticed_by=_LANES + "test_without_markers_nothing_is_dropped",
+    ),
+    Mutation(
+        "untold-launch",
+        _RUNTIME + "mover_discards.cpp",
+        "  command.stream_mask |= markers_.untold();\n",
+        "",
+        "that a discard waits for launches whose events were lost",
+        noticed_by=_LANES + "test_a_launch_that_the_ring_had_no_room_for_is_waited_for",
     ),
     Mutation(
         "marker-recorded-anew",
@@ -226,7 +291,104 @@ MUTATIONS = (
         "",
         "that moves and discards wait for the launches before them",
     ),
+    Mutation(
+        "marker-claims-in-flight",
+        _RUNTIME + "stream_markers.cpp",
+        "  const std::uint64_t reach = in_flight_ ? first_in_flight_ - 1 : emitted_;",
+        "  const std::uint64_t reach = emitted_;",
+        "that a marker claims no launch that the driver does not have yet",
+        also=(_SINCE_MARK,),
+    ),
+    Mutation(
+        "lane-waits-once",
+        _RUNTIME + "move_lane.cpp",
+        "found->second.incarnation > marker.incarnation || found->second.sequence >= marker.sequence",
+        "found->second.incarnation >= marker.incarnation",
+        "that a lane which waited for a stream waits for what is launched there later",
+    ),
+    Mutation(
+        "lane-ignores-incarnation",
+        _RUNTIME + "move_lane.cpp",
+        " || found->second.incarnation < marker.incarnation",
+        "",
+        "that a lane which waited for a stream waits for a later one with its id",
+        "not needed: a later stream's markers have later sequences, which are compared as well",
+    ),
+    Mutation(
+        "earlier-incarnations",
+        _RUNTIME + "marker_cover.cpp",
+        "    if (later == kept(oldest).incarnation) {\n      break;",
+        "    {\n      break;",
+        "that what is behind a stream's launches is behind those of ended streams which had its id",
+    ),
+    Mutation(
+        "stream-end-untold",
+        _RUNTIME + "session.cpp",
+        "  session->markers.destroyed(stream, stream_id);\n",
+        "",
+        "that a stream's end is told, so that its last launches are marked and another one may have its id",
+    ),
+    Mutation(
+        "copies-unseen",
+        _HOOKS + "transfers.hpp",
+        "    reported = !execution.empty();\n",
+        "",
+        "that copies and memsets are reported and marked",
+    ),
+    Mutation(
+        "written-unseen",
+        _HOOKS + "transfers.hpp",
+        "    execution.add_bytes(written.address, written.bytes, Execution::Access::kWrite, 1);\n",
+        "",
+        "that what a copy or a memset writes is reported",
+    ),
     # ---- use after a discard
+    Mutation(
+        "event-before-discard",
+        _RUNTIME + "mover_discards.cpp",
+        "      result = drop_content({pin.address, pin.bytes}, lane.stream());",
+        "      lane.issued(command.id, 0, false);\n      committed.behind = lane.event_after(command.id);\n"
+        "      result = drop_content({pin.address, pin.bytes}, lane.stream());",
+        "that the event which streams wait for lies behind the discard",
+    ),
+    Mutation(
+        "shared-id-does-not-wait",
+        _RUNTIME + "marker_table.cpp",
+        "    all = (sharing_[i].stream() == nullptr || each(sharing_[i])) && all;\n",
+        "",
+        "that streams which share an id wait",
+    ),
+    Mutation(
+        "default-stream-waits-elsewhere",
+        _RUNTIME + "stream_waits.cpp",
+        "  if (stream() != CU_STREAM_LEGACY) {\n    return wait_here();\n  }\n",
+        "  if (stream()) {\n    return wait_here();\n  }\n",
+        "that the default stream which waits is that of its context, not of the current one",
+    ),
+    Mutation(
+        "new-stream-does-not-wait-alone",
+        _RUNTIME + "session.cpp",
+        "  if (!session) [[unlikely]] {\n    follow(Discards::instance().latest(), stream);\n  } else",
+        "  if (!session) [[unlikely]] {\n  } else",
+        "that launches wait for discards when the daemon is gone",
+        noticed_by=_LANES + "test_a_discard_is_waited_for_when_the_daemon_is_gone",
+    ),
+    Mutation(
+        "swept-too-early",
+        _RUNTIME + "discards.cpp",
+        "return entry.second.id <= lane.ordered; }",
+        "return entry.second.id <= lane.ordered + 4; }",
+        "that entries are kept until all streams wait for them, where a lane has many",
+        also=(_FEW_ENTRIES,),
+    ),
+    Mutation(
+        "child-keeps-discards",
+        _RUNTIME + "discards.cpp",
+        "void Discards::abandon_in_child() noexcept { new (this) Discards; }",
+        "void Discards::abandon_in_child() noexcept {}",
+        "that a child process waits for no discard of its parent",
+        noticed_by=_LANES + "test_the_child_of_a_fork_waits_for_no_discard",
+    ),
     Mutation(
         "reactivated-without-waiting",
         _RUNTIME + "allocation_blocks.cpp",
@@ -283,6 +445,31 @@ MUTATIONS = (
         "  wait_for_discards(describe(record).base, describe(record).bytes);\n",
         "",
         "that freed memory waits for its discards",
+    ),
+    Mutation(
+        "pins-not-awaited",
+        _RUNTIME + "allocations.cpp",
+        "  wait_out_pins(record);\n",
+        "",
+        "that memory is not freed while the mover is in a call for it",
+        noticed_by="tests/runtime/test_free_running.py::test_a_free_does_not_meet_a_move_under_way",
+    ),
+    Mutation(
+        "live-while-pins-are-awaited",
+        _RUNTIME + "allocations.cpp",
+        "    record->live.store(false);\n  }\n  wait_out_pins(record);\n",
+        "  }\n  wait_out_pins(record);\n  record->live.store(false);\n",
+        "that the mover takes no further command for memory that is about to be freed",
+        noticed_by=_LANES + "test_memory_that_is_about_to_end_is_not_dropped_any_more",
+    ),
+    Mutation(
+        "forbid-does-not-wait",
+        _RUNTIME + "discards.cpp",
+        "  for (std::size_t device = 0; device < lanes_.size(); ++device) {\n    wait_given(lanes_[device], proposed[device]);\n  }\n"
+        "  return latest();",
+        "  return latest();",
+        "that a graph's launch waits until the mover has given what it committed to the driver",
+        noticed_by=_LANES + "test_a_discard_that_the_driver_takes_long_for_is_waited_for",
     ),
     Mutation(
         "graph-does-not-wait",

@@ -29,11 +29,17 @@ class Batch:
     late: int = 0  # launches by which commands come late, at most
     slow: bool = False  # the mover takes its time between two calls of the driver
     offset: int = 0  # bytes from a UM block's beginning to that of each managed allocation
+    gone: int = 0  # launches after which the daemon is gone; 0: it stays
 
     def __str__(self) -> str:
         order = self.settings["eviction_order"] if self.settings["policy"] == "correlation" else ""
         words = [str(self.number), self.flavour, self.settings["policy"], order, "" if self.lock_step else "free"]
-        words += [f"late{self.late}" if self.late else "", "slow" if self.slow else "", "offset" if self.offset else ""]
+        words += [
+            f"late{self.late}" if self.late else "",
+            f"gone{self.gone}" if self.gone else "",
+            "slow" if self.slow else "",
+            "offset" if self.offset else "",
+        ]
         return "-".join(filter(None, [*words, "invalidation" if self.settings["invalidation"] == "1" else ""]))
 
     def programs(self) -> list[Program]:
@@ -48,7 +54,7 @@ class Batch:
         made["DEEPUM_SYNC"] = str(int(self.lock_step))
         made["DEEPUM_SIM_RANDOM_EVICTION"] = str(self.random_eviction)
         made["DEEPUM_SIM_MANAGED_OFFSET"] = str(self.offset)
-        made["DEEPUM_PROOF_LATE"] = str(self.late)  # late_daemon's
+        made["DEEPUM_PROOF_LATE"], made["DEEPUM_PROOF_GONE"] = str(self.late), str(self.gone)  # late_daemon's
         if self.slow:
             made["LD_LIBRARY_PATH"] = base["DEEPUM_PROOF_SLOW"] + ":" + made["LD_LIBRARY_PATH"]
         return made
@@ -62,12 +68,14 @@ _TURN = (
     *("devices", "graphs", "managed", "graphs", "captures", "graphs", "silent", "graphs", "streams", "graphs", "devices"),
     *("contexts", "crowd", "values"),
 )
-_FREE = ("devices", "contexts", "devices", "crowd")  # more of these out of lock-step, where discards are under way for long
+_FREE = ("devices", "contexts", "devices", "crowd", "graphs")  # more of these out of lock-step, where discards are under way for long
+_LOST = ("streams", "renewed", "devices")
 
 
 def batches(programs: int, seed: int) -> list[Batch]:
     """Batches that have so many programs together, a quarter as many more out of lock-step, where moves and launches race, and another
-    quarter with duplicates (READ_MOSTLY); a tenth as many with several devices, contexts or very many streams, out of lock-step.
+    quarter with duplicates (READ_MOSTLY); a tenth as many with several devices, contexts or very many streams, out of lock-step; and a
+    fortieth as many that lose their daemon.
 
     Each setting takes each of its values, in step lengths that share no factor.
     """
@@ -124,7 +132,14 @@ def batches(programs: int, seed: int) -> list[Batch]:
         flavour = _FREE[len(made) % len(_FREE)]
         seeds = tuple(range(next_seed, next_seed + min(left, _SIZES[flavour])))
         settings = settings | {"eviction_order": ORDERS[len(made) % len(ORDERS)], "marker_interval": ("1", "1", "16")[len(made) // 4 % 3]}
-        made.append(Batch(len(made), flavour, seeds, settings, lock_step=False))
+        made.append(Batch(len(made), flavour, seeds, settings, lock_step=False, slow=flavour == "graphs"))
+        left -= len(seeds)
+        next_seed += len(seeds)
+    left, next_seed = programs // 40, seed * 1_000_000 + 4 * programs
+    while left > 0:
+        n = len(made)
+        seeds = tuple(range(next_seed, next_seed + min(left, 4)))
+        made.append(Batch(n, _LOST[n % 3], seeds, settings, lock_step=n % 4 != 0, gone=50 + n * 97 % 600))
         left -= len(seeds)
         next_seed += len(seeds)
     return made

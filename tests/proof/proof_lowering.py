@@ -19,7 +19,7 @@ class Lowering(Work):
     """One program. `lines` are the executor's operations."""
 
     def lower(self) -> list[str]:
-        for stream in self.order.streams:
+        for stream in self.streams.values():
             self.emit("sn", stream.number, stream.device, stream.kind)
         for operation in self.program.operations:
             self.apply(operation)
@@ -29,10 +29,9 @@ class Lowering(Work):
     # ---- graphs
 
     def do_graph(self, op: Operation, stream: Stream) -> None:
-        candidates = [s for s in self.order.streams if s.device == stream.device and s.kind not in (LEGACY, PER_THREAD)]
+        candidates = [s for s in self.streams.values() if s.device == stream.device and s.kind not in (LEGACY, PER_THREAD)]
         if self.owners is not None or op.names[0] in self.graphs or not candidates:
             return
-        stream = self.order.streams[op.stream % len(self.order.streams)]
         stream = stream if stream in candidates else candidates[op.pick(1, len(candidates))]
         capture = Capture(len(self.graphs), stream.device)
         other = candidates[op.pick(2, len(candidates))]
@@ -115,8 +114,8 @@ class Lowering(Work):
             for device in self.order.devices:
                 self.synchronise_device(device)
         else:
-            events = [self.record(each) for each in self.order.streams if each.kind != LEGACY]
-            for each in self.order.streams:
+            events = [self.record(each) for each in self.order.streams if each.kind != LEGACY and self.begun(each)]
+            for each in self.streams.values():
                 if each.kind != LEGACY:
                     for event, clock in events:
                         self.wait(each, event, clock)
@@ -135,7 +134,7 @@ class Lowering(Work):
             self.order.host = hosts.setdefault(thread, start.copy())
             used = [self.memory[name] for name in part.names if name in self.memory]
             points = [point for memory in used for point in [*memory.last.items(), *([memory.write] if memory.write else [])]]
-            if op.kind == "race" and not all(self.order.covers(self.order.streams[chosen], point) for point in points):
+            if op.kind == "race" and not all(self.order.covers(self.streams[chosen], point) for point in points):
                 continue
             self.apply(replace(part, stream=chosen))
         self.owners = None
@@ -147,22 +146,27 @@ class Lowering(Work):
         self.quarantine.clear()
         self.emit("end", thread=0)
 
+    def begun(self, stream: Stream) -> bool:
+        """It lives or has lived."""
+        return all(stream is not spare for _, spare in self.spare)
+
     def own_stream(self, part: Operation, thread: int) -> int | None:
-        """The stream of the operation, if the thread can have it, else another one."""
+        """The program's number of the stream of the operation, if the thread can have it, else of another one."""
         assert self.owners is not None
-        wanted = self.order.streams[part.stream % len(self.order.streams)]
-        others = [s for s in self.order.streams if s.device == wanted.device]
-        for stream in (wanted, *others):
+        wanted = part.stream % len(self.streams)
+        others = [i for i, s in self.streams.items() if s.device == self.streams[wanted].device]
+        for index in (wanted, *others):
+            stream = self.streams[index]
             if stream.kind != LEGACY and self.owners.get(stream.number, thread) == thread:
                 self.owners[stream.number] = thread
-                return stream.number
+                return index
         return None
 
     # ---- the end
 
     def end(self) -> None:
         """All that was written is looked at; then all of it is given back."""
-        streams = self.order.streams
+        streams = list(self.streams.values())
         for name, memory in sorted(self.memory.items()):
             for place, run in enumerate(runs(memory.mask)):
                 self.thread = 0
@@ -175,7 +179,7 @@ class Lowering(Work):
         for name in sorted(self.memory):
             self.thread = 0
             self.op = Operation("free", (name,), self.memory[name].home, self.program.seed * 0x5851F42D4C957F2D)
-            self.do_free(self.op, streams[self.memory[name].home])
+            self.do_free(self.op, self.living(self.memory[name].home))
         for device in self.order.devices:
             self.synchronise_device(device)
         for graph in self.graphs.values():

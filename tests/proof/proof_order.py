@@ -52,13 +52,22 @@ class Order:
             return False
         return LEGACY in (stream.kind, other.kind)
 
-    def enter(self, stream: Stream) -> None:
-        """An operation, an event or a wait is put on the stream: it is one more."""
+    def enter(self, stream: Stream, joins: bool = True) -> None:
+        """An operation, an event or a wait is put on the stream: it is one more.
+
+        joins: by the default stream's rule it waits for others. Nobody says so of stream-ordered allocations.
+        """
         clock = stream.clock
         merge(clock, self.host)
-        for other in self._joins[stream.number]:
+        for other in self._joins[stream.number] if joins else ():
             merge(clock, other.clock)
         clock[stream.number] += 1
+
+    def end(self, stream: Stream) -> None:
+        """The stream is destroyed. Its work goes on, and the host may wait for it; that the default stream still does is nowhere said."""
+        for joins in self._joins:
+            if stream in joins:
+                joins.remove(stream)
 
     def covers(self, stream: Stream, point: tuple[int, int]) -> bool:
         """What is put on the stream next comes after that point."""

@@ -11,6 +11,12 @@ from proof_order import PER_THREAD, Clock, Order, Stream, merge
 from proof_programs import Operation, Program
 
 EVENTS = 4096
+MOST_RENEWED = 32
+
+
+def renews_apart(op: Operation) -> bool:
+    """What the stream that takes the place does is in no order with what the one that ended has under way."""
+    return op.verb == "renew" and op.pick(3, 3) == 0
 
 
 class Ordering:
@@ -18,7 +24,12 @@ class Ordering:
 
     def __init__(self, program: Program, index: int) -> None:
         self.program = program
-        self.order = Order(list(program.streams))
+        # A stream that is renewed apart from the one before it is another one, though the program calls it by the same number.
+        apart = [op.stream % len(program.streams) for op in program.operations if renews_apart(op)][:MOST_RENEWED]
+        self.order = Order([*program.streams, *(program.streams[index] for index in apart)])
+        self.streams = {i: self.order.streams[i] for i in range(len(program.streams))}  # the living ones, by the program's number
+        self.spare = list(zip(apart, self.order.streams[len(program.streams) :], strict=True))
+        self.ended: dict[int, tuple[int, Clock]] = {}  # by number of a stream that ended: the event behind all of it
         self.lines: list[str] = []
         self.memory: dict[str, Memory] = {}
         self.buffers: dict[int, Memory] = {}
@@ -62,6 +73,8 @@ class Ordering:
 
     def new_event(self) -> int:
         self.event = (self.event + 1) % EVENTS
+        while any(self.event == kept for kept, _ in self.ended.values()):
+            self.event = (self.event + 1) % EVENTS
         return self.event
 
     def new_segment(self, device: int, size: int) -> int:
@@ -78,6 +91,8 @@ class Ordering:
     # ---- order
 
     def record(self, stream: Stream) -> tuple[int, Clock]:
+        if stream.number in self.ended:
+            return self.ended[stream.number]
         event = self.new_event()
         self.emit("rec", event, stream.number, thread=self.thread_of(stream))
         if self.program.flavour == "values":
@@ -104,7 +119,7 @@ class Ordering:
         if self.order.host_covers(point):
             return
         stream = self.order.streams[point[0]]
-        if roll < 50:
+        if roll < 50 and stream.number not in self.ended:
             self.emit("ssy", stream.number, thread=self.thread_of(stream))
             merge(self.order.host, self.before[stream.number] if self.of_another(stream) else stream.clock)
         elif roll < 85 or self.owners is not None:
@@ -118,9 +133,10 @@ class Ordering:
             if stream.device == device:
                 merge(self.order.host, stream.clock)
 
-    def order_behind(self, stream: Stream, points: Iterable[tuple[int, int]]) -> None:
+    def order_behind(self, stream: Stream, points: Iterable[tuple[int, int]], joins: bool = True) -> None:
+        """joins: as in Order.enter, of what comes next."""
         for place, point in enumerate(points):
-            if self.order.covers(stream, point):
+            if self.order.covers(stream, point) if joins else self.order.follows(stream, point):
                 continue
             roll = self.op.pick(20 + place % 8, 100)
             if roll < 75:

@@ -27,7 +27,7 @@ PLACES = (0, 8, 32768, 65528)  # of the cell in its granule
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """verb: new, free, kernel, copy, set, look, cpu, hint, sync, empty, renew, context, nap, graph, replay, parallel."""
+    """verb: new, free, kernel, copy, set, look, cpu, hint, sync, empty, renew, context, fork, nap, graph, replay, parallel."""
 
     verb: str
     names: tuple[str, ...] = ()
@@ -79,12 +79,15 @@ class _Generator:
         self.graphs = flavour == "graphs"
         r = self.random
         devices = {"devices": (0, 1), "contexts": r.choice(((0, 2), (0, 2, 1), (0, 2, 1, 3)))}.get(flavour, (0,))
-        more = {"streams": r.randint(0, 2), "devices": r.randint(0, 2), "crowd": r.randint(64, 80)}.get(flavour, 2)
+        if flavour in ("threads", "graphs") and r.random() < 0.35:
+            devices = (0, 1)
+        more = {"streams": r.randint(0, 2), "devices": r.randint(0, 2), "crowd": r.randint(68, 90)}.get(flavour, 2)
         kinds = [(0, BLOCKING)] + [(0, r.choice((BLOCKING, NON_BLOCKING, NON_BLOCKING))) for _ in range(more)]
         if flavour == "threads":
             kinds = [(0, NON_BLOCKING)] * r.randint(2, 3)
         kinds += [(0, PER_THREAD)] * (flavour not in ("threads", "crowd") and r.random() < 0.15)
-        kinds += [(device, r.choice((BLOCKING, NON_BLOCKING))) for device in devices[1:] for _ in range(2)]
+        more_kinds = (NON_BLOCKING,) if flavour == "threads" else (BLOCKING, NON_BLOCKING)
+        kinds += [(device, r.choice(more_kinds)) for device in devices[1:] for _ in range(2)]
         self.kinds = (*kinds, *((device, LEGACY) for device in devices))
         self.used = devices
         self.threads = r.choice((2, 3) if flavour == "threads" else (1, 1, 2, 3))
@@ -95,7 +98,7 @@ class _Generator:
         self.devices: dict[str, int] = {}
         self.managed: list[str] = []
         self.host: list[str] = []
-        self.main = r.randrange(len(kinds))  # most work is on one stream
+        self.main = r.randrange(len(kinds)) if flavour != "crowd" else len(kinds) - 1 - r.randrange(6)  # most work is on one stream
         self.legacy = r.choice((0.1, 0.1, 1))  # how often a default stream is as good as any other
         self.hidden = r.choice((0, 0.05, 0.5))  # how many kernels have addresses that nobody but they can read
 
@@ -126,6 +129,8 @@ class _Generator:
             self.sizes[name] = r.randint(1, 20) if small else r.randint(least, MOST_GRANULES)
         (self.managed if kind == "man" else self.host if kind in ("pin", "hst") else []).append(name)
         stream = self.homes.get(name) if r.random() < 0.7 else None
+        if stream is None and len(self.used) > 1 and r.random() < 0.3:  # default streams, which have the same handle in every context
+            stream = self.kinds.index((self.devices[name], LEGACY))
         made = self.op("new", name, device=self.devices[name], kind=kind, granules=self.sizes[name], stream=stream)
         self.homes[name] = made.stream
         return made
@@ -162,6 +167,8 @@ class _Generator:
                 made += [self.new(each), self.op("kernel", each, each, each, device=gone, kind="fill")]
         if self.flavour == "renewed" and not ends and r.random() < 0.8:
             made.append(self.op("renew", stream=home))
+        if r.random() < 0.03:
+            made.append(self.op("fork"))
         if self.flavour in ("devices", "contexts", "crowd"):
             made.append(self.op("nap"))
         for each in r.sample(names, len(names)):
@@ -173,6 +180,8 @@ class _Generator:
                 made.append(again)
             if self.flavour == "managed" and r.random() < 0.7:
                 fill = self.op("cpu", each)
+            elif r.random() < (0.5 if self.flavour == "renewed" else 0.2):  # a stream's first work may be a memset, or a copy from the host
+                fill = self.op("set", each, device=self.devices[each], stream=again.stream)
             made.append(fill)
         return [*made, *(self.op("kernel", r.choice(others), each, each, device=self.devices[each], kind="gather") for each in names)]
 
@@ -201,8 +210,13 @@ class _Generator:
     def race(self, names: list[str], kept: list[str]) -> list[Operation]:
         """Given back; then one thread launches, so that they are dropped, while another takes them again."""
         r = self.random
+        device = self.devices[names[0]]
         home = self.homes[names[0]]
-        busy = self.apart(0, home)
+        busy = self.apart(device, home)
+        names = [name for name in names if self.devices[name] == device]
+        kept = [name for name in kept if self.devices[name] == device]
+        if not kept:
+            return []
         update = [self.op("kernel", name, name, name, kind="update", stream=busy) for name in kept]
         made = [*update, *(replace(update[0], heavy=True) for _ in range(r.randint(1, 4))), *(self.op("free", name) for name in names)]
         race = [replace(r.choice(update), bits=r.getrandbits(48)) for _ in range(r.randint(3, 8))]
@@ -211,7 +225,7 @@ class _Generator:
             taken = self.op("new", name, kind="torch", granules=self.sizes[name], stream=home)
             race += [replace(taken, thread=1), replace(self.op("kernel", name, name, name, kind="fill", stream=home), thread=1)]
         made.append(Operation("parallel", kind="race", body=tuple(race)))
-        return made + [self.op("kernel", r.choice(kept), name, name, kind="gather") for name in names]
+        return made + [self.op("kernel", r.choice(kept), name, name, kind="gather", device=device) for name in names]
 
     def capture(self, name: str, kept: list[str], new: Operation) -> Operation:
         """A graph that is not launched; the memory is handed out while it is captured."""
@@ -316,20 +330,23 @@ class _Generator:
         r = self.random
         launched = self.stream(0)
         busy, aside = self.apart(0, launched), self.apart(0, launched)
-        operations = [self.op("kernel", *(kept[0],) * 3, kind="update", stream=busy, heavy=True) for _ in range(r.randint(1, 4))]
+        first = next((name for name in kept if self.devices[name] == 0), kept[0])
+        operations = [self.op("kernel", *(first,) * 3, kind="update", stream=busy, heavy=True) for _ in range(r.randint(1, 4))]
         if not made:  # what the graph keeps for itself was used just before, so that there is something to drop
             before = self.op("new", "w", kind="torch", granules=r.randint(96, MOST_GRANULES), stream=self.apart(0, busy))
             fill = self.op("kernel", "w", "w", "w", kind="fill", stream=before.stream)
             operations += [before, fill, self.op("free", "w"), replace(graph, stream=before.stream, granules=before.granules)]
         for _ in range(r.randint(1, 3)):
             sweep = r.sample(kept[3:], r.randint(1, len(kept) - 3))
-            operations += [self.op("kernel", name, name, name, kind="update", stream=aside) for name in sweep]
+            for name in sweep:  # on the other GPU, if there is one, memory is dropped as well
+                stream = aside if self.devices[name] == 0 else self.stream(self.devices[name])
+                operations.append(self.op("kernel", name, name, name, kind="update", stream=stream))
             operations += [self.op("replay", *graph.names, stream=launched) for _ in range(r.randint(1, 3))]
         return operations
 
     def program(self, seed: int) -> Program:
         r = self.random
-        least = {"graphs": 5, "devices": 8, "contexts": 9}.get(self.flavour, 3)
+        least = {"graphs": 5, "devices": 8, "contexts": 9}.get(self.flavour, 3) + 4 * (self.flavour == "graphs" and len(self.used) > 1)
         kept = [f"p{i}" for i in range(r.randint(least, 11 if len(self.used) > 1 else 9))]
         temporary = [f"t{i}" for i in range(r.randint(2, 8))]
         start = [

@@ -23,7 +23,7 @@ from deepum.paths import daemon_files
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-SECONDS = 120.0  # that a batch may take; one takes about one
+SECONDS = 120.0  # that a batch may take; one takes about one on a machine that has nothing else to do
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,7 @@ class Runner:
         self.tools = tools
         self.folder = folder
         self.base = base
+        self.seconds = SECONDS
         self.counted: Counter[str] = Counter()  # "programs": so many ended as they mean
 
     def write(self, programs: Sequence[Program], name: str = "programs.txt") -> Path:
@@ -89,10 +90,12 @@ class Runner:
 
     def _run(self, command: list[str], environment: dict[str, str]) -> Outcome:
         try:
-            ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False, cwd=self.folder)
+            ran = subprocess.run(
+                command, env=environment, capture_output=True, text=True, timeout=self.seconds, check=False, cwd=self.folder
+            )
         except subprocess.TimeoutExpired as late:
             out = late.stdout.decode() if isinstance(late.stdout, bytes) else late.stdout or ""
-            return Outcome(_results(out), None, f"hangs: no end after {SECONDS:.0f} s")
+            return Outcome(_results(out), None, f"hangs: no end after {self.seconds:.0f} s")
         said = "\n".join(line for line in (ran.stdout + ran.stderr).splitlines() if not _is_result(line))
         return Outcome(_results(ran.stdout), ran.returncode, said)
 
@@ -114,6 +117,17 @@ class Runner:
         """Under the shim, with the batch's settings."""
         command = [str(self.tools.on_gpu), *(["--trace"] if trace else []), str(self.tools.kernels), str(path)]
         return self._run(command, batch.environment(self.base))
+
+    def failure(self, batch: Batch) -> tuple[int, str] | None:
+        """The place of the first program of the batch that ends otherwise than it means, and why; or that of the last one when only the
+        process does not end well.
+        """
+        path = self.write(batch.programs())
+        meant, ran = self.meant(path), self.under_deepum(path, batch)
+        place = ran.first_difference(meant, len(batch.seeds))
+        if place is None and ran.code == 0:
+            return None
+        return len(batch.seeds) - 1 if place is None else place, (ran.said.strip().splitlines() or ["wrong content"])[-1]
 
     def fails(self, programs: Sequence[Program], batch: Batch, times: int = 1) -> int | None:
         """The place of the first program that ends otherwise than it means, in one of so many runs."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from proof_caching import Piece, Waiting
 from proof_memory import Memory
 from proof_order import BLOCKING, LEGACY, NON_BLOCKING, Stream, merge
-from proof_ordering import Ordering
+from proof_ordering import Ordering, renews_apart
 from proof_programs import GPUS, KINDS, MOST_GRANULES, Operation
 
 GRANULE = 1 << 16
@@ -22,8 +22,13 @@ class Work(Ordering):
     def apply(self, operation: Operation) -> None:
         self.op = operation
         self.thread = min(operation.thread, self.program.threads - 1)
-        stream = self.order.streams[operation.stream % len(self.order.streams)]
+        stream = self.streams[operation.stream % len(self.streams)]
         getattr(self, f"do_{operation.verb}")(operation, stream)
+
+    def living(self, number: int) -> Stream:
+        """The stream of that number, or one of its device that lives."""
+        stream = self.order.streams[number]
+        return stream if stream.number not in self.ended else next(s for s in self.streams.values() if s.device == stream.device)
 
     def find(self, name: str) -> Memory | None:
         """The memory of that name; None: there is none (here, now)."""
@@ -51,7 +56,7 @@ class Work(Ordering):
             self.handed_out += 1
             self.emit("act", memory.number, piece.segment, piece.offset, piece.size, op.granules, int(silent))
         elif op.kind == "asy":
-            self.order.enter(stream)
+            self.order.enter(stream, joins=False)
             self.emit("asy", memory.number, stream.number, op.granules, thread=self.thread_of(stream))
         else:
             self.emit(op.kind, memory.number, stream.device, op.granules)
@@ -90,16 +95,17 @@ class Work(Ordering):
             self.free_block(memory, memory.piece)
         elif memory.kind == "asy":
             if stream.device != memory.device:
-                stream = self.order.streams[memory.home]
+                stream = self.living(memory.home)
             if self.owners is not None and self.owners.setdefault(stream.number, self.thread) != self.thread:
                 self.memory[op.names[0]] = memory
                 return
-            self.order_behind(stream, list(memory.last.items()))
-            self.order.enter(stream)
+            self.order_behind(stream, list(memory.last.items()), joins=False)
+            self.order.enter(stream, joins=False)
             self.emit("fra", memory.number, stream.number, thread=self.thread_of(stream))
         else:
             for point in list(memory.last.items()):
-                if memory.on_host or self.order.streams[point[0]].device != memory.device:  # a free waits for its own device only
+                # A free waits for its own device only, and who knows whether for streams that have ended.
+                if memory.on_host or self.order.streams[point[0]].device != memory.device or point[0] in self.ended:
                     self.host_wait(point, op.pick(7, 100))
             self.emit("fre", memory.number)
         self.give_number_back(memory.number)
@@ -149,8 +155,15 @@ class Work(Ordering):
         sources += [0] * (6 - len(sources))
         salt = op.bits & 0xFFFFFFFF
         flops = FLOPS[-1] if op.heavy else FLOPS[op.pick(15, len(FLOPS))]
-        where = (KINDS.index(kind), stream.number, d.number, first, count, *sources, salt, flops, op.pick(16, 2), int(op.hidden))
+        where = (KINDS.index(kind), stream.number, d.number, first, count, *sources, salt, flops, op.pick(16, 2), self.seems(d))
         self.emit("k", *where, thread=self.thread_of(stream))
+
+    def seems(self, d: Memory) -> int:
+        """What the arguments of a kernel seem to be: 0: what they are; 1: no addresses; from 2 on: that of another memory + 2."""
+        if not self.op.hidden or self.op.pick(17, 2) or self.owners is not None:
+            return int(self.op.hidden)
+        others = [memory for memory in self.memory.values() if memory is not d and not memory.on_host and memory.device == d.device]
+        return 2 + others[self.op.pick(18, len(others))].number if others else 1
 
     def do_set(self, op: Operation, stream: Stream) -> None:
         d = self.usable(op.names[0], stream)
@@ -277,16 +290,23 @@ class Work(Ordering):
             self.host_wait(stream.at(), op.pick(2, 84))
 
     def do_renew(self, op: Operation, stream: Stream) -> None:
-        """The stream ends and another takes its place, behind what it did."""
+        """The stream ends and another takes its place, behind what it did or apart from it."""
         if self.owners is not None or self.capture is not None or stream.kind not in (BLOCKING, NON_BLOCKING):
             return
-        event = None if op.pick(1, 3) == 0 else self.record(stream)
+        index = op.stream % len(self.streams)
+        place = next((i for i, (of, _) in enumerate(self.spare) if of == index), None) if renews_apart(op) else None
+        event = None if place is None and op.pick(1, 3) == 0 else self.record(stream)
         if event is None:
             self.host_wait(stream.at(), 0)
         elsewhere = self.order.devices[op.pick(4, len(self.order.devices))] if op.pick(2, 3) == 0 else stream.device
         self.emit("sd", stream.number, elsewhere + 1)
+        if place is not None and event is not None:
+            self.order.end(stream)
+            self.ended[stream.number] = event
+            _, stream = self.spare.pop(place)
+            self.streams[index] = stream
         self.emit("sn", stream.number, stream.device, stream.kind)
-        if event is not None:
+        if event is not None and place is None:
             self.wait(stream, *event)
 
     def do_context(self, op: Operation, stream: Stream) -> None:
@@ -309,12 +329,17 @@ class Work(Ordering):
             self.caching.waiting.remove(waiting)
         self.caching.empty(device)
         self.synchronise_device(device)
-        streams = [each for each in self.order.streams if each.device == device]
+        streams = [each for each in self.streams.values() if each.device == device]
         for each in streams:
             self.emit("sd", each.number, 0)
         self.emit("ce", device)
         for each in streams:
             self.emit("sn", each.number, device, each.kind)
+
+    def do_fork(self, op: Operation, stream: Stream) -> None:
+        """A child that never uses CUDA: it ends at once, or runs on for a while, or frees tensors that it got from its parent."""
+        if self.owners is None and self.capture is None:
+            self.emit("frk", op.pick(1, 4), 1000 * op.pick(2, 4))
 
     def do_nap(self, op: Operation, stream: Stream) -> None:
         """Out of lock-step the program would have its memory back before anybody has decided to drop it."""
@@ -324,4 +349,6 @@ class Work(Ordering):
         if self.owners is None:
             for device in self.order.devices if op.pick(1, 2) else ():  # PyTorch waits first; a free waits anyway
                 self.synchronise_device(device)
+            for number in self.ended:
+                self.host_wait((number, self.order.streams[number].count), 60)
             self.caching.empty()

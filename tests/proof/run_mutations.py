@@ -1,4 +1,4 @@
-"""Is the proof a proof? Takes one edge or check after another out of a copy of the sources, builds it, and lets the random programs fail.
+"""Is the proof a proof? Takes one edge or check after another out of a copy of the sources; the random programs, or a test, must fail.
 
 Usage: python tests/proof/run_mutations.py [NAME...]    (all of them without a name; exit code 1: one lives that must not)
 
@@ -23,9 +23,12 @@ import deepum
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-SOURCES = ("native", "kernel_hooks", "deepum", "scripts", "CMakeLists.txt", "pyproject.toml", "README.md", "tests/proof", "tests/tools")
+SOURCES = (
+    *("native", "kernel_hooks", "deepum", "scripts", "CMakeLists.txt", "pyproject.toml", "README.md"),
+    *("tests/conftest.py", "tests/proof", "tests/tools", "tests/runtime", "tests/programs"),
+)
 PROGRAMS = 2000
-TARGETS = {"native/core": "_core", "native/runtime": "deepum_shim"}  # what a mutation can change
+TARGETS = {"native/core": "_core", "native/runtime": "deepum_shim", "kernel_hooks": "deepum_shim"}  # what a mutation can change
 
 
 class Copy:
@@ -60,7 +63,7 @@ class Copy:
 
     @contextlib.contextmanager
     def mutated(self, mutation: Mutation | None) -> Iterator[None]:
-        """The copy with the mutation, built."""
+        """The copy with the mutation, built if random programs are to notice it: tests of the runtime compile its sources themselves."""
         before: dict[Path, str] = {}
         try:
             for edit in mutation.edits() if mutation else ():
@@ -72,7 +75,7 @@ class Copy:
                     )
                 before.setdefault(path, text)
                 path.write_text(text.replace(edit.old, edit.new))
-            if mutation is not None:
+            if mutation is not None and not mutation.noticed_by:
                 self._build(sorted({TARGETS[str(Path(edit.file).parent)] for edit in mutation.edits()}))
             yield
         finally:
@@ -99,6 +102,24 @@ class Copy:
         count, _, said = ran.stdout.partition(" ")
         return (int(count) if ran.returncode == 1 else None), said.strip()
 
+    def test_fails(self, test: str) -> tuple[bool, str]:
+        """Whether a test fails in the copy, and what it says in the end."""
+        command = [sys.executable, "-P", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(self.root / test)]
+        environment = os.environ | {"PYTHONPATH": str(self.root)}
+        ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=self.root)
+        if ran.returncode not in (0, 1):
+            raise SystemExit(f"deepum: error: {command}: {(ran.stdout + ran.stderr)[-2000:]}")
+        return ran.returncode == 1, ran.stdout.strip().splitlines()[-1]
+
+
+def _noticed(copy: Copy, mutation: Mutation, programs: int, seed: int) -> tuple[str | None, str]:
+    """By which program or test, None: by none; and what that says."""
+    if not mutation.noticed_by:
+        count, said = copy.programs_until_failure(programs, seed)
+        return (None if count is None else str(count)), said
+    failed, said = copy.test_fails(mutation.noticed_by)
+    return ("a test" if failed else None), f"{mutation.noticed_by}: {said}"
+
 
 def run(mutations: Sequence[Mutation], programs: int, seed: int, folder: Path) -> list[str]:
     """Prints a line for each; gives those that live though they must not, or that fail though nothing is missing."""
@@ -111,11 +132,11 @@ def run(mutations: Sequence[Mutation], programs: int, seed: int, folder: Path) -
         return ["(none)"]
     for mutation in mutations:
         with copy.mutated(mutation):
-            count, said = copy.programs_until_failure(programs, seed)
-        if (count is None) != bool(mutation.survives):
+            by, said = _noticed(copy, mutation, programs, seed)
+        if (by is None) != bool(mutation.survives):
             wrong.append(mutation.name)
-            said = f"MUST NOT LIVE: {said}" if count is None else f"expected to live (bring mutations.py up to date): {said}"
-        print(f"{mutation.name:32} {'lives' if count is None else count:>7}  {said}", flush=True)
+            said = f"MUST NOT LIVE: {said}" if by is None else f"expected to live (bring mutations.py up to date): {said}"
+        print(f"{mutation.name:32} {by or 'lives':>7}  {said}", flush=True)
     return wrong
 
 

@@ -24,14 +24,13 @@ def main(programs: int, seed: int) -> int:
     count = 0
     include = folder_of("cuda.h", "cu13")
     assert include, "cuda.h: pip install nvidia-cuda-runtime nvidia-cuda-crt"
-    with tempfile.TemporaryDirectory() as folder, opened(Path(folder), include, Path(deepum.__file__).parent) as runner:
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+        opened(Path(folder), include, Path(deepum.__file__).parent) as runner,
+    ):
         for batch in batches(programs, seed):
-            path = runner.write(batch.programs())
-            meant, ran = runner.meant(path), runner.under_deepum(path, batch)
-            place = ran.first_difference(meant, len(batch.seeds))
-            if place is not None or ran.code != 0:
-                why = ran.said.strip().splitlines() or ["wrong content"]
-                print(count + (len(batch.seeds) - 1 if place is None else place) + 1, f"batch {batch}: {why[-1]}")
+            if failure := runner.failure(batch):
+                print(count + failure[0] + 1, f"batch {batch}: {failure[1]}")
                 return 1
             count += len(batch.seeds)
     print(count, "all end as they mean")

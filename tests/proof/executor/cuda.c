@@ -2,12 +2,15 @@
  * totals of the device after the call.
  */
 #include <cuda.h>
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "executor.h"
 
@@ -203,7 +206,8 @@ static bool launch(const operation* op) {
   const uint64_t* const a = op->at;
   uint64_t values[13] = {0};
   void* parameters[13];
-  const uint64_t key = a[14] ? PROOF_KEY : 0;
+  const uint64_t first_address = memories[a[2]].base + (a[3] - (a[13] ? a[3] : 0)) * PROOF_GRANULE;
+  const uint64_t key = a[14] == 0 ? 0 : a[14] == 1 ? PROOF_KEY : first_address ^ memories[a[14] - 2].base;
   CUstream stream;
   if (!stream_of(op, a[1], &stream)) return false;
   for (int i = 0; i < 3; ++i) {
@@ -356,6 +360,43 @@ static bool host_function(const operation* op) {
   return true;
 }
 
+enum { MOST_CHILDREN = 64 };
+static pid_t children[MOST_CHILDREN];
+static int child_count;
+
+/* Tensors that a child got from its parent are freed when it collects its garbage, and their blocks are handed out to it again. */
+static void report_in_child(void) {
+  for (uint64_t i = 0; i < MOST_MEMORIES; ++i) {
+    if (memories[i].kind != BLOCK) continue;
+    report(&memories[i], false);
+    report(&memories[i], true);
+  }
+}
+
+static bool fork_child(const operation* op) {
+  if (child_count == MOST_CHILDREN) return true;
+  const pid_t child = fork();
+  if (child < 0) return failed(op, "fork", strerror(errno));
+  if (child > 0) {
+    children[child_count++] = child;
+    return true;
+  }
+  alarm(30); /* one that hangs fails the program */
+  if (op->at[0] == CHILD_REPORTS) report_in_child();
+  if (op->at[0] >= CHILD_STAYS) usleep((useconds_t)op->at[1]);
+  if (op->at[0] == CHILD_EXITS) exit(0);
+  _exit(0);
+}
+
+static bool await_children(const operation* op) {
+  bool well = true;
+  for (; child_count > 0; --child_count) {
+    int status = 0;
+    well = waitpid(children[child_count - 1], &status, 0) > 0 && status == 0 && well;
+  }
+  return well || failed(op, "waitpid", "a child did not end well");
+}
+
 static bool short_context(const operation* op) {
   CUcontext context;
   TRY(cuCtxCreate(&context, NULL, 0, gpu_of(op->at[0])));
@@ -460,6 +501,8 @@ bool execute(const operation* op) {
     case OP_wv:
     case OP_vw:
       return value(op);
+    case OP_frk:
+      return fork_child(op);
     case OP_nap:
       nanosleep(&(struct timespec){0, (long)op->at[0] * 1000}, NULL);
       return true;
@@ -489,6 +532,7 @@ bool execute(const operation* op) {
 /* A failed program leaves the GPU in a state that nothing more can be learned from. */
 bool end_program(void) {
   const operation* const op = &current_program;
+  if (!await_children(op)) return false;
   if (values != NULL) memset(values, 0, MOST_EVENTS * sizeof *values);
   if (current_program.at[4] != 0) values = NULL; /* they end with their context */
   for (uint64_t device = 0; device < MOST_DEVICES && current_program.at[4] != 0; ++device) {

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "executor.h"
 
 #include <pthread.h>
@@ -149,13 +150,26 @@ static bool parse(char* text, uint32_t line, operation* op) {
   return op->code != OP_CODES && op->thread < MOST_THREADS;
 }
 
+/* All of it is read before anything runs: a child process that exits would put back what is read ahead, in the file that they share. */
+static FILE* open_text(const char* path) {
+  FILE* const file = fopen(path, "r");
+  if (file == NULL) return NULL;
+  fseek(file, 0, SEEK_END);
+  const long bytes = ftell(file);
+  char* const text = malloc((size_t)bytes + 1);
+  rewind(file);
+  const size_t got = fread(text, 1, (size_t)bytes, file);
+  fclose(file);
+  return fmemopen(text, got, "r");
+}
+
 int main(int argc, char** argv) {
   tracing = argc > 1 && strcmp(argv[1], "--trace") == 0;
   if (argc != (tracing ? 4 : 3)) {
     fprintf(stderr, "usage: %s [--trace] KERNELS PROGRAMS\n", argv[0]);
     return 2;
   }
-  FILE* const file = fopen(argv[argc - 1], "r");
+  FILE* const file = open_text(argv[argc - 1]);
   if (file == NULL || !backend_open(argv[argc - 2])) {
     fprintf(stderr, "%s: cannot be opened\n", argv[argc - 1]);
     return 2;

@@ -23,7 +23,7 @@
   OP(fre)     /* memory */                                                                                             \
   OP(fra)     /* memory, stream */                                                                                     \
   OP(k)       /* kind, stream, d, first, count, a, first, count, b, first, count, salt, flops, 1: first as a number,   \
-                 1: addresses that nobody but the kernel can read */                                                   \
+                 1: addresses that nobody but the kernel can read; from 2 on: they seem to be that of memory - 2 */    \
   OP(cp)      /* how (enum copy_how), stream, d, first, s, first, count */                                             \
   OP(ms)      /* how (enum set_how), stream, d, first, count, value (32 bits; a cell is two of them) */                \
   OP(rec)     /* event, stream */                                                                                      \
@@ -47,6 +47,7 @@
   OP(vw)      /* stream, event, number: as wai, for that value */                                                      \
   OP(cm)      /* device: a context comes, and ends at once */                                                          \
   OP(ce)      /* device: its context ends; all that it had is gone */                                                  \
+  OP(frk)     /* enum child, microseconds: a child process that uses no CUDA */                                         \
   OP(nap)     /* microseconds of the host's own time, in which the daemon decides and the mover acts */                 \
   OP(par)     /* from here to `end` the threads run at the same time */                                                \
   OP(end)
@@ -57,6 +58,7 @@ enum op_code { OPERATIONS(OP) OP_CODES };
 
 enum copy_how { COPY_ANY, COPY_TYPED, COPY_SYNCHRONOUS, COPY_CELLS, COPY_PEER };
 enum set_how { SET_D32, SET_D32_SYNCHRONOUS, SET_CELLS };
+enum child { CHILD_ENDS, CHILD_EXITS, CHILD_STAYS, CHILD_REPORTS };
 enum stream_kind { STREAM_BLOCKING, STREAM_NON_BLOCKING, STREAM_LEGACY, STREAM_PER_THREAD };
 enum {
   MOST_ARGUMENTS = 15,
