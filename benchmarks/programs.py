@@ -192,8 +192,8 @@ def main() -> None:
         done = Comparison(case, run(case, "on-demand", arguments.timeout), run(case, "correlation", arguments.timeout))
         rows[key] = _row(done.cells())
         print(rows[key], flush=True)
-        for failure in done.failures():
-            print(f"{key}: {failure}", file=sys.stderr, flush=True)
+        for line in (*done.failures(), *done.deepum.warnings):
+            print(f"{key}: {line}", file=sys.stderr, flush=True)
         for name in sorted(done.deepum.named("general_kernels")):
             print(f"{key}: follows the general rule: {name}", file=sys.stderr, flush=True)
         for name in sorted(done.deepum.named("unparsed_kernels") | done.deepum.named("not_simulated")):

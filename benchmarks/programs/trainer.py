@@ -24,7 +24,7 @@ MODELS = {
     "gpt2": lambda: GPT2LMHeadModel(GPT2Config(n_layer=6, n_positions=LENGTH)),
     "llama": lambda: LlamaForCausalLM(
         LlamaConfig(
-            hidden_size=1024, intermediate_size=2816, num_hidden_layers=6, num_attention_heads=16, num_key_value_heads=8, vocab_size=16000
+            hidden_size=512, intermediate_size=1408, num_hidden_layers=12, num_attention_heads=8, num_key_value_heads=4, vocab_size=16000
         )
     ),
 }
@@ -34,7 +34,7 @@ class Sentences(torch.utils.data.Dataset):
     """Random tokens."""
 
     def __init__(self, words: int) -> None:
-        self.tokens = torch.randint(words, (64, LENGTH))
+        self.tokens = torch.randint(words, (96, LENGTH))
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -54,7 +54,7 @@ def main() -> None:
         arguments = TrainingArguments(
             folder,
             max_steps=6,
-            per_device_train_batch_size=8,
+            per_device_train_batch_size=16 if options.model == "llama" else 8,
             bf16=options.bf16,
             gradient_checkpointing=options.checkpointing,
             logging_steps=2,
