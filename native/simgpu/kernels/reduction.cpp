@@ -2,6 +2,7 @@
 #include "reduction.hpp"
 
 #include "families.hpp"
+#include "mangled.hpp"
 #include "offset_calculator.hpp"
 
 namespace deepum::simgpu {
@@ -29,6 +30,8 @@ std::optional<Reduction> reduction_of(const Facts& facts) {
   if (!config) return std::nullopt;
   Reduction found;
   found.element = facts.at<std::uint32_t>(*config);
+  const std::vector<std::uint64_t> types = template_type_bytes(facts.kernel(), "ReduceOp");
+  found.source_element = types.empty() ? found.element : types[0];
   found.inputs = facts.at<std::uint32_t>(*config + 4);
   found.outputs = facts.at<std::uint32_t>(*config + 8);
   found.parts = facts.at<std::uint32_t>(*config + 20);
@@ -54,7 +57,7 @@ bool describe_reduction(const Facts& facts, Touch& touch) {
     return true;
   }
   const std::uint32_t source = r->source;
-  touch.add_strided(facts.pointer_at(source), r->input, r->element, true, false);
+  touch.add_strided(facts.pointer_at(source), r->input, r->source_element, true, false);
   touch.both(facts.pointer_at(source + 24), r->outputs * 8);  // accumulation buffer
   if (r->parts > 1) {
     touch.both(facts.pointer_at(source + 32), r->outputs * r->parts * 8);  // partial results of the blocks

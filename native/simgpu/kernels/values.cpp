@@ -181,7 +181,8 @@ std::optional<Values> reduction(const Facts& f) {
   if (type.is_boolean && f.named("14or_kernel_cuda")) operation = [](std::int64_t a, std::int64_t b) { return a | b; };
   if (operation == nullptr || type.bytes == 0) return std::nullopt;
   const std::optional<Reduction> r = reduction_of(f);
-  if (!r || !r->exact || r->outputs != 1 || r->inputs == 0 || r->inputs > kMostElements || r->element != type.bytes) return std::nullopt;
+  if (!r || !r->exact || r->outputs != 1 || r->inputs == 0 || r->inputs > kMostElements || r->source_element != type.bytes)
+    return std::nullopt;
   const std::vector<Run> lie = runs(r->input, type.bytes);
   if (lie.size() != 1 || lie[0].bytes != r->inputs * type.bytes) return std::nullopt;  // with gaps
   const std::optional<Argument> in = in_memory(f.pointer_at(r->source), type, r->inputs);
