@@ -9,7 +9,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_each_path_was_seen_in_a_test_that_is_there() -> None:
-    rows = [line for line in (ROOT / "docs" / "programs.md").read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    paths = (ROOT / "docs" / "programs.md").read_text(encoding="utf-8").partition("\n## ")[0]  # the first table
+    rows = [line for line in paths.splitlines() if line.startswith("| ")]
     assert len(rows) > 20
     for row in rows[1:]:
         named = re.search(r"\| `(tests/\S+\.py)::(test_\w+)` \|$", row)

@@ -37,7 +37,8 @@ def test_too_little_memory_changes_no_result(train: Train, python: str) -> None:
     assert [loss for _, loss in little.steps] == [loss for _, loss in enough.steps]
     assert len(little.steps) == 6
     assert little.told == enough.told
-    assert little.told["unchanged"]
+    assert little.told["frozen_unchanged"]
+    assert little.told["trained_zero"]
 
 
 def test_faults_are_gone_after_the_third_step(train: Train, python: str) -> None:

@@ -24,6 +24,10 @@ COPY = (
     "_ZN2at6native18elementwise_kernelILi128ELi2EZNS0_22gpu_kernel_impl_nocastIZZZNS0_23direct_copy_kernel_cudaERNS_18TensorIteratorBaseEENKUlvE1_"
     "clEvENKUlvE5_clEvEUlfE_EEvS4_RKT_EUliE_EEviT1_"
 )
+MASKED_SCALE = (
+    "_ZN2at6native29vectorized_elementwise_kernelILi4EZNS0_43_GLOBAL__N__50f1b6c4_10_Dropout_cu_0e96ed3819masked_scale_kernelIbN3c108BFloat16EfEEv"
+    "RNS_6TensorERKS6_S9_T1_EUlS5_bE_St5arrayIPcLm3EEEEviT0_SA_"
+)
 GATHER = "_ZN2at6native24vectorized_gather_kernelILi16ElEEvPcS2_PT0_illllb"
 INDEX_SELECT = (
     "_ZN2at6native44_GLOBAL__N__50c743a2_11_Indexing_cu_89862edb21indexSelectLargeIndexIfljLi2ELi2ELin2ELb1EEEvNS_4cuda6detail10TensorInfoIT_T1_EE"
@@ -76,6 +80,12 @@ def test_elementwise(probe: p.Probe) -> None:
 def test_elementwise_in_place_and_half(probe: p.Probe) -> None:
     found, _ = probe.truth(ADD_HALF, [i32(1000), i32(0), i64(A, A, C)], ROOM)
     assert found == [(A, 2000, "r"), (C, 2000, "r"), (A, 2000, "rw")]
+
+
+def test_a_dropouts_mask_is_of_bytes(probe: p.Probe) -> None:
+    """The lambda's types are told by reference to earlier ones, the kernel's own in full."""
+    found, _ = probe.truth(MASKED_SCALE, [i32(1000), i32(0), i64(A, B, C)], ROOM)
+    assert found == [(B, 2000, "r"), (C, 1000, "r"), (A, 2000, "w")]
 
 
 def test_nothing_beyond_the_allocation(probe: p.Probe) -> None:
@@ -225,6 +235,15 @@ def test_reduction(probe: p.Probe) -> None:
     operation += bytes(-len(operation) % 8) + i64(A, B, 0, 0, 0, 0, 0) + i32(0, 1)
     found, _ = probe.truth(REDUCE, [operation], ROOM, grid=(7, 1, 1), block=(32, 8, 1))
     assert found == [(A, 1000 * 50 * 4, "r"), (B, 200, "w")]
+
+
+def test_a_reduction_of_halves_that_is_accumulated_in_floats_reads_no_more_than_them(probe: p.Probe) -> None:
+    # Means over the rows of [1000, 50] halves.
+    config = i32(4, 1000, 50, 256, 1, 1, 1, 0, 0, 0, 0, 32, 8, 256, 0, 1)
+    operation = bytes(8) + config + calculator([1000], [[100]]) + calculator([50], [[2], [2]])
+    operation += bytes(-len(operation) % 8) + i64(A, B, 0, 0, 0, 0, 0) + i32(0, 1)
+    found, _ = probe.truth(REDUCE.replace("ReduceOpIf", "ReduceOpIN3c104HalfE"), [operation], ROOM, grid=(7, 1, 1), block=(32, 8, 1))
+    assert found[0] == (A, 1000 * 50 * 2, "r")
 
 
 def test_softmax(probe: p.Probe) -> None:

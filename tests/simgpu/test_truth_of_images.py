@@ -25,7 +25,7 @@ BACKWARD = "_ZN2at6native26batch_norm_backward_kernelIN3c104HalfEfflEEv"
 LAST_BACKWARD = "_ZN2at6native51batch_norm_backward_reduce_channels_last_kernelILi4EfffEEv"
 NEAREST = "_ZN2at6native12_GLOBAL__N_128upsample_nearest2d_out_frameIfXadL_Z1fEEEEvPKT_PS3_mmmmmff"
 NEAREST_BACKWARD = "_ZN2at6native12_GLOBAL__N_137upsample_nearest2d_backward_out_frameIffXadL_Z1fEEEEvPKT_mmmmmmPS3_ff"
-DEPTHWISE = "_ZN2at6native12_GLOBAL__N_132conv_depthwise2d_forward_kernelILi3EfiEEv"
+DEPTHWISE = "_ZN2at6native12_GLOBAL__N_131conv_depthwise2d_forward_kernelILi3EfiEEv"
 NORMAL = (
     "_ZN2at6native12_GLOBAL__N_143distribution_elementwise_grid_stride_kernelIfLi4EZNS0_9templates4cuda20normal_and_transformIN3c104HalfEfEEv"
     "ENKUlvE_clEvEUlP24curandStatePhilox4_32_10E0_ZNS1_27distribution_nullary_kernelIN3c104HalfEf6float4EEvEUlifE_EEvlNS_15PhiloxCudaStateET1_T2_"
@@ -125,6 +125,11 @@ def test_upsampling_and_depthwise_convolution(probe: p.Probe) -> None:
     found, flops = probe.truth(DEPTHWISE, [*tensors, b"\1"], ROOM)
     assert found == [(A, 4096 * 4, "r"), (B, 3136 * 4, "w"), (C, 72 * 4, "r"), (D, 32, "r")]
     assert flops == 2 * 3136 * 9
+    # For any size of the window; behind the types stand those of the accessors, with an ArrayRef<long>.
+    generic = DEPTHWISE.replace(
+        "31conv_depthwise2d_forward_kernelILi3EfiEEv", "39conv_depthwise2d_forward_kernel_genericIfiEEvRN3c108ArrayRefIlEE"
+    )
+    assert generic != DEPTHWISE and probe.truth(generic, [*tensors, b"\1"], ROOM)[0] == found
 
 
 def test_random_numbers(probe: p.Probe) -> None:

@@ -68,3 +68,41 @@ def test_results_of_pytorch_read_as_zeros_and_data_stays(run_sim: Callable[..., 
     ran = run_sim(sys.executable, "-c", PROGRAM, env={"LD_PRELOAD": preload(sim)}, timeout=120)
     assert ran.out == "ok\n"
     assert ran.statistics[0]["discarded_uses"] == 0
+
+
+CONDITIONS = """
+import torch
+
+def card(values, dtype):
+    return torch.tensor(values, dtype=dtype).cuda()
+
+for dtype in (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64):
+    x, y = card([5, 0, 7, 9, 100], dtype), card([5, 1, 7, 2, 120], dtype)
+    for made in (x == y, x != y, x < y, x >= y, x == 7, x > 5, 7 <= x, x & y, x | y, x ^ y, x & 3, x.max(), x.min()):
+        told.append((made.dtype, made.cpu().tolist()))
+    assert torch.full((3,), 9, dtype=dtype, device="cuda").cpu().tolist() == [9, 9, 9]
+assert (card([-3, 2], torch.int32) < 0).cpu().tolist() == [True, False] and card([-3, -2], torch.int16).max().item() == -2
+going, left = torch.ones(4, dtype=torch.long, device="cuda"), 0
+while (going.max() != 0).item():  # as generate of transformers has it
+    left += 1
+    going &= ~torch.full((4,), left >= 7, device="cuda")
+assert left == 7
+flags = card([True, False], torch.bool)
+assert flags.any().item() and not flags.all().item() and torch.logical_not(flags).cpu().tolist() == [False, True]
+assert torch.full((2,), 3.5, device="cuda").cpu().tolist() == [3.5, 3.5]
+assert not torch.ones(5000, device="cuda").cpu().any()  # large ones are not: they would take memory
+"""
+
+
+@pytest.mark.torch
+def test_conditions_of_a_few_integers_are_computed(run_sim: Callable[..., Any], sim: Any) -> None:
+    """As PyTorch computes them on the CPU."""
+    both = "told = []\n" + CONDITIONS + "on_card = told\ntold = []\n" + CONDITIONS.replace(".cuda()", "").split("going, left")[0]
+    ran = run_sim(
+        sys.executable,
+        "-c",
+        f"{both}assert on_card == told and len(told) == 65\nprint('ok')",
+        env={"LD_PRELOAD": preload(sim)},
+        timeout=120,
+    )
+    assert ran.out == "ok\n"

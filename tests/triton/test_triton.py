@@ -56,6 +56,22 @@ for _ in range(8):
     torch.cuda.synchronize()
 """
 
+MODES = """
+import torch
+from torch import nn
+model = nn.Sequential(*[m for _ in range(8) for m in (nn.Linear(768, 1536), nn.GELU(), nn.Linear(1536, 768))]).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, foreach=False)
+for options, sizes in (({"mode": "reduce-overhead"}, [256]), ({"dynamic": True}, [256, 192, 320])):
+    compiled = torch.compile(model, **options)
+    for i in range(6):
+        torch.compiler.cudagraph_mark_step_begin()
+        optimizer.zero_grad()
+        compiled(torch.randn(sizes[i % len(sizes)], 768, device="cuda")).square().mean().backward()
+        optimizer.step()
+    torch.cuda.synchronize()
+    torch.compiler.reset()
+"""
+
 
 @pytest.fixture
 def caches(tmp_path: Path) -> dict[str, str]:
@@ -102,3 +118,10 @@ def test_a_compiled_training_step(python: Run, caches: dict[str, str], tmp_path:
     assert warm[-step:] == cold[-step:]
     assert set(warm) <= set(cold)
     assert len(list((tmp_path / "triton").rglob("triton_*.cubin"))) >= 6  # of the forward and the backward pass
+
+
+def test_compiled_with_graphs_and_for_any_shape(python: Run, caches: dict[str, str]) -> None:
+    ran = python(["--gpu-memory", "96MiB"], MODES, env=caches)
+    assert ran.told["peak_allocated_bytes"] > 1.3 * ran.told["gpu_memory_bytes"]
+    assert (ran.simulated["discarded_uses_sure"], ran.simulated["not_simulated"], ran.simulated["unparsed_kernels"]) == (0, [], [])
+    assert any(name.startswith("triton_") for name in ran.simulated["general_kernels"])

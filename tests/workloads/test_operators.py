@@ -28,6 +28,11 @@ def flops(make: Callable[[str], Callable[[], object]]) -> float:
     return sum(one.work.flops for one in launches(capture(make).trace))
 
 
+def products(make: Callable[[str], Callable[[], object]]) -> float:
+    """Those of matrix products and convolutions, which are cut into tiles; a model's first values cost FLOPs, too."""
+    return sum(one.work.flops for one in launches(capture(make).trace) if one.work.tiles)
+
+
 def is_sparse(launch: Launch) -> bool:
     """Marked as a gather or scatter."""
     return bool(launch.event.flags & SPARSE)
@@ -53,7 +58,7 @@ def test_products_of_whole_tiles_cost_what_pytorch_counts(name: str) -> None:
     counter = FlopCounterMode(display=False)
     with counter:
         make("meta")()
-    assert flops(make) == counter.get_total_flops()
+    assert products(make) == counter.get_total_flops()
 
 
 def test_convolutions_by_groups_cost_a_product_a_group() -> None:
@@ -62,7 +67,21 @@ def test_convolutions_by_groups_cost_a_product_a_group() -> None:
         x = torch.zeros(8, 512, 16, 16, device=device, requires_grad=True)
         return lambda: model(x).sum().backward()
 
-    assert flops(make) == 3 * 2.0 * (8 * 16 * 16) * 512 * (512 // 4) * 9, "forward, gradient of the input, of the weight"
+    assert products(make) == 3 * 2.0 * (8 * 16 * 16) * 512 * (512 // 4) * 9, "forward, gradient of the input, of the weight"
+
+
+def test_random_numbers_and_norms_cost_what_they_do_on_the_simulated_gpu() -> None:
+    n = 2 * 8 * 16 * 16
+    assert flops(lambda device: lambda: torch.randn(n, device=device)) == 25 * n
+    assert flops(lambda device: lambda: torch.zeros(n, device=device).uniform_()) == 25 * n
+    made = launches(capture(lambda device: lambda: torch.randint(9, (n,), device=device)).trace)
+    assert [one.sizes for one in made] == [[("w", 8 * n)]]
+
+    def normed(device: str) -> Callable[[], object]:
+        norm, x = torch.nn.BatchNorm2d(8, device=device), torch.zeros(2, 8, 16, 16, device=device)
+        return lambda: norm(x)
+
+    assert flops(normed) == (5 + 4) * n
 
 
 def attention(device: str, dtype: Any, causal: bool = False, mask: bool = False) -> Callable[[], object]:

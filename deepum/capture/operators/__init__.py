@@ -6,7 +6,7 @@ Numbers of kernels and their operands are those of the CUDA sources (aten/src/AT
 from __future__ import annotations
 
 from deepum.capture.launch import Launch
-from deepum.capture.operators import attention, copies, gathers, normalisation, products, reductions  # noqa: F401
+from deepum.capture.operators import attention, copies, gathers, normalisation, products, random, reductions  # noqa: F401
 from deepum.capture.operators.call import HANDLERS, Call, one_kernel
 from deepum.capture.operators.lists import of_lists
 

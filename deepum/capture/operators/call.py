@@ -40,19 +40,7 @@ class Call:
 Handler = Callable[[Call], list[Launch]]
 HANDLERS: dict[str, Handler] = {}
 # What they change they do not look at.
-_OVERWRITE = {
-    "fill_",
-    "zero_",
-    "copy_",
-    "uniform_",
-    "normal_",
-    "bernoulli_",
-    "random_",
-    "exponential_",
-    "log_normal_",
-    "cauchy_",
-    "geometric_",
-}
+_OVERWRITE = {"fill_", "zero_", "copy_", "bernoulli_"}
 
 
 def handles(*names: str) -> Callable[[Handler], Handler]:

@@ -43,7 +43,8 @@ struct Heuristic {  // cublasLtMatmulHeuristicResult_t
   std::int32_t reserved[4];
 };
 
-constexpr int kEpilogueBias = 4, kEpilogueBiasGradient = 16, kEpilogueAuxiliary = 128, kEpilogueGradA = 256, kEpilogueGradB = 512;
+constexpr int kEpilogueBias = 4, kEpilogueGradRelu = 8, kEpilogueBiasGradient = 16, kEpilogueGradGelu = 64, kEpilogueAuxiliary = 128,
+              kEpilogueGradA = 256, kEpilogueGradB = 512;
 
 // A member as an attribute: its place and size, or none.
 struct Member {
@@ -297,10 +298,12 @@ API(cublasLtMatmul)(void*, void* description, const void*, const void* a, void* 
   };
   if (desc.bias != 0 && (desc.epilogue & (kEpilogueBias | kEpilogueBiasGradient | kEpilogueGradA | kEpilogueGradB)) != 0) {
     p.bias = desc.bias;
+    p.writes_bias = (desc.epilogue & kEpilogueBias) == 0;
     p.bias_bytes = bytes((desc.epilogue & kEpilogueGradB) != 0 ? p.n : p.m, desc.bias_type, ld.type);
   }
   if (desc.auxiliary != 0 && (desc.epilogue & kEpilogueAuxiliary) != 0) {
     p.auxiliary = desc.auxiliary;
+    p.writes_auxiliary = (desc.epilogue & (kEpilogueGradRelu | kEpilogueGradGelu)) == 0;
     p.auxiliary_bytes = bytes((p.n - 1) * desc.auxiliary_leading + p.m, desc.auxiliary_type, ld.type);
   }
   return enqueue(p, stream);

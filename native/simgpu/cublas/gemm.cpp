@@ -24,7 +24,7 @@ struct Operand {
 };
 struct Shape {
   Operand a, b, c, d;
-  std::uint64_t bias_bytes, auxiliary_bytes;
+  std::uint64_t bias_bytes, auxiliary_bytes, writes_bias, writes_auxiliary;
   std::int64_t m, n, k, batches;
   std::uint64_t reads_c, complex_type;
   Tiling tiling;
@@ -73,8 +73,8 @@ std::size_t accesses(const deepum_host_launch* launch, deepum_host_access* out, 
   if (shape.reads_c != 0 && c != d) {
     add(c, places(shape.c, shape.batches), true, false);
   }
-  add(parameter<std::uint64_t>(launch, 4), {{0, shape.bias_bytes}}, true, true);
-  add(parameter<std::uint64_t>(launch, 5), {{0, shape.auxiliary_bytes}}, true, true);
+  add(parameter<std::uint64_t>(launch, 4), {{0, shape.bias_bytes}}, shape.writes_bias == 0, shape.writes_bias != 0);
+  add(parameter<std::uint64_t>(launch, 5), {{0, shape.auxiliary_bytes}}, shape.writes_auxiliary == 0, shape.writes_auxiliary != 0);
   add(d, places(shape.d, shape.batches), shape.reads_c != 0 && c == d, true);
   return count;
 }
@@ -256,8 +256,21 @@ Status enqueue(const Product& p, CUstream stream) noexcept {
     return kNotInitialized;
   }
   const Tiling tiling = choose_tiling(p.m, p.n, p.k, p.batches, multiprocessors(driver));
-  Shape shape{operand(p.a), operand(p.b), operand(p.c), operand(p.d), p.bias_bytes,        p.auxiliary_bytes,
-              p.m,          p.n,          p.k,          p.batches,    p.reads_c ? 1u : 0u, is_complex(p.d.type) ? 1u : 0u,
+  const auto flag = [](bool value) -> std::uint64_t { return value ? 1 : 0; };
+  Shape shape{operand(p.a),
+              operand(p.b),
+              operand(p.c),
+              operand(p.d),
+              p.bias_bytes,
+              p.auxiliary_bytes,
+              flag(p.writes_bias),
+              flag(p.writes_auxiliary),
+              p.m,
+              p.n,
+              p.k,
+              p.batches,
+              flag(p.reads_c),
+              flag(is_complex(p.d.type)),
               tiling};
   std::uint64_t pointers[] = {p.a.address, p.b.address, p.c.address, p.d.address, p.bias, p.auxiliary};
   void* parameters[kParameters];

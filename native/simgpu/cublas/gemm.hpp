@@ -21,8 +21,9 @@ struct Matrix {
 
 struct Product {  // D = alpha op(A) op(B) + beta C
   Matrix a, b, c, d;
-  std::uint64_t bias = 0, bias_bytes = 0;            // read (or written by a gradient epilogue)
-  std::uint64_t auxiliary = 0, auxiliary_bytes = 0;  // of GELU / ReLU epilogues
+  std::uint64_t bias = 0, bias_bytes = 0;            // read, or written by an epilogue that makes its gradient
+  std::uint64_t auxiliary = 0, auxiliary_bytes = 0;  // of GELU / ReLU epilogues: written, or read by their gradients
+  bool writes_bias = false, writes_auxiliary = false;
   std::int64_t m = 0, n = 0, k = 0, batches = 1;
   bool reads_c = true;
   bool matrix_units = false;

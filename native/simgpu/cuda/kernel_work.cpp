@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "truth.hpp"
+#include "values.hpp"
 
 namespace deepum::simgpu {
 namespace {
@@ -59,7 +60,7 @@ const deepum_host_access* split(State& state, const std::vector<deepum_host_acce
 // A kernel that computes nothing: what it writes reads as zeros from then on, and so does memory that was handed out and not used before,
 // whatever it was to whoever had it last. What it only may write (inputs, as far as is known) keeps its bytes, but where nobody tells what
 // was handed out: it may be used again there.
-void leave_zeros(State& state, int device, const std::vector<um_model::Access>& accesses, um_model::Kernel& kernel) {
+void leave_zeros(State& state, int device, const std::vector<um_model::Access>& accesses, um_model::Kernel& kernel, bool computes = false) {
   std::vector<um_model::Range> zeros;
   for (const um_model::Access& access : accesses) {
     if (!state.host_module_loaded) state.blocks.use(access.range.address, zeros);
@@ -71,7 +72,7 @@ void leave_zeros(State& state, int device, const std::vector<um_model::Access>& 
     });
   };
   for (const um_model::Access& access : accesses) {
-    const bool written = access.write && (!access.written_first || !state.blocks.holds(access.range.address));
+    const bool written = access.write && !computes && (!access.written_first || !state.blocks.holds(access.range.address));
     if (written && !covered(access.range)) zeros.push_back(access.range);
   }
   if (zeros.empty()) return;
@@ -131,7 +132,16 @@ um_model::Kernel make_compiled_kernel(State& state, int device, const KernelWork
   kernel.unknown = !known;
   if (!known) state.general_kernels.insert(work.function->name);
   for (um_model::Access& access : kernel.accesses) access.estimated = true;
-  leave_zeros(state, device, kernel.accesses, kernel);
+  std::optional<Values> values = values_of(view, find);
+  leave_zeros(state, device, kernel.accesses, kernel, values.has_value());
+  if (values) {
+    kernel.effect = [s = &state, device, zeros = std::move(kernel.effect), values = *std::move(values)] {
+      if (zeros) zeros();
+      if (!s->acts(device)) return;
+      values.compute();
+      s->written_pages.add(values.written);
+    };
+  }
   std::erase_if(kernel.accesses, [&](const um_model::Access& access) {
     const Allocation* const allocation = state.memory.find(access.range.address);
     if (allocation != nullptr && allocation->kind == MemoryKind::managed) return false;

@@ -15,6 +15,8 @@ std::vector<std::uint64_t> operand_bytes(const Facts& facts, std::size_t operand
     types = {types[2], types[0], types[1]};
   } else if (types = template_type_bytes(facts.kernel(), "UnaryFunctor"); types.size() >= 3) {  // one argument is held by value
     types = facts.named("AUnaryFunctor") ? std::vector{types[2], types[1]} : std::vector{types[2], types[0]};
+  } else if (types = template_type_bytes(facts.kernel(), "masked_scale_kernel"); types.size() >= 2) {  // Dropout.cu: <mask, scalar, ...>
+    types = {types[1], types[1], types[0]};
   } else if (types = lambda_type_bytes(facts.kernel()); !types.empty()) {  // the result has the first argument's type, as a rule
     types.insert(types.begin(), types[0]);
   } else {

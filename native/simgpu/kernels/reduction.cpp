@@ -1,5 +1,8 @@
 // reduce_kernel of Reduce.cuh: one struct, ReduceOp.
+#include "reduction.hpp"
+
 #include "families.hpp"
+#include "mangled.hpp"
 #include "offset_calculator.hpp"
 
 namespace deepum::simgpu {
@@ -21,33 +24,48 @@ std::optional<std::uint32_t> find_config(const Facts& facts) {
 
 }  // namespace
 
-bool describe_reduction(const Facts& facts, Touch& touch) {
-  if (!facts.named("13reduce_kernel")) return false;
+std::optional<Reduction> reduction_of(const Facts& facts) {
+  if (!facts.named("13reduce_kernel")) return std::nullopt;
   const auto config = find_config(facts);
-  if (!config) return false;
-  const std::uint64_t element = facts.at<std::uint32_t>(*config), inputs = facts.at<std::uint32_t>(*config + 4),
-                      outputs = facts.at<std::uint32_t>(*config + 8), parts = facts.at<std::uint32_t>(*config + 20);
+  if (!config) return std::nullopt;
+  Reduction found;
+  found.element = facts.at<std::uint32_t>(*config);
+  const std::vector<std::uint64_t> types = template_type_bytes(facts.kernel(), "ReduceOp");
+  found.source_element = types.empty() ? found.element : types[0];
+  found.inputs = facts.at<std::uint32_t>(*config + 4);
+  found.outputs = facts.at<std::uint32_t>(*config + 8);
+  found.parts = facts.at<std::uint32_t>(*config + 20);
   const OffsetCalculator reduced(facts, *config + kConfigBytes, 1);  // strides in bytes
   const std::uint32_t kept_at = *config + kConfigBytes + OffsetCalculator::bytes(1);
   const OffsetCalculator kept(facts, kept_at, 2);  // operands: output, input
-  const std::uint32_t source = (kept_at + OffsetCalculator::bytes(2) + 7) / 8 * 8;
-  const bool exact = facts.pointer_at(source) != nullptr && reduced.valid() && kept.valid() && reduced.elements() == inputs;
-  if (!exact) {  // 64-bit indices, or a form not known here
+  found.source = (kept_at + OffsetCalculator::bytes(2) + 7) / 8 * 8;
+  found.exact = facts.pointer_at(found.source) != nullptr && reduced.valid() && kept.valid() && reduced.elements() == found.inputs;
+  if (!found.exact) return found;
+  found.input = reduced.dimensions(0);
+  for (const Dimension& dimension : kept.dimensions(1)) found.input.push_back(dimension);
+  found.output = kept.dimensions(0);
+  return found;
+}
+
+bool describe_reduction(const Facts& facts, Touch& touch) {
+  const std::optional<Reduction> r = reduction_of(facts);
+  if (!r) return false;
+  if (!r->exact) {  // 64-bit indices, or a form not known here
     const std::vector<Pointer>& pointers = facts.pointers();
-    for (std::size_t i = 0; i < pointers.size(); ++i) touch.add(&pointers[i], 0, (i == 0 ? inputs : 1) * outputs * element, true, i != 0);
+    for (std::size_t i = 0; i < pointers.size(); ++i)
+      touch.add(&pointers[i], 0, (i == 0 ? r->inputs : 1) * r->outputs * r->element, true, i != 0);
     return true;
   }
-  std::vector<Dimension> input = reduced.dimensions(0);
-  for (const Dimension& dimension : kept.dimensions(1)) input.push_back(dimension);
-  touch.add_strided(facts.pointer_at(source), std::move(input), element, true, false);
-  touch.both(facts.pointer_at(source + 24), outputs * 8);  // accumulation buffer
-  if (parts > 1) {
-    touch.both(facts.pointer_at(source + 32), outputs * parts * 8);  // partial results of the blocks
+  const std::uint32_t source = r->source;
+  touch.add_strided(facts.pointer_at(source), r->input, r->source_element, true, false);
+  touch.both(facts.pointer_at(source + 24), r->outputs * 8);  // accumulation buffer
+  if (r->parts > 1) {
+    touch.both(facts.pointer_at(source + 32), r->outputs * r->parts * 8);  // partial results of the blocks
     touch.both(facts.pointer_at(source + 40), facts.launch().grid[0] * sizeof(int));
   }
   for (const std::uint32_t at : {source + 8, source + 16}) {
     if (at == source + 16 && facts.at<std::uint32_t>(source + 64) < 2) continue;  // noutputs, behind base_idx and two flags
-    touch.add_strided(facts.pointer_at(at), kept.dimensions(0), element, false, true);
+    touch.add_strided(facts.pointer_at(at), r->output, r->element, false, true);
   }
   return true;
 }

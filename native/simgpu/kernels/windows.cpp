@@ -57,7 +57,7 @@ bool describe_depthwise(const Facts& f, Touch& t) {
   if (!forward && !weight && !f.named("conv_depthwise2d_backward_kernel")) return false;
   const PackedAccessor first(f, 0, 4), second(f, 1, 4), third(f, 2, 4);
   if (!first.valid() || !second.valid() || !third.valid()) return false;
-  const std::uint64_t e = element_of(f, "_kernel");
+  const std::uint64_t e = element_of(f, f.named("_kernel_generic") ? "_kernel_generic" : "_kernel");
   touch_accessor(f, t, 0, 4, e, true, false);
   touch_accessor(f, t, 1, 4, e, weight, !weight);
   touch_accessor(f, t, 2, 4, e, !weight, weight);
