@@ -431,6 +431,7 @@ MUTATIONS = (
         "  lane.ordered = std::max(lane.ordered, id);",
         "  for (Lane& each : lanes_) each.ordered = std::max(each.ordered, id);",
         "that streams which wait for a discard of one device wait for earlier ones of another as well",
+        noticed_by=_LANES + "test_streams_that_wait_for_one_device_wait_for_the_other_as_well",
     ),
     Mutation(
         "any-context-ends-all",
@@ -477,6 +478,7 @@ MUTATIONS = (
         "{ follow(Discards::instance().forbid(), stream); }",
         "{ Discards::instance().forbid(); }",
         "that a graph's launch waits for discards",
+        noticed_by=_LANES + "test_a_graph_waits_and_nothing_is_dropped_from_then_on",
     ),
     Mutation(
         "not-waited-for-the-mover",

@@ -79,7 +79,7 @@ class _Generator:
         self.graphs = flavour == "graphs"
         r = self.random
         devices = {"devices": (0, 1), "contexts": r.choice(((0, 2), (0, 2, 1), (0, 2, 1, 3)))}.get(flavour, (0,))
-        if flavour in ("threads", "graphs") and r.random() < 0.35:
+        if flavour in ("threads", "graphs") and r.random() < 0.2:
             devices = (0, 1)
         more = {"streams": r.randint(0, 2), "devices": r.randint(0, 2), "crowd": r.randint(68, 90)}.get(flavour, 2)
         kinds = [(0, BLOCKING)] + [(0, r.choice((BLOCKING, NON_BLOCKING, NON_BLOCKING))) for _ in range(more)]
@@ -100,7 +100,9 @@ class _Generator:
         self.host: list[str] = []
         self.main = r.randrange(len(kinds)) if flavour != "crowd" else len(kinds) - 1 - r.randrange(6)  # most work is on one stream
         self.legacy = r.choice((0.1, 0.1, 1))  # how often a default stream is as good as any other
-        self.hidden = r.choice((0, 0.05, 0.5))  # how many kernels have addresses that nobody but they can read
+        self.hidden = r.choice(
+            (0, 0, 0.05) if flavour == "graphs" else (0, 0.05, 0.5)
+        )  # how many kernels have addresses that nobody but they can read
 
     def stream(self, device: int) -> int:
         r = self.random
@@ -346,7 +348,7 @@ class _Generator:
 
     def program(self, seed: int) -> Program:
         r = self.random
-        least = {"graphs": 5, "devices": 8, "contexts": 9}.get(self.flavour, 3) + 4 * (self.flavour == "graphs" and len(self.used) > 1)
+        least = {"graphs": 8, "devices": 8, "contexts": 9}.get(self.flavour, 3)
         kept = [f"p{i}" for i in range(r.randint(least, 11 if len(self.used) > 1 else 9))]
         temporary = [f"t{i}" for i in range(r.randint(2, 8))]
         start = [
