@@ -132,6 +132,11 @@ def test_upsampling_and_depthwise_convolution(probe: p.Probe) -> None:
     assert generic != DEPTHWISE and probe.truth(generic, [*tensors, b"\1"], ROOM)[0] == found
 
 
+def test_rolled_windows(probe: p.Probe) -> None:
+    found, _ = probe.truth("_ZN2at6native16roll_cuda_kernelIfEEvPKT_PS2_llllll", each(A, B, 6000, 10, 3, 7, 20, 60), ROOM)
+    assert found == [(A, 24000, "r"), (B, 24000, "w")]
+
+
 def test_random_numbers(probe: p.Probe) -> None:
     found, flops = probe.truth(NORMAL, [i64(5000), bytes(24), b"\1", i64(0) + i64(A)], ROOM, grid=(4, 1, 1))
     assert found == [(A, 10000, "w")] and flops > 0

@@ -182,11 +182,20 @@ bool describe_scan(const Facts& f, Touch& t) {
   return true;
 }
 
+// TensorTransformations.cu: input, output, elements, ...
+bool describe_roll(const Facts& f, Touch& t) {
+  if (!f.named("16roll_cuda_kernelI") || f.parameters() != 8) return false;
+  const std::uint64_t bytes = f.integer(2) * element_of(f);
+  t.read(f.pointer(0), bytes);
+  t.write(f.pointer(1), bytes);
+  return true;
+}
+
 }  // namespace
 
 bool describe_rows(const Facts& facts, Touch& touch) {
   return describe_layer_norm(facts, touch) || describe_softmax(facts, touch) || describe_loss(facts, touch) ||
-         describe_dropout(facts, touch) || describe_cat(facts, touch) || describe_scan(facts, touch);
+         describe_dropout(facts, touch) || describe_cat(facts, touch) || describe_scan(facts, touch) || describe_roll(facts, touch);
 }
 
 }  // namespace deepum::simgpu
