@@ -16,6 +16,7 @@ constexpr std::uint32_t kKnown = 3;         // agreement from which on half of t
 constexpr std::size_t kLateScan = 4096;     // blocks looked at for one that is needed late
 constexpr std::int64_t kSweep = 16;         // part of a device by which content may grow where the same is swept over and over
 constexpr std::uint32_t kInserted = 8;      // launches in a row that may be new
+constexpr std::int64_t kAlike = 64;         // part of a device by which what there is most of differs from iteration to iteration
 
 }  // namespace
 
@@ -31,6 +32,7 @@ void Engine::drop_chain() {
   inserted_ = 0;
   match_ = {};
   looked_ = fullest_ = 0;
+  content_ahead_.clear();
   for (DeviceMemory& device : devices_) {
     device.reserved = device.most_reserved = 0;
     device.growth_ahead.clear();
@@ -45,6 +47,7 @@ void Engine::pop_link() {
     device.growth_ahead.pass(front.place, front.growth);
   }
   device.most_reserved = position_ < fullest_ ? device.most_reserved - front.reserved : device.reserved;
+  content_ahead_.pass(front.place, front.content);
   match_.place = front.place;
   chain_.pop_front();
   claimed_ -= claimed_ > 0 ? 1 : 0;
@@ -135,7 +138,7 @@ bool Engine::predict_next(Link& link) {
     if (next == kNoExecution) {
       return false;
     }
-    link = {next, executions_.at(next).generation, executions_.at(next).kernel, kNowhere, 0, 0};
+    link = {next, executions_.at(next).generation, executions_.at(next).kernel, kNowhere, 0, 0, 0};
     chain_context_.push(next);
     return true;
   }
@@ -146,7 +149,7 @@ bool Engine::predict_next(Link& link) {
     return false;
   }
   const PastLaunch& past = history_.at(place);
-  link = {past.id, past.generation, past.kernel, place, 0, 0};
+  link = {past.id, past.generation, past.kernel, place, past.growth, 0, 0};
   return true;
 }
 
@@ -157,6 +160,7 @@ void Engine::extend_chain() {
       return;
     }
     chain_.push_back(link);
+    content_ahead_.add(link.place, link.content);
   }
 }
 
@@ -194,30 +198,45 @@ void Engine::claim_ahead(std::size_t most) {
 }
 
 // The launch at which there will be the most content, a training step's end of the forward pass: what comes into being until then is
-// needed after it, and goes rather than what is needed before.
+// needed after it, and goes rather than what is needed before. Of several iterations, each of which may have a little more or less, it is
+// that of the next one: the most of the first stretch in which there is about as much as ever, with less before it.
 void Engine::find_fullest() {
-  std::int64_t content = 0, most = 0;
-  fullest_ = looked_ = position_;
-  std::uint64_t position = position_;
-  for (const Link& link : chain_) {
-    ++position;
-    content += history_.holds(link.place) ? history_.at(link.place).growth : 0;
-    if (content > most) {
-      most = content;
-      fullest_ = position;
-    }
-  }
   const DeviceMemory& device = devices_[chain_.empty()                         ? 0
                                         : history_.holds(chain_.front().place) ? history_.at(chain_.front().place).device
                                                                                : 0];
-  sweeping_ = most * kSweep < static_cast<std::int64_t>(device.capacity_blocks);
-  statistics_.operations += chain_.size();
+  const auto capacity = static_cast<std::int64_t>(device.capacity_blocks);
+  const std::int64_t full = content_ahead_.highest() - capacity / kAlike;
+  fullest_ = looked_ = position_;
+  looked_over_ = 0;
+  std::int64_t content = 0, most = 0;
+  bool less = content < full;
+  for (const Link& link : chain_) {
+    ++looked_over_;
+    content += link.content;
+    if (content < full) {
+      less = true;
+      if (fullest_ > position_) {
+        break;
+      }
+    } else if (less && (fullest_ == position_ || content > most)) {
+      most = content;
+      fullest_ = position_ + looked_over_;
+    }
+  }
+  sweeping_ = content_ahead_.highest() * kSweep < capacity;
+  statistics_.operations += looked_over_;
+}
+
+// Until that launch has passed, or an eighth of what was looked over for it.
+bool Engine::knows_fullest() const {
+  const bool passed = fullest_ > looked_ && fullest_ <= position_;
+  return looked_ != 0 && position_ - looked_ < looked_over_ / 8 && !passed;
 }
 
 // What launches to come will need besides what exists: it has no place yet, so its space is counted, and made while the link is idle. Once
 // they are launched it would be late: a forward pass, which fills memory, would be held off by the copies out.
 void Engine::reserve_ahead(std::size_t most) {
-  if (looked_ == 0 || position_ - looked_ >= chain_.size() / 8) {
+  if (!knows_fullest()) {
     find_fullest();
   }
   const std::size_t until = std::min<std::size_t>(std::min(trusted(), reserved_ + most), fullest_ > position_ ? fullest_ - position_ : 0);

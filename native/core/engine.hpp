@@ -44,6 +44,7 @@ class Engine {
     std::uint32_t generation;  // of that ID
     std::uint64_t kernel;
     std::uint64_t place;      // in the history
+    std::int32_t content;     // how much more there was then, in blocks
     std::int32_t reserved;    // blocks, once it is placed
     std::uint32_t device;     // on which
     std::int32_t growth = 0;  // of content, in blocks, once it is placed
@@ -97,6 +98,7 @@ class Engine {
   void fetch_ahead(const DeviceMemory& device);
   bool spare_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position);
   void find_fullest();
+  bool knows_fullest() const;
   void reserve_ahead(std::size_t most);
   void reserve(Link& link);
   void make_reserved_room(DeviceMemory& device, std::uint32_t ordinal);
@@ -234,9 +236,11 @@ class Engine {
   std::size_t promised_ = 0;          // of these those whose blocks stay: the others were fetched ahead where there was room
   std::size_t reserved_ = 0;          // links whose new content has room
   Context chain_context_;             // of the chain's end
-  std::uint64_t fullest_ = 0;         // launch at which there will be the most content
+  std::uint64_t fullest_ = 0;         // launch at which there will be the most content; one past or at hand: it does not rise
   bool sweeping_ = false;             // content does not grow much until then
   std::uint64_t looked_ = 0;          // launch at which that was found; 0: it is not known
+  std::size_t looked_over_ = 0;       // links for that
+  GrowthAhead content_ahead_;         // of the chain
   std::uint64_t right_in_a_row_ = 0;  // predictions
   std::uint64_t used_streams_ = 0;    // a bit each
   std::uint64_t surprised_ = 0;       // the latest launch that was new or not predicted,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from itertools import accumulate
 
 from reference_advice import Advice
 from reference_block import UmBlock, Use
@@ -19,6 +20,7 @@ LATE_SCAN, SWEEP = 4096, 16  # blocks looked at for one needed late; part of a d
 SKIPPED, SKIPPED_KERNELS, INSERTED = 64, 8, 8  # launches that may be missing from, or new to, what came before
 NEAR = 64  # launches that are looked at for new content
 IDLE_PART, LEAST_IDLE = 64, 2  # part of an iteration, and launches, in which nothing left for want of space
+ALIKE = 64  # part of a device by which what there is most of differs from iteration to iteration
 TRUST = 2  # launches placed ahead for each prediction in a row that was right
 
 
@@ -36,7 +38,7 @@ class Chain(Advice):
         self.inserted = 0
         self.claimed = 0
         self.fullest = 0
-        self.looked = 0
+        self.looked = self.looked_over = 0
         self.sweeping = False
         self.reserving = 0
         self.chain_context: list[int | None] = [None] * 4
@@ -205,14 +207,26 @@ class Chain(Advice):
             self.claimed += 1
 
     def find_fullest(self) -> None:
-        content = most = 0
-        self.fullest = self.looked = self.position
-        for i, link in enumerate(self.chain):
-            content += self.history.launches[link.place].growth if link.place is not None else 0
-            if content > most:
-                most, self.fullest = content, self.position + i + 1
+        """Of the next iteration: of launches with about as much content as ever and less before them, the first with the most."""
+        growth = [self.history.launches[link.place].growth if link.place is not None else 0 for link in self.chain]
+        totals = list(accumulate(growth, initial=0))  # now, and at each launch
         front = self.history.launches[self.chain[0].place] if self.chain and self.chain[0].place is not None else None
-        self.sweeping = most * SWEEP < self.memory(front.device if front else 0).capacity
+        capacity = self.memory(front.device if front else 0).capacity
+        highest = max(totals[1:], default=0)
+        full = [total >= highest - capacity // ALIKE for total in totals]
+        less = full.index(False) if False in full else len(full)
+        first = next((i for i in range(max(less, 1), len(full)) if full[i]), None)
+        self.fullest = self.looked = self.position
+        self.looked_over = len(growth)
+        if first is not None:
+            end = next((i for i in range(first, len(full)) if not full[i]), len(full))
+            self.fullest = self.position + max(range(first, end), key=lambda i: totals[i])
+            self.looked_over = min(end, len(growth))
+        self.sweeping = highest * SWEEP < capacity
+
+    def knows_fullest(self) -> bool:
+        passed = self.looked < self.fullest <= self.position
+        return self.looked != 0 and self.position - self.looked < self.looked_over // 8 and not passed
 
     def new_content_soon(self, device: int) -> int:
         content = most = 0
@@ -224,7 +238,7 @@ class Chain(Advice):
         return most
 
     def reserve_ahead(self, most: int) -> None:
-        if self.looked == 0 or self.position - self.looked >= len(self.chain) // 8:
+        if not self.knows_fullest():
             self.find_fullest()
         until = min(self.trusted(), self.reserving + most, max(0, self.fullest - self.position))
         while self.reserving < until:
