@@ -16,7 +16,8 @@ constexpr std::uint32_t kKnown = 3;         // agreement from which on half of t
 constexpr std::size_t kLateScan = 4096;     // blocks looked at for one that is needed late
 constexpr std::int64_t kSweep = 16;         // part of a device by which content may grow where the same is swept over and over
 constexpr std::uint32_t kInserted = 8;      // launches in a row that may be new
-constexpr std::int64_t kAlike = 64;         // part of a device by which what there is most of differs from iteration to iteration
+constexpr std::uint64_t kRecognised = 32;   // predictions in a row that are right, by which a profile is that of the program
+constexpr std::int64_t kFallen = 4;         // parts of what content has risen by, of which all but one die again in an iteration
 
 }  // namespace
 
@@ -32,7 +33,6 @@ void Engine::drop_chain() {
   inserted_ = 0;
   match_ = {};
   looked_ = fullest_ = 0;
-  content_ahead_.clear();
   for (DeviceMemory& device : devices_) {
     device.reserved = device.most_reserved = 0;
     device.growth_ahead.clear();
@@ -47,7 +47,6 @@ void Engine::pop_link() {
     device.growth_ahead.pass(front.place, front.growth);
   }
   device.most_reserved = position_ < fullest_ ? device.most_reserved - front.reserved : device.reserved;
-  content_ahead_.pass(front.place, front.content);
   match_.place = front.place;
   chain_.pop_front();
   claimed_ -= claimed_ > 0 ? 1 : 0;
@@ -95,6 +94,7 @@ void Engine::follow(ExecutionId id) {
     if (at < chain_.size()) {
       statistics_.predictions_right += right ? 1 : 0;
       right_in_a_row_ += right ? 1 : 0;
+      recognise();
       inserted_ = 0;
       statistics_.operations += at;
       for (std::size_t i = 0; i <= at; ++i) {
@@ -114,6 +114,17 @@ void Engine::follow(ExecutionId id) {
   }
   chain_context_ = context_;
   match_ = now;
+}
+
+// The program does what that of the profile did: so it will need as much memory.
+void Engine::recognise() {
+  if (recognised_ || right_in_a_row_ < kRecognised) {
+    return;
+  }
+  recognised_ = true;
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    devices_[i].foretold_blocks = foretold_[i];
+  }
 }
 
 // Where it agrees as well, the longer way back is better: a loop inside an iteration ends, and the iteration goes on.
@@ -138,7 +149,7 @@ bool Engine::predict_next(Link& link) {
     if (next == kNoExecution) {
       return false;
     }
-    link = {next, executions_.at(next).generation, executions_.at(next).kernel, kNowhere, 0, 0, 0};
+    link = {next, executions_.at(next).generation, executions_.at(next).kernel, kNowhere, 0, 0};
     chain_context_.push(next);
     return true;
   }
@@ -149,7 +160,7 @@ bool Engine::predict_next(Link& link) {
     return false;
   }
   const PastLaunch& past = history_.at(place);
-  link = {past.id, past.generation, past.kernel, place, past.growth, 0, 0};
+  link = {past.id, past.generation, past.kernel, place, 0, 0};
   return true;
 }
 
@@ -160,7 +171,6 @@ void Engine::extend_chain() {
       return;
     }
     chain_.push_back(link);
-    content_ahead_.add(link.place, link.content);
   }
 }
 
@@ -198,32 +208,32 @@ void Engine::claim_ahead(std::size_t most) {
 }
 
 // The launch at which there will be the most content, a training step's end of the forward pass: what comes into being until then is
-// needed after it, and goes rather than what is needed before. Of several iterations, each of which may have a little more or less, it is
-// that of the next one: the most of the first stretch in which there is about as much as ever, with less before it.
+// needed after it, and goes rather than what is needed before. That of the next iteration, however many the chain holds: there is a little
+// more or less in each, or more in each than before. Content has then risen by a good part of the device, and most of that dies again.
 void Engine::find_fullest() {
   const DeviceMemory& device = devices_[chain_.empty()                         ? 0
                                         : history_.holds(chain_.front().place) ? history_.at(chain_.front().place).device
                                                                                : 0];
-  const auto capacity = static_cast<std::int64_t>(device.capacity_blocks);
-  const std::int64_t full = content_ahead_.highest() - capacity / kAlike;
-  fullest_ = looked_ = position_;
+  std::int64_t content = 0, least = 0, most = 0;
+  const auto risen = [&] { return (most - least) * kSweep >= static_cast<std::int64_t>(device.capacity_blocks) && most > least; };
+  looked_ = position_;
   looked_over_ = 0;
-  std::int64_t content = 0, most = 0;
-  bool less = content < full;
+  std::uint64_t fullest = position_;
   for (const Link& link : chain_) {
     ++looked_over_;
-    content += link.content;
-    if (content < full) {
-      less = true;
-      if (fullest_ > position_) {
-        break;
-      }
-    } else if (less && (fullest_ == position_ || content > most)) {
+    content += history_.holds(link.place) ? history_.at(link.place).growth : 0;
+    if (risen() && (most - content) * kFallen >= (most - least) * (kFallen - 1)) {
+      break;
+    }
+    if (content < least) {
+      least = most = content;
+    } else if (content > most) {
       most = content;
-      fullest_ = position_ + looked_over_;
+      fullest = position_ + looked_over_;
     }
   }
-  sweeping_ = content_ahead_.highest() * kSweep < capacity;
+  sweeping_ = !risen();
+  fullest_ = sweeping_ ? position_ : fullest;
   statistics_.operations += looked_over_;
 }
 

@@ -44,7 +44,6 @@ class Engine {
     std::uint32_t generation;  // of that ID
     std::uint64_t kernel;
     std::uint64_t place;      // in the history
-    std::int32_t content;     // how much more there was then, in blocks
     std::int32_t reserved;    // blocks, once it is placed
     std::uint32_t device;     // on which
     std::int32_t growth = 0;  // of content, in blocks, once it is placed
@@ -104,6 +103,7 @@ class Engine {
   void make_reserved_room(DeviceMemory& device, std::uint32_t ordinal);
   void drop_chain();
   void pop_link();
+  void recognise();
   std::size_t find_in_chain(ExecutionId id) const;  // how many links before it; the chain's size: it is not there
   bool agrees_better(Recollection now) const;
   bool mistaken(Recollection now, bool right);
@@ -236,18 +236,19 @@ class Engine {
   std::size_t promised_ = 0;          // of these those whose blocks stay: the others were fetched ahead where there was room
   std::size_t reserved_ = 0;          // links whose new content has room
   Context chain_context_;             // of the chain's end
-  std::uint64_t fullest_ = 0;         // launch at which there will be the most content; one past or at hand: it does not rise
+  std::uint64_t fullest_ = 0;         // launch with the most content of those until most of it dies; one past or at hand: none is known
   bool sweeping_ = false;             // content does not grow much until then
   std::uint64_t looked_ = 0;          // launch at which that was found; 0: it is not known
   std::size_t looked_over_ = 0;       // links for that
-  GrowthAhead content_ahead_;         // of the chain
   std::uint64_t right_in_a_row_ = 0;  // predictions
-  std::uint64_t used_streams_ = 0;    // a bit each
-  std::uint64_t surprised_ = 0;       // the latest launch that was new or not predicted,
-  std::uint64_t longest_period_ = 0;  // and of those since, the most launches since the same one before
-  bool graphs_ = false;               // one was launched
-  std::uint64_t unwaited_ = 0;        // launches since the program last waited
-  std::vector<BlockRun> runs_;        // of the launch at hand, by name
+  std::array<std::uint64_t, DEEPUM_MAX_DEVICES> foretold_{};  // by a profile: most blocks that were allocated of each device
+  bool recognised_ = false;                                   // the program is the profile's
+  std::uint64_t used_streams_ = 0;                            // a bit each
+  std::uint64_t surprised_ = 0;                               // the latest launch that was new or not predicted,
+  std::uint64_t longest_period_ = 0;                          // and of those since, the most launches since the same one before
+  bool graphs_ = false;                                       // one was launched
+  std::uint64_t unwaited_ = 0;                                // launches since the program last waited
+  std::vector<BlockRun> runs_;                                // of the launch at hand, by name
   std::vector<std::uint32_t> ages_;
   std::vector<BlockSpan> spans_;  // and by place
   std::vector<SpanUse> uses_;

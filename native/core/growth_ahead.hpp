@@ -1,5 +1,5 @@
-// How many blocks of content there will be more, at most, on the way through launches to come: what is fetched for them now must leave that
-// much room. Each launch costs the same, however many there are.
+// How many blocks of content there will be more, at most, on the way through the launches to come that are placed: what is fetched for them
+// now must leave that much room. Each launch costs the same, however many there are.
 #pragma once
 
 #include <algorithm>
@@ -36,8 +36,6 @@ class GrowthAhead {
   std::uint64_t most() const {
     return peaks_.empty() || peaks_.front().total <= passed_ ? 0 : static_cast<std::uint64_t>(peaks_.front().total - passed_);
   }
-  // The same, less than nothing where content only dies.
-  std::int64_t highest() const { return peaks_.empty() ? 0 : peaks_.front().total - passed_; }
   // What has come into being by the last of them since there was the least.
   std::uint64_t rise() const {
     return troughs_.empty() ? 0 : static_cast<std::uint64_t>(total_ - std::min(troughs_.front().total, passed_));

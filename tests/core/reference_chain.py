@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from itertools import accumulate
 
 from reference_advice import Advice
 from reference_block import UmBlock, Use
@@ -20,7 +19,7 @@ LATE_SCAN, SWEEP = 4096, 16  # blocks looked at for one needed late; part of a d
 SKIPPED, SKIPPED_KERNELS, INSERTED = 64, 8, 8  # launches that may be missing from, or new to, what came before
 NEAR = 64  # launches that are looked at for new content
 IDLE_PART, LEAST_IDLE = 64, 2  # part of an iteration, and launches, in which nothing left for want of space
-ALIKE = 64  # part of a device by which what there is most of differs from iteration to iteration
+FALLEN = 4  # parts of what content has risen by, of which all but one die again in an iteration
 TRUST = 2  # launches placed ahead for each prediction in a row that was right
 
 
@@ -207,22 +206,23 @@ class Chain(Advice):
             self.claimed += 1
 
     def find_fullest(self) -> None:
-        """Of the next iteration: of launches with about as much content as ever and less before them, the first with the most."""
-        growth = [self.history.launches[link.place].growth if link.place is not None else 0 for link in self.chain]
-        totals = list(accumulate(growth, initial=0))  # now, and at each launch
+        """Of the next iteration: where content has risen most before most of that rise dies again, or the chain ends."""
         front = self.history.launches[self.chain[0].place] if self.chain and self.chain[0].place is not None else None
         capacity = self.memory(front.device if front else 0).capacity
-        highest = max(totals[1:], default=0)
-        full = [total >= highest - capacity // ALIKE for total in totals]
-        less = full.index(False) if False in full else len(full)
-        first = next((i for i in range(max(less, 1), len(full)) if full[i]), None)
-        self.fullest = self.looked = self.position
-        self.looked_over = len(growth)
-        if first is not None:
-            end = next((i for i in range(first, len(full)) if not full[i]), len(full))
-            self.fullest = self.position + max(range(first, end), key=lambda i: totals[i])
-            self.looked_over = min(end, len(growth))
-        self.sweeping = highest * SWEEP < capacity
+        content = least = most = self.looked_over = 0
+        at = self.looked = self.position
+        for link in self.chain:
+            self.looked_over += 1
+            content += self.history.launches[link.place].growth if link.place is not None else 0
+            rise = most - least
+            if rise and rise * SWEEP >= capacity and (most - content) * FALLEN >= rise * (FALLEN - 1):
+                break
+            if content < least:
+                least = most = content
+            elif content > most:
+                most, at = content, self.position + self.looked_over
+        self.sweeping = most == least or (most - least) * SWEEP < capacity
+        self.fullest = self.position if self.sweeping else at
 
     def knows_fullest(self) -> bool:
         passed = self.looked < self.fullest <= self.position
