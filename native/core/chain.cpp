@@ -210,15 +210,17 @@ void Engine::claim_ahead(std::size_t most) {
 // The launch at which there will be the most content, a training step's end of the forward pass: what comes into being until then is
 // needed after it, and goes rather than what is needed before. That of the next iteration, however many the chain holds: there is a little
 // more or less in each, or more in each than before. Content has then risen by a good part of the device, and most of that dies again.
+// Where it never rises by so much it is the launch with the most of all.
 void Engine::find_fullest() {
   const DeviceMemory& device = devices_[chain_.empty()                         ? 0
                                         : history_.holds(chain_.front().place) ? history_.at(chain_.front().place).device
                                                                                : 0];
-  std::int64_t content = 0, least = 0, most = 0;
+  std::int64_t content = 0, least = 0, most = 0, highest = 0;
   const auto risen = [&] { return (most - least) * kSweep >= static_cast<std::int64_t>(device.capacity_blocks) && most > least; };
   looked_ = position_;
   looked_over_ = 0;
   std::uint64_t fullest = position_;
+  fullest_ = position_;
   for (const Link& link : chain_) {
     ++looked_over_;
     content += history_.holds(link.place) ? history_.at(link.place).growth : 0;
@@ -231,9 +233,15 @@ void Engine::find_fullest() {
       most = content;
       fullest = position_ + looked_over_;
     }
+    if (content > highest) {
+      highest = content;
+      fullest_ = position_ + looked_over_;
+    }
   }
   sweeping_ = !risen();
-  fullest_ = sweeping_ ? position_ : fullest;
+  if (!sweeping_) {
+    fullest_ = fullest;
+  }
   statistics_.operations += looked_over_;
 }
 

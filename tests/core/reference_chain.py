@@ -206,11 +206,12 @@ class Chain(Advice):
             self.claimed += 1
 
     def find_fullest(self) -> None:
-        """Of the next iteration: where content has risen most before most of that rise dies again, or the chain ends."""
+        """Of the next iteration: where content has risen most before most of that rise dies again, or the chain ends. Where it never rises
+        by much, where there is the most."""
         front = self.history.launches[self.chain[0].place] if self.chain and self.chain[0].place is not None else None
         capacity = self.memory(front.device if front else 0).capacity
-        content = least = most = self.looked_over = 0
-        at = self.looked = self.position
+        content = least = most = highest = self.looked_over = 0
+        at = self.fullest = self.looked = self.position
         for link in self.chain:
             self.looked_over += 1
             content += self.history.launches[link.place].growth if link.place is not None else 0
@@ -221,8 +222,11 @@ class Chain(Advice):
                 least = most = content
             elif content > most:
                 most, at = content, self.position + self.looked_over
+            if content > highest:
+                highest, self.fullest = content, self.position + self.looked_over
         self.sweeping = most == least or (most - least) * SWEEP < capacity
-        self.fullest = self.position if self.sweeping else at
+        if not self.sweeping:
+            self.fullest = at
 
     def knows_fullest(self) -> bool:
         passed = self.looked < self.fullest <= self.position
