@@ -22,7 +22,7 @@ namespace {
 constexpr char kMagic[8] = {'D', 'E', 'E', 'P', 'U', 'M', 'P', 'R'};
 constexpr std::uint32_t kVersion = 4;
 constexpr std::size_t kHead = 24;
-constexpr std::uint64_t kMostLaunches = 1u << 14;  // some iterations
+constexpr std::uint64_t kMostLaunches = 1u << 16;  // all that the history holds: the beginning of a run, too, unless it was long
 
 struct SavedLaunch {
   ExecutionId place;
