@@ -17,6 +17,7 @@ constexpr std::size_t kLateScan = 4096;     // blocks looked at for one that is 
 constexpr std::int64_t kSweep = 16;         // part of a device by which content may grow where the same is swept over and over
 constexpr std::uint32_t kInserted = 8;      // launches in a row that may be new
 constexpr std::uint64_t kRecognised = 32;   // predictions in a row that are right, by which a profile is that of the program
+constexpr std::int64_t kLower = 8;          // part of what content rises by, by which it may be less than in another iteration
 constexpr std::int64_t kFallen = 4;         // parts of what content has risen by, of which all but one die again in an iteration
 
 }  // namespace
@@ -215,39 +216,48 @@ void Engine::find_fullest() {
   const DeviceMemory& device = devices_[chain_.empty()                         ? 0
                                         : history_.holds(chain_.front().place) ? history_.at(chain_.front().place).device
                                                                                : 0];
-  std::int64_t content = 0, least = 0, most = 0, highest = 0;
-  const auto risen = [&] { return (most - least) * kSweep >= static_cast<std::int64_t>(device.capacity_blocks) && most > least; };
-  looked_ = position_;
-  looked_over_ = 0;
-  std::uint64_t fullest = position_;
-  fullest_ = position_;
+  const auto growth = [&](const Link& link) { return history_.holds(link.place) ? std::int64_t{history_.at(link.place).growth} : 0; };
+  std::int64_t content = 0, highest = 0;
+  fullest_ = looked_ = position_;
+  looked_over_ = chain_.size();
+  std::uint64_t position = position_;
   for (const Link& link : chain_) {
-    ++looked_over_;
-    content += history_.holds(link.place) ? history_.at(link.place).growth : 0;
-    if (risen() && (most - content) * kFallen >= (most - least) * (kFallen - 1)) {
+    ++position;
+    content += growth(link);
+    if (content > highest || position == position_ + 1) {
+      highest = content;
+      fullest_ = content > 0 ? position : fullest_;
+    }
+  }
+  std::int64_t least = 0, most = 0;
+  const auto risen = [&] { return most > least && (most - least) * kSweep >= static_cast<std::int64_t>(device.capacity_blocks); };
+  std::uint64_t fullest = position = position_;
+  sweeping_ = true;
+  content = 0;
+  for (const Link& link : chain_) {
+    content += growth(link);
+    const bool dies = risen() && (most - content) * kFallen >= (most - least) * (kFallen - 1);
+    if (dies && (highest - most) * kLower <= most - least) {
       break;
     }
-    if (content < least) {
+    ++position;
+    if (dies || content < least) {
       least = most = content;
     } else if (content > most) {
       most = content;
-      fullest = position_ + looked_over_;
-    }
-    if (content > highest) {
-      highest = content;
-      fullest_ = position_ + looked_over_;
+      fullest = position;
     }
   }
-  sweeping_ = !risen();
-  if (!sweeping_) {
+  if (risen() && (highest - most) * kLower <= most - least) {
+    sweeping_ = false;
     fullest_ = fullest;
   }
-  statistics_.operations += looked_over_;
+  statistics_.operations += 2 * chain_.size();
 }
 
 // Until that launch has passed, or an eighth of what was looked over for it.
 bool Engine::knows_fullest() const {
-  const bool passed = fullest_ > looked_ && fullest_ <= position_;
+  const bool passed = !sweeping_ && fullest_ > looked_ && fullest_ <= position_;
   return looked_ != 0 && position_ - looked_ < looked_over_ / 8 && !passed;
 }
 
