@@ -208,8 +208,8 @@ class Chain(Advice):
             self.claimed += 1
 
     def find_fullest(self) -> None:
-        """Of the next iteration: where content has risen most, about as high as ever, before most of that dies again, or the chain ends. Where
-        it never rises by much, where there is the most."""
+        """Of the next iteration: where content has risen most, about as high as ever, before most of that dies again, or the chain ends.
+        Where it never rises by much, where there is the most."""
         front = self.history.launches[self.chain[0].place] if self.chain and self.chain[0].place is not None else None
         capacity = self.memory(front.device if front else 0).capacity
         growth = [self.history.launches[link.place].growth if link.place is not None else 0 for link in self.chain]
