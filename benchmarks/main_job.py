@@ -107,7 +107,7 @@ def run(name: str, options: list[str], script: list[str], tell: Callable[[str], 
         steps, allocated = [], None
         for line in process.stdout:
             tell(f"[{name}] {line.rstrip()}")
-            if told := re.match(r"(?:step|round) \d+: ([\d.]+) ms", line):
+            if told := re.match(r"(?:rank 0\b[^,]*, )?(?:step|round) \d+: ([\d.]+) ms", line):
                 steps.append(Step(float(told[1])))
             elif told := re.search(r"peak memory: ([\d.]+) GiB allocated", line):
                 allocated = int(float(told[1]) * 2**30)

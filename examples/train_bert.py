@@ -21,6 +21,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--sequence", type=int, default=512)
     parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--bf16", action="store_true", help="matrix products in bfloat16, by autocast")
     arguments = parser.parse_args()
 
     torch.manual_seed(0)
@@ -38,7 +39,8 @@ def main() -> None:
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         start.record()
         optimizer.zero_grad(set_to_none=True)
-        loss = model(input_ids=tokens, labels=tokens).loss
+        with torch.autocast("cuda", torch.bfloat16, enabled=arguments.bf16):
+            loss = model(input_ids=tokens, labels=tokens).loss
         loss.backward()
         optimizer.step()
         end.record()

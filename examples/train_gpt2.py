@@ -23,6 +23,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--sequence", type=int, default=1024)
     parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--bf16", action="store_true", help="matrix products in bfloat16, by autocast")
     parser.add_argument("--learning-rate", type=float, default=1e-4)
     arguments = parser.parse_args()
 
@@ -40,7 +41,8 @@ def main() -> None:
         tokens = torch.randint(config.vocab_size, (arguments.batch, arguments.sequence), device=device)
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         begin.record()
-        loss = model(input_ids=tokens, labels=tokens).loss
+        with torch.autocast("cuda", torch.bfloat16, enabled=arguments.bf16):
+            loss = model(input_ids=tokens, labels=tokens).loss
         loss.backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)

@@ -16,6 +16,9 @@ constexpr std::uint32_t kKnown = 3;         // agreement from which on half of t
 constexpr std::size_t kLateScan = 4096;     // blocks looked at for one that is needed late
 constexpr std::int64_t kSweep = 16;         // part of a device by which content may grow where the same is swept over and over
 constexpr std::uint32_t kInserted = 8;      // launches in a row that may be new
+constexpr std::uint64_t kRecognised = 32;   // predictions in a row that are right, by which a profile is that of the program
+constexpr std::int64_t kLower = 8;          // part of what content rises by, by which it may be less than in another iteration
+constexpr std::int64_t kFallen = 4;         // parts of what content has risen by, of which all but one die again in an iteration
 
 }  // namespace
 
@@ -92,6 +95,7 @@ void Engine::follow(ExecutionId id) {
     if (at < chain_.size()) {
       statistics_.predictions_right += right ? 1 : 0;
       right_in_a_row_ += right ? 1 : 0;
+      recognise();
       inserted_ = 0;
       statistics_.operations += at;
       for (std::size_t i = 0; i <= at; ++i) {
@@ -111,6 +115,17 @@ void Engine::follow(ExecutionId id) {
   }
   chain_context_ = context_;
   match_ = now;
+}
+
+// The program does what that of the profile did: so it will need as much memory.
+void Engine::recognise() {
+  if (recognised_ || right_in_a_row_ < kRecognised) {
+    return;
+  }
+  recognised_ = true;
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    devices_[i].foretold_blocks = foretold_[i];
+  }
 }
 
 // Where it agrees as well, the longer way back is better: a loop inside an iteration ends, and the iteration goes on.
@@ -194,30 +209,62 @@ void Engine::claim_ahead(std::size_t most) {
 }
 
 // The launch at which there will be the most content, a training step's end of the forward pass: what comes into being until then is
-// needed after it, and goes rather than what is needed before.
+// needed after it, and goes rather than what is needed before. That of the next iteration, however many the chain holds: there is a little
+// more or less in each, or more in each than before. Content has then risen by a good part of the device, and most of that dies again.
+// Where it never rises by so much it is the launch with the most of all.
 void Engine::find_fullest() {
-  std::int64_t content = 0, most = 0;
-  fullest_ = looked_ = position_;
-  std::uint64_t position = position_;
-  for (const Link& link : chain_) {
-    ++position;
-    content += history_.holds(link.place) ? history_.at(link.place).growth : 0;
-    if (content > most) {
-      most = content;
-      fullest_ = position;
-    }
-  }
   const DeviceMemory& device = devices_[chain_.empty()                         ? 0
                                         : history_.holds(chain_.front().place) ? history_.at(chain_.front().place).device
                                                                                : 0];
-  sweeping_ = most * kSweep < static_cast<std::int64_t>(device.capacity_blocks);
-  statistics_.operations += chain_.size();
+  const auto growth = [&](const Link& link) { return history_.holds(link.place) ? std::int64_t{history_.at(link.place).growth} : 0; };
+  std::int64_t content = 0, highest = 0;
+  fullest_ = looked_ = position_;
+  looked_over_ = chain_.size();
+  std::uint64_t position = position_;
+  for (const Link& link : chain_) {
+    ++position;
+    content += growth(link);
+    if (content > highest || position == position_ + 1) {
+      highest = content;
+      fullest_ = content > 0 ? position : fullest_;
+    }
+  }
+  std::int64_t least = 0, most = 0;
+  const auto risen = [&] { return most > least && (most - least) * kSweep >= static_cast<std::int64_t>(device.capacity_blocks); };
+  std::uint64_t fullest = position = position_;
+  sweeping_ = true;
+  content = 0;
+  for (const Link& link : chain_) {
+    content += growth(link);
+    const bool dies = risen() && (most - content) * kFallen >= (most - least) * (kFallen - 1);
+    if (dies && (highest - most) * kLower <= most - least) {
+      break;
+    }
+    ++position;
+    if (dies || content < least) {
+      least = most = content;
+    } else if (content > most) {
+      most = content;
+      fullest = position;
+    }
+  }
+  if (risen() && (highest - most) * kLower <= most - least) {
+    sweeping_ = false;
+    fullest_ = fullest;
+  }
+  statistics_.operations += 2 * chain_.size();
+}
+
+// Until that launch has passed, or an eighth of what was looked over for it.
+bool Engine::knows_fullest() const {
+  const bool passed = !sweeping_ && fullest_ > looked_ && fullest_ <= position_;
+  return looked_ != 0 && position_ - looked_ < looked_over_ / 8 && !passed;
 }
 
 // What launches to come will need besides what exists: it has no place yet, so its space is counted, and made while the link is idle. Once
 // they are launched it would be late: a forward pass, which fills memory, would be held off by the copies out.
 void Engine::reserve_ahead(std::size_t most) {
-  if (looked_ == 0 || position_ - looked_ >= chain_.size() / 8) {
+  if (!knows_fullest()) {
     find_fullest();
   }
   const std::size_t until = std::min<std::size_t>(std::min(trusted(), reserved_ + most), fullest_ > position_ ? fullest_ - position_ : 0);

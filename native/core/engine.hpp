@@ -98,11 +98,13 @@ class Engine {
   void fetch_ahead(const DeviceMemory& device);
   bool spare_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64_t position);
   void find_fullest();
+  bool knows_fullest() const;
   void reserve_ahead(std::size_t most);
   void reserve(Link& link);
   void make_reserved_room(DeviceMemory& device, std::uint32_t ordinal);
   void drop_chain();
   void pop_link();
+  void recognise();
   std::size_t find_in_chain(ExecutionId id) const;  // how many links before it; the chain's size: it is not there
   bool agrees_better(Recollection now) const;
   bool mistaken(Recollection now, bool right);
@@ -239,19 +241,22 @@ class Engine {
   std::size_t promised_ = 0;          // of these those whose blocks stay: the others were fetched ahead where there was room
   std::size_t reserved_ = 0;          // links whose new content has room
   Context chain_context_;             // of the chain's end
-  std::uint64_t fullest_ = 0;         // launch at which there will be the most content
+  std::uint64_t fullest_ = 0;         // launch with the most content of those until most of it dies; one past or at hand: none is known
   bool sweeping_ = false;             // content does not grow much until then
   std::uint64_t looked_ = 0;          // launch at which that was found; 0: it is not known
+  std::size_t looked_over_ = 0;       // links for that
   std::uint64_t right_in_a_row_ = 0;  // predictions
-  std::uint64_t used_streams_ = 0;    // a bit each
-  std::uint64_t surprised_ = 0;       // the latest launch that was new or not predicted,
-  std::uint64_t longest_period_ = 0;  // and of those since, the most launches since the same one before
-  bool graphs_ = false;               // one was launched
-  bool discards_refused_ = false;     // the program's side carries none out
-  std::uint64_t discards_from_ = 0;   // launch before which none is tried again,
-  std::uint64_t discard_pause_ = 0;   // and the launches from the latest failure to that
-  std::uint64_t unwaited_ = 0;        // launches since the program last waited
-  std::vector<BlockRun> runs_;        // of the launch at hand, by name
+  std::array<std::uint64_t, DEEPUM_MAX_DEVICES> foretold_{};  // by a profile: most blocks that were allocated of each device
+  bool recognised_ = false;                                   // the program is the profile's
+  std::uint64_t used_streams_ = 0;                            // a bit each
+  std::uint64_t surprised_ = 0;                               // the latest launch that was new or not predicted,
+  std::uint64_t longest_period_ = 0;                          // and of those since, the most launches since the same one before
+  bool graphs_ = false;                                       // one was launched
+  bool discards_refused_ = false;                             // the program's side carries none out
+  std::uint64_t discards_from_ = 0;                           // launch before which none is tried again,
+  std::uint64_t discard_pause_ = 0;                           // and the launches from the latest failure to that
+  std::uint64_t unwaited_ = 0;                                // launches since the program last waited
+  std::vector<BlockRun> runs_;                                // of the launch at hand, by name
   std::vector<std::uint32_t> ages_;
   std::vector<BlockSpan> spans_;  // and by place
   std::vector<SpanUse> uses_;

@@ -109,7 +109,9 @@ bool Engine::on_allocate(const deepum_allocate_event& event) {
     allocation.blocks[i].index = static_cast<std::uint32_t>(i);
   }
   names_.bind(allocation.name, event.slot);
-  devices_[allocation.device].allocated_blocks += blocks;
+  DeviceMemory& device = devices_[allocation.device];
+  device.allocated_blocks += blocks;
+  device.most_allocated_blocks = std::max(device.most_allocated_blocks, device.allocated_blocks);
   allocated_bytes_ += event.bytes;
   statistics_.peak_allocated_bytes = std::max(statistics_.peak_allocated_bytes, allocated_bytes_);
   return true;

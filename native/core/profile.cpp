@@ -1,13 +1,14 @@
 // Learned tables as bytes. Executions are known by their hashes and blocks by (allocation name, block), both equal in a second run,
 // so that it predicts from its first step on, at other addresses and in other slots.
 //
-// The latest launches come with them, so that it goes on where the last run ended as if it had never stopped.
+// The latest launches come with them, so that it goes on where the last run ended as if it had never stopped; and how much memory it came
+// to need, so that the same program is under pressure before it has asked for it.
 //
 // Little-endian: "DEEPUMPR", u32 version, u32 zero, u64 FNV-1a of what follows; u32 names, u64 each; u32 executions, the one longest unused
 // first, for each: u64 hash, u64 hash without the names of PyTorch blocks, u32 records, the most recent first, (prev1, prev2, prev3, next)
 // as u32 each, places in this list or ~0 for none, u32 runs, (name, first block, blocks, launches since it was handed out) as u32 each; u32
 // launches, the oldest first, for each: u32 its execution's place, i32 growth of content in UM blocks, u32 device,
-// u32 blocks that died away from it.
+// u32 blocks that died away from it; u32 devices, for each: u64 most UM blocks that were allocated of it.
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
@@ -19,9 +20,9 @@ namespace deepum::core {
 namespace {
 
 constexpr char kMagic[8] = {'D', 'E', 'E', 'P', 'U', 'M', 'P', 'R'};
-constexpr std::uint32_t kVersion = 3;
+constexpr std::uint32_t kVersion = 4;
 constexpr std::size_t kHead = 24;
-constexpr std::uint64_t kMostLaunches = 1u << 14;  // some iterations
+constexpr std::uint64_t kMostLaunches = 1u << 16;  // all that the history holds: the beginning of a run, too, unless it was long
 
 struct SavedLaunch {
   ExecutionId place;
@@ -122,6 +123,10 @@ std::vector<std::uint8_t> Engine::save_tables() const {
   for (const SavedLaunch& launch : launches) {
     put(out, launch);
   }
+  put(out, devices_in_use_);
+  for (std::size_t i = 0; i < devices_in_use_; ++i) {
+    put(out, std::max(devices_[i].most_allocated_blocks, devices_[i].foretold_blocks));
+  }
   std::memcpy(out.data(), kMagic, sizeof kMagic);
   std::memcpy(out.data() + 8, &kVersion, sizeof kVersion);
   const std::uint64_t sum = checksum(std::span(out).subspan(kHead));
@@ -182,9 +187,14 @@ bool Engine::load_tables(std::span<const std::uint8_t> bytes) {
       return false;
     }
   }
-  if (!reader.sound() || !reader.at_end()) {
+  std::vector<std::uint64_t> foretold(reader.count(sizeof(std::uint64_t)));
+  for (std::uint64_t& blocks : foretold) {
+    blocks = reader.take<std::uint64_t>();
+  }
+  if (!reader.sound() || !reader.at_end() || foretold.size() > foretold_.size()) {
     return false;
   }
+  std::copy(foretold.begin(), foretold.end(), foretold_.begin());
   std::vector<std::uint32_t> name_index;
   for (const std::uint64_t name : names) {
     name_index.push_back(names_.intern(name));

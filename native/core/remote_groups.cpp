@@ -66,7 +66,7 @@ bool Engine::find_group() {
   group_ = {};
   for (std::uint32_t ordinal = 0; ordinal < devices_in_use_ && group_.blocks == 0; ++ordinal) {
     const DeviceMemory& device = devices_[ordinal];
-    if (!device.under_pressure()) {
+    if (!device.exceeded()) {
       continue;
     }
     struct Size {

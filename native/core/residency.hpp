@@ -130,6 +130,8 @@ struct DeviceMemory {
   bool known = false;
   std::uint64_t capacity_blocks = 0;
   std::uint64_t allocated_blocks = 0;
+  std::uint64_t most_allocated_blocks = 0;
+  std::uint64_t foretold_blocks = 0;  // that it will come to, as in the run whose profile this one follows
   std::uint64_t reported_bytes = 0;   // of PyTorch's live blocks, which it has a total of for each device
   std::uint64_t used_blocks = 0;      // believed resident, what is on its way included
   std::deque<Space> freed;            // by evictions, what is not taken yet, oldest first, one entry a block
@@ -192,7 +194,8 @@ struct DeviceMemory {
   std::uint64_t reserved_blocks() const { return static_cast<std::uint64_t>(std::max({reserved, most_reserved, std::int64_t{0}})); }
   // The driver surely made room by itself.
   void doubt_all_once() { freely_doubted -= std::min(freely_doubted, used_blocks); }
-  bool under_pressure() const { return known && allocated_blocks > capacity_blocks; }
+  bool exceeded() const { return known && allocated_blocks > capacity_blocks; }
+  bool under_pressure() const { return exceeded() || (known && foretold_blocks > capacity_blocks); }
   // The block becomes resident, the last to be evicted.
   void add(UmBlock& block);
   // It is prefetched where it is: by its migration it is the last to be evicted.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from itertools import accumulate
 
 from reference_advice import Advice
 from reference_block import UmBlock, Use
@@ -19,6 +20,8 @@ LATE_SCAN, SWEEP = 4096, 16  # blocks looked at for one needed late; part of a d
 SKIPPED, SKIPPED_KERNELS, INSERTED = 64, 8, 8  # launches that may be missing from, or new to, what came before
 NEAR = 64  # launches that are looked at for new content
 IDLE_PART, LEAST_IDLE = 64, 2  # part of an iteration, and launches, in which nothing left for want of space
+LOWER = 8  # part of what content rises by, by which it may be less than in another iteration
+FALLEN = 4  # parts of what content has risen by, of which all but one die again in an iteration
 TRUST = 2  # launches placed ahead for each prediction in a row that was right
 
 
@@ -36,7 +39,7 @@ class Chain(Advice):
         self.inserted = 0
         self.claimed = 0
         self.fullest = 0
-        self.looked = 0
+        self.looked = self.looked_over = 0
         self.sweeping = False
         self.reserving = 0
         self.chain_context: list[int | None] = [None] * 4
@@ -205,14 +208,33 @@ class Chain(Advice):
             self.claimed += 1
 
     def find_fullest(self) -> None:
-        content = most = 0
-        self.fullest = self.looked = self.position
-        for i, link in enumerate(self.chain):
-            content += self.history.launches[link.place].growth if link.place is not None else 0
-            if content > most:
-                most, self.fullest = content, self.position + i + 1
+        """Of the next iteration: where content has risen most, about as high as ever, before most of that dies again, or the chain ends.
+        Where it never rises by much, where there is the most."""
         front = self.history.launches[self.chain[0].place] if self.chain and self.chain[0].place is not None else None
-        self.sweeping = most * SWEEP < self.memory(front.device if front else 0).capacity
+        capacity = self.memory(front.device if front else 0).capacity
+        growth = [self.history.launches[link.place].growth if link.place is not None else 0 for link in self.chain]
+        totals = list(accumulate(growth))
+        highest = max(totals, default=0)
+        self.looked, self.looked_over, self.sweeping = self.position, len(totals), True
+        self.fullest = self.position + (totals.index(highest) + 1 if highest > 0 else 0)
+        least = most = 0
+        at = self.position
+        for i, content in enumerate(totals):
+            rise = most - least
+            dies = rise > 0 and rise * SWEEP >= capacity and (most - content) * FALLEN >= rise * (FALLEN - 1)
+            if dies and (highest - most) * LOWER <= rise:
+                break
+            if dies or content < least:
+                least = most = content
+            elif content > most:
+                most, at = content, self.position + i + 1
+        rise = most - least
+        if rise > 0 and rise * SWEEP >= capacity and (highest - most) * LOWER <= rise:
+            self.sweeping, self.fullest = False, at
+
+    def knows_fullest(self) -> bool:
+        passed = not self.sweeping and self.looked < self.fullest <= self.position
+        return self.looked != 0 and self.position - self.looked < self.looked_over // 8 and not passed
 
     def new_content_soon(self, device: int) -> int:
         content = most = 0
@@ -224,7 +246,7 @@ class Chain(Advice):
         return most
 
     def reserve_ahead(self, most: int) -> None:
-        if self.looked == 0 or self.position - self.looked >= len(self.chain) // 8:
+        if not self.knows_fullest():
             self.find_fullest()
         until = min(self.trusted(), self.reserving + most, max(0, self.fullest - self.position))
         while self.reserving < until:
