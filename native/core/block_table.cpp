@@ -100,6 +100,17 @@ bool BlockTable::knows_next() const {
 
 // A run that both have is used again as soon; another as soon as the one in its place, or where there are more or fewer as the last that
 // both have.
+void BlockTable::restore_uses(std::span<const BlockRun> runs, std::span<const RunUse> uses) {
+  auto from = runs.begin();
+  for (std::size_t i = 0; i < uses_.size(); ++i) {
+    const auto same = std::find(from, runs.end(), chain_[i]);
+    if (same != runs.end()) {
+      uses_[i] = uses[static_cast<std::size_t>(same - runs.begin())];
+      from = same + 1;
+    }
+  }
+}
+
 void BlockTable::inherit_next(const BlockTable& like) {
   const bool as_many = like.uses_.size() == uses_.size();
   auto from = like.chain_.begin();

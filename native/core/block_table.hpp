@@ -85,6 +85,8 @@ class BlockTable {
   bool knows_next() const;  // of any of its runs, when it is used next
   // What is used next, and when, as of another launch that was expected in this one's place.
   void inherit_next(const BlockTable& like);
+  // What was known of these runs in an earlier session, of those that are in the chain.
+  void restore_uses(std::span<const BlockRun> runs, std::span<const RunUse> uses);
   std::size_t bytes() const { return bytes_; }
 
  private:

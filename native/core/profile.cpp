@@ -6,9 +6,10 @@
 //
 // Little-endian: "DEEPUMPR", u32 version, u32 zero, u64 FNV-1a of what follows; u32 names, u64 each; u32 executions, the one longest unused
 // first, for each: u64 hash, u64 hash without the names of PyTorch blocks, u32 records, the most recent first, (prev1, prev2, prev3, next)
-// as u32 each, places in this list or ~0 for none, u32 runs, (name, first block, blocks, launches since it was handed out) as u32 each; u32
-// launches, the oldest first, for each: u32 its execution's place, i32 growth of content in UM blocks, u32 device,
-// u32 blocks that died away from it; u32 devices, for each: u64 most UM blocks that were allocated of it.
+// as u32 each, places in this list or ~0 for none, u32 runs, (name, first block, blocks, launches since it was handed out, u32 what it is
+// used for; for the run's first block, inner blocks and last block: u32 next use and flags, u32 launches until then, u32 UM blocks touched
+// until then; u32 copies in vain); u32 launches, the oldest first, for each: u32 its execution's place, i32 growth of content in UM blocks,
+// u32 device, u32 blocks that died away from it; u32 devices, for each: u64 most UM blocks that were allocated of it.
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
@@ -20,7 +21,7 @@ namespace deepum::core {
 namespace {
 
 constexpr char kMagic[8] = {'D', 'E', 'E', 'P', 'U', 'M', 'P', 'R'};
-constexpr std::uint32_t kVersion = 4;
+constexpr std::uint32_t kVersion = 5;
 constexpr std::size_t kHead = 24;
 constexpr std::uint64_t kMostLaunches = 1u << 16;  // all that the history holds: the beginning of a run, too, unless it was long
 
@@ -30,6 +31,34 @@ struct SavedLaunch {
   std::uint32_t device;
   std::uint32_t died_away;
 };
+
+struct SavedUse {
+  std::uint32_t now;
+  struct {
+    std::uint32_t use, gap, touched;  // use: 1 x what for, 4 x left, 8 x leaves
+  } next[kRunParts];
+  std::uint32_t in_vain;
+};
+
+SavedUse saved(const RunUse& use) {
+  SavedUse made{static_cast<std::uint32_t>(use.now), {}, use.in_vain};
+  for (std::size_t i = 0; i < kRunParts; ++i) {
+    const NextUse& next = use.next[i];
+    made.next[i] = {static_cast<std::uint32_t>(next.use) | (next.left ? 4u : 0) | (next.leaves ? 8u : 0), next.gap, next.touched};
+  }
+  return made;
+}
+
+RunUse restored(const SavedUse& use) {
+  RunUse made;
+  made.now = static_cast<Use>(use.now % 4);
+  made.in_vain = use.in_vain;
+  for (std::size_t i = 0; i < kRunParts; ++i) {
+    const auto& next = use.next[i];
+    made.next[i] = {static_cast<Use>(next.use % 4), next.gap, next.touched, 0, (next.use & 4) != 0, (next.use & 8) != 0};
+  }
+  return made;
+}
 
 std::uint64_t checksum(std::span<const std::uint8_t> bytes) {
   std::uint64_t hash = 0xcbf29ce484222325ull;
@@ -107,6 +136,7 @@ std::vector<std::uint8_t> Engine::save_tables() const {
     for (std::size_t i = 0; i < chain.size(); ++i) {
       put(out, chain[i]);
       put(out, execution.blocks.ages()[i]);
+      put(out, saved(execution.blocks.uses()[i]));
     }
   }
   std::vector<SavedLaunch> launches;
@@ -150,6 +180,7 @@ bool Engine::load_tables(std::span<const std::uint8_t> bytes) {
     std::vector<ExecutionRecord> records;
     std::vector<BlockRun> runs;
     std::vector<std::uint32_t> ages;
+    std::vector<RunUse> uses;
   };
   Reader reader(bytes.subspan(kHead));
   std::vector<std::uint64_t> names(reader.count(8));
@@ -164,10 +195,11 @@ bool Engine::load_tables(std::span<const std::uint8_t> bytes) {
     for (ExecutionRecord& record : execution.records) {
       record = reader.take<ExecutionRecord>();
     }
-    execution.runs.resize(reader.count(sizeof(BlockRun) + sizeof(std::uint32_t)));
+    execution.runs.resize(reader.count(sizeof(BlockRun) + sizeof(std::uint32_t) + sizeof(SavedUse)));
     for (BlockRun& run : execution.runs) {
       run = reader.take<BlockRun>();
       execution.ages.push_back(reader.take<std::uint32_t>());
+      execution.uses.push_back(restored(reader.take<SavedUse>()));
       if (run.name >= names.size() || std::uint64_t{run.first} + run.count > 1u << DEEPUM_RANGE_FIRST_BITS) {
         return false;
       }
@@ -229,6 +261,7 @@ bool Engine::load_tables(std::span<const std::uint8_t> bytes) {
     Execution& target = executions_.at(ids[i]);
     const auto before = static_cast<std::ptrdiff_t>(target.blocks.bytes());  // of a hash that comes twice
     target.blocks.learn(runs, execution.ages, limits);
+    target.blocks.restore_uses(runs, execution.uses);
     target.kernel = execution.kernel;
     target.launches = kProven;  // what was kept was learned: the first step may already fetch ahead
     executions_.note_bytes(static_cast<std::ptrdiff_t>(target.blocks.bytes()) - before);

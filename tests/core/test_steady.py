@@ -111,3 +111,14 @@ def test_the_profile_of_another_program_changes_nothing(learned: bytes) -> None:
     other, alone = Growing(learned, kernels=500), Growing(kernels=500)
     assert other.run(3) == alone.run(3) == []
     assert other.core.take_commands() == alone.core.take_commands()
+
+
+def test_a_profile_tells_what_is_needed_last() -> None:
+    """What is used next, and when, is in it: else victims of the first steps are chosen by last use, and more comes back."""
+    settled = Training()
+    for number in range(25):
+        settled.step(number)
+    warm = Training()
+    warm.core.load_tables(settled.core.save_tables())
+    first, second = (len(blocks(warm.step(number), "evict")) for number in (25, 26))
+    assert second <= 1.05 * first
