@@ -86,7 +86,7 @@ def test_questions_and_programs_run_to_their_end(acceptance: Callable[..., subpr
     assert asked["sharing"]["own_handle_opened"] == "INVALID_CONTEXT"
     programs = found["sections"]["correctness"]["programs"]
     assert programs["wrong"] == []
-    assert programs["right"] == {"plain": 60, "deepum": 66}
+    assert programs["right"] == {"plain": 60, "deepum": 67}
     assert programs["moved"]["bytes_evicted"] > 0
 
 

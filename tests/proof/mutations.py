@@ -346,9 +346,9 @@ MUTATIONS = (
     Mutation(
         "event-before-discard",
         _RUNTIME + "mover_discards.cpp",
-        "      result = drop_content({pin.address, pin.bytes}, lane.stream());",
+        "      result = drop_content({pin.address, pin.bytes}, has_budget(device), lane.stream());",
         "      lane.issued(command.id, 0, false);\n      committed.behind = lane.event_after(command.id);\n"
-        "      result = drop_content({pin.address, pin.bytes}, lane.stream());",
+        "      result = drop_content({pin.address, pin.bytes}, has_budget(device), lane.stream());",
         "that the event which streams wait for lies behind the discard",
     ),
     Mutation(

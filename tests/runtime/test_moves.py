@@ -190,11 +190,11 @@ def test_a_slot_given_out_again_is_another_allocation(run: Run, runtime_folder: 
     assert moved(session) == [(2, "stale", 0)]
 
 
-def test_discards_and_nonsense_are_cancelled(run: Run, runtime_folder: Path) -> None:
+def test_discards_that_the_driver_has_not_are_refused_and_nonsense_is_cancelled(run: Run, runtime_folder: Path) -> None:
     plan = {0: [Command(DISCARD), Command(77), Command(PREFETCH, device=99), Command(PREFETCH, first=2, after_move=1)]}
     calls, session = lock_step(run, runtime_folder, plan, "execute()")
     assert calls == ["prefetch m1 4100+2 device 0", "launch s0"]
-    assert sorted(moved(session)) == [(1, "cancelled", 0), (2, "cancelled", 0), (3, "cancelled", 0)]
+    assert sorted(moved(session)) == [(1, "refused", 0), (2, "cancelled", 0), (3, "cancelled", 0)]
 
 
 def test_advice_is_carried_out_in_its_turn(run: Run, runtime_folder: Path) -> None:
