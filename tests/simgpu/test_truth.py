@@ -24,6 +24,10 @@ COPY = (
     "_ZN2at6native18elementwise_kernelILi128ELi2EZNS0_22gpu_kernel_impl_nocastIZZZNS0_23direct_copy_kernel_cudaERNS_18TensorIteratorBaseEENKUlvE1_"
     "clEvENKUlvE5_clEvEUlfE_EEvS4_RKT_EUliE_EEviT1_"
 )
+TO_BFLOAT16 = (
+    "_ZN2at6native29vectorized_elementwise_kernelILi4EZNS0_25bfloat16_copy_kernel_cudaERNS_18TensorIteratorBaseEE"
+    "UlfE_St5arrayIPcLm2EEEEviT0_T1_"
+)
 MASKED_SCALE = (
     "_ZN2at6native29vectorized_elementwise_kernelILi4EZNS0_43_GLOBAL__N__50f1b6c4_10_Dropout_cu_0e96ed3819masked_scale_kernelIbN3c108BFloat16EfEEv"
     "RNS_6TensorERKS6_S9_T1_EUlS5_bE_St5arrayIPcLm3EEEEviT0_SA_"
@@ -80,6 +84,11 @@ def test_elementwise(probe: p.Probe) -> None:
 def test_elementwise_in_place_and_half(probe: p.Probe) -> None:
     found, _ = probe.truth(ADD_HALF, [i32(1000), i32(0), i64(A, A, C)], ROOM)
     assert found == [(A, 2000, "r"), (C, 2000, "r"), (A, 2000, "rw")]
+
+
+def test_a_copy_to_another_type_writes_elements_of_that_type(probe: p.Probe) -> None:
+    found, _ = probe.truth(TO_BFLOAT16, [i32(1000), i32(0), i64(A, B)], ROOM)
+    assert found == [(B, 4000, "r"), (A, 2000, "w")]
 
 
 def test_a_dropouts_mask_is_of_bytes(probe: p.Probe) -> None:

@@ -8,6 +8,12 @@
 namespace deepum::simgpu {
 namespace {
 
+// Copy.cu names kernels that change the type by what they write: bfloat16_copy_kernel_cuda's lambda takes a float. 0: not one of them.
+std::uint64_t copied_to_bytes(const Facts& facts) {
+  if (facts.named("float16_copy_kernel_cuda")) return 2;  // bfloat16, too
+  return facts.named("float8_copy_kernel_cuda") ? 1 : 0;
+}
+
 // Element sizes by operand, output first.
 std::vector<std::uint64_t> operand_bytes(const Facts& facts, std::size_t operands) {
   std::vector<std::uint64_t> types = template_type_bytes(facts.kernel(), "BinaryFunctor");  // <arg1, arg2, result, op>
@@ -18,7 +24,8 @@ std::vector<std::uint64_t> operand_bytes(const Facts& facts, std::size_t operand
   } else if (types = template_type_bytes(facts.kernel(), "masked_scale_kernel"); types.size() >= 2) {  // Dropout.cu: <mask, scalar, ...>
     types = {types[1], types[1], types[0]};
   } else if (types = lambda_type_bytes(facts.kernel()); !types.empty()) {  // the result has the first argument's type, as a rule
-    types.insert(types.begin(), types[0]);
+    const std::uint64_t copied = copied_to_bytes(facts);
+    types.insert(types.begin(), copied != 0 ? copied : types[0]);
   } else {
     types = {facts.element_bytes()};
   }
