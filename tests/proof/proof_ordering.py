@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from proof_caching import CachingAllocator
 from proof_memory import Capture, Memory, bits, runs
-from proof_order import PER_THREAD, Clock, Order, Stream, merge
+from proof_order import BLOCKING, NON_BLOCKING, PER_THREAD, Clock, Order, Stream, merge
 from proof_programs import Operation, Program
 
 EVENTS = 4096
@@ -93,6 +93,12 @@ class Ordering:
     def record(self, stream: Stream) -> tuple[int, Clock]:
         if stream.number in self.ended:
             return self.ended[stream.number]
+        if self.out_of_reach(stream):
+            self.wait_from_afar(stream)
+            reached = next(each for each in self.streams.values() if each.device == stream.device and each.kind in (BLOCKING, NON_BLOCKING))
+            event, clock = self.record(reached)
+            merge(clock, self.before[stream.number])
+            return event, clock
         event = self.new_event()
         self.emit("rec", event, stream.number, thread=self.thread_of(stream))
         if self.program.flavour == "values":
@@ -103,6 +109,16 @@ class Ordering:
     def of_another(self, stream: Stream) -> bool:
         """In a parallel stretch: another thread launches on it meanwhile, so that only what was there before is known to come first."""
         return self.owners is not None and self.owners.get(stream.number, self.thread) != self.thread
+
+    def out_of_reach(self, stream: Stream) -> bool:
+        """In a parallel stretch: the default stream of another thread, which alone could record an event on it or wait for it, and does so
+        at another time than this one."""
+        return self.owners is not None and self.thread_of(stream) != self.thread
+
+    def wait_from_afar(self, stream: Stream) -> None:
+        """What was on it before the stretch is over."""
+        self.emit("csy", stream.device)
+        merge(self.order.host, self.before[stream.number])
 
     def wait(self, stream: Stream, event: int, clock: Clock) -> None:
         by_value = event in self.valued and self.op.pick(29, 2) == 0
@@ -119,7 +135,9 @@ class Ordering:
         if self.order.host_covers(point):
             return
         stream = self.order.streams[point[0]]
-        if roll < 50 and stream.number not in self.ended:
+        if self.out_of_reach(stream) and stream.number not in self.ended:
+            self.wait_from_afar(stream)
+        elif roll < 50 and stream.number not in self.ended:
             self.emit("ssy", stream.number, thread=self.thread_of(stream))
             merge(self.order.host, self.before[stream.number] if self.of_another(stream) else stream.clock)
         elif roll < 85 or self.owners is not None:
