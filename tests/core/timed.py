@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 from duplicating import Program, Step
@@ -13,7 +14,7 @@ Took = Callable[[bool], int]  # microseconds of a launch, one way and the other
 LOOK = 8  # launches
 
 
-class TimedProgram(Program):
+class TimedProgram(Program, ABC):
     """As Program; each launch takes the time of one way or the other, and a look behind every eighth one tells it."""
 
     def __init__(self, took: Took, capacity: int, sizes: Sequence[int], **settings: int) -> None:
@@ -30,9 +31,9 @@ class TimedProgram(Program):
 
         self.writer.take = kept  # type: ignore[method-assign]
 
+    @abstractmethod
     def other_way(self) -> bool:
         """Whether what is tried is done now."""
-        raise NotImplementedError
 
     def decided(self) -> list[Command]:
         made = super().decided()
