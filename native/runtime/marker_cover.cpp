@@ -21,6 +21,10 @@ Cover StreamMarkers::cover(std::uint64_t sequence, Markers* found) noexcept {
   while (at > 1 && there(at - 1) && kept(at - 1).sequence >= sequence) {
     --at;
   }
+  // Where no launch up to the sequence lies behind the marker before it, that one is enough: what is behind it may take long.
+  if (there(at) && there(at - 1) && kept(at).sequence >= sequence && kept(at).first > sequence) {
+    --at;
+  }
   const bool any = there(at);
   if ((!any || kept(at).sequence < sequence) && (recording_ || (unmarked != 0 && unmarked <= sequence))) {
     return Cover::kNotYet;

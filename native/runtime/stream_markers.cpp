@@ -60,7 +60,7 @@ bool StreamMarkers::settled(bool accepted, std::uint32_t interval, std::uint64_t
 bool StreamMarkers::accepted(std::uint64_t sequence, std::uint32_t interval, std::uint64_t blocks) noexcept {
   const std::lock_guard lock(lock_);
   emitted_ = std::max(emitted_, sequence);
-  if (unmarked_.load(std::memory_order_relaxed) == 0) {
+  if (const std::uint64_t unmarked = unmarked_.load(std::memory_order_relaxed); unmarked == 0 || sequence < unmarked) {
     unmarked_.store(sequence, std::memory_order_relaxed);
   }
   return due(interval, blocks);
@@ -203,6 +203,7 @@ bool StreamMarkers::record_in(CUcontext context, bool own) noexcept {
     return false;
   }
   marker.sequence = sequence;
+  marker.first = first;
   marker.context = context;
   publish(marker);
   return true;

@@ -20,6 +20,7 @@ namespace deepum::runtime {
 
 struct Marker {
   std::uint64_t sequence = 0;  // all launches of the stream up to here lie before the event; 0: no marker
+  std::uint64_t first = 0;     // of those that the marker before it does not cover
   CUevent event = nullptr;
   CUcontext context = nullptr;
   std::uint32_t generation = 0;   // rises when the event is recorded anew: whoever used it in the meantime must look again

@@ -385,3 +385,34 @@ def test_a_stream_that_captures_is_not_held(run: Run, runtime_folder: Path) -> N
     plan = {2: [Command(PREFETCH), Command(HOLD, streams=0b10, after_move=1)]}
     calls, _ = lock_step(run, runtime_folder, plan, "execute(1); call('capturing', 1); execute(0); execute(0)")
     assert not any(call.startswith("wait s") for call in calls)
+
+
+class BetweenLaunches(Script):
+    """As Script, but what waits for a launch waits for what comes right behind it, which is no launch."""
+
+    def __call__(self, event: Event) -> list[Command]:
+        commands = super().__call__(event)
+        for command in commands:
+            command.after += 1
+        return commands
+
+
+def test_what_follows_no_later_launch_waits_for_no_later_marker(run: Run, runtime_folder: Path) -> None:
+    """Memory dies between two launches: what is behind the second one may take long, and concerns it nothing."""
+    script = BetweenLaunches({2: [Command(EVICT, first=0, after=-3)]})
+    with FakeDaemon(runtime_folder, script) as daemon:
+        snippet = "enter(); allocate(64); execute(); block(2); execute(); execute(); tell(calls=calls())"
+        calls = run(snippet, DEEPUM_SYNC="1", DEEPUM_MARKER_INTERVAL="1").calls()
+        daemon.finished()
+    assert calls[:4] == ["launch s0", "record e1 s0", "launch s0", "record e2 s0"]
+    assert calls[4:6] == ["wait m1 e1", "prefetch m1 4096+2 host"]
+
+
+def test_a_launch_that_no_marker_covers_yet_is_covered_by_the_next(run: Run, runtime_folder: Path) -> None:
+    script = BetweenLaunches({3: [Command(EVICT, first=0, after=-3)]})
+    with FakeDaemon(runtime_folder, script) as daemon:
+        snippet = "enter(); allocate(64); " + "execute(); " * 4 + "tell(calls=calls())"
+        calls = run(snippet, DEEPUM_SYNC="1", DEEPUM_MARKER_INTERVAL="3").calls()
+        daemon.finished()
+    assert calls[:4] == [*["launch s0"] * 3, "record e1 s0"]
+    assert calls[4:6] == ["wait m1 e1", "prefetch m1 4096+2 host"]
