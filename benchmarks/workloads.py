@@ -25,6 +25,7 @@ from deepum.errors import DeepumError
 from deepum.simulate import policies
 from deepum.simulate.comparison import Comparison, means, preset_of
 from deepum.simulate.driver import COSTS, DISCARDS, FAULTS, Driver
+from deepum.simulate.mode import LOCK_STEP, MODES, mode_of
 from deepum.simulate.point import Point, simulate
 from deepum.simulate.steps import WARM_UP
 from deepum.simulate.sweep import Failure, sweep
@@ -132,6 +133,7 @@ def main() -> None:
     parser.add_argument("--costs", choices=COSTS, help="what prefetches cost the driver beside their copies; by default the machine's")
     parser.add_argument("--discards", choices=DISCARDS, help="what the driver's discards do; by default the machine's")
     parser.add_argument("--fault-costs", choices=FAULTS, help="what paging on demand costs the driver; by default the machine's")
+    parser.add_argument("--mode", choices=MODES, default=LOCK_STEP.name, help="how deepum runs beside the program (%(default)s)")
     parser.add_argument("--jobs", type=int, metavar="N", help="processes; all cores by default")
     parser.add_argument("--cluster", metavar="ADDRESS", help="of a Dask scheduler, on whose workers to simulate")
     parser.add_argument("--markdown", action="store_true", help="the table once more, as docs/workloads.md has it")
@@ -158,6 +160,7 @@ def main() -> None:
             "pressure": arguments.pressure,
             "warm_up": arguments.warm_up,
             "driver": Driver(arguments.costs, arguments.discards, arguments.fault_costs),
+            "mode": mode_of(arguments.mode, arguments.costs),
         }
         points = [Point(name, chosen, on, **options) for on in machines for name in workloads]
         headed = ""

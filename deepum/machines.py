@@ -38,9 +38,11 @@ class Machine:
     fault_ns_per_byte_no_prefetcher: float
     eviction_ns_per_block: float
     launch_ns: float
+    value_wait_ns: float  # of a wait for a value in memory: to queue it, and of the stream once the value is there
     block_ns: float  # driver's handling of each UM block that a prefetch or a discard names
     both_ways: float  # by which a transfer takes longer while the other direction has one, 1 or more
     discards: int  # 0: they empty a block; 1: as NVIDIA's driver does it; 2: it has none
+    queued_prefetch_faults: int  # 1: a kernel that needs a block of a prefetch under way that has not come to it faults; 0: it waits
     decision_latency_ns: float
     host_memory_bytes: int  # 0: as much as there is to hold
     disk_read_gbps: float  # of the disk behind it; 0: none

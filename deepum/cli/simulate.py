@@ -18,6 +18,7 @@ from deepum.errors import DeepumError
 from deepum.simulate import policies
 from deepum.simulate.comparison import Comparison, means, preset_of
 from deepum.simulate.driver import Driver
+from deepum.simulate.mode import LOCK_STEP, MODES, mode_of
 from deepum.simulate.point import Point, simulate
 from deepum.simulate.steps import WARM_UP, repeated
 from deepum.simulate.sweep import Failure, sweep
@@ -68,11 +69,15 @@ def _bounds(found: Comparison) -> str:
     return f"; lower bound {first}, of unified memory {kept}; without copies in advance {moving_first}, {moving_kept}"
 
 
+def _mode(found: Comparison) -> str:
+    return "" if found.mode.name == LOCK_STEP.name else f", {found.mode.name}"
+
+
 def _table(found: Comparison, names: Sequence[str]) -> list[str]:
     fitting = [name for name in names if found.rows[name].does_not_fit is None]
     rows = [("", "ms/step", "faults", *_moved(found), *_RATIOS), *((name, *_cells(found, name)) for name in fitting)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    head = f"{found.workload} on {found.machine}, {size(found.memory_bytes)}{_host(found)}{_bounds(found)}"
+    head = f"{found.workload} on {found.machine}, {size(found.memory_bytes)}{_host(found)}{_mode(found)}{_bounds(found)}"
     widest = max(widths[0], *(len(name) for name in names))
     return [
         head,
@@ -121,6 +126,13 @@ def _write(name: str, told: dict[str, Any]) -> None:
 @host_options
 @driver_options
 @click.option(
+    "--mode",
+    type=click.Choice([*MODES]),
+    default=LOCK_STEP.name,
+    show_default=True,
+    help="How deepum runs beside the program: launches wait for decisions, for nothing, or for their moves in stream order.",
+)
+@click.option(
     "--launch-queue", metavar="N", type=click.IntRange(1, 1 << 20), help="Launches that the host may be ahead, instead of the machine's."
 )
 @click.option(
@@ -145,6 +157,7 @@ def command(
     costs: str | None,
     discards: str | None,
     faults: str | None,
+    mode: str,
     launch_queue: int | None,
     steps: int | None,
     warm_up: int,
@@ -162,7 +175,7 @@ def command(
     machines = _machines(machine)
     host = host_of(machines or MACHINES, host_memory, disk)
     common = Point("", chosen, None, gpu_memory_bytes(gpu_memory), launch_queue, steps, synchronise, host=host, warm_up=warm_up)
-    common = replace(common, driver=Driver(costs, discards, faults))
+    common = replace(common, driver=Driver(costs, discards, faults), mode=mode_of(mode, costs))
     named: list[str | None] = [*machines] or [None]
     points = [replace(common, workload=name, machine=on) for on in named for name in dict.fromkeys(workloads)]
     names = [one.name for one in chosen]

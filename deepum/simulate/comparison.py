@@ -13,6 +13,7 @@ from deepum.simulate import bound, lms
 from deepum.simulate.driver import Driver
 from deepum.simulate.footprint import Footprint, footprint
 from deepum.simulate.host import Host
+from deepum.simulate.mode import LOCK_STEP, Mode
 from deepum.simulate.needs import needs
 from deepum.simulate.policies import BY_NAME, Policy
 from deepum.simulate.replay import Outcome, machine, replay
@@ -77,6 +78,7 @@ class Comparison:
     kept_moving_bound_ns: float | None = None
     repetitions: int = 1
     driver: Driver = _ITS_DRIVER
+    mode: Mode = LOCK_STEP
 
     def of_kept_bound(self, name: str) -> float | None:
         """Of a policy's step: its time / the bound where content is kept; None without one, infinite for what does not fit."""
@@ -122,6 +124,7 @@ class Comparison:
             "host_memory_bytes": self.host_memory_bytes,
             "disk_gbps": list(self.disk_gbps),
             "driver": self.driver.as_json(),
+            "mode": self.mode.name,
             "bound_ms": _ms(self.bound_ns),
             "moving_bound_ms": _ms(self.moving_bound_ns),
             "kept_bound_ms": _ms(self.kept_bound_ns),
@@ -177,6 +180,7 @@ def run(
     launch_queue: int | None = None,
     host: Host = _MACHINES_OWN,
     driver: Driver = _ITS_DRIVER,
+    mode: Mode = LOCK_STEP,
     **keep: bool,
 ) -> Outcome:
     """Replays the workload under one policy; memory, launch queue, host and driver are the machine's unless given. `keep`: as for `replay`.
@@ -189,7 +193,7 @@ def run(
     try:
         figures = machine(on, launch_queue=queue, **host.figures(preset), **driver.figures(preset))
         trace = _swapping(workload, policy, memory) if policy.swaps else workload.trace
-        return replay(trace, figures, policy.settings(queue), memory, observe_faults=policy.observe_faults, **keep)
+        return replay(trace, figures, policy.settings(queue), memory, observe_faults=policy.observe_faults, mode=mode, **keep)
     except ValueError as error:
         raise UsageError(f"workload {workload.name}: {error}; record it anew") from None
 
@@ -213,6 +217,7 @@ def compare(
     host: Host = _MACHINES_OWN,
     warm_up: int = WARM_UP,
     driver: Driver = _ITS_DRIVER,
+    mode: Mode = LOCK_STEP,
 ) -> Comparison:
     """Replays the workload under each policy, and on demand and with unlimited memory in any case. Raises UsageError, also where no step
     is left behind a warm-up that was asked for."""
@@ -226,7 +231,7 @@ def compare(
     repeated = 1
     for policy in {one.name: one for one in (*policies, BY_NAME["on-demand"], BY_NAME["unlimited"])}.values():
         try:
-            outcome = run(workload, on, policy, memory, launch_queue, host, driver, keep_launches=policy.unlimited)
+            outcome = run(workload, on, policy, memory, launch_queue, host, driver, mode, keep_launches=policy.unlimited)
         except DoesNotFitError as error:
             rows[policy.name] = Row(policy, [], does_not_fit=error.cause)
             continue
@@ -246,7 +251,7 @@ def compare(
     (bound_ns, moving_bound_ns), (kept, kept_moving) = _limits(workload, times, links, warm_up)
     told = footprint(workload.trace)
     bounds = (kept, kept_moving)
-    return Comparison(workload.name, on, memory, rows, bound_ns, moving_bound_ns, told, host_memory, disk, *bounds, repeated, driver)
+    return Comparison(workload.name, on, memory, rows, bound_ns, moving_bound_ns, told, host_memory, disk, *bounds, repeated, driver, mode)
 
 
 _Limits = Sequence[float | None]  # by link

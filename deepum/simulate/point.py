@@ -10,6 +10,7 @@ from deepum.simulate.comparison import Comparison, compare
 from deepum.simulate.driver import Driver
 from deepum.simulate.footprint import footprint
 from deepum.simulate.host import Host
+from deepum.simulate.mode import LOCK_STEP, Mode
 from deepum.simulate.policies import Policy
 from deepum.simulate.steps import WARM_UP
 from deepum.simulate.workload import load
@@ -31,6 +32,7 @@ class Point:
     host: Host = field(default_factory=Host)
     warm_up: int = WARM_UP
     driver: Driver = field(default_factory=Driver)
+    mode: Mode = LOCK_STEP
 
     def __str__(self) -> str:
         return self.workload if self.machine is None else f"{self.workload} on {self.machine}"
@@ -45,4 +47,4 @@ def simulate(point: Point) -> Comparison:
         if not memory:
             raise UsageError(f"workload {point.workload}: reports no allocated memory; give the card's memory instead of a pressure")
     machine = point.machine or loaded.machine
-    return compare(loaded, machine, point.policies, memory, point.launch_queue, point.host, point.warm_up, point.driver)
+    return compare(loaded, machine, point.policies, memory, point.launch_queue, point.host, point.warm_up, point.driver, point.mode)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from deepum._core import ffi, lib
 from deepum.core import CoreSettings, CoreStatistics
 from deepum.machines import named
+from deepum.simulate.mode import LOCK_STEP, Mode
 from deepum.trace import Trace
 
 
@@ -94,6 +95,7 @@ def replay(
     observe_faults: bool = False,
     keep_activities: bool = False,
     without_prefetch: bool = False,
+    mode: Mode = LOCK_STEP,
 ) -> Outcome:
     """Runs it from the start, without the GIL. `on`: as `machine` gives it. `memory_bytes`: of the card, 0: the machine's.
 
@@ -106,6 +108,7 @@ def replay(
             "memory_bytes": memory_bytes or on.memory_bytes,
             "devices": 1,
             "density_prefetcher": 1,
+            **mode.options(),
             "marker_interval": marker_interval,
             "observe_faults": observe_faults,
             "without_prefetch": without_prefetch,

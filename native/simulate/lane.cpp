@@ -34,6 +34,22 @@ void Lane::wait(um_model::Engine& engine, um_model::Host host, Lane* other, std:
   waited_moves_[other] = behind.id;
 }
 
+void Lane::issued(std::uint64_t id, std::uint64_t bytes, bool counted) {
+  last_issued_ = id;
+  outstanding_ += counted ? bytes : 0;
+  unrecorded_ += counted ? bytes : 0;
+  since_event_ += bytes;
+}
+
+void Lane::collect(um_model::Engine& engine, um_model::Host host) {
+  if (unrecorded_ != 0 && handed_.empty()) {
+    record(engine, host, last_issued_);
+  }
+  for (; !handed_.empty() && engine.completed(handed_.front().event); handed_.pop_front()) {
+    outstanding_ -= handed_.front().bytes;
+  }
+}
+
 um_model::Event Lane::record(um_model::Engine& engine, um_model::Host host, std::uint64_t id) {
   if (events_.size() < kEvents) {
     events_.push_back({0, engine.add_event()});
@@ -42,7 +58,10 @@ um_model::Event Lane::record(um_model::Engine& engine, um_model::Host host, std:
   oldest.id = id;
   engine.record(host, oldest.event, *stream_);
   ++events_made_;
-  since_event_ = 0;
+  if (unrecorded_ != 0) {
+    handed_.push_back({oldest.event, unrecorded_});
+  }
+  unrecorded_ = since_event_ = 0;
   return oldest.event;
 }
 

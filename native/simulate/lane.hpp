@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <set>
 #include <unordered_map>
@@ -27,7 +28,10 @@ class Lane {
   bool waited(const Lane* other, std::uint64_t id) const;
   void wait(um_model::Engine& engine, um_model::Host host, const StreamMarkers* of, const Marker& marker);
   void wait(um_model::Engine& engine, um_model::Host host, Lane* other, std::uint64_t id);
-  void issued(std::uint64_t id, std::uint64_t bytes) { last_issued_ = id, since_event_ += bytes; }
+  void issued(std::uint64_t id, std::uint64_t bytes, bool counted);  // counted: as outstanding
+  // Given to the driver and not known to be complete; `collect` asks what is.
+  std::uint64_t outstanding() const { return outstanding_; }
+  void collect(um_model::Engine& engine, um_model::Host host);
   std::uint64_t since_event() const { return since_event_; }                                // bytes
   um_model::Event record(um_model::Engine& engine, um_model::Host host, std::uint64_t id);  // behind the last command issued
   struct MoveEvent {
@@ -37,12 +41,19 @@ class Lane {
   MoveEvent after(um_model::Engine& engine, um_model::Host host, std::uint64_t id);  // the first event at or behind the command
 
  private:
-  static constexpr std::uint64_t kEvents = 4096;
+  static constexpr std::uint64_t kEvents = 1u << 16;  // more than are ever under way: one that lies further behind may wait for the launch that waits for it
   std::optional<um_model::Stream> stream_;
   std::uint64_t last_issued_ = 0;
   std::uint64_t events_made_ = 0;
   std::uint64_t since_event_ = 0;
   std::vector<MoveEvent> events_;
+  struct Handed {
+    um_model::Event event;  // may have been recorded anew further behind: then it completes later, never earlier
+    std::uint64_t bytes;
+  };
+  std::deque<Handed> handed_;
+  std::uint64_t outstanding_ = 0;
+  std::uint64_t unrecorded_ = 0;  // of these, behind the last event
   std::unordered_map<const StreamMarkers*, std::uint64_t> waited_;
   std::unordered_map<const Lane*, std::uint64_t> waited_moves_;
 };

@@ -31,12 +31,14 @@ bool StreamMarkers::record(um_model::Engine& engine, um_model::Host host) {
   }
   since_marker_ = 0;
   blocks_since_marker_ = 0;
+  const std::uint64_t first = unmarked_;
   unmarked_ = in_flight_;
   if (kept_.size() < kKept) {
-    kept_.push_back({0, engine.add_event()});
+    kept_.push_back({0, 0, engine.add_event()});
   }
   Marker& marker = kept_[count_ % kKept];
   marker.sequence = reach;
+  marker.first = first;
   ++count_;
   engine.record(host, marker.event, *stream_);
   return true;
@@ -46,7 +48,7 @@ StreamMarkers::Progress StreamMarkers::progress(um_model::Engine& engine, std::o
   const std::uint64_t last = milestones_made_ == 0 ? 0 : milestones_[(milestones_made_ - 1) % kKept].sequence;
   if (stream_ && emitted_ > last) {
     if (milestones_.size() < kKept) {
-      milestones_.push_back({0, engine.add_event()});
+      milestones_.push_back({0, 0, engine.add_event()});
     }
     if (!first) {
       first = engine.add_event();
@@ -75,12 +77,12 @@ Cover StreamMarkers::cover(std::uint64_t sequence, Marker* marker) const {
   const Marker* found = nullptr;
   for (std::uint64_t i = count_; i > 0 && i + kKept > count_; --i) {
     const Marker& kept = kept_[(i - 1) % kKept];
-    if (found != nullptr && kept.sequence < sequence) {
+    if (found != nullptr && kept.sequence < sequence && found->first <= sequence) {
       break;
     }
     found = &kept;
     if (kept.sequence < sequence) {
-      break;  // the newest one, which is older
+      break;  // no launch up to the sequence is behind it
     }
   }
   if ((found == nullptr || found->sequence < sequence) && unmarked != 0 && unmarked <= sequence) {

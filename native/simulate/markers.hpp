@@ -15,6 +15,7 @@ namespace deepum::simulate {
 
 struct Marker {
   std::uint64_t sequence = 0;  // all launches of the stream up to here lie before the event
+  std::uint64_t first = 0;     // of the launches behind the marker before it
   um_model::Event event = 0;
 };
 
@@ -42,7 +43,8 @@ class StreamMarkers {
   Cover cover(std::uint64_t sequence, Marker* marker) const;
 
  private:
-  static constexpr std::uint64_t kKept = runtime::kMarkersKept;
+  // Each launch has its own where launches wait at gates, and a launch queue of the driver holds 1024.
+  static constexpr std::uint64_t kKept = 4 * runtime::kMarkersKept;
   std::optional<um_model::Stream> stream_;
   std::uint64_t emitted_ = 0;
   std::uint64_t in_flight_ = 0;  // sequence, 0: none

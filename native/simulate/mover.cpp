@@ -16,23 +16,27 @@ int lane_number(int device, int direction) { return device * kDirections + direc
 
 }  // namespace
 
-Mover::Mover(um_model::Engine& engine, int devices, bool fetches, Markers& markers, Places& places)
+Mover::Mover(um_model::Engine& engine, int devices, const Mode& mode, Markers& markers, Places& places)
     : engine_(engine),
       markers_(markers),
       places_(places),
-      host_(engine.add_helper()),
-      fetches_(fetches),
+      mode_(mode),
+      host_(mode.lock_step ? engine.add_helper() : engine.add_thread()),
+      gates_(engine, host_),
       devices_(static_cast<std::size_t>(devices)) {}
 
 void Mover::accept(const deepum_command& given) {
   deepum_command command = given;
-  if (brings(command) && !fetches_) {
+  if (brings(command) && !mode_.fetches) {
     command.block_count = 0;  // only waits
   }
   fresh_ = true;
   if (command.kind == DEEPUM_COMMAND_HOLD) {
     settled_->settle(command.id, runtime::SettledMoves::kNowhere);
-    if (command.device < devices_.size() && holds_.size() < DEEPUM_MAX_STREAMS) {
+    if (mode_.gates && command.device < devices_.size()) {
+      gates_.hold(command);
+    }
+    if (mode_.lock_step && command.device < devices_.size() && holds_.size() < DEEPUM_MAX_STREAMS) {
       holds_.push_back(command);
       holds_launches_ = true;
     }
@@ -57,7 +61,7 @@ void Mover::accept(const deepum_command& given) {
 }
 
 void Mover::round(const Answer& answer) {
-  fresh_ = false;
+  fresh_ = wants_marker_ = looks_again_soon_ = false;
   for (bool progress = true; progress;) {
     progress = false;
     for (int device = 0; device < static_cast<int>(devices_.size()); ++device) {
@@ -70,6 +74,18 @@ void Mover::round(const Answer& answer) {
     }
   }
   hold_launches();
+  gates_.open([this](const deepum_command& hold, std::vector<um_model::Event>* events) {
+    for (const int direction : kBringing) {
+      Lane& lane = devices_[hold.device].lanes[direction];
+      if (lane.queue.find(hold.after_move) != nullptr) {
+        return false;
+      }
+      if (settled_->lane(hold.after_move) == lane_number(static_cast<int>(hold.device), direction)) {
+        events->push_back(lane.after(engine_, host_, hold.after_move).event);
+      }
+    }
+    return true;
+  });
 }
 
 void Mover::hold_launches() {
@@ -112,8 +128,12 @@ bool Mover::issue(int device, int direction, const Answer& answer) {
   lane.prepare(engine_, device);
   if (only_waits(head)) {
     wait_for(lane, required);
-    finish(lane, head.id, lane_number(device, direction));
-    lane.issued(head.id, 0);  // its launch is held all the same
+    const bool holds = mode_.lock_step || mode_.gates;
+    finish(lane, head.id, holds ? lane_number(device, direction) : runtime::SettledMoves::kNowhere);
+    if (!holds) {
+      return true;
+    }
+    lane.issued(head.id, 0, false);  // its launch is held all the same
     if (holds_launches_) {
       lane.record(engine_, host_, head.id);
     }
@@ -124,6 +144,10 @@ bool Mover::issue(int device, int direction, const Answer& answer) {
     finish(lane, head.id, runtime::SettledMoves::kNowhere);
     answer(head, DEEPUM_MOVED_STALE);
     return true;
+  }
+  if (!mode_.lock_step && (full(lane, range->bytes) || (advises_in_order(head) && !reached(lane, required)))) {
+    looks_again_soon_ = true;
+    return false;
   }
   wait_for(lane, required);
   std::vector<Range> spans{*range};
@@ -150,17 +174,21 @@ bool Mover::issue(int device, int direction, const Answer& answer) {
   for (const Range& span : spans) {
     bytes += span.bytes;
   }
-  lane.issued(last, bytes);
-  if (awaited || lane.since_event() >= runtime::kEventBytes || (holds_launches_ && brings(direction))) {
+  lane.issued(last, bytes, !mode_.lock_step && !mode_.gates);
+  // With gates an event that lies behind later moves as well may wait for a launch that its gate keeps back until the event has come.
+  if (awaited || mode_.gates || lane.since_event() >= (mode_.lock_step ? runtime::kEventBytes : mode_.handover_bytes / 16) ||
+      (holds_launches_ && brings(direction))) {
     lane.record(engine_, host_, last);
   }
   return true;
 }
 
-// In stream order. The driver has no advice in stream order: the server gives it while the stream stands still.
+// In stream order. The driver has no advice in stream order: in lock-step the server gives it while the stream stands still.
 void Mover::carry_out(Lane& lane, const deepum_command& command, const std::vector<Range>& spans) {
   const auto serve = [&](const AdviceList& advice) {
-    if (!advice.empty()) {
+    if (!mode_.lock_step) {
+      advise(host_, spans, advice);
+    } else if (!advice.empty()) {
       engine_.serve(host_, lane.stream(), [this, spans, advice] { advise(um_model::kServer, spans, advice); });
     }
   };
@@ -198,7 +226,9 @@ bool Mover::issue_discard(int device, const Answer& answer) {
     answer(command, DEEPUM_MOVED_REFUSED);
     return true;
   }
-  if (!places_.may_discard(command.slot, *range, command.cause)) {
+  // What was handed out since is used behind closed gates alone, if at all: these wait for the discard as well.
+  const bool kept_back = gates_.keeps_all_behind(command.cause);
+  if (!kept_back && !places_.may_discard(command.slot, *range, command.cause)) {
     finish(lane, command.id, runtime::SettledMoves::kNowhere);
     answer(command, DEEPUM_MOVED_CANCELLED);
     return true;
@@ -206,9 +236,12 @@ bool Mover::issue_discard(int device, const Answer& answer) {
   wait_for(lane, required);
   engine_.discard(host_, lane.stream(), {&*range, 1}, um_model::kCpu, false);
   lane.moved.insert(command.slot);
-  lane.issued(command.id, 0);
+  lane.issued(command.id, 0, false);
   last_discard_ = command.id;
   last_event_ = lane.after(engine_, host_, command.id).event;
+  if (kept_back) {
+    gates_.follow(command.cause, lane.stream());
+  }
   forget_discards(*range);
   discards_[range->address] = {range->address + range->bytes, command.id, last_event_};
   finish(lane, command.id, lane_number(device, DEEPUM_DIRECTION_DISCARD));
@@ -219,16 +252,21 @@ std::size_t Mover::gather(int device, int direction, std::vector<Range>* spans) 
   const Lane& lane = devices_[static_cast<std::size_t>(device)].lanes[direction];
   const deepum_command& head = lane.queue[0].command;
   std::size_t count = 1;
-  std::uint64_t bytes = lane.since_event() + spans->front().bytes;
-  for (; count < lane.queue.size() && count < 4 * kMostInBatch && bytes < runtime::kEventBytes; ++count) {
+  std::uint64_t bytes = spans->front().bytes;
+  const auto room = [&](std::uint64_t more) {
+    return mode_.lock_step || mode_.gates ? lane.since_event() + bytes < runtime::kEventBytes
+                                          : lane.outstanding() + bytes + more <= mode_.handover_bytes;
+  };
+  for (; count < lane.queue.size() && count < 4 * kMostInBatch && room(0); ++count) {
     const deepum_command& next = lane.queue[count].command;
     Requirements more;
     if (lane.queue[count - 1].awaited || next.kind != head.kind || next.advice != head.advice || next.location != head.location ||
-        next.cause != head.cause || next.block_count == 0 || !requirements(device, direction, next, &more) || !more.empty()) {
+        (mode_.lock_step ? next.cause != head.cause : advises_in_order(next)) || next.block_count == 0 ||
+        !requirements(device, direction, next, &more) || !more.empty()) {
       break;
     }
     const auto range = places_.blocks(next.slot, next.generation, next.first_block, next.block_count);
-    if (!range) {
+    if (!range || !room(range->bytes)) {
       break;
     }
     bytes += range->bytes;
@@ -250,10 +288,12 @@ bool Mover::requirements(int device, int direction, const deepum_command& comman
     StreamMarkers& stream = markers_[static_cast<std::size_t>(__builtin_ctzll(mask))];
     Marker marker;
     Cover cover = stream.cover(command.after_sequence, &marker);
-    if (cover == Cover::not_yet && stream.unmarked() && stream.record(engine_, host_)) {
+    // In lock-step the launching thread waits for this round, so that the marker may as well be recorded here and now.
+    if (cover == Cover::not_yet && mode_.lock_step && stream.unmarked() && stream.record(engine_, host_)) {
       cover = stream.cover(command.after_sequence, &marker);
     }
     if (cover == Cover::not_yet) {
+      wants_marker_ = true;
       return false;
     }
     if (cover == Cover::marker && !lane.waited(&stream, marker)) {
@@ -291,6 +331,22 @@ void Mover::wait_for(Lane& lane, const Requirements& required) {
   for (const auto& [other, id] : required.moves) {
     lane.wait(engine_, host_, other, id);
   }
+}
+
+bool Mover::reached(Lane& lane, const Requirements& required) {
+  return std::all_of(required.markers.begin(), required.markers.end(),
+                     [&](const auto& each) { return engine_.completed(each.second.event); }) &&
+         std::all_of(required.moves.begin(), required.moves.end(),
+                     [&](const auto& each) { return engine_.completed(each.first->after(engine_, host_, each.second).event); }) &&
+         engine_.completed_stream(lane.stream());
+}
+
+bool Mover::full(Lane& lane, std::uint64_t bytes) {
+  const auto over = [&] { return !mode_.gates && lane.outstanding() != 0 && lane.outstanding() + bytes > mode_.handover_bytes; };
+  if (over()) {
+    lane.collect(engine_, host_);
+  }
+  return over();
 }
 
 void Mover::finish(Lane& lane, std::uint64_t id, int where) {

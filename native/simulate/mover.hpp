@@ -1,4 +1,4 @@
-// The mover in lock-step, in virtual time. The rules of native/runtime/mover_issue.cpp, which tests/simulate holds it to: equal commands
+// The mover in virtual time. The rules of native/runtime/mover_issue.cpp, which tests/simulate holds it to: equal commands
 // and times for a recorded run. What the runtime needs for threads, failing calls and several contexts is not here.
 //
 //  1. Each direction of a device carries its commands out in order; discards first, then what goes out, then what comes in, as long as
@@ -10,14 +10,20 @@
 //  5. An event follows a command that another direction waits for, and every prefetch from the first hold on.
 //  6. A discard goes only if its memory is whole UM blocks of inactive PyTorch memory and was not handed out since it was decided.
 //  7. A held launch's stream waits for the prefetch, if that has been issued.
+//
+// Running free differs: markers are the program's alone; so many bytes of each lane are with the driver at a time, with events behind each
+// sixteenth of them, unless launches wait at gates (gates.hpp), which is why nothing is handed over too early; what is advised in order is
+// advised by the thread itself once all before it is done; a launch waits at a gate, or is not held.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "gates.hpp"
 #include "lane.hpp"
 #include "markers.hpp"
 #include "places.hpp"
@@ -27,13 +33,23 @@ namespace deepum::simulate {
 
 class Mover {
  public:
-  // `fetches`: false as with DEEPUM_PREFETCH=0.
-  Mover(um_model::Engine& engine, int devices, bool fetches, Markers& markers, Places& places);
+  struct Mode {
+    bool fetches = true;  // false: as with DEEPUM_PREFETCH=0
+    bool lock_step = true;
+    bool gates = false;                // running free: launches wait for their moves in stream order
+    std::uint64_t handover_bytes = 0;  // with the driver at a time, of each lane, running free: DEEPUM_HANDOVER_BYTES
+  };
+  Mover(um_model::Engine& engine, int devices, const Mode& mode, Markers& markers, Places& places);
+  um_model::Host host() const { return host_; }
+  Gates& gates() { return gates_; }
 
   void accept(const deepum_command& command);
   bool has_work() const { return fresh_ || waiting_ != 0; }
   // Carries out what can be now. `answer` is told what became of commands that failed.
   void round(const std::function<void(const deepum_command&, deepum_moved_status)>& answer);
+  // Since the latest round, running free: something waits for a marker, or for the driver to have done what it was given.
+  bool wants_marker() const { return wants_marker_; }
+  bool looks_again_soon() const { return looks_again_soon_; }
 
   // The program's side of discards (native/runtime/discards.hpp).
   void use_after_discards(um_model::Range range);                 // its streams wait
@@ -61,6 +77,8 @@ class Mover {
   void carry_out(Lane& lane, const deepum_command& command, const std::vector<um_model::Range>& spans);
   void advise(um_model::Host host, const std::vector<um_model::Range>& spans, const AdviceList& advice);
   void wait_for(Lane& lane, const Requirements& required);
+  bool reached(Lane& lane, const Requirements& required);  // all that it has to wait for has been done, and all that it waits for already
+  bool full(Lane& lane, std::uint64_t bytes);              // the driver has enough of it for now
   void finish(Lane& lane, std::uint64_t id, int where);
   void hold_launches();
   void forget_discards(um_model::Range range);
@@ -68,12 +86,14 @@ class Mover {
   um_model::Engine& engine_;
   Markers& markers_;
   Places& places_;
+  const Mode mode_;
   um_model::Host host_;  // the mover's thread
-  bool fetches_;
+  Gates gates_;
   std::vector<Device> devices_;
   std::unique_ptr<runtime::SettledMoves> settled_ = std::make_unique<runtime::SettledMoves>();
   std::vector<deepum_command> holds_;
   bool holds_launches_ = false;
+  bool wants_marker_ = false, looks_again_soon_ = false;
   bool fresh_ = false;  // commands that no round has looked at
   std::uint64_t waiting_ = 0;
 

@@ -13,6 +13,14 @@ using um_model::kProgram;
 
 constexpr std::uint32_t kBatch = 256;  // commands taken from the core at a time
 
+um_model::Machine machine_of(const um_model::Machine& given, const deepum_simulation_options& options) {
+  um_model::Machine made = given;
+  if (options.mode == DEEPUM_SIMULATION_FREE) {
+    made.queued_prefetch_faults = 1;  // nothing holds a kernel until the prefetch has come
+  }
+  return made;
+}
+
 um_model::Options model_options(const deepum_simulation_options& options) {
   um_model::Options made;
   made.devices = options.devices;
@@ -34,11 +42,15 @@ bool waits(const deepum_work& work) {
 }  // namespace
 
 Replay::Replay(const um_model::Machine& machine, const deepum_simulation_options& options, const deepum_core_settings& settings)
-    : machine_(machine),
+    : machine_(machine_of(machine, options)),
       options_(options),
       engine_(machine_, model_options(options)),
       core_(settings),
-      mover_(engine_, options.devices, options.without_prefetch == 0, markers_, places_),
+      mover_(engine_, options.devices,
+             {options.without_prefetch == 0, options.mode == DEEPUM_SIMULATION_LOCK_STEP,
+              options.mode == DEEPUM_SIMULATION_FREE && options.gates != 0, options.handover_bytes},
+             markers_, places_),
+      mover_thread_(engine_, mover_),
       observing_(options.observe_faults != 0) {
   if (options_.keep_activities != 0) {
     engine_.keep_activities();
@@ -80,6 +92,7 @@ bool Replay::run(std::span<const std::uint8_t> events, std::span<const std::uint
     if (bytes < sizeof header || header.words > DEEPUM_MAX_EVENT_WORDS || bytes > events.size() - at) {
       return false;
     }
+    catch_up();
     worked_ = false;
     traced_ = header.sequence;
     if (!take(header, events.subspan(at, bytes))) {
@@ -103,9 +116,12 @@ bool Replay::run(std::span<const std::uint8_t> events, std::span<const std::uint
       if (!markers.stream()) {
         markers.adopt(stream(kEventStreams + event.stream, event.header.device));
       }
-      if (markers.launched(static_cast<std::uint32_t>(options_.marker_interval), blocks_of(event))) {
+      // What a gate waits for may wait for any launch before it, so that each has a marker of its own.
+      const std::uint32_t interval = mover_.gates().used() ? 1 : static_cast<std::uint32_t>(options_.marker_interval);
+      if (markers.launched(interval, blocks_of(event))) {
         program_call();
         markers.record(engine_, kProgram);
+        marker_recorded();
       }
       executing_ = nullptr;
     }
@@ -190,6 +206,7 @@ bool Replay::take(const deepum_event_header& header, std::span<const std::uint8_
       if (const auto* const event = as<deepum_stream_event>(copy); event != nullptr && event->stream < DEEPUM_MAX_STREAMS - 1) {
         markers_[event->stream].record(engine_, kProgram);
         markers_[event->stream].destroyed();
+        marker_recorded();
       }
       return true;
     default:
@@ -200,10 +217,13 @@ bool Replay::take(const deepum_event_header& header, std::span<const std::uint8_
 
 void Replay::decide(const std::uint8_t* record, std::size_t bytes) {
   deepum_core_process(core_.core, record, bytes);
+  std::vector<deepum_command> made;
   deepum_command given[kBatch];
   for (std::size_t count; (count = deepum_core_take_commands(core_.core, given, kBatch)) != 0;) {
-    for (std::size_t i = 0; i < count; ++i) {
-      mover_.accept(given[i]);
+    if (runs_free()) {
+      made.insert(made.end(), given, given + count);
+    } else {
+      std::for_each_n(given, count, [this](const deepum_command& command) { mover_.accept(command); });
     }
     if (options_.keep_commands != 0) {
       commands_.insert(commands_.end(), given, given + count);
@@ -212,25 +232,46 @@ void Replay::decide(const std::uint8_t* record, std::size_t bytes) {
       note_decisions({given, count});
     }
   }
+  if (runs_free() && (!made.empty() || options_.gates != 0)) {
+    mover_thread_.deliver(now() + options_.decision_lag_ns, reinterpret_cast<const deepum_event_header*>(record)->sequence, made);
+  }
 }
 
 // Only where a launch or a wait stands still for it, as in lock-step.
 void Replay::round() {
-  if (!mover_.has_work()) {
+  if (runs_free() || !mover_.has_work()) {
     return;
   }
-  std::vector<deepum_moved_event> answers;
-  mover_.round([&](const deepum_command& command, deepum_moved_status status) {
-    deepum_moved_event event{};
-    event.header.words = sizeof event / 8;
-    event.header.kind = DEEPUM_EVENT_MOVED;
-    event.header.device = command.device;
-    event.command = command.id;
-    event.status = status;
-    answers.push_back(event);
-  });
-  for (deepum_moved_event& event : answers) {
-    emit(event.header);
+  std::vector<std::pair<deepum_command, deepum_moved_status>> answers;
+  mover_.round([&](const deepum_command& command, deepum_moved_status status) { answers.emplace_back(command, status); });
+  for (const auto& [command, status] : answers) {
+    answer(command, status);
+  }
+}
+
+void Replay::answer(const deepum_command& command, deepum_moved_status status) {
+  deepum_moved_event event{};
+  event.header.words = sizeof event / 8;
+  event.header.kind = DEEPUM_EVENT_MOVED;
+  event.header.device = command.device;
+  event.command = command.id;
+  event.status = status;
+  emit(event.header);
+}
+
+void Replay::catch_up() {
+  if (!runs_free()) {
+    return;
+  }
+  engine_.catch_up(kProgram);
+  for (const auto& [command, status] : mover_thread_.take_answers()) {
+    answer(command, status);
+  }
+}
+
+void Replay::marker_recorded() {
+  if (runs_free()) {
+    mover_thread_.marker_recorded(now());
   }
 }
 
@@ -280,6 +321,12 @@ void Replay::execute(const deepum_execute_event& event) {
   }
   markers_[event.stream].reserve(event.header.sequence);
   decide(reinterpret_cast<const std::uint8_t*>(&event), std::size_t{event.header.words} * 8);
+  if (runs_free() && options_.gates != 0) {
+    if (mover_.gates().used() && markers_[event.stream].record(engine_, kProgram)) {
+      marker_recorded();  // launches that had no gate must not be covered by a marker that lies behind one
+    }
+    mover_.gates().launch(markers_[event.stream].stream(), event.stream, event.header.sequence);
+  }
   round();
   if ((event.header.flags & DEEPUM_EXECUTE_GRAPH) != 0) {
     mover_.forbid_discards();
@@ -292,6 +339,7 @@ void Replay::synchronise(const deepum_stream_event& event) {
   for (std::uint32_t id = 0; id < DEEPUM_MAX_STREAMS; ++id) {
     if ((event.stream == DEEPUM_ALL_STREAMS || event.stream == id) && markers_[id].unmarked()) {
       markers_[id].record(engine_, kProgram);
+      marker_recorded();
     }
   }
   round();

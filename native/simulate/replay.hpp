@@ -1,5 +1,5 @@
 // Replays a trace: for each event the host's clock goes on, the core decides, the mover carries out what can be, and the work that
-// belongs to the event is given to the machine; in the order in which a program under DEEPUM_SYNC=1 does it (docs/simulate.md).
+// belongs to the event is given to the machine; in the order in which a program does it that runs free or in lock-step (docs/simulate.md).
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 
 #include "markers.hpp"
 #include "mover.hpp"
+#include "mover_thread.hpp"
 #include "places.hpp"
 #include "simulate.h"
 #include "um_model/engine.hpp"
@@ -56,6 +57,10 @@ class Replay {
   bool take(const deepum_event_header& header, std::span<const std::uint8_t> record);
   void decide(const std::uint8_t* record, std::size_t bytes);
   void round();
+  void answer(const deepum_command& command, deepum_moved_status status);
+  void catch_up();  // running free: what the mover's thread does by now has been done, and what it found is told
+  bool runs_free() const { return options_.mode == DEEPUM_SIMULATION_FREE; }
+  void marker_recorded();
   void note_decisions(std::span<const deepum_command> commands);
   bool watches() const { return options_.keep_launches != 0 || options_.keep_activities != 0; }
   void allocate(const deepum_allocate_event& event);
@@ -87,7 +92,8 @@ class Replay {
   Markers markers_;
   Places places_;
   Mover mover_;
-  bool observing_;  // faults: from the start, when nothing is known
+  MoverThread mover_thread_;  // running free
+  bool observing_;            // faults: from the start, when nothing is known
   std::uint32_t launches_since_look_ = 0;
   std::optional<um_model::Event> first_look_;
 

@@ -1,4 +1,4 @@
-/* A trace on a machine: the daemon's core, the mover's rules in lock-step and the unified-memory model, in one thread and virtual time.
+/* A trace on a machine: the daemon's core, the mover's rules and the unified-memory model, in one thread and virtual time.
  * Python reads this file (cffi) after core.h, um_model.h and work_records.h. Times in nanoseconds of virtual time, sizes in bytes.
  */
 #ifndef DEEPUM_SIMULATE_SIMULATE_H
@@ -13,10 +13,19 @@
 extern "C" {
 #endif
 
+enum deepum_simulation_mode {
+  DEEPUM_SIMULATION_LOCK_STEP = 0, /* as DEEPUM_SYNC=1: a launch waits for its decisions and for the prefetches that it was held for */
+  DEEPUM_SIMULATION_FREE = 1       /* as DEEPUM_SYNC=0: decisions come late, and nothing waits for them */
+};
+
 typedef struct deepum_simulation_options {
   uint64_t memory_bytes;      /* of each device; 0: the machine's. Events that tell the capacity are told of this one */
   int32_t devices;            /* 1 to 16 */
   int32_t density_prefetcher; /* the driver's: 0 or 1 */
+  int32_t mode;               /* enum deepum_simulation_mode */
+  double decision_lag_ns;     /* running free: from an event to the daemon's commands, 0 or more */
+  int32_t gates;              /* running free: a launch waits for its moves in stream order: 0 or 1 */
+  uint64_t handover_bytes;    /* running free: with the driver at a time, each way; at least 2 MiB */
   int32_t marker_interval;    /* launches of a stream between two progress markers */
   int32_t observe_faults;     /* 1: the core is told of faults while it wants to be */
   int32_t without_prefetch;   /* 1: what is to be fetched is waited for, but not fetched: DEEPUM_PREFETCH=0 */

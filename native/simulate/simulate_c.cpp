@@ -18,7 +18,9 @@ extern "C" {
 
 deepum_simulation* deepum_simulation_create(const deepum_machine* machine, const deepum_simulation_options* options,
                                             const deepum_core_settings* settings) {
-  if (options->devices < 1 || options->devices > DEEPUM_MAX_DEVICES || options->marker_interval < 1) {
+  if (options->devices < 1 || options->devices > DEEPUM_MAX_DEVICES || options->marker_interval < 1 ||
+      options->mode < DEEPUM_SIMULATION_LOCK_STEP || options->mode > DEEPUM_SIMULATION_FREE || !(options->decision_lag_ns >= 0) ||
+      (options->mode == DEEPUM_SIMULATION_FREE && options->handover_bytes < deepum::um_model::kBlockBytes)) {
     return nullptr;
   }
   try {

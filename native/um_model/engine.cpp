@@ -18,6 +18,15 @@ Host Engine::add_helper() {
   return static_cast<Host>(state_->clocks.size() - 1);
 }
 
+Host Engine::add_thread() {
+  const Host made = add_helper();
+  state_->threads.resize(made + 1);
+  state_->threads[made] = true;
+  return made;
+}
+
+void Engine::at(Host thread, double time, std::function<void()> action) { state_->alarms.set(thread, time, std::move(action)); }
+
 double Engine::now(Host host) const { return state_->now(host); }
 void Engine::spend(Host host, double ns) {
   if (state_->observer != nullptr) {
@@ -77,6 +86,20 @@ void Engine::wait(Host host, Stream stream, Event event) {
   if (recording != nullptr) {
     state_->enqueue(host, stream, Wait{recording});
   }
+}
+
+Word Engine::add_word() {
+  state_->words.emplace_back();
+  return static_cast<Word>(state_->words.size() - 1);
+}
+
+void Engine::wait_value(Host host, Stream stream, Word word, std::uint64_t least) {
+  state_->spend(host, state_->machine.value_wait_ns);
+  state_->enqueue(host, stream, WaitValue{&state_->words[word], least});
+}
+
+void Engine::write_value(Host host, Stream stream, Word word, std::uint64_t value) {
+  state_->enqueue(host, stream, WriteValue{&state_->words[word], value});
 }
 
 // --- Work
@@ -208,6 +231,16 @@ bool Engine::query_stream(Host host, Stream stream) {
   s.run_until(s.now(host));
   const StreamQueue& queue = s.queue(stream);
   return queue.completed() == queue.enqueued() && queue.last_completion() <= s.now(host);
+}
+
+bool Engine::completed(Event event) const {
+  const std::shared_ptr<Recording>& recording = state_->events[event];
+  return recording == nullptr || recording->done;
+}
+
+bool Engine::completed_stream(Stream stream) const {
+  const StreamQueue& queue = state_->queue(stream);
+  return queue.completed() == queue.enqueued();
 }
 
 void Engine::synchronise(Host host, Event event) {

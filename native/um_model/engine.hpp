@@ -6,6 +6,9 @@
 // A *helper* thread (one that only moves memory) has a clock of its own; its calls start no earlier than decision_latency_ns
 // after the latest program call. So no action starts before the decision for it could have been made.
 //
+// A *thread* beside the program has a clock of its own that follows nobody's. It acts at times that were agreed before (at), so that what
+// it does depends on what has happened by then and on nothing later.
+//
 // A *server* is the thread that acts while a stream stands still for it (serve): its calls are made at the stream's time.
 //
 // The engine processes work in order of virtual start time, and never beyond the earliest time at which the host may still
@@ -23,9 +26,10 @@
 
 namespace deepum::um_model {
 
-using Host = std::uint32_t;  // 0: the program's clock; 1: the server's; others: one for each helper thread
+using Host = std::uint32_t;  // 0: the program's clock; 1: the server's; others: one for each helper and each thread beside the program
 using Stream = std::uint32_t;
 using Event = std::uint32_t;
+using Word = std::uint32_t;
 inline constexpr Host kProgram = 0;
 inline constexpr Host kServer = 1;
 inline constexpr int kCpu = -1;
@@ -139,6 +143,10 @@ class Engine {
 
   // Hosts and the clock (ns).
   Host add_helper();
+  Host add_thread();
+  // The thread acts at that time, or once its clock has come there: `action` is called with both clocks there, and asks for what it wants
+  // without waiting: no query, no synchronisation.
+  void at(Host thread, double time, std::function<void()> action);
   double now(Host host) const;
   void spend(Host host, double ns);  // a host call that costs time
   void program_call();               // marks a program call: helper clocks are brought forward by it (see above)
@@ -193,6 +201,11 @@ class Engine {
   void serve(Host host, Stream stream, std::function<void()> function);
   void on_discard(std::function<void(Range)> poison);  // called for each range dropped
 
+  // Words that only streams change, 0 at first and never made smaller: a wait is for a value of at least that.
+  Word add_word();
+  void wait_value(Host host, Stream stream, Word word, std::uint64_t least);
+  void write_value(Host host, Stream stream, Word word, std::uint64_t value);
+
   // Values in pinned memory: a wait holds the stream until `ready` answers true at a time when the engine processes work.
   // A blocking call returns early, its target incomplete, when a stream comes to a value that is not there: whoever blocks may have to
   // provide it, and tries again until the query answers yes.
@@ -205,6 +218,8 @@ class Engine {
   void catch_up(Host host);            // what happens by now(host) has happened: counters and faults tell of it
   bool query(Host host, Event event);  // complete by now(host)?
   bool query_stream(Host host, Stream stream);
+  bool completed(Event event) const;  // by what has happened so far, which this does not advance; true for one never recorded
+  bool completed_stream(Stream stream) const;
   void synchronise(Host host, Event event);  // the clock goes to its completion
   void synchronise_stream(Host host, Stream stream);
   void synchronise_device(Host host, int device);

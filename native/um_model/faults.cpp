@@ -92,7 +92,7 @@ FaultService::Outcome FaultService::access(int device, double now, const Sweep& 
       observe(device, sweep, 1, now, now + stall);
       tell(DEEPUM_ACTIVITY_FAULT, device, now, now + stall, 0, 1);
     }
-  } else if (moving || (!from_afar && may_wait && block.queued != 0 && block.queued_to == device)) {
+  } else if (moving || (!from_afar && may_wait && awaits_prefetch(block, device))) {
     note(device, counters, block, regions, missing, launch);
     return {Outcome::for_block, 0};
   } else if (from_afar) {
@@ -149,7 +149,7 @@ FaultService::Outcome FaultService::service(int device, double now, const Sweep&
       if (missing == 0 || block->arriving != 0 || block->leaving != 0) {
         break;
       }
-      if ((block->queued != 0 && block->queued_to == device) || stays_remote(*block, device, missing)) {
+      if (awaits_prefetch(*block, device) || stays_remote(*block, device, missing)) {
         break;
       }
     }

@@ -58,6 +58,10 @@ class FaultService {
  private:
   Outcome service(int device, double now, const Sweep& from, std::uint64_t launch, bool may_wait);
   double remote(int device, double now, const Sweep& sweep, double step);
+  // A prefetch will come to the block, and the kernel waits for that.
+  bool awaits_prefetch(const Block& block, int device) const {
+    return residency_.machine().queued_prefetch_faults == 0 && block.queued != 0 && block.queued_to == device;
+  }
   void check_lost(int device, const Block& block, const Sweep& sweep, std::uint64_t launch);
   void observe(int device, const Sweep& sweep, std::uint32_t faults, double start, double end);
   void tell(deepum_activity_kind kind, int device, double start, double end, std::uint64_t bytes, std::uint32_t count);

@@ -39,6 +39,7 @@ constexpr double kLaunch = 3.8e3;          // back-to-back launches of short ker
 constexpr int kLaunchQueue = 1024;         // [?]
 constexpr double kMigrationCall = 10e3;    // cuMemPrefetchAsync and the like: an ioctl [?]
 constexpr double kHostFunction = 10e3;     // cuLaunchHostFunc: round trip to a thread of the driver's [?]
+constexpr double kValueWait = 1e3;         // cuStreamWaitValue64 [?]
 constexpr double kDecisionLatency = 20e3;  // ring, daemon, mover [?]
 
 // What differs from card to card.
@@ -82,9 +83,11 @@ constexpr Machine machine(const Card& card) {
       .launch_queue = kLaunchQueue,
       .migration_call_ns = kMigrationCall,
       .host_function_ns = kHostFunction,
+      .value_wait_ns = kValueWait,
       .block_ns = 0,
       .both_ways = 1,
       .discards = Discards::kEmpties,
+      .queued_prefetch_faults = 0,
       .decision_latency_ns = kDecisionLatency,
   };
 }

@@ -41,9 +41,12 @@ struct Machine {
   int launch_queue;          // launches the host may be ahead
   double migration_call_ns;  // host cost of a prefetch, discard or advice call
   double host_function_ns;   // stream time of a host function
+  double value_wait_ns;      // of a wait for a value in memory: to queue it, and of the stream once the value is there
   double block_ns;           // driver's handling of each UM block that a prefetch or a discard names
   double both_ways;          // by which a transfer takes longer while the other direction has one, 1 or more
   Discards discards;
+  // What a kernel does that needs a block of a prefetch that has begun and has not come to it. 0: it waits; 1: it faults.
+  int queued_prefetch_faults;
   double decision_latency_ns;                      // from a launch to the first action of a helper thread that it caused
   std::uint64_t host_memory_bytes = 0;             // for managed and pinned memory; 0: as much as there is to hold
   double disk_read_gbps = 0, disk_write_gbps = 0;  // of the disk behind it; 0: none

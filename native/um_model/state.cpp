@@ -6,7 +6,12 @@
 namespace deepum::um_model {
 
 Engine::State::State(const Machine& of, const Options& wanted)
-    : machine(of), options(wanted), residency(machine, options), faults(blocks, residency, options), advice(timeline, blocks, residency) {
+    : machine(of),
+      options(wanted),
+      residency(machine, options),
+      faults(blocks, residency, options),
+      advice(timeline, blocks, residency),
+      alarms(timeline, clocks) {
   const int devices = residency.devices();
   for (int device = 0; device < devices; ++device) {
     compute.push_back(std::make_unique<ComputeEngine>(device, machine, options, timeline, blocks, residency, faults));
@@ -35,6 +40,9 @@ double Engine::State::now(Host host) const {
   if (host <= kServer || host >= clocks.size()) {
     return clocks[host == kServer ? kServer : kProgram];
   }
+  if (host < threads.size() && threads[host]) {
+    return clocks[host];
+  }
   return std::max(clocks[host], last_program_call + machine.decision_latency_ns);
 }
 
@@ -44,6 +52,24 @@ void Engine::State::move_clock(Host host, double time) {
 }
 
 void Engine::State::spend(Host host, double ns) { move_clock(host, now(host) + std::max(ns, 0.0)); }
+
+void Alarms::set(Host thread, double time, std::function<void()> action) {
+  pending_.emplace(++tokens_, Alarm{thread, std::move(action)});
+  timeline_.at(time, *this, tokens_);
+}
+
+void Alarms::wake(double now, std::uint64_t token) {
+  const auto found = pending_.find(token);
+  double& clock = clocks_[found->second.thread];
+  if (clock > now) {  // its last calls are not over
+    timeline_.at(clock, *this, token);
+    return;
+  }
+  clock = now;
+  const std::function<void()> action = std::move(found->second.action);
+  pending_.erase(found);
+  action();
+}
 
 // --- Progress
 
@@ -135,6 +161,25 @@ bool Engine::State::begin(Op& op, double now) {
       state.move_clock(kServer, now + state.machine.host_function_ns);
       service.function();
       return later(state.clocks[kServer] - now);
+    }
+    bool operator()(WaitValue& wait) const {
+      if (wait.word->value >= wait.least) {
+        return later(state.machine.value_wait_ns);
+      }
+      wait.word->waiters.emplace_back(wait.least, &op);
+      return false;
+    }
+    bool operator()(WriteValue& write) const {
+      ValueWord& word = *write.word;
+      word.value = std::max(word.value, write.value);
+      std::erase_if(word.waiters, [&](const auto& waiter) {
+        const bool there = waiter.first <= word.value;
+        if (there) {
+          state.finish_at(now + state.machine.value_wait_ns, *waiter.second);
+        }
+        return there;
+      });
+      return true;
     }
     bool operator()(Hold& hold) const {
       if (hold.ready()) {

@@ -1,8 +1,10 @@
 // The parts of an engine, wired together.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "activities.hpp"
@@ -33,6 +35,24 @@ class AdviceQueue final : public Actor {
   Residency& residency_;
   std::uint64_t tokens_ = 0;
   std::vector<Pending> pending_;
+};
+
+// What threads beside the program will do.
+class Alarms final : public Actor {
+ public:
+  Alarms(Timeline& timeline, std::vector<double>& clocks) : timeline_(timeline), clocks_(clocks) {}
+  void set(Host thread, double time, std::function<void()> action);
+  void wake(double now, std::uint64_t token) override;
+
+ private:
+  struct Alarm {
+    Host thread;
+    std::function<void()> action;
+  };
+  Timeline& timeline_;
+  std::vector<double>& clocks_;
+  std::uint64_t tokens_ = 0;
+  std::unordered_map<std::uint64_t, Alarm> pending_;
 };
 
 struct Engine::State final : Executor, Actor {
@@ -90,6 +110,8 @@ struct Engine::State final : Executor, Actor {
   std::vector<std::unique_ptr<CopyEngine>> to_device, to_cpu;
 
   std::vector<double> clocks{0.0, 0.0};  // by host
+  std::vector<bool> threads;             // by host: beside the program
+  Alarms alarms;
   double last_program_call = 0;
 
   std::vector<std::unique_ptr<StreamQueue>> streams;
@@ -97,6 +119,7 @@ struct Engine::State final : Executor, Actor {
   std::vector<Stream> free_streams, draining;
   std::vector<std::shared_ptr<Recording>> events;  // latest recording of each; null: never recorded
   std::vector<Event> free_events;
+  std::deque<ValueWord> words;
   std::vector<Op*> holds;  // streams that wait for a value
   bool holds_changed = false;
   bool interrupted = false;

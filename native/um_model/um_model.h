@@ -38,9 +38,11 @@ typedef struct deepum_machine {
   int32_t launch_queue;
   double migration_call_ns;
   double host_function_ns;
+  double value_wait_ns;
   double block_ns;
   double both_ways;
-  int32_t discards; /* enum Discards of machine.hpp */
+  int32_t discards;               /* enum Discards of machine.hpp */
+  int32_t queued_prefetch_faults; /* 0 or 1 */
   double decision_latency_ns;
   uint64_t host_memory_bytes;             /* 0: as much as there is to hold */
   double disk_read_gbps, disk_write_gbps; /* both 0: no disk behind it */

@@ -60,9 +60,11 @@ void copy_figures(To& to, const From& from) {
   to.launch_queue = from.launch_queue;
   to.migration_call_ns = from.migration_call_ns;
   to.host_function_ns = from.host_function_ns;
+  to.value_wait_ns = from.value_wait_ns;
   to.block_ns = from.block_ns;
   to.both_ways = from.both_ways;
   to.discards = static_cast<decltype(to.discards)>(from.discards);
+  to.queued_prefetch_faults = from.queued_prefetch_faults;
   to.decision_latency_ns = from.decision_latency_ns;
   to.host_memory_bytes = from.host_memory_bytes;
   to.disk_read_gbps = from.disk_read_gbps;
@@ -83,7 +85,8 @@ bool sound(const deepum_machine& machine) {
   return machine.h2d_gbps > 0 && machine.d2h_gbps > 0 && machine.memory_gbps > 0 && machine.fp32_gflops > 0 && machine.tensor_gflops > 0 &&
          machine.host_gbps > 0 && machine.launch_queue > 0 && machine.faults_per_batch > 0 && machine.fp32_sustained > 0 &&
          machine.tensor_sustained > 0 && machine.memory_sustained > 0 && machine.multiprocessors > 0 && machine.block_ns >= 0 &&
-         machine.both_ways >= 1 && machine.discards >= 0 && machine.discards <= 2 && sound_disk(machine);
+         machine.both_ways >= 1 && machine.discards >= 0 && machine.discards <= 2 && machine.queued_prefetch_faults >= 0 &&
+         machine.queued_prefetch_faults <= 1 && sound_disk(machine);
 }
 
 void fill(deepum_machine& to, const Machine& from) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -18,6 +19,12 @@ struct Recording {
   bool done = false;
   double time = 0;
   std::vector<struct Op*> waiters;  // each the Wait that its stream has come to
+};
+
+// A word in memory that streams wait for and write.
+struct ValueWord {
+  std::uint64_t value = 0;
+  std::vector<std::pair<std::uint64_t, struct Op*>> waiters;  // each the WaitValue that its stream has come to
 };
 
 struct KernelWork {
@@ -55,6 +62,14 @@ struct HostFunction {
 struct Service {
   std::function<void()> function;
 };
+struct WaitValue {
+  ValueWord* word;
+  std::uint64_t least;
+};
+struct WriteValue {
+  ValueWord* word;
+  std::uint64_t value;
+};
 struct Hold {
   std::function<bool()> ready;
 };
@@ -62,7 +77,7 @@ struct Hold {
 struct Op {
   StreamQueue* stream;
   double arrival;  // ns, when the host had queued it
-  std::variant<KernelWork, BulkCopy, HostCopy, Migration, Discard, Record, Wait, HostFunction, Service, Hold> work;
+  std::variant<KernelWork, BulkCopy, HostCopy, Migration, Discard, Record, Wait, HostFunction, Service, WaitValue, WriteValue, Hold> work;
 };
 
 // The stream's side of an engine's work: told once, when the operation is complete.

@@ -1,0 +1,102 @@
+"""How deepum runs beside a program: in lock-step, free, and free with gates. All of them end; gates give what lock-step gives."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+from small import MIB, random_iteration, training
+from test_discards import training as activations
+
+from deepum.simulate.mode import DECISION_LAG_NS, FREE, GATED, LOCK_STEP, MODES, Mode, mode_of
+from deepum.simulate.policies import BY_NAME
+from deepum.simulate.replay import Mark, Outcome, machine, replay
+from deepum.trace import Trace, g10
+
+STEPS = 10
+CARD = 160 * MIB
+LATE = 2e7  # ns
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    return g10.trace(training(tmp_path_factory.mktemp("modes") / "w"), STEPS)
+
+
+def run(trace: Trace, mode: Mode, memory: int = CARD, queue: int = 1024, policy: str = "deepum") -> Outcome:
+    return replay(trace, machine("v100-16gb", launch_queue=queue), BY_NAME[policy].settings(queue), memory, mode=mode)
+
+
+def steps(outcome: Outcome) -> list[Mark]:
+    return [mark for mark in outcome.marks if mark.kind == "step"]
+
+
+def later(outcome: Outcome, counter: str) -> float:
+    """Of the second half of the steps, and their ns."""
+    marks = steps(outcome)
+    return marks[-1].counters[counter] - marks[STEPS // 2].counters[counter]
+
+
+def later_ns(outcome: Outcome) -> float:
+    marks = steps(outcome)
+    return marks[-1].ns - marks[STEPS // 2].ns
+
+
+def test_behind_gates_nothing_faults_and_steps_take_what_they_take_in_lock_step(trace: Trace) -> None:
+    lock_step, free, gated = (run(trace, mode) for mode in (LOCK_STEP, FREE, GATED))
+    assert later(lock_step, "faults") == later(gated, "faults") == 0 < later(free, "faults")
+    assert later_ns(gated) == pytest.approx(later_ns(lock_step), rel=0.02)
+    assert later_ns(free) > 1.05 * later_ns(lock_step)
+
+
+def test_late_decisions_cost_no_discards_behind_gates() -> None:
+    """Memory is handed out again before its discard can be decided; whoever uses it waits for the discard."""
+    settings = BY_NAME["deepum"].settings(1024)
+    modes = [replace(mode, decision_lag_ns=LATE) for mode in (GATED, FREE)]
+    gated, free = (replay(activations(), machine("v100-16gb"), settings, 32 * MIB, mode=mode) for mode in modes)
+    assert gated.counters["bytes_discarded"] > 1.3 * free.counters["bytes_discarded"]
+    assert gated.counters["discarded_uses_sure"] == free.counters["discarded_uses_sure"] == 0
+
+
+def test_what_is_not_in_lock_step_depends_on_the_lag(trace: Trace) -> None:
+    first, second = (run(trace, replace(FREE, decision_lag_ns=lag)).ns for lag in (0.0, LATE))
+    assert first != second
+
+
+def test_every_run_of_a_mode_is_the_same(trace: Trace) -> None:
+    for mode in MODES.values():
+        first, second = (run(trace, mode) for _ in range(2))
+        assert (first.ns, first.counters) == (second.ns, second.counters)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_all_work_of_random_programs_is_done(tmp_path: Path, seed: int) -> None:
+    """Nothing waits for what waits for it, whatever the launch queue, the lag and the hand-over."""
+    random = Random(seed)
+    made = g10.trace(random_iteration(tmp_path / "w", seed), 6)
+    expected = run(made, LOCK_STEP, 1 << 40).counters["kernels"]
+    for mode, queue in itertools.product((FREE, GATED), (1, 16, 1024)):
+        lag, handover = random.choice((0.0, 2e4, 1e6)), random.choice((2 * MIB, 64 * MIB))
+        outcome = run(made, replace(mode, decision_lag_ns=lag, handover_bytes=handover), 24 * MIB, queue)
+        assert outcome.counters["kernels"] == expected
+        assert len(steps(outcome)) == 6 and all(mark.ns == mark.ns for mark in steps(outcome)), "a launch never ended"
+        assert outcome.counters["discarded_uses_sure"] == 0
+
+
+def test_where_all_fits_a_mode_costs_nothing(trace: Trace) -> None:
+    times = [later_ns(run(trace, mode, 1 << 40)) for mode in MODES.values()]
+    assert times == pytest.approx([times[0]] * 3, rel=1e-6)
+
+
+def test_the_lag_goes_with_the_costs() -> None:
+    assert [mode_of("free", costs).decision_lag_ns for costs in DECISION_LAG_NS] == [*DECISION_LAG_NS.values()]
+    assert mode_of("gated", None) == GATED
+
+
+@pytest.mark.parametrize("wrong", [{"decision_lag_ns": -1.0}, {"decision_lag_ns": float("nan")}, {"handover_bytes": MIB}])
+def test_what_no_program_can_have_is_refused(trace: Trace, wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="out of range"):
+        run(trace, replace(FREE, **wrong))
