@@ -258,10 +258,14 @@ Space DeviceMemory::take_space(bool fetches) {
   if (unclaimed >= freed.size() + emptied.size()) {
     return {};
   }
+  // What left while more was there than the device holds (after a discard that was undone, or where the capacity fell) gave its space to
+  // what was too much: nobody else may take it. Those that leave first did so.
+  while (freed.size() + emptied.size() > unclaimed + 1) {
+    (frees_first() ? freed : emptied).pop_front();
+  }
   // What is fetched takes the space that is free first, so that it does not hold up what comes behind it. What is only populated has the
   // time to wait for what died last.
-  const bool evicted_first = fetches && by_next_use && !freed.empty() && (emptied.empty() || freed.front().after < emptied.front().after);
-  std::deque<Space>& from = evicted_first || emptied.empty() ? freed : emptied;
+  std::deque<Space>& from = emptied.empty() || (fetches && by_next_use && frees_first()) ? freed : emptied;
   const Space space = from.front();
   from.pop_front();
   return space;

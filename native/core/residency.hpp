@@ -229,6 +229,8 @@ struct DeviceMemory {
   void move(UmBlock& block, BlockPlace place);
   // The move that makes room for one more block, none when there was room before.
   Space take_space(bool fetches);
+  // The oldest eviction whose space nobody has waits for an earlier launch than the oldest such discard.
+  bool frees_first() const { return !freed.empty() && (emptied.empty() || freed.front().after < emptied.front().after); }
   // All free space is that of evictions, which take their time.
   bool only_freed() const { return emptied.empty() && free_blocks() <= freed.size(); }
 };

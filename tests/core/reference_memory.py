@@ -310,13 +310,17 @@ class Memory:
     def only_freed(self) -> bool:
         return not self.emptied and self.free() <= len(self.freed)
 
+    def frees_first(self) -> bool:
+        return bool(self.freed) and (not self.emptied or self.freed[0][1] < self.emptied[0][1])
+
     def take_space(self, fetches: bool) -> tuple[int, int]:
         """The eviction or the discard that makes it; by next use prefetches take what is free sooner, all else that of discards."""
         self.used += 1
         unclaimed = max(0, self.capacity - self.used)
         if unclaimed >= len(self.freed) + len(self.emptied):
             return 0, 0
-        sooner = self.freed and self.emptied and self.freed[0][1] < self.emptied[0][1]
-        if self.freed and (not self.emptied or (fetches and self.by_next_use and sooner)):
+        while len(self.freed) + len(self.emptied) > unclaimed + 1:  # what was too much has these
+            (self.freed if self.frees_first() else self.emptied).popleft()
+        if not self.emptied or (fetches and self.by_next_use and self.frees_first()):
             return self.freed.popleft()[0], 0
         return 0, self.emptied.popleft()[0]
