@@ -177,9 +177,8 @@ void DeviceMemory::wake(std::uint64_t position, std::uint64_t iteration) {
            (launches >= least_launches && brought >= least_blocks && (launches >= kLongRest || brought >= share));
   };
   for (UmBlock* block = resting.head(); block != nullptr && rested(*block); block = resting.head()) {
-    // By the chain; not where a use was missed that had been learned: then the chain's is that of a later iteration.
-    const bool overdue = block->awaited != 0 && block->awaited <= position;
-    const std::uint64_t predicted = block->again > position && !overdue ? block->again : 0;
+    // By the chain, where it may be believed.
+    const std::uint64_t predicted = block->again > position && !overdue(*block) ? block->again : 0;
     std::uint64_t learned = block->awaited > position ? block->awaited : 0;
     if (learned != 0 && block->next_use == Use::kDies) {
       learned = block->used + kDying * (learned - block->used);

@@ -248,6 +248,10 @@ class Memory:
         elif position > block.use_position and block.again == 0:
             block.again = position
 
+    def overdue(self, block: UmBlock) -> bool:
+        """A use was missed that had been learned: then the chain's is a later iteration's."""
+        return self.by_next_use and 0 < block.awaited <= self.latest
+
     def expect_none_until(self, position: int) -> None:
         self.latest = position
         for expected in (self.expected, self.expected_copied):
@@ -273,8 +277,7 @@ class Memory:
             if block.next_use is Use.DIES:
                 learned = block.used + DYING * (block.awaited - block.used)
             learned = learned if block.awaited > position else 0
-            missed = 0 < block.awaited <= position  # then the chain's is a later iteration's
-            predicted = block.again if block.again > position and not missed else 0
+            predicted = block.again if block.again > position and not self.overdue(block) else 0
             self.woken += 1
             self.foreseen += learned > 0 or predicted > 0
             if self.woken >= 2 * self.capacity:
