@@ -3,6 +3,7 @@
 // Predicted from the history it follows what came after the same launches before; from the tables, as in the paper, it goes from
 // execution to execution by the records of the execution correlation table.
 #include <algorithm>
+#include <bit>
 
 #include "engine.hpp"
 
@@ -15,6 +16,7 @@ constexpr std::size_t kSkippedKernels = 8;  // and those among which its kernel 
 constexpr std::uint32_t kKnown = 3;         // agreement from which on half of the trust remains
 constexpr std::size_t kLateScan = 4096;     // blocks looked at for one that is needed late
 constexpr std::int64_t kSweep = 16;         // part of a device by which content may grow where the same is swept over and over
+constexpr int kAstray = 16;                 // of the latest 32 launches in the chain, those that lay elsewhere, by which it is left
 constexpr std::uint32_t kInserted = 8;      // launches in a row that may be new
 constexpr std::uint64_t kRecognised = 32;   // predictions in a row that are right, by which a profile is that of the program
 constexpr std::int64_t kLower = 8;          // part of what content rises by, by which it may be less than in another iteration
@@ -32,6 +34,7 @@ void Engine::drop_chain() {
   chain_.clear();
   claimed_ = placed_ = promised_ = reserved_ = 0;
   inserted_ = 0;
+  astray_ = 0;
   match_ = {};
   looked_ = fullest_ = 0;
   for (DeviceMemory& device : devices_) {
@@ -95,6 +98,7 @@ void Engine::follow(ExecutionId id) {
     if (at < chain_.size()) {
       statistics_.predictions_right += right ? 1 : 0;
       right_in_a_row_ += right ? 1 : 0;
+      astray_ = astray_ << 1 | (right ? 0 : 1);
       recognise();
       inserted_ = 0;
       statistics_.operations += at;
@@ -133,13 +137,14 @@ bool Engine::agrees_better(Recollection now) const {
   return now.agreement > match_.agreement || (now.agreement == match_.agreement && now.place < match_.place);
 }
 
-// Whether another place in the history is the better match.
+// Whether another place in the history is the better match. One that was is left only when what is launched has lain elsewhere for a
+// while: tensors change places now and then wherever one looks.
 bool Engine::mistaken(Recollection now, bool right) {
   if (now.place == match_.place) {
     match_.agreement = std::max(match_.agreement, now.agreement);
     return false;
   }
-  return now.agreement > match_.agreement && !right;
+  return !right && (now.agreement > match_.agreement || (now.agreement >= kKnown && std::popcount(astray_) >= kAstray));
 }
 
 bool Engine::predict_next(Link& link) {
@@ -200,7 +205,7 @@ void Engine::claim_ahead(std::size_t most) {
       statistics_.operations += span.count;
       for (std::uint32_t i = span.first; i < span.first + span.count; ++i) {
         UmBlock& block = allocation.blocks[i];
-        if (block.resident && expecting && !passes_over(block)) {
+        if (block.resident && expecting && !passes_over(block) && !(block.is_kept() && device.overdue(block))) {
           device.expect(block, position_ + claimed_ + 1);
         }
       }

@@ -236,6 +236,7 @@ class Engine {
   History history_;
   Recollection match_;                // of the latest launch
   std::uint32_t inserted_ = 0;        // launches in a row that were not in the chain
+  std::uint32_t astray_ = 0;          // of the latest 32 that were, a bit for each that was not quite as predicted
   std::size_t claimed_ = 0;           // links of the chain whose blocks, where resident, are kept for them
   std::size_t placed_ = 0;            // and whose access sets are placed,
   std::size_t promised_ = 0;          // of these those whose blocks stay: the others were fetched ahead where there was room

@@ -188,8 +188,8 @@ bool Engine::bring(DeviceMemory& device, UmBlock& block, SpanUse use_for, std::u
 
 // A launch that starts before its prefetches are done faults on what they are about to bring, at several times the cost, and the driver
 // makes room for it by evicting what it likes, behind the belief's back. So it is held back until they are done. What a prefetch
-// waits for was launched before; still a program may let a stream wait for what it does later (a value that it writes, a kernel that
-// spins), so a launch is held only by evictions behind launches of its own stream.
+// waits for was launched before; still a program may let a stream wait for what it does later (a value that it writes), so it is told
+// whether evictions wait for launches of other streams than its own.
 void Engine::hold(std::span<const BlockSpan> spans, std::uint32_t stream) {
   if (settings_.policy != DEEPUM_POLICY_CORRELATION) {
     return;
@@ -207,7 +207,7 @@ void Engine::hold(std::span<const BlockSpan> spans, std::uint32_t stream) {
     DeviceMemory& device = devices_[ordinal];
     const bool own = device.out_streams == 0 || (device.out_streams == 1ull << stream &&
                                                  (device.mixed_position == 0 || position_ - device.mixed_position > kLongPast));
-    for (std::size_t i = 0; i < until[ordinal].size() && own; ++i) {
+    for (std::size_t i = 0; i < until[ordinal].size(); ++i) {
       std::uint64_t& held = device.held[stream][i];
       if (until[ordinal][i] <= held) {
         continue;
@@ -219,6 +219,7 @@ void Engine::hold(std::span<const BlockSpan> spans, std::uint32_t stream) {
       made.stream_mask = 1ull << stream;
       made.after_move = held;
       made.kind = DEEPUM_COMMAND_HOLD;
+      made.advice = own ? 0 : DEEPUM_HOLD_BEHIND_OTHERS;
       made.device = static_cast<std::uint16_t>(ordinal);
       commands_.push_back(made);
       ++statistics_.holds;

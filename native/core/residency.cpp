@@ -177,9 +177,8 @@ void DeviceMemory::wake(std::uint64_t position, std::uint64_t iteration) {
            (launches >= least_launches && brought >= least_blocks && (launches >= kLongRest || brought >= share));
   };
   for (UmBlock* block = resting.head(); block != nullptr && rested(*block); block = resting.head()) {
-    // By the chain; not where a use was missed that had been learned: then the chain's is that of a later iteration.
-    const bool overdue = block->awaited != 0 && block->awaited <= position;
-    const std::uint64_t predicted = block->again > position && !overdue ? block->again : 0;
+    // By the chain, where it may be believed.
+    const std::uint64_t predicted = block->again > position && !overdue(*block) ? block->again : 0;
     std::uint64_t learned = block->awaited > position ? block->awaited : 0;
     if (learned != 0 && block->next_use == Use::kDies) {
       learned = block->used + kDying * (learned - block->used);
@@ -258,10 +257,14 @@ Space DeviceMemory::take_space(bool fetches) {
   if (unclaimed >= freed.size() + emptied.size()) {
     return {};
   }
+  // What left while more was there than the device holds (after a discard that was undone, or where the capacity fell) gave its space to
+  // what was too much: nobody else may take it. Those that leave first did so.
+  while (freed.size() + emptied.size() > unclaimed + 1) {
+    (frees_first() ? freed : emptied).pop_front();
+  }
   // What is fetched takes the space that is free first, so that it does not hold up what comes behind it. What is only populated has the
   // time to wait for what died last.
-  const bool evicted_first = fetches && by_next_use && !freed.empty() && (emptied.empty() || freed.front().after < emptied.front().after);
-  std::deque<Space>& from = evicted_first || emptied.empty() ? freed : emptied;
+  std::deque<Space>& from = emptied.empty() || (fetches && by_next_use && frees_first()) ? freed : emptied;
   const Space space = from.front();
   from.pop_front();
   return space;

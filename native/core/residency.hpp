@@ -227,8 +227,12 @@ struct DeviceMemory {
   void put(UmBlock& block, BlockPlace place, std::uint64_t position);
   // The same for the other of two lists: what it was fetched for stands.
   void move(UmBlock& block, BlockPlace place);
+  // A use was missed that had been learned: what the end of the chain says of the block is that of a later iteration.
+  bool overdue(const UmBlock& block) const { return by_next_use && block.awaited != 0 && block.awaited <= latest; }
   // The move that makes room for one more block, none when there was room before.
   Space take_space(bool fetches);
+  // The oldest eviction whose space nobody has waits for an earlier launch than the oldest such discard.
+  bool frees_first() const { return !freed.empty() && (emptied.empty() || freed.front().after < emptied.front().after); }
   // All free space is that of evictions, which take their time.
   bool only_freed() const { return emptied.empty() && free_blocks() <= freed.size(); }
 };

@@ -50,7 +50,9 @@ void Mover::hold_launches() {
       MoveLane& lane = devices_[hold.device].lanes[direction];
       const bool given =
           !lane.queue.find(hold.after_move) && settled_->lane(hold.after_move) == lane_number(static_cast<int>(hold.device), direction);
-      if (off_ || (!stream && !threads_own) || !given || !use_device(static_cast<int>(hold.device))) {
+      // A stream that waits for a value may wait for what comes behind this launch.
+      const bool ties = hold.advice == DEEPUM_HOLD_BEHIND_OTHERS && values_are_awaited();
+      if (off_ || ties || (!stream && !threads_own) || !given || !use_device(static_cast<int>(hold.device))) {
         continue;
       }
       if (threads_own) {

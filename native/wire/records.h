@@ -187,7 +187,7 @@ enum deepum_command_kind {
   DEEPUM_COMMAND_DISCARD = 3,
   DEEPUM_COMMAND_ADVISE = 4,
   /* In lock-step: the launch `cause`, of the one stream in stream_mask, starts when the prefetch or population after_move has completed.
-   * Names no blocks.
+   * Names no blocks. advice: enum deepum_hold_advice.
    */
   DEEPUM_COMMAND_HOLD = 5,
   /* Copies to the CPU under READ_MOSTLY, which is set first: the device keeps what it has, until somebody writes. */
@@ -207,6 +207,10 @@ enum deepum_mem_advise { /* CUmem_advise */
                          DEEPUM_MEM_ADVISE_UNSET_PREFERRED_LOCATION = 4,
                          DEEPUM_MEM_ADVISE_SET_ACCESSED_BY = 5,
                          DEEPUM_MEM_ADVISE_UNSET_ACCESSED_BY = 6
+};
+
+enum deepum_hold_advice {
+  DEEPUM_HOLD_BEHIND_OTHERS = 1 /* the move may wait for launches of other streams: not once a stream has waited for a value */
 };
 
 enum deepum_direction {
@@ -237,7 +241,7 @@ typedef struct deepum_command {
   uint32_t first_block;
   uint32_t block_count;
   uint8_t kind;   /* enum deepum_command_kind */
-  uint8_t advice; /* enum deepum_mem_advise, for ADVISE and EVICT */
+  uint8_t advice; /* enum deepum_mem_advise, for ADVISE and EVICT; enum deepum_hold_advice */
   uint16_t device;
   int32_t location; /* of the advice: CUDA ordinal, -1 for the CPU */
 } deepum_command;

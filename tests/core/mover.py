@@ -75,7 +75,8 @@ class Machine:
                 self.violations.append(f"{command} does not wait for launch {last}")
 
     def hold(self, event: Execute, command: Command) -> None:
-        """The launch that waits is the one at hand; for what is brought, which waits for earlier launches of the same stream only."""
+        """The launch that waits is the one at hand; for what is brought, which waits for earlier launches, of the same stream only unless
+        the hold says so."""
         if command.cause != event.sequence or command.stream_mask != 1 << event.stream:
             self.violations.append(f"{command} names another launch")
         given = {move.id: move for queue in self.waiting.values() for move in queue}
@@ -84,7 +85,8 @@ class Machine:
             move = given.pop(ahead.pop(), None)
             if move is None:
                 continue
-            if move.kind in LEAVES and (move.after_sequence >= event.sequence or move.stream_mask & ~command.stream_mask):
+            others = move.stream_mask & ~command.stream_mask and not command.advice
+            if move.kind in LEAVES and (move.after_sequence >= event.sequence or others):
                 self.violations.append(f"{command} waits for {move}")
             # Each direction goes in order.
             ahead += [

@@ -6,7 +6,7 @@ from collections import OrderedDict, deque
 from itertools import accumulate
 
 from reference_advice import Advice
-from reference_block import UmBlock, Use
+from reference_block import Place, UmBlock, Use
 from reference_commands import CORRELATION, FURTHEST_NEXT_USE, HISTORY
 from reference_history import Execution, History, Link
 from reference_memory import Memory
@@ -15,6 +15,7 @@ from reference_victims import EVICTION_BATCH, EXPECTED_SCAN
 from deepum.core import CoreSettings
 
 PROVEN = 2  # launches of an ID before it is fetched for ahead
+ASTRAY = 8  # of the latest 32 launches in the chain, those that lay elsewhere, by which it is left
 KNOWN = 3  # agreement from which on half of the trust remains
 LATE_SCAN, SWEEP = 4096, 16  # blocks looked at for one needed late; part of a device by which content may grow in a sweep
 SKIPPED, SKIPPED_KERNELS, INSERTED = 64, 8, 8  # launches that may be missing from, or new to, what came before
@@ -37,6 +38,7 @@ class Chain(Advice):
         self.history = History()
         self.match: tuple[int | None, int] = (None, 0)
         self.inserted = 0
+        self.astray: deque[bool] = deque(maxlen=32)
         self.claimed = 0
         self.fullest = 0
         self.looked = self.looked_over = 0
@@ -94,6 +96,7 @@ class Chain(Advice):
             right = at == 0 and self.chain[0].id == number
             if at is not None:
                 self.right += right
+                self.astray.append(not right)
                 self.inserted = 0
                 for _ in range(at + 1):
                     self.pop_link()
@@ -139,7 +142,7 @@ class Chain(Advice):
         if now[0] == self.match[0]:
             self.match = (self.match[0], max(self.match[1], now[1]))
             return False
-        return now[1] > self.match[1] and not right
+        return not right and (now[1] > self.match[1] or (now[1] >= KNOWN and sum(self.astray) >= ASTRAY))
 
     def pop_link(self) -> None:
         front = self.chain.popleft()
@@ -156,6 +159,7 @@ class Chain(Advice):
         self.chain.clear()
         self.claimed = self.placed = self.promised = self.reserving = self.inserted = self.looked = self.fullest = 0
         self.match = (None, 0)
+        self.astray.clear()
         for memory in self.devices.values():
             memory.reserved = memory.most_reserved = 0
 
@@ -203,7 +207,8 @@ class Chain(Advice):
                 for span, _ in self.locate(self.by_id[link.id], self.claimed + 1):
                     for block in self.blocks(span):
                         memory = self.memory_of(block)
-                        if memory.under_pressure() and block.resident and expecting and not self.passes_over(block):
+                        later = block.place is Place.KEPT and memory.overdue(block)
+                        if memory.under_pressure() and block.resident and expecting and not self.passes_over(block) and not later:
                             memory.expect(block, self.position + self.claimed + 1)
             self.claimed += 1
 

@@ -248,6 +248,10 @@ class Memory:
         elif position > block.use_position and block.again == 0:
             block.again = position
 
+    def overdue(self, block: UmBlock) -> bool:
+        """A use was missed that had been learned: then the chain's is a later iteration's."""
+        return self.by_next_use and 0 < block.awaited <= self.latest
+
     def expect_none_until(self, position: int) -> None:
         self.latest = position
         for expected in (self.expected, self.expected_copied):
@@ -273,8 +277,7 @@ class Memory:
             if block.next_use is Use.DIES:
                 learned = block.used + DYING * (block.awaited - block.used)
             learned = learned if block.awaited > position else 0
-            missed = 0 < block.awaited <= position  # then the chain's is a later iteration's
-            predicted = block.again if block.again > position and not missed else 0
+            predicted = block.again if block.again > position and not self.overdue(block) else 0
             self.woken += 1
             self.foreseen += learned > 0 or predicted > 0
             if self.woken >= 2 * self.capacity:
@@ -310,13 +313,17 @@ class Memory:
     def only_freed(self) -> bool:
         return not self.emptied and self.free() <= len(self.freed)
 
+    def frees_first(self) -> bool:
+        return bool(self.freed) and (not self.emptied or self.freed[0][1] < self.emptied[0][1])
+
     def take_space(self, fetches: bool) -> tuple[int, int]:
         """The eviction or the discard that makes it; by next use prefetches take what is free sooner, all else that of discards."""
         self.used += 1
         unclaimed = max(0, self.capacity - self.used)
         if unclaimed >= len(self.freed) + len(self.emptied):
             return 0, 0
-        sooner = self.freed and self.emptied and self.freed[0][1] < self.emptied[0][1]
-        if self.freed and (not self.emptied or (fetches and self.by_next_use and sooner)):
+        while len(self.freed) + len(self.emptied) > unclaimed + 1:  # what was too much has these
+            (self.freed if self.frees_first() else self.emptied).popleft()
+        if not self.emptied or (fetches and self.by_next_use and self.frees_first()):
             return self.freed.popleft()[0], 0
         return 0, self.emptied.popleft()[0]

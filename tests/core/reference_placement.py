@@ -96,10 +96,11 @@ class Placement(Victims):
         for (device, kind), move in sorted(until.items()):
             memory = self.memory(device)
             mixed = memory.out_streams != 1 << stream or (memory.mixed and self.position - memory.mixed <= LONG_PAST)
-            if move <= memory.held.get((stream, BRINGS[kind]), 0) or (memory.out_streams and mixed):
+            if move <= memory.held.get((stream, BRINGS[kind]), 0):
                 continue
             memory.held[stream, BRINGS[kind]] = move
-            made = Command(len(self.commands) + 1, self.sequence, 0, 1 << stream, move, 0, 0, 0, 0, "hold", 0, device, 0)
+            behind_others = int(memory.out_streams != 0 and mixed)
+            made = Command(len(self.commands) + 1, self.sequence, 0, 1 << stream, move, 0, 0, 0, 0, "hold", behind_others, device, 0)
             self.commands.append(made)
 
     def bring(self, block: UmBlock, use: SpanUse, position: int, actual: bool) -> bool:

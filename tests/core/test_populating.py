@@ -117,6 +117,21 @@ def test_a_launch_is_held_for_its_latest_prefetch_and_for_its_latest_population(
     assert [c for c in card.launch(5, known, fresh) if c.kind == "hold"] == [], "held for these before"
 
 
+def test_a_hold_tells_whether_what_it_waits_for_is_behind_launches_of_other_streams() -> None:
+    """As in a program whose gradients are reduced on streams of their own: without it its launches would not wait for what they need."""
+    writer = EventWriter()
+    core = Core(CoreSettings.default(headroom_blocks=0, eviction_order=OLDEST_LAST_USE))
+    writer.device(16)
+    writer.allocate(0, 40)
+    told = []
+    for execution, stream in enumerate((0, 1, 0, 0, 0)):
+        writer.execute(execution, [BlockRange(0, 8 * execution, 8)], stream=stream)
+        core.process(writer.take())
+        told.append([c.advice for c in core.take_commands() if c.kind == "hold"])
+    # What leaves for the third and for the fourth was used by the streams 0 and 1.
+    assert told == [[0], [0], [0], [1], [1]]
+
+
 def doubted(confidence: int, idle: int, first: Sequence[Launch]) -> tuple[Core, bytes]:
     """Block 0 is brought by the last of these launches, and then used by `idle` launches, each new, that bring others in turn."""
     core, writer = (

@@ -9,6 +9,7 @@ from deepum.core import UM_BLOCK_BYTES, BlockRange, Command, Core, CoreSettings,
 
 OLDEST_LAST_USE, FURTHEST_NEXT_USE = 1, 2
 TABLES = 0
+CANCELLED = 2
 SOON = 64  # launches looked at
 SHARE = 64  # part of the device that is kept
 
@@ -181,3 +182,41 @@ def test_they_go_if_nothing_else_can() -> None:
     commands = loop.fetch(*there, *wanted)
     assert blocks(commands, "discard") == span(0, 0, 4)
     assert {(1, each.first) for each in wanted} <= set(blocks(commands, "prefetch"))
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 3])
+@pytest.mark.parametrize("fetched", [True, False])
+def test_what_leaves_for_a_discard_that_was_undone_leaves_no_space(fetched: bool, order: int) -> None:
+    """The discard's space was another's already, so that what leaves after it makes up for that. What comes later waits for what leaves for
+    itself: else it would come before there is room, and the driver would evict what it likes, from then on in each iteration."""
+    core, writer = Core(CoreSettings.default(headroom_blocks=0, eviction_order=order)), EventWriter()
+    size = 8 * UM_BLOCK_BYTES
+    writer.device(32)
+    writer.allocate(0, 8)
+    writer.allocate(1, 80)
+    writer.block(True, 0, 0, size, size)
+    for block in range(0, 48, 8):
+        writer.execute(1 + block, [BlockRange(1, block, 8)])
+    writer.execute(50, [BlockRange(0, 0, 8)])
+    writer.block(False, 0, 0, size, 0)
+    core.process(writer.take())
+    core.take_commands()
+    writer.execute(51, [BlockRange(1, 48, 8)])
+    core.process(writer.take())
+    dropped = [c.id for c in core.take_commands() if c.kind == "discard"]
+    assert dropped
+    writer.block(True, 0, 0, size, size)
+    for command in dropped:
+        writer.moved(command, CANCELLED)
+    core.process(writer.take())
+    surplus = [c for c in core.take_commands() if c.kind == "evict"]
+    assert len(blocks(surplus, "evict")) == 8
+    missing = [block for block in range(48) if not core.block_state(1, block) & Core.RESIDENT]
+    writer.execute(52, [BlockRange(1, block, 1) for block in (missing[:8] if fetched else range(56, 64))])
+    core.process(writer.take())
+    commands = core.take_commands()
+    came = [c for c in commands if c.kind == ("prefetch" if fetched else "populate") and c.block_count]
+    own = {c.id for c in commands if c.kind == "evict"}
+    assert sum(c.block_count for c in came) == 8
+    assert {c.after_move for c in came} <= own, "of their own evictions"
+    assert core.statistics().resident_bytes <= 32 * UM_BLOCK_BYTES

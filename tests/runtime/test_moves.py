@@ -375,6 +375,20 @@ def test_a_held_launch_starts_behind_its_prefetch_and_not_behind_later_ones(run:
     assert moved(session) == []
 
 
+@pytest.mark.parametrize("others", [False, True])
+def test_once_a_stream_waited_for_a_value_no_launch_is_held_behind_other_streams(run: Run, runtime_folder: Path, others: bool) -> None:
+    """It may wait for what comes behind that launch."""
+    plan = {
+        index: [Command(PREFETCH, first=4 * index), Command(HOLD, streams=1, after_move=1 + 2 * index, advice=int(others))]
+        for index in range(3)
+    }
+    calls, _ = lock_step(run, runtime_folder, plan, "execute(); execute(); call('value_wait', 0); execute()")
+    held = ["wait s0 e2", "launch s0"]
+    at = calls.index("wait s0 e2")
+    assert calls[at : at + 2] == held
+    assert ("wait s0 e3" in calls) != others
+
+
 def test_no_launch_is_held_by_a_move_that_the_driver_does_not_have(run: Run, runtime_folder: Path) -> None:
     plan = {1: [Command(EVICT, first=0, after=-1), Command(PREFETCH, first=4, after_move=1), Command(HOLD, streams=1, after_move=2)]}
     calls, _ = lock_step(run, runtime_folder, plan, "execute(); execute()")
