@@ -251,7 +251,17 @@ void DeviceMemory::narrow_window() {
   withheld_blocks = std::max(withheld_blocks, wide) + kMistake;
 }
 
+// Where the capacity fell, or was exceeded, moves have freed more than there is: the space that was free first is the one that is not
+// there, or what comes would wait for moves that are long done, and find no room.
+void DeviceMemory::forget_lost_space() {
+  while (freed.size() + emptied.size() > free_blocks()) {
+    const bool evicted = emptied.empty() || (!freed.empty() && freed.front().after < emptied.front().after);
+    (evicted ? freed : emptied).pop_front();
+  }
+}
+
 Space DeviceMemory::take_space(bool fetches) {
+  forget_lost_space();
   ++used_blocks;
   // Space that was never used, or was freed with its allocation, goes first.
   const std::uint64_t unclaimed = capacity_blocks >= used_blocks ? capacity_blocks - used_blocks : 0;

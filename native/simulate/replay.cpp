@@ -93,6 +93,7 @@ bool Replay::run(std::span<const std::uint8_t> events, std::span<const std::uint
     }
     if (header.kind == DEEPUM_EVENT_SYNCHRONISE) {
       look_for_faults();
+      look_at_memory(header.device);
     }
     if (executing_ != nullptr) {
       if (!worked_) {
@@ -103,10 +104,11 @@ bool Replay::run(std::span<const std::uint8_t> events, std::span<const std::uint
       if (!markers.stream()) {
         markers.adopt(stream(kEventStreams + event.stream, event.header.device));
       }
-      if (markers.launched(static_cast<std::uint32_t>(options_.marker_interval), blocks_of(event))) {
+      if (markers.launched(marker_interval(), blocks_of(event))) {
         program_call();
         markers.record(engine_, kProgram);
       }
+      look_at_memory_after_launches(event.header.device);
       executing_ = nullptr;
     }
     at += bytes;
@@ -120,7 +122,8 @@ bool Replay::take(const deepum_event_header& header, std::span<const std::uint8_
   if (header.device >= static_cast<std::uint32_t>(options_.devices)) {
     return false;
   }
-  if (header.kind == DEEPUM_EVENT_MOVED || header.kind == DEEPUM_EVENT_FAULT || header.kind == DEEPUM_EVENT_PROGRESS) {
+  if (header.kind == DEEPUM_EVENT_MOVED || header.kind == DEEPUM_EVENT_FAULT || header.kind == DEEPUM_EVENT_PROGRESS ||
+      header.kind == DEEPUM_EVENT_FREE_MEMORY) {
     shift_ -= header.words;
     return true;
   }
@@ -143,8 +146,8 @@ bool Replay::take(const deepum_event_header& header, std::span<const std::uint8_
       if (as<deepum_device_event>(copy) != nullptr && options_.memory_bytes != 0) {
         auto* const event = reinterpret_cast<deepum_device_event*>(bytes);
         const std::uint64_t taken = event->total_bytes - std::min(event->total_bytes, event->capacity_bytes);
-        event->total_bytes = options_.memory_bytes;
-        event->capacity_bytes = options_.memory_bytes - std::min(options_.memory_bytes, taken);
+        event->total_bytes = options_.memory_bytes + static_cast<std::uint64_t>(options_.capacity_error);
+        event->capacity_bytes = event->total_bytes - std::min(event->total_bytes, taken);
       }
       decide(bytes, record.size());
       return true;
@@ -246,6 +249,7 @@ void Replay::allocate(const deepum_allocate_event& event) {
     engine_.map_managed({place->base, place->bytes}, static_cast<int>(event.header.device));
   }
   decide(reinterpret_cast<const std::uint8_t*>(&event), sizeof event);
+  look_at_memory(event.header.device);
 }
 
 // As the runtime and then the driver do it: discards are waited for, the core is told, the driver waits for all that was launched and for
