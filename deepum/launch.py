@@ -153,6 +153,7 @@ def child_environment(values: Mapping[str, Value], device: Device, environment: 
         made["DEEPUM_SYNC"] = "1"
         if values["gpu_memory"] is not None and environment.get("DEEPUM_SIM_SOFT_BUDGET", "0") in ("", "0"):
             made["DEEPUM_SIM_MEMORY"] = made.pop("DEEPUM_GPU_MEMORY")
+        made.setdefault("DEEPUM_GPU_RESERVE", "0")  # the simulated driver takes nothing of its card
         made.setdefault("DEEPUM_HOST_MEMORY", str(_SIMULATED_HOST_MEMORY))
         made["DEEPUM_HOST_MEMORY_VIRTUAL"] = "1"
         if values["sim_devices"] is not None:

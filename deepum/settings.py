@@ -133,6 +133,14 @@ SETTINGS: tuple[Setting, ...] = (
         unset="the whole card",
     ),
     Setting(
+        "gpu_reserve",
+        "size",
+        "GPU memory of each GPU that is left free for what the driver, kernels' code and libraries take later",
+        readers=("shim",),
+        low=0,
+        unset="128MiB, a 16th of what was free at most; 0 on the simulated GPU",
+    ),
+    Setting(
         "sim_devices",
         "count",
         "simulated GPUs of a machine; each process has its own",

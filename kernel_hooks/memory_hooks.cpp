@@ -43,6 +43,9 @@ void record(CUdeviceptr address, std::uint64_t bytes, int device, bool managed, 
   if (!Allocations::instance().add(address, bytes, static_cast<std::uint32_t>(device), managed, of_program, context)) {
     refund(device, charged, managed);
   }
+  if (managed && !any_capture()) {
+    runtime::read_free_memory(device);
+  }
 }
 
 CUresult allocate_managed(CUdeviceptr* address, std::uint64_t bytes, int device) noexcept {

@@ -32,8 +32,12 @@ inline void about_to_wait(std::uint32_t stream_id, int device) noexcept {
 inline void waited(int device) noexcept {
   faults_at_rest();
   free_what_is_done();
+  if (any_capture()) {
+    return;
+  }
   const runtime::Driver& driver = runtime::driver();
-  if (!runtime::has_budget(device) || !driver.MemGetInfo || any_capture()) {
+  runtime::read_free_memory(device);
+  if (!runtime::has_budget(device) || !driver.MemGetInfo) {
     return;
   }
   std::size_t free = 0;

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from deepum.cli.driver_options import driver_options
+from deepum.cli.driver_options import capacity_error_bytes, driver_options
 from deepum.cli.host_options import host_of, host_options
 from deepum.cli.workload_options import gpu_memory_bytes
 from deepum.errors import DeepumError
@@ -157,6 +157,8 @@ def command(
     costs: str | None,
     discards: str | None,
     faults: str | None,
+    capacity_error: str | None,
+    free_memory: bool,
     mode: str,
     launch_queue: int | None,
     steps: int | None,
@@ -175,7 +177,8 @@ def command(
     machines = _machines(machine)
     host = host_of(machines or MACHINES, host_memory, disk)
     common = Point("", chosen, None, gpu_memory_bytes(gpu_memory), launch_queue, steps, synchronise, host=host, warm_up=warm_up)
-    common = replace(common, driver=Driver(costs, discards, faults), mode=mode_of(mode, costs))
+    driver = Driver(costs, discards, faults, capacity_error_bytes(capacity_error), free_memory)
+    common = replace(common, driver=driver, mode=mode_of(mode, costs))
     named: list[str | None] = [*machines] or [None]
     points = [replace(common, workload=name, machine=on) for on in named for name in dict.fromkeys(workloads)]
     names = [one.name for one in chosen]

@@ -72,6 +72,9 @@ class CoreStatistics:
     holds: int
     launches_over_capacity: int
     budget_overshoot_bytes: int
+    capacity_bytes: int
+    capacity_withdrawn_bytes: int
+    driver_evictions_seen: int
     remote_bytes: int
     peak_remote_bytes: int
     faults_observed: int
@@ -128,6 +131,11 @@ class Core:
     def wants_faults(self) -> bool:
         """Whether observed faults are of use now: the tables still learn."""
         return bool(lib.deepum_core_wants_faults(self._handle))
+
+    @property
+    def wants_free_memory(self) -> bool:
+        """Whether it is of use now to be told what is free of the devices."""
+        return bool(lib.deepum_core_wants_free_memory(self._handle))
 
     def statistics(self) -> CoreStatistics:
         """The counters as they are now."""

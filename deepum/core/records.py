@@ -72,6 +72,16 @@ class Usage(Event):
 
 
 @dataclass(frozen=True)
+class FreeMemory(Event):
+    """What the driver says is free of a device, bytes, and how far the GPU was then, sequences."""
+
+    free_bytes: int
+    reserve_bytes: int
+    completed: int
+    begun: int
+
+
+@dataclass(frozen=True)
 class Allocate(Event):
     """A new allocation."""
 
@@ -230,6 +240,7 @@ _DECODERS: dict[int, Any] = {
     lib.DEEPUM_EVENT_MOVED: _simple("deepum_moved_event", Moved, "command", "status", "error"),
     lib.DEEPUM_EVENT_LOST: _simple("deepum_lost_event", Lost, "events"),
     lib.DEEPUM_EVENT_USAGE: _simple("deepum_usage_event", Usage, "used_bytes", "budget_bytes"),
+    lib.DEEPUM_EVENT_FREE_MEMORY: _simple("deepum_free_memory_event", FreeMemory, "free_bytes", "reserve_bytes", "completed", "begun"),
 }
 for _kind in (lib.DEEPUM_EVENT_BLOCK_ACTIVE, lib.DEEPUM_EVENT_BLOCK_INACTIVE):
     _DECODERS[_kind] = _simple("deepum_block_event", Block, "slot", "generation", "offset", "bytes", "allocated_bytes", "reserved_bytes")

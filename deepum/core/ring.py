@@ -81,9 +81,10 @@ class Ring:
         """Tells the program that the daemon gave this session up."""
         self._reader.control.daemon_left = 1
 
-    def want_faults(self, core: Core) -> None:
-        """Tells the program whether observed faults are of use to the core now; each turn does it too."""
+    def tell_wants(self, core: Core) -> None:
+        """Tells the program whether observed faults and free memory are of use to the core now; each turn does it too."""
         lib.deepum_ring_want_faults(self._reader, lib.deepum_core_wants_faults(core.handle))
+        lib.deepum_ring_want_free_memory(self._reader, lib.deepum_core_wants_free_memory(core.handle))
 
     def turn(self, core: Core) -> Turn:
         """Events through the core into commands, then `decided_sequence`; all of it without the GIL. Nothing to do is an empty turn."""

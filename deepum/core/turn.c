@@ -11,6 +11,7 @@ void deepum_take_turn(deepum_ring_reader* reader, deepum_core* core, uint8_t* re
     const uint64_t last = deepum_core_process(core, records, turn->event_bytes);
     if (last > turn->decided) turn->decided = last;
     deepum_ring_want_faults(reader, deepum_core_wants_faults(core));
+    deepum_ring_want_free_memory(reader, deepum_core_wants_free_memory(core));
   }
   turn->blocked = 0;
   for (;;) {

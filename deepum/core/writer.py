@@ -104,6 +104,11 @@ class EventWriter:
         """More than its budget is in use of a device."""
         return self.record(lib.DEEPUM_EVENT_USAGE, struct.pack("<QQ", used_bytes, budget_bytes), device)
 
+    def free_memory(self, free_blocks: int, completed: int, begun: int, reserve_blocks: int = 0, device: int = 0) -> int:
+        """So many UM blocks are free of a device, of which some are not for managed memory; sequences of how far the GPU was."""
+        body = struct.pack("<QQQQ", free_blocks * UM_BLOCK_BYTES, reserve_blocks * UM_BLOCK_BYTES, completed, begun)
+        return self.record(lib.DEEPUM_EVENT_FREE_MEMORY, body, device)
+
     def lost(self, events: int) -> int:
         """Events were dropped before this one."""
         return self.record(lib.DEEPUM_EVENT_LOST, struct.pack("<Q", events))

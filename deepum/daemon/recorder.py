@@ -62,7 +62,7 @@ class Recorder:
             return False, False, False
         if records:
             self._decided = max(self._decided, core.process(records))
-            ring.want_faults(core)
+            ring.tell_wants(core)
             self._waiting = core.take_command_bytes()
             self._digest.update(self._waiting)
             self._commands += len(self._waiting) // COMMAND_BYTES

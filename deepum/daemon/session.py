@@ -75,7 +75,7 @@ class Session:
             self._ring = Ring.from_fd(hello.memory_fd)
         except (RingError, OSError, ValueError) as error:
             raise RefusedError(f"hello: {error}; use the libdeepum.so of this installation") from None
-        self._ring.want_faults(self._core)  # the program may ask before its first launch
+        self._ring.tell_wants(self._core)  # the program may ask before its first launch
         if self._values["record"] is not None:
             try:
                 self._recorder = Recorder(_record_path(Path(str(self._values["record"])), hello.pid, folder), self._values, profile)

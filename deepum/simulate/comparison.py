@@ -193,7 +193,17 @@ def run(
     try:
         figures = machine(on, launch_queue=queue, **host.figures(preset), **driver.figures(preset))
         trace = _swapping(workload, policy, memory) if policy.swaps else workload.trace
-        return replay(trace, figures, policy.settings(queue), memory, observe_faults=policy.observe_faults, mode=mode, **keep)
+        return replay(
+            trace,
+            figures,
+            policy.settings(queue),
+            memory,
+            observe_faults=policy.observe_faults,
+            capacity_error=driver.capacity_error,
+            without_free_memory=not driver.tells_free_memory,
+            mode=mode,
+            **keep,
+        )
     except ValueError as error:
         raise UsageError(f"workload {workload.name}: {error}; record it anew") from None
 

@@ -15,11 +15,16 @@ _BLOCK = 2 << 20
 
 @dataclass(frozen=True)
 class Driver:
-    """What differs from the machine's own; None: nothing. `costs`, `discards`, `faults`: keys of COSTS, DISCARDS, FAULTS."""
+    """What differs from the machine's own; None: nothing. `costs`, `discards`, `faults`: keys of COSTS, DISCARDS, FAULTS.
+
+    `capacity_error`: bytes by which the capacity that is told at the start is too high, or too low where it is negative.
+    `tells_free_memory`: its free memory counts managed memory, so that it tells of that error."""
 
     costs: str | None = None
     discards: str | None = None
     faults: str | None = None
+    capacity_error: int = 0
+    tells_free_memory: bool = True
 
     def figures(self, preset: Any) -> dict[str, float]:
         """The figures of `deepum_machine` to be changed on that machine."""
@@ -37,6 +42,7 @@ class Driver:
                 changed["eviction_ns_per_block"] = copy + share * max(preset.eviction_ns_per_block - copy, 0.0)
         return changed
 
-    def as_json(self) -> dict[str, str | None]:
+    def as_json(self) -> dict[str, str | int | None]:
         """For the results of a simulation: None is the machine's own."""
-        return {"costs": self.costs, "discards": self.discards, "faults": self.faults}
+        named = {"costs": self.costs, "discards": self.discards, "faults": self.faults}
+        return {**named, "capacity_error_bytes": self.capacity_error, "tells_free_memory": self.tells_free_memory}

@@ -59,6 +59,7 @@ POLICIES: tuple[Policy, ...] = (
     Policy("deepum", "ours: predicted by history, furthest next use, invalidation", {"invalidation": 1}),
     Policy("deepum-no-invalidation", "ours without invalidation", {"invalidation": 0}),
     Policy("deepum-last-use", "ours, by oldest last use", {"invalidation": 1, "eviction_order": lib.DEEPUM_EVICT_OLDEST_LAST_USE}),
+    Policy("deepum-faults", "ours, faults observed", {"invalidation": 1}, observe_faults=True),
     Policy(
         "deepum-clean",
         "ours, with clean copies: what is read is on the host as well; faults observed",

@@ -96,22 +96,27 @@ def replay(
     keep_activities: bool = False,
     without_prefetch: bool = False,
     mode: Mode = LOCK_STEP,
+    capacity_error: int = 0,
+    without_free_memory: bool = False,
 ) -> Outcome:
     """Runs it from the start, without the GIL. `on`: as `machine` gives it. `memory_bytes`: of the card, 0: the machine's.
 
-    `observe_faults`: the core is told of faults while it wants to be. `without_prefetch`: as under `--prefetch 0`. Raises ValueError when
-    the trace or the settings cannot be used.
+    `observe_faults`: the core is told of faults while it wants to be. `without_prefetch`: as under `--prefetch 0`. `capacity_error`: bytes
+    by which the capacity told at the start is too high. `without_free_memory`: the core is never told what is free. Raises ValueError
+    when the trace or the settings cannot be used.
     """
     options = ffi.new(
         "deepum_simulation_options *",
         {
             "memory_bytes": memory_bytes or on.memory_bytes,
+            "capacity_error": capacity_error,
             "devices": 1,
             "density_prefetcher": 1,
             **mode.options(),
             "marker_interval": marker_interval,
             "observe_faults": observe_faults,
             "without_prefetch": without_prefetch,
+            "without_free_memory": without_free_memory,
             "keep_commands": keep_commands,
             "keep_launches": keep_launches,
             "keep_activities": keep_activities,

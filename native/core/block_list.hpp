@@ -53,6 +53,8 @@ struct UmBlock {
   std::uint64_t discarded = 0;        // last discard
   std::uint64_t died = 0;             // sequence of the report that made it dead
   std::uint64_t brought = 0;          // the prefetch that made it resident, not one in doubt
+  std::uint64_t first_use = 0;        // sequence of the first launch that used it since it was last brought; 0: none has,
+  std::uint32_t first_stream = 0;     // and that launch's stream
   std::uint64_t filled = 0;           // launch at which it got the content that it has, or the first of it
   std::uint64_t confirmed = 0;        // launch at which it was last known to be there; 0: there is reason to doubt it
   std::uint64_t confirmed_after = 0;  // and how many blocks had been fetched to its device before

@@ -77,6 +77,8 @@ uint32_t deepum_core_block_state(const deepum_core* core, uint32_t slot, uint64_
 
 int deepum_core_wants_faults(const deepum_core* core) { return core->engine.wants_faults() ? 1 : 0; }
 
+int deepum_core_wants_free_memory(const deepum_core* core) { return core->engine.wants_free_memory() ? 1 : 0; }
+
 void deepum_core_get_statistics(const deepum_core* core, deepum_core_statistics* statistics) { *statistics = core->engine.statistics(); }
 
 size_t deepum_core_save_tables(const deepum_core* core, uint8_t* bytes, size_t most) {

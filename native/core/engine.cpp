@@ -126,6 +126,10 @@ bool Engine::dispatch(const deepum_event_header* header) {
       on_lost();
       return true;
     }
+    case DEEPUM_EVENT_FREE_MEMORY: {
+      const auto* event = as<deepum_free_memory_event>(header);
+      return event != nullptr && (on_free_memory(*event), true);
+    }
     case DEEPUM_EVENT_USAGE: {
       const auto* event = as<deepum_usage_event>(header);
       return event != nullptr && (on_usage(*event), true);
@@ -150,6 +154,7 @@ void Engine::on_lost() {
   pace_.forget();
   remote_.abandon();
   for (DeviceMemory& device : devices_) {
+    stop_filling(device);
     device.to_copy.clear();
     device.to_settle.clear();
   }
@@ -224,8 +229,10 @@ deepum_core_statistics Engine::statistics() const {
   s.execution_ids = executions_.size();
   s.allocated_bytes = allocated_bytes_;
   s.table_bytes = executions_.bytes() + names_.bytes() + history_.bytes();
-  s.resident_bytes = s.dead_bytes = s.window_mistakes = 0;
+  s.resident_bytes = s.dead_bytes = s.window_mistakes = s.capacity_bytes = s.capacity_withdrawn_bytes = 0;
   for (const DeviceMemory& device : devices_) {
+    s.capacity_bytes += device.capacity_blocks * kBlockBytes;
+    s.capacity_withdrawn_bytes += device.withdrawn_blocks * kBlockBytes;
     s.resident_bytes += device.used_blocks * kBlockBytes;
     s.window_mistakes += device.mistakes;
   }

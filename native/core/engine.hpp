@@ -33,6 +33,7 @@ class Engine {
   std::size_t take_commands(deepum_command* commands, std::size_t most);
   deepum_core_statistics statistics() const;
   bool wants_faults() const;
+  bool wants_free_memory() const { return wants_free_memory_; }
   std::uint32_t block_state(std::uint32_t slot, std::uint64_t block) const;
 
   std::vector<std::uint8_t> save_tables() const;
@@ -57,8 +58,16 @@ class Engine {
   void forget_tables();
   void bound_names();  // before one is added
   void forget_context();
-  // Of memory (memory_events.cpp).
+  // What a device holds (capacity.cpp).
   void on_device(const deepum_device_event& event);
+  static void set_capacity(DeviceMemory& device, std::uint64_t blocks);
+  static void withdraw(DeviceMemory& device, std::uint64_t capacity);
+  void note_filling();
+  static void stop_filling(DeviceMemory& device);
+  void on_free_memory(const deepum_free_memory_event& event);
+  bool was_taken(const DeviceMemory& device, const Allocation& allocation, const UmBlock& block) const;
+  void note_taken(DeviceMemory& device, std::uint64_t blocks);
+  // Of memory (memory_events.cpp).
   bool on_allocate(const deepum_allocate_event& event);
   bool on_free(std::uint32_t slot, std::uint32_t generation);
   bool on_block(const deepum_block_event& event, bool active);
@@ -77,6 +86,7 @@ class Engine {
   void measure_iteration(std::uint64_t period);
   void count_touched();
   void watch_learning(const Execution& execution, bool restarted);
+  bool learns() const;
   struct Named {
     BlockRun run;
     std::uint64_t born;
@@ -142,6 +152,7 @@ class Engine {
   };
   struct Progress {  // of a stream at the latest look for faults: sequences
     std::uint64_t completed = 0, begun = 0;
+    std::uint64_t told = 0;    // completed at the look before: their faults have been told
     std::deque<Trial> trials;  // not judged yet
   };
   void inherit_uses(Execution& execution);
@@ -271,6 +282,9 @@ class Engine {
   std::vector<Leaving> leaving_;  // for the launch being placed
 
   bool fetching_ahead_ = false;
+  bool wants_free_memory_ = false;
+  std::uint64_t taken_at_ = 0;     // the latest launch before which blocks were seen to have been taken by the driver; 0: none
+  bool taken_lately_ = false;      // since the latest launch
   std::uint64_t doubt_after_ = 0;  // of the execution being placed
   bool sparse_ = false;            // it touches rows of tables
 

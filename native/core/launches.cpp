@@ -118,6 +118,10 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
     for (std::uint32_t i = span.first; i < span.first + span.count; ++i) {
       UmBlock& block = allocation.blocks[i];
       block.use_sequence = event.header.sequence;
+      if (block.first_use == 0) {
+        block.first_use = event.header.sequence;
+        block.first_stream = event.stream;
+      }
       block.streams |= stream;
       block.populated = true;
     }
@@ -142,6 +146,7 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
       fetch_ahead(device);
     }
   }
+  note_filling();
   return sound;
 }
 
@@ -162,15 +167,19 @@ void Engine::watch_learning(const Execution& execution, bool restarted) {
     surprised_ = position_;
     longest_period_ = 0;
   }
+  taken_at_ = std::exchange(taken_lately_, false) ? position_ : taken_at_;
   if (wants_faults()) {
     longest_period_ = std::max(longest_period_, execution.period);
   }
 }
 
+bool Engine::learns() const { return position_ - surprised_ <= kSettledAfter + 2 * longest_period_; }
+
 bool Engine::wants_faults() const {
-  const bool untold =
-      (settings_.advice & DEEPUM_ADVISE_DUPLICATE) != 0 && untold_ != 0 && position_ - untold_ <= kSettledAfter + 2 * iteration_;
-  return untold || pace_.under_way() || remote_.under_way() || position_ - surprised_ <= kSettledAfter + 2 * longest_period_;
+  const std::uint64_t lately = kSettledAfter + 2 * iteration_;
+  const bool untold = (settings_.advice & DEEPUM_ADVISE_DUPLICATE) != 0 && untold_ != 0 && position_ - untold_ <= lately;
+  const bool taken = taken_at_ != 0 && position_ - taken_at_ <= lately;
+  return untold || taken || pace_.under_way() || remote_.under_way() || learns();
 }
 
 // The program is about to wait: what the GPU does until the next launches come is the time to move what they will need. While the host

@@ -21,19 +21,6 @@ constexpr std::uint32_t kShakenBlocks = 16;  // neighbours on each side of a fau
 
 }  // namespace
 
-void Engine::on_device(const deepum_device_event& event) {
-  DeviceMemory& device = devices_[event.header.device];
-  devices_in_use_ = std::max(devices_in_use_, event.header.device + 1u);
-  device.capacity_blocks = std::min(event.capacity_bytes, event.total_bytes) / kBlockBytes;
-  if (device.used_blocks > device.capacity_blocks) {
-    device.doubt_all_once();
-  }
-  if (!device.known) {
-    device.withheld_blocks = device.capacity_blocks / 2;  // to begin with
-  }
-  device.known = true;
-}
-
 void Engine::on_usage(const deepum_usage_event& event) {
   const std::uint64_t over = event.used_bytes - std::min(event.used_bytes, event.budget_bytes);
   statistics_.budget_overshoot_bytes = std::max(statistics_.budget_overshoot_bytes, over);
@@ -209,6 +196,7 @@ bool Engine::on_program_prefetch(const deepum_program_event& event) {
   for (std::uint32_t i = p.first; i < p.first + p.count; ++i) {
     UmBlock& block = allocation->blocks[i];
     if (event.location < 0 && block.resident) {
+      stop_filling(device);
       device.drop(block);
     } else if (event.location == static_cast<std::int32_t>(allocation->device) && !block.resident && device.free_blocks() > 0) {
       device.take_space(true);
@@ -244,18 +232,24 @@ bool Engine::on_fault(const deepum_fault_event& event) {
   if (allocation == nullptr || std::uint64_t{p.first} + p.count > allocation->blocks.size()) {
     return false;
   }
+  DeviceMemory& device = devices_[allocation->device];
   const bool wrote = (event.header.flags & (DEEPUM_FAULT_WRITE | DEEPUM_FAULT_ATOMIC)) != 0;
   statistics_.faults_observed += event.faults;
   statistics_.faults_observed_writing += wrote ? event.faults : 0;
   const std::uint64_t end = std::uint64_t{p.first} + p.count;
+  std::uint64_t taken = 0;
   const std::uint64_t far = std::min<std::uint64_t>(end + kShakenBlocks, allocation->blocks.size());
   for (std::uint64_t i = p.first - std::min(p.first, kShakenBlocks); i < far; ++i) {
     const bool faulted = i >= p.first && i < end;
     UmBlock& block = allocation->blocks[i];
+    taken += faulted && was_taken(device, *allocation, block) ? 1 : 0;
     block.confirmed = faulted ? position_ : 0;
-    block.confirmed_after = devices_[allocation->device].fetches;
+    block.confirmed_after = device.fetches;
     block.faulted = block.faulted || faulted;
     block.written = block.written || (faulted && wrote);
+  }
+  if (taken != 0) {
+    note_taken(device, taken);
   }
   if (wrote) {
     note_written({p.slot, p.first, p.count});

@@ -145,6 +145,7 @@ bool Engine::bring(DeviceMemory& device, UmBlock& block, SpanUse use_for, std::u
   }
   if (!decide && device.known && device.free_blocks() == 0) {  // as the driver will do
     if (UmBlock* first = device.kept.find(1, [](const UmBlock&) { return true; }); first != nullptr) {
+      stop_filling(device);
       device.drop(*first);
     }
   }
@@ -159,10 +160,12 @@ bool Engine::bring(DeviceMemory& device, UmBlock& block, SpanUse use_for, std::u
     prepare_duplicate(device, block, use_for);
   }
   const Space space = device.take_space(fetches);
+  device.commanded += decide ? 1 : 0;
   device.wanted -= std::min<std::uint64_t>(device.wanted, 1);
   device.add(block);
   block.used_after = device.migrations;
   use(device, block, position, actual);
+  block.first_use = 0;
   block.fetched = !actual;
   device.fetched_blocks += actual ? 0 : 1;
   device.fetches += decide && fetches ? 1 : 0;

@@ -250,17 +250,21 @@ void DeviceMemory::narrow_window() {
   withheld_blocks = std::max(withheld_blocks, wide) + kMistake;
 }
 
+// Where the capacity fell, or a discard was undone, moves have freed more than there is: the space that was free first is the one that is
+// not there, or what comes would wait for moves that are long done, and find no room.
+void DeviceMemory::forget_lost_space() {
+  while (freed.size() + emptied.size() > free_blocks()) {
+    (emptied.empty() || frees_first() ? freed : emptied).pop_front();
+  }
+}
+
 Space DeviceMemory::take_space(bool fetches) {
+  forget_lost_space();
   ++used_blocks;
   // Space that was never used, or was freed with its allocation, goes first.
   const std::uint64_t unclaimed = capacity_blocks >= used_blocks ? capacity_blocks - used_blocks : 0;
   if (unclaimed >= freed.size() + emptied.size()) {
     return {};
-  }
-  // What left while more was there than the device holds (after a discard that was undone, or where the capacity fell) gave its space to
-  // what was too much: nobody else may take it. Those that leave first did so.
-  while (freed.size() + emptied.size() > unclaimed + 1) {
-    (frees_first() ? freed : emptied).pop_front();
   }
   // What is fetched takes the space that is free first, so that it does not hold up what comes behind it. What is only populated has the
   // time to wait for what died last.

@@ -129,6 +129,18 @@ struct Space {
 struct DeviceMemory {
   bool known = false;
   std::uint64_t capacity_blocks = 0;
+  std::uint64_t told_blocks = 0;       // when it came into use,
+  std::uint64_t withdrawn_blocks = 0;  // and what that was found to be too high by
+  std::uint64_t corrected_from = 0;    // launch since which so many of these were
+  std::uint64_t corrected = 0;         // by what the driver took
+  struct Filled {
+    std::uint64_t sequence = 0;   // of a launch, by which
+    std::uint64_t arrived = 0;    // so many blocks had come,
+    std::uint64_t commanded = 0;  // and of these by command, so perhaps sooner
+  };
+  std::deque<Filled> filled;    // the oldest first
+  bool fills = true;            // nothing has left it but with its allocation
+  std::uint64_t commanded = 0;  // blocks that came by command
   std::uint64_t allocated_blocks = 0;
   std::uint64_t most_allocated_blocks = 0;
   std::uint64_t foretold_blocks = 0;  // that it will come to, as in the run whose profile this one follows
@@ -229,6 +241,7 @@ struct DeviceMemory {
   void move(UmBlock& block, BlockPlace place);
   // A use was missed that had been learned: what the end of the chain says of the block is that of a later iteration.
   bool overdue(const UmBlock& block) const { return by_next_use && block.awaited != 0 && block.awaited <= latest; }
+  void forget_lost_space();
   // The move that makes room for one more block, none when there was room before.
   Space take_space(bool fetches);
   // The oldest eviction whose space nobody has waits for an earlier launch than the oldest such discard.

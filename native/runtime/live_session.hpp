@@ -33,6 +33,9 @@ class Session final : public MoverListener {
   Mover& mover() noexcept { return mover_; }
   void handle_refused() noexcept { __atomic_fetch_add(&memory_.control->handles_refused, 1u, __ATOMIC_RELAXED); }
   bool wants_faults() const noexcept { return __atomic_load_n(&memory_.control->wants_faults, __ATOMIC_RELAXED) != 0; }
+  bool wants_free_memory() const noexcept { return __atomic_load_n(&memory_.control->wants_free_memory, __ATOMIC_RELAXED) != 0; }
+  void free_memory_after_launch(CUdevice device) noexcept;
+  void read_free_memory(CUdevice device) noexcept;
   void leave() noexcept;
   void close_in_child(bool beginning) noexcept;  // beginning: the daemon did not have the memory yet
 
@@ -51,6 +54,7 @@ class Session final : public MoverListener {
  private:
   SharedMemory memory_;
   Mover mover_;
+  std::atomic<std::uint32_t> launches_since_reading_{0};
   std::atomic<bool> lost_{false};
   std::uint64_t lost_told_ = 0;  // of the mover's thread
 };

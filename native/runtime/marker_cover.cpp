@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "driver.hpp"
 #include "stream_markers.hpp"
 
 namespace deepum::runtime {
@@ -50,6 +51,54 @@ Cover StreamMarkers::cover(std::uint64_t sequence, Markers* found) noexcept {
 Cover StreamMarkers::cover_in_flight(std::uint64_t sequence) noexcept {
   const std::lock_guard lock(lock_);
   return in_flight_ != 0 && first_in_flight_ <= sequence ? Cover::kNotYet : Cover::kNothing;
+}
+
+// Markers complete in the order in which they were recorded. One whose event was recorded again meanwhile counts as not done.
+StreamMarkers::Reached StreamMarkers::reached() noexcept {
+  Reached made;
+  std::uint64_t count = 0;
+  bool marked = false;
+  {
+    const std::lock_guard lock(lock_);
+    made.begun = emitted_;
+    count = count_;
+    marked = unmarked_.load(std::memory_order_relaxed) == 0 && in_flight_ == 0;
+  }
+  if (made.begun == 0) {
+    return made;
+  }
+  made.completed = 0;
+  if (incomplete() || !driver().EventQuery) {
+    return made;
+  }
+  const auto done = [&](std::uint64_t i, std::uint64_t* sequence) {
+    Marker marker;
+    {
+      const std::lock_guard lock(lock_);
+      marker = kept_[i % kKept];
+      if (count_ - i > kKept) {
+        marker.event = nullptr;
+      }
+    }
+    *sequence = marker.sequence;
+    return marker.event && driver().EventQuery(marker.event) == CUDA_SUCCESS;
+  };
+  std::uint64_t first = count - std::min<std::uint64_t>(count, kKept - 1);
+  for (std::uint64_t end = count; first < end;) {  // those before `first` are done, from `end` on none is
+    const std::uint64_t middle = first + (end - first) / 2;
+    std::uint64_t sequence = 0;
+    if (done(middle, &sequence)) {
+      made.completed = sequence;
+      first = middle + 1;
+    } else {
+      made.begun = std::min(made.begun, sequence);
+      end = middle;
+    }
+  }
+  if (first == count && marked) {
+    made.completed = UINT64_MAX;
+  }
+  return made;
 }
 
 bool StreamMarkers::still(const Marker& marker) noexcept {

@@ -9,6 +9,9 @@ namespace deepum::runtime {
 // A move waits for the marker behind the launch that it has to wait for. Launches that touch much take long, so that the next of every
 // sixteenth comes late: there is one behind 256 MiB, too, a third of a millisecond's work at 900 GB/s.
 inline constexpr std::uint64_t kMarkedBlocks = 128;
+// Launches between two of them while it is asked what is free (reading_limits.hpp): the closer they lie, the better it is known how much of
+// what was launched is in the memory that is not free.
+inline constexpr std::uint32_t kMarkerIntervalOfReadings = 2;
 // Of a stream: 8192 launches at the default interval, and a launch queue's of 1024 where each second one gets its own.
 inline constexpr std::uint32_t kMarkersKept = 512;
 

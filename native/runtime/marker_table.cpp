@@ -125,6 +125,17 @@ bool MarkerTable::all_can_wait() noexcept {
   return for_all([](StreamMarkers& stream) { return stream.waitable() != nullptr; });
 }
 
+StreamMarkers::Reached MarkerTable::reached() noexcept {
+  StreamMarkers::Reached all;
+  for_all([&](StreamMarkers& stream) {
+    const StreamMarkers::Reached one = stream.reached();
+    all.completed = std::min(all.completed, one.completed);
+    all.begun = std::max(all.begun, one.begun);
+    return true;
+  });
+  return all;
+}
+
 bool MarkerTable::all_marked(std::uint64_t stream_mask) noexcept {
   for (std::uint64_t mask = stream_mask & ~(1ull << kShared); mask != 0; mask &= mask - 1) {
     if (streams_[__builtin_ctzll(mask)].incomplete()) {

@@ -10,6 +10,8 @@
 namespace deepum::runtime {
 namespace {
 
+constexpr std::uint64_t kLeastRoomOfReserve = 16;  // the reserve is no more than that part of what was free
+
 struct Watched {
   std::atomic<std::uint64_t> total{0};  // 0: not in use
   std::atomic<std::uint64_t> room{0};   // free when it came into use
@@ -18,9 +20,11 @@ struct Watched {
 };
 Watched watched[DEEPUM_MAX_DEVICES];
 
+std::uint64_t reserve(const Watched& memory) noexcept { return std::min(settings().gpu_reserve, memory.room.load() / kLeastRoomOfReserve); }
+
 void tell(CUdevice device, deepum_event_kind kind) noexcept {
   const Watched& memory = watched[device];
-  const std::uint64_t usable = std::min<std::uint64_t>(memory.room.load(), settings().gpu_memory.of(device));
+  const std::uint64_t usable = std::min<std::uint64_t>(memory.room.load() - reserve(memory), settings().gpu_memory.of(device));
   deepum_device_event event{};
   event.header.words = sizeof event / 8;
   event.header.kind = kind;
@@ -45,6 +49,18 @@ void plain_memory(CUdevice device, std::uint64_t bytes) noexcept {
   if (memory.plain.exchange(blocks) != blocks && memory.total.load() != 0) {
     tell(device, DEEPUM_EVENT_CAPACITY);
   }
+}
+
+void tell_free_memory(CUdevice device, std::uint64_t free_bytes, std::uint64_t completed, std::uint64_t begun) noexcept {
+  deepum_free_memory_event event{};
+  event.header.words = sizeof event / 8;
+  event.header.kind = DEEPUM_EVENT_FREE_MEMORY;
+  event.header.device = static_cast<std::uint32_t>(device);
+  event.free_bytes = free_bytes;
+  event.reserve_bytes = reserve(watched[device]);
+  event.completed = completed;
+  event.begun = begun;
+  emit(&event.header);
 }
 
 bool has_budget(CUdevice device) noexcept {

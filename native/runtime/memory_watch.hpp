@@ -14,6 +14,8 @@ namespace deepum::runtime {
 void watch_memory(CUdevice device, std::uint64_t free_bytes, std::uint64_t total_bytes) noexcept;
 // So many bytes of plain device memory are the program's now: emits the capacity that is left if that changes by UM blocks.
 void plain_memory(CUdevice device, std::uint64_t bytes) noexcept;
+// The driver tells that so much is free, between these two points of the program's launches (deepum_free_memory_event).
+void tell_free_memory(CUdevice device, std::uint64_t free_bytes, std::uint64_t completed, std::uint64_t begun) noexcept;
 // Whether the device has a budget below what was free of it: only then is it worth asking the driver.
 bool has_budget(CUdevice device) noexcept;
 // The driver tells that so much is free: emits how much is in use if it is beyond the budget and more than ever before.

@@ -19,6 +19,7 @@
 #include "discards.hpp"
 #include "driver.hpp"
 #include "live_session.hpp"
+#include "marker_limits.hpp"
 #include "memory_watch.hpp"
 #include "message.hpp"
 #include "reach_daemon.hpp"
@@ -227,15 +228,18 @@ void before_execute(CUdevice, CUstream stream, std::uint32_t stream_id, std::uin
   }
 }
 
-void after_execute(CUdevice, CUstream stream, std::uint32_t stream_id) noexcept {
+void after_execute(CUdevice device, CUstream stream, std::uint32_t stream_id) noexcept {
   Session* session = launching.session;
   launching.session = nullptr;
   if (!session || session != live.load(std::memory_order_relaxed)) {
     return;
   }
-  if (session->markers.launched(stream, stream_id, launching.sequence, settings().marker_interval, launching.blocks)) {
+  const std::uint32_t interval =
+      session->wants_free_memory() ? std::min(settings().marker_interval, kMarkerIntervalOfReadings) : settings().marker_interval;
+  if (session->markers.launched(stream, stream_id, launching.sequence, interval, launching.blocks)) {
     session->marker_recorded();
   }
+  session->free_memory_after_launch(device);
 }
 
 void before_synchronise(std::uint32_t stream_id) noexcept {

@@ -33,6 +33,7 @@ struct ShimSettings {
   int log_level = 1;                             // DEEPUM_LOG: 0 silent, 1 warnings, 2 info, 3 debug
   std::uint64_t managed_limit = UINT64_MAX;      // DEEPUM_MANAGED_LIMIT, bytes, over all processes of the user on a GPU
   DeviceSizes gpu_memory{UINT64_MAX};            // DEEPUM_GPU_MEMORY, bytes of each GPU
+  std::uint64_t gpu_reserve = 128ull << 20;      // DEEPUM_GPU_RESERVE, bytes of each GPU that managed memory leaves free
   std::uint64_t host_memory = UINT64_MAX;        // DEEPUM_HOST_MEMORY, bytes; UINT64_MAX: 90 % of what is available at the first allocation
   bool host_memory_is_virtual = false;           // DEEPUM_HOST_MEMORY_VIRTUAL: addresses without memory behind them, any budget is sound
   std::uint64_t managed_threshold = 1ull << 20;  // DEEPUM_MANAGED_THRESHOLD, bytes: smaller allocations stay device memory
@@ -62,6 +63,10 @@ bool faults_wanted() noexcept;
 // Around the taking of observed faults, by one thread at a time with the program's context current: tells how far streams are.
 void begin_progress() noexcept;
 void tell_progress() noexcept;
+
+// The context at hand is of the device, its memory grew, or it was waited for: tells how much of it is free, if the daemon wants to know
+// (deepum_ring_control.wants_free_memory). Not while a stream captures.
+void read_free_memory(CUdevice device) noexcept;
 
 // Copies the record into the event ring and returns its sequence; 0 when there is no session or the ring is full (the record is
 // then counted as lost). Never blocks, never calls the driver, safe from any thread.

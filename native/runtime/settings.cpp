@@ -156,6 +156,7 @@ ShimSettings read(Reader& reader) noexcept {
   reader.size("DEEPUM_MANAGED_LIMIT", 0, "write a size like 8GiB", &made.managed_limit);
   reader.sizes("DEEPUM_GPU_MEMORY", 64ull << 20, "write a size of at least 64MiB, or one for each GPU with commas between",
                &made.gpu_memory);
+  reader.size("DEEPUM_GPU_RESERVE", 0, "write a size like 128MiB", &made.gpu_reserve);
   reader.size("DEEPUM_HOST_MEMORY", 0, "write a size like 8GiB", &made.host_memory);
   reader.size("DEEPUM_MANAGED_THRESHOLD", 0, "write a size like 1MiB", &made.managed_threshold);
   reader.rules("DEEPUM_PLAIN_MEMORY", &made.plain_memory);

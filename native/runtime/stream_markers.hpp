@@ -68,6 +68,13 @@ class StreamMarkers {
   Cover cover_in_flight(std::uint64_t sequence) noexcept;  // looks only at launches that the driver does not have yet
   bool still(const Marker& marker) noexcept;
 
+  // How far the stream is on the GPU, as its markers tell.
+  struct Reached {
+    std::uint64_t completed = UINT64_MAX;  // sequence: all its launches up to that one are done; UINT64_MAX: all are
+    std::uint64_t begun = 0;               // and none behind that one has begun
+  };
+  Reached reached() noexcept;
+
   bool wait(CUevent event) noexcept;                // what is launched from here on; false: it cannot be made to
   CUstream waitable() noexcept;                     // null: there is none, or it cannot be waited on from elsewhere
   CUstream in_context(CUcontext context) noexcept;  // null: of another one, or a thread's own default stream, or capturing

@@ -71,6 +71,23 @@ StreamMarkers::Progress StreamMarkers::progress(um_model::Engine& engine, std::o
   return made;
 }
 
+StreamMarkers::Reached StreamMarkers::reached(um_model::Engine& engine) const {
+  Reached made{UINT64_MAX, emitted_};
+  if (emitted_ == 0) {
+    return made;
+  }
+  for (std::uint64_t i = count_; i > 0 && i + kKept > count_; --i) {
+    const Marker& kept = kept_[(i - 1) % kKept];
+    if (engine.query(um_model::kProgram, kept.event)) {
+      made.completed = i == count_ && unmarked_ == 0 ? UINT64_MAX : kept.sequence;
+      return made;
+    }
+    made.begun = kept.sequence;
+  }
+  made.completed = 0;
+  return made;
+}
+
 Cover StreamMarkers::cover(std::uint64_t sequence, Marker* marker) const {
   const bool launched_on = stream_.has_value() || in_flight_ != 0;
   const std::uint64_t unmarked = launched_on ? unmarked_ : 0;

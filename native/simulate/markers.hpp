@@ -40,6 +40,12 @@ class StreamMarkers {
   };
   // `first`: behind which times are counted; of the first stream that is asked.
   Progress progress(um_model::Engine& engine, std::optional<um_model::Event>& first);
+  // How far it is as its markers tell (native/runtime/marker_table.hpp).
+  struct Reached {
+    std::uint64_t completed = UINT64_MAX;  // sequence: all its launches up to that one are done; UINT64_MAX: all are
+    std::uint64_t begun = 0;               // and none behind that one has begun
+  };
+  Reached reached(um_model::Engine& engine) const;
   Cover cover(std::uint64_t sequence, Marker* marker) const;
 
  private:

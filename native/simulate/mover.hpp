@@ -42,6 +42,7 @@ class Mover {
   Mover(um_model::Engine& engine, int devices, const Mode& mode, Markers& markers, Places& places);
   um_model::Host host() const { return host_; }
   Gates& gates() { return gates_; }
+  const Gates& gates() const { return gates_; }
 
   void accept(const deepum_command& command);
   bool has_work() const { return fresh_ || waiting_ != 0; }

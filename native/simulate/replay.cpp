@@ -106,6 +106,7 @@ bool Replay::run(std::span<const std::uint8_t> events, std::span<const std::uint
     }
     if (header.kind == DEEPUM_EVENT_SYNCHRONISE) {
       look_for_faults();
+      look_at_memory(header.device);
     }
     if (executing_ != nullptr) {
       if (!worked_) {
@@ -116,13 +117,12 @@ bool Replay::run(std::span<const std::uint8_t> events, std::span<const std::uint
       if (!markers.stream()) {
         markers.adopt(stream(kEventStreams + event.stream, event.header.device));
       }
-      // What a gate waits for may wait for any launch before it, so that each has a marker of its own.
-      const std::uint32_t interval = mover_.gates().used() ? 1 : static_cast<std::uint32_t>(options_.marker_interval);
-      if (markers.launched(interval, blocks_of(event))) {
+      if (markers.launched(marker_interval(), blocks_of(event))) {
         program_call();
         markers.record(engine_, kProgram);
         marker_recorded();
       }
+      look_at_memory_after_launches(event.header.device);
       executing_ = nullptr;
     }
     at += bytes;
@@ -136,7 +136,8 @@ bool Replay::take(const deepum_event_header& header, std::span<const std::uint8_
   if (header.device >= static_cast<std::uint32_t>(options_.devices)) {
     return false;
   }
-  if (header.kind == DEEPUM_EVENT_MOVED || header.kind == DEEPUM_EVENT_FAULT || header.kind == DEEPUM_EVENT_PROGRESS) {
+  if (header.kind == DEEPUM_EVENT_MOVED || header.kind == DEEPUM_EVENT_FAULT || header.kind == DEEPUM_EVENT_PROGRESS ||
+      header.kind == DEEPUM_EVENT_FREE_MEMORY) {
     shift_ -= header.words;
     return true;
   }
@@ -159,8 +160,8 @@ bool Replay::take(const deepum_event_header& header, std::span<const std::uint8_
       if (as<deepum_device_event>(copy) != nullptr && options_.memory_bytes != 0) {
         auto* const event = reinterpret_cast<deepum_device_event*>(bytes);
         const std::uint64_t taken = event->total_bytes - std::min(event->total_bytes, event->capacity_bytes);
-        event->total_bytes = options_.memory_bytes;
-        event->capacity_bytes = options_.memory_bytes - std::min(options_.memory_bytes, taken);
+        event->total_bytes = options_.memory_bytes + static_cast<std::uint64_t>(options_.capacity_error);
+        event->capacity_bytes = event->total_bytes - std::min(event->total_bytes, taken);
       }
       decide(bytes, record.size());
       return true;
@@ -287,6 +288,7 @@ void Replay::allocate(const deepum_allocate_event& event) {
     engine_.map_managed({place->base, place->bytes}, static_cast<int>(event.header.device));
   }
   decide(reinterpret_cast<const std::uint8_t*>(&event), sizeof event);
+  look_at_memory(event.header.device);
 }
 
 // As the runtime and then the driver do it: discards are waited for, the core is told, the driver waits for all that was launched and for

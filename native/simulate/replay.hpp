@@ -69,6 +69,10 @@ class Replay {
   void synchronise(const deepum_stream_event& event);
   void look_after_launches();
   void look_for_faults();
+  bool reads_memory() const;
+  std::uint32_t marker_interval() const;
+  void look_at_memory_after_launches(std::uint32_t device);
+  void look_at_memory(std::uint32_t device);
   void tell_faults(const std::vector<um_model::Engine::Fault>& faults);
   void tell_progress();
   void emit(deepum_event_header& header);
@@ -95,6 +99,7 @@ class Replay {
   MoverThread mover_thread_;  // running free
   bool observing_;            // faults: from the start, when nothing is known
   std::uint32_t launches_since_look_ = 0;
+  std::uint32_t launches_since_reading_ = 0;
   std::optional<um_model::Event> first_look_;
 
   std::unordered_map<std::uint32_t, um_model::Stream> streams_;  // by number in the work

@@ -19,19 +19,21 @@ enum deepum_simulation_mode {
 };
 
 typedef struct deepum_simulation_options {
-  uint64_t memory_bytes;      /* of each device; 0: the machine's. Events that tell the capacity are told of this one */
-  int32_t devices;            /* 1 to 16 */
-  int32_t density_prefetcher; /* the driver's: 0 or 1 */
-  int32_t mode;               /* enum deepum_simulation_mode */
-  double decision_lag_ns;     /* running free: from an event to the daemon's commands, 0 or more */
-  int32_t gates;              /* running free: a launch waits for its moves in stream order: 0 or 1 */
-  uint64_t handover_bytes;    /* running free: with the driver at a time, each way; at least 2 MiB */
-  int32_t marker_interval;    /* launches of a stream between two progress markers */
-  int32_t observe_faults;     /* 1: the core is told of faults while it wants to be */
-  int32_t without_prefetch;   /* 1: what is to be fetched is waited for, but not fetched: DEEPUM_PREFETCH=0 */
-  int32_t keep_commands;      /* 1: deepum_simulation_take_commands gives them */
-  int32_t keep_launches;      /* 1: deepum_simulation_launches tells of each */
-  int32_t keep_activities;    /* 1: deepum_simulation_take_activities gives them */
+  uint64_t memory_bytes;       /* of each device; 0: the machine's. Events that tell the capacity are told of this one */
+  int64_t capacity_error;      /* bytes: so much more than that, at the program's start, the core is told; less where it is negative */
+  int32_t devices;             /* 1 to 16 */
+  int32_t density_prefetcher;  /* the driver's: 0 or 1 */
+  int32_t mode;                /* enum deepum_simulation_mode */
+  int32_t gates;               /* running free: a launch waits for its moves in stream order: 0 or 1 */
+  double decision_lag_ns;      /* running free: from an event to the daemon's commands, 0 or more */
+  uint64_t handover_bytes;     /* running free: with the driver at a time, each way; at least 2 MiB */
+  int32_t marker_interval;     /* launches of a stream between two progress markers */
+  int32_t observe_faults;      /* 1: the core is told of faults while it wants to be */
+  int32_t without_prefetch;    /* 1: what is to be fetched is waited for, but not fetched: DEEPUM_PREFETCH=0 */
+  int32_t without_free_memory; /* 1: the core is not told what is free of the devices */
+  int32_t keep_commands;       /* 1: deepum_simulation_take_commands gives them */
+  int32_t keep_launches;       /* 1: deepum_simulation_launches tells of each */
+  int32_t keep_activities;     /* 1: deepum_simulation_take_activities gives them */
 } deepum_simulation_options;
 
 enum deepum_simulation_mark_kind {

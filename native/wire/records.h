@@ -38,7 +38,8 @@ enum deepum_event_kind {
   DEEPUM_EVENT_MOVED = 13,            /* what became of a command: deepum_moved_event */
   DEEPUM_EVENT_LOST = 14,             /* events were dropped; every live allocation and block is announced again next: deepum_lost_event */
   DEEPUM_EVENT_USAGE = 15,            /* beyond its budget more of a device is in use than ever before: deepum_usage_event */
-  DEEPUM_EVENT_PROGRESS = 16          /* how far a stream was at a look for faults: deepum_progress_event */
+  DEEPUM_EVENT_PROGRESS = 16,         /* how far a stream was at a look for faults: deepum_progress_event */
+  DEEPUM_EVENT_FREE_MEMORY = 17       /* what the driver says is free of a device: deepum_free_memory_event */
 };
 
 typedef struct deepum_event_header {
@@ -52,7 +53,8 @@ typedef struct deepum_event_header {
 typedef struct deepum_device_event {
   deepum_event_header header;
   uint64_t total_bytes;    /* memory of the device */
-  uint64_t capacity_bytes; /* what managed memory may occupy: free memory + resident managed memory, or the budget, whichever is less */
+  uint64_t capacity_bytes; /* what managed memory may occupy: what was free when it came into use less the reserve, or the budget,
+                            * whichever is less; without plain device memory */
 } deepum_device_event;
 
 enum deepum_allocate_flags {
@@ -149,7 +151,7 @@ typedef struct deepum_progress_event {
   uint32_t reserved0;
   uint64_t
       completed; /* sequence: all launches of the stream up to it had completed before the look: their faults have been told, or are next */
-  uint64_t begun; /* sequence: none of the stream's launches behind it had begun after the look */
+  uint64_t begun;        /* sequence: none of the stream's launches behind it had begun after the look */
   uint64_t completed_at; /* when those up to `completed` had: the GPU's time, microseconds from 1; 0: not known */
 } deepum_progress_event;
 
@@ -178,6 +180,16 @@ typedef struct deepum_usage_event {
   uint64_t used_bytes;   /* taken since the device came into use, as the driver's free memory tells: by whomever */
   uint64_t budget_bytes; /* DEEPUM_GPU_MEMORY, less than the device has */
 } deepum_usage_event;
+
+/* While the daemon wants it (deepum_ring_control.wants_free_memory). What the GPU has run since tells how much of what was launched is in
+ * the memory that is not free. */
+typedef struct deepum_free_memory_event {
+  deepum_event_header header;
+  uint64_t free_bytes;    /* as cuMemGetInfo tells */
+  uint64_t reserve_bytes; /* DEEPUM_GPU_RESERVE: of these, not for managed memory */
+  uint64_t completed;     /* sequence: all launches up to it had completed before */
+  uint64_t begun;         /* sequence: no launch behind it had begun after */
+} deepum_free_memory_event;
 
 enum deepum_command_kind {
   DEEPUM_COMMAND_PREFETCH = 1, /* to the device */
@@ -227,8 +239,8 @@ enum deepum_direction {
 /* Commands of one direction and device are carried out in the order of their ids. A command starts when
  *   - all work launched up to after_sequence on the streams of stream_mask has completed (after_sequence 0: at once), and
  *   - the command after_move of another direction has completed (0: none).
- * A prefetch, population or collapse of 0 blocks only waits, and with it all behind it in its direction. Advice takes effect at once, unless
- * it follows a command.
+ * A prefetch, population or collapse of 0 blocks only waits, and with it all behind it in its direction. Advice takes effect at once,
+ * unless it follows a command.
  */
 typedef struct deepum_command {
   uint64_t id;    /* rises within a session, over all directions, from 1 */

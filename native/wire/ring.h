@@ -49,7 +49,7 @@ typedef struct deepum_ring_control {
   uint32_t program_left;  /* 1: orderly end, no more events */
   uint32_t daemon_left;   /* 1: the daemon gave this session up; the program goes on alone */
   uint32_t wants_faults;  /* daemon: 1 while observed faults (DEEPUM_EVENT_FAULT) are of use to it; changes only with launches decided */
-  uint32_t reserved5;
+  uint32_t wants_free_memory; /* daemon: 1 while FREE_MEMORY events are of use to it; changes only with launches decided */
   uint64_t reserved6[5];
 } deepum_ring_control;
 

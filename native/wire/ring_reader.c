@@ -108,6 +108,12 @@ void deepum_ring_want_faults(deepum_ring_reader* reader, int wanted) {
   }
 }
 
+void deepum_ring_want_free_memory(deepum_ring_reader* reader, int wanted) {
+  if (reader->control && __atomic_load_n(&reader->control->wants_free_memory, __ATOMIC_RELAXED) != (uint32_t)(wanted != 0)) {
+    __atomic_store_n(&reader->control->wants_free_memory, (uint32_t)(wanted != 0), __ATOMIC_RELAXED);
+  }
+}
+
 int deepum_ring_publish_decided(deepum_ring_reader* reader, uint64_t sequence) {
   if (!reader->control) return 0;
   __atomic_store_n(&reader->control->decided_sequence, sequence, __ATOMIC_RELEASE);

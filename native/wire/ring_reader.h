@@ -54,6 +54,9 @@ size_t deepum_ring_room(deepum_ring_reader* reader);
 /* Tells the program whether to observe faults: 1 or 0. Before the decisions that it goes with are published. */
 void deepum_ring_want_faults(deepum_ring_reader* reader, int wanted);
 
+/* Likewise, whether to tell what is free of its devices. */
+void deepum_ring_want_free_memory(deepum_ring_reader* reader, int wanted);
+
 /* Publishes decided_sequence. Returns 1 if the mover sleeps and its eventfd must be written. */
 int deepum_ring_publish_decided(deepum_ring_reader* reader, uint64_t sequence);
 

@@ -106,6 +106,7 @@ SMALL_HAPPENINGS = (
     st.tuples(st.just("progress"), st.integers(0, 70), st.integers(0, 60), st.integers(-60, 5)),
     st.tuples(st.just("prefetch"), _range(True), st.sampled_from((-1, 0, 1))),
     st.tuples(st.just("moved"), st.integers(0, 300), st.integers(0, 4)),
+    st.tuples(st.just("free memory"), st.integers(0, 40), st.integers(0, 60), st.integers(-20, 5), st.integers(0, 3), st.integers(0, 1)),
     st.tuples(st.just("block"), st.booleans(), st.integers(0, SLOTS - 1), st.integers(0, 13), st.integers(1, 9)),
 )
 HAPPENINGS = (
@@ -212,6 +213,9 @@ class ProgramWriter:
                 case ("progress", stream, behind, ahead):
                     at = self.clock(behind) if ahead > -50 else 0
                     writer.progress(stream, max(0, writer.sequence - behind), max(0, writer.sequence + ahead), at)
+                case ("free memory", blocks, behind, ahead, reserve, device):
+                    at = writer.sequence
+                    writer.free_memory(blocks, max(0, at - behind), max(0, at + ahead), reserve, device)
                 case ("fault", where, access):
                     writer.fault(where, access=access)
                 case ("prefetch", where, location):

@@ -12,11 +12,11 @@ from typing import Any
 from deepum._core import lib
 from reference_advice import SPARSE
 from reference_block import SpanUse, UmBlock, Use
+from reference_capacity import Capacity
 from reference_clean import SET_READ_MOSTLY
 from reference_commands import CORRELATION, FURTHEST_NEXT_USE, HISTORY
 from reference_history import Past, mix
 from reference_memory import Allocation
-from reference_remote import Remote
 from reference_uses import DUPLICATE, Argument
 from reference_victims import SHORT_QUEUE
 
@@ -31,6 +31,7 @@ from deepum.core import (
     Execute,
     Fault,
     Free,
+    FreeMemory,
     Lost,
     Moved,
     Program,
@@ -45,7 +46,7 @@ OF_PROGRAM = 1
 GRAPH = lib.DEEPUM_EXECUTE_GRAPH
 
 
-class Reference(Remote):
+class Reference(Capacity):
     """Events in, commands out."""
 
     def __init__(self, settings: CoreSettings) -> None:
@@ -68,18 +69,10 @@ class Reference(Remote):
             Progress: self.on_progress,
             Moved: self.on_moved,
             Lost: self.on_lost,
+            FreeMemory: self.on_free_memory,
         }
         if type(event) in handler:
             handler[type(event)](event)
-
-    def on_device(self, event: Device) -> None:
-        memory = self.memory(event.device)
-        memory.capacity = min(event.total_bytes, event.capacity_bytes) // UM_BLOCK_BYTES
-        if not memory.known:
-            memory.withheld = memory.capacity // 2
-        memory.known = True
-        if memory.used > memory.capacity:
-            memory.doubt_all_once()
 
     def on_allocate(self, event: Allocate) -> None:
         if event.slot in self.allocations:
@@ -121,6 +114,8 @@ class Reference(Remote):
         self.context = [None] * 4
         self.drop_chain()
         self.expect_nothing()
+        for device in range(lib.DEEPUM_MAX_DEVICES):
+            self.memory(device).room.leave()
 
     # Launches.
 
@@ -189,6 +184,8 @@ class Reference(Remote):
         for argument in arguments:
             for block in self.blocks(argument.span):
                 block.use_sequence = event.sequence
+                if not block.first_use:
+                    block.first_use, block.first_stream = event.sequence, event.stream
                 block.streams |= 1 << event.stream
                 block.populated = True
         self.count_touched(arguments)
@@ -206,6 +203,7 @@ class Reference(Remote):
                 self.place_ahead(self.settings.chain_steps)
             else:
                 self.fetch_ahead(memory)
+        self.note_filling()
 
     def on_stream(self, event: Stream) -> None:
         if event.kind == "synchronise":
@@ -225,6 +223,7 @@ class Reference(Remote):
                 if event.advice in (3, 4):  # preferred location: set, unset
                     block.host = event.advice == 3 and event.location < 0
             elif event.location < 0 and block.resident:
+                memory.room.leave()
                 memory.drop(block)
             elif event.location == allocation.device and not block.resident and memory.free():
                 memory.take_space(True)
@@ -239,12 +238,16 @@ class Reference(Remote):
             return
         wrote = event.flags & (FAULT_WRITE | FAULT_ATOMIC) != 0
         first, end = event.range.first, event.range.first + event.range.count
+        memory, taken = self.memory(allocation.device), 0
         for block in allocation.blocks[max(0, first - SHAKEN) : end + SHAKEN]:
             faulted = first <= block.index < end
+            taken += faulted and self.was_taken(memory, allocation, block)
             block.confirmed = self.position if faulted else 0
-            block.confirmed_after = self.memory_of(block).fetches
+            block.confirmed_after = memory.fetches
             block.faulted |= faulted
             block.written |= faulted and wrote
+        if taken:
+            self.note_taken(memory, taken)
         if wrote:
             self.note_written((event.range.slot, first, event.range.count))
 

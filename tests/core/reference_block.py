@@ -101,6 +101,8 @@ class UmBlock:
     moved_out: int = 0
     discarded: int = 0
     died: int = 0  # sequence
+    first_use: int = 0  # sequence, since it was last brought,
+    first_stream: int = 0  # and on which
     confirmed: int = 0
     confirmed_after: int = 0  # blocks fetched to its device before
     resident: bool = False

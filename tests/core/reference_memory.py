@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from reference_block import Name, Place, UmBlock, Use
 from reference_expected import Expected
+from reference_room import Room
 
 MISTAKE = 4  # blocks by which one narrows the window
 REST_LAUNCHES, REST_BLOCKS = 2, 32  # since a last use: on small cards and in short iterations less,
@@ -73,6 +74,7 @@ class Memory:
 
     known: bool = False
     capacity: int = 0
+    room: Room = field(default_factory=Room)
     allocated: int = 0
     ordinal: int = 0
     # Evictions whose space is not taken yet, and discards, each with the sequence of the launch that it waits for.
@@ -318,12 +320,12 @@ class Memory:
 
     def take_space(self, fetches: bool) -> tuple[int, int]:
         """The eviction or the discard that makes it; by next use prefetches take what is free sooner, all else that of discards."""
+        while len(self.freed) + len(self.emptied) > self.free():  # the first to be free is what is not there
+            (self.freed if not self.emptied or self.frees_first() else self.emptied).popleft()
         self.used += 1
         unclaimed = max(0, self.capacity - self.used)
         if unclaimed >= len(self.freed) + len(self.emptied):
             return 0, 0
-        while len(self.freed) + len(self.emptied) > unclaimed + 1:  # what was too much has these
-            (self.freed if self.frees_first() else self.emptied).popleft()
         if not self.emptied or (fetches and self.by_next_use and self.frees_first()):
             return self.freed.popleft()[0], 0
         return 0, self.emptied.popleft()[0]

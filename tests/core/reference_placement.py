@@ -118,6 +118,7 @@ class Placement(Victims):
             if not room:
                 return actual
         if not decide and memory.known and not memory.free() and memory.kept:
+            memory.room.leave()
             memory.drop(memory.kept[0])
         if decide and block.evicted_for > position:
             memory.narrow()
@@ -128,10 +129,12 @@ class Placement(Victims):
         if decide:
             self.prepare_duplicate(block, use)
         freed, emptied = memory.take_space(fetches)
+        memory.room.commanded += decide
         memory.wanted = max(0, memory.wanted - 1)
         memory.add(block)
         block.used_after = memory.migrations
         self.use(memory, block, position, actual)
+        block.first_use = 0
         block.fetched = not actual
         memory.fetched += not actual
         memory.fetches += decide and fetches

@@ -56,10 +56,13 @@ class Uses(Commands):
         self.remote = RemoteTrial()  # with tensors on the device and on the host
         self.dropped = 0  # blocks, or copied out ahead
         self.completed = [0] * STREAMS
+        self.told = [0] * STREAMS  # completed at the look before
         self.begun = [0] * STREAMS
         self.begun_at_all = 0  # no launch behind that sequence had, on any stream
         self.trials: list[deque[Trial]] = [deque(maxlen=MOST_TRIALS) for _ in range(STREAMS)]
         self.untold = 0  # the latest launch of which it was not known whether it writes a duplicate
+        self.taken_at = 0  # the latest launch before which blocks were seen to have been taken by the driver
+        self.taken_lately = False  # since the latest launch
         self.iteration = 0
         self.longest_lately = 0
         self.measured = 0
@@ -90,14 +93,20 @@ class Uses(Commands):
     def watch_learning(self, execution: Execution, restarted: bool) -> None:
         if execution.launches == 1 or restarted:
             self.surprised, self.longest_period = self.position, 0
+        if self.taken_lately:
+            self.taken_at, self.taken_lately = self.position, False
         if self.wants_faults:
             self.longest_period = max(self.longest_period, execution.period)
 
+    def learns(self) -> bool:
+        return self.position - self.surprised <= SETTLED + 2 * self.longest_period
+
     @property
     def wants_faults(self) -> bool:
-        trying = self.settings.advice & DUPLICATE and self.untold and self.position - self.untold <= SETTLED + 2 * self.iteration
-        timing = self.pace.under_way() or self.remote.phase is not None
-        return bool(trying) or timing or self.position - self.surprised <= SETTLED + 2 * self.longest_period
+        lately = self.position - SETTLED - 2 * self.iteration
+        trying = bool(self.settings.advice & DUPLICATE and self.untold and self.untold >= lately)
+        taken = self.taken_at > 0 and self.taken_at >= lately
+        return trying or taken or self.pace.under_way() or self.remote.phase is not None or self.learns()
 
     # What is used next.
 
@@ -191,6 +200,7 @@ class Uses(Commands):
             valid = self.lives(trial.block) and trial.block.single_since < trial.sequence
             if valid and trial.learned.now is Use.UNKNOWN:
                 trial.learned.now = Use.READS
+        self.told[event.stream] = self.completed[event.stream]
         self.completed[event.stream], self.begun[event.stream] = event.completed, event.begun
         self.begun_at_all = max(self.begun_at_all, event.begun)
         self.times_are_told |= event.completed_at != 0

@@ -54,6 +54,7 @@ class Victims(Clean, ABC):
             return True, None
         for first in memory.arrivals():
             if first.claim != self.claim:
+                memory.room.leave()
                 memory.drop(first)
                 if not first.populated:
                     return True, None
@@ -231,6 +232,7 @@ class Victims(Clean, ABC):
 
     def let_go(self, memory: Memory, block: UmBlock, copied: bool, position: int) -> None:
         """What was dropped leaves the device."""
+        memory.room.leave()
         if not block.populated:
             return
         if not block.dead:

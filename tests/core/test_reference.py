@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from programs import caching_step, event_programs, long_steps, there_and_back, write, write_program
 from reference import Reference
 
-from deepum.core import BlockRange, Core, CoreSettings, EventWriter, events
+from deepum.core import UM_BLOCK_BYTES, BlockRange, Core, CoreSettings, EventWriter, events
 
 SETTINGS = st.builds(
     CoreSettings.default,
@@ -39,6 +39,9 @@ def compare(core_settings: CoreSettings, records: bytes) -> None:
         reference.process(event)
     assert core.take_commands() == reference.commands
     assert core.wants_faults == reference.wants_faults
+    assert core.wants_free_memory == reference.wants_free_memory
+    room = sum(memory.room.withdrawn for memory in reference.devices.values())
+    assert core.statistics().capacity_withdrawn_bytes == room * UM_BLOCK_BYTES
     assert core.statistics().window_mistakes == sum(memory.mistakes for memory in reference.devices.values())
     for slot, allocation in reference.allocations.items():
         for block in allocation.blocks:

@@ -31,6 +31,8 @@ std::atomic<int> prefetch_error{0}, event_error{0}, wait_error{0}, push_error{0}
     await_delay_ms{0}, discard_error{0};
 std::atomic<bool> capturing{false};
 std::atomic<long> queries{0};
+std::atomic<unsigned long> complete_events{~0ul}, free_memory{15ul << 30};
+std::atomic<int> device_of_context{0};
 std::atomic<void*> context{reinterpret_cast<void*>(0xc0)};
 thread_local void* current = nullptr;
 thread_local std::vector<void*> pushed;
@@ -135,10 +137,11 @@ void fill_driver() {
     note("await %s", name(event).c_str());
     return CUDA_SUCCESS;
   };
-  d.EventQuery = [](CUevent) {
+  d.EventQuery = [](CUevent event) {
     check_relaxed("query");
     ++queries;
-    return complete ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    const auto ordinal = (reinterpret_cast<unsigned long>(event) - 0x30000ul) / 16;
+    return complete && ordinal <= complete_events ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
   };
   d.StreamWaitEvent = [](CUstream stream, CUevent event, unsigned) {
     check_mode("wait");
@@ -155,8 +158,12 @@ void fill_driver() {
     return CUDA_SUCCESS;
   };
   d.MemGetInfo = [](std::size_t* free, std::size_t* total) {
-    *free = 15ul << 30;
+    *free = free_memory;
     *total = 16ul << 30;
+    return CUDA_SUCCESS;
+  };
+  d.CtxGetDevice = [](CUdevice* device) {
+    *device = device_of_context;
     return CUDA_SUCCESS;
   };
   d.DeviceTotalMem = [](std::size_t* total, CUdevice) {
@@ -183,7 +190,9 @@ void fill_driver() {
     return CUDA_SUCCESS;
   };
   d.StreamQuery = [](CUstream) {
-    check_relaxed("stream query"); return complete ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY; };
+    check_relaxed("stream query");
+    return complete ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  };
   d.MemAdvise_v2 = [](CUdeviceptr address, std::size_t bytes, CUmem_advise advice, CUmemLocation to) {
     check_mode("advise");
     if (!on_program_thread() && current != context.load()) note("advice without context");
@@ -287,6 +296,10 @@ void h_look() {
 }
 void h_leave() { leave(); }
 void h_complete(int done) { complete = done != 0; }
+void h_complete_events(unsigned count) { complete_events = count; }  // the first so many
+void h_free_memory(std::uint64_t mebibytes) { free_memory = mebibytes << 20; }
+void h_device_of_context(int device) { device_of_context = device; }
+void h_read_free_memory() { read_free_memory(0); }
 void h_capturing(int now) { capturing = now != 0; }
 void h_prefetch_error(int error) { prefetch_error = error; }
 void h_event_error(int error) { event_error = error; }

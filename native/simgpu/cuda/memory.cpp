@@ -64,6 +64,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
 CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
   const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
+  call.engine().catch_up(um_model::kProgram);
   if (free != nullptr) *free = call.engine().free_bytes(call.device());
   if (total != nullptr) *total = call.state().devices[static_cast<std::size_t>(call.device())].memory_bytes;
   return CUDA_SUCCESS;
