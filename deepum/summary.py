@@ -70,8 +70,8 @@ def _figures(report: Mapping[str, Any]) -> list[str]:
     told = f" ({', '.join(shares)})" if shares and report["bytes_prefetched"] else ""
     # What a real driver made of it nobody tells.
     counted = report["devices"] is not None
-    moved = ("prefetched", "evicted") if counted else ("asked to prefetch", "to evict")
-    lines.append(f"{moved[0]} {size(report['bytes_prefetched'])}{told}, {moved[1]} {size(report['bytes_evicted'])}")
+    verbs = ("prefetched", "evicted") if counted else ("asked to prefetch", "to evict")
+    lines.append(f"{verbs[0]} {size(report['bytes_prefetched'])}{told}, {verbs[1]} {size(report['bytes_evicted'])}")
     if report["bytes_prefetched_again"]:
         lines.append(f"asked for again, though it was believed to be there: {size(report['bytes_prefetched_again'])}")
     where = "on the GPU" if counted else "believed on the GPU"
