@@ -232,10 +232,11 @@ def test_what_comes_waits_for_space_that_is_there() -> None:
     program = Program(1200)
     for first in range(0, 1200, 100):
         program.launch(first, 100)
+    program.launch(0, 1)  # more leaves for it than it needs
     program.core.take_commands()
     program.writer.capacity(TOLD - 60)
     program.process()
-    program.launch(0, 100)
+    program.launch(1, 99)
     given = program.core.take_commands()
     evicted = {command.id for command in given if command.kind == "evict"}
     brought = [command for command in given if command.kind == "prefetch" and command.block_count]
