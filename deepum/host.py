@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,9 +45,8 @@ def _number(path: str, root: Path) -> int | None:
     return int(text) if text.isdigit() else None
 
 
-def group_limit(root: Path = ROOT) -> int | None:
-    """Bytes that the control groups of this process still leave it; None without a limit. Beyond it the kernel kills."""
-    left: int | None = None
+def _limits(root: Path) -> Iterator[tuple[int, int]]:
+    """Of each control group of this process that has a limit: the limit, and what is left of it; bytes."""
     for version in _VERSIONS:
         entry = re.search(rf"^\d*{re.escape(version.entry[:-1])}(/.*)$", read("proc/self/cgroup", root), re.MULTILINE)
         group = Path(entry[1].strip("/")) if entry else Path()
@@ -55,8 +55,19 @@ def group_limit(root: Path = ROOT) -> int | None:
             most, used = _number(f"{place}/{version.most}", root), _number(f"{place}/{version.used}", root)
             if most is not None and used is not None:
                 kept = used - min(used, _value(read(f"{place}/memory.stat", root), version.reclaimable) or 0)
-                left = min(max(0, most - kept), left if left is not None else most)
-    return left
+                yield most, max(0, most - kept)
+
+
+def group_limit(root: Path = ROOT) -> int | None:
+    """Bytes that the control groups of this process still leave it; None without a limit. Beyond it the kernel kills."""
+    return min((left for _, left in _limits(root)), default=None)
+
+
+def share_bytes(root: Path = ROOT) -> int | None:
+    """What control groups give this process of a machine that has more: a container's share, a batch system's. None: all of it."""
+    total = total_bytes(root)
+    most = min((limit for limit, _ in _limits(root)), default=None)
+    return most if total is not None and most is not None and most < total else None
 
 
 def available_bytes(root: Path = ROOT) -> int | None:

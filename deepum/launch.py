@@ -90,7 +90,7 @@ def plan(command: Sequence[str], values: dict[str, Value], environment: Mapping[
         )
     program = child.find_program(command[0], environment)
     made, remarks = child_environment(values, device, environment)
-    said = [*unknown(environment), *unsafe(device, environment, bool(values["force"])), *oversized(device, values["gpu_memory"]), *remarks]
+    said = [*unknown(environment), *unsafe(device, environment, values), *oversized(device, values["gpu_memory"]), *remarks]
     return Plan(program, list(command), values, device, made, said)
 
 
@@ -120,15 +120,18 @@ def oversized(device: Device, budget: Value) -> list[str]:
     return found
 
 
-def unsafe(device: Device, environment: Mapping[str, str], force: bool) -> list[str]:
-    """What speaks against running here, to be said. Raises DeepumError unless `force`."""
+def unsafe(device: Device, environment: Mapping[str, str], values: Mapping[str, Value]) -> list[str]:
+    """What speaks against running here, to be said. Raises DeepumError unless forced to."""
     if device.simulated:
         # Its host memory is addresses only. The card says what the simulated driver will (docs/simulated-gpu.md).
         concurrent = environment.get("DEEPUM_SIM_CONCURRENT_MANAGED_ACCESS", "1") != "0"
         found = safety.reasons([safety.Gpu(f"simulated {device.machine}", 0, (0, 0), concurrent)], None, None)
     else:
         found = safety.reasons(device.gpus, host.kernel_driver(), host.available_bytes())
-    if found and not force:
+        limits = (int(str(values[name])) if values[name] is not None else None for name in ("managed_limit", "host_memory"))
+        share = safety.unlimited(host.share_bytes(), *limits)
+        found += [share] if share is not None else []
+    if found and not values["force"]:
         raise DeepumError(found[0].text)
     return [f"warning: {reason.thing}: {reason.cause}; --force was given" for reason in found]
 

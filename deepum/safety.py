@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from deepum.host import KernelDriver
+from deepum.sizes import size
 
 LEAST_HOST_BYTES = 1 << 30  # with less there is nowhere for memory to go, and the kernel ends whoever asks for more
 
@@ -68,6 +69,17 @@ def known_hang(driver: KernelDriver | None, gpus: Sequence[Gpu]) -> Hang | None:
         if concerned and any(gpu.capability >= hang.capability for gpu in gpus):
             return hang
     return None
+
+
+def unlimited(share_bytes: int | None, managed_limit: int | None, host_memory: int | None) -> Reason | None:
+    """Why not on a machine of which this process has a share (deepum.host.share_bytes): others run there, too, and a driver that hangs
+    while it evicts is theirs as well. `managed_limit`, `host_memory`: settings; without host memory nothing goes beyond the card."""
+    if share_bytes is None or managed_limit is not None or host_memory == 0:
+        return None
+    share = f"this process has a share of it ({size(share_bytes)} of memory, by a control group)"
+    cause = f"{share}, and nothing keeps managed memory within the card"
+    remedy = "say how much it may be with --managed-limit SIZE (DEEPUM_MANAGED_LIMIT), or use --force if the machine is yours"
+    return Reason("machine", cause, remedy)
 
 
 def reasons(gpus: Sequence[Gpu], driver: KernelDriver | None, host_bytes: int | None) -> list[Reason]:

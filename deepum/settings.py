@@ -160,7 +160,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "force",
         "boolean",
-        "run where deepum would refuse to: no concurrent managed access, too little host memory, a driver known to hang",
+        "run where deepum would refuse to: no concurrent managed access, too little host memory, a driver known to hang, a share of a "
+        "machine without a limit",
         False,
         ("launcher",),
     ),

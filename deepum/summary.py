@@ -68,10 +68,14 @@ def _figures(report: Mapping[str, Any]) -> list[str]:
         if report[key] is not None
     ]
     told = f" ({', '.join(shares)})" if shares and report["bytes_prefetched"] else ""
-    lines.append(f"prefetched {size(report['bytes_prefetched'])}{told}, evicted {size(report['bytes_evicted'])}")
+    # What a real driver made of it nobody tells.
+    counted = report["devices"] is not None
+    verbs = ("prefetched", "evicted") if counted else ("asked to prefetch", "to evict")
+    lines.append(f"{verbs[0]} {size(report['bytes_prefetched'])}{told}, {verbs[1]} {size(report['bytes_evicted'])}")
     if report["bytes_prefetched_again"]:
         lines.append(f"asked for again, though it was believed to be there: {size(report['bytes_prefetched_again'])}")
-    lines.append(f"peak {size(report['peak_resident_bytes'])} on the GPU, {size(report['peak_allocated_bytes'])} allocated")
+    where = "on the GPU" if counted else "believed on the GPU"
+    lines.append(f"peak {size(report['peak_resident_bytes'])} {where}, {size(report['peak_allocated_bytes'])} allocated")
     lines += _processes(report["processes"])
     devices = report["devices"] or []
     for ordinal, counted in enumerate(devices if len(devices) > 1 else []):
@@ -83,7 +87,11 @@ def _figures(report: Mapping[str, Any]) -> list[str]:
     if report["peak_remote_bytes"]:
         lines.append(f"{size(report['peak_remote_bytes'])} stayed on the host, of which kernels use a few rows")
     if report["budget_overshoot_bytes"]:
-        lines.append(f"the GPU's memory in use exceeded the budget by up to {size(report['budget_overshoot_bytes'])}")
+        over = size(report["budget_overshoot_bytes"])
+        if counted:
+            lines.append(f"the GPU's memory in use exceeded the budget by up to {over}")
+        else:
+            lines.append(f"up to {over} more than the budget were not free of the GPU; the driver may count what was evicted among them")
     return lines
 
 

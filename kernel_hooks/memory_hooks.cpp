@@ -1,5 +1,6 @@
 // Device allocations become unified memory above a size threshold, within real limits.
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <set>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "observed_faults.hpp"
 #include "pending_frees.hpp"
 #include "real_driver.hpp"
+#include "say.hpp"
 #include "session.hpp"
 #include "streams.hpp"
 
@@ -128,6 +130,22 @@ CUresult on_cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width
   const CUresult result = allocate_managed(address, row * height, device);
   if (result == CUDA_SUCCESS) {
     *pitch = row;
+  }
+  return result;
+}
+
+// Device memory with addresses of the program's choice cannot be made managed. PyTorch has it so where a program sets expandable_segments
+// itself, behind the launcher's back.
+template <bool kPerThread>
+CUresult on_cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* properties,
+                        unsigned long long flags) {
+  const CUresult result = forward(real<false>().cuMemCreate, handle, bytes, properties, flags);
+  if (result == CUDA_SUCCESS && properties && properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE && becomes_managed(bytes)) {
+    static std::atomic<bool> said{false};
+    say_once(
+        said,
+        "deepum: warning: cuMemCreate: this memory stays on the GPU and is not managed; with PyTorch, do not set expandable_segments in "
+        "the program\n");
   }
   return result;
 }

@@ -6,6 +6,7 @@
 
 #include "driver.hpp"
 #include "real_driver.hpp"
+#include "say.hpp"
 
 namespace deepum::hooks {
 
@@ -173,6 +174,7 @@ void* hook_of_symbol(const char* symbol) noexcept {
 
 // hooks.def lists every form up to this release of CUDA, whichever release's headers it is compiled with.
 constexpr int kListedVersion = 13000;
+constexpr int kMajorVersion = 1000, kMinorVersion = 10;  // of CUDA's numbers: 12.4 is 12040
 
 // By the pointer the driver returned; where a driver answers with an address that is not that of its exported symbol, by version,
 // and then only as far as this list is complete: a later CUDA may give the name another signature (13.4's cuGraphAddNode does).
@@ -190,6 +192,14 @@ void* hook_for(const char* public_name, void* real, int version, unsigned long l
     }
   }
   if (!meant || version > kListedVersion) {
+    static std::atomic<bool> said{false};
+    if (meant) {
+      say_once(said,
+               "deepum: warning: %s: the program asks for the form of CUDA %d.%d, which this deepum does not know; such calls go by "
+               "unseen: use a "
+               "deepum that knows it\n",
+               public_name, version / kMajorVersion, version % kMajorVersion / kMinorVersion);
+    }
     return real;
   }
   if (!meant->real()) {

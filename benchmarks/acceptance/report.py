@@ -72,7 +72,7 @@ def _budgets(budgets: dict[str, Any]) -> Iterator[str]:
     rows = budgets.get("rows", [])
     if rows:
         yield ""
-        yield f"{'budget':<10}{'':<30}{'share':>6}{'step ms':>10}{'x bound':>9}{'most used':>11}{'over':>9}  same bits"
+        yield f"{'budget':<10}{'':<30}{'share':>6}{'step ms':>10}{'x bound':>9}{'not free':>11}{'over':>9}  same bits"
     for row in sorted(rows, key=lambda row: (row["model"], row.get("share", 100), row["what"])):
         share = f"{row['share']} %" if "share" in row else "-"
         start = f"{row['model']:<10}{row['what']:<30}{share:>6}"
@@ -80,6 +80,7 @@ def _budgets(budgets: dict[str, Any]) -> Iterator[str]:
             yield f"{start}  {row['error']}"
             continue
         statistics = row.get("statistics", {})
+        # Of the driver's free memory where that was watched, else as believed: neither tells what was resident (docs/statistics.md).
         used = row.get("peak_used_bytes") or statistics.get("peak_resident_bytes") or row["peak_allocated_bytes"]
         over = statistics.get("budget_overshoot_bytes")
         same = {True: "yes", False: "NO", None: ""}[row.get("same_bits")]

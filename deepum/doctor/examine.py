@@ -25,6 +25,8 @@ def examine(device: Device, environment: Mapping[str, str]) -> Iterator[Check]:
     yield from of_driver(answer, None if device.simulated else host.kernel_driver(), host.wsl() and not device.simulated)
     cards = gpus.of_answer(answer)
     yield hosts.memory(cards[0].memory_bytes if cards and not device.simulated else None)
+    if not device.simulated:
+        yield hosts.share(environment.get("DEEPUM_MANAGED_LIMIT", ""))
     yield hosts.overcommit()
     yield hosts.limits()
     yield containers.shared_memory()

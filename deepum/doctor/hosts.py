@@ -31,6 +31,18 @@ def memory(gpu_bytes: int | None, root: Path = host.ROOT) -> Check:
     return Check("host memory", "ok", shown, data=data)
 
 
+def share(managed_limit: str, root: Path = host.ROOT) -> Check:
+    """Whether others have a part of the machine. `managed_limit`: as the environment has it, empty without."""
+    share_bytes = host.share_bytes(root)
+    data = {"share_bytes": share_bytes, "managed_limit": managed_limit or None}
+    if share_bytes is None:
+        return Check("share", "ok", "all of the machine's memory", data=data)
+    found = f"{size(share_bytes)} of the machine's memory, by a control group"
+    if managed_limit:
+        return Check("share", "ok", f"{found}; managed memory is limited to {managed_limit}", data=data)
+    return Check("share", "warn", f"{found}, and no limit of managed memory", "set DEEPUM_MANAGED_LIMIT, or give --force", data)
+
+
 def overcommit(root: Path = host.ROOT) -> Check:
     """Whether address space may be reserved freely, as CUDA does."""
     mode = host.read("proc/sys/vm/overcommit_memory", root).strip()

@@ -48,8 +48,11 @@ void Session::wait_for_decisions(std::uint64_t sequence) noexcept {
   switch (lock_step.wait(sequence, [&] { return mover_.has_work(); })) {
     case LockStep::Answer::kDaemonSilent:
       return daemon_gone(daemon_silent());
-    case LockStep::Answer::kMoverSilent:
-      return daemon_gone("a move has taken more than 10 s");
+    case LockStep::Answer::kMoverSilent:  // the driver holds it up: nobody's fault, and it may end
+      if (!said_late_.exchange(true)) {
+        say(Level::kWarning, "warning: mover: a move has taken more than 10 s; launches go on without waiting for such");
+      }
+      return;
     case LockStep::Answer::kDone:
     case LockStep::Answer::kStopped:
       return;

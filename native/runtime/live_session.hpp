@@ -55,6 +55,7 @@ class Session final : public MoverListener {
   SharedMemory memory_;
   Mover mover_;
   std::atomic<std::uint32_t> launches_since_reading_{0};
+  std::atomic<bool> said_late_{false};
   std::atomic<bool> lost_{false};
   std::uint64_t lost_told_ = 0;  // of the mover's thread
 };

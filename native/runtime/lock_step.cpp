@@ -127,6 +127,19 @@ LockStep::Answer LockStep::wait_for_quiet(std::uint64_t sequence) noexcept {
   return sleep_until([this] { return !active_.load(std::memory_order_seq_cst); });
 }
 
+// A round that was waited for in vain is not waited for again: what is launched meanwhile goes on as outside lock-step.
+bool LockStep::goes_on(std::uint64_t sequence) noexcept {
+  if (!late_.load(std::memory_order_relaxed)) {
+    [[likely]] return false;
+  }
+  if (!active_.load(std::memory_order_seq_cst)) {
+    late_.store(false, std::memory_order_relaxed);
+    return false;
+  }
+  wanted_.compare_exchange_strong(sequence, 0, std::memory_order_seq_cst);
+  return true;
+}
+
 LockStep::Answer LockStep::wait_for_round() noexcept {
   const std::uint64_t needed = begun_.load(std::memory_order_seq_cst) + 1;
   requested_.store(true, std::memory_order_seq_cst);

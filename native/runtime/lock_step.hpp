@@ -21,10 +21,17 @@ class LockStep {
   template <typename F>
   Answer wait(std::uint64_t sequence, F mover_has_work) noexcept {
     Answer answer = wait_for_decision(sequence);
-    if (answer == Answer::kDone) {
-      answer = wait_for_quiet(sequence);
+    if (answer != Answer::kDone || goes_on(sequence)) {
+      return answer;
     }
-    return answer == Answer::kDone && mover_has_work() ? wait_for_round() : answer;
+    answer = wait_for_quiet(sequence);
+    if (answer == Answer::kDone && mover_has_work()) {
+      answer = wait_for_round();
+    }
+    if (answer == Answer::kMoverSilent) {
+      late_.store(true, std::memory_order_relaxed);
+    }
+    return answer;
   }
 
   // The mover's side, after every wake-up. True: somebody waits for a round; then it carries out what can be.
@@ -34,6 +41,7 @@ class LockStep {
 
  private:
   Answer wait_for_decision(std::uint64_t sequence) noexcept;
+  bool goes_on(std::uint64_t sequence) noexcept;
   Answer wait_for_quiet(std::uint64_t sequence) noexcept;
   Answer wait_for_round() noexcept;
   template <typename F>
@@ -49,6 +57,7 @@ class LockStep {
   std::atomic<bool> active_{false};       // the mover may be in a round
   std::atomic<bool> requested_{false};
   std::atomic<bool> stopped_{false};
+  std::atomic<bool> late_{false};  // somebody has waited in vain for a round, which may be under way still
   std::atomic<std::uint64_t> begun_{0};
   std::atomic<std::uint64_t> done_{0};
 };

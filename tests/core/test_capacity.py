@@ -225,20 +225,3 @@ def test_faults_are_wanted_for_as_long_as_the_driver_takes_something() -> None:
     assert not program.core.wants_faults, "only launches change that"
     program.launch(950, 1)
     assert program.core.wants_faults
-
-
-def test_what_comes_waits_for_space_that_is_there() -> None:
-    """Where the capacity falls what was free first is gone: else each move would wait for one that is long done."""
-    program = Program(1200)
-    for first in range(0, 1200, 100):
-        program.launch(first, 100)
-    program.core.take_commands()
-    program.writer.capacity(TOLD - 60)
-    program.process()
-    program.launch(0, 100)
-    given = program.core.take_commands()
-    evicted = {command.id for command in given if command.kind == "evict"}
-    brought = [command for command in given if command.kind == "prefetch" and command.block_count]
-    assert brought
-    assert evicted
-    assert {command.after_move for command in brought if command.block_count} <= evicted

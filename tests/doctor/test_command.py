@@ -15,7 +15,7 @@ Deepum = Callable[..., "subprocess.CompletedProcess[str]"]
 ROOT = Path(__file__).resolve().parents[2]
 ALWAYS = {"deepum", "runtime folder", "host memory", "overcommit", "limits", "shared memory", "PyTorch", "allocator"}
 OF_DRIVER = {"GPU", "driver", "unified memory", "prefetch", "discard", "kernel arguments", "fault source", "link"}
-ELSEWHERE = {"device nodes", "driver libraries", "cuda-bindings"}
+ELSEWHERE = {"share", "device nodes", "driver libraries", "cuda-bindings"}
 
 
 def _checks(ran: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]:
@@ -49,7 +49,7 @@ def test_without_a_gpu_it_fails_with_a_remedy_and_the_rest_is_told(deepum: Deepu
     checks = _checks(ran)
     assert ran.returncode == 1
     assert json.loads(ran.stdout)["failed"] is True
-    assert set(checks) - {"driver libraries"} == ALWAYS | {"GPU", "device nodes"}
+    assert set(checks) - {"driver libraries"} == ALWAYS | {"GPU", "device nodes", "share"}
     assert checks["GPU"]["level"] == "fail"
     assert "--device sim" in checks["GPU"]["remedy"]
 

@@ -11,11 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from deepum import host
 from deepum.device import Device, ask_driver
+from deepum.doctor import hosts
 from deepum.errors import DeepumError
 from deepum.host import KernelDriver
 from deepum.launch import device_environment
 from deepum.safety import Gpu, reasons
+from deepum.settings import Value
 
 Deepum = Callable[..., "subprocess.CompletedProcess[str]"]
 GOOD = Gpu("card", 16 << 30, (8, 0), True)
@@ -95,7 +98,61 @@ def test_a_real_card_that_is_refused_ends_the_plan(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(launch.host, "available_bytes", lambda: PLENTY)
     monkeypatch.setattr(launch.host, "kernel_driver", lambda: None)
+    monkeypatch.setattr(launch.host, "share_bytes", lambda: None)
     with pytest.raises(DeepumError, match="concurrent managed access"):
-        launch.unsafe(Device(None, (BARE,)), {}, force=False)
-    assert "--force was given" in launch.unsafe(Device(None, (BARE,)), {}, force=True)[0]
-    assert launch.unsafe(Device(None, (GOOD,)), {}, force=False) == []
+        launch.unsafe(Device(None, (BARE,)), {}, values())
+    assert "--force was given" in launch.unsafe(Device(None, (BARE,)), {}, values(force=True))[0]
+    assert launch.unsafe(Device(None, (GOOD,)), {}, values()) == []
+
+
+def values(**given: Value) -> dict[str, Value]:
+    return {"force": False, "managed_limit": None, "host_memory": None} | given
+
+
+def test_a_share_of_a_machine_needs_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    from deepum import launch
+
+    monkeypatch.setattr(launch.host, "available_bytes", lambda: PLENTY)
+    monkeypatch.setattr(launch.host, "kernel_driver", lambda: None)
+    monkeypatch.setattr(launch.host, "share_bytes", lambda: 8 << 30)
+    real = Device(None, (GOOD,))
+    with pytest.raises(DeepumError) as refused:
+        launch.unsafe(real, {}, values())
+    told = str(refused.value)
+    assert told.startswith("machine: this process has a share of it (8.0 GiB of memory, by a control group)")
+    assert "--managed-limit" in told and "DEEPUM_MANAGED_LIMIT" in told and "--force" in told and "\n" not in told
+    assert refused.value.exit_code == 125
+    assert launch.unsafe(real, {}, values(managed_limit=0)) == []
+    assert launch.unsafe(real, {}, values(managed_limit=20 << 30)) == []
+    assert launch.unsafe(real, {}, values(host_memory=0)) == []
+    with pytest.raises(DeepumError):
+        launch.unsafe(real, {}, values(host_memory=1 << 30))
+    assert "--force was given" in launch.unsafe(real, {}, values(force=True))[0]
+    assert launch.unsafe(Device("v100-16gb"), {}, values()) == []
+
+
+@pytest.mark.parametrize(
+    ("limits", "share"),
+    [
+        ((), None),
+        (("max", "max"), None),
+        ((str(64 << 30), "max"), None),
+        ((str(8 << 30), "max"), 8 << 30),
+        (("max", str(4 << 30)), 4 << 30),
+        ((str(8 << 30), str(4 << 30)), 4 << 30),
+    ],
+)
+def test_what_is_a_share(tmp_path: Path, limits: tuple[str, ...], share: int | None) -> None:
+    """Of a machine of 32 GiB, by the limits of a group and of the one in it."""
+    groups = tmp_path / "sys/fs/cgroup/a"
+    (groups / "b").mkdir(parents=True)
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/meminfo").write_text(f"MemTotal: {32 << 20} kB\nMemAvailable: {30 << 20} kB\n")
+    (tmp_path / "proc/self/cgroup").write_text("0::/a/b\n")
+    for folder, limit in zip((groups, groups / "b"), limits, strict=False):
+        (folder / "memory.max").write_text(limit)
+        (folder / "memory.current").write_text("5")
+    assert host.share_bytes(tmp_path) == share
+    warns = hosts.share("", tmp_path).level == "warn"
+    assert warns == (share is not None)
+    assert hosts.share("8GiB", tmp_path).level == "ok"

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
+import pytest
 from running import Ran
 
 MIB = 1 << 20
@@ -181,6 +182,23 @@ def test_without_concurrent_managed_access_everything_stays_plain_and_says_so_on
     )
     assert done.facts() == {"name": "cuMemAlloc_v2", "info": [GIB // 2, GIB]}
     assert done.err.count("no concurrent managed access") == 1
+
+
+@pytest.mark.parametrize(("place", "size", "said"), [(1, 20, 1), (1, 0, 0), (2, 20, 0)])
+def test_memory_that_cannot_be_managed_is_told_once(run: Callable[..., Ran], place: int, size: int, said: int) -> None:
+    """As PyTorch asks for it where a program sets expandable_segments itself. Places: the device's, the host's."""
+    done = run(
+        f"""
+start()
+properties, handle = (c.c_uint * 16)(1, 0, {place}, 0), c.c_uint64()
+for _ in range(3):
+    ok(cuda.cuMemCreate(c.byref(handle), c.c_size_t({size} * MiB), properties, c.c_uint64(0)))
+tell(name=name_called(), handle=handle.value)
+""",
+        DEEPUM_LOG="1",
+    )
+    assert done.facts() == {"name": "cuMemCreate", "handle": 7}
+    assert done.err.count("do not set expandable_segments in the program") == said
 
 
 def test_stream_ordered_memory_is_managed_and_reused_in_stream_order(run: Callable[..., Ran]) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from daemon_side import ALLOCATE, DEVICE, EXECUTE, PROGRAM_LEFT, Command, Event, FakeDaemon, socket_of
+from daemon_side import ALLOCATE, DEVICE, EXECUTE, PREFETCH, PROGRAM_LEFT, Command, Event, FakeDaemon, socket_of
 from runtime_tools import Ran
 
 Run = Callable[..., Ran]
@@ -422,3 +422,29 @@ def test_a_bad_setting_is_told_in_one_line_and_the_default_holds(run: Run, varia
     ran = run("settings(); tell(all=settings())", **{variable: text})
     assert ran.facts()["all"] == default
     assert ran.err.startswith(f"deepum: warning: {variable}: '{text}' is not usable; write ") and ran.err.count("\n") == 1
+
+
+def test_a_round_that_takes_long_does_not_end_the_session(run: Run, runtime_folder: Path) -> None:
+    """Nor is it waited for again: the launches that follow go on, and are decided on, and once it is over they wait as ever."""
+    moves = [Command(PREFETCH)]
+
+    def decide(event: Event) -> list[Command]:
+        return [moves.pop()] if event.kind == EXECUTE and moves else []
+
+    snippet = """
+enter(); allocate(64); call("prefetch_delay", 12500)
+began = time.monotonic(); execute(); first = time.monotonic() - began
+began = time.monotonic(); [execute() for _ in range(50)]; next = time.monotonic() - began
+wait_calls(lambda all: any(c.startswith("prefetch") for c in all)); call("prefetch_delay", 0); time.sleep(0.2)
+last = execute()
+tell(first=first, next=next, last=last)
+"""
+    with FakeDaemon(runtime_folder, decide) as daemon:
+        ran = run(snippet, DEEPUM_SYNC="1")
+        session = daemon.finished()
+    facts = json.loads(ran.out)
+    assert 9 < facts["first"] < 12
+    assert facts["next"] < 1.5
+    assert [event.kind for event in session.events].count(EXECUTE) == 52
+    assert facts["last"] == session.events[-1].sequence
+    assert ran.err == "deepum: warning: mover: a move has taken more than 10 s; launches go on without waiting for such\n"

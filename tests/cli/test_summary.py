@@ -1,0 +1,51 @@
+"""What is counted is told as counted, what is asked for or believed as that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deepum.summary import summary
+
+GIB = 1 << 30
+
+
+def report(**changed: Any) -> dict[str, Any]:
+    """Of a run on a real GPU, where the driver tells nothing of faults and transfers."""
+    return {
+        "device": "cuda",
+        "policy": "correlation",
+        "prefetch_degree": 32,
+        "kernels": 7,
+        "processes": [{"pid": 1, "session": None, "simulated": None}],
+        "devices": None,
+        "gpu_time_s": None,
+        "gpu_memory_bytes": None,
+        "faults": None,
+        "prefetch_coverage": None,
+        "prefetch_accuracy": None,
+        "bytes_prefetched": 3 * GIB,
+        "bytes_prefetched_again": 0,
+        "bytes_evicted": 2 * GIB,
+        "peak_resident_bytes": GIB,
+        "peak_allocated_bytes": 4 * GIB,
+        "launches_over_capacity": 0,
+        "peak_remote_bytes": 0,
+        "budget_overshoot_bytes": 5 * GIB,
+        "warnings": [],
+        **changed,
+    }
+
+
+def test_on_a_real_gpu_nothing_is_said_to_have_moved() -> None:
+    lines = summary(report(), [])
+    assert "asked to prefetch 3.0 GiB, to evict 2.0 GiB" in lines
+    assert "peak 1.0 GiB believed on the GPU, 4.0 GiB allocated" in lines
+    assert "up to 5.0 GiB more than the budget were not free of the GPU; the driver may count what was evicted among them" in lines
+    assert not any(line.startswith(("prefetched", "peak 1.0 GiB on")) or "exceeded" in line for line in lines)
+
+
+def test_the_simulated_gpu_counts() -> None:
+    lines = summary(report(device="sim:v100-16gb", devices=[]), [])
+    assert "prefetched 3.0 GiB, evicted 2.0 GiB" in lines
+    assert "peak 1.0 GiB on the GPU, 4.0 GiB allocated" in lines
+    assert "the GPU's memory in use exceeded the budget by up to 5.0 GiB" in lines
