@@ -16,7 +16,7 @@ constexpr std::size_t kSkippedKernels = 8;  // and those among which its kernel 
 constexpr std::uint32_t kKnown = 3;         // agreement from which on half of the trust remains
 constexpr std::size_t kLateScan = 4096;     // blocks looked at for one that is needed late
 constexpr std::int64_t kSweep = 16;         // part of a device by which content may grow where the same is swept over and over
-constexpr int kAstray = 16;                 // of the latest 32 launches in the chain, those that lay elsewhere, by which it is left
+constexpr int kAstray = 20;                 // of the latest 32 launches in the chain, those that lay elsewhere, by which it is left
 constexpr std::uint32_t kInserted = 8;      // launches in a row that may be new
 constexpr std::uint64_t kRecognised = 32;   // predictions in a row that are right, by which a profile is that of the program
 constexpr std::int64_t kLower = 8;          // part of what content rises by, by which it may be less than in another iteration
@@ -144,7 +144,7 @@ bool Engine::mistaken(Recollection now, bool right) {
     match_.agreement = std::max(match_.agreement, now.agreement);
     return false;
   }
-  return !right && (now.agreement > match_.agreement || (now.agreement >= kKnown && std::popcount(astray_) >= kAstray));
+  return !right && (now.agreement > match_.agreement || (now.agreement > kKnown && std::popcount(astray_) >= kAstray));
 }
 
 bool Engine::predict_next(Link& link) {

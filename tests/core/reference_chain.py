@@ -15,7 +15,7 @@ from reference_victims import EVICTION_BATCH, EXPECTED_SCAN
 from deepum.core import CoreSettings
 
 PROVEN = 2  # launches of an ID before it is fetched for ahead
-ASTRAY = 8  # of the latest 32 launches in the chain, those that lay elsewhere, by which it is left
+ASTRAY = 20  # of the latest 32 launches in the chain, those that lay elsewhere, by which it is left
 KNOWN = 3  # agreement from which on half of the trust remains
 LATE_SCAN, SWEEP = 4096, 16  # blocks looked at for one needed late; part of a device by which content may grow in a sweep
 SKIPPED, SKIPPED_KERNELS, INSERTED = 64, 8, 8  # launches that may be missing from, or new to, what came before

@@ -65,7 +65,7 @@ def swapping_step(writer: EventWriter, swapped: bool) -> None:
 
 @pytest.mark.parametrize("prediction", [TABLES, HISTORY])
 def test_tensors_that_change_names_restart_the_tables_chain_again_and_again(prediction: int) -> None:
-    """By history once, as soon as half of what was launched lay elsewhere: from then on where each step has its like is followed."""
+    """By history twice, when most of what was launched lay elsewhere: from then on where each step has its like is followed."""
     core, writer = predictor(prediction=prediction)
     right = []
     for number in range(20):
@@ -75,8 +75,8 @@ def test_tensors_that_change_names_restart_the_tables_chain_again_and_again(pred
     if prediction == TABLES:
         assert restarts > 4
     else:
-        assert restarts == 1
-        assert right[5:] == [12] * 15
+        assert restarts <= 2
+        assert right[7:] == [12] * 13
 
 
 @pytest.mark.parametrize(("new", "restarts"), [(1, 0), (8, 0), (9, 1)])

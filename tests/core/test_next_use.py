@@ -253,3 +253,34 @@ def test_what_the_host_has_goes_first_unless_it_is_needed_soon(distance: int, le
     made.run(before, look=False)
     left = [c for c in made.launch(short) if c.kind in ("evict", "drop")]
     assert {(c.slot, c.kind) for c in left} == {leaves}
+
+
+def test_what_was_not_used_when_it_should_have_been_is_not_needed_last_because_of_a_later_iteration() -> None:
+    """The chain holds more than three steps. Z is used twice in each, but not the second time in the latest: the chain's word of its next
+    use is passed, and what its end says of it is three steps away. W and then V, which are needed last of what is known, go, and not Z,
+    which was used after them: its copy would hold up all that leaves behind it. (The launches are another device's, so that nothing is
+    fetched ahead.)"""
+    turns, launches = 5, 200
+    core = Core(CoreSettings.default(headroom_blocks=0, advice=0, launch_queue=QUEUE, prefetch_degree=3 * launches + 90))
+    writer = EventWriter()
+    writer.device(32)
+    writer.device(32, device=1)
+    writer.allocate(0, 48)
+    other, v, w, z, new = (BlockRange(0, 8 * i, 8) for i in range(5))
+    often = {0: other, 20: v, 40: w, 60: z, 80: z}
+    lately = {0: other, 20: v, 40: w, 60: z, 135: BlockRange(0, 40, 8), launches - 1: new}
+    commands: list[Command] = []
+
+    def step(number: int, uses: dict[int, BlockRange], skipped: int | None = None) -> None:
+        for i in range(launches):
+            turn = number % turns if i % 3 == 0 else 0  # what came so many steps ago agrees best
+            if i != skipped:
+                writer.execute(1000 * turn + i, [uses[i]] if i in uses else [], device=1)
+        core.process(writer.take())
+        commands.extend(core.take_commands())
+
+    for number in range(4 * turns):
+        step(number, often)
+    assert gone(commands) == set()
+    step(4 * turns, lately, skipped=80)
+    assert gone(commands) == {*span(0, v.first, 8), *span(0, w.first, 8)}
