@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::uint64_t kSpinNanoseconds = 20000;
 constexpr std::uint64_t kSecond = 1000000000;  // ns
+constexpr std::uint64_t kNap = 100000;         // while the mover is in a long call and rings for nobody
 constexpr std::uint64_t kMostMoving = 10 * kSecond;
 
 std::uint64_t now_ns() noexcept {
@@ -53,15 +54,15 @@ long futex(std::atomic<std::uint32_t>* word, int operation, std::uint32_t value,
 
 // No sleep counts for more than it was to take: a program that was stopped for a while has not waited. One that was cut short counts, too,
 // since the mover may ring for other reasons, again and again.
-std::uint64_t LockStep::sleep(std::uint32_t bell) noexcept {
+std::uint64_t LockStep::sleep(std::uint32_t bell, std::uint64_t most) noexcept {
   const int kept = errno;
-  const timespec second{1, 0};
+  const timespec limit{static_cast<time_t>(most / kSecond), static_cast<long>(most % kSecond)};
   const std::uint64_t began = now_ns();
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
-  futex(&bell_, FUTEX_WAIT, bell, &second);
+  futex(&bell_, FUTEX_WAIT, bell, &limit);
   sleepers_.fetch_sub(1, std::memory_order_seq_cst);
   errno = kept;
-  return std::min(now_ns() - began, kSecond);
+  return std::min(now_ns() - began, most);
 }
 
 void LockStep::ring() noexcept {
@@ -92,7 +93,7 @@ LockStep::Answer LockStep::wait_for_decision(std::uint64_t sequence) noexcept {
     }
     silent = now == last ? silent : 0;
     last = now;
-    silent += sleep(bell);
+    silent += sleep(bell, late_.load(std::memory_order_relaxed) ? kNap : kSecond);
   }
   return Answer::kDaemonSilent;
 }
@@ -108,7 +109,7 @@ LockStep::Answer LockStep::sleep_until(F true_now) noexcept {
       if (over()) {
         break;
       }
-      silent += sleep(bell);
+      silent += sleep(bell, kSecond);
     }
   }
   if (stopped_.load()) {

@@ -46,7 +46,7 @@ class LockStep {
   Answer wait_for_round() noexcept;
   template <typename F>
   Answer sleep_until(F true_now) noexcept;
-  std::uint64_t sleep(std::uint32_t bell) noexcept;  // a second at most; how long, ns
+  std::uint64_t sleep(std::uint32_t bell, std::uint64_t most) noexcept;  // ns; how long
   void ring() noexcept;
   std::uint64_t decided() const noexcept { return __atomic_load_n(&memory_.control->decided_sequence, __ATOMIC_SEQ_CST); }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "discards.hpp"
 #include "driver.hpp"
 #include "message.hpp"
 #include "mover.hpp"
@@ -50,8 +51,8 @@ void Mover::hold_launches() {
       MoveLane& lane = devices_[hold.device].lanes[direction];
       const bool given =
           !lane.queue.find(hold.after_move) && settled_->lane(hold.after_move) == lane_number(static_cast<int>(hold.device), direction);
-      // A stream that waits for a value may wait for what comes behind this launch.
-      const bool ties = hold.advice == DEEPUM_HOLD_BEHIND_OTHERS && values_are_awaited();
+      // A stream that waits for a value may wait for what comes behind this launch, and a graph takes long that waits for all it needs.
+      const bool ties = hold.advice == DEEPUM_HOLD_BEHIND_OTHERS && Discards::instance().forbidden();
       if (off_ || ties || (!stream && !threads_own) || !given || !use_device(static_cast<int>(hold.device))) {
         continue;
       }

@@ -32,7 +32,6 @@ namespace {
 constexpr int kWelcomeMilliseconds = 5000;
 
 std::atomic<std::uint32_t> entered{0};  // bit: the device
-std::atomic<bool> values_awaited{false};
 
 struct Entry {
   std::mutex mutex;
@@ -288,12 +287,7 @@ void handle_refused() noexcept {
   }
 }
 
-void before_value_wait() noexcept {
-  values_awaited.store(true);
-  Discards::instance().forbid();
-}
-
-bool values_are_awaited() noexcept { return values_awaited.load(); }
+void before_value_wait() noexcept { Discards::instance().forbid(); }
 
 void stream_destroyed(CUstream stream, std::uint32_t stream_id) noexcept {
   Session* session = live.load(std::memory_order_acquire);

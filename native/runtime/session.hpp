@@ -92,7 +92,6 @@ void before_graph(CUstream stream) noexcept;
 // A stream is about to wait for a value, which may be written by what is launched later on another one: from here on nothing is discarded,
 // or that one might wait for a discard that waits for this. Nor is a launch held for moves behind launches of other streams.
 void before_value_wait() noexcept;
-bool values_are_awaited() noexcept;  // one was about to, or is
 // The context is about to end: this thread waits for the discards whose stream is in it, and no more are made there. If it does not end
 // after all, `context_stays`.
 void context_ending(CUcontext context) noexcept;

@@ -222,7 +222,7 @@ enum deepum_mem_advise { /* CUmem_advise */
 };
 
 enum deepum_hold_advice {
-  DEEPUM_HOLD_BEHIND_OTHERS = 1 /* the move may wait for launches of other streams: not once a stream has waited for a value */
+  DEEPUM_HOLD_BEHIND_OTHERS = 1 /* the move may wait for launches of other streams: left out where nothing is discarded any more */
 };
 
 enum deepum_direction {

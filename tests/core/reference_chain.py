@@ -142,7 +142,7 @@ class Chain(Advice):
         if now[0] == self.match[0]:
             self.match = (self.match[0], max(self.match[1], now[1]))
             return False
-        return not right and (now[1] > self.match[1] or (now[1] >= KNOWN and sum(self.astray) >= ASTRAY))
+        return not right and (now[1] > self.match[1] or (now[1] > KNOWN and sum(self.astray) >= ASTRAY))
 
     def pop_link(self) -> None:
         front = self.chain.popleft()

@@ -37,7 +37,7 @@ def test_the_hello_brings_the_settings_and_sealed_memory_and_the_device_comes_fi
 
 def test_capacity_is_the_free_memory_when_no_budget_is_given(run: Run, runtime_folder: Path) -> None:
     with FakeDaemon(runtime_folder) as daemon:
-        run("enter()")
+        run("enter()", DEEPUM_GPU_RESERVE="0")
         assert daemon.finished().events[0].words == (16 << 30, 15 << 30)
 
 
