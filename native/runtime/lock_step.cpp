@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t kSpinNanoseconds = 20000;
 constexpr std::uint64_t kSecond = 1000000000;  // ns
-constexpr std::uint64_t kNap = 100000;         // while the mover is in a long call and rings for nobody
+constexpr std::uint64_t kLateNap = 100000;     // while the mover is in a long call and rings for nobody
 constexpr std::uint64_t kMostMoving = 10 * kSecond;
 
 std::uint64_t now_ns() noexcept {
@@ -93,7 +93,7 @@ LockStep::Answer LockStep::wait_for_decision(std::uint64_t sequence) noexcept {
     }
     silent = now == last ? silent : 0;
     last = now;
-    silent += sleep(bell, late_.load(std::memory_order_relaxed) ? kNap : kSecond);
+    silent += sleep(bell, late_.load(std::memory_order_relaxed) ? kLateNap : kSecond);
   }
   return Answer::kDaemonSilent;
 }
