@@ -19,6 +19,7 @@ VERSION = 1
 _SUFFIX = ".work.parquet"
 _RANGES = ("written", "read", "unknown")
 _UNSIGNED: tuple[str, ...] = (
+    *("free_bytes", "reserve_bytes", "completed", "begun", "completed_at"),
     *("sequence", "execution_hash", "name", "bytes", "offset", "first_offset", "allocated_bytes", "reserved_bytes"),
     *("total_bytes", "capacity_bytes", "used_bytes", "budget_bytes", "faults", "command", "events"),
 )

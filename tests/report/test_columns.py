@@ -20,7 +20,7 @@ Deepum = Callable[..., "subprocess.CompletedProcess[str]"]
 arrow = needed("pyarrow", "columns")
 CLASSES = (
     *(records.Device, records.Usage, records.Allocate, records.Free, records.Block, records.Execute, records.Stream, records.Program),
-    *(records.Fault, records.Moved, records.Lost),
+    *(records.Fault, records.Moved, records.Lost, records.Progress, records.FreeMemory),
 )
 
 
