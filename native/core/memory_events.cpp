@@ -237,12 +237,14 @@ bool Engine::on_fault(const deepum_fault_event& event) {
   statistics_.faults_observed += event.faults;
   statistics_.faults_observed_writing += wrote ? event.faults : 0;
   const std::uint64_t end = std::uint64_t{p.first} + p.count;
+  // The write of a duplicate faults though all of it is there.
+  const bool evident = !(wrote && may_ever_duplicate());
   std::uint64_t taken = 0;
   const std::uint64_t far = std::min<std::uint64_t>(end + kShakenBlocks, allocation->blocks.size());
   for (std::uint64_t i = p.first - std::min(p.first, kShakenBlocks); i < far; ++i) {
     const bool faulted = i >= p.first && i < end;
     UmBlock& block = allocation->blocks[i];
-    taken += faulted && was_taken(device, *allocation, block) ? 1 : 0;
+    taken += faulted && evident && was_taken(device, *allocation, block) ? 1 : 0;
     block.confirmed = faulted ? position_ : 0;
     block.confirmed_after = device.fetches;
     block.faulted = block.faulted || faulted;

@@ -239,9 +239,10 @@ class Reference(Capacity):
         wrote = event.flags & (FAULT_WRITE | FAULT_ATOMIC) != 0
         first, end = event.range.first, event.range.first + event.range.count
         memory, taken = self.memory(allocation.device), 0
+        evident = not (wrote and self.settings.advice & DUPLICATE and self.faults_are_told)
         for block in allocation.blocks[max(0, first - SHAKEN) : end + SHAKEN]:
             faulted = first <= block.index < end
-            taken += faulted and self.was_taken(memory, allocation, block)
+            taken += faulted and evident and self.was_taken(memory, allocation, block)
             block.confirmed = self.position if faulted else 0
             block.confirmed_after = memory.fetches
             block.faulted |= faulted

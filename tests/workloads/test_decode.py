@@ -16,5 +16,5 @@ def test_empty_caches_stay_on_the_host_once_they_were_tried_there() -> None:
     chosen = policies.parse("deepum,deepum-clean")  # of which only the second is told of time
     found = simulate(Point(DECODER, chosen, "rtx4090", memory_bytes=320 << 20, steps=40, warm_up=34))
     moved = {name: row.count("bytes_h2d") for name, row in found.rows.items()}
-    assert moved["deepum-clean"] < moved["deepum"] / 2  # a third, until faults lowered what a card is believed to hold
+    assert moved["deepum-clean"] < moved["deepum"] / 3
     assert found.rows["deepum-clean"].ns < found.rows["deepum"].ns
