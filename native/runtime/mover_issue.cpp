@@ -233,13 +233,7 @@ void Mover::finish(MoveLane& lane, std::uint64_t id, int where) {
 }
 
 void Mover::answer(const deepum_command& command, deepum_moved_status status, CUresult error) noexcept {
-  deepum_moved_event event{};
-  event.header.words = sizeof event / 8;
-  event.header.kind = DEEPUM_EVENT_MOVED;
-  event.header.device = command.device;
-  event.command = command.id;
-  event.status = status;
-  event.error = static_cast<std::uint32_t>(error);
+  deepum_moved_event event = moved_event(command, status, static_cast<std::uint32_t>(error));
   emit(&event.header);
 }
 

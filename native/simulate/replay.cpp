@@ -251,12 +251,7 @@ void Replay::round() {
 }
 
 void Replay::answer(const deepum_command& command, deepum_moved_status status) {
-  deepum_moved_event event{};
-  event.header.words = sizeof event / 8;
-  event.header.kind = DEEPUM_EVENT_MOVED;
-  event.header.device = command.device;
-  event.command = command.id;
-  event.status = status;
+  deepum_moved_event event = moved_event(command, status, 0);
   emit(event.header);
 }
 

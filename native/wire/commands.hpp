@@ -1,5 +1,5 @@
-// What the kinds of commands mean to whoever gives them and whoever carries them out: the direction that they go in, and what they advise
-// besides moving, or instead. Definitions only.
+// What the kinds of commands mean to whoever gives them and whoever carries them out: the direction that they go in, what they advise
+// besides moving, or instead, and the event that answers one. Definitions only.
 #pragma once
 
 #include <array>
@@ -27,6 +27,18 @@ constexpr deepum_direction direction_of(std::uint8_t kind) noexcept {
     default:
       return DEEPUM_DIRECTION_IN;
   }
+}
+
+// What became of a command, without its place in the ring.
+constexpr deepum_moved_event moved_event(const deepum_command& command, deepum_moved_status status, std::uint32_t error) noexcept {
+  deepum_moved_event event{};
+  event.header.words = sizeof event / 8;
+  event.header.kind = DEEPUM_EVENT_MOVED;
+  event.header.device = command.device;
+  event.command = command.id;
+  event.status = status;
+  event.error = error;
+  return event;
 }
 
 struct Advice {
