@@ -46,8 +46,10 @@ StreamMarkers* MarkerTable::adopt_sharing(CUstream stream, CUcontext context) no
   return free;
 }
 
+// Several threads may launch on a stream that shares its id, of which none is counted in flight by the stream itself.
 bool MarkerTable::record(StreamMarkers& stream, bool own) noexcept {
-  if (!stream.record(own)) {
+  const bool shares = &stream >= sharing_ && &stream < sharing_ + kMostSharing;
+  if (!stream.record(own, shares ? streams_[kShared].settled_up_to() : UINT64_MAX)) {
     return false;
   }
   epoch_.fetch_add(1, std::memory_order_seq_cst);

@@ -88,10 +88,10 @@ bool StreamMarkers::is(CUstream handle) noexcept {
 }
 
 // Under the lock: from here to `publish` or `withdraw` nobody else records on this stream, nor destroys it.
-bool StreamMarkers::claim(CUcontext context, std::uint64_t* first, std::uint64_t* sequence, Marker* reused) noexcept {
+bool StreamMarkers::claim(CUcontext context, std::uint64_t limit, std::uint64_t* first, std::uint64_t* sequence, Marker* reused) noexcept {
   const std::lock_guard lock(lock_);
   const std::uint64_t unmarked = unmarked_.load(std::memory_order_relaxed);
-  const std::uint64_t reach = in_flight_ ? first_in_flight_ - 1 : emitted_;
+  const std::uint64_t reach = std::min(in_flight_ ? first_in_flight_ - 1 : emitted_, limit);
   if (recording_ || stream() == nullptr || unmarked == 0 || reach < unmarked || failures_ >= kMostFailures) {
     return false;
   }
@@ -100,7 +100,7 @@ bool StreamMarkers::claim(CUcontext context, std::uint64_t* first, std::uint64_t
   blocks_since_marker_ = 0;
   *first = unmarked;
   *sequence = reach;
-  unmarked_.store(in_flight_ ? first_in_flight_ : 0, std::memory_order_relaxed);
+  unmarked_.store(in_flight_ ? first_in_flight_ : emitted_ > reach ? reach + 1 : 0, std::memory_order_relaxed);
   Marker& oldest = kept_[count_ % kKept];
   *reused = oldest;
   oldest.sequence = 0;
@@ -164,10 +164,10 @@ bool StreamMarkers::mine_to_record(CUcontext current) noexcept {
 
 // A stream of another device is recorded on in its own context: what waits for all that was launched, as discards do, would else wait for
 // that device's next launch.
-bool StreamMarkers::record(bool own) noexcept {
+bool StreamMarkers::record(bool own, std::uint64_t limit) noexcept {
   const CUcontext current = current_context();
   if (own) {
-    return record_in(current, true);
+    return record_in(current, true, limit);
   }
   CUcontext context = nullptr;
   {
@@ -178,16 +178,16 @@ bool StreamMarkers::record(bool own) noexcept {
     return false;
   }
   if (context == current) {
-    return record_in(context, false);
+    return record_in(context, false, limit);
   }
   const Elsewhere there(context);
-  return there && record_in(context, false);
+  return there && record_in(context, false, limit);
 }
 
-bool StreamMarkers::record_in(CUcontext context, bool own) noexcept {
+bool StreamMarkers::record_in(CUcontext context, bool own, std::uint64_t limit) noexcept {
   std::uint64_t first = 0, sequence = 0;
   Marker marker;
-  if (!claim(context, &first, &sequence, &marker)) {
+  if (!claim(context, limit, &first, &sequence, &marker)) {
     return false;
   }
   const CUstream handle = stream();
@@ -228,6 +228,11 @@ std::uint64_t StreamMarkers::record_behind(CUevent event, CUcontext context) noe
   const std::lock_guard lock(lock_);
   recording_ = false;
   return recorded ? reach : 0;
+}
+
+std::uint64_t StreamMarkers::settled_up_to() noexcept {
+  const std::lock_guard lock(lock_);
+  return in_flight_ ? first_in_flight_ - 1 : emitted_;
 }
 
 std::uint64_t StreamMarkers::emitted() noexcept {

@@ -51,8 +51,10 @@ class StreamMarkers {
   bool is(CUstream handle) noexcept;  // for the calling thread and its context
 
   // Records a marker behind the last launch, unless there is one. `own`: right after a launch on this stream by this thread; else
-  // it is checked that this is the place to do it. Calls the driver. True: there is a new marker.
-  bool record(bool own) noexcept;
+  // it is checked that this is the place to do it. Calls the driver. True: there is a new marker, for launches up to `limit` at most.
+  bool record(bool own, std::uint64_t limit = UINT64_MAX) noexcept;
+  // Sequence: all launches up to it that count as in flight here, or did, have been answered by the driver.
+  std::uint64_t settled_up_to() noexcept;
   // Records the event behind the launches that the driver has; the last one's sequence, 0 when this is not the time or place to do it.
   std::uint64_t record_behind(CUevent event, CUcontext context) noexcept;
   void destroyed(CUstream stream) noexcept;  // about to be, by this thread
@@ -87,13 +89,13 @@ class StreamMarkers {
  private:
   static constexpr std::uint32_t kMostFailures = 4;
 
-  bool claim(CUcontext context, std::uint64_t* first, std::uint64_t* sequence, Marker* reused) noexcept;
+  bool claim(CUcontext context, std::uint64_t limit, std::uint64_t* first, std::uint64_t* sequence, Marker* reused) noexcept;
   bool still_needed(const Marker& reused) noexcept;
   bool due(std::uint32_t interval, std::uint64_t blocks) noexcept;
   void publish(const Marker& marker) noexcept;
   void withdraw(std::uint64_t first, CUevent event, CUcontext context, bool tried) noexcept;
   bool mine_to_record(CUcontext current) noexcept;
-  bool record_in(CUcontext current, bool own) noexcept;
+  bool record_in(CUcontext current, bool own, std::uint64_t limit) noexcept;
 
   SpinLock lock_;
   std::uint64_t emitted_ = 0;          // last launch

@@ -35,6 +35,7 @@ _CORE = "native/core/"
 _RUNTIME = "native/runtime/"
 _HOOKS = "kernel_hooks/"
 _LANES = "tests/runtime/test_lane_discards.py::"
+_MOVES = "tests/runtime/test_moves.py::"
 
 # ---- checks that stand behind others
 _BEHIND = Mutation(
@@ -89,7 +90,7 @@ _THREAD_WAITS = Mutation(
 _SINCE_MARK = Mutation(
     "marker-claims-in-flight-behind",
     _RUNTIME + "stream_markers.cpp",
-    "  unmarked_.store(in_flight_ ? first_in_flight_ : 0, std::memory_order_relaxed);\n  Marker& oldest",
+    "  unmarked_.store(in_flight_ ? first_in_flight_ : emitted_ > reach ? reach + 1 : 0, std::memory_order_relaxed);\n  Marker& oldest",
     "  unmarked_.store(0, std::memory_order_relaxed);\n  Marker& oldest",
     "that launches in flight are without a marker still",
 )
@@ -294,10 +295,26 @@ MUTATIONS = (
     Mutation(
         "marker-claims-in-flight",
         _RUNTIME + "stream_markers.cpp",
-        "  const std::uint64_t reach = in_flight_ ? first_in_flight_ - 1 : emitted_;",
+        "  const std::uint64_t reach = std::min(in_flight_ ? first_in_flight_ - 1 : emitted_, limit);",
         "  const std::uint64_t reach = emitted_;",
         "that a marker claims no launch that the driver does not have yet",
         also=(_SINCE_MARK,),
+    ),
+    Mutation(
+        "shared-marker-claims-in-flight",
+        _RUNTIME + "marker_table.cpp",
+        "shares ? streams_[kShared].settled_up_to() : UINT64_MAX",
+        "UINT64_MAX",
+        "the same for streams that share an id",
+        noticed_by=_MOVES + "test_no_marker_covers_what_another_thread_is_about_to_launch_on_a_stream_that_shares_its_id",
+    ),
+    Mutation(
+        "marker-before-is-enough",
+        _RUNTIME + "marker_cover.cpp",
+        "kept(at).sequence >= sequence && kept(at).first > sequence",
+        "kept(at).sequence >= sequence",
+        "that an earlier marker is enough only where no launch lies between",
+        noticed_by=_MOVES + "test_what_follows_no_later_launch_waits_for_no_later_marker",
     ),
     Mutation(
         "lane-waits-once",

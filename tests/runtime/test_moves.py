@@ -411,15 +411,18 @@ class BetweenLaunches(Script):
         return commands
 
 
-def test_what_follows_no_later_launch_waits_for_no_later_marker(run: Run, runtime_folder: Path) -> None:
-    """Memory dies between two launches: what is behind the second one may take long, and concerns it nothing."""
-    script = BetweenLaunches({2: [Command(EVICT, first=0, after=-3)]})
+@pytest.mark.parametrize("plan, after, marker", [(BetweenLaunches, -3, "e1"), (Script, -2, "e2")])
+def test_what_follows_no_later_launch_waits_for_no_later_marker(
+    run: Run, runtime_folder: Path, plan: type[Script], after: int, marker: str
+) -> None:
+    """Memory dies between two launches: what is behind the second one may take long and does not concern it."""
+    script = plan({2: [Command(EVICT, first=0, after=after)]})
     with FakeDaemon(runtime_folder, script) as daemon:
         snippet = "enter(); allocate(64); execute(); block(2); execute(); execute(); tell(calls=calls())"
         calls = run(snippet, DEEPUM_SYNC="1", DEEPUM_MARKER_INTERVAL="1").calls()
         daemon.finished()
     assert calls[:4] == ["launch s0", "record e1 s0", "launch s0", "record e2 s0"]
-    assert calls[4:6] == ["wait m1 e1", "prefetch m1 4096+2 host"]
+    assert calls[4:6] == [f"wait m1 {marker}", "prefetch m1 4096+2 host"]
 
 
 def test_a_launch_that_no_marker_covers_yet_is_covered_by_the_next(run: Run, runtime_folder: Path) -> None:
@@ -430,3 +433,16 @@ def test_a_launch_that_no_marker_covers_yet_is_covered_by_the_next(run: Run, run
         daemon.finished()
     assert calls[:4] == [*["launch s0"] * 3, "record e1 s0"]
     assert calls[4:6] == ["wait m1 e1", "prefetch m1 4096+2 host"]
+
+
+def test_no_marker_covers_what_another_thread_is_about_to_launch_on_a_stream_that_shares_its_id(run: Run, runtime_folder: Path) -> None:
+    snippet = """
+from threading import Thread
+enter(); allocate(64); execute(63, handle=70)
+other = Thread(target=lambda: emit_execute(63, 9)); other.start(); other.join()
+execute(63, handle=70); tell(calls=calls())
+"""
+    with FakeDaemon(runtime_folder) as daemon:
+        calls = run(snippet, DEEPUM_MARKER_INTERVAL="1").calls()
+        daemon.finished()
+    assert [call.split()[0] for call in calls] == ["launch", "record", "launch"]
