@@ -101,9 +101,9 @@ def replay(
 ) -> Outcome:
     """Runs it from the start, without the GIL. `on`: as `machine` gives it. `memory_bytes`: of the card, 0: the machine's.
 
-    `observe_faults`: the core is told of faults while it wants to be. `without_prefetch`: as under `--prefetch 0`. `capacity_error`: bytes
-    by which the capacity told at the start is too high. `without_free_memory`: the core is never told what is free. Raises ValueError
-    when the trace or the settings cannot be used.
+    `observe_faults`: the core is told of faults while it wants to be. `without_prefetch`: as under `--prefetch 0`. `mode`: what launches
+    wait for, and how long decisions take. `capacity_error`: bytes by which the capacity told at the start is too high.
+    `without_free_memory`: the core is never told what is free. Raises ValueError when the trace or the settings cannot be used.
     """
     options = ffi.new(
         "deepum_simulation_options *",

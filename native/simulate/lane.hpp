@@ -41,8 +41,8 @@ class Lane {
   MoveEvent after(um_model::Engine& engine, um_model::Host host, std::uint64_t id);  // the first event at or behind the command
 
  private:
-  static constexpr std::uint64_t kEvents =
-      1u << 16;  // more than are ever under way: one that lies further behind may wait for the launch that waits for it
+  // More than are ever in flight: an event that lies further behind may wait for the launch that waits for it.
+  static constexpr std::uint64_t kEvents = 1u << 16;
   std::optional<um_model::Stream> stream_;
   std::uint64_t last_issued_ = 0;
   std::uint64_t events_made_ = 0;
