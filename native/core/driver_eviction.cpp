@@ -21,7 +21,7 @@ bool Engine::yield_room(DeviceMemory& device, std::uint32_t ordinal, std::uint64
     }
     ++statistics_.operations;
     if (first->claim != claim_) {
-      stop_filling(device);
+      end_filling(device);
       device.drop(*first);
       if (first->populated) {
         first->evicted_for = position;

@@ -154,7 +154,7 @@ void Engine::on_lost() {
   pace_.forget();
   remote_.abandon();
   for (DeviceMemory& device : devices_) {
-    stop_filling(device);
+    end_filling(device);
     device.to_copy.clear();
     device.to_settle.clear();
   }

@@ -62,8 +62,8 @@ class Engine {
   void on_device(const deepum_device_event& event);
   static void set_capacity(DeviceMemory& device, std::uint64_t blocks);
   static void withdraw(DeviceMemory& device, std::uint64_t capacity);
-  void note_filling();
-  static void stop_filling(DeviceMemory& device);
+  void note_fill_point();
+  static void end_filling(DeviceMemory& device);
   void on_free_memory(const deepum_free_memory_event& event);
   bool was_taken(const DeviceMemory& device, const Allocation& allocation, const UmBlock& block) const;
   void note_taken(DeviceMemory& device, std::uint64_t blocks);
@@ -152,8 +152,8 @@ class Engine {
   };
   struct Progress {  // of a stream at the latest look for faults: sequences
     std::uint64_t completed = 0, begun = 0;
-    std::uint64_t told = 0;    // completed at the look before: their faults have been told
-    std::deque<Trial> trials;  // not judged yet
+    std::uint64_t reported = 0;  // completed at the look before: their faults have been reported
+    std::deque<Trial> trials;    // not judged yet
   };
   void inherit_uses(Execution& execution);
   void learn_uses(Execution& execution);

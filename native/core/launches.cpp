@@ -146,7 +146,7 @@ bool Engine::on_execute(const deepum_execute_event& event, std::span<const deepu
       fetch_ahead(device);
     }
   }
-  note_filling();
+  note_fill_point();
   return sound;
 }
 

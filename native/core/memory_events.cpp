@@ -196,7 +196,7 @@ bool Engine::on_program_prefetch(const deepum_program_event& event) {
   for (std::uint32_t i = p.first; i < p.first + p.count; ++i) {
     UmBlock& block = allocation->blocks[i];
     if (event.location < 0 && block.resident) {
-      stop_filling(device);
+      end_filling(device);
       device.drop(block);
     } else if (event.location == static_cast<std::int32_t>(allocation->device) && !block.resident && device.free_blocks() > 0) {
       device.take_space(true);

@@ -145,7 +145,7 @@ bool Engine::bring(DeviceMemory& device, UmBlock& block, SpanUse use_for, std::u
   }
   if (!decide && device.known && device.free_blocks() == 0) {  // as the driver will do
     if (UmBlock* first = device.kept.find(1, [](const UmBlock&) { return true; }); first != nullptr) {
-      stop_filling(device);
+      end_filling(device);
       device.drop(*first);
     }
   }

@@ -129,18 +129,18 @@ struct Space {
 struct DeviceMemory {
   bool known = false;
   std::uint64_t capacity_blocks = 0;
-  std::uint64_t told_blocks = 0;       // when it came into use,
-  std::uint64_t withdrawn_blocks = 0;  // and what that was found to be too high by
-  std::uint64_t corrected_from = 0;    // launch since which so many of these were
-  std::uint64_t corrected = 0;         // by what the driver took
-  struct Filled {
-    std::uint64_t sequence = 0;   // of a launch, by which
-    std::uint64_t arrived = 0;    // so many blocks had come,
+  std::uint64_t initial_blocks = 0;      // the capacity that was reported when the device came into use
+  std::uint64_t withdrawn_blocks = 0;    // by how much that was found to be too high
+  std::uint64_t loss_window_start = 0;   // the launch at which the current count of the driver's own evictions began
+  std::uint64_t loss_window_blocks = 0;  // capacity withdrawn because of those since then
+  struct FillPoint {
+    std::uint64_t sequence = 0;   // of a launch
+    std::uint64_t arrived = 0;    // blocks that had come by it,
     std::uint64_t commanded = 0;  // and of these by command, so perhaps sooner
   };
-  std::deque<Filled> filled;    // the oldest first
-  bool fills = true;            // nothing has left it but with its allocation
-  std::uint64_t commanded = 0;  // blocks that came by command
+  std::deque<FillPoint> fill_points;  // the oldest first
+  bool filling = true;                // nothing has left the device but with its allocation
+  std::uint64_t commanded = 0;        // blocks that came by command
   std::uint64_t allocated_blocks = 0;
   std::uint64_t most_allocated_blocks = 0;
   std::uint64_t foretold_blocks = 0;  // that it will come to, as in the run whose profile this one follows

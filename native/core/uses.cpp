@@ -167,7 +167,7 @@ bool Engine::on_progress(const deepum_progress_event& event) {
       run->now = Use::kReads;
     }
   }
-  progress.told = std::exchange(progress.completed, event.completed);
+  progress.reported = std::exchange(progress.completed, event.completed);
   progress.begun = event.begun;
   begun_ = std::max(begun_, event.begun);
   times_are_told_ |= event.completed_at != 0;

@@ -253,7 +253,7 @@ void Engine::evict_surplus(DeviceMemory& device, std::uint32_t ordinal) {
 
 // What was dropped leaves the device.
 void Engine::leave(DeviceMemory& device, std::uint32_t ordinal, UmBlock& block, bool without_copy, std::uint64_t position) {
-  stop_filling(device);
+  end_filling(device);
   if (!block.populated) {
     return;  // nothing is there
   }

@@ -203,7 +203,7 @@ class Reference(Capacity):
                 self.place_ahead(self.settings.chain_steps)
             else:
                 self.fetch_ahead(memory)
-        self.note_filling()
+        self.note_fill_point()
 
     def on_stream(self, event: Stream) -> None:
         if event.kind == "synchronise":

@@ -12,12 +12,12 @@ from deepum.core import UM_BLOCK_BYTES, CoreSettings, Device, FreeMemory
 
 WORTH_READING = 8  # of the capacity, the part allocated from which on readings are wanted
 TOLERANCE = 8  # blocks
-LOSS_SHARE = 64  # of what was told, the part that an iteration's losses take off at most
+LOSS_SHARE = 64  # of the initial capacity, the part that an iteration's losses take off at most
 LEAST_SHARE = 2  # and the part that they leave
 
 
 class Capacity(Remote):
-    """As told, as free memory tells while it fills, and by what the driver takes afterwards."""
+    """As reported, as free memory tells while it fills, and by what the driver evicts afterwards."""
 
     def __init__(self, settings: CoreSettings) -> None:
         super().__init__(settings)
@@ -27,8 +27,8 @@ class Capacity(Remote):
         memory = self.memory(event.device)
         if event.kind == "device":
             memory.room.withdrawn = 0
-        memory.room.told = min(event.total_bytes, event.capacity_bytes) // UM_BLOCK_BYTES
-        self.set_capacity(memory, memory.room.told - min(memory.room.told, memory.room.withdrawn))
+        memory.room.initial = min(event.total_bytes, event.capacity_bytes) // UM_BLOCK_BYTES
+        self.set_capacity(memory, memory.room.initial - min(memory.room.initial, memory.room.withdrawn))
         if not memory.known:
             memory.withheld = memory.capacity // 2
         memory.known = True
@@ -39,24 +39,24 @@ class Capacity(Remote):
             memory.doubt_all_once()
 
     def withdraw(self, memory: Memory, capacity: int) -> None:
-        memory.room.withdrawn = max(0, memory.room.told - capacity)
-        self.set_capacity(memory, memory.room.told - memory.room.withdrawn)
+        memory.room.withdrawn = max(0, memory.room.initial - capacity)
+        self.set_capacity(memory, memory.room.initial - memory.room.withdrawn)
 
-    def note_filling(self) -> None:
+    def note_fill_point(self) -> None:
         self.wants_free_memory = False
         for memory in self.devices.values():
             room = memory.room
-            if not room.fills or self.settings.policy != CORRELATION:
+            if not room.filling or self.settings.policy != CORRELATION:
                 continue
-            if not room.filled or room.filled[-1][1] != memory.migrations:
-                room.filled.append((self.sequence, memory.migrations, room.commanded))
+            if not room.fill_points or room.fill_points[-1][1] != memory.migrations:
+                room.fill_points.append((self.sequence, memory.migrations, room.commanded))
             full = memory.known and memory.allocated * WORTH_READING >= memory.capacity
             self.wants_free_memory |= full and self.learns()
 
     def on_free_memory(self, event: FreeMemory) -> None:
         memory = self.memory(event.device)
         room = memory.room
-        if not memory.known or not room.fills:
+        if not memory.known or not room.filling:
             return
         gone = memory.migrations - memory.used
 
@@ -73,15 +73,15 @@ class Capacity(Remote):
     def was_taken(self, memory: Memory, allocation: Allocation, block: UmBlock) -> bool:
         """By the driver: it was to stay, and the faults of a launch that used it have been told before."""
         stays = block.resident and block.moved_in > block.moved_out and not (block.mostly or block.stays_away or block.mapped)
-        was_there = 0 < block.first_use <= self.told[block.first_stream]
+        was_there = 0 < block.first_use <= self.reported[block.first_stream]
         return memory.under_pressure() and not allocation.of_program and stays and was_there
 
     def note_taken(self, memory: Memory, blocks: int) -> None:
         room = memory.room
         self.taken_lately = True
-        if not room.corrected_from or self.position - room.corrected_from > max(self.iteration, SETTLED):
-            room.corrected_from, room.corrected = self.position, 0
-        most = max(0, room.told // LOSS_SHARE - room.corrected)
-        off = min(blocks, most, max(0, memory.capacity - room.told // LEAST_SHARE))
-        room.corrected += off
+        if not room.loss_window_start or self.position - room.loss_window_start > max(self.iteration, SETTLED):
+            room.loss_window_start, room.loss_window_blocks = self.position, 0
+        most = max(0, room.initial // LOSS_SHARE - room.loss_window_blocks)
+        off = min(blocks, most, max(0, memory.capacity - room.initial // LEAST_SHARE))
+        room.loss_window_blocks += off
         self.withdraw(memory, memory.capacity - off)

@@ -56,7 +56,7 @@ class Uses(Commands):
         self.remote = RemoteTrial()  # with tensors on the device and on the host
         self.dropped = 0  # blocks, or copied out ahead
         self.completed = [0] * STREAMS
-        self.told = [0] * STREAMS  # completed at the look before
+        self.reported = [0] * STREAMS  # completed at the look before: their faults have been reported
         self.begun = [0] * STREAMS
         self.begun_at_all = 0  # no launch behind that sequence had, on any stream
         self.trials: list[deque[Trial]] = [deque(maxlen=MOST_TRIALS) for _ in range(STREAMS)]
@@ -200,7 +200,7 @@ class Uses(Commands):
             valid = self.lives(trial.block) and trial.block.single_since < trial.sequence
             if valid and trial.learned.now is Use.UNKNOWN:
                 trial.learned.now = Use.READS
-        self.told[event.stream] = self.completed[event.stream]
+        self.reported[event.stream] = self.completed[event.stream]
         self.completed[event.stream], self.begun[event.stream] = event.completed, event.begun
         self.begun_at_all = max(self.begun_at_all, event.begun)
         self.times_are_told |= event.completed_at != 0
