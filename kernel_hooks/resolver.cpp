@@ -196,8 +196,7 @@ void* hook_for(const char* public_name, void* real, int version, unsigned long l
     if (meant) {
       say_once(said,
                "deepum: warning: %s: the program asks for the form of CUDA %d.%d, which this deepum does not know; such calls go by "
-               "unseen: use a "
-               "deepum that knows it\n",
+               "unseen: use a deepum that knows it\n",
                public_name, version / kMajorVersion, version % kMajorVersion / kMinorVersion);
     }
     return real;
