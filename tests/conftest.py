@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,7 +29,11 @@ def _has_torch() -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Who runs tests has the sanitizer's runtime already, and the compilers that it starts do without; workers that it starts cannot."""
+    """Who runs tests has the sanitizer's runtime already, and the compilers that it starts do without; workers that it starts cannot.
+
+    A shell has what it runs in the background ignore SIGINT, and so would each program that a test starts."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if SANITIZER_PRELOAD and config.getoption("dist", "no") == "no":
         os.environ.pop("LD_PRELOAD", None)
 
