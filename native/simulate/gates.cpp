@@ -1,7 +1,7 @@
 #include "gates.hpp"
 
 #include <algorithm>
-#include <iterator>
+#include <cassert>
 
 namespace deepum::simulate {
 
@@ -33,21 +33,17 @@ bool Gates::keeps_all_behind(std::uint64_t sequence) const {
          std::all_of(gates_.begin(), gates_.end(), [&](const auto& gate) { return !gate || gate->opened <= sequence; });
 }
 
-// Two devices' discards need not come in the order of their sequences. No gate has waited for one of a later sequence than this one: all
-// are closed behind it.
+// Replays have one device, whose discards are issued in the order of what they follow.
 void Gates::follow(std::uint64_t sequence, um_model::Stream stream) {
-  auto place = std::ranges::upper_bound(follows_, sequence, {}, &Follow::sequence);
-  const bool known = place != follows_.begin() && std::prev(place)->sequence == sequence && std::prev(place)->stream == stream;
-  if (known) {
-    --place;
-  } else {
+  assert(follows_.empty() || follows_.back().sequence <= sequence);
+  if (follows_.empty() || follows_.back().sequence != sequence || follows_.back().stream != stream) {
     const um_model::Event event = free_events_.empty() ? engine_.add_event() : free_events_.back();
     if (!free_events_.empty()) {
       free_events_.pop_back();
     }
-    place = follows_.insert(place, {sequence, stream, event});
+    follows_.push_back({sequence, stream, event});
   }
-  engine_.record(mover_, place->event, stream);
+  engine_.record(mover_, follows_.back().event, stream);
 }
 
 void Gates::open(Gate& gate, std::uint64_t sequence) {
