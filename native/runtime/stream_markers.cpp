@@ -91,7 +91,7 @@ bool StreamMarkers::is(CUstream handle) noexcept {
 bool StreamMarkers::claim(CUcontext context, std::uint64_t limit, std::uint64_t* first, std::uint64_t* sequence, Marker* reused) noexcept {
   const std::lock_guard lock(lock_);
   const std::uint64_t unmarked = unmarked_.load(std::memory_order_relaxed);
-  const std::uint64_t reach = std::min(in_flight_ ? first_in_flight_ - 1 : emitted_, limit);
+  const std::uint64_t reach = std::min(answered(), limit);
   if (recording_ || stream() == nullptr || unmarked == 0 || reach < unmarked || failures_ >= kMostFailures) {
     return false;
   }
@@ -100,7 +100,7 @@ bool StreamMarkers::claim(CUcontext context, std::uint64_t limit, std::uint64_t*
   blocks_since_marker_ = 0;
   *first = unmarked;
   *sequence = reach;
-  unmarked_.store(in_flight_ ? first_in_flight_ : emitted_ > reach ? reach + 1 : 0, std::memory_order_relaxed);
+  unmarked_.store(in_flight_ || emitted_ > reach ? reach + 1 : 0, std::memory_order_relaxed);
   Marker& oldest = kept_[count_ % kKept];
   *reused = oldest;
   oldest.sequence = 0;
@@ -222,7 +222,7 @@ std::uint64_t StreamMarkers::record_behind(CUevent event, CUcontext context) noe
       return 0;
     }
     recording_ = true;  // so that it is not destroyed meanwhile
-    reach = in_flight_ ? first_in_flight_ - 1 : emitted_;
+    reach = answered();
   }
   const bool recorded = !is_capturing(handle) && driver().EventRecord && driver().EventRecord(event, handle) == CUDA_SUCCESS;
   const std::lock_guard lock(lock_);
@@ -232,7 +232,7 @@ std::uint64_t StreamMarkers::record_behind(CUevent event, CUcontext context) noe
 
 std::uint64_t StreamMarkers::settled_up_to() noexcept {
   const std::lock_guard lock(lock_);
-  return in_flight_ ? first_in_flight_ - 1 : emitted_;
+  return answered();
 }
 
 std::uint64_t StreamMarkers::emitted() noexcept {

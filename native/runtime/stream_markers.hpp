@@ -53,7 +53,7 @@ class StreamMarkers {
   // Records a marker behind the last launch, unless there is one. `own`: right after a launch on this stream by this thread; else
   // it is checked that this is the place to do it. Calls the driver. True: there is a new marker, for launches up to `limit` at most.
   bool record(bool own, std::uint64_t limit = UINT64_MAX) noexcept;
-  // Sequence: all launches up to it that count as in flight here, or did, have been answered by the driver.
+  // Sequence: the driver has answered all launches up to it that were counted as in flight here.
   std::uint64_t settled_up_to() noexcept;
   // Records the event behind the launches that the driver has; the last one's sequence, 0 when this is not the time or place to do it.
   std::uint64_t record_behind(CUevent event, CUcontext context) noexcept;
@@ -89,6 +89,8 @@ class StreamMarkers {
  private:
   static constexpr std::uint32_t kMostFailures = 4;
 
+  // Under the lock. Sequence: the driver has answered all launches up to it.
+  std::uint64_t answered() const noexcept { return in_flight_ ? first_in_flight_ - 1 : emitted_; }
   bool claim(CUcontext context, std::uint64_t limit, std::uint64_t* first, std::uint64_t* sequence, Marker* reused) noexcept;
   bool still_needed(const Marker& reused) noexcept;
   bool due(std::uint32_t interval, std::uint64_t blocks) noexcept;

@@ -90,7 +90,7 @@ _THREAD_WAITS = Mutation(
 _SINCE_MARK = Mutation(
     "marker-claims-in-flight-behind",
     _RUNTIME + "stream_markers.cpp",
-    "  unmarked_.store(in_flight_ ? first_in_flight_ : emitted_ > reach ? reach + 1 : 0, std::memory_order_relaxed);\n  Marker& oldest",
+    "  unmarked_.store(in_flight_ || emitted_ > reach ? reach + 1 : 0, std::memory_order_relaxed);\n  Marker& oldest",
     "  unmarked_.store(0, std::memory_order_relaxed);\n  Marker& oldest",
     "that launches in flight are without a marker still",
 )
@@ -295,7 +295,7 @@ MUTATIONS = (
     Mutation(
         "marker-claims-in-flight",
         _RUNTIME + "stream_markers.cpp",
-        "  const std::uint64_t reach = std::min(in_flight_ ? first_in_flight_ - 1 : emitted_, limit);",
+        "  const std::uint64_t reach = std::min(answered(), limit);",
         "  const std::uint64_t reach = emitted_;",
         "that a marker claims no launch that the driver does not have yet",
         also=(_SINCE_MARK,),
