@@ -314,7 +314,6 @@ MUTATIONS = (
         "kept(at).sequence >= sequence && kept(at).first > sequence",
         "kept(at).sequence >= sequence",
         "that an earlier marker is enough only where no launch lies between",
-        noticed_by=_MOVES + "test_what_follows_no_later_launch_waits_for_no_later_marker",
     ),
     Mutation(
         "lane-waits-once",
