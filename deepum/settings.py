@@ -224,6 +224,16 @@ SETTINGS: tuple[Setting, ...] = (
         high=1,
     ),
     Setting(
+        "gates",
+        "count",
+        "under pressure, without --sync, launches wait on their streams for what is fetched for them: 1 yes, 0 no, they fault on what has "
+        "not come yet",
+        1,
+        ("shim",),
+        low=0,
+        high=1,
+    ),
+    Setting(
         "confidence_launches",
         "count",
         "most launches for which the belief that a block is resident holds under pressure; an iteration, if that is shorter",

@@ -75,6 +75,8 @@ void fill_driver(void* library) noexcept {
   find(library, driver.StreamWaitEvent, "cuStreamWaitEvent");
   find(library, driver.StreamSynchronize, "cuStreamSynchronize");
   find(library, driver.StreamQuery, "cuStreamQuery");
+  find(library, driver.StreamWaitValue64, "cuStreamWaitValue64_v2");
+  find(library, driver.StreamWriteValue64, "cuStreamWriteValue64_v2");
   find(library, driver.LaunchHostFunc, "cuLaunchHostFunc");
   find(library, driver.StreamIsCapturing, "cuStreamIsCapturing");
   find(library, driver.ThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode");
@@ -88,6 +90,8 @@ void fill_driver(void* library) noexcept {
   find(library, driver.DeviceTotalMem, "cuDeviceTotalMem_v2");
   find(library, driver.DeviceGetAttribute, "cuDeviceGetAttribute");
   find(library, driver.DeviceGetUuid, "cuDeviceGetUuid_v2");
+  find(library, driver.MemHostRegister, "cuMemHostRegister_v2");
+  find(library, driver.MemHostGetDevicePointer, "cuMemHostGetDevicePointer_v2");
   find(library, driver.MemAllocManaged, "cuMemAllocManaged");
   find(library, driver.MemPrefetchAsync, "cuMemPrefetchAsync");
   find(library, driver.MemPrefetchAsync_v2, "cuMemPrefetchAsync_v2");

@@ -34,6 +34,7 @@ void Allocations::block_active(std::uint64_t address, std::uint64_t bytes, std::
   if (book_broken.load(std::memory_order_relaxed) || bytes == 0) {
     return;
   }
+  before_handout(bytes);
   {
     Writing lock;
     UmBlockNode* node = nullptr;

@@ -18,6 +18,8 @@ struct Driver {
   CUresult (*StreamWaitEvent)(CUstream, CUevent, unsigned) = nullptr;
   CUresult (*StreamSynchronize)(CUstream) = nullptr;
   CUresult (*StreamQuery)(CUstream) = nullptr;
+  CUresult (*StreamWaitValue64)(CUstream, CUdeviceptr, cuuint64_t, unsigned) = nullptr;   // the form of 11.7, which needs no module option
+  CUresult (*StreamWriteValue64)(CUstream, CUdeviceptr, cuuint64_t, unsigned) = nullptr;  // likewise
   CUresult (*LaunchHostFunc)(CUstream, CUhostFn, void*) = nullptr;
   CUresult (*StreamIsCapturing)(CUstream, CUstreamCaptureStatus*) = nullptr;
   CUresult (*ThreadExchangeStreamCaptureMode)(CUstreamCaptureMode*) = nullptr;
@@ -31,6 +33,8 @@ struct Driver {
   CUresult (*DeviceTotalMem)(size_t*, CUdevice) = nullptr;
   CUresult (*DeviceGetAttribute)(int*, CUdevice_attribute, CUdevice) = nullptr;
   CUresult (*DeviceGetUuid)(CUuuid*, CUdevice) = nullptr;
+  CUresult (*MemHostRegister)(void*, size_t, unsigned) = nullptr;
+  CUresult (*MemHostGetDevicePointer)(CUdeviceptr*, void*, unsigned) = nullptr;
   CUresult (*MemAllocManaged)(CUdeviceptr*, size_t, unsigned) = nullptr;
   CUresult (*MemPrefetchAsync)(CUdeviceptr, size_t, CUdevice, CUstream) = nullptr;                    // the CUDA 8 form
   CUresult (*MemPrefetchAsync_v2)(CUdeviceptr, size_t, CUmemLocation, unsigned, CUstream) = nullptr;  // 12.2

@@ -2,10 +2,13 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
+#include <ctime>
 
 #include "allocations.hpp"
 #include "discards.hpp"
+#include "handout_limits.hpp"
 #include "message.hpp"
 #include "range_parts.hpp"
 
@@ -13,6 +16,7 @@ namespace deepum::runtime {
 namespace {
 
 constexpr int kLeaveMilliseconds = 2000;
+constexpr timespec kHandoutNap{0, kHandoutNapNanoseconds};
 
 }  // namespace
 
@@ -59,6 +63,33 @@ void Session::wait_for_decisions(std::uint64_t sequence) noexcept {
   }
 }
 
+void Session::wait_at_gate(CUstream stream, std::uint32_t stream_id, std::uint64_t sequence) noexcept {
+  const std::uint64_t epoch = markers.epoch();
+  const bool marked = markers.mark_before(stream, stream_id, sequence);
+  if (markers.epoch() != epoch) {
+    mover_.marker_recorded();
+  }
+  if (marked && gates.launch(stream, stream_id, sequence)) {
+    mover_.wake();
+  }
+}
+
+// Nobody waits for a mover that is late until it has caught up.
+void Session::wait_for_mover() noexcept {
+  if (gates.processed() >= last_sequence || gates.processed() < awaited_in_vain_.load(std::memory_order_relaxed)) {
+    return;
+  }
+  const int kept = errno;
+  for (std::uint32_t naps = 0; gates.processed() < last_sequence && gates.used(); ++naps) {
+    if (naps == kMostNaps) {
+      awaited_in_vain_.store(last_sequence, std::memory_order_relaxed);
+      break;
+    }
+    ::nanosleep(&kHandoutNap, nullptr);
+  }
+  errno = kept;
+}
+
 // From any thread, once: the program goes on alone.
 void Session::daemon_gone(const char* why) noexcept {
   Session* self = this;
@@ -67,6 +98,7 @@ void Session::daemon_gone(const char* why) noexcept {
   }
   say(Level::kWarning, "warning: daemon: %s; going on with plain unified memory, without prefetching", why);
   lock_step.stop();
+  gates.end();
   mover_.ask_to_stop();
 }
 
@@ -96,6 +128,7 @@ void Session::leave() noexcept {
   Session* self = this;
   const bool was_live = live.compare_exchange_strong(self, nullptr);
   lock_step.stop();
+  gates.end();
   __atomic_store_n(&memory_.control->program_left, 1u, __ATOMIC_SEQ_CST);
   const bool stopped = mover_.stop(kLeaveMilliseconds);
   if (was_live) {

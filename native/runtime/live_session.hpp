@@ -8,6 +8,7 @@
 #include "connection.hpp"
 #include "daemon_start.hpp"
 #include "event_ring.hpp"
+#include "gates.hpp"
 #include "lock_step.hpp"
 #include "marker_table.hpp"
 #include "mover.hpp"
@@ -20,8 +21,7 @@ namespace deepum::runtime {
 
 class Session final : public MoverListener {
  public:
-  explicit Session(const SharedMemory& memory)
-      : memory_(memory), mover_(memory, markers, lock_step, *this, settings().lock_step, settings().handover_bytes) {
+  explicit Session(const SharedMemory& memory) : memory_(memory), mover_(memory, markers, lock_step, gates, *this, settings()) {
     ring.use(memory);
     lock_step.use(memory);
   }
@@ -30,6 +30,10 @@ class Session final : public MoverListener {
   std::uint64_t emit(deepum_event_header* record) noexcept;
   void wait_for_decisions(std::uint64_t sequence) noexcept;
   void marker_recorded() noexcept { mover_.marker_recorded(); }
+  // Out of lock-step, under pressure: the launch that is about to be queued waits on its stream for its moves.
+  void wait_at_gate(CUstream stream, std::uint32_t stream_id, std::uint64_t sequence) noexcept;
+  // Until the mover has processed what was decided up to this thread's latest event, or for two milliseconds.
+  void wait_for_mover() noexcept;
   Mover& mover() noexcept { return mover_; }
   void handle_refused() noexcept { __atomic_fetch_add(&memory_.control->handles_refused, 1u, __ATOMIC_RELAXED); }
   bool wants_faults() const noexcept { return __atomic_load_n(&memory_.control->wants_faults, __ATOMIC_RELAXED) != 0; }
@@ -47,6 +51,7 @@ class Session final : public MoverListener {
   EventRing ring;
   MarkerTable markers;
   Progress progress;
+  Gates gates;
   LockStep lock_step;
   Connection connection;
   DaemonStart starter;
@@ -57,7 +62,8 @@ class Session final : public MoverListener {
   std::atomic<std::uint32_t> launches_since_reading_{0};
   std::atomic<bool> said_late_{false};
   std::atomic<bool> lost_{false};
-  std::uint64_t lost_told_ = 0;  // of the mover's thread
+  std::atomic<std::uint64_t> awaited_in_vain_{0};  // sequence: somebody has waited in vain for the mover to look that far
+  std::uint64_t lost_told_ = 0;                    // of the mover's thread
 };
 
 inline constinit std::atomic<Session*> live{nullptr};  // null: before the first context, after the end, and whenever there is no daemon

@@ -18,9 +18,18 @@ Cover StreamMarkers::cover(std::uint64_t sequence, Markers* found) noexcept {
   const std::uint64_t unmarked = launched_on ? unmarked_.load(std::memory_order_relaxed) : 0;
   const auto kept = [&](std::uint64_t i) -> const Marker& { return kept_[(i - 1) % kKept]; };
   const auto there = [&](std::uint64_t i) { return i > 0 && i + kKept > count_ && kept(i).sequence != 0; };
-  std::uint64_t at = count_;  // the oldest marker that is late enough, or the newest
-  while (at > 1 && there(at - 1) && kept(at - 1).sequence >= sequence) {
-    --at;
+  std::uint64_t oldest = count_ >= kKept ? count_ - kKept + 1 : 1;
+  while (oldest < count_ && !there(oldest)) {
+    ++oldest;
+  }
+  std::uint64_t at = oldest;  // the oldest marker that is late enough, or the newest
+  for (std::uint64_t end = count_; at < end;) {
+    const std::uint64_t middle = at + (end - at) / 2;
+    if (kept(middle).sequence < sequence) {
+      at = middle + 1;
+    } else {
+      end = middle;
+    }
   }
   // Where no launch up to the sequence lies behind the marker before it, that one is enough: what is behind it may take long.
   if (there(at) && there(at - 1) && kept(at).sequence >= sequence && kept(at).first > sequence) {
@@ -29,10 +38,6 @@ Cover StreamMarkers::cover(std::uint64_t sequence, Markers* found) noexcept {
   const bool any = there(at);
   if ((!any || kept(at).sequence < sequence) && (recording_ || (unmarked != 0 && unmarked <= sequence))) {
     return Cover::kNotYet;
-  }
-  std::uint64_t oldest = count_ >= kKept ? count_ - kKept + 1 : 1;
-  while (oldest < at && !there(oldest)) {
-    ++oldest;
   }
   std::uint32_t later = 0;
   for (std::uint64_t i = at; any && there(i); --i) {
@@ -103,12 +108,8 @@ StreamMarkers::Reached StreamMarkers::reached() noexcept {
 
 bool StreamMarkers::still(const Marker& marker) noexcept {
   const std::lock_guard lock(lock_);
-  for (const Marker& kept : kept_) {
-    if (kept.event == marker.event && kept.sequence == marker.sequence) {
-      return kept.generation == marker.generation;
-    }
-  }
-  return false;
+  const Marker& kept = kept_[marker.number % kKept];
+  return kept.event == marker.event && kept.sequence == marker.sequence && kept.generation == marker.generation;
 }
 
 }  // namespace deepum::runtime

@@ -12,7 +12,8 @@ inline constexpr std::uint64_t kMarkedBlocks = 128;
 // Launches between two of them while it is asked what is free (reading_limits.hpp): the closer they lie, the better it is known how much of
 // what was launched is in the memory that is not free.
 inline constexpr std::uint32_t kMarkerIntervalOfReadings = 2;
-// Of a stream: 8192 launches at the default interval, and a launch queue's of 1024 where each second one gets its own.
-inline constexpr std::uint32_t kMarkersKept = 512;
+// Of a stream. Where launches wait at gates each has a marker of its own, and a launch queue of the driver's holds 1024: to wait for a
+// later one instead, which may lie behind a gate, would be to wait for oneself.
+inline constexpr std::uint32_t kMarkersKept = 2048;
 
 }  // namespace deepum::runtime

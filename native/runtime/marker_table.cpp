@@ -47,9 +47,9 @@ StreamMarkers* MarkerTable::adopt_sharing(CUstream stream, CUcontext context) no
 }
 
 // Several threads may launch on a stream that shares its id, of which none is counted in flight by the stream itself.
-bool MarkerTable::record(StreamMarkers& stream, bool own) noexcept {
+bool MarkerTable::record(StreamMarkers& stream, bool own, std::uint64_t limit) noexcept {
   const bool shares = &stream >= sharing_ && &stream < sharing_ + kMostSharing;
-  if (!stream.record(own, shares ? streams_[kShared].settled_up_to() : UINT64_MAX)) {
+  if (!stream.record(own, shares ? std::min(limit, streams_[kShared].settled_up_to()) : limit)) {
     return false;
   }
   epoch_.fetch_add(1, std::memory_order_seq_cst);
@@ -82,6 +82,17 @@ StreamMarkers* MarkerTable::enter(CUstream stream, std::uint32_t stream_id) noex
     used_.fetch_or(1ull << id, std::memory_order_seq_cst);
   }
   return markers;
+}
+
+bool MarkerTable::mark_before(CUstream stream, std::uint32_t stream_id, std::uint64_t sequence) noexcept {
+  StreamMarkers* const markers = stream_id < kShared ? of(stream, stream_id) : nullptr;
+  if (!markers) {
+    return false;
+  }
+  if (!markers->only_unmarked(sequence)) {
+    record(*markers, true, sequence - 1);
+  }
+  return markers->only_unmarked(sequence);
 }
 
 bool MarkerTable::launched(CUstream stream, std::uint32_t stream_id, std::uint64_t sequence, std::uint32_t interval,

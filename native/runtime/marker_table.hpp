@@ -17,6 +17,9 @@ class MarkerTable {
  public:
   EventRing::Place reserve(EventRing& ring, std::uint32_t stream_id, std::uint32_t words, std::uint64_t* sequence) noexcept;
   void failed(std::uint32_t stream_id) noexcept;  // the driver refused the launch
+  // The launch is about to be queued by this thread. True: it has a marker before it that covers all launches on its stream before it, and
+  // the next one will lie behind it. False: too many share the stream's id, other threads launch on it, or no marker could be recorded.
+  bool mark_before(CUstream stream, std::uint32_t stream_id, std::uint64_t sequence) noexcept;
   // The driver took the launch. True: a marker was recorded.
   bool launched(CUstream stream, std::uint32_t stream_id, std::uint64_t sequence, std::uint32_t interval, std::uint64_t blocks) noexcept;
   CUstream stream(std::uint32_t stream_id, CUcontext context) noexcept {
@@ -89,7 +92,7 @@ class MarkerTable {
   StreamMarkers* adopt_sharing(CUstream stream, CUcontext context) noexcept;
   template <typename F>
   bool for_all(F each) noexcept;
-  bool record(StreamMarkers& stream, bool own) noexcept;
+  bool record(StreamMarkers& stream, bool own, std::uint64_t limit = UINT64_MAX) noexcept;
   bool serve_wanted(std::uint32_t own_id) noexcept;
 
   StreamMarkers streams_[DEEPUM_MAX_STREAMS];  // the last one only counts what is in flight on the shared id

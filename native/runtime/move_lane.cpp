@@ -1,6 +1,7 @@
 #include "move_lane.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "driver.hpp"
 
@@ -18,8 +19,8 @@ bool MoveLane::prepare() noexcept {
 void MoveLane::forget_stream() noexcept {
   stream_ = nullptr;
   last_issued_ = 0;
-  events_made_ = 0;
-  std::fill_n(events_.get(), kEvents, MoveEvent{});
+  spare_ = nullptr;
+  events_.clear();
   waited_.clear();
   waited_moves_.clear();
   handed_.clear();
@@ -54,13 +55,13 @@ bool MoveLane::wait(MoveLane* other, std::uint64_t id) {
   return true;
 }
 
-void MoveLane::hold(CUstream stream, std::uint64_t id) noexcept {
+void MoveLane::hold(CUstream stream, std::uint64_t id) {
   if (const MoveEvent* behind = after(id)) {
     driver().StreamWaitEvent(stream, behind->event, 0);
   }
 }
 
-CUevent MoveLane::event_after(std::uint64_t id) noexcept {
+CUevent MoveLane::event_after(std::uint64_t id) {
   const MoveEvent* behind = after(id);
   return behind ? behind->event : nullptr;
 }
@@ -72,34 +73,48 @@ void MoveLane::issued(std::uint64_t id, std::uint64_t bytes, bool counted) {
   since_event_ += bytes;
 }
 
-bool MoveLane::record(std::uint64_t id) noexcept {
-  MoveEvent& oldest = events_[events_made_ % kEvents];
-  if (!oldest.event && driver().EventCreate(&oldest.event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) {
-    oldest.event = nullptr;
+// A new one, or the oldest. Null: none can be made.
+CUevent MoveLane::event_to_record() {
+  if (spare_) {
+    return std::exchange(spare_, nullptr);
+  }
+  const bool full = events_.size() >= (keeps_until_complete_ ? kMostEvents : kEvents);
+  if (full || (events_.size() >= kEvents && driver().EventQuery && driver().EventQuery(events_.front().event) != CUDA_ERROR_NOT_READY)) {
+    const CUevent oldest = events_.front().event;
+    events_.pop_front();
+    return oldest;
+  }
+  CUevent made = nullptr;
+  return driver().EventCreate(&made, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS ? made : nullptr;
+}
+
+bool MoveLane::record(std::uint64_t id) {
+  const CUevent event = event_to_record();
+  if (!event) {
     return false;
   }
-  if (driver().EventRecord(oldest.event, stream_) != CUDA_SUCCESS) {
+  if (driver().EventRecord(event, stream_) != CUDA_SUCCESS) {
+    spare_ = event;
     return false;
   }
-  oldest.id = id;
-  ++events_made_;
+  events_.push_back({id, event});
   if (unrecorded_ != 0) {
-    handed_.push_back({oldest.event, unrecorded_});
+    handed_.push_back({event, unrecorded_});
   }
   unrecorded_ = since_event_ = 0;
   return true;
 }
 
 // The first event at or behind the command.
-const MoveLane::MoveEvent* MoveLane::after(std::uint64_t id) noexcept {
-  const std::uint64_t found = first_event_after(events_, events_made_, kEvents, id);
-  if (found != events_made_) {
-    return &events_[found % kEvents];
+const MoveLane::MoveEvent* MoveLane::after(std::uint64_t id) {
+  const auto found = std::ranges::lower_bound(events_, id, {}, &MoveEvent::id);
+  if (found != events_.end()) {
+    return &*found;
   }
-  return record(last_issued_) ? &events_[(events_made_ - 1) % kEvents] : nullptr;
+  return record(last_issued_) ? &events_.back() : nullptr;
 }
 
-void MoveLane::collect() noexcept {
+void MoveLane::collect() {
   if (unrecorded_ != 0 && handed_.empty() && !record(last_issued_)) {
     outstanding_ -= std::min(outstanding_, unrecorded_);  // nothing will ever tell that these are complete
     unrecorded_ = 0;

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <memory>
 #include <unordered_map>
 
 #include "move_queue.hpp"
@@ -28,19 +27,22 @@ class MoveLane {
   bool wait(const Marker& marker) noexcept;
   void note(const StreamMarkers* of, const Marker& marker) { waited_[of] = {marker.incarnation, marker.sequence}; }
   bool wait(MoveLane* other, std::uint64_t id);
-  void hold(CUstream stream, std::uint64_t id) noexcept;  // a stream of the program's, until that command is done
+  void hold(CUstream stream, std::uint64_t id);  // a stream of the program's, until that command is done
 
-  CUevent event_after(std::uint64_t id) noexcept;                    // at or behind that command; null: none can be made
+  CUevent event_after(std::uint64_t id);                             // at or behind that command; null: none can be made
   void issued(std::uint64_t id, std::uint64_t bytes, bool counted);  // counted: as outstanding
-  bool record(std::uint64_t id) noexcept;                            // an event behind the last command issued, whose id this is
+  bool record(std::uint64_t id);                                     // an event behind the last command issued, whose id this is
+  // From here on an event is recorded anew only once it is complete, as far as 65536 go: where launches wait for moves and moves for
+  // launches, to wait for a later event than need be may be to wait for oneself.
+  void keep_until_complete() noexcept { keeps_until_complete_ = true; }
 
   // Given to the driver and not known to be complete.
   std::uint64_t outstanding() const noexcept { return outstanding_; }
   std::uint64_t since_event() const noexcept { return since_event_; }  // bytes given behind the last event
-  void collect() noexcept;                                             // asks the driver what has completed
+  void collect();                                                      // asks the driver what has completed
 
  private:
-  static constexpr std::uint32_t kEvents = 4096;
+  static constexpr std::size_t kEvents = 4096, kMostEvents = 1u << 16;
   struct MoveEvent {
     std::uint64_t id = 0;
     CUevent event = nullptr;
@@ -53,12 +55,14 @@ class MoveLane {
     std::uint32_t incarnation;
     std::uint64_t sequence;
   };
-  const MoveEvent* after(std::uint64_t id) noexcept;
+  const MoveEvent* after(std::uint64_t id);
+  CUevent event_to_record();
 
   CUstream stream_ = nullptr;
   std::uint64_t last_issued_ = 0;
-  std::uint64_t events_made_ = 0;
-  std::unique_ptr<MoveEvent[]> events_ = std::make_unique<MoveEvent[]>(kEvents);
+  std::deque<MoveEvent> events_;  // by rising id
+  CUevent spare_ = nullptr;       // made, and not recorded
+  bool keeps_until_complete_ = false;
   std::unordered_map<const StreamMarkers*, Waited> waited_;
   std::unordered_map<const MoveLane*, std::uint64_t> waited_moves_;
   std::deque<Handed> handed_;

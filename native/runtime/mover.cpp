@@ -28,14 +28,16 @@ std::int64_t now_ms() noexcept {
 
 }  // namespace
 
-Mover::Mover(const SharedMemory& memory, MarkerTable& markers, LockStep& lock_step, MoverListener& listener, bool in_lock_step,
-             std::uint64_t handover_bytes)
+Mover::Mover(const SharedMemory& memory, MarkerTable& markers, LockStep& lock_step, Gates& gates, MoverListener& listener,
+             const ShimSettings& settings)
     : memory_(memory),
       markers_(markers),
       lock_step_(lock_step),
+      gates_(gates),
       listener_(listener),
-      in_lock_step_(in_lock_step),
-      handover_bytes_(handover_bytes),
+      in_lock_step_(settings.lock_step),
+      has_gates_(settings.gates && !settings.lock_step),
+      handover_bytes_(settings.handover_bytes),
       settled_(std::make_unique<SettledMoves>()) {}
 
 bool Mover::start(Connection* connection) noexcept {
@@ -49,7 +51,7 @@ bool Mover::start(Connection* connection) noexcept {
 
 void Mover::ask_to_stop() noexcept {
   stopping_.store(true);
-  ring_eventfd(memory_.mover_fd);
+  wake();
 }
 
 bool Mover::stop(int timeout_ms) noexcept {
@@ -101,11 +103,14 @@ void Mover::loop() {
   last_look_ms_ = now_ms();
   while (!stopping_.load()) {
     const bool due = !in_lock_step_ || lock_step_.begin_round();
+    // Before the commands: those of all events up to it are there then.
+    const std::uint64_t decided = __atomic_load_n(&memory_.control->decided_sequence, __ATOMIC_ACQUIRE);
     take_commands();
     if (due) {
       const std::uint64_t epoch = markers_.epoch();
       carry_out();
       hold_launches();
+      open_gates(decided);
       // Only now: whoever reads these and finds nothing left to do goes on at once.
       seen_epoch_.store(epoch, std::memory_order_release);
       tried_.store(taken_.load(std::memory_order_relaxed), std::memory_order_release);
@@ -158,12 +163,18 @@ void Mover::accept(const deepum_command& given) {
       holds_.push_back(command);
       holds_launches_ = true;
     }
+    if (has_gates_) {
+      hold_at_gate(command);
+    }
     return;
   }
   if (command.device >= DEEPUM_MAX_DEVICES || waiting_.load(std::memory_order_relaxed) >= kMostWaiting) {
     settled_->settle(command.id, SettledMoves::kNowhere);
     answer(command, DEEPUM_MOVED_CANCELLED);
     return;
+  }
+  if (has_gates_ && advises_in_order(command)) {
+    gates_.end();  // this thread advises once all that it follows is done: streams would wait for a thread that looks now and then
   }
   const int direction = direction_of(command.kind);
   devices_[command.device].lanes[direction].queue.push(command);

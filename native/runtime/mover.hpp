@@ -8,8 +8,10 @@
 #include <cuda.h>
 #include <pthread.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -17,10 +19,12 @@
 #include "allocations.hpp"
 #include "commands.hpp"
 #include "connection.hpp"
+#include "gates.hpp"
 #include "lock_step.hpp"
 #include "marker_table.hpp"
 #include "move_calls.hpp"
 #include "move_lane.hpp"
+#include "session.hpp"
 #include "shared_memory.hpp"
 #include "stream_markers.hpp"
 
@@ -40,14 +44,15 @@ class MoverListener {
 
 class Mover {
  public:
-  Mover(const SharedMemory& memory, MarkerTable& markers, LockStep& lock_step, MoverListener& listener, bool in_lock_step,
-        std::uint64_t handover_bytes);
+  Mover(const SharedMemory& memory, MarkerTable& markers, LockStep& lock_step, Gates& gates, MoverListener& listener,
+        const ShimSettings& settings);
   Mover(const Mover&) = delete;
   Mover& operator=(const Mover&) = delete;
 
   bool start(Connection* connection) noexcept;  // the thread closes the connection at its end
   bool stop(int timeout_ms) noexcept;           // false: it did not end in time, and is left to itself
   void ask_to_stop() noexcept;
+  void wake() noexcept { ring_eventfd(memory_.mover_fd); }
 
   void enter_device(int device, CUcontext context) noexcept { contexts_[device].store(context, std::memory_order_release); }
   std::uint32_t context_destroyed(CUcontext context) noexcept;  // the devices that had it, a bit each
@@ -72,24 +77,41 @@ class Mover {
     MoveLane lanes[DEEPUM_DIRECTIONS];
   };
 
+  // A gate of the program's (mover_gates.cpp).
+  struct GateWriter {
+    CUstream stream = nullptr;           // of ours, which writes the gate's word
+    std::uint32_t epoch = 0;             // of the word that was written
+    std::uint64_t opened = 0;            // sequence: written, or will be behind what is on the stream
+    std::deque<deepum_command> holds{};  // of launches behind that
+  };
+
   void run() noexcept;
   void loop();
   void take_commands();
   void accept(const deepum_command& given);
   void carry_out();
   void hold_launches();
+  void hold_at_gate(const deepum_command& hold);
+  void open_gates(std::uint64_t decided);
+  bool open_gate(std::uint32_t id, GateWriter& gate, std::uint64_t waited, std::uint64_t decided);
+  bool write_gate(std::uint32_t id, GateWriter& gate, std::uint64_t sequence) noexcept;
+  bool moves_issued(const deepum_command& hold, std::vector<CUevent>* events);
+  bool gated() const noexcept { return gates_.used(); }
+  // So much is with the driver at a time: launches wait for nothing, so that what is handed over early may come too early.
+  bool limited() const noexcept { return !in_lock_step_ && !gated(); }
   bool advance(int device, int direction);
   bool issue(int device, int direction);
   bool issue_discard(int device);
   void count_discard(CUresult error) noexcept;
   // Duplicates (mover_duplicates.cpp).
-  static bool reached(MoveLane& lane, const Requirements& required) noexcept;
+  static bool reached(MoveLane& lane, const Requirements& required);
   CUresult carry(MoveLane& lane, int device, const deepum_command& command, const std::vector<Span>& spans);
   CUresult give(MoveLane& lane, int device, const std::vector<Span>& spans, const AdviceList& advice);
   std::size_t gather(int device, int direction, std::vector<Span>* spans, std::vector<Allocations::Pin>* pins);
   bool requirements(int device, int direction, const deepum_command& command, Requirements* found);
   bool wait_for(MoveLane& lane, const Requirements& required, bool* again);
   bool use_device(int device) noexcept;
+  bool use_context(CUcontext context) noexcept;
   void finish(MoveLane& lane, std::uint64_t id, int where);  // a lane's number, or SettledMoves::kNowhere: nobody need wait for it
   static constexpr int kDirections = DEEPUM_DIRECTIONS;
   static int lane_number(int device, int direction) noexcept { return device * kDirections + direction; }
@@ -103,8 +125,9 @@ class Mover {
   const SharedMemory memory_;
   MarkerTable& markers_;
   LockStep& lock_step_;
+  Gates& gates_;
   MoverListener& listener_;
-  const bool in_lock_step_;
+  const bool in_lock_step_, has_gates_;
   const std::uint64_t handover_bytes_;
   Connection* connection_ = nullptr;
   pthread_t thread_{};
@@ -123,6 +146,7 @@ class Mover {
   Device devices_[DEEPUM_MAX_DEVICES];
   std::vector<deepum_command> holds_;  // of this round
   bool holds_launches_ = false;        // from the first one on, each prefetch gets an event to be held by
+  std::array<GateWriter, DEEPUM_MAX_STREAMS> gate_writers_;
   std::unique_ptr<SettledMoves> settled_;
   AdviceServer server_;
   std::uint64_t last_taken_ = 0;  // id

@@ -8,7 +8,7 @@
 
 namespace deepum::runtime {
 // All that the lane has to wait for has been done, and all that it waits for already.
-bool Mover::reached(MoveLane& lane, const Requirements& required) noexcept {
+bool Mover::reached(MoveLane& lane, const Requirements& required) {
   const auto done = [](CUevent event) { return !event || !driver().EventQuery || driver().EventQuery(event) != CUDA_ERROR_NOT_READY; };
   return std::all_of(required.markers.begin(), required.markers.end(), [&](const auto& each) { return done(each.second.event); }) &&
          std::all_of(required.moves.begin(), required.moves.end(),

@@ -104,12 +104,12 @@ bool Mover::issue(int device, int direction) {
     }
     count_failure(waits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT);
     // Its launch is held all the same: what that faults on must not come before there is room for it.
-    const bool holds = waits && in_lock_step_;
+    const bool holds = waits && (in_lock_step_ || gated());
     finish(lane, head.id, holds ? lane_number(device, direction) : SettledMoves::kNowhere);
     if (holds) {
       lane.issued(head.id, 0, false);
     }
-    if (holds && holds_launches_) {
+    if (holds && (holds_launches_ || gated())) {
       lane.record(head.id);
     }
     return true;
@@ -124,7 +124,7 @@ bool Mover::issue(int device, int direction) {
     return true;
   }
   spans.push_back({pins[0].address, pins[0].bytes});
-  if (!in_lock_step_ && lane.outstanding() != 0 && lane.outstanding() + pins[0].bytes > handover_bytes_) {
+  if (limited() && lane.outstanding() != 0 && lane.outstanding() + pins[0].bytes > handover_bytes_) {
     lane.collect();
     if (lane.outstanding() != 0 && lane.outstanding() + pins[0].bytes > handover_bytes_) {
       looks_again_soon_ = true;
@@ -170,8 +170,13 @@ bool Mover::issue(int device, int direction) {
   if (result != CUDA_SUCCESS || at_once) {
     return true;
   }
-  lane.issued(last, bytes, !in_lock_step_);
-  if (awaited || (holds_launches_ && brings(direction)) || lane.since_event() >= (in_lock_step_ ? kEventBytes : handover_bytes_ / 16)) {
+  lane.issued(last, bytes, limited());
+  // An event that lies behind later moves as well may wait for a launch that its gate keeps back until the event has come.
+  if (gated()) {
+    lane.keep_until_complete();
+  }
+  if (awaited || gated() || (holds_launches_ && brings(direction)) ||
+      lane.since_event() >= (in_lock_step_ ? kEventBytes : handover_bytes_ / 16)) {
     lane.record(last);
   }
   return true;
@@ -185,8 +190,7 @@ std::size_t Mover::gather(int device, int direction, std::vector<Span>* spans, s
   const std::uint8_t kind = head.kind;
   std::uint64_t bytes = (*pins)[0].bytes;
   std::size_t count = 1;
-  for (; count < lane.queue.size() && pins->size() < 4 * kMostInBatch && (!in_lock_step_ || lane.since_event() + bytes < kEventBytes);
-       ++count) {
+  for (; count < lane.queue.size() && pins->size() < 4 * kMostInBatch && (limited() || lane.since_event() + bytes < kEventBytes); ++count) {
     const deepum_command& next = lane.queue[count].command;
     Requirements more;
     if (lane.queue[count - 1].awaited || next.kind != kind || next.advice != head.advice || next.location != head.location ||
@@ -195,7 +199,7 @@ std::size_t Mover::gather(int device, int direction, std::vector<Span>* spans, s
       break;
     }
     auto pin = Allocations::instance().pin(next.slot, next.generation, next.first_block, next.block_count);
-    if (!pin || (!in_lock_step_ && lane.outstanding() + bytes + pin.bytes > handover_bytes_)) {
+    if (!pin || (limited() && lane.outstanding() + bytes + pin.bytes > handover_bytes_)) {
       break;
     }
     Span& last = spans->back();
@@ -212,8 +216,9 @@ std::size_t Mover::gather(int device, int direction, std::vector<Span>* spans, s
   return count;
 }
 
-bool Mover::use_device(int device) noexcept {
-  const CUcontext context = contexts_[device].load(std::memory_order_acquire);
+bool Mover::use_device(int device) noexcept { return use_context(contexts_[device].load(std::memory_order_acquire)); }
+
+bool Mover::use_context(CUcontext context) noexcept {
   if (!context) {
     return false;
   }
@@ -246,6 +251,7 @@ void Mover::count_failure(CUresult error) noexcept {
     return;
   }
   off_ = true;
+  gates_.end();
   // At a program's end its context goes first: nothing worth a word.
   if (error == CUDA_ERROR_DEINITIALIZED || error == CUDA_ERROR_CONTEXT_IS_DESTROYED) {
     return;

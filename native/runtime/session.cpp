@@ -18,6 +18,7 @@
 #include "contexts.hpp"
 #include "discards.hpp"
 #include "driver.hpp"
+#include "handout_limits.hpp"
 #include "live_session.hpp"
 #include "marker_limits.hpp"
 #include "memory_watch.hpp"
@@ -106,6 +107,12 @@ void follow(const Discards::AwaitedOfLanes& all, CUstream stream) noexcept {
     if (awaited.id != 0 && driver().StreamWaitEvent(stream, awaited.event, 0) != CUDA_SUCCESS) {
       await(awaited);
     }
+  }
+}
+
+void end_gates() noexcept {
+  if (Session* session = live.load(std::memory_order_acquire)) {
+    session->gates.end();
   }
 }
 
@@ -225,6 +232,9 @@ void before_execute(CUdevice, CUstream stream, std::uint32_t stream_id, std::uin
     session->markers.enter(stream, stream_id);
     follow(Discards::instance().latest(), stream);
   }
+  if (session && sequence != 0 && session->gates.used()) {
+    session->wait_at_gate(stream, stream_id, sequence);
+  }
 }
 
 void after_execute(CUdevice device, CUstream stream, std::uint32_t stream_id) noexcept {
@@ -233,8 +243,12 @@ void after_execute(CUdevice device, CUstream stream, std::uint32_t stream_id) no
   if (!session || session != live.load(std::memory_order_relaxed)) {
     return;
   }
-  const std::uint32_t interval =
-      session->wants_free_memory() ? std::min(settings().marker_interval, kMarkerIntervalOfReadings) : settings().marker_interval;
+  std::uint32_t interval = settings().marker_interval;
+  if (session->gates.used()) {
+    interval = 1;
+  } else if (session->wants_free_memory()) {
+    interval = std::min(interval, kMarkerIntervalOfReadings);
+  }
   if (session->markers.launched(stream, stream_id, launching.sequence, interval, launching.blocks)) {
     session->marker_recorded();
   }
@@ -271,6 +285,13 @@ void use_after_discards(std::uint64_t address, std::uint64_t bytes) noexcept {
   }
 }
 
+void before_handout(std::uint64_t bytes) noexcept {
+  Session* session = live.load(std::memory_order_acquire);
+  if (session && bytes >= kAwaitedHandout && session->gates.used()) {
+    session->wait_for_mover();
+  }
+}
+
 void wait_for_discards(std::uint64_t address, std::uint64_t bytes) noexcept {
   std::ranges::for_each(Discards::instance().latest(address, bytes), await);
   if (Session* session = live.load(std::memory_order_acquire)) {
@@ -279,7 +300,10 @@ void wait_for_discards(std::uint64_t address, std::uint64_t bytes) noexcept {
   Discards::instance().forget(address, bytes);
 }
 
-void before_graph(CUstream stream) noexcept { follow(Discards::instance().forbid(), stream); }
+void before_graph(CUstream stream) noexcept {
+  follow(Discards::instance().forbid(), stream);
+  end_gates();
+}
 
 void handle_refused() noexcept {
   if (Session* session = live.load(std::memory_order_acquire)) {
@@ -287,7 +311,10 @@ void handle_refused() noexcept {
   }
 }
 
-void before_value_wait() noexcept { Discards::instance().forbid(); }
+void before_value_wait() noexcept {
+  Discards::instance().forbid();
+  end_gates();
+}
 
 void stream_destroyed(CUstream stream, std::uint32_t stream_id) noexcept {
   Session* session = live.load(std::memory_order_acquire);
@@ -299,7 +326,12 @@ void stream_destroyed(CUstream stream, std::uint32_t stream_id) noexcept {
 }
 
 // Its streams of ours end with it: whoever uses the memory from then on could wait for them no more.
-void context_ending(CUcontext context) noexcept { std::ranges::for_each(Discards::instance().close_context(context), await); }
+void context_ending(CUcontext context) noexcept {
+  std::ranges::for_each(Discards::instance().close_context(context), await);
+  if (Session* session = live.load(std::memory_order_acquire); session && session->gates.used()) {
+    session->gates.end();  // the driver waits for what lies behind them
+  }
+}
 
 void context_stays(CUcontext context) noexcept { Discards::instance().reopen_context(context); }
 

@@ -41,6 +41,7 @@ struct ShimSettings {
   bool prefetch = true;                          // DEEPUM_PREFETCH: carry prefetches out
   Faults faults = Faults::kOff;                  // DEEPUM_FAULTS: auto, while the daemon asks for them; on; off
   FaultSources fault_source = FaultSources::kAuto;  // DEEPUM_FAULT_SOURCE: auto, CUPTI if it can be had, else uvm-tools; cupti; uvm-tools
+  bool gates = true;                                // DEEPUM_GATES: under pressure, out of lock-step, launches wait for their moves
   std::uint32_t fault_interval = 64;                // DEEPUM_FAULT_INTERVAL, launches in lock-step between two looks for observed faults
   std::uint32_t marker_interval = 16;               // DEEPUM_MARKER_INTERVAL, launches a stream between two progress markers
   std::uint64_t daemon_silence = 10;                // DEEPUM_DAEMON_SILENCE, seconds after which a daemon that takes nothing is given up
@@ -85,6 +86,9 @@ void before_synchronise(std::uint32_t stream_id) noexcept;  // DEEPUM_ALL_STREAM
 void stream_destroyed(CUstream stream, std::uint32_t stream_id) noexcept;
 // Memory is about to be used again: all that the program launches from here on, on any stream, lies behind the discards of it.
 void use_after_discards(std::uint64_t address, std::uint64_t bytes) noexcept;
+// Memory of PyTorch's is about to be handed out, so many bytes of it: where launches wait at gates this thread waits, for two milliseconds
+// at most, until the mover has processed what has been decided so far, and may have dropped the memory's content. From then on it may not.
+void before_handout(std::uint64_t bytes) noexcept;
 // Memory is about to end: this thread waits for the discards of it.
 void wait_for_discards(std::uint64_t address, std::uint64_t bytes) noexcept;
 // A graph is about to be launched on the stream, from which on nothing is discarded: it lies behind all discards.

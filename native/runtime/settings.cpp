@@ -146,6 +146,7 @@ ShimSettings read(Reader& reader) noexcept {
   ShimSettings made;
   std::uint64_t log = static_cast<std::uint64_t>(made.log_level);
   std::uint64_t prefetch = made.prefetch ? 1 : 0;
+  std::uint64_t gates = made.gates ? 1 : 0;
   std::uint64_t interval = made.marker_interval;
   std::uint64_t fault_interval = made.fault_interval;
   reader.boolean("DEEPUM_DISABLE", &made.disabled);
@@ -153,6 +154,7 @@ ShimSettings read(Reader& reader) noexcept {
   reader.boolean("DEEPUM_HOST_MEMORY_VIRTUAL", &made.host_memory_is_virtual);
   reader.number("DEEPUM_LOG", 0, 3, "write a number from 0 to 3", &log);
   reader.number("DEEPUM_PREFETCH", 0, 1, "write 1 or 0", &prefetch);
+  reader.number("DEEPUM_GATES", 0, 1, "write 1 or 0", &gates);
   reader.size("DEEPUM_MANAGED_LIMIT", 0, "write a size like 8GiB", &made.managed_limit);
   reader.sizes("DEEPUM_GPU_MEMORY", 64ull << 20, "write a size of at least 64MiB, or one for each GPU with commas between",
                &made.gpu_memory);
@@ -171,6 +173,7 @@ ShimSettings read(Reader& reader) noexcept {
   reader.number("DEEPUM_DAEMON_SILENCE", 1, 1000000, "write a number from 1 to 1000000", &made.daemon_silence);
   made.log_level = static_cast<int>(log);
   made.prefetch = prefetch != 0;
+  made.gates = gates != 0;
   made.marker_interval = static_cast<std::uint32_t>(interval);
   made.fault_interval = static_cast<std::uint32_t>(fault_interval);
   return made;

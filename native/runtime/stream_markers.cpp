@@ -131,6 +131,7 @@ void StreamMarkers::publish(const Marker& marker) noexcept {
   place = marker;
   place.generation = generation;
   place.incarnation = incarnation_;
+  place.number = count_;
   ++count_;
   failures_ = 0;
   recording_ = false;
@@ -230,6 +231,11 @@ std::uint64_t StreamMarkers::record_behind(CUevent event, CUcontext context) noe
   return recorded ? reach : 0;
 }
 
+bool StreamMarkers::only_unmarked(std::uint64_t sequence) noexcept {
+  const std::lock_guard lock(lock_);
+  return in_flight_ == 1 && !recording_ && unmarked_.load(std::memory_order_relaxed) == sequence;
+}
+
 std::uint64_t StreamMarkers::settled_up_to() noexcept {
   const std::lock_guard lock(lock_);
   return answered();
@@ -270,7 +276,8 @@ void StreamMarkers::destroyed(CUstream handle) noexcept {
 
 void StreamMarkers::context_destroyed(CUcontext context) noexcept {
   const std::lock_guard lock(lock_);
-  for (Marker& marker : kept_) {
+  for (std::uint64_t i = 0; i < std::min<std::uint64_t>(count_ + 1, kKept); ++i) {
+    Marker& marker = kept_[i];
     if (marker.context != context) {
       continue;
     }

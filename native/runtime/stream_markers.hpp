@@ -15,6 +15,7 @@
 #include "marker_limits.hpp"
 #include "records.h"
 #include "spin_lock.hpp"
+#include "zero_pages.hpp"
 
 namespace deepum::runtime {
 
@@ -25,6 +26,7 @@ struct Marker {
   CUcontext context = nullptr;
   std::uint32_t generation = 0;   // rises when the event is recorded anew: whoever used it in the meantime must look again
   std::uint32_t incarnation = 0;  // of the stream id: another stream's markers say nothing about this one's
+  std::uint64_t number = 0;       // of the stream's markers, from 0
 };
 
 enum class Cover {
@@ -53,6 +55,8 @@ class StreamMarkers {
   // Records a marker behind the last launch, unless there is one. `own`: right after a launch on this stream by this thread; else
   // it is checked that this is the place to do it. Calls the driver. True: there is a new marker, for launches up to `limit` at most.
   bool record(bool own, std::uint64_t limit = UINT64_MAX) noexcept;
+  // The launch of that sequence, which a thread is about to make, is the only one that lies before no marker, and none is being recorded.
+  bool only_unmarked(std::uint64_t sequence) noexcept;
   // Sequence: the driver has answered all launches up to it that were counted as in flight here.
   std::uint64_t settled_up_to() noexcept;
   // Records the event behind the launches that the driver has; the last one's sequence, 0 when this is not the time or place to do it.
@@ -114,7 +118,7 @@ class StreamMarkers {
   bool recording_ = false;
   std::atomic<bool> incomplete_{false};
   std::uint64_t count_ = 0;  // markers ever made; the last kKept of them are in kept_
-  Marker kept_[kKept];
+  ZeroPages<Marker> kept_{kKept};
 };
 
 }  // namespace deepum::runtime

@@ -49,8 +49,7 @@ class StreamMarkers {
   Cover cover(std::uint64_t sequence, Marker* marker) const;
 
  private:
-  // Each launch has its own where launches wait at gates, and a launch queue of the driver holds 1024.
-  static constexpr std::uint64_t kKept = 4 * runtime::kMarkersKept;
+  static constexpr std::uint64_t kKept = runtime::kMarkersKept;
   std::optional<um_model::Stream> stream_;
   std::uint64_t emitted_ = 0;
   std::uint64_t in_flight_ = 0;  // sequence, 0: none

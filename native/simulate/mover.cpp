@@ -46,6 +46,9 @@ void Mover::accept(const deepum_command& given) {
     settled_->settle(command.id, runtime::SettledMoves::kNowhere);
     return;
   }
+  if (mode_.gates && advises_in_order(command)) {
+    gates_.end();  // the thread advises once all that it follows is done: streams would wait for a thread
+  }
   devices_[command.device].lanes[direction_of(command.kind)].queue.push(command);
   ++waiting_;
   if (command.after_move == 0) {
@@ -128,7 +131,7 @@ bool Mover::issue(int device, int direction, const Answer& answer) {
   lane.prepare(engine_, device);
   if (only_waits(head)) {
     wait_for(lane, required);
-    const bool holds = mode_.lock_step || mode_.gates;
+    const bool holds = mode_.lock_step || gates_.used();
     finish(lane, head.id, holds ? lane_number(device, direction) : runtime::SettledMoves::kNowhere);
     if (!holds) {
       return true;
@@ -174,9 +177,9 @@ bool Mover::issue(int device, int direction, const Answer& answer) {
   for (const Range& span : spans) {
     bytes += span.bytes;
   }
-  lane.issued(last, bytes, !mode_.lock_step && !mode_.gates);
+  lane.issued(last, bytes, !mode_.lock_step && !gates_.used());
   // With gates an event that lies behind later moves as well may wait for a launch that its gate keeps back until the event has come.
-  if (awaited || mode_.gates || lane.since_event() >= (mode_.lock_step ? runtime::kEventBytes : mode_.handover_bytes / 16) ||
+  if (awaited || gates_.used() || lane.since_event() >= (mode_.lock_step ? runtime::kEventBytes : mode_.handover_bytes / 16) ||
       (holds_launches_ && brings(direction))) {
     lane.record(engine_, host_, last);
   }
@@ -226,9 +229,7 @@ bool Mover::issue_discard(int device, const Answer& answer) {
     answer(command, DEEPUM_MOVED_REFUSED);
     return true;
   }
-  // What was handed out since is used behind closed gates alone, if at all: these wait for the discard as well.
-  const bool kept_back = gates_.keeps_all_behind(command.cause);
-  if (!kept_back && !places_.may_discard(command.slot, *range, command.cause)) {
+  if (!places_.may_discard(command.slot, *range, command.cause)) {
     finish(lane, command.id, runtime::SettledMoves::kNowhere);
     answer(command, DEEPUM_MOVED_CANCELLED);
     return true;
@@ -239,9 +240,6 @@ bool Mover::issue_discard(int device, const Answer& answer) {
   lane.issued(command.id, 0, false);
   last_discard_ = command.id;
   last_event_ = lane.after(engine_, host_, command.id).event;
-  if (kept_back) {
-    gates_.follow(command.cause, lane.stream());
-  }
   forget_discards(*range);
   discards_[range->address] = {range->address + range->bytes, command.id, last_event_};
   finish(lane, command.id, lane_number(device, DEEPUM_DIRECTION_DISCARD));
@@ -254,8 +252,8 @@ std::size_t Mover::gather(int device, int direction, std::vector<Range>* spans) 
   std::size_t count = 1;
   std::uint64_t bytes = spans->front().bytes;
   const auto room = [&](std::uint64_t more) {
-    return mode_.lock_step || mode_.gates ? lane.since_event() + bytes < runtime::kEventBytes
-                                          : lane.outstanding() + bytes + more <= mode_.handover_bytes;
+    return mode_.lock_step || gates_.used() ? lane.since_event() + bytes < runtime::kEventBytes
+                                            : lane.outstanding() + bytes + more <= mode_.handover_bytes;
   };
   for (; count < lane.queue.size() && count < 4 * kMostInBatch && room(0); ++count) {
     const deepum_command& next = lane.queue[count].command;
@@ -342,7 +340,7 @@ bool Mover::reached(Lane& lane, const Requirements& required) {
 }
 
 bool Mover::full(Lane& lane, std::uint64_t bytes) {
-  const auto over = [&] { return !mode_.gates && lane.outstanding() != 0 && lane.outstanding() + bytes > mode_.handover_bytes; };
+  const auto over = [&] { return !gates_.used() && lane.outstanding() != 0 && lane.outstanding() + bytes > mode_.handover_bytes; };
   if (over()) {
     lane.collect(engine_, host_);
   }

@@ -18,6 +18,8 @@ class MoverThread {
   // The daemon has decided all up to that event, and written these, at that time, ns, which is no earlier than that of the call before.
   void deliver(double time, std::uint64_t decided, std::span<const deepum_command> commands);
   void marker_recorded(double time);
+  // It has looked at all that has been delivered, and is done with it, by that time.
+  bool idle(double time) const { return inbox_.empty() && engine_.now(mover_.host()) <= time; }
   std::vector<std::pair<deepum_command, deepum_moved_status>> take_answers() { return std::exchange(answers_, {}); }
 
  private:

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "handout_limits.hpp"
 #include "range_parts.hpp"
 
 namespace deepum::simulate {
@@ -12,6 +13,7 @@ namespace {
 using um_model::kProgram;
 
 constexpr std::uint32_t kBatch = 256;  // commands taken from the core at a time
+constexpr double kNapNs = 70e3;        // kHandoutNapNanoseconds, and 50 us that a timer adds
 
 um_model::Machine machine_of(const um_model::Machine& given, const deepum_simulation_options& options) {
   um_model::Machine made = given;
@@ -177,6 +179,9 @@ bool Replay::take(const deepum_event_header& header, std::span<const std::uint8_
       return true;
     case DEEPUM_EVENT_BLOCK_ACTIVE:
     case DEEPUM_EVENT_BLOCK_INACTIVE:
+      if (const auto* const event = as<deepum_block_event>(copy); event != nullptr && header.kind == DEEPUM_EVENT_BLOCK_ACTIVE) {
+        before_handout(event->bytes);
+      }
       decide(bytes, record.size());
       if (const auto* const event = as<deepum_block_event>(copy)) {
         if (header.kind == DEEPUM_EVENT_BLOCK_INACTIVE) {
@@ -268,6 +273,18 @@ void Replay::catch_up() {
 void Replay::marker_recorded() {
   if (runs_free()) {
     mover_thread_.marker_recorded(now());
+  }
+}
+
+// As native/runtime does it (live_session.cpp): the thread that memory is handed out to waits for the mover to have looked so far.
+void Replay::before_handout(std::uint64_t bytes) {
+  if (!runs_free() || !mover_.gates().used() || bytes < runtime::kAwaitedHandout) {
+    return;
+  }
+  catch_up();
+  for (std::uint32_t naps = 0; naps < runtime::kMostNaps && !mover_thread_.idle(now()); ++naps) {
+    engine_.spend(kProgram, kNapNs);
+    catch_up();
   }
 }
 

@@ -61,6 +61,7 @@ class Replay {
   void catch_up();  // running free: what the mover's thread does by now has been done, and what it found is told
   bool runs_free() const { return options_.mode == DEEPUM_SIMULATION_FREE; }
   void marker_recorded();
+  void before_handout(std::uint64_t bytes);
   void note_decisions(std::span<const deepum_command> commands);
   bool watches() const { return options_.keep_launches != 0 || options_.keep_activities != 0; }
   void allocate(const deepum_allocate_event& event);

@@ -37,12 +37,14 @@ def sweep(compile_program: Callable[..., Path]) -> list[str]:
 
 @pytest.fixture
 def run_sweep(deepum: Callable[..., subprocess.CompletedProcess[str]], sweep: list[str], tmp_path: Path) -> Callable[..., Outcome]:
-    """Runs it on a card of 256 MiB: run_sweep("--policy", "on-demand", rounds=6)."""
+    """Runs it on a card of 256 MiB: run_sweep("--policy", "on-demand", rounds=6); `before`: a command that starts it."""
 
-    def run(*options: object, arrays: int = 10, size: int = 40, rounds: int = 6, env: dict[str, str] | None = None) -> Outcome:
+    def run(
+        *options: object, arrays: int = 10, size: int = 40, rounds: int = 6, env: dict[str, str] | None = None, before: tuple[str, ...] = ()
+    ) -> Outcome:
         stats = tmp_path / "stats.json"
         flags = ("--device", "sim", "--gpu-memory", "256MiB", "--stats", stats, *options)
-        result = deepum("run", *flags, "--", *sweep, arrays, size, rounds, env=env)
+        result = deepum("run", *flags, "--", *before, *sweep, arrays, size, rounds, env=env)
         assert result.returncode == 0, result.stderr
         assert result.stdout.endswith(f"all {arrays} arrays are right\n")
         return Outcome(result, json.loads(stats.read_text()))

@@ -75,7 +75,9 @@ def test_events_that_find_the_ring_full_are_lost_and_told(
         ran = training.finish(process)
         assert ran.right, ran
         (told,) = sessions(stats)
-    assert told["warnings"] == [] and re.fullmatch(r"(deepum: the daemon fell behind; \d+ events were lost\n)+", ran.err), ran.err
+    assert told["warnings"] == []
+    said = [line for line in ran.err.splitlines() if line != "deepum: gates: none has opened for a while; all were opened"]
+    assert said and all(re.fullmatch(r"deepum: the daemon fell behind; \d+ events were lost", line) for line in said), ran.err
     assert told["core"]["events_lost"] > 1000
     assert told["core"]["allocated_bytes"] == 0, "it knew at the end what had ended"
 

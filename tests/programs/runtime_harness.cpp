@@ -29,6 +29,9 @@ std::set<std::string> recorded_on_program;
 std::atomic<bool> complete{true};
 std::atomic<int> prefetch_error{0}, event_error{0}, wait_error{0}, push_error{0}, host_error{0}, prefetch_delay_ms{0}, discard_delay_ms{0},
     await_delay_ms{0}, discard_error{0};
+std::atomic<int> register_error{0}, gate_error{0}, gate_delay_ms{0};
+std::atomic<bool> writes_values{true};
+std::uint64_t* words = nullptr;  // of gates
 std::atomic<bool> capturing{false};
 std::atomic<long> queries{0};
 std::atomic<unsigned long> complete_events{~0ul}, free_memory{15ul << 30};
@@ -54,6 +57,11 @@ std::string name(void* handle) {
   const std::lock_guard lock(mutex);
   const auto found = names.find(handle);
   return found == names.end() ? "?" : found->second;
+}
+
+std::string word(CUdeviceptr at) {
+  const std::uint64_t place = (at - reinterpret_cast<CUdeviceptr>(words)) / 64;
+  return "w" + std::to_string(place % 64) + (place < 64 ? "" : "." + std::to_string(place / 64));
 }
 
 constexpr unsigned kDefault = 99;  // the current context's default stream
@@ -155,6 +163,33 @@ void fill_driver() {
   };
   d.ThreadExchangeStreamCaptureMode = [](CUstreamCaptureMode* mode) {
     std::swap(*mode, capture_mode);
+    return CUDA_SUCCESS;
+  };
+  // Words of gates are named by their stream id; the first of each epoch's lies 4096 bytes behind the one before it.
+  d.MemHostRegister = [](void* at, std::size_t bytes, unsigned flags) {
+    check_mode("register");
+    if (register_error != 0) return static_cast<CUresult>(register_error.load());
+    words = static_cast<std::uint64_t*>(at);
+    note("register %zu %x", bytes, flags);
+    return CUDA_SUCCESS;
+  };
+  d.MemHostGetDevicePointer = [](CUdeviceptr* out, void* at, unsigned) {
+    *out = reinterpret_cast<CUdeviceptr>(at);
+    return CUDA_SUCCESS;
+  };
+  d.StreamWaitValue64 = [](CUstream stream, CUdeviceptr at, cuuint64_t value, unsigned flags) {
+    check_relaxed("wait value");
+    if (gate_delay_ms) usleep(static_cast<unsigned>(1000 * gate_delay_ms));
+    if (gate_error != 0) return static_cast<CUresult>(gate_error.load());
+    note("gate %s %s >= %llu%s", name(stream).c_str(), word(at).c_str(), static_cast<unsigned long long>(value),
+         flags == CU_STREAM_WAIT_VALUE_GEQ ? "" : " otherwise");
+    return CUDA_SUCCESS;
+  };
+  // At once, as if all that is on the stream had been done.
+  d.StreamWriteValue64 = [](CUstream stream, CUdeviceptr at, cuuint64_t value, unsigned) {
+    check_mode("write value");
+    note("open %s %s %llu", name(stream).c_str(), word(at).c_str(), static_cast<unsigned long long>(value));
+    if (writes_values) __atomic_store_n(reinterpret_cast<std::uint64_t*>(at), value, __ATOMIC_SEQ_CST);
     return CUDA_SUCCESS;
   };
   d.MemGetInfo = [](std::size_t* free, std::size_t* total) {
@@ -309,6 +344,17 @@ void h_host_error(int error) { host_error = error; }
 void h_prefetch_delay(int milliseconds) { prefetch_delay_ms = milliseconds; }
 void h_discard_delay(int milliseconds) { discard_delay_ms = milliseconds; }
 void h_await_delay(int milliseconds) { await_delay_ms = milliseconds; }
+void h_register_error(int error) { register_error = error; }
+void h_gate_error(int error) { gate_error = error; }
+void h_writes_values(int writes) { writes_values = writes != 0; }
+void h_gate_delay(int milliseconds) { gate_delay_ms = milliseconds; }
+void h_write_word(unsigned id, unsigned value) { __atomic_store_n(&words[8 * id], value, __ATOMIC_SEQ_CST); }
+// 1: all words of the first epoch are open for good.
+int h_all_open() {
+  for (unsigned id = 0; id < 64; ++id)
+    if (__atomic_load_n(&words[8 * id], __ATOMIC_SEQ_CST) != INT64_MAX) return 0;
+  return 1;
+}
 void h_batches() { driver().MemPrefetchBatchAsync = batch; }
 void h_only_first_form() { driver().MemPrefetchAsync_v2 = nullptr; }
 long h_queries() { return queries; }

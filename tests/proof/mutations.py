@@ -36,6 +36,7 @@ _RUNTIME = "native/runtime/"
 _HOOKS = "kernel_hooks/"
 _LANES = "tests/runtime/test_lane_discards.py::"
 _MOVES = "tests/runtime/test_moves.py::"
+_GATES = "tests/runtime/test_gates.py::"
 
 # ---- checks that stand behind others
 _BEHIND = Mutation(
@@ -76,8 +77,8 @@ _WITHOUT_BLOCKS = Mutation(
 _GRAPH_IN_MOVER = Mutation(
     "graph-rule-of-the-mover",
     _RUNTIME + "session.cpp",
-    "{ follow(Discards::instance().forbid(), stream); }",
-    "{ follow(Discards::instance().latest(), stream); }",
+    "  follow(Discards::instance().forbid(), stream);\n",
+    "  follow(Discards::instance().latest(), stream);\n",
     "that nothing is committed after a graph's launch",
 )
 _THREAD_WAITS = Mutation(
@@ -303,8 +304,8 @@ MUTATIONS = (
     Mutation(
         "shared-marker-claims-in-flight",
         _RUNTIME + "marker_table.cpp",
-        "shares ? streams_[kShared].settled_up_to() : UINT64_MAX",
-        "UINT64_MAX",
+        "shares ? std::min(limit, streams_[kShared].settled_up_to()) : limit",
+        "limit",
         "the same for streams that share an id",
         noticed_by=_MOVES + "test_no_marker_covers_what_another_thread_is_about_to_launch_on_a_stream_that_shares_its_id",
     ),
@@ -491,10 +492,51 @@ MUTATIONS = (
     Mutation(
         "graph-does-not-wait",
         _RUNTIME + "session.cpp",
-        "{ follow(Discards::instance().forbid(), stream); }",
-        "{ Discards::instance().forbid(); }",
+        "  follow(Discards::instance().forbid(), stream);\n",
+        "  Discards::instance().forbid();\n",
         "that a graph's launch waits for discards",
         noticed_by=_LANES + "test_a_graph_waits_and_nothing_is_dropped_from_then_on",
+    ),
+    # ---- gates (docs/runtime.md, Gates): without these launches wait for themselves, or for nobody
+    Mutation(
+        "gate-opens-behind-later-moves",
+        _RUNTIME + "mover_gates.cpp",
+        "    if (!write_gate(id, gate, hold.cause - 1)) {\n      return false;\n    }\n",
+        "",
+        "that launches before a held one do not wait for its moves",
+        noticed_by=_GATES + "test_a_launch_waits_behind_its_gate_which_opens_behind_its_move",
+    ),
+    Mutation(
+        "gate-before-unmarked-launches",
+        _RUNTIME + "marker_table.cpp",
+        "    record(*markers, true, sequence - 1);\n  }\n  return markers->only_unmarked(sequence);",
+        "  }\n  return true;",
+        "that a launch's moves wait for no marker that lies behind its gate",
+        noticed_by=_GATES + "test_each_launch_has_a_marker_that_lies_before_the_next_gate",
+    ),
+    Mutation(
+        "gate-that-nobody-is-told-of",
+        _RUNTIME + "gates.cpp",
+        "  return processed() >= sequence;",
+        "  return false;",
+        "that the mover comes back to a launch which it did not see when it looked",
+        noticed_by=_GATES + "test_a_launch_that_is_decided_before_its_stream_waits_opens_all_the_same",
+    ),
+    Mutation(
+        "opened-once",
+        _RUNTIME + "gates.cpp",
+        "    open(ended ? kEpochs : epoch_.load(std::memory_order_relaxed));\n",
+        "",
+        "that what the mover has queued does not close a gate that was opened for good",
+        noticed_by=_GATES + "test_all_are_opened_for_good",
+    ),
+    Mutation(
+        "handed-out-at-once",
+        _RUNTIME + "session.cpp",
+        "    session->wait_for_mover();\n",
+        "",
+        "that memory which is handed out waits for the mover, which may drop its content until then",
+        noticed_by=_GATES + "test_memory_that_is_handed_out_waits_for_the_mover_and_not_for_long",
     ),
     Mutation(
         "not-waited-for-the-mover",

@@ -274,11 +274,11 @@ def test_streams_that_share_an_id_are_all_waited_for(run: Run, runtime_folder: P
 
 
 def test_markers_are_used_again_and_old_launches_covered_by_later_ones(run: Run, runtime_folder: Path) -> None:
-    plan = {799: [Command(EVICT, after=-800)]}
-    calls, _ = lock_step(run, runtime_folder, plan, "for _ in range(800): execute()", DEEPUM_MARKER_INTERVAL="1")
+    plan = {2299: [Command(EVICT, after=-2300)]}
+    calls, _ = lock_step(run, runtime_folder, plan, "for _ in range(2300): execute()", DEEPUM_MARKER_INTERVAL="1")
     recorded = [call.split()[1] for call in calls if call.startswith("record")]
-    assert len(set(recorded)) == 512
-    assert [call for call in calls if call.startswith("wait")] == [f"wait m1 {recorded[799 - 512]}"]
+    assert len(set(recorded)) == 2048
+    assert [call for call in calls if call.startswith("wait")] == [f"wait m1 {recorded[2299 - 2048]}"]
 
 
 @pytest.mark.parametrize(("blocks", "launches"), [(0, 16), (7, 16), (8, 16), (9, 15), (60, 3), (64, 2), (128, 1), (5000, 1)])

@@ -221,7 +221,7 @@ def test_looks_for_faults_and_old_markers_are_asked_for_in_a_way_that_spoils_no_
 enter(); allocate(4)
 for _ in range(3): execute(); call('look')
 looked = queries()
-for number in range(514): execute(1, handle=100 + number); call('destroy_as', 1, 100 + number)
+for number in range(2050): execute(1, handle=100 + number); call('destroy_as', 1, 100 + number)
 tell(looked=looked, asked=queries(), calls=[line for line in calls() if "not relaxed" in line])
 """
     with FakeDaemon(runtime_folder) as daemon:

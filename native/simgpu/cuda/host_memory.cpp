@@ -46,7 +46,7 @@ CUresult cuMemFreeHost(void* p) {
 }
 
 CUresult cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
-  const Call call(Need::context, Role::program);
+  const Call call(Need::context, Role::migration);
   if (!call) return call.error();
   if (p == nullptr || bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
   State& state = call.state();

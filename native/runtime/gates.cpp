@@ -1,0 +1,158 @@
+#include "gates.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <ctime>
+#include <utility>
+
+#include "driver.hpp"
+#include "message.hpp"
+#include "relaxed.hpp"
+#include "threads.hpp"
+
+namespace deepum::runtime {
+namespace {
+
+constexpr timespec kPollInterval{0, 20000000};  // 20 ms
+// Looks in a row, counted and not timed: a program that was stopped has not waited. Doubled each time that all gates had to be opened
+// although the mover had processed what waited, up to the most.
+constexpr std::uint32_t kFirstPatience = 25, kMostPatience = 200;
+
+bool driver_has_gates() noexcept {
+  const Driver& call = driver();
+  return call.StreamWaitValue64 && call.StreamWriteValue64 && call.MemHostRegister && call.MemHostGetDevicePointer && call.StreamCreate &&
+         call.StreamWaitEvent;
+}
+
+}  // namespace
+
+// Shared memory, so that a fork leaves the pages that the driver has pinned where they are. Never given back: the driver may write there.
+bool Gates::begin(CUcontext home) noexcept {
+  if (state_.load(std::memory_order_relaxed) != State::kNew) {
+    return used();
+  }
+  State expected = State::kNew;
+  constexpr std::size_t kBytes = kEpochs * DEEPUM_MAX_STREAMS * sizeof(Word);
+  void* const at = driver_has_gates() ? ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
+  if (at == MAP_FAILED ||
+      driver().MemHostRegister(at, kBytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP) != CUDA_SUCCESS ||
+      driver().MemHostGetDevicePointer(&device_address_, at, 0) != CUDA_SUCCESS) {
+    say(Level::kInformation, "gates: the driver has none; launches do not wait for their moves");
+    state_.compare_exchange_strong(expected, State::kEnded);
+    return false;
+  }
+  words_ = static_cast<Word*>(at);
+  home_ = home;
+  const auto body = [](void* self) -> void* {
+    static_cast<Gates*>(self)->watch();
+    return nullptr;
+  };
+  if (!start_thread(&watcher_, "deepum-gates", body, this)) {
+    state_.compare_exchange_strong(expected, State::kEnded);
+    return false;
+  }
+  ::pthread_detach(watcher_);
+  return state_.compare_exchange_strong(expected, State::kUsed);  // unless they ended meanwhile
+}
+
+// The word is read first: what is open needs no wait. Nor does anything wait for a mover that is known to be late.
+bool Gates::launch(CUstream stream, std::uint32_t id, std::uint64_t sequence) noexcept {
+  const std::uint32_t epoch = epoch_.load(std::memory_order_seq_cst);
+  Word& gate = word(epoch, id);
+  if (processed() < resume_at_.load(std::memory_order_relaxed) || __atomic_load_n(&gate.value, __ATOMIC_RELAXED) >= sequence) {
+    return false;
+  }
+  const CUdeviceptr at = device_address_ + sizeof(Word) * (epoch * DEEPUM_MAX_STREAMS + id);
+  const Relaxed mode;
+  if (driver().StreamWaitValue64(stream, at, sequence, CU_STREAM_WAIT_VALUE_GEQ) != CUDA_SUCCESS) {
+    end("the driver refused to let a stream wait");
+    return false;
+  }
+  queued_[id].store(sequence, std::memory_order_seq_cst);
+  return processed() >= sequence;
+}
+
+bool Gates::write(CUstream writer, std::uint32_t id, std::uint32_t epoch, std::uint64_t sequence) noexcept {
+  const CUdeviceptr at = device_address_ + sizeof(Word) * (epoch * DEEPUM_MAX_STREAMS + id);
+  return driver().StreamWriteValue64(writer, at, sequence, CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS;
+}
+
+void Gates::end(const char* why) noexcept {
+  const State before = state_.exchange(State::kEnded);
+  if (before == State::kUsed) {
+    open(kEpochs);
+    if (why) {
+      say(Level::kInformation, "gates: %s; launches no longer wait for their moves", why);
+    }
+  }
+}
+
+// GEQ is cyclic: the highest value of all would lie before 0.
+void Gates::open(std::uint32_t epochs) noexcept {
+  for (std::uint32_t i = 0; i < epochs * DEEPUM_MAX_STREAMS; ++i) {
+    __atomic_store_n(&words_[i].value, std::uint64_t{INT64_MAX}, __ATOMIC_SEQ_CST);
+  }
+}
+
+// True: since the daemon or the mover is late. What the mover has queued may be written yet, and lower what was opened here: that is opened
+// again, look by look.
+bool Gates::open_all() noexcept {
+  const std::uint32_t epoch = epoch_.load(std::memory_order_relaxed);
+  if (epoch + 1 == kEpochs) {
+    end("none opened for a while, again and again");
+    return false;
+  }
+  const std::uint64_t last = latest();
+  const bool late = processed() < last;
+  resume_at_.store(last, std::memory_order_relaxed);
+  epoch_.store(epoch + 1, std::memory_order_seq_cst);
+  open(epoch + 1);
+  say(Level::kInformation, "gates: none has opened for a while; all were opened");
+  return late;
+}
+
+std::uint64_t Gates::latest() const noexcept {
+  std::uint64_t last = 0;
+  for (const std::atomic<std::uint64_t>& queued : queued_) {
+    last = std::max(last, queued.load(std::memory_order_relaxed));
+  }
+  return last;
+}
+
+// A launch waits that was queued since all were opened, and no word has changed since the latest look: false.
+bool Gates::progressed(std::array<std::uint64_t, DEEPUM_MAX_STREAMS>& seen) const noexcept {
+  const std::uint32_t epoch = epoch_.load(std::memory_order_relaxed);
+  bool waits = false, changed = false;
+  for (std::uint32_t id = 0; id < DEEPUM_MAX_STREAMS; ++id) {
+    const std::uint64_t now = __atomic_load_n(&word(epoch, id).value, __ATOMIC_RELAXED);
+    const std::uint64_t queued = queued_[id].load(std::memory_order_relaxed);
+    waits |= now < queued && queued > resume_at_.load(std::memory_order_relaxed);
+    changed |= std::exchange(seen[id], now) != now;
+  }
+  return changed || !waits;
+}
+
+// Calls nothing of the driver's: what it would have to wait for may be what it has to open.
+void Gates::watch() noexcept {
+  std::array<std::uint64_t, DEEPUM_MAX_STREAMS> seen{};
+  std::uint32_t patience = kFirstPatience, idle = 0;
+  for (;;) {
+    ::nanosleep(&kPollInterval, nullptr);
+    const bool ended = state_.load(std::memory_order_seq_cst) == State::kEnded;
+    open(ended ? kEpochs : epoch_.load(std::memory_order_relaxed));
+    idle = ended || progressed(seen) ? 0 : idle + 1;
+    if (idle >= patience) {
+      idle = 0;
+      if (open_all()) {
+        continue;
+      }
+      patience *= 2;
+      if (patience > kMostPatience) {
+        end("none opened for seconds, again and again");
+      }
+    }
+  }
+}
+
+}  // namespace deepum::runtime

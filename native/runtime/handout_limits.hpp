@@ -1,0 +1,14 @@
+// How long memory that is handed out waits for the mover, which may drop its content until then. Definitions only: the simulation has the
+// same.
+#pragma once
+
+#include <cstdint>
+
+namespace deepum::runtime {
+
+// Bytes. Of what is smaller hardly a whole UM block is dead, so that none is dropped.
+inline constexpr std::uint64_t kAwaitedHandout = 1u << 20;
+inline constexpr long kHandoutNapNanoseconds = 20000;
+inline constexpr std::uint32_t kMostNaps = 30;  // each some 70 us long, with what a timer adds
+
+}  // namespace deepum::runtime

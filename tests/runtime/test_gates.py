@@ -1,0 +1,206 @@
+"""Gates: out of lock-step, under pressure, launches wait on their streams for what is fetched for them."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from daemon_side import DISCARD, EXECUTE, HOLD, MOVED, PREFETCH, Command, Event, FakeDaemon
+from runtime_tools import Ran
+
+Run = Callable[..., Ran]
+Start = Callable[..., subprocess.Popen[str]]
+Decide = Callable[[Event], list[Command]]
+
+
+def held(after_own: bool = False) -> Decide:
+    """Each launch is held for a prefetch of its own; `after_own`: which follows the launches before it."""
+    made = {"id": 0, "launches": 0}
+
+    def decide(event: Event) -> list[Command]:
+        if event.kind != EXECUTE:
+            return []
+        made["launches"] += 1
+        made["id"] += 2
+        after = event.sequence - 1 if after_own and made["launches"] > 1 else 0
+        move = Command(PREFETCH, first=made["launches"] % 16, after=after, id=made["id"] - 1, cause=event.sequence)
+        return [move, Command(HOLD, id=made["id"], after_move=made["id"] - 1, cause=event.sequence, count=0)]
+
+    return decide
+
+
+def first(decide: Decide) -> Decide:
+    """Of all launches, only the first causes commands."""
+    launches: list[int] = []
+
+    def once(event: Event) -> list[Command]:
+        if event.kind != EXECUTE or launches:
+            return []
+        launches.append(event.sequence)
+        return decide(event)
+
+    return once
+
+
+# The first launch begins it: gates are there from the second on.
+BEGIN = "enter(); allocate(64); execute(); began = wait_calls(lambda all: any(c.startswith('register') for c in all))\n"
+
+
+def opened(calls: list[str], word: str = "w0") -> list[int]:
+    return [int(call.split()[-1]) for call in calls if call.startswith("open") and call.split()[2] == word]
+
+
+def waits(calls: list[str], word: str = "w0") -> list[int]:
+    return [int(call.split()[-1]) for call in calls if call.startswith("gate") and call.split()[2] == word]
+
+
+def test_a_launch_waits_behind_its_gate_which_opens_behind_its_move(run: Run, runtime_folder: Path) -> None:
+    snippet = f"""{BEGIN}
+sequence = execute()
+tell(sequence=sequence, began=began, calls=wait_calls(lambda all: sum(c.startswith("open") for c in all) >= 2))
+"""
+    with FakeDaemon(runtime_folder, held(), delay=0.1) as daemon:  # what is decided before a stream's first wait is not held
+        facts = run(snippet).facts()
+        daemon.finished()
+    calls, sequence = facts["calls"], facts["sequence"]
+    assert any(call == "register 65536 3" for call in facts["began"])
+    assert [call for call in calls if call[:4] in ("gate", "laun")] == [f"gate s0 w0 >= {sequence}", "launch s0"]
+    # The launches before it are let go first, then it waits for the event behind its prefetch, and for nothing else.
+    behind = next(i for i, call in enumerate(calls) if call.startswith("prefetch"))
+    writer = next(call.split()[1] for call in calls if call.startswith("open"))
+    (record,) = [call for call in calls[behind:] if call.startswith("record") and call.split()[2] == calls[behind].split()[1]]
+    tail = [call for call in calls[behind:] if writer in call]
+    assert tail == [f"open {writer} w0 {sequence - 1}", f"wait {writer} {record.split()[1]}", f"open {writer} w0 {sequence}"]
+
+
+def test_each_launch_has_a_marker_that_lies_before_the_next_gate(run: Run, runtime_folder: Path) -> None:
+    snippet = f"""{BEGIN}
+for _ in range(4): execute()
+tell(calls=wait_calls(lambda all: sum(c.startswith("prefetch") for c in all) >= 4))
+"""
+    with FakeDaemon(runtime_folder, held(after_own=True)) as daemon:
+        calls = run(snippet).facts()["calls"]
+        daemon.finished()
+    program = [call.split()[0] for call in calls if call.split()[0] in ("gate", "launch") or call.endswith(" s0")]
+    assert program == ["record", *["gate", "launch", "record"] * 4]
+
+
+def test_what_is_held_for_nothing_opens_with_its_decision(run: Run, runtime_folder: Path) -> None:
+    snippet = f"""{BEGIN}
+sequence = execute()
+tell(sequence=sequence, calls=wait_calls(lambda all: any(c.startswith("open") and int(c.split()[-1]) >= sequence for c in all)))
+"""
+    with FakeDaemon(runtime_folder, first(held()), delay=0.01) as daemon:
+        facts = run(snippet).facts()
+        daemon.finished()
+    assert waits(facts["calls"]) == [facts["sequence"]]
+
+
+def test_a_launch_that_is_decided_before_its_stream_waits_opens_all_the_same(run: Run, runtime_folder: Path) -> None:
+    """The mover has looked by then, and nothing else wakes it."""
+    snippet = f"""{BEGIN}
+call("gate_delay", 300); sequence = execute(); call("gate_delay", 0)
+tell(sequence=sequence, calls=wait_calls(lambda all: any(c.startswith("open") and int(c.split()[-1]) >= sequence for c in all), 0.3))
+"""
+    with FakeDaemon(runtime_folder, first(held())) as daemon:
+        facts = run(snippet).facts()
+        daemon.finished()
+    assert waits(facts["calls"]) == [facts["sequence"]]
+
+
+def test_memory_that_is_handed_out_waits_for_the_mover_and_not_for_long(run: Run, runtime_folder: Path) -> None:
+    """What is dead may be dropped until the mover has looked; a daemon that takes longer than that is not waited for again."""
+    begin, launches = first(held()), []
+
+    def decide(event: Event) -> list[Command]:
+        if event.kind == EXECUTE:
+            launches.append(event.sequence)
+        if event.kind == EXECUTE and len(launches) in (2, 3):
+            time.sleep(0.001 if len(launches) == 2 else 0.3)
+            blocks = {"first": 2 * len(launches) - 2, "count": 2}
+            return [Command(DISCARD, after=launches[-2], cause=event.sequence, id=10 * len(launches), **blocks)]
+        return begin(event)
+
+    snippet = """enter(); call("discards"); allocate(64); block(64); unblock(64); execute()
+wait_calls(lambda all: any(c.startswith("register") for c in all)); time.sleep(0.1)
+execute(); block(4, at=4); took = []
+execute()
+for at in (8, 12): began = time.monotonic(); block(4, at=at); took.append(time.monotonic() - began)
+time.sleep(0.5); tell(took=took, calls=calls())
+"""
+    with FakeDaemon(runtime_folder, decide) as daemon:
+        facts = run(snippet).facts()
+        became = [event.moved for event in daemon.finished().events if event.kind == MOVED]
+    assert [call.split()[2] for call in facts["calls"] if call.startswith("discard")] == ["4100+4"]
+    assert became == [(30, "cancelled", 0)]
+    assert 0.0005 < facts["took"][0] < 0.1 and facts["took"][1] < facts["took"][0]
+
+
+@pytest.mark.parametrize("settings", [{"DEEPUM_SYNC": "1"}, {"DEEPUM_GATES": "0"}])
+def test_there_are_none_in_lock_step_nor_where_they_are_not_wanted(run: Run, runtime_folder: Path, settings: dict[str, str]) -> None:
+    snippet = "enter(); allocate(64)\nfor _ in range(5): execute(); time.sleep(0.05)\ntell(calls=calls())"
+    with FakeDaemon(runtime_folder, held()) as daemon:
+        calls = run(snippet, **settings).facts()["calls"]
+        daemon.finished()
+    assert sum(call.startswith("prefetch") for call in calls) == 5
+    assert not any(call.split()[0] in ("register", "gate", "open") for call in calls)
+
+
+def test_a_driver_that_has_none_is_done_without(run: Run, runtime_folder: Path) -> None:
+    snippet = "enter(); allocate(64); call('register_error', 801)\nfor _ in range(5): execute(); time.sleep(0.05)\ntell(calls=calls())"
+    with FakeDaemon(runtime_folder, held()) as daemon:
+        ran = run(snippet, DEEPUM_LOG="2")
+        daemon.finished()
+    assert "gates: the driver has none" in ran.err
+    assert not any(call.split()[0] in ("gate", "open") for call in ran.facts()["calls"])
+
+
+def test_a_stream_that_cannot_wait_ends_them(run: Run, runtime_folder: Path) -> None:
+    snippet = f"{BEGIN}\ncall('gate_error', 801); execute(); call('gate_error', 0); execute(); time.sleep(0.1); tell(calls=calls())"
+    with FakeDaemon(runtime_folder, held()) as daemon:
+        ran = run(snippet, DEEPUM_LOG="2")
+        daemon.finished()
+    assert ran.err.count("gates: the driver refused to let a stream wait") == 1
+    assert not waits(ran.facts()["calls"])
+
+
+@pytest.mark.parametrize("end", ["call('value_wait', 0)", "call('graph', 0)", "call('context_ending', 0xc0)", "call('leave')"])
+def test_all_are_opened_for_good(run: Run, runtime_folder: Path, end: str) -> None:
+    """What the mover has queued may be written after that, and lower a word."""
+    snippet = f"""{BEGIN}
+call("writes_values", 0); execute(); held = call("all_open"); {end}; open = call("all_open")
+call("write_word", 0, 7); time.sleep(0.2); execute(); time.sleep(0.05)
+tell(held=held, open=open, again=call("all_open"), calls=calls())
+"""
+    with FakeDaemon(runtime_folder, held()) as daemon:
+        ran = run(snippet)
+        daemon.finished()
+    facts = ran.facts()
+    assert (facts["held"], facts["open"], facts["again"]) == (0, 1, 1)
+    assert len(waits(facts["calls"])) == 1
+
+
+def test_none_waits_for_a_daemon_that_says_nothing_more(start: Start, runtime_folder: Path) -> None:
+    """All are opened after half a second, and later ones are used once it has caught up."""
+    decide = held()
+    snippet = f"""{BEGIN}
+print("{{}}", flush=True); time.sleep(0.2); calls(); execute(); before = call("all_open"); time.sleep(1.2); after = call("all_open")
+print("{{}}", flush=True); time.sleep(0.2); sequence = execute()
+tell(before=before, after=after, sequence=sequence, calls=wait_calls(lambda all: any(c.startswith("open") and ".1" in c for c in all)))
+"""
+    with FakeDaemon(runtime_folder, decide) as daemon:
+        process = start(snippet, DEEPUM_LOG="2")
+        assert process.stdout is not None
+        process.stdout.readline()
+        daemon.session().paused.set()
+        process.stdout.readline()
+        daemon.session().paused.clear()
+        out, errors = process.communicate(timeout=60)
+        daemon.finished()
+    facts = Ran(0, out, errors).facts()
+    assert (facts["before"], facts["after"]) == (0, 1)
+    assert errors.count("gates: none has opened for a while; all were opened") == 1
+    assert waits(facts["calls"], "w0.1") == [facts["sequence"]]
