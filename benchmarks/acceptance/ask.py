@@ -11,7 +11,9 @@ from acceptance.bench import Bench
 from deepum.doctor.driver import Cuda, CudaError, UnsafeError
 
 # In the order of their weight, so that what is cut off at the end is what matters least; those that may hang come late.
-QUESTIONS = ("links", "calls", "discards", "clean", "remote", "order", "launches", "faults", "capture", "observe", "resolver", "sharing")
+QUESTIONS = (
+    *("links", "calls", "discards", "clean", "remote", "order", "gates", "launches", "faults", "capture", "observe", "resolver", "sharing"),
+)
 
 
 def main() -> None:

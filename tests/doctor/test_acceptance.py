@@ -21,7 +21,8 @@ from deepum.launch import device_environment
 from deepum.machines import machines
 
 ROOT = Path(__file__).resolve().parents[2]
-QUESTIONS = {"links", "calls", "discards", "clean", "remote", "order", "launches", "faults", "capture", "observe", "resolver", "sharing"}
+QUESTIONS = {"links", "calls", "discards", "clean", "remote", "order", "gates", "launches", "faults", "capture", "observe", "resolver"}
+QUESTIONS |= {"sharing"}
 
 
 @pytest.fixture
@@ -74,6 +75,9 @@ def test_questions_and_programs_run_to_their_end(acceptance: Callable[..., subpr
     assert asked["clean"]["prefetch_to_host_duplicates"]["free_bytes_won"] == 0
     assert asked["order"]["to_gpu"]["returns_before_the_event"] is True
     assert asked["order"]["to_gpu"]["moved_before_the_event"] is False
+    assert asked["gates"]["gated"]["gpu_us"] >= asked["gates"]["plain"]["gpu_us"] > 0
+    beside = asked["gates"]["while_a_stream_waits"]
+    assert (beside["streams"], beside["streams_held_up"], beside["prefetch_held_up"]) == (64, 0, False)
     assert asked["capture"]["global_same_stream"]["prefetch"].startswith("STREAM_CAPTURE_UNSUPPORTED")
     assert asked["capture"]["relaxed_other_stream"]["prefetch"] == "SUCCESS"
     assert asked["launches"]["launch_host_us"] > 0
