@@ -2,6 +2,7 @@
 
     python benchmarks/workloads.py                                   # all of them on v100-16gb
     python benchmarks/workloads.py --only gpt2-xl,dlrm --machine v100-32gb,h200 --pressure 1.5
+    python benchmarks/workloads.py --set both                        # and the held-out ones, which nothing is tuned on
     python benchmarks/workloads.py --captures                        # what they are, for docs/workloads.md
     python benchmarks/workloads.py --json FILE && deepum report FILE --image FILE.svg
 
@@ -21,6 +22,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from deepum.capture.record import capture
+from deepum.cli.driver_options import capacity_error_bytes
 from deepum.errors import DeepumError
 from deepum.simulate import policies
 from deepum.simulate.comparison import Comparison, means, preset_of
@@ -31,9 +33,11 @@ from deepum.simulate.steps import WARM_UP
 from deepum.simulate.sweep import Failure, sweep
 from deepum.sizes import size
 from deepum.workloads import WORKLOADS, parse
+from deepum.workloads.held_out import HELD_OUT
 
 _ORDERS = [name for name in policies.BY_NAME if name.endswith("-use")]  # ours, but by another order of eviction
 _POLICIES = ",".join([*(name for name in policies.DEFAULT if name != "unlimited"), *_ORDERS])
+SETS = {"named": tuple(WORKLOADS), "held-out": HELD_OUT}
 _SLOWER = 1.005  # than on-demand
 _WORST = 6
 _WIDTH = 35  # of a policy's columns
@@ -119,11 +123,27 @@ def _summary(every: list[Comparison], names: list[str]) -> list[str]:
     return lines
 
 
+def _simulated(points: list[Point], names: list[str], jobs: int | None, cluster: str | None) -> list[Comparison]:
+    """Those that did not fail, each with its line once it is there."""
+    every: list[Comparison] = []
+    headed = ""
+    for done in sweep(simulate, points, jobs, cluster, "simulating"):
+        if done.point.machine not in (None, headed):
+            headed = done.point.machine
+            print(_head(headed, names), flush=True)
+        if isinstance(done.result, Failure):
+            print(done.result.line, file=sys.stderr)
+        else:
+            every.append(done.result)
+            print(_line(done.result, ["on-demand", *names]), flush=True)
+    return every
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--only", default=",".join(WORKLOADS), help="workloads, with commas between them; numbers behind ':' with semicolons"
-    )
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--only", help="workloads, with commas between them; numbers behind ':' with semicolons")
+    which.add_argument("--set", choices=(*SETS, "both"), default="named", help="all of the named ones, or of the held-out (%(default)s)")
     parser.add_argument("--machine", default="v100-16gb", help="machines, with commas between them")
     parser.add_argument("--policy", default=_POLICIES)
     parser.add_argument("--pressure", type=float, help="memory of the card: what the workload allocates at most, divided by this")
@@ -134,6 +154,7 @@ def main() -> None:
     parser.add_argument("--discards", choices=DISCARDS, help="what the driver's discards do; by default the machine's")
     parser.add_argument("--fault-costs", choices=FAULTS, help="what paging on demand costs the driver; by default the machine's")
     parser.add_argument("--mode", choices=MODES, default=LOCK_STEP.name, help="how deepum runs beside the program (%(default)s)")
+    parser.add_argument("--capacity-error", metavar="SIZE", help="by which the capacity that is told at the start is too high, or -SIZE")
     parser.add_argument("--jobs", type=int, metavar="N", help="processes; all cores by default")
     parser.add_argument("--cluster", metavar="ADDRESS", help="of a Dask scheduler, on whose workers to simulate")
     parser.add_argument("--markdown", action="store_true", help="the table once more, as docs/workloads.md has it")
@@ -142,12 +163,12 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.warm_up < 0:
         parser.error(f"--warm-up {arguments.warm_up}: is negative; give how many steps do not count")
-    workloads = [name.replace(";", ",") for name in arguments.only.split(",")]
-    every: list[Comparison] = []
-    failed = 0
+    sets = {name: SETS[name] for name in SETS if arguments.set in (name, "both")}
+    if arguments.only:
+        sets = {"chosen": tuple(name.replace(";", ",") for name in arguments.only.split(","))}
     try:
         if arguments.captures:
-            _captures(workloads)
+            _captures(name for names in sets.values() for name in names)
             return
         chosen = policies.parse(arguments.policy)
         names = [one.name for one in chosen if one.name != "on-demand"]
@@ -159,31 +180,27 @@ def main() -> None:
             "synchronise": arguments.synchronise,
             "pressure": arguments.pressure,
             "warm_up": arguments.warm_up,
-            "driver": Driver(arguments.costs, arguments.discards, arguments.fault_costs),
+            "driver": Driver(arguments.costs, arguments.discards, arguments.fault_costs, capacity_error_bytes(arguments.capacity_error)),
             "mode": mode_of(arguments.mode, arguments.costs),
         }
-        points = [Point(name, chosen, on, **options) for on in machines for name in workloads]
-        headed = ""
-        for done in sweep(simulate, points, arguments.jobs, arguments.cluster, "simulating"):
-            if done.point.machine not in (None, headed):
-                headed = done.point.machine
-                print(_head(headed, names), flush=True)
-            if isinstance(done.result, Failure):
-                failed += 1
-                print(done.result.line, file=sys.stderr)
-            else:
-                every.append(done.result)
-                print(_line(done.result, ["on-demand", *names]), flush=True)
+        found: dict[str, list[Comparison]] = {}
+        for title, workloads in sets.items():
+            if len(sets) > 1:
+                print(f"{title} workloads")
+            points = [Point(name, chosen, on, **options) for on in machines for name in workloads]
+            found[title] = _simulated(points, names, arguments.jobs, arguments.cluster)
+            print("\n".join(_summary(found[title], names)), flush=True)
     except DeepumError as error:
         sys.exit(error.line)
-    print("\n".join(_summary(every, names)))
+    every = [one for some in found.values() for one in some]
     if arguments.markdown:
         print("\n".join(_markdown(every, names)))
     if arguments.json:
-        told = {"version": 1, "simulations": [found.as_json() for found in every]}
+        told = {"version": 1, "simulations": [one.as_json() for one in every]}
         arguments.json.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
-    if failed:
-        sys.exit(f"deepum: error: {failed} of {len(points)} simulations failed; see their lines above")
+    asked = len(machines) * sum(map(len, sets.values()))
+    if len(every) < asked:
+        sys.exit(f"deepum: error: {asked - len(every)} of {asked} simulations failed; see their lines above")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from deepum.workloads import WORKLOADS, parse
+from deepum.workloads.held_out import HELD_OUT
+
 ROOT = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
 
@@ -114,3 +117,15 @@ def test_the_picture_in_the_readme_is_of_the_file_and_has_every_workload() -> No
                 continue
             label = f'"speed-up over on-demand paging: {float(f"{speed_up:.5g}"):g}; workload: {name}; policy: {policy}"'
             assert label in drawn or f"{policy} {speed_up:.0f}" in drawn, label
+
+
+def test_the_held_out_set_has_each_named_workload_with_other_numbers() -> None:
+    requests = [parse(text) for text in HELD_OUT]
+    assert [request.named.name for request in requests] == list(WORKLOADS)
+    assert all(dict(request.numbers) != dict(request.named.numbers) for request in requests)
+    assert all(str(request) == str(parse(str(request))) for request in requests)
+
+
+def test_a_set_and_single_workloads_exclude_each_other(workload: Path) -> None:
+    told = run("--only", workload, "--set", "both")
+    assert told.returncode == 2 and "not allowed with argument" in told.stderr
