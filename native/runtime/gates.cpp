@@ -15,7 +15,7 @@ namespace deepum::runtime {
 namespace {
 
 constexpr timespec kPollInterval{0, 20000000};  // 20 ms
-// Looks in a row, counted and not timed: a program that was stopped has not waited. Doubled each time that all gates had to be opened
+// Polls in a row, counted and not timed: a program that was stopped has not waited. Doubled each time that all gates had to be opened
 // although the mover had processed what waited, up to the most.
 constexpr std::uint32_t kFirstPatience = 25, kMostPatience = 200;
 
@@ -63,9 +63,8 @@ bool Gates::launch(CUstream stream, std::uint32_t id, std::uint64_t sequence) no
   if (processed() < resume_at_.load(std::memory_order_relaxed) || __atomic_load_n(&gate.value, __ATOMIC_RELAXED) >= sequence) {
     return false;
   }
-  const CUdeviceptr at = device_address_ + sizeof(Word) * (epoch * DEEPUM_MAX_STREAMS + id);
   const Relaxed mode;
-  if (driver().StreamWaitValue64(stream, at, sequence, CU_STREAM_WAIT_VALUE_GEQ) != CUDA_SUCCESS) {
+  if (driver().StreamWaitValue64(stream, device_word(epoch, id), sequence, CU_STREAM_WAIT_VALUE_GEQ) != CUDA_SUCCESS) {
     end("the driver refused to let a stream wait");
     return false;
   }
@@ -74,8 +73,7 @@ bool Gates::launch(CUstream stream, std::uint32_t id, std::uint64_t sequence) no
 }
 
 bool Gates::write(CUstream writer, std::uint32_t id, std::uint32_t epoch, std::uint64_t sequence) noexcept {
-  const CUdeviceptr at = device_address_ + sizeof(Word) * (epoch * DEEPUM_MAX_STREAMS + id);
-  return driver().StreamWriteValue64(writer, at, sequence, CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS;
+  return driver().StreamWriteValue64(writer, device_word(epoch, id), sequence, CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS;
 }
 
 void Gates::end(const char* why) noexcept {
@@ -96,7 +94,7 @@ void Gates::open(std::uint32_t epochs) noexcept {
 }
 
 // True: since the daemon or the mover is late. What the mover has queued may be written yet, and lower what was opened here: that is opened
-// again, look by look.
+// again at each poll.
 bool Gates::open_all() noexcept {
   const std::uint32_t epoch = epoch_.load(std::memory_order_relaxed);
   if (epoch + 1 == kEpochs) {
@@ -120,7 +118,7 @@ std::uint64_t Gates::latest() const noexcept {
   return last;
 }
 
-// A launch waits that was queued since all were opened, and no word has changed since the latest look: false.
+// A launch waits that was queued since all were opened, and no word has changed since the latest poll: false.
 bool Gates::progressed(std::array<std::uint64_t, DEEPUM_MAX_STREAMS>& seen) const noexcept {
   const std::uint32_t epoch = epoch_.load(std::memory_order_relaxed);
   bool waits = false, changed = false;

@@ -63,6 +63,9 @@ class Gates {
   static constexpr std::uint32_t kEpochs = 16;
 
   Word& word(std::uint32_t epoch, std::uint32_t id) const noexcept { return words_[epoch * DEEPUM_MAX_STREAMS + id]; }
+  CUdeviceptr device_word(std::uint32_t epoch, std::uint32_t id) const noexcept {
+    return device_address_ + sizeof(Word) * (epoch * DEEPUM_MAX_STREAMS + id);
+  }
   void watch() noexcept;
   bool progressed(std::array<std::uint64_t, DEEPUM_MAX_STREAMS>& seen) const noexcept;
   std::uint64_t latest() const noexcept;  // launch that waits at a gate

@@ -1,7 +1,6 @@
 // Commands that wait for their turn, and what became of those before them. Logic only: no driver, no threads.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <deque>
 
@@ -17,22 +16,6 @@ struct Move {
   deepum_command command;
   bool awaited = false;  // a command of another direction waits for this one: an event follows it
 };
-
-// Of `made` events, the last `most` of which are kept by number modulo `most` and have rising ids: the first at or behind the command.
-// `made`: there is none.
-template <typename Events>
-std::uint64_t first_event_after(const Events& events, std::uint64_t made, std::uint64_t most, std::uint64_t id) noexcept {
-  std::uint64_t low = made - std::min(made, most), high = made;
-  while (low < high) {
-    const std::uint64_t middle = low + (high - low) / 2;
-    if (events[middle % most].id < id) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
-}
 
 // The commands of one direction of one device, in the order of their ids.
 class MoveQueue {

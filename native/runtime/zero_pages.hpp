@@ -26,10 +26,6 @@ class ZeroPages {
   ZeroPages& operator=(const ZeroPages&) = delete;
 
   T& operator[](std::size_t i) noexcept { return of_[i]; }
-  const T& operator[](std::size_t i) const noexcept { return of_[i]; }
-  T* begin() noexcept { return of_; }
-  T* end() noexcept { return of_ + bytes_ / sizeof(T); }
-  void clear() noexcept { ::madvise(of_, bytes_, MADV_DONTNEED); }
 
  private:
   std::size_t bytes_;

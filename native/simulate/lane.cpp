@@ -51,27 +51,29 @@ void Lane::collect(um_model::Engine& engine, um_model::Host host) {
 }
 
 um_model::Event Lane::record(um_model::Engine& engine, um_model::Host host, std::uint64_t id) {
-  if (events_.size() < kEvents) {
-    events_.push_back({0, engine.add_event()});
+  um_model::Event event;
+  if (events_.size() == kEvents) {
+    event = events_.front().event;
+    events_.pop_front();
+  } else {
+    event = engine.add_event();
   }
-  MoveEvent& oldest = events_[events_made_ % kEvents];
-  oldest.id = id;
-  engine.record(host, oldest.event, *stream_);
-  ++events_made_;
+  engine.record(host, event, *stream_);
+  events_.push_back({id, event});
   if (unrecorded_ != 0) {
-    handed_.push_back({oldest.event, unrecorded_});
+    handed_.push_back({event, unrecorded_});
   }
   unrecorded_ = since_event_ = 0;
-  return oldest.event;
+  return event;
 }
 
 Lane::MoveEvent Lane::after(um_model::Engine& engine, um_model::Host host, std::uint64_t id) {
-  const std::uint64_t found = runtime::first_event_after(events_, events_made_, kEvents, id);
-  if (found != events_made_) {
-    return events_[found % kEvents];
+  const auto found = std::ranges::lower_bound(events_, id, {}, &MoveEvent::id);
+  if (found != events_.end()) {
+    return *found;
   }
   record(engine, host, last_issued_);
-  return events_[(events_made_ - 1) % kEvents];
+  return events_.back();
 }
 
 }  // namespace deepum::simulate

@@ -7,7 +7,6 @@
 #include <optional>
 #include <set>
 #include <unordered_map>
-#include <vector>
 
 #include "markers.hpp"
 #include "move_queue.hpp"
@@ -42,12 +41,11 @@ class Lane {
 
  private:
   // More than are ever in flight: an event that lies further behind may wait for the launch that waits for it.
-  static constexpr std::uint64_t kEvents = 1u << 16;
+  static constexpr std::size_t kEvents = 1u << 16;
   std::optional<um_model::Stream> stream_;
   std::uint64_t last_issued_ = 0;
-  std::uint64_t events_made_ = 0;
   std::uint64_t since_event_ = 0;
-  std::vector<MoveEvent> events_;
+  std::deque<MoveEvent> events_;  // by rising id
   struct Handed {
     um_model::Event event;  // may have been recorded anew further behind: then it completes later, never earlier
     std::uint64_t bytes;

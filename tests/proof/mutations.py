@@ -515,11 +515,11 @@ MUTATIONS = (
         noticed_by=_GATES + "test_each_launch_has_a_marker_that_lies_before_the_next_gate",
     ),
     Mutation(
-        "gate-that-nobody-is-told-of",
+        "gate-without-wake-up",
         _RUNTIME + "gates.cpp",
         "  return processed() >= sequence;",
         "  return false;",
-        "that the mover comes back to a launch which it did not see when it looked",
+        "that the mover comes back to a launch that was queued after its decision had been processed",
         noticed_by=_GATES + "test_a_launch_that_is_decided_before_its_stream_waits_opens_all_the_same",
     ),
     Mutation(
