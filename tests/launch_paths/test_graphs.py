@@ -217,9 +217,13 @@ for _ in range(8):
 
 @pytest.mark.torch
 def test_pytorchs_graphed_callables_are_fetched_for(python: Run) -> None:
-    """A capture's tensors die with it, and each replay uses their memory again: all of it is known, not just where they began."""
+    """A capture's tensors die with it, and each replay uses their memory again: all of it is known, not just where they began.
+
+    Its warm-up goes backwards from torch.empty_like of the outputs, so that kernels may read what was discarded: no error.
+    """
     ran = python(SMALL, TRAINING, "graphed callables")
-    assert ran.told["warnings"] == []
+    assert [warning for warning in ran.told["warnings"] if "launches read memory that was discarded" not in warning] == []
+    assert ran.simulated["discarded_uses_sure"] == 0
     assert ran.told["bytes_evicted"] > 8 * 256 << 20
     assert ran.told["launches_over_capacity"] == 0
     assert ran.told["prefetch_coverage"] > 0.8
