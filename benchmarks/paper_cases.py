@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from deepum._core import lib
 
+from deepum.simulate.driver import BAND
+from deepum.simulate.mode import LOCK_STEP
 from deepum.simulate.point import Point
 from deepum.simulate.policies import BY_NAME, Policy
 from deepum.workloads import WORKLOADS
@@ -59,9 +61,12 @@ TINY = ("dcgan:batch=64,width=8", "bert-base:batch=2,seq=64,layers=2,width=128,h
 _TINY_CARD = {"machine": "v100-16gb", "pressure": 1.5}
 
 
+DRIVER = BAND["expected"]
+
+
 def point(workload: str, policies: tuple[Policy, ...], **card: object) -> Point:
-    """On the machine itself or, tiny, on a card that is too small for it."""
-    return Point(workload, policies, **card)  # type: ignore[arg-type]
+    """On the machine itself or, tiny, on a card that is too small for it; with the driver that is expected."""
+    return Point(workload, policies, driver=DRIVER, **card)  # type: ignore[arg-type]
 
 
 def _names(machine: str) -> list[str]:
@@ -94,13 +99,13 @@ def degrees(tiny: bool) -> list[Point]:
     """Some, under the paper's system and ours by prefetch degree; a point a system, so that they run side by side.
 
     The driver's queue holds one launch: the published driver learns of a kernel when it is about to run, so that all of the lead is
-    predicted. With a longer queue what is in it is known, and N decides little.
+    predicted. With a longer queue what is in it is known, and N decides little. In lock-step, since such a driver decides at once.
     """
     swept = [
         tuple(Policy(degree_name(system, n), f"{system} with N = {n}", {**changes, "prefetch_degree": n}) for n in DEGREES)
         for system, changes in SYSTEMS.items()
     ]
     if tiny:
-        return [point(TINY[1], policies[2:5], launch_queue=1, **_TINY_CARD) for policies in swept]
+        return [point(TINY[1], policies[2:5], launch_queue=1, mode=LOCK_STEP, **_TINY_CARD) for policies in swept]
     names = ("resnet152:batch=384", "bert-large:batch=56", "gpt2-l:batch=8")
-    return [point(name, policies, machine="v100-32gb", launch_queue=1) for name in names for policies in swept]
+    return [point(name, policies, machine="v100-32gb", launch_queue=1, mode=LOCK_STEP) for name in names for policies in swept]

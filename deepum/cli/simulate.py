@@ -18,7 +18,7 @@ from deepum.errors import DeepumError
 from deepum.simulate import policies
 from deepum.simulate.comparison import Comparison, means, preset_of
 from deepum.simulate.driver import Driver
-from deepum.simulate.mode import LOCK_STEP, MODES, mode_of
+from deepum.simulate.mode import DEFAULT, MODES, mode_of
 from deepum.simulate.point import Point, simulate
 from deepum.simulate.steps import WARM_UP, repeated
 from deepum.simulate.sweep import Failure, sweep
@@ -69,15 +69,11 @@ def _bounds(found: Comparison) -> str:
     return f"; lower bound {first}, of unified memory {kept}; without copies in advance {moving_first}, {moving_kept}"
 
 
-def _mode(found: Comparison) -> str:
-    return "" if found.mode.name == LOCK_STEP.name else f", {found.mode.name}"
-
-
 def _table(found: Comparison, names: Sequence[str]) -> list[str]:
     fitting = [name for name in names if found.rows[name].does_not_fit is None]
     rows = [("", "ms/step", "faults", *_moved(found), *_RATIOS), *((name, *_cells(found, name)) for name in fitting)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    head = f"{found.workload} on {found.machine}, {size(found.memory_bytes)}{_host(found)}{_mode(found)}{_bounds(found)}"
+    head = f"{found.workload} on {found.machine}, {size(found.memory_bytes)}{_host(found)}, {found.mode.name}{_bounds(found)}"
     widest = max(widths[0], *(len(name) for name in names))
     return [
         head,
@@ -128,7 +124,7 @@ def _write(name: str, told: dict[str, Any]) -> None:
 @click.option(
     "--mode",
     type=click.Choice([*MODES]),
-    default=LOCK_STEP.name,
+    default=DEFAULT.name,
     show_default=True,
     help="How deepum runs beside the program: launches wait for decisions, for nothing, or for their moves in stream order.",
 )

@@ -13,7 +13,7 @@ from deepum.simulate import bound, lms
 from deepum.simulate.driver import Driver
 from deepum.simulate.footprint import Footprint, footprint
 from deepum.simulate.host import Host
-from deepum.simulate.mode import LOCK_STEP, Mode
+from deepum.simulate.mode import DEFAULT, Mode
 from deepum.simulate.needs import needs
 from deepum.simulate.policies import BY_NAME, Policy
 from deepum.simulate.replay import Outcome, machine, replay
@@ -78,7 +78,7 @@ class Comparison:
     kept_moving_bound_ns: float | None = None
     repetitions: int = 1
     driver: Driver = _ITS_DRIVER
-    mode: Mode = LOCK_STEP
+    mode: Mode = DEFAULT
 
     def of_kept_bound(self, name: str) -> float | None:
         """Of a policy's step: its time / the bound where content is kept; None without one, infinite for what does not fit."""
@@ -180,7 +180,7 @@ def run(
     launch_queue: int | None = None,
     host: Host = _MACHINES_OWN,
     driver: Driver = _ITS_DRIVER,
-    mode: Mode = LOCK_STEP,
+    mode: Mode = DEFAULT,
     **keep: bool,
 ) -> Outcome:
     """Replays the workload under one policy; memory, launch queue, host and driver are the machine's unless given. `keep`: as for `replay`.
@@ -227,7 +227,7 @@ def compare(
     host: Host = _MACHINES_OWN,
     warm_up: int = WARM_UP,
     driver: Driver = _ITS_DRIVER,
-    mode: Mode = LOCK_STEP,
+    mode: Mode = DEFAULT,
 ) -> Comparison:
     """Replays the workload under each policy, and on demand and with unlimited memory in any case. Raises UsageError, also where no step
     is left behind a warm-up that was asked for."""

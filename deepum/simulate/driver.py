@@ -46,3 +46,11 @@ class Driver:
         """For the results of a simulation: None is the machine's own."""
         named = {"costs": self.costs, "discards": self.discards, "faults": self.faults}
         return {**named, "capacity_error_bytes": self.capacity_error, "tells_free_memory": self.tells_free_memory}
+
+
+# From the kindest to the unkindest of what a driver may be: all of an answer that no GPU has given yet.
+BAND = {
+    "kind": Driver("kind", "ideal", "titan-v"),
+    "expected": Driver("expected", "driver", "half"),
+    "unkind": Driver("unkind", "driver", "free"),
+}

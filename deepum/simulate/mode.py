@@ -22,6 +22,9 @@ class Mode:
     decision_lag_ns: float = DECISION_LAG_NS["expected"]
     handover_bytes: int = HANDOVER_BYTES
 
+    def __str__(self) -> str:
+        return self.name
+
     def options(self) -> dict[str, float]:
         """As fields of `deepum_simulation_options`."""
         return {
@@ -36,6 +39,7 @@ LOCK_STEP = Mode("lock-step", runs_free=False)
 FREE = Mode("free")
 GATED = Mode("gated", gates=True)
 MODES = {mode.name: mode for mode in (LOCK_STEP, FREE, GATED)}
+DEFAULT = GATED  # what a run on a GPU does by default
 
 
 def mode_of(name: str, costs: str | None) -> Mode:

@@ -10,7 +10,7 @@ from deepum.simulate.comparison import Comparison, compare
 from deepum.simulate.driver import Driver
 from deepum.simulate.footprint import footprint
 from deepum.simulate.host import Host
-from deepum.simulate.mode import LOCK_STEP, Mode
+from deepum.simulate.mode import DEFAULT, Mode
 from deepum.simulate.policies import Policy
 from deepum.simulate.steps import WARM_UP
 from deepum.simulate.workload import load
@@ -32,7 +32,7 @@ class Point:
     host: Host = field(default_factory=Host)
     warm_up: int = WARM_UP
     driver: Driver = field(default_factory=Driver)
-    mode: Mode = LOCK_STEP
+    mode: Mode = DEFAULT
 
     def __str__(self) -> str:
         return self.workload if self.machine is None else f"{self.workload} on {self.machine}"

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from deepum._core import ffi, lib
 from deepum.core import CoreSettings, CoreStatistics
 from deepum.machines import named
-from deepum.simulate.mode import LOCK_STEP, Mode
+from deepum.simulate.mode import DEFAULT, Mode
 from deepum.trace import Trace
 
 
@@ -95,7 +95,7 @@ def replay(
     observe_faults: bool = False,
     keep_activities: bool = False,
     without_prefetch: bool = False,
-    mode: Mode = LOCK_STEP,
+    mode: Mode = DEFAULT,
     capacity_error: int = 0,
     without_free_memory: bool = False,
 ) -> Outcome:

@@ -31,7 +31,7 @@ def workload(tmp_path: Path) -> Path:
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-P", ROOT / "benchmarks" / "workloads.py", *arguments]
+    command = [sys.executable, ROOT / "benchmarks" / "workloads.py", *arguments]
     return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=120, env=dict(os.environ))
 
 
@@ -81,6 +81,26 @@ def test_what_fits_the_card_is_counted_in_a_line_of_its_own(workload: Path, tmp_
     assert pressed.endswith("(geometric means of 1)") and f" {of_bound[0]:.3f} of the bound, " in pressed
     assert whole.startswith(f"  with those that fit the card: {(of_bound[0] * of_bound[1]) ** 0.5:.3f} of the bound, ")
     assert whole.endswith("(of 2)")
+
+
+def test_a_band_is_all_of_it_with_a_kind_driver_the_expected_one_and_an_unkind_one(workload: Path, tmp_path: Path) -> None:
+    options = ("--policy", "deepum", "--pressure", "1.5", "--steps", "6", "--json", tmp_path / "out.json")
+    told = run("--only", workload, "--band", *options)
+    assert told.returncode == 0, told.stderr
+    simulations = json.loads((tmp_path / "out.json").read_text())["simulations"]
+    assert [one["driver"]["costs"] for one in simulations] == ["kind", "expected", "unkind"]
+    assert [one["mode"] for one in simulations] == ["gated"] * 3
+    made = [one["policies"]["deepum"] for one in simulations]
+    assert made[0]["step_ms"] <= made[1]["step_ms"] <= made[2]["step_ms"]
+    paging = [one["policies"]["on-demand"]["step_ms"] for one in simulations]
+    assert paging[0] > paging[1] > paging[2]
+    head, _, row, mean, without = [line.strip("| ").split(" | ") for line in told.stdout.splitlines() if line.startswith("|")]
+    assert head == ["workload", "bound", "deepum, kind", "deepum, expected", "deepum, unkind", "over on-demand"]
+    gains = sorted(each["speed_up_over_on_demand"] for each in made)
+    assert row[2:] == [*(f"{each['step_ms']:.0f} ({each['of_bound']:.2f})" for each in made), f"{gains[0]:.2f} to {gains[-1]:.2f}"]
+    assert mean[2:5] == without[2:5] == [f"{each['of_bound']:.3f}" for each in made]
+    told = run("--only", workload, "--band", "--costs", "kind")
+    assert told.returncode == 2 and "--band: has its own costs" in told.stderr
 
 
 def test_where_all_fits_nothing_is_summed_up(workload: Path) -> None:

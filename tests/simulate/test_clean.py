@@ -1,4 +1,7 @@
-"""Clean copies in whole: the core, the mover's rules and the model. What launches write is learned from faults, then there are none."""
+"""Clean copies in whole: the core, the mover's rules and the model. What launches write is learned from faults, then there are none.
+
+In lock-step: gates end with the first advice that is given in order.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import pytest
 from small import MIB
 
 from deepum.core import UM_BLOCK_BYTES, BlockRange, CoreSettings
+from deepum.simulate.mode import LOCK_STEP
 from deepum.simulate.replay import machine, replay
 from deepum.trace import Trace, TraceWriter, work
 
@@ -68,7 +72,7 @@ def training(waits: bool) -> Trace:
 @cache
 def steps(advice: int, order: int, waits: bool = False, observe: bool = True) -> tuple[Step, ...]:
     settings = CoreSettings.default(advice=advice, eviction_order=order, launch_queue=QUEUE)
-    outcome = replay(training(waits), machine("v100-16gb", launch_queue=QUEUE), settings, MEMORY, observe_faults=observe)
+    outcome = replay(training(waits), machine("v100-16gb", launch_queue=QUEUE), settings, MEMORY, observe_faults=observe, mode=LOCK_STEP)
     ends = [mark for mark in outcome.marks if mark.kind == "step"]
     made = []
     for before, after in itertools.pairwise(ends):

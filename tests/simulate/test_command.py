@@ -28,7 +28,7 @@ def test_the_table_has_a_line_a_policy(deepum: Deepum, workload: Path, tmp_path:
     told = deepum("simulate", workload, "--gpu-memory", "192MiB", "--json", tmp_path / "out.json")
     assert told.returncode == 0, told.stderr
     head, columns, *rows = told.stdout.splitlines()
-    assert head.startswith("training on a100-40gb-g10, 192.0 MiB; lower bound ")
+    assert head.startswith("training on a100-40gb-g10, 192.0 MiB, gated; lower bound ")
     assert columns.split()[:8] == ["ms/step", "faults", "in", "out", "of", "unlimited", "over", "on-demand"]
     assert columns.split()[8:] == ["of", "bound", "of", "bound", "(UM)"]
     assert [row.split()[0] for row in rows] == list(DEFAULT)

@@ -152,7 +152,7 @@ def test_the_command_shows_the_disk(deepum: Deepum, tmp_path: Path) -> None:
     told = deepum("simulate", tmp_path / "w", *options, "--disk", "3.2GB/s", "--json", tmp_path / "out.json")
     assert told.returncode == 0, told.stderr
     head, columns, *rows = told.stdout.splitlines()
-    assert head.startswith("w on a100-40gb-g10, 192.0 MiB, host 128.0 MiB, disk 3.2 GB/s; lower bound ")
+    assert head.startswith("w on a100-40gb-g10, 192.0 MiB, host 128.0 MiB, disk 3.2 GB/s, gated; lower bound ")
     assert columns.split()[:8] == ["ms/step", "faults", "in", "out", "disk", "in", "disk", "out"]
     assert [row.split()[0] for row in rows] == ["on-demand", "deepum"]
     figures = json.loads((tmp_path / "out.json").read_text())
@@ -166,7 +166,7 @@ def test_the_command_says_what_does_not_fit(deepum: Deepum, tmp_path: Path) -> N
     told = deepum("simulate", tmp_path / "w", *options)
     assert told.returncode == 0, told.stderr
     rows = told.stdout.splitlines()
-    assert rows[0].startswith("w on a100-40gb-g10, 192.0 MiB, host 100.0 MiB; ")
+    assert rows[0].startswith("w on a100-40gb-g10, 192.0 MiB, host 100.0 MiB, gated; ")
     assert [row.split(maxsplit=1) for row in rows if "fit" in row] == [
         [name, "does not fit: 100.0 MiB of host memory are too little"] for name in ("on-demand", "deepum")
     ]
@@ -186,7 +186,7 @@ def test_several_workloads_and_machines_share_the_host(deepum: Deepum, tmp_path:
     assert (told.returncode, told.stderr) == (0, "")
     *tables, last = told.stdout.split("\n\n")
     assert [table.split(";")[0] for table in tables] == [
-        f"{name} on {on}, 192.0 MiB, host 128.0 MiB, disk 3.2 GB/s" for on in machines for name in names
+        f"{name} on {on}, 192.0 MiB, host 128.0 MiB, disk 3.2 GB/s, gated" for on in machines for name in names
     ]
     assert last.startswith("geometric means of 4:\n  deepum: ")
     figures = json.loads((tmp_path / "out.json").read_text())["simulations"]

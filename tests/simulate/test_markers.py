@@ -1,4 +1,7 @@
-"""How late a move comes that waits for a launch: markers of the simulated program lie where those of a real one do (tests/runtime)."""
+"""How late a move comes that waits for a launch: markers of the simulated program lie where those of a real one do (tests/runtime).
+
+In lock-step; behind gates each launch has a marker.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from deepum._core import lib
 from small import MIB
 
 from deepum.core import BlockRange, CoreSettings
+from deepum.simulate.mode import LOCK_STEP
 from deepum.simulate.replay import Outcome, machine, replay
 from deepum.trace import TraceWriter, work
 
@@ -31,7 +35,7 @@ def run(blocks: int) -> Outcome:
     settings = CoreSettings.default(headroom_blocks=0, prefetch_degree=0)
     kept = {"keep_launches": True, "keep_activities": True}
     # While readings of free memory are wanted markers lie closer.
-    return replay(writer.trace("markers"), machine("v100-16gb"), settings, 512 * MIB, without_free_memory=True, **kept)
+    return replay(writer.trace("markers"), machine("v100-16gb"), settings, 512 * MIB, without_free_memory=True, mode=LOCK_STEP, **kept)
 
 
 @pytest.mark.parametrize(("blocks", "waited_for"), [(128, 0), (127, 1), (117, 10)])

@@ -6,6 +6,7 @@ import pytest
 from deepum._core import lib
 
 from deepum.core import UM_BLOCK_BYTES, BlockRange, CoreSettings, commands
+from deepum.simulate.mode import LOCK_STEP
 from deepum.simulate.replay import Outcome, machine, replay
 from deepum.trace import Trace, TraceWriter, work
 
@@ -49,6 +50,7 @@ def run(fetches: bool = True) -> Outcome:
         keep_launches=True,
         keep_activities=True,
         without_prefetch=not fetches,
+        mode=LOCK_STEP,
     )
 
 

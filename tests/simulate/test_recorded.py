@@ -16,6 +16,7 @@ import pytest
 from deepum.core import CoreSettings
 from deepum.simulate import lms
 from deepum.simulate.comparison import run as observed
+from deepum.simulate.mode import LOCK_STEP
 from deepum.simulate.policies import BY_NAME
 from deepum.simulate.replay import Outcome, machine, replay
 from deepum.simulate.steps import steps
@@ -54,6 +55,7 @@ def again(trace: Trace, memory: int = 256 * MIB, faults: bool = False, without_p
         keep_commands=True,
         observe_faults=faults,
         without_prefetch=without_prefetch,
+        mode=LOCK_STEP,  # as the simulated GPU runs
     )
 
 
