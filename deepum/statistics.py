@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deepum.collect import Reports
+from deepum.last_step import last_step
 from deepum.settings import Value
 
 VERSION = 1
@@ -17,6 +18,10 @@ KEYS: dict[str, str] = {
     "gpu_memory_bytes": "memory of the smallest GPU, or `--gpu-memory` where that is less",
     "gpu_time_s": "seconds of GPU time until the last work completed, virtual; of several processes their sum; simulated GPU only",
     "gpu_time_max_s": "the same, of the process that took longest",
+    "compute_s": "of gpu_time_s, seconds in which kernels computed; in the rest they waited for memory, or there were none; "
+    "simulated GPU only",
+    "last_step": "the last step, from wait to wait, of a program whose waits repeat: `s` and, of these, `compute_s`; `kernels`, `faults`, "
+    "`bytes_h2d`, `bytes_d2h`; one process on the simulated GPU only",
     "kernels": "kernels that ran; on a real GPU, launches seen",
     "execution_ids": "execution IDs known at the end",
     "faults": "64 KiB regions that a kernel missed; simulated GPU only",
@@ -48,7 +53,7 @@ KEYS: dict[str, str] = {
     "processes": "list of `pid`, `session` (the daemon's counters), `simulated` (the simulated GPU's); null where there is none",
 }
 # What statistics of earlier versions lack.
-ADDED_KEYS = frozenset({"gpu_memory_bytes", "gpu_time_max_s", "missing"})
+ADDED_KEYS = frozenset({"gpu_memory_bytes", "gpu_time_max_s", "missing", "compute_s", "last_step"})
 _COUNTED_BY_THE_CORE = frozenset(
     {
         "execution_ids",
@@ -111,6 +116,8 @@ def _why_missing(key: str, device: str, reports: Reports, cores: list[dict[str, 
         return "no process used the GPU, as far as is known"
     if key == "budget_overshoot_bytes" and cores:
         return "--gpu-memory was not given"
+    if key == "last_step" and reports.simulators:
+        return "the last waits of the program have no like before them" if len(reports.simulators) == 1 else "there are several processes"
     if key == "handles_refused" or key in _COUNTED_BY_THE_CORE:
         return "no process had a session with the daemon that was reported"
     if device == "cuda":
@@ -162,6 +169,8 @@ def _merge(reports: Reports, device: str, values: Mapping[str, Value], warnings:
         "gpu_memory_bytes": _gpu_memory(simulators, cards, values["gpu_memory"]),
         "gpu_time_s": _sum(simulators, "gpu_time_s"),
         "gpu_time_max_s": _most(simulators, "gpu_time_s"),
+        "compute_s": _sum(simulators, "compute_s"),
+        "last_step": last_step(simulators[0].get("timeline", [])) if len(simulators) == 1 else None,
         "kernels": _sum(simulators, "kernels") if simulators else _sum(cores, "launches"),
         "execution_ids": _sum(cores, "execution_ids"),
         "faults": _sum(simulators, "faults"),

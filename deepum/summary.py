@@ -31,13 +31,14 @@ def _outcome(report: Mapping[str, Any]) -> list[str]:
     if not simulated or report["gpu_time_s"] is None:
         lines = [f"{report['device']}, {policy}: {ran}"]
     elif count == 1:
-        lines = [f"{report['device']}, {policy}: {ran} in {report['gpu_time_s']:.3f} s of virtual GPU time"]
+        computed = f", of which they computed {report['compute_s']:.3f} s" if report.get("compute_s") is not None else ""
+        lines = [f"{report['device']}, {policy}: {ran} in {report['gpu_time_s']:.3f} s of virtual GPU time{computed}"]
     else:
         longest = max((one["simulated"]["gpu_time_s"] for one in report["processes"] if one["simulated"]), default=0.0)
         times = f"{longest:.3f} s of virtual GPU time in the longest, {report['gpu_time_s']:.3f} s in their sum"
         lines = [f"{report['device']}, {policy}: {ran}; {times}"]
         lines.append("each process had simulated GPUs of its own: the times do not add up, and how processes share a card is not simulated")
-    return lines + _fits(report)
+    return lines + _fits(report) + _last_step(report)
 
 
 def _fits(report: Mapping[str, Any]) -> list[str]:
@@ -55,6 +56,16 @@ def _fits(report: Mapping[str, Any]) -> list[str]:
     verb = "needs" if len(fitting) == 1 else "need"
     share = f", {allocated / memory:.2f} times" if allocated > memory else ""
     return [f"{which} {verb} more than GPU memory holds ({size(allocated)} allocated, {size(memory)} there{share}): the rest was moved"]
+
+
+def _last_step(report: Mapping[str, Any]) -> list[str]:
+    step = report.get("last_step")  # earlier versions did not tell it
+    if not step:
+        return []
+    moved = f"{step['faults']} faults, {size(step['bytes_h2d'])} to the GPU, {size(step['bytes_d2h'])} back"
+    return [
+        f"the last step: {step['kernels']} kernels in {step['s'] * 1e3:.1f} ms, computing for {step['compute_s'] * 1e3:.1f} ms; {moved}"
+    ]
 
 
 def _figures(report: Mapping[str, Any]) -> list[str]:

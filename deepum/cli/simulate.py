@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -192,5 +193,6 @@ def command(
     if json_file is not None and found:
         told = [one.as_json() for one in found]
         _write(json_file, told[0] if len(points) == 1 else {"version": 1, "simulations": told})
+        click.echo(f"deepum: to see it drawn: deepum report {shlex.quote(json_file)}", err=True)
     if failures:
         raise SystemExit(failures[0].exit_code)

@@ -49,3 +49,12 @@ def test_the_simulated_gpu_counts() -> None:
     assert "prefetched 3.0 GiB, evicted 2.0 GiB" in lines
     assert "peak 1.0 GiB on the GPU, 4.0 GiB allocated" in lines
     assert "the GPU's memory in use exceeded the budget by up to 5.0 GiB" in lines
+
+
+def test_the_summary_says_how_much_of_it_was_computing() -> None:
+    simulated = report(device="sim:v100-16gb", devices=[], gpu_time_s=2.0, compute_s=1.25)
+    lines = summary(
+        simulated | {"last_step": {"s": 0.5, "compute_s": 0.25, "kernels": 9, "faults": 3, "bytes_h2d": 1 << 30, "bytes_d2h": 0}}
+    )
+    assert lines[0].endswith("7 kernels in 2.000 s of virtual GPU time, of which they computed 1.250 s")
+    assert "the last step: 9 kernels in 500.0 ms, computing for 250.0 ms; 3 faults, 1.0 GiB to the GPU, 0 B back" in lines

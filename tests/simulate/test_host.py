@@ -183,7 +183,7 @@ def test_several_workloads_and_machines_share_the_host(deepum: Deepum, tmp_path:
     options = ("--gpu-memory", "192MiB", "--host-memory", "128MiB", "--policy", "deepum", "--steps", "4", "--jobs", "1")
     several = (*(tmp_path / name for name in names), *options, "--machine", ",".join(machines))
     told = deepum("simulate", *several, "--disk", "3.2GB/s", "--json", tmp_path / "out.json")
-    assert (told.returncode, told.stderr) == (0, "")
+    assert (told.returncode, told.stderr) == (0, f"deepum: to see it drawn: deepum report {tmp_path / 'out.json'}\n")
     *tables, last = told.stdout.split("\n\n")
     assert [table.split(";")[0] for table in tables] == [
         f"{name} on {on}, 192.0 MiB, host 128.0 MiB, disk 3.2 GB/s, gated" for on in machines for name in names

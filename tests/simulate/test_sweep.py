@@ -201,7 +201,7 @@ def test_the_command_takes_several_workloads_and_machines(deepum: Deepum, tmp_pa
     chosen = ("--policy", "on-demand,deepum", "--steps", "4", "--gpu-memory", "128MiB")
     options = (*chosen, "--machine", "a100-40gb-g10,h200", *(word for key, value in where.items() for word in (f"--{key}", value)))
     told = deepum("simulate", *_two(tmp_path), *options, "--json", tmp_path / "out.json")
-    assert (told.returncode, told.stderr) == (0, "")
+    assert (told.returncode, told.stderr) == (0, f"deepum: to see it drawn: deepum report {tmp_path / 'out.json'}\n")
     *tables, last = told.stdout.split("\n\n")
     assert [table.split(",")[0] for table in tables] == [
         f"{name} on {on}" for on in ("a100-40gb-g10", "h200") for name in ("training", "smaller")
@@ -223,7 +223,9 @@ def test_the_command_tells_what_failed_and_goes_on(deepum: Deepum, tmp_path: Pat
     first, second = _two(tmp_path)
     told = deepum("simulate", first, "nowhere", second, "--json", tmp_path / "out.json")
     assert told.returncode == 2
-    assert told.stderr.startswith("deepum: error: workload nowhere: No such file") and len(told.stderr.splitlines()) == 1
+    failed, pointer = told.stderr.splitlines()
+    assert failed.startswith("deepum: error: workload nowhere: No such file")
+    assert pointer == f"deepum: to see it drawn: deepum report {tmp_path / 'out.json'}"
     assert "training on " in told.stdout and "smaller on " in told.stdout
     assert len(json.loads((tmp_path / "out.json").read_text())["simulations"]) == 2
 

@@ -101,6 +101,7 @@ void write_json(State& state, std::FILE* file) {
   for (const Point& point : timeline().points) {
     json.open(nullptr, '{');
     json.real("t_s", point.t_s);
+    json.real("compute_s", seconds(point.counters.compute_ns));
     json.number("faults", point.counters.faults);
     json.number("fault_batches", point.counters.fault_batches);
     json.number("bytes_h2d", point.counters.bytes_h2d);
