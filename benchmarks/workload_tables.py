@@ -86,21 +86,24 @@ def summary(every: list[Comparison], names: list[str]) -> list[str]:
 
 def band_table(by_driver: Mapping[str, Sequence[Comparison]], name: str) -> list[str]:
     """Of one policy, for docs/workloads.md: ms a step and, in brackets, of the bound under each driver; speed-ups over on-demand from the
-    least to the most. Only workloads that are there, and fit, under all drivers; the means are of those that exceed the card."""
+    least to the most. Only workloads that exceed the card, and ran under all drivers."""
     found = [{(one.workload, one.machine): one for one in every if _fits(one, name)} for every in by_driver.values()]
     rows = {key: [each[key] for each in found] for key in found[0] if all(key in each for each in found)}
     head = ["workload", "bound", *(f"{name}, {driver}" for driver in by_driver), "over on-demand"]
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    for each in rows.values():
-        told = [f"{one.rows[name].ns / 1e6:.0f} ({_of_bound(one, name):.2f})" for one in each]
-        lines.append(_cells(f"`{_short(each[0])}`", _ms(each[0].bound_ns, 0), told, [one.ratios(name)[1] for one in each]))
+    machines = list(dict.fromkeys(on for _, on in rows))
     pressed = [each for each in rows.values() if each[0].bound_ns and each[0].footprint.allocated > each[0].memory_bytes]
-    without = [each for each in pressed if _short(each[0]) != "dlrm"]
-    for title, counted in (("geometric mean", pressed), ("without `dlrm`", without)):
+    for each in pressed:
+        on = f" on {each[0].machine}" if len(machines) > 1 else ""
+        told = [f"{one.rows[name].ns / 1e6:.0f} ({_of_bound(one, name):.2f})" for one in each]
+        lines.append(_cells(f"`{_short(each[0])}`{on}", _ms(each[0].bound_ns, 0), told, [one.ratios(name)[1] for one in each]))
+    means_of = {f"geometric mean on {on}": [each for each in pressed if each[0].machine == on] for on in machines if len(machines) > 1}
+    means_of |= {"geometric mean": pressed, "without `dlrm`": [each for each in pressed if _short(each[0]) != "dlrm"]}
+    for title, counted in means_of.items():
         if counted:
             told = [f"{geometric_mean(_of_bound(one, name) for one in column):.3f}" for column in zip(*counted, strict=True)]
             gains = [geometric_mean(one.ratios(name)[1] for one in column) for column in zip(*counted, strict=True)]
-            lines.append(_cells(f"{title} of {len(counted)}", "", told, gains))
+            lines.append(_cells(f"{title}, {len(counted)}", "", told, gains))
     return lines
 
 
