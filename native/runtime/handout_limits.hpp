@@ -10,5 +10,7 @@ namespace deepum::runtime {
 inline constexpr std::uint64_t kAwaitedHandout = 1u << 20;
 inline constexpr long kHandoutNapNanoseconds = 20000;
 inline constexpr std::uint32_t kMostNaps = 30;  // each some 70 us long, with what a timer adds
+// Launches that the GPU has before it: with fewer the host is what it waits for, and a copy costs less than a GPU that stands still.
+inline constexpr std::uint32_t kLeastAhead = 16;
 
 }  // namespace deepum::runtime

@@ -11,6 +11,7 @@
 #include "handout_limits.hpp"
 #include "message.hpp"
 #include "range_parts.hpp"
+#include "relaxed.hpp"
 
 namespace deepum::runtime {
 namespace {
@@ -74,13 +75,14 @@ void Session::wait_at_gate(CUstream stream, std::uint32_t stream_id, std::uint64
   }
 }
 
-// Nobody waits for a mover that is late until it has caught up.
+// Nobody waits for a mover that is late until it has caught up, nor while the GPU is about to run out of launches.
 void Session::wait_for_mover() noexcept {
   if (gates.processed() >= last_sequence || gates.processed() < awaited_in_vain_.load(std::memory_order_relaxed)) {
     return;
   }
   const int kept = errno;
-  for (std::uint32_t naps = 0; gates.processed() < last_sequence && gates.used(); ++naps) {
+  const Relaxed relaxed;
+  for (std::uint32_t naps = 0; gates.processed() < last_sequence && gates.used() && markers.is_ahead_by(kLeastAhead); ++naps) {
     if (naps == kMostNaps) {
       awaited_in_vain_.store(last_sequence, std::memory_order_relaxed);
       break;

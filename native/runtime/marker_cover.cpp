@@ -77,14 +77,7 @@ StreamMarkers::Reached StreamMarkers::reached() noexcept {
     return made;
   }
   const auto done = [&](std::uint64_t i, std::uint64_t* sequence) {
-    Marker marker;
-    {
-      const std::lock_guard lock(lock_);
-      marker = kept_[i % kKept];
-      if (count_ - i > kKept) {
-        marker.event = nullptr;
-      }
-    }
+    const Marker marker = numbered(i);
     *sequence = marker.sequence;
     return marker.event && driver().EventQuery(marker.event) == CUDA_SUCCESS;
   };
@@ -104,6 +97,28 @@ StreamMarkers::Reached StreamMarkers::reached() noexcept {
     made.completed = UINT64_MAX;
   }
   return made;
+}
+
+Marker StreamMarkers::numbered(std::uint64_t number) noexcept {
+  const std::lock_guard lock(lock_);
+  Marker marker = kept_[number % kKept];
+  if (count_ - number > kKept) {
+    marker.event = nullptr;
+  }
+  return marker;
+}
+
+bool StreamMarkers::is_ahead_by(std::uint32_t markers) noexcept {
+  std::uint64_t count = 0;
+  {
+    const std::lock_guard lock(lock_);
+    count = count_;
+  }
+  if (count < markers || !driver().EventQuery) {
+    return false;
+  }
+  const Marker marker = numbered(count - markers);
+  return marker.event && driver().EventQuery(marker.event) == CUDA_ERROR_NOT_READY;
 }
 
 bool StreamMarkers::still(const Marker& marker) noexcept {

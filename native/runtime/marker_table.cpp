@@ -138,6 +138,12 @@ bool MarkerTable::all_can_wait() noexcept {
   return for_all([](StreamMarkers& stream) { return stream.waitable() != nullptr; });
 }
 
+bool MarkerTable::is_ahead_by(std::uint32_t markers) noexcept {
+  bool any = false;
+  for_all([&](StreamMarkers& stream) { return any = any || stream.is_ahead_by(markers); });
+  return any;
+}
+
 StreamMarkers::Reached MarkerTable::reached() noexcept {
   StreamMarkers::Reached all;
   for_all([&](StreamMarkers& stream) {

@@ -192,6 +192,8 @@ void Engine::discard(Host host, Stream stream, std::span<const Range> ranges, in
   }
 }
 
+int Engine::launches_outstanding() const { return state_->launches_outstanding; }
+
 std::uint64_t Engine::discards() const { return state_->discards; }
 
 void Engine::advise(Host host, std::span<const Range> ranges, Advice advice, int location) {

@@ -181,6 +181,8 @@ class Engine {
   Event add_event();
   void remove_event(Event event);
 
+  int launches_outstanding() const;  // those that count against the launch queue
+
   // Work, in stream order. `host` is whose clock it is enqueued at; launch costs launch_ns and blocks while launch_queue is full.
   void launch(Host host, Stream stream, Kernel kernel);
   void copy(Host host, Stream stream, Range destination, Range source, int kind,

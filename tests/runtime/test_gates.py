@@ -107,32 +107,53 @@ tell(sequence=sequence, calls=wait_calls(lambda all: any(c.startswith("open") an
     assert waits(facts["calls"]) == [facts["sequence"]]
 
 
-def test_memory_that_is_handed_out_waits_for_the_mover_and_not_for_long(run: Run, runtime_folder: Path) -> None:
-    """What is dead may be dropped until the mover has looked; a daemon that takes longer than that is not waited for again."""
-    begin, launches = first(held()), []
+AHEAD = 16  # launches that the GPU has before it when memory that is handed out waits for the mover
+
+
+def handing_out(launches: int) -> tuple[Decide, str]:
+    """So many launches that the GPU has not come to. The daemon drops what is dead at the last but one of all, after 1 ms, and at the
+    last, after 0.3 s; behind each of the two some of that is handed out again."""
+    begin, told, late = first(held()), [], {launches + 2: 0.001, launches + 3: 0.3}
 
     def decide(event: Event) -> list[Command]:
         if event.kind == EXECUTE:
-            launches.append(event.sequence)
-        if event.kind == EXECUTE and len(launches) in (2, 3):
-            time.sleep(0.001 if len(launches) == 2 else 0.3)
-            blocks = {"first": 2 * len(launches) - 2, "count": 2}
-            return [Command(DISCARD, after=launches[-2], cause=event.sequence, id=10 * len(launches), **blocks)]
+            told.append(event.sequence)
+        if event.kind == EXECUTE and len(told) in late:
+            time.sleep(late[len(told)])
+            blocks = {"first": 2 * (len(told) - launches) - 2, "count": 2}
+            return [Command(DISCARD, after=told[-2], cause=event.sequence, id=10 * (len(told) - launches), **blocks)]
         return begin(event)
 
-    snippet = """enter(); call("discards"); allocate(64); block(64); unblock(64); execute()
-wait_calls(lambda all: any(c.startswith("register") for c in all)); time.sleep(0.1)
+    snippet = f"""enter(); call("discards"); allocate(64); block(64); unblock(64); execute()
+wait_calls(lambda all: any(c.startswith("register") for c in all)); call("complete", 0)
+for _ in range({launches}): execute()
+time.sleep(0.1)
 execute(); block(4, at=4); took = []
 execute()
 for at in (8, *range(12, 60, 4)): began = time.monotonic(); block(4, at=at); took.append(time.monotonic() - began)
 time.sleep(0.5); tell(took=took, calls=calls())
 """
+    return decide, snippet
+
+
+def test_memory_that_is_handed_out_waits_for_the_mover_and_not_for_long(run: Run, runtime_folder: Path) -> None:
+    """What is dead may be dropped until the mover has looked; a daemon that takes longer than that is not waited for again."""
+    decide, snippet = handing_out(AHEAD)
     with FakeDaemon(runtime_folder, decide) as daemon:
         facts = run(snippet).facts()
         became = [event.moved for event in daemon.finished().events if event.kind == MOVED]
     assert [call.split()[2] for call in facts["calls"] if call.startswith("discard")] == ["4100+4"]
     assert became == [(30, "cancelled", 0)]
     assert min(facts["took"][1:]) < facts["took"][0], "only the first waits"
+
+
+def test_it_does_not_wait_while_the_gpu_is_about_to_run_out_of_launches(run: Run, runtime_folder: Path) -> None:
+    decide, snippet = handing_out(AHEAD - 3)  # with the two behind them, one less
+    with FakeDaemon(runtime_folder, decide) as daemon:
+        facts = run(snippet).facts()
+        became = [event.moved for event in daemon.finished().events if event.kind == MOVED]
+    assert not any(call.startswith("discard") for call in facts["calls"])
+    assert became == [(20, "cancelled", 0), (30, "cancelled", 0)]
 
 
 @pytest.mark.parametrize("settings", [{"DEEPUM_SYNC": "1"}, {"DEEPUM_GATES": "0"}])
