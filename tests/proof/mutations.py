@@ -539,6 +539,14 @@ MUTATIONS = (
         noticed_by=_GATES + "test_memory_that_is_handed_out_waits_for_the_mover_and_not_for_long",
     ),
     Mutation(
+        "handed-out-late-to-an-idle-gpu",
+        _RUNTIME + "live_session.cpp",
+        " && markers.is_ahead_by(kLeastAhead); ++naps) {",
+        "; ++naps) {",
+        "that memory which is handed out does not wait for the mover while the GPU is about to run out of launches",
+        noticed_by=_GATES + "test_it_does_not_wait_while_the_gpu_is_about_to_run_out_of_launches",
+    ),
+    Mutation(
         "not-waited-for-the-mover",
         _RUNTIME + "discards.cpp",
         "    wait_given(lanes_[device], found.id);\n    if (const Awaited",
