@@ -149,3 +149,22 @@ def test_the_held_out_set_has_each_named_workload_with_other_numbers() -> None:
 def test_a_set_and_single_workloads_exclude_each_other(workload: Path) -> None:
     told = run("--only", workload, "--set", "both")
     assert told.returncode == 2 and "not allowed with argument" in told.stderr
+
+
+def test_the_readme_tells_what_the_page_of_workloads_has() -> None:
+    """The means of README's table, from the kind driver to the unkind one, are those of docs/workloads.md, rounded."""
+    page = (ROOT / "docs" / "workloads.md").read_text()
+    readme = (ROOT / "README.md").read_text()
+    keys = {
+        "`deepum`, named": "named, `deepum`",
+        "`deepum`, held out": "held out, `deepum`",
+        "the published system, named": "named, `deepum-paper`",
+    }
+    for title, key in keys.items():
+        (row,) = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith(f"| {key} | ")]
+        _, kind, _, unkind, gains, _, without = row
+        (told,) = [line.strip("| ").split(" | ") for line in readme.splitlines() if line.startswith(f"| {title} | ")]
+        assert told[1] == f"{float(kind):.2f} to {float(unkind):.2f}"
+        for cell, span in zip(told[2:4], (gains, without), strict=True):
+            least, most = (float(end) for end in span.split(" to "))
+            assert cell.removesuffix(" times as fast") == f"{least:.1f} to {most:.1f}"

@@ -11,6 +11,7 @@ import pytest
 from captured import Launch, launches, told
 
 from deepum.core import Block
+from deepum.simulate.mode import LOCK_STEP
 from deepum.simulate.policies import BY_NAME
 from deepum.simulate.replay import machine, replay
 from deepum.simulate.steps import steady, steps
@@ -113,7 +114,7 @@ def test_steps_take_nearly_as_long(both: tuple[Trace, Trace], name: str, policy:
     memory = 1 << 40 if policy == "unlimited" else WORKLOADS[name] * MIB
     times = []
     for trace in both:
-        outcome = replay(trace, machine("v100-16gb"), BY_NAME[policy].settings(1024), memory)
+        outcome = replay(trace, machine("v100-16gb"), BY_NAME[policy].settings(1024), memory, mode=LOCK_STEP)  # as what is real runs
         kept = steady(steps(outcome, trace))
         times.append(sum(step.ns for step in kept) / len(kept))
     alike(f"ms, {policy}", (ns / 1e6 for ns in times), 0.1)
