@@ -153,7 +153,7 @@ def child_environment(values: Mapping[str, Value], device: Device, environment: 
     preloads = [str(paths.shim())]
     if device.simulated:
         preloads += [str(library) for library in paths.simulator_preloads()]
-        made["DEEPUM_SYNC"] = "1"
+        made.setdefault("DEEPUM_SYNC", "1")  # the same each time
         if values["gpu_memory"] is not None and environment.get("DEEPUM_SIM_SOFT_BUDGET", "0") in ("", "0"):
             made["DEEPUM_SIM_MEMORY"] = made.pop("DEEPUM_GPU_MEMORY")
         made.setdefault("DEEPUM_GPU_RESERVE", "0")  # the simulated driver takes nothing of its card

@@ -262,7 +262,13 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "table_mebibytes", "count", "most memory for learned tables, MiB; execution IDs longest unused go first", 256, low=1, high=1 << 20
     ),
-    Setting("sync", "boolean", "each launch waits for its decisions; always so on the simulated GPU", False, ("shim",)),
+    Setting(
+        "sync",
+        "boolean",
+        "each launch waits on the host for its decisions",
+        readers=("launcher", "shim"),
+        unset="1 on the simulated GPU, 0 on a GPU",
+    ),
     Setting("managed_limit", "size", "most managed memory over all of the user's processes on a GPU", readers=("shim",), unset="no limit"),
     Setting("managed_threshold", "size", "allocations smaller than this stay device memory", 1 << 20, ("shim",)),
     Setting(

@@ -51,10 +51,17 @@ def _help(setting: Setting) -> str:
     return f"{setting.help[0].upper()}{setting.help[1:]}.  [{setting.variable}; default: {shown}]"
 
 
+def _text(_context: click.Context, _option: click.Parameter, given: bool | None) -> str | None:
+    return None if given is None else str(int(given))
+
+
 def _options(function: Callable[..., Any]) -> Callable[..., Any]:
     """A flag for each setting that has one."""
     for setting in reversed([setting for setting in SETTINGS if setting.flag]):
-        if setting.kind == "boolean":
+        if setting.kind == "boolean" and setting.default is None:
+            both = f"{setting.option}/--no-{setting.option.removeprefix('--')}"
+            option = click.option(both, setting.name, default=None, callback=_text, help=_help(setting))
+        elif setting.kind == "boolean":
             option = click.option(setting.option, setting.name, is_flag=True, default=None, flag_value="1", type=str, help=_help(setting))
         else:
             metavar = "|".join(setting.choices) if setting.choices else _METAVARS[setting.kind]

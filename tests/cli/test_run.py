@@ -13,6 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from deepum.device import Device
+from deepum.launch import child_environment
+from deepum.settings import resolve
+
 Deepum = Callable[..., "subprocess.CompletedProcess[str]"]
 SIM = ("run", "--device", "sim")
 
@@ -144,6 +148,21 @@ def _child_environment(deepum: Deepum, *flags: str, env: dict[str, str] | None =
     result = deepum(*SIM, *flags, "--", sys.executable, "-c", program, env=env)
     assert result.returncode == 0, result.stderr
     return dict(json.loads(result.stdout))
+
+
+def test_lock_step_is_the_simulated_gpus_default_alone(deepum: Deepum) -> None:
+    told = [
+        _child_environment(deepum, *flags, env=env)["DEEPUM_SYNC"]
+        for flags, env in (
+            ((), {}),
+            (("--sync",), {"DEEPUM_SYNC": "0"}),
+            (("--no-sync",), {}),
+            ((), {"DEEPUM_SYNC": "0"}),
+        )
+    ]
+    assert told == ["1", "1", "0", "0"]
+    on_a_gpu, _ = child_environment(resolve({}, {}), Device(None), {})
+    assert "DEEPUM_SYNC" not in on_a_gpu
 
 
 def test_the_shim_gets_its_settings_in_plain_numbers(deepum: Deepum, package: Path, tmp_path: Path) -> None:
