@@ -9,7 +9,9 @@ namespace deepum::runtime {
 // Bytes. Of what is smaller hardly a whole UM block is dead, so that none is dropped.
 inline constexpr std::uint64_t kAwaitedHandout = 1u << 20;
 inline constexpr long kHandoutNapNanoseconds = 20000;
-inline constexpr std::uint32_t kMostNaps = 30;  // each some 70 us long, with what a timer adds
+// Each some 70 us long, with what a timer adds: half a second. The mover is that far behind a program that has launched many launches of
+// gigabytes, which it moves block by block.
+inline constexpr std::uint32_t kMostNaps = 7000;
 // Launches that the GPU has before it: with fewer the host is what it waits for, and a copy costs less than a GPU that stands still.
 inline constexpr std::uint32_t kLeastAhead = 16;
 

@@ -279,12 +279,17 @@ void Replay::marker_recorded() {
 // As native/runtime does it (live_session.cpp): the thread that memory is handed out to waits for the mover to have looked so far, while
 // the GPU has launches before it.
 void Replay::before_handout(std::uint64_t bytes) {
-  if (!runs_free() || !mover_.gates().used() || bytes < runtime::kAwaitedHandout) {
+  const bool waits = runs_free() && mover_.gates().used() && bytes >= runtime::kAwaitedHandout;
+  if (!waits || mover_.gates().processed() < awaited_in_vain_) {
     return;
   }
   catch_up();
   const auto is_ahead = [this] { return engine_.launches_outstanding() >= static_cast<int>(runtime::kLeastAhead); };
-  for (std::uint32_t naps = 0; naps < runtime::kMostNaps && !mover_thread_.idle(now()) && is_ahead(); ++naps) {
+  for (std::uint32_t naps = 0; !mover_thread_.idle(now()) && is_ahead(); ++naps) {
+    if (naps == runtime::kMostNaps) {
+      awaited_in_vain_ = sequence_;
+      break;
+    }
     engine_.spend(kProgram, kNapNs);
     catch_up();
   }

@@ -113,6 +113,7 @@ class Replay {
   std::vector<std::uint64_t> record_;  // the event at hand
   std::uint64_t sequence_ = 0;         // of the latest event given to the core
   std::uint64_t next_sequence_ = 0;    // where the next event lies
+  std::uint64_t awaited_in_vain_ = 0;  // event: until the mover has processed it nobody waits for it again
   std::uint64_t shift_ = 0;            // between the trace's sequences and those, modulo 2^64
   std::uint64_t traced_ = 0;           // the trace's sequence of the event at hand
   std::uint64_t launches_ = 0;

@@ -112,8 +112,8 @@ AHEAD = 16  # launches that the GPU has before it when memory that is handed out
 
 def handing_out(launches: int) -> tuple[Decide, str]:
     """So many launches that the GPU has not come to. The daemon drops what is dead at the last but one of all, after 1 ms, and at the
-    last, after 0.3 s; behind each of the two some of that is handed out again."""
-    begin, told, late = first(held()), [], {launches + 2: 0.001, launches + 3: 0.3}
+    last, after 2 s; behind each of the two some of that is handed out again."""
+    begin, told, late = first(held()), [], {launches + 2: 0.001, launches + 3: 2.0}
 
     def decide(event: Event) -> list[Command]:
         if event.kind == EXECUTE:
@@ -131,7 +131,7 @@ time.sleep(0.1)
 execute(); block(4, at=4); took = []
 execute()
 for at in (8, *range(12, 60, 4)): began = time.monotonic(); block(4, at=at); took.append(time.monotonic() - began)
-time.sleep(0.5); tell(took=took, calls=calls())
+time.sleep(2.2); tell(took=took, calls=calls())
 """
     return decide, snippet
 
