@@ -17,6 +17,7 @@ from deepum._core import ffi, lib
 from acceptance.launches import work_of
 from deepum.core import CoreSettings, EventLog, events
 from deepum.machines import Named
+from deepum.simulate.mode import LOCK_STEP
 from deepum.simulate.policies import BY_NAME
 from deepum.simulate.replay import Outcome, replay
 from deepum.trace import Trace
@@ -60,7 +61,8 @@ class Training:
     def unlimited_ms(self, factor: float) -> float:
         """A step where memory is enough for all. `factor`: that kernels take longer by."""
         on = self._native(factor)
-        return self._step_ms(replay(self._trace, on, BY_NAME["unlimited"].settings(int(on.launch_queue)), _UNLIMITED_BYTES))
+        settings = BY_NAME["unlimited"].settings(int(on.launch_queue))
+        return self._step_ms(replay(self._trace, on, settings, _UNLIMITED_BYTES, mode=LOCK_STEP))
 
     def fit(self, plain_ms: float) -> None:
         """Finds the factor with which a step takes that long. Raises ValueError where none does: launches alone take longer."""
@@ -86,7 +88,7 @@ class Training:
         except TypeError:
             raise ValueError("the settings are not those of this version; run scripts/gpu_acceptance anew") from None
         trace = Trace(self._trace.name, self._with_budget(budget, int(on.memory_bytes)), self._trace.work)
-        outcome = replay(trace, on, core, int(on.memory_bytes), without_prefetch=without_prefetch)
+        outcome = replay(trace, on, core, int(on.memory_bytes), without_prefetch=without_prefetch, mode=LOCK_STEP)  # as it measures
         counted = (int(outcome.counters[name]) for name in ("bytes_h2d", "bytes_d2h", "peak_resident_bytes"))
         return Predicted(self._step_ms(outcome), outcome.core.bytes_evicted, *counted)
 
