@@ -168,7 +168,7 @@ class Engine {
   bool content(std::uint64_t address, Content& content) const;  // false: never mapped
 
   // Memory that the program pins: it takes from the host's.
-  void pin(std::uint64_t bytes);
+  void pin(std::uint64_t bytes);  // the program waits for transfers of what has to go to the disk for it
   void unpin(std::uint64_t bytes);
   std::uint64_t pinned() const;  // 0 where the host's memory has no size
   // Whether what is mapped and that much more can be held: pinned memory by the host's, managed by that and the devices' together, unless

@@ -150,10 +150,15 @@ void HostMemory::leave(const Block& block, Regions regions) {
   }
 }
 
-void HostMemory::pin(std::uint64_t bytes, double at) {
-  if (has_disk()) {
-    push_out_for(bytes, nullptr, at);
+bool HostMemory::has_room_to_pin(std::uint64_t bytes, double at) {
+  if (!has_disk()) {
+    return true;
   }
+  push_out_for(bytes, nullptr, at);
+  return used() + bytes <= size_;
+}
+
+void HostMemory::pin(std::uint64_t bytes) {
   pinned_ += bytes;
   peak_ = std::max(peak_, used());
 }

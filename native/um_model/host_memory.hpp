@@ -28,8 +28,9 @@ class HostMemory {
   // Content that is here no more: on a device alone, dead or unmapped.
   void leave(const Block& block, Regions regions);
 
-  // Memory that stays: pinned by the program.
-  void pin(std::uint64_t bytes, double at);
+  // Memory that stays: pinned by the program. False: there is no room for it before transfers have ended; without a disk there always is.
+  bool has_room_to_pin(std::uint64_t bytes, double at);
+  void pin(std::uint64_t bytes);
   void unpin(std::uint64_t bytes) { pinned_ -= bytes; }
   // On its way to a device: not pushed out while room is made for it there. nullptr: none.
   void hold(const Block* block) { held_ = block; }

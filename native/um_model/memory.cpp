@@ -123,7 +123,12 @@ bool Engine::content(std::uint64_t address, Content& content) const {
 
 void Engine::pin(std::uint64_t bytes) {
   if (HostMemory* const host = state_->residency.host()) {
-    host->pin(bytes, state_->now(kProgram));
+    State& s = *state_;
+    if (!host->has_room_to_pin(bytes, s.now(kProgram))) {
+      s.run_to([&] { return host->has_room_to_pin(bytes, s.timeline.now()); });
+      s.move_clock(kProgram, s.timeline.now());
+    }
+    host->pin(bytes);
   }
 }
 

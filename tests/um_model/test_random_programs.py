@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from deepum._core import ffi
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 BLOCK = 2 << 20
@@ -39,9 +39,8 @@ operation = st.one_of(
 program = st.lists(st.tuples(st.integers(0, 3), operation), max_size=40)
 
 
-def check_host(model: Any, ever_pinned: bool) -> None:
-    """What the host has is in its memory or on the disk, nothing else is, and its memory is never over its size, but by what is pinned
-    while all else there is in a transfer, which cannot go to the disk."""
+def check_host(model: Any) -> None:
+    """What the host has is in its memory or on the disk, nothing else is, and its memory is never over its size."""
     size = model.machine.host_memory_bytes
     if size == 0:
         return
@@ -52,14 +51,14 @@ def check_host(model: Any, ever_pinned: bool) -> None:
     held = 65536 * sum(one.in_host_memory.bit_count() for one in found)
     assert 0 <= model.counters().host_bytes - held <= 2 * BLOCK, "the rest is pinned"
     if model.machine.disk_read_gbps:
-        assert model.counters().peak_host_bytes <= size + (2 * BLOCK if ever_pinned else 0)
+        assert model.counters().peak_host_bytes <= size
         assert model.counters().bytes_disk_read == 0 or model.counters().bytes_disk_written > 0
 
 
 def run(model: Any, steps: list[tuple[int, Any]], capacity: int) -> tuple[float, bytes]:
     streams = [model.stream(0), model.stream(0), model.stream(1), model.stream(0)]
     helper, event = model.helper(), model.event()
-    device_memory = pinned = ever_pinned = False
+    device_memory = pinned = False
     for number, (what, *details) in steps:
         stream = streams[number]
         start, blocks = (details[0], min(details[1], MAPPED - details[0])) if len(details) > 1 else (0, 0)
@@ -97,7 +96,6 @@ def run(model: Any, steps: list[tuple[int, Any]], capacity: int) -> tuple[float,
                 pinned = False
             else:
                 pinned = model.machine.host_memory_bytes != 0 and model.pin(2)
-                ever_pinned = ever_pinned or pinned
         elif what == "remap":
             model.unmap(0)
             model.map(0, MAPPED)
@@ -106,7 +104,7 @@ def run(model: Any, steps: list[tuple[int, Any]], capacity: int) -> tuple[float,
         for device in (0, 1):
             assert model.counters(device).resident_bytes + model.free_bytes(device) <= capacity * BLOCK
             assert model.counters(device).peak_resident_bytes <= capacity * BLOCK
-        check_host(model, ever_pinned)
+        check_host(model)
     for device in (0, 1):
         model.synchronise_device(device)
     for stream in streams:
@@ -142,6 +140,17 @@ DISK = {"disk_read_gbps": 3.2, "disk_write_gbps": 2.0, "disk_read_latency_ns": 1
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=program, capacity=st.integers(1, 30), host=st.integers(2, 30), buffer=st.integers(0, 8), keeps=st.booleans())
+@example(
+    # What is to be pinned needs the place of a block that is on its way to the host.
+    steps=[
+        (0, (what, *details))
+        for what, *details in (("pin",), ("fill", 0, 1), ("pin",), ("synchronise",), ("prefetch", 0, 1, -1, False), ("query",), ("pin",))
+    ],
+    capacity=1,
+    host=2,
+    buffer=0,
+    keeps=False,
+)
 def test_any_program_on_a_host_with_a_disk(
     make_model: Callable[..., Any], steps: list[tuple[int, Any]], capacity: int, host: int, buffer: int, keeps: bool
 ) -> None:
