@@ -117,12 +117,20 @@ def _why_missing(key: str, device: str, reports: Reports, cores: list[dict[str, 
     if key == "budget_overshoot_bytes" and cores:
         return "--gpu-memory was not given"
     if key == "last_step" and reports.simulators:
-        return "the last waits of the program have no like before them" if len(reports.simulators) == 1 else "there are several processes"
+        return _why_no_last_step(reports.simulators)
     if key == "handles_refused" or key in _COUNTED_BY_THE_CORE:
         return "no process had a session with the daemon that was reported"
     if device == "cuda":
         return "a real GPU's driver does not tell it"
     return "nothing was moved" if key in _SHARES and reports.simulators else "no simulated GPU left its figures"
+
+
+def _why_no_last_step(simulators: list[dict[str, Any]]) -> str:
+    if len(simulators) > 1:
+        return "there are several processes"
+    if not simulators[0].get("timeline"):
+        return "the simulated GPU left no timeline"
+    return "the program's last waits have no like before them"
 
 
 def merge(reports: Reports, device: str, values: Mapping[str, Value], warnings: list[str], cards: Sequence[int] = ()) -> dict[str, Any]:

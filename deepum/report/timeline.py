@@ -11,6 +11,7 @@ from deepum._core import lib
 from deepum.core import Allocate, Block, Execute, Free, events
 from deepum.errors import UsageError
 from deepum.simulate.comparison import preset_of, run
+from deepum.simulate.mode import DEFAULT, Mode
 from deepum.simulate.policies import Policy
 from deepum.simulate.steps import step_ends
 from deepum.simulate.workload import Workload
@@ -130,10 +131,11 @@ def observe(
     memory_bytes: int | None = None,
     launch_queue: int | None = None,
     known: Launches | None = None,
+    mode: Mode = DEFAULT,
 ) -> Timeline:
     """Replays the workload under the policy and keeps what happens. `known`: its launches, if they were read before. Raises UsageError."""
     preset = preset_of(on)
-    outcome = run(workload, on, policy, memory_bytes, launch_queue, keep_activities=True)
+    outcome = run(workload, on, policy, memory_bytes, launch_queue, mode=mode, keep_activities=True)
     try:
         known = known or launches(workload.trace)
         ends = step_ends(outcome, workload.trace)

@@ -48,7 +48,7 @@ class Driver:
         return {**named, "capacity_error_bytes": self.capacity_error, "tells_free_memory": self.tells_free_memory}
 
 
-# From the kindest to the unkindest of what a driver may be: all of an answer that no GPU has given yet.
+# Ends and middle of what a driver may cost and do: to a policy by costs and discards, to its speed-up over paging by what paging costs.
 BAND = {
     "kind": Driver("kind", "ideal", "titan-v"),
     "expected": Driver("expected", "driver", "half"),

@@ -12,7 +12,7 @@ inline constexpr long kHandoutNapNanoseconds = 20000;
 // Each some 70 us long, with what a timer adds: half a second. The mover is that far behind a program that has launched many launches of
 // gigabytes, which it moves block by block.
 inline constexpr std::uint32_t kMostNaps = 7000;
-// Launches that the GPU has before it: with fewer the host is what it waits for, and a copy costs less than a GPU that stands still.
-inline constexpr std::uint32_t kLeastAhead = 16;
+// Launches that are not complete: with fewer the GPU is about to wait for the host, and a copy costs less than a GPU that is idle.
+inline constexpr std::uint32_t kLeastOutstanding = 16;
 
 }  // namespace deepum::runtime

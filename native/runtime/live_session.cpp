@@ -82,7 +82,7 @@ void Session::wait_for_mover() noexcept {
   }
   const int kept = errno;
   const Relaxed relaxed;
-  for (std::uint32_t naps = 0; gates.processed() < last_sequence && gates.used() && markers.is_ahead_by(kLeastAhead); ++naps) {
+  for (std::uint32_t naps = 0; gates.processed() < last_sequence && gates.used() && markers.has_outstanding(kLeastOutstanding); ++naps) {
     if (naps == kMostNaps) {
       awaited_in_vain_.store(last_sequence, std::memory_order_relaxed);
       break;

@@ -77,7 +77,14 @@ StreamMarkers::Reached StreamMarkers::reached() noexcept {
     return made;
   }
   const auto done = [&](std::uint64_t i, std::uint64_t* sequence) {
-    const Marker marker = numbered(i);
+    Marker marker;
+    {
+      const std::lock_guard lock(lock_);
+      marker = kept_[i % kKept];
+      if (count_ - i > kKept) {
+        marker.event = nullptr;
+      }
+    }
     *sequence = marker.sequence;
     return marker.event && driver().EventQuery(marker.event) == CUDA_SUCCESS;
   };
@@ -99,26 +106,13 @@ StreamMarkers::Reached StreamMarkers::reached() noexcept {
   return made;
 }
 
-Marker StreamMarkers::numbered(std::uint64_t number) noexcept {
-  const std::lock_guard lock(lock_);
-  Marker marker = kept_[number % kKept];
-  if (count_ - number > kKept) {
-    marker.event = nullptr;
-  }
-  return marker;
-}
-
-bool StreamMarkers::is_ahead_by(std::uint32_t markers) noexcept {
-  std::uint64_t count = 0;
+bool StreamMarkers::has_outstanding(std::uint32_t markers) noexcept {
+  CUevent event = nullptr;
   {
     const std::lock_guard lock(lock_);
-    count = count_;
+    event = count_ >= markers ? kept_[(count_ - markers) % kKept].event : nullptr;
   }
-  if (count < markers || !driver().EventQuery) {
-    return false;
-  }
-  const Marker marker = numbered(count - markers);
-  return marker.event && driver().EventQuery(marker.event) == CUDA_ERROR_NOT_READY;
+  return event && driver().EventQuery && driver().EventQuery(event) == CUDA_ERROR_NOT_READY;
 }
 
 bool StreamMarkers::still(const Marker& marker) noexcept {

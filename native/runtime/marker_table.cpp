@@ -138,9 +138,9 @@ bool MarkerTable::all_can_wait() noexcept {
   return for_all([](StreamMarkers& stream) { return stream.waitable() != nullptr; });
 }
 
-bool MarkerTable::is_ahead_by(std::uint32_t markers) noexcept {
+bool MarkerTable::has_outstanding(std::uint32_t markers) noexcept {
   bool any = false;
-  for_all([&](StreamMarkers& stream) { return any = any || stream.is_ahead_by(markers); });
+  for_all([&](StreamMarkers& stream) { return any = any || stream.has_outstanding(markers); });
   return any;
 }
 

@@ -37,9 +37,8 @@ class MarkerTable {
   // captures); some may wait all the same.
   bool wait_on_all(CUevent event) noexcept;
   bool all_can_wait() noexcept;
-  // The GPU has so many marked launches of one stream before it.
-  bool is_ahead_by(std::uint32_t markers) noexcept;
-  StreamMarkers::Reached reached() noexcept;  // of all streams: all launches up to a sequence, and none behind another
+  bool has_outstanding(std::uint32_t markers) noexcept;  // of some stream: the last so many are not complete
+  StreamMarkers::Reached reached() noexcept;             // of all streams: all launches up to a sequence, and none behind another
   // `cover` tells the truth of these stream ids: none of them has launches that the driver refused to record a marker behind.
   bool all_marked(std::uint64_t stream_mask) noexcept;
   // Stream ids with launches for which the ring had no room: the daemon may not know that these were ever launched on.

@@ -80,8 +80,8 @@ class StreamMarkers {
     std::uint64_t begun = 0;               // and none behind that one has begun
   };
   Reached reached() noexcept;
-  // At least so many markers, of launches of this stream, are not complete.
-  bool is_ahead_by(std::uint32_t markers) noexcept;
+  // The last so many markers, kKept at most, are not complete.
+  bool has_outstanding(std::uint32_t markers) noexcept;
 
   bool wait(CUevent event) noexcept;                // what is launched from here on; false: it cannot be made to
   CUstream waitable() noexcept;                     // null: there is none, or it cannot be waited on from elsewhere
@@ -99,7 +99,6 @@ class StreamMarkers {
   std::uint64_t answered() const noexcept { return in_flight_ ? first_in_flight_ - 1 : emitted_; }
   bool claim(CUcontext context, std::uint64_t limit, std::uint64_t* first, std::uint64_t* sequence, Marker* reused) noexcept;
   bool still_needed(const Marker& reused) noexcept;
-  Marker numbered(std::uint64_t number) noexcept;  // without an event: it is not kept any more
   bool due(std::uint32_t interval, std::uint64_t blocks) noexcept;
   void publish(const Marker& marker) noexcept;
   void withdraw(std::uint64_t first, CUevent event, CUcontext context, bool tried) noexcept;

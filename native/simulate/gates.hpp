@@ -27,7 +27,7 @@ class Gates {
   void hold(const deepum_command& command);  // DEEPUM_COMMAND_HOLD
   // The decisions for all launches up to this one are there.
   void decided(std::uint64_t sequence) { decided_ = sequence; }
-  std::uint64_t processed() const { return decided_; }  // or nearly so
+  std::uint64_t processed() const { return decided_; }  // as the runtime's, but for the time that the mover's calls take
   // Opens what can be. `moves`: false: some of what this launch waits for has not been issued; else the events that lie behind it.
   using Moves = std::function<bool(const deepum_command& hold, std::vector<um_model::Event>* events)>;
   void open(const Moves& moves);

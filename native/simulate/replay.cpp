@@ -284,8 +284,8 @@ void Replay::before_handout(std::uint64_t bytes) {
     return;
   }
   catch_up();
-  const auto is_ahead = [this] { return engine_.launches_outstanding() >= static_cast<int>(runtime::kLeastAhead); };
-  for (std::uint32_t naps = 0; !mover_thread_.idle(now()) && is_ahead(); ++naps) {
+  const auto busy = [this] { return engine_.launches_outstanding() >= static_cast<int>(runtime::kLeastOutstanding); };
+  for (std::uint32_t naps = 0; !mover_thread_.idle(now()) && busy(); ++naps) {
     if (naps == runtime::kMostNaps) {
       awaited_in_vain_ = sequence_;
       break;

@@ -541,7 +541,7 @@ MUTATIONS = (
     Mutation(
         "handed-out-late-to-an-idle-gpu",
         _RUNTIME + "live_session.cpp",
-        " && markers.is_ahead_by(kLeastAhead); ++naps) {",
+        " && markers.has_outstanding(kLeastOutstanding); ++naps) {",
         "; ++naps) {",
         "that memory which is handed out does not wait for the mover while the GPU is about to run out of launches",
         noticed_by=_GATES + "test_it_does_not_wait_while_the_gpu_is_about_to_run_out_of_launches",
