@@ -14,7 +14,7 @@ from pathlib import Path
 
 from deepum.core import Core, Ring
 from deepum.core.records import COMMAND_BYTES
-from deepum.daemon import __main__, server
+from deepum.daemon import __main__, server, session
 from deepum.daemon.hello import Hello
 from deepum.daemon.recorder import Recorder
 from deepum.daemon.session import Session
@@ -75,4 +75,5 @@ class _LateSession(Session):
 
 if __name__ == "__main__":
     vars(server)["Session"] = _LateSession
+    vars(session)["_LOCK_STEP_SPIN"] = 0  # Several sessions share few cores here.
     __main__.main()

@@ -115,10 +115,12 @@ class Lowering(Work):
                 self.synchronise_device(device)
         else:
             events = [self.record(each) for each in self.order.streams if each.kind != LEGACY and self.begun(each)]
+            together = [0] * len(self.order.streams)
+            for _, clock in events:
+                merge(together, clock)
             for each in self.streams.values():
                 if each.kind != LEGACY:
-                    for event, clock in events:
-                        self.wait(each, event, clock)
+                    self.wait_for_all(each, [event for event, _ in events], together)
             for device in self.order.devices:
                 self.host_wait(self.legacy(device).at(), 0)
         self.emit("par", thread=0)

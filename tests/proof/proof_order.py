@@ -94,3 +94,8 @@ class Order:
         """The stream waits for the event."""
         self.enter(stream)
         merge(stream.clock, event)
+
+    def wait_for_all(self, stream: Stream, events: int, clock: Clock) -> None:
+        """The stream waits for so many events, one after the other, before all of which together `clock` comes."""
+        self.wait(stream, clock)
+        stream.clock[stream.number] += events - 1

@@ -121,10 +121,20 @@ class Ordering:
         merge(self.order.host, self.before[stream.number])
 
     def wait(self, stream: Stream, event: int, clock: Clock) -> None:
+        self.emit_wait(stream, event)
+        self.order.wait(stream, clock)
+
+    def wait_for_all(self, stream: Stream, events: list[int], clock: Clock) -> None:
+        """For each of them; `clock` is what is before them all together."""
+        for event in events:
+            self.emit_wait(stream, event)
+        if events:
+            self.order.wait_for_all(stream, len(events), clock)
+
+    def emit_wait(self, stream: Stream, event: int) -> None:
         by_value = event in self.valued and self.op.pick(29, 2) == 0
         number = (self.valued[event],) if by_value else ()
         self.emit("vw" if by_value else "wai", stream.number, event, *number, thread=self.thread_of(stream))
-        self.order.wait(stream, clock)
 
     def host_wait_event(self, event: int, clock: Clock) -> None:
         self.emit("eqy" if self.op.pick(31, 3) == 0 else "esy", event)
