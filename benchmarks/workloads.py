@@ -31,7 +31,7 @@ from deepum.cli.driver_options import capacity_error_bytes
 from deepum.errors import DeepumError
 from deepum.simulate import policies
 from deepum.simulate.comparison import Comparison, preset_of
-from deepum.simulate.driver import BAND, COSTS, DISCARDS, FAULTS, Driver
+from deepum.simulate.driver import BAND, BLOCKING, COSTS, DISCARDS, FAULTS, Driver
 from deepum.simulate.mode import DEFAULT, MODES, mode_of
 from deepum.simulate.point import Point, simulate
 from deepum.simulate.steps import WARM_UP
@@ -88,6 +88,7 @@ def main() -> None:
         "--band", action="store_true", help="a kind driver, the expected one and an unkind one, in the place of the next three"
     )
     parser.add_argument("--costs", choices=COSTS, help="what prefetches cost the driver beside their copies; by default the machine's")
+    parser.add_argument("--blocking", choices=BLOCKING, help="which calls block until their stream has come to them; by default none")
     parser.add_argument("--discards", choices=DISCARDS, help="what the driver's discards do; by default the machine's")
     parser.add_argument("--fault-costs", choices=FAULTS, help="what paging on demand costs the driver; by default the machine's")
     parser.add_argument("--mode", choices=MODES, default=DEFAULT.name, help="how deepum runs beside the program (%(default)s)")
@@ -124,7 +125,11 @@ def main() -> None:
             for kind, driver in (BAND if arguments.band else one_driver).items():
                 if len(sets) > 1 or kind:
                     print(f"{title} workloads" + (f", {kind} driver" if kind else ""))
-                at = replace(common, driver=replace(driver, capacity_error=capacity_error), mode=mode_of(arguments.mode, driver.costs))
+                at = replace(
+                    common,
+                    driver=replace(driver, capacity_error=capacity_error, blocking=arguments.blocking),
+                    mode=mode_of(arguments.mode, driver.costs),
+                )
                 points = [replace(at, workload=name, machine=on) for on in machines for name in workloads]
                 found[kind] = _simulated(points, names, arguments.jobs, arguments.cluster)
                 print("\n".join(tables.summary(found[kind], names)), flush=True)

@@ -43,6 +43,7 @@ class Machine:
     both_ways: float  # by which a transfer takes longer while the other direction has one, 1 or more
     discards: int  # 0: they empty a block; 1: as NVIDIA's driver does it; 2: it has none
     queued_prefetch_faults: int  # 1: a kernel that needs a block of a prefetch under way that has not come to it faults; 0: it waits
+    blocking_calls: int  # that block their caller until the stream has come to them: 0: none; 1: prefetches; 2: discards as well
     decision_latency_ns: float
     host_memory_bytes: int  # 0: as much as there is to hold
     disk_read_gbps: float  # of the disk behind it; 0: none

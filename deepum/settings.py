@@ -298,6 +298,15 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("fault_interval", "count", "launches between two looks for observed faults, in lock-step", 64, ("shim",), low=1, high=1 << 20),
     Setting("marker_interval", "count", "launches of a stream between two progress markers", 16, ("shim",), low=1, high=1 << 20),
+    Setting(
+        "moves",
+        "choice",
+        "without --sync, how a move waits for what it follows: in the driver's queue (stream); on the host, which then makes it (host); or "
+        "on the host where the driver blocks a thread that queues it (auto)",
+        "auto",
+        ("shim",),
+        choices=("auto", "stream", "host"),
+    ),
     Setting("handover_bytes", "size", "moves handed to the driver and not yet complete, a direction", 64 << 20, ("shim",), low=2 << 20),
     Setting("log", "count", "what the shim says: 0 nothing, 1 warnings, 2 information, 3 everything", 1, ("shim",), high=3),
     Setting("disable", "boolean", "the shim does nothing", False, ("shim",), flag=False),

@@ -17,6 +17,9 @@ def preset(questions: dict[str, Any]) -> dict[str, float | int | None]:
             at = at.get(name) if isinstance(at, dict) else None
         return at
 
+    # 0: no call blocks its caller; 1: prefetches do; 2: discards as well.
+    returns = [get("order", what, "returns_before_the_event") for what in ("to_host", "to_gpu", "discard")]
+    blocking = 2 if returns[2] is False else 1 if False in returns else None if None in returns[:2] else 0
     slope, base, launch = get("faults", "swept_fit", "us_per_kib"), get("faults", "swept_fit", "base_us"), get("launches", "launch_host_us")
     return {
         "h2d_gbps": get("links", "one_way", "to_gpu_prefetch"),
@@ -25,6 +28,7 @@ def preset(questions: dict[str, Any]) -> dict[str, float | int | None]:
         "fault_ns_per_byte": None if slope is None else round(slope * 1e3 / 1024, 5),
         "launch_ns": None if launch is None else round(launch * 1e3),
         "launch_queue": get("launches", "launch_queue"),
+        "blocking_calls": blocking,
     }
 
 

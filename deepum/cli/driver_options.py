@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from deepum.errors import UsageError
-from deepum.simulate.driver import COSTS, DISCARDS, FAULTS
+from deepum.simulate.driver import BLOCKING, COSTS, DISCARDS, FAULTS
 from deepum.sizes import parse_size
 
 _OPTIONS = (
@@ -18,6 +18,11 @@ _OPTIONS = (
     click.option("--discards", type=click.Choice([*DISCARDS]), help="What the driver's discards do; by default the machine's."),
     click.option(
         "--fault-costs", "faults", type=click.Choice([*FAULTS]), help="What paging on demand costs the driver; by default the machine's."
+    ),
+    click.option(
+        "--blocking",
+        type=click.Choice([*BLOCKING]),
+        help="Which calls block until their stream has come to them; by default the machine's.",
     ),
     click.option(
         "--capacity-error",
@@ -33,7 +38,7 @@ _OPTIONS = (
 
 
 def driver_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """--costs, --discards, --fault-costs, --capacity-error and --no-free-memory."""
+    """--costs, --discards, --fault-costs, --blocking, --capacity-error and --no-free-memory."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function

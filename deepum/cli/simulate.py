@@ -154,6 +154,7 @@ def command(
     costs: str | None,
     discards: str | None,
     faults: str | None,
+    blocking: str | None,
     capacity_error: str | None,
     free_memory: bool,
     mode: str,
@@ -174,7 +175,7 @@ def command(
     machines = _machines(machine)
     host = host_of(machines or MACHINES, host_memory, disk)
     common = Point("", chosen, None, gpu_memory_bytes(gpu_memory), launch_queue, steps, synchronise, host=host, warm_up=warm_up)
-    driver = Driver(costs, discards, faults, capacity_error_bytes(capacity_error), free_memory)
+    driver = Driver(costs, discards, faults, capacity_error_bytes(capacity_error), free_memory, blocking)
     common = replace(common, driver=driver, mode=mode_of(mode, costs))
     named: list[str | None] = [*machines] or [None]
     points = [replace(common, workload=name, machine=on) for on in named for name in dict.fromkeys(workloads)]

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::uint64_t kMostWaiting = 1u << 18;   // commands; the core keeps far fewer under way
 constexpr long kHandoverPollNanoseconds = 500000;  // a 64 MiB hand-over takes 1 to 5 ms
+constexpr long kEventPollNanoseconds = 100000;     // where this thread waits for what a move follows
 constexpr std::int64_t kLookMilliseconds = 1000;
 
 std::int64_t now_ms() noexcept {
@@ -38,7 +39,9 @@ Mover::Mover(const SharedMemory& memory, MarkerTable& markers, LockStep& lock_st
       in_lock_step_(settings.lock_step),
       has_gates_(settings.gates && !settings.lock_step),
       handover_bytes_(settings.handover_bytes),
-      settled_(std::make_unique<SettledMoves>()) {}
+      settled_(std::make_unique<SettledMoves>()),
+      prefetches_(settings.deferral),
+      discards_(settings.deferral == Deferral::kBlocks ? Deferral::kUnknown : settings.deferral) {}
 
 bool Mover::start(Connection* connection) noexcept {
   connection_ = connection;
@@ -91,6 +94,8 @@ void Mover::marker_recorded() noexcept {
 
 void Mover::run() noexcept {
   const Relaxed mode;
+  prefetches_.begin();
+  discards_.begin();
   try {
     loop();
   } catch (...) {
@@ -104,7 +109,7 @@ void Mover::loop() {
   while (!stopping_.load()) {
     const bool due = !in_lock_step_ || lock_step_.begin_round();
     // Before the commands: those of all events up to it are there then.
-    const std::uint64_t decided = __atomic_load_n(&memory_.control->decided_sequence, __ATOMIC_ACQUIRE);
+    const std::uint64_t decided = this->decided();
     take_commands();
     if (due) {
       const std::uint64_t epoch = markers_.epoch();
@@ -198,7 +203,9 @@ bool Mover::may_sleep() const noexcept {
   if (in_lock_step_) {
     return true;  // whoever wants something writes the eventfd
   }
-  return written() == taken_.load() && !(wants_marker_ && markers_.epoch() != seen_epoch_.load());
+  // A decision without commands that came during the round opens gates as well, and nobody rings for it: the thread did not sleep.
+  return written() == taken_.load() && !(wants_marker_ && markers_.epoch() != seen_epoch_.load()) &&
+         !(gated() && decided() != gates_.processed());
 }
 
 void Mover::sleep() noexcept {
@@ -208,7 +215,7 @@ void Mover::sleep() noexcept {
   }
   timespec limit{1, 0};
   if (looks_again_soon_) {
-    limit = {0, kHandoverPollNanoseconds};
+    limit = {0, prefetches_.found() == Deferral::kDefers ? kHandoverPollNanoseconds : kEventPollNanoseconds};
   }
   if (!may_sleep()) {
     limit = {0, 0};

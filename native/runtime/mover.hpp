@@ -17,6 +17,7 @@
 
 #include "advice_server.hpp"
 #include "allocations.hpp"
+#include "blocking_probe.hpp"
 #include "commands.hpp"
 #include "connection.hpp"
 #include "gates.hpp"
@@ -99,12 +100,15 @@ class Mover {
   bool gated() const noexcept { return gates_.used(); }
   // So much is with the driver at a time: launches wait for nothing, so that what is handed over early may come too early.
   bool limited() const noexcept { return !in_lock_step_ && !gated(); }
+  // Moves go to the driver once all that they follow is done, and not behind events; likewise what is advised in order, by this thread.
+  bool waits_itself(const deepum_command& command) const noexcept;
   bool advance(int device, int direction);
   bool issue(int device, int direction);
   bool issue_discard(int device);
   void count_discard(CUresult error) noexcept;
   // Duplicates (mover_duplicates.cpp).
   static bool reached(MoveLane& lane, const Requirements& required);
+  static bool done(const Requirements& required);
   CUresult carry(MoveLane& lane, int device, const deepum_command& command, const std::vector<Span>& spans);
   CUresult give(MoveLane& lane, int device, const std::vector<Span>& spans, const AdviceList& advice);
   std::size_t gather(int device, int direction, std::vector<Span>* spans, std::vector<Allocations::Pin>* pins);
@@ -120,6 +124,7 @@ class Mover {
   void sleep() noexcept;
   void watch_daemon() noexcept;
   bool may_sleep() const noexcept;
+  std::uint64_t decided() const noexcept { return __atomic_load_n(&memory_.control->decided_sequence, __ATOMIC_ACQUIRE); }
   std::uint64_t written() const noexcept { return __atomic_load_n(&memory_.control->command_written, __ATOMIC_ACQUIRE); }
 
   const SharedMemory memory_;
@@ -149,6 +154,7 @@ class Mover {
   std::array<GateWriter, DEEPUM_MAX_STREAMS> gate_writers_;
   std::unique_ptr<SettledMoves> settled_;
   AdviceServer server_;
+  BlockingProbe prefetches_, discards_;
   std::uint64_t last_taken_ = 0;  // id
   CUcontext current_ = nullptr;
   bool wants_marker_ = false;

@@ -32,6 +32,10 @@ bool Mover::issue_discard(int device) {
     answer(command, DEEPUM_MOVED_REFUSED);
     return true;
   }
+  if (use_device(device) && lane.prepare() && waits_itself(command) && !reached(lane, required)) {
+    looks_again_soon_ = true;
+    return false;
+  }
   // A move that comes too early costs a fault, a discard destroys data: without a marker behind all that was launched there is none.
   if (!use_device(device) || !lane.prepare() || !markers_.all_marked(command.stream_mask) || !markers_.all_can_wait() ||
       !Allocations::instance().commit_discard(pin, command, current_)) {
@@ -49,7 +53,11 @@ bool Mover::issue_discard(int device) {
       ~Committed() { Discards::instance().committed(device, address, id, behind); }
     } committed{static_cast<std::size_t>(device), pin.address, command.id};
     if (wait_for(lane, required, &again)) {
+      const bool asks = !in_lock_step_ && discards_.found() == Deferral::kUnknown && discards_.arm(lane.stream());
       result = drop_content({pin.address, pin.bytes}, has_budget(device), lane.stream());
+      if (asks) {
+        discards_.disarm();
+      }
     }
     if (result == CUDA_SUCCESS) {
       lane.issued(command.id, 0, false);

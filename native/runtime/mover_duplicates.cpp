@@ -9,11 +9,14 @@
 namespace deepum::runtime {
 // All that the lane has to wait for has been done, and all that it waits for already.
 bool Mover::reached(MoveLane& lane, const Requirements& required) {
+  return done(required) && (!driver().StreamQuery || driver().StreamQuery(lane.stream()) != CUDA_ERROR_NOT_READY);
+}
+
+bool Mover::done(const Requirements& required) {
   const auto done = [](CUevent event) { return !event || !driver().EventQuery || driver().EventQuery(event) != CUDA_ERROR_NOT_READY; };
   return std::all_of(required.markers.begin(), required.markers.end(), [&](const auto& each) { return done(each.second.event); }) &&
          std::all_of(required.moves.begin(), required.moves.end(),
-                     [&](const auto& each) { return done(each.first->event_after(each.second)); }) &&
-         (!driver().StreamQuery || driver().StreamQuery(lane.stream()) != CUDA_ERROR_NOT_READY);
+                     [&](const auto& each) { return done(each.first->event_after(each.second)); });
 }
 
 CUresult Mover::give(MoveLane& lane, int device, const std::vector<Span>& spans, const AdviceList& advice) {
@@ -36,7 +39,11 @@ CUresult Mover::give(MoveLane& lane, int device, const std::vector<Span>& spans,
 CUresult Mover::carry(MoveLane& lane, int device, const deepum_command& command, const std::vector<Span>& spans) {
   CUresult result = give(lane, device, spans, advice_before(command));
   if (result == CUDA_SUCCESS && moves(command)) {
+    const bool asks = !in_lock_step_ && prefetches_.found() == Deferral::kUnknown && prefetches_.arm(lane.stream());
     result = prefetch(spans.data(), spans.size(), brings(command) ? device : kHost, lane.stream());
+    if (asks) {
+      prefetches_.disarm();
+    }
   }
   return result == CUDA_SUCCESS ? give(lane, device, spans, advice_after(command)) : result;
 }

@@ -97,8 +97,13 @@ bool Mover::issue(int device, int direction) {
     return false;
   }
   bool again = false;
+  const auto prepared = [&] { return use_device(device) && lane.prepare(); };
+  if (waits_itself(head) && prepared() && !reached(lane, required)) {
+    looks_again_soon_ = true;
+    return false;
+  }
   if (only_waits(head)) {
-    const bool waits = use_device(device) && lane.prepare() && wait_for(lane, required, &again);
+    const bool waits = prepared() && wait_for(lane, required, &again);
     if (again) {
       return true;
     }
@@ -132,12 +137,7 @@ bool Mover::issue(int device, int direction) {
     }
   }
 
-  const bool prepared = use_device(device) && lane.prepare();
-  if (prepared && !in_lock_step_ && advises_in_order(head) && !reached(lane, required)) {
-    looks_again_soon_ = true;
-    return false;
-  }
-  const bool usable = prepared && wait_for(lane, required, &again);
+  const bool usable = prepared() && wait_for(lane, required, &again);
   if (again) {
     return true;  // a marker went on while we waited for it
   }
@@ -183,7 +183,8 @@ bool Mover::issue(int device, int direction) {
 }
 
 // Commands right behind the first that need nothing more to wait for, and which nobody waits for before their end: adjacent ones
-// become one span, others one call where the driver has batches. Returns how many go, the first included.
+// become one span, others one call where the driver has batches. Where this thread waits itself, calls are few and long: what has been done
+// is nothing to wait for, and whoever waits for one of them waits for all. Returns how many go, the first included.
 std::size_t Mover::gather(int device, int direction, std::vector<Span>* spans, std::vector<Allocations::Pin>* pins) {
   const MoveLane& lane = devices_[device].lanes[direction];
   const deepum_command& head = lane.queue[0].command;
@@ -193,9 +194,10 @@ std::size_t Mover::gather(int device, int direction, std::vector<Span>* spans, s
   for (; count < lane.queue.size() && pins->size() < 4 * kMostInBatch && (limited() || lane.since_event() + bytes < kEventBytes); ++count) {
     const deepum_command& next = lane.queue[count].command;
     Requirements more;
-    if (lane.queue[count - 1].awaited || next.kind != kind || next.advice != head.advice || next.location != head.location ||
+    const bool itself = waits_itself(next);
+    if ((lane.queue[count - 1].awaited && !itself) || next.kind != kind || next.advice != head.advice || next.location != head.location ||
         (!in_lock_step_ && advises_in_order(next)) || (in_lock_step_ && next.cause != head.cause) ||
-        !requirements(device, direction, next, &more) || !more.empty()) {
+        !requirements(device, direction, next, &more) || !(more.empty() || (itself && done(more)))) {
       break;
     }
     auto pin = Allocations::instance().pin(next.slot, next.generation, next.first_block, next.block_count);

@@ -49,6 +49,11 @@ bool Mover::requirements(int device, int direction, const deepum_command& comman
   return true;
 }
 
+bool Mover::waits_itself(const deepum_command& command) const noexcept {
+  const BlockingProbe& calls = command.kind == DEEPUM_COMMAND_DISCARD ? discards_ : prefetches_;
+  return !in_lock_step_ && !advises_at_once(command) && (calls.found() != Deferral::kDefers || advises_in_order(command));
+}
+
 bool Mover::wait_for(MoveLane& lane, const Requirements& required, bool* again) {
   for (const auto& [of, marker] : required.markers) {
     if (!lane.wait(marker)) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "deferral.hpp"
 #include "plain_rules.hpp"
 #include "records.h"
 
@@ -42,6 +43,7 @@ struct ShimSettings {
   Faults faults = Faults::kOff;                  // DEEPUM_FAULTS: auto, while the daemon asks for them; on; off
   FaultSources fault_source = FaultSources::kAuto;  // DEEPUM_FAULT_SOURCE: auto, CUPTI if it can be had, else uvm-tools; cupti; uvm-tools
   bool gates = true;                                // DEEPUM_GATES: under pressure, out of lock-step, launches wait for their moves
+  Deferral deferral = Deferral::kUnknown;           // DEEPUM_MOVES: stream, the driver defers them; host, it blocks; auto, to be found
   std::uint32_t fault_interval = 64;                // DEEPUM_FAULT_INTERVAL, launches in lock-step between two looks for observed faults
   std::uint32_t marker_interval = 16;               // DEEPUM_MARKER_INTERVAL, launches a stream between two progress markers
   std::uint64_t daemon_silence = 10;                // DEEPUM_DAEMON_SILENCE, seconds after which a daemon that takes nothing is given up

@@ -168,6 +168,8 @@ ShimSettings read(Reader& reader) noexcept {
   reader.choice("DEEPUM_FAULT_SOURCE",
                 {{"auto", FaultSources::kAuto}, {"cupti", FaultSources::kCupti}, {"uvm-tools", FaultSources::kUvmTools}},
                 "write auto, cupti or uvm-tools", &made.fault_source);
+  reader.choice("DEEPUM_MOVES", {{"auto", Deferral::kUnknown}, {"stream", Deferral::kDefers}, {"host", Deferral::kBlocks}},
+                "write auto, stream or host", &made.deferral);
   reader.number("DEEPUM_FAULT_INTERVAL", 1, 1u << 20, "write a number from 1 to 1048576", &fault_interval);
   reader.size("DEEPUM_HANDOVER_BYTES", 2ull << 20, "write a size of at least 2MiB", &made.handover_bytes);
   reader.number("DEEPUM_DAEMON_SILENCE", 1, 1000000, "write a number from 1 to 1000000", &made.daemon_silence);

@@ -129,6 +129,9 @@ bool Mover::issue(int device, int direction, const Answer& answer) {
     return true;
   }
   lane.prepare(engine_, device);
+  if (waits(lane, head, required)) {
+    return false;
+  }
   if (only_waits(head)) {
     wait_for(lane, required);
     const bool holds = mode_.lock_step || gates_.used();
@@ -148,7 +151,7 @@ bool Mover::issue(int device, int direction, const Answer& answer) {
     answer(head, DEEPUM_MOVED_STALE);
     return true;
   }
-  if (!mode_.lock_step && (full(lane, range->bytes) || (advises_in_order(head) && !reached(lane, required)))) {
+  if (!mode_.lock_step && full(lane, range->bytes)) {
     looks_again_soon_ = true;
     return false;
   }
@@ -229,6 +232,9 @@ bool Mover::issue_discard(int device, const Answer& answer) {
     answer(command, DEEPUM_MOVED_REFUSED);
     return true;
   }
+  if (waits(lane, command, required)) {
+    return false;
+  }
   if (!places_.may_discard(command.slot, *range, command.cause)) {
     finish(lane, command.id, runtime::SettledMoves::kNowhere);
     answer(command, DEEPUM_MOVED_CANCELLED);
@@ -258,9 +264,9 @@ std::size_t Mover::gather(int device, int direction, std::vector<Range>* spans) 
   for (; count < lane.queue.size() && count < 4 * kMostInBatch && room(0); ++count) {
     const deepum_command& next = lane.queue[count].command;
     Requirements more;
-    if (lane.queue[count - 1].awaited || next.kind != head.kind || next.advice != head.advice || next.location != head.location ||
-        (mode_.lock_step ? next.cause != head.cause : advises_in_order(next)) || next.block_count == 0 ||
-        !requirements(device, direction, next, &more) || !more.empty()) {
+    if ((lane.queue[count - 1].awaited && !waits_itself(head)) || next.kind != head.kind || next.advice != head.advice ||
+        next.location != head.location || (mode_.lock_step ? next.cause != head.cause : advises_in_order(next)) || next.block_count == 0 ||
+        !requirements(device, direction, next, &more) || !(more.empty() || (waits_itself(head) && done(more)))) {
       break;
     }
     const auto range = places_.blocks(next.slot, next.generation, next.first_block, next.block_count);
@@ -331,12 +337,25 @@ void Mover::wait_for(Lane& lane, const Requirements& required) {
   }
 }
 
-bool Mover::reached(Lane& lane, const Requirements& required) {
+bool Mover::waits_itself(const deepum_command& command) const {
+  const bool discards = command.kind == DEEPUM_COMMAND_DISCARD;
+  return !advises_at_once(command) &&
+         mode_.blocking >= (discards ? um_model::Blocking::kPrefetchesAndDiscards : um_model::Blocking::kPrefetches);
+}
+
+bool Mover::waits(Lane& lane, const deepum_command& command, const Requirements& required) {
+  const bool waits = !mode_.lock_step && (waits_itself(command) || advises_in_order(command)) && !reached(lane, required);
+  looks_again_soon_ |= waits;
+  return waits;
+}
+
+bool Mover::reached(Lane& lane, const Requirements& required) { return done(required) && engine_.completed_stream(lane.stream()); }
+
+bool Mover::done(const Requirements& required) {
   return std::all_of(required.markers.begin(), required.markers.end(),
                      [&](const auto& each) { return engine_.completed(each.second.event); }) &&
          std::all_of(required.moves.begin(), required.moves.end(),
-                     [&](const auto& each) { return engine_.completed(each.first->after(engine_, host_, each.second).event); }) &&
-         engine_.completed_stream(lane.stream());
+                     [&](const auto& each) { return engine_.completed(each.first->after(engine_, host_, each.second).event); });
 }
 
 bool Mover::full(Lane& lane, std::uint64_t bytes) {

@@ -13,7 +13,8 @@
 //
 // Running free differs: markers are the program's alone; so many bytes of each lane are with the driver at a time, with events behind each
 // sixteenth of them, unless launches wait at gates (gates.hpp), which is why nothing is handed over too early; what is advised in order is
-// advised by the thread itself once all before it is done; a launch waits at a gate, or is not held.
+// advised by the thread itself once all before it is done, and so is all that moves where the driver would block it; a launch waits at a
+// gate, or is not held.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +38,8 @@ class Mover {
     bool fetches = true;  // false: as with DEEPUM_PREFETCH=0
     bool lock_step = true;
     bool gates = false;                // running free: launches wait for their moves in stream order
+    // Running free: what is made once all that it follows is done, and not queued behind it.
+    um_model::Blocking blocking = um_model::Blocking::kNone;
     std::uint64_t handover_bytes = 0;  // with the driver at a time, of each lane, running free: DEEPUM_HANDOVER_BYTES
   };
   Mover(um_model::Engine& engine, int devices, const Mode& mode, Markers& markers, Places& places);
@@ -51,6 +54,7 @@ class Mover {
   // Since the latest round, running free: something waits for a marker, or for the driver to have done what it was given.
   bool wants_marker() const { return wants_marker_; }
   bool looks_again_soon() const { return looks_again_soon_; }
+  bool polls_events() const { return mode_.blocking != um_model::Blocking::kNone; }
 
   // The program's side of discards (native/runtime/discards.hpp).
   void use_after_discards(um_model::Range range);                 // its streams wait
@@ -78,7 +82,11 @@ class Mover {
   void carry_out(Lane& lane, const deepum_command& command, const std::vector<um_model::Range>& spans);
   void advise(um_model::Host host, const std::vector<um_model::Range>& spans, const AdviceList& advice);
   void wait_for(Lane& lane, const Requirements& required);
+  bool waits_itself(const deepum_command& command) const;
+  // The thread waits until the command can be carried out at once, and looks again soon.
+  bool waits(Lane& lane, const deepum_command& command, const Requirements& required);
   bool reached(Lane& lane, const Requirements& required);  // all that it has to wait for has been done, and all that it waits for already
+  bool done(const Requirements& required);
   bool full(Lane& lane, std::uint64_t bytes);              // the driver has enough of it for now
   void finish(Lane& lane, std::uint64_t id, int where);
   void hold_launches();

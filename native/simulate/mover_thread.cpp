@@ -5,8 +5,9 @@
 namespace deepum::simulate {
 namespace {
 
-constexpr double kWakeNs = 10e3;           // from a write to an eventfd to the thread's next step: 5 to 20 us on an idle core
-constexpr double kHandoverPollNs = 500e3;  // kHandoverPollNanoseconds of native/runtime/mover.cpp
+constexpr double kWakeNs = 10e3;  // from a write to an eventfd to the thread's next step: 5 to 20 us on an idle core
+// kHandoverPollNanoseconds and kEventPollNanoseconds of native/runtime/mover.cpp.
+constexpr double kHandoverPollNs = 500e3, kEventPollNs = 100e3;
 
 }  // namespace
 
@@ -48,7 +49,7 @@ void MoverThread::act() {
     wake_at(inbox_.front().time);
   }
   if (mover_.looks_again_soon()) {
-    wake_at(engine_.now(mover_.host()) + kHandoverPollNs);
+    wake_at(engine_.now(mover_.host()) + (mover_.polls_events() ? kEventPollNs : kHandoverPollNs));
   }
 }
 

@@ -50,7 +50,8 @@ Replay::Replay(const um_model::Machine& machine, const deepum_simulation_options
       core_(settings),
       mover_(engine_, options.devices,
              {options.without_prefetch == 0, options.mode == DEEPUM_SIMULATION_LOCK_STEP,
-              options.mode == DEEPUM_SIMULATION_FREE && options.gates != 0, options.handover_bytes},
+              options.mode == DEEPUM_SIMULATION_FREE && options.gates != 0,
+              options.mode == DEEPUM_SIMULATION_FREE ? machine.blocking_calls : um_model::Blocking::kNone, options.handover_bytes},
              markers_, places_),
       mover_thread_(engine_, mover_),
       observing_(options.observe_faults != 0) {

@@ -34,6 +34,7 @@ void Engine::spend(Host host, double ns) {
   }
   state_->spend(host, ns);
 }
+void Engine::keep_up(Host host) { state_->move_clock(host, state_->timeline.now()); }
 void Engine::program_call() { state_->last_program_call = state_->clocks[kProgram]; }
 
 // --- Streams and events

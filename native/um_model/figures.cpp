@@ -49,6 +49,7 @@ constexpr Figure kFigures[] = {
     DEEPUM_FIGURE(both_ways),
     DEEPUM_FIGURE(discards),
     DEEPUM_FIGURE(queued_prefetch_faults),
+    DEEPUM_FIGURE(blocking_calls),
     DEEPUM_FIGURE(decision_latency_ns),
     DEEPUM_FIGURE(host_memory_bytes),
     DEEPUM_FIGURE(disk_read_gbps),

@@ -88,6 +88,7 @@ constexpr Machine machine(const Card& card) {
       .both_ways = 1,
       .discards = Discards::kEmpties,
       .queued_prefetch_faults = 0,
+      .blocking_calls = Blocking::kNone,
       .decision_latency_ns = kDecisionLatency,
   };
 }

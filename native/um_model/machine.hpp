@@ -14,6 +14,9 @@ enum class Discards {
   kRefused = 2,  // the driver has no discards (before 580)
 };
 
+// Which calls block their caller until the stream has come to what they ask for; others return at once.
+enum class Blocking { kNone = 0, kPrefetches = 1, kPrefetchesAndDiscards = 2 };
+
 // Times in nanoseconds (double), sizes in bytes, rates in bytes/ns (= GB/s) and FLOP/ns (= GFLOP/s).
 struct Machine {
   std::string_view name;         // as in sim:NAME
@@ -47,6 +50,7 @@ struct Machine {
   Discards discards;
   // What a kernel does that needs a block of a prefetch that has begun and has not come to it. 0: it waits; 1: it faults.
   int queued_prefetch_faults;
+  Blocking blocking_calls;
   double decision_latency_ns;                      // from a launch to the first action of a helper thread that it caused
   std::uint64_t host_memory_bytes = 0;             // for managed and pinned memory; 0: as much as there is to hold
   double disk_read_gbps = 0, disk_write_gbps = 0;  // of the disk behind it; 0: none

@@ -43,6 +43,7 @@ typedef struct deepum_machine {
   double both_ways;
   int32_t discards;               /* enum Discards of machine.hpp */
   int32_t queued_prefetch_faults; /* 0 or 1 */
+  int32_t blocking_calls;         /* enum Blocking of machine.hpp */
   double decision_latency_ns;
   uint64_t host_memory_bytes;             /* 0: as much as there is to hold */
   double disk_read_gbps, disk_write_gbps; /* both 0: no disk behind it */

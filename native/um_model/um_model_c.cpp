@@ -65,6 +65,7 @@ void copy_figures(To& to, const From& from) {
   to.both_ways = from.both_ways;
   to.discards = static_cast<decltype(to.discards)>(from.discards);
   to.queued_prefetch_faults = from.queued_prefetch_faults;
+  to.blocking_calls = static_cast<decltype(to.blocking_calls)>(from.blocking_calls);
   to.decision_latency_ns = from.decision_latency_ns;
   to.host_memory_bytes = from.host_memory_bytes;
   to.disk_read_gbps = from.disk_read_gbps;
@@ -86,7 +87,7 @@ bool sound(const deepum_machine& machine) {
          machine.host_gbps > 0 && machine.launch_queue > 0 && machine.faults_per_batch > 0 && machine.fp32_sustained > 0 &&
          machine.tensor_sustained > 0 && machine.memory_sustained > 0 && machine.multiprocessors > 0 && machine.block_ns >= 0 &&
          machine.both_ways >= 1 && machine.discards >= 0 && machine.discards <= 2 && machine.queued_prefetch_faults >= 0 &&
-         machine.queued_prefetch_faults <= 1 && sound_disk(machine);
+         machine.queued_prefetch_faults <= 1 && machine.blocking_calls >= 0 && machine.blocking_calls <= 2 && sound_disk(machine);
 }
 
 void fill(deepum_machine& to, const Machine& from) {

@@ -69,12 +69,14 @@ def test_questions_and_programs_run_to_their_end(acceptance: Callable[..., subpr
     made = next(asdict(machine) for machine in machines() if machine.name == "v100-16gb")
     for name in ("h2d_gbps", "d2h_gbps", "fault_batch_ns", "fault_ns_per_byte"):
         assert found["sections"]["preset"][name] == pytest.approx(made[name], rel=0.1), name
+    assert found["sections"]["preset"]["blocking_calls"] == 0
     assert asked["links"]["both_prefetch_one_thread_gbps"] == pytest.approx(25.8, rel=0.05)
     assert asked["discards"]["discard_and_prefetch_to_host"]["free_bytes_won"] == asked["discards"]["bytes"]
     assert asked["discards"]["discard"]["written_after"]["right_after_leaving"] == 1
     assert asked["clean"]["prefetch_to_host_duplicates"]["free_bytes_won"] == 0
     assert asked["order"]["to_gpu"]["returns_before_the_event"] is True
     assert asked["order"]["to_gpu"]["moved_before_the_event"] is False
+    assert asked["order"]["discard"]["returns_before_the_event"] is True
     assert asked["gates"]["gated"]["gpu_us"] >= asked["gates"]["plain"]["gpu_us"] > 0
     beside = asked["gates"]["while_a_stream_waits"]
     assert (beside["streams"], beside["streams_held_up"], beside["prefetch_held_up"]) == (64, 0, False)

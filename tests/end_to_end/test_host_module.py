@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from running import holders, lock_of, socket_of
 
 from deepum.core import CoreSettings, EventLog, Execute, events, replay
@@ -160,3 +161,13 @@ def test_behind_gates_a_program_that_runs_free_faults_on_nothing_that_is_foresee
     gated, ungated = (run_sweep("--no-sync", "--gates", gates, rounds=10) for gates in (1, 0))
     faults = [run.statistics["faults"] for run in (gated, ungated)]
     assert faults[0] < 0.6 * faults[1], faults
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+def test_a_driver_that_blocks_the_mover_is_found_out_and_moves_go_on(run_sweep: Callable[..., Any], tmp_path: Path, calls: int) -> None:
+    machine = tmp_path / "machine.json"
+    machine.write_text(json.dumps({"like": "v100-16gb", "blocking_calls": calls}))
+    ran = run_sweep("--no-sync", "--device", f"sim:{machine}", "--log", "2", rounds=12)
+    assert "the driver blocks a thread that moves memory behind an event" in ran.result.stderr
+    assert "all were opened" not in ran.result.stderr  # no launch waits for a mover that stands in a call
+    assert ran.statistics["bytes_prefetched"] > 0 and ran.statistics["prefetch_accuracy"] > 0.5

@@ -134,6 +134,8 @@ void fill_driver() {
     names[*out] = "e" + std::to_string(events);
     return CUDA_SUCCESS;
   };
+  d.StreamDestroy = [](CUstream) { return CUDA_SUCCESS; };
+  d.EventDestroy = [](CUevent) { return CUDA_SUCCESS; };
   d.EventRecord = [](CUevent event, CUstream stream) {
     if (event_error != 0) return static_cast<CUresult>(event_error.load());
     note("record %s %s", name(event).c_str(), name(stream).c_str());

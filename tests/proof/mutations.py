@@ -463,6 +463,7 @@ MUTATIONS = (
         "  wait_for_discards(describe(record).base, describe(record).bytes);\n",
         "",
         "that freed memory waits for its discards",
+        noticed_by="tests/runtime/test_lane_discards.py::test_memory_that_ends_waits_for_its_discards",
     ),
     Mutation(
         "pins-not-awaited",
@@ -513,6 +514,14 @@ MUTATIONS = (
         "  }\n  return true;",
         "that a launch's moves wait for no marker that lies behind its gate",
         noticed_by=_GATES + "test_each_launch_has_a_marker_that_lies_before_the_next_gate",
+    ),
+    Mutation(
+        "decided-during-a-round",
+        _RUNTIME + "mover.cpp",
+        " &&\n         !(gated() && decided() != gates_.processed());",
+        ";",
+        "that the mover does not sleep on a decision without commands that came while it was at work",
+        noticed_by=_GATES + "test_a_decision_without_commands_that_comes_during_a_round_opens_its_gate",
     ),
     Mutation(
         "gate-without-wake-up",

@@ -69,6 +69,7 @@ _TURN = (
     *("contexts", "crowd", "values"),
 )
 _FREE = ("devices", "contexts", "devices", "crowd", "graphs")  # more of these out of lock-step, where discards are under way for long
+_MOVES = BY_NAME["moves"].choices  # how the mover waits out of lock-step
 _LOST = ("streams", "renewed", "devices")
 
 
@@ -107,7 +108,8 @@ def batches(programs: int, seed: int) -> list[Batch]:
     moving, basic = [batch for batch in made if batch.lock_step and batch.settings["policy"] == "correlation"], len(made)
     quarter = moving[: basic // 4]
     for batch in quarter:
-        made.append(replace(batch, number=len(made), seeds=_others(batch.seeds, programs), lock_step=False, late=0))
+        settings = batch.settings | {"moves": _MOVES[len(made) % 3]}
+        made.append(replace(batch, number=len(made), seeds=_others(batch.seeds, programs), settings=settings, lock_step=False, late=0))
     for i, batch in enumerate(quarter):
         duplicating = {
             "advice": ("all", "duplicate")[i % 2],
@@ -132,6 +134,7 @@ def batches(programs: int, seed: int) -> list[Batch]:
         flavour = _FREE[len(made) % len(_FREE)]
         seeds = tuple(range(next_seed, next_seed + min(left, _SIZES[flavour])))
         settings = settings | {"eviction_order": ORDERS[len(made) % len(ORDERS)], "marker_interval": ("1", "1", "16")[len(made) // 4 % 3]}
+        settings |= {"moves": _MOVES[len(made) // 3 % 3]}
         made.append(Batch(len(made), flavour, seeds, settings, lock_step=False, slow=flavour == "graphs"))
         left -= len(seeds)
         next_seed += len(seeds)

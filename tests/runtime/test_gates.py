@@ -221,3 +221,25 @@ tell(before=before, after=after, sequence=sequence, calls=wait_calls(lambda all:
     assert (facts["before"], facts["after"]) == (0, 1)
     assert errors.count("gates: none has opened for a while; all were opened") == 1
     assert waits(facts["calls"], "w0.1") == [facts["sequence"]]
+
+
+def test_a_decision_without_commands_that_comes_during_a_round_opens_its_gate(run: Run, runtime_folder: Path) -> None:
+    """The mover stands in a call for the launch before when it comes, so that nobody wakes it."""
+    snippet = f"""{BEGIN}
+time.sleep(0.1); calls(); call("prefetch_delay", 200)
+execute(); execute(stream=1); execute(stream=1); time.sleep(0.4); tell(calls=calls())
+"""
+    launches: list[int] = []
+
+    def decide(event: Event) -> list[Command]:
+        if event.kind == EXECUTE:
+            launches.append(event.sequence)
+        return each(event) if event.kind == EXECUTE and len(launches) <= 2 else []
+
+    each = held()
+    with FakeDaemon(runtime_folder, decide, delay=0.02) as daemon:
+        ran = run(snippet, DEEPUM_LOG="2")
+        daemon.finished()
+    calls = ran.facts()["calls"]
+    assert waits(calls, "w1") == launches[-2:] and any(call.split()[2:] == ["w1", str(launches[-1])] for call in calls if "open" in call)
+    assert "all were opened" not in ran.err

@@ -19,7 +19,7 @@ HOST = (
 
 
 # What no GPU has answered yet: prefetches cost the driver nothing beside their copies, and discards empty blocks.
-KIND = ("block_ns", "discards", "queued_prefetch_faults")
+KIND = ("block_ns", "discards", "queued_prefetch_faults", "blocking_calls")
 
 
 def presets() -> dict[str, Any]:

@@ -1,9 +1,10 @@
 """A prefetch on a stream that waits for an event: does the call come back before the event, does the move keep to the order, and how fast
-is it then, either way and both at once?"""
+is it then, either way and both at once? And does a discard's call come back?"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from acceptance.bench import Bench, Gate, gbps
@@ -21,15 +22,22 @@ def answer(bench: Bench) -> dict[str, Any]:
     told: dict[str, Any] = {"bytes": size}
     for name, start, place in (("to_host", cuda.gpu, cuda.host), ("to_gpu", cuda.host, cuda.gpu)):
         bench.put(memory, size, start)
-        told[name] = _behind_event(bench, [(memory, size, place)])
+        told[name] = _behind_event(bench, size, [_prefetch(bench, memory, size, place)])
     bench.put(memory, size, cuda.gpu)
     bench.put(other, size, cuda.host)
-    told["both"] = _behind_event(bench, [(memory, size, cuda.host), (other, size, cuda.gpu)])
+    told["both"] = _behind_event(bench, 2 * size, [_prefetch(bench, memory, size, cuda.host), _prefetch(bench, other, size, cuda.gpu)])
+    if bench.has("cuMemDiscardBatchAsync"):
+        bench.put(memory, size, cuda.gpu)
+        told["discard"] = _behind_event(bench, size, [lambda stream: bench.batch("cuMemDiscardBatchAsync", [(memory, size)], None, stream)])
     return told
 
 
-def _behind_event(bench: Bench, moves: list[tuple[int, int, Any]]) -> dict[str, Any]:
-    """One stream a move, all behind one event of a stream that is held up."""
+def _prefetch(bench: Bench, memory: int, size: int, place: Any) -> Callable[[Any], None]:
+    return lambda stream: bench.cuda.prefetch(memory, size, place, stream)
+
+
+def _behind_event(bench: Bench, size: int, moves: list[Callable[[Any], None]]) -> dict[str, Any]:
+    """One stream a move, all behind one event of a stream that is held up; `size`: bytes of all moves."""
     cuda = bench.cuda
     gate, busy = Gate(cuda), cuda.stream()
     streams = [cuda.stream() for _ in moves]
@@ -41,9 +49,9 @@ def _behind_event(bench: Bench, moves: list[tuple[int, int, Any]]) -> dict[str, 
     timer = gate.open_after(_HELD_S)
     begin = time.perf_counter()
     host = []
-    for stream, (address, size, place) in zip(streams, moves, strict=True):
+    for stream, move in zip(streams, moves, strict=True):
         before = time.perf_counter()
-        cuda.prefetch(address, size, place, stream)
+        move(stream)
         host.append(round((time.perf_counter() - before) * 1e6, 2))
     returned = time.perf_counter() - begin
     early = returned < _HELD_S / 2
@@ -55,5 +63,5 @@ def _behind_event(bench: Bench, moves: list[tuple[int, int, Any]]) -> dict[str, 
     waited_ms = (time.perf_counter() - opened) * 1e3
     told = {"returns_before_the_event": early, "host_us": host, "moved_before_the_event": done_early}
     if early and not bench.simulated:  # the simulated GPU's time is not the clock's
-        told["gbps_behind_it"] = gbps(sum(size for _, size, _ in moves), waited_ms)
+        told["gbps_behind_it"] = gbps(size, waited_ms)
     return told

@@ -8,7 +8,7 @@ using namespace deepum::simgpu;
 namespace {
 
 CUresult value_work(CUstream handle, CUdeviceptr address, std::uint64_t value, unsigned flags, bool wide, bool wait) {
-  Call call(Need::context, wait ? Role::program : Role::migration);
+  Call call(Need::context, wait ? Role::synchronise : Role::migration);  // a helper's stays a helper's
   if (!call) return call.error();
   const CUstream stream = resolve_stream(call, handle);
   if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;

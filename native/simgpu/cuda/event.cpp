@@ -8,7 +8,6 @@
 using namespace deepum::simgpu;
 
 namespace {
-constexpr double kPollNs = 500;  // a polling loop must make the host's clock go on
 
 CUresult wait_for(Call& call, CUevent event) {
   um_model::Engine& engine = call.engine();
@@ -64,13 +63,12 @@ CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int f
 CUresult cuEventRecord(CUevent hEvent, CUstream hStream) { return cuEventRecordWithFlags(hEvent, hStream, 0); }
 
 CUresult cuEventQuery(CUevent hEvent) {
-  Call call(Need::context, Role::synchronise);
+  Call call(Need::context, Role::poll);
   if (!call) return call.error();
   if (!alive(call.state().events, hEvent)) return CUDA_ERROR_INVALID_HANDLE;
   if (const CUresult error = refuse_event(call, hEvent); error != CUDA_SUCCESS) return error;
   if (!hEvent->recorded) return CUDA_SUCCESS;
-  call.engine().spend(call.host(), kPollNs);
-  const bool complete = call.engine().query(call.host(), hEvent->id);
+  const bool complete = call.poll([&] { return call.engine().query(call.host(), hEvent->id); });
   collect_violations(call.state());
   const CUresult sticky = call.state().devices[static_cast<std::size_t>(hEvent->context->device)].sticky;
   if (sticky != CUDA_SUCCESS) return sticky;

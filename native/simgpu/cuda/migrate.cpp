@@ -64,6 +64,11 @@ CUresult migration_stream(Call& call, CUstream handle, bool legacy_allowed, CUst
   return refuse_on_stream(call, stream);
 }
 
+// Where the machine's driver does so: the caller waits until the stream has come to what it is about to queue.
+CUresult wait_for_turn(Call& call, CUstream stream, um_model::Blocking kind) {
+  return call.state().machine.blocking_calls >= kind ? finish_stream(call, stream) : CUDA_SUCCESS;
+}
+
 CUresult prefetch(CUdeviceptr address, std::size_t bytes, CUmemLocation location, unsigned flags, CUstream handle) {
   Call call(Need::context, Role::migration);
   if (!call) return call.error();
@@ -75,6 +80,7 @@ CUresult prefetch(CUdeviceptr address, std::size_t bytes, CUmemLocation location
   if (const CUresult error = managed_range(state, address, bytes, range); error != CUDA_SUCCESS) return error;
   CUstream stream = nullptr;
   if (const CUresult error = migration_stream(call, handle, true, stream); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = wait_for_turn(call, stream, um_model::Blocking::kPrefetches); error != CUDA_SUCCESS) return error;
   for_allocations(state, range, [&](Allocation& allocation) { allocation.last_prefetch = location; });
   note_move(call, stream, range);
   call.engine().prefetch(call.host(), enter(call, stream), {&range, 1}, device);
@@ -110,6 +116,8 @@ CUresult batch(const CUdeviceptr* addresses, const std::size_t* sizes, std::size
   }
   CUstream stream = nullptr;
   if (const CUresult error = migration_stream(call, handle, false, stream); error != CUDA_SUCCESS) return error;
+  const auto kind = discard ? um_model::Blocking::kPrefetchesAndDiscards : um_model::Blocking::kPrefetches;
+  if (const CUresult error = wait_for_turn(call, stream, kind); error != CUDA_SUCCESS) return error;
   const um_model::Stream id = enter(call, stream);
   for (std::size_t j = 0; j < location_count; ++j) {
     const std::size_t first = indices[j], last = j + 1 < location_count ? indices[j + 1] : count;
@@ -151,6 +159,7 @@ CUresult cuMemDiscardBatchAsync(CUdeviceptr* dptrs, size_t* sizes, size_t count,
   if (const CUresult error = collect_ranges(call.state(), dptrs, sizes, count, ranges); error != CUDA_SUCCESS) return error;
   CUstream stream = nullptr;
   if (const CUresult error = migration_stream(call, hStream, false, stream); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = wait_for_turn(call, stream, um_model::Blocking::kPrefetchesAndDiscards); error != CUDA_SUCCESS) return error;
   call.engine().discard(call.host(), enter(call, stream), ranges, um_model::kCpu, false);
   return CUDA_SUCCESS;
 }

@@ -4,9 +4,11 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -225,11 +227,12 @@ Call::Call(Need need, Role role) {
   }
   if (role == Role::program || (role == Role::synchronise && thread.kind == ThreadKind::unknown)) {
     thread.kind = ThreadKind::program;
-  } else if (role == Role::migration && thread.kind == ThreadKind::unknown) {
+  } else if ((role == Role::migration || role == Role::poll) && thread.kind == ThreadKind::unknown) {
     thread.kind = ThreadKind::helper;
     thread.helper = pump.serving ? um_model::kServer : state_->engine.add_helper();
   }
   if (role == Role::neutral) return;
+  if (role != Role::poll) thread.polls_in_vain = 0;
   acting_ = true;
   if (thread.kind == ThreadKind::helper) {
     host_ = thread.helper;
@@ -242,6 +245,17 @@ Call::~Call() {
   if (state_ == nullptr || !guard_.owns_lock()) return;
   collect_violations(*state_);
   if (acting_) update_live_figures(*state_);
+}
+
+bool Call::poll(const std::function<bool()>& complete) {
+  constexpr double kPollNs = 500, kLongestNs = 100e3;
+  int& in_vain = this_thread().polls_in_vain;
+  const bool sleeps = host_ != um_model::kProgram && in_vain != 0;
+  if (sleeps) engine().keep_up(host_);  // it may be far behind, for the time that it spent in a call that blocked it
+  engine().spend(host_, sleeps ? std::min(kLongestNs, std::ldexp(kPollNs, in_vain)) : kPollNs);
+  const bool done = complete();
+  in_vain += in_vain < 16 && !done;
+  return done;
 }
 
 int Call::device() const { return context_ != nullptr ? context_->device : 0; }

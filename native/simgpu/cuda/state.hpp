@@ -32,7 +32,8 @@ enum class Role {
   neutral,      // asks for something; costs no time
   program,      // launches, copies, allocates: the thread is the program's from here on
   migration,    // prefetches, advises, discards, records, waits for an event: a thread that did nothing else is a helper
-  synchronise,  // waits or polls: the program's, unless the thread is a helper already
+  synchronise,  // waits: the program's, unless the thread is a helper already
+  poll,         // asks and does not wait: a helper's, unless the thread is the program's
 };
 
 struct Device {
@@ -97,6 +98,9 @@ class Call {
   State& state() const { return *state_; }
   um_model::Engine& engine() const { return state_->engine; }
   CUcontext context() const { return context_; }
+  // Whether something is complete by now, which takes time: a polling loop must make the clock go on. A helper thread that finds nothing
+  // complete is taken to sleep for longer and longer between its polls, 0.1 ms at most.
+  bool poll(const std::function<bool()>& complete);
   int device() const;
   um_model::Host host() const { return host_; }
 

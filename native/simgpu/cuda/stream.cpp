@@ -6,10 +6,6 @@
 
 using namespace deepum::simgpu;
 
-namespace {
-constexpr double kPollNs = 500;  // a polling loop must make the host's clock go on
-}
-
 CUresult cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int priority) {
   const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
@@ -40,14 +36,13 @@ CUresult cuStreamSynchronize(CUstream hStream) {
 }
 
 CUresult cuStreamQuery(CUstream hStream) {
-  Call call(Need::context, Role::synchronise);
+  Call call(Need::context, Role::poll);
   if (!call) return call.error();
   const CUstream stream = resolve_stream(call, hStream);
   if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (const CUresult error = refuse_on_stream(call, stream); error != CUDA_SUCCESS) return error;
-  call.engine().spend(call.host(), kPollNs);
   if (stream->legacy) enter(call, stream);
-  const bool complete = call.engine().query_stream(call.host(), stream->id);
+  const bool complete = call.poll([&] { return call.engine().query_stream(call.host(), stream->id); });
   collect_violations(call.state());
   const CUresult sticky = call.state().devices[static_cast<std::size_t>(stream->context->device)].sticky;
   if (sticky != CUDA_SUCCESS) return sticky;

@@ -23,6 +23,7 @@ struct Thread {
   std::vector<CUcontext> contexts;  // current is the last; a null entry means none
   ThreadKind kind = ThreadKind::unknown;
   um_model::Host helper = um_model::kProgram;  // of a helper thread
+  int polls_in_vain = 0;                       // of a helper thread, since it last asked for something else
   bool in_host_function = false;               // the driver may not be called then
   int per_thread_default = 0;                  // > 0: stream 0 means this thread's own (inside a _ptsz or _ptds call)
   CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
