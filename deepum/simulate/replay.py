@@ -98,12 +98,14 @@ def replay(
     mode: Mode = DEFAULT,
     capacity_error: int = 0,
     without_free_memory: bool = False,
+    profile: bytes = b"",
 ) -> Outcome:
     """Runs it from the start, without the GIL. `on`: as `machine` gives it. `memory_bytes`: of the card, 0: the machine's.
 
     `observe_faults`: the core is told of faults while it wants to be. `without_prefetch`: as under `--prefetch 0`. `mode`: what launches
     wait for, and how long decisions take. `capacity_error`: bytes by which the capacity told at the start is too high.
-    `without_free_memory`: the core is never told what is free. Raises ValueError when the trace or the settings cannot be used.
+    `without_free_memory`: the core is never told what is free. `profile`: what an earlier run learned. Raises ValueError when the trace,
+    the settings or the profile cannot be used.
     """
     options = ffi.new(
         "deepum_simulation_options *",
@@ -127,6 +129,8 @@ def replay(
     if made == ffi.NULL:
         raise ValueError("the machine or the settings are out of range")
     handle = ffi.gc(made, lib.deepum_simulation_destroy)
+    if profile and lib.deepum_simulation_load_tables(handle, ffi.from_buffer("uint8_t[]", profile), len(profile)) != 0:
+        raise ValueError("the profile is damaged, or another version's")
     events, work = ffi.from_buffer("uint8_t[]", trace.events), ffi.from_buffer("uint8_t[]", trace.work)
     if (
         lib.deepum_simulation_run(handle, events, len(trace.events), work, len(trace.work)) != 0

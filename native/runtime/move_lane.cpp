@@ -37,17 +37,17 @@ bool MoveLane::waited(const StreamMarkers* of, const Marker& marker) const noexc
 }
 
 bool MoveLane::waited(const MoveLane* other, std::uint64_t id) const noexcept {
-  if (other->last_issued_ == 0) {
-    return true;
+  if (other->last_issued_ < id) {
+    return true;  // it never had that command
   }
   const auto found = waited_moves_.find(other);
-  return found != waited_moves_.end() && found->second >= std::min(id, other->last_issued_);
+  return found != waited_moves_.end() && found->second >= id;
 }
 
 bool MoveLane::wait(const Marker& marker) noexcept { return driver().StreamWaitEvent(stream_, marker.event, 0) == CUDA_SUCCESS; }
 
 bool MoveLane::wait(MoveLane* other, std::uint64_t id) {
-  const MoveEvent* behind = other->after(std::min(id, other->last_issued_));
+  const MoveEvent* behind = other->after(id);
   if (!behind || driver().StreamWaitEvent(stream_, behind->event, 0) != CUDA_SUCCESS) {
     return false;
   }

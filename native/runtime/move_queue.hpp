@@ -32,10 +32,10 @@ class MoveQueue {
   std::deque<Move> moves_;
 };
 
-// Where the last few thousand commands went, by id.
+// Where the last commands went, by id: as many as may be decided before one that waits on the host.
 class SettledMoves {
  public:
-  static constexpr std::uint32_t kKept = 1u << 14;
+  static constexpr std::uint32_t kKept = 1u << 16;
   static constexpr int kNowhere = -1;  // skipped: nothing to wait for
   static constexpr int kLongAgo = -2;  // not known any more
 

@@ -16,11 +16,11 @@ bool Lane::waited(const StreamMarkers* of, const Marker& marker) const {
 }
 
 bool Lane::waited(const Lane* other, std::uint64_t id) const {
-  if (other->last_issued_ == 0) {
-    return true;
+  if (other->last_issued_ < id) {
+    return true;  // it never had that command
   }
   const auto found = waited_moves_.find(other);
-  return found != waited_moves_.end() && found->second >= std::min(id, other->last_issued_);
+  return found != waited_moves_.end() && found->second >= id;
 }
 
 void Lane::wait(um_model::Engine& engine, um_model::Host host, const StreamMarkers* of, const Marker& marker) {
@@ -29,7 +29,7 @@ void Lane::wait(um_model::Engine& engine, um_model::Host host, const StreamMarke
 }
 
 void Lane::wait(um_model::Engine& engine, um_model::Host host, Lane* other, std::uint64_t id) {
-  const MoveEvent behind = other->after(engine, host, std::min(id, other->last_issued_));
+  const MoveEvent behind = other->after(engine, host, id);
   engine.wait(host, *stream_, behind.event);
   waited_moves_[other] = behind.id;
 }

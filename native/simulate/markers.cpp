@@ -91,17 +91,22 @@ StreamMarkers::Reached StreamMarkers::reached(um_model::Engine& engine) const {
 Cover StreamMarkers::cover(std::uint64_t sequence, Marker* marker) const {
   const bool launched_on = stream_.has_value() || in_flight_ != 0;
   const std::uint64_t unmarked = launched_on ? unmarked_ : 0;
-  const Marker* found = nullptr;
-  for (std::uint64_t i = count_; i > 0 && i + kKept > count_; --i) {
-    const Marker& kept = kept_[(i - 1) % kKept];
-    if (found != nullptr && kept.sequence < sequence && found->first <= sequence) {
-      break;
-    }
-    found = &kept;
-    if (kept.sequence < sequence) {
-      break;  // no launch up to the sequence is behind it
+  const auto kept = [this](std::uint64_t i) -> const Marker& { return kept_[(i - 1) % kKept]; };
+  const auto there = [this](std::uint64_t i) { return i > 0 && i + kKept > count_; };
+  std::uint64_t at = count_ >= kKept ? count_ - kKept + 1 : 1;  // the oldest marker that is late enough, or the newest
+  for (std::uint64_t end = count_; at < end;) {
+    const std::uint64_t middle = at + (end - at) / 2;
+    if (kept(middle).sequence < sequence) {
+      at = middle + 1;
+    } else {
+      end = middle;
     }
   }
+  // Where no launch up to the sequence lies behind the marker before it, that one is enough.
+  if (there(at) && there(at - 1) && kept(at).sequence >= sequence && kept(at).first > sequence) {
+    --at;
+  }
+  const Marker* const found = there(at) && at <= count_ ? &kept(at) : nullptr;
   if ((found == nullptr || found->sequence < sequence) && unmarked != 0 && unmarked <= sequence) {
     return Cover::not_yet;
   }

@@ -45,6 +45,7 @@ class Replay {
   std::size_t take_activities(std::span<deepum_activity> into);  // how many were taken
   deepum_model_counters counters() const;
   const deepum_core* core() const { return core_.core; }
+  deepum_core* core() { return core_.core; }
 
  private:
   struct Timed {  // a launch that is watched

@@ -65,6 +65,8 @@ deepum_simulation* deepum_simulation_create(const deepum_machine* machine, const
                                             const deepum_core_settings* settings);
 void deepum_simulation_destroy(deepum_simulation* simulation);
 
+/* What an earlier run has learned, before the first event: 0, or -1 when the bytes are not a profile of this version. */
+int deepum_simulation_load_tables(deepum_simulation* simulation, const uint8_t* bytes, size_t count);
 /* Goes on with these events (native/wire/records.h) and the work that names them (work_records.h), memory by slot. Events of a
  * recorded run that tell what became of commands are left out: they are found anew. Returns 0; -1 when a record is malformed or memory ran
  * out: what came before it has happened. */

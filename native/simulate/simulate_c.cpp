@@ -41,6 +41,10 @@ deepum_simulation* deepum_simulation_create(const deepum_machine* machine, const
 
 void deepum_simulation_destroy(deepum_simulation* simulation) { delete simulation; }
 
+int deepum_simulation_load_tables(deepum_simulation* simulation, const uint8_t* bytes, size_t count) {
+  return deepum_core_load_tables(simulation->replay.core(), bytes, count);
+}
+
 int deepum_simulation_run(deepum_simulation* simulation, const uint8_t* events, size_t event_bytes, const uint8_t* work,
                           size_t work_bytes) {
   try {
