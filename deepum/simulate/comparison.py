@@ -181,7 +181,7 @@ def run(
     host: Host = _MACHINES_OWN,
     driver: Driver = _ITS_DRIVER,
     mode: Mode = DEFAULT,
-    **keep: bool,
+    **keep: Any,
 ) -> Outcome:
     """Replays the workload under one policy; memory, launch queue, host and driver are the machine's unless given. `keep`: as for `replay`.
 

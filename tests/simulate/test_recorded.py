@@ -45,7 +45,7 @@ def run(
     return recorded(log), json.loads(stats.read_text())["processes"][0]["simulated"]
 
 
-def again(trace: Trace, memory: int = 256 * MIB, faults: bool = False, without_prefetch: bool = False) -> Outcome:
+def again(trace: Trace, memory: int = 256 * MIB, faults: bool = False, without_prefetch: bool = False, profile: bytes = b"") -> Outcome:
     """Replayed as it was recorded."""
     return replay(
         trace,
@@ -55,6 +55,7 @@ def again(trace: Trace, memory: int = 256 * MIB, faults: bool = False, without_p
         keep_commands=True,
         observe_faults=faults,
         without_prefetch=without_prefetch,
+        profile=profile,
         mode=LOCK_STEP,  # as the simulated GPU runs
     )
 
@@ -100,6 +101,17 @@ def test_a_driver_api_program_is_replayed_to_the_command(
 ) -> None:
     trace, told = run(deepum, tmp_path, *sweep, options=options)
     same(again(trace, faults="--faults" in options, without_prefetch="--prefetch" in options), trace, told)
+
+
+def test_a_run_with_a_profile_is_replayed_with_it(deepum: Deepum, sweep: list[str], tmp_path: Path) -> None:
+    profile = tmp_path / "profile"
+    run(deepum, tmp_path, *sweep, options=("--profile", str(profile)))
+    learned = profile.read_bytes()
+    trace, told = run(deepum, tmp_path, *sweep, options=("--profile", str(profile)))
+    same(again(trace, profile=learned), trace, told)
+    assert again(trace).commands != again(trace, profile=learned).commands
+    with pytest.raises(ValueError, match="the profile is damaged"):
+        again(trace, profile=learned[:-8])
 
 
 def test_its_rounds_are_found(deepum: Deepum, sweep: list[str], tmp_path: Path) -> None:
