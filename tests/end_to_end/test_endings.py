@@ -42,7 +42,8 @@ def _all_is_known(told: dict[str, Any], said: str, how: str) -> None:
     (process,) = told["processes"]
     assert process["session"]["core"]["launches"] == ARRAYS + KERNELS
     assert process["simulated"]["complete"] is False
-    (warning,) = told["warnings"]
+    assert len(told["warnings"]) == 1, told["warnings"]
+    warning = told["warnings"][0]
     assert f"process {process['pid']} {how} without its exit handlers" in warning and "no timeline" in warning
     assert f"{KERNELS} kernels in {told['gpu_time_s']:.3f} s of virtual GPU time" in said and warning in said
 
