@@ -12,9 +12,9 @@
 namespace deepum::runtime {
 namespace {
 
-constexpr long kPatience = 20000000;  // ns; a call that is deferred takes microseconds
+constexpr long kMostHeld = 20000000;  // ns; a call that is deferred takes microseconds
 constexpr unsigned kConvincing = 3;   // a thread may be kept from running that long once
-constexpr std::size_t kPage = 1 << 12;
+constexpr std::size_t kProbePage = 1 << 12;
 
 }  // namespace
 
@@ -33,12 +33,12 @@ bool BlockingProbe::prepare() noexcept {
   }
   const Driver& call = driver();
   // Shared, so that a fork leaves the page that the driver has pinned where it is.
-  void* const at = ::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* const at = ::mmap(nullptr, kProbePage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (at == MAP_FAILED) {
     return false;
   }
-  if (call.MemHostRegister(at, kPage, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP) != CUDA_SUCCESS) {
-    ::munmap(at, kPage);
+  if (call.MemHostRegister(at, kProbePage, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP) != CUDA_SUCCESS) {
+    ::munmap(at, kProbePage);
     return false;
   }
   if (call.MemHostGetDevicePointer(&device_word_, at, 0) != CUDA_SUCCESS) {
@@ -64,7 +64,7 @@ bool BlockingProbe::arm(CUstream stream) noexcept {
     auto& probe = *static_cast<BlockingProbe*>(self);
     timespec until{};
     ::clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += kPatience;
+    until.tv_nsec += kMostHeld;
     until.tv_sec += until.tv_nsec / 1000000000L;
     until.tv_nsec %= 1000000000L;
     int waited;
