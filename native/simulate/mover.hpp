@@ -37,7 +37,7 @@ class Mover {
   struct Mode {
     bool fetches = true;  // false: as with DEEPUM_PREFETCH=0
     bool lock_step = true;
-    bool gates = false;                // running free: launches wait for their moves in stream order
+    bool gates = false;  // running free: launches wait for their moves in stream order
     // Running free: what is made once all that it follows is done, and not queued behind it.
     um_model::Blocking blocking = um_model::Blocking::kNone;
     std::uint64_t handover_bytes = 0;  // with the driver at a time, of each lane, running free: DEEPUM_HANDOVER_BYTES
@@ -87,7 +87,7 @@ class Mover {
   bool waits(Lane& lane, const deepum_command& command, const Requirements& required);
   bool reached(Lane& lane, const Requirements& required);  // all that it has to wait for has been done, and all that it waits for already
   bool done(const Requirements& required);
-  bool full(Lane& lane, std::uint64_t bytes);              // the driver has enough of it for now
+  bool full(Lane& lane, std::uint64_t bytes);  // the driver has enough of it for now
   void finish(Lane& lane, std::uint64_t id, int where);
   void hold_launches();
   void forget_discards(um_model::Range range);
