@@ -181,7 +181,7 @@ def run(
     host: Host = _MACHINES_OWN,
     driver: Driver = _ITS_DRIVER,
     mode: Mode = DEFAULT,
-    **keep: Any,
+    **keep: bool,
 ) -> Outcome:
     """Replays the workload under one policy; memory, launch queue, host and driver are the machine's unless given. `keep`: as for `replay`.
 
@@ -202,6 +202,7 @@ def run(
             capacity_error=driver.capacity_error,
             without_free_memory=not driver.tells_free_memory,
             mode=mode,
+            profile=b"",
             **keep,
         )
     except ValueError as error:

@@ -11,31 +11,39 @@
 #include <cstdint>
 
 #include "deferral.hpp"
+#include "pinned_words.hpp"
 
 namespace deepum::runtime {
 
 class BlockingProbe {
  public:
-  explicit BlockingProbe(Deferral known) noexcept : found_(known) {}  // of which nothing is asked unless it is kUnknown
+  explicit BlockingProbe(Deferral known) noexcept : deferral_(known) {}  // nothing is asked unless it is kUnknown
   BlockingProbe(const BlockingProbe&) = delete;
   BlockingProbe& operator=(const BlockingProbe&) = delete;
 
-  Deferral found() const noexcept { return found_; }
-  // Before anything else: what cannot be asked of this driver counts as deferred.
+  Deferral deferral() const noexcept { return deferral_; }
+  // Before the first call: a driver that cannot be asked counts as one that defers.
   void begin() noexcept;
 
-  // With a context current. Between `arm` and `disarm` is one call on the stream, which waits for an event that comes 20 ms from now at the
-  // latest. False: this driver cannot be asked, and from now on counts as one that defers.
-  bool arm(CUstream stream) noexcept;
-  void disarm() noexcept;
+  // Makes the call, which is on that stream, with a context current; finds out by it what the driver does, as long as that is unknown.
+  template <typename Call>
+  CUresult make(CUstream stream, const Call& call) {
+    const bool asks = deferral_ == Deferral::kUnknown && arm(stream);
+    const CUresult result = call();
+    if (asks) {
+      disarm();
+    }
+    return result;
+  }
 
  private:
-  bool prepare() noexcept;
+  bool arm(
+      CUstream stream) noexcept;  // the stream waits from here on, 20 ms at most; false: the driver refuses, and counts as one that defers
+  void disarm() noexcept;
   void let_go() noexcept;
 
-  Deferral found_;
-  std::uint64_t* word_ = nullptr;  // in a page of its own, which the driver has pinned and keeps
-  CUdeviceptr device_word_ = 0;
+  Deferral deferral_;
+  PinnedWords word_;         // one
   CUstream gate_ = nullptr;  // while armed: waits for the word,
   CUevent event_ = nullptr;  // and this comes behind it
   std::uint64_t round_ = 0;  // what the stream waits for the word to be

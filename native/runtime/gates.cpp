@@ -1,13 +1,12 @@
 #include "gates.hpp"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <ctime>
 #include <utility>
 
 #include "driver.hpp"
 #include "message.hpp"
+#include "pinned_words.hpp"
 #include "relaxed.hpp"
 #include "threads.hpp"
 
@@ -21,28 +20,25 @@ constexpr std::uint32_t kFirstPatience = 25, kMostPatience = 200;
 
 bool driver_has_gates() noexcept {
   const Driver& call = driver();
-  return call.StreamWaitValue64 && call.StreamWriteValue64 && call.MemHostRegister && call.MemHostGetDevicePointer && call.StreamCreate &&
-         call.StreamWaitEvent;
+  return can_pin_words() && call.StreamWriteValue64 && call.StreamCreate && call.StreamWaitEvent;
 }
 
 }  // namespace
 
-// Shared memory, so that a fork leaves the pages that the driver has pinned where they are. Never given back: the driver may write there.
 bool Gates::begin(CUcontext home) noexcept {
   if (state_.load(std::memory_order_relaxed) != State::kNew) {
     return used();
   }
   State expected = State::kNew;
   constexpr std::size_t kBytes = kEpochs * DEEPUM_MAX_STREAMS * sizeof(Word);
-  void* const at = driver_has_gates() ? ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
-  if (at == MAP_FAILED ||
-      driver().MemHostRegister(at, kBytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP) != CUDA_SUCCESS ||
-      driver().MemHostGetDevicePointer(&device_address_, at, 0) != CUDA_SUCCESS) {
+  PinnedWords pinned;
+  if (!driver_has_gates() || !pin_words(kBytes, &pinned)) {
     say(Level::kInformation, "gates: the driver has none; launches do not wait for their moves");
     state_.compare_exchange_strong(expected, State::kEnded);
     return false;
   }
-  words_ = static_cast<Word*>(at);
+  words_ = reinterpret_cast<Word*>(pinned.host);
+  device_address_ = pinned.device;
   home_ = home;
   const auto body = [](void* self) -> void* {
     static_cast<Gates*>(self)->watch();

@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "driver.hpp"
+#include "marker_search.hpp"
 #include "stream_markers.hpp"
 
 namespace deepum::runtime {
@@ -22,19 +23,7 @@ Cover StreamMarkers::cover(std::uint64_t sequence, Markers* found) noexcept {
   while (oldest < count_ && !there(oldest)) {
     ++oldest;
   }
-  std::uint64_t at = oldest;  // the oldest marker that is late enough, or the newest
-  for (std::uint64_t end = count_; at < end;) {
-    const std::uint64_t middle = at + (end - at) / 2;
-    if (kept(middle).sequence < sequence) {
-      at = middle + 1;
-    } else {
-      end = middle;
-    }
-  }
-  // Where no launch up to the sequence lies behind the marker before it, that one is enough: what is behind it may take long.
-  if (there(at) && there(at - 1) && kept(at).sequence >= sequence && kept(at).first > sequence) {
-    --at;
-  }
+  const std::uint64_t at = covering_marker(oldest, count_, sequence, kept, there);
   const bool any = there(at);
   if ((!any || kept(at).sequence < sequence) && (recording_ || (unmarked != 0 && unmarked <= sequence))) {
     return Cover::kNotYet;

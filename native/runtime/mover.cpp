@@ -40,8 +40,8 @@ Mover::Mover(const SharedMemory& memory, MarkerTable& markers, LockStep& lock_st
       has_gates_(settings.gates && !settings.lock_step),
       handover_bytes_(settings.handover_bytes),
       settled_(std::make_unique<SettledMoves>()),
-      prefetches_(settings.deferral),
-      discards_(settings.deferral == Deferral::kBlocks ? Deferral::kUnknown : settings.deferral) {}
+      prefetches_(in_lock_step_ ? Deferral::kDefers : settings.deferral),
+      discards_(in_lock_step_ || settings.deferral == Deferral::kDefers ? Deferral::kDefers : Deferral::kUnknown) {}
 
 bool Mover::start(Connection* connection) noexcept {
   connection_ = connection;
@@ -215,7 +215,7 @@ void Mover::sleep() noexcept {
   }
   timespec limit{1, 0};
   if (looks_again_soon_) {
-    limit = {0, prefetches_.found() == Deferral::kDefers ? kHandoverPollNanoseconds : kEventPollNanoseconds};
+    limit = {0, prefetches_.deferral() == Deferral::kDefers ? kHandoverPollNanoseconds : kEventPollNanoseconds};
   }
   if (!may_sleep()) {
     limit = {0, 0};

@@ -53,11 +53,7 @@ bool Mover::issue_discard(int device) {
       ~Committed() { Discards::instance().committed(device, address, id, behind); }
     } committed{static_cast<std::size_t>(device), pin.address, command.id};
     if (wait_for(lane, required, &again)) {
-      const bool asks = !in_lock_step_ && discards_.found() == Deferral::kUnknown && discards_.arm(lane.stream());
-      result = drop_content({pin.address, pin.bytes}, has_budget(device), lane.stream());
-      if (asks) {
-        discards_.disarm();
-      }
+      result = discards_.make(lane.stream(), [&] { return drop_content({pin.address, pin.bytes}, has_budget(device), lane.stream()); });
     }
     if (result == CUDA_SUCCESS) {
       lane.issued(command.id, 0, false);

@@ -39,11 +39,8 @@ CUresult Mover::give(MoveLane& lane, int device, const std::vector<Span>& spans,
 CUresult Mover::carry(MoveLane& lane, int device, const deepum_command& command, const std::vector<Span>& spans) {
   CUresult result = give(lane, device, spans, advice_before(command));
   if (result == CUDA_SUCCESS && moves(command)) {
-    const bool asks = !in_lock_step_ && prefetches_.found() == Deferral::kUnknown && prefetches_.arm(lane.stream());
-    result = prefetch(spans.data(), spans.size(), brings(command) ? device : kHost, lane.stream());
-    if (asks) {
-      prefetches_.disarm();
-    }
+    result = prefetches_.make(lane.stream(),
+                              [&] { return prefetch(spans.data(), spans.size(), brings(command) ? device : kHost, lane.stream()); });
   }
   return result == CUDA_SUCCESS ? give(lane, device, spans, advice_after(command)) : result;
 }

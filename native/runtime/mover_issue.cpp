@@ -184,7 +184,7 @@ bool Mover::issue(int device, int direction) {
 
 // Commands right behind the first that need nothing more to wait for, and which nobody waits for before their end: adjacent ones
 // become one span, others one call where the driver has batches. Where this thread waits itself, calls are few and long: what has been done
-// is nothing to wait for, and whoever waits for one of them waits for all. Returns how many go, the first included.
+// is nothing to wait for, and a command that waits for one of them waits for all. Returns how many go, the first included.
 std::size_t Mover::gather(int device, int direction, std::vector<Span>* spans, std::vector<Allocations::Pin>* pins) {
   const MoveLane& lane = devices_[device].lanes[direction];
   const deepum_command& head = lane.queue[0].command;

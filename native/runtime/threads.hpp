@@ -21,16 +21,22 @@ inline bool start_thread(pthread_t* thread, const char* name, void* (*body)(void
   return started;
 }
 
-// False: it did not end in time, and is left to itself.
-inline bool join_or_leave(pthread_t thread, int timeout_ms) noexcept {
+// As calls with a time limit want it.
+inline timespec realtime_in(int milliseconds) noexcept {
   timespec until{};
   ::clock_gettime(CLOCK_REALTIME, &until);
-  until.tv_sec += timeout_ms / 1000;
-  until.tv_nsec += timeout_ms % 1000 * 1000000L;
+  until.tv_sec += milliseconds / 1000;
+  until.tv_nsec += milliseconds % 1000 * 1000000L;
   if (until.tv_nsec >= 1000000000L) {
     until.tv_nsec -= 1000000000L;
     ++until.tv_sec;
   }
+  return until;
+}
+
+// False: it did not end in time, and is left to itself.
+inline bool join_or_leave(pthread_t thread, int timeout_ms) noexcept {
+  const timespec until = realtime_in(timeout_ms);
   if (::pthread_timedjoin_np(thread, nullptr, &until) == 0) {
     return true;
   }

@@ -1,5 +1,6 @@
 #include "markers.hpp"
 
+#include "marker_search.hpp"
 #include "progress_time.hpp"
 
 namespace deepum::simulate {
@@ -93,19 +94,8 @@ Cover StreamMarkers::cover(std::uint64_t sequence, Marker* marker) const {
   const std::uint64_t unmarked = launched_on ? unmarked_ : 0;
   const auto kept = [this](std::uint64_t i) -> const Marker& { return kept_[(i - 1) % kKept]; };
   const auto there = [this](std::uint64_t i) { return i > 0 && i + kKept > count_; };
-  std::uint64_t at = count_ >= kKept ? count_ - kKept + 1 : 1;  // the oldest marker that is late enough, or the newest
-  for (std::uint64_t end = count_; at < end;) {
-    const std::uint64_t middle = at + (end - at) / 2;
-    if (kept(middle).sequence < sequence) {
-      at = middle + 1;
-    } else {
-      end = middle;
-    }
-  }
-  // Where no launch up to the sequence lies behind the marker before it, that one is enough.
-  if (there(at) && there(at - 1) && kept(at).sequence >= sequence && kept(at).first > sequence) {
-    --at;
-  }
+  const std::uint64_t oldest = count_ >= kKept ? count_ - kKept + 1 : 1;
+  const std::uint64_t at = runtime::covering_marker(oldest, count_, sequence, kept, there);
   const Marker* const found = there(at) && at <= count_ ? &kept(at) : nullptr;
   if ((found == nullptr || found->sequence < sequence) && unmarked != 0 && unmarked <= sequence) {
     return Cover::not_yet;

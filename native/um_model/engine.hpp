@@ -149,7 +149,7 @@ class Engine {
   void at(Host thread, double time, std::function<void()> action);
   double now(Host host) const;
   void spend(Host host, double ns);  // a host call that costs time
-  void keep_up(Host host);           // brings its clock to what has happened already: for whoever asks again and again, and sleeps between
+  void keep_up(Host host);           // brings its clock to what has happened already: of a thread that polls, and sleeps in between
   void program_call();               // marks a program call: helper clocks are brought forward by it (see above)
 
   // Memory. Addresses are the driver's; managed ranges are tracked by 2 MiB block of the address space.

@@ -63,7 +63,7 @@ def start(harness: Path, runtime_folder: Path, preloading: Callable[..., dict[st
             "RUNTIME_HARNESS": str(harness),
             "DEEPUM_RUNTIME_DIR": str(runtime_folder),
             "DEEPUM_DAEMON": "/bin/false",
-            "DEEPUM_MOVES": "stream",  # or the first moves would be another's question (test_blocking_calls.py)
+            "DEEPUM_MOVES": "stream",  # Else more goes with the first moves (test_blocking_calls.py).
             "PYTHONPATH": str(HERE),
         }
         for key, value in settings.items():

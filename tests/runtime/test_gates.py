@@ -45,8 +45,8 @@ def first(decide: Decide) -> Decide:
     return once
 
 
-# The first launch begins it: gates are there from the second on.
-BEGIN = "enter(); allocate(64); execute(); began = wait_calls(lambda all: any(c.startswith('register') for c in all))\n"
+# The first launch begins it: gates are there from the second on, a moment after their words have been registered.
+BEGIN = "enter(); allocate(64); execute(); began = wait_calls(lambda all: any(c.startswith('register') for c in all)); time.sleep(0.05)\n"
 
 
 def waits(calls: list[str], word: str = "w0") -> list[int]:
