@@ -167,7 +167,7 @@ def test_behind_gates_a_program_that_runs_free_faults_on_nothing_that_is_foresee
 def test_a_driver_that_blocks_the_mover_is_found_out_and_moves_go_on(run_sweep: Callable[..., Any], tmp_path: Path, calls: int) -> None:
     machine = tmp_path / "machine.json"
     machine.write_text(json.dumps({"like": "v100-16gb", "blocking_calls": calls}))
-    ran = run_sweep("--no-sync", "--device", f"sim:{machine}", "--log", "2", rounds=12)
+    ran = run_sweep("--no-sync", "--device", f"sim:{machine}", "--log", "2", rounds=30)
     assert "the driver blocks a thread that moves memory behind an event" in ran.result.stderr
     assert "all were opened" not in ran.result.stderr  # no launch waits for a mover that stands in a call
     assert ran.statistics["bytes_prefetched"] > 0 and ran.statistics["prefetch_accuracy"] > 0.5

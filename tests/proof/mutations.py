@@ -311,7 +311,7 @@ MUTATIONS = (
     ),
     Mutation(
         "marker-before-is-enough",
-        _RUNTIME + "marker_cover.cpp",
+        _RUNTIME + "marker_search.hpp",
         "kept(at).sequence >= sequence && kept(at).first > sequence",
         "kept(at).sequence >= sequence",
         "that an earlier marker is enough only where no launch lies between",
@@ -363,9 +363,9 @@ MUTATIONS = (
     Mutation(
         "event-before-discard",
         _RUNTIME + "mover_discards.cpp",
-        "      result = drop_content({pin.address, pin.bytes}, has_budget(device), lane.stream());",
+        "      result = discards_.make(lane.stream(), [&]",
         "      lane.issued(command.id, 0, false);\n      committed.behind = lane.event_after(command.id);\n"
-        "      result = drop_content({pin.address, pin.bytes}, has_budget(device), lane.stream());",
+        "      result = discards_.make(lane.stream(), [&]",
         "that the event which streams wait for lies behind the discard",
     ),
     Mutation(
