@@ -73,6 +73,14 @@ class ExpectedBlocks {
     }
     return nullptr;
   }
+  // The first `most` blocks that launches beyond that one expect, the farthest first. `visit` leaves the lists as they are.
+  template <typename Visit>
+  void for_each_beyond(std::uint64_t position, std::size_t most, Visit visit) {
+    find_beyond(position, most, [&](UmBlock& block) {
+      visit(block);
+      return false;
+    });
+  }
   // Any, the farthest first.
   UmBlock* any() {
     return find_beyond(0, 1, [](const UmBlock&) { return true; });

@@ -205,30 +205,32 @@ void Engine::discard_dead(DeviceMemory& device, std::uint32_t ordinal, std::uint
 }
 
 // While the link is idle, before content grows: what is needed only when there will be the most of it, and left in the same place last
-// time, leaves now. Once it is in the way its copy would be late.
+// time, leaves now. Once it is in the way its copy would be late. Of that, what was used longest ago: evictions go in order, and one that
+// waits for a launch which the GPU has not come to holds up those behind it.
 void Engine::leave_ahead(DeviceMemory& device, std::uint32_t ordinal) {
   const std::uint64_t idle = std::max(iteration_ / kIdle, kLeastIdle);
   if (device.reserved_blocks() == 0 || position_ - device.demanded < idle || device.driver_evicts) {
     return;
   }
-  const std::uint64_t needed = device.reserved_blocks() + headroom(device);
-  const auto left_before = [&](const UmBlock& block) {
-    ++statistics_.operations;
-    if (block.fetched || (block.next_use == Use::kDies && block.awaited > position_)) {
-      return false;
-    }
-    const RunUse* const run = use_by(block.user);
-    return run != nullptr && run->next[static_cast<std::size_t>(block.user.part)].left;
-  };
+  const std::uint64_t needed = device.reserved_blocks() + headroom(device), available = device.free_blocks() + device.dead.size();
+  if (available >= needed) {
+    return;
+  }
   device.wake(position_, iteration_);
   leaving_.clear();
-  while (device.free_blocks() + device.dead.size() < needed && leaving_.size() < kEvictionBatch) {
-    UmBlock* const block = device.expected.find_beyond(std::max(fullest_, position_), kExpectedScan, left_before);
-    if (block == nullptr) {
-      break;
+  device.expected.for_each_beyond(std::max(fullest_, position_), kExpectedScan, [&](UmBlock& block) {
+    ++statistics_.operations;
+    if (block.fetched || (block.next_use == Use::kDies && block.awaited > position_)) {
+      return;
     }
-    leaving_.push_back({block, block->copied});
-    device.drop(*block);
+    if (const RunUse* const run = use_by(block.user); run != nullptr && run->next[static_cast<std::size_t>(block.user.part)].left) {
+      leaving_.push_back({&block, block.copied});
+    }
+  });
+  std::stable_sort(leaving_.begin(), leaving_.end(), [](const Leaving& a, const Leaving& b) { return a.block->used < b.block->used; });
+  leaving_.resize(std::min<std::size_t>({leaving_.size(), kEvictionBatch, needed - available}));
+  for (const Leaving& leaving : leaving_) {
+    device.drop(*leaving.block);
   }
   leave_in_order(device, ordinal, position_);
 }

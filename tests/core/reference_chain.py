@@ -293,13 +293,13 @@ class Chain(Advice):
             used = block.user is not None and not block.user.forgotten and block.user.next[block.part].left
             return used and not dies and not block.fetched
 
+        lacking = memory.reserved_blocks() + self.headroom(memory) - memory.free() - len(memory.dead)
+        if lacking <= 0:
+            return
         memory.wake(self.position, self.iteration)
-        leaving: list[tuple[UmBlock, bool]] = []
-        while memory.free() + len(memory.dead) < memory.reserved_blocks() + self.headroom(memory) and len(leaving) < EVICTION_BATCH:
-            late = memory.expected.beyond(max(self.fullest, self.position))[:EXPECTED_SCAN]
-            block = next(filter(left_before, late), None)
-            if block is None:
-                break
-            leaving.append((block, block.copied))
+        late = filter(left_before, memory.expected.beyond(max(self.fullest, self.position))[:EXPECTED_SCAN])
+        oldest = sorted(late, key=lambda block: block.used)[: min(lacking, EVICTION_BATCH)]
+        leaving = [(block, block.copied) for block in oldest]
+        for block in oldest:
             memory.drop(block)
         self.leave_in_order(memory, leaving, self.position)

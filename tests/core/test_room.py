@@ -81,7 +81,8 @@ def test_a_wait_makes_room_for_the_activations_to_come(order: int) -> None:
 
 def test_what_left_before_leaves_ahead_once_nothing_has_left_for_want_of_space_for_a_while() -> None:
     """The optimizer goes over its state, for which there is no room, again and again, and all the while nothing leaves but for what it
-    misses. A 64th of the iteration's 640 launches later more of the state leaves, a batch a launch. The program never waits."""
+    misses. A 64th of the iteration's 640 launches later more of the state leaves, a batch a launch, first what was used longest ago. The
+    program never waits."""
     training = Training(capacity=79, order=FURTHEST_NEXT_USE, sweeps=6, idle=512, chain_steps=64)
     for _ in range(3):
         training.step()
@@ -95,6 +96,8 @@ def test_what_left_before_leaves_ahead_once_nothing_has_left_for_want_of_space_f
         ahead = {cause: keys for cause, keys in left.items() if cause > last}
         assert min(ahead) == max(left.keys() - ahead.keys()) + 640 // 64
         assert all(len(keys) <= BATCH and {slot for slot, _ in keys} == {2} for keys in ahead.values())
+        in_order = [block for cause in sorted(ahead) for _, block in ahead[cause]]
+        assert in_order == sorted(in_order), "of what is needed last, the optimizer used these first"
 
 
 @pytest.mark.parametrize("order", [OLDEST_LAST_USE, FURTHEST_NEXT_USE])

@@ -47,6 +47,7 @@ class Ordering:
         self.quarantine: list[int] = []
         self.numbers = 0
         self.event = 0
+        self.recorded_on: dict[int, int] = {}  # by event: the device of the stream that it was recorded on last
         self.valued: dict[int, int] = {}  # of flavour `values`, by event: what the stream writes
         self.emit("program", index, program.place, program.threads, program.devices, int(program.resets))
 
@@ -101,6 +102,7 @@ class Ordering:
             return event, clock
         event = self.new_event()
         self.emit("rec", event, stream.number, thread=self.thread_of(stream))
+        self.recorded_on[event] = stream.device
         if self.program.flavour == "values":
             self.valued[event] = self.valued.get(event, 0) + 1
             self.emit("wv", event, stream.number, self.valued[event], thread=self.thread_of(stream))

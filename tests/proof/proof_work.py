@@ -327,6 +327,8 @@ class Work(Ordering):
                 self.host_wait_event(event, clock)
             self.caching.give_back(waiting.piece)
             self.caching.waiting.remove(waiting)
+        for waiting in self.caching.waiting:  # events end with the context that recorded them, and they are over
+            waiting.events = [each for each in waiting.events if self.recorded_on[each[0]] != device]
         self.caching.empty(device)
         self.synchronise_device(device)
         streams = [each for each in self.streams.values() if each.device == device]
