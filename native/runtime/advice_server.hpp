@@ -1,6 +1,6 @@
 // Advice in stream order, which the driver does not have: a stream of ours comes to a host function, which stands still until a thread of
-// our own has given the advice (a host function may not call the driver itself). In lock-step only: elsewhere the mover gives advice when
-// its time has come, and no stream waits for a thread.
+// our own has given the advice (a host function may not call the driver itself). Only in lock-step and behind gates, where launches wait
+// for moves: elsewhere the mover gives advice when its time has come, and no stream waits for a thread.
 #pragma once
 
 #include <cuda.h>

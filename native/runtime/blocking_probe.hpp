@@ -37,8 +37,8 @@ class BlockingProbe {
   }
 
  private:
-  bool arm(
-      CUstream stream) noexcept;  // the stream waits from here on, 20 ms at most; false: the driver refuses, and counts as one that defers
+  // The stream waits from here on, 20 ms at most. False: the driver refuses, and counts as one that defers.
+  bool arm(CUstream stream) noexcept;
   void disarm() noexcept;
   void let_go() noexcept;
 

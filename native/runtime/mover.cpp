@@ -178,9 +178,6 @@ void Mover::accept(const deepum_command& given) {
     answer(command, DEEPUM_MOVED_CANCELLED);
     return;
   }
-  if (has_gates_ && advises_in_order(command)) {
-    gates_.end();  // this thread advises once all that it follows is done: streams would wait for a thread that looks now and then
-  }
   const int direction = direction_of(command.kind);
   devices_[command.device].lanes[direction].queue.push(command);
   waiting_.fetch_add(1, std::memory_order_release);

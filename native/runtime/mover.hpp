@@ -102,6 +102,9 @@ class Mover {
   bool limited() const noexcept { return !in_lock_step_ && !gated(); }
   // Moves go to the driver once all that they follow is done, and not behind events; likewise what is advised in order, by this thread.
   bool waits_itself(const deepum_command& command) const noexcept;
+  // What is advised in order stands in the lane, which waits for the server's thread. Only where launches wait for moves as well: elsewhere
+  // this thread is as good, and no stream waits for a thread.
+  bool serves_advice() const noexcept { return in_lock_step_ || (gated() && prefetches_.deferral() == Deferral::kDefers); }
   bool advance(int device, int direction);
   bool issue(int device, int direction);
   bool issue_discard(int device);

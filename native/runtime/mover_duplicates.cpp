@@ -1,5 +1,5 @@
-// Duplicates: commands that advise in stream order, besides moving or instead. In lock-step a stream of ours stands still while the
-// advice is given; else this thread gives it once all that it has to follow is done, so that no stream ever waits for a thread.
+// Duplicates: commands that advise in stream order, besides moving or instead. Where launches wait for moves, a stream of ours stands still
+// while the advice is given; else this thread gives it once all that it has to follow is done, so that no stream ever waits for a thread.
 #include <algorithm>
 
 #include "commands.hpp"
@@ -23,7 +23,7 @@ CUresult Mover::give(MoveLane& lane, int device, const std::vector<Span>& spans,
   if (advice.empty()) {
     return CUDA_SUCCESS;
   }
-  if (in_lock_step_) {
+  if (serves_advice()) {
     return server_.queue(contexts_[device].load(std::memory_order_acquire), lane.stream(), spans, advice);
   }
   for (const Advice& each : advice) {

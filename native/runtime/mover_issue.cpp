@@ -196,7 +196,7 @@ std::size_t Mover::gather(int device, int direction, std::vector<Span>* spans, s
     Requirements more;
     const bool itself = waits_itself(next);
     if ((lane.queue[count - 1].awaited && !itself) || next.kind != kind || next.advice != head.advice || next.location != head.location ||
-        (!in_lock_step_ && advises_in_order(next)) || (in_lock_step_ && next.cause != head.cause) ||
+        (advises_in_order(next) && !serves_advice()) || (in_lock_step_ && next.cause != head.cause) ||
         !requirements(device, direction, next, &more) || !(more.empty() || (itself && done(more)))) {
       break;
     }

@@ -51,7 +51,8 @@ bool Mover::requirements(int device, int direction, const deepum_command& comman
 
 bool Mover::waits_itself(const deepum_command& command) const noexcept {
   const BlockingProbe& calls = command.kind == DEEPUM_COMMAND_DISCARD ? discards_ : prefetches_;
-  return !in_lock_step_ && !advises_at_once(command) && (calls.deferral() != Deferral::kDefers || advises_in_order(command));
+  return !in_lock_step_ && !advises_at_once(command) &&
+         (calls.deferral() != Deferral::kDefers || (advises_in_order(command) && !serves_advice()));
 }
 
 bool Mover::wait_for(MoveLane& lane, const Requirements& required, bool* again) {

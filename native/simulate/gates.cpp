@@ -31,20 +31,7 @@ void Gates::write(Gate& gate, std::uint64_t sequence) {
   }
 }
 
-void Gates::end() {
-  ended_ = true;
-  for (auto& gate : gates_) {
-    if (gate) {
-      gate->holds.clear();
-      write(*gate, UINT64_MAX);
-    }
-  }
-}
-
 void Gates::open(const Moves& moves) {
-  if (ended_) {
-    return;
-  }
   for (auto& gate : gates_) {
     std::uint64_t until = decided_;
     std::vector<um_model::Event> events;

@@ -18,12 +18,11 @@ class Gates {
  public:
   Gates(um_model::Engine& engine, um_model::Host mover) : engine_(engine), mover_(mover) {}
 
-  bool used() const { return used_ && !ended_; }  // there has been something to wait for
+  bool used() const { return used_; }  // there has been something to wait for
   // The program's side: the launch is about to be queued on that stream, or on one of which nothing is known yet.
   void launch(std::optional<um_model::Stream> stream, std::uint32_t id, std::uint64_t sequence);
 
   // The mover's side.
-  void end();                                // opens all for good
   void hold(const deepum_command& command);  // DEEPUM_COMMAND_HOLD
   // The decisions for all launches up to this one are there.
   void decided(std::uint64_t sequence) { decided_ = sequence; }
@@ -43,7 +42,7 @@ class Gates {
 
   um_model::Engine& engine_;
   um_model::Host mover_;
-  bool used_ = false, ended_ = false;
+  bool used_ = false;
   std::uint64_t decided_ = 0;
   std::array<std::optional<Gate>, DEEPUM_MAX_STREAMS> gates_;
 };

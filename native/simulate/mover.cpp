@@ -46,9 +46,6 @@ void Mover::accept(const deepum_command& given) {
     settled_->settle(command.id, runtime::SettledMoves::kNowhere);
     return;
   }
-  if (mode_.gates && advises_in_order(command)) {
-    gates_.end();  // the thread advises once all that it follows is done: streams would wait for a thread
-  }
   devices_[command.device].lanes[direction_of(command.kind)].queue.push(command);
   ++waiting_;
   if (command.after_move == 0) {
@@ -189,10 +186,11 @@ bool Mover::issue(int device, int direction, const Answer& answer) {
   return true;
 }
 
-// In stream order. The driver has no advice in stream order: in lock-step the server gives it while the stream stands still.
+// In stream order. The driver has no advice in stream order: where launches wait for moves, the server gives it while the stream stands
+// still.
 void Mover::carry_out(Lane& lane, const deepum_command& command, const std::vector<Range>& spans) {
   const auto serve = [&](const AdviceList& advice) {
-    if (!mode_.lock_step) {
+    if (!serves_advice()) {
       advise(host_, spans, advice);
     } else if (!advice.empty()) {
       engine_.serve(host_, lane.stream(), [this, spans, advice] { advise(um_model::kServer, spans, advice); });
@@ -265,8 +263,8 @@ std::size_t Mover::gather(int device, int direction, std::vector<Range>* spans) 
     const deepum_command& next = lane.queue[count].command;
     Requirements more;
     if ((lane.queue[count - 1].awaited && !waits_itself(head)) || next.kind != head.kind || next.advice != head.advice ||
-        next.location != head.location || (mode_.lock_step ? next.cause != head.cause : advises_in_order(next)) || next.block_count == 0 ||
-        !requirements(device, direction, next, &more) || !(more.empty() || (waits_itself(head) && done(more)))) {
+        next.location != head.location || (mode_.lock_step && next.cause != head.cause) || (advises_in_order(next) && !serves_advice()) ||
+        next.block_count == 0 || !requirements(device, direction, next, &more) || !(more.empty() || (waits_itself(head) && done(more)))) {
       break;
     }
     const auto range = places_.blocks(next.slot, next.generation, next.first_block, next.block_count);
@@ -344,7 +342,8 @@ bool Mover::waits_itself(const deepum_command& command) const {
 }
 
 bool Mover::waits(Lane& lane, const deepum_command& command, const Requirements& required) {
-  const bool waits = !mode_.lock_step && (waits_itself(command) || advises_in_order(command)) && !reached(lane, required);
+  const bool waits =
+      !mode_.lock_step && (waits_itself(command) || (advises_in_order(command) && !serves_advice())) && !reached(lane, required);
   looks_again_soon_ |= waits;
   return waits;
 }

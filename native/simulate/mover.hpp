@@ -83,6 +83,7 @@ class Mover {
   void advise(um_model::Host host, const std::vector<um_model::Range>& spans, const AdviceList& advice);
   void wait_for(Lane& lane, const Requirements& required);
   bool waits_itself(const deepum_command& command) const;
+  bool serves_advice() const { return mode_.lock_step || (gates_.used() && mode_.blocking == um_model::Blocking::kNone); }
   // The thread waits until the command can be carried out at once, and looks again soon.
   bool waits(Lane& lane, const deepum_command& command, const Requirements& required);
   bool reached(Lane& lane, const Requirements& required);  // all that it has to wait for has been done, and all that it waits for already

@@ -83,7 +83,7 @@ def test_a_host_function_that_the_driver_refuses_is_a_failed_command(run: Run, r
     assert sorted(moved(session)) == [(i, "failed", 999) for i in (1, 2, 3)]
 
 
-def test_outside_lock_step_advice_is_given_once_all_that_it_follows_is_done(run: Run, runtime_folder: Path) -> None:
+def test_without_gates_advice_is_given_once_all_that_it_follows_is_done(run: Run, runtime_folder: Path) -> None:
     snippet = """
 enter(); allocate(64); call("complete", 0); execute(); synchronise(); time.sleep(0.3); early = calls()
 call("complete", 1)
@@ -101,7 +101,7 @@ tell(early=early, calls=wait_calls(lambda all: sum(" 1 host" in c for c in all) 
     ]
 
 
-def test_outside_lock_step_it_waits_for_those_behind_it_too(run: Run, runtime_folder: Path) -> None:
+def test_without_gates_it_waits_for_those_behind_it_too(run: Run, runtime_folder: Path) -> None:
     snippet = """
 enter(); allocate(64); call("complete", 0); execute(); synchronise(); time.sleep(0.3); early = calls()
 call("complete", 1)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from daemon_side import DISCARD, EXECUTE, HOLD, MOVED, PREFETCH, Command, Event, FakeDaemon
+from daemon_side import DISCARD, DROP, EXECUTE, HOLD, MOVED, PREFETCH, Command, Event, FakeDaemon
 from runtime_tools import Ran
 
 Run = Callable[..., Ran]
@@ -243,3 +243,29 @@ execute(); execute(stream=1); execute(stream=1); time.sleep(0.4); tell(calls=cal
     calls = ran.facts()["calls"]
     assert waits(calls, "w1") == launches[-2:] and any(call.split()[2:] == ["w1", str(launches[-1])] for call in calls if "open" in call)
     assert "all were opened" not in ran.err
+
+
+def test_behind_gates_the_lane_stands_still_for_advice_and_launches_go_on_waiting(run: Run, runtime_folder: Path) -> None:
+    """The second launch drops what it used. Later ones wait at their gates as before."""
+    each = held()
+
+    def decide(event: Event) -> list[Command]:
+        commands = each(event)
+        if commands and commands[0].id == 3:
+            commands.append(Command(DROP, first=20, after=event.sequence, id=1000, cause=event.sequence))
+        return commands
+
+    snippet = f"""{BEGIN}
+execute(); dropped = wait_calls(lambda all: all.count("goes on") == 2)
+last = execute()
+tell(last=last, dropped=dropped, calls=wait_calls(lambda all: sum(c.startswith("open") for c in all) >= 2))
+"""
+    with FakeDaemon(runtime_folder, decide) as daemon:
+        facts = run(snippet).facts()
+        daemon.finished()
+    assert waits(facts["calls"]) == [facts["last"]]
+    dropped = facts["dropped"]
+    lane = next(call.split()[1] for call in dropped if call.startswith("stands"))
+    moved = dropped.index(f"prefetch {lane} 4136+2 host")
+    assert next(call for call in dropped[:moved] if lane in call).startswith(f"wait {lane}"), "it follows the launch"
+    assert dropped[:moved].count(f"stands {lane}") == dropped[moved:].count(f"stands {lane}") == 1
