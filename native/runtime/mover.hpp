@@ -92,6 +92,7 @@ class Mover {
   void accept(const deepum_command& given);
   void carry_out();
   void hold_launches();
+  static bool ties_streams(const deepum_command& hold) noexcept;
   void hold_at_gate(const deepum_command& hold);
   void open_gates(std::uint64_t decided);
   bool open_gate(std::uint32_t id, GateWriter& gate, std::uint64_t waited, std::uint64_t decided);

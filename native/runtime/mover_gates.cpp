@@ -7,7 +7,7 @@ namespace deepum::runtime {
 // The first launch that has to wait for moves is where pressure begins.
 void Mover::hold_at_gate(const deepum_command& hold) {
   const bool named = hold.stream_mask != 0 && hold.device < DEEPUM_MAX_DEVICES;
-  if (named && (gates_.used() || (use_device(static_cast<int>(hold.device)) && gates_.begin(current_)))) {
+  if (named && !ties_streams(hold) && (gates_.used() || (use_device(static_cast<int>(hold.device)) && gates_.begin(current_)))) {
     gate_writers_[static_cast<std::size_t>(__builtin_ctzll(hold.stream_mask))].holds.push_back(hold);
   }
 }

@@ -35,6 +35,11 @@ void Mover::carry_out() {
   }
 }
 
+// A stream that waits for a value may wait for what comes behind this launch, and a graph takes long that waits for all it needs.
+bool Mover::ties_streams(const deepum_command& hold) noexcept {
+  return hold.advice == DEEPUM_HOLD_BEHIND_OTHERS && Discards::instance().forbidden();
+}
+
 // The launch waits for this round, so that what is queued on its stream here lies before it. All that the prefetch waits for is in the
 // driver's hands by now, so nothing waits for what the program has not launched yet.
 void Mover::hold_launches() {
@@ -51,9 +56,7 @@ void Mover::hold_launches() {
       MoveLane& lane = devices_[hold.device].lanes[direction];
       const bool given =
           !lane.queue.find(hold.after_move) && settled_->lane(hold.after_move) == lane_number(static_cast<int>(hold.device), direction);
-      // A stream that waits for a value may wait for what comes behind this launch, and a graph takes long that waits for all it needs.
-      const bool ties = hold.advice == DEEPUM_HOLD_BEHIND_OTHERS && Discards::instance().forbidden();
-      if (off_ || ties || (!stream && !threads_own) || !given || !use_device(static_cast<int>(hold.device))) {
+      if (off_ || ties_streams(hold) || (!stream && !threads_own) || !given || !use_device(static_cast<int>(hold.device))) {
         continue;
       }
       if (threads_own) {

@@ -300,10 +300,7 @@ void wait_for_discards(std::uint64_t address, std::uint64_t bytes) noexcept {
   Discards::instance().forget(address, bytes);
 }
 
-void before_graph(CUstream stream) noexcept {
-  follow(Discards::instance().forbid(), stream);
-  end_gates();
-}
+void before_graph(CUstream stream) noexcept { follow(Discards::instance().forbid(), stream); }
 
 void handle_refused() noexcept {
   if (Session* session = live.load(std::memory_order_acquire)) {

@@ -242,3 +242,13 @@ def test_a_step_captured_whole_runs_where_it_fits_and_where_it_does_not(python: 
     assert short.told["kernels"] == fits.told["kernels"]
     assert short.told["launches_over_capacity"] == 8
     assert "8 launches alone needed more GPU memory than they may have; they ran" in short.err
+
+
+@pytest.mark.parametrize("program", [CAPTURED, FORKED, UPDATED], ids=["captured", "forked", "updated"])
+def test_out_of_lock_step_a_graph_waits_at_its_gate_for_what_it_needs(driver: Run, program: str) -> None:
+    """How late decisions are depends on the machine; without gates hardly any would be in time."""
+    ran = driver([*SMALL, "--no-sync"], HEAD + program)
+    assert ran.told["bytes_evicted"] > 4 * 200 << 20
+    assert ran.told["prefetch_coverage"] > 0.5
+    without = driver([*SMALL, "--no-sync", "--gates", "0"], HEAD + program)
+    assert without.told["prefetch_coverage"] < 0.3

@@ -516,6 +516,14 @@ MUTATIONS = (
         noticed_by=_GATES + "test_each_launch_has_a_marker_that_lies_before_the_next_gate",
     ),
     Mutation(
+        "graph-ties-streams",
+        _RUNTIME + "mover_gates.cpp",
+        "if (named && !ties_streams(hold)",
+        "if (named",
+        "that from the first graph launch on no launch waits at its gate for moves behind other streams",
+        noticed_by=_GATES + "test_a_graph_leaves_gates_but_no_launch_waits_for_other_streams_from_then_on",
+    ),
+    Mutation(
         "decided-during-a-round",
         _RUNTIME + "mover.cpp",
         " &&\n         !(gated() && decided() != gates_.processed());",

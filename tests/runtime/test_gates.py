@@ -16,8 +16,9 @@ Start = Callable[..., subprocess.Popen[str]]
 Decide = Callable[[Event], list[Command]]
 
 
-def held(after_own: bool = False) -> Decide:
-    """Each launch is held for a prefetch of its own; `after_own`: which follows the launches before it."""
+def held(after_own: bool = False, behind_others: bool = False) -> Decide:
+    """Each launch is held for a prefetch of its own; `after_own`: which follows the launches before it; `behind_others`: it is said that
+    the prefetch may follow launches of other streams."""
     made = {"id": 0, "launches": 0}
 
     def decide(event: Event) -> list[Command]:
@@ -27,7 +28,7 @@ def held(after_own: bool = False) -> Decide:
         made["id"] += 2
         after = event.sequence - 1 if after_own and made["launches"] > 1 else 0
         move = Command(PREFETCH, first=made["launches"] % 16, after=after, id=made["id"] - 1, cause=event.sequence)
-        return [move, Command(HOLD, id=made["id"], after_move=made["id"] - 1, cause=event.sequence, count=0)]
+        return [move, Command(HOLD, id=made["id"], after_move=made["id"] - 1, cause=event.sequence, count=0, advice=int(behind_others))]
 
     return decide
 
@@ -184,7 +185,7 @@ def test_a_stream_that_cannot_wait_ends_them(run: Run, runtime_folder: Path) -> 
     assert not waits(ran.facts()["calls"])
 
 
-@pytest.mark.parametrize("end", ["call('value_wait', 0)", "call('graph', 0)", "call('context_ending', 0xc0)", "call('leave')"])
+@pytest.mark.parametrize("end", ["call('value_wait', 0)", "call('context_ending', 0xc0)", "call('leave')"])
 def test_all_are_opened_for_good(run: Run, runtime_folder: Path, end: str) -> None:
     """What the mover has queued may be written after that, and lower a word."""
     snippet = f"""{BEGIN}
@@ -198,6 +199,26 @@ tell(held=held, open=open, again=call("all_open"), calls=calls())
     facts = ran.facts()
     assert (facts["held"], facts["open"], facts["again"]) == (0, 1, 1)
     assert len(waits(facts["calls"])) == 1
+
+
+@pytest.mark.parametrize(("before", "behind_others"), [("pass", True), ("call('graph', 0)", False), ("call('graph', 0)", True)])
+def test_a_graph_leaves_gates_but_no_launch_waits_for_other_streams_from_then_on(
+    run: Run, runtime_folder: Path, before: str, behind_others: bool
+) -> None:
+    """From then on no stream waits for another through our moves: a graph would stand still until all that it needs is there."""
+    snippet = f"""{BEGIN}
+{before}
+sequence = execute()
+tell(sequence=sequence, calls=wait_calls(lambda all: any(c.startswith("open") and c.endswith(f" {{sequence}}") for c in all)))
+"""
+    with FakeDaemon(runtime_folder, held(behind_others=behind_others), delay=0.1) as daemon:
+        facts = run(snippet).facts()
+        daemon.finished()
+    calls = facts["calls"]
+    assert waits(calls) == [facts["sequence"]]
+    writer = next(call.split()[1] for call in calls if call.startswith("open"))
+    held_for_move = any(call.startswith(f"wait {writer} ") for call in calls)
+    assert held_for_move == (before == "pass" or not behind_others)
 
 
 def test_none_waits_for_a_daemon_that_says_nothing_more(start: Start, runtime_folder: Path) -> None:
