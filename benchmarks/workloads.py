@@ -92,6 +92,7 @@ def main() -> None:
     parser.add_argument("--discards", choices=DISCARDS, help="what the driver's discards do; by default the machine's")
     parser.add_argument("--fault-costs", choices=FAULTS, help="what paging on demand costs the driver; by default the machine's")
     parser.add_argument("--mode", choices=MODES, default=DEFAULT.name, help="how deepum runs beside the program (%(default)s)")
+    parser.add_argument("--launch-queue", metavar="N", type=int, help="launches that the host may be ahead, instead of the machine's")
     parser.add_argument("--capacity-error", metavar="SIZE", help="by which the capacity that is told at the start is too high, or -SIZE")
     parser.add_argument("--jobs", type=int, metavar="N", help="processes; all cores by default")
     parser.add_argument("--cluster", metavar="ADDRESS", help="of a Dask scheduler, on whose workers to simulate")
@@ -103,6 +104,8 @@ def main() -> None:
         parser.error("--band: has its own costs, discards and fault costs; leave those out")
     if arguments.warm_up < 0:
         parser.error(f"--warm-up {arguments.warm_up}: is negative; give how many steps do not count")
+    if arguments.launch_queue is not None and arguments.launch_queue < 1:
+        parser.error(f"--launch-queue {arguments.launch_queue}: give at least 1, or leave it out")
     sets = {name: SETS[name] for name in SETS if arguments.set in (name, "both")}
     if arguments.only:
         sets = {"chosen": tuple(name.replace(";", ",") for name in arguments.only.split(","))}
@@ -115,7 +118,14 @@ def main() -> None:
         machines = arguments.machine.split(",")
         for on in machines:
             preset_of(on)
-        common = Point("", chosen, steps=arguments.steps, synchronise=arguments.synchronise, pressure=arguments.pressure)
+        common = Point(
+            "",
+            chosen,
+            launch_queue=arguments.launch_queue,
+            steps=arguments.steps,
+            synchronise=arguments.synchronise,
+            pressure=arguments.pressure,
+        )
         common = replace(common, warm_up=arguments.warm_up)
         capacity_error = capacity_error_bytes(arguments.capacity_error)
         one_driver = {"": Driver(arguments.costs, arguments.discards, arguments.fault_costs)}
