@@ -77,8 +77,8 @@ _WITHOUT_BLOCKS = Mutation(
 _GRAPH_IN_MOVER = Mutation(
     "graph-rule-of-the-mover",
     _RUNTIME + "session.cpp",
-    "  follow(Discards::instance().forbid(), stream);\n",
-    "  follow(Discards::instance().latest(), stream);\n",
+    "follow(Discards::instance().forbid(), stream);",
+    "follow(Discards::instance().latest(), stream);",
     "that nothing is committed after a graph's launch",
 )
 _THREAD_WAITS = Mutation(
@@ -493,8 +493,8 @@ MUTATIONS = (
     Mutation(
         "graph-does-not-wait",
         _RUNTIME + "session.cpp",
-        "  follow(Discards::instance().forbid(), stream);\n",
-        "  Discards::instance().forbid();\n",
+        "follow(Discards::instance().forbid(), stream);",
+        "Discards::instance().forbid();",
         "that a graph's launch waits for discards",
         noticed_by=_LANES + "test_a_graph_waits_and_nothing_is_dropped_from_then_on",
     ),
