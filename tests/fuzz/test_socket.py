@@ -277,6 +277,7 @@ def test_a_daemon_short_of_descriptors_goes_on_when_there_are_some(start_daemon:
     held[0].train(2)
     for one in (*held, *idle):
         one.close()
+    assert wait_until(lambda: (daemon.descriptors(), daemon.maps()) == before), "it has some again once it has seen that they are gone"
     daemon.check(before)
 
 
