@@ -67,7 +67,9 @@ def receive(connection: socket.socket) -> Hello | None:
 
 
 def _checked(message: bytes, descriptors: list[int], flags: int) -> Hello:
-    if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC) or len(message) < _HELLO.size:
+    if flags & socket.MSG_CTRUNC:
+        raise RefusedError("hello: not all of its descriptors arrived; raise the daemon's limit of open files (ulimit -n)")
+    if flags & socket.MSG_TRUNC or len(message) < _HELLO.size:
         raise RefusedError("hello: is not a whole message; use the libdeepum.so of this installation")
     magic, version, settings_bytes, pid, _ = _HELLO.unpack_from(message)
     if magic != b"DEEPUMHI":

@@ -15,6 +15,8 @@ import pytest
 from fake_program import COMMAND_BYTES, COMMAND_RING, FakeProgram, RefusedError, shared_memory
 from running import socket_of, wait_until
 
+from deepum.daemon import hello as daemon_hello
+
 
 def test_the_socket_is_private(daemon: subprocess.Popen[str], runtime_dir: Path) -> None:
     assert stat.S_IMODE(socket_of(runtime_dir).stat().st_mode) == 0o600
@@ -197,6 +199,17 @@ def test_a_hostile_hello_is_refused_and_the_daemon_lives(daemon: subprocess.Pope
     program = FakeProgram(runtime_dir)
     program.train(1)
     program.close()
+
+
+def test_a_hello_whose_descriptors_do_not_all_arrive_names_the_limit() -> None:
+    """As where the daemon may open no more; here because they are more than it takes, which looks the same."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        socket.send_fds(ours, [struct.pack("<8sIIII", b"DEEPUMHI", 2, 0, 1, 0)], [ours.fileno()] * 40)
+        before = len(list(Path("/proc/self/fd").iterdir()))
+        with pytest.raises(daemon_hello.RefusedError, match="ulimit -n"):
+            daemon_hello.receive(theirs)
+        assert len(list(Path("/proc/self/fd").iterdir())) == before, "those that did arrive are closed"
 
 
 @pytest.mark.parametrize("memory", ["unsealed", "foreign", "small", "not-memory"])
