@@ -1,4 +1,4 @@
-"""The Trainer of transformers on models with random weights: `trainer.py bert|gpt2|llama [--bf16] [--checkpointing]`."""
+"""The Trainer of transformers on models with random weights: `trainer.py bert|gpt2|llama [--bf16] [--checkpointing] [--steps N]`."""
 
 from __future__ import annotations
 
@@ -48,12 +48,13 @@ def main() -> None:
     parser.add_argument("model", choices=MODELS)
     parser.add_argument("--bf16", action="store_true")
     parser.add_argument("--checkpointing", action="store_true")
+    parser.add_argument("--steps", type=int, default=6)
     options = parser.parse_args()
     model = MODELS[options.model]()
     with tempfile.TemporaryDirectory() as folder:
         arguments = TrainingArguments(
             folder,
-            max_steps=6,
+            max_steps=options.steps,
             per_device_train_batch_size=16 if options.model == "llama" else 8,
             bf16=options.bf16,
             gradient_checkpointing=options.checkpointing,

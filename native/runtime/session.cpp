@@ -110,12 +110,6 @@ void follow(const Discards::AwaitedOfLanes& all, CUstream stream) noexcept {
   }
 }
 
-void end_gates() noexcept {
-  if (Session* session = live.load(std::memory_order_acquire)) {
-    session->gates.end();
-  }
-}
-
 void emit_device(CUdevice device) noexcept {
   const Driver& call = driver();
   std::size_t free = 0, total = 0;
@@ -310,7 +304,9 @@ void handle_refused() noexcept {
 
 void before_value_wait() noexcept {
   Discards::instance().forbid();
-  end_gates();
+  if (Session* session = live.load(std::memory_order_acquire)) {
+    session->gates.end();
+  }
 }
 
 void stream_destroyed(CUstream stream, std::uint32_t stream_id) noexcept {
