@@ -33,7 +33,10 @@ def wait_for_sessions(folder: Path, interrupted: Callable[[float], bool]) -> lis
     while True:
         missing, closing = [], False
         for mark in sorted(folder.glob("*.open")):
-            pid, daemon = _owner(mark)
+            owner = _owner(mark)
+            if owner is None:
+                continue
+            pid, daemon = owner
             if alive(pid):
                 missing.append(f"process {pid} is still running; its figures are left out")
             elif not alive(daemon):
@@ -46,12 +49,12 @@ def wait_for_sessions(folder: Path, interrupted: Callable[[float], bool]) -> lis
         waited += _STEP_SECONDS
 
 
-def _owner(mark: Path) -> tuple[int, int]:
-    """The processes (program's, daemon's) that a session's mark names; 0 for none."""
+def _owner(mark: Path) -> tuple[int, int] | None:
+    """The processes (program's, daemon's) that a session's mark names. None: the mark is gone, since the session was closed just now."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         told = json.loads(mark.read_text(encoding="utf-8"))
         return int(told["pid"]), int(told["daemon"])
-    return 0, os.getpid() if mark.exists() else 0  # being written just now: look again
+    return (0, os.getpid()) if mark.exists() else None  # Being written just now: this process is alive, so that it is read again.
 
 
 def read_sessions(folder: Path, ends: Mapping[int, str] | None = None) -> Reports:
