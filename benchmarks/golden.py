@@ -15,13 +15,14 @@ import argparse
 import hashlib
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from deepum._core import lib
+
 from deepum.core.records import COMMAND_BYTES
 from deepum.simulate.mode import GATED, LOCK_STEP, MODES
 from deepum.simulate.policies import BY_NAME
@@ -94,15 +95,13 @@ def _selected(words: str) -> list[Case]:
     return [case for case in CASES if all(word in str(case) for word in wanted)]
 
 
-def compare(cases: Iterable[Case], found: Iterable[dict[str, Any]], kept: Mapping[str, Any]) -> int:
-    """Prints a line for each case; how many differ from what is kept."""
-    differ = 0
-    for case, now in zip(cases, found, strict=True):
+def compare(found: Iterable[tuple[Case, dict[str, Any]]], kept: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Prints a line for each case as it comes, and hands it on by its name."""
+    for case, now in found:
         before = kept.get(str(case))
         what = "is new" if before is None else ", ".join(f"{key} {before[key]} -> {now[key]}" for key in now if now[key] != before[key])
-        differ += what != ""
         print(f"{case}: {now['commands']} commands: {what or 'equal'}", flush=True)
-    return differ
+        yield str(case), now
 
 
 def main() -> int:
@@ -118,11 +117,11 @@ def main() -> int:
         return 2
     kept: dict[str, Any] = json.loads(DIGESTS.read_text()) if DIGESTS.is_file() else {}
     with ProcessPoolExecutor(options.jobs) as pool:
-        found: list[dict[str, Any]] = []
-        differ = compare(cases, (found.append(each) or each for each in pool.map(outcome, cases)), kept)
+        found = dict(compare(zip(cases, pool.map(outcome, cases), strict=True), kept))
+    differ = sum(each != kept.get(name) for name, each in found.items())
     if options.write:
         names = {str(case) for case in CASES}
-        merged = {**kept, **{str(case): each for case, each in zip(cases, found, strict=True)}}
+        merged = {**kept, **found}
         DIGESTS.write_text(json.dumps({name: merged[name] for name in sorted(merged) if name in names}, indent=1) + "\n")
     print(f"{len(cases)} cases, {differ} differ" + (", kept" if options.write else ""))
     return 1 if differ and not options.write else 0
