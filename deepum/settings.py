@@ -190,7 +190,7 @@ SETTINGS: tuple[Setting, ...] = (
         "choice",
         "which block outside the predicted window is evicted first",
         "furthest-next-use",
-        choices=("least-recently-migrated", "oldest-last-use", "furthest-next-use", "clean-first"),
+        choices=("least-recently-migrated", "oldest-last-use", "furthest-next-use"),
     ),
     Setting("execution_ids", "count", "most execution IDs kept", 1 << 16, low=16, high=1 << 24),
     Setting("execution_records", "count", "records (prev3, prev2, prev1, next) kept for an execution ID", 16, low=1, high=1 << 12),

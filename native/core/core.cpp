@@ -5,21 +5,24 @@
 #include <exception>
 #include <new>
 
-#include "engine.hpp"
+#include "core_session.hpp"
 
 struct deepum_core {
-  explicit deepum_core(const deepum_core_settings& settings) : engine(settings) {}
-  deepum::core::Engine engine;
+  explicit deepum_core(const deepum_core_settings& settings) : core(settings) {}
+  deepum::core::Core core;
 };
 
 namespace {
 
 bool in_range(const deepum_core_settings& s) {
-  return s.policy <= DEEPUM_POLICY_CORRELATION && s.eviction_order <= DEEPUM_EVICT_CLEAN_FIRST && s.prefetch_degree <= 1u << 20 &&
-         s.prediction <= DEEPUM_PREDICT_HISTORY && s.execution_ids >= 16 && s.execution_ids <= 1u << 24 && s.execution_records >= 1 &&
-         s.execution_records <= 4096 && s.block_table_rows >= 1 && s.block_table_rows <= 1u << 20 && s.block_table_ways >= 1 &&
-         s.block_table_ways <= 64 && s.block_table_successors >= 1 && s.block_table_successors <= 64 && s.chain_steps >= 1 &&
-         s.chain_steps <= 1u << 16 && s.headroom_blocks <= 1u << 20 && s.pre_eviction <= 1 && s.advice <= DEEPUM_ADVISE_ALL &&
+  return s.policy <= DEEPUM_POLICY_CORRELATION &&
+         s.eviction_order <= DEEPUM_EVICT_FURTHEST_NEXT_USE && s.prefetch_degree <= 1u << 20 &&
+         s.prediction <= DEEPUM_PREDICT_HISTORY && s.execution_ids >= 16 &&
+         s.execution_ids <= 1u << 24 && s.execution_records >= 1 && s.execution_records <= 4096 &&
+         s.block_table_rows >= 1 && s.block_table_rows <= 1u << 20 && s.block_table_ways >= 1 &&
+         s.block_table_ways <= 64 && s.block_table_successors >= 1 &&
+         s.block_table_successors <= 64 && s.chain_steps >= 1 && s.chain_steps <= 1u << 16 &&
+         s.headroom_blocks <= 1u << 20 && s.pre_eviction <= 1 && s.advice <= DEEPUM_ADVISE_ALL &&
          s.table_mebibytes >= 1;
 }
 
@@ -63,27 +66,33 @@ void deepum_core_destroy(deepum_core* core) { delete core; }
 
 uint64_t deepum_core_process(deepum_core* core, const uint8_t* events, size_t bytes) {
   try {
-    return core->engine.process(events, bytes);
+    return core->core.process(events, bytes);
   } catch (const std::exception&) {
     return 0;
   }
 }
 
 size_t deepum_core_take_commands(deepum_core* core, deepum_command* commands, size_t most) {
-  return core->engine.take_commands(commands, most);
+  return core->core.take_commands(commands, most);
 }
 
-uint32_t deepum_core_block_state(const deepum_core* core, uint32_t slot, uint64_t block) { return core->engine.block_state(slot, block); }
+uint32_t deepum_core_block_state(const deepum_core* core, uint32_t slot, uint64_t block) {
+  return core->core.block_state(slot, block);
+}
 
-int deepum_core_wants_faults(const deepum_core* core) { return core->engine.wants_faults() ? 1 : 0; }
+int deepum_core_wants_faults(const deepum_core* core) { return core->core.wants_faults() ? 1 : 0; }
 
-int deepum_core_wants_free_memory(const deepum_core* core) { return core->engine.wants_free_memory() ? 1 : 0; }
+int deepum_core_wants_free_memory(const deepum_core* core) {
+  return core->core.wants_free_memory() ? 1 : 0;
+}
 
-void deepum_core_get_statistics(const deepum_core* core, deepum_core_statistics* statistics) { *statistics = core->engine.statistics(); }
+void deepum_core_get_statistics(const deepum_core* core, deepum_core_statistics* statistics) {
+  *statistics = core->core.statistics();
+}
 
 size_t deepum_core_save_tables(const deepum_core* core, uint8_t* bytes, size_t most) {
   try {
-    const std::vector<uint8_t> tables = core->engine.save_tables();
+    const std::vector<uint8_t> tables = core->core.save_tables();
     if (bytes != nullptr && tables.size() <= most) {
       std::copy(tables.begin(), tables.end(), bytes);
     }
@@ -95,7 +104,7 @@ size_t deepum_core_save_tables(const deepum_core* core, uint8_t* bytes, size_t m
 
 int deepum_core_load_tables(deepum_core* core, const uint8_t* bytes, size_t count) {
   try {
-    return core->engine.load_tables({bytes, count}) ? 0 : -1;
+    return core->core.load_tables({bytes, count}) ? 0 : -1;
   } catch (const std::exception&) {
     return -1;
   }

@@ -1,21 +1,20 @@
-// Learned tables as bytes. Executions are known by their hashes and blocks by (allocation name, block), both equal in a second run,
-// so that it predicts from its first step on, at other addresses and in other slots.
+// The format of a profile.
 //
-// The latest launches come with them, so that it goes on where the last run ended as if it had never stopped; and how much memory it came
-// to need, so that the same program is under pressure before it has asked for it.
-//
-// Little-endian: "DEEPUMPR", u32 version, u32 zero, u64 FNV-1a of what follows; u32 names, u64 each; u32 executions, the one longest unused
-// first, for each: u64 hash, u64 hash without the names of PyTorch blocks, u32 records, the most recent first, (prev1, prev2, prev3, next)
-// as u32 each, places in this list or ~0 for none, u32 runs, (name, first block, blocks, launches since it was handed out, u32 what it is
-// used for; for the run's first block, inner blocks and last block: u32 next use and flags, u32 launches until then, u32 UM blocks touched
-// until then; u32 copies in vain); u32 launches, the oldest first, for each: u32 its execution's place, i32 growth of content in UM blocks,
-// u32 device, u32 blocks that died away from it; u32 devices, for each: u64 most UM blocks that were allocated of it.
+// Little-endian: "DEEPUMPR", u32 version, u32 zero, u64 FNV-1a of what follows; u32 names, u64
+// each; u32 executions, the one longest unused first, for each: u64 hash, u64 hash without the
+// names of PyTorch blocks, u32 records, the most recent first, (prev1, prev2, prev3, next) as u32
+// each, places in this list or ~0 for none, u32 runs, (name, first block, blocks, launches since it
+// was handed out, u32 what it is used for; for the run's first block, inner blocks and last block:
+// u32 next use and flags, u32 launches until then, u32 UM blocks touched until then; u32 copies in
+// vain); u32 launches, the oldest first, for each: u32 its execution's place, i32 growth of content
+// in UM blocks, u32 device, u32 blocks that died away from it; u32 devices, for each: u64 most UM
+// blocks that were allocated of it.
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
 #include <unordered_map>
 
-#include "engine.hpp"
+#include "profile.hpp"
 
 namespace deepum::core {
 namespace {
@@ -23,7 +22,10 @@ namespace {
 constexpr char kMagic[8] = {'D', 'E', 'E', 'P', 'U', 'M', 'P', 'R'};
 constexpr std::uint32_t kVersion = 5;
 constexpr std::size_t kHead = 24;
-constexpr std::uint64_t kMostLaunches = 1u << 16;  // all that the history holds: the beginning of a run, too, unless it was long
+// Launches that an execution counts as having had: what was kept was learned.
+constexpr std::uint32_t kLaunchesByProfile = 2;
+// All that the history holds: the beginning of a run, too, unless it was long.
+constexpr std::uint64_t kMostSavedLaunches = 1u << 16;
 
 struct SavedLaunch {
   ExecutionId place;
@@ -44,7 +46,9 @@ SavedUse saved(const RunUse& use) {
   SavedUse made{static_cast<std::uint32_t>(use.now), {}, use.in_vain};
   for (std::size_t i = 0; i < kRunParts; ++i) {
     const NextUse& next = use.next[i];
-    made.next[i] = {static_cast<std::uint32_t>(next.use) | (next.left ? 4u : 0) | (next.leaves ? 8u : 0), next.gap, next.touched};
+    made.next[i] = {
+        static_cast<std::uint32_t>(next.use) | (next.left ? 4u : 0) | (next.leaves ? 8u : 0),
+        next.gap, next.touched};
   }
   return made;
 }
@@ -55,7 +59,12 @@ RunUse restored(const SavedUse& use) {
   made.in_vain = use.in_vain;
   for (std::size_t i = 0; i < kRunParts; ++i) {
     const auto& next = use.next[i];
-    made.next[i] = {static_cast<Use>(next.use % 4), next.gap, next.touched, 0, (next.use & 4) != 0, (next.use & 8) != 0};
+    made.next[i] = {static_cast<Use>(next.use % 4),
+                    next.gap,
+                    next.touched,
+                    0,
+                    (next.use & 4) != 0,
+                    (next.use & 8) != 0};
   }
   return made;
 }
@@ -106,15 +115,17 @@ class Reader {
 
 }  // namespace
 
-std::vector<std::uint8_t> Engine::save_tables() const {
+std::vector<std::uint8_t> save_profile(const Names& names, const ExecutionTable& executions,
+                                       const LaunchHistory& history,
+                                       std::span<const std::uint64_t> most_blocks) {
   std::vector<std::uint8_t> out(kHead);
-  put(out, static_cast<std::uint32_t>(names_.size()));
-  for (std::uint32_t i = 0; i < names_.size(); ++i) {
-    put(out, names_.name(i));
+  put(out, static_cast<std::uint32_t>(names.size()));
+  for (std::uint32_t i = 0; i < names.size(); ++i) {
+    put(out, names.name(i));
   }
   std::vector<ExecutionId> order;
   std::unordered_map<ExecutionId, ExecutionId> place{{kNoExecution, kNoExecution}};
-  for (ExecutionId id = executions_.oldest(); id != kNoExecution; id = executions_.at(id).newer) {
+  for (ExecutionId id = executions.oldest(); id != kNoExecution; id = executions.at(id).newer) {
     place.emplace(id, static_cast<ExecutionId>(order.size()));
     order.push_back(id);
   }
@@ -124,12 +135,14 @@ std::vector<std::uint8_t> Engine::save_tables() const {
   };
   put(out, static_cast<std::uint32_t>(order.size()));
   for (const ExecutionId id : order) {
-    const Execution& execution = executions_.at(id);
+    const Execution& execution = executions.at(id);
     put(out, execution.hash);
     put(out, execution.kernel);
     put(out, static_cast<std::uint32_t>(execution.records.size()));
     for (const ExecutionRecord& record : execution.records) {
-      put(out, ExecutionRecord{{place_of(record.prev[0]), place_of(record.prev[1]), place_of(record.prev[2])}, place_of(record.next)});
+      put(out, ExecutionRecord{
+                   {place_of(record.prev[0]), place_of(record.prev[1]), place_of(record.prev[2])},
+                   place_of(record.next)});
     }
     const auto chain = execution.blocks.chain();
     put(out, static_cast<std::uint32_t>(chain.size()));
@@ -140,12 +153,14 @@ std::vector<std::uint8_t> Engine::save_tables() const {
     }
   }
   std::vector<SavedLaunch> launches;
-  for (std::uint64_t at = history_.end() - std::min(history_.end(), kMostLaunches); at < history_.end(); ++at) {
-    if (!history_.holds(at)) {
+  for (std::uint64_t at = history.end() - std::min(history.end(), kMostSavedLaunches);
+       at < history.end(); ++at) {
+    if (!history.holds(at)) {
       continue;
     }
-    const PastLaunch& past = history_.at(at);
-    if (const ExecutionId saved = place_of(past.id); saved != kNoExecution && executions_.at(past.id).generation == past.generation) {
+    const PastLaunch& past = history.at(at);
+    if (const ExecutionId saved = place_of(past.id);
+        saved != kNoExecution && executions.at(past.id).generation == past.generation) {
       launches.push_back({saved, past.growth, past.device, past.died_away});
     }
   }
@@ -153,9 +168,9 @@ std::vector<std::uint8_t> Engine::save_tables() const {
   for (const SavedLaunch& launch : launches) {
     put(out, launch);
   }
-  put(out, devices_in_use_);
-  for (std::size_t i = 0; i < devices_in_use_; ++i) {
-    put(out, std::max(devices_[i].most_allocated_blocks, devices_[i].foretold_blocks));
+  put(out, static_cast<std::uint32_t>(most_blocks.size()));
+  for (const std::uint64_t blocks : most_blocks) {
+    put(out, blocks);
   }
   std::memcpy(out.data(), kMagic, sizeof kMagic);
   std::memcpy(out.data() + 8, &kVersion, sizeof kVersion);
@@ -164,7 +179,9 @@ std::vector<std::uint8_t> Engine::save_tables() const {
   return out;
 }
 
-bool Engine::load_tables(std::span<const std::uint8_t> bytes) {
+bool load_profile(std::span<const std::uint8_t> bytes, const deepum_core_settings& settings,
+                  std::size_t history_bytes, Names& names, ExecutionTable& executions,
+                  LaunchHistory& history, std::span<std::uint64_t> foretold) {
   std::uint32_t version = 0;
   std::uint64_t sum = 0;
   if (bytes.size() < kHead || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0) {
@@ -172,7 +189,7 @@ bool Engine::load_tables(std::span<const std::uint8_t> bytes) {
   }
   std::memcpy(&version, bytes.data() + 8, sizeof version);
   std::memcpy(&sum, bytes.data() + 16, sizeof sum);
-  if (version != kVersion || sum != checksum(bytes.subspan(kHead)) || executions_.size() != 0) {
+  if (version != kVersion || sum != checksum(bytes.subspan(kHead)) || executions.size() != 0) {
     return false;
   }
   struct Loaded {
@@ -183,8 +200,8 @@ bool Engine::load_tables(std::span<const std::uint8_t> bytes) {
     std::vector<RunUse> uses;
   };
   Reader reader(bytes.subspan(kHead));
-  std::vector<std::uint64_t> names(reader.count(8));
-  for (std::uint64_t& name : names) {
+  std::vector<std::uint64_t> saved_names(reader.count(8));
+  for (std::uint64_t& name : saved_names) {
     name = reader.take<std::uint64_t>();
   }
   std::vector<Loaded> loaded(reader.count(24));
@@ -195,12 +212,14 @@ bool Engine::load_tables(std::span<const std::uint8_t> bytes) {
     for (ExecutionRecord& record : execution.records) {
       record = reader.take<ExecutionRecord>();
     }
-    execution.runs.resize(reader.count(sizeof(BlockRun) + sizeof(std::uint32_t) + sizeof(SavedUse)));
+    execution.runs.resize(
+        reader.count(sizeof(BlockRun) + sizeof(std::uint32_t) + sizeof(SavedUse)));
     for (BlockRun& run : execution.runs) {
       run = reader.take<BlockRun>();
       execution.ages.push_back(reader.take<std::uint32_t>());
       execution.uses.push_back(restored(reader.take<SavedUse>()));
-      if (run.name >= names.size() || std::uint64_t{run.first} + run.count > 1u << DEEPUM_RANGE_FIRST_BITS) {
+      if (run.name >= saved_names.size() ||
+          std::uint64_t{run.first} + run.count > 1u << DEEPUM_RANGE_FIRST_BITS) {
         return false;
       }
     }
@@ -219,59 +238,66 @@ bool Engine::load_tables(std::span<const std::uint8_t> bytes) {
       return false;
     }
   }
-  std::vector<std::uint64_t> foretold(reader.count(sizeof(std::uint64_t)));
-  for (std::uint64_t& blocks : foretold) {
+  std::vector<std::uint64_t> most_blocks(reader.count(sizeof(std::uint64_t)));
+  for (std::uint64_t& blocks : most_blocks) {
     blocks = reader.take<std::uint64_t>();
   }
-  if (!reader.sound() || !reader.at_end() || foretold.size() > foretold_.size()) {
+  if (!reader.sound() || !reader.at_end() || most_blocks.size() > foretold.size()) {
     return false;
   }
-  std::copy(foretold.begin(), foretold.end(), foretold_.begin());
+  std::ranges::copy(most_blocks, foretold.begin());
   std::vector<std::uint32_t> name_index;
-  for (const std::uint64_t name : names) {
-    name_index.push_back(names_.intern(name));
+  for (const std::uint64_t name : saved_names) {
+    name_index.push_back(names.intern(name));
   }
-  executions_.share_with(names_.bytes() + history_bytes(settings_));
+  executions.share_with(names.bytes() + history_bytes);
   // If this core keeps fewer, those longest unused are left out, and records of them too.
   std::vector<ExecutionId> ids(loaded.size(), kNoExecution);
-  for (std::size_t i = loaded.size() - std::min<std::size_t>(loaded.size(), settings_.execution_ids); i < loaded.size(); ++i) {
-    ids[i] = executions_.identify(loaded[i].hash);
+  for (std::size_t i = loaded.size() - std::min<std::size_t>(loaded.size(), settings.execution_ids);
+       i < loaded.size(); ++i) {
+    ids[i] = executions.identify(loaded[i].hash);
   }
-  const BlockTableLimits limits{settings_.block_table_rows, settings_.block_table_ways, settings_.block_table_successors};
-  const auto id_of = [&](ExecutionId saved) { return saved < ids.size() ? ids[saved] : kNoExecution; };
+  const BlockTableLimits limits{settings.block_table_rows, settings.block_table_ways,
+                                settings.block_table_successors};
+  const auto id_of = [&](ExecutionId saved) {
+    return saved < ids.size() ? ids[saved] : kNoExecution;
+  };
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const Loaded& execution = loaded[i];
-    if (ids[i] == kNoExecution || executions_.at(ids[i]).hash != execution.hash) {
+    if (ids[i] == kNoExecution || executions.at(ids[i]).hash != execution.hash) {
       continue;  // no room for it
     }
-    for (auto record = execution.records.rbegin(); record != execution.records.rend(); ++record) {  // the most recent last
+    for (auto record = execution.records.rbegin(); record != execution.records.rend();
+         ++record) {  // the most recent last
       Context context;
       context.ids[0] = ids[i];
       for (int k = 0; k < 3; ++k) {
         context.ids[k + 1] = id_of(record->prev[k]);
       }
       if (const ExecutionId next = id_of(record->next); next != kNoExecution) {
-        executions_.learn(context, next);
+        executions.learn(context, next);
       }
     }
     std::vector<BlockRun> runs = execution.runs;
     for (BlockRun& run : runs) {
       run.name = name_index[run.name];
     }
-    Execution& target = executions_.at(ids[i]);
-    const auto before = static_cast<std::ptrdiff_t>(target.blocks.bytes());  // of a hash that comes twice
+    Execution& target = executions.at(ids[i]);
+    const auto before =
+        static_cast<std::ptrdiff_t>(target.blocks.bytes());  // of a hash that comes twice
     target.blocks.learn(runs, execution.ages, limits);
     target.blocks.restore_uses(runs, execution.uses);
     target.kernel = execution.kernel;
-    target.launches = kProven;  // what was kept was learned: the first step may already fetch ahead
-    executions_.note_bytes(static_cast<std::ptrdiff_t>(target.blocks.bytes()) - before);
+    target.launches =
+        kLaunchesByProfile;  // what was kept was learned: the first step may already fetch ahead
+    executions.note_bytes(static_cast<std::ptrdiff_t>(target.blocks.bytes()) - before);
   }
   for (const SavedLaunch& launch : launches) {
     const Loaded& execution = loaded[launch.place];
     const ExecutionId id = ids[launch.place];
-    if (id != kNoExecution && executions_.at(id).hash == execution.hash) {
-      history_.append(
-          {execution.hash, execution.kernel, id, executions_.at(id).generation, launch.growth, launch.device, launch.died_away});
+    if (id != kNoExecution && executions.at(id).hash == execution.hash) {
+      history.append({execution.hash, execution.kernel, id, executions.at(id).generation,
+                      launch.growth, launch.device, launch.died_away});
     }
   }
   return true;

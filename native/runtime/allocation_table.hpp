@@ -92,7 +92,7 @@ class AllocationTable {
       return true;
     }
     // PyTorch hands blocks of one size out in an order of its own, so a tensor's place changes from step to step: it is left out
-    // of the hash, and the core names the block instead (native/core/torch_blocks.hpp).
+    // of the hash, and the core names the block instead (native/core/memory/torch_blocks.hpp).
     extent->name = 0;
     extent->offset = 0;
     const auto within = static_cast<std::uint32_t>(address & (kUmBlockBytes - 1));

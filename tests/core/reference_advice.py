@@ -1,4 +1,4 @@
-"""Advice in plain Python: what native/core/advice.cpp does."""
+"""Advice in plain Python: what native/core/extras/host_residents.cpp does."""
 
 from __future__ import annotations
 

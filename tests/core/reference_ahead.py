@@ -1,4 +1,4 @@
-"""Launches to come are placed, in plain Python: what native/core/place_ahead.cpp does."""
+"""Launches to come are placed, in plain Python: what native/core/placement/chain_planner.cpp does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much managed memory a device holds, in plain Python: what native/core/capacity.cpp does."""
+"""How much managed memory a device holds, in plain Python: what native/core/memory/capacity.cpp does."""
 
 from __future__ import annotations
 

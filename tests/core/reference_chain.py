@@ -1,4 +1,4 @@
-"""The chain of predicted launches in plain Python: what native/core/chain.cpp does, and the execution correlation table."""
+"""The chain of predicted launches in plain Python: what native/core/prediction does, and the execution correlation table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clean copies in plain Python: what native/core/clean_copies.cpp does.
+"""Clean copies in plain Python: what native/core/extras/copy_back.cpp does.
 
 What the host has as well leaves the device without a copy. READ_MOSTLY makes a prefetch duplicate; what was written is copied out ahead;
 a launch that writes ends it.

@@ -12,7 +12,7 @@ from deepum.core import Command, CoreSettings
 
 CORRELATION = 1
 FARTHEST, TURN = 1 << 16, 8  # launches up to which next uses are told apart, by so many
-LEAST_RECENTLY_MIGRATED, FURTHEST_NEXT_USE, CLEAN_FIRST = 0, 2, 3
+LEAST_RECENTLY_MIGRATED, FURTHEST_NEXT_USE = 0, 2
 HISTORY = 1
 MOST_COMMAND_BLOCKS = 8
 REMEMBERED = 4096  # commands of which it is known what they were

@@ -1,4 +1,4 @@
-"""Resident blocks that launches to come are expected to use, in plain Python: what native/core/expected_blocks.hpp does."""
+"""Resident blocks that launches to come are expected to use, in plain Python: what native/core/placement/expected_blocks.hpp does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What time tells, in plain Python: what native/core/pace_meter.cpp, pace_trial.cpp and remote_trial.cpp do.
+"""What time tells, in plain Python: what native/core/extras/pace_meter.cpp, pace_trial.cpp and remote_trial.cpp do.
 
 Iterations are timed one way and the other, and the better of the two goes on. Positions count launches, times are microseconds.
 """

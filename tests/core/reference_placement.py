@@ -1,4 +1,4 @@
-"""Prefetches and holds in plain Python: what native/core/placement.cpp does."""
+"""Prefetches and holds in plain Python: what native/core/placement/placer.cpp does."""
 
 from __future__ import annotations
 

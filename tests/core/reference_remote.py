@@ -1,4 +1,4 @@
-"""Tensors that are tried on the host, in plain Python: what native/core/remote_groups.cpp does."""
+"""Tensors that are tried on the host, in plain Python: what native/core/extras/host_groups.cpp does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of how much a device holds, in plain Python: of native/core/residency.hpp what native/core/capacity.cpp uses."""
+"""What is known of how much a device holds, in plain Python: what native/core/memory/capacity.cpp keeps."""
 
 from __future__ import annotations
 

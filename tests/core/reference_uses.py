@@ -1,4 +1,4 @@
-"""What launches do with what they touch, in plain Python: what native/core/uses.cpp does.
+"""What launches do with what they touch, in plain Python: what native/core/prediction/use_tracker.cpp and use_trials.cpp do.
 
 The use of a run by an execution is known (what the program says, what a fault showed, or what no fault contradicted), and so is the use
 that follows it: by how many launches, and what for.

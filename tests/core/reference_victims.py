@@ -1,12 +1,12 @@
-"""Victims in plain Python: what native/core/victims.cpp and driver_eviction.cpp do."""
+"""Victims in plain Python: what native/core/placement decides and gives: policies, departures, pre-eviction, the driver's eviction."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from reference_block import Place, UmBlock, Use
+from reference_block import Place, UmBlock
 from reference_clean import Clean
-from reference_commands import CLEAN_FIRST, CORRELATION, HISTORY
+from reference_commands import CORRELATION, HISTORY
 from reference_memory import Memory
 
 from deepum.core import CoreSettings
@@ -191,12 +191,8 @@ class Victims(Clean, ABC):
         return None
 
     def unclaimed(self, memory: Memory) -> UmBlock | None:
-        """What is not expected, the first in order; where clean goes first, clean blocks that are not needed soon before others."""
+        """What is not expected, the first in order."""
         copied, kept = ([block for block in blocks[:VICTIM_SCAN] if block.claim != self.claim] for blocks in (memory.copied, memory.kept))
-        soon = self.position + self.iteration // FAR
-        far = [block for block in copied if block.awaited == 0 or block.next_use is Use.DIES or block.awaited > soon]
-        if far and self.settings.eviction_order == CLEAN_FIRST:
-            return far[0]
         first = copied[:1] + kept[:1]
         return min(reversed(first), key=lambda block: block.migrated if memory.by_migration else block.use_position, default=None)
 

@@ -14,7 +14,7 @@ from deepum.core import Command, Core, CoreSettings, EventWriter
 
 SETTINGS = st.builds(
     CoreSettings.default,
-    eviction_order=st.integers(0, 3),
+    eviction_order=st.integers(0, 2),
     advice=st.integers(0, 3),
     prefetch_degree=st.sampled_from((4, 2000)),
     execution_ids=st.sampled_from((16, 65536)),

@@ -325,21 +325,3 @@ def test_a_collapse_that_failed_is_made_again(status: int) -> None:
     (collapse,) = [c for c in made.launch(WRITES) if c.kind == "collapse"]
     made.writer.moved(collapse.id, status)
     assert of_slot(made.launch(WRITES), 0) == [("collapse", block) for block in range(4)]
-
-
-@pytest.mark.parametrize(("order", "distance", "leaves"), [(1, 10, (1, "evict")), (3, 10, (0, "drop")), (3, 1, (1, "evict"))])
-def test_clean_blocks_go_first_where_that_is_the_order_and_they_are_not_needed_soon(
-    order: int, distance: int, leaves: tuple[int, str]
-) -> None:
-    """Space is short in one launch. What slot 1 has was written, and is used longest ago; what slot 0 has is clean, was used just before,
-    and is used again so many launches later, in an iteration of 53 launches."""
-    made = Program(16, (4, 16), eviction_order=order)
-    soiled, clean = Step(1, written=(BlockRange(1, 0, 12),)), Step(2, read=(BlockRange(0, 0, 2),))
-    short = Step(3, written=(BlockRange(1, 12, 4), BlockRange(0, 2, 2)))
-    nothing = [Step(100 + i) for i in range(48)]
-    step = [soiled, clean, short, *nothing[:distance], Step(4, read=clean.read), *nothing[distance:]]
-    made.run(step, 4)
-    made.launch(soiled)
-    made.launch(clean)
-    first = next(c for c in made.launch(short) if c.kind in ("evict", "drop"))
-    assert (first.slot, first.kind) == leaves

@@ -16,7 +16,7 @@ from programs import Launch, sweep, there_and_back
 
 from deepum.core import UM_BLOCK_BYTES, CoreSettings
 
-DOUBT_SHARE, FREE_DOUBTS = 24, 5  # native/core/placement.cpp
+DOUBT_SHARE, FREE_DOUBTS = 24, 5  # native/core/memory/residency.cpp
 
 
 class Stubborn(Machine):

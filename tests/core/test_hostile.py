@@ -232,7 +232,7 @@ def test_random_records_are_survived_within_bounds(seed: int) -> None:
     random, writer = Random(seed), EventWriter()
     core = Core(
         CoreSettings.default(
-            eviction_order=seed % 4,
+            eviction_order=seed % 3,
             advice=random.choice((1, 3, 3)),
             prefetch_degree=random.choice((1, 4, 2000)),
             execution_ids=16,

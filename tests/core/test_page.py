@@ -12,7 +12,7 @@ from deepum.core import CoreSettings, CoreStatistics
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "core.md").read_text(encoding="utf-8")
-SOURCES = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "native" / "core").glob("*.[ch]pp")))
+SOURCES = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "native" / "core").rglob("*.[ch]pp")))
 
 
 @pytest.mark.parametrize("name", [field.name for field in (*fields(CoreSettings), *fields(CoreStatistics))])

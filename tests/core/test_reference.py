@@ -16,7 +16,7 @@ from deepum.core import UM_BLOCK_BYTES, BlockRange, Core, CoreSettings, EventWri
 SETTINGS = st.builds(
     CoreSettings.default,
     policy=st.sampled_from((0, 1, 1, 1)),
-    eviction_order=st.integers(0, 3),
+    eviction_order=st.integers(0, 2),
     prediction=st.integers(0, 1),
     prefetch_degree=st.sampled_from((1, 4, 32, 2000)),
     execution_ids=st.sampled_from((16, 65536)),

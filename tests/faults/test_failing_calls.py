@@ -13,7 +13,12 @@ MOVES = "cuMemPrefetchAsync_v2,cuMemPrefetchBatchAsync,cuMemDiscardBatchAsync"
 EVENTS = "cuEventCreate,cuEventRecord,cuStreamWaitEvent,cuEventQuery,cuEventSynchronize"
 EACH = [*MOVES.split(","), *EVENTS.split(","), "cuStreamCreate"]
 ADVICE = ["cuLaunchHostFunc", "cuMemAdvise_v2"]
-DUPLICATING = {"DEEPUM_ADVICE": "duplicate", "DEEPUM_FAULTS": "auto", "DEEPUM_FAULT_INTERVAL": "4", "DEEPUM_EVICTION_ORDER": "clean-first"}
+DUPLICATING = {
+    "DEEPUM_ADVICE": "duplicate",
+    "DEEPUM_FAULTS": "auto",
+    "DEEPUM_FAULT_INTERVAL": "4",
+    "DEEPUM_EVICTION_ORDER": "oldest-last-use",
+}
 
 
 def error_codes(cuda_include: Path) -> list[int]:

@@ -10,7 +10,7 @@ from deepum.device import Device
 from deepum.launch import child_environment
 from deepum.settings import BY_NAME, resolve
 
-ORDERS = BY_NAME["eviction_order"].choices[:3]  # clean-first is the second of them where nothing is duplicated
+ORDERS = BY_NAME["eviction_order"].choices
 
 
 OFFSETS = (0, 0, 512, 0, 0, 0, (1 << 20) + 512)
@@ -116,7 +116,7 @@ def batches(programs: int, seed: int) -> list[Batch]:
             "faults": "auto",
             "fault_interval": ("8", "1", "64")[i % 3],
             "fault_source": ("cupti", "uvm-tools")[i // 3 % 2],
-            "eviction_order": "clean-first" if i % 3 else batch.settings["eviction_order"],
+            "eviction_order": "furthest-next-use" if i % 3 else batch.settings["eviction_order"],
         }
         lock_step = i % 4 != 3
         settings = batch.settings | duplicating

@@ -31,6 +31,11 @@ PROGRAMS = 2000
 TARGETS = {"native/core": "_core", "native/runtime": "deepum_shim", "kernel_hooks": "deepum_shim"}  # what a mutation can change
 
 
+def _target(file: str) -> str:
+    """What is built from that source."""
+    return next(target for folder, target in TARGETS.items() if file.startswith(folder + "/"))
+
+
 class Copy:
     """A copy of the sources and of the package as it was built, with a build folder of its own, where only what changes is built again."""
 
@@ -74,7 +79,11 @@ class Copy:
                 before.setdefault(path, text)
                 path.write_text(text.replace(edit.old, edit.new))
             if mutation is not None and not mutation.noticed_by:
-                self._build(sorted({TARGETS[str(Path(edit.file).parent)] for edit in mutation.edits()}))
+                self._build(
+                    sorted(
+                        {target for edit in mutation.edits() for folder, target in TARGETS.items() if edit.file.startswith(folder + "/")}
+                    )
+                )
             yield
         finally:
             for path, text in before.items():

@@ -93,7 +93,7 @@ def same(outcome: Outcome, trace: Trace, told: dict[str, Any]) -> None:
         ("--launch-queue", "4"),
         ("--policy", "on-demand"),
         ("--prefetch", "0"),
-        ("--advice", "duplicate", "--faults", "auto", "--eviction-order", "clean-first"),
+        ("--advice", "duplicate", "--faults", "auto"),
     ],
 )
 def test_a_driver_api_program_is_replayed_to_the_command(

@@ -1,0 +1,447 @@
+// Events to the parts that take them, and the pipeline of a launch.
+#include "core_session.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "placement/driver_eviction.hpp"
+#include "profile.hpp"
+#include "range_parts.hpp"
+
+namespace deepum::core {
+namespace {
+
+template <typename T>
+const T* as(const deepum_event_header* header) {
+  return header->words * std::size_t{8} >= sizeof(T) ? reinterpret_cast<const T*>(header) : nullptr;
+}
+
+std::size_t table_bytes(const deepum_core_settings& settings) {
+  return std::size_t{settings.table_mebibytes} << 20;
+}
+
+// Of the memory for tables, what the history may have.
+std::size_t history_bytes(const deepum_core_settings& settings) {
+  return table_bytes(settings) / 8;
+}
+
+ExecutionTable new_executions(const deepum_core_settings& settings) {
+  return {settings.execution_ids, settings.execution_records, table_bytes(settings)};
+}
+
+}  // namespace
+
+Core::Core(const deepum_core_settings& settings, const EvictionPolicyFactory& make_order,
+           const LaunchPredictorFactory& make_predictor)
+    : settings_(settings),
+      commands_(now_, statistics_),
+      memory_(settings_, now_, statistics_),
+      devices_(settings_, now_, statistics_, make_order),
+      executions_(new_executions(settings)),
+      history_(history_bytes(settings)),
+      predictor_(make_predictor(settings_, executions_, history_)),
+      chain_(*predictor_, settings_, statistics_),
+      iterations_(now_),
+      learning_(now_),
+      trials_(now_, statistics_, executions_, memory_),
+      growth_(now_, statistics_, devices_, chain_, history_),
+      departures_(settings_, now_, commands_, devices_),
+      room_(settings.pre_eviction != 0
+                ? std::make_unique<PreEviction>(settings_, now_, statistics_, departures_, growth_)
+                : std::make_unique<DriverEviction>(settings_, now_, statistics_, departures_,
+                                                   growth_, commands_)),
+      placer_(settings_, now_, statistics_, commands_, memory_, devices_, departures_, growth_,
+              *room_),
+      planner_(settings_, now_, statistics_, chain_, *predictor_, executions_, memory_, devices_,
+               departures_, growth_, *room_, placer_),
+      invalidation_(settings_, now_, statistics_, devices_, departures_),
+      copy_back_(settings_, now_, statistics_, commands_, memory_, devices_, executions_,
+                 iterations_, trials_),
+      uses_(now_, statistics_, executions_, memory_, copy_back_),
+      host_residents_(settings_, now_, statistics_, commands_, memory_, devices_, copy_back_),
+      host_groups_(settings_, now_, statistics_, memory_, devices_, departures_, copy_back_,
+                   host_residents_),
+      foretold_(DEEPUM_MAX_DEVICES) {
+  room_->set_listener(planner_);
+  departures_.add_rule(invalidation_);
+  departures_.add_rule(copy_back_);
+  placer_.add_rule(copy_back_);
+  // What copies and advice do to a block comes before its place in the order changes.
+  for (ContentListener* const listener : std::initializer_list<ContentListener*>{
+           &growth_, &copy_back_, &host_residents_, &uses_, &invalidation_, this}) {
+    memory_.add_listener(*listener);
+  }
+}
+
+std::uint64_t Core::process(const std::uint8_t* events, std::size_t bytes) {
+  std::uint64_t last = 0;
+  alignas(8) deepum_event_header header;
+  for (std::size_t at = 0; at + sizeof header <= bytes;) {
+    std::memcpy(&header, events + at, sizeof header);
+    const std::size_t length = std::size_t{header.words} * 8;
+    if (length < sizeof header || header.words > DEEPUM_MAX_EVENT_WORDS || at + length > bytes) {
+      ++statistics_.malformed_events;
+      break;
+    }
+    ++statistics_.events;
+    now_.event = last = header.sequence;
+    uses_.set_representative(copy_back_.trial().representative());
+    try {
+      statistics_.malformed_events +=
+          dispatch(reinterpret_cast<const deepum_event_header*>(events + at)) ? 0 : 1;
+      // The event is lost to the core, not to the program, which may be waiting for its decisions.
+    } catch (const std::bad_alloc&) {
+      ++statistics_.malformed_events;
+    }
+    at += length;
+  }
+  return last;
+}
+
+bool Core::dispatch(const deepum_event_header* header) {
+  if (header->device >= DEEPUM_MAX_DEVICES) {
+    return false;
+  }
+  switch (header->kind) {
+    case DEEPUM_EVENT_DEVICE:
+    case DEEPUM_EVENT_CAPACITY: {
+      const auto* event = as<deepum_device_event>(header);
+      return event != nullptr && (on_device(*event), true);
+    }
+    case DEEPUM_EVENT_ALLOCATE: {
+      const auto* event = as<deepum_allocate_event>(header);
+      return event != nullptr && on_allocate(*event);
+    }
+    case DEEPUM_EVENT_FREE: {
+      const auto* event = as<deepum_free_event>(header);
+      return event != nullptr && memory_.release(event->slot, event->generation);
+    }
+    case DEEPUM_EVENT_BLOCK_ACTIVE:
+    case DEEPUM_EVENT_BLOCK_INACTIVE: {
+      const auto* event = as<deepum_block_event>(header);
+      return event != nullptr &&
+             (header->kind == DEEPUM_EVENT_BLOCK_ACTIVE ? memory_.hand_out(*event)
+                                                        : memory_.take_back(*event));
+    }
+    case DEEPUM_EVENT_EXECUTE: {
+      const auto* event = as<deepum_execute_event>(header);
+      if (event == nullptr) {
+        return false;
+      }
+      const std::size_t count =
+          std::size_t{event->write_ranges} + event->read_ranges + event->unknown_ranges;
+      if (sizeof *event + count * sizeof(deepum_block_range) > header->words * std::size_t{8} ||
+          event->stream >= DEEPUM_MAX_STREAMS) {
+        return false;
+      }
+      return on_launch(*event, {reinterpret_cast<const deepum_block_range*>(event + 1), count});
+    }
+    case DEEPUM_EVENT_PROGRAM_PREFETCH: {
+      const auto* event = as<deepum_program_event>(header);
+      return event != nullptr && on_program_prefetch(*event);
+    }
+    case DEEPUM_EVENT_FAULT: {
+      const auto* event = as<deepum_fault_event>(header);
+      return event != nullptr && on_fault(*event);
+    }
+    case DEEPUM_EVENT_PROGRESS: {
+      const auto* event = as<deepum_progress_event>(header);
+      return event != nullptr && on_progress(*event);
+    }
+    case DEEPUM_EVENT_MOVED: {
+      const auto* event = as<deepum_moved_event>(header);
+      return event != nullptr && (on_moved(*event), true);
+    }
+    case DEEPUM_EVENT_LOST: {
+      const auto* event = as<deepum_lost_event>(header);
+      return event != nullptr && (on_lost(*event), true);
+    }
+    case DEEPUM_EVENT_FREE_MEMORY: {
+      const auto* event = as<deepum_free_memory_event>(header);
+      return event != nullptr &&
+             (devices_[header->device].residency.read_free_memory(*event), true);
+    }
+    case DEEPUM_EVENT_USAGE: {
+      const auto* event = as<deepum_usage_event>(header);
+      return event != nullptr && (on_usage(*event), true);
+    }
+    case DEEPUM_EVENT_PROGRAM_ADVISE: {
+      const auto* event = as<deepum_program_event>(header);
+      return event != nullptr && on_program_advise(*event);
+    }
+    case DEEPUM_EVENT_SYNCHRONISE:
+      if (settings_.policy == DEEPUM_POLICY_CORRELATION) {
+        planner_.about_to_wait();
+      }
+      return true;
+    default:
+      return header->kind == DEEPUM_EVENT_STREAM_DESTROYED;
+  }
+}
+
+bool Core::on_launch(const deepum_execute_event& event,
+                     std::span<const deepum_block_range> ranges) {
+  const std::uint32_t device = event.header.device;
+  std::uint64_t hash = event.execution_hash;
+  const bool sound = resolve(event, ranges, hash);
+  begin_launch();
+
+  Execution& execution = learn_accesses(event, hash);
+  const Launch launch{executions_.id_of(execution),
+                      execution.generation,
+                      hash,
+                      event.execution_hash,
+                      device,
+                      execution.period,
+                      execution.launches == 1,
+                      execution.sparse};
+  follow(launch, execution);
+
+  copy_back_.before(accesses_);
+  placer_.place(accesses_,
+                {now_.launch, Urgency::kAtHand, launch.sparse, placer_.doubt_after(execution)});
+  uses_.begin_trials(accesses_, event.stream, trials_);
+  growth_.launched(device);
+  placer_.hold(accesses_, event.stream);
+  note_uses(event);
+  iterations_.touched(accesses_);
+
+  if (settings_.policy == DEEPUM_POLICY_CORRELATION) {
+    chain_.extend();
+    copy_back_.after(accesses_, device, event.stream);
+    planner_.launched(launch);
+  }
+  wants_free_memory_ = false;
+  for (const auto& each : devices_.in_use()) {
+    wants_free_memory_ |= each->residency.note_fill_point(learning_.learning());
+  }
+  return sound;
+}
+
+// The accesses of the launch at hand, by place and by name. The program's hash leaves places in
+// PyTorch's memory out: the names of its blocks stand for them. False: some ranges are malformed.
+bool Core::resolve(const deepum_execute_event& event, std::span<const deepum_block_range> ranges,
+                   std::uint64_t& hash) {
+  bool sound = true;
+  accesses_.clear();
+  runs_.clear();
+  ages_.clear();
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const RangeParts p = parts(ranges[i]);
+    Allocation* const allocation = memory_.live(p.slot);
+    if (allocation == nullptr || p.count == 0 ||
+        std::uint64_t{p.first} + p.count > allocation->blocks.size()) {
+      sound = false;
+      continue;
+    }
+    const Use use = i < event.write_ranges                                    ? Use::kWrites
+                    : i < std::size_t{event.write_ranges} + event.read_ranges ? Use::kReads
+                                                                              : Use::kUnknown;
+    const BlockSpan span{p.slot, p.first, p.count};
+    const AddressSpace::Named named = memory_.name_run(*allocation, p.first, p.count);
+    accesses_.push_back({span, {use}});
+    runs_.push_back(named.run);
+    ages_.push_back(static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(now_.launch - named.born, ~std::uint32_t{0})));
+    host_groups_.note_use(span, *named.regularity);
+    if (allocation->reported && named.run.name != allocation->name) {
+      hash = TorchBlockNames::mix(hash ^ memory_.names().name(named.run.name));
+    }
+  }
+  return sound;
+}
+
+// Spans may overlap: arguments may point into the same block. That is looked at only where their
+// sum is too much.
+bool Core::exceeds_capacity() const {
+  const auto too_much = [&](std::uint32_t device, std::uint64_t blocks) {
+    const ResidencyBelief& residency = devices_[device].residency;
+    return residency.known() && blocks > residency.capacity();
+  };
+  const auto device_of = [&](const BlockSpan& span) { return memory_.at(span.slot).device; };
+  std::array<std::uint64_t, DEEPUM_MAX_DEVICES> blocks{};
+  bool suspect = false;
+  for (const Access& access : accesses_) {
+    const std::uint32_t device = device_of(access.span);
+    blocks[device] += access.span.count;
+    suspect = suspect || too_much(device, blocks[device]);
+  }
+  if (!suspect) {
+    return false;
+  }
+  std::vector<BlockSpan> sorted;
+  for (const Access& access : accesses_) {
+    sorted.push_back(access.span);
+  }
+  std::ranges::sort(sorted, {},
+                    [](const BlockSpan& span) { return std::pair(span.slot, span.first); });
+  blocks = {};
+  std::uint64_t end = 0;  // of what was counted of the slot
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    const BlockSpan& span = sorted[i];
+    end = i > 0 && sorted[i - 1].slot == span.slot ? end : 0;
+    const std::uint64_t from = std::max<std::uint64_t>(span.first, end),
+                        to = std::uint64_t{span.first} + span.count;
+    if (to > from) {
+      const std::uint32_t device = device_of(span);
+      blocks[device] += to - from;
+      end = to;
+      if (too_much(device, blocks[device])) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+void Core::begin_launch() {
+  const bool over_capacity = exceeds_capacity();
+  ++statistics_.launches;
+  statistics_.launches_over_capacity += over_capacity ? 1 : 0;
+  ++now_.launch;
+  for (const auto& device : devices_.in_use()) {
+    if (over_capacity) {
+      device->residency.doubt_all_once();
+    }
+    device->order->launch_passed();
+    device->window.launch_passed();
+  }
+}
+
+// The tables learn what the launch is and what it touches.
+Execution& Core::learn_accesses(const deepum_execute_event& event, std::uint64_t hash) {
+  const ExecutionId id = executions_.identify(hash);
+  executions_.learn(context_, id);
+  context_.push(id);
+  Execution& execution = executions_.at(id);
+  execution.period = execution.last > 0 ? now_.launch - execution.last : 0;
+  execution.last = now_.launch;
+  execution.kernel = event.execution_hash;
+  execution.sparse = (event.header.flags & DEEPUM_EXECUTE_SPARSE) != 0;
+  ++execution.launches;
+  const auto before = static_cast<std::ptrdiff_t>(execution.blocks.bytes());
+  execution.blocks.learn(
+      runs_, ages_,
+      {settings_.block_table_rows, settings_.block_table_ways, settings_.block_table_successors});
+  host_residents_.observe(accesses_, event.header.flags);
+  uses_.learn(accesses_, execution, chain_);
+  iterations_.launched(execution.period);
+  copy_back_.launched();
+  host_groups_.launched();
+  executions_.note_bytes(static_cast<std::ptrdiff_t>(execution.blocks.bytes()) - before);
+  history_.append({hash, event.execution_hash, id, execution.generation, 0, event.header.device});
+  return execution;
+}
+
+void Core::follow(const Launch& launch, const Execution& execution) {
+  LaunchChain::Step step;
+  predictor_->observe(launch);
+  if (settings_.policy == DEEPUM_POLICY_CORRELATION) {
+    const bool recognised_before = chain_.recognised();
+    step = chain_.follow(launch, execution);
+    if (chain_.recognised() &&
+        !recognised_before) {  // the program will need as much memory as that of the profile did
+      for (const auto& device : devices_.all()) {
+        device->residency.foretell(foretold_[device->ordinal]);
+      }
+    }
+    planner_.followed(step);
+    if (step.restarted) {
+      for (const auto& device : devices_.all()) {
+        device->order->prediction_failed();
+      }
+    }
+  }
+  learning_.launched(launch.is_new || step.restarted);
+  if (wants_faults()) {
+    learning_.observe_period(launch.period);
+  }
+}
+
+// Later moves of the blocks wait for the launch at hand.
+void Core::note_uses(const deepum_execute_event& event) {
+  departures_.note_stream(event.stream);
+  if ((event.header.flags & DEEPUM_EXECUTE_GRAPH) != 0) {
+    invalidation_.graph_launched();
+  }
+  for (const Access& access : accesses_) {
+    for (UmBlock& block : memory_.blocks(access.span)) {
+      block.moves.last_use = event.header.sequence;
+      if (block.moves.first_use == 0) {
+        block.moves.first_use = event.header.sequence;
+        block.moves.first_stream = event.stream;
+      }
+      block.moves.streams |= 1ull << event.stream;
+      block.content.populated = true;
+    }
+    statistics_.operations += access.span.count;
+  }
+}
+
+bool Core::wants_faults() const {
+  const LaunchIndex unknown = trials_.latest_unknown();
+  const bool untried = (settings_.advice & DEEPUM_ADVISE_DUPLICATE) != 0 && unknown != 0 &&
+                       learning_.lately(unknown);
+  return untried || learning_.lost_blocks_lately() || copy_back_.trial().under_way() ||
+         host_groups_.under_way() || learning_.learning();
+}
+
+void Core::naming() {
+  if (memory_.names_full()) {
+    forget_tables();
+  }
+  executions_.share_with(memory_.names().bytes() + Names::kBytes + history_bytes(settings_));
+}
+
+// Learning starts again, with the names of what lives.
+void Core::forget_tables() {
+  memory_.forget_names();
+  uses_.forget();
+  trials_.forget();
+  executions_ = new_executions(settings_);
+  history_ = LaunchHistory(history_bytes(settings_));
+  forget_launches();
+}
+
+void Core::forget_launches() {
+  context_ = {};
+  chain_.forget();
+  planner_.forget();
+  for (const auto& device : devices_.all()) {
+    device->order->prediction_failed();
+  }
+}
+
+deepum_core_statistics Core::statistics() const {
+  deepum_core_statistics s = statistics_;
+  s.execution_ids = executions_.size();
+  s.allocated_bytes = memory_.allocated_bytes();
+  s.table_bytes = executions_.bytes() + memory_.names().bytes() + history_.bytes();
+  s.dead_bytes = memory_.dead_bytes();
+  s.resident_bytes = s.window_mistakes = s.capacity_bytes = s.capacity_withdrawn_bytes = 0;
+  for (const auto& device : devices_.all()) {
+    s.capacity_bytes += device->residency.capacity() * kBlockBytes;
+    s.capacity_withdrawn_bytes += device->residency.withdrawn() * kBlockBytes;
+    s.resident_bytes += device->residency.used() * kBlockBytes;
+    s.window_mistakes += device->window.mistakes();
+  }
+  return s;
+}
+
+std::vector<std::uint8_t> Core::save_tables() const {
+  std::vector<std::uint64_t> most_blocks;
+  for (const auto& device : devices_.in_use()) {
+    most_blocks.push_back(device->residency.most_allocated());
+  }
+  return save_profile(memory_.names(), executions_, history_, most_blocks);
+}
+
+bool Core::load_tables(std::span<const std::uint8_t> bytes) {
+  return load_profile(bytes, settings_, history_bytes(settings_), memory_.names(), executions_,
+                      history_, foretold_);
+}
+
+}  // namespace deepum::core

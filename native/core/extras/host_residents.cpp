@@ -1,0 +1,169 @@
+#include "extras/host_residents.hpp"
+
+#include <algorithm>
+
+namespace deepum::core {
+namespace {
+
+constexpr std::size_t kLeastTable = 4;  // UM blocks: what is smaller is as well brought
+// Sparse uses in a row, with none besides: not a gather's result, which others read.
+constexpr std::uint8_t kProvenSparse = 2;
+
+}  // namespace
+
+// Copies say nothing about how a table is used.
+void HostResidents::observe(std::span<const Access> accesses, std::uint8_t flags) {
+  const bool gathers = (flags & DEEPUM_EXECUTE_SPARSE) != 0;
+  if ((!gathers && sparse_blocks_ == 0) || (flags & DEEPUM_EXECUTE_COPY) != 0) {
+    return;
+  }
+  for (const Access& access : accesses) {
+    observe(access.span, gathers);
+  }
+}
+
+bool HostResidents::may_advise(const Allocation& allocation) const {
+  return (settings_.advice & DEEPUM_ADVISE_REMOTE) != 0 &&
+         settings_.policy == DEEPUM_POLICY_CORRELATION &&
+         devices_[allocation.device].residency.under_pressure();
+}
+
+void HostResidents::observe(const BlockSpan& span, bool gathers) {
+  const Allocation& allocation = memory_.at(span.slot);
+  const std::span<UmBlock> blocks = memory_.blocks(span);
+  const bool sparse = gathers && blocks.size() >= kLeastTable && !allocation.of_program;
+  const bool advises = may_advise(allocation);
+  statistics_.operations += blocks.size();
+  if (sparse && advises) {
+    map_tables(blocks);
+  }
+  std::uint32_t run = 0;
+  for (std::size_t i = 0; i <= blocks.size(); ++i) {  // one more, which ends the last run
+    UmBlock* const block = i < blocks.size() && !blocks[i].on_host.of_group ? &blocks[i] : nullptr;
+    const bool changed = block != nullptr && changes(*block, sparse, advises);
+    if (changed) {
+      ++run;
+    } else if (run > 0) {
+      advise(blocks[i - run], run, sparse);
+      run = 0;
+    }
+    if (block != nullptr) {
+      apply(*block, sparse, changed);
+    }
+  }
+}
+
+// Whether the block goes to the host by that use, or comes back.
+bool HostResidents::changes(UmBlock& block, bool sparse, bool advises) {
+  UmBlock::OnHost& on_host = block.on_host;
+  if (!sparse) {
+    return on_host.advised;
+  }
+  sparse_blocks_ += on_host.sparse_uses == 0 && !on_host.advised ? 1 : 0;
+  on_host.sparse_uses = static_cast<std::uint8_t>(on_host.sparse_uses +
+                                                  (on_host.sparse_uses < kProvenSparse ? 1 : 0));
+  return advises && on_host.sparse_uses == kProvenSparse && !on_host.stays() &&
+         !on_host.also_dense && !on_host.refused;
+}
+
+void HostResidents::apply(UmBlock& block, bool sparse, bool changed) {
+  UmBlock::OnHost& on_host = block.on_host;
+  if (changed) {
+    on_host.advised = sparse;
+    on_host.mapped = sparse && on_host.mapped;
+    on_host.also_dense = !sparse;
+    statistics_.remote_bytes += sparse ? kBlockBytes : -kBlockBytes;
+    note_peak();
+  }
+  if (!sparse) {
+    sparse_blocks_ -= on_host.sparse_uses > 0 || changed ? 1 : 0;
+    on_host.sparse_uses = 0;
+  }
+}
+
+void HostResidents::advise(const UmBlock& first, std::uint32_t count, bool on_host) {
+  if (on_host) {
+    commands_.advise(first, count, DEEPUM_MEM_ADVISE_SET_ACCESSED_BY);
+    commands_.advise(first, count, DEEPUM_MEM_ADVISE_SET_PREFERRED_LOCATION);
+  } else {
+    commands_.advise(first, count, DEEPUM_MEM_ADVISE_UNSET_PREFERRED_LOCATION);
+    commands_.advise(first, count, DEEPUM_MEM_ADVISE_UNSET_ACCESSED_BY);
+  }
+}
+
+// A table that other launches use as well, an optimizer say, goes to the device for these, and
+// stays where it is for gathers: what is on the host is mapped for the device. A gather's result,
+// too, lies in large memory; but its content is new.
+void HostResidents::map_tables(std::span<UmBlock> blocks) {
+  std::uint32_t run = 0;
+  for (std::size_t i = 0; i <= blocks.size(); ++i) {  // one more, which ends the last run
+    if (i < blocks.size() && may_map(blocks[i])) {
+      if (blocks[i].host_copy.read_mostly) {  // that would have precedence
+        copy_back_.end_duplication(blocks[i]);
+      }
+      blocks[i].on_host.mapped = true;
+      ++run;
+    } else if (run > 0) {
+      commands_.advise(blocks[i - run], run, DEEPUM_MEM_ADVISE_SET_ACCESSED_BY);
+      run = 0;
+    }
+  }
+}
+
+bool HostResidents::may_map(const UmBlock& block) const {
+  return !block.on_host.mapped && !block.on_host.refused && !block.on_host.stays() &&
+         block.content.populated && !block.content.dead && now_.iteration > 0 &&
+         now_.launch - block.content.filled > now_.iteration;
+}
+
+// A place that the program prefers on the host stays there: kernels read it over the link, by the
+// program's own will.
+void HostResidents::follow_program(std::span<UmBlock> blocks, bool on_host) {
+  for (UmBlock& block : blocks) {
+    block.on_host.by_program = on_host;
+  }
+}
+
+// Another tensor has the place; what is advised holds until that is used otherwise.
+void HostResidents::content_begins(UmBlock& block) {
+  UmBlock::OnHost& on_host = block.on_host;
+  on_host.of_group = false;
+  sparse_blocks_ -= on_host.sparse_uses > 0 && !on_host.advised ? 1 : 0;
+  on_host.sparse_uses = 0;
+  on_host.also_dense = false;
+  if (on_host.mapped && !on_host.advised) {
+    on_host.mapped = false;
+    commands_.advise(block, 1, DEEPUM_MEM_ADVISE_UNSET_ACCESSED_BY);
+  }
+}
+
+void HostResidents::memory_gone(Allocation& allocation) {
+  for (UmBlock& block : allocation.blocks) {
+    forget_advice(block);
+  }
+}
+
+// The driver forgets its advice with the memory, or never took it.
+void HostResidents::forget_advice(UmBlock& block) {
+  UmBlock::OnHost& on_host = block.on_host;
+  sparse_blocks_ -= on_host.sparse_uses > 0 || on_host.advised ? 1 : 0;
+  statistics_.remote_bytes -= on_host.advised ? kBlockBytes : 0;
+  on_host.sparse_uses = 0;
+  on_host.advised = false;
+  on_host.of_group = false;
+  on_host.mapped = false;
+  on_host.refused = true;
+}
+
+bool HostResidents::may_stay_as_group(const UmBlock& block) const {
+  return !block.on_host.stays() && !block.on_host.refused && !block.content.dead &&
+         !block.on_host.mapped && block.on_host.sparse_uses == 0;
+}
+
+void HostResidents::set_of_group(UmBlock& block, bool on_host) {
+  block.on_host.advised = block.on_host.of_group = on_host;
+  sparse_blocks_ += on_host ? 1 : -1;
+  statistics_.remote_bytes += on_host ? kBlockBytes : -kBlockBytes;
+}
+
+}  // namespace deepum::core

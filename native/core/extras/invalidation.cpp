@@ -1,0 +1,61 @@
+#include "extras/invalidation.hpp"
+
+#include <algorithm>
+
+namespace deepum::core {
+namespace {
+
+constexpr std::uint64_t kShortestPause = 64,
+                        kLongestPause = 1ull
+                                        << 20;  // launches without discards after one that failed
+
+}  // namespace
+
+// What the host holds of a dead block would be copied when its place is used again.
+void Invalidation::content_died(UmBlock& block, bool) {
+  if (block.residency.resident) {
+    devices_.of(block).order->content_died(block, drops_dead());
+  } else if (block.content.populated && discardable(block)) {
+    departures_.discard(block);
+  }
+}
+
+void Invalidation::content_begins(UmBlock& block) {
+  if (block.residency.resident && block.order.place == BlockPlace::kDead) {
+    devices_.of(block).order->will_be_used(block);
+  }
+}
+
+std::optional<Exit> Invalidation::exit(const UmBlock& block) const {
+  return discardable(block) ? std::optional(Exit::kDiscard) : std::nullopt;
+}
+
+// Block reports that do not add up say that other memory than what is dead is in use, too.
+bool Invalidation::discardable(const UmBlock& block) const {
+  return block.content.dead && drops_dead() && settings_.policy == DEEPUM_POLICY_CORRELATION &&
+         !graphs_ && now_.launch >= next_attempt_ && statistics_.block_mismatches == 0 &&
+         !block.key.of_program && devices_.of(block).residency.under_pressure();
+}
+
+// Dead blocks are victims like all others from now on, and are copied.
+void Invalidation::refused() {
+  if (refused_) {
+    return;
+  }
+  refused_ = true;
+  for (const auto& device : devices_.all()) {
+    device->order->keep_dead();
+  }
+}
+
+// Each failure in a row doubles the pause before the next attempt.
+void Invalidation::failed() {
+  if (now_.launch < next_attempt_) {
+    return;  // it was decided before the pause began
+  }
+  const bool in_a_row = pause_ != 0 && now_.launch - next_attempt_ < pause_;
+  pause_ = in_a_row ? std::min(2 * pause_, kLongestPause) : kShortestPause;
+  next_attempt_ = now_.launch + pause_;
+}
+
+}  // namespace deepum::core

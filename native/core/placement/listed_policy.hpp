@@ -1,0 +1,77 @@
+// What the orders by recency and by next use share: blocks that no launch is known to need, those
+// that launches to come are expected to use, and of both, those that the host has as well, apart.
+#pragma once
+
+#include <cstddef>
+
+#include "placement/evictable_blocks.hpp"
+#include "placement/eviction_policy.hpp"
+#include "placement/expected_blocks.hpp"
+
+namespace deepum::core {
+
+class ListedPolicy : public EvictionPolicy {
+ public:
+  LaunchIndex expected_by(const UmBlock& block) const override {
+    return is_expected(block) ? block.order.launch : 0;
+  }
+  std::uint64_t expected_blocks() const override { return expected_.size(); }
+  void launch_passed() override;
+  UmBlock* first() override;
+  UmBlock* needed_after(LaunchIndex launch, LaunchIndex known_until) override;
+  void for_each_expected_after(LaunchIndex launch,
+                               const std::function<void(UmBlock&)>& visit) override;
+
+ protected:
+  static constexpr std::size_t kVictimScan = 4096;   // blocks looked at for one victim,
+  static constexpr std::size_t kExpectedScan = 256;  // and of those that are expected
+
+  ListedPolicy(bool by_migration, View view)
+      : EvictionPolicy(view), evictable_(by_migration), evictable_clean_(by_migration) {}
+
+  static bool is_evictable(const UmBlock& block) {
+    return block.order.place == BlockPlace::kEvictable ||
+           block.order.place == BlockPlace::kEvictableClean;
+  }
+  static bool is_expected(const UmBlock& block) {
+    return block.order.place == BlockPlace::kExpected ||
+           block.order.place == BlockPlace::kExpectedClean;
+  }
+  // Puts it at the end of a list; `launch` is that of its last use, or of the next one where it is
+  // expected.
+  void put(UmBlock& block, BlockPlace place, LaunchIndex launch);
+  // The same where only the content of the host changed: what it was prefetched for stands.
+  void move(UmBlock& block, BlockPlace place);
+  // Of the evictable blocks that satisfy it, the one that came first, clean or not.
+  template <typename Wanted>
+  UmBlock* first_evictable(Wanted wanted) const;
+
+  void insert(UmBlock& block) override { append(block, BlockPlace::kEvictable); }
+  void remove(UmBlock& block) override;
+  void expectation_ended(UmBlock& block) override;
+  // The place for a block in that one's stead, according to what the host has.
+  virtual BlockPlace refined(const UmBlock& block, BlockPlace place) const;
+  // Where neither order nor prediction orders them: whether a block came before another.
+  virtual bool came_before(const UmBlock& block, const UmBlock& other) const;
+
+  EvictableBlocks evictable_;
+  EvictableBlocks evictable_clean_;
+  ExpectedBlocks expected_;
+  ExpectedBlocks expected_clean_;  // by next use only
+  BlockList cooling_down_;         // by next use only: the one used first leads
+
+ private:
+  void append(UmBlock& block, BlockPlace place);
+};
+
+template <typename Wanted>
+UmBlock* ListedPolicy::first_evictable(Wanted wanted) const {
+  UmBlock* const clean = evictable_clean_.find(kVictimScan, wanted);
+  UmBlock* const dirty = evictable_.find(kVictimScan, wanted);
+  if (clean == nullptr || dirty == nullptr) {
+    return clean != nullptr ? clean : dirty;
+  }
+  return came_before(*clean, *dirty) ? clean : dirty;
+}
+
+}  // namespace deepum::core

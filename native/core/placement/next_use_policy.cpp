@@ -1,0 +1,146 @@
+#include "placement/next_use_policy.hpp"
+
+#include <algorithm>
+
+namespace deepum::core {
+namespace {
+
+constexpr std::size_t kFarthest = 1u << 16;  // launches: next uses are told apart up to there,
+constexpr unsigned kFarthestShift = 3;       // by eights (a power of two)
+// A used block cools down for as many launches and blocks brought, at least, both,
+constexpr std::uint64_t kLeastLaunches = 2;
+constexpr std::uint64_t kLeastBlocks = 32;
+// and for one of these besides: launches, or this part of the device in blocks brought.
+constexpr std::uint64_t kManyLaunches = 32;
+constexpr std::uint64_t kBlocksShare = 16;
+// Content that ends by itself leaves as if it were needed so many times later.
+constexpr std::uint64_t kDying = 16;
+// Part of an iteration after which what left without a copy comes back in time.
+constexpr std::uint64_t kFar = 8;
+
+}  // namespace
+
+NextUsePolicy::NextUsePolicy(std::uint64_t launch_queue, View view)
+    : ListedPolicy(false, view), launch_queue_(launch_queue) {
+  expected_.span(kFarthest, kFarthestShift);
+  expected_clean_.span(kFarthest, kFarthestShift);
+}
+
+BlockPlace NextUsePolicy::refined(const UmBlock& block, BlockPlace place) const {
+  return place == BlockPlace::kExpected && block.residency.clean
+             ? BlockPlace::kExpectedClean
+             : ListedPolicy::refined(block, place);
+}
+
+void NextUsePolicy::cool_down(UmBlock& block) {
+  note_use(block);
+  put(block, BlockPlace::kCoolingDown, now().launch);
+}
+
+void NextUsePolicy::used(UmBlock& block) {
+  const LaunchIndex launch = now().launch;
+  const LaunchIndex foreseen = is_expected(block) && block.order.launch > launch
+                                   ? block.order.launch
+                                   : block.order.afterwards;
+  cool_down(block);
+  block.order.afterwards = foreseen > launch ? foreseen : 0;
+}
+
+void NextUsePolicy::expected(UmBlock& block, LaunchIndex by) {
+  if (block.order.place == BlockPlace::kCoolingDown) {
+    block.order.afterwards =
+        block.order.afterwards <= now().launch ? by : std::min(block.order.afterwards, by);
+  } else if (!is_expected(block)) {
+    block.order.afterwards = 0;
+    put(block, BlockPlace::kExpected, by);
+  } else if (by < block.order.launch) {
+    block.order.afterwards = block.order.launch;
+    put(block, BlockPlace::kExpected, by);
+  } else if (by > block.order.launch && block.order.afterwards == 0) {
+    block.order.afterwards = by;
+  }
+}
+
+void NextUsePolicy::clean_changed(UmBlock& block) {
+  const BlockPlace place = is_evictable(block) ? BlockPlace::kEvictable : BlockPlace::kExpected;
+  if ((is_evictable(block) || is_expected(block)) && refined(block, place) != block.order.place) {
+    move(block, place);
+  }
+}
+
+bool NextUsePolicy::cooled_down(const UmBlock& block) const {
+  const std::uint64_t share = residency().capacity() / kBlocksShare;
+  const std::uint64_t least_launches = std::min(kLeastLaunches, now().iteration / kBlocksShare);
+  const std::uint64_t least_blocks = std::min(kLeastBlocks, share);
+  const std::uint64_t launches = now().launch - block.order.launch;
+  const std::uint64_t brought = residency().migrations() - block.order.migrations_at_use;
+  return launches > launch_queue_ ||  // it has run
+         (launches >= least_launches && brought >= least_blocks &&
+          (launches >= kManyLaunches || brought >= share));
+}
+
+void NextUsePolicy::settle() {
+  for (UmBlock* block = cooling_down_.head(); block != nullptr && cooled_down(*block);
+       block = cooling_down_.head()) {
+    wake(*block);
+  }
+}
+
+// Its next use is the one that the chain predicts, where that may be believed, or the one that was
+// learned. While most next uses are unknown (at first, or where nothing repeats) those that were
+// learned say little.
+void NextUsePolicy::wake(UmBlock& block) {
+  const LaunchIndex launch = now().launch;
+  const LaunchIndex predicted =
+      block.order.afterwards > launch && !missed(block) ? block.order.afterwards : 0;
+  LaunchIndex learned = block.uses.next > launch ? block.uses.next : 0;
+  if (learned != 0 && block.uses.next_use == Use::kDies) {
+    learned = block.uses.last + kDying * (learned - block.uses.last);
+  }
+  ++woken_;
+  foreseen_ += predicted != 0 || learned != 0 ? 1 : 0;
+  if (woken_ >= 2 * residency().capacity()) {
+    woken_ /= 2;
+    foreseen_ /= 2;
+  }
+  learned = foreseen_ * 2 >= woken_ ? learned : 0;
+  const LaunchIndex next =
+      predicted == 0 || learned == 0 ? predicted + learned : std::min(predicted, learned);
+  const LaunchIndex last = std::max(predicted, learned);
+  block.order.afterwards = last > next ? last : 0;
+  put(block, next != 0 ? BlockPlace::kExpected : BlockPlace::kEvictable,
+      next != 0 ? next : block.order.launch);
+}
+
+// What is needed last leaves, and what leaves without a copy before all else, if it has the time to
+// come back. The first of those whose next use is unknown goes instead if it was used longer ago,
+// so that its space is free no later. What was used just now goes only where nothing else is left.
+Victim NextUsePolicy::choose(const VictimQuery& query) {
+  const auto may_leave = [&](const UmBlock& block) { return free_to_leave(block, query); };
+  const auto farthest = [&](LaunchIndex beyond, std::size_t most, auto wanted) {
+    UmBlock* const dirty = expected_.find_beyond(beyond, most, wanted);
+    UmBlock* const clean = expected_clean_.find_beyond(beyond, most, wanted);
+    const bool far =
+        clean != nullptr && clean->order.launch >= now().launch + now().iteration / kFar;
+    return dirty == nullptr || far ? clean : dirty;
+  };
+  UmBlock* const unknown = first_evictable(may_leave);
+  UmBlock* victim =
+      farthest(std::max(query.for_launch, query.promised_until), kExpectedScan,
+               [&](const UmBlock& block) { return may_leave(block) && !block.order.prefetched; });
+  if (victim == nullptr ||
+      (unknown != nullptr && !victim->residency.clean && unknown->uses.last <= victim->uses.last)) {
+    victim = unknown;
+  }
+  if (victim != nullptr || !query.last_resort) {
+    return {victim};
+  }
+  // What the launch at hand uses itself cools down behind all others.
+  if (UmBlock* const oldest = cooling_down_.head(); oldest != nullptr && may_leave(*oldest)) {
+    return {oldest};
+  }
+  victim = farthest(0, kVictimScan, may_leave);
+  return {victim, victim != nullptr};
+}
+
+}  // namespace deepum::core

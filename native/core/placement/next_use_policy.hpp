@@ -1,0 +1,43 @@
+// The order by next use (Belady): what is needed last leaves first, as far as the chain predicts it
+// or earlier iterations taught it. A block that was used just now cools down before its next use
+// counts, so that its space comes in time.
+#pragma once
+
+#include "placement/listed_policy.hpp"
+
+namespace deepum::core {
+
+class NextUsePolicy final : public ListedPolicy {
+ public:
+  // `launch_queue`: launches that the driver lets the host be ahead of the GPU.
+  NextUsePolicy(std::uint64_t launch_queue, View view);
+
+  void used(UmBlock& block) override;
+  void will_be_used(UmBlock& block) override { cool_down(block); }
+  void expected(UmBlock& block, LaunchIndex by) override;
+  void clean_changed(UmBlock& block) override;
+  bool missed_its_use(const UmBlock& block) const override {
+    return is_evictable(block) && missed(block);
+  }
+
+ protected:
+  Victim choose(const VictimQuery& query) override;
+  BlockPlace refined(const UmBlock& block, BlockPlace place) const override;
+  void settle() override;
+
+ private:
+  // A use was missed that had been learned: what the end of the chain says of the block is that of
+  // a later iteration.
+  bool missed(const UmBlock& block) const {
+    return block.uses.next != 0 && block.uses.next <= now().launch;
+  }
+  void cool_down(UmBlock& block);
+  bool cooled_down(const UmBlock& block) const;
+  void wake(UmBlock& block);
+
+  std::uint64_t launch_queue_;
+  std::uint64_t woken_ = 0;     // blocks that cooled down of late,
+  std::uint64_t foreseen_ = 0;  // and those of them whose next use is known
+};
+
+}  // namespace deepum::core

@@ -1,0 +1,214 @@
+#include "placement/placer.hpp"
+
+#include <algorithm>
+
+namespace deepum::core {
+namespace {
+
+// Launches for which what is known to be there is not doubted.
+constexpr std::uint64_t kLeastDoubt = 16;
+
+}  // namespace
+
+Placer::Placer(const deepum_core_settings& settings, const Clock& now,
+               deepum_core_statistics& statistics, CommandStream& commands, AddressSpace& memory,
+               Devices& devices, Departures& departures, GrowthForecast& growth, RoomMaker& room)
+    : settings_(settings),
+      now_(now),
+      statistics_(statistics),
+      commands_(commands),
+      memory_(memory),
+      devices_(devices),
+      departures_(departures),
+      growth_(growth),
+      room_(room),
+      decides_(settings.policy == DEEPUM_POLICY_CORRELATION),
+      takes_earliest_space_(decides_ && settings.eviction_order == DEEPUM_EVICT_FURTHEST_NEXT_USE) {
+}
+
+bool Placer::place(std::span<const Access> accesses, const Placement& placement) {
+  if (!claim_resident(accesses, placement)) {
+    return true;
+  }
+  for (const Access& access : accesses) {
+    const std::span<UmBlock> blocks = memory_.blocks(access.span);
+    statistics_.operations += blocks.size();
+    for (UmBlock& block : blocks) {
+      if (!block.residency.resident && !block.on_host.stays() &&
+          !block.on_host.read_in_place(placement.sparse) &&
+          !bring(devices_.of(block), block, access.use, placement)) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+// What is there is claimed, so that bringing the rest does not evict it.
+bool Placer::claim_resident(std::span<const Access> accesses, const Placement& placement) {
+  const std::uint64_t claim = room_.begin_placement();
+  bool missing = false;
+  for (const auto& device : devices_.in_use()) {
+    device->wanted = 0;
+  }
+  for (const Access& access : accesses) {
+    const std::span<UmBlock> blocks = memory_.blocks(access.span);
+    DeviceMemory& device = devices_[memory_.at(access.span.slot).device];
+    const bool may_doubt = decides_ && device.residency.under_pressure();
+    statistics_.operations += blocks.size();
+    for (UmBlock& block : blocks) {
+      const bool in_place = block.on_host.read_in_place(placement.sparse);
+      if (!block.residency.resident) {
+        const bool away = block.on_host.stays() || in_place;
+        missing = missing || !away;
+        device.wanted += away ? 0 : 1;
+        continue;
+      }
+      block.moves.claim = claim;
+      if (!in_place) {
+        use(device, block, placement);
+      }
+      if (may_doubt &&
+          device.residency.doubts(block, placement.doubt_after, device.driver_evicts())) {
+        ask_again(device, block);
+      }
+    }
+  }
+  return missing;
+}
+
+// The block was unconfirmed for long: the driver may have taken it. A prefetch of what is there
+// does not wait for a copy of it. What is to be populated may not be there yet: before there is
+// space for it, it would take another's. Without pre-eviction the prefetch renews the block's place
+// in the driver's order.
+void Placer::ask_again(DeviceMemory& device, UmBlock& block) {
+  commands_.move(block.moves.in_populates ? DEEPUM_COMMAND_POPULATE : DEEPUM_COMMAND_PREFETCH,
+                 block, {0, 0, block.moves.out_keeps ? 0 : block.moves.out});
+  statistics_.bytes_prefetched -= kBlockBytes;
+  statistics_.bytes_prefetched_again += kBlockBytes;
+  device.residency.confirm(block);
+  if (device.driver_evicts()) {
+    device.renew(block);
+  }
+}
+
+void Placer::use(DeviceMemory& device, UmBlock& block, const Placement& placement) {
+  block.moves.claim = room_.claim();
+  if (placement.urgency == Urgency::kAtHand) {
+    device.order->used(block);
+  } else {
+    device.order->expected(block, placement.launch);
+  }
+}
+
+// A little less than the period, since iterations differ a little; not after every launch where one
+// kernel is launched over and over.
+std::uint64_t Placer::doubt_after(const Execution& execution) const {
+  const std::uint64_t most = settings_.confidence_launches;
+  return execution.period == 0
+             ? most
+             : std::min(most, std::max(execution.period - execution.period / 8, kLeastDoubt));
+}
+
+bool Placer::bring(DeviceMemory& device, UmBlock& block, SpanUse use_for,
+                   const Placement& placement) {
+  const bool at_hand = placement.urgency == Urgency::kAtHand;
+  const bool decide = decides_ && device.residency.under_pressure();
+  const bool fetches = block.content.populated;
+  const UmBlock* outgoing = nullptr;
+  if (decide) {
+    if (!at_hand && !device.window.admits(device.ahead_blocks(), device.residency.capacity())) {
+      return false;
+    }
+    if (!room_.make_room(device, {placement.launch, placement.urgency, fetches}, outgoing)) {
+      // A launch at hand that does not fit runs all the same: the driver makes its room.
+      return at_hand;
+    }
+    if (block.moves.evicted_for > placement.launch) {
+      device.note_mistake();
+    }
+  } else if (device.residency.known() && device.residency.free() == 0) {  // as the driver will do
+    if (UmBlock* const first = device.order->first(); first != nullptr) {
+      device.residency.end_filling();
+      device.drop(*first);
+    }
+  }
+  block.moves.evicted_for = 0;
+  growth_.filled(block);
+  block.content.filled = block.content.fresh ? now_.launch : block.content.filled;
+  block.content.fresh = false;
+  if (decide) {
+    for (TransferRule* const rule : rules_) {
+      rule->before_entry(block, use_for);
+    }
+  }
+  const Space space = device.residency.take_space(fetches && takes_earliest_space_);
+  device.wanted -= std::min<std::uint64_t>(device.wanted, 1);
+  device.add(block);
+  use(device, block, placement);
+  block.moves.first_use = 0;
+  if (!at_hand) {
+    device.order->mark_prefetched(block);
+  }
+  device.residency.count_arrival(decide, fetches);
+  device.residency.confirm(block);
+  block.moves.streams = 0;
+  statistics_.peak_resident_bytes =
+      std::max(statistics_.peak_resident_bytes, device.residency.used() * kBlockBytes);
+  if (decide) {
+    fetch(device, block, fetches, space, outgoing);
+  }
+  return true;
+}
+
+// A prefetch populates what has no content yet. The driver evicts in the order of what comes, which
+// is that of commands of one direction only.
+void Placer::fetch(DeviceMemory& device, UmBlock& block, bool fetches, Space space,
+                   const UmBlock* outgoing) {
+  const deepum_command_kind kind =
+      fetches || device.driver_evicts() ? DEEPUM_COMMAND_PREFETCH : DEEPUM_COMMAND_POPULATE;
+  commands_.fence(device.ordinal, kind,
+                  std::max(block.moves.discard, space.discarded ? space.move : 0));
+  const MoveId evicted = space.discarded ? 0 : space.move;
+  if (commands_.direction_of(evicted) != commands_.direction_of(block.moves.out)) {
+    commands_.fence(device.ordinal, kind, std::min(evicted, block.moves.out));
+  }
+  After after{0, 0, std::max(block.moves.out, evicted)};
+  if (outgoing != nullptr) {
+    after.launch = outgoing->moves.last_use;
+    after.streams = outgoing->moves.streams;
+  }
+  commands_.move(kind, block, after);
+  block.moves.fetch = block.moves.in;
+  block.content.populated = true;
+}
+
+// A launch that starts before its prefetches are done faults on what they are about to bring, at
+// several times the cost, and the driver makes room for it by evicting what it likes, behind the
+// belief's back. So it is held until they are done. What a prefetch waits for was launched before;
+// still a program may let a stream wait for what it does later (a value that it writes), so the
+// hold says whether evictions wait for launches of other streams than its own.
+void Placer::hold(std::span<const Access> accesses, std::uint32_t stream) {
+  if (!decides_) {
+    return;
+  }
+  std::array<std::array<MoveId, 2>, DEEPUM_MAX_DEVICES> until{};  // prefetches, populations
+  for (const Access& access : accesses) {
+    for (const UmBlock& block : memory_.blocks(access.span)) {
+      MoveId& latest = until[block.key.device][block.moves.in_populates ? 1 : 0];
+      latest = std::max(latest, block.moves.fetch);
+    }
+  }
+  for (std::uint32_t device = 0; device < devices_.count(); ++device) {
+    const bool alone = departures_.wait_for_stream_alone(device, stream);
+    for (std::size_t i = 0; i < until[device].size(); ++i) {
+      MoveId& held = held_[device][stream][i];
+      if (until[device][i] > held) {
+        held = until[device][i];
+        commands_.hold_launch(device, stream, held, !alone);
+      }
+    }
+  }
+}
+
+}  // namespace deepum::core

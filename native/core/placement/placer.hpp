@@ -1,0 +1,76 @@
+// Placement: a launch's blocks are made resident, at hand or ahead.
+//
+// The timing rule: an eviction waits for its victim's last use, a prefetch for the space that
+// victims leave, each move of a block for that block's move before. Space is taken in launch order,
+// so a launch's blocks are never evicted by a later one before it ran. The placer knows no chain,
+// no plan, and no policy by name.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "clock.hpp"
+#include "command_stream.hpp"
+#include "memory/address_space.hpp"
+#include "placement/departures.hpp"
+#include "placement/growth_forecast.hpp"
+#include "placement/room_maker.hpp"
+#include "placement/transfer_rule.hpp"
+#include "prediction/execution_table.hpp"
+
+namespace deepum::core {
+
+// A launch that is placed.
+struct Placement {
+  LaunchIndex launch;
+  Urgency urgency;
+  bool sparse;                // it touches some rows of tables
+  std::uint64_t doubt_after;  // launches after which its blocks are doubted
+};
+
+class Placer {
+ public:
+  Placer(const deepum_core_settings& settings, const Clock& now, deepum_core_statistics& statistics,
+         CommandStream& commands, AddressSpace& memory, Devices& devices, Departures& departures,
+         GrowthForecast& growth, RoomMaker& room);
+  void add_rule(TransferRule& rule) { rules_.push_back(&rule); }
+
+  // False: there is no room for a launch ahead; to be tried again. A launch at hand that does not
+  // fit runs all the same.
+  bool place(std::span<const Access> accesses, const Placement& placement);
+  // The launch at hand starts once its blocks are there.
+  void hold(std::span<const Access> accesses, std::uint32_t stream);
+  // Launches after which blocks of that execution are doubted: about an iteration, so that whatever
+  // was lost is back after one.
+  std::uint64_t doubt_after(const Execution& execution) const;
+
+ private:
+  bool claim_resident(std::span<const Access> accesses,
+                      const Placement& placement);  // true: some are missing
+  void ask_again(DeviceMemory& device, UmBlock& block);
+  void use(DeviceMemory& device, UmBlock& block, const Placement& placement);
+  bool bring(DeviceMemory& device, UmBlock& block, SpanUse use, const Placement& placement);
+  bool find_room(DeviceMemory& device, const UmBlock& block, const Placement& placement,
+                 bool& placed, const UmBlock*& outgoing);
+  void fetch(DeviceMemory& device, UmBlock& block, bool fetches, Space space,
+             const UmBlock* outgoing);
+
+  const deepum_core_settings& settings_;
+  const Clock& now_;
+  deepum_core_statistics& statistics_;
+  CommandStream& commands_;
+  AddressSpace& memory_;
+  Devices& devices_;
+  Departures& departures_;
+  GrowthForecast& growth_;
+  RoomMaker& room_;
+  std::vector<TransferRule*> rules_;
+  bool decides_;  // by command
+  bool takes_earliest_space_;
+  // By device and stream: the latest prefetch and the latest population that a launch was held for.
+  std::array<std::array<std::array<MoveId, 2>, DEEPUM_MAX_STREAMS>, DEEPUM_MAX_DEVICES> held_{};
+};
+
+}  // namespace deepum::core

@@ -1,0 +1,47 @@
+// Whether the program is being learned: launches are new, or come otherwise than predicted, or did
+// so within the last two iterations, as far as these are known, and kSettledAfter launches.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "clock.hpp"
+
+namespace deepum::core {
+
+class LearningMonitor {
+ public:
+  static constexpr std::uint64_t kSettledAfter = 256;  // launches
+
+  explicit LearningMonitor(const Clock& now) : now_(now) {}
+  void launched(bool surprise) {
+    if (surprise) {
+      surprised_ = now_.launch;
+      longest_period_ = 0;
+    }
+    taken_at_ = std::exchange(taken_lately_, false) ? now_.launch : taken_at_;
+  }
+  // An iteration is taken to be as long as the longest way back to the same launch while faults are
+  // wanted anyway: what comes once in a long time does not ask for them by that.
+  void observe_period(std::uint64_t period) { longest_period_ = std::max(longest_period_, period); }
+  // The driver was seen to have taken blocks.
+  void block_taken() { taken_lately_ = true; }
+
+  bool learning() const { return now_.launch - surprised_ <= kSettledAfter + 2 * longest_period_; }
+  bool lost_blocks_lately() const { return taken_at_ != 0 && lately(taken_at_); }
+  // Within the latest two iterations and kSettledAfter launches.
+  bool lately(LaunchIndex launch) const {
+    return now_.launch - launch <= kSettledAfter + 2 * now_.iteration;
+  }
+
+ private:
+  const Clock& now_;
+  LaunchIndex surprised_ = 0;         // the latest launch that was new or not predicted,
+  std::uint64_t longest_period_ = 0;  // and the longest way back to the same launch since
+  LaunchIndex taken_at_ =
+      0;  // the latest launch before which blocks were seen to have been taken; 0: none
+  bool taken_lately_ = false;  // since the latest launch
+};
+
+}  // namespace deepum::core
