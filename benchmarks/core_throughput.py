@@ -6,13 +6,19 @@ twice as much as fits, so that every step evicts and prefetches. `ahead`: the sa
 at every launch, not at waits only. `migrated`: that with the paper's order of eviction. The first steps learn; what is printed is a
 later stretch. Clocks here are noisy: the best of several stretches counts. Exit code 1 where one of the first two stays below a million.
 
-Usage: python benchmarks/core_throughput.py [--layers 48] [--launches 2000000]
+`--instructions` counts instructions a launch instead, under valgrind, which does not depend on what else the machine does: two runs of
+different length, and the difference of both.
+
+Usage: python benchmarks/core_throughput.py [--layers 48] [--launches 2000000] [--only NAME] [--instructions]
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import re
+import shutil
+import subprocess
 import sys
 import time
 from itertools import pairwise
@@ -43,7 +49,7 @@ def step(writer: EventWriter, layers: int, blocks: int) -> None:
     writer.synchronise()
 
 
-def measure(name: str, layers: int, launches: int, fits: bool, **changes: int) -> float:
+def measure(name: str, layers: int, launches: int, fits: int, **changes: int) -> float:
     """Prints one line; returns launches a second."""
     blocks = 16
     core = Core(CoreSettings.default(**changes))
@@ -92,19 +98,49 @@ def measure(name: str, layers: int, launches: int, fits: bool, **changes: int) -
     return steps * in_step / best
 
 
+STREAMS: dict[str, dict[str, int]] = {
+    "fits": {"fits": True},
+    "pressure": {"fits": False},
+    "ahead": {"fits": False, "launch_queue": 0},
+    "migrated": {"fits": False, "launch_queue": 0, "eviction_order": 0},
+}
+
+
+def instructions(name: str, layers: int, launches: int) -> float:
+    """Prints one line; returns instructions a launch. Raises SystemExit without valgrind."""
+    valgrind = shutil.which("valgrind")
+    if valgrind is None:
+        sys.exit("core_throughput: error: --instructions: valgrind is missing; install it")
+    tool = [valgrind, "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
+    counted = []
+    in_step = 2 * layers * (PER_LAYER // 2)
+    for steps in (1, 1 + max(1, launches // in_step // 5)):
+        run = [*tool, sys.executable, __file__, "--layers", str(layers), "--only", name, "--launches", str(steps * in_step * 5)]
+        said = subprocess.run(run, capture_output=True, text=True, check=False).stderr
+        found = re.search(r"I\s+refs:\s+([\d,]+)", said)
+        assert found, said
+        counted.append((5 * steps * in_step, int(found[1].replace(",", ""))))
+    (few, least), (many, most) = counted
+    each = (most - least) / (many - few)
+    print(f"{name:9s} {each:8.0f} instructions a launch", flush=True)
+    return each
+
+
 def main() -> None:
     """See the module's text."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--layers", type=int, default=48)
     parser.add_argument("--launches", type=int, default=2_000_000)
+    parser.add_argument("--only", choices=STREAMS, help="one stream")
+    parser.add_argument("--instructions", action="store_true", help="count them, under valgrind")
     arguments = parser.parse_args()
-    reached = [
-        measure("fits", arguments.layers, arguments.launches, fits=True),
-        measure("pressure", arguments.layers, arguments.launches, fits=False),
-    ]
-    measure("ahead", arguments.layers, arguments.launches, fits=False, launch_queue=0)
-    measure("migrated", arguments.layers, arguments.launches, fits=False, launch_queue=0, eviction_order=0)
-    sys.exit(min(reached) < 1e6)
+    names = [arguments.only] if arguments.only else list(STREAMS)
+    if arguments.instructions:
+        for name in names:
+            instructions(name, arguments.layers, arguments.launches)
+        return
+    reached = {name: measure(name, arguments.layers, arguments.launches, **STREAMS[name]) for name in names}
+    sys.exit(not arguments.only and min(reached["fits"], reached["pressure"]) < 1e6)
 
 
 if __name__ == "__main__":

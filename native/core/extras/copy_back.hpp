@@ -40,7 +40,7 @@ class CopyBack final : public ContentListener, public TransferRule, public Write
 
   void content_died(UmBlock& block, bool died_now) override;
   void content_begins(UmBlock& block) override;
-  void content_written(UmBlock& block) override { judge(block, false); }
+  void written_back_in_vain(UmBlock& block) override { judge(block, false); }
   void memory_gone(Allocation& allocation) override;
   void before_entry(UmBlock& block, const SpanUse& use) override;
   std::optional<Exit> exit(const UmBlock& block) const override;

@@ -170,9 +170,8 @@ void ChainPlanner::expect_ahead(std::size_t most) {
       statistics_.operations += access.span.count;
       for (UmBlock& block : memory_.blocks(access.span)) {
         if (block.residency.resident && expecting &&
-            !block.on_host.read_in_place(execution->sparse) &&
-            !device.order->missed_its_use(block)) {
-          device.order->expected(block, now_.launch + expected_ + 1);
+            !block.on_host.read_in_place(execution->sparse)) {
+          device.order->expected_one_day(block, now_.launch + expected_ + 1);
         }
       }
     }

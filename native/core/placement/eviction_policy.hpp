@@ -82,6 +82,8 @@ class EvictionPolicy {
   virtual void will_be_used(UmBlock& block);
   // Launch number `by` is expected to use it.
   virtual void expected(UmBlock&, LaunchIndex) {}
+  // The same for a launch that is not placed yet, and may be iterations away.
+  virtual void expected_one_day(UmBlock& block, LaunchIndex by) { expected(block, by); }
   // `residency.clean` changed: the host holds the same content, or does not any longer.
   virtual void clean_changed(UmBlock&) {}
   // `residency.migrated` is about to rise, and has risen.
@@ -97,8 +99,6 @@ class EvictionPolicy {
   // The launch that is expected to use it next; 0: none is known to be.
   virtual LaunchIndex expected_by(const UmBlock&) const { return 0; }
   virtual std::uint64_t expected_blocks() const { return 0; }
-  // The launch that was expected to use it has passed without.
-  virtual bool missed_its_use(const UmBlock&) const { return false; }
   // For a time when the link is idle: the block that is needed last of those that are needed only
   // after that launch, and by a launch up to `known_until` where none is expected yet. nullptr:
   // none is known.

@@ -10,16 +10,11 @@ constexpr std::size_t kLateScan = 4096;  // blocks looked at for one that is nee
 
 }  // namespace
 
-BlockPlace ListedPolicy::refined(const UmBlock& block, BlockPlace place) const {
-  return place == BlockPlace::kEvictable && block.residency.clean ? BlockPlace::kEvictableClean
-                                                                  : place;
-}
-
 bool ListedPolicy::came_before(const UmBlock& block, const UmBlock& other) const {
   return block.order.launch < other.order.launch;
 }
 
-void ListedPolicy::append(UmBlock& block, BlockPlace place) {
+inline void ListedPolicy::append(UmBlock& block, BlockPlace place) {
   block.order.place = refined(block, place);
   switch (block.order.place) {
     case BlockPlace::kEvictable:
@@ -42,7 +37,7 @@ void ListedPolicy::append(UmBlock& block, BlockPlace place) {
   }
 }
 
-void ListedPolicy::remove(UmBlock& block) {
+inline void ListedPolicy::take_from_list(UmBlock& block) {
   switch (block.order.place) {
     case BlockPlace::kEvictable:
       evictable_.remove(block);
@@ -63,8 +58,16 @@ void ListedPolicy::remove(UmBlock& block) {
   }
 }
 
+void ListedPolicy::insert(UmBlock& block) { append(block, BlockPlace::kEvictable); }
+
+void ListedPolicy::remove(UmBlock& block) { take_from_list(block); }
+
 void ListedPolicy::put(UmBlock& block, BlockPlace place, LaunchIndex launch) {
-  take_out(block);
+  if (block.order.place == BlockPlace::kDead) {
+    take_out(block);
+  } else {
+    take_from_list(block);
+  }
   block.order.launch = launch;
   append(block, place);
 }

@@ -26,8 +26,12 @@ class ListedPolicy : public EvictionPolicy {
   static constexpr std::size_t kVictimScan = 4096;   // blocks looked at for one victim,
   static constexpr std::size_t kExpectedScan = 256;  // and of those that are expected
 
-  ListedPolicy(bool by_migration, View view)
-      : EvictionPolicy(view), evictable_(by_migration), evictable_clean_(by_migration) {}
+  // `splits_expected`: expected blocks that the host has as well are kept apart.
+  ListedPolicy(bool by_migration, bool splits_expected, View view)
+      : EvictionPolicy(view),
+        evictable_(by_migration),
+        evictable_clean_(by_migration),
+        splits_expected_(splits_expected) {}
 
   static bool is_evictable(const UmBlock& block) {
     return block.order.place == BlockPlace::kEvictable ||
@@ -46,11 +50,17 @@ class ListedPolicy : public EvictionPolicy {
   template <typename Wanted>
   UmBlock* first_evictable(Wanted wanted) const;
 
-  void insert(UmBlock& block) override { append(block, BlockPlace::kEvictable); }
-  void remove(UmBlock& block) override;
+  void insert(UmBlock& block) override;
+  void remove(UmBlock& block) final;
   void expectation_ended(UmBlock& block) override;
   // The place for a block in that one's stead, according to what the host has.
-  virtual BlockPlace refined(const UmBlock& block, BlockPlace place) const;
+  BlockPlace refined(const UmBlock& block, BlockPlace place) const {
+    const bool clean = block.residency.clean;
+    return clean && place == BlockPlace::kEvictable ? BlockPlace::kEvictableClean
+           : clean && place == BlockPlace::kExpected && splits_expected_
+               ? BlockPlace::kExpectedClean
+               : place;
+  }
   // Where neither order nor prediction orders them: whether a block came before another.
   virtual bool came_before(const UmBlock& block, const UmBlock& other) const;
 
@@ -61,7 +71,9 @@ class ListedPolicy : public EvictionPolicy {
   BlockList cooling_down_;         // by next use only: the one used first leads
 
  private:
+  bool splits_expected_;
   void append(UmBlock& block, BlockPlace place);
+  void take_from_list(UmBlock& block);
 };
 
 template <typename Wanted>

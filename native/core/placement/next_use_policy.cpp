@@ -21,15 +21,9 @@ constexpr std::uint64_t kFar = 8;
 }  // namespace
 
 NextUsePolicy::NextUsePolicy(std::uint64_t launch_queue, View view)
-    : ListedPolicy(false, view), launch_queue_(launch_queue) {
+    : ListedPolicy(false, true, view), launch_queue_(launch_queue) {
   expected_.span(kFarthest, kFarthestShift);
   expected_clean_.span(kFarthest, kFarthestShift);
-}
-
-BlockPlace NextUsePolicy::refined(const UmBlock& block, BlockPlace place) const {
-  return place == BlockPlace::kExpected && block.residency.clean
-             ? BlockPlace::kExpectedClean
-             : ListedPolicy::refined(block, place);
 }
 
 void NextUsePolicy::cool_down(UmBlock& block) {
@@ -58,6 +52,12 @@ void NextUsePolicy::expected(UmBlock& block, LaunchIndex by) {
     put(block, BlockPlace::kExpected, by);
   } else if (by > block.order.launch && block.order.afterwards == 0) {
     block.order.afterwards = by;
+  }
+}
+
+void NextUsePolicy::expected_one_day(UmBlock& block, LaunchIndex by) {
+  if (!is_evictable(block) || !missed(block)) {
+    NextUsePolicy::expected(block, by);
   }
 }
 

@@ -16,13 +16,10 @@ class NextUsePolicy final : public ListedPolicy {
   void will_be_used(UmBlock& block) override { cool_down(block); }
   void expected(UmBlock& block, LaunchIndex by) override;
   void clean_changed(UmBlock& block) override;
-  bool missed_its_use(const UmBlock& block) const override {
-    return is_evictable(block) && missed(block);
-  }
+  void expected_one_day(UmBlock& block, LaunchIndex by) override;
 
  protected:
   Victim choose(const VictimQuery& query) override;
-  BlockPlace refined(const UmBlock& block, BlockPlace place) const override;
   void settle() override;
 
  private:

@@ -44,6 +44,14 @@ bool Placer::place(std::span<const Access> accesses, const Placement& placement)
   return true;
 }
 
+inline void Placer::note_use(DeviceMemory& device, UmBlock& block, const Placement& placement) {
+  if (placement.urgency == Urgency::kAtHand) {
+    device.order->used(block);
+  } else {
+    device.order->expected(block, placement.launch);
+  }
+}
+
 // What is there is claimed, so that bringing the rest does not evict it.
 bool Placer::claim_resident(std::span<const Access> accesses, const Placement& placement) {
   const std::uint64_t claim = room_.begin_placement();
@@ -66,7 +74,7 @@ bool Placer::claim_resident(std::span<const Access> accesses, const Placement& p
       }
       block.moves.claim = claim;
       if (!in_place) {
-        use(device, block, placement);
+        note_use(device, block, placement);
       }
       if (may_doubt &&
           device.residency.doubts(block, placement.doubt_after, device.driver_evicts())) {
@@ -89,15 +97,6 @@ void Placer::ask_again(DeviceMemory& device, UmBlock& block) {
   device.residency.confirm(block);
   if (device.driver_evicts()) {
     device.renew(block);
-  }
-}
-
-void Placer::use(DeviceMemory& device, UmBlock& block, const Placement& placement) {
-  block.moves.claim = room_.claim();
-  if (placement.urgency == Urgency::kAtHand) {
-    device.order->used(block);
-  } else {
-    device.order->expected(block, placement.launch);
   }
 }
 
@@ -145,7 +144,8 @@ bool Placer::bring(DeviceMemory& device, UmBlock& block, SpanUse use_for,
   const Space space = device.residency.take_space(fetches && takes_earliest_space_);
   device.wanted -= std::min<std::uint64_t>(device.wanted, 1);
   device.add(block);
-  use(device, block, placement);
+  block.moves.claim = room_.claim();
+  note_use(device, block, placement);
   block.moves.first_use = 0;
   if (!at_hand) {
     device.order->mark_prefetched(block);

@@ -50,7 +50,7 @@ class Placer {
   bool claim_resident(std::span<const Access> accesses,
                       const Placement& placement);  // true: some are missing
   void ask_again(DeviceMemory& device, UmBlock& block);
-  void use(DeviceMemory& device, UmBlock& block, const Placement& placement);
+  static void note_use(DeviceMemory& device, UmBlock& block, const Placement& placement);
   bool bring(DeviceMemory& device, UmBlock& block, SpanUse use, const Placement& placement);
   bool find_room(DeviceMemory& device, const UmBlock& block, const Placement& placement,
                  bool& placed, const UmBlock*& outgoing);

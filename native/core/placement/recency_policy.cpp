@@ -12,7 +12,7 @@ constexpr std::uint64_t kCoolDownBlocks = 32;
 }  // namespace
 
 RecencyPolicy::RecencyPolicy(bool by_migration, std::size_t prefetch_degree, View view)
-    : ListedPolicy(by_migration, view), by_migration_(by_migration) {
+    : ListedPolicy(by_migration, false, view), by_migration_(by_migration) {
   expected_.span(prefetch_degree);
 }
 

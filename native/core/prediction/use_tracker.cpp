@@ -70,7 +70,9 @@ void UseTracker::note_use(UmBlock& block, const RunUse* run, BlockUser user, Spa
   block.uses.user = user;
   if (use.now == Use::kWrites ||
       (use.now != Use::kReads && !block.residency.clean)) {  // the write of a clean one would fault
-    listener_.content_written(block);
+    if (block.host_copy.ahead_of_need) {
+      listener_.written_back_in_vain(block);
+    }
     block.uses.writer = user;
   }
   block.uses.next = next.gap == 0 ? 0 : now_.launch + next.gap;

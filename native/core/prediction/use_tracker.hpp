@@ -15,10 +15,11 @@
 
 namespace deepum::core {
 
-// Hears of blocks before a launch that writes them counts as their writer.
+// Hears of blocks that were written back ahead of need and are written again before they left,
+// before the launch that does so counts as their writer.
 class WriteListener {
  public:
-  virtual void content_written(UmBlock& block) = 0;
+  virtual void written_back_in_vain(UmBlock& block) = 0;
 
  protected:
   ~WriteListener() = default;
