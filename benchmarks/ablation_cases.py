@@ -5,27 +5,34 @@ A case is a script on a card. Its rows are runs that differ in deepum's settings
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from main_job import ROOT, JobError
 
 ON_DEMAND, UNLIMITED = "on-demand", "unlimited"
-PUBLISHED = ["--prediction", "tables", "--eviction-order", "least-recently-migrated", "--prefetch-degree", "32"]
-PAPER = [*PUBLISHED, "--advice", "none"]
-LAST_USE = ["--eviction-order", "oldest-last-use"]
+PUBLISHED = ("prediction=tables", "eviction_order=least-recently-migrated", "prefetch_degree=32")
+PAPER = (*PUBLISHED, "advice=none")
+LAST_USE = "eviction_order=oldest-last-use"
+SYSTEMS = {"paper": (*PAPER, "invalidation=1"), "ours": (LAST_USE, "invalidation=1")}  # tunables; their degree is swept
+
+
+def _tuned(tunables: Iterable[str]) -> list[str]:
+    return ["--tune", ",".join(tunables)]
+
+
 ROWS: dict[str, list[str]] = {
     ON_DEMAND: ["--policy", "on-demand"],
-    "+ prefetch": [*PAPER, "--pre-eviction", "0", "--invalidation", "0"],
-    "+ pre-eviction": [*PAPER, "--invalidation", "0"],
-    "+ invalidation": [*PAPER, "--invalidation", "1"],
-    "+ advice": [*PUBLISHED, "--invalidation", "1", "--advice", "remote"],
-    "ours, no inval.": [*LAST_USE, "--invalidation", "0"],
-    "ours": [*LAST_USE, "--invalidation", "1"],
-    "ours, next use": ["--invalidation", "1"],
-    "ours, clean": ["--invalidation", "1", "--advice", "all", "--faults", "auto"],
+    "+ prefetch": _tuned((*PAPER, "pre_eviction=0", "invalidation=0")),
+    "+ pre-eviction": _tuned((*PAPER, "invalidation=0")),
+    "+ invalidation": _tuned(SYSTEMS["paper"]),
+    "+ advice": _tuned((*PUBLISHED, "invalidation=1", "advice=remote")),
+    "ours, no inval.": _tuned((LAST_USE, "invalidation=0")),
+    "ours": _tuned(SYSTEMS["ours"]),
+    "ours, next use": _tuned(("invalidation=1",)),
+    "ours, clean": [*_tuned(("invalidation=1", "advice=all")), "--faults", "auto"],
 }
 DEGREES = [1, *(2**power for power in range(1, 12, 2))]  # 1, 2, 8, ... 2048
-SYSTEMS = {"paper": ROWS["+ invalidation"], "ours": ROWS["ours"]}  # whose degree is swept
 
 
 @dataclass(frozen=True)
@@ -96,7 +103,7 @@ SWEPT = [
 def sweep_rows() -> dict[str, list[str]]:
     """On-demand paging, and each system with each degree."""
     rows = {
-        degree_row(system, degree): [*_without_degree(given), "--prefetch-degree", str(degree)]
+        degree_row(system, degree): _tuned((*_without_degree(given), f"prefetch_degree={degree}"))
         for system, given in SYSTEMS.items()
         for degree in DEGREES
     }
@@ -108,8 +115,5 @@ def degree_row(system: str, degree: int) -> str:
     return f"{system}, N = {degree}"
 
 
-def _without_degree(options: list[str]) -> list[str]:
-    if "--prefetch-degree" not in options:
-        return options
-    at = options.index("--prefetch-degree")
-    return options[:at] + options[at + 2 :]
+def _without_degree(tunables: Iterable[str]) -> list[str]:
+    return [one for one in tunables if not one.startswith("prefetch_degree=")]

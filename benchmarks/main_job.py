@@ -181,7 +181,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=15)
     parser.add_argument("--sequence", type=int, default=1024)
     parser.add_argument("--steps", type=int, default=6)
-    parser.add_argument("--prefetch-degree", type=int)
+    parser.add_argument("--tune", metavar="NAME=VALUE", action="append", default=[], help="as of `deepum run`, for the run with deepum")
     parser.add_argument(
         "--script", nargs=argparse.REMAINDER, help="another script, with its arguments, that prints `step N: X ms`; comes last"
     )
@@ -198,10 +198,10 @@ def main() -> None:
         memory = int(given.gpu_memory * 2**30) if given.gpu_memory else int(preset["memory_bytes"])
         device = ["--device", f"sim:{given.machine}"]
         card = ["--gpu-memory", str(memory)]
-        degree = ["--prefetch-degree", str(given.prefetch_degree)] if given.prefetch_degree else []
+        tuned = [part for one in given.tune for part in ("--tune", one)]
         runs = [
             run("on demand", [*device, *card, "--policy", "on-demand"], script),
-            run("deepum", [*device, *card, "--policy", "correlation", *degree], script),
+            run("deepum", [*device, *card, "--policy", "correlation", *tuned], script),
             run("unlimited", [*device, "--gpu-memory", "1TiB", "--policy", "on-demand"], script),
         ]
     except JobError as error:

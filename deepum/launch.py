@@ -15,9 +15,11 @@ from pathlib import Path
 from deepum import child, collect, host, paths, safety, statistics
 from deepum.device import Device, choose
 from deepum.errors import DeepumError, UsageError
-from deepum.settings import INTERNAL_VARIABLES, SETTINGS, Value, unknown_variables
+from deepum.setting import Value
+from deepum.settings import SETTINGS
 from deepum.sizes import size
 from deepum.summary import summary
+from deepum.variables import INTERNAL_VARIABLES, unknown_variables
 
 _SIMULATED_HOST_MEMORY = 256 << 30  # addresses only: the simulated GPU keeps no data unless a host module is loaded
 # What PyTorch must not be told: neither goes through cudaMalloc (facts: expandable_segments is VMM, cudaMallocAsync a pool).
@@ -76,7 +78,9 @@ def plan(command: Sequence[str], values: dict[str, Value], environment: Mapping[
     values = dict(values)
     device = choose(str(values["device"]))
     if values["sim_devices"] is not None and not device.simulated:
-        raise UsageError(f"--sim-devices {values['sim_devices']}: is for a simulated GPU; add --device sim, or use CUDA_VISIBLE_DEVICES")
+        raise UsageError(
+            f"DEEPUM_SIM_DEVICES {values['sim_devices']}: is for a simulated GPU; add --device sim, or use CUDA_VISIBLE_DEVICES"
+        )
     paths.shim()
     for name in ("record", "stats"):
         if values[name] is not None:
@@ -95,7 +99,7 @@ def plan(command: Sequence[str], values: dict[str, Value], environment: Mapping[
 
 
 def unknown(environment: Mapping[str, str]) -> list[str]:
-    """Warnings of variables that nobody reads."""
+    """Warnings of variables that nothing reads."""
     return [f"warning: {line}" for line in unknown_variables(environment)]
 
 

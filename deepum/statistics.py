@@ -7,7 +7,7 @@ from typing import Any
 
 from deepum.collect import Reports
 from deepum.last_step import last_step
-from deepum.settings import Value
+from deepum.setting import Value
 
 VERSION = 1
 KEYS: dict[str, str] = {

@@ -19,7 +19,7 @@ MOST_SECONDS = 60.0  # that a run may take
 # What is compared. Emulated: what deepum evicts comes back by faults alone; it is not the driver's own oversubscription. In lock-step, so
 # that a launch waits for the room that it takes, as a fault waits for the driver to make some: else it goes beyond its budget.
 PLAIN, DEEPUM, SYNC, EMULATED = "plain", "deepum", "deepum --sync", "budgeted on-demand, emulated"
-_OPTIONS: dict[str, list[str]] = {DEEPUM: [], SYNC: ["--sync"], EMULATED: ["--prefetch", "0", "--sync"]}
+_OPTIONS: dict[str, list[str]] = {DEEPUM: [], SYNC: ["--sync"], EMULATED: ["--tune", "prefetch=0", "--sync"]}
 _STATISTICS: tuple[str, ...] = (
     "peak_resident_bytes",
     "budget_overshoot_bytes",

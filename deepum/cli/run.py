@@ -9,46 +9,57 @@ from typing import Any
 
 import click
 
+from deepum.cli.groups import Group, GroupedCommand
+from deepum.errors import UsageError
 from deepum.launch import execute, plan
-from deepum.settings import BY_NAME, SETTINGS, Setting, Value, resolve
-from deepum.sizes import format_size
+from deepum.resolve import resolve
+from deepum.setting import Setting, Value
+from deepum.settings import OPTIONS, TUNABLES, VARIABLES
+from deepum.tuning import HELP, listed, tuned
 
 _METAVARS = {"size": "SIZE", "sizes": "SIZE[,SIZE...]", "count": "N", "path": "FILE", "text": "auto|cuda|sim|sim:MACHINE", "rules": "RULES"}
 
-# As help shows them: what most runs need comes first.
-_GROUPS = {
-    "Most used": ("device", "gpu_memory", "host_memory", "stats", "profile", "record"),
-    "Where and how it runs": ("sim_devices", "force", "sync", "log"),
-    "What is decided": ("policy", "prediction", "eviction_order", "invalidation", "advice"),
-    "Which memory": ("managed_limit", "managed_threshold", "plain_memory"),
-    "Observed faults": ("faults", "fault_source", "fault_interval"),
-}
-_REST = "For experiments"  # all others
+GROUPS = (
+    Group(
+        "Where it runs",
+        "The GPU, and how much of its memory and of the host's the program may take.",
+        ("device", "gpu_memory", "host_memory", "managed_limit", "force"),
+    ),
+    Group(
+        "What is kept of a run",
+        "Files that a run writes, and what it says on standard error.",
+        ("stats", "profile", "record", "log"),
+    ),
+    Group(
+        "How it runs",
+        "What deepum does for the program; the defaults suit most.",
+        ("policy", "sync", "faults", "plain_memory"),
+    ),
+    Group(
+        "Everything else",
+        f"`deepum run --tune {HELP}` lists the tunables, for research; docs/configuration.md has every setting and its variable.",
+        ("tune", "config"),
+    ),
+)
 
 
-def grouped() -> dict[str, list[Setting]]:
-    """The settings that have a flag, by the heading that help shows them under, in its order."""
-    named = {heading: [BY_NAME[name] for name in names] for heading, names in _GROUPS.items()}
-    shown = {setting.name for settings in named.values() for setting in settings}
-    return named | {_REST: [setting for setting in SETTINGS if setting.flag and setting.name not in shown]}
+class _Run(GroupedCommand):
+    """Says of a setting that has no option where it is set."""
 
-
-class _Run(click.Command):
-    """Shows its options in groups."""
-
-    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        records = {option.name: record for option in self.get_params(context) if (record := option.get_help_record(context)) is not None}
-        for heading, settings in grouped().items():
-            with formatter.section(heading):
-                formatter.write_dl([records.pop(setting.name) for setting in settings])
-        with formatter.section("Besides"):
-            formatter.write_dl(list(records.values()))
+    def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
+        try:
+            return super().parse_args(context, arguments)
+        except click.NoSuchOption as error:
+            name = error.option_name.removeprefix("--").replace("-", "_")
+            if name in [setting.name for setting in TUNABLES]:
+                raise UsageError(f"{error.option_name}: is a tunable; write --tune {name}=VALUE") from None
+            if (setting := next((setting for setting in VARIABLES if setting.name == name), None)) is not None:
+                raise UsageError(f"{error.option_name}: is no option; set the environment variable {setting.variable}") from None
+            raise
 
 
 def _help(setting: Setting) -> str:
-    default = setting.default
-    shown = setting.unset or (format_size(int(default)) if setting.kind == "size" and default is not None else setting.text(default))
-    return f"{setting.help[0].upper()}{setting.help[1:]}.  [{setting.variable}; default: {shown}]"
+    return f"{setting.help[0].upper()}{setting.help[1:]}.  [{setting.variable}; default: {setting.default_text}]"
 
 
 def _text(_context: click.Context, _option: click.Parameter, given: bool | None) -> str | None:
@@ -56,8 +67,8 @@ def _text(_context: click.Context, _option: click.Parameter, given: bool | None)
 
 
 def _options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A flag for each setting that has one."""
-    for setting in reversed([setting for setting in SETTINGS if setting.flag]):
+    """An option for each of OPTIONS."""
+    for setting in reversed(OPTIONS):
         if setting.kind == "boolean" and setting.default is None:
             both = f"{setting.option}/--no-{setting.option.removeprefix('--')}"
             option = click.option(both, setting.name, default=None, callback=_text, help=_help(setting))
@@ -70,15 +81,32 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-@click.command("run", cls=_Run, context_settings={"allow_interspersed_args": False})
+def _tune(context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    if HELP in given:
+        click.echo("\n".join(listed()))
+        context.exit()
+    return given
+
+
+@click.command("run", cls=_Run, groups=GROUPS, context_settings={"allow_interspersed_args": False})
 @_options
-@click.option("--config", "config", default=None, metavar="FILE", help="Settings by name from a TOML file; environment and flags go first.")
+@click.option(
+    "--tune",
+    metavar="NAME=VALUE[,...]",
+    multiple=True,
+    is_eager=True,
+    callback=_tune,
+    help="Set a tunable of the decision core or the mover; may be given several times.",
+)
+@click.option(
+    "--config", metavar="FILE", help="Settings by name from a TOML file, tunables in its table [tune]; environment and options go first."
+)
 @click.argument("program", nargs=-1, type=click.UNPROCESSED, metavar="COMMAND [ARGUMENT]...")
-def command(program: tuple[str, ...], config: str | None, **flags: str | None) -> int:
+def command(program: tuple[str, ...], config: str | None, tune: tuple[str, ...], **options: str | None) -> int:
     """Run COMMAND with its CUDA memory as unified memory, prefetched by correlation.
 
     Its standard streams, exit code and signals are its own; what deepum has to say goes to standard error.
     """
-    given: dict[str, Value] = {s.name: s.parse(text, s.option) for s in SETTINGS if s.flag and (text := flags[s.name]) is not None}
-    values = resolve(given, os.environ, Path(config) if config is not None else None)
+    given: dict[str, Value] = {s.name: s.parse(text, s.option) for s in OPTIONS if (text := options[s.name]) is not None}
+    values = resolve(given | tuned(tune), os.environ, Path(config) if config is not None else None)
     return execute(plan(program, values, os.environ))

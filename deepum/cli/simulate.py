@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from deepum.cli.driver_options import capacity_error_bytes, driver_options
+from deepum.cli.groups import Group, GroupedCommand
 from deepum.cli.host_options import host_of, host_options
 from deepum.cli.workload_options import gpu_memory_bytes
 from deepum.errors import DeepumError
@@ -109,7 +110,27 @@ def _write(name: str, told: dict[str, Any]) -> None:
         raise DeepumError(f"{name}: {error.strerror}; name a file that can be written") from None
 
 
-@click.command("simulate")
+GROUPS = (
+    Group(
+        "What is simulated",
+        "The policies, and how each workload's iterations are run and counted.",
+        ("policy", "mode", "steps", "warm_up", "synchronise"),
+    ),
+    Group(
+        "The machine",
+        "Which one, and what it has instead of its own figures.",
+        ("machine", "gpu_memory", "host_memory", "disk", "launch_queue"),
+    ),
+    Group(
+        "Its driver",
+        "What no GPU has answered yet; `deepum machines --json` has the machine's own figures.",
+        ("costs", "discards", "faults", "blocking", "capacity_error", "free_memory"),
+    ),
+    Group("The work and its results", "Where it is done, and where the figures go.", ("jobs", "cluster", "json_file")),
+)
+
+
+@click.command("simulate", cls=GroupedCommand, groups=GROUPS)
 @click.argument("workloads", metavar="WORKLOAD...", nargs=-1, required=True)
 @click.option(
     "--machine",

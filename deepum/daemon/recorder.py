@@ -16,7 +16,7 @@ from deepum._core import lib
 from deepum.core import Core, Ring
 from deepum.core.records import COMMAND_BYTES
 from deepum.daemon.sources import core_settings
-from deepum.settings import Value
+from deepum.setting import Value
 
 _HEADER = struct.Struct("<8sII")
 _VERSION = int(lib.DEEPUM_WIRE_VERSION)

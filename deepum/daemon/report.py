@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from deepum.core import Core
-from deepum.settings import Value
+from deepum.setting import Value
 
 
 class Report:

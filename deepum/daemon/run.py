@@ -13,7 +13,7 @@ from deepum.daemon.place import AlreadyRunningError
 from deepum.daemon.server import Server
 from deepum.errors import DeepumError
 from deepum.paths import PACKAGE, make_private_folder, runtime_folder
-from deepum.settings import resolve
+from deepum.resolve import resolve
 
 _MOST_LOG_BYTES = 1 << 20
 

@@ -15,7 +15,8 @@ from deepum.daemon.recorder import Recorder
 from deepum.daemon.report import Report
 from deepum.daemon.sources import load_profile, make_core, save_profile
 from deepum.errors import UsageError
-from deepum.settings import Value, resolve
+from deepum.resolve import resolve
+from deepum.setting import Value
 
 # Looks at the ring before going to sleep, about 50 us: in lock-step the next launch comes a few microseconds after the last decision,
 # and a wake-up through the eventfd would cost more than all the rest of the crossing.

@@ -5,20 +5,23 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 
 from deepum.core import Core, CoreSettings
 from deepum.errors import UsageError
-from deepum.settings import BY_NAME, Value
+from deepum.setting import Value
+from deepum.settings import BY_NAME
 
 
 def core_settings(values: Mapping[str, Value]) -> CoreSettings:
-    """The core's settings out of all settings; choices are numbered as in native/core/core.h."""
+    """The core's settings: ours of the same name, else its own defaults; choices are numbered as in native/core/core.h."""
     numbers: dict[str, int] = {}
-    for name in CoreSettings.default().__dataclass_fields__:
-        value, setting = values[name], BY_NAME[name]
-        numbers[name] = setting.choices.index(str(value)) if setting.kind == "choice" else int(value or 0)
-    return CoreSettings(**numbers)
+    for field in fields(CoreSettings):
+        if (setting := BY_NAME.get(field.name)) is not None:
+            value = values[field.name]
+            numbers[field.name] = setting.choices.index(str(value)) if setting.kind == "choice" else int(value or 0)
+    return CoreSettings.default(**numbers)
 
 
 def make_core(values: Mapping[str, Value]) -> Core:

@@ -102,7 +102,7 @@ def replay(
 ) -> Outcome:
     """Runs it from the start, without the GIL. `on`: as `machine` gives it. `memory_bytes`: of the card, 0: the machine's.
 
-    `observe_faults`: the core is told of faults while it wants to be. `without_prefetch`: as under `--prefetch 0`. `mode`: what launches
+    `observe_faults`: the core is told of faults while it wants to be. `without_prefetch`: as under `prefetch=0`. `mode`: what launches
     wait for, and how long decisions take. `capacity_error`: bytes by which the capacity told at the start is too high.
     `without_free_memory`: the core is never told what is free. `profile`: what an earlier run learned. Raises ValueError when the trace,
     the settings or the profile cannot be used.

@@ -41,10 +41,10 @@ def test_each_row_has_one_mechanism_more(ablation: ModuleType, call: Call) -> No
     given = {row: " ".join(options) for row, (_, options, _) in zip(ablation.made.rows, ablation.made.runs, strict=True)}
     assert all(f"--gpu-memory {2**30} " in given[row] for row in MECHANISMS[1:]) and "--gpu-memory 1TiB" in given["unlimited"]
     assert "--policy on-demand" in given["on-demand"]
-    assert "--pre-eviction 0" in given["+ prefetch"] and "--invalidation 0" in given["+ prefetch"]
-    assert "--pre-eviction" not in given["+ pre-eviction"] and "--invalidation 0" in given["+ pre-eviction"]
-    assert "--invalidation 1" in given["+ invalidation"] and "--prediction tables" in given["+ invalidation"]
-    assert "tables" not in given["ours"] and "--invalidation 1" in given["ours"]
+    assert "pre_eviction=0" in given["+ prefetch"] and "invalidation=0" in given["+ prefetch"]
+    assert "pre_eviction" not in given["+ pre-eviction"] and "invalidation=0" in given["+ pre-eviction"]
+    assert "invalidation=1" in given["+ invalidation"] and "prediction=tables" in given["+ invalidation"]
+    assert "tables" not in given["ours"] and "invalidation=1" in given["ours"]
 
 
 def test_figures_are_of_the_steps_after_the_warm_up_beside_the_bound(call: Call, capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,7 +130,7 @@ def test_other_settings_or_steps_are_run_again(ablation: ModuleType, call: Call,
     results = tmp_path / "results.json"
     call("mechanisms", "--json", results)
     ablation.made.runs.clear()
-    monkeypatch.setitem(ablation.ROWS, "ours", ["--invalidation", "1", "--headroom-blocks", "4"])
+    monkeypatch.setitem(ablation.ROWS, "ours", ["--tune", "invalidation=1,headroom_blocks=4"])
     call("mechanisms", "--json", results)
     assert ablation.made.rows == ["ours"]
     ablation.made.runs.clear()
@@ -143,9 +143,9 @@ def test_each_degree_is_run_with_each_system(ablation: ModuleType, call: Call, t
     degrees = [1, 2, 8, 32, 128, 512, 2048]
     assert ablation.made.rows == ["on-demand", *[f"{system}, N = {n}" for system in ("paper", "ours") for n in degrees]]
     for row, (_, options, _) in zip(ablation.made.rows[1:], ablation.made.runs[1:], strict=True):
-        assert options.count("--prefetch-degree") == 1
-        assert options[options.index("--prefetch-degree") + 1] == row.rsplit(" ", 1)[1]
-        assert ("tables" in options) == row.startswith("paper")
+        (tunables,) = (options[at + 1].split(",") for at, option in enumerate(options) if option == "--tune")
+        assert [one for one in tunables if one.startswith("prefetch_degree=")] == [f"prefetch_degree={row.rsplit(' ', 1)[1]}"]
+        assert ("prediction=tables" in tunables) == row.startswith("paper")
     assert "  paper" in capsys.readouterr().out
 
 

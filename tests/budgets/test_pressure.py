@@ -52,7 +52,7 @@ tell()
 
 
 def test_a_kernel_that_writes_more_than_its_threads_tell_is_no_false_alarm(python: Callable[..., Ran]) -> None:
-    ran = python(["--gpu-memory", "300MiB", "--invalidation", "1"], RECURRENT)
+    ran = python(["--gpu-memory", "300MiB", "--tune", "invalidation=1"], RECURRENT)
     assert ran.simulated["bytes_discarded"] > 100 * MIB
     assert "touched" not in ran.err
 
@@ -73,7 +73,7 @@ tell()
 
 
 def test_reading_what_nobody_is_known_to_have_written_stops_no_program(python: Callable[..., Ran]) -> None:
-    ran = python(["--gpu-memory", "256MiB", "--invalidation", "1"], UNWRITTEN)
+    ran = python(["--gpu-memory", "256MiB", "--tune", "invalidation=1"], UNWRITTEN)
     assert ran.simulated["bytes_discarded"] > 100 * MIB
     assert ran.simulated["discarded_uses"] > 0
     assert ran.simulated["discarded_uses_sure"] == 0

@@ -15,8 +15,11 @@ from hypothesis import strategies as st
 from deepum.core import Core, CoreSettings
 from deepum.daemon.sources import core_settings
 from deepum.errors import UsageError
-from deepum.settings import BY_NAME, SETTINGS, from_environment, resolve, unknown_variables
+from deepum.resolve import from_environment, resolve
+from deepum.setting import Setting
+from deepum.settings import BY_NAME, OPTIONS, SETTINGS, TUNABLES, VARIABLES, VARIED_BY_TESTS
 from deepum.sizes import format_size, parse_size
+from deepum.variables import unknown_variables
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -51,10 +54,7 @@ def test_sizes_written_are_read_back(size: int) -> None:
 
 
 @given(st.sampled_from(SETTINGS), st.text(max_size=30))
-def test_any_text_is_a_value_or_a_usage_error(setting: object, text: str) -> None:
-    from deepum.settings import Setting
-
-    assert isinstance(setting, Setting)
+def test_any_text_is_a_value_or_a_usage_error(setting: Setting, text: str) -> None:
     try:
         value = setting.parse(text, "here")
     except UsageError as error:
@@ -64,23 +64,27 @@ def test_any_text_is_a_value_or_a_usage_error(setting: object, text: str) -> Non
         assert setting.parse(setting.text(value), "here") == value
 
 
-def test_flag_then_environment_then_file_then_default(tmp_path: Path) -> None:
+def test_option_then_environment_then_file_then_default(tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
-    file.write_text("prefetch-degree = 30\nexecution_ids = 30\nblock_table_rows = 30\n")
-    values = resolve({"prefetch_degree": 10}, {"DEEPUM_PREFETCH_DEGREE": "20", "DEEPUM_EXECUTION_IDS": "20"}, file)
-    assert (values["prefetch_degree"], values["execution_ids"], values["block_table_rows"]) == (10, 20, 30)
-    assert values["block_table_ways"] == BY_NAME["block_table_ways"].default
+    file.write_text("log = 3\n[tune]\nprefetch-degree = 30\nlaunch_queue = 30\nheadroom_blocks = 30\n")
+    values = resolve({"prefetch_degree": 10}, {"DEEPUM_PREFETCH_DEGREE": "20", "DEEPUM_LAUNCH_QUEUE": "20"}, file)
+    assert (values["prefetch_degree"], values["launch_queue"], values["headroom_blocks"], values["log"]) == (10, 20, 30, 3)
+    assert values["table_mebibytes"] == BY_NAME["table_mebibytes"].default
+
+
+def test_each_setting_is_in_one_place() -> None:
+    assert len(BY_NAME) == len(SETTINGS)
 
 
 def test_an_empty_variable_is_not_set() -> None:
     assert from_environment({"DEEPUM_GPU_MEMORY": "", "DEEPUM_POLICY": ""}) == {}
 
 
-def test_every_setting_of_the_core_is_one_of_ours_with_the_same_default() -> None:
+def test_the_defaults_are_those_of_the_core() -> None:
     assert core_settings(resolve({}, {})) == CoreSettings.default()
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(CoreSettings)])
+@pytest.mark.parametrize("name", [field.name for field in fields(CoreSettings) if field.name in BY_NAME])
 def test_the_core_takes_both_ends_of_each_range(name: str) -> None:
     setting = BY_NAME[name]
     ends = range(len(setting.choices)) if setting.choices else (setting.low, setting.high)
@@ -97,15 +101,21 @@ def test_every_variable_that_is_read_is_known() -> None:
     assert unknown_variables(dict.fromkeys(read, "1")) == []
 
 
-def test_the_documentation_lists_every_setting() -> None:
+@pytest.mark.parametrize(
+    ("heading", "settings"),
+    [("Options", OPTIONS), ("Tunables", TUNABLES), ("Variables", VARIABLES), ("Constants that tests vary", VARIED_BY_TESTS)],
+)
+def test_the_documentation_lists_every_setting(heading: str, settings: tuple[Setting, ...]) -> None:
     text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    rows = dict(re.findall(r"^\| `(DEEPUM_[A-Z_]+)` \| (.*) \|$", text, re.MULTILINE))
-    expected = {}
-    for setting in SETTINGS:
-        flag = f"`{setting.option}`" if setting.flag else "-"
-        default = setting.unset or (format_size(int(setting.default or 0)) if setting.kind == "size" else setting.text(setting.default))
-        expected[setting.variable] = f"{flag} | {setting.help} | {setting.range_text} | {default} | {', '.join(setting.readers)}"
-    assert rows == expected
+    section = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
+    (told,) = (part for part in section if part.startswith(f"{heading}\n"))
+    first = {"Options": lambda s: s.option, "Tunables": lambda s: s.name}.get(heading, lambda s: s.variable)
+    expected = [
+        f"| `{first(s)}` |{f' `{s.variable}` |' if first(s) != s.variable else ''} {s.help} | {s.range_text} | {s.default_text} | "
+        f"{', '.join(s.readers)} |"
+        for s in settings
+    ]
+    assert re.findall(r"^\| `.*\|$", told, re.MULTILINE) == expected
 
 
 def test_the_documentation_lists_every_statistic(deepum: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path) -> None:
@@ -117,14 +127,3 @@ def test_the_documentation_lists_every_statistic(deepum: Callable[..., subproces
     assert dict(re.findall(r"^\| `([a-z_0-9]+)` \| (.*) \|$", text, re.MULTILINE)) == KEYS
     assert deepum("run", "--device", "sim", "--stats", "s.json", "--", "true").returncode == 0
     assert list(json.loads((tmp_path / "s.json").read_text())) == list(KEYS)
-
-
-def test_help_shows_every_flag_once_in_groups_and_six_first(deepum: Callable[..., subprocess.CompletedProcess[str]]) -> None:
-    from deepum.cli.run import grouped
-
-    groups = list(grouped().values())
-    assert len(groups[0]) == 6
-    assert sorted(setting.name for group in groups for setting in group) == sorted(setting.name for setting in SETTINGS if setting.flag)
-    told = re.findall(r"^  (?:-h, )?(--[a-z-]+)|^(\w[\w ]+):$", deepum("run", "--help").stdout, re.MULTILINE)
-    expected = [name for heading, group in grouped().items() for name in (heading, *(setting.option for setting in group))]
-    assert [option or heading for option, heading in told] == [*expected, "Besides", "--config", "--help"]

@@ -18,7 +18,7 @@ from deepum.errors import DeepumError
 from deepum.host import KernelDriver
 from deepum.launch import device_environment
 from deepum.safety import Gpu, reasons
-from deepum.settings import Value
+from deepum.setting import Value
 
 Deepum = Callable[..., "subprocess.CompletedProcess[str]"]
 GOOD = Gpu("card", 16 << 30, (8, 0), True)

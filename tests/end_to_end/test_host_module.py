@@ -158,7 +158,7 @@ def test_a_program_that_forks_and_waits_for_all_children_is_not_held_up(environm
 
 def test_behind_gates_a_program_that_runs_free_faults_on_nothing_that_is_foreseen(run_sweep: Callable[..., Any]) -> None:
     """Launches wait on their streams for what is fetched for them; without gates they meet it on its way."""
-    gated, ungated = (run_sweep("--no-sync", "--gates", gates, rounds=10) for gates in (1, 0))
+    gated, ungated = (run_sweep("--no-sync", "--tune", f"gates={gates}", rounds=10) for gates in (1, 0))
     faults = [run.statistics["faults"] for run in (gated, ungated)]
     assert faults[0] < 0.6 * faults[1], faults
 

@@ -80,7 +80,7 @@ def test_other_scripts_run(deepum: Deepum, tmp_path: Path, script: str) -> None:
 
 def test_a_model_whose_needs_are_random_is_foretold_less_well(deepum: Deepum, tmp_path: Path) -> None:
     small = ("--tables", 6, "--rows", 200_000, "--batch", 64, "--lookups", 1, "--steps", 6)
-    flags = ("--device", "sim", "--gpu-memory", "384MiB", "--advice", "none", "--stats", "s.json")
+    flags = ("--device", "sim", "--gpu-memory", "384MiB", "--tune", "advice=none", "--stats", "s.json")
     result = deepum("run", *flags, "--", sys.executable, ROOT / "examples" / "dlrm_like.py", *small, timeout=300)
     assert result.returncode == 0, result.stderr
     told = json.loads((tmp_path / "s.json").read_text())
@@ -92,7 +92,7 @@ def test_tables_of_which_few_rows_are_used_stay_on_the_host(deepum: Deepum, tmp_
     script = (sys.executable, ROOT / "examples" / "dlrm_like.py", "--tables", 6, "--rows", 200_000, "--batch", 64, "--steps", 6)
     told = {}
     for advice in ("none", "remote"):
-        flags = ("--device", "sim", "--gpu-memory", "384MiB", "--advice", advice, "--stats", "s.json")
+        flags = ("--device", "sim", "--gpu-memory", "384MiB", "--tune", f"advice={advice}", "--stats", "s.json")
         result = deepum("run", *flags, "--", *script, timeout=300)
         assert result.returncode == 0, result.stderr
         told[advice] = json.loads((tmp_path / "s.json").read_text())
@@ -116,7 +116,7 @@ def test_dropping_dead_blocks_moves_less_and_loses_nothing(deepum: Deepum, tmp_p
     script = (sys.executable, ROOT / "examples" / "train_gpt2.py", "--batch", 2, "--steps", 4)
     told = {}
     for drop in (0, 1):
-        flags = ("--device", "sim", "--gpu-memory", "2GiB", "--invalidation", drop, "--stats", "s.json")
+        flags = ("--device", "sim", "--gpu-memory", "2GiB", "--tune", f"invalidation={drop}", "--stats", "s.json")
         result = deepum("run", *flags, "--", *script, timeout=300)
         assert result.returncode == 0, result.stderr
         told[drop] = json.loads((tmp_path / "s.json").read_text())

@@ -250,5 +250,5 @@ def test_out_of_lock_step_a_graph_waits_at_its_gate_for_what_it_needs(driver: Ru
     ran = driver([*SMALL, "--no-sync"], HEAD + program)
     assert ran.told["bytes_evicted"] > 4 * 200 << 20
     assert ran.told["prefetch_coverage"] > 0.5
-    without = driver([*SMALL, "--no-sync", "--gates", "0"], HEAD + program)
+    without = driver([*SMALL, "--no-sync", "--tune", "gates=0"], HEAD + program)
     assert without.told["prefetch_coverage"] < 0.3

@@ -60,15 +60,15 @@ def test_events_tell_the_blocks_that_faulted_and_how(run: Run) -> None:
 
 
 def test_two_runs_observe_the_same_to_the_bit(run: Run) -> None:
-    first = run(LOOP, "--policy", "correlation", "--faults", "on", "--fault-interval", "5")
-    second = run(LOOP, "--policy", "correlation", "--faults", "on", "--fault-interval", "5")
+    first = run(LOOP, "--policy", "correlation", "--faults", "on", env={"DEEPUM_FAULT_INTERVAL": "5"})
+    second = run(LOOP, "--policy", "correlation", "--faults", "on", env={"DEEPUM_FAULT_INTERVAL": "5"})
     assert first.log == second.log
     assert len(first.faults) > 20
     assert first.observed == first.statistics["faults"]
 
 
 def test_each_look_tells_when_the_gpu_was_there(run: Run) -> None:
-    ran = run(LOOP, "--faults", "on", "--fault-interval", "4")
+    ran = run(LOOP, "--faults", "on", env={"DEEPUM_FAULT_INTERVAL": "4"})
     told = [(event.completed, event.completed_at) for event in ran.events if isinstance(event, Progress)]
     assert all((completed > 0) == (at > 0) for completed, at in told)
     points = sorted({(completed, at) for completed, at in told if completed})
@@ -81,7 +81,7 @@ def test_each_look_tells_when_the_gpu_was_there(run: Run) -> None:
 
 @pytest.mark.parametrize("interval", [1, 1000])
 def test_nothing_is_lost_however_rarely_it_looks(run: Run, interval: int) -> None:
-    ran = run(LOOP, "--faults", "on", "--fault-interval", interval)
+    ran = run(LOOP, "--faults", "on", env={"DEEPUM_FAULT_INTERVAL": str(interval)})
     assert ran.observed == ran.statistics["faults"]
     assert ran.blocks == {(0, block): FAULT_WRITE for block in range(64)}
 
@@ -134,7 +134,7 @@ def test_off_means_off(run: Run) -> None:
 def test_a_profiler_that_was_there_first_keeps_cupti(run: Run, source: str) -> None:
     program = "from cupti_client import *\ncupti = Cupti()\nassert cupti.subscribe()[0] == 0\n" + textwrap.dedent(PROGRAM)
     program += "cupti.start()\nck(m.set(0, at(c, 3), n, 1.0))\nck(d.cuCtxSynchronize())\nassert len(cupti.flush()) == 1\n"
-    ran = run(program, "--fault-source", source, env={"DEEPUM_LOG": "2"})
+    ran = run(program, "--tune", f"fault_source={source}", env={"DEEPUM_LOG": "2"})
     if source == "auto":
         assert ran.observed == ran.statistics["faults"]
         assert ran.err.count("deepum: faults are observed through uvm-tools: CUPTI: a profiler holds CUPTI") == 1
@@ -157,8 +157,8 @@ def test_a_profiler_that_comes_later_gets_cupti_and_all_of_its_records(run: Run,
     ck(d.cuCtxSynchronize())
     assert [f.block for f in cupti.flush()] == [at(a, 9) // BLOCK]
     """,
-        "--fault-source",
-        source,
+        "--tune",
+        f"fault_source={source}",
         env={"DEEPUM_LOG": "2"},
     )
     if source == "auto":

@@ -55,10 +55,10 @@ PROGRAM = (
 @pytest.mark.parametrize(("seed", "release"), [(0, FIRST_LAYOUT), (1, CHOICE_OF_LAYOUTS), (2, SECOND_LAYOUT)])
 def test_both_sources_tell_the_same_in_both_layouts(run: Run, seed: int, release: str) -> None:
     program = RANDOM.replace("SEED", str(seed))
-    cupti = run(program, "--faults", "on", "--fault-source", "cupti", "--fault-interval", "7")
+    interval = {"DEEPUM_FAULT_INTERVAL": "7"}
+    cupti = run(program, "--faults", "on", "--tune", "fault_source=cupti", env=interval)
     assert len(cupti.faults) > 10 and cupti.observed == cupti.statistics["faults"]
-    options = ("--faults", "on", "--fault-source", "uvm-tools", "--fault-interval", "7")
-    told = run(program, *options, env={"DEEPUM_SIM_UVM_TOOLS": release})
+    told = run(program, "--faults", "on", "--tune", "fault_source=uvm-tools", env=interval | {"DEEPUM_SIM_UVM_TOOLS": release})
     assert told.log == cupti.log
     assert told.statistics["warnings"] == [] and "faults are" not in told.err
 
@@ -66,7 +66,7 @@ def test_both_sources_tell_the_same_in_both_layouts(run: Run, seed: int, release
 def test_it_is_on_only_while_tables_learn(run: Run) -> None:
     loop = "    a = device(64 * n)\n" + "    for step in range(24):\n        for block in range(0, 64, 4):\n"
     loop = TOUCH + loop + "            ck(m.set(0, at(a, block), 4 * n, 1.0))\n        ck(d.cuCtxSynchronize())\n"
-    ran = run(loop, "--fault-source", "uvm-tools")
+    ran = run(loop, "--tune", "fault_source=uvm-tools")
     assert 0 < ran.observed < ran.statistics["faults"]
     # One iteration to learn in, two in which nothing was new, 256 launches, and at most a look later; as with CUPTI.
     assert ran.launches_before_last_fault <= 16 + 2 * 16 + 256 + 64
@@ -86,8 +86,8 @@ def test_several_devices_are_told_apart(run: Run) -> None:
         """,
         "--faults",
         "on",
-        "--fault-source",
-        "uvm-tools",
+        "--tune",
+        "fault_source=uvm-tools",
         env={"DEEPUM_SIM_DEVICES": "2"},
     )
     assert [(f.device, f.range.count, f.flags) for f in ran.faults] == [(1, 3, FAULT_WRITE), (0, 2, FAULT_WRITE)]
@@ -104,8 +104,8 @@ def test_what_finds_no_room_is_left_out_and_said(run: Run) -> None:
         ck(m.set(0, at(a, step % 2 * 32), 32 * n, 1.0))
     ck(d.cuCtxSynchronize())
     """,
-        *("--faults", "on", "--fault-source", "uvm-tools", "--fault-interval", 1 << 20),
-        env={"DEEPUM_LOG": "2"},
+        *("--faults", "on", "--tune", "fault_source=uvm-tools"),
+        env={"DEEPUM_LOG": "2", "DEEPUM_FAULT_INTERVAL": str(1 << 20)},
     )
     lost = ran.statistics["faults"] - RING
     assert lost > 0 and ran.observed == RING
@@ -124,7 +124,7 @@ UNUSABLE = {
 
 @pytest.mark.parametrize("driver", UNUSABLE)
 def test_where_it_cannot_be_had_one_line_says_why(run: Run, driver: str) -> None:
-    ran = run(PROGRAM, "--fault-source", "uvm-tools", env={"DEEPUM_SIM_UVM_TOOLS": driver})
+    ran = run(PROGRAM, "--tune", "fault_source=uvm-tools", env={"DEEPUM_SIM_UVM_TOOLS": driver})
     assert ran.faults == [] and ran.statistics["faults"] > 0
     assert [line for line in ran.err.splitlines() if "faults are" in line] == [
         f"deepum: faults are not observed: uvm-tools: {UNUSABLE[driver]}"
@@ -132,7 +132,7 @@ def test_where_it_cannot_be_had_one_line_says_why(run: Run, driver: str) -> None
 
 
 def test_events_that_are_laid_out_otherwise_end_it(run: Run) -> None:
-    ran = run(PROGRAM, "--fault-source", "uvm-tools", env={"DEEPUM_SIM_UVM_TOOLS": "skewed"})
+    ran = run(PROGRAM, "--tune", "fault_source=uvm-tools", env={"DEEPUM_SIM_UVM_TOOLS": "skewed"})
     assert ran.observed < ran.statistics["faults"]
     assert ran.blocks == {} or set(ran.blocks) == {(0, 0)}
     said = "deepum: faults are not observed any more: uvm-tools: its events are not laid out as this driver's should be"
@@ -172,8 +172,8 @@ def test_a_child_process_lets_go_of_the_queue(run: Run) -> None:
     """,
         "--faults",
         "on",
-        "--fault-source",
-        "uvm-tools",
+        "--tune",
+        "fault_source=uvm-tools",
     )
     assert {block for slot, block in ran.blocks if slot == 1} == set(range(4))
     assert ran.observed == ran.statistics["faults"]
@@ -182,6 +182,6 @@ def test_a_child_process_lets_go_of_the_queue(run: Run) -> None:
 def test_without_asking_the_device_is_not_opened(run: Run) -> None:
     ran = run(
         PROGRAM + '    assert "/dev/null" not in {os.path.realpath(f.path) for f in os.scandir("/proc/self/fd") if int(f.name) > 2}\n',
-        *("--faults", "off", "--fault-source", "uvm-tools"),
+        *("--faults", "off", "--tune", "fault_source=uvm-tools"),
     )
     assert ran.faults == []

@@ -8,7 +8,8 @@ from proof_programs import Program, random_program
 
 from deepum.device import Device
 from deepum.launch import child_environment
-from deepum.settings import BY_NAME, resolve
+from deepum.resolve import resolve
+from deepum.settings import BY_NAME
 
 ORDERS = BY_NAME["eviction_order"].choices
 

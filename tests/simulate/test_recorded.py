@@ -88,19 +88,19 @@ def same(outcome: Outcome, trace: Trace, told: dict[str, Any]) -> None:
     "options",
     [
         (),
-        ("--eviction-order", "furthest-next-use"),
-        ("--prediction", "tables", "--eviction-order", "least-recently-migrated", "--prefetch-degree", "32"),
-        ("--launch-queue", "4"),
+        ("--tune", "eviction_order=furthest-next-use"),
+        ("--tune", "prediction=tables,eviction_order=least-recently-migrated,prefetch_degree=32"),
+        ("--tune", "launch_queue=4"),
         ("--policy", "on-demand"),
-        ("--prefetch", "0"),
-        ("--advice", "duplicate", "--faults", "auto"),
+        ("--tune", "prefetch=0"),
+        ("--tune", "advice=duplicate", "--faults", "auto"),
     ],
 )
 def test_a_driver_api_program_is_replayed_to_the_command(
     deepum: Deepum, sweep: list[str], tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     trace, told = run(deepum, tmp_path, *sweep, options=options)
-    same(again(trace, faults="--faults" in options, without_prefetch="--prefetch" in options), trace, told)
+    same(again(trace, faults="--faults" in options, without_prefetch="prefetch=0" in options), trace, told)
 
 
 def test_a_run_with_a_profile_is_replayed_with_it(deepum: Deepum, sweep: list[str], tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_the_work_of_an_earlier_recording_does_not_stay(deepum: Deepum, tmp_path
 @pytest.mark.torch
 def test_a_training_script_of_pytorch_is_replayed_to_the_command(deepum: Deepum, tmp_path: Path) -> None:
     script = [sys.executable, str(EXAMPLES / "train_gpt2.py"), "--model", "tiny", "--batch", "4", "--sequence", "256", "--steps", "5"]
-    trace, told = run(deepum, tmp_path, *script, options=("--invalidation", "1"), memory=768 * MIB)
+    trace, told = run(deepum, tmp_path, *script, options=("--tune", "invalidation=1"), memory=768 * MIB)
     outcome = again(trace, 768 * MIB)
     same(outcome, trace, told)
     assert outcome.core.commands > 100
@@ -210,7 +210,7 @@ for _ in range(5):
 
 @pytest.mark.torch
 def test_streams_that_wait_for_each_other_are_replayed_to_the_command(deepum: Deepum, tmp_path: Path) -> None:
-    trace, told = run(deepum, tmp_path, sys.executable, "-c", _STREAMS, options=("--invalidation", "1"), memory=320 * MIB)
+    trace, told = run(deepum, tmp_path, sys.executable, "-c", _STREAMS, options=("--tune", "invalidation=1"), memory=320 * MIB)
     outcome = again(trace, 320 * MIB)
     same(outcome, trace, told)
     assert outcome.core.commands > 100

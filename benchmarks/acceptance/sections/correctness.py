@@ -25,7 +25,8 @@ from proof_running import Outcome, Runner, opened
 
 from deepum.device import Device
 from deepum.launch import child_environment
-from deepum.settings import BY_NAME, resolve
+from deepum.resolve import resolve
+from deepum.settings import BY_NAME
 
 _PROGRAMS = 2000  # as many of them as there is time for
 _SHORT_PROGRAMS = 60

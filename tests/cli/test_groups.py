@@ -1,0 +1,29 @@
+"""Help in groups: each option of a command is in one of them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+
+import click
+import pytest
+
+from deepum.cli import run, simulate
+from deepum.cli.groups import GroupedCommand
+
+
+@pytest.mark.parametrize("command", [run.command, simulate.command], ids=lambda command: command.name)
+def test_each_option_is_in_one_group(command: click.Command) -> None:
+    assert isinstance(command, GroupedCommand)
+    grouped = [name for group in command.groups for name in group.names]
+    assert sorted(grouped) == sorted(option.name for option in command.params if isinstance(option, click.Option) and option.name)
+
+
+@pytest.mark.parametrize("name", ["run", "simulate"])
+def test_a_group_has_a_heading_and_a_sentence(deepum: Callable[..., subprocess.CompletedProcess[str]], name: str) -> None:
+    told = deepum(name, "--help").stdout
+    for group in {"run": run.GROUPS, "simulate": simulate.GROUPS}[name]:
+        assert re.search(rf"^{group.heading}:$", told, re.MULTILINE)
+        assert group.sentence in " ".join(told.split())
+    assert told.rstrip().splitlines()[-1].split()[:2] == ["-h,", "--help"]
