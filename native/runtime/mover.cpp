@@ -39,9 +39,15 @@ Mover::Mover(const SharedMemory& memory, MarkerTable& markers, LockStep& lock_st
       in_lock_step_(settings.lock_step),
       has_gates_(settings.gates && !settings.lock_step),
       handover_bytes_(settings.handover_bytes),
-      settled_(std::make_unique<SettledMoves>()),
+      settled_(std::make_unique<mover::SettledMoves>()),
       prefetches_(in_lock_step_ ? Deferral::kDefers : settings.deferral),
-      discards_(in_lock_step_ || settings.deferral == Deferral::kDefers ? Deferral::kDefers : Deferral::kUnknown) {}
+      discards_(in_lock_step_ || settings.deferral == Deferral::kDefers ? Deferral::kDefers : Deferral::kUnknown) {
+  for (std::uint32_t device = 0; device < DEEPUM_MAX_DEVICES; ++device) {
+    for (std::uint32_t direction = 0; direction < DEEPUM_DIRECTIONS; ++direction) {
+      devices_[device].lanes[direction].ledger = mover::LaneLedger(mover::lane_id(device, direction));
+    }
+  }
+}
 
 bool Mover::start(Connection* connection) noexcept {
   connection_ = connection;
@@ -136,7 +142,8 @@ void Mover::take_commands() {
         continue;
       }
       for (MoveLane& lane : devices_[device].lanes) {
-        lane.forget_stream();
+        lane.stream = nullptr;
+        lane.ledger.forget_stream();
       }
       current_ = nullptr;
     }
@@ -163,7 +170,7 @@ void Mover::accept(const deepum_command& given) {
   }
   last_taken_ = std::max(last_taken_, command.id);
   if (command.kind == DEEPUM_COMMAND_HOLD) {
-    settled_->settle(command.id, SettledMoves::kNowhere);
+    settled_->settle(command.id, mover::SettledMoves::kNowhere);
     if (in_lock_step_ && command.device < DEEPUM_MAX_DEVICES && holds_.size() < DEEPUM_MAX_STREAMS) {
       holds_.push_back(command);
       holds_launches_ = true;
@@ -174,7 +181,7 @@ void Mover::accept(const deepum_command& given) {
     return;
   }
   if (command.device >= DEEPUM_MAX_DEVICES || waiting_.load(std::memory_order_relaxed) >= kMostWaiting) {
-    settled_->settle(command.id, SettledMoves::kNowhere);
+    settled_->settle(command.id, mover::SettledMoves::kNowhere);
     answer(command, DEEPUM_MOVED_CANCELLED);
     return;
   }
@@ -186,7 +193,7 @@ void Mover::accept(const deepum_command& given) {
   }
   for (Device& device : devices_) {
     for (MoveLane& lane : device.lanes) {
-      if (Move* awaited = lane.queue.find(command.after_move)) {
+      if (mover::Move* awaited = lane.queue.find(command.after_move)) {
         awaited->awaited = true;
       }
     }

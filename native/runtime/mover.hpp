@@ -21,10 +21,11 @@
 #include "commands.hpp"
 #include "connection.hpp"
 #include "gates.hpp"
+#include "lane_ledger.hpp"
 #include "lock_step.hpp"
 #include "marker_table.hpp"
 #include "move_calls.hpp"
-#include "move_lane.hpp"
+#include "move_queue.hpp"
 #include "session.hpp"
 #include "shared_memory.hpp"
 #include "stream_markers.hpp"
@@ -43,7 +44,7 @@ class MoverListener {
   ~MoverListener() = default;
 };
 
-class Mover {
+class Mover : private mover::LaneEvents {
  public:
   Mover(const SharedMemory& memory, MarkerTable& markers, LockStep& lock_step, Gates& gates, MoverListener& listener,
         const ShimSettings& settings);
@@ -69,6 +70,11 @@ class Mover {
   void wait_for_advice(std::uint64_t address, std::uint64_t bytes) noexcept { server_.wait_for(address, bytes); }
 
  private:
+  struct MoveLane {
+    mover::MoveQueue queue;
+    mover::LaneLedger ledger{0};
+    CUstream stream = nullptr;
+  };
   struct Requirements {
     std::vector<std::pair<StreamMarkers*, Marker>> markers;
     std::vector<std::pair<MoveLane*, std::uint64_t>> moves;
@@ -111,16 +117,24 @@ class Mover {
   bool issue_discard(int device);
   void count_discard(CUresult error) noexcept;
   // Duplicates (mover_duplicates.cpp).
-  static bool reached(MoveLane& lane, const Requirements& required);
-  static bool done(const Requirements& required);
+  bool reached(MoveLane& lane, const Requirements& required);
+  bool done(const Requirements& required);
   CUresult carry(MoveLane& lane, int device, const deepum_command& command, const std::vector<Span>& spans);
   CUresult give(MoveLane& lane, int device, const std::vector<Span>& spans, const AdviceList& advice);
   std::size_t gather(int device, int direction, std::vector<Span>* spans, std::vector<Allocations::Pin>* pins);
   bool requirements(int device, int direction, const deepum_command& command, Requirements* found);
   bool wait_for(MoveLane& lane, const Requirements& required, bool* again);
+  // Of lanes, with the context of the device current (mover_waits.cpp).
+  MoveLane& lane_of(mover::LaneId lane) noexcept { return devices_[mover::lane_device(lane)].lanes[mover::lane_direction(lane)]; }
+  static bool prepare(MoveLane& lane) noexcept;  // makes the stream if there is none
+  mover::EventHandle make_event() override;
+  bool record_event(mover::LaneId lane, mover::EventHandle event) override;
+  bool wait_event(mover::LaneId lane, mover::EventHandle event) override;
+  bool completed(mover::EventHandle event) override;
+  CUevent event_after(MoveLane& lane, std::uint64_t id);  // at or behind that command; null: none can be made
   bool use_device(int device) noexcept;
   bool use_context(CUcontext context) noexcept;
-  void finish(MoveLane& lane, std::uint64_t id, int where);  // a lane's number, or SettledMoves::kNowhere: nobody need wait for it
+  void finish(MoveLane& lane, std::uint64_t id, int where);  // a lane's number, or mover::SettledMoves::kNowhere: nobody need wait for it
   static constexpr int kDirections = DEEPUM_DIRECTIONS;
   static int lane_number(int device, int direction) noexcept { return device * kDirections + direction; }
   void answer(const deepum_command& command, deepum_moved_status status, CUresult error = CUDA_SUCCESS) noexcept;
@@ -156,7 +170,7 @@ class Mover {
   std::vector<deepum_command> holds_;  // of this round
   bool holds_launches_ = false;        // from the first one on, each prefetch gets an event to be held by
   std::array<GateWriter, DEEPUM_MAX_STREAMS> gate_writers_;
-  std::unique_ptr<SettledMoves> settled_;
+  std::unique_ptr<mover::SettledMoves> settled_;
   AdviceServer server_;
   BlockingProbe prefetches_, discards_;
   std::uint64_t last_taken_ = 0;  // id

@@ -23,23 +23,23 @@ bool Mover::issue_discard(int device) {
   }
   const Allocations::Pin pin = Allocations::instance().pin(command.slot, command.generation, command.first_block, command.block_count);
   if (!pin) {
-    finish(lane, command.id, SettledMoves::kNowhere);
+    finish(lane, command.id, mover::SettledMoves::kNowhere);
     answer(command, DEEPUM_MOVED_STALE);
     return true;
   }
   if (!can_discard() || Discards::instance().forbidden()) {
-    finish(lane, command.id, SettledMoves::kNowhere);
+    finish(lane, command.id, mover::SettledMoves::kNowhere);
     answer(command, DEEPUM_MOVED_REFUSED);
     return true;
   }
-  if (use_device(device) && lane.prepare() && waits_itself(command) && !reached(lane, required)) {
+  if (use_device(device) && prepare(lane) && waits_itself(command) && !reached(lane, required)) {
     looks_again_soon_ = true;
     return false;
   }
   // A move that comes too early costs a fault, a discard destroys data: without a marker behind all that was launched there is none.
-  if (!use_device(device) || !lane.prepare() || !markers_.all_marked(command.stream_mask) || !markers_.all_can_wait() ||
+  if (!use_device(device) || !prepare(lane) || !markers_.all_marked(command.stream_mask) || !markers_.all_can_wait() ||
       !Allocations::instance().commit_discard(pin, command, current_)) {
-    finish(lane, command.id, SettledMoves::kNowhere);
+    finish(lane, command.id, mover::SettledMoves::kNowhere);
     answer(command, DEEPUM_MOVED_CANCELLED);
     return true;
   }
@@ -53,13 +53,13 @@ bool Mover::issue_discard(int device) {
       ~Committed() { Discards::instance().committed(device, address, id, behind); }
     } committed{static_cast<std::size_t>(device), pin.address, command.id};
     if (wait_for(lane, required, &again)) {
-      result = discards_.make(lane.stream(), [&] { return drop_content({pin.address, pin.bytes}, has_budget(device), lane.stream()); });
+      result = discards_.make(lane.stream, [&] { return drop_content({pin.address, pin.bytes}, has_budget(device), lane.stream); });
     }
     if (result == CUDA_SUCCESS) {
-      lane.issued(command.id, 0, false);
-      committed.behind = lane.event_after(command.id);
+      lane.ledger.issued(command.id, 0, false);
+      committed.behind = event_after(lane, command.id);
       if (!committed.behind && driver().StreamSynchronize) {
-        driver().StreamSynchronize(lane.stream());  // without an event to wait for, it has to be done before anybody asks
+        driver().StreamSynchronize(lane.stream);  // without an event to wait for, it has to be done before anybody asks
       }
     }
   }
@@ -67,7 +67,7 @@ bool Mover::issue_discard(int device) {
     return true;
   }
   count_discard(result);
-  finish(lane, command.id, result == CUDA_SUCCESS ? lane_number(device, DEEPUM_DIRECTION_DISCARD) : SettledMoves::kNowhere);
+  finish(lane, command.id, result == CUDA_SUCCESS ? lane_number(device, DEEPUM_DIRECTION_DISCARD) : mover::SettledMoves::kNowhere);
   if (result != CUDA_SUCCESS) {
     answer(command, can_discard() ? DEEPUM_MOVED_FAILED : DEEPUM_MOVED_REFUSED, result);
   }

@@ -4,19 +4,20 @@
 
 #include "commands.hpp"
 #include "driver.hpp"
+#include "event_handles.hpp"
 #include "mover.hpp"
 
 namespace deepum::runtime {
 // All that the lane has to wait for has been done, and all that it waits for already.
 bool Mover::reached(MoveLane& lane, const Requirements& required) {
-  return done(required) && (!driver().StreamQuery || driver().StreamQuery(lane.stream()) != CUDA_ERROR_NOT_READY);
+  return done(required) && (!driver().StreamQuery || driver().StreamQuery(lane.stream) != CUDA_ERROR_NOT_READY);
 }
 
 bool Mover::done(const Requirements& required) {
-  const auto done = [](CUevent event) { return !event || !driver().EventQuery || driver().EventQuery(event) != CUDA_ERROR_NOT_READY; };
+  const auto done = [this](CUevent event) { return !event || completed(to_handle(event)); };
   return std::all_of(required.markers.begin(), required.markers.end(), [&](const auto& each) { return done(each.second.event); }) &&
          std::all_of(required.moves.begin(), required.moves.end(),
-                     [&](const auto& each) { return done(each.first->event_after(each.second)); });
+                     [&](const auto& each) { return done(event_after(*each.first, each.second)); });
 }
 
 CUresult Mover::give(MoveLane& lane, int device, const std::vector<Span>& spans, const AdviceList& advice) {
@@ -24,7 +25,7 @@ CUresult Mover::give(MoveLane& lane, int device, const std::vector<Span>& spans,
     return CUDA_SUCCESS;
   }
   if (serves_advice()) {
-    return server_.queue(contexts_[device].load(std::memory_order_acquire), lane.stream(), spans, advice);
+    return server_.queue(contexts_[device].load(std::memory_order_acquire), lane.stream, spans, advice);
   }
   for (const Advice& each : advice) {
     for (const Span& span : spans) {
@@ -39,8 +40,8 @@ CUresult Mover::give(MoveLane& lane, int device, const std::vector<Span>& spans,
 CUresult Mover::carry(MoveLane& lane, int device, const deepum_command& command, const std::vector<Span>& spans) {
   CUresult result = give(lane, device, spans, advice_before(command));
   if (result == CUDA_SUCCESS && moves(command)) {
-    result = prefetches_.make(lane.stream(),
-                              [&] { return prefetch(spans.data(), spans.size(), brings(command) ? device : kHost, lane.stream()); });
+    result =
+        prefetches_.make(lane.stream, [&] { return prefetch(spans.data(), spans.size(), brings(command) ? device : kHost, lane.stream); });
   }
   return result == CUDA_SUCCESS ? give(lane, device, spans, advice_after(command)) : result;
 }

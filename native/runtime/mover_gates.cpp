@@ -68,7 +68,7 @@ bool Mover::moves_issued(const deepum_command& hold, std::vector<CUevent>* event
       return false;
     }
     if (settled_->lane(hold.after_move) == lane_number(device, direction) && use_device(device)) {
-      if (CUevent behind = lane.event_after(hold.after_move)) {
+      if (CUevent behind = event_after(lane, hold.after_move)) {
         events->push_back(behind);
       }
     }

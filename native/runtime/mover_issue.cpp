@@ -60,9 +60,11 @@ void Mover::hold_launches() {
         continue;
       }
       if (threads_own) {
-        threads_holds_[i][id].store(lane.event_after(hold.after_move));
+        threads_holds_[i][id].store(event_after(lane, hold.after_move));
       } else {
-        lane.hold(stream, hold.after_move);
+        if (CUevent behind = event_after(lane, hold.after_move)) {
+          driver().StreamWaitEvent(stream, behind, 0);
+        }
       }
     }
   }
@@ -76,7 +78,7 @@ bool Mover::advance(int device, int direction) {
   while (!lane.queue.empty()) {
     const deepum_command command = lane.queue[0].command;
     if (off_ || !known_kind(command)) {
-      finish(lane, command.id, SettledMoves::kNowhere);
+      finish(lane, command.id, mover::SettledMoves::kNowhere);
       answer(command, DEEPUM_MOVED_CANCELLED);
     } else if (direction == DEEPUM_DIRECTION_DISCARD ? !issue_discard(device) : !issue(device, direction)) {
       return progress;
@@ -91,7 +93,7 @@ bool Mover::issue(int device, int direction) {
   MoveLane& lane = devices_[device].lanes[direction];
   const deepum_command head = lane.queue[0].command;
   if (!contexts_[device].load(std::memory_order_acquire)) {  // it ended, which is no failure; another may come
-    finish(lane, head.id, SettledMoves::kNowhere);
+    finish(lane, head.id, mover::SettledMoves::kNowhere);
     answer(head, DEEPUM_MOVED_CANCELLED);
     return true;
   }
@@ -100,7 +102,7 @@ bool Mover::issue(int device, int direction) {
     return false;
   }
   bool again = false;
-  const auto prepared = [&] { return use_device(device) && lane.prepare(); };
+  const auto prepared = [&] { return use_device(device) && prepare(lane); };
   if (waits_itself(head) && prepared() && !reached(lane, required)) {
     looks_again_soon_ = true;
     return false;
@@ -113,12 +115,12 @@ bool Mover::issue(int device, int direction) {
     count_failure(waits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT);
     // Its launch is held all the same: what that faults on must not come before there is room for it.
     const bool holds = waits && (in_lock_step_ || gated());
-    finish(lane, head.id, holds ? lane_number(device, direction) : SettledMoves::kNowhere);
+    finish(lane, head.id, holds ? lane_number(device, direction) : mover::SettledMoves::kNowhere);
     if (holds) {
-      lane.issued(head.id, 0, false);
+      lane.ledger.issued(head.id, 0, false);
     }
     if (holds && (holds_launches_ || gated())) {
-      lane.record(head.id);
+      lane.ledger.record(*this, head.id);
     }
     return true;
   }
@@ -127,14 +129,14 @@ bool Mover::issue(int device, int direction) {
   std::vector<Allocations::Pin> pins;
   pins.push_back(Allocations::instance().pin(head.slot, head.generation, head.first_block, head.block_count));
   if (!pins[0]) {
-    finish(lane, head.id, SettledMoves::kNowhere);
+    finish(lane, head.id, mover::SettledMoves::kNowhere);
     answer(head, DEEPUM_MOVED_STALE);
     return true;
   }
   spans.push_back({pins[0].address, pins[0].bytes});
-  if (limited() && lane.outstanding() != 0 && lane.outstanding() + pins[0].bytes > handover_bytes_) {
-    lane.collect();
-    if (lane.outstanding() != 0 && lane.outstanding() + pins[0].bytes > handover_bytes_) {
+  if (limited() && lane.ledger.outstanding() != 0 && lane.ledger.outstanding() + pins[0].bytes > handover_bytes_) {
+    lane.ledger.collect(*this);
+    if (lane.ledger.outstanding() != 0 && lane.ledger.outstanding() + pins[0].bytes > handover_bytes_) {
       looks_again_soon_ = true;
       return false;
     }
@@ -162,10 +164,10 @@ bool Mover::issue(int device, int direction) {
   bool awaited = false;
   std::uint64_t last = 0;
   for (std::size_t i = 0; i < commands; ++i) {
-    const Move move = lane.queue[0];
+    const mover::Move move = lane.queue[0];
     last = move.command.id;
     awaited |= move.awaited;
-    finish(lane, last, result == CUDA_SUCCESS && !at_once ? lane_number(device, direction) : SettledMoves::kNowhere);
+    finish(lane, last, result == CUDA_SUCCESS && !at_once ? lane_number(device, direction) : mover::SettledMoves::kNowhere);
     if (result != CUDA_SUCCESS) {
       answer(move.command, DEEPUM_MOVED_FAILED, result);
     }
@@ -173,14 +175,14 @@ bool Mover::issue(int device, int direction) {
   if (result != CUDA_SUCCESS || at_once) {
     return true;
   }
-  lane.issued(last, bytes, limited());
+  lane.ledger.issued(last, bytes, limited());
   // An event that lies behind later moves as well may wait for a launch that its gate keeps back until the event has come.
   if (gated()) {
-    lane.keep_until_complete();
+    lane.ledger.keep_until_complete();
   }
   if (awaited || gated() || (holds_launches_ && brings(direction)) ||
-      lane.since_event() >= (in_lock_step_ ? kEventBytes : handover_bytes_ / 16)) {
-    lane.record(last);
+      lane.ledger.since_event() >= (in_lock_step_ ? mover::kEventBytes : handover_bytes_ / 16)) {
+    lane.ledger.record(*this, last);
   }
   return true;
 }
@@ -194,7 +196,9 @@ std::size_t Mover::gather(int device, int direction, std::vector<Span>* spans, s
   const std::uint8_t kind = head.kind;
   std::uint64_t bytes = (*pins)[0].bytes;
   std::size_t count = 1;
-  for (; count < lane.queue.size() && pins->size() < 4 * kMostInBatch && (limited() || lane.since_event() + bytes < kEventBytes); ++count) {
+  for (; count < lane.queue.size() && pins->size() < 4 * kMostInBatch &&
+         (limited() || lane.ledger.since_event() + bytes < mover::kEventBytes);
+       ++count) {
     const deepum_command& next = lane.queue[count].command;
     Requirements more;
     const bool itself = waits_itself(next);
@@ -204,7 +208,7 @@ std::size_t Mover::gather(int device, int direction, std::vector<Span>* spans, s
       break;
     }
     auto pin = Allocations::instance().pin(next.slot, next.generation, next.first_block, next.block_count);
-    if (!pin || (limited() && lane.outstanding() + bytes + pin.bytes > handover_bytes_)) {
+    if (!pin || (limited() && lane.ledger.outstanding() + bytes + pin.bytes > handover_bytes_)) {
       break;
     }
     Span& last = spans->back();

@@ -14,6 +14,14 @@ constexpr std::size_t kMostInBatch = 64;  // native/runtime/move_calls.hpp
 
 int lane_number(int device, int direction) { return device * kDirections + direction; }
 
+// The model counts events from 0.
+mover::EventHandle to_handle(um_model::Event event) { return mover::EventHandle{event} + 1; }
+um_model::Event to_event(mover::EventHandle handle) { return static_cast<um_model::Event>(handle - 1); }
+
+mover::MarkerRef to_ref(const StreamMarkers& of, const Marker& marker) {
+  return {reinterpret_cast<std::uintptr_t>(&of), marker.sequence, to_handle(marker.event)};
+}
+
 }  // namespace
 
 Mover::Mover(um_model::Engine& engine, int devices, const Mode& mode, Markers& markers, Places& places)
@@ -23,7 +31,35 @@ Mover::Mover(um_model::Engine& engine, int devices, const Mode& mode, Markers& m
       mode_(mode),
       host_(mode.lock_step ? engine.add_helper() : engine.add_thread()),
       gates_(engine, host_),
-      devices_(static_cast<std::size_t>(devices)) {}
+      devices_(static_cast<std::size_t>(devices)) {
+  for (std::uint32_t device = 0; device < devices_.size(); ++device) {
+    for (std::uint32_t direction = 0; direction < DEEPUM_DIRECTIONS; ++direction) {
+      devices_[device].lanes[direction].ledger = mover::LaneLedger(mover::lane_id(device, direction), mover::LaneLedger::kMostEvents);
+    }
+  }
+}
+
+void Mover::prepare(Lane& lane, int device) {
+  if (!lane.stream) {
+    lane.stream = engine_.add_stream(device);
+  }
+}
+
+mover::EventHandle Mover::make_event() { return to_handle(engine_.add_event()); }
+
+bool Mover::record_event(mover::LaneId lane, mover::EventHandle event) {
+  engine_.record(host_, to_event(event), *lane_of(lane).stream);
+  return true;
+}
+
+bool Mover::wait_event(mover::LaneId lane, mover::EventHandle event) {
+  engine_.wait(host_, *lane_of(lane).stream, to_event(event));
+  return true;
+}
+
+bool Mover::completed(mover::EventHandle event) { return engine_.completed(to_event(event)); }
+
+um_model::Event Mover::event_after(Lane& lane, std::uint64_t id) { return to_event(lane.ledger.event_after(*this, id)); }
 
 void Mover::accept(const deepum_command& given) {
   deepum_command command = given;
@@ -32,7 +68,7 @@ void Mover::accept(const deepum_command& given) {
   }
   fresh_ = true;
   if (command.kind == DEEPUM_COMMAND_HOLD) {
-    settled_->settle(command.id, runtime::SettledMoves::kNowhere);
+    settled_->settle(command.id, mover::SettledMoves::kNowhere);
     if (mode_.gates && command.device < devices_.size()) {
       gates_.hold(command);
     }
@@ -43,7 +79,7 @@ void Mover::accept(const deepum_command& given) {
     return;
   }
   if (command.device >= devices_.size()) {
-    settled_->settle(command.id, runtime::SettledMoves::kNowhere);
+    settled_->settle(command.id, mover::SettledMoves::kNowhere);
     return;
   }
   devices_[command.device].lanes[direction_of(command.kind)].queue.push(command);
@@ -53,7 +89,7 @@ void Mover::accept(const deepum_command& given) {
   }
   for (Device& device : devices_) {
     for (Lane& lane : device.lanes) {
-      if (runtime::Move* const awaited = lane.queue.find(command.after_move)) {
+      if (mover::Move* const awaited = lane.queue.find(command.after_move)) {
         awaited->awaited = true;
       }
     }
@@ -81,7 +117,7 @@ void Mover::round(const Answer& answer) {
         return false;
       }
       if (settled_->lane(hold.after_move) == lane_number(static_cast<int>(hold.device), direction)) {
-        events->push_back(lane.after(engine_, host_, hold.after_move).event);
+        events->push_back(event_after(lane, hold.after_move));
       }
     }
     return true;
@@ -94,7 +130,7 @@ void Mover::hold_launches() {
     for (const int direction : kBringing) {
       Lane& lane = devices_[hold.device].lanes[direction];
       if (stream && lane.queue.find(hold.after_move) == nullptr && settled_->lane(hold.after_move) == lane_number(hold.device, direction)) {
-        engine_.wait(host_, *stream, lane.after(engine_, host_, hold.after_move).event);
+        engine_.wait(host_, *stream, event_after(lane, hold.after_move));
       }
     }
   }
@@ -121,30 +157,30 @@ bool Mover::issue(int device, int direction, const Answer& answer) {
     return false;
   }
   if (head.kind == DEEPUM_COMMAND_ADVISE && (head.advice < 1 || head.advice > 6)) {  // CUmem_advise counts from 1
-    finish(lane, head.id, runtime::SettledMoves::kNowhere);
+    finish(lane, head.id, mover::SettledMoves::kNowhere);
     answer(head, DEEPUM_MOVED_FAILED);
     return true;
   }
-  lane.prepare(engine_, device);
+  prepare(lane, device);
   if (waits(lane, head, required)) {
     return false;
   }
   if (only_waits(head)) {
     wait_for(lane, required);
     const bool holds = mode_.lock_step || gates_.used();
-    finish(lane, head.id, holds ? lane_number(device, direction) : runtime::SettledMoves::kNowhere);
+    finish(lane, head.id, holds ? lane_number(device, direction) : mover::SettledMoves::kNowhere);
     if (!holds) {
       return true;
     }
-    lane.issued(head.id, 0, false);  // its launch is held all the same
+    lane.ledger.issued(head.id, 0, false);  // its launch is held all the same
     if (holds_launches_) {
-      lane.record(engine_, host_, head.id);
+      lane.ledger.record(*this, head.id);
     }
     return true;
   }
   const auto range = places_.blocks(head.slot, head.generation, head.first_block, head.block_count);
   if (!range) {
-    finish(lane, head.id, runtime::SettledMoves::kNowhere);
+    finish(lane, head.id, mover::SettledMoves::kNowhere);
     answer(head, DEEPUM_MOVED_STALE);
     return true;
   }
@@ -168,7 +204,7 @@ bool Mover::issue(int device, int direction, const Answer& answer) {
     last = lane.queue[0].command.id;
     awaited |= lane.queue[0].awaited;
     lane.moved.insert(lane.queue[0].command.slot);
-    finish(lane, last, at_once ? runtime::SettledMoves::kNowhere : lane_number(device, direction));
+    finish(lane, last, at_once ? mover::SettledMoves::kNowhere : lane_number(device, direction));
   }
   if (at_once) {
     return true;
@@ -177,11 +213,11 @@ bool Mover::issue(int device, int direction, const Answer& answer) {
   for (const Range& span : spans) {
     bytes += span.bytes;
   }
-  lane.issued(last, bytes, !mode_.lock_step && !gates_.used());
+  lane.ledger.issued(last, bytes, !mode_.lock_step && !gates_.used());
   // With gates an event that lies behind later moves as well may wait for a launch that its gate keeps back until the event has come.
-  if (awaited || gates_.used() || lane.since_event() >= (mode_.lock_step ? runtime::kEventBytes : mode_.handover_bytes / 16) ||
+  if (awaited || gates_.used() || lane.ledger.since_event() >= (mode_.lock_step ? mover::kEventBytes : mode_.handover_bytes / 16) ||
       (holds_launches_ && brings(direction))) {
-    lane.record(engine_, host_, last);
+    lane.ledger.record(*this, last);
   }
   return true;
 }
@@ -193,12 +229,12 @@ void Mover::carry_out(Lane& lane, const deepum_command& command, const std::vect
     if (!serves_advice()) {
       advise(host_, spans, advice);
     } else if (!advice.empty()) {
-      engine_.serve(host_, lane.stream(), [this, spans, advice] { advise(um_model::kServer, spans, advice); });
+      engine_.serve(host_, *lane.stream, [this, spans, advice] { advise(um_model::kServer, spans, advice); });
     }
   };
   serve(advice_before(command));
   if (moves(command)) {
-    engine_.prefetch(host_, lane.stream(), spans, brings(command) ? command.device : um_model::kCpu);
+    engine_.prefetch(host_, *lane.stream, spans, brings(command) ? command.device : um_model::kCpu);
   }
   serve(advice_after(command));
 }
@@ -220,13 +256,13 @@ bool Mover::issue_discard(int device, const Answer& answer) {
   }
   const auto range = places_.blocks(command.slot, command.generation, command.first_block, command.block_count);
   if (!range) {
-    finish(lane, command.id, runtime::SettledMoves::kNowhere);
+    finish(lane, command.id, mover::SettledMoves::kNowhere);
     answer(command, DEEPUM_MOVED_STALE);
     return true;
   }
-  lane.prepare(engine_, device);
+  prepare(lane, device);
   if (discards_forbidden_) {
-    finish(lane, command.id, runtime::SettledMoves::kNowhere);
+    finish(lane, command.id, mover::SettledMoves::kNowhere);
     answer(command, DEEPUM_MOVED_REFUSED);
     return true;
   }
@@ -234,16 +270,16 @@ bool Mover::issue_discard(int device, const Answer& answer) {
     return false;
   }
   if (!places_.may_discard(command.slot, *range, command.cause)) {
-    finish(lane, command.id, runtime::SettledMoves::kNowhere);
+    finish(lane, command.id, mover::SettledMoves::kNowhere);
     answer(command, DEEPUM_MOVED_CANCELLED);
     return true;
   }
   wait_for(lane, required);
-  engine_.discard(host_, lane.stream(), {&*range, 1}, um_model::kCpu, false);
+  engine_.discard(host_, *lane.stream, {&*range, 1}, um_model::kCpu, false);
   lane.moved.insert(command.slot);
-  lane.issued(command.id, 0, false);
+  lane.ledger.issued(command.id, 0, false);
   last_discard_ = command.id;
-  last_event_ = lane.after(engine_, host_, command.id).event;
+  last_event_ = event_after(lane, command.id);
   forget_discards(*range);
   discards_[range->address] = {range->address + range->bytes, command.id, last_event_};
   finish(lane, command.id, lane_number(device, DEEPUM_DIRECTION_DISCARD));
@@ -256,8 +292,8 @@ std::size_t Mover::gather(int device, int direction, std::vector<Range>* spans) 
   std::size_t count = 1;
   std::uint64_t bytes = spans->front().bytes;
   const auto room = [&](std::uint64_t more) {
-    return mode_.lock_step || gates_.used() ? lane.since_event() + bytes < runtime::kEventBytes
-                                            : lane.outstanding() + bytes + more <= mode_.handover_bytes;
+    return mode_.lock_step || gates_.used() ? lane.ledger.since_event() + bytes < mover::kEventBytes
+                                            : lane.ledger.outstanding() + bytes + more <= mode_.handover_bytes;
   };
   for (; count < lane.queue.size() && count < 4 * kMostInBatch && room(0); ++count) {
     const deepum_command& next = lane.queue[count].command;
@@ -298,7 +334,7 @@ bool Mover::requirements(int device, int direction, const deepum_command& comman
       wants_marker_ = true;
       return false;
     }
-    if (cover == Cover::marker && !lane.waited(&stream, marker)) {
+    if (cover == Cover::marker && !lane.ledger.waits_for(to_ref(stream, marker))) {
       found->markers.emplace_back(&stream, marker);
     }
   }
@@ -313,13 +349,13 @@ bool Mover::requirements(int device, int direction, const deepum_command& comman
     }
   }
   const int where = settled_->lane(command.after_move);
-  for (int i = 0; i < kDirections && where != runtime::SettledMoves::kNowhere; ++i) {
-    const int number = where == runtime::SettledMoves::kLongAgo ? lane_number(device, i) : where;
+  for (int i = 0; i < kDirections && where != mover::SettledMoves::kNowhere; ++i) {
+    const int number = where == mover::SettledMoves::kLongAgo ? lane_number(device, i) : where;
     Lane& other = devices_[static_cast<std::size_t>(number / kDirections)].lanes[number % kDirections];
-    if (&other != &lane && !lane.waited(&other, command.after_move)) {
+    if (&other != &lane && !lane.ledger.waits_for(other.ledger, command.after_move)) {
       found->moves.emplace_back(&other, command.after_move);
     }
-    if (where != runtime::SettledMoves::kLongAgo) {
+    if (where != mover::SettledMoves::kLongAgo) {
       break;
     }
   }
@@ -328,10 +364,11 @@ bool Mover::requirements(int device, int direction, const deepum_command& comman
 
 void Mover::wait_for(Lane& lane, const Requirements& required) {
   for (const auto& [of, marker] : required.markers) {
-    lane.wait(engine_, host_, of, marker);
+    engine_.wait(host_, *lane.stream, marker.event);
+    lane.ledger.note_wait(to_ref(*of, marker));
   }
   for (const auto& [other, id] : required.moves) {
-    lane.wait(engine_, host_, other, id);
+    lane.ledger.wait(*this, other->ledger, id);
   }
 }
 
@@ -348,19 +385,21 @@ bool Mover::waits(Lane& lane, const deepum_command& command, const Requirements&
   return waits;
 }
 
-bool Mover::reached(Lane& lane, const Requirements& required) { return done(required) && engine_.completed_stream(lane.stream()); }
+bool Mover::reached(Lane& lane, const Requirements& required) { return done(required) && engine_.completed_stream(*lane.stream); }
 
 bool Mover::done(const Requirements& required) {
   return std::all_of(required.markers.begin(), required.markers.end(),
                      [&](const auto& each) { return engine_.completed(each.second.event); }) &&
          std::all_of(required.moves.begin(), required.moves.end(),
-                     [&](const auto& each) { return engine_.completed(each.first->after(engine_, host_, each.second).event); });
+                     [&](const auto& each) { return engine_.completed(event_after(*each.first, each.second)); });
 }
 
 bool Mover::full(Lane& lane, std::uint64_t bytes) {
-  const auto over = [&] { return !gates_.used() && lane.outstanding() != 0 && lane.outstanding() + bytes > mode_.handover_bytes; };
+  const auto over = [&] {
+    return !gates_.used() && lane.ledger.outstanding() != 0 && lane.ledger.outstanding() + bytes > mode_.handover_bytes;
+  };
   if (over()) {
-    lane.collect(engine_, host_);
+    lane.ledger.collect(*this);
   }
   return over();
 }
@@ -438,8 +477,8 @@ void Mover::wait_for_moves(std::uint32_t slot, std::uint32_t device) {
     return;
   }
   for (Lane& lane : devices_[device].lanes) {
-    if (lane.has_stream() && lane.moved.contains(slot)) {
-      engine_.synchronise_stream(kProgram, lane.stream());
+    if (lane.stream && lane.moved.contains(slot)) {
+      engine_.synchronise_stream(kProgram, *lane.stream);
       lane.moved.clear();
     }
   }

@@ -22,17 +22,19 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "gates.hpp"
-#include "lane.hpp"
+#include "lane_ledger.hpp"
 #include "markers.hpp"
+#include "move_queue.hpp"
 #include "places.hpp"
 #include "records.h"
 
 namespace deepum::simulate {
 
-class Mover {
+class Mover : private mover::LaneEvents {
  public:
   struct Mode {
     bool fetches = true;  // false: as with DEEPUM_PREFETCH=0
@@ -64,6 +66,12 @@ class Mover {
   void wait_for_moves(std::uint32_t slot, std::uint32_t device);  // the driver does, before memory is freed
 
  private:
+  struct Lane {
+    mover::MoveQueue queue;
+    mover::LaneLedger ledger{0};
+    std::optional<um_model::Stream> stream;
+    std::set<std::uint32_t> moved;  // slots, since the stream was last seen empty: a free waits for these moves
+  };
   struct Requirements {
     std::vector<std::pair<const StreamMarkers*, Marker>> markers;
     std::vector<std::pair<Lane*, std::uint64_t>> moves;
@@ -74,6 +82,13 @@ class Mover {
   };
   using Answer = std::function<void(const deepum_command&, deepum_moved_status)>;
 
+  Lane& lane_of(mover::LaneId lane) { return devices_[mover::lane_device(lane)].lanes[mover::lane_direction(lane)]; }
+  void prepare(Lane& lane, int device);
+  mover::EventHandle make_event() override;
+  bool record_event(mover::LaneId lane, mover::EventHandle event) override;
+  bool wait_event(mover::LaneId lane, mover::EventHandle event) override;
+  bool completed(mover::EventHandle event) override;
+  um_model::Event event_after(Lane& lane, std::uint64_t id);
   bool advance(int device, int direction, const Answer& answer);
   bool issue(int device, int direction, const Answer& answer);
   bool issue_discard(int device, const Answer& answer);
@@ -100,7 +115,7 @@ class Mover {
   um_model::Host host_;  // the mover's thread
   Gates gates_;
   std::vector<Device> devices_;
-  std::unique_ptr<runtime::SettledMoves> settled_ = std::make_unique<runtime::SettledMoves>();
+  std::unique_ptr<mover::SettledMoves> settled_ = std::make_unique<mover::SettledMoves>();
   std::vector<deepum_command> holds_;
   bool holds_launches_ = false;
   bool wants_marker_ = false, looks_again_soon_ = false;

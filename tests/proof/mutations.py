@@ -32,6 +32,7 @@ class Mutation:
 
 
 _CORE = "native/core/"
+_MOVER = "native/mover/"
 _RUNTIME = "native/runtime/"
 _HOOKS = "kernel_hooks/"
 _LANES = "tests/runtime/test_lane_discards.py::"
@@ -318,14 +319,14 @@ MUTATIONS = (
     ),
     Mutation(
         "lane-waits-once",
-        _RUNTIME + "move_lane.cpp",
+        _MOVER + "lane_ledger.cpp",
         "found->second.incarnation > marker.incarnation || found->second.sequence >= marker.sequence",
         "found->second.incarnation >= marker.incarnation",
         "that a lane which waited for a stream waits for what is launched there later",
     ),
     Mutation(
         "lane-ignores-incarnation",
-        _RUNTIME + "move_lane.cpp",
+        _MOVER + "lane_ledger.cpp",
         " || found->second.incarnation < marker.incarnation",
         "",
         "that a lane which waited for a stream waits for a later one with its id",
@@ -363,9 +364,9 @@ MUTATIONS = (
     Mutation(
         "event-before-discard",
         _RUNTIME + "mover_discards.cpp",
-        "      result = discards_.make(lane.stream(), [&]",
-        "      lane.issued(command.id, 0, false);\n      committed.behind = lane.event_after(command.id);\n"
-        "      result = discards_.make(lane.stream(), [&]",
+        "      result = discards_.make(lane.stream, [&]",
+        "      lane.ledger.issued(command.id, 0, false);\n      committed.behind = event_after(lane, command.id);\n"
+        "      result = discards_.make(lane.stream, [&]",
         "that the event which streams wait for lies behind the discard",
     ),
     Mutation(
