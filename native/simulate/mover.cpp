@@ -1,7 +1,6 @@
 #include "mover.hpp"
 
 #include <algorithm>
-#include <iterator>
 
 namespace deepum::simulate {
 namespace {
@@ -269,7 +268,8 @@ bool Mover::issue_discard(int device, const Answer& answer) {
   if (waits(lane, command, required)) {
     return false;
   }
-  if (!places_.may_discard(command.slot, *range, command.cause)) {
+  mover::DiscardMap& discards = devices_[static_cast<std::size_t>(device)].discards;
+  if (!places_.may_discard(command.slot, *range, command.cause) || !discards.propose(range->address, range->bytes, command.id)) {
     finish(lane, command.id, mover::SettledMoves::kNowhere);
     answer(command, DEEPUM_MOVED_CANCELLED);
     return true;
@@ -278,10 +278,8 @@ bool Mover::issue_discard(int device, const Answer& answer) {
   engine_.discard(host_, *lane.stream, {&*range, 1}, um_model::kCpu, false);
   lane.moved.insert(command.slot);
   lane.ledger.issued(command.id, 0, false);
-  last_discard_ = command.id;
-  last_event_ = event_after(lane, command.id);
-  forget_discards(*range);
-  discards_[range->address] = {range->address + range->bytes, command.id, last_event_};
+  last_discard_ = event_after(lane, command.id);
+  discards.given(range->address, command.id, to_handle(*last_discard_));
   finish(lane, command.id, lane_number(device, DEEPUM_DIRECTION_DISCARD));
   return true;
 }
@@ -412,63 +410,33 @@ void Mover::finish(Lane& lane, std::uint64_t id, int where) {
 
 // --- Discards, seen from the program
 
-void Mover::forget_discards(Range range) {
-  auto at = discards_.lower_bound(range.address);
-  if (at != discards_.begin() && std::prev(at)->second.end > range.address) {
-    --at;
-  }
-  while (at != discards_.end() && at->first < range.address + range.bytes) {
-    at = discards_.erase(at);
-  }
-}
-
 void Mover::use_after_discards(Range range) {
-  auto at = discards_.lower_bound(range.address);
-  if (at != discards_.begin() && std::prev(at)->second.end > range.address) {
-    --at;
-  }
-  std::uint64_t id = 0;
-  um_model::Event event = 0;
-  for (; at != discards_.end() && at->first < range.address + range.bytes; ++at) {
-    if (at->second.id > std::max(id, ordered_)) {
-      id = at->second.id;
-      event = at->second.event;
+  for (Device& device : devices_) {
+    const mover::DiscardMap::Awaited awaited = device.discards.latest(range.address, range.bytes);
+    if (awaited.id == 0) {
+      continue;
     }
-  }
-  if (id == 0) {
-    return;
-  }
-  for (const StreamMarkers& stream : markers_) {
-    if (stream.stream()) {
-      engine_.wait(kProgram, *stream.stream(), event);
+    for (const StreamMarkers& stream : markers_) {
+      if (stream.stream()) {
+        engine_.wait(kProgram, *stream.stream(), to_event(awaited.event));
+      }
     }
-  }
-  ordered_ = id;
-  constexpr std::size_t kMany = 1u << 15;
-  if (discards_.size() >= kMany) {
-    std::erase_if(discards_, [this](const auto& entry) { return entry.second.id <= ordered_; });
+    device.discards.ordered(awaited.id);
   }
 }
 
 void Mover::wait_for_discards(Range range) {
-  auto at = discards_.lower_bound(range.address);
-  std::uint64_t id = 0;
-  um_model::Event event = 0;
-  for (; at != discards_.end() && at->first < range.address + range.bytes; ++at) {
-    if (at->second.id > std::max(id, ordered_)) {
-      id = at->second.id;
-      event = at->second.event;
+  for (Device& device : devices_) {
+    if (const mover::DiscardMap::Awaited awaited = device.discards.latest(range.address, range.bytes); awaited.id != 0) {
+      engine_.synchronise(kProgram, to_event(awaited.event));
     }
+    device.discards.forget(range.address, range.bytes);
   }
-  if (id != 0) {
-    engine_.synchronise(kProgram, event);
-  }
-  forget_discards(range);
 }
 
 void Mover::follow_discards(um_model::Stream stream) {
-  if (last_discard_ != 0) {
-    engine_.wait(kProgram, stream, last_event_);
+  if (last_discard_) {
+    engine_.wait(kProgram, stream, *last_discard_);
   }
 }
 

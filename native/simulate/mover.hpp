@@ -19,12 +19,12 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <vector>
 
+#include "discard_map.hpp"
 #include "gates.hpp"
 #include "lane_ledger.hpp"
 #include "markers.hpp"
@@ -79,6 +79,7 @@ class Mover : private mover::LaneEvents {
   };
   struct Device {
     Lane lanes[DEEPUM_DIRECTIONS];
+    mover::DiscardMap discards;
   };
   using Answer = std::function<void(const deepum_command&, deepum_moved_status)>;
 
@@ -106,7 +107,6 @@ class Mover : private mover::LaneEvents {
   bool full(Lane& lane, std::uint64_t bytes);  // the driver has enough of it for now
   void finish(Lane& lane, std::uint64_t id, int where);
   void hold_launches();
-  void forget_discards(um_model::Range range);
 
   um_model::Engine& engine_;
   Markers& markers_;
@@ -122,15 +122,7 @@ class Mover : private mover::LaneEvents {
   bool fresh_ = false;  // commands that no round has looked at
   std::uint64_t waiting_ = 0;
 
-  struct Discarded {
-    std::uint64_t end;
-    std::uint64_t id;
-    um_model::Event event;
-  };
-  std::map<std::uint64_t, Discarded> discards_;  // by address, not overlapping
-  std::uint64_t ordered_ = 0;                    // up to there all streams wait for them
-  std::uint64_t last_discard_ = 0;
-  um_model::Event last_event_ = 0;
+  std::optional<um_model::Event> last_discard_;  // behind it
   bool discards_forbidden_ = false;
 };
 
