@@ -19,14 +19,12 @@ bool known_kind(const deepum_command& command) noexcept {
 
 }  // namespace
 
-// What goes out makes the room for what comes in.
 void Mover::carry_out() {
   wants_marker_ = looks_again_soon_ = false;
   for (bool progress = true; progress;) {
     progress = false;
     for (int device = 0; device < DEEPUM_MAX_DEVICES; ++device) {
-      for (const int direction : {DEEPUM_DIRECTION_DISCARD, DEEPUM_DIRECTION_DROP, DEEPUM_DIRECTION_OUT, DEEPUM_DIRECTION_POPULATE,
-                                  DEEPUM_DIRECTION_IN, DEEPUM_DIRECTION_COPY, DEEPUM_DIRECTION_COLLAPSE}) {
+      for (const int direction : mover::kDirectionOrder) {
         if (!devices_[device].lanes[direction].queue.empty()) {
           progress |= advance(device, direction);
         }
