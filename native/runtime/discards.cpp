@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <ctime>
-#include <iterator>
 #include <new>
+
+#include "event_handles.hpp"
 
 namespace deepum::runtime {
 namespace {
 
-constexpr std::size_t kMostEntries = 1u << 16;  // of a lane
 constexpr int kYields = 1000;
 constexpr timespec kNap{0, 50000};
 
@@ -25,34 +25,17 @@ Discards& Discards::instance() noexcept {
 
 void Discards::abandon_in_child() noexcept { new (this) Discards; }
 
-// The first entry that reaches beyond the address.
-Discards::Entries::iterator Discards::Lane::first_at(std::uint64_t address) noexcept {
-  const auto at = entries.lower_bound(address);
-  return at != entries.begin() && std::prev(at)->second.end > address ? std::prev(at) : at;
-}
-
-Discards::Awaited Discards::Lane::latest(std::uint64_t address, std::uint64_t bytes) noexcept {
-  Awaited found;
-  for (auto at = first_at(address); at != entries.end() && at->first < address + bytes; ++at) {
-    if (at->second.id > std::max(found.id, ordered)) {
-      found = {at->second.id, at->second.event, context};
-    }
-  }
-  return found;
+Discards::Awaited Discards::Lane::latest(std::uint64_t address, std::uint64_t bytes) const noexcept {
+  const mover::DiscardMap::Awaited found = entries.latest(address, bytes);
+  return found.id == 0 ? Awaited{} : Awaited{found.id, to_event(found.event), context};
 }
 
 bool Discards::propose(std::size_t device, CUcontext context, std::uint64_t address, std::uint64_t bytes, std::uint64_t id) noexcept try {
   const std::lock_guard lock(mutex_);
   Lane& lane = lanes_[device];
-  if (forbidden_ || lane.entries.size() >= kMostEntries || (lane.closed && lane.context == context)) {
+  if (forbidden_ || (lane.closed && lane.context == context) || !lane.entries.propose(address, bytes, id)) {
     return false;
   }
-  // What it covers goes before it, in the same order as on the GPU.
-  auto at = lane.first_at(address);
-  while (at != lane.entries.end() && at->first < address + bytes) {
-    at = lane.entries.erase(at);
-  }
-  lane.entries[address] = {address + bytes, id, nullptr};
   lane.context = context;
   lane.closed = false;
   lane.proposed = id;
@@ -65,14 +48,8 @@ bool Discards::propose(std::size_t device, CUcontext context, std::uint64_t addr
 void Discards::committed(std::size_t device, std::uint64_t address, std::uint64_t id, CUevent event) noexcept {
   const std::lock_guard lock(mutex_);
   Lane& lane = lanes_[device];
-  const auto found = lane.entries.find(address);
-  if (found != lane.entries.end() && found->second.id == id) {
-    if (event) {
-      found->second.event = event;
-      lane.last = {id, event, lane.context};
-    } else {
-      lane.entries.erase(found);
-    }
+  if (lane.entries.given(address, id, to_handle(event)) && event) {
+    lane.last = {id, event, lane.context};
   }
   lane.given.store(id, std::memory_order_release);
 }
@@ -132,17 +109,13 @@ Discards::AwaitedOfLanes Discards::forbid() noexcept {
 
 void Discards::ordered(std::size_t device, std::uint64_t id) noexcept {
   const std::lock_guard lock(mutex_);
-  Lane& lane = lanes_[device];
-  lane.ordered = std::max(lane.ordered, id);
-  if (lane.entries.size() >= kMostEntries / 2) {
-    std::erase_if(lane.entries, [&lane](const auto& entry) { return entry.second.id <= lane.ordered; });
-  }
+  lanes_[device].entries.ordered(id);
 }
 
 void Discards::forget(std::uint64_t address, std::uint64_t bytes) noexcept {
   const std::lock_guard lock(mutex_);
   for (Lane& lane : lanes_) {
-    lane.entries.erase(lane.entries.lower_bound(address), lane.entries.lower_bound(address + bytes));
+    lane.entries.forget(address, bytes);
   }
 }
 

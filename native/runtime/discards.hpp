@@ -14,9 +14,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <mutex>
 
+#include "discard_map.hpp"
 #include "records.h"
 
 namespace deepum::runtime {
@@ -63,21 +63,14 @@ class Discards {
   void end() noexcept { ended_.store(true); }
 
  private:
-  struct Entry {
-    std::uint64_t end;
-    std::uint64_t id;
-    CUevent event;  // null: not with the driver yet
-  };
-  using Entries = std::map<std::uint64_t, Entry>;  // by address, not overlapping
   struct Lane {
-    Entries entries;
+    mover::DiscardMap entries;
     CUcontext context = nullptr;  // in which the mover has its stream and events
     Awaited last;
     bool closed = false;  // the context is about to end
-    std::uint64_t ordered = 0, proposed = 0;
+    std::uint64_t proposed = 0;
     std::atomic<std::uint64_t> given{0};  // id of the latest one that was given to the driver, or given up
-    Entries::iterator first_at(std::uint64_t address) noexcept;
-    Awaited latest(std::uint64_t address, std::uint64_t bytes) noexcept;
+    Awaited latest(std::uint64_t address, std::uint64_t bytes) const noexcept;
   };
   void wait_given(const Lane& lane, std::uint64_t id) const noexcept;
 

@@ -6,15 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "mover_backend.hpp"
+
 namespace deepum::runtime {
 
-struct Span {
-  std::uint64_t address;
-  std::uint64_t bytes;
-};
+using Span = mover::Range;
+using mover::kMostInBatch;
 
 constexpr int kHost = -1;
-constexpr std::size_t kMostInBatch = 64;
 
 // True where several spans can go in one call (CUDA 13.0), unordered among themselves.
 bool has_batches() noexcept;

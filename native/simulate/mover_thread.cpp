@@ -44,7 +44,8 @@ void MoverThread::act() {
     }
     mover_.gates().decided(inbox_.front().decided);
   }
-  mover_.round([this](const deepum_command& command, deepum_moved_status status) { answers_.emplace_back(command, status); });
+  const Mover::Answers answers = mover_.round();
+  answers_.insert(answers_.end(), answers.begin(), answers.end());
   if (!inbox_.empty()) {
     wake_at(inbox_.front().time);
   }

@@ -20,7 +20,7 @@ class MoverThread {
   void marker_recorded(double time);
   // It has looked at all that has been delivered, and is done with it, by that time.
   bool idle(double time) const { return inbox_.empty() && engine_.now(mover_.host()) <= time; }
-  std::vector<std::pair<deepum_command, deepum_moved_status>> take_answers() { return std::exchange(answers_, {}); }
+  Mover::Answers take_answers() { return std::exchange(answers_, {}); }
 
  private:
   struct Delivered {
@@ -37,7 +37,7 @@ class MoverThread {
   double wakes_at_ = 0;
   std::uint64_t alarm_ = 0;  // the one that counts, 0: none; earlier ones have been replaced
   std::uint64_t alarms_ = 0;
-  std::vector<std::pair<deepum_command, deepum_moved_status>> answers_;
+  Mover::Answers answers_;
 };
 
 }  // namespace deepum::simulate

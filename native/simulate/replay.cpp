@@ -31,6 +31,17 @@ um_model::Options model_options(const deepum_simulation_options& options) {
   return made;
 }
 
+mover::MoverOptions mover_options(const deepum_simulation_options& options) {
+  mover::MoverOptions made;
+  made.devices = static_cast<std::uint32_t>(options.devices);
+  made.lock_step = options.mode == DEEPUM_SIMULATION_LOCK_STEP;
+  made.gates = options.gates != 0;
+  made.fetches = options.without_prefetch == 0;
+  made.handover_bytes = options.handover_bytes;
+  made.events = mover::LaneLedger::kMostEvents;  // the model's cost nothing
+  return made;
+}
+
 template <typename T>
 const T* as(std::span<const std::uint8_t> record) {
   return record.size() >= sizeof(T) ? reinterpret_cast<const T*>(record.data()) : nullptr;
@@ -48,10 +59,7 @@ Replay::Replay(const um_model::Machine& machine, const deepum_simulation_options
       options_(options),
       engine_(machine_, model_options(options)),
       core_(settings),
-      mover_(engine_, options.devices,
-             {options.without_prefetch == 0, options.mode == DEEPUM_SIMULATION_LOCK_STEP,
-              options.mode == DEEPUM_SIMULATION_FREE && options.gates != 0,
-              options.mode == DEEPUM_SIMULATION_FREE ? machine.blocking_calls : um_model::Blocking::kNone, options.handover_bytes},
+      mover_(engine_, mover_options(options), options.mode == DEEPUM_SIMULATION_FREE ? machine.blocking_calls : um_model::Blocking::kNone,
              markers_, places_),
       mover_thread_(engine_, mover_),
       observing_(options.observe_faults != 0) {
@@ -59,7 +67,7 @@ Replay::Replay(const um_model::Machine& machine, const deepum_simulation_options
     engine_.keep_activities();
   }
   if (machine_.discards == um_model::Discards::kRefused) {
-    mover_.forbid_discards();
+    mover_.backend().refuse_discards();
   }
 }
 
@@ -188,7 +196,7 @@ bool Replay::take(const deepum_event_header& header, std::span<const std::uint8_
         if (header.kind == DEEPUM_EVENT_BLOCK_INACTIVE) {
           places_.deactivate(*event);
         } else if (places_.activate(*event); const Place* const place = places_.find(event->slot)) {
-          mover_.use_after_discards({place->base + event->offset, event->bytes});
+          mover_.backend().use_after_discards({place->base + event->offset, event->bytes});
         }
       }
       return true;
@@ -249,9 +257,7 @@ void Replay::round() {
   if (runs_free() || !mover_.has_work()) {
     return;
   }
-  std::vector<std::pair<deepum_command, deepum_moved_status>> answers;
-  mover_.round([&](const deepum_command& command, deepum_moved_status status) { answers.emplace_back(command, status); });
-  for (const auto& [command, status] : answers) {
+  for (const auto& [command, status] : mover_.round()) {
     answer(command, status);
   }
 }
@@ -317,7 +323,7 @@ void Replay::release(const deepum_free_event& event) {
   const Place* const place = places_.find(event.slot);
   const bool known = place != nullptr && place->generation == event.generation;
   if (known) {
-    mover_.wait_for_discards({place->base, place->bytes});
+    mover_.backend().wait_for_discards({place->base, place->bytes});
   }
   decide(reinterpret_cast<const std::uint8_t*>(&event), sizeof event);
   if (!known) {
@@ -329,7 +335,7 @@ void Replay::release(const deepum_free_event& event) {
       engine_.synchronise_stream(kProgram, stream);
     }
   }
-  mover_.wait_for_moves(event.slot, place->device);
+  mover_.backend().wait_for_moves(event.slot, place->device);
   engine_.unmap(place->base);
   places_.release(event.slot);
 }
@@ -351,7 +357,7 @@ void Replay::execute(const deepum_execute_event& event) {
   }
   round();
   if ((event.header.flags & DEEPUM_EXECUTE_GRAPH) != 0) {
-    mover_.forbid_discards();
+    mover_.backend().forbid_discards();
   }
 }
 

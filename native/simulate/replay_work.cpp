@@ -166,7 +166,7 @@ void Replay::launch(const deepum_work& work, std::span<const deepum_work_access>
   if (executing_ != nullptr) {
     StreamMarkers& markers = markers_[executing_->stream];
     if (!markers.stream()) {
-      mover_.follow_discards(on);
+      mover_.backend().follow_discards(on);
     }
     markers.adopt(on);
   }

@@ -32,6 +32,7 @@ class Mutation:
 
 
 _CORE = "native/core/"
+_MOVER = "native/mover/"
 _RUNTIME = "native/runtime/"
 _HOOKS = "kernel_hooks/"
 _LANES = "tests/runtime/test_lane_discards.py::"
@@ -97,7 +98,7 @@ _SINCE_MARK = Mutation(
 )
 _FEW_ENTRIES = Mutation(
     "few-entries",
-    _RUNTIME + "discards.cpp",
+    _MOVER + "discard_map.cpp",
     "constexpr std::size_t kMostEntries = 1u << 16;",
     "constexpr std::size_t kMostEntries = 8;",
     "that a lane has room for its discards",
@@ -219,8 +220,8 @@ MUTATIONS = (
     ),
     Mutation(
         "no-stream-can-wait",
-        _RUNTIME + "mover_discards.cpp",
-        "|| !markers_.all_can_wait() ",
+        _RUNTIME + "cuda_backend.cpp",
+        " && markers_.all_can_wait()",
         "",
         "that nothing is discarded while a stream could not wait for it, and that the thread waits instead",
         also=(_THREAD_WAITS,),
@@ -256,31 +257,31 @@ MUTATIONS = (
     ),
     Mutation(
         "unmarked",
-        _RUNTIME + "mover_discards.cpp",
-        "!markers_.all_marked(command.stream_mask) ||",
+        _RUNTIME + "cuda_backend.cpp",
+        "markers_.all_marked(command.stream_mask) && ",
         "",
         "that nothing is discarded behind launches that no marker could be recorded behind",
         noticed_by=_LANES + "test_without_markers_nothing_is_dropped",
     ),
     Mutation(
         "untold-launch",
-        _RUNTIME + "mover_discards.cpp",
-        "  command.stream_mask |= markers_.untold();\n",
+        _MOVER + "discard_rules.cpp",
+        "  command.stream_mask |= backend_.unreported_streams();\n",
         "",
         "that a discard waits for launches whose events were lost",
         noticed_by=_LANES + "test_a_launch_that_the_ring_had_no_room_for_is_waited_for",
     ),
     Mutation(
         "marker-recorded-anew",
-        _RUNTIME + "mover_waits.cpp",
-        "    if (!of->still(marker)) {\n      *again = true;\n      return false;\n    }\n",
+        _MOVER + "wait_rules.cpp",
+        "    if (!backend_.still(marker)) {\n      return Wait::kAgain;\n    }\n",
         "",
         "that a marker which went on while the lane waited for it is noticed",
         "not shown: a thread would have to record 512 markers between two calls of the mover, on another stream that has the id by then",
     ),
     Mutation(
         "moves-not-awaited",
-        _RUNTIME + "mover_waits.cpp",
+        _MOVER + "wait_rules.cpp",
         "      found->moves.emplace_back(&other, command.after_move);",
         "",
         "that a move waits for the move before it",
@@ -288,8 +289,8 @@ MUTATIONS = (
     ),
     Mutation(
         "markers-not-awaited",
-        _RUNTIME + "mover_waits.cpp",
-        "          found->markers.emplace_back(&of, marker);",
+        _MOVER + "wait_rules.cpp",
+        "      found->markers.push_back(marker);",
         "",
         "that moves and discards wait for the launches before them",
     ),
@@ -318,14 +319,14 @@ MUTATIONS = (
     ),
     Mutation(
         "lane-waits-once",
-        _RUNTIME + "move_lane.cpp",
+        _MOVER + "lane_ledger.cpp",
         "found->second.incarnation > marker.incarnation || found->second.sequence >= marker.sequence",
         "found->second.incarnation >= marker.incarnation",
         "that a lane which waited for a stream waits for what is launched there later",
     ),
     Mutation(
         "lane-ignores-incarnation",
-        _RUNTIME + "move_lane.cpp",
+        _MOVER + "lane_ledger.cpp",
         " || found->second.incarnation < marker.incarnation",
         "",
         "that a lane which waited for a stream waits for a later one with its id",
@@ -362,10 +363,10 @@ MUTATIONS = (
     # ---- use after a discard
     Mutation(
         "event-before-discard",
-        _RUNTIME + "mover_discards.cpp",
-        "      result = discards_.make(lane.stream(), [&]",
-        "      lane.issued(command.id, 0, false);\n      committed.behind = lane.event_after(command.id);\n"
-        "      result = discards_.make(lane.stream(), [&]",
+        _MOVER + "discard_rules.cpp",
+        "      error = backend_.discard(id, *range);\n",
+        "      lane.ledger.issued(command.id, 0, false);\n      committed.behind = lane.ledger.event_after(backend_, command.id);\n"
+        "      error = backend_.discard(id, *range);\n",
         "that the event which streams wait for lies behind the discard",
     ),
     Mutation(
@@ -392,9 +393,9 @@ MUTATIONS = (
     ),
     Mutation(
         "swept-too-early",
-        _RUNTIME + "discards.cpp",
-        "return entry.second.id <= lane.ordered; }",
-        "return entry.second.id <= lane.ordered + 4; }",
+        _MOVER + "discard_map.cpp",
+        "return entry.second.id <= ordered_; }",
+        "return entry.second.id <= ordered_ + 4; }",
         "that entries are kept until all streams wait for them, where a lane has many",
         also=(_FEW_ENTRIES,),
     ),
@@ -430,23 +431,23 @@ MUTATIONS = (
     ),
     Mutation(
         "overlaps-before",
-        _RUNTIME + "discards.cpp",
-        "  for (auto at = first_at(address); at != entries.end() && at->first < address + bytes; ++at) {",
-        "  for (auto at = entries.lower_bound(address); at != entries.end() && at->first < address + bytes; ++at) {",
+        _MOVER + "discard_map.cpp",
+        "  for (auto at = first_at(address); at != entries_.end() && at->first < address + bytes; ++at) {",
+        "  for (auto at = entries_.lower_bound(address); at != entries_.end() && at->first < address + bytes; ++at) {",
         "that a discard which begins before the memory is found",
     ),
     Mutation(
         "ordered-too-far",
-        _RUNTIME + "discards.cpp",
-        "  lane.ordered = std::max(lane.ordered, id);",
-        "  lane.ordered = std::max(lane.ordered, id + 8);",
+        _MOVER + "discard_map.cpp",
+        "  ordered_ = std::max(ordered_, id);",
+        "  ordered_ = std::max(ordered_, id + 8);",
         "that later discards than the one that streams wait for are waited for as well",
     ),
     Mutation(
         "ordered-on-all-devices",
         _RUNTIME + "discards.cpp",
-        "  lane.ordered = std::max(lane.ordered, id);",
-        "  for (Lane& each : lanes_) each.ordered = std::max(each.ordered, id);",
+        "  lanes_[device].entries.ordered(id);",
+        "  for (Lane& each : lanes_) each.entries.ordered(id);",
         "that streams which wait for a discard of one device wait for earlier ones of another as well",
         noticed_by=_LANES + "test_streams_that_wait_for_one_device_wait_for_the_other_as_well",
     ),

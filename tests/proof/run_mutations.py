@@ -28,7 +28,8 @@ SOURCES = (
     *("tests/conftest.py", "tests/proof", "tests/tools", "tests/runtime", "tests/programs"),
 )
 PROGRAMS = 2000
-TARGETS = {"native/core": "_core", "native/runtime": "deepum_shim", "kernel_hooks": "deepum_shim"}  # what a mutation can change
+# What a mutation can change.
+TARGETS = {"native/core": "_core", "native/mover": "deepum_shim", "native/runtime": "deepum_shim", "kernel_hooks": "deepum_shim"}
 
 
 def _target(file: str) -> str:

@@ -21,14 +21,15 @@ from runtime_tools import Ran  # noqa: E402
 def harness(tmp_path_factory: pytest.TempPathFactory, cuda_include: Path, sanitizer_flags: tuple[str, ...]) -> Path:
     """The runtime on a driver that only writes down what it is asked, as a shared library."""
     folder = tmp_path_factory.mktemp("harness")
-    sources = [*sorted((ROOT / "native" / "runtime").glob("*.cpp")), ROOT / "tests" / "programs" / "runtime_harness.cpp"]
+    rooms = [ROOT / "native" / "mover", ROOT / "native" / "runtime"]
+    sources = [*(source for room in rooms for source in sorted(room.glob("*.cpp"))), ROOT / "tests" / "programs" / "runtime_harness.cpp"]
     flags = [
         "-std=gnu++20",
         "-O1",
         "-g1",
         "-fPIC",
         *sanitizer_flags,
-        f"-I{ROOT / 'native/runtime'}",
+        *(f"-I{room}" for room in rooms),
         f"-I{ROOT / 'native/wire'}",
         f"-isystem{cuda_include}",
     ]

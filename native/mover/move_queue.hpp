@@ -7,7 +7,7 @@
 #include "commands.hpp"
 #include "records.h"
 
-namespace deepum::runtime {
+namespace deepum::mover {
 
 // Behind at most so much there is an event, so that what waits for one move does not wait for many that were given since.
 constexpr std::uint64_t kEventBytes = 32ull << 20;
@@ -50,4 +50,4 @@ class SettledMoves {
   Entry kept_[kKept];
 };
 
-}  // namespace deepum::runtime
+}  // namespace deepum::mover

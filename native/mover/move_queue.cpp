@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace deepum::runtime {
+namespace deepum::mover {
 
 Move* MoveQueue::find(std::uint64_t id) noexcept {
   const auto found =
@@ -10,4 +10,4 @@ Move* MoveQueue::find(std::uint64_t id) noexcept {
   return found != moves_.end() && found->command.id == id ? &*found : nullptr;
 }
 
-}  // namespace deepum::runtime
+}  // namespace deepum::mover
