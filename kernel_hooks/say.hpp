@@ -4,19 +4,22 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdarg>
 #include <cstdio>
 
 #include "session.hpp"
 
 namespace deepum::hooks {
 
-template <typename... A>
-void say_once(std::atomic<bool>& said, const char* format, A... arguments) noexcept {
+[[gnu::format(printf, 2, 3)]] inline void say_once(std::atomic<bool>& said, const char* format, ...) noexcept {
   if (runtime::settings().log_level < 1 || said.exchange(true)) {
     return;
   }
   char line[512];
-  const int length = std::snprintf(line, sizeof line, format, arguments...);
+  std::va_list arguments;
+  va_start(arguments, format);
+  const int length = std::vsnprintf(line, sizeof line, format, arguments);
+  va_end(arguments);
   if (length <= 0) {
     return;
   }

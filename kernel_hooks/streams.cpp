@@ -48,7 +48,7 @@ struct Cached {
   std::uint32_t id;
   int device;
 };
-constinit thread_local Cached cache[8] [[gnu::tls_model("initial-exec")]] = {};
+[[gnu::tls_model("initial-exec")]] constinit thread_local Cached cache[8] = {};
 
 // A thread has a default stream of its own in each context. They end with the thread, or with their context.
 void free_key(std::uint64_t key, CUstream handle) noexcept;

@@ -142,7 +142,7 @@ CUresult begin(Call& call, CUstream handle, CUgraph graph, std::vector<CUgraphNo
   capture->mode = mode;
   capture->thread = &this_thread();
   capture->id = call.state().next_id++;
-  stream->capture = capture;
+  stream->capture = std::move(capture);
   stream->capture_tail = std::move(tail);
   call.state().capturing.insert(stream);
   return CUDA_SUCCESS;

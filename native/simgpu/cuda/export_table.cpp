@@ -45,8 +45,9 @@ CUresult cuGetExportTable(const void** ppExportTable, const CUuuid*) {
   const char* const slash = std::strrchr(path, '/');
   const char* const name = slash != nullptr ? slash + 1 : path;
   const char* const next = advice(name);
-  if (next != nullptr && first_time(std::string("cuGetExportTable for ") + name))
+  if (next != nullptr && first_time(std::string("cuGetExportTable for ") + name)) {
     std::fprintf(stderr, "deepum-sim: error: %s: has NVIDIA's CUDA runtime in it, which accepts NVIDIA's own driver only; %s\n", path,
                  next);
+  }
   return CUDA_ERROR_NOT_FOUND;
 }

@@ -106,6 +106,7 @@ um_model::Kernel make_host_kernel(State& state, int device, const KernelWork& wo
     };
   } else {
     std::vector<um_model::Access> all;
+    all.reserve(accesses.size());
     for (const deepum_host_access& a : accesses) all.push_back({{a.address, a.bytes}, a.read != 0, a.write != 0});
     leave_zeros(state, device, all, kernel);
   }

@@ -22,7 +22,7 @@ constexpr std::int64_t kReach = (std::int64_t{1} << 31) - (1 << 20);
 void write_far(std::byte* place, const void* to) noexcept {
   constexpr unsigned char kIndirect[] = {0xff, 0x25, 0, 0, 0, 0};  // jmp *0(%rip)
   std::memcpy(place, kIndirect, sizeof kIndirect);
-  std::memcpy(place + sizeof kIndirect, &to, sizeof to);
+  std::memcpy(place + sizeof kIndirect, static_cast<const void*>(&to), sizeof to);
 }
 
 void write_near(std::byte* entry, const std::byte* to) noexcept {
@@ -37,7 +37,7 @@ constexpr std::int64_t kReach = (std::int64_t{1} << 27) - (1 << 20);
 void write_far(std::byte* place, const void* to) noexcept {
   constexpr std::uint32_t kIndirect[] = {0x58000050, 0xd61f0200};  // ldr x16, 8; br x16
   std::memcpy(place, kIndirect, sizeof kIndirect);
-  std::memcpy(place + sizeof kIndirect, &to, sizeof to);
+  std::memcpy(place + sizeof kIndirect, static_cast<const void*>(&to), sizeof to);
 }
 
 void write_near(std::byte* entry, const std::byte* to) noexcept {

@@ -80,9 +80,10 @@ bool left_alone(const char* path) {
   const std::string_view name = slash != nullptr ? slash + 1 : path;
   if (name.starts_with("xla_cuda_plugin.so")) {
     const char* const platforms = std::getenv("JAX_PLATFORMS");
-    if (platforms == nullptr || std::string_view(platforms) != "cpu")
+    if (platforms == nullptr || std::string_view(platforms) != "cpu") {
       std::fprintf(stderr,
                    "deepum-sim: error: %s: JAX does not run on the simulated GPU, it computes on the CPU or stops; use a real GPU\n", path);
+    }
     return true;
   }
   return name.starts_with("libnccl.so");

@@ -92,6 +92,7 @@ class CodeImage final : public Image {
     while (read_next({})) {
     }
     std::vector<std::string> names;
+    names.reserve(kernels_.size());
     for (const auto& [name, kernel] : kernels_) names.push_back(name);
     return names;
   }

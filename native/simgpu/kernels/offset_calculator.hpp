@@ -42,6 +42,7 @@ class OffsetCalculator {
   // Its dimensions; strides in bytes if they are kept in units of so many.
   std::vector<Dimension> dimensions(std::uint32_t operand, std::uint64_t unit = 1) const {
     std::vector<Dimension> all;
+    all.reserve(dims_);
     for (std::uint32_t i = 0; i < dims_; ++i) all.push_back({size(i), stride(i, operand) * unit});
     return all;
   }
@@ -83,6 +84,7 @@ class PackedAccessor {
   }
   std::vector<Dimension> dimensions(std::uint64_t element) const {
     std::vector<Dimension> all;
+    all.reserve(dims_);
     for (std::uint32_t i = 0; i < dims_; ++i) all.push_back({size(i), number(dims_ + i) * element});
     return all;
   }

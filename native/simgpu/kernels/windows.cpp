@@ -117,9 +117,10 @@ bool describe_average_pool(const Facts& f, Touch& t) {
   const std::uint64_t e = element_of(f, f.named("_nhwc") ? "cuda_frame_nhwc" : "cuda_frame"), threads = f.integer(0);
   const std::uint64_t in = f.integer(3) * f.integer(4), out = f.integer(5) * f.integer(6);
   if (in == 0 || out == 0) return false;
-  t.read(f.pointer(1), threads / (backward ? in : out) * (backward ? out : in) * e);
+  const std::uint64_t planes = threads / (backward ? in : out);
+  t.read(f.pointer(1), planes * (backward ? out : in) * e);
   t.write(f.pointer(13), threads * e);
-  t.flops(static_cast<double>(threads / (backward ? in : out) * out * f.integer(7) * f.integer(8)));
+  t.flops(static_cast<double>(planes * out * f.integer(7) * f.integer(8)));
   return true;
 }
 
