@@ -2,12 +2,6 @@
 #include "mover_rules.hpp"
 
 namespace deepum::mover {
-namespace {
-
-constexpr std::uint32_t kMostFailedDiscards = 16;  // in a row, after which there are none any more
-
-}  // namespace
-
 // The program may use the memory again at any moment: from the commitment on, its streams wait for the event that follows here.
 bool MoverRules::issue_discard(Lane& lane) {
   const LaneId id = lane.ledger.lane();

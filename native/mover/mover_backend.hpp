@@ -26,6 +26,9 @@ inline constexpr Error kInvalidContext = 201;
 // Ranges in one call, where the driver has calls for several.
 inline constexpr std::size_t kMostInBatch = 64;
 
+// Failures in a row, after which there are no calls, or no discards, any more.
+inline constexpr std::uint32_t kMostFailures = 16, kMostFailedDiscards = 16;
+
 class MoverBackend : public LaneEvents {
  public:
   // --- The program's progress.

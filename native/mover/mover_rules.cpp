@@ -6,7 +6,6 @@ namespace deepum::mover {
 namespace {
 
 constexpr std::uint64_t kMostWaiting = 1u << 18;  // commands; the core keeps far fewer under way
-constexpr std::uint32_t kMostFailures = 16;       // in a row
 
 bool known_kind(const deepum_command& command) noexcept {
   return command.kind >= DEEPUM_COMMAND_PREFETCH && command.kind <= DEEPUM_COMMAND_POPULATE && command.kind != DEEPUM_COMMAND_HOLD;

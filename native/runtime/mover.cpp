@@ -3,11 +3,9 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <ctime>
 
-#include "driver.hpp"
 #include "message.hpp"
 #include "relaxed.hpp"
 #include "session.hpp"
@@ -16,7 +14,6 @@
 namespace deepum::runtime {
 namespace {
 
-constexpr std::uint64_t kMostWaiting = 1u << 18;   // commands; the core keeps far fewer under way
 constexpr long kHandoverPollNanoseconds = 500000;  // a 64 MiB hand-over takes 1 to 5 ms
 constexpr long kEventPollNanoseconds = 100000;     // where this thread waits for what a move follows
 constexpr std::int64_t kLookMilliseconds = 1000;
@@ -25,6 +22,15 @@ std::int64_t now_ms() noexcept {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
+}
+
+mover::MoverOptions mover_options(const ShimSettings& settings) noexcept {
+  mover::MoverOptions made;
+  made.lock_step = settings.lock_step;
+  made.gates = settings.gates && !settings.lock_step;
+  made.fetches = settings.prefetch;
+  made.handover_bytes = settings.handover_bytes;
+  return made;
 }
 
 }  // namespace
@@ -37,17 +43,8 @@ Mover::Mover(const SharedMemory& memory, MarkerTable& markers, LockStep& lock_st
       gates_(gates),
       listener_(listener),
       in_lock_step_(settings.lock_step),
-      has_gates_(settings.gates && !settings.lock_step),
-      handover_bytes_(settings.handover_bytes),
-      settled_(std::make_unique<mover::SettledMoves>()),
-      prefetches_(in_lock_step_ ? Deferral::kDefers : settings.deferral),
-      discards_(in_lock_step_ || settings.deferral == Deferral::kDefers ? Deferral::kDefers : Deferral::kUnknown) {
-  for (std::uint32_t device = 0; device < DEEPUM_MAX_DEVICES; ++device) {
-    for (std::uint32_t direction = 0; direction < DEEPUM_DIRECTIONS; ++direction) {
-      devices_[device].lanes[direction].ledger = mover::LaneLedger(mover::lane_id(device, direction));
-    }
-  }
-}
+      backend_(markers, gates, settings),
+      rules_(backend_, mover_options(settings)) {}
 
 bool Mover::start(Connection* connection) noexcept {
   connection_ = connection;
@@ -65,24 +62,12 @@ void Mover::ask_to_stop() noexcept {
 
 bool Mover::stop(int timeout_ms) noexcept {
   ask_to_stop();
-  server_.stop(timeout_ms);
+  backend_.stop(timeout_ms);
   return join_or_leave(thread_, timeout_ms);
 }
 
 std::uint32_t Mover::context_destroyed(CUcontext context) noexcept {
-  std::uint32_t devices = 0;
-  for (std::uint32_t device = 0; device < DEEPUM_MAX_DEVICES; ++device) {
-    CUcontext expected = context;
-    if (contexts_[device].compare_exchange_strong(expected, nullptr)) {
-      devices |= 1u << device;
-    }
-  }
-  server_.forget(context);
-  for (auto& holds : threads_holds_) {
-    for (std::atomic<CUevent>& hold : holds) {
-      hold.store(nullptr);
-    }
-  }
+  const std::uint32_t devices = backend_.context_destroyed(context);
   destroyed_.fetch_or(devices);
   return devices;
 }
@@ -100,8 +85,7 @@ void Mover::marker_recorded() noexcept {
 
 void Mover::run() noexcept {
   const Relaxed mode;
-  prefetches_.begin();
-  discards_.begin();
+  backend_.begin();
   try {
     loop();
   } catch (...) {
@@ -119,9 +103,8 @@ void Mover::loop() {
     take_commands();
     if (due) {
       const std::uint64_t epoch = markers_.epoch();
-      carry_out();
-      hold_launches();
-      open_gates(decided);
+      rules_.round(decided);
+      waiting_.store(rules_.waiting(), std::memory_order_release);
       // Only now: whoever reads these and finds nothing left to do goes on at once.
       seen_epoch_.store(epoch, std::memory_order_release);
       tried_.store(taken_.load(std::memory_order_relaxed), std::memory_order_release);
@@ -137,15 +120,11 @@ void Mover::loop() {
 
 void Mover::take_commands() {
   if (const std::uint32_t destroyed = destroyed_.exchange(0)) {
-    for (int device = 0; device < DEEPUM_MAX_DEVICES; ++device) {
-      if (!(destroyed >> device & 1)) {
-        continue;
+    for (std::uint32_t device = 0; device < DEEPUM_MAX_DEVICES; ++device) {
+      if ((destroyed >> device & 1) != 0) {
+        backend_.forget_streams(device);
+        rules_.forget_streams(device);
       }
-      for (MoveLane& lane : devices_[device].lanes) {
-        lane.stream = nullptr;
-        lane.ledger.forget_stream();
-      }
-      current_ = nullptr;
     }
   }
   std::uint64_t taken = taken_.load(std::memory_order_relaxed);
@@ -158,46 +137,10 @@ void Mover::take_commands() {
     const deepum_command command = memory_.commands[taken % DEEPUM_COMMAND_RING_BYTES / sizeof(deepum_command)];
     taken += sizeof(deepum_command);
     __atomic_store_n(&memory_.control->command_consumed, taken, __ATOMIC_RELEASE);
-    accept(command);
+    rules_.accept(command);
   }
+  waiting_.store(rules_.waiting(), std::memory_order_release);
   taken_.store(taken, std::memory_order_release);
-}
-
-void Mover::accept(const deepum_command& given) {
-  deepum_command command = given;
-  if (brings(command) && !settings().prefetch) {
-    command.block_count = 0;  // only waits
-  }
-  last_taken_ = std::max(last_taken_, command.id);
-  if (command.kind == DEEPUM_COMMAND_HOLD) {
-    settled_->settle(command.id, mover::SettledMoves::kNowhere);
-    if (in_lock_step_ && command.device < DEEPUM_MAX_DEVICES && holds_.size() < DEEPUM_MAX_STREAMS) {
-      holds_.push_back(command);
-      holds_launches_ = true;
-    }
-    if (has_gates_) {
-      hold_at_gate(command);
-    }
-    return;
-  }
-  if (command.device >= DEEPUM_MAX_DEVICES || waiting_.load(std::memory_order_relaxed) >= kMostWaiting) {
-    settled_->settle(command.id, mover::SettledMoves::kNowhere);
-    answer(command, DEEPUM_MOVED_CANCELLED);
-    return;
-  }
-  const int direction = direction_of(command.kind);
-  devices_[command.device].lanes[direction].queue.push(command);
-  waiting_.fetch_add(1, std::memory_order_release);
-  if (command.after_move == 0) {
-    return;
-  }
-  for (Device& device : devices_) {
-    for (MoveLane& lane : device.lanes) {
-      if (mover::Move* awaited = lane.queue.find(command.after_move)) {
-        awaited->awaited = true;
-      }
-    }
-  }
 }
 
 bool Mover::may_sleep() const noexcept {
@@ -208,18 +151,18 @@ bool Mover::may_sleep() const noexcept {
     return true;  // whoever wants something writes the eventfd
   }
   // A decision without commands that came during the round opens gates as well, and nobody rings for it: the thread did not sleep.
-  return written() == taken_.load() && !(wants_marker_ && markers_.epoch() != seen_epoch_.load()) &&
-         !(gated() && decided() != gates_.processed());
+  return written() == taken_.load() && !(rules_.wants_marker() && markers_.epoch() != seen_epoch_.load()) &&
+         !(gates_.used() && decided() != gates_.processed());
 }
 
 void Mover::sleep() noexcept {
   if (!in_lock_step_) {
     __atomic_store_n(&memory_.control->mover_sleeps, 1u, __ATOMIC_SEQ_CST);
-    watches_markers_.store(wants_marker_, std::memory_order_seq_cst);
+    watches_markers_.store(rules_.wants_marker(), std::memory_order_seq_cst);
   }
   timespec limit{1, 0};
-  if (looks_again_soon_) {
-    limit = {0, prefetches_.deferral() == Deferral::kDefers ? kHandoverPollNanoseconds : kEventPollNanoseconds};
+  if (rules_.looks_again_soon()) {
+    limit = {0, backend_.polls_events() ? kEventPollNanoseconds : kHandoverPollNanoseconds};
   }
   if (!may_sleep()) {
     limit = {0, 0};

@@ -220,8 +220,8 @@ MUTATIONS = (
     ),
     Mutation(
         "no-stream-can-wait",
-        _RUNTIME + "mover_discards.cpp",
-        "|| !markers_.all_can_wait() ",
+        _RUNTIME + "cuda_backend.cpp",
+        " && markers_.all_can_wait()",
         "",
         "that nothing is discarded while a stream could not wait for it, and that the thread waits instead",
         also=(_THREAD_WAITS,),
@@ -257,31 +257,31 @@ MUTATIONS = (
     ),
     Mutation(
         "unmarked",
-        _RUNTIME + "mover_discards.cpp",
-        "!markers_.all_marked(command.stream_mask) ||",
+        _RUNTIME + "cuda_backend.cpp",
+        "markers_.all_marked(command.stream_mask) && ",
         "",
         "that nothing is discarded behind launches that no marker could be recorded behind",
         noticed_by=_LANES + "test_without_markers_nothing_is_dropped",
     ),
     Mutation(
         "untold-launch",
-        _RUNTIME + "mover_discards.cpp",
-        "  command.stream_mask |= markers_.untold();\n",
+        _MOVER + "discard_rules.cpp",
+        "  command.stream_mask |= backend_.unreported_streams();\n",
         "",
         "that a discard waits for launches whose events were lost",
         noticed_by=_LANES + "test_a_launch_that_the_ring_had_no_room_for_is_waited_for",
     ),
     Mutation(
         "marker-recorded-anew",
-        _RUNTIME + "mover_waits.cpp",
-        "    if (!of->still(marker)) {\n      *again = true;\n      return false;\n    }\n",
+        _MOVER + "wait_rules.cpp",
+        "    if (!backend_.still(marker)) {\n      return Wait::kAgain;\n    }\n",
         "",
         "that a marker which went on while the lane waited for it is noticed",
         "not shown: a thread would have to record 512 markers between two calls of the mover, on another stream that has the id by then",
     ),
     Mutation(
         "moves-not-awaited",
-        _RUNTIME + "mover_waits.cpp",
+        _MOVER + "wait_rules.cpp",
         "      found->moves.emplace_back(&other, command.after_move);",
         "",
         "that a move waits for the move before it",
@@ -289,8 +289,8 @@ MUTATIONS = (
     ),
     Mutation(
         "markers-not-awaited",
-        _RUNTIME + "mover_waits.cpp",
-        "          found->markers.emplace_back(&of, marker);",
+        _MOVER + "wait_rules.cpp",
+        "      found->markers.push_back(marker);",
         "",
         "that moves and discards wait for the launches before them",
     ),
@@ -363,10 +363,10 @@ MUTATIONS = (
     # ---- use after a discard
     Mutation(
         "event-before-discard",
-        _RUNTIME + "mover_discards.cpp",
-        "      result = discards_.make(lane.stream, [&]",
-        "      lane.ledger.issued(command.id, 0, false);\n      committed.behind = event_after(lane, command.id);\n"
-        "      result = discards_.make(lane.stream, [&]",
+        _MOVER + "discard_rules.cpp",
+        "      error = backend_.discard(id, *range);\n",
+        "      lane.ledger.issued(command.id, 0, false);\n      committed.behind = lane.ledger.event_after(backend_, command.id);\n"
+        "      error = backend_.discard(id, *range);\n",
         "that the event which streams wait for lies behind the discard",
     ),
     Mutation(
@@ -502,8 +502,8 @@ MUTATIONS = (
     # ---- gates (docs/runtime.md, Gates): without these launches wait for themselves, or for nobody
     Mutation(
         "gate-opens-behind-later-moves",
-        _RUNTIME + "mover_gates.cpp",
-        "    if (!write_gate(id, gate, hold.cause - 1)) {\n      return false;\n    }\n",
+        _MOVER + "gate_rules.cpp",
+        "    if (!write(stream, gate, hold.cause - 1)) {\n      return false;\n    }\n",
         "",
         "that launches before a held one do not wait for its moves",
         noticed_by=_GATES + "test_a_launch_waits_behind_its_gate_which_opens_behind_its_move",
@@ -518,16 +518,16 @@ MUTATIONS = (
     ),
     Mutation(
         "graph-ties-streams",
-        _RUNTIME + "mover_gates.cpp",
-        "if (named && !ties_streams(hold)",
-        "if (named",
+        _MOVER + "mover_rules.cpp",
+        "known_device && !ties_streams(command)",
+        "known_device",
         "that from the first graph launch on no launch waits at its gate for moves behind other streams",
         noticed_by=_GATES + "test_a_graph_leaves_gates_but_no_launch_waits_for_other_streams_from_then_on",
     ),
     Mutation(
         "decided-during-a-round",
         _RUNTIME + "mover.cpp",
-        " &&\n         !(gated() && decided() != gates_.processed());",
+        " &&\n         !(gates_.used() && decided() != gates_.processed());",
         ";",
         "that the mover does not sleep on a decision without commands that came while it was at work",
         noticed_by=_GATES + "test_a_decision_without_commands_that_comes_during_a_round_opens_its_gate",
