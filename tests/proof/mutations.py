@@ -502,8 +502,8 @@ MUTATIONS = (
     # ---- gates (docs/runtime.md, Gates): without these launches wait for themselves, or for nobody
     Mutation(
         "gate-opens-behind-later-moves",
-        _RUNTIME + "mover_gates.cpp",
-        "    if (!write_gate(id, gate, hold.cause - 1)) {\n      return false;\n    }\n",
+        _MOVER + "gate_rules.cpp",
+        "    if (!write(stream, gate, hold.cause - 1)) {\n      return false;\n    }\n",
         "",
         "that launches before a held one do not wait for its moves",
         noticed_by=_GATES + "test_a_launch_waits_behind_its_gate_which_opens_behind_its_move",
@@ -518,16 +518,16 @@ MUTATIONS = (
     ),
     Mutation(
         "graph-ties-streams",
-        _RUNTIME + "mover_gates.cpp",
-        "if (named && !ties_streams(hold)",
-        "if (named",
+        _MOVER + "mover_rules.cpp",
+        "known_device && !ties_streams(command)",
+        "known_device",
         "that from the first graph launch on no launch waits at its gate for moves behind other streams",
         noticed_by=_GATES + "test_a_graph_leaves_gates_but_no_launch_waits_for_other_streams_from_then_on",
     ),
     Mutation(
         "decided-during-a-round",
         _RUNTIME + "mover.cpp",
-        " &&\n         !(gated() && decided() != gates_.processed());",
+        " &&\n         !(gates_.used() && decided() != gates_.processed());",
         ";",
         "that the mover does not sleep on a decision without commands that came while it was at work",
         noticed_by=_GATES + "test_a_decision_without_commands_that_comes_during_a_round_opens_its_gate",
