@@ -273,6 +273,7 @@ bool Core::exceeds_capacity() const {
     return false;
   }
   std::vector<BlockSpan> sorted;
+  sorted.reserve(accesses_.size());
   for (const Access& access : accesses_) {
     sorted.push_back(access.span);
   }
