@@ -256,30 +256,6 @@ AddressSpace::Named AddressSpace::name_run(Allocation& allocation, std::uint32_t
   return {{best->name, first - names_.first(best->name), count}, best->born, &best->regularity};
 }
 
-void AddressSpace::locate(const BlockTable& blocks, std::uint64_t distance,
-                          std::vector<Access>& found) const {
-  found.clear();
-  const std::span<const BlockRun> runs = blocks.chain();
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    const BlockRun& run = runs[i];
-    if (blocks.ages()[i] < distance) {
-      continue;
-    }
-    const std::int64_t slot = names_.slot(run.name);
-    const Allocation* allocation = slot >= 0 ? live(static_cast<std::uint32_t>(slot)) : nullptr;
-    if (allocation == nullptr) {
-      continue;
-    }
-    const std::uint64_t first = std::uint64_t{names_.first(run.name)} + run.first;
-    const std::uint64_t end = std::min<std::uint64_t>(first + run.count, allocation->blocks.size());
-    if (first < end) {
-      const BlockSpan span{static_cast<std::uint32_t>(slot), static_cast<std::uint32_t>(first),
-                           static_cast<std::uint32_t>(end - first)};
-      found.push_back({span, {blocks.uses()[i].now, blocks.uses()[i].leaves()}});
-    }
-  }
-}
-
 bool AddressSpace::names_full() const {
   return names_.size() >= std::max(most_names_, 2 * names_kept_);
 }

@@ -3,6 +3,7 @@
 // content means for residency, learned uses or copies is the business of its listeners.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -12,11 +13,11 @@
 
 #include "clock.hpp"
 #include "core.h"
+#include "memory/block_use.hpp"
 #include "memory/names.hpp"
 #include "memory/regularity.hpp"
 #include "memory/torch_blocks.hpp"
 #include "memory/um_block.hpp"
-#include "prediction/block_table.hpp"
 
 namespace deepum::core {
 
@@ -103,9 +104,20 @@ class AddressSpace {
     Regularity* regularity;
   };
   Named name_run(Allocation& allocation, std::uint32_t first, std::uint32_t count);
-  // Where the runs of a block table are now. Left out: those whose memory was freed, or handed out
-  // within the `distance` launches before the latest, since the name stands for another tensor now.
-  void locate(const BlockTable& blocks, std::uint64_t distance, std::vector<Access>& found) const;
+  // Where a run is now. False: its memory was freed.
+  bool locate(const BlockRun& run, BlockSpan& found) const {
+    const std::int64_t slot = names_.slot(run.name);
+    const Allocation* const allocation =
+        slot >= 0 ? live(static_cast<std::uint32_t>(slot)) : nullptr;
+    if (allocation == nullptr) {
+      return false;
+    }
+    const std::uint64_t first = std::uint64_t{names_.first(run.name)} + run.first;
+    const std::uint64_t end = std::min<std::uint64_t>(first + run.count, allocation->blocks.size());
+    found = {static_cast<std::uint32_t>(slot), static_cast<std::uint32_t>(first),
+             static_cast<std::uint32_t>(end - first)};
+    return first < end;
+  }
 
   const Names& names() const { return names_; }
   Names& names() { return names_; }

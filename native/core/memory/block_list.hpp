@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "um_block.hpp"
+#include "memory/um_block.hpp"
 
 namespace deepum::core {
 

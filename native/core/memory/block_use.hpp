@@ -35,6 +35,14 @@ struct SpanUse {
       false;  // the launch is the first to use their content: it writes, or there was none
 };
 
+// UM blocks [first, first + count) of the allocation with that name (an index into Names).
+struct BlockRun {
+  std::uint32_t name;
+  std::uint32_t first;
+  std::uint32_t count;
+  bool operator==(const BlockRun&) const = default;
+};
+
 // UM blocks [first, first + count) of one slot.
 struct BlockSpan {
   std::uint32_t slot, first, count;

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "block_use.hpp"
 #include "clock.hpp"
+#include "memory/block_use.hpp"
 #include "records.h"
 
 namespace deepum::core {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "placement/queue_length.hpp"
+#include "prediction/locate.hpp"
 
 namespace deepum::core {
 namespace {
@@ -131,7 +132,7 @@ bool ChainPlanner::place_next(Urgency urgency) {
   }
   growth_.count(placed_);
   if (execution != nullptr) {
-    memory_.locate(execution->blocks, placed_ + 1, located_);
+    locate(memory_, execution->blocks, placed_ + 1, located_);
     if (!placer_.place(located_,
                        {launch, urgency, execution->sparse, placer_.doubt_after(*execution)})) {
       ++statistics_.window_stalls;
@@ -161,7 +162,7 @@ void ChainPlanner::expect_ahead(std::size_t most) {
     if (execution == nullptr) {
       continue;
     }
-    memory_.locate(execution->blocks, expected_ + 1, located_);
+    locate(memory_, execution->blocks, expected_ + 1, located_);
     for (const Access& access : located_) {
       DeviceMemory& device = devices_[memory_.at(access.span.slot).device];
       if (!device.residency.under_pressure()) {

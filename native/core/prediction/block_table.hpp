@@ -24,14 +24,6 @@ constexpr std::size_t heap_bytes(std::size_t bytes) {
   return bytes == 0 ? 0 : bytes <= 24 ? 32 : (bytes + 8 + 15) / 16 * 16;
 }
 
-// UM blocks [first, first + count) of the allocation with that name (an index into Names).
-struct BlockRun {
-  std::uint32_t name;
-  std::uint32_t first;
-  std::uint32_t count;
-  bool operator==(const BlockRun&) const = default;
-};
-
 // The next use of a run by a launch.
 struct NextUse {
   Use use = Use::kUnknown;  // by the launch that uses it next, or that its content ends before
