@@ -118,7 +118,7 @@ class Sweep {
       ++piece_;
       enter();
     } else {
-      settle(block_ + 1);
+      settle(block_ != nullptr ? block_ + 1 : nullptr);
     }
   }
   static std::uint64_t steps(std::span<const Piece> pieces);

@@ -16,7 +16,6 @@ using deepum::simgpu::cublas::kAllocFailed;
 using deepum::simgpu::cublas::kInvalidValue;
 using deepum::simgpu::cublas::kNotInitialized;
 using deepum::simgpu::cublas::kSuccess;
-using deepum::simgpu::cublas::Matrix;
 using deepum::simgpu::cublas::Product;
 using deepum::simgpu::cublas::uses_matrix_units;
 

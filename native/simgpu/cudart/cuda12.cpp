@@ -41,9 +41,9 @@ cudaError_t CUDARTAPI cudaGetDeviceProperties_v2(struct cudaDeviceProp* properti
 }
 // CUDA 11's structure ends behind reservedSharedMemPerBlock, and begins as CUDA 12's.
 cudaError_t CUDARTAPI cudaGetDeviceProperties(struct cudaDeviceProp* properties, int device) {
+  if (properties == nullptr) return fail(cudaErrorInvalidValue);
   cuda12::DeviceProp all;
-  const cudaError_t error =
-      properties == nullptr ? fail(cudaErrorInvalidValue) : cudaGetDeviceProperties_v2(reinterpret_cast<cudaDeviceProp*>(&all), device);
+  const cudaError_t error = cudaGetDeviceProperties_v2(reinterpret_cast<cudaDeviceProp*>(&all), device);
   if (error == cudaSuccess) {
     std::memcpy(static_cast<void*>(properties), &all, offsetof(cuda12::DeviceProp, hostRegisterSupported));
   }
