@@ -34,7 +34,7 @@ def training() -> tuple[list[Launch], set[int]]:
     return [*there_and_back(BLOCKS, LAUNCHES), *update], {launch.execution for launch in update}
 
 
-@pytest.mark.parametrize("order", [0, 1, 2, 3])
+@pytest.mark.parametrize("order", [0, 1, 2])
 @pytest.mark.parametrize("capacity", [10, 16, 22])
 def test_a_training_step_is_learned(capacity: int, order: int) -> None:
     step, writers = training()
@@ -52,7 +52,7 @@ def test_a_training_step_is_learned(capacity: int, order: int) -> None:
 @settings(max_examples=20, deadline=None)
 @given(
     capacity=st.integers(8, 22),
-    order=st.integers(0, 3),
+    order=st.integers(0, 2),
     write=st.sets(st.integers(0, 2 * LAUNCHES - 1)),
     look=st.sampled_from((1, 7, 2 * LAUNCHES)),
     seed=st.integers(0, 1 << 20),
