@@ -55,7 +55,7 @@ class Core final : private ContentListener {
   bool load_tables(std::span<const std::uint8_t> bytes);
 
  private:
-  // Events; false: malformed (core_session.cpp, core_memory_events.cpp).
+  // Events; false: malformed (core_session.cpp, core_launch.cpp, core_memory_events.cpp).
   bool dispatch(const deepum_event_header* header);
   bool on_launch(const deepum_execute_event& event, std::span<const deepum_block_range> ranges);
   void on_device(const deepum_device_event& event);

@@ -247,6 +247,7 @@ bool load_profile(std::span<const std::uint8_t> bytes, const deepum_core_setting
   }
   std::ranges::copy(most_blocks, foretold.begin());
   std::vector<std::uint32_t> name_index;
+  name_index.reserve(saved_names.size());
   for (const std::uint64_t name : saved_names) {
     name_index.push_back(names.intern(name));
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <new>
+#include <utility>
 
 #include "driver.hpp"
 #include "relaxed.hpp"
@@ -56,7 +57,7 @@ void CUDA_CB AdviceServer::reached(void* data) {
   if (found == server.outstanding_.end() || server.stopped_) {
     return;
   }
-  const std::shared_ptr<Job> job = *found;
+  const std::shared_ptr<Job> job = std::move(*found);
   server.outstanding_.erase(found);
   try {
     server.due_.push_back(job);

@@ -1,4 +1,6 @@
 // PyTorch's blocks inside allocations: which are active, and so which memory may be discarded.
+#include <iterator>
+
 #include "allocation_book.hpp"
 #include "allocations.hpp"
 #include "discards.hpp"
@@ -97,11 +99,11 @@ bool Allocations::commit_discard(const Pin& pin, const deepum_command& command, 
   if (table.handed_out(pin.address, pin.bytes) > command.cause) {
     return false;
   }
-  auto block = book().blocks.lower_bound(pin.address);
+  const auto block = book().blocks.lower_bound(pin.address);
   if (block != book().blocks.end() && block->first < pin.address + pin.bytes) {
     return false;
   }
-  if (block != book().blocks.begin() && (--block)->first + block->second > pin.address) {
+  if (block != book().blocks.begin() && std::prev(block)->first + std::prev(block)->second > pin.address) {
     return false;
   }
   return Discards::instance().propose(command.device, context, pin.address, pin.bytes, command.id);

@@ -30,7 +30,7 @@ bool Gates::begin(CUcontext home) noexcept {
     return used();
   }
   State expected = State::kNew;
-  constexpr std::size_t kBytes = kEpochs * DEEPUM_MAX_STREAMS * sizeof(Word);
+  constexpr std::size_t kBytes = std::size_t{kEpochs} * DEEPUM_MAX_STREAMS * sizeof(Word);
   PinnedWords pinned;
   if (!driver_has_gates() || !pin_words(kBytes, &pinned)) {
     say(Level::kInformation, "gates: the driver has none; launches do not wait for their moves");

@@ -102,7 +102,10 @@ LockStep::Answer LockStep::wait_for_decision(std::uint64_t sequence) noexcept {
 template <typename F>
 LockStep::Answer LockStep::sleep_until(F true_now) noexcept {
   bool was_true = false;
-  const auto over = [&] { return (was_true = true_now()) || stopped_.load(std::memory_order_relaxed); };
+  const auto over = [&] {
+    was_true = true_now();
+    return was_true || stopped_.load(std::memory_order_relaxed);
+  };
   if (!spin_until(over)) {
     for (std::uint64_t silent = 0; silent < kMostMoving;) {
       const std::uint32_t bell = bell_.load(std::memory_order_seq_cst);

@@ -50,7 +50,7 @@ _BEHIND = Mutation(
 _BEFORE = Mutation(
     "commit-without-check-before",
     _RUNTIME + "allocation_blocks.cpp",
-    "  if (block != book().blocks.begin() && (--block)->first + block->second > pin.address) {\n    return false;\n  }\n",
+    "  if (block != book().blocks.begin() && std::prev(block)->first + std::prev(block)->second > pin.address) {\n    return false;\n  }\n",
     "",
     "that no active block reaches into the memory of a discard",
 )

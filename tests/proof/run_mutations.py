@@ -80,11 +80,7 @@ class Copy:
                 before.setdefault(path, text)
                 path.write_text(text.replace(edit.old, edit.new))
             if mutation is not None and not mutation.noticed_by:
-                self._build(
-                    sorted(
-                        {target for edit in mutation.edits() for folder, target in TARGETS.items() if edit.file.startswith(folder + "/")}
-                    )
-                )
+                self._build(sorted({_target(edit.file) for edit in mutation.edits()}))
             yield
         finally:
             for path, text in before.items():

@@ -15,18 +15,13 @@ class DriverEviction final : public PreEviction {
   DriverEviction(const deepum_core_settings& settings, const Clock& now,
                  deepum_core_statistics& statistics, Departures& departures, GrowthForecast& growth,
                  CommandStream& commands)
-      : PreEviction(settings, now, statistics, departures, growth),
-        statistics_(statistics),
-        departures_(departures),
-        commands_(commands) {}
+      : PreEviction(settings, now, statistics, departures, growth), commands_(commands) {}
 
   bool make_room(DeviceMemory& device, const Request& request, const UmBlock*& outgoing) override;
   void evict_surplus(DeviceMemory&) override {}
   std::uint64_t headroom(const DeviceMemory&) const override { return 0; }
 
  private:
-  deepum_core_statistics& statistics_;
-  Departures& departures_;
   CommandStream& commands_;
 };
 

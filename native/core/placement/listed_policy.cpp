@@ -86,6 +86,18 @@ void ListedPolicy::expectation_ended(UmBlock& block) {
   }
 }
 
+void ListedPolicy::expected(UmBlock& block, LaunchIndex by) {
+  if (!is_expected(block)) {
+    block.order.afterwards = 0;
+    put(block, BlockPlace::kExpected, by);
+  } else if (by < block.order.launch) {
+    block.order.afterwards = block.order.launch;
+    put(block, BlockPlace::kExpected, by);
+  } else if (by > block.order.launch && block.order.afterwards == 0) {
+    block.order.afterwards = by;
+  }
+}
+
 // What those launches did not use is expected by the next that needs it, or by none.
 void ListedPolicy::launch_passed() {
   const LaunchIndex launch = now().launch;

@@ -16,6 +16,7 @@ class ListedPolicy : public EvictionPolicy {
     return is_expected(block) ? block.order.launch : 0;
   }
   std::uint64_t expected_blocks() const override { return expected_.size(); }
+  void expected(UmBlock& block, LaunchIndex by) override;
   void launch_passed() override;
   UmBlock* first() override;
   UmBlock* needed_after(LaunchIndex launch, LaunchIndex known_until) override;

@@ -44,14 +44,8 @@ void NextUsePolicy::expected(UmBlock& block, LaunchIndex by) {
   if (block.order.place == BlockPlace::kCoolingDown) {
     block.order.afterwards =
         block.order.afterwards <= now().launch ? by : std::min(block.order.afterwards, by);
-  } else if (!is_expected(block)) {
-    block.order.afterwards = 0;
-    put(block, BlockPlace::kExpected, by);
-  } else if (by < block.order.launch) {
-    block.order.afterwards = block.order.launch;
-    put(block, BlockPlace::kExpected, by);
-  } else if (by > block.order.launch && block.order.afterwards == 0) {
-    block.order.afterwards = by;
+  } else {
+    ListedPolicy::expected(block, by);
   }
 }
 

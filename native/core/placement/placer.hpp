@@ -52,8 +52,6 @@ class Placer {
   void ask_again(DeviceMemory& device, UmBlock& block);
   static void note_use(DeviceMemory& device, UmBlock& block, const Placement& placement);
   bool bring(DeviceMemory& device, UmBlock& block, SpanUse use, const Placement& placement);
-  bool find_room(DeviceMemory& device, const UmBlock& block, const Placement& placement,
-                 bool& placed, const UmBlock*& outgoing);
   void fetch(DeviceMemory& device, UmBlock& block, bool fetches, Space space,
              const UmBlock* outgoing);
 

@@ -22,10 +22,10 @@ constexpr std::uint64_t kSpared = 16;  // the part that is left to what comes in
 PreEviction::PreEviction(const deepum_core_settings& settings, const Clock& now,
                          deepum_core_statistics& statistics, Departures& departures,
                          GrowthForecast& growth)
-    : settings_(settings),
-      now_(now),
-      statistics_(statistics),
+    : statistics_(statistics),
       departures_(departures),
+      settings_(settings),
+      now_(now),
       growth_(growth),
       by_next_use_(settings.eviction_order == DEEPUM_EVICT_FURTHEST_NEXT_USE &&
                    settings.policy == DEEPUM_POLICY_CORRELATION),

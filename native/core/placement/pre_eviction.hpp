@@ -24,6 +24,9 @@ class PreEviction : public RoomMaker {
   // launches themselves come early enough, and what they need is certain.
   bool may_take_room(const DeviceMemory& device, Urgency urgency) const;
 
+  deepum_core_statistics& statistics_;
+  Departures& departures_;
+
  private:
   bool make_spare_room(DeviceMemory& device, LaunchIndex launch);
   void make_batch(DeviceMemory& device, const Request& request);
@@ -34,8 +37,6 @@ class PreEviction : public RoomMaker {
 
   const deepum_core_settings& settings_;
   const Clock& now_;
-  deepum_core_statistics& statistics_;
-  Departures& departures_;
   GrowthForecast& growth_;
   VictimListener* listener_ = nullptr;
   bool by_next_use_;

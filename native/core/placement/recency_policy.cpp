@@ -35,18 +35,6 @@ void RecencyPolicy::used(UmBlock& block) {
   }
 }
 
-void RecencyPolicy::expected(UmBlock& block, LaunchIndex by) {
-  if (block.order.place != BlockPlace::kExpected) {
-    block.order.afterwards = 0;
-    put(block, BlockPlace::kExpected, by);
-  } else if (by < block.order.launch) {
-    block.order.afterwards = block.order.launch;
-    put(block, BlockPlace::kExpected, by);
-  } else if (by > block.order.launch && block.order.afterwards == 0) {
-    block.order.afterwards = by;
-  }
-}
-
 void RecencyPolicy::clean_changed(UmBlock& block) {
   if (is_evictable(block) && refined(block, BlockPlace::kEvictable) != block.order.place) {
     move(block, BlockPlace::kEvictable);

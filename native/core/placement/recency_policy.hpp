@@ -13,7 +13,6 @@ class RecencyPolicy final : public ListedPolicy {
   RecencyPolicy(bool by_migration, std::size_t prefetch_degree, View view);
 
   void used(UmBlock& block) override;
-  void expected(UmBlock& block, LaunchIndex by) override;
   void clean_changed(UmBlock& block) override;
   void before_renewal(UmBlock& block) override;
   void renewed(UmBlock& block) override;
