@@ -24,7 +24,7 @@ import deepum
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 SOURCES = (
-    *("native", "kernel_hooks", "deepum", "scripts", "CMakeLists.txt", "pyproject.toml", "README.md"),
+    *("native", "kernel_hooks", "deepum", "scripts", "CMakeLists.txt", "CMakePresets.json", "pyproject.toml", "README.md"),
     *("tests/conftest.py", "tests/proof", "tests/tools", "tests/runtime", "tests/programs"),
 )
 PROGRAMS = 2000
