@@ -5,6 +5,7 @@ crosses between them, `replay` runs a recorded event log through a core.
 """
 
 from deepum.core.engine import Core, CoreSettings, CoreStatistics
+from deepum.core.plan import PlannedKind, PlannedMove, PlanPoint
 from deepum.core.records import (
     Allocate,
     Block,
@@ -48,6 +49,9 @@ __all__ = [
     "FreeMemory",
     "Lost",
     "Moved",
+    "PlanPoint",
+    "PlannedKind",
+    "PlannedMove",
     "Program",
     "Progress",
     "Ring",

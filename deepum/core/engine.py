@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 from deepum._core import ffi, lib
+from deepum.core.plan import PlannedMove
 from deepum.core.records import Buffer, Command, commands
 
 
@@ -79,6 +81,7 @@ class CoreStatistics:
     peak_remote_bytes: int
     faults_observed: int
     faults_observed_writing: int
+    planned_launches: int
     operations: int
 
 
@@ -126,6 +129,24 @@ class Core:
     def block_state(self, slot: int, block: int) -> int:
         """What is believed of a UM block: `RESIDENT`, `POPULATED`, `FAULTED` and `WRITTEN` bits; 0 where there is no such block."""
         return int(lib.deepum_core_block_state(self._handle, slot, block))
+
+    def name_block(self, slot: int, block: int) -> tuple[int, int] | None:
+        """What a plan calls that UM block now: a name, and the block's index in what has the name; None: there is no such block."""
+        name, index = ffi.new("uint64_t *"), ffi.new("uint32_t *")
+        found = lib.deepum_core_name_block(self._handle, slot, block, name, index) == 0
+        return (int(name[0]), int(index[0])) if found else None
+
+    def follow_plan(self, launches: Sequence[int], moves: Sequence[PlannedMove]) -> None:
+        """The plan of an iteration is followed while execution hashes of launches are those in `launches`; none: no plan any more.
+
+        ValueError: a move is of no launch of the plan or of no block, or `moves` are not in the order of launches and points.
+        """
+        planned = ffi.new("deepum_planned_move[]", len(moves))
+        for native, move in zip(planned, moves, strict=True):
+            native.name, native.launch, native.first, native.count = move.name, move.launch, move.first, move.count
+            native.point, native.kind = move.point, move.kind
+        if lib.deepum_core_follow_plan(self._handle, ffi.new("uint64_t[]", launches), len(launches), planned, len(moves)) != 0:
+            raise ValueError("a move of the plan is of no launch, of no block, or out of order")
 
     @property
     def wants_faults(self) -> bool:

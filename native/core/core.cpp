@@ -86,6 +86,25 @@ int deepum_core_wants_free_memory(const deepum_core* core) {
   return core->core.wants_free_memory() ? 1 : 0;
 }
 
+int deepum_core_follow_plan(deepum_core* core, const uint64_t* launches, size_t launch_count,
+                            const deepum_planned_move* moves, size_t move_count) {
+  try {
+    const std::span planned(moves, move_count);
+    if (!deepum::core::is_sound(planned, launch_count)) {
+      return -1;
+    }
+    core->core.follow_plan({{launches, launches + launch_count}, {planned.begin(), planned.end()}});
+    return 0;
+  } catch (const std::exception&) {
+    return -1;
+  }
+}
+
+int deepum_core_name_block(deepum_core* core, uint32_t slot, uint32_t block, uint64_t* name,
+                           uint32_t* index) {
+  return core->core.name_block(slot, block, *name, *index) ? 0 : -1;
+}
+
 void deepum_core_get_statistics(const deepum_core* core, deepum_core_statistics* statistics) {
   *statistics = core->core.statistics();
 }

@@ -27,8 +27,8 @@ bool Core::on_launch(const deepum_execute_event& event,
   follow(launch, execution);
 
   copy_back_.before(accesses_);
-  placer_.place(accesses_,
-                {now_.launch, Urgency::kAtHand, launch.sparse, placer_.doubt_after(execution)});
+  placer_.place(accesses_, {now_.launch, Urgency::kAtHand, launch.sparse,
+                            placer_.doubt_after(execution.period)});
   uses_.begin_trials(accesses_, event.stream, trials_);
   growth_.launched(device);
   placer_.hold(accesses_, event.stream);
@@ -175,7 +175,7 @@ void Core::follow(const Launch& launch, const Execution& execution) {
         device->residency.foretell(foretold_[device->ordinal]);
       }
     }
-    planner_.followed(step);
+    planner_.followed(launch, step);
     if (step.restarted) {
       for (const auto& device : devices_.all()) {
         device->order->prediction_failed();

@@ -200,6 +200,18 @@ void Core::undo(const deepum_command& given, UmBlock& block, bool refused) {
   }
 }
 
+bool Core::name_block(std::uint32_t slot, std::uint32_t index, std::uint64_t& name,
+                      std::uint32_t& place) {
+  Allocation* const allocation = memory_.live(slot);
+  if (allocation == nullptr || index >= allocation->blocks.size()) {
+    return false;
+  }
+  const BlockRun run = memory_.name_run(*allocation, index, 1).run;
+  name = memory_.names().name(run.name);
+  place = run.first;
+  return true;
+}
+
 std::uint32_t Core::block_state(std::uint32_t slot, std::uint64_t block) const {
   const Allocation* const allocation = memory_.live(slot);
   if (allocation == nullptr || block >= allocation->blocks.size()) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "clock.hpp"
@@ -21,6 +22,7 @@
 #include "placement/device_memory.hpp"
 #include "placement/growth_forecast.hpp"
 #include "placement/placer.hpp"
+#include "placement/plan_follower.hpp"
 #include "placement/pre_eviction.hpp"
 #include "prediction/execution_table.hpp"
 #include "prediction/history.hpp"
@@ -51,6 +53,9 @@ class Core final : private ContentListener {
   bool wants_faults() const;
   bool wants_free_memory() const { return wants_free_memory_; }
   std::uint32_t block_state(std::uint32_t slot, std::uint64_t block) const;
+  void follow_plan(Plan plan) { planner_.follow(std::move(plan)); }
+  bool name_block(std::uint32_t slot, std::uint32_t index, std::uint64_t& name,
+                  std::uint32_t& place);
   std::vector<std::uint8_t> save_tables() const;
   bool load_tables(std::span<const std::uint8_t> bytes);
 
@@ -107,7 +112,8 @@ class Core final : private ContentListener {
   Departures departures_;
   std::unique_ptr<PreEviction> room_;
   Placer placer_;
-  ChainPlanner planner_;
+  ChainPlanner chain_planner_;
+  PlanFollower planner_;
 
   Invalidation invalidation_;
   CopyBack copy_back_;

@@ -119,6 +119,13 @@ class AddressSpace {
     return first < end;
   }
 
+  // The same of the name itself, for a run whose last blocks may be gone.
+  bool locate(std::uint64_t name, std::uint32_t first, std::uint32_t count,
+              BlockSpan& found) const {
+    std::uint32_t index = 0;
+    return names_.find(name, index) && locate({index, first, count}, found);
+  }
+
   const Names& names() const { return names_; }
   Names& names() { return names_; }
   // Names have half of the memory for tables at most, unless what lives has more.

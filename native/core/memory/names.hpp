@@ -21,6 +21,12 @@ class Names {
     }
     return at->second;
   }
+  // The index of a name. False: nothing has it.
+  bool find(std::uint64_t name, std::uint32_t& index) const {
+    const auto found = index_.find(name);
+    index = found != index_.end() ? found->second : 0;
+    return found != index_.end();
+  }
   std::uint64_t name(std::uint32_t index) const { return names_[index].name; }
   // The name stands for memory that begins with UM block `first` of that slot; slot -1: for none.
   void bind(std::uint32_t index, std::int64_t slot, std::uint32_t first = 0) {

@@ -51,7 +51,7 @@ void ChainPlanner::forget() {
   growth_.restarted();
 }
 
-void ChainPlanner::followed(const LaunchChain::Step& step) {
+void ChainPlanner::followed(const Launch&, const LaunchChain::Step& step) {
   if (step.restarted) {
     forget();
     return;
@@ -133,8 +133,8 @@ bool ChainPlanner::place_next(Urgency urgency) {
   growth_.count(placed_);
   if (execution != nullptr) {
     locate(memory_, execution->blocks, placed_ + 1, located_);
-    if (!placer_.place(located_,
-                       {launch, urgency, execution->sparse, placer_.doubt_after(*execution)})) {
+    if (!placer_.place(located_, {launch, urgency, execution->sparse,
+                                  placer_.doubt_after(execution->period)})) {
       ++statistics_.window_stalls;
       return false;
     }

@@ -26,7 +26,7 @@ class ChainPlanner final : public Planner {
                Devices& devices, Departures& departures, GrowthForecast& growth, RoomMaker& room,
                Placer& placer);
 
-  void followed(const LaunchChain::Step& step) override;
+  void followed(const Launch& launch, const LaunchChain::Step& step) override;
   void launched(const Launch& launch) override;
   void about_to_wait() override;
   void forget() override;

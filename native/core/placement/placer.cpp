@@ -44,6 +44,21 @@ bool Placer::place(std::span<const Access> accesses, const Placement& placement)
   return true;
 }
 
+bool Placer::place_scheduled(UmBlock& block, std::uint64_t period) {
+  DeviceMemory& device = devices_.of(block);
+  if (!decides_ || !device.residency.under_pressure() || block.on_host.stays()) {
+    return true;
+  }
+  if (block.residency.resident) {
+    if (device.residency.doubts(block, doubt_after(period), device.driver_evicts())) {
+      ask_again(device, block);
+    }
+    return true;
+  }
+  const LaunchIndex next_use = std::max(block.uses.next, now_.launch + 1);
+  return bring(device, block, {}, {next_use, Urgency::kScheduled, false, 0});
+}
+
 inline void Placer::note_use(DeviceMemory& device, UmBlock& block, const Placement& placement) {
   if (placement.urgency == Urgency::kAtHand) {
     device.order->used(block);
@@ -102,11 +117,9 @@ void Placer::ask_again(DeviceMemory& device, UmBlock& block) {
 
 // A little less than the period, since iterations differ a little; not after every launch where one
 // kernel is launched over and over.
-std::uint64_t Placer::doubt_after(const Execution& execution) const {
+std::uint64_t Placer::doubt_after(std::uint64_t period) const {
   const std::uint64_t most = settings_.confidence_launches;
-  return execution.period == 0
-             ? most
-             : std::min(most, std::max(execution.period - execution.period / 8, kLeastDoubt));
+  return period == 0 ? most : std::min(most, std::max(period - period / 8, kLeastDoubt));
 }
 
 bool Placer::bring(DeviceMemory& device, UmBlock& block, SpanUse use_for,
@@ -116,7 +129,8 @@ bool Placer::bring(DeviceMemory& device, UmBlock& block, SpanUse use_for,
   const bool fetches = block.content.populated;
   const UmBlock* outgoing = nullptr;
   if (decide) {
-    if (!at_hand && !device.window.admits(device.ahead_blocks(), device.residency.capacity())) {
+    if (!at_hand && placement.urgency != Urgency::kScheduled &&
+        !device.window.admits(device.ahead_blocks(), device.residency.capacity())) {
       return false;
     }
     if (!room_.make_room(device, {placement.launch, placement.urgency, fetches}, outgoing)) {

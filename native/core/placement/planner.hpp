@@ -1,5 +1,5 @@
 // What is moved ahead of need, and when. ChainPlanner is DeepUM's chaining, with trust, growth and
-// the window.
+// the window; PlanFollower carries out a plan that was made beforehand.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ class Planner : public VictimListener {
  public:
   virtual ~Planner() = default;
   // What became of the chain with the launch at hand, which is not placed yet.
-  virtual void followed(const LaunchChain::Step& step) = 0;
+  virtual void followed(const Launch& launch, const LaunchChain::Step& step) = 0;
   // The launch at hand is placed, and the chain extended.
   virtual void launched(const Launch& launch) = 0;
   // The program is about to wait: what the GPU does until the next launches come is the time to

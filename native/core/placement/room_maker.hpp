@@ -14,7 +14,8 @@ enum class Urgency : std::uint8_t {
   kAtHand,  // it was launched: others leave for it
   // It is predicted: others leave for it, as far as the driver's queue makes that worth it.
   kPlanned,
-  kSpare  // it is predicted, and takes only room that is not needed on the way there
+  kSpare,     // it is predicted, and takes only room that is not needed on the way there
+  kScheduled  // a plan says when it is fetched, and what leaves for it: it takes what is free
 };
 
 // What of a plan depends on resident blocks.
