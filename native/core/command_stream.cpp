@@ -39,9 +39,10 @@ CommandStream::CommandStream(const Clock& now, deepum_core_statistics& statistic
 
 CommandStream::Fences& CommandStream::fences(std::uint32_t device, deepum_command_kind kind) {
   DeviceFences& fences = fences_[device];
-  return kind == DEEPUM_COMMAND_POPULATE   ? fences.populations
-         : kind == DEEPUM_COMMAND_COLLAPSE ? fences.collapses
-                                           : fences.prefetches;
+  return kind == DEEPUM_COMMAND_POPULATE    ? fences.populations
+         : kind == DEEPUM_COMMAND_RECOMPUTE ? fences.recomputations
+         : kind == DEEPUM_COMMAND_COLLAPSE  ? fences.collapses
+                                            : fences.prefetches;
 }
 
 const deepum_command* CommandStream::find(MoveId id) const {
@@ -140,13 +141,12 @@ bool CommandStream::lengthen(std::size_t index, const deepum_command& wanted,
 
 void CommandStream::move(deepum_command_kind kind, UmBlock& block, After after, std::uint8_t advice,
                          std::int32_t location) {
-  const bool brings = kind == DEEPUM_COMMAND_PREFETCH || kind == DEEPUM_COMMAND_POPULATE;
   const deepum_direction awaited = direction_of(after.move);
   MoveId& moved = latest_move(block, kind);
   if (&moved == &block.moves.out) {
     block.moves.out_keeps = kind == DEEPUM_COMMAND_COPY_OUT;
-  } else if (brings) {
-    block.moves.in_populates = kind == DEEPUM_COMMAND_POPULATE;
+  } else if (brings(deepum::direction_of(kind)) && kind != DEEPUM_COMMAND_ADVISE) {
+    block.moves.in_by = static_cast<std::uint8_t>(kind);
     MoveId& fenced = fences(block.key.device, kind)[awaited];
     fenced = std::max(fenced, after.move);
   }

@@ -50,7 +50,7 @@ class CommandStream {
  private:
   using Fences = std::array<MoveId, DEEPUM_DIRECTIONS + 1>;  // by direction of the awaited move
   struct DeviceFences {
-    Fences prefetches{}, populations{}, collapses{};
+    Fences prefetches{}, populations{}, recomputations{}, collapses{};
   };
   Fences& fences(std::uint32_t device, deepum_command_kind kind);
   deepum_command blank(deepum_command_kind kind, std::uint32_t device) const;

@@ -8,7 +8,7 @@ namespace {
 constexpr std::uint64_t kMostWaiting = 1u << 18;  // commands; the core keeps far fewer under way
 
 bool known_kind(const deepum_command& command) noexcept {
-  return command.kind >= DEEPUM_COMMAND_PREFETCH && command.kind <= DEEPUM_COMMAND_POPULATE && command.kind != DEEPUM_COMMAND_HOLD;
+  return command.kind >= DEEPUM_COMMAND_PREFETCH && command.kind <= DEEPUM_COMMAND_RECOMPUTE && command.kind != DEEPUM_COMMAND_HOLD;
 }
 
 }  // namespace
@@ -78,6 +78,8 @@ bool MoverRules::advance(Lane& lane) {
     const deepum_command command = lane.queue[0].command;
     if (off_ || !known_kind(command)) {
       give_up(lane, command, DEEPUM_MOVED_CANCELLED);
+    } else if (recomputes(command)) {
+      give_up(lane, command, DEEPUM_MOVED_REFUSED);
     } else if (discards ? !issue_discard(lane) : !issue(lane)) {
       return progress;
     }

@@ -11,7 +11,8 @@
 //  5. An event follows a command that another direction waits for, each move where launches wait for moves, and so many bytes.
 //  6. Outside lock-step and without gates so many bytes of each lane are with the driver at a time.
 //  7. A discard goes only if its memory is inactive and was not handed out since it was decided.
-//  8. In lock-step a held launch's stream waits for the moves that it is held for; with gates they open behind these moves.
+//  8. What the program would have to compute again is refused: nothing in it can yet.
+//  9. In lock-step a held launch's stream waits for the moves that it is held for; with gates they open behind these moves.
 #pragma once
 
 #include <cstddef>

@@ -24,6 +24,8 @@ constexpr deepum_direction direction_of(std::uint8_t kind) noexcept {
       return DEEPUM_DIRECTION_COLLAPSE;
     case DEEPUM_COMMAND_POPULATE:
       return DEEPUM_DIRECTION_POPULATE;
+    case DEEPUM_COMMAND_RECOMPUTE:
+      return DEEPUM_DIRECTION_RECOMPUTE;
     default:
       return DEEPUM_DIRECTION_IN;
   }
@@ -98,13 +100,21 @@ constexpr bool moves(const deepum_command& command) noexcept {
 }
 
 // Directions that launches are held for.
-inline constexpr std::array kBringing{DEEPUM_DIRECTION_IN, DEEPUM_DIRECTION_POPULATE};
+inline constexpr std::array kBringing{DEEPUM_DIRECTION_IN, DEEPUM_DIRECTION_POPULATE, DEEPUM_DIRECTION_RECOMPUTE};
 
-constexpr bool brings(int direction) noexcept { return direction == DEEPUM_DIRECTION_IN || direction == DEEPUM_DIRECTION_POPULATE; }
+constexpr bool brings(int direction) noexcept {
+  return direction == DEEPUM_DIRECTION_IN || direction == DEEPUM_DIRECTION_POPULATE || direction == DEEPUM_DIRECTION_RECOMPUTE;
+}
 
 // To the device.
 constexpr bool brings(const deepum_command& command) noexcept {
-  return command.kind == DEEPUM_COMMAND_PREFETCH || command.kind == DEEPUM_COMMAND_POPULATE;
+  return command.kind == DEEPUM_COMMAND_PREFETCH || command.kind == DEEPUM_COMMAND_POPULATE || command.kind == DEEPUM_COMMAND_RECOMPUTE;
+}
+
+// The program itself is to compute content again, now or later.
+constexpr bool recomputes(const deepum_command& command) noexcept {
+  return command.kind == DEEPUM_COMMAND_RECOMPUTE ||
+         (command.kind == DEEPUM_COMMAND_DISCARD && command.advice == DEEPUM_DISCARD_RECOMPUTABLE);
 }
 
 constexpr bool only_waits(const deepum_command& command) noexcept {

@@ -17,6 +17,7 @@ CASES = (
     *(f"order-alone-{name}" for name in ORDERS),
     *(f"order-in-a-core-{name}" for name in ORDERS),
     *(f"predictor-{name}" for name in ("history", "nothing", "tables")),
+    *("recomputation", "recomputation-refused"),
 )
 ALONE = ("pace_trial.cpp", "remote_trial.cpp")  # sources whose own names others have, too (deepum_alone in CMakeLists.txt)
 

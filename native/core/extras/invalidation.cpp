@@ -38,8 +38,8 @@ bool Invalidation::discardable(const UmBlock& block) const {
 }
 
 // Dead blocks are victims like all others from now on, and are copied.
-void Invalidation::refused() {
-  if (refused_) {
+void Invalidation::exit_refused(Exit exit) {
+  if (exit != Exit::kDiscard || refused_) {
     return;
   }
   refused_ = true;

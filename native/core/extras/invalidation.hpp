@@ -32,8 +32,7 @@ class Invalidation final : public ContentListener, public TransferRule {
 
   // A graph was launched: its launches use memory that looks inactive.
   void graph_launched() { graphs_ = true; }
-  // The program's side carries no discards out.
-  void refused();
+  void exit_refused(Exit exit) override;
   // A discard of a dead block was not carried out: the content has to be copied. Another would most
   // likely fail as well.
   void failed();

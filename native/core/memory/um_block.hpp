@@ -67,8 +67,8 @@ struct UmBlock {
     std::uint32_t first_stream = 0;
     LaunchIndex evicted_for = 0;  // launch that got its space when it was last evicted
     bool out_keeps = false;       // `out` was a write-back: the device kept its copy
-    bool in_populates = false;    // `in` was a population: the block had no content
-    std::uint64_t claim = 0;      // the placement that claimed it last
+    std::uint8_t in_by = DEEPUM_COMMAND_PREFETCH;  // kind of the command that brought it last
+    std::uint64_t claim = 0;                       // the placement that claimed it last
   } moves;
 
   // An intrusive hook of the device's EvictionPolicy.

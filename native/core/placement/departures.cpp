@@ -62,8 +62,9 @@ void Departures::leave(UmBlock& block, Exit exit, LaunchIndex for_launch) {
     block.moves.evicted_for = for_launch;
   }
   const EventSequence last_use = block.moves.last_use;
-  if (exit == Exit::kDiscard) {
-    discard(block);
+  const bool discards = exit == Exit::kDiscard || exit == Exit::kRecompute;
+  if (discards) {
+    discard(block, exit == Exit::kRecompute);
     residency.give_space({block.moves.discard, true, std::max(block.content.died, last_use)});
   } else {
     note_streams(block);
@@ -80,17 +81,24 @@ void Departures::leave(UmBlock& block, Exit exit, LaunchIndex for_launch) {
   for (TransferRule* const rule : rules_) {
     rule->after_exit(block, exit);
   }
-  if (exit != Exit::kDiscard) {
+  if (!discards) {
     residency.give_space({block.moves.out, false, last_use});
   }
 }
 
 // Behind all that was launched, on whatever stream, when the block died, and behind its moves.
-void Departures::discard(UmBlock& block) {
+void Departures::discard(UmBlock& block, bool recomputable) {
   commands_.move(DEEPUM_COMMAND_DISCARD, block,
                  {std::max(block.content.died, block.moves.last_use), used_streams_,
-                  std::max(block.moves.in, block.moves.out)});
+                  std::max(block.moves.in, block.moves.out)},
+                 recomputable ? DEEPUM_DISCARD_RECOMPUTABLE : 0);
   block.content.populated = false;
+}
+
+void Departures::refuse(Exit exit) {
+  for (TransferRule* const rule : rules_) {
+    rule->exit_refused(exit);
+  }
 }
 
 void Departures::note_streams(const UmBlock& victim) {

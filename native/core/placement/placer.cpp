@@ -8,6 +8,12 @@ namespace {
 // Launches for which what is known to be there is not doubted.
 constexpr std::uint64_t kLeastDoubt = 16;
 
+// The place in kBringing of what a command of that kind brings, prefetches for all others.
+constexpr std::size_t bringing(std::uint8_t kind) {
+  const auto* const found = std::ranges::find(kBringing, deepum::direction_of(kind));
+  return found != kBringing.end() ? static_cast<std::size_t>(found - kBringing.begin()) : 0;
+}
+
 }  // namespace
 
 Placer::Placer(const deepum_core_settings& settings, const Clock& now,
@@ -105,7 +111,8 @@ bool Placer::claim_resident(std::span<const Access> accesses, const Placement& p
 // space for it, it would take another's. Without pre-eviction the prefetch renews the block's place
 // in the driver's order.
 void Placer::ask_again(DeviceMemory& device, UmBlock& block) {
-  commands_.move(block.moves.in_populates ? DEEPUM_COMMAND_POPULATE : DEEPUM_COMMAND_PREFETCH,
+  commands_.move(block.moves.in_by == DEEPUM_COMMAND_POPULATE ? DEEPUM_COMMAND_POPULATE
+                                                              : DEEPUM_COMMAND_PREFETCH,
                  block, {0, 0, block.moves.out_keeps ? 0 : block.moves.out});
   statistics_.bytes_prefetched -= kBlockBytes;
   statistics_.bytes_prefetched_again += kBlockBytes;
@@ -126,7 +133,8 @@ bool Placer::bring(DeviceMemory& device, UmBlock& block, SpanUse use_for,
                    const Placement& placement) {
   const bool at_hand = placement.urgency == Urgency::kAtHand;
   const bool decide = decides_ && device.residency.under_pressure();
-  const bool fetches = block.content.populated;
+  const Entry entry = entry_of(device, block);
+  const bool fetches = entry == Entry::kPrefetch && block.content.populated;
   const UmBlock* outgoing = nullptr;
   if (decide) {
     if (!at_hand && placement.urgency != Urgency::kScheduled &&
@@ -170,17 +178,27 @@ bool Placer::bring(DeviceMemory& device, UmBlock& block, SpanUse use_for,
   statistics_.peak_resident_bytes =
       std::max(statistics_.peak_resident_bytes, device.residency.used() * kBlockBytes);
   if (decide) {
-    fetch(device, block, fetches, space, outgoing);
+    fetch(device, block, entry, space, outgoing);
   }
   return true;
 }
 
 // A prefetch populates what has no content yet. The driver evicts in the order of what comes, which
 // is that of commands of one direction only.
-void Placer::fetch(DeviceMemory& device, UmBlock& block, bool fetches, Space space,
+inline Entry Placer::entry_of(const DeviceMemory& device, const UmBlock& block) const {
+  for (const TransferRule* const rule : rules_) {
+    if (const std::optional<Entry> entry = rule->entry(block); entry.has_value()) {
+      return *entry;
+    }
+  }
+  return block.content.populated || device.driver_evicts() ? Entry::kPrefetch : Entry::kPopulate;
+}
+
+void Placer::fetch(DeviceMemory& device, UmBlock& block, Entry entry, Space space,
                    const UmBlock* outgoing) {
-  const deepum_command_kind kind =
-      fetches || device.driver_evicts() ? DEEPUM_COMMAND_PREFETCH : DEEPUM_COMMAND_POPULATE;
+  const deepum_command_kind kind = entry == Entry::kPrefetch   ? DEEPUM_COMMAND_PREFETCH
+                                   : entry == Entry::kPopulate ? DEEPUM_COMMAND_POPULATE
+                                                               : DEEPUM_COMMAND_RECOMPUTE;
   commands_.fence(device.ordinal, kind,
                   std::max(block.moves.discard, space.discarded ? space.move : 0));
   const MoveId evicted = space.discarded ? 0 : space.move;
@@ -206,10 +224,10 @@ void Placer::hold(std::span<const Access> accesses, std::uint32_t stream) {
   if (!decides_) {
     return;
   }
-  std::array<std::array<MoveId, 2>, DEEPUM_MAX_DEVICES> until{};  // prefetches, populations
+  std::array<Brought, DEEPUM_MAX_DEVICES> until{};
   for (const Access& access : accesses) {
     for (const UmBlock& block : memory_.blocks(access.span)) {
-      MoveId& latest = until[block.key.device][block.moves.in_populates ? 1 : 0];
+      MoveId& latest = until[block.key.device][bringing(block.moves.in_by)];
       latest = std::max(latest, block.moves.fetch);
     }
   }

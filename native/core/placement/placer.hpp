@@ -13,6 +13,7 @@
 
 #include "clock.hpp"
 #include "command_stream.hpp"
+#include "commands.hpp"
 #include "memory/address_space.hpp"
 #include "placement/departures.hpp"
 #include "placement/growth_forecast.hpp"
@@ -36,6 +37,7 @@ class Placer {
          CommandStream& commands, AddressSpace& memory, Devices& devices, Departures& departures,
          GrowthForecast& growth, RoomMaker& room);
   void add_rule(TransferRule& rule) { rules_.push_back(&rule); }
+  void add_first_rule(TransferRule& rule) { rules_.insert(rules_.begin(), &rule); }
 
   // False: there is no room for a launch ahead; to be tried again. A launch at hand that does not
   // fit runs all the same.
@@ -55,7 +57,8 @@ class Placer {
   void ask_again(DeviceMemory& device, UmBlock& block);
   static void note_use(DeviceMemory& device, UmBlock& block, const Placement& placement);
   bool bring(DeviceMemory& device, UmBlock& block, SpanUse use, const Placement& placement);
-  void fetch(DeviceMemory& device, UmBlock& block, bool fetches, Space space,
+  Entry entry_of(const DeviceMemory& device, const UmBlock& block) const;
+  void fetch(DeviceMemory& device, UmBlock& block, Entry entry, Space space,
              const UmBlock* outgoing);
 
   const deepum_core_settings& settings_;
@@ -70,8 +73,9 @@ class Placer {
   std::vector<TransferRule*> rules_;
   bool decides_;  // by command
   bool takes_earliest_space_;
-  // By device and stream: the latest prefetch and the latest population that a launch was held for.
-  std::array<std::array<std::array<MoveId, 2>, DEEPUM_MAX_STREAMS>, DEEPUM_MAX_DEVICES> held_{};
+  // By device, stream and direction of kBringing: the latest command that a launch was held for.
+  using Brought = std::array<MoveId, kBringing.size()>;
+  std::array<std::array<Brought, DEEPUM_MAX_STREAMS>, DEEPUM_MAX_DEVICES> held_{};
 };
 
 }  // namespace deepum::core

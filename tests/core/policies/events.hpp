@@ -32,6 +32,12 @@ class Events {
     record.range = std::uint64_t{slot} << DEEPUM_RANGE_SLOT_SHIFT | std::uint64_t{first} << DEEPUM_RANGE_FIRST_SHIFT | count;
     put(record, record.body.header, DEEPUM_EVENT_EXECUTE);
   }
+  void moved(std::uint64_t command, std::uint32_t status) {
+    deepum_moved_event event{};
+    event.command = command;
+    event.status = status;
+    put(event, event.header, DEEPUM_EVENT_MOVED);
+  }
   void wait() {
     deepum_event_header header{};
     put(header, header, DEEPUM_EVENT_SYNCHRONISE);
