@@ -41,7 +41,7 @@ class Case:
     machine: str = "v100-16gb"
     mode: str = GATED.name
     variant: str = ""
-    changes: Mapping[str, int] = field(default_factory=dict)
+    changes: Mapping[str, Any] = field(default_factory=dict)
     steps: int | None = None
 
     def __str__(self) -> str:

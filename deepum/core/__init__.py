@@ -4,7 +4,7 @@
 crosses between them, `replay` runs a recorded event log through a core.
 """
 
-from deepum.core.engine import Core, CoreSettings, CoreStatistics
+from deepum.core.engine import Core, CoreSettings, CoreStatistics, default_parameters
 from deepum.core.plan import PlannedKind, PlannedMove, PlanPoint
 from deepum.core.records import (
     Allocate,
@@ -60,6 +60,7 @@ __all__ = [
     "Turn",
     "Usage",
     "commands",
+    "default_parameters",
     "events",
     "replay",
 ]

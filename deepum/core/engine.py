@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any
 
 from deepum._core import ffi, lib
@@ -32,14 +33,44 @@ class CoreSettings:
     prediction: int
     advice: int
     table_mebibytes: int
+    parameters: tuple[tuple[str, int], ...] = ()
+    """Those of native/core/parameters.h that are not the core's own, by name: `("planner.proven", 3)`."""
 
     @classmethod
-    def default(cls, **changes: int) -> CoreSettings:
-        """The core's own defaults, with some changed by name."""
+    def default(cls, **changes: Any) -> CoreSettings:
+        """The core's own defaults, with some changed by name; `parameters` may be any pairs, as they come from JSON."""
         native = ffi.new("deepum_core_settings *")
         lib.deepum_core_default_settings(native)
-        values = {field.name: int(getattr(native, field.name)) for field in fields(cls)}
-        return cls(**{**values, **changes})
+        values = {field.name: int(getattr(native, field.name)) for field in fields(cls) if field.name != "parameters"}
+        parameters = tuple((str(name), int(value)) for name, value in changes.pop("parameters", ()))
+        return cls(**{**values, **changes}, parameters=parameters)
+
+    def native(self) -> Any:
+        """As a `deepum_core_settings *`. ValueError: there is no parameter of that name."""
+        native = ffi.new("deepum_core_settings *")
+        lib.deepum_core_default_settings(native)
+        for field in fields(self):
+            if field.name != "parameters":
+                setattr(native, field.name, getattr(self, field.name))
+        for name, value in self.parameters:
+            group, _, parameter = name.partition(".")
+            if name not in default_parameters():
+                raise ValueError(f"the core has no parameter '{name}'; native/core/parameters.h has all of them")
+            setattr(getattr(native.parameters, group), parameter, value)
+        return native
+
+
+@cache
+def default_parameters() -> dict[str, int]:
+    """The numbers that the core was tuned with, by name: `planner.proven`. native/core/parameters.h says what each is."""
+    native = ffi.new("deepum_core_settings *")
+    lib.deepum_core_default_settings(native)
+    groups = ffi.typeof("deepum_core_parameters").fields
+    return {
+        f"{group}.{name}": int(getattr(getattr(native.parameters, group), name))
+        for group, of_group in groups
+        for name, _ in of_group.type.fields
+    }
 
 
 @dataclass(frozen=True)
@@ -94,10 +125,9 @@ class Core:
     WRITTEN: int = lib.DEEPUM_BLOCK_WRITTEN
 
     def __init__(self, settings: CoreSettings | None = None) -> None:
-        """Raises ValueError when a setting is out of range (see docs/core.md), or memory is exhausted."""
+        """Raises ValueError when a setting or a parameter is out of range (see docs/core.md), or memory is exhausted."""
         self.settings = settings if settings is not None else CoreSettings.default()
-        native = ffi.new("deepum_core_settings *", {field.name: getattr(self.settings, field.name) for field in fields(CoreSettings)})
-        handle = lib.deepum_core_create(native)
+        handle = lib.deepum_core_create(self.settings.native())
         if handle == ffi.NULL:
             raise ValueError(f"the decision core refuses its settings: {self.settings}")
         self._handle: Any = ffi.gc(handle, lib.deepum_core_destroy)

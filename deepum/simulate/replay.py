@@ -124,8 +124,7 @@ def replay(
             "keep_activities": keep_activities,
         },
     )
-    native = ffi.new("deepum_core_settings *", {field.name: getattr(settings, field.name) for field in fields(CoreSettings)})
-    made = lib.deepum_simulation_create(on, options, native)
+    made = lib.deepum_simulation_create(on, options, settings.native())
     if made == ffi.NULL:
         raise ValueError("the machine or the settings are out of range")
     handle = ffi.gc(made, lib.deepum_simulation_destroy)

@@ -6,8 +6,6 @@ namespace deepum::core {
 namespace {
 
 constexpr std::size_t kRemembered = 4096;  // commands
-// 16 MiB: long enough for the link, short enough to pipeline.
-constexpr std::uint32_t kMostCommandBlocks = 8;
 
 // Where a block keeps the latest command of that kind; advice counts as a move in.
 MoveId& latest_move(UmBlock& block, deepum_command_kind kind) {
@@ -34,8 +32,9 @@ void count_bytes(deepum_core_statistics& statistics, deepum_command_kind kind) {
 
 }  // namespace
 
-CommandStream::CommandStream(const Clock& now, deepum_core_statistics& statistics)
-    : now_(now), statistics_(statistics), given_(kRemembered) {}
+CommandStream::CommandStream(const deepum_command_parameters& parameters, const Clock& now,
+                             deepum_core_statistics& statistics)
+    : parameters_(parameters), now_(now), statistics_(statistics), given_(kRemembered) {}
 
 CommandStream::Fences& CommandStream::fences(std::uint32_t device, deepum_command_kind kind) {
   DeviceFences& fences = fences_[device];
@@ -125,7 +124,7 @@ bool CommandStream::lengthen(std::size_t index, const deepum_command& wanted,
   const bool extends =
       last.kind == wanted.kind && last.cause == wanted.cause && last.device == wanted.device &&
       last.slot == wanted.slot && last.first_block + last.block_count == wanted.first_block &&
-      last.block_count < kMostCommandBlocks && last.after_sequence == wanted.after_sequence &&
+      last.block_count < parameters_.most_blocks && last.after_sequence == wanted.after_sequence &&
       last.stream_mask == wanted.stream_mask && last.location == wanted.location &&
       last.advice == wanted.advice;
   if (!extends || wanted.after_move >= last.id ||

@@ -24,7 +24,8 @@ struct After {
 
 class CommandStream {
  public:
-  CommandStream(const Clock& now, deepum_core_statistics& statistics);
+  CommandStream(const deepum_command_parameters& parameters, const Clock& now,
+                deepum_core_statistics& statistics);
 
   // Moves one block, or advises it in order with moves where `advice` is given.
   void move(deepum_command_kind kind, UmBlock& block, After after, std::uint8_t advice = 0,
@@ -59,6 +60,7 @@ class CommandStream {
   MoveId give_and_remember(deepum_command command);  // a command that answers name
   bool lengthen(std::size_t index, const deepum_command& wanted, deepum_direction awaited);
 
+  const deepum_command_parameters& parameters_;
   const Clock& now_;
   deepum_core_statistics& statistics_;
   MoveId last_id_ = 0;

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "core_session.hpp"
+#include "parameters.hpp"
 
 struct deepum_core {
   explicit deepum_core(const deepum_core_settings& settings) : core(settings) {}
@@ -23,7 +24,7 @@ bool in_range(const deepum_core_settings& s) {
          s.block_table_ways <= 64 && s.block_table_successors >= 1 &&
          s.block_table_successors <= 64 && s.chain_steps >= 1 && s.chain_steps <= 1u << 16 &&
          s.headroom_blocks <= 1u << 20 && s.pre_eviction <= 1 && s.advice <= DEEPUM_ADVISE_ALL &&
-         s.table_mebibytes >= 1;
+         s.table_mebibytes >= 1 && deepum::core::in_range(s.parameters);
 }
 
 }  // namespace
@@ -49,6 +50,7 @@ void deepum_core_default_settings(deepum_core_settings* settings) {
   settings->prediction = DEEPUM_PREDICT_HISTORY;
   settings->advice = DEEPUM_ADVISE_REMOTE;
   settings->table_mebibytes = 256;
+  settings->parameters = deepum::core::default_parameters();
 }
 
 deepum_core* deepum_core_create(const deepum_core_settings* settings) {

@@ -6,11 +6,7 @@
 #include "range_parts.hpp"
 
 namespace deepum::core {
-namespace {
-
-constexpr std::uint32_t kShakenBlocks = 16;  // neighbours on each side of a fault
-
-}  // namespace
+namespace {}  // namespace
 
 void Core::on_device(const deepum_device_event& event) {
   DeviceMemory& device = devices_[event.header.device];
@@ -91,9 +87,10 @@ bool Core::on_fault(const deepum_fault_event& event) {
   statistics_.faults_observed_writing += wrote ? event.faults : 0;
   const bool evident = !(wrote && copy_back_.may_ever_duplicate());
   const std::uint64_t end = std::uint64_t{p.first} + p.count;
-  const std::uint64_t far = std::min<std::uint64_t>(end + kShakenBlocks, allocation.blocks.size());
+  const std::uint64_t shaken = settings_.parameters.residency.shaken_blocks;
+  const std::uint64_t far = std::min<std::uint64_t>(end + shaken, allocation.blocks.size());
   std::uint64_t taken = 0;
-  for (std::uint64_t i = p.first - std::min(p.first, kShakenBlocks); i < far; ++i) {
+  for (std::uint64_t i = p.first - std::min<std::uint64_t>(p.first, shaken); i < far; ++i) {
     UmBlock& block = allocation.blocks[i];
     if (i < p.first || i >= end) {
       residency.shake(block);

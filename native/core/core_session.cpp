@@ -34,17 +34,17 @@ ExecutionTable new_executions(const deepum_core_settings& settings) {
 Core::Core(const deepum_core_settings& settings, const EvictionPolicyFactory& make_order,
            const LaunchPredictorFactory& make_predictor)
     : settings_(settings),
-      commands_(now_, statistics_),
+      commands_(settings_.parameters.command, now_, statistics_),
       memory_(settings_, now_, statistics_),
       devices_(settings_, now_, statistics_, make_order),
       executions_(new_executions(settings)),
       history_(history_bytes(settings)),
       predictor_(make_predictor(settings_, executions_, history_)),
       chain_(*predictor_, settings_, statistics_),
-      iterations_(now_),
-      learning_(now_),
+      iterations_(now_, settings_.parameters.iteration),
+      learning_(now_, settings_.parameters.iteration),
       trials_(now_, statistics_, executions_, memory_),
-      growth_(now_, statistics_, devices_, chain_, history_),
+      growth_(settings_.parameters.growth, now_, statistics_, devices_, chain_, history_),
       departures_(settings_, now_, commands_, devices_),
       room_(settings.pre_eviction != 0
                 ? std::make_unique<PreEviction>(settings_, now_, statistics_, departures_, growth_)

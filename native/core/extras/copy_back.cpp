@@ -4,20 +4,6 @@
 #include <utility>
 
 namespace deepum::core {
-namespace {
-
-// Part of an iteration without a write, after which none is expected.
-constexpr std::uint64_t kSettledShare = 20;
-// Part of an iteration without evictions for want of space, after which copies may go.
-constexpr std::uint64_t kQuietShare = 8;
-constexpr int kScan = 256;  // blocks looked at for a launch
-// Times the pace at which what has settled would be written back within an iteration.
-constexpr std::uint64_t kHaste = 2;
-// Part of an iteration's work, before what is written back at once is used again.
-constexpr std::uint64_t kLastingShare = 32;
-constexpr std::uint32_t kMostWasted = 64;  // write-backs that were wasted, counted up to there
-
-}  // namespace
 
 bool CopyBack::may_ever_duplicate() const {
   return (settings_.advice & DEEPUM_ADVISE_DUPLICATE) != 0 && trials_.observed();
@@ -134,9 +120,10 @@ void CopyBack::before_entry(UmBlock& block, const SpanUse& use) {
     end_duplication(block);
   }
   const std::uint64_t lived = now_.launch - block.content.filled;
-  const bool settled = lived > now_.iteration &&
-                       (block.host_copy.written == 0 ||
-                        now_.launch - block.host_copy.written > now_.iteration / kSettledShare);
+  const bool settled =
+      lived > now_.iteration && (block.host_copy.written == 0 ||
+                                 now_.launch - block.host_copy.written >
+                                     now_.iteration / settings_.parameters.copy_back.settled_share);
   const bool reads_content = use.now != Use::kWrites && block.content.populated;
   if (!pace_.on() && settled && !block.host_copy.queued && reads_content) {
     block.host_copy.queued = true;  // if write-backs turn out to be worth it
@@ -177,7 +164,8 @@ void CopyBack::after_exit(UmBlock& block, Exit exit) {
 bool CopyBack::pays_at_once(const BlockUser& writer) {
   const RunUse* const run = executions_.use_by(writer);
   return run != nullptr && run->in_vain == 0 &&
-         run->stays_first(std::max<std::uint64_t>(iterations_.work() / kLastingShare, 1));
+         run->stays_first(std::max<std::uint64_t>(
+             iterations_.work() / settings_.parameters.copy_back.lasting_share, 1));
 }
 
 // What lives on for iterations is written back once it has settled: for what is written, read and
@@ -196,8 +184,8 @@ void CopyBack::judge(UmBlock& block, bool left) {
   }
   if (RunUse* const run = executions_.use_by(block.uses.writer);
       run != nullptr && pace_.representative()) {
-    run->in_vain =
-        left ? run->in_vain - std::min(run->in_vain, 1u) : std::min(run->in_vain + 1, kMostWasted);
+    run->in_vain = left ? run->in_vain - std::min(run->in_vain, 1u)
+                        : std::min(run->in_vain + 1, settings_.parameters.copy_back.most_wasted);
   }
 }
 
@@ -248,16 +236,19 @@ void CopyBack::count_evictions(WriteBack& queued) const {
 void CopyBack::write_back(DeviceMemory& device, std::uint64_t stream) {
   WriteBack& queued = queued_[device.ordinal];
   count_evictions(queued);
-  if (now_.launch - queued.evicted_at < now_.iteration / kQuietShare) {
+  if (now_.launch - queued.evicted_at <
+      now_.iteration / settings_.parameters.copy_back.quiet_share) {
     return;
   }
-  std::uint64_t left = 1 + kHaste * queued.evictions_lately / now_.iteration;
+  std::uint64_t left =
+      1 + settings_.parameters.copy_back.haste * queued.evictions_lately / now_.iteration;
   for (const bool at_once : {true, false}) {
     std::deque<Written>& queue = at_once ? queued.at_once : queued.once_settled;
-    for (int i = 0; i < kScan && (at_once || left > 0) && !queue.empty() &&
-                    device.residency.clean() < queued.evictions_lately;
+    for (std::uint32_t i = 0; i < settings_.parameters.copy_back.scan && (at_once || left > 0) &&
+                              !queue.empty() && device.residency.clean() < queued.evictions_lately;
          ++i) {
-      if (!at_once && now_.launch - queue.front().launch < now_.iteration / kSettledShare) {
+      if (!at_once && now_.launch - queue.front().launch <
+                          now_.iteration / settings_.parameters.copy_back.settled_share) {
         break;
       }
       const bool written_back = write_back_next(device, at_once, stream);

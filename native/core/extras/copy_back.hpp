@@ -36,7 +36,8 @@ class CopyBack final : public ContentListener, public TransferRule, public Write
         devices_(devices),
         executions_(executions),
         iterations_(iterations),
-        trials_(trials) {}
+        trials_(trials),
+        pace_(settings.parameters.trial) {}
 
   void content_died(UmBlock& block, bool died_now) override;
   void content_begins(UmBlock& block) override;

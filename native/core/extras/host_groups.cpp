@@ -4,15 +4,6 @@
 #include <map>
 
 namespace deepum::core {
-namespace {
-
-constexpr std::uint64_t kLeastIteration = 64;  // launches
-constexpr std::uint64_t kStable = 3;           // iterations of that length before the first trial,
-constexpr std::uint64_t kPatience = 16;    // and while it is not known yet whether clean pages pay
-constexpr std::uint64_t kLeastTensor = 4;  // UM blocks: what is smaller is as well brought
-constexpr std::uint64_t kLeastPart = 16;   // of what does not fit: less is not worth a trial
-
-}  // namespace
 
 // Visits every tensor of the device that could be tried: PyTorch's, or whole allocations that it
 // does not know of.
@@ -44,14 +35,15 @@ HostGroups::Group HostGroups::smallest_group(std::uint32_t device) {
   for_each_tensor(device, [&](const Allocation& allocation, BlockSpan span, std::uint64_t bytes,
                               const Regularity& regularity, LaunchIndex born) {
     ++statistics_.operations;
-    if (bytes < kLeastTensor * kBlockBytes || span.count == 0) {
+    if (bytes < settings_.parameters.host.least_tensor * kBlockBytes || span.count == 0) {
       return;
     }
     const UmBlock& block = allocation.blocks[span.first];
     Size& size = sizes[bytes];
     size.blocks += span.count;
     size.alike = size.alike && now_.launch - born > 2 * now_.iteration &&
-                 regularity.once_an_iteration(now_.launch, now_.iteration) &&
+                 regularity.once_an_iteration(now_.launch, now_.iteration,
+                                              settings_.parameters.regularity) &&
                  residents_.may_stay_as_group(block);
     away += block.on_host.advised ? span.count : 0;
   });
@@ -62,7 +54,8 @@ HostGroups::Group HostGroups::smallest_group(std::uint32_t device) {
   for (const auto& [bytes, size] : sizes) {
     const bool tried = std::ranges::any_of(
         tried_, [&](const Group& each) { return each.device == device && each.bytes == bytes; });
-    if (size.alike && !tried && size.blocks <= most && size.blocks >= over / kLeastPart &&
+    if (size.alike && !tried && size.blocks <= most &&
+        size.blocks >= over / settings_.parameters.host.least_part &&
         (found.blocks == 0 || size.blocks < found.blocks)) {
       found = {device, bytes, size.blocks};
     }
@@ -110,7 +103,9 @@ void HostGroups::launched() {
       break;
   }
   const PaceTrial& pace = copy_back_.trial();
-  if (now_.iteration < kLeastIteration || !trial_.ready(pace.over() ? kStable : kPatience) ||
+  if (now_.iteration < settings_.parameters.host.least_iteration ||
+      !trial_.ready(pace.over() ? settings_.parameters.host.stable
+                                : settings_.parameters.host.patience) ||
       pace.under_way() || (last_search_ != 0 && now_.launch - last_search_ < now_.iteration)) {
     return;
   }
@@ -161,7 +156,8 @@ bool HostGroups::move_block(UmBlock& block, bool on_host) {
 
 // A tensor that is used otherwise by now is called back by that.
 void HostGroups::note_use(const BlockSpan& span, Regularity& regularity) {
-  if (regularity.note(now_.launch + 1, now_.iteration) && !tried_.empty()) {
+  if (regularity.note(now_.launch + 1, now_.iteration, settings_.parameters.regularity) &&
+      !tried_.empty()) {
     for (UmBlock& block : memory_.blocks(span)) {
       block.on_host.of_group = false;
     }

@@ -29,7 +29,8 @@ class HostGroups {
         devices_(devices),
         departures_(departures),
         copy_back_(copy_back),
-        residents_(residents) {}
+        residents_(residents),
+        trial_(settings.parameters.trial) {}
 
   // The next launch uses these blocks of a tensor.
   void note_use(const BlockSpan& span, Regularity& regularity);

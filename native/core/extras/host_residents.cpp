@@ -3,13 +3,6 @@
 #include <algorithm>
 
 namespace deepum::core {
-namespace {
-
-constexpr std::size_t kLeastTable = 4;  // UM blocks: what is smaller is as well brought
-// Sparse uses in a row, with none besides: not a gather's result, which others read.
-constexpr std::uint8_t kProvenSparse = 2;
-
-}  // namespace
 
 // Copies say nothing about how a table is used.
 void HostResidents::observe(std::span<const Access> accesses, std::uint8_t flags) {
@@ -31,7 +24,8 @@ bool HostResidents::may_advise(const Allocation& allocation) const {
 void HostResidents::observe(const BlockSpan& span, bool gathers) {
   const Allocation& allocation = memory_.at(span.slot);
   const std::span<UmBlock> blocks = memory_.blocks(span);
-  const bool sparse = gathers && blocks.size() >= kLeastTable && !allocation.of_program;
+  const bool sparse =
+      gathers && blocks.size() >= settings_.parameters.host.least_table && !allocation.of_program;
   const bool advises = may_advise(allocation);
   statistics_.operations += blocks.size();
   if (sparse && advises) {
@@ -60,10 +54,11 @@ bool HostResidents::changes(UmBlock& block, bool sparse, bool advises) {
     return on_host.advised;
   }
   sparse_blocks_ += on_host.sparse_uses == 0 && !on_host.advised ? 1 : 0;
-  on_host.sparse_uses = static_cast<std::uint8_t>(on_host.sparse_uses +
-                                                  (on_host.sparse_uses < kProvenSparse ? 1 : 0));
-  return advises && on_host.sparse_uses == kProvenSparse && !on_host.stays() &&
-         !on_host.also_dense && !on_host.refused;
+  on_host.sparse_uses = static_cast<std::uint8_t>(
+      on_host.sparse_uses +
+      (on_host.sparse_uses < settings_.parameters.host.proven_sparse ? 1 : 0));
+  return advises && on_host.sparse_uses == settings_.parameters.host.proven_sparse &&
+         !on_host.stays() && !on_host.also_dense && !on_host.refused;
 }
 
 void HostResidents::apply(UmBlock& block, bool sparse, bool changed) {

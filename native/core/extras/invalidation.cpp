@@ -3,13 +3,6 @@
 #include <algorithm>
 
 namespace deepum::core {
-namespace {
-
-constexpr std::uint64_t kShortestPause = 64,
-                        kLongestPause = 1ull
-                                        << 20;  // launches without discards after one that failed
-
-}  // namespace
 
 // What the host holds of a dead block would be copied when its place is used again.
 void Invalidation::content_died(UmBlock& block, bool) {
@@ -54,7 +47,9 @@ void Invalidation::failed() {
     return;  // it was decided before the pause began
   }
   const bool in_a_row = pause_ != 0 && now_.launch - next_attempt_ < pause_;
-  pause_ = in_a_row ? std::min(2 * pause_, kLongestPause) : kShortestPause;
+  pause_ = in_a_row ? std::min<std::uint64_t>(2 * pause_,
+                                              settings_.parameters.invalidation.longest_pause)
+                    : settings_.parameters.invalidation.shortest_pause;
   next_attempt_ = now_.launch + pause_;
 }
 

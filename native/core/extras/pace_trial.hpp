@@ -6,11 +6,13 @@
 #include <cstdint>
 
 #include "extras/pace_meter.hpp"
+#include "parameters.h"
 
 namespace deepum::core {
 
 class PaceTrial {
  public:
+  explicit PaceTrial(const deepum_trial_parameters& parameters) : parameters_(parameters) {}
   bool on() const { return phase_ == Phase::kWith || phase_ == Phase::kBetterWith; }
   bool over() const { return phase_ == Phase::kBetterWith || phase_ == Phase::kBetterWithout; }
   // What is left and copied now tells what will be: not where it is tried what comes of leaving
@@ -40,6 +42,7 @@ class PaceTrial {
   void end(double pace);
   void decide(Phase phase);
 
+  const deepum_trial_parameters& parameters_;
   Phase phase_ = Phase::kWith;
   PaceMeter meter_;
   std::uint64_t position_ = 0;

@@ -3,22 +3,10 @@
 #include <utility>
 
 namespace deepum::core {
-namespace {
 
-constexpr std::uint64_t kSettling = 3;  // iterations, after which nothing is as it was before
-constexpr std::uint64_t kMeasured = 3;  // iterations
-// Part of an iteration by which others may be longer or shorter.
-constexpr std::uint64_t kAlike = 8;
-// Of that length, after which nothing is expected to repeat.
-constexpr std::uint32_t kMostChanges = 64;
-constexpr std::uint32_t kMostTrials = 8;
-constexpr double kBetter = 1.0 / 64;  // part by which launches have to be faster
-// Times what launches took before, after which nobody waits for the end.
-constexpr double kHopeless = 2;
-
-}  // namespace
-
-bool RemoteTrial::over() const { return trials_ >= kMostTrials || changes_ > kMostChanges; }
+bool RemoteTrial::over() const {
+  return trials_ >= parameters_.most_trials || changes_ > parameters_.most_changes;
+}
 
 void RemoteTrial::begin(double pace) {
   ++trials_;
@@ -30,14 +18,14 @@ void RemoteTrial::begin(double pace) {
     place();
   } else {
     phase_ = Phase::kBefore;
-    meter_.begin(position_, iteration_, 0, kMeasured);
+    meter_.begin(position_, iteration_, 0, parameters_.measured);
   }
 }
 
 void RemoteTrial::place() {
   phase_ = Phase::kPlaced;
   turn_ = Turn::kPlace;
-  meter_.begin(position_, iteration_, kSettling, kMeasured);
+  meter_.begin(position_, iteration_, parameters_.settling, parameters_.measured);
 }
 
 void RemoteTrial::launched(std::uint64_t position, std::uint64_t sequence,
@@ -45,7 +33,7 @@ void RemoteTrial::launched(std::uint64_t position, std::uint64_t sequence,
   position_ = position;
   const std::uint64_t change =
       iteration > iteration_ ? iteration - iteration_ : iteration_ - iteration;
-  if (change > iteration_ / kAlike) {
+  if (change > iteration_ / parameters_.alike_share) {
     iteration_ = iteration;
     changed_ = position;
     known_at_ = 0;
@@ -62,9 +50,9 @@ void RemoteTrial::completed(std::uint64_t sequence, std::uint64_t at) {
     return;
   }
   const auto pace = meter_.completed(sequence, at);
-  const bool hopeless =
-      phase_ == Phase::kPlaced &&
-      meter_.taken() > kHopeless * pace_ * static_cast<double>(meter_.passed() + iteration_);
+  const bool hopeless = phase_ == Phase::kPlaced &&
+                        meter_.taken() > parameters_.hopeless * pace_ *
+                                             static_cast<double>(meter_.passed() + iteration_);
   if (!pace && !hopeless) {
     return;
   }
@@ -72,7 +60,7 @@ void RemoteTrial::completed(std::uint64_t sequence, std::uint64_t at) {
   if (phase_ == Phase::kBefore) {
     pace_ = *pace;
     place();
-  } else if (!hopeless && *pace < pace_ * (1 - kBetter)) {
+  } else if (!hopeless && *pace < pace_ * (1 - 1.0 / parameters_.better_share)) {
     pace_ = *pace;
     end(Turn::kKeep);
   } else {

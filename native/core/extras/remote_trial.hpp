@@ -6,12 +6,15 @@
 #include <cstdint>
 
 #include "extras/pace_meter.hpp"
+#include "parameters.h"
 
 namespace deepum::core {
 
 class RemoteTrial {
  public:
   enum class Turn { kNone, kPlace, kKeep, kCallBack, kAbandon };
+
+  explicit RemoteTrial(const deepum_trial_parameters& parameters) : parameters_(parameters) {}
 
   // Iterations have been of that length for so many of them, and nothing is tried.
   bool ready(std::uint64_t iterations) const {
@@ -33,6 +36,7 @@ class RemoteTrial {
   void place();
   void end(Turn turn);
 
+  const deepum_trial_parameters& parameters_;
   Phase phase_ = Phase::kNone;
   Turn turn_ = Turn::kNone;
   PaceMeter meter_;

@@ -7,16 +7,8 @@
 namespace deepum::core {
 namespace {
 
-// Of the capacity, the part allocated from which on free memory matters.
-constexpr std::uint64_t kWorthReading = 8;
-// Blocks by which a reading may differ: chunks are whole.
-constexpr std::uint64_t kReadingTolerance = 8;
 constexpr std::size_t kKeptFillPoints = 1u
                                         << 14;  // launches: more than a queue of the driver's holds
-// Of the capacity, the part that an iteration's losses take off at most.
-constexpr std::uint64_t kLossShare = 64;
-constexpr std::uint64_t kLeastShare = 2;  // of the initial capacity, the part that they leave
-constexpr std::uint64_t kLeastLossWindow = 256;  // launches over which losses are counted, at least
 
 }  // namespace
 
@@ -52,7 +44,8 @@ bool ResidencyBelief::note_fill_point(bool learning) {
     fill_points_.pop_front();
   }
   // What launches that were seen before need besides, modules and libraries, is there.
-  return known_ && learning && allocated_ * kWorthReading >= capacity_;
+  return known_ && learning &&
+         allocated_ * settings_.parameters.residency.worth_reading >= capacity_;
 }
 
 void ResidencyBelief::end_filling() {
@@ -79,9 +72,10 @@ void ResidencyBelief::read_free_memory(const deepum_free_memory_event& event) {
   };
   const std::uint64_t least = capacity_for(done.arrived);
   const std::uint64_t most = capacity_for(begun.arrived + commanded_ - begun.commanded);
-  if (capacity_ > most + kReadingTolerance) {
+  if (capacity_ > most + settings_.parameters.residency.reading_tolerance) {
     withdraw_to(most);
-  } else if (capacity_ + kReadingTolerance < least && withdrawn_ != 0) {
+  } else if (capacity_ + settings_.parameters.residency.reading_tolerance < least &&
+             withdrawn_ != 0) {
     withdraw_to(least);  // another program gave memory back
   }
 }
@@ -99,14 +93,17 @@ bool ResidencyBelief::was_taken(const UmBlock& block, EventSequence reported) co
 // that was enough.
 void ResidencyBelief::note_taken(std::uint64_t blocks) {
   statistics_.driver_evictions_seen += blocks;
-  if (now_.launch - loss_window_start_ > std::max(now_.iteration, kLeastLossWindow) ||
+  if (now_.launch - loss_window_start_ >
+          std::max<std::uint64_t>(now_.iteration,
+                                  settings_.parameters.residency.least_loss_window) ||
       loss_window_start_ == 0) {
     loss_window_start_ = now_.launch;
     loss_window_blocks_ = 0;
   }
   const std::uint64_t most =
-      initial_ / kLossShare - std::min(initial_ / kLossShare, loss_window_blocks_);
-  const std::uint64_t least = initial_ / kLeastShare;
+      initial_ / settings_.parameters.residency.loss_share -
+      std::min(initial_ / settings_.parameters.residency.loss_share, loss_window_blocks_);
+  const std::uint64_t least = initial_ / settings_.parameters.residency.least_share;
   const std::uint64_t off = std::min({blocks, most, capacity_ - std::min(capacity_, least)});
   loss_window_blocks_ += off;
   withdraw_to(capacity_ - off);

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "clock.hpp"
+#include "parameters.h"
 
 namespace deepum::core {
 
@@ -11,8 +12,10 @@ class Regularity {
  public:
   // Launch number `launch` uses it. True: for several uses in a row it was used at another time
   // than once an iteration, which a launch left out of one iteration does not explain.
-  bool note(LaunchIndex launch, std::uint64_t iteration);
-  bool once_an_iteration(LaunchIndex launch, std::uint64_t iteration) const;
+  bool note(LaunchIndex launch, std::uint64_t iteration,
+            const deepum_regularity_parameters& parameters);
+  bool once_an_iteration(LaunchIndex launch, std::uint64_t iteration,
+                         const deepum_regularity_parameters& parameters) const;
 
  private:
   LaunchIndex last_ = 0;            // launch that used it last; 0: none

@@ -1,14 +1,6 @@
 #include "memory/residency.hpp"
 
 namespace deepum::core {
-namespace {
-
-// Of what is fetched, the part that is asked for again at most.
-constexpr std::uint64_t kDoubtShare = 24;
-constexpr std::uint64_t kFreeDoubts = 5;  // and besides, as many times as much as is on the device
-
-}  // namespace
-
 void ResidencyBelief::allocate(std::uint64_t blocks) {
   allocated_ += blocks;
   most_allocated_ = std::max(most_allocated_, allocated_);
@@ -94,20 +86,21 @@ void ResidencyBelief::shake(UmBlock& block) const {
 
 // What is there already is asked for seldom: in a decoding loop almost all of memory stays where it
 // is, and thousands of commands that move nothing take time as well. So a block is doubted no
-// sooner than kDoubtShare times as much as is on the device was fetched since it was known to be
+// sooner than `doubt_share` times as much as is on the device was fetched since it was known to be
 // there; but at once beside a fault, and never where it is as good on the host. While a program is
-// learned its launches fault and the driver makes room as it likes: so kFreeDoubts times as much as
-// is on the device is asked for again, each block an iteration after it was confirmed. `freely`:
+// learned its launches fault and the driver makes room as it likes: so `free_doubts` times as much
+// as is on the device is asked for again, each block an iteration after it was confirmed. `freely`:
 // each block is asked for as soon as it may be.
 bool ResidencyBelief::doubts(const UmBlock& block, std::uint64_t after_launches, bool freely) {
   if (block.on_host.stays() || now_.launch <= block.residency.confirmed + after_launches) {
     return false;
   }
   if (freely || block.residency.confirmed == 0 ||
-      fetches_ - block.residency.fetches_at_confirmation >= kDoubtShare * used_) {
+      fetches_ - block.residency.fetches_at_confirmation >=
+          settings_.parameters.residency.doubt_share * used_) {
     return true;
   }
-  if (freely_doubted_ >= kFreeDoubts * used_) {
+  if (freely_doubted_ >= settings_.parameters.residency.free_doubts * used_) {
     return false;
   }
   ++freely_doubted_;

@@ -2,30 +2,16 @@
 
 #include <algorithm>
 
-#include "placement/queue_length.hpp"
 #include "prediction/locate.hpp"
 
 namespace deepum::core {
-namespace {
-
-// Launches of an ID before it is fetched for ahead: one seen once may never come back.
-constexpr std::uint32_t kProven = 2;
-constexpr std::uint64_t kSoonAfterWait = 8;  // launches: by then the host is ahead of the GPU again
-// Launches ahead of the latest that are placed into spare room, at most.
-constexpr std::size_t kSpareAhead = 3072;
-constexpr std::uint64_t kIdleShare = 64;  // part of an iteration, and
-// Launches, in which nothing left for want of space, after which the link has time.
-constexpr std::uint64_t kLeastIdle = 2;
-constexpr std::size_t kEvictedAhead = 8;  // blocks at a launch
-
-}  // namespace
 
 ChainPlanner::Options ChainPlanner::options(const deepum_core_settings& settings,
                                             const LaunchPredictor& predictor) {
   const bool by_next_use = settings.eviction_order == DEEPUM_EVICT_FURTHEST_NEXT_USE;
   const bool history = predictor.knows_history();
   return {by_next_use, history, by_next_use && history && settings.pre_eviction != 0,
-          settings.launch_queue < kShortQueue, !history};
+          settings.launch_queue < settings.parameters.planner.short_queue, !history};
 }
 
 ChainPlanner::ChainPlanner(const deepum_core_settings& settings, const Clock& now,
@@ -34,6 +20,7 @@ ChainPlanner::ChainPlanner(const deepum_core_settings& settings, const Clock& no
                            AddressSpace& memory, Devices& devices, Departures& departures,
                            GrowthForecast& growth, RoomMaker& room, Placer& placer)
     : settings_(settings),
+      parameters_(settings.parameters.planner),
       now_(now),
       statistics_(statistics),
       chain_(chain),
@@ -73,7 +60,7 @@ void ChainPlanner::launched(const Launch& launch) {
     }
   }
   ++launches_since_wait_;
-  if (launches_since_wait_ < kSoonAfterWait || options_.places_at_every_launch) {
+  if (launches_since_wait_ < parameters_.soon_after_wait || options_.places_at_every_launch) {
     place_some(settings_.chain_steps);
   } else {
     place_into_spare_room(device);
@@ -106,7 +93,7 @@ void ChainPlanner::place_into_spare_room(const DeviceMemory& device) {
   if (!options_.fetches_into_spare_room || !device.residency.under_pressure()) {
     return;
   }
-  const std::size_t until = std::min(chain_.trusted(), kSpareAhead);
+  const std::size_t until = std::min<std::size_t>(chain_.trusted(), parameters_.spare_ahead);
   for (std::uint32_t i = 0;
        i < settings_.chain_steps && placed_ < until && place_next(Urgency::kSpare); ++i) {
   }
@@ -114,8 +101,9 @@ void ChainPlanner::place_into_spare_room(const DeviceMemory& device) {
 
 const Execution* ChainPlanner::known(const PredictedLaunch& launch) const {
   const Execution& execution = executions_.at(launch.id);
-  return execution.generation == launch.generation && execution.launches >= kProven ? &execution
-                                                                                    : nullptr;
+  return execution.generation == launch.generation && execution.launches >= parameters_.proven
+             ? &execution
+             : nullptr;
 }
 
 // True: the launch is placed, or nothing is known of it. False: there is no room. What is fetched
@@ -216,7 +204,8 @@ void ChainPlanner::make_reserved_room(DeviceMemory& device) {
 // which the GPU has not come to holds up those behind it.
 void ChainPlanner::evict_ahead(DeviceMemory& device) {
   const std::uint64_t reserved = growth_.reserved_blocks(device.ordinal);
-  const std::uint64_t idle = std::max(now_.iteration / kIdleShare, kLeastIdle);
+  const std::uint64_t idle =
+      std::max<std::uint64_t>(now_.iteration / parameters_.idle_share, parameters_.least_idle);
   if (reserved == 0 || now_.launch - device.demanded_at < idle || device.driver_evicts()) {
     return;
   }
@@ -240,7 +229,8 @@ void ChainPlanner::evict_ahead(DeviceMemory& device) {
       });
   std::ranges::stable_sort(
       leaving_, [](const UmBlock* a, const UmBlock* b) { return a->uses.last < b->uses.last; });
-  leaving_.resize(std::min<std::size_t>({leaving_.size(), kEvictedAhead, needed - available}));
+  leaving_.resize(
+      std::min<std::size_t>({leaving_.size(), parameters_.evicted_ahead, needed - available}));
   for (UmBlock* const block : leaving_) {
     departures_.collect(*block);
   }

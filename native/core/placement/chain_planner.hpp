@@ -55,6 +55,7 @@ class ChainPlanner final : public Planner {
   const Execution* known(const PredictedLaunch& launch) const;
 
   const deepum_core_settings& settings_;
+  const deepum_planner_parameters& parameters_;
   const Clock& now_;
   deepum_core_statistics& statistics_;
   const LaunchChain& chain_;

@@ -22,6 +22,7 @@ struct DeviceMemory {
         residency(settings, now, statistics),
         order(make_order(settings, {now, residency, statistics.operations})),
         driver_order(true),
+        window(settings.parameters.window),
         window_counts_expected_(settings.prediction == DEEPUM_PREDICT_TABLES &&
                                 settings.eviction_order != DEEPUM_EVICT_FURTHEST_NEXT_USE),
         driver_evicts_(settings.pre_eviction == 0) {}

@@ -66,10 +66,11 @@ std::unique_ptr<EvictionPolicy> make_eviction_policy(const deepum_core_settings&
                                                      EvictionPolicy::View view) {
   if (settings.eviction_order == DEEPUM_EVICT_FURTHEST_NEXT_USE &&
       settings.policy == DEEPUM_POLICY_CORRELATION) {
-    return std::make_unique<NextUsePolicy>(settings.launch_queue, view);
+    return std::make_unique<NextUsePolicy>(settings.launch_queue, settings.parameters.order, view);
   }
   const bool by_migration = settings.eviction_order == DEEPUM_EVICT_LEAST_RECENTLY_MIGRATED;
-  return std::make_unique<RecencyPolicy>(by_migration, settings.prefetch_degree, view);
+  return std::make_unique<RecencyPolicy>(by_migration, settings.prefetch_degree,
+                                         settings.parameters.order, view);
 }
 
 }  // namespace deepum::core

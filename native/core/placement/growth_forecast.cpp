@@ -3,17 +3,6 @@
 #include <algorithm>
 
 namespace deepum::core {
-namespace {
-
-// Part of a device by which content may grow where the same is swept over and over.
-constexpr std::int64_t kSweep = 16;
-// Part of what content rises by, by which it may be less than in another iteration.
-constexpr std::int64_t kLower = 8;
-// Parts of what content has risen by, of which all but one die again in an iteration.
-constexpr std::int64_t kFallen = 4;
-constexpr std::size_t kSoon = 64;  // launches that are looked at for new content
-
-}  // namespace
 
 void GrowthForecast::content_died(UmBlock& block, bool died_now) {
   Growing& growing = growing_[block.key.device];
@@ -101,14 +90,17 @@ void GrowthForecast::find_fullest() {
     }
   }
   std::int64_t least = 0, most = 0;
-  const auto risen = [&] { return most > least && (most - least) * kSweep >= capacity; };
+  const auto risen = [&] {
+    return most > least && (most - least) * parameters_.sweep_share >= capacity;
+  };
   LaunchIndex fullest = launch = now_.launch;
   sweeping_ = true;
   content = 0;
   for (const PredictedLaunch& link : chain_) {
     content += growth(link);
-    const bool dies = risen() && (most - content) * kFallen >= (most - least) * (kFallen - 1);
-    if (dies && (highest - most) * kLower <= most - least) {
+    const bool dies = risen() && (most - content) * parameters_.fallen >=
+                                     (most - least) * (parameters_.fallen - 1);
+    if (dies && (highest - most) * parameters_.lower_share <= most - least) {
       break;
     }
     ++launch;
@@ -119,7 +111,7 @@ void GrowthForecast::find_fullest() {
       fullest = launch;
     }
   }
-  if (risen() && (highest - most) * kLower <= most - least) {
+  if (risen() && (highest - most) * parameters_.lower_share <= most - least) {
     sweeping_ = false;
     fullest_ = fullest;
   }
@@ -175,7 +167,8 @@ std::uint64_t GrowthForecast::soon(std::uint32_t device) {
     growing.soon_at = now_.launch;
     growing.soon = 0;
     std::int64_t content = 0;
-    for (std::size_t i = 0; i < std::min(chain_.size(), kSoon); ++i, ++statistics_.operations) {
+    for (std::size_t i = 0; i < std::min<std::size_t>(chain_.size(), parameters_.soon);
+         ++i, ++statistics_.operations) {
       if (history_.holds(chain_[i].cookie) && history_.at(chain_[i].cookie).device == device) {
         content += growth(chain_[i]);
         growing.soon = std::max(growing.soon, content);

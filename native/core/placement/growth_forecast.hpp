@@ -19,9 +19,15 @@ namespace deepum::core {
 
 class GrowthForecast final : public ContentListener {
  public:
-  GrowthForecast(const Clock& now, deepum_core_statistics& statistics, const Devices& devices,
+  GrowthForecast(const deepum_growth_parameters& parameters, const Clock& now,
+                 deepum_core_statistics& statistics, const Devices& devices,
                  const LaunchChain& chain, LaunchHistory& history)
-      : now_(now), statistics_(statistics), devices_(devices), chain_(chain), history_(history) {}
+      : parameters_(parameters),
+        now_(now),
+        statistics_(statistics),
+        devices_(devices),
+        chain_(chain),
+        history_(history) {}
 
   // What happens to content.
   void filled(const UmBlock& block) {
@@ -80,6 +86,7 @@ class GrowthForecast final : public ContentListener {
   std::int64_t growth(const PredictedLaunch& launch) const;
   Link& link(std::size_t ahead);
 
+  const deepum_growth_parameters& parameters_;
   const Clock& now_;
   deepum_core_statistics& statistics_;
   const Devices& devices_;

@@ -4,11 +4,7 @@
 #include <utility>
 
 namespace deepum::core {
-namespace {
-
-constexpr std::size_t kLateScan = 4096;  // blocks looked at for one that is needed late
-
-}  // namespace
+namespace {}  // namespace
 
 bool ListedPolicy::came_before(const UmBlock& block, const UmBlock& other) const {
   return block.order.launch < other.order.launch;
@@ -122,8 +118,9 @@ UmBlock* ListedPolicy::needed_after(LaunchIndex launch, LaunchIndex known_until)
   const auto lives_on = [&](const UmBlock& block) {
     return block.uses.next_use != Use::kDies || block.uses.next <= now().launch;
   };
-  UmBlock* found = expected_.find_beyond(launch, kLateScan, lives_on);
-  found = found != nullptr ? found : expected_clean_.find_beyond(launch, kLateScan, lives_on);
+  UmBlock* found = expected_.find_beyond(launch, parameters_.late_scan, lives_on);
+  found = found != nullptr ? found
+                           : expected_clean_.find_beyond(launch, parameters_.late_scan, lives_on);
   if (found != nullptr) {
     return found;
   }
@@ -131,18 +128,18 @@ UmBlock* ListedPolicy::needed_after(LaunchIndex launch, LaunchIndex known_until)
     return block.uses.next_use != Use::kDies && block.uses.next > launch &&
            block.uses.next <= known_until;
   };
-  found = evictable_clean_.find(kLateScan, late_enough);
-  found = found != nullptr ? found : evictable_.find(kLateScan, late_enough);
+  found = evictable_clean_.find(parameters_.late_scan, late_enough);
+  found = found != nullptr ? found : evictable_.find(parameters_.late_scan, late_enough);
   return found != nullptr
              ? found
-             : cooling_down_.find(kLateScan,
+             : cooling_down_.find(parameters_.late_scan,
                                   late_enough);  // its space is in time for a program that waits
 }
 
 void ListedPolicy::for_each_expected_after(LaunchIndex launch,
                                            const std::function<void(UmBlock&)>& visit) {
   settle();
-  expected_.for_each_beyond(launch, kExpectedScan, visit);
+  expected_.for_each_beyond(launch, parameters_.expected_scan, visit);
 }
 
 }  // namespace deepum::core

@@ -24,12 +24,11 @@ class ListedPolicy : public EvictionPolicy {
                                const std::function<void(UmBlock&)>& visit) override;
 
  protected:
-  static constexpr std::size_t kVictimScan = 4096;   // blocks looked at for one victim,
-  static constexpr std::size_t kExpectedScan = 256;  // and of those that are expected
-
   // `splits_expected`: expected blocks that the host has as well are kept apart.
-  ListedPolicy(bool by_migration, bool splits_expected, View view)
+  ListedPolicy(bool by_migration, bool splits_expected, const deepum_order_parameters& parameters,
+               View view)
       : EvictionPolicy(view),
+        parameters_(parameters),
         evictable_(by_migration),
         evictable_clean_(by_migration),
         splits_expected_(splits_expected) {}
@@ -65,6 +64,7 @@ class ListedPolicy : public EvictionPolicy {
   // Where neither order nor prediction orders them: whether a block came before another.
   virtual bool came_before(const UmBlock& block, const UmBlock& other) const;
 
+  const deepum_order_parameters& parameters_;
   EvictableBlocks evictable_;
   EvictableBlocks evictable_clean_;
   ExpectedBlocks expected_;
@@ -79,8 +79,8 @@ class ListedPolicy : public EvictionPolicy {
 
 template <typename Wanted>
 UmBlock* ListedPolicy::first_evictable(Wanted wanted) const {
-  UmBlock* const clean = evictable_clean_.find(kVictimScan, wanted);
-  UmBlock* const dirty = evictable_.find(kVictimScan, wanted);
+  UmBlock* const clean = evictable_clean_.find(parameters_.victim_scan, wanted);
+  UmBlock* const dirty = evictable_.find(parameters_.victim_scan, wanted);
   if (clean == nullptr || dirty == nullptr) {
     return clean != nullptr ? clean : dirty;
   }

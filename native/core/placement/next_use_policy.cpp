@@ -7,21 +7,12 @@ namespace {
 
 constexpr std::size_t kFarthest = 1u << 16;  // launches: next uses are told apart up to there,
 constexpr unsigned kFarthestShift = 3;       // by eights (a power of two)
-// A used block cools down for as many launches and blocks brought, at least, both,
-constexpr std::uint64_t kLeastLaunches = 2;
-constexpr std::uint64_t kLeastBlocks = 32;
-// and for one of these besides: launches, or this part of the device in blocks brought.
-constexpr std::uint64_t kManyLaunches = 32;
-constexpr std::uint64_t kBlocksShare = 16;
-// Content that ends by itself leaves as if it were needed so many times later.
-constexpr std::uint64_t kDying = 16;
-// Part of an iteration after which what left without a copy comes back in time.
-constexpr std::uint64_t kFar = 8;
 
 }  // namespace
 
-NextUsePolicy::NextUsePolicy(std::uint64_t launch_queue, View view)
-    : ListedPolicy(false, true, view), launch_queue_(launch_queue) {
+NextUsePolicy::NextUsePolicy(std::uint64_t launch_queue, const deepum_order_parameters& parameters,
+                             View view)
+    : ListedPolicy(false, true, parameters, view), launch_queue_(launch_queue) {
   expected_.span(kFarthest, kFarthestShift);
   expected_clean_.span(kFarthest, kFarthestShift);
 }
@@ -63,14 +54,15 @@ void NextUsePolicy::clean_changed(UmBlock& block) {
 }
 
 bool NextUsePolicy::cooled_down(const UmBlock& block) const {
-  const std::uint64_t share = residency().capacity() / kBlocksShare;
-  const std::uint64_t least_launches = std::min(kLeastLaunches, now().iteration / kBlocksShare);
-  const std::uint64_t least_blocks = std::min(kLeastBlocks, share);
+  const std::uint64_t share = residency().capacity() / parameters_.blocks_share;
+  const std::uint64_t least_launches = std::min<std::uint64_t>(
+      parameters_.least_launches, now().iteration / parameters_.blocks_share);
+  const std::uint64_t least_blocks = std::min<std::uint64_t>(parameters_.least_blocks, share);
   const std::uint64_t launches = now().launch - block.order.launch;
   const std::uint64_t brought = residency().migrations() - block.order.migrations_at_use;
   return launches > launch_queue_ ||  // it has run
          (launches >= least_launches && brought >= least_blocks &&
-          (launches >= kManyLaunches || brought >= share));
+          (launches >= parameters_.many_launches || brought >= share));
 }
 
 void NextUsePolicy::settle() {
@@ -89,7 +81,7 @@ void NextUsePolicy::wake(UmBlock& block) {
       block.order.afterwards > launch && !missed(block) ? block.order.afterwards : 0;
   LaunchIndex learned = block.uses.next > launch ? block.uses.next : 0;
   if (learned != 0 && block.uses.next_use == Use::kDies) {
-    learned = block.uses.last + kDying * (learned - block.uses.last);
+    learned = block.uses.last + parameters_.dying * (learned - block.uses.last);
   }
   ++woken_;
   foreseen_ += predicted != 0 || learned != 0 ? 1 : 0;
@@ -115,12 +107,13 @@ Victim NextUsePolicy::choose(const VictimQuery& query) {
     UmBlock* const dirty = expected_.find_beyond(beyond, most, wanted);
     UmBlock* const clean = expected_clean_.find_beyond(beyond, most, wanted);
     const bool far =
-        clean != nullptr && clean->order.launch >= now().launch + now().iteration / kFar;
+        clean != nullptr &&
+        clean->order.launch >= now().launch + now().iteration / parameters_.clean_far_share;
     return dirty == nullptr || far ? clean : dirty;
   };
   UmBlock* const unknown = first_evictable(may_leave);
   UmBlock* victim =
-      farthest(std::max(query.for_launch, query.promised_until), kExpectedScan,
+      farthest(std::max(query.for_launch, query.promised_until), parameters_.expected_scan,
                [&](const UmBlock& block) { return may_leave(block) && !block.order.prefetched; });
   if (victim == nullptr ||
       (unknown != nullptr && !victim->residency.clean && unknown->uses.last <= victim->uses.last)) {
@@ -133,7 +126,7 @@ Victim NextUsePolicy::choose(const VictimQuery& query) {
   if (UmBlock* const oldest = cooling_down_.head(); oldest != nullptr && may_leave(*oldest)) {
     return {oldest};
   }
-  victim = farthest(0, kVictimScan, may_leave);
+  victim = farthest(0, parameters_.victim_scan, may_leave);
   return {victim, victim != nullptr};
 }
 

@@ -10,7 +10,7 @@ namespace deepum::core {
 class NextUsePolicy final : public ListedPolicy {
  public:
   // `launch_queue`: launches that the driver lets the host be ahead of the GPU.
-  NextUsePolicy(std::uint64_t launch_queue, View view);
+  NextUsePolicy(std::uint64_t launch_queue, const deepum_order_parameters& parameters, View view);
 
   void used(UmBlock& block) override;
   void will_be_used(UmBlock& block) override { cool_down(block); }

@@ -5,9 +5,6 @@
 namespace deepum::core {
 namespace {
 
-// Launches for which what is known to be there is not doubted.
-constexpr std::uint64_t kLeastDoubt = 16;
-
 // The place in kBringing of what a command of that kind brings, prefetches for all others.
 constexpr std::size_t bringing(std::uint8_t kind) {
   const auto* const found = std::ranges::find(kBringing, deepum::direction_of(kind));
@@ -126,7 +123,10 @@ void Placer::ask_again(DeviceMemory& device, UmBlock& block) {
 // kernel is launched over and over.
 std::uint64_t Placer::doubt_after(std::uint64_t period) const {
   const std::uint64_t most = settings_.confidence_launches;
-  return period == 0 ? most : std::min(most, std::max(period - period / 8, kLeastDoubt));
+  return period == 0
+             ? most
+             : std::min(most, std::max<std::uint64_t>(period - period / 8,
+                                                      settings_.parameters.residency.least_doubt));
 }
 
 bool Placer::bring(DeviceMemory& device, UmBlock& block, SpanUse use_for,

@@ -2,22 +2,7 @@
 
 #include <algorithm>
 
-#include "placement/queue_length.hpp"
-
 namespace deepum::core {
-namespace {
-
-constexpr std::uint64_t kEvictionBatch = 8;  // blocks evicted at once when room runs out
-constexpr std::uint64_t kHeadroomShare = 8;  // part of a device that is kept free, at most
-// Part of a device that is kept for content that comes soon.
-constexpr std::uint64_t kSoonShare = 64;
-// The part that may hold what was fetched into spare room.
-constexpr std::uint64_t kPrefetchedShare = 8;
-// Where all of an iteration is at hand long before it runs, and.
-constexpr std::uint64_t kPrefetchedLittle = 32;
-constexpr std::uint64_t kSpared = 16;  // the part that is left to what comes into being
-
-}  // namespace
 
 PreEviction::PreEviction(const deepum_core_settings& settings, const Clock& now,
                          deepum_core_statistics& statistics, Departures& departures,
@@ -25,16 +10,17 @@ PreEviction::PreEviction(const deepum_core_settings& settings, const Clock& now,
     : statistics_(statistics),
       departures_(departures),
       settings_(settings),
+      parameters_(settings.parameters.eviction),
       now_(now),
       growth_(growth),
       by_next_use_(settings.eviction_order == DEEPUM_EVICT_FURTHEST_NEXT_USE &&
                    settings.policy == DEEPUM_POLICY_CORRELATION),
       knows_growth_(settings.prediction == DEEPUM_PREDICT_HISTORY),
-      short_queue_(settings.launch_queue < kShortQueue) {}
+      short_queue_(settings.launch_queue < settings.parameters.planner.short_queue) {}
 
 std::uint64_t PreEviction::headroom(const DeviceMemory& device) const {
   return std::min<std::uint64_t>(settings_.headroom_blocks,
-                                 device.residency.capacity() / kHeadroomShare);
+                                 device.residency.capacity() / parameters_.headroom_share);
 }
 
 bool PreEviction::may_take_room(const DeviceMemory& device, Urgency urgency) const {
@@ -78,8 +64,9 @@ bool PreEviction::make_room(DeviceMemory& device, const Request& request, const 
 
 void PreEviction::make_batch(DeviceMemory& device, const Request& request) {
   const bool at_hand = request.urgency == Urgency::kAtHand;
-  const std::uint64_t batch =
-      by_next_use_ && at_hand ? std::max(kEvictionBatch, device.wanted) : kEvictionBatch;
+  const std::uint64_t batch = by_next_use_ && at_hand
+                                  ? std::max<std::uint64_t>(parameters_.batch, device.wanted)
+                                  : parameters_.batch;
   const std::uint64_t kept_free = headroom(device);
   while (device.residency.free() < batch + kept_free) {
     const bool last_resort = at_hand && device.residency.free() == 0;
@@ -107,7 +94,8 @@ bool PreEviction::keeps_dead(const DeviceMemory& device) {
     return false;
   }
   return device.order->dead_blocks() <=
-         std::min(growth_.soon(device.ordinal), device.residency.capacity() / kSoonShare);
+         std::min(growth_.soon(device.ordinal),
+                  device.residency.capacity() / parameters_.soon_share);
 }
 
 // What is fetched into spare room takes what is free, and what the dead have, as long as content
@@ -116,10 +104,11 @@ bool PreEviction::keeps_dead(const DeviceMemory& device) {
 bool PreEviction::make_spare_room(DeviceMemory& device, LaunchIndex launch) {
   const ResidencyBelief& residency = device.residency;
   const GrowthAhead& growth = growth_.placed(device.ordinal);
-  const std::uint64_t spared = residency.capacity() / kSpared;
+  const std::uint64_t spared = residency.capacity() / parameters_.spared_share;
   const std::uint64_t kept = headroom(device) + growth.most() + spared;
-  const std::uint64_t share =
-      now_.iteration > settings_.launch_queue ? kPrefetchedShare : kPrefetchedLittle;
+  const std::uint64_t share = now_.iteration > settings_.launch_queue
+                                  ? parameters_.prefetched_share
+                                  : parameters_.prefetched_little;
   if (device.order->prefetched_blocks() > residency.capacity() / share || growth.rise() > spared ||
       residency.free() + device.order->dead_blocks() <= kept) {
     return false;
@@ -132,7 +121,7 @@ bool PreEviction::make_spare_room(DeviceMemory& device, LaunchIndex launch) {
 
 // What the dead have is free earlier than what evictions to come leave.
 void PreEviction::discard_dead(DeviceMemory& device, LaunchIndex launch) {
-  std::uint64_t left = kEvictionBatch;
+  std::uint64_t left = parameters_.batch;
   device.order->for_each_dead([&](UmBlock& block) {
     ++statistics_.operations;
     if (block.moves.claim != claim()) {

@@ -36,6 +36,7 @@ class PreEviction : public RoomMaker {
   bool keeps_dead(const DeviceMemory& device);
 
   const deepum_core_settings& settings_;
+  const deepum_eviction_parameters& parameters_;
   const Clock& now_;
   GrowthForecast& growth_;
   VictimListener* listener_ = nullptr;

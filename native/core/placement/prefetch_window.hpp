@@ -6,20 +6,25 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "parameters.h"
+
 namespace deepum::core {
 
 class PrefetchWindow {
  public:
-  void begin(std::uint64_t capacity) { withheld_ = capacity / 2; }
+  explicit PrefetchWindow(const deepum_window_parameters& parameters) : parameters_(parameters) {}
+
+  void begin(std::uint64_t capacity) { withheld_ = capacity / parameters_.initial_share; }
   // False: that many blocks were fetched ahead already.
   bool admits(std::uint64_t ahead, std::uint64_t capacity) {
-    const bool open = ahead < capacity - std::min(withheld_, capacity - capacity / kLeastShare);
+    const bool open =
+        ahead < capacity - std::min(withheld_, capacity - capacity / parameters_.least_share);
     full_ = full_ || !open;
     return open;
   }
   void note_mistake(std::uint64_t ahead, std::uint64_t capacity) {
     ++mistakes_;
-    withheld_ = std::max(withheld_, capacity - std::min(capacity, ahead)) + kNarrowing;
+    withheld_ = std::max(withheld_, capacity - std::min(capacity, ahead)) + parameters_.narrowing;
   }
   void launch_passed() {
     withheld_ -= std::min<std::uint64_t>(withheld_, full_ ? 1 : 0);
@@ -28,9 +33,7 @@ class PrefetchWindow {
   std::uint64_t mistakes() const { return mistakes_; }
 
  private:
-  static constexpr std::uint64_t kNarrowing = 4;  // blocks, by a mistake
-  // Part of the device that may be fetched ahead after all mistakes.
-  static constexpr std::uint64_t kLeastShare = 8;
+  const deepum_window_parameters& parameters_;
   std::uint64_t withheld_ = 0;  // blocks
   std::uint64_t mistakes_ = 0;
   bool full_ = false;  // it held a launch off since the latest one

@@ -4,15 +4,10 @@
 #include <utility>
 
 namespace deepum::core {
-namespace {
 
-// Blocks brought since a last use, so that the space comes in time: 64 MiB.
-constexpr std::uint64_t kCoolDownBlocks = 32;
-
-}  // namespace
-
-RecencyPolicy::RecencyPolicy(bool by_migration, std::size_t prefetch_degree, View view)
-    : ListedPolicy(by_migration, false, view), by_migration_(by_migration) {
+RecencyPolicy::RecencyPolicy(bool by_migration, std::size_t prefetch_degree,
+                             const deepum_order_parameters& parameters, View view)
+    : ListedPolicy(by_migration, false, parameters, view), by_migration_(by_migration) {
   expected_.span(prefetch_degree);
 }
 
@@ -70,15 +65,15 @@ Victim RecencyPolicy::choose(const VictimQuery& query) {
   }
   const auto cooled_down = [&](const UmBlock& block) {
     return free_to_leave(block, query) && !block.order.prefetched &&
-           residency().migrations() - block.order.migrations_at_use >= kCoolDownBlocks;
+           residency().migrations() - block.order.migrations_at_use >= parameters_.cool_down_blocks;
   };
   if (UmBlock* const block = expected_.find_beyond(std::max(query.for_launch, query.promised_until),
-                                                   kExpectedScan, cooled_down);
+                                                   parameters_.expected_scan, cooled_down);
       block != nullptr || !query.last_resort) {
     return {block};
   }
   UmBlock* const block = expected_.find_beyond(
-      0, kVictimScan, [&](const UmBlock& each) { return free_to_leave(each, query); });
+      0, parameters_.victim_scan, [&](const UmBlock& each) { return free_to_leave(each, query); });
   return {block, block != nullptr};
 }
 

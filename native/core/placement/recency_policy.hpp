@@ -10,7 +10,8 @@ namespace deepum::core {
 class RecencyPolicy final : public ListedPolicy {
  public:
   // `prefetch_degree`: launches ahead of the latest that may be expected, at most.
-  RecencyPolicy(bool by_migration, std::size_t prefetch_degree, View view);
+  RecencyPolicy(bool by_migration, std::size_t prefetch_degree,
+                const deepum_order_parameters& parameters, View view);
 
   void used(UmBlock& block) override;
   void clean_changed(UmBlock& block) override;

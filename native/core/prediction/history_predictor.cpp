@@ -4,17 +4,6 @@
 #include <bit>
 
 namespace deepum::core {
-namespace {
-
-// Launches expected next, among which the execution is looked for.
-constexpr std::size_t kSkipped = 64;
-constexpr std::size_t kSkippedKernels = 8;  // and those among which its kernel is
-constexpr std::uint32_t kKnown = 3;         // agreement from which on half of the trust remains
-// Of the latest 32 launches in the chain, those that lay elsewhere, by which it is left.
-constexpr int kAstray = 20;
-constexpr std::uint32_t kInserted = 8;  // launches in a row that may be new
-
-}  // namespace
 
 bool HistoryPredictor::next(const PredictedLaunch* previous, PredictedLaunch& found) {
   const std::uint64_t before = previous == nullptr ? match_.place : previous->cookie;
@@ -39,8 +28,10 @@ std::size_t HistoryPredictor::find(const Chain& chain, ExecutionId id,
     return 0;
   }
   const auto from = chain.begin();
-  const auto near = from + static_cast<std::ptrdiff_t>(std::min(chain.size(), kSkippedKernels));
-  const auto far = from + static_cast<std::ptrdiff_t>(std::min(chain.size(), kSkipped));
+  const auto near = from + static_cast<std::ptrdiff_t>(
+                               std::min<std::size_t>(chain.size(), parameters_.skipped_kernels));
+  const auto far =
+      from + static_cast<std::ptrdiff_t>(std::min<std::size_t>(chain.size(), parameters_.skipped));
   auto found = std::find_if(from, far, exact);
   if (found == far) {
     found = std::find_if(from, near, alike);
@@ -61,12 +52,16 @@ bool HistoryPredictor::confirm(const PredictedLaunch& passed, bool right) {
     match_.agreement = std::max(match_.agreement, now.agreement);
     return true;
   }
-  const bool mistaken = !right && (now.agreement > match_.agreement ||
-                                   (now.agreement > kKnown && std::popcount(astray_) >= kAstray));
+  const bool mistaken =
+      !right && (now.agreement > match_.agreement ||
+                 (now.agreement > parameters_.known_agreement &&
+                  std::popcount(astray_) >= static_cast<int>(parameters_.astray)));
   return !mistaken;
 }
 
-bool HistoryPredictor::tolerate() { return !agrees_better() && ++inserted_ <= kInserted; }
+bool HistoryPredictor::tolerate() {
+  return !agrees_better() && ++inserted_ <= parameters_.inserted;
+}
 
 // Where it agrees as well, the longer way back is better: a loop inside an iteration ends, and the
 // iteration goes on.
@@ -77,7 +72,7 @@ bool HistoryPredictor::agrees_better() const {
 }
 
 std::uint64_t HistoryPredictor::lasting_trust() const {
-  return history_.recall().agreement >= kKnown ? 2 : 0;
+  return history_.recall().agreement >= parameters_.known_agreement ? 2 : 0;
 }
 
 void HistoryPredictor::abandoned() {

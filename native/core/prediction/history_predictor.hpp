@@ -8,7 +8,8 @@ namespace deepum::core {
 
 class HistoryPredictor final : public LaunchPredictor {
  public:
-  explicit HistoryPredictor(const LaunchHistory& history) : history_(history) {}
+  HistoryPredictor(const LaunchHistory& history, const deepum_prediction_parameters& parameters)
+      : history_(history), parameters_(parameters) {}
 
   bool next(const PredictedLaunch* previous, PredictedLaunch& found) override;
   std::size_t find(const Chain& chain, ExecutionId id, const Execution& execution) const override;
@@ -24,6 +25,7 @@ class HistoryPredictor final : public LaunchPredictor {
   bool agrees_better() const;
 
   const LaunchHistory& history_;
+  const deepum_prediction_parameters& parameters_;
   Recollection match_;          // of the latest launch, which the chain follows
   std::uint32_t inserted_ = 0;  // launches in a row that were not in the chain
   std::uint32_t astray_ =

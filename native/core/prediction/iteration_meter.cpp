@@ -8,7 +8,8 @@ namespace deepum::core {
 void IterationMeter::launched(std::uint64_t period) {
   longest_ = std::max(longest_, period);
   now_.iteration = std::max(now_.iteration, longest_);
-  if (now_.launch - measured_from_ > 2 * std::max(longest_, kLeastPeriod)) {
+  if (now_.launch - measured_from_ >
+      2 * std::max<std::uint64_t>(longest_, parameters_.least_period)) {
     now_.iteration = std::exchange(longest_, 0);
     measured_from_ = now_.launch;
   }

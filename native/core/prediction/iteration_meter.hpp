@@ -7,15 +7,14 @@
 
 #include "clock.hpp"
 #include "memory/block_use.hpp"
+#include "parameters.h"
 
 namespace deepum::core {
 
 class IterationMeter {
  public:
-  // Launches over which the longest way back counts, at least.
-  static constexpr std::uint64_t kLeastPeriod = 256;
-
-  explicit IterationMeter(Clock& now) : now_(now) {}
+  IterationMeter(Clock& now, const deepum_iteration_parameters& parameters)
+      : now_(now), parameters_(parameters) {}
   // The launch at hand came so many launches after the same one before; 0: there was none.
   void launched(std::uint64_t period);
   // It touches those blocks.
@@ -25,6 +24,7 @@ class IterationMeter {
 
  private:
   Clock& now_;
+  const deepum_iteration_parameters& parameters_;
   std::uint64_t longest_ = 0;      // way back, since
   LaunchIndex measured_from_ = 0;  // that launch
   Work work_ = 0;

@@ -3,12 +3,6 @@
 #include <algorithm>
 
 namespace deepum::core {
-namespace {
-
-// Launches placed ahead for each prediction in a row that was right.
-constexpr std::uint64_t kTrust = 2;
-
-}  // namespace
 
 LaunchChain::Step LaunchChain::follow(const Launch& launch, const Execution& execution) {
   if (launches_.empty()) {
@@ -24,7 +18,7 @@ LaunchChain::Step LaunchChain::follow(const Launch& launch, const Execution& exe
     statistics_.predictions_right += right ? 1 : 0;
     statistics_.operations += at;
     right_in_a_row_ += right ? 1 : 0;
-    recognised_ = recognised_ || right_in_a_row_ >= kRecognised;
+    recognised_ = recognised_ || right_in_a_row_ >= settings_.parameters.prediction.recognised;
     const PredictedLaunch passed = launches_[at];
     step.passed = at + 1;
     launches_.erase(launches_.begin(),
@@ -64,7 +58,8 @@ void LaunchChain::forget() {
 }
 
 std::size_t LaunchChain::trusted() const {
-  return std::min<std::uint64_t>(launches_.size(), kTrust * right_in_a_row_);
+  return std::min<std::uint64_t>(launches_.size(),
+                                 settings_.parameters.prediction.trust * right_in_a_row_);
 }
 
 }  // namespace deepum::core

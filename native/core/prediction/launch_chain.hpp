@@ -42,8 +42,6 @@ class LaunchChain {
   bool recognised() const { return recognised_; }
 
  private:
-  static constexpr std::uint64_t kRecognised = 32;
-
   LaunchPredictor& predictor_;
   const deepum_core_settings& settings_;
   deepum_core_statistics& statistics_;

@@ -1,5 +1,5 @@
 // Whether the program is being learned: launches are new, or come otherwise than predicted, or did
-// so within the last two iterations, as far as these are known, and kSettledAfter launches.
+// so within the last two iterations, as far as these are known, and some launches.
 #pragma once
 
 #include <algorithm>
@@ -7,14 +7,14 @@
 #include <utility>
 
 #include "clock.hpp"
+#include "parameters.h"
 
 namespace deepum::core {
 
 class LearningMonitor {
  public:
-  static constexpr std::uint64_t kSettledAfter = 256;  // launches
-
-  explicit LearningMonitor(const Clock& now) : now_(now) {}
+  LearningMonitor(const Clock& now, const deepum_iteration_parameters& parameters)
+      : now_(now), parameters_(parameters) {}
   void launched(bool surprise) {
     if (surprise) {
       surprised_ = now_.launch;
@@ -28,15 +28,18 @@ class LearningMonitor {
   // The driver was seen to have taken blocks.
   void block_taken() { taken_lately_ = true; }
 
-  bool learning() const { return now_.launch - surprised_ <= kSettledAfter + 2 * longest_period_; }
+  bool learning() const {
+    return now_.launch - surprised_ <= parameters_.settled_after + 2 * longest_period_;
+  }
   bool lost_blocks_lately() const { return taken_at_ != 0 && lately(taken_at_); }
-  // Within the latest two iterations and kSettledAfter launches.
+  // Within the latest two iterations and `settled_after` launches.
   bool lately(LaunchIndex launch) const {
-    return now_.launch - launch <= kSettledAfter + 2 * now_.iteration;
+    return now_.launch - launch <= parameters_.settled_after + 2 * now_.iteration;
   }
 
  private:
   const Clock& now_;
+  const deepum_iteration_parameters& parameters_;
   LaunchIndex surprised_ = 0;         // the latest launch that was new or not predicted,
   std::uint64_t longest_period_ = 0;  // and the longest way back to the same launch since
   LaunchIndex taken_at_ =

@@ -9,7 +9,7 @@ std::unique_ptr<LaunchPredictor> make_launch_predictor(const deepum_core_setting
   if (settings.prediction == DEEPUM_PREDICT_TABLES) {
     return std::make_unique<TablePredictor>(executions);
   }
-  return std::make_unique<HistoryPredictor>(history);
+  return std::make_unique<HistoryPredictor>(history, settings.parameters.prediction);
 }
 
 }  // namespace deepum::core
