@@ -91,7 +91,7 @@ class Core:
     WRITTEN: int = lib.DEEPUM_BLOCK_WRITTEN
 
     def __init__(self, settings: CoreSettings | None = None) -> None:
-        """Raises ValueError when a setting is out of range (see docs/core.md), or memory is exhausted."""
+        """Raises ValueError when a setting is out of range (see docs/configuration.md), or memory is exhausted."""
         self.settings = settings if settings is not None else CoreSettings.default()
         native = ffi.new("deepum_core_settings *", {field.name: getattr(self.settings, field.name) for field in fields(CoreSettings)})
         handle = lib.deepum_core_create(native)
