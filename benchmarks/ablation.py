@@ -21,7 +21,7 @@ Times are the script's own (virtual); faults and bytes are a step, of those afte
 
 Each run is written down as it ends, in a file for its case beside FILE (FILE.parts/); the end merges them into FILE. What is there and was
 run with the same settings is not run again, so that an interrupted table goes on where it stopped. A run that fails costs its row.
-`page` puts tables of FILE into docs/figures.md.
+`page` puts tables of FILE into docs/research/figures.md.
 
 What runs is the deepum that this Python imports, which is said first: an installed one, unless PYTHONPATH names a checkout that is built.
 """
@@ -42,7 +42,7 @@ from main_job import ROOT, JobError, machine, run, say
 
 import deepum
 
-PAGE = ROOT / "docs" / "figures.md"
+PAGE = ROOT / "docs" / "research" / "figures.md"
 
 
 class Progress:

@@ -1,4 +1,4 @@
-"""An ablation's figures for people: tables, a plot, and the page docs/figures.md with both."""
+"""An ablation's figures for people: tables, a plot, and the page docs/research/figures.md with both."""
 
 from __future__ import annotations
 

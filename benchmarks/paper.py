@@ -1,6 +1,6 @@
 """The tables of DeepUM's evaluation, simulated: what the published system, others and ours come to, beside the lower bound.
 
-    python benchmarks/paper.py --json benchmarks/results/paper-simulated.json --page docs/paper.md
+    python benchmarks/paper.py --json benchmarks/results/paper-simulated.json --page docs/research/paper.md
     python benchmarks/paper.py --only ablation,degrees --json FILE       # these anew, the others as FILE has them
     python benchmarks/paper.py --tiny                                    # small models, to try the script
 

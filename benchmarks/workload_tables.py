@@ -1,4 +1,4 @@
-"""Tables of simulated workloads, as text and as docs/workloads.md has them (benchmarks/workloads.py)."""
+"""Tables of simulated workloads, as text and as docs/research/workloads.md has them (benchmarks/workloads.py)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def line(found: Comparison, names: Iterable[str]) -> str:
 
 
 def markdown(every: list[Comparison], names: list[str]) -> list[str]:
-    """For docs/workloads.md: ms a step, and of the bounds."""
+    """For docs/research/workloads.md: ms a step, and of the bounds."""
     lines = [f"| workload | machine | unlimited | bound | bound (UM) | on-demand | {' | '.join(names)} |", f"|{'---|' * (6 + len(names))}"]
     for found in every:
         cells = [f"`{_short(found)}`", found.machine, f"{_unlimited_ms(found):.0f}"]
@@ -85,7 +85,7 @@ def summary(every: list[Comparison], names: list[str]) -> list[str]:
 
 
 def band_table(by_driver: Mapping[str, Sequence[Comparison]], name: str) -> list[str]:
-    """Of one policy, for docs/workloads.md: ms a step and, in brackets, of the bound under each driver; speed-ups over on-demand from the
+    """Of one policy, for that page: ms a step and, in brackets, of the bound under each driver; speed-ups over on-demand from the
     least to the most. Only workloads that exceed the card, and ran under all drivers."""
     found = [{(one.workload, one.machine): one for one in every if _fits(one, name)} for every in by_driver.values()]
     rows = {key: [each[key] for each in found] for key in found[0] if all(key in each for each in found)}

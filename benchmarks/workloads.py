@@ -3,7 +3,7 @@
     python benchmarks/workloads.py                                   # all of them on v100-16gb
     python benchmarks/workloads.py --only gpt2-xl,dlrm --machine v100-32gb,h200 --pressure 1.5
     python benchmarks/workloads.py --set both                        # and the held-out ones, which nothing is tuned on
-    python benchmarks/workloads.py --band --policy deepum            # from a kind driver to an unkind one, for docs/workloads.md
+    python benchmarks/workloads.py --band --policy deepum            # from a kind driver to an unkind one, for docs/research/workloads.md
     python benchmarks/workloads.py --captures                        # what they are, for docs/workloads.md
     python benchmarks/workloads.py --json FILE && deepum report FILE --image FILE.svg
 
@@ -96,7 +96,7 @@ def main() -> None:
     parser.add_argument("--capacity-error", metavar="SIZE", help="by which the capacity that is told at the start is too high, or -SIZE")
     parser.add_argument("--jobs", type=int, metavar="N", help="processes; all cores by default")
     parser.add_argument("--cluster", metavar="ADDRESS", help="of a Dask scheduler, on whose workers to simulate")
-    parser.add_argument("--markdown", action="store_true", help="the table once more, as docs/workloads.md has it")
+    parser.add_argument("--markdown", action="store_true", help="the table once more, as docs/research/workloads.md has it")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--captures", action="store_true", help="say what the workloads launch and allocate, instead")
     arguments = parser.parse_args()

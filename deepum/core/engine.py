@@ -125,7 +125,7 @@ class Core:
     WRITTEN: int = lib.DEEPUM_BLOCK_WRITTEN
 
     def __init__(self, settings: CoreSettings | None = None) -> None:
-        """Raises ValueError when a setting or a parameter is out of range (see docs/core.md), or memory is exhausted."""
+        """Raises ValueError when a setting or a parameter is out of range (see docs/core-reference.md), or memory is exhausted."""
         self.settings = settings if settings is not None else CoreSettings.default()
         handle = lib.deepum_core_create(self.settings.native())
         if handle == ffi.NULL:

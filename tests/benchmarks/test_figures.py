@@ -1,4 +1,4 @@
-"""docs/figures.md is what benchmarks/ablation.py makes of its results; the plot is written, and the same figures give the same file."""
+"""docs/research/figures.md is what benchmarks/ablation.py makes; the plot is written, and the same figures give the same file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from required import needed
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "benchmarks" / "results" / "ablation-simulated-v100.json"
-PAGE = ROOT / "docs" / "figures.md"
+PAGE = ROOT / "docs" / "research" / "figures.md"
 Call = Callable[..., None]
 
 
@@ -51,7 +51,7 @@ def test_a_page_without_marks_is_refused() -> None:
 def test_the_plot_of_the_page_shows_each_system_on_each_case(benchmarks: Path) -> None:
     from ablation_cases import SWEPT, SYSTEMS  # type: ignore[import-not-found]
 
-    drawn = (ROOT / "docs" / "figures-degrees.svg").read_text()
+    drawn = (ROOT / "docs" / "research" / "figures-degrees.svg").read_text()
     assert "figures-degrees.svg" in PAGE.read_text()
     assert all(f">{case.name}<" in drawn for case in SWEPT)
     assert all(drawn.count(f">{system}<") == len(SWEPT) for system in SYSTEMS)

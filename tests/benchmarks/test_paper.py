@@ -1,4 +1,4 @@
-"""benchmarks/paper.py: the search for the largest batch, the power model, its tables, and that docs/paper.md is made of its results."""
+"""benchmarks/paper.py: the search for the largest batch, the power model, its tables, and that docs/research/paper.md has them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "benchmarks" / "results" / "paper-simulated.json"
-PAGE = ROOT / "docs" / "paper.md"
+PAGE = ROOT / "docs" / "research" / "paper.md"
 MARKS = "".join(
     f"# {name}\n<!-- paper: {name} -->\n<!-- end -->\n"
     for name in ("published", "speed-ups", "batches", "tables", "faults", "ablation", "degrees", "energy")

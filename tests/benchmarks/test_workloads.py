@@ -121,10 +121,11 @@ def test_the_picture_in_the_readme_is_of_the_file_and_has_every_workload() -> No
 
     told = json.loads((ROOT / "benchmarks" / "results" / "workloads-v100-16gb.json").read_text())["simulations"]
     assert [one["workload"].partition(":")[0] for one in told] == list(WORKLOADS)
-    drawn = (ROOT / "docs" / "speed-up.svg").read_text()
+    drawn = (ROOT / "docs" / "research" / "speed-up.svg").read_text()
     readme = (ROOT / "README.md").read_text()
     assert (
-        "](docs/speed-up.svg)" in readme and "deepum report benchmarks/results/workloads-v100-16gb.json --image docs/speed-up.svg" in readme
+        "](docs/research/speed-up.svg)" in readme
+        and "deepum report benchmarks/results/workloads-v100-16gb.json --image docs/research/speed-up.svg" in readme
     )
     assert all(f">{name}<" in drawn for name in [*WORKLOADS, "geometric mean"])
     # Vega writes into each mark what it shows, for those who cannot see it.
@@ -152,8 +153,8 @@ def test_a_set_and_single_workloads_exclude_each_other(workload: Path) -> None:
 
 
 def test_the_readme_tells_what_the_page_of_workloads_has() -> None:
-    """The means of README's table, from the kind driver to the unkind one, are those of docs/workloads.md, rounded."""
-    page = (ROOT / "docs" / "workloads.md").read_text()
+    """The means of README's table, from the kind driver to the unkind one, are those of docs/research/workloads.md, rounded."""
+    page = (ROOT / "docs" / "research" / "workloads.md").read_text()
     readme = (ROOT / "README.md").read_text()
     keys = {
         "`deepum`, named": "named, `deepum`",

@@ -1,4 +1,4 @@
-"""docs/core.md keeps up with the core."""
+"""docs/core.md and docs/core-reference.md keep up with the core."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from deepum.core import CoreSettings, CoreStatistics
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "core.md").read_text(encoding="utf-8")
+PAGE = "\n".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("core.md", "core-reference.md"))
 SOURCES = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "native" / "core").rglob("*.[ch]pp")))
 
 
@@ -34,3 +34,8 @@ def test_constants_have_the_values_of_the_sources(name: str, value: str) -> None
     found = re.search(rf"{name} = (\d+);", SOURCES)
     assert found is not None
     assert found[1] == value
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`(k[A-Z]\w+)`", PAGE))))
+def test_constants_are_those_of_the_sources(name: str) -> None:
+    assert re.search(rf"\b{name} = ", SOURCES)

@@ -104,7 +104,7 @@ _FEW_ENTRIES = Mutation(
     "that a lane has room for its discards",
 )
 MUTATIONS = (
-    # ---- what is proposed (docs/core.md, "Dead blocks")
+    # ---- what is proposed (docs/core-reference.md, Dead blocks)
     Mutation(
         "dies-in-part",
         _CORE + "memory/address_space.cpp",
