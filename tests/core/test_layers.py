@@ -15,7 +15,7 @@ BELOW = {
     "placement": {"placement", "prediction", "memory"},
     "extras": {"extras", "placement", "prediction", "memory"},
 }
-UNDER_ALL = {"clock.hpp", "command_stream.hpp", "commands.hpp", "core.h", "records.h", "range_parts.hpp"}
+UNDER_ALL = {"clock.hpp", "command_stream.hpp", "commands.hpp", "core.h", "parameters.h", "records.h", "range_parts.hpp"}
 
 
 @pytest.mark.parametrize("folder", BELOW)
