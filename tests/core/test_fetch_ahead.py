@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from duplicating import Program, blocks, uses
-from reference_commands import FURTHEST_NEXT_USE, HISTORY
+from reference.settings import FURTHEST_NEXT_USE, HISTORY
 
 from deepum.core import BlockRange, Command
 

@@ -40,13 +40,14 @@ def compare(core_settings: CoreSettings, records: bytes) -> None:
     assert core.take_commands() == reference.commands
     assert core.wants_faults == reference.wants_faults
     assert core.wants_free_memory == reference.wants_free_memory
-    room = sum(memory.room.withdrawn for memory in reference.devices.values())
-    assert core.statistics().capacity_withdrawn_bytes == room * UM_BLOCK_BYTES
-    assert core.statistics().window_mistakes == sum(memory.mistakes for memory in reference.devices.values())
-    for slot, allocation in reference.allocations.items():
+    devices = reference.devices.in_use()
+    withdrawn = sum(device.residency.withdrawn for device in devices)
+    assert core.statistics().capacity_withdrawn_bytes == withdrawn * UM_BLOCK_BYTES
+    assert core.statistics().window_mistakes == sum(device.window.mistakes for device in devices)
+    for slot, allocation in reference.memory.allocations.items():
         for block in allocation.blocks:
             expected = Core.RESIDENT * block.resident | Core.POPULATED * block.populated
-            expected |= Core.FAULTED * block.faulted | Core.WRITTEN * block.written
+            expected |= Core.FAULTED * block.faulted | Core.WRITTEN * block.write_faulted
             assert core.block_state(slot, block.index) == expected, (slot, block)
 
 

@@ -1,43 +1,46 @@
-"""What time tells, in plain Python: what native/core/extras/pace_meter.cpp, pace_trial.cpp and remote_trial.cpp do.
-
-Iterations are timed one way and the other, and the better of the two goes on. Positions count launches, times are microseconds.
-"""
+"""What time tells: iterations are timed one way and the other, and the better of the two goes on."""
 
 from __future__ import annotations
 
 from collections import deque
 
-LEARNING, SETTLING, MEASURED = 9, 3, 3  # iterations
-ALIKE_PART = 8  # of an iteration
-MOST_CHANGES = 64
+MEASURED = 3  # iterations that are timed,
+SETTLING = 3  # after so many that are not, once something has changed
 MOST_LAUNCHES = 1 << 16
+ALIKE_SHARE = 8  # of an iteration
+MOST_CHANGES = 64  # of the length of an iteration, after which nothing is tried
+LEARNING = 9  # iterations
 MOST_TRIALS = 8
 BETTER, HOPELESS = 1 / 64, 2  # part by which launches have to be faster; times what they took before
 
 
-class Meter:
-    """How long launches take."""
+def differ(iteration: int, known: int) -> bool:
+    """Whether an iteration is of another length than the one that is known."""
+    return abs(iteration - known) > known // ALIKE_SHARE
 
+
+class PaceMeter:
     def __init__(self) -> None:
         self.iteration = 0
         self.start = 0  # launch from which on time counts
         self.began: float | None = None  # time of that
-        self.told = False
+        self.told = False  # a time
         self.last: tuple[int, int] | None = None  # position and time
         self.since: tuple[int, int] | None = None  # the same, when it began
-        self.launches: deque[tuple[int, int]] = deque()  # sequence and position
+        self.launches: deque[tuple[int, int]] = deque()  # event and position
 
     def begin(self, position: int, iteration: int, settling: int) -> None:
+        """Behind that launch iterations are timed, the first so many of them not counted."""
         self.iteration, self.start, self.began, self.since = iteration, position + settling * iteration, None, None
 
-    def launched(self, position: int, sequence: int) -> None:
+    def launched(self, position: int, event: int) -> None:
         if len(self.launches) == MOST_LAUNCHES:
             self.forget()
-        self.launches.append((sequence, position))
+        self.launches.append((event, position))
 
-    def completed(self, sequence: int, at: int) -> float | None:
+    def completed(self, event: int, at: int) -> float | None:
         """What a launch took, once, when the iterations are over."""
-        done = [self.launches.popleft() for _ in range(sum(1 for each in self.launches if each[0] <= sequence))]
+        done = [self.launches.popleft() for _ in range(sum(1 for each in self.launches if each[0] <= event))]
         self.told |= at != 0
         if not done or at == 0:
             return None
@@ -62,21 +65,26 @@ class Meter:
         return None
 
     def forget(self) -> None:
+        """Launches or times were missed."""
         self.launches.clear()
         self.last = self.since = self.began = None
 
+    def taken(self) -> tuple[int, int]:
+        """Launches that completed since it began, as far as it is told, and the time."""
+        if self.since is None or self.last is None:
+            return 0, 0
+        return self.last[0] - self.since[0], self.last[1] - self.since[1]
 
-class Pace:
-    """The trial of clean copies."""
 
+class PaceTrial:
     def __init__(self) -> None:
         self.phase = "with"
-        self.meter = Meter()
+        self.meter = PaceMeter()
         self.position = 0
         self.iteration = 0
         self.relearned = 0  # launch by which what leaves is as it was again
-        self.pace = 0.0
-        self.copies = self.copied = 0  # blocks copied out ahead or dropped, when the phase began and so far
+        self.pace = 0.0  # with clean pages, then the better one
+        self.saved_before = self.saved = 0  # blocks written back ahead or dropped, when the phase began and so far
         self.changes = 0
 
     def on(self) -> bool:
@@ -90,63 +98,62 @@ class Pace:
         return self.pace if self.over() and self.position < self.relearned else 0.0
 
     def representative(self) -> bool:
-        """What is left and copied now tells what will be."""
+        """What leaves and is written back now tells what will be."""
         return self.phase != "without" and not (self.phase == "better with" and self.position < self.relearned)
 
     def under_way(self) -> bool:
-        return not self.over() and self.meter.told and (self.phase == "without" or self.copied != self.copies)
+        return not self.over() and self.meter.told and (self.phase == "without" or self.saved != self.saved_before)
 
     def begin(self, phase: str, settling: int) -> None:
-        self.phase, self.copies = phase, self.copied
+        self.phase, self.saved_before = phase, self.saved
         self.meter.begin(self.position, self.iteration, settling)
 
-    def launched(self, position: int, sequence: int, iteration: int, copied: int) -> None:
+    def launched(self, position: int, event: int, iteration: int, saved: int) -> None:
         self.position = position
         if self.over() or iteration == 0:
             return
-        self.copied = copied
-        self.meter.launched(position, sequence)
-        if abs(iteration - self.iteration) > self.iteration // ALIKE_PART:
+        self.saved = saved
+        self.meter.launched(position, event)
+        if differ(iteration, self.iteration):
             self.iteration = iteration
             self.changes += 1
             self.begin("with", LEARNING)
             if self.changes > MOST_CHANGES:
                 self.phase = "better with"
 
-    def completed(self, sequence: int, at: int) -> None:
+    def completed(self, event: int, at: int) -> None:
         if self.over():
             return
-        pace = self.meter.completed(sequence, at)
+        pace = self.meter.completed(event, at)
         if pace is None:
             return
         if self.phase == "without":
             self.relearned = self.position + SETTLING * self.iteration
             self.phase = "better without" if pace < self.pace else "better with"
             self.pace = min(pace, self.pace)
-        elif self.copied == self.copies:
+        elif self.saved == self.saved_before:
             self.begin("with", LEARNING)
         else:
             self.pace = pace
             self.begin("without", SETTLING)
 
-    def forget(self) -> None:
-        self.meter.forget()
-
 
 class RemoteTrial:
-    """The trials of tensors on the host."""
-
     def __init__(self) -> None:
         self.phase: str | None = None  # "before" or "placed"
         self.turn: str | None = None  # what is to be done
-        self.meter = Meter()
+        self.meter = PaceMeter()
         self.position = self.iteration = 0
         self.changed = 0  # launch at which the iteration became that
         self.known_at: int | None = None  # launch at which the pace was known
         self.pace = 0.0
         self.changes = self.trials = 0
 
+    def under_way(self) -> bool:
+        return self.phase is not None
+
     def ready(self, iterations: int) -> bool:
+        """Iterations have been of that length for so many of them, and nothing is tried."""
         if self.phase or not self.iteration or self.trials >= MOST_TRIALS or self.changes > MOST_CHANGES:
             return False
         return self.position - self.changed >= iterations * self.iteration
@@ -166,22 +173,20 @@ class RemoteTrial:
         self.phase = self.turn = "placed"
         self.meter.begin(self.position, self.iteration, SETTLING)
 
-    def launched(self, position: int, sequence: int, iteration: int) -> None:
+    def launched(self, position: int, event: int, iteration: int) -> None:
         self.position = position
-        if abs(iteration - self.iteration) > self.iteration // ALIKE_PART:
+        if differ(iteration, self.iteration):
             self.iteration, self.changed, self.known_at = iteration, position, None
             self.changes += 1
             self.abandon()
         if self.phase:
-            self.meter.launched(position, sequence)
+            self.meter.launched(position, event)
 
-    def completed(self, sequence: int, at: int) -> None:
+    def completed(self, event: int, at: int) -> None:
         if not self.phase:
             return
-        pace = self.meter.completed(sequence, at)
-        taken = passed = 0
-        if self.meter.since is not None and self.meter.last is not None:
-            passed, taken = (last - since for last, since in zip(self.meter.last, self.meter.since, strict=True))
+        pace = self.meter.completed(event, at)
+        passed, taken = self.meter.taken()
         hopeless = self.phase == "placed" and taken > HOPELESS * self.pace * (passed + self.iteration)
         if pace is None and not hopeless:
             return
@@ -196,10 +201,11 @@ class RemoteTrial:
             self.end("call back")
 
     def abandon(self) -> None:
+        """Nothing can be said of it."""
         if self.phase:
             self.trials -= 1
             self.known_at = None
             self.end("abandon")
 
     def end(self, turn: str) -> None:
-        self.phase, self.turn, self.meter = None, turn, Meter()
+        self.phase, self.turn, self.meter = None, turn, PaceMeter()

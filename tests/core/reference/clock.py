@@ -1,0 +1,13 @@
+"""The only notion of time. All read it; only Reference and IterationMeter advance it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass
+class Clock:
+    launch: int = 0  # the latest launch, counted from 1
+    event: int = 0  # sequence of the event at hand
+    work: int = 0  # UM blocks that launches touched, each launch being one more
+    iteration: int = 0  # launches in an iteration; 0: not known
