@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from deepum._core import lib
 from deepum.core import CoreSettings
@@ -37,7 +38,7 @@ class Policy:
 
     name: str
     description: str
-    changes: Mapping[str, int] = field(default_factory=dict)
+    changes: Mapping[str, Any] = field(default_factory=dict)
     launch_queue: int | None = None
     unlimited: bool = False
     observe_faults: bool = False
