@@ -12,6 +12,7 @@ from deepum.core import CoreSettings, CoreStatistics, default_parameters
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = "\n".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("core.md", "core-reference.md"))
+CHOICES = ("policy", "prediction", "eviction_order", "advice", "parameters")
 GROUPS = {name.partition(".")[0] for name in default_parameters()}
 SOURCES = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "native" / "core").rglob("*.[ch]pp")))
 
@@ -21,9 +22,7 @@ def test_every_setting_and_statistic_is_named(name: str) -> None:
     assert f"`{name}`" in PAGE
 
 
-@pytest.mark.parametrize(
-    "name", [field.name for field in fields(CoreSettings) if field.name not in ("policy", "prediction", "eviction_order", "advice")]
-)
+@pytest.mark.parametrize("name", [field.name for field in fields(CoreSettings) if field.name not in CHOICES])
 def test_the_defaults_are_those_of_the_core(name: str) -> None:
     found = re.search(rf"`{name}` \((?:N, )?(\d+)", PAGE)
     assert found is not None
