@@ -9,16 +9,10 @@ constexpr std::size_t kRemembered = 4096;  // commands
 
 // Where a block keeps the latest command of that kind; advice counts as a move in.
 MoveId& latest_move(UmBlock& block, deepum_command_kind kind) {
-  switch (kind) {
-    case DEEPUM_COMMAND_DISCARD:
-      return block.moves.discard;
-    case DEEPUM_COMMAND_EVICT:
-    case DEEPUM_COMMAND_COPY_OUT:
-    case DEEPUM_COMMAND_DROP:
-      return block.moves.out;
-    default:
-      return block.moves.in;
-  }
+  const deepum_direction direction = direction_of(static_cast<std::uint8_t>(kind));
+  return direction == DEEPUM_DIRECTION_DISCARD ? block.moves.discard
+         : takes_out(direction)                ? block.moves.out
+                                               : block.moves.in;
 }
 
 void count_bytes(deepum_core_statistics& statistics, deepum_command_kind kind) {
@@ -35,14 +29,6 @@ void count_bytes(deepum_core_statistics& statistics, deepum_command_kind kind) {
 CommandStream::CommandStream(const deepum_command_parameters& parameters, const Clock& now,
                              deepum_core_statistics& statistics)
     : parameters_(parameters), now_(now), statistics_(statistics), given_(kRemembered) {}
-
-CommandStream::Fences& CommandStream::fences(std::uint32_t device, deepum_command_kind kind) {
-  DeviceFences& fences = fences_[device];
-  return kind == DEEPUM_COMMAND_POPULATE    ? fences.populations
-         : kind == DEEPUM_COMMAND_RECOMPUTE ? fences.recomputations
-         : kind == DEEPUM_COMMAND_COLLAPSE  ? fences.collapses
-                                            : fences.prefetches;
-}
 
 const deepum_command* CommandStream::find(MoveId id) const {
   const deepum_command& given = given_[id % kRemembered];
@@ -90,7 +76,8 @@ MoveId CommandStream::give_and_remember(deepum_command command) {
 // directions, of which none is behind the other.
 void CommandStream::fence(std::uint32_t device, deepum_command_kind kind, MoveId move,
                           deepum_direction direction) {
-  MoveId& awaited = fences(device, kind)[direction];
+  MoveId& awaited =
+      fences_[device][deepum::direction_of(static_cast<std::uint8_t>(kind))][direction];
   if (move <= awaited) {
     return;
   }
@@ -146,7 +133,8 @@ void CommandStream::move(deepum_command_kind kind, UmBlock& block, After after, 
     block.moves.out_keeps = kind == DEEPUM_COMMAND_COPY_OUT;
   } else if (brings(deepum::direction_of(kind)) && kind != DEEPUM_COMMAND_ADVISE) {
     block.moves.in_by = static_cast<std::uint8_t>(kind);
-    MoveId& fenced = fences(block.key.device, kind)[awaited];
+    MoveId& fenced =
+        fences_[block.key.device][deepum::direction_of(static_cast<std::uint8_t>(kind))][awaited];
     fenced = std::max(fenced, after.move);
   }
   count_bytes(statistics_, kind);

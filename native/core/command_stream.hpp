@@ -50,10 +50,6 @@ class CommandStream {
 
  private:
   using Fences = std::array<MoveId, DEEPUM_DIRECTIONS + 1>;  // by direction of the awaited move
-  struct DeviceFences {
-    Fences prefetches{}, populations{}, recomputations{}, collapses{};
-  };
-  Fences& fences(std::uint32_t device, deepum_command_kind kind);
   deepum_command blank(deepum_command_kind kind, std::uint32_t device) const;
   deepum_command blank(deepum_command_kind kind, const UmBlock& first, std::uint32_t count) const;
   MoveId give(deepum_command command);
@@ -70,7 +66,8 @@ class CommandStream {
   std::array<std::size_t, DEEPUM_DIRECTIONS> last_of_direction_{};
   std::size_t last_advice_ = 0;
   std::vector<deepum_command> given_;  // a ring, by id
-  std::array<DeviceFences, DEEPUM_MAX_DEVICES> fences_{};
+  // By device and by direction of the waiting commands.
+  std::array<std::array<Fences, DEEPUM_DIRECTIONS>, DEEPUM_MAX_DEVICES> fences_{};
 };
 
 }  // namespace deepum::core

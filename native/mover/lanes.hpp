@@ -15,12 +15,6 @@ constexpr LaneId lane_id(std::uint32_t device, std::uint32_t direction) noexcept
 constexpr std::uint32_t lane_device(LaneId lane) noexcept { return lane / DEEPUM_DIRECTIONS; }
 constexpr std::uint32_t lane_direction(LaneId lane) noexcept { return lane % DEEPUM_DIRECTIONS; }
 
-// The order in which a device's lanes get on: what goes out makes the room for what comes in.
-inline constexpr deepum_direction kDirectionOrder[] = {DEEPUM_DIRECTION_DISCARD,  DEEPUM_DIRECTION_DROP,    DEEPUM_DIRECTION_OUT,
-                                                       DEEPUM_DIRECTION_POPULATE, DEEPUM_DIRECTION_IN,      DEEPUM_DIRECTION_RECOMPUTE,
-                                                       DEEPUM_DIRECTION_COPY,     DEEPUM_DIRECTION_COLLAPSE};
-static_assert(sizeof kDirectionOrder / sizeof *kDirectionOrder == DEEPUM_DIRECTIONS);
-
 // A CUevent, or an event of the model's. 0: no event.
 using EventHandle = std::uint64_t;
 

@@ -7,10 +7,6 @@ namespace {
 
 constexpr std::uint64_t kMostWaiting = 1u << 18;  // commands; the core keeps far fewer under way
 
-bool known_kind(const deepum_command& command) noexcept {
-  return command.kind >= DEEPUM_COMMAND_PREFETCH && command.kind <= DEEPUM_COMMAND_RECOMPUTE && command.kind != DEEPUM_COMMAND_HOLD;
-}
-
 }  // namespace
 
 MoverRules::MoverRules(MoverBackend& backend, const MoverOptions& options)
@@ -76,7 +72,7 @@ bool MoverRules::advance(Lane& lane) {
   bool progress = false;
   while (!lane.queue.empty()) {
     const deepum_command command = lane.queue[0].command;
-    if (off_ || !known_kind(command)) {
+    if (off_ || !carried_out(command)) {
       give_up(lane, command, DEEPUM_MOVED_CANCELLED);
     } else if (recomputes(command)) {
       give_up(lane, command, DEEPUM_MOVED_REFUSED);

@@ -1,5 +1,6 @@
-// What the kinds of commands mean to whoever gives them and whoever carries them out: the direction that they go in, what they advise
-// besides moving, or instead, and the event that answers one. Definitions only.
+// What the kinds of commands mean to the core, which gives them, and to the mover, which carries them out: the direction that they go in,
+// what they advise besides moving, or instead, and the event that answers one. A new kind that moves and advises is an enumerator in
+// records.h and what is said of it here. Definitions only.
 #pragma once
 
 #include <array>
@@ -29,6 +30,22 @@ constexpr deepum_direction direction_of(std::uint8_t kind) noexcept {
     default:
       return DEEPUM_DIRECTION_IN;
   }
+}
+
+// The order in which a device's directions get on: what goes out makes the room for what comes in.
+inline constexpr std::array kDirectionOrder{DEEPUM_DIRECTION_DISCARD,  DEEPUM_DIRECTION_DROP,    DEEPUM_DIRECTION_OUT,
+                                            DEEPUM_DIRECTION_POPULATE, DEEPUM_DIRECTION_IN,      DEEPUM_DIRECTION_RECOMPUTE,
+                                            DEEPUM_DIRECTION_COPY,     DEEPUM_DIRECTION_COLLAPSE};
+static_assert(kDirectionOrder.size() == DEEPUM_DIRECTIONS);
+
+// Content goes to the host, if it is not there: space is free after it, but for COPY.
+constexpr bool takes_out(deepum_direction direction) noexcept {
+  return direction == DEEPUM_DIRECTION_OUT || direction == DEEPUM_DIRECTION_DROP || direction == DEEPUM_DIRECTION_COPY;
+}
+
+// A lane carries it out. HOLD is of a launch and not of memory.
+constexpr bool carried_out(const deepum_command& command) noexcept {
+  return command.kind >= DEEPUM_COMMAND_PREFETCH && command.kind <= DEEPUM_COMMAND_RECOMPUTE && command.kind != DEEPUM_COMMAND_HOLD;
 }
 
 // What became of a command, without its place in the ring.
