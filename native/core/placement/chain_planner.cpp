@@ -10,8 +10,12 @@ ChainPlanner::Options ChainPlanner::options(const deepum_core_settings& settings
                                             const LaunchPredictor& predictor) {
   const bool by_next_use = settings.eviction_order == DEEPUM_EVICT_FURTHEST_NEXT_USE;
   const bool history = predictor.knows_history();
-  return {by_next_use, history, by_next_use && history && settings.pre_eviction != 0,
-          settings.launch_queue < settings.parameters.planner.short_queue, !history};
+  return {by_next_use,
+          history,
+          by_next_use && history && settings.pre_eviction != 0,
+          settings.launch_queue < settings.parameters.planner.short_queue,
+          !history,
+          settings.pre_eviction != 0};
 }
 
 ChainPlanner::ChainPlanner(const deepum_core_settings& settings, const Clock& now,
@@ -184,7 +188,7 @@ void ChainPlanner::reserve_ahead(std::size_t most) {
 // Room for what is reserved, while the program waits.
 void ChainPlanner::make_reserved_room(DeviceMemory& device) {
   const std::uint64_t reserved = growth_.reserved_blocks(device.ordinal);
-  if (reserved == 0 || !device.residency.under_pressure() || device.driver_evicts()) {
+  if (reserved == 0 || !device.residency.under_pressure() || !options_.evicts_ahead) {
     return;
   }
   const std::uint64_t needed = reserved + room_.headroom(device);
@@ -206,7 +210,7 @@ void ChainPlanner::evict_ahead(DeviceMemory& device) {
   const std::uint64_t reserved = growth_.reserved_blocks(device.ordinal);
   const std::uint64_t idle =
       std::max<std::uint64_t>(now_.iteration / parameters_.idle_share, parameters_.least_idle);
-  if (reserved == 0 || now_.launch - device.demanded_at < idle || device.driver_evicts()) {
+  if (reserved == 0 || now_.launch - device.demanded_at < idle || !options_.evicts_ahead) {
     return;
   }
   const std::uint64_t needed = reserved + room_.headroom(device);

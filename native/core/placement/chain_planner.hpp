@@ -42,6 +42,7 @@ class ChainPlanner final : public Planner {
     bool fetches_into_spare_room;
     bool places_at_every_launch;  // the driver does not let the host run ahead
     bool places_only_known;       // the chain ends at an execution that is new
+    bool evicts_ahead;            // the driver does not evict for what is fetched
   };
   static Options options(const deepum_core_settings& settings, const LaunchPredictor& predictor);
 

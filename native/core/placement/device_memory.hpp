@@ -51,6 +51,17 @@ struct DeviceMemory {
     driver_order.add(block);
     order->renewed(block);
   }
+  // A block that is believed to be there was prefetched once more.
+  void asked_again(UmBlock& block) {
+    if (driver_evicts_) {
+      renew(block);
+    }
+  }
+  // Whether a block that is believed to be there is to be asked for again. Where the driver evicts,
+  // each is as soon as it may be.
+  bool doubts(const UmBlock& block, std::uint64_t after_launches) {
+    return residency.doubts(block, after_launches, driver_evicts_);
+  }
   void mark_clean(UmBlock& block) {
     residency.mark_clean(block);
     if (block.residency.resident) {

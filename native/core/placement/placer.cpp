@@ -53,7 +53,7 @@ bool Placer::place_scheduled(UmBlock& block, std::uint64_t period) {
     return true;
   }
   if (block.residency.resident) {
-    if (device.residency.doubts(block, doubt_after(period), device.driver_evicts())) {
+    if (device.doubts(block, doubt_after(period))) {
       ask_again(device, block);
     }
     return true;
@@ -94,8 +94,7 @@ bool Placer::claim_resident(std::span<const Access> accesses, const Placement& p
       if (!in_place) {
         note_use(device, block, placement);
       }
-      if (may_doubt &&
-          device.residency.doubts(block, placement.doubt_after, device.driver_evicts())) {
+      if (may_doubt && device.doubts(block, placement.doubt_after)) {
         ask_again(device, block);
       }
     }
@@ -114,9 +113,7 @@ void Placer::ask_again(DeviceMemory& device, UmBlock& block) {
   statistics_.bytes_prefetched -= kBlockBytes;
   statistics_.bytes_prefetched_again += kBlockBytes;
   device.residency.confirm(block);
-  if (device.driver_evicts()) {
-    device.renew(block);
-  }
+  device.asked_again(block);
 }
 
 // A little less than the period, since iterations differ a little; not after every launch where one
