@@ -4,7 +4,7 @@
 CASE(adjacent_commands_are_one_range) {
   Mover mover;
   mover.backend.batches = false;
-  EXPECT(mover.round({prefetch(1, {0}), prefetch(2, {1, 2}), prefetch(3, {3})}), "in: prefetch 0+4 to device 0");
+  EXPECT(mover.round({prefetch(1, {0}), prefetch(2, {1, 2}), caused_by(prefetch(3, {3}), 2)}), "in: prefetch 0+4 to device 0");
 }
 
 CASE(commands_of_other_allocations_are_not_adjacent) {
@@ -38,6 +38,23 @@ CASE(commands_of_another_kind_do_not_go_along) {
   Mover mover;
   EXPECT(mover.round({prefetch(1, {0}), advise(2, {1}), prefetch(3, {2})}), "in: prefetch 0+1 to device 0",
          "in: advise now 1+1: read mostly", "in: prefetch 2+1 to device 0");
+}
+
+CASE(commands_of_a_kind_that_is_not_known_do_not_go_along) {
+  Mover mover;
+  EXPECT(mover.round({prefetch(1, {0}), command(static_cast<deepum_command_kind>(200), 2, {1}), prefetch(3, {2})}),
+         "in: prefetch 0+1 to device 0", "2 cancelled", "in: prefetch 2+1 to device 0");
+}
+
+CASE(advice_about_other_places_does_not_go_along) {
+  Mover mover({.devices = 1, .lock_step = true});
+  const auto prefer = [](std::uint64_t id, std::uint32_t block, std::int32_t location) {
+    deepum_command made = advised(advise(id, {block}, {.move = 1}), DEEPUM_MEM_ADVISE_SET_PREFERRED_LOCATION);
+    made.location = location;
+    return made;
+  };
+  EXPECT(mover.round({evict(1, {9}), prefer(2, 0, 0), prefer(3, 1, 0), prefer(4, 2, -1)}), "out: prefetch 9+1 to the CPU", "out: record e1",
+         "in: wait for e1", "in: advise in order 0+2: prefer device 0", "in: advise in order 2+1: prefer the CPU");
 }
 
 CASE(commands_with_other_advice_do_not_go_along) {
@@ -131,6 +148,16 @@ CASE(an_event_follows_each_move_behind_gates) {
   mover.backend.batches = false;
   EXPECT(mover.round({evict(1, {0}), evict(2, {5})}), "out: prefetch 0+1 to the CPU", "out: record e1", "out: prefetch 5+1 to the CPU",
          "out: record e2");
+}
+
+// To wait for a later event than need be may be to wait for oneself.
+CASE(behind_gates_no_event_is_recorded_anew_before_it_is_complete) {
+  Mover mover({.devices = 1, .gates = true, .events = 1});
+  mover.backend.gated = true;
+  EXPECT(mover.round({evict(1, {0})}), "out: prefetch 0+1 to the CPU", "out: record e1");
+  EXPECT(mover.round({evict(2, {1})}), "out: prefetch 1+1 to the CPU", "out: record e2");
+  mover.backend.complete("e1");
+  EXPECT(mover.round({evict(3, {2})}), "out: prefetch 2+1 to the CPU", "out: record e1");
 }
 
 CASE(in_lock_step_an_event_follows_32_mib) {

@@ -127,6 +127,11 @@ CASE(advice_that_follows_nothing_is_given_when_its_turn_comes) {
   EXPECT(mover.round({advise(1, {0, 2})}), "in: advise now 0+2: read mostly");
 }
 
+CASE(advice_that_follows_nothing_needs_no_server) {
+  Mover mover({.devices = 1, .lock_step = true});
+  EXPECT(mover.round({advise(1, {0}), advise(2, {1})}), "in: advise now 0+1: read mostly", "in: advise now 1+1: read mostly");
+}
+
 CASE(advice_in_order_stays_where_no_server_gives_it) {
   Mover mover;
   mover.backend.launch(5);
@@ -163,6 +168,8 @@ CASE(no_server_gives_advice_behind_gates_where_calls_block) {
   mover.backend.mark();
   EXPECT(mover.round({copy_out(1, {0}, {.launch = 5})}));
   CHECK(mover.rules.looks_again_soon());
+  mover.backend.complete("s0@5");
+  EXPECT(mover.round(), "copy: wait for s0@5", "copy: advise now 0+1: read mostly", "copy: prefetch 0+1 to the CPU", "copy: record e1");
 }
 
 CASE(an_eviction_of_what_is_read_mostly_advises_first) {
