@@ -138,8 +138,8 @@ MUTATIONS = (
     Mutation(
         "discard-not-after-moves",
         _CORE + "placement/departures.cpp",
-        "                  std::max(block.moves.in, block.moves.out)});\n  block.content",
-        "                  0});\n  block.content",
+        "                  std::max(block.moves.in, block.moves.out)},\n                 recomputable",
+        "                  0},\n                 recomputable",
         "that a discard waits for the block's moves",
         "order for speed: a discard that overtakes a move of its block drops what nobody may read either way",
     ),
