@@ -21,13 +21,6 @@ BELOW = {
     "native/simgpu": {"native/cupti_abi", "native/um_model", "native/uvm_tools_abi"},
     "kernel_hooks": {"native/cupti_abi", "native/runtime", "native/uvm_tools_abi", "native/wire"},
 }
-# Headers of the runtime that hold what it and the simulation share.
-SHARED = {
-    "native/simulate": {
-        f"native/runtime/{name}.hpp"
-        for name in ("fault_runs", "handout_limits", "marker_limits", "marker_search", "progress_time", "reading_limits")
-    }
-}
 # Made by the build, of CUDA's headers.
 GENERATED = {"changed_define.inc", "changed_undefine.inc", "driver_forwards.inc", "error_names.inc", "undefine.inc"}
 
@@ -66,19 +59,13 @@ def included(room: str) -> list[tuple[str, list[str]]]:
 @pytest.mark.parametrize("room", BELOW)
 def test_what_a_room_includes_lies_below_it(room: str) -> None:
     allowed = BELOW[room]
-    wrong = [
-        told
-        for told, of_name in included(room)
-        if not of_name or any(room_of(file) not in allowed and file not in SHARED.get(room, ()) for file in of_name)
-    ]
+    wrong = [told for told, of_name in included(room) if not of_name or any(room_of(file) not in allowed for file in of_name)]
     assert not wrong
 
 
 @pytest.mark.parametrize("room", BELOW)
 def test_a_room_includes_all_that_it_may(room: str) -> None:
-    of_others = {file for _, of_name in included(room) for file in of_name}
-    assert {room_of(file) for file in of_others - SHARED.get(room, set())} == BELOW[room]
-    assert SHARED.get(room, set()) <= of_others
+    assert {room_of(file) for _, of_name in included(room) for file in of_name} == BELOW[room]
 
 
 def test_no_room_lies_below_itself() -> None:
