@@ -119,6 +119,14 @@ CASE(what_only_waits_is_no_call) {
   EXPECT(mover.round({prefetch(1, {0, 0}, {.launch = 5}), prefetch(2, {1})}), "in: wait for s0@5", "in: prefetch 1+1 to device 0");
 }
 
+CASE(outside_lock_step_what_only_waits_is_nothing_to_wait_for) {
+  Mover mover;
+  mover.backend.launch(5);
+  mover.backend.mark();
+  EXPECT(mover.round({prefetch(1, {0, 0}, {.launch = 5}), evict(2, {1}, {.move = 1})}), "in: wait for s0@5",
+         "out: prefetch 1+1 to the CPU");
+}
+
 CASE(prefetches_and_populations_only_wait_where_nothing_is_fetched) {
   Mover mover({.devices = 1, .fetches = false});
   mover.backend.launch(5);

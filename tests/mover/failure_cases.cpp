@@ -87,8 +87,8 @@ CASE(a_wait_that_cannot_be_made_is_a_failure) {
 CASE(commands_of_a_device_that_is_not_there_are_cancelled) {
   Mover mover;
   mover.backend.launch(5);
-  EXPECT(mover.round({of_device(evict(1, {0}, {.launch = 5}), 1), of_device(hold(2, 9, 1), 7), prefetch(3, {0}, {.move = 1})}),
-         "1 cancelled", "in: prefetch 0+1 to device 0");
+  EXPECT(mover.round({of_device(evict(1, {0}, {.launch = 5}), 1), evict(2, {1}), prefetch(3, {0}, {.move = 1})}), "1 cancelled",
+         "out: prefetch 1+1 to the CPU", "in: prefetch 0+1 to device 0");
 }
 
 CASE(commands_of_a_kind_that_is_not_known_are_cancelled) {

@@ -70,9 +70,37 @@ CASE(in_lock_step_a_launch_is_held_for_what_only_waits) {
          "launch 9 waits for e1 of in");
 }
 
+CASE(in_lock_step_an_event_follows_each_of_what_only_waits) {
+  Mover mover({.devices = 1, .lock_step = true, .fetches = false});
+  mover.backend.launch(5);
+  mover.backend.mark();
+  mover.backend.launch(8);
+  mover.backend.mark();
+  EXPECT(mover.round({prefetch(1, {0}, {.launch = 5}), hold(2, 9, 1), prefetch(3, {1}, {.launch = 8})}), "in: wait for s0@5",
+         "in: record e1", "in: wait for s0@8", "in: record e2", "launch 9 waits for e1 of in");
+}
+
+CASE(in_lock_step_there_are_no_gates) {
+  Mover mover({.devices = 1, .lock_step = true, .gates = true});
+  EXPECT(mover.round({prefetch(1, {0}), hold(2, 9, 1)}), "in: prefetch 0+1 to device 0", "in: record e1", "launch 9 waits for e1 of in");
+}
+
+CASE(launches_of_a_device_that_is_not_there_are_not_held) {
+  Mover host(kLockStep);
+  EXPECT(host.round({prefetch(1, {0}), of_device(hold(2, 9, 1), 7)}), "in: prefetch 0+1 to device 0");
+  Mover gated(kGates);
+  EXPECT(gated.round({prefetch(1, {0}), of_device(hold(2, 9, 1), 7)}), "in: prefetch 0+1 to device 0");
+}
+
 CASE(outside_lock_step_and_without_gates_no_launch_is_held) {
   Mover mover;
   EXPECT(mover.round({prefetch(1, {0}), hold(2, 9, 1)}), "in: prefetch 0+1 to device 0");
+}
+
+CASE(a_hold_is_nothing_to_wait_for) {
+  Mover mover;
+  EXPECT(mover.round({hold(1, 9, 0), evict(2, {0}), prefetch(3, {1}, {.move = 1})}), "out: prefetch 0+1 to the CPU",
+         "in: prefetch 1+1 to device 0");
 }
 
 CASE(gates_begin_with_the_first_hold) {
@@ -87,6 +115,10 @@ CASE(without_gates_that_begin_no_launch_is_held) {
   mover.backend.gates_begin = false;
   mover.backend.waiters = {{0, 9}};
   EXPECT(mover.round({prefetch(1, {0}), hold(2, 9, 1)}, 9), "gates begin", "in: prefetch 0+1 to device 0", "processed 9");
+  mover.backend.gates_begin = true;
+  mover.backend.waiters = {{0, 10}};
+  EXPECT(mover.round({prefetch(3, {1}), hold(4, 10, 3)}, 10), "gates begin", "in: prefetch 1+1 to device 0", "in: record e1",
+         "processed 10", "gate 0: open to 9", "gate 0: wait for e1", "gate 0: open to 10");  // and nothing for launch 9
 }
 
 CASE(a_gate_opens_before_a_held_launch_then_behind_its_moves) {

@@ -81,6 +81,7 @@ CASE(who_uses_memory_waits_for_the_latest_discard_that_touches_it) {
   CHECK(map.latest(0, 10).id == 0 && map.latest(20, 10).id == 0);
   CHECK(map.latest(0, 11).id == 1 && map.latest(19, 1).id == 1);
   CHECK(map.latest(19, 12).id == 2);
+  CHECK(map.propose(0, 5, 3) && map.latest(4, 27).id == 3);
   CHECK(map.latest(19, 1).event == 0);  // which the driver does not have yet
   CHECK(map.given(10, 1, 77) && map.latest(15, 1).event == 77);
 }
@@ -125,5 +126,6 @@ CASE(there_are_no_more_discards_than_the_map_holds) {
   }
   CHECK(id == 1u << 16);
   map.ordered(id - 1);
+  CHECK(map.latest(2 * id - 2, 1).id == id);
   CHECK(map.propose(2 * id, 1, id + 1) && map.latest(2 * id - 2, 3).id == id + 1);
 }
