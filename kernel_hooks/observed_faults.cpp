@@ -81,7 +81,7 @@ void nap(long nanoseconds) noexcept {
 void tell(const std::vector<ObservedFault>& faults) {
   struct Told {
     const std::vector<ObservedFault>& faults;
-    std::vector<runtime::FaultPlace> places;
+    std::vector<FaultPlace> places;
   } told{faults, {}};
   told.places.reserve(faults.size());
   const auto body = [](void* data) {
@@ -93,7 +93,7 @@ void tell(const std::vector<ObservedFault>& faults) {
         places.push_back({fault.device, extent.range >> DEEPUM_RANGE_SLOT_SHIFT, first, fault.faults, fault.access});
       }
     }
-    runtime::tell_faults(places, [](deepum_fault_event& event) { runtime::emit(&event.header); });
+    deepum::tell_faults(places, [](deepum_fault_event& event) { runtime::emit(&event.header); });
   };
   runtime::Allocations::instance().while_all_stays(body, &told);
 }

@@ -13,7 +13,7 @@ void Session::free_memory_after_launch(CUdevice device) noexcept {
   if (!wants_free_memory()) [[likely]] {
     return;
   }
-  if (launches_since_reading_.fetch_add(1, std::memory_order_relaxed) + 1 >= kReadingInterval) {
+  if (launches_since_reading_.fetch_add(1, std::memory_order_relaxed) + 1 >= mover::kReadingInterval) {
     read_free_memory(device);
   }
 }

@@ -17,7 +17,7 @@ namespace deepum::runtime {
 namespace {
 
 constexpr int kLeaveMilliseconds = 2000;
-constexpr timespec kHandoutNap{0, kHandoutNapNanoseconds};
+constexpr timespec kHandoutNap{0, mover::kHandoutNapNanoseconds};
 
 }  // namespace
 
@@ -82,8 +82,9 @@ void Session::wait_for_mover() noexcept {
   }
   const int kept = errno;
   const Relaxed relaxed;
-  for (std::uint32_t naps = 0; gates.processed() < last_sequence && gates.used() && markers.has_outstanding(kLeastOutstanding); ++naps) {
-    if (naps == kMostNaps) {
+  for (std::uint32_t naps = 0; gates.processed() < last_sequence && gates.used() && markers.has_outstanding(mover::kLeastOutstanding);
+       ++naps) {
+    if (naps == mover::kMostNaps) {
       awaited_in_vain_.store(last_sequence, std::memory_order_relaxed);
       break;
     }

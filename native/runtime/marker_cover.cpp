@@ -23,7 +23,7 @@ Cover StreamMarkers::cover(std::uint64_t sequence, Markers* found) noexcept {
   while (oldest < count_ && !there(oldest)) {
     ++oldest;
   }
-  const std::uint64_t at = covering_marker(oldest, count_, sequence, kept, there);
+  const std::uint64_t at = mover::covering_marker(oldest, count_, sequence, kept, there);
   const bool any = there(at);
   if ((!any || kept(at).sequence < sequence) && (recording_ || (unmarked != 0 && unmarked <= sequence))) {
     return Cover::kNotYet;

@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "message.hpp"
+#include "poll_intervals.hpp"
 #include "relaxed.hpp"
 #include "session.hpp"
 #include "threads.hpp"
@@ -14,8 +15,6 @@
 namespace deepum::runtime {
 namespace {
 
-constexpr long kHandoverPollNanoseconds = 500000;  // a 64 MiB hand-over takes 1 to 5 ms
-constexpr long kEventPollNanoseconds = 100000;     // where this thread waits for what a move follows
 constexpr std::int64_t kLookMilliseconds = 1000;
 
 std::int64_t now_ms() noexcept {
@@ -162,7 +161,7 @@ void Mover::sleep() noexcept {
   }
   timespec limit{1, 0};
   if (rules_.looks_again_soon()) {
-    limit = {0, backend_.polls_events() ? kEventPollNanoseconds : kHandoverPollNanoseconds};
+    limit = {0, backend_.polls_events() ? mover::kEventPollNanoseconds : mover::kHandoverPollNanoseconds};
   }
   if (!may_sleep()) {
     limit = {0, 0};

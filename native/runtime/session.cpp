@@ -241,7 +241,7 @@ void after_execute(CUdevice device, CUstream stream, std::uint32_t stream_id) no
   if (session->gates.used()) {
     interval = 1;
   } else if (session->wants_free_memory()) {
-    interval = std::min(interval, kMarkerIntervalOfReadings);
+    interval = std::min(interval, mover::kMarkerIntervalOfReadings);
   }
   if (session->markers.launched(stream, stream_id, launching.sequence, interval, launching.blocks)) {
     session->marker_recorded();
@@ -281,7 +281,7 @@ void use_after_discards(std::uint64_t address, std::uint64_t bytes) noexcept {
 
 void before_handout(std::uint64_t bytes) noexcept {
   Session* session = live.load(std::memory_order_acquire);
-  if (session && bytes >= kAwaitedHandout && session->gates.used()) {
+  if (session && bytes >= mover::kAwaitedHandout && session->gates.used()) {
     session->wait_for_mover();
   }
 }

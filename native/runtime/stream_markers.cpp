@@ -38,7 +38,7 @@ EventRing::Place StreamMarkers::reserve(EventRing& ring, std::uint32_t words, st
 
 bool StreamMarkers::due(std::uint32_t interval, std::uint64_t blocks) noexcept {
   blocks_since_marker_ += blocks;
-  return ++since_marker_ >= interval || blocks_since_marker_ >= kMarkedBlocks;
+  return ++since_marker_ >= interval || blocks_since_marker_ >= mover::kMarkedBlocks;
 }
 
 bool StreamMarkers::settled(bool accepted, std::uint32_t interval, std::uint64_t blocks) noexcept {

@@ -38,7 +38,7 @@ enum class Cover {
 // One stream; its id may be given out again after it was destroyed.
 class StreamMarkers {
  public:
-  static constexpr std::uint32_t kKept = kMarkersKept;
+  static constexpr std::uint32_t kKept = mover::kMarkersKept;
 
   // Reserves a launch's place in the ring; it counts as in flight until `settled`. One for which there is no room lies before markers like
   // any other: it gets a sequence between those before it and those after it, which no event has.

@@ -15,7 +15,7 @@ void StreamMarkers::reserve(std::uint64_t sequence) {
 bool StreamMarkers::launched(std::uint32_t interval, std::uint64_t blocks) {
   in_flight_ = 0;
   blocks_since_marker_ += blocks;
-  return ++since_marker_ >= interval || blocks_since_marker_ >= runtime::kMarkedBlocks;
+  return ++since_marker_ >= interval || blocks_since_marker_ >= mover::kMarkedBlocks;
 }
 
 void StreamMarkers::destroyed() {
@@ -64,7 +64,7 @@ StreamMarkers::Progress StreamMarkers::progress(um_model::Engine& engine, std::o
     const Marker& kept = milestones_[(i - 1) % kKept];
     if (engine.query(um_model::kProgram, kept.event)) {
       made.completed = kept.sequence;
-      made.completed_at = runtime::completed_at(static_cast<float>((engine.event_time(kept.event) - engine.event_time(*first)) * 1e-6));
+      made.completed_at = deepum::completed_at(static_cast<float>((engine.event_time(kept.event) - engine.event_time(*first)) * 1e-6));
       break;
     }
     made.begun = kept.sequence;
@@ -95,7 +95,7 @@ Cover StreamMarkers::cover(std::uint64_t sequence, Marker* marker) const {
   const auto kept = [this](std::uint64_t i) -> const Marker& { return kept_[(i - 1) % kKept]; };
   const auto there = [this](std::uint64_t i) { return i > 0 && i + kKept > count_; };
   const std::uint64_t oldest = count_ >= kKept ? count_ - kKept + 1 : 1;
-  const std::uint64_t at = runtime::covering_marker(oldest, count_, sequence, kept, there);
+  const std::uint64_t at = mover::covering_marker(oldest, count_, sequence, kept, there);
   const Marker* const found = there(at) && at <= count_ ? &kept(at) : nullptr;
   if ((found == nullptr || found->sequence < sequence) && unmarked != 0 && unmarked <= sequence) {
     return Cover::not_yet;

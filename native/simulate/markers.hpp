@@ -49,7 +49,7 @@ class StreamMarkers {
   Cover cover(std::uint64_t sequence, Marker* marker) const;
 
  private:
-  static constexpr std::uint64_t kKept = runtime::kMarkersKept;
+  static constexpr std::uint64_t kKept = mover::kMarkersKept;
   std::optional<um_model::Stream> stream_;
   std::uint64_t emitted_ = 0;
   std::uint64_t in_flight_ = 0;  // sequence, 0: none

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
+#include "poll_intervals.hpp"
+
 namespace deepum::simulate {
 namespace {
 
 constexpr double kWakeNs = 10e3;  // from a write to an eventfd to the thread's next step: 5 to 20 us on an idle core
-// kHandoverPollNanoseconds and kEventPollNanoseconds of native/runtime/mover.cpp.
-constexpr double kHandoverPollNs = 500e3, kEventPollNs = 100e3;
 
 }  // namespace
 
@@ -50,7 +50,8 @@ void MoverThread::act() {
     wake_at(inbox_.front().time);
   }
   if (mover_.looks_again_soon()) {
-    wake_at(engine_.now(mover_.host()) + (mover_.polls_events() ? kEventPollNs : kHandoverPollNs));
+    wake_at(engine_.now(mover_.host()) +
+            static_cast<double>(mover_.polls_events() ? mover::kEventPollNanoseconds : mover::kHandoverPollNanoseconds));
   }
 }
 

@@ -12,8 +12,8 @@ namespace {
 
 using um_model::kProgram;
 
-constexpr std::uint32_t kBatch = 256;  // commands taken from the core at a time
-constexpr double kNapNs = 70e3;        // kHandoutNapNanoseconds, and 50 us that a timer adds
+constexpr std::uint32_t kBatch = 256;                            // commands taken from the core at a time
+constexpr double kNapNs = mover::kHandoutNapNanoseconds + 50e3;  // with what a timer adds
 
 um_model::Machine machine_of(const um_model::Machine& given, const deepum_simulation_options& options) {
   um_model::Machine made = given;
@@ -286,14 +286,14 @@ void Replay::marker_recorded() {
 // As native/runtime does it (live_session.cpp): the thread that memory is handed out to waits for the mover to have looked so far, while
 // the GPU has launches before it.
 void Replay::before_handout(std::uint64_t bytes) {
-  const bool waits = runs_free() && mover_.gates().used() && bytes >= runtime::kAwaitedHandout;
+  const bool waits = runs_free() && mover_.gates().used() && bytes >= mover::kAwaitedHandout;
   if (!waits || mover_.gates().processed() < awaited_in_vain_) {
     return;
   }
   catch_up();
-  const auto busy = [this] { return engine_.launches_outstanding() >= static_cast<int>(runtime::kLeastOutstanding); };
+  const auto busy = [this] { return engine_.launches_outstanding() >= static_cast<int>(mover::kLeastOutstanding); };
   for (std::uint32_t naps = 0; !mover_thread_.idle(now()) && busy(); ++naps) {
-    if (naps == runtime::kMostNaps) {
+    if (naps == mover::kMostNaps) {
       awaited_in_vain_ = sequence_;
       break;
     }

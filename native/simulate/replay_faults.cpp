@@ -30,14 +30,14 @@ void Replay::look_for_faults() {
 }
 
 void Replay::tell_faults(const std::vector<um_model::Engine::Fault>& faults) {
-  std::vector<runtime::FaultPlace> places;
+  std::vector<FaultPlace> places;
   for (const um_model::Engine::Fault& fault : faults) {
     if (const auto block = places_.block_at(fault.address)) {
       const std::uint8_t access = fault.write ? DEEPUM_FAULT_WRITE : DEEPUM_FAULT_READ;
       places.push_back({static_cast<std::uint32_t>(fault.device), block->slot, block->index, fault.faults, access});
     }
   }
-  runtime::tell_faults(places, [this](deepum_fault_event& event) { emit(event.header); });
+  deepum::tell_faults(places, [this](deepum_fault_event& event) { emit(event.header); });
 }
 
 void Replay::tell_progress() {

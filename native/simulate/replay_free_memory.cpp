@@ -15,11 +15,11 @@ std::uint32_t Replay::marker_interval() const {
     return 1;  // what a gate waits for may wait for any launch before it
   }
   const auto usual = static_cast<std::uint32_t>(options_.marker_interval);
-  return reads_memory() ? std::min(usual, runtime::kMarkerIntervalOfReadings) : usual;
+  return reads_memory() ? std::min(usual, mover::kMarkerIntervalOfReadings) : usual;
 }
 
 void Replay::look_at_memory_after_launches(std::uint32_t device) {
-  if (reads_memory() && ++launches_since_reading_ >= runtime::kReadingInterval) {
+  if (reads_memory() && ++launches_since_reading_ >= mover::kReadingInterval) {
     look_at_memory(device);
   }
 }

@@ -138,8 +138,8 @@ MUTATIONS = (
     Mutation(
         "discard-not-after-moves",
         _CORE + "placement/departures.cpp",
-        "                  std::max(block.moves.in, block.moves.out)});\n  block.content",
-        "                  0});\n  block.content",
+        "                  std::max(block.moves.in, block.moves.out)},\n                 recomputable",
+        "                  0},\n                 recomputable",
         "that a discard waits for the block's moves",
         "order for speed: a discard that overtakes a move of its block drops what nobody may read either way",
     ),
@@ -312,7 +312,7 @@ MUTATIONS = (
     ),
     Mutation(
         "marker-before-is-enough",
-        _RUNTIME + "marker_search.hpp",
+        _MOVER + "marker_search.hpp",
         "kept(at).sequence >= sequence && kept(at).first > sequence",
         "kept(at).sequence >= sequence",
         "that an earlier marker is enough only where no launch lies between",
@@ -559,8 +559,8 @@ MUTATIONS = (
     Mutation(
         "handed-out-late-to-an-idle-gpu",
         _RUNTIME + "live_session.cpp",
-        " && markers.has_outstanding(kLeastOutstanding); ++naps) {",
-        "; ++naps) {",
+        " && markers.has_outstanding(mover::kLeastOutstanding)",
+        "",
         "that memory which is handed out does not wait for the mover while the GPU is about to run out of launches",
         noticed_by=_GATES + "test_it_does_not_wait_while_the_gpu_is_about_to_run_out_of_launches",
     ),

@@ -1,10 +1,10 @@
-// How close progress markers lie to each other, and how far back they reach (stream_markers.hpp). Definitions only: the simulation has the
-// same.
+// How close the program's progress markers lie to each other, and how far back they reach, for the runtime and the simulation. Definitions
+// only.
 #pragma once
 
 #include <cstdint>
 
-namespace deepum::runtime {
+namespace deepum::mover {
 
 // A move waits for the marker behind the launch that it has to wait for. Launches that touch much take long, so that the next of every
 // sixteenth comes late: there is one behind 256 MiB, too, a third of a millisecond's work at 900 GB/s.
@@ -16,4 +16,4 @@ inline constexpr std::uint32_t kMarkerIntervalOfReadings = 2;
 // later one instead, which may lie behind a gate, would be to wait for oneself.
 inline constexpr std::uint32_t kMarkersKept = 2048;
 
-}  // namespace deepum::runtime
+}  // namespace deepum::mover

@@ -8,7 +8,7 @@
 
 #include "records.h"
 
-namespace deepum::runtime {
+namespace deepum {
 
 // A UM block of a device that faulted.
 struct FaultPlace {
@@ -55,4 +55,4 @@ void tell_faults(std::vector<FaultPlace>& places, Each each) {
   }
 }
 
-}  // namespace deepum::runtime
+}  // namespace deepum

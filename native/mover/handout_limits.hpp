@@ -1,10 +1,10 @@
-// How long memory that is handed out waits for the mover, which may drop its content until then. Definitions only: the simulation has the
-// same.
+// How long memory that is handed out waits for the mover, which may drop its content until then, in the runtime and in the simulation.
+// Definitions only.
 #pragma once
 
 #include <cstdint>
 
-namespace deepum::runtime {
+namespace deepum::mover {
 
 // Bytes. Of what is smaller hardly a whole UM block is dead, so that none is dropped.
 inline constexpr std::uint64_t kAwaitedHandout = 1u << 20;
@@ -15,4 +15,4 @@ inline constexpr std::uint32_t kMostNaps = 7000;
 // Launches that are not complete: with fewer the GPU is about to wait for the host, and a copy costs less than a GPU that is idle.
 inline constexpr std::uint32_t kLeastOutstanding = 16;
 
-}  // namespace deepum::runtime
+}  // namespace deepum::mover

@@ -1,9 +1,9 @@
-// Which of a stream's markers is the first to lie behind a launch: the runtime's rule, and the simulation's.
+// Which of a stream's markers is the first to lie behind a launch, for the runtime and the simulation. Logic only.
 #pragma once
 
 #include <cstdint>
 
-namespace deepum::runtime {
+namespace deepum::mover {
 
 // Markers are numbered from `oldest` to `newest`, by rising sequence; `kept(i)` is one of them, `there(i)` whether it is kept still. The
 // number of the oldest marker at or behind the sequence, else of the newest; or of the one before it, where no launch up to the sequence
@@ -23,4 +23,4 @@ std::uint64_t covering_marker(std::uint64_t oldest, std::uint64_t newest, std::u
   return before ? at - 1 : at;
 }
 
-}  // namespace deepum::runtime
+}  // namespace deepum::mover
