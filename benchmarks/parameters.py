@@ -28,7 +28,7 @@ from deepum.simulate.comparison import run
 from deepum.simulate.driver import BAND
 from deepum.simulate.policies import BY_NAME
 from deepum.simulate.steps import steady, steps
-from deepum.simulate.sweep import Failure, sweep
+from deepum.simulate.sweep import Failure, cores, sweep
 from deepum.simulate.workload import load
 from deepum.workloads import WORKLOADS
 from deepum.workloads.held_out import HELD_OUT
@@ -147,13 +147,13 @@ def page(kept: Mapping[str, Any]) -> str:
         "",
         "    python benchmarks/parameters.py --set both && python benchmarks/parameters.py --page",
         "",
-        f"| parameter | value | what it is | {' | '.join(f'{label}, /{factor} | {label}, x{factor}' for label in SETS)} |",
-        f"|{'---|' * (3 + 2 * len(SETS))}",
+        f"| class | parameter | value | what it is | {' | '.join(f'{label}, /{factor} | {label}, x{factor}' for label in SETS)} |",
+        f"|{'---|' * (4 + 2 * len(SETS))}",
     ]
     for one in parameters():
         changed = [max(1, one.value // factor), min(MOST, one.value * factor)]
         cells = [cell(found, f"{one.name}={value}") for found in sets.values() for value in changed]
-        lines.append(f"| `{one.name}` | {one.value} | {one.meaning} | {' | '.join(cells)} |")
+        lines.append(f"| {one.classes} | `{one.name}` | {one.value} | {one.meaning} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -186,6 +186,7 @@ def main() -> int:
     names = [name.replace(";", ",") for name in options.workloads.split(",")] if options.workloads else []
     names = names or [name for label in SETS if options.set in (label, "both") for name in SETS[label]]
     times: dict[str, Times] = kept.get("ms", {})
+    jobs = options.jobs or cores()
     try:
         for name in names:
             now = dict(measure([Point(name, options.machine, (AS_IT_IS,))], 1)).get(name)
@@ -195,10 +196,8 @@ def main() -> int:
                 times[name] = now
             missing = [variant for variant in wanted if variant not in times[name]]
             # A part of the variants for each core, since workloads differ more than variants do.
-            parts = [
-                Point(name, options.machine, tuple(missing[i :: options.jobs or 2])) for i in range(min(options.jobs or 2, len(missing)))
-            ]
-            for _, found in measure(parts, options.jobs) if parts else ():
+            parts = [Point(name, options.machine, tuple(missing[i::jobs])) for i in range(min(jobs, len(missing)))]
+            for _, found in measure(parts, jobs) if parts else ():
                 times[name] |= found
             document = {"machine": options.machine, "factor": options.factor, "ms": dict(sorted(times.items()))}
             options.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

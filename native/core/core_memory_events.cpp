@@ -6,8 +6,6 @@
 #include "range_parts.hpp"
 
 namespace deepum::core {
-namespace {}  // namespace
-
 void Core::on_device(const deepum_device_event& event) {
   DeviceMemory& device = devices_[event.header.device];
   devices_.use(event.header.device);

@@ -247,8 +247,8 @@ enum deepum_direction {
 /* Commands of one direction and device are carried out in the order of their ids. A command starts when
  *   - all work launched up to after_sequence on the streams of stream_mask has completed (after_sequence 0: at once), and
  *   - the command after_move of another direction has completed (0: none).
- * A prefetch, population, recomputation or collapse of 0 blocks only waits, and with it all behind it in its direction. Advice takes effect at once,
- * unless it follows a command.
+ * A prefetch, population, recomputation or collapse of 0 blocks only waits, and with it all behind it in its direction. Advice takes
+ * effect at once, unless it follows a command.
  */
 typedef struct deepum_command {
   uint64_t id;    /* rises within a session, over all directions, from 1 */

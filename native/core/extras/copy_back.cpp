@@ -120,10 +120,9 @@ void CopyBack::before_entry(UmBlock& block, const SpanUse& use) {
     end_duplication(block);
   }
   const std::uint64_t lived = now_.launch - block.content.filled;
-  const bool settled =
-      lived > now_.iteration && (block.host_copy.written == 0 ||
-                                 now_.launch - block.host_copy.written >
-                                     now_.iteration / settings_.parameters.copy_back.settled_share);
+  const bool settled = lived > now_.iteration && (block.host_copy.written == 0 ||
+                                                  now_.launch - block.host_copy.written >
+                                                      now_.iteration / parameters_.settled_share);
   const bool reads_content = use.now != Use::kWrites && block.content.populated;
   if (!pace_.on() && settled && !block.host_copy.queued && reads_content) {
     block.host_copy.queued = true;  // if write-backs turn out to be worth it
@@ -164,8 +163,8 @@ void CopyBack::after_exit(UmBlock& block, Exit exit) {
 bool CopyBack::pays_at_once(const BlockUser& writer) {
   const RunUse* const run = executions_.use_by(writer);
   return run != nullptr && run->in_vain == 0 &&
-         run->stays_first(std::max<std::uint64_t>(
-             iterations_.work() / settings_.parameters.copy_back.lasting_share, 1));
+         run->stays_first(
+             std::max<std::uint64_t>(iterations_.work() / parameters_.lasting_share, 1));
 }
 
 // What lives on for iterations is written back once it has settled: for what is written, read and
@@ -185,7 +184,7 @@ void CopyBack::judge(UmBlock& block, bool left) {
   if (RunUse* const run = executions_.use_by(block.uses.writer);
       run != nullptr && pace_.representative()) {
     run->in_vain = left ? run->in_vain - std::min(run->in_vain, 1u)
-                        : std::min(run->in_vain + 1, settings_.parameters.copy_back.most_wasted);
+                        : std::min(run->in_vain + 1, parameters_.most_wasted);
   }
 }
 
@@ -236,19 +235,17 @@ void CopyBack::count_evictions(WriteBack& queued) const {
 void CopyBack::write_back(DeviceMemory& device, std::uint64_t stream) {
   WriteBack& queued = queued_[device.ordinal];
   count_evictions(queued);
-  if (now_.launch - queued.evicted_at <
-      now_.iteration / settings_.parameters.copy_back.quiet_share) {
+  if (now_.launch - queued.evicted_at < now_.iteration / parameters_.quiet_share) {
     return;
   }
-  std::uint64_t left =
-      1 + settings_.parameters.copy_back.haste * queued.evictions_lately / now_.iteration;
+  std::uint64_t left = 1 + parameters_.haste * queued.evictions_lately / now_.iteration;
   for (const bool at_once : {true, false}) {
     std::deque<Written>& queue = at_once ? queued.at_once : queued.once_settled;
-    for (std::uint32_t i = 0; i < settings_.parameters.copy_back.scan && (at_once || left > 0) &&
-                              !queue.empty() && device.residency.clean() < queued.evictions_lately;
+    for (std::uint32_t i = 0; i < parameters_.scan && (at_once || left > 0) && !queue.empty() &&
+                              device.residency.clean() < queued.evictions_lately;
          ++i) {
-      if (!at_once && now_.launch - queue.front().launch <
-                          now_.iteration / settings_.parameters.copy_back.settled_share) {
+      if (!at_once &&
+          now_.launch - queue.front().launch < now_.iteration / parameters_.settled_share) {
         break;
       }
       const bool written_back = write_back_next(device, at_once, stream);

@@ -29,6 +29,7 @@ class CopyBack final : public ContentListener, public TransferRule, public Write
            Devices& devices, ExecutionTable& executions, const IterationMeter& iterations,
            const UseTrials& trials)
       : settings_(settings),
+        parameters_(settings.parameters.copy_back),
         now_(now),
         statistics_(statistics),
         commands_(commands),
@@ -94,6 +95,7 @@ class CopyBack final : public ContentListener, public TransferRule, public Write
   void count_evictions(WriteBack& queued) const;
 
   const deepum_core_settings& settings_;
+  const deepum_copy_back_parameters& parameters_;
   const Clock& now_;
   deepum_core_statistics& statistics_;
   CommandStream& commands_;

@@ -35,7 +35,7 @@ HostGroups::Group HostGroups::smallest_group(std::uint32_t device) {
   for_each_tensor(device, [&](const Allocation& allocation, BlockSpan span, std::uint64_t bytes,
                               const Regularity& regularity, LaunchIndex born) {
     ++statistics_.operations;
-    if (bytes < settings_.parameters.host.least_tensor * kBlockBytes || span.count == 0) {
+    if (bytes < parameters_.least_tensor * kBlockBytes || span.count == 0) {
       return;
     }
     const UmBlock& block = allocation.blocks[span.first];
@@ -55,7 +55,7 @@ HostGroups::Group HostGroups::smallest_group(std::uint32_t device) {
     const bool tried = std::ranges::any_of(
         tried_, [&](const Group& each) { return each.device == device && each.bytes == bytes; });
     if (size.alike && !tried && size.blocks <= most &&
-        size.blocks >= over / settings_.parameters.host.least_part &&
+        size.blocks >= over / parameters_.least_part &&
         (found.blocks == 0 || size.blocks < found.blocks)) {
       found = {device, bytes, size.blocks};
     }
@@ -103,10 +103,9 @@ void HostGroups::launched() {
       break;
   }
   const PaceTrial& pace = copy_back_.trial();
-  if (now_.iteration < settings_.parameters.host.least_iteration ||
-      !trial_.ready(pace.over() ? settings_.parameters.host.stable
-                                : settings_.parameters.host.patience) ||
-      pace.under_way() || (last_search_ != 0 && now_.launch - last_search_ < now_.iteration)) {
+  if (now_.iteration < parameters_.least_iteration ||
+      !trial_.ready(pace.over() ? parameters_.stable : parameters_.patience) || pace.under_way() ||
+      (last_search_ != 0 && now_.launch - last_search_ < now_.iteration)) {
     return;
   }
   last_search_ = now_.launch;

@@ -23,6 +23,7 @@ class HostGroups {
              deepum_core_statistics& statistics, AddressSpace& memory, Devices& devices,
              Departures& departures, CopyBack& copy_back, HostResidents& residents)
       : settings_(settings),
+        parameters_(settings.parameters.host),
         now_(now),
         statistics_(statistics),
         memory_(memory),
@@ -54,6 +55,7 @@ class HostGroups {
   bool move_block(UmBlock& block, bool on_host);
 
   const deepum_core_settings& settings_;
+  const deepum_host_parameters& parameters_;
   const Clock& now_;
   deepum_core_statistics& statistics_;
   AddressSpace& memory_;

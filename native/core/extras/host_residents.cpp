@@ -1,6 +1,7 @@
 #include "extras/host_residents.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace deepum::core {
 
@@ -24,8 +25,7 @@ bool HostResidents::may_advise(const Allocation& allocation) const {
 void HostResidents::observe(const BlockSpan& span, bool gathers) {
   const Allocation& allocation = memory_.at(span.slot);
   const std::span<UmBlock> blocks = memory_.blocks(span);
-  const bool sparse =
-      gathers && blocks.size() >= settings_.parameters.host.least_table && !allocation.of_program;
+  const bool sparse = gathers && blocks.size() >= parameters_.least_table && !allocation.of_program;
   const bool advises = may_advise(allocation);
   statistics_.operations += blocks.size();
   if (sparse && advises) {
@@ -54,11 +54,11 @@ bool HostResidents::changes(UmBlock& block, bool sparse, bool advises) {
     return on_host.advised;
   }
   sparse_blocks_ += on_host.sparse_uses == 0 && !on_host.advised ? 1 : 0;
-  on_host.sparse_uses = static_cast<std::uint8_t>(
-      on_host.sparse_uses +
-      (on_host.sparse_uses < settings_.parameters.host.proven_sparse ? 1 : 0));
-  return advises && on_host.sparse_uses == settings_.parameters.host.proven_sparse &&
-         !on_host.stays() && !on_host.also_dense && !on_host.refused;
+  const auto proven = static_cast<std::uint8_t>(
+      std::min<std::uint32_t>(parameters_.proven_sparse, std::numeric_limits<std::uint8_t>::max()));
+  on_host.sparse_uses += on_host.sparse_uses < proven ? 1 : 0;
+  return advises && on_host.sparse_uses == proven && !on_host.stays() && !on_host.also_dense &&
+         !on_host.refused;
 }
 
 void HostResidents::apply(UmBlock& block, bool sparse, bool changed) {

@@ -22,6 +22,7 @@ class HostResidents final : public ContentListener {
                 deepum_core_statistics& statistics, CommandStream& commands, AddressSpace& memory,
                 Devices& devices, CopyBack& copy_back)
       : settings_(settings),
+        parameters_(settings.parameters.host),
         now_(now),
         statistics_(statistics),
         commands_(commands),
@@ -59,6 +60,7 @@ class HostResidents final : public ContentListener {
   void forget_advice(UmBlock& block);
 
   const deepum_core_settings& settings_;
+  const deepum_host_parameters& parameters_;
   const Clock& now_;
   deepum_core_statistics& statistics_;
   CommandStream& commands_;

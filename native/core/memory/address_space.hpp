@@ -119,7 +119,7 @@ class AddressSpace {
     return first < end;
   }
 
-  // The same of the name itself, for a run whose last blocks may be gone.
+  // The same by the name itself. False as well where nothing ever had it.
   bool locate(std::uint64_t name, std::uint32_t first, std::uint32_t count,
               BlockSpan& found) const {
     std::uint32_t index = 0;

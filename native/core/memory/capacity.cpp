@@ -44,8 +44,7 @@ bool ResidencyBelief::note_fill_point(bool learning) {
     fill_points_.pop_front();
   }
   // What launches that were seen before need besides, modules and libraries, is there.
-  return known_ && learning &&
-         allocated_ * settings_.parameters.residency.worth_reading >= capacity_;
+  return known_ && learning && allocated_ * parameters_.worth_reading >= capacity_;
 }
 
 void ResidencyBelief::end_filling() {
@@ -72,10 +71,9 @@ void ResidencyBelief::read_free_memory(const deepum_free_memory_event& event) {
   };
   const std::uint64_t least = capacity_for(done.arrived);
   const std::uint64_t most = capacity_for(begun.arrived + commanded_ - begun.commanded);
-  if (capacity_ > most + settings_.parameters.residency.reading_tolerance) {
+  if (capacity_ > most + parameters_.reading_tolerance) {
     withdraw_to(most);
-  } else if (capacity_ + settings_.parameters.residency.reading_tolerance < least &&
-             withdrawn_ != 0) {
+  } else if (capacity_ + parameters_.reading_tolerance < least && withdrawn_ != 0) {
     withdraw_to(least);  // another program gave memory back
   }
 }
@@ -94,16 +92,14 @@ bool ResidencyBelief::was_taken(const UmBlock& block, EventSequence reported) co
 void ResidencyBelief::note_taken(std::uint64_t blocks) {
   statistics_.driver_evictions_seen += blocks;
   if (now_.launch - loss_window_start_ >
-          std::max<std::uint64_t>(now_.iteration,
-                                  settings_.parameters.residency.least_loss_window) ||
+          std::max<std::uint64_t>(now_.iteration, parameters_.least_loss_window) ||
       loss_window_start_ == 0) {
     loss_window_start_ = now_.launch;
     loss_window_blocks_ = 0;
   }
-  const std::uint64_t most =
-      initial_ / settings_.parameters.residency.loss_share -
-      std::min(initial_ / settings_.parameters.residency.loss_share, loss_window_blocks_);
-  const std::uint64_t least = initial_ / settings_.parameters.residency.least_share;
+  const std::uint64_t most = initial_ / parameters_.loss_share -
+                             std::min(initial_ / parameters_.loss_share, loss_window_blocks_);
+  const std::uint64_t least = initial_ / parameters_.least_share;
   const std::uint64_t off = std::min({blocks, most, capacity_ - std::min(capacity_, least)});
   loss_window_blocks_ += off;
   withdraw_to(capacity_ - off);

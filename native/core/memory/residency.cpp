@@ -96,11 +96,10 @@ bool ResidencyBelief::doubts(const UmBlock& block, std::uint64_t after_launches,
     return false;
   }
   if (freely || block.residency.confirmed == 0 ||
-      fetches_ - block.residency.fetches_at_confirmation >=
-          settings_.parameters.residency.doubt_share * used_) {
+      fetches_ - block.residency.fetches_at_confirmation >= parameters_.doubt_share * used_) {
     return true;
   }
-  if (freely_doubted_ >= settings_.parameters.residency.free_doubts * used_) {
+  if (freely_doubted_ >= parameters_.free_doubts * used_) {
     return false;
   }
   ++freely_doubted_;

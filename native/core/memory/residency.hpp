@@ -27,7 +27,10 @@ class ResidencyBelief {
  public:
   ResidencyBelief(const deepum_core_settings& settings, const Clock& now,
                   deepum_core_statistics& statistics)
-      : settings_(settings), now_(now), statistics_(statistics) {}
+      : settings_(settings),
+        parameters_(settings.parameters.residency),
+        now_(now),
+        statistics_(statistics) {}
 
   // How many blocks the device holds (capacity.cpp): as reported when it came into use, while
   // memory fills by what the driver says is free, afterwards by what it evicts on its own.
@@ -100,6 +103,7 @@ class ResidencyBelief {
   void forget_lost_space();
 
   const deepum_core_settings& settings_;
+  const deepum_residency_parameters& parameters_;
   const Clock& now_;
   deepum_core_statistics& statistics_;
   bool known_ = false;

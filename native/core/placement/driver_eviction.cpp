@@ -4,9 +4,6 @@ namespace deepum::core {
 
 bool DriverEviction::make_room(DeviceMemory& device, const Request& request,
                                const UmBlock*& outgoing) {
-  if (request.urgency == Urgency::kScheduled) {
-    return device.residency.free() > 0;
-  }
   if (!may_take_room(device, request.urgency)) {
     return false;
   }

@@ -4,8 +4,6 @@
 #include <utility>
 
 namespace deepum::core {
-namespace {}  // namespace
-
 bool ListedPolicy::came_before(const UmBlock& block, const UmBlock& other) const {
   return block.order.launch < other.order.launch;
 }

@@ -134,11 +134,14 @@ bool Placer::bring(DeviceMemory& device, UmBlock& block, SpanUse use_for,
   const bool fetches = entry == Entry::kPrefetch && block.content.populated;
   const UmBlock* outgoing = nullptr;
   if (decide) {
-    if (!at_hand && placement.urgency != Urgency::kScheduled &&
-        !device.window.admits(device.ahead_blocks(), device.residency.capacity())) {
+    if (placement.urgency == Urgency::kScheduled) {  // what the plan evicted has made the room
+      if (device.residency.free() == 0) {
+        return false;
+      }
+    } else if (!at_hand &&
+               !device.window.admits(device.ahead_blocks(), device.residency.capacity())) {
       return false;
-    }
-    if (!room_.make_room(device, {placement.launch, placement.urgency, fetches}, outgoing)) {
+    } else if (!room_.make_room(device, {placement.launch, placement.urgency, fetches}, outgoing)) {
       // A launch at hand that does not fit runs all the same: the driver makes its room.
       return at_hand;
     }

@@ -41,9 +41,6 @@ UmBlock* PreEviction::next_victim(DeviceMemory& device, LaunchIndex launch, bool
 }
 
 bool PreEviction::make_room(DeviceMemory& device, const Request& request, const UmBlock*&) {
-  if (request.urgency == Urgency::kScheduled) {
-    return device.residency.free() > 0;
-  }
   if (request.urgency == Urgency::kSpare) {
     return make_spare_room(device, request.launch);
   }

@@ -15,7 +15,7 @@ enum class Urgency : std::uint8_t {
   // It is predicted: others leave for it, as far as the driver's queue makes that worth it.
   kPlanned,
   kSpare,     // it is predicted, and takes only room that is not needed on the way there
-  kScheduled  // a plan says when it is fetched, and what leaves for it: it takes what is free
+  kScheduled  // a plan says when it is fetched, and what leaves for it: no room is made for it
 };
 
 // What of a plan depends on resident blocks.

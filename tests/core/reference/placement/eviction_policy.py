@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -71,7 +72,7 @@ class VictimQuery(NamedTuple):
 Victim = tuple[UmBlock | None, bool]  # True: an earlier launch needs it, so that too much was fetched ahead
 
 
-class EvictionPolicy:
+class EvictionPolicy(ABC):
     """Of one device. It hears what happens to the resident blocks."""
 
     by_migration = False  # the evictable blocks are in the order of their migration
@@ -181,9 +182,9 @@ class EvictionPolicy:
         if block.place is Place.DEAD:
             self.put(block, Place.EVICTABLE, block.order_launch)
 
+    @abstractmethod
     def used(self, block: UmBlock) -> None:
         """By the launch at hand."""
-        raise NotImplementedError
 
     def expected(self, block: UmBlock, by: int) -> None:
         """A launch to come is expected to use it."""
@@ -210,20 +211,24 @@ class EvictionPolicy:
                 else:
                     self.put(block, Place.EVICTABLE, block.order_launch)
 
-    def prediction_failed(self) -> None: ...  # no launch of the chain is expected any longer
+    def prediction_failed(self) -> None:
+        """No launch of the chain is expected any longer."""
+        return
 
     # Victims.
 
-    def settle(self) -> None: ...  # called before a victim is chosen
+    def settle(self) -> None:
+        """Called before a victim is chosen."""
+        return
 
     def victim(self, query: VictimQuery) -> Victim:
         self.settle()
         dead = next(filter(query.allows, self.dead), None) if query.dead_may_leave else None
         return (dead, False) if dead is not None else self.choose(query)
 
+    @abstractmethod
     def choose(self, query: VictimQuery) -> Victim:
         """Of the living blocks."""
-        raise NotImplementedError
 
     def first(self) -> UmBlock | None:
         """The block that leaves first of all living ones, whatever is expected."""

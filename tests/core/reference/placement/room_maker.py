@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from enum import Enum
 from typing import Protocol
 
@@ -38,17 +39,19 @@ class VictimListener(Protocol):
 Room = tuple[bool, UmBlock | None]  # whether there is any, and the block that the driver evicts for it
 
 
-class RoomMaker:
+class RoomMaker(ABC):
     def __init__(self, settings: CoreSettings, now: Clock, departures: Departures, growth: GrowthForecast) -> None:
         self.settings, self.now, self.departures, self.growth = settings, now, departures, growth
         self.listener: VictimListener
         self.claim = 0  # what the latest placement claims does not leave for it
 
+    @abstractmethod
     def make_room(self, device: DeviceMemory, launch: int, urgency: Urgency, fetches: bool) -> Room:
         """For one more block for that launch, which has content or not."""
-        raise NotImplementedError
 
-    def evict_surplus(self, device: DeviceMemory) -> None: ...  # more is believed to be on the device than it holds
+    def evict_surplus(self, device: DeviceMemory) -> None:
+        """More is believed to be on the device than it holds."""
+        return
 
     def headroom(self, _device: DeviceMemory) -> int:
         """Blocks that are kept free."""

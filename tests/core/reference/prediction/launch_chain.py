@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from typing import NamedTuple
 
@@ -24,10 +25,10 @@ class PredictedLaunch(NamedTuple):
 Chain = deque[PredictedLaunch]
 
 
-class LaunchPredictor:
+class LaunchPredictor(ABC):
+    @abstractmethod
     def next(self, previous: PredictedLaunch | None) -> PredictedLaunch | None:
         """The launch after that one, or after the latest one."""
-        raise NotImplementedError
 
     def find(self, chain: Chain, execution: Execution) -> int | None:
         """Which launch of the chain it is."""
@@ -45,9 +46,17 @@ class LaunchPredictor:
         """The part of the trust, as a divisor, that remains then; 0: none."""
         return 0
 
-    def observe(self, execution: Execution) -> None: ...  # it was launched
-    def abandon(self) -> None: ...  # the chain was given up
-    def begin(self) -> None: ...  # the chain begins after the latest launch
+    def observe(self, execution: Execution) -> None:
+        """It was launched."""
+        return
+
+    def abandon(self) -> None:
+        """The chain was given up."""
+        return
+
+    def begin(self) -> None:
+        """The chain begins after the latest launch."""
+        return
 
     def forget(self) -> None:
         """Nothing is known of the launches before."""
