@@ -59,9 +59,10 @@ def test_arguments_reach_the_program_as_they_are(deepum: Deepum) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
 def test_a_signal_to_the_launcher_reaches_the_program(environment: dict[str, str], number: signal.Signals) -> None:
+    # Not by print: the handler may run while 'ready' is still being flushed, and a buffer may not be entered twice.
     program = (
-        "import signal, sys, time\n"
-        f"signal.signal({int(number)}, lambda *_: (print('got it', flush=True), sys.exit(9)))\n"
+        "import os, signal, sys, time\n"
+        f"signal.signal({int(number)}, lambda *_: (os.write(1, b'got it\\n'), sys.exit(9)))\n"
         "print('ready', flush=True)\n"
         "while True: time.sleep(0.05)"
     )

@@ -151,16 +151,18 @@ class Session:
         return taken
 
     def write(self, commands: list[Command]) -> None:
+        """The mover sees all of them at once, as far as the ring has room."""
         for command in commands:
             command.id = command.id or self._last_id + 1
             self._last_id = command.id
             while self._written - self.load(COMMAND_CONSUMED) >= COMMAND_RING_BYTES:
+                self.store(COMMAND_WRITTEN, self._written)
                 self.wake_mover()
                 time.sleep(0.001)
             at = CONTROL_BYTES + EVENT_RING_BYTES + self._written % COMMAND_RING_BYTES
             self.memory[at : at + 64] = command.pack()
             self._written += 64
-            self.store(COMMAND_WRITTEN, self._written)
+        self.store(COMMAND_WRITTEN, self._written)
 
     def wake_mover(self) -> None:
         if self.load(MOVER_SLEEPS, "I"):
