@@ -1,8 +1,11 @@
-"""Rooms of the native code include what lies below them only (docs/architecture.md has the same table)."""
+"""Rooms include and import what lies below them only (docs/architecture.md has the same tables)."""
 
 from __future__ import annotations
 
+import ast
 import re
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -21,6 +24,24 @@ BELOW = {
     "native/simgpu": {"native/cupti_abi", "native/um_model", "native/uvm_tools_abi"},
     "kernel_hooks": {"native/cupti_abi", "native/runtime", "native/uvm_tools_abi", "native/wire"},
 }
+# Of Python; `deepum` is for the modules that lie in no folder.
+RUNTIME = {
+    "deepum": set[str](),
+    "configuration": {"deepum"},
+    "core": {"deepum"},
+    "daemon": {"deepum", "configuration", "core"},
+    "statistics": {"deepum", "configuration"},
+    "launcher": {"deepum", "configuration", "daemon", "statistics"},
+    "doctor": {"deepum", "launcher"},
+}
+LABORATORY = {
+    "trace": {"deepum", "core"},
+    "workloads": {"deepum"},
+    "capture": {"deepum", "core", "trace", "workloads"},
+    "simulate": {"deepum", "capture", "core", "trace", "workloads"},
+    "report": {"deepum", "core", "simulate", "statistics", "trace"},
+}
+PYTHON = RUNTIME | LABORATORY
 # Made by the build, of CUDA's headers.
 GENERATED = {"changed_define.inc", "changed_undefine.inc", "driver_forwards.inc", "error_names.inc", "undefine.inc"}
 
@@ -84,3 +105,62 @@ def test_the_page_has_the_same_table() -> None:
     rows = re.findall(r"^\| `(\w+(?:/\w+)?)/` \| C[^|]*\|[^|]*\| ([^|]*) \|$", page, re.MULTILINE)
     named = {room: {name for name in imports.split(", ") if " " not in name and name != "-"} for room, imports in rows}
     assert named == {room: {below.removeprefix("native/") for below in allowed} for room, allowed in BELOW.items()}
+
+
+def modules(room: str) -> list[Path]:
+    """The room's, without `deepum.__main__`, which is the command line."""
+    folder = ROOT / "deepum"
+    if room == "deepum":
+        return sorted(path for path in folder.glob("*.py") if path.stem != "__main__")
+    return sorted((folder / room).rglob("*.py"))
+
+
+def python_room(module: str) -> str:
+    name = module.split(".")[1] if "." in module else ""
+    return name if (ROOT / "deepum" / name).is_dir() and name else "deepum"
+
+
+def imported(room: str) -> set[str]:
+    """Rooms that it imports, anywhere in its modules."""
+    found = set()
+    for module in modules(room):
+        for node in ast.walk(ast.parse(module.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {python_room(name.name) for name in node.names if name.name.split(".")[0] == "deepum"}
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "deepum":
+                of_package = node.module == "deepum"
+                found |= {python_room(f"deepum.{name.name}" if of_package else str(node.module)) for name in node.names}
+    return found - {room}
+
+
+@pytest.mark.parametrize("room", PYTHON)
+def test_a_room_of_python_imports_what_lies_below_it(room: str) -> None:
+    assert imported(room) == PYTHON[room]
+
+
+def test_no_room_of_the_runtime_lies_above_the_laboratory() -> None:
+    assert all(below <= set(RUNTIME) for below in RUNTIME.values())
+    assert {path.parent.name for path in (ROOT / "deepum").glob("*/__init__.py")} | {"deepum"} == {*PYTHON, "cli"}
+
+
+def test_no_room_of_python_lies_below_itself() -> None:
+    done: set[str] = set()
+    while left := [room for room in PYTHON if room not in done and PYTHON[room] <= done]:
+        done.update(left)
+    assert done == set(PYTHON)
+
+
+def test_the_page_has_the_same_table_of_python() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    rows = re.findall(r"^\| `deepum\.?(\w*)` \| (runtime|laboratory) \|[^|]*\| ([^|]*) \|$", page, re.MULTILINE)
+    named = {room or "deepum": set(imports.split(", ")) - {"-"} for room, _, imports in rows}
+    assert named == PYTHON
+    assert {room or "deepum" for room, part, _ in rows if part == "runtime"} == set(RUNTIME)
+
+
+def test_the_runtime_needs_neither_numpy_nor_what_draws() -> None:
+    rooms = ["deepum.cli.run", "deepum.cli.doctor", "deepum.cli.machines", "deepum.daemon.server", "deepum.cli.log"]
+    code = f"import importlib, sys; [importlib.import_module(name) for name in {rooms}]; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"numpy", "pyarrow", "vl_convert", "dask", "torch"} & set(loaded)
+    assert not [name for name in loaded if name.split(".")[:2] in [["deepum", room] for room in LABORATORY]]

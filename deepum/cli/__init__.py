@@ -24,9 +24,24 @@ class _Commands(click.Group):
     def get_command(self, _context: click.Context, name: str) -> click.Command | None:
         if name not in _COMMANDS:
             return None
-        command = importlib.import_module(f"deepum.cli.{name}").command
+        try:
+            command = importlib.import_module(f"deepum.cli.{name}").command
+        except ModuleNotFoundError as error:
+            if error.name != "numpy":
+                raise
+            return _without_laboratory(name)
         assert isinstance(command, click.Command)
         return command
+
+
+def _without_laboratory(name: str) -> click.Command:
+    """A subcommand of which the extra `lab` has a part: refused, whatever its arguments are."""
+
+    def refuse() -> None:
+        raise DeepumError(f"deepum {name}: needs numpy; install it with `pip install deepum[lab]`")
+
+    settings = {"ignore_unknown_options": True, "allow_extra_args": True}
+    return click.Command(name, context_settings=settings, callback=refuse, add_help_option=False, help="Needs the extra `lab`.")
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120}, no_args_is_help=False)

@@ -7,9 +7,9 @@ import os
 
 import click
 
+from deepum.configuration.settings import BY_NAME
 from deepum.device import Device, choose
 from deepum.errors import EXIT_FINDINGS
-from deepum.settings import BY_NAME
 
 
 def _device(wanted: str) -> Device:

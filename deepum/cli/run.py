@@ -10,12 +10,12 @@ from typing import Any
 import click
 
 from deepum.cli.groups import Group, GroupedCommand
+from deepum.configuration.resolve import resolve
+from deepum.configuration.setting import Setting, Value
+from deepum.configuration.settings import OPTIONS, TUNABLES, VARIABLES
+from deepum.configuration.tuning import HELP, listed, tuned
 from deepum.errors import UsageError
-from deepum.launch import execute, plan
-from deepum.resolve import resolve
-from deepum.setting import Setting, Value
-from deepum.settings import OPTIONS, TUNABLES, VARIABLES
-from deepum.tuning import HELP, listed, tuned
+from deepum.launcher.launch import execute, plan
 
 _METAVARS = {"size": "SIZE", "sizes": "SIZE[,SIZE...]", "count": "N", "path": "FILE", "text": "auto|cuda|sim|sim:MACHINE", "rules": "RULES"}
 

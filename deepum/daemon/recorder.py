@@ -13,10 +13,10 @@ from typing import Any
 
 from deepum import __version__
 from deepum._core import lib
+from deepum.configuration.setting import Value
 from deepum.core import Core, Ring
 from deepum.core.records import COMMAND_BYTES
 from deepum.daemon.sources import core_settings
-from deepum.setting import Value
 
 _HEADER = struct.Struct("<8sII")
 _VERSION = int(lib.DEEPUM_WIRE_VERSION)

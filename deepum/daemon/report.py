@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
+from deepum.configuration.setting import Value
 from deepum.core import Core
-from deepum.setting import Value
 
 
 class Report:

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from deepum import __version__
+from deepum.configuration.resolve import resolve
 from deepum.daemon.place import AlreadyRunningError
 from deepum.daemon.server import Server
 from deepum.errors import DeepumError
 from deepum.paths import PACKAGE, make_private_folder, runtime_folder
-from deepum.resolve import resolve
 
 _MOST_LOG_BYTES = 1 << 20
 

@@ -9,14 +9,14 @@ import threading
 import time
 from pathlib import Path
 
+from deepum.configuration.resolve import resolve
+from deepum.configuration.setting import Value
 from deepum.core import Core, Ring, RingError
 from deepum.daemon.hello import Hello, RefusedError
 from deepum.daemon.recorder import Recorder
 from deepum.daemon.report import Report
 from deepum.daemon.sources import load_profile, make_core, save_profile
 from deepum.errors import UsageError
-from deepum.resolve import resolve
-from deepum.setting import Value
 
 # Looks at the ring before going to sleep, about 50 us: in lock-step the next launch comes a few microseconds after the last decision,
 # and a wake-up through the eventfd would cost more than all the rest of the crossing.

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 
+from deepum.configuration.setting import Value
+from deepum.configuration.settings import BY_NAME
 from deepum.core import Core, CoreSettings
 from deepum.errors import UsageError
-from deepum.setting import Value
-from deepum.settings import BY_NAME
 
 
 def core_settings(values: Mapping[str, Value]) -> CoreSettings:

@@ -11,7 +11,7 @@ from typing import Any
 
 from deepum.errors import UsageError
 from deepum.simulate.workload import Workload, load
-from deepum.statistics import ADDED_KEYS, KEYS
+from deepum.statistics.run import ADDED_KEYS, KEYS
 
 _WANTED = "name what `deepum simulate --json`, `deepum run --stats` or `--record` wrote, or a workload"
 _LOG = b"DEEPUMEV"

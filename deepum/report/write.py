@@ -12,7 +12,7 @@ from deepum.report.page import Page, figures
 from deepum.report.timeline import Timeline
 from deepum.simulate.steps import repeated
 from deepum.sizes import size
-from deepum.summary import summary
+from deepum.statistics.summary import summary
 
 _SPEED_UP = (
     "A step is the mean of those after the warm-up, without the last. The bound is a time that no policy on this card can be below "

@@ -8,7 +8,7 @@
 namespace deepum::runtime {
 namespace {
 
-// As in deepum/plain_rules.py, which says who they are.
+// As in deepum/configuration/plain_rules.py, which says who they are.
 constexpr const char* kSharing[] = {"libnccl", "libnvshmem",  "libucp",    "libuct",   "libucs",
                                     "libmpi",  "libopen-pal", "libfabric", "libcufile"};
 

@@ -1,4 +1,4 @@
-// The shim's settings, with the spelling, ranges and defaults of deepum/settings.py.
+// The shim's settings, with the spelling, ranges and defaults of deepum/configuration/settings.py.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>

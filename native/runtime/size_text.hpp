@@ -1,4 +1,4 @@
-// Sizes and other values as people write them: what deepum/setting.py understands.
+// Sizes and other values as people write them: what deepum/configuration/setting.py understands.
 #pragma once
 
 #include <cstddef>

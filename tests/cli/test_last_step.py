@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deepum.last_step import last_step
+from deepum.statistics.last_step import last_step
 
 
 def timeline(kernels: list[int]) -> list[dict[str, Any]]:

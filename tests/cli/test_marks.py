@@ -7,7 +7,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from deepum.collect import wait_for_sessions
+from deepum.statistics.collect import wait_for_sessions
 
 
 def ended() -> int:

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from deepum.configuration.resolve import resolve
 from deepum.device import Device
-from deepum.launch import child_environment
-from deepum.resolve import resolve
+from deepum.launcher.launch import child_environment
 
 Deepum = Callable[..., "subprocess.CompletedProcess[str]"]
 SIM = ("run", "--device", "sim")

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deepum.configuration.resolve import from_environment, resolve
+from deepum.configuration.setting import Setting
+from deepum.configuration.settings import BY_NAME, OPTIONS, SETTINGS, TUNABLES, VARIABLES, VARIED_BY_TESTS
+from deepum.configuration.variables import unknown_variables
 from deepum.core import Core, CoreSettings
 from deepum.daemon.sources import core_settings
 from deepum.errors import UsageError
-from deepum.resolve import from_environment, resolve
-from deepum.setting import Setting
-from deepum.settings import BY_NAME, OPTIONS, SETTINGS, TUNABLES, VARIABLES, VARIED_BY_TESTS
 from deepum.sizes import format_size, parse_size
-from deepum.variables import unknown_variables
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -121,7 +121,7 @@ def test_the_documentation_lists_every_setting(heading: str, settings: tuple[Set
 def test_the_documentation_lists_every_statistic(deepum: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path) -> None:
     import json
 
-    from deepum.statistics import KEYS
+    from deepum.statistics.run import KEYS
 
     text = (ROOT / "docs" / "statistics.md").read_text(encoding="utf-8")
     assert dict(re.findall(r"^\| `([a-z_0-9]+)` \| (.*) \|$", text, re.MULTILINE)) == KEYS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deepum.summary import summary
+from deepum.statistics.summary import summary
 
 GIB = 1 << 30
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from deepum.cli.run import GROUPS
+from deepum.configuration.resolve import from_file
+from deepum.configuration.settings import BY_NAME, OPTIONS, TUNABLES
+from deepum.configuration.tuning import tuned
 from deepum.errors import UsageError
-from deepum.resolve import from_file
-from deepum.settings import BY_NAME, OPTIONS, TUNABLES
-from deepum.tuning import tuned
 
 Deepum = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from deepum import host
+from deepum.configuration.setting import Value
 from deepum.device import Device, ask_driver
 from deepum.doctor import hosts
 from deepum.errors import DeepumError
 from deepum.host import KernelDriver
-from deepum.launch import device_environment
+from deepum.launcher.launch import device_environment
 from deepum.safety import Gpu, reasons
-from deepum.setting import Value
 
 Deepum = Callable[..., "subprocess.CompletedProcess[str]"]
 GOOD = Gpu("card", 16 << 30, (8, 0), True)
@@ -94,7 +94,7 @@ def test_the_launcher_asks_the_driver_itself(deepum: Deepum) -> None:
 
 
 def test_a_real_card_that_is_refused_ends_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    from deepum import launch
+    from deepum.launcher import launch
 
     monkeypatch.setattr(launch.host, "available_bytes", lambda: PLENTY)
     monkeypatch.setattr(launch.host, "kernel_driver", lambda: None)
@@ -110,7 +110,7 @@ def values(**given: Value) -> dict[str, Value]:
 
 
 def test_a_share_of_a_machine_needs_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    from deepum import launch
+    from deepum.launcher import launch
 
     monkeypatch.setattr(launch.host, "available_bytes", lambda: PLENTY)
     monkeypatch.setattr(launch.host, "kernel_driver", lambda: None)

@@ -10,7 +10,7 @@ import pytest
 from fake_daemon import FakeDaemon
 from running import Ran
 
-from deepum.plain_rules import MOST_RULES, SHARING_LIBRARIES, parse_rules
+from deepum.configuration.plain_rules import MOST_RULES, SHARING_LIBRARIES, parse_rules
 
 MIB = 1 << 20
 # asked(library, size, way) and kinds(size...): the real function that memory came from, asked for by a library, and by the program.

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 
 from proof_programs import Program, random_program
 
+from deepum.configuration.resolve import resolve
+from deepum.configuration.settings import BY_NAME
 from deepum.device import Device
-from deepum.launch import child_environment
-from deepum.resolve import resolve
-from deepum.settings import BY_NAME
+from deepum.launcher.launch import child_environment
 
 ORDERS = BY_NAME["eviction_order"].choices
 

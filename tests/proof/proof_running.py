@@ -18,8 +18,8 @@ from proof_batches import Batch
 from proof_lowering import lower
 from proof_programs import Program
 
-from deepum.collect import Reports, read_sessions, wait_for_sessions
 from deepum.paths import daemon_files
+from deepum.statistics.collect import Reports, read_sessions, wait_for_sessions
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent

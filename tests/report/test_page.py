@@ -346,6 +346,20 @@ def test_a_place_that_cannot_be_written_is_said(deepum: Deepum, recorded_run: Pa
     assert "no/out.html: No such file or directory; name a file" in told.stderr
 
 
+def test_without_numpy_the_laboratory_is_refused_in_one_line_and_the_help_says_what_it_needs(
+    deepum: Deepum, environment: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "numpy.py").write_text("raise ModuleNotFoundError('not here', name='numpy')\n")
+    path = {"PYTHONPATH": f"{tmp_path}:{environment['PYTHONPATH']}"}
+    for command in ("simulate", "report", "trace"):
+        told = deepum(command, "--any", "thing", "--help", env=path)
+        line = f"deepum: error: deepum {command}: needs numpy; install it with `pip install deepum[lab]`\n"
+        assert (told.returncode, told.stdout, told.stderr) == (125, "", line)
+    told = deepum("--help", env=path)
+    assert told.returncode == 0 and told.stdout.count("Needs the extra `lab`.") == 3
+    assert deepum("machines", env=path).returncode == 0
+
+
 @pytest.mark.parametrize("package", ["vl_convert", "pyarrow"])
 def test_a_missing_package_is_one_line_with_the_extra_that_has_it(
     deepum: Deepum, environment: dict[str, str], workload: Path, tmp_path: Path, package: str

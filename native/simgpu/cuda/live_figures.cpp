@@ -18,7 +18,7 @@ constexpr std::size_t kNameBytes = 32;
 constexpr int kMostImages = 1000;  // that one process has by exec
 
 // The file: this, the names of the fields (kNameBytes each), and twice the rows: all devices together, then each. A field is a double.
-// deepum/live_figures.py reads it.
+// deepum/statistics/live_figures.py reads it.
 struct Header {
   char magic[8];
   std::uint32_t version, pid, rows, fields;

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from deepum.configuration.plain_rules import parse_rules
 from deepum.errors import UsageError
-from deepum.plain_rules import parse_rules
 from deepum.sizes import format_size, parse_size
 
 Value = int | bool | str | None
@@ -41,7 +41,7 @@ class Setting:
 
     @property
     def option(self) -> str:
-        """The option of `deepum run`, if it has one of its own (deepum.settings, OPTIONS)."""
+        """The option of `deepum run`, if it has one of its own (deepum.configuration.settings, OPTIONS)."""
         return f"--{self.name.replace('_', '-')}"
 
     @property

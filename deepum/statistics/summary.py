@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deepum.sizes import size
-from deepum.statistics import process_fits
+from deepum.statistics.run import process_fits
 
 _MOST_PROCESSES = 8  # that are told of one by one
 

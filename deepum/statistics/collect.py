@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from deepum.live_figures import read_live_figures
-from deepum.processes import alive
+from deepum.statistics.live_figures import read_live_figures
+from deepum.statistics.processes import alive
 
 _MOST_SECONDS = 30.0  # that a daemon may take to close the sessions of processes that have ended
 _STEP_SECONDS = 0.02

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 
-from deepum.settings import SETTINGS
+from deepum.configuration.settings import SETTINGS
 
 # Set by the launcher for the shim, the daemon and the simulated driver; not for people.
 INTERNAL_VARIABLES = (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from deepum.configuration.setting import Setting, Value
+from deepum.configuration.settings import BY_NAME, OPTIONS, TUNABLES
 from deepum.errors import UsageError
-from deepum.setting import Setting, Value
-from deepum.settings import BY_NAME, OPTIONS, TUNABLES
 
 HELP = "help"  # in place of NAME=VALUE: list the tunables
 

@@ -12,14 +12,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deepum import child, collect, host, paths, safety, statistics
+from deepum import host, paths, safety
+from deepum.configuration.setting import Value
+from deepum.configuration.settings import SETTINGS
+from deepum.configuration.variables import INTERNAL_VARIABLES, unknown_variables
 from deepum.device import Device, choose
 from deepum.errors import DeepumError, UsageError
-from deepum.setting import Value
-from deepum.settings import SETTINGS
+from deepum.launcher import child
 from deepum.sizes import size
-from deepum.summary import summary
-from deepum.variables import INTERNAL_VARIABLES, unknown_variables
+from deepum.statistics import collect
+from deepum.statistics import run as statistics
+from deepum.statistics.summary import summary
 
 _SIMULATED_HOST_MEMORY = 256 << 30  # addresses only: the simulated GPU keeps no data unless a host module is loaded
 # What PyTorch must not be told: neither goes through cudaMalloc (facts: expandable_segments is VMM, cudaMallocAsync a pool).

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from deepum.collect import Reports
-from deepum.last_step import last_step
-from deepum.setting import Value
+from deepum.configuration.setting import Value
+from deepum.statistics.collect import Reports
+from deepum.statistics.last_step import last_step
 
 VERSION = 1
 KEYS: dict[str, str] = {

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from deepum.configuration.setting import Value
+from deepum.configuration.settings import OPTIONS, SETTINGS, TUNABLES, VARIABLES
+from deepum.configuration.tuning import tunable
 from deepum.errors import UsageError
-from deepum.setting import Value
-from deepum.settings import OPTIONS, SETTINGS, TUNABLES, VARIABLES
-from deepum.tuning import tunable
 
 _TUNE = "tune"  # the table of a file that has the tunables
 _OUTSIDE = {setting.name: setting for setting in (*OPTIONS, *VARIABLES)}

@@ -8,8 +8,8 @@ docs/configuration.md is checked against this file by a test. The shim reads tho
 
 from __future__ import annotations
 
-from deepum.plain_rules import SHARING_LIBRARIES
-from deepum.setting import MOST_DEVICES, Setting
+from deepum.configuration.plain_rules import SHARING_LIBRARIES
+from deepum.configuration.setting import MOST_DEVICES, Setting
 
 OPTIONS: tuple[Setting, ...] = (
     Setting(

@@ -1,0 +1,1 @@
+"""Settings: what each is (`setting`), all there are (`settings`), and where their values come from (`resolve`)."""

@@ -1,0 +1,1 @@
+"""`deepum run`: the program under the shim, from what is given to the exit code."""
