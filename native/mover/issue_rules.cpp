@@ -52,20 +52,20 @@ bool MoverRules::issue(Lane& lane) {
 // A launch that is held for the command is held all the same: what it faults on must not come before there is room for it.
 bool MoverRules::issue_wait(Lane& lane, const Requirements& required) {
   const LaneId id = lane.ledger.lane();
-  const deepum_command command = lane.queue[0].command;
+  const Move fence = lane.queue[0];
   const Wait waited = backend_.prepare(id) ? wait_for(lane, required) : Wait::kFailed;
   if (waited == Wait::kAgain) {
     return true;
   }
-  count_failure(waited == Wait::kDone ? kSuccess : kInvalidContext);
-  const bool holds = waited == Wait::kDone && (options_.lock_step || gated());
-  finish(lane, command, holds ? static_cast<int>(id) : SettledMoves::kNowhere);
-  if (!holds) {
+  const bool done = waited == Wait::kDone;
+  count_failure(done ? kSuccess : kInvalidContext);
+  finish(lane, fence.command, done ? static_cast<int>(id) : SettledMoves::kNowhere);
+  if (!done) {
     return true;
   }
-  lane.ledger.issued(command.id, 0, false);
-  if (holds_launches_ || gated()) {
-    lane.ledger.record(backend_, command.id);
+  lane.ledger.issued(fence.command.id, 0, false);
+  if (fence.awaited || holds_launches_ || gated()) {
+    lane.ledger.record(backend_, fence.command.id);
   }
   return true;
 }

@@ -39,13 +39,14 @@ void MoverRules::accept(const deepum_command& given) {
     backend_.answer(command, DEEPUM_MOVED_CANCELLED, kSuccess);
     return;
   }
-  lane_of(command.device, direction_of(command.kind)).queue.push(command);
+  Lane& own = lane_of(command.device, direction_of(command.kind));
+  own.queue.push(command);
   ++waiting_;
   if (command.after_move == 0) {
     return;
   }
   for (Lane& lane : lanes_) {
-    if (Move* const awaited = lane.queue.find(command.after_move)) {
+    if (Move* const awaited = &lane != &own ? lane.queue.find(command.after_move) : nullptr) {
       awaited->awaited = true;
     }
   }

@@ -119,12 +119,17 @@ CASE(what_only_waits_is_no_call) {
   EXPECT(mover.round({prefetch(1, {0, 0}, {.launch = 5}), prefetch(2, {1})}), "in: wait for s0@5", "in: prefetch 1+1 to device 0");
 }
 
-CASE(outside_lock_step_what_only_waits_is_nothing_to_wait_for) {
+CASE(another_direction_waits_for_what_only_waits) {
   Mover mover;
   mover.backend.launch(5);
   mover.backend.mark();
-  EXPECT(mover.round({prefetch(1, {0, 0}, {.launch = 5}), evict(2, {1}, {.move = 1})}), "in: wait for s0@5",
-         "out: prefetch 1+1 to the CPU");
+  EXPECT(mover.round({prefetch(1, {0, 0}, {.launch = 5}), evict(2, {1}, {.move = 1})}), "in: wait for s0@5", "in: record e1",
+         "out: wait for e1", "out: prefetch 1+1 to the CPU");
+}
+
+CASE(no_event_follows_what_its_own_direction_waits_for) {
+  Mover mover;
+  EXPECT(mover.round({prefetch(1, {0}), prefetch(2, {2}, {.move = 1})}), "in: prefetch 0+1, 2+1 to device 0");
 }
 
 CASE(prefetches_and_populations_only_wait_where_nothing_is_fetched) {
