@@ -13,7 +13,7 @@ MoverRules::MoverRules(MoverBackend& backend, const MoverOptions& options)
     : backend_(backend), options_(options), gate_rules_(backend, *this) {
   lanes_.reserve(std::size_t{options.devices} * DEEPUM_DIRECTIONS);
   for (LaneId lane = 0; lane < options.devices * DEEPUM_DIRECTIONS; ++lane) {
-    lanes_.push_back({{}, LaneLedger(lane, options.events)});
+    lanes_.push_back({{}, LaneLedger(lane)});
   }
 }
 

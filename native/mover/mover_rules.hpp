@@ -36,7 +36,6 @@ struct MoverOptions {
   bool gates = false;                         // outside lock-step: launches may wait for their moves in stream order
   bool fetches = true;                        // false: what would be fetched only waits (DEEPUM_PREFETCH=0)
   std::uint64_t handover_bytes = UINT64_MAX;  // with the driver at a time, of each lane
-  std::size_t events = LaneLedger::kEvents;   // of each lane
 };
 
 class MoverRules final : private IssuedMoves {

@@ -38,7 +38,6 @@ mover::MoverOptions mover_options(const deepum_simulation_options& options) {
   made.gates = options.gates != 0;
   made.fetches = options.without_prefetch == 0;
   made.handover_bytes = options.handover_bytes;
-  made.events = mover::LaneLedger::kMostEvents;  // the model's cost nothing
   return made;
 }
 

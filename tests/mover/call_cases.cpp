@@ -165,12 +165,15 @@ CASE(an_event_follows_each_move_behind_gates) {
 
 // To wait for a later event than need be may be to wait for oneself.
 CASE(behind_gates_no_event_is_recorded_anew_before_it_is_complete) {
-  Mover mover({.devices = 1, .gates = true, .events = 1});
+  Mover mover({.devices = 1, .gates = true});
   mover.backend.gated = true;
-  EXPECT(mover.round({evict(1, {0})}), "out: prefetch 0+1 to the CPU", "out: record e1");
-  EXPECT(mover.round({evict(2, {1})}), "out: prefetch 1+1 to the CPU", "out: record e2");
+  constexpr std::uint64_t kEvents = deepum::mover::LaneLedger::kEvents;
+  for (std::uint64_t id = 1; id <= kEvents; ++id) {
+    mover.round({evict(id, {0})});
+  }
+  EXPECT(mover.round({evict(kEvents + 1, {1})}), "out: prefetch 1+1 to the CPU", "out: record e4097");
   mover.backend.complete("e1");
-  EXPECT(mover.round({evict(3, {2})}), "out: prefetch 2+1 to the CPU", "out: record e1");
+  EXPECT(mover.round({evict(kEvents + 2, {2})}), "out: prefetch 2+1 to the CPU", "out: record e1");
 }
 
 CASE(in_lock_step_an_event_follows_32_mib) {
