@@ -21,8 +21,7 @@ struct Pending {
   std::uint64_t bytes;  // as charged
   CUevent done;
   CUcontext context;
-  CUstream stream;
-  std::uint32_t stream_id;
+  std::uint64_t incarnation;  // of the stream; 0: nobody takes it
   int device;
 };
 
@@ -90,8 +89,8 @@ CUresult free_in_order(const StreamRef& stream, const runtime::Allocation& alloc
       done = nullptr;
     }
   }
-  const Pending pending{allocation.base, charged_bytes(allocation),          done, current_context(), stream.handle,
-                        stream.id,       static_cast<int>(allocation.device)};
+  const Pending pending{allocation.base,   charged_bytes(allocation), done,
+                        current_context(), stream.incarnation,        static_cast<int>(allocation.device)};
   if (!done) {
     // cuMemFree waits for the device by itself.
     const CUresult result = forward(real<false>().cuMemFree_v2, allocation.base);
@@ -107,7 +106,7 @@ CUresult free_in_order(const StreamRef& stream, const runtime::Allocation& alloc
 }
 
 CUdeviceptr take_pending(const StreamRef& stream, std::uint64_t bytes) noexcept {
-  if (waiting.load(std::memory_order_relaxed) == 0) {
+  if (waiting.load(std::memory_order_relaxed) == 0 || stream.incarnation == 0) {
     return 0;
   }
   Pending found{};
@@ -115,7 +114,7 @@ CUdeviceptr take_pending(const StreamRef& stream, std::uint64_t bytes) noexcept 
     const std::lock_guard lock(pending_frees().mutex);
     auto& list = pending_frees().list;
     const auto match = std::find_if(list.begin(), list.end(), [&](const Pending& pending) {
-      return pending.stream == stream.handle && pending.stream_id == stream.id && pending.device == stream.device && pending.bytes == bytes;
+      return pending.incarnation == stream.incarnation && pending.device == stream.device && pending.bytes == bytes;
     });
     if (match == list.end()) {
       return 0;

@@ -30,8 +30,10 @@ struct Created {
 
 struct Streams {
   ForkableMutex mutex;
-  std::uint64_t keys[kShared] = {};  // by id; 0: free
-  CUcontext contexts[kShared] = {};  // by id: of the stream
+  std::uint64_t keys[kShared] = {};          // by id; 0: free
+  CUcontext contexts[kShared] = {};          // by id: of the stream
+  std::uint64_t incarnations[kShared] = {};  // by id: of the stream that has it, or had it last
+  std::uint64_t incarnation = 0;             // the latest
   std::unordered_map<CUstream, Created> created;
   std::set<CUstream> captures;
 };
@@ -47,6 +49,7 @@ struct Cached {
   std::uint32_t epoch;
   std::uint32_t id;
   int device;
+  std::uint64_t incarnation;
 };
 [[gnu::tls_model("initial-exec")]] constinit thread_local Cached cache[8] = {};
 
@@ -149,7 +152,7 @@ void free_key(std::uint64_t key, CUstream handle) noexcept {
   const int here = current_device();
   CUcontext context = current_context();
   const std::lock_guard lock(known_streams().mutex);
-  Cached found{key, ids_epoch.load(std::memory_order_acquire), kShared, here};
+  Cached found{key, ids_epoch.load(std::memory_order_acquire), kShared, here, 0};
   if (handle != CU_STREAM_LEGACY && handle != CU_STREAM_PER_THREAD) {
     const auto created = known_streams().created.find(handle);
     if (created != known_streams().created.end()) {
@@ -163,6 +166,7 @@ void free_key(std::uint64_t key, CUstream handle) noexcept {
   for (std::uint32_t id = 0; id < kShared; ++id) {
     if (known_streams().keys[id] == key) {
       found.id = id;
+      found.incarnation = known_streams().incarnations[id];
       return found;
     }
     if (known_streams().keys[id] == 0 && free == kShared) {
@@ -172,6 +176,7 @@ void free_key(std::uint64_t key, CUstream handle) noexcept {
   if (free < kShared) {
     known_streams().keys[free] = key;
     known_streams().contexts[free] = context;
+    known_streams().incarnations[free] = found.incarnation = ++known_streams().incarnation;
   }
   found.id = free;
   return found;
@@ -203,7 +208,7 @@ StreamRef stream_of(CUstream stream, bool per_thread) noexcept {
     }
     const int device = current_device();
     if (device < 0) {
-      return {stream, kShared, -1};
+      return {stream, kShared, -1, 0};
     }
     key = key_of(stream, current_context());
   }
@@ -211,7 +216,7 @@ StreamRef stream_of(CUstream stream, bool per_thread) noexcept {
   if (cached.key != key || cached.epoch != ids_epoch.load(std::memory_order_acquire)) [[unlikely]] {
     cached = slow(key, stream);
   }
-  return {stream, cached.id, cached.device};
+  return {stream, cached.id, cached.device, cached.incarnation};
 }
 
 void stream_created(CUstream stream) noexcept try {

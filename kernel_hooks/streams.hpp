@@ -8,9 +8,10 @@
 namespace deepum::hooks {
 
 struct StreamRef {
-  CUstream handle;   // never 0: the legacy and per-thread streams under their own handles
-  std::uint32_t id;  // < DEEPUM_MAX_STREAMS; 63 for each stream beyond the 63rd
-  int device;        // ordinal; -1: no context
+  CUstream handle;            // never 0: the legacy and per-thread streams under their own handles
+  std::uint32_t id;           // < DEEPUM_MAX_STREAMS; 63 for each stream beyond the 63rd
+  int device;                 // ordinal; -1: no context
+  std::uint64_t incarnation;  // differs where another stream has the handle and the id now; 0: not known, the id is shared
 };
 
 // stream 0 is the thread's own if per_thread. The first use of a stream gives it the lowest free id.

@@ -225,6 +225,23 @@ tell(name=name, reused=first == again, elsewhere=elsewhere == first, small=[smal
     assert facts["held"] == 20 * MIB and facts["left"] == 0 and facts["info"][0] == facts["info"][1]
 
 
+def test_memory_freed_on_a_stream_that_ended_is_not_for_the_next_of_its_handle(run: Callable[..., Ran]) -> None:
+    """The next is not ordered behind what the ended one still does."""
+    facts = run("""
+start()
+def allocate(stream, size=10 * MiB):
+    address = c.c_uint64()
+    ok(cuda.cuMemAllocAsync(c.byref(address), c.c_size_t(size), stream))
+    return address.value
+streams, reused = [], False
+first = stream_create(); memory = allocate(first)
+ok(cuda.cuMemFreeAsync(c.c_uint64(memory), first)); ok(cuda.cuStreamDestroy_v2(first))
+second = stream_create()
+tell(same=first.value == second.value, reused=allocate(second) == memory)
+""").facts()
+    assert facts == {"same": True, "reused": False}
+
+
 def test_pending_frees_are_given_back_before_memory_is_refused(run: Callable[..., Ran]) -> None:
     facts = run(
         """

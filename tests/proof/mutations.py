@@ -467,6 +467,20 @@ MUTATIONS = (
         noticed_by="tests/runtime/test_lane_discards.py::test_memory_that_ends_waits_for_its_discards",
     ),
     Mutation(
+        "any-stream-takes",
+        _HOOKS + "pending_frees.cpp",
+        "pending.incarnation == stream.incarnation && pending.device",
+        "pending.device",
+        "that memory freed in stream order is taken on that very stream only",
+    ),
+    Mutation(
+        "incarnations-stay",
+        _HOOKS + "streams.cpp",
+        "known_streams().incarnations[free] = found.incarnation = ++known_streams().incarnation;",
+        "found.incarnation = known_streams().incarnations[free] = free + 1;",
+        "that a stream is told from one that had its handle and its id before",
+    ),
+    Mutation(
         "pins-not-awaited",
         _RUNTIME + "allocations.cpp",
         "  wait_out_pins(record);\n",

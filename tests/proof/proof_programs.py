@@ -209,6 +209,22 @@ class _Generator:
             made += [again, self.op("kernel", name, name, name, device=self.devices[name], kind="fill", stream=again.stream)]
         return [*made, *(self.op("kernel", mine[name][-1], name, name, device=self.devices[name], kind="gather") for name in (late, early))]
 
+    def ordered(self, name: str, kept: list[str]) -> list[Operation]:
+        """Memory in stream order: given back while its stream is busy, which then ends; the next stream takes as much at once."""
+        r = self.random
+        device = self.devices[name]
+        home = r.choice([i for i, (d, kind) in enumerate(self.kinds) if d == device and kind in (BLOCKING, NON_BLOCKING)])
+        self.homes[name] = home
+        taken = [
+            self.op("new", name, device=device, kind="asy", granules=self.sizes[name], stream=home),
+            self.op("kernel", name, name, name, device=device, kind="fill", stream=home),
+        ]
+        made = [self.op("free", name)]
+        for _ in range(r.randint(1, 3)):
+            made += [*taken, self.op("kernel", name, name, name, device=device, kind="update", stream=home, heavy=True)]
+            made += [self.op("free", name, stream=home), self.op("renew", stream=home)]
+        return [*made, *taken, self.op("kernel", r.choice(kept), name, name, device=device, kind="gather")]
+
     def race(self, names: list[str], kept: list[str]) -> list[Operation]:
         """Given back; then one thread launches, so that they are dropped, while another takes them again."""
         r = self.random
@@ -273,6 +289,8 @@ class _Generator:
                 late = r.choice(alive)
                 early = r.choice([name for name in alive if self.devices[name] != self.devices[late]])
                 operations += self.across(late, early, kept)
+            elif alive and self.flavour == "renewed" and r.random() < 0.1:
+                operations += self.ordered(r.choice(alive), kept)
             elif alive and len(kept) > 1 and r.random() < 0.2:
                 operations += self.reuse(r.sample(alive, min(len(alive), r.choice((1, 1, 2, 4)))), kept)
             elif alive and r.random() < 0.3:
