@@ -33,7 +33,7 @@ struct Streams {
   std::uint64_t keys[kShared] = {};          // by id; 0: free
   CUcontext contexts[kShared] = {};          // by id: of the stream
   std::uint64_t incarnations[kShared] = {};  // by id: of the stream that has it, or had it last
-  std::uint64_t incarnation = 0;             // the latest
+  std::uint64_t latest_incarnation = 0;
   std::unordered_map<CUstream, Created> created;
   std::set<CUstream> captures;
 };
@@ -176,7 +176,7 @@ void free_key(std::uint64_t key, CUstream handle) noexcept {
   if (free < kShared) {
     known_streams().keys[free] = key;
     known_streams().contexts[free] = context;
-    known_streams().incarnations[free] = found.incarnation = ++known_streams().incarnation;
+    known_streams().incarnations[free] = found.incarnation = ++known_streams().latest_incarnation;
   }
   found.id = free;
   return found;

@@ -89,11 +89,12 @@ def test_a_room_includes_all_that_it_may(room: str) -> None:
     assert {room_of(file) for _, of_name in included(room) for file in of_name} == BELOW[room]
 
 
-def test_no_room_lies_below_itself() -> None:
+@pytest.mark.parametrize("below", [BELOW, PYTHON], ids=["native", "python"])
+def test_no_room_lies_below_itself(below: dict[str, set[str]]) -> None:
     done: set[str] = set()
-    while left := [room for room in BELOW if room not in done and BELOW[room] <= done]:
+    while left := [room for room in below if room not in done and below[room] <= done]:
         done.update(left)
-    assert done == set(BELOW)
+    assert done == set(below)
 
 
 def test_all_rooms_are_named() -> None:
@@ -140,14 +141,10 @@ def test_a_room_of_python_imports_what_lies_below_it(room: str) -> None:
 
 def test_no_room_of_the_runtime_lies_above_the_laboratory() -> None:
     assert all(below <= set(RUNTIME) for below in RUNTIME.values())
+
+
+def test_all_rooms_of_python_are_named() -> None:
     assert {path.parent.name for path in (ROOT / "deepum").glob("*/__init__.py")} | {"deepum"} == {*PYTHON, "cli"}
-
-
-def test_no_room_of_python_lies_below_itself() -> None:
-    done: set[str] = set()
-    while left := [room for room in PYTHON if room not in done and PYTHON[room] <= done]:
-        done.update(left)
-    assert done == set(PYTHON)
 
 
 def test_the_page_has_the_same_table_of_python() -> None:

@@ -13,6 +13,7 @@ from deepum import __version__
 from deepum.errors import EXIT_FAILED, EXIT_USAGE, DeepumError
 
 _COMMANDS = ("run", "path", "doctor", "machines", "daemon", "log", "record", "simulate", "workloads", "report", "trace", "version")
+_EXTRAS = {"simulate": "lab", "trace": "lab", "report": "report"}  # by subcommand: what brings numpy
 
 
 class _Commands(click.Group):
@@ -27,21 +28,25 @@ class _Commands(click.Group):
         try:
             command = importlib.import_module(f"deepum.cli.{name}").command
         except ModuleNotFoundError as error:
-            if error.name != "numpy":
+            if error.name != "numpy" or name not in _EXTRAS:
                 raise
-            return _without_laboratory(name)
+            return _without_numpy(name, _EXTRAS[name])
         assert isinstance(command, click.Command)
         return command
 
 
-def _without_laboratory(name: str) -> click.Command:
-    """A subcommand of which the extra `lab` has a part: refused, whatever its arguments are."""
+def _missing_numpy(where: str, extra: str) -> DeepumError:
+    return DeepumError(f"{where}: needs numpy; install it with `pip install deepum[{extra}]`")
+
+
+def _without_numpy(name: str, extra: str) -> click.Command:
+    """A subcommand of which the extra has a part: refused, whatever its arguments are."""
 
     def refuse() -> None:
-        raise DeepumError(f"deepum {name}: needs numpy; install it with `pip install deepum[lab]`")
+        raise _missing_numpy(f"deepum {name}", extra)
 
     settings = {"ignore_unknown_options": True, "allow_extra_args": True}
-    return click.Command(name, context_settings=settings, callback=refuse, add_help_option=False, help="Needs the extra `lab`.")
+    return click.Command(name, context_settings=settings, callback=refuse, add_help_option=False, help=f"Needs the extra `{extra}`.")
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120}, no_args_is_help=False)
@@ -79,7 +84,9 @@ def main() -> None:
     except BrokenPipeError:
         code = EXIT_FAILED
     except (ImportError, OSError) as error:
-        click.echo(f"deepum: error: {' '.join(str(error).split())}; reinstall deepum if this persists", err=True)
+        without_numpy = isinstance(error, ImportError) and error.name == "numpy"
+        text = f"deepum: error: {' '.join(str(error).split())}; reinstall deepum if this persists"
+        click.echo(_missing_numpy("this command", "lab").line if without_numpy else text, err=True)
         code = EXIT_FAILED
     with contextlib.suppress(OSError):
         sys.stdout.flush()

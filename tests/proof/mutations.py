@@ -476,7 +476,7 @@ MUTATIONS = (
     Mutation(
         "incarnations-stay",
         _HOOKS + "streams.cpp",
-        "known_streams().incarnations[free] = found.incarnation = ++known_streams().incarnation;",
+        "known_streams().incarnations[free] = found.incarnation = ++known_streams().latest_incarnation;",
         "found.incarnation = known_streams().incarnations[free] = free + 1;",
         "that a stream is told from one that had its handle and its id before",
     ),

@@ -346,17 +346,24 @@ def test_a_place_that_cannot_be_written_is_said(deepum: Deepum, recorded_run: Pa
     assert "no/out.html: No such file or directory; name a file" in told.stderr
 
 
-def test_without_numpy_the_laboratory_is_refused_in_one_line_and_the_help_says_what_it_needs(
-    deepum: Deepum, environment: dict[str, str], tmp_path: Path
-) -> None:
+def test_without_numpy_the_laboratory_is_refused_in_one_line(deepum: Deepum, environment: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "numpy.py").write_text("raise ModuleNotFoundError('not here', name='numpy')\n")
     path = {"PYTHONPATH": f"{tmp_path}:{environment['PYTHONPATH']}"}
-    for command in ("simulate", "report", "trace"):
+    for command, extra in (("simulate", "lab"), ("report", "report"), ("trace", "lab")):
         told = deepum(command, "--any", "thing", "--help", env=path)
-        line = f"deepum: error: deepum {command}: needs numpy; install it with `pip install deepum[lab]`\n"
+        line = f"deepum: error: deepum {command}: needs numpy; install it with `pip install deepum[{extra}]`\n"
         assert (told.returncode, told.stdout, told.stderr) == (125, "", line)
+    needed("torch", "torch")
+    told = deepum("record", "--model", "lstm", tmp_path / "lstm.trace", env=path)
+    assert (told.returncode, told.stdout) == (125, "")
+    assert told.stderr == "deepum: error: this command: needs numpy; install it with `pip install deepum[lab]`\n"
+
+
+def test_without_numpy_the_help_says_what_needs_it(deepum: Deepum, environment: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "numpy.py").write_text("raise ModuleNotFoundError('not here', name='numpy')\n")
+    path = {"PYTHONPATH": f"{tmp_path}:{environment['PYTHONPATH']}"}
     told = deepum("--help", env=path)
-    assert told.returncode == 0 and told.stdout.count("Needs the extra `lab`.") == 3
+    assert told.returncode == 0 and [told.stdout.count(f"Needs the extra `{extra}`.") for extra in ("lab", "report")] == [2, 1]
     assert deepum("machines", env=path).returncode == 0
 
 
