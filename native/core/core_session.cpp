@@ -63,7 +63,7 @@ Core::Core(const deepum_core_settings& settings, const EvictionPolicyFactory& ma
       host_groups_(settings_, now_, statistics_, memory_, devices_, departures_, copy_back_,
                    host_residents_),
       foretold_(DEEPUM_MAX_DEVICES) {
-  room_->set_listener(planner_);
+  room_->set_promises(planner_);
   departures_.add_rule(invalidation_);
   departures_.add_rule(copy_back_);
   placer_.add_rule(copy_back_);

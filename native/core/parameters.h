@@ -52,7 +52,6 @@ typedef struct deepum_iteration_parameters {
 
 /* ChainPlanner */
 typedef struct deepum_planner_parameters {
-  uint32_t proven;          /* launches of an execution before it is fetched for ahead: one seen once may never come back */
   uint32_t soon_after_wait; /* launches: by then the host is ahead of the GPU again */
   uint32_t short_queue;     /* launches: a queue below that does not let the host run ahead of the GPU */
   uint32_t spare_ahead;     /* launches ahead of the latest that are placed into spare room, at most */

@@ -105,9 +105,7 @@ void ChainPlanner::place_into_spare_room(const DeviceMemory& device) {
 
 const Execution* ChainPlanner::known(const PredictedLaunch& launch) const {
   const Execution& execution = executions_.at(launch.id);
-  return execution.generation == launch.generation && execution.launches >= parameters_.proven
-             ? &execution
-             : nullptr;
+  return execution.generation == launch.generation ? &execution : nullptr;
 }
 
 // True: the launch is placed, or nothing is known of it. False: there is no room. What is fetched
@@ -133,13 +131,6 @@ bool ChainPlanner::place_next(Urgency urgency) {
   }
   ++placed_;
   return true;
-}
-
-// The launches that were to find it are placed anew.
-void ChainPlanner::victim_taken(LaunchIndex expected_by) {
-  if (expected_by > now_.launch) {
-    placed_ = std::max(promised_, std::min<std::size_t>(placed_, expected_by - now_.launch - 1));
-  }
 }
 
 // Launches to come expect what they will use, so that other blocks leave first: always in the order

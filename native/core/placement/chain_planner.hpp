@@ -31,7 +31,6 @@ class ChainPlanner final : public Planner {
   void about_to_wait() override;
   void forget() override;
   LaunchIndex promised_until() const override { return now_.launch + promised_; }
-  void victim_taken(LaunchIndex expected_by) override;
 
  private:
   // What settings make of the planner.

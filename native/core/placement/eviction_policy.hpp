@@ -96,8 +96,6 @@ class EvictionPolicy {
 
   // The block that leaves first of all living ones, whatever is expected; nullptr: there is none.
   virtual UmBlock* first() = 0;
-  // The launch that is expected to use it next; 0: none is known to be.
-  virtual LaunchIndex expected_by(const UmBlock&) const { return 0; }
   virtual std::uint64_t expected_blocks() const { return 0; }
   // For a time when the link is idle: the block that is needed last of those that are needed only
   // after that launch, and by a launch up to `known_until` where none is expected yet. nullptr:

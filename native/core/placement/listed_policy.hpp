@@ -12,9 +12,6 @@ namespace deepum::core {
 
 class ListedPolicy : public EvictionPolicy {
  public:
-  LaunchIndex expected_by(const UmBlock& block) const override {
-    return is_expected(block) ? block.order.launch : 0;
-  }
   std::uint64_t expected_blocks() const override { return expected_.size(); }
   void expected(UmBlock& block, LaunchIndex by) override;
   void launch_passed() override;

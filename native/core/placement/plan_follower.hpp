@@ -40,7 +40,6 @@ class PlanFollower final : public Planner {
   void about_to_wait() override;
   void forget() override;
   LaunchIndex promised_until() const override;
-  void victim_taken(LaunchIndex expected_by) override { fallback_.victim_taken(expected_by); }
 
  private:
   bool on_plan() const { return position_.current().has_value(); }

@@ -10,7 +10,7 @@
 
 namespace deepum::core {
 
-class Planner : public VictimListener {
+class Planner : public Promises {
  public:
   virtual ~Planner() = default;
   // What became of the chain with the launch at hand, which is not placed yet.

@@ -33,7 +33,7 @@ bool PreEviction::may_take_room(const DeviceMemory& device, Urgency urgency) con
 UmBlock* PreEviction::next_victim(DeviceMemory& device, LaunchIndex launch, bool last_resort,
                                   bool dead_may_leave) {
   const Victim victim = device.order->victim(
-      {launch, listener_->promised_until(), claim(), last_resort, dead_may_leave});
+      {launch, promises_->promised_until(), claim(), last_resort, dead_may_leave});
   if (victim.mistake) {
     device.note_mistake();
   }
@@ -74,7 +74,6 @@ void PreEviction::make_batch(DeviceMemory& device, const Request& request) {
     if (victim == nullptr) {
       break;
     }
-    listener_->victim_taken(device.order->expected_by(*victim));
     departures_.collect(*victim);
   }
   if (by_next_use_ && departures_.any_copied()) {
@@ -135,7 +134,6 @@ void PreEviction::evict_surplus(DeviceMemory& device) {
     if (victim == nullptr) {
       return;
     }
-    listener_->victim_taken(device.order->expected_by(*victim));
     departures_.evict(*victim, now_.launch);
   }
 }

@@ -12,7 +12,7 @@ class PreEviction : public RoomMaker {
  public:
   PreEviction(const deepum_core_settings& settings, const Clock& now,
               deepum_core_statistics& statistics, Departures& departures, GrowthForecast& growth);
-  void set_listener(VictimListener& listener) { listener_ = &listener; }
+  void set_promises(const Promises& promises) { promises_ = &promises; }
 
   bool make_room(DeviceMemory& device, const Request& request, const UmBlock*& outgoing) override;
   void evict_surplus(DeviceMemory& device) override;
@@ -39,7 +39,7 @@ class PreEviction : public RoomMaker {
   const deepum_eviction_parameters& parameters_;
   const Clock& now_;
   GrowthForecast& growth_;
-  VictimListener* listener_ = nullptr;
+  const Promises* promises_ = nullptr;
   bool by_next_use_;
   bool knows_growth_;
   bool short_queue_;

@@ -18,17 +18,14 @@ enum class Urgency : std::uint8_t {
   kScheduled  // a plan says when it is fetched, and what leaves for it: no room is made for it
 };
 
-// What of a plan depends on resident blocks.
-class VictimListener {
+// What a planner has promised.
+class Promises {
  public:
   // Blocks that launches up to that one expect stay for them.
   virtual LaunchIndex promised_until() const = 0;
-  // A block leaves for a launch at hand; a launch was expected to use it, number `expected_by`, or
-  // 0: none was.
-  virtual void victim_taken(LaunchIndex expected_by) = 0;
 
  protected:
-  ~VictimListener() = default;
+  ~Promises() = default;
 };
 
 class RoomMaker {

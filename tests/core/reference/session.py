@@ -77,7 +77,7 @@ class Reference(ContentListener):
         self.host_groups = HostGroups(settings, now, memory, devices, departures, copy_back, self.host_residents)
         self.wants_free_memory = False
 
-        self.room.listener = self.planner
+        self.room.promises = self.planner
         departures.rules = [self.invalidation, copy_back]
         self.placer.rules = [copy_back]
         # What write-backs and advice do to a block comes before its place in the order changes.

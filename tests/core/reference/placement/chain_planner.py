@@ -17,7 +17,6 @@ from reference.prediction.execution_table import Execution
 from reference.prediction.launch_chain import LaunchChain, PredictedLaunch, Step
 from reference.settings import HISTORY, SHORT_QUEUE, by_next_use
 
-PROVEN = 2  # launches of an ID before it is fetched for ahead
 SOON_AFTER_WAIT = 8  # launches
 SPARE_AHEAD = 3072  # launches that are placed into spare room, at most
 IDLE_SHARE, LEAST_IDLE = 64, 2  # part of an iteration, and launches, in which nothing left for want of space
@@ -77,11 +76,6 @@ class ChainPlanner:
     def promised_until(self) -> int:
         return self.now.launch + self.promised
 
-    def victim_taken(self, expected_by: int) -> None:
-        """The launches that were to find it are placed anew."""
-        if expected_by > self.now.launch:
-            self.placed = max(self.promised, min(self.placed, expected_by - self.now.launch - 1))
-
     def place_some(self, most: int) -> None:
         if self.settings.prediction == HISTORY:
             self.expect_ahead(most)
@@ -103,8 +97,7 @@ class ChainPlanner:
                 return
 
     def known(self, launch: PredictedLaunch) -> Execution | None:
-        execution = launch.execution
-        return execution if not execution.given_up and execution.launches >= PROVEN else None
+        return launch.execution if not launch.execution.given_up else None
 
     def place_next(self, urgency: Urgency) -> bool:
         """False: there is no room. What is fetched for launches behind the one with the most content would be in the way."""

@@ -29,11 +29,10 @@ class Urgency(Enum):
     SPARE = 2  # it is predicted, and takes only room that is not needed on the way there
 
 
-class VictimListener(Protocol):
-    """What of a plan depends on resident blocks."""
+class Promises(Protocol):
+    """What a planner has promised."""
 
     def promised_until(self) -> int: ...  # blocks that launches up to that one expect stay for them
-    def victim_taken(self, expected_by: int) -> None: ...  # a block leaves that this launch expects; 0: none does
 
 
 Room = tuple[bool, UmBlock | None]  # whether there is any, and the block that the driver evicts for it
@@ -42,7 +41,7 @@ Room = tuple[bool, UmBlock | None]  # whether there is any, and the block that t
 class RoomMaker(ABC):
     def __init__(self, settings: CoreSettings, now: Clock, departures: Departures, growth: GrowthForecast) -> None:
         self.settings, self.now, self.departures, self.growth = settings, now, departures, growth
-        self.listener: VictimListener
+        self.promises: Promises
         self.claim = 0  # what the latest placement claims does not leave for it
 
     @abstractmethod
@@ -96,14 +95,13 @@ class PreEviction(RoomMaker):
                 victim = self.next_victim(device, launch, last_resort=at_hand and residency.free() == 0)
             if victim is None:
                 break
-            self.listener.victim_taken(device.order.expected_by(victim))
             self.departures.collect(victim)
         if orders and self.departures.any_copied():
             device.demanded_at = self.now.launch
         self.departures.flush(launch)
 
     def next_victim(self, device: DeviceMemory, launch: int, last_resort: bool, dead_may_leave: bool = True) -> UmBlock | None:
-        query = VictimQuery(launch, self.listener.promised_until(), self.claim, last_resort, dead_may_leave)
+        query = VictimQuery(launch, self.promises.promised_until(), self.claim, last_resort, dead_may_leave)
         victim, mistake = device.order.victim(query)
         if mistake:
             device.note_mistake()
@@ -139,7 +137,6 @@ class PreEviction(RoomMaker):
             victim = self.next_victim(device, self.now.launch, last_resort=False)
             if victim is None:
                 return
-            self.listener.victim_taken(device.order.expected_by(victim))
             self.departures.evict(victim, self.now.launch)
 
 
