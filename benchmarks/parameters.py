@@ -5,9 +5,10 @@
     python benchmarks/parameters.py --workloads dlrm,lstm --factor 16
     python benchmarks/parameters.py --page                         # docs/research/parameters.md of what is kept
 
-Each parameter is divided and multiplied by `--factor`, and not less than 1; the others keep their values. Figures are the mean of the
-steady steps of the default policy, gated, with the expected driver, over the same with all parameters as they are. What is found is
-kept in FILE (--json) as each workload is done, and is not simulated again unless the core's own time of the workload has changed.
+Each parameter is divided and multiplied by `--factor`, and not less than 1; the others keep their values. Each workload is simulated
+twice, as it is and as a program that waits for the GPU after each step, since what is placed at waits matters to those alone. Figures are
+the mean of the steady steps of the default policy, gated, with the expected driver, over the same with all parameters as they are. What is
+found is kept in FILE (--json) as each workload is done, and is not simulated again unless the core's own time of the workload has changed.
 """
 
 from __future__ import annotations
@@ -37,12 +38,15 @@ ROOT = Path(__file__).resolve().parents[1]
 HEADER = ROOT / "native" / "core" / "parameters.h"
 FILE = ROOT / "benchmarks" / "results" / "parameters.json"
 PAGE = ROOT / "docs" / "research" / "parameters.md"
-SETS = {"named": tuple(WORKLOADS), "held-out": HELD_OUT}
+WAITS = " waits"  # behind a workload's name: the program waits after each step
+SETS = {
+    label: tuple(name + wait for name in names for wait in ("", WAITS)) for label, names in (("named", WORKLOADS), ("held-out", HELD_OUT))
+}
 MOST = 1 << 20  # kMostOfParameter
 MATTERS = 0.002  # part of a step, above which a change is one
 AS_IT_IS = ""  # the variant in which nothing is changed
 
-Times = dict[str, float]  # ms a step, by variant: `planner.proven=8`
+Times = dict[str, float]  # ms a step, by variant: `planner.least_idle=8`
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,8 @@ def variants(only: Sequence[str], factor: int) -> list[str]:
 
 def simulate(point: Point) -> Times:
     """Times of the variants. Raises DeepumError."""
-    workload = load(point.workload, None, False, point.machine)
+    waits = point.workload.endswith(WAITS)
+    workload = load(point.workload.removesuffix(WAITS), None, waits, point.machine)
     times: Times = {}
     for variant in point.variants:
         policy = BY_NAME["deepum"]
@@ -126,7 +131,8 @@ def cell(times: Mapping[str, Times], variant: str) -> str:
     if not found:
         return "-"
     most = max(found, key=lambda name: abs(found[name] - 1))
-    changed = f" (`{most.partition(':')[0]}` {found[most]:.3f})" if abs(found[most] - 1) > MATTERS else ""
+    waits = WAITS if most.endswith(WAITS) and ":" in most else ""
+    changed = f" (`{most.partition(':')[0]}{waits}` {found[most]:.3f})" if abs(found[most] - 1) > MATTERS else ""
     return f"{geometric_mean(found.values()):.3f}{changed}"
 
 
@@ -141,7 +147,8 @@ def page(kept: Mapping[str, Any]) -> str:
         "",
         "The numbers that policies were tuned with, by class (`native/core/parameters.h`), and what they matter: the time of a step with",
         f"a parameter divided and multiplied by {factor}, over that with all as they are. Geometric means over {said}",
-        f"workloads, on {kept['machine']}, default policy, gated, the expected driver; steady steps. In brackets what changes most,",
+        f"points, on {kept['machine']}, default policy, gated, the expected driver; steady steps. A workload is two points: as it is, and as a",
+        "program that waits for the GPU after each step (`waits`). In brackets what changes most,",
         f"where that is more than {MATTERS:.1%}. Settings of a program do not change them; experiments do, by",
         "`deepum.core.CoreSettings.default(parameters=[(name, value)])`. Made by:",
         "",
@@ -183,7 +190,8 @@ def main() -> int:
         parser.error(f"--only {options.only}: no parameter has that name; there are {', '.join(default_parameters())}")
     if kept.get("machine", options.machine) != options.machine or kept.get("factor", options.factor) != options.factor:
         parser.error(f"--json {options.json}: is of {kept['machine']} and factor {kept['factor']}; name another file")
-    names = [name.replace(";", ",") for name in options.workloads.split(",")] if options.workloads else []
+    given = options.workloads.split(",") if options.workloads else []
+    names = [name.replace(";", ",") + wait for name in given for wait in ("", WAITS)]
     names = names or [name for label in SETS if options.set in (label, "both") for name in SETS[label]]
     times: dict[str, Times] = kept.get("ms", {})
     jobs = options.jobs or cores()

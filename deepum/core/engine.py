@@ -34,7 +34,7 @@ class CoreSettings:
     advice: int
     table_mebibytes: int
     parameters: tuple[tuple[str, int], ...] = ()
-    """Those of native/core/parameters.h that are not the core's own, by name: `("planner.proven", 3)`."""
+    """Those of native/core/parameters.h that are not the core's own, by name: `("planner.least_idle", 3)`."""
 
     @classmethod
     def default(cls, **changes: Any) -> CoreSettings:
@@ -62,7 +62,7 @@ class CoreSettings:
 
 @cache
 def default_parameters() -> dict[str, int]:
-    """The numbers that the core was tuned with, by name: `planner.proven`. native/core/parameters.h says what each is."""
+    """The numbers that the core was tuned with, by name: `planner.least_idle`. native/core/parameters.h says what each is."""
     native = ffi.new("deepum_core_settings *")
     lib.deepum_core_default_settings(native)
     groups = ffi.typeof("deepum_core_parameters").fields
