@@ -9,99 +9,36 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
-import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+
+from edited_copy import EditedCopy
 from mutations import MUTATIONS, Mutation
 
-import deepum
-
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-SOURCES = (
-    *("native", "kernel_hooks", "deepum", "scripts", "CMakeLists.txt", "CMakePresets.json", "pyproject.toml", "README.md"),
-    *("tests/conftest.py", "tests/proof", "tests/tools", "tests/runtime", "tests/programs"),
-)
 PROGRAMS = 2000
-# What a mutation can change.
-TARGETS = {"native/core": "_core", "native/mover": "deepum_shim", "native/runtime": "deepum_shim", "kernel_hooks": "deepum_shim"}
+PROOF = ("tests/conftest.py", "tests/proof", "tests/tools", "tests/runtime", "tests/programs")
 
 
-def _target(file: str) -> str:
-    """What is built from that source."""
-    return next(target for folder, target in TARGETS.items() if file.startswith(folder + "/"))
-
-
-class Copy:
-    """A copy of the sources and of the package as it was built, with a build folder of its own, where only what changes is built again."""
+class Copy(EditedCopy):
+    """A copy of the sources, the random programs with them."""
 
     def __init__(self, folder: Path) -> None:
-        """A folder that holds a copy already is brought up to date; what is the same is not built again."""
-        self.root = folder / "tree"
-        for name in SOURCES:
-            for source in [ROOT / name] if (ROOT / name).is_file() else sorted((ROOT / name).rglob("*")):
-                if source.is_file() and ".so" not in source.suffixes and source.suffix != ".pyc":
-                    self._put(source)
-        self._put_package()
+        super().__init__(folder, PROOF)
 
-    def _put_package(self, built: Collection[str] = ()) -> None:
-        """The libraries without any mutation, but for those targets."""
-        package, target = Path(deepum.__file__).parent, self.root / "deepum"
-        for name in ("lib", "sim") if "deepum_shim" not in built else ("sim",):
-            shutil.copytree(package / name, target / name, symlinks=True, dirs_exist_ok=True)
-        for library in package.glob("_core*.so") if "_core" not in built else ():
-            shutil.copy2(library, target)
-
-    def _put(self, source: Path) -> None:
-        target = self.root / source.relative_to(ROOT)
-        content = source.read_bytes()
-        if not target.is_file() or target.read_bytes() != content:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content)
-            shutil.copymode(source, target)
-
-    @contextlib.contextmanager
-    def mutated(self, mutation: Mutation | None) -> Iterator[None]:
+    def mutated(self, mutation: Mutation | None) -> AbstractContextManager[None]:
         """The copy with the mutation, built if random programs are to notice it: tests of the runtime compile its sources themselves."""
-        before: dict[Path, str] = {}
-        try:
-            for edit in mutation.edits() if mutation else ():
-                path = self.root / edit.file
-                text = path.read_text()
-                if text.count(edit.old) != 1:
-                    raise SystemExit(
-                        f"deepum: error: mutation {edit.name}: its text is not in {edit.file} once; bring mutations.py up to date"
-                    )
-                before.setdefault(path, text)
-                path.write_text(text.replace(edit.old, edit.new))
-            if mutation is not None and not mutation.noticed_by:
-                self._build(sorted({_target(edit.file) for edit in mutation.edits()}))
-            yield
-        finally:
-            for path, text in before.items():
-                path.write_text(text)
-            self._put_package()
-
-    def _build(self, targets: list[str]) -> None:
-        # Built faster than it runs, and without warnings, which would be errors: what a mutation leaves may be unused.
-        environment = os.environ | {"PYTHON": sys.executable, "CMAKE_BUILD_TYPE": "None", "CXXFLAGS": "-O1 -w"}
-        ran = subprocess.run(
-            [self.root / "scripts" / "build", "build/mutations", *targets], env=environment, capture_output=True, text=True, check=False
-        )
-        if ran.returncode != 0:
-            raise SystemExit(f"deepum: error: build of {self.root}: {(ran.stdout + ran.stderr)[-2000:]}")
-        self._put_package(targets)  # the build folder may hold another mutation of what was not asked for, and all of it is installed
+        return self.edited(mutation.edits() if mutation else (), build=mutation is not None and not mutation.noticed_by)
 
     def programs_until_failure(self, programs: int, seed: int) -> tuple[int | None, str]:
         """The number of the first program that failed, from 1, and what it said; None: none did."""
-        environment = os.environ | {"PYTHONPATH": str(self.root)}
         command = [sys.executable, "-P", str(self.root / "tests" / "proof" / "run_until_failure.py"), str(programs), str(seed)]
-        ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=self.root.parent)
+        ran = subprocess.run(command, env=self.environment(), capture_output=True, text=True, check=False, cwd=self.root.parent)
         if ran.returncode not in (0, 1):
             raise SystemExit(f"deepum: error: {command}: {ran.stderr[-2000:]}")
         count, _, said = ran.stdout.partition(" ")
@@ -110,8 +47,7 @@ class Copy:
     def test_fails(self, test: str) -> tuple[bool, str]:
         """Whether a test fails in the copy, and what it says in the end."""
         command = [sys.executable, "-P", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(self.root / test)]
-        environment = os.environ | {"PYTHONPATH": str(self.root)}
-        ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=self.root)
+        ran = subprocess.run(command, env=self.environment(), capture_output=True, text=True, check=False, cwd=self.root)
         if ran.returncode not in (0, 1):
             raise SystemExit(f"deepum: error: {command}: {(ran.stdout + ran.stderr)[-2000:]}")
         return ran.returncode == 1, ran.stdout.strip().splitlines()[-1]
