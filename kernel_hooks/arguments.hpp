@@ -1,4 +1,5 @@
-// The values of a launch's parameters that may be pointers, from kernelParams or from the extra buffer.
+// The values of a launch's parameters that may be pointers, from kernelParams or from the extra
+// buffer.
 #pragma once
 
 #include <cuda.h>
@@ -11,10 +12,11 @@
 
 namespace deepum::hooks {
 
-// Calls visit(value, slot number) for each; of a foreach kernel's lists only for the tensors that this launch's blocks (gridDim.x) work
-// on. False: the arguments are not to be had.
+// Calls visit(value, slot number) for each; of a foreach kernel's lists only for the tensors that
+// this launch's blocks (gridDim.x) work on. False: the arguments are not to be had.
 template <typename Visit>
-bool each_argument(const KernelFunction& function, unsigned blocks, void* const* parameters, void* const* extra, Visit visit) {
+bool each_argument(const KernelFunction& function, unsigned blocks, void* const* parameters,
+                   void* const* extra, Visit visit) {
   const KernelFunction::Slot* slots = function.slots.get();
   const unsigned char* buffer = nullptr;
   std::size_t bytes = 0;
@@ -39,7 +41,8 @@ bool each_argument(const KernelFunction& function, unsigned blocks, void* const*
   const auto visit_slots = [&](std::uint32_t first, std::uint32_t end) {
     if (parameters) [[likely]] {
       for (std::uint32_t i = first; i < end; ++i) {
-        if (const auto* parameter = static_cast<const unsigned char*>(parameters[slots[i].parameter])) {
+        if (const auto* parameter =
+                static_cast<const unsigned char*>(parameters[slots[i].parameter])) {
           visit_at(parameter + slots[i].within, i);
         }
       }
@@ -51,7 +54,9 @@ bool each_argument(const KernelFunction& function, unsigned blocks, void* const*
   };
   std::uint32_t rest = 0;
   if (const TensorLists& known = function.tensor_lists; known.lists != 0) [[unlikely]] {
-    const auto* metadata = parameters ? static_cast<const unsigned char*>(parameters[0]) : bytes >= known.bytes ? buffer : nullptr;
+    const auto* metadata = parameters             ? static_cast<const unsigned char*>(parameters[0])
+                           : bytes >= known.bytes ? buffer
+                                                  : nullptr;
     if (const std::uint32_t tensors = metadata ? tensors_of_launch(known, metadata, blocks) : 0) {
       for (std::uint32_t list = 0; list < known.lists; ++list) {
         visit_slots(list * known.tensors, list * known.tensors + tensors);

@@ -19,8 +19,8 @@ namespace {
 
 using runtime::PlainRules;
 
-// libcuda and libcudart stand between every program and us; UCX's libucm puts itself in front of all allocations of a process to learn of
-// them (https://github.com/openucx/ucx, src/ucm/cuda).
+// libcuda and libcudart stand between every program and us; UCX's libucm puts itself in front of
+// all allocations of a process to learn of them (https://github.com/openucx/ucx, src/ucm/cuda).
 constexpr const char* kHandOn[] = {"libcuda.so", "libcudart.so", "libucm.so", "libucm_cuda.so"};
 constexpr int kMostFrames = 24;
 
@@ -33,7 +33,8 @@ struct Code {
 
 bool by_address(const Code& a, const Code& b) noexcept { return a.begin < b.begin; }
 
-// The executable parts of what is loaded, by address; read again when something was loaded or unloaded since.
+// The executable parts of what is loaded, by address; read again when something was loaded or
+// unloaded since.
 struct Objects {
   ForkableMutex mutex;
   std::vector<Code> code;
@@ -68,7 +69,8 @@ struct Reading {
   bool first = true;
 };
 
-// The linker's counters come with every object: if the first one's are as they were, so is all the rest.
+// The linker's counters come with every object: if the first one's are as they were, so is all the
+// rest.
 int read_object(dl_phdr_info* info, std::size_t, void* data) noexcept try {
   auto& reading = *static_cast<Reading*>(data);
   Objects& all = reading.all;
@@ -98,9 +100,11 @@ void refresh(Objects& all) noexcept {
 }
 
 const Code* holding(const Objects& all, std::uintptr_t address) noexcept {
-  const auto after = std::upper_bound(all.code.begin(), all.code.end(), address,
-                                      [](std::uintptr_t sought, const Code& code) { return sought < code.begin; });
-  return after != all.code.begin() && address < std::prev(after)->end ? &*std::prev(after) : nullptr;
+  const auto after =
+      std::upper_bound(all.code.begin(), all.code.end(), address,
+                       [](std::uintptr_t sought, const Code& code) { return sought < code.begin; });
+  return after != all.code.begin() && address < std::prev(after)->end ? &*std::prev(after)
+                                                                      : nullptr;
 }
 
 struct Walk {
@@ -113,7 +117,8 @@ _Unwind_Reason_Code visit_frame(_Unwind_Context* context, void* data) noexcept {
   auto& walk = *static_cast<Walk*>(data);
   int before = 0;
   const std::uintptr_t address = _Unwind_GetIPInfo(context, &before);
-  const Code* code = holding(walk.all, before ? address : address - 1);  // a call may be the last thing in a function
+  // A call may be the last thing in a function.
+  const Code* code = holding(walk.all, before ? address : address - 1);
   if (code && code->hands_on && ++walk.frames < kMostFrames) {
     return _URC_NO_REASON;
   }

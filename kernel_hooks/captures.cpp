@@ -25,7 +25,9 @@ const runtime::AllocationRecord& record_of(deepum_block_range range) noexcept {
 }
 
 void note(std::vector<CapturedExtent>& known, const CapturedExtent& extent) {
-  const auto same = [&](const CapturedExtent& each) { return each.range == extent.range && each.generation == extent.generation; };
+  const auto same = [&](const CapturedExtent& each) {
+    return each.range == extent.range && each.generation == extent.generation;
+  };
   if (std::none_of(known.begin(), known.end(), same)) {
     known.push_back(extent);
   }
@@ -37,15 +39,17 @@ unsigned long long capture_id(CUstream stream) noexcept {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   cuuint64_t id = 0;
   Inside guard;
-  if (!helpers.StreamGetCaptureInfo || helpers.StreamGetCaptureInfo(stream, &status, &id, nullptr, nullptr, nullptr) != CUDA_SUCCESS ||
+  if (!helpers.StreamGetCaptureInfo ||
+      helpers.StreamGetCaptureInfo(stream, &status, &id, nullptr, nullptr, nullptr) !=
+          CUDA_SUCCESS ||
       status != CU_STREAM_CAPTURE_STATUS_ACTIVE) {
     return 0;
   }
   return id;
 }
 
-void launch_captured(const StreamRef& stream, const KernelFunction& function, unsigned blocks, void* const* parameters,
-                     void* const* extra) noexcept try {
+void launch_captured(const StreamRef& stream, const KernelFunction& function, unsigned blocks,
+                     void* const* parameters, void* const* extra) noexcept try {
   const unsigned long long id = capture_id(stream.handle);
   if (id == 0) {
     return;
@@ -55,7 +59,8 @@ void launch_captured(const StreamRef& stream, const KernelFunction& function, un
   each_argument(function, blocks, parameters, extra, [&](std::uint64_t value, std::uint32_t) {
     runtime::Extent extent;
     if (runtime::allocation_table.lookup(value, &extent) && extent.name == 0) {
-      note(extents[value], {extent.range, record_of(extent.range).generation.load(std::memory_order_relaxed)});
+      note(extents[value],
+           {extent.range, record_of(extent.range).generation.load(std::memory_order_relaxed)});
     }
   });
 } catch (...) {
@@ -68,7 +73,8 @@ void capture_became(unsigned long long id, CUgraph graph) noexcept try {
   if (captured.empty() || !graph) {
     return;
   }
-  auto& kept = captures().graphs[graph];  // a graph may be captured into several times (cuStreamBeginCaptureToGraph)
+  // A graph may be captured into several times (cuStreamBeginCaptureToGraph).
+  auto& kept = captures().graphs[graph];
   auto all = kept ? std::make_shared<CapturedExtents>(*kept) : std::make_shared<CapturedExtents>();
   for (const auto& [address, extents] : captured.mapped()) {
     for (const CapturedExtent& extent : extents) {
@@ -93,7 +99,8 @@ std::shared_ptr<const CapturedExtents> extents_of(CUgraph graph) noexcept {
 
 bool still_there(const CapturedExtent& extent) noexcept {
   const runtime::AllocationRecord& record = record_of(extent.range);
-  return record.live.load(std::memory_order_relaxed) && record.generation.load(std::memory_order_relaxed) == extent.generation;
+  return record.live.load(std::memory_order_relaxed) &&
+         record.generation.load(std::memory_order_relaxed) == extent.generation;
 }
 
 void abandon_captures_in_child() noexcept { captures().mutex.renew(); }

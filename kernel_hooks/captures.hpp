@@ -1,5 +1,6 @@
-// What the pointers of captured launches lay in while they were captured. PyTorch takes a graph's memory back as soon as the capture's
-// tensors die, and a replay uses it all the same: by then nobody can tell how long the blocks were that its addresses lay in.
+// What the pointers of captured launches lay in while they were captured. PyTorch takes a graph's
+// memory back as soon as the capture's tensors die, and a replay uses it all the same: by then
+// nobody can tell how long the blocks were that its addresses lay in.
 #pragma once
 
 #include <cuda.h>
@@ -19,13 +20,15 @@ struct CapturedExtent {
   deepum_block_range range;
   std::uint32_t generation;  // of the range's slot
 };
-// By address; several where the memory was handed out anew while the capture went on. Only of PyTorch's memory.
+// By address; several where the memory was handed out anew while the capture went on. Only of
+// PyTorch's memory.
 using CapturedExtents = std::unordered_map<std::uint64_t, std::vector<CapturedExtent>>;
 
 // After the driver captured a launch on the stream.
-void launch_captured(const StreamRef& stream, const KernelFunction& function, unsigned blocks, void* const* parameters,
-                     void* const* extra) noexcept;
-// Around the end of a capture: the id that it has on the stream, 0 if none can be had, and the graph that came of it.
+void launch_captured(const StreamRef& stream, const KernelFunction& function, unsigned blocks,
+                     void* const* parameters, void* const* extra) noexcept;
+// Around the end of a capture: the id that it has on the stream, 0 if none can be had, and the
+// graph that came of it.
 unsigned long long capture_id(CUstream stream) noexcept;
 void capture_became(unsigned long long id, CUgraph graph) noexcept;
 void graph_destroyed(CUgraph graph) noexcept;

@@ -30,12 +30,14 @@ CUresult on_cuCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice device) 
 }
 
 template <bool kPerThread>
-CUresult on_cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam* affinity, int count, unsigned flags, CUdevice device) {
+CUresult on_cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam* affinity, int count,
+                           unsigned flags, CUdevice device) {
   return changed(forward(real<false>().cuCtxCreate_v3, context, affinity, count, flags, device));
 }
 
 template <bool kPerThread>
-CUresult on_cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* parameters, unsigned flags, CUdevice device) {
+CUresult on_cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* parameters, unsigned flags,
+                           CUdevice device) {
   return changed(forward(real<false>().cuCtxCreate_v4, context, parameters, flags, device));
 }
 
@@ -117,14 +119,16 @@ template <bool kPerThread>
 CUresult on_cuDevicePrimaryCtxRelease(CUdevice device) {
   const CUcontext context = primary_context(device);
   runtime::context_ending(context);
-  return primary_released(forward(real<false>().cuDevicePrimaryCtxRelease, device), device, context);
+  return primary_released(forward(real<false>().cuDevicePrimaryCtxRelease, device), device,
+                          context);
 }
 
 template <bool kPerThread>
 CUresult on_cuDevicePrimaryCtxRelease_v2(CUdevice device) {
   const CUcontext context = primary_context(device);
   runtime::context_ending(context);
-  return primary_released(forward(real<false>().cuDevicePrimaryCtxRelease_v2, device), device, context);
+  return primary_released(forward(real<false>().cuDevicePrimaryCtxRelease_v2, device), device,
+                          context);
 }
 
 template <bool kPerThread>

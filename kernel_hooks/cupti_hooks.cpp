@@ -1,5 +1,6 @@
-// CUPTI's functions by which a profiler makes it its own: interposed so that our use of it ends before the profiler's begins. Programs that
-// are linked against CUPTI reach the exported symbols, those that ask dlsym the other ones, each with the library that it meant.
+// CUPTI's functions by which a profiler makes it its own: interposed so that our use of it ends
+// before the profiler's begins. Programs that are linked against CUPTI reach the exported symbols,
+// those that ask dlsym the other ones, each with the library that it meant.
 #include <atomic>
 #include <cstring>
 
@@ -29,7 +30,8 @@ int subscribe(void** subscriber, deepum_cupti_callback callback, void* data) {
 int subscribe_v2(void** subscriber, deepum_cupti_callback callback, void* data, void* parameters) {
   return handed_on<SubscribeV2>(asked[1].load(), subscriber, callback, data, parameters);
 }
-int register_callbacks(deepum_cupti_buffer_requested requested, deepum_cupti_buffer_completed completed) {
+int register_callbacks(deepum_cupti_buffer_requested requested,
+                       deepum_cupti_buffer_completed completed) {
   return handed_on<RegisterCallbacks>(asked[2].load(), requested, completed);
 }
 
@@ -70,13 +72,17 @@ DEEPUM_EXPORT int cuptiSubscribe(void** subscriber, deepum_cupti_callback callba
   return handed_on<Subscribe>(cupti_function("cuptiSubscribe"), subscriber, callback, data);
 }
 
-DEEPUM_EXPORT int cuptiSubscribe_v2(void** subscriber, deepum_cupti_callback callback, void* data, void* parameters) {
+DEEPUM_EXPORT int cuptiSubscribe_v2(void** subscriber, deepum_cupti_callback callback, void* data,
+                                    void* parameters) {
   using namespace deepum::hooks;
-  return handed_on<SubscribeV2>(cupti_function("cuptiSubscribe_v2"), subscriber, callback, data, parameters);
+  return handed_on<SubscribeV2>(cupti_function("cuptiSubscribe_v2"), subscriber, callback, data,
+                                parameters);
 }
 
-DEEPUM_EXPORT int cuptiActivityRegisterCallbacks(deepum_cupti_buffer_requested requested, deepum_cupti_buffer_completed completed) {
+DEEPUM_EXPORT int cuptiActivityRegisterCallbacks(deepum_cupti_buffer_requested requested,
+                                                 deepum_cupti_buffer_completed completed) {
   using namespace deepum::hooks;
-  return handed_on<RegisterCallbacks>(cupti_function("cuptiActivityRegisterCallbacks"), requested, completed);
+  return handed_on<RegisterCallbacks>(cupti_function("cuptiActivityRegisterCallbacks"), requested,
+                                      completed);
 }
 }

@@ -14,7 +14,9 @@ namespace {
 
 constexpr const char* kNames[] = {"libcupti.so.13", "libcupti.so.12"};
 
-void* open(const char* path, int flags) noexcept { return dlopen(path, RTLD_LAZY | RTLD_LOCAL | flags); }
+void* open(const char* path, int flags) noexcept {
+  return dlopen(path, RTLD_LAZY | RTLD_LOCAL | flags);
+}
 
 // The folder of the libcudart that the program has loaded.
 struct Runtime {
@@ -26,7 +28,8 @@ int look_for_runtime(dl_phdr_info* info, std::size_t, void* data) noexcept {
     return 0;
   }
   auto* const found = static_cast<Runtime*>(data);
-  std::snprintf(found->folder, sizeof found->folder, "%.*s", static_cast<int>(slash - info->dlpi_name), info->dlpi_name);
+  std::snprintf(found->folder, sizeof found->folder, "%.*s",
+                static_cast<int>(slash - info->dlpi_name), info->dlpi_name);
   return 1;
 }
 
@@ -88,15 +91,17 @@ const Cupti* load_cupti() noexcept {
   if (!looked) {
     looked = true;
     void* const library = find_library();  // never closed
-    complete = library && find(library, "cuptiSubscribe", &functions.Subscribe) &&
-               find(library, "cuptiUnsubscribe", &functions.Unsubscribe) &&
-               find(library, "cuptiActivityRegisterCallbacks", &functions.ActivityRegisterCallbacks) &&
-               find(library, "cuptiActivityConfigureUnifiedMemoryCounter", &functions.ActivityConfigureUnifiedMemoryCounter) &&
-               find(library, "cuptiActivityEnable", &functions.ActivityEnable) &&
-               find(library, "cuptiActivityDisable", &functions.ActivityDisable) &&
-               find(library, "cuptiActivityFlushAll", &functions.ActivityFlushAll) &&
-               find(library, "cuptiActivityGetNextRecord", &functions.ActivityGetNextRecord) &&
-               find(library, "cuptiActivityGetNumDroppedRecords", &functions.ActivityGetNumDroppedRecords);
+    complete =
+        library && find(library, "cuptiSubscribe", &functions.Subscribe) &&
+        find(library, "cuptiUnsubscribe", &functions.Unsubscribe) &&
+        find(library, "cuptiActivityRegisterCallbacks", &functions.ActivityRegisterCallbacks) &&
+        find(library, "cuptiActivityConfigureUnifiedMemoryCounter",
+             &functions.ActivityConfigureUnifiedMemoryCounter) &&
+        find(library, "cuptiActivityEnable", &functions.ActivityEnable) &&
+        find(library, "cuptiActivityDisable", &functions.ActivityDisable) &&
+        find(library, "cuptiActivityFlushAll", &functions.ActivityFlushAll) &&
+        find(library, "cuptiActivityGetNextRecord", &functions.ActivityGetNextRecord) &&
+        find(library, "cuptiActivityGetNumDroppedRecords", &functions.ActivityGetNumDroppedRecords);
   }
   return complete ? &functions : nullptr;
 }

@@ -40,15 +40,18 @@ void refresh() noexcept {
   CUdevice device = -1;
   {
     Inside guard;
-    if (!driver.CtxGetCurrent || driver.CtxGetCurrent(&here.context) != CUDA_SUCCESS || !here.context) {
+    if (!driver.CtxGetCurrent || driver.CtxGetCurrent(&here.context) != CUDA_SUCCESS ||
+        !here.context) {
       return;
     }
-    if (!driver.CtxGetDevice || driver.CtxGetDevice(&device) != CUDA_SUCCESS || device < 0 || device >= DEEPUM_MAX_DEVICES) {
+    if (!driver.CtxGetDevice || driver.CtxGetDevice(&device) != CUDA_SUCCESS || device < 0 ||
+        device >= DEEPUM_MAX_DEVICES) {
       return;
     }
   }
   CUcontext first = nullptr;
-  if (!context_of_device[device].compare_exchange_strong(first, here.context) && first != here.context) {
+  if (!context_of_device[device].compare_exchange_strong(first, here.context) &&
+      first != here.context) {
     several.store(true);
   }
   here.device = device;
@@ -60,7 +63,8 @@ void refresh() noexcept {
 
 int current_device() noexcept {
   // Without a context it is asked again each time: there are ways to make one that are not hooked.
-  if (!here.known || here.device < 0 || here.epoch != context_epoch.load(std::memory_order_relaxed)) [[unlikely]] {
+  if (!here.known || here.device < 0 || here.epoch != context_epoch.load(std::memory_order_relaxed))
+      [[unlikely]] {
     refresh();
   }
   return here.device;
@@ -109,18 +113,23 @@ const Device* device_memory(int device) noexcept {
   }
   answer.total_bytes = total;
   std::size_t free = total;
-  if (driver.MemGetInfo && here.known && here.device == device) {  // it answers for the context at hand
+  // It answers for the context at hand.
+  if (driver.MemGetInfo && here.known && here.device == device) {
     Inside guard;
     std::size_t all = 0;
     if (driver.MemGetInfo(&free, &all) != CUDA_SUCCESS) {
       free = total;
     }
   }
-  answer.gpu_bytes = std::min({std::uint64_t{total}, std::uint64_t{free}, runtime::settings().gpu_memory.of(device)});
+  answer.gpu_bytes = std::min(
+      {std::uint64_t{total}, std::uint64_t{free}, runtime::settings().gpu_memory.of(device)});
   answer.pageable = concurrent != 0;
   static std::atomic<bool> said{false};
   if (!answer.pageable) {
-    say_once(said, "deepum: warning: device %d: no concurrent managed access; its allocations stay plain device memory\n", device);
+    say_once(said,
+             "deepum: warning: device %d: no concurrent managed access; its allocations stay plain "
+             "device memory\n",
+             device);
   }
   static ForkableMutex mutex;
   const std::lock_guard lock(mutex);

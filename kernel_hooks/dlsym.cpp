@@ -1,4 +1,5 @@
-// The wrapped dlsym: hooked names are answered with the hooks, everything else by the real one as if nobody had come between.
+// The wrapped dlsym: hooked names are answered with the hooks, everything else by the real one as
+// if nobody had come between.
 #include <dlfcn.h>
 
 #include <atomic>
@@ -25,10 +26,12 @@ DEEPUM_EXPORT void* dlsym(void* handle, const char* name) noexcept;
 
 // Null: not hooked, hand the call on.
 [[gnu::visibility("hidden"), gnu::used]] void* deepum_hook_of(const char* name) noexcept {
-  return deepum::hooks::inert.load(std::memory_order_relaxed) ? nullptr : deepum::hooks::hook_of_symbol(name);
+  return deepum::hooks::inert.load(std::memory_order_relaxed) ? nullptr
+                                                              : deepum::hooks::hook_of_symbol(name);
 }
 
-[[gnu::visibility("hidden"), gnu::used]] void* deepum_dlsym_hooked(void* handle, const char* name, void* hook) noexcept {
+[[gnu::visibility("hidden"), gnu::used]] void* deepum_dlsym_hooked(void* handle, const char* name,
+                                                                   void* hook) noexcept {
   void* const real = deepum::hooks::real_dlsym(handle, name);
   if (!real) {
     return nullptr;
@@ -45,9 +48,10 @@ void* deepum::hooks::real_dlsym(void* handle, const char* name) noexcept {
   return deepum_real_dlsym.load(std::memory_order_relaxed)(handle, name);
 }
 
-// dlsym(RTLD_NEXT) and RTLD_DEFAULT depend on the caller's address, so every call that is not ours must reach the real one by a jump
-// that leaves the stack as it was, whatever the optimisation level: hence assembly. RTLD_NEXT is never answered by us: from a
-// library before us it finds our export by itself, from one after us the real function is meant.
+// dlsym(RTLD_NEXT) and RTLD_DEFAULT depend on the caller's address, so every call that is not ours
+// must reach the real one by a jump that leaves the stack as it was, whatever the optimisation
+// level: hence assembly. RTLD_NEXT is never answered by us: from a library before us it finds our
+// export by itself, from one after us the real function is meant.
 #if defined(__x86_64__)
 asm(R"(
     .text

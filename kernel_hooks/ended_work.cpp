@@ -18,7 +18,8 @@
 namespace deepum::hooks {
 namespace {
 
-// An event behind the work of a stream that the program has destroyed. Shared by those that wait for it.
+// An event behind the work of a stream that the program has destroyed. Shared by those that wait
+// for it.
 struct Ended {
   CUevent event = nullptr;
   CUcontext context = nullptr;
@@ -50,11 +51,14 @@ bool work_left_is_done(CUcontext context, CUresult (*ask)(CUevent)) {
   EndedWork here, done;
   {
     const std::lock_guard lock(work_left().mutex);
-    std::ranges::copy_if(work_left().ended, std::back_inserter(here), [&](const auto& each) { return each->context == context; });
+    std::ranges::copy_if(work_left().ended, std::back_inserter(here),
+                         [&](const auto& each) { return each->context == context; });
   }
-  std::ranges::copy_if(here, std::back_inserter(done), [&](const auto& each) { return each->is_done(ask); });
+  std::ranges::copy_if(here, std::back_inserter(done),
+                       [&](const auto& each) { return each->is_done(ask); });
   const std::lock_guard lock(work_left().mutex);
-  std::erase_if(work_left().ended, [&](const auto& each) { return std::ranges::find(done, each) != done.end(); });
+  std::erase_if(work_left().ended,
+                [&](const auto& each) { return std::ranges::find(done, each) != done.end(); });
   return done.size() == here.size();
 }
 
@@ -72,7 +76,8 @@ bool leave_work_behind(CUstream stream, CUcontext context) noexcept try {
     if (context != runtime::current_context()) {
       there.emplace(context);
     }
-    if (!driver.EventCreate || !driver.EventRecord || driver.EventCreate(&made->event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS ||
+    if (!driver.EventCreate || !driver.EventRecord ||
+        driver.EventCreate(&made->event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS ||
         driver.EventRecord(made->event, stream) != CUDA_SUCCESS) {
       return false;
     }

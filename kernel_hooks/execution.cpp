@@ -20,7 +20,8 @@ thread_local Seen* seen_of_thread = nullptr;
 
 Seen* seen() noexcept {
   if (!seen_of_thread) {
-    seen_of_thread = static_cast<Seen*>(__builtin_calloc(1, sizeof(Seen)));  // kept: threads that launch are few
+    // Kept: threads that launch are few.
+    seen_of_thread = static_cast<Seen*>(__builtin_calloc(1, sizeof(Seen)));
   }
   return seen_of_thread;
 }
@@ -40,7 +41,8 @@ bool put(Seen& table, deepum_block_range range) noexcept {
 
 }  // namespace
 
-// A run that goes on where the last one ended, as neighbouring PyTorch blocks do, or lies inside it. Both are of one slot.
+// A run that goes on where the last one ended, as neighbouring PyTorch blocks do, or lies inside
+// it. Both are of one slot.
 bool Execution::inside_or_extends_last(deepum_block_range range, bool* extended) noexcept {
   constexpr std::uint64_t kCount = (1ull << DEEPUM_RANGE_COUNT_BITS) - 1;
   constexpr std::uint64_t kFirst = (1ull << DEEPUM_RANGE_FIRST_BITS) - 1;
@@ -99,10 +101,11 @@ std::uint64_t Execution::emit(const StreamRef& stream) noexcept {
   return runtime::emit(&event_.header);
 }
 
-void add_arguments(Execution& execution, const KernelFunction& function, unsigned blocks, void* const* parameters,
-                   void* const* extra) noexcept {
-  const bool had = each_argument(function, blocks, parameters, extra,
-                                 [&](std::uint64_t value, std::uint32_t slot) { execution.add_pointer(value, slot); });
+void add_arguments(Execution& execution, const KernelFunction& function, unsigned blocks,
+                   void* const* parameters, void* const* extra) noexcept {
+  const bool had = each_argument(
+      function, blocks, parameters, extra,
+      [&](std::uint64_t value, std::uint32_t slot) { execution.add_pointer(value, slot); });
   if (!had || !function.layout_known) {
     execution.mark_partial();
   }

@@ -1,4 +1,5 @@
-// One execution as it is reported: kernel, graph, copy or memset with its execution ID and access set.
+// One execution as it is reported: kernel, graph, copy or memset with its execution ID and access
+// set.
 #pragma once
 
 #include <cuda.h>
@@ -14,23 +15,27 @@
 
 namespace deepum::hooks {
 
-// Lives on the stack of a hook. Ranges are added in the order writes, reads, unknowns (records.h); equal ones once, neighbours merged.
+// Lives on the stack of a hook. Ranges are added in the order writes, reads, unknowns (records.h);
+// equal ones once, neighbours merged.
 class Execution {
  public:
   enum class Access : std::uint8_t { kWrite, kRead, kUnknown };
 
-  explicit Execution(std::uint64_t identity, std::uint8_t flags = 0) noexcept : hash_(identity), flags_(flags) {}
+  explicit Execution(std::uint64_t identity, std::uint8_t flags = 0) noexcept
+      : hash_(identity), flags_(flags) {}
 
   void mix_in(std::uint64_t value) noexcept { hash_ = mix(hash_, value); }
-  // A value that may be a pointer, at a position that tells it from the others. Nothing happens if it points at no managed memory.
+  // A value that may be a pointer, at a position that tells it from the others. Nothing happens if
+  // it points at no managed memory.
   void add_pointer(std::uint64_t value, std::uint64_t position) noexcept {
     runtime::Extent extent;
     if (!runtime::allocation_table.lookup(value, &extent)) {
       return;
     }
     const bool fresh = add(extent.range, Access::kUnknown);
-    // In PyTorch's memory, where places are left out, a pointer counts by the block that it brings: structures have unused slots that
-    // hold what was there before, by chance a pointer to a block that the launch names anyway.
+    // In PyTorch's memory, where places are left out, a pointer counts by the block that it brings:
+    // structures have unused slots that hold what was there before, by chance a pointer to a block
+    // that the launch names anyway.
     if (extent.name != 0) {
       hash_ = mix(hash_ ^ extent.name, extent.offset ^ position << 48);
     } else if (fresh) {
@@ -38,7 +43,8 @@ class Execution {
     }
   }
   // Exactly these bytes.
-  void add_bytes(std::uint64_t address, std::uint64_t bytes, Access access, std::uint64_t position) noexcept {
+  void add_bytes(std::uint64_t address, std::uint64_t bytes, Access access,
+                 std::uint64_t position) noexcept {
     runtime::Extent extent;
     if (!runtime::Allocations::instance().range_of(address, bytes, &extent)) {
       return;
@@ -50,7 +56,8 @@ class Execution {
   void add_access(std::uint64_t address, std::uint64_t bytes, Access access) noexcept {
     runtime::Extent extent;
     const auto& allocations = runtime::Allocations::instance();
-    if (bytes ? allocations.range_of(address, bytes, &extent) : allocations.lookup(address, &extent)) {
+    if (bytes ? allocations.range_of(address, bytes, &extent)
+              : allocations.lookup(address, &extent)) {
       add(extent.range, access);
     }
   }
@@ -62,14 +69,17 @@ class Execution {
     }
     const deepum_block_range* ranges = words_ + kHeaderWords;
     bool extended = false;
-    if (count_ > phase_start_ && (range ^ ranges[count_ - 1]) >> DEEPUM_RANGE_SLOT_SHIFT == 0 && inside_or_extends_last(range, &extended)) {
+    if (count_ > phase_start_ && (range ^ ranges[count_ - 1]) >> DEEPUM_RANGE_SLOT_SHIFT == 0 &&
+        inside_or_extends_last(range, &extended)) {
       return extended;
     }
     if (count_ - phase_start_ >= kFewRanges) {
       return add_to_many(range);
     }
     // One bit a range, by hash: mostly it says "new" and the comparison with each is spared.
-    const std::uint64_t bit = 1ull << (((range >> DEEPUM_RANGE_SLOT_SHIFT) * 11 + (range >> DEEPUM_RANGE_FIRST_SHIFT)) & 63);
+    const std::uint64_t bit =
+        1ull << (((range >> DEEPUM_RANGE_SLOT_SHIFT) * 11 + (range >> DEEPUM_RANGE_FIRST_SHIFT)) &
+                 63);
     if (seen_bits_ & bit) {
       for (std::uint32_t i = phase_start_; i < count_; ++i) {
         if (ranges[i] == range) {
@@ -92,7 +102,8 @@ class Execution {
  private:
   static constexpr std::uint32_t kHeaderWords = sizeof(deepum_execute_event) / 8;
   static constexpr std::uint32_t kMostRanges = DEEPUM_MAX_EVENT_WORDS - kHeaderWords;
-  static constexpr std::uint32_t kFewRanges = 24;  // up to here every range is compared with every other
+  // Up to here every range is compared with every other.
+  static constexpr std::uint32_t kFewRanges = 24;
 
   bool inside_or_extends_last(deepum_block_range range, bool* extended) noexcept;
   bool add_to_many(deepum_block_range range) noexcept;
@@ -104,7 +115,8 @@ class Execution {
   std::uint64_t seen_bits_ = 0;
   Access access_ = Access::kWrite;
   std::uint8_t flags_;
-  // Left uninitialised: only what is used is touched. The record's header comes first so that it is emitted from here.
+  // Left uninitialised: only what is used is touched. The record's header comes first so that it is
+  // emitted from here.
   union {
     deepum_execute_event event_;
     std::uint64_t words_[DEEPUM_MAX_EVENT_WORDS];
@@ -112,15 +124,16 @@ class Execution {
 };
 
 // Adds the pointer arguments of a kernel launch of so many blocks in x (arguments.hpp).
-void add_arguments(Execution& execution, const KernelFunction& function, unsigned blocks, void* const* parameters,
-                   void* const* extra) noexcept;
+void add_arguments(Execution& execution, const KernelFunction& function, unsigned blocks,
+                   void* const* parameters, void* const* extra) noexcept;
 
 // Hash of a launch before its arguments.
-inline std::uint64_t launch_identity(const KernelFunction& function, const unsigned grid[3], const unsigned block[3],
-                                     unsigned shared_bytes) noexcept {
-  const std::uint64_t shape =
-      mix(static_cast<std::uint64_t>(grid[0]) << 32 | grid[1], static_cast<std::uint64_t>(grid[2]) << 32 | block[0]);
-  return mix(function.identity ^ shared_bytes, mix(shape, static_cast<std::uint64_t>(block[1]) << 32 | block[2]));
+inline std::uint64_t launch_identity(const KernelFunction& function, const unsigned grid[3],
+                                     const unsigned block[3], unsigned shared_bytes) noexcept {
+  const std::uint64_t shape = mix(static_cast<std::uint64_t>(grid[0]) << 32 | grid[1],
+                                  static_cast<std::uint64_t>(grid[2]) << 32 | block[0]);
+  return mix(function.identity ^ shared_bytes,
+             mix(shape, static_cast<std::uint64_t>(block[1]) << 32 | block[2]));
 }
 
 }  // namespace deepum::hooks

@@ -1,5 +1,5 @@
-// Where faults of the GPU are learned from: one interface for every source that a driver may offer. There are CUPTI's activity records,
-// and the event queue of /dev/nvidia-uvm-tools.
+// Where faults of the GPU are learned from: one interface for every source that a driver may offer.
+// There are CUPTI's activity records, and the event queue of /dev/nvidia-uvm-tools.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ struct ObservedFault {
   std::uint8_t access;    // enum deepum_fault_access, or'ed; 0: the source does not tell
 };
 
-// One thread at a time calls a source, which may call the driver and take milliseconds. Nothing here throws but take.
+// One thread at a time calls a source, which may call the driver and take milliseconds. Nothing
+// here throws but take.
 class FaultSource {
  public:
   enum class Start {
@@ -25,11 +26,14 @@ class FaultSource {
   };
 
   virtual const char* name() const noexcept = 0;
-  // Faults are observed from here on. The driver is initialised and a context current. May be called again after stop().
+  // Faults are observed from here on. The driver is initialised and a context current. May be
+  // called again after stop().
   virtual Start start() noexcept = 0;
-  virtual const char* why() const noexcept = 0;  // the latest start or take did not succeed: a few words, valid until the next
-  // Adds what the driver has delivered since the last call, in no particular order. False: it makes no sense, nothing more will come, and
-  // why() says so; start() will refuse. Throws std::bad_alloc.
+  // The latest start or take did not succeed: a few words, valid until the next.
+  virtual const char* why() const noexcept = 0;
+  // Adds what the driver has delivered since the last call, in no particular order. False: it makes
+  // no sense, nothing more will come, and why() says so; start() will refuse. Throws
+  // std::bad_alloc.
   virtual bool take(std::vector<ObservedFault>& faults) = 0;
   virtual void stop() noexcept = 0;
 
@@ -39,6 +43,7 @@ class FaultSource {
 
 FaultSource& cupti_fault_source() noexcept;  // never destroyed
 FaultSource& uvm_tools_fault_source() noexcept;
-void abandon_uvm_tools_in_child() noexcept;  // in a forked child, whose parent's queue it is; safe after a fork of a process with threads
+// In a forked child, whose parent's queue it is; safe after a fork of a process with threads.
+void abandon_uvm_tools_in_child() noexcept;
 
 }  // namespace deepum::hooks

@@ -1,5 +1,6 @@
-// CUPTI's activity records of page faults (CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER). CUPTI has one pair of buffer callbacks and one
-// subscriber a process, so it is left to whoever else wants it: a subscription is only tried, to see that nobody has one, and not kept.
+// CUPTI's activity records of page faults (CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER). CUPTI has
+// one pair of buffer callbacks and one subscriber a process, so it is left to whoever else wants
+// it: a subscription is only tried, to see that nobody has one, and not kept.
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -37,24 +38,30 @@ struct Delivered {
 };
 
 void buffer_requested(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most_records) {
-  *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(64, kBufferBytes));  // null: CUPTI drops records and counts them
+  // Null: CUPTI drops records and counts them.
+  *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(64, kBufferBytes));
   *bytes = *buffer ? kBufferBytes : 0;
   *most_records = 0;
 }
 
-void buffer_completed(void*, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t valid_bytes) {
+void buffer_completed(void*, std::uint32_t, std::uint8_t* buffer, std::size_t,
+                      std::size_t valid_bytes) {
   const Cupti* const cupti = load_cupti();
   Delivered& delivered = immortal<Delivered>();
   try {
     const std::lock_guard guard(delivered.mutex);
     deepum_cupti_activity* at = nullptr;
-    while (buffer && valid_bytes != 0 && cupti->ActivityGetNextRecord(buffer, valid_bytes, &at) == DEEPUM_CUPTI_SUCCESS) {
-      if (at->kind != DEEPUM_CUPTI_KIND_UNIFIED_MEMORY_COUNTER || delivered.faults.size() >= kMostWaiting) {
+    while (buffer && valid_bytes != 0 &&
+           cupti->ActivityGetNextRecord(buffer, valid_bytes, &at) == DEEPUM_CUPTI_SUCCESS) {
+      if (at->kind != DEEPUM_CUPTI_KIND_UNIFIED_MEMORY_COUNTER ||
+          delivered.faults.size() >= kMostWaiting) {
         continue;
       }
       const auto* const record = reinterpret_cast<const deepum_cupti_counter*>(at);
-      if (record->counter_kind == DEEPUM_CUPTI_COUNTER_GPU_PAGE_FAULT && record->flags != DEEPUM_CUPTI_ACCESS_PREFETCH) {
-        delivered.faults.push_back({record->address, record->value, record->source, access_of(record->flags)});
+      if (record->counter_kind == DEEPUM_CUPTI_COUNTER_GPU_PAGE_FAULT &&
+          record->flags != DEEPUM_CUPTI_ACCESS_PREFETCH) {
+        delivered.faults.push_back(
+            {record->address, record->value, record->source, access_of(record->flags)});
       }
     }
   } catch (...) {  // no memory: these faults are missed
@@ -99,14 +106,18 @@ FaultSource::Start CuptiFaultSource::start() noexcept {
     return refused("cuptiSubscribe", error);
   }
   cupti_->Unsubscribe(subscriber);
-  if (error = cupti_->ActivityRegisterCallbacks(buffer_requested, buffer_completed); error != DEEPUM_CUPTI_SUCCESS) {
+  if (error = cupti_->ActivityRegisterCallbacks(buffer_requested, buffer_completed);
+      error != DEEPUM_CUPTI_SUCCESS) {
     return refused("cuptiActivityRegisterCallbacks", error);
   }
-  deepum_cupti_counter_config config{DEEPUM_CUPTI_SCOPE_PROCESS_SINGLE_DEVICE, DEEPUM_CUPTI_COUNTER_GPU_PAGE_FAULT, 0, 1};
-  if (error = cupti_->ActivityConfigureUnifiedMemoryCounter(&config, 1); error != DEEPUM_CUPTI_SUCCESS) {
+  deepum_cupti_counter_config config{DEEPUM_CUPTI_SCOPE_PROCESS_SINGLE_DEVICE,
+                                     DEEPUM_CUPTI_COUNTER_GPU_PAGE_FAULT, 0, 1};
+  if (error = cupti_->ActivityConfigureUnifiedMemoryCounter(&config, 1);
+      error != DEEPUM_CUPTI_SUCCESS) {
     return refused("cuptiActivityConfigureUnifiedMemoryCounter", error);
   }
-  if (error = cupti_->ActivityEnable(DEEPUM_CUPTI_KIND_UNIFIED_MEMORY_COUNTER); error != DEEPUM_CUPTI_SUCCESS) {
+  if (error = cupti_->ActivityEnable(DEEPUM_CUPTI_KIND_UNIFIED_MEMORY_COUNTER);
+      error != DEEPUM_CUPTI_SUCCESS) {
     return refused("cuptiActivityEnable", error);
   }
   return Start::kOn;
@@ -127,7 +138,8 @@ bool CuptiFaultSource::take(std::vector<ObservedFault>& faults) {
 void CuptiFaultSource::stop() noexcept {
   Inside guard;
   cupti_->ActivityDisable(DEEPUM_CUPTI_KIND_UNIFIED_MEMORY_COUNTER);
-  cupti_->ActivityFlushAll(DEEPUM_CUPTI_FLUSH_FORCED);  // our buffers come back to us, not to whoever registers next
+  // Our buffers come back to us, not to whoever registers next.
+  cupti_->ActivityFlushAll(DEEPUM_CUPTI_FLUSH_FORCED);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
-// The event queue of /dev/nvidia-uvm-tools, as NVIDIA's own tools use it. Any number of them may watch a process; nobody is disturbed. Its
-// interface is private, so it is used with those drivers alone whose source was read (uvm_tools_layout.hpp), and what arrives has to look
-// like what was asked for, or the source is left for good.
+// The event queue of /dev/nvidia-uvm-tools, as NVIDIA's own tools use it. Any number of them may
+// watch a process; nobody is disturbed. Its interface is private, so it is used with those drivers
+// alone whose source was read (uvm_tools_layout.hpp), and what arrives has to look like what was
+// asked for, or the source is left for good.
 #include <cstdio>
 #include <cstring>
 #include <vector>
@@ -46,7 +47,9 @@ class UvmToolsFaultSource final : public FaultSource {
 
  private:
   void ask_for_devices() noexcept;
-  std::uint32_t device_of(std::uint16_t gpu) const noexcept { return gpu < DEEPUM_UVM_MOST_PROCESSORS ? devices_[gpu] : kUnknown; }
+  std::uint32_t device_of(std::uint16_t gpu) const noexcept {
+    return gpu < DEEPUM_UVM_MOST_PROCESSORS ? devices_[gpu] : kUnknown;
+  }
 
   UvmToolsQueue queue_;
   std::uint32_t devices_[DEEPUM_UVM_MOST_PROCESSORS];  // CUDA ordinals by the driver's index
@@ -79,7 +82,8 @@ FaultSource::Start UvmToolsFaultSource::start() noexcept {
   return Start::kOn;
 }
 
-// Where the program sees one device every fault is its own, whatever its UUID: a MIG instance has another to CUDA than to the module.
+// Where the program sees one device every fault is its own, whatever its UUID: a MIG instance has
+// another to CUDA than to the module.
 void UvmToolsFaultSource::ask_for_devices() noexcept {
   const runtime::Driver& driver = runtime::driver();
   CUuuid uuid;
@@ -89,7 +93,9 @@ void UvmToolsFaultSource::ask_for_devices() noexcept {
   if (only_one || !queue_.uuids(table)) {
     return;
   }
-  for (CUdevice device = 0; device < DEEPUM_MAX_DEVICES && driver.DeviceGetUuid(&uuid, device) == CUDA_SUCCESS; ++device) {
+  for (CUdevice device = 0;
+       device < DEEPUM_MAX_DEVICES && driver.DeviceGetUuid(&uuid, device) == CUDA_SUCCESS;
+       ++device) {
     for (std::size_t gpu = 1; gpu < DEEPUM_UVM_MOST_PROCESSORS; ++gpu) {
       if (std::memcmp(table + gpu * 16, uuid.bytes, 16) == 0) {
         devices_[gpu] = static_cast<std::uint32_t>(device);
@@ -107,13 +113,15 @@ bool UvmToolsFaultSource::take(std::vector<ObservedFault>& faults) {
     if (fault.access == DEEPUM_UVM_ACCESS_PREFETCH) {
       return;
     }
-    if (device_of(fault.gpu) == kUnknown && !asked) {  // of a device that the program came to use since
+    // Of a device that the program came to use since.
+    if (device_of(fault.gpu) == kUnknown && !asked) {
       asked = true;
       ask_for_devices();
     }
     const ObservedFault one{fault.address, 1, device_of(fault.gpu), access_of(fault.access)};
     if (ObservedFault* const last = faults.empty() ? nullptr : &faults.back();
-        last && last->address / kBlock == one.address / kBlock && last->device == one.device && last->access == one.access) {
+        last && last->address / kBlock == one.address / kBlock && last->device == one.device &&
+        last->access == one.access) {
       ++last->faults;
     } else if (one.device != kUnknown) {
       faults.push_back(one);
@@ -121,8 +129,9 @@ bool UvmToolsFaultSource::take(std::vector<ObservedFault>& faults) {
   });
   if (const std::uint64_t dropped = queue_.dropped(); dropped != missed_) {
     if (missed_ == 0) {
-      runtime::say(runtime::Level::kInformation, "some faults are not observed: %s: its queue was full, %llu were left out", name(),
-                   static_cast<unsigned long long>(dropped));
+      runtime::say(runtime::Level::kInformation,
+                   "some faults are not observed: %s: its queue was full, %llu were left out",
+                   name(), static_cast<unsigned long long>(dropped));
     }
     missed_ = dropped;
   }

@@ -17,14 +17,15 @@ namespace {
 
 constexpr std::size_t kPlaces = 1u << 15;
 constexpr int kProbes = 16;
-std::atomic<const KernelFunction*> places[kPlaces];  // open addressing; a full neighbourhood gives up its first place
+// Open addressing; a full neighbourhood gives up its first place.
+std::atomic<const KernelFunction*> places[kPlaces];
 std::atomic<std::uint32_t> functions_epoch{1};
 
 struct Functions {
   ForkableMutex mutex;
   std::unordered_map<CUkernel, CUlibrary> kernels;
-  // Every function ever described, never freed since readers have no lock; equal ones are shared, so unloading and loading again
-  // does not grow it.
+  // Every function ever described, never freed since readers have no lock; equal ones are shared,
+  // so unloading and loading again does not grow it.
   std::unordered_multimap<std::uint64_t, std::unique_ptr<KernelFunction>> described;
   std::uint64_t unnamed = 0;
 };
@@ -32,9 +33,12 @@ Functions& functions() noexcept { return immortal<Functions>(); }
 
 const KernelFunction no_function{};  // when memory is short
 
-std::size_t place_of(CUfunction handle) noexcept { return (reinterpret_cast<std::uint64_t>(handle) * 0x9e3779b97f4a7c15ull) >> 49; }
+std::size_t place_of(CUfunction handle) noexcept {
+  return (reinterpret_cast<std::uint64_t>(handle) * 0x9e3779b97f4a7c15ull) >> 49;
+}
 
-CUresult parameter(bool kernel, CUfunction handle, std::size_t index, std::size_t* offset, std::size_t* size) noexcept {
+CUresult parameter(bool kernel, CUfunction handle, std::size_t index, std::size_t* offset,
+                   std::size_t* size) noexcept {
   if (kernel && helpers.KernelGetParamInfo) {
     return helpers.KernelGetParamInfo(reinterpret_cast<CUkernel>(handle), index, offset, size);
   }
@@ -74,11 +78,14 @@ std::unique_ptr<KernelFunction> ask(CUfunction handle, bool kernel) {
     if (count == 0 && offset == 0 && name) {
       function->tensor_lists = tensor_lists(name, size);
     }
-    for (std::size_t at = (offset + 7) & ~std::size_t{7}; at + 8 <= offset + size && at < 65536; at += 8) {
-      slots.push_back({static_cast<std::uint16_t>(count), static_cast<std::uint16_t>(at - offset), static_cast<std::uint32_t>(at)});
+    for (std::size_t at = (offset + 7) & ~std::size_t{7}; at + 8 <= offset + size && at < 65536;
+         at += 8) {
+      slots.push_back({static_cast<std::uint16_t>(count), static_cast<std::uint16_t>(at - offset),
+                       static_cast<std::uint32_t>(at)});
     }
   }
-  // A driver before 12.4 cannot say; a kernel without parameters looks the same, and has none to look at.
+  // A driver before 12.4 cannot say; a kernel without parameters looks the same, and has none to
+  // look at.
   function->layout_known = static_cast<bool>(helpers.FuncGetParamInfo);
   function->sparse = name && is_sparse(name);
   function->identity = name ? mix(hash_text(name), layout) : 0;
@@ -91,7 +98,8 @@ std::unique_ptr<KernelFunction> ask(CUfunction handle, bool kernel) {
 }
 
 bool same(const KernelFunction& a, const KernelFunction& b) noexcept {
-  return a.handle == b.handle && a.identity == b.identity && a.slot_count == b.slot_count && a.layout_known == b.layout_known;
+  return a.handle == b.handle && a.identity == b.identity && a.slot_count == b.slot_count &&
+         a.layout_known == b.layout_known;
 }
 
 [[gnu::noinline]] const KernelFunction& describe(CUfunction handle) noexcept try {
@@ -104,17 +112,21 @@ bool same(const KernelFunction& a, const KernelFunction& b) noexcept {
   auto answer = ask(handle, kernel);  // no lock of ours while the driver is asked
   const std::lock_guard lock(functions().mutex);
   if (answer->identity == 0) {
-    answer->identity = mix(0x756e6e616d6564ull, ++functions().unnamed);  // equal in a run that sees them in this order
+    // Equal in a run that sees them in this order.
+    answer->identity = mix(0x756e6e616d6564ull, ++functions().unnamed);
   }
   const KernelFunction* kept = nullptr;
-  const auto [first, last] = functions().described.equal_range(reinterpret_cast<std::uint64_t>(handle));
+  const auto [first, last] =
+      functions().described.equal_range(reinterpret_cast<std::uint64_t>(handle));
   for (auto known = first; known != last; ++known) {
     if (same(*known->second, *answer)) {
       kept = known->second.get();
     }
   }
   if (!kept) {
-    kept = functions().described.emplace(reinterpret_cast<std::uint64_t>(handle), std::move(answer))->second.get();
+    kept = functions()
+               .described.emplace(reinterpret_cast<std::uint64_t>(handle), std::move(answer))
+               ->second.get();
   }
   kept->epoch.store(now, std::memory_order_release);
   const std::size_t home = place_of(handle);
@@ -164,7 +176,8 @@ void modules_changed(CUlibrary library) noexcept {
     return;
   }
   const std::lock_guard lock(functions().mutex);
-  std::erase_if(functions().kernels, [library](const auto& kernel) { return kernel.second == library; });
+  std::erase_if(functions().kernels,
+                [library](const auto& kernel) { return kernel.second == library; });
 }
 
 void abandon_functions_in_child() noexcept { functions().mutex.renew(); }

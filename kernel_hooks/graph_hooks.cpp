@@ -119,8 +119,10 @@ GraphTruth::Does anything(const GraphTruth& truth, const CUgraphNodeParams& give
 }
 
 template <bool kPerThread>
-CUresult on_cuGraphInstantiate(CUgraphExec* exec, CUgraph graph, CUgraphNode* error_node, char* log_buffer, size_t buffer_size) {
-  const CUresult result = forward(real<false>().cuGraphInstantiate, exec, graph, error_node, log_buffer, buffer_size);
+CUresult on_cuGraphInstantiate(CUgraphExec* exec, CUgraph graph, CUgraphNode* error_node,
+                               char* log_buffer, size_t buffer_size) {
+  const CUresult result =
+      forward(real<false>().cuGraphInstantiate, exec, graph, error_node, log_buffer, buffer_size);
   if (result == CUDA_SUCCESS && exec) {
     instantiated(*exec, graph);
   }
@@ -128,8 +130,10 @@ CUresult on_cuGraphInstantiate(CUgraphExec* exec, CUgraph graph, CUgraphNode* er
 }
 
 template <bool kPerThread>
-CUresult on_cuGraphInstantiate_v2(CUgraphExec* exec, CUgraph graph, CUgraphNode* error_node, char* log_buffer, size_t buffer_size) {
-  const CUresult result = forward(real<false>().cuGraphInstantiate_v2, exec, graph, error_node, log_buffer, buffer_size);
+CUresult on_cuGraphInstantiate_v2(CUgraphExec* exec, CUgraph graph, CUgraphNode* error_node,
+                                  char* log_buffer, size_t buffer_size) {
+  const CUresult result = forward(real<false>().cuGraphInstantiate_v2, exec, graph, error_node,
+                                  log_buffer, buffer_size);
   if (result == CUDA_SUCCESS && exec) {
     instantiated(*exec, graph);
   }
@@ -137,7 +141,8 @@ CUresult on_cuGraphInstantiate_v2(CUgraphExec* exec, CUgraph graph, CUgraphNode*
 }
 
 template <bool kPerThread>
-CUresult on_cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
+CUresult on_cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph,
+                                        unsigned long long flags) {
   const CUresult result = forward(real<false>().cuGraphInstantiateWithFlags, exec, graph, flags);
   if (result == CUDA_SUCCESS && exec) {
     instantiated(*exec, graph);
@@ -146,8 +151,10 @@ CUresult on_cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsign
 }
 
 template <bool kPerThread>
-CUresult on_cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
-  const CUresult result = forward(real<kPerThread>().cuGraphInstantiateWithParams, exec, graph, parameters);
+CUresult on_cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph,
+                                         CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
+  const CUresult result =
+      forward(real<kPerThread>().cuGraphInstantiateWithParams, exec, graph, parameters);
   if (result == CUDA_SUCCESS && exec) {
     instantiated(*exec, graph);
   }
@@ -155,7 +162,8 @@ CUresult on_cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph, CUDA_
 }
 
 template <bool kPerThread>
-CUresult on_cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode* error_node, CUgraphExecUpdateResult* update) {
+CUresult on_cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode* error_node,
+                              CUgraphExecUpdateResult* update) {
   const CUresult result = forward(real<false>().cuGraphExecUpdate, exec, graph, error_node, update);
   if (result == CUDA_SUCCESS) {
     updated(exec, graph);
@@ -164,7 +172,8 @@ CUresult on_cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode* erro
 }
 
 template <bool kPerThread>
-CUresult on_cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo* info) {
+CUresult on_cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph,
+                                 CUgraphExecUpdateResultInfo* info) {
   const CUresult result = forward(real<false>().cuGraphExecUpdate_v2, exec, graph, info);
   if (result == CUDA_SUCCESS) {
     updated(exec, graph);
@@ -173,8 +182,10 @@ CUresult on_cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpd
 }
 
 template <bool kPerThread>
-CUresult on_cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1* parameters) {
-  const CUresult result = forward(real<false>().cuGraphExecKernelNodeSetParams, exec, node, parameters);
+CUresult on_cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                           const CUDA_KERNEL_NODE_PARAMS_v1* parameters) {
+  const CUresult result =
+      forward(real<false>().cuGraphExecKernelNodeSetParams, exec, node, parameters);
   if (result == CUDA_SUCCESS && parameters) {
     changed(exec, node, [&](const GraphTruth& truth) { return kernel(truth, *parameters); });
   }
@@ -182,8 +193,10 @@ CUresult on_cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node, c
 }
 
 template <bool kPerThread>
-CUresult on_cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2* parameters) {
-  const CUresult result = forward(real<false>().cuGraphExecKernelNodeSetParams_v2, exec, node, parameters);
+CUresult on_cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
+                                              const CUDA_KERNEL_NODE_PARAMS_v2* parameters) {
+  const CUresult result =
+      forward(real<false>().cuGraphExecKernelNodeSetParams_v2, exec, node, parameters);
   if (result == CUDA_SUCCESS && parameters) {
     changed(exec, node, [&](const GraphTruth& truth) { return kernel(truth, *parameters); });
   }
@@ -191,8 +204,10 @@ CUresult on_cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node
 }
 
 template <bool kPerThread>
-CUresult on_cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D* copy, CUcontext context) {
-  const CUresult result = forward(real<false>().cuGraphExecMemcpyNodeSetParams, exec, node, copy, context);
+CUresult on_cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                           const CUDA_MEMCPY3D* copy, CUcontext context) {
+  const CUresult result =
+      forward(real<false>().cuGraphExecMemcpyNodeSetParams, exec, node, copy, context);
   if (result == CUDA_SUCCESS && copy) {
     changed(exec, node, [&](const GraphTruth&) { return GraphTruth::copy(*copy); });
   }
@@ -200,8 +215,10 @@ CUresult on_cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, c
 }
 
 template <bool kPerThread>
-CUresult on_cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* fill, CUcontext context) {
-  const CUresult result = forward(real<false>().cuGraphExecMemsetNodeSetParams, exec, node, fill, context);
+CUresult on_cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                           const CUDA_MEMSET_NODE_PARAMS* fill, CUcontext context) {
+  const CUresult result =
+      forward(real<false>().cuGraphExecMemsetNodeSetParams, exec, node, fill, context);
   if (result == CUDA_SUCCESS && fill) {
     changed(exec, node, [&](const GraphTruth&) { return GraphTruth::fill(*fill); });
   }
@@ -210,7 +227,8 @@ CUresult on_cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, c
 
 template <bool kPerThread>
 CUresult on_cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph child) {
-  const CUresult result = forward(real<false>().cuGraphExecChildGraphNodeSetParams, exec, node, child);
+  const CUresult result =
+      forward(real<false>().cuGraphExecChildGraphNodeSetParams, exec, node, child);
   if (result == CUDA_SUCCESS) {
     changed(exec, node, [&](const GraphTruth& truth) { return truth.child(child); });
   }
@@ -218,7 +236,8 @@ CUresult on_cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode nod
 }
 
 template <bool kPerThread>
-CUresult on_cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams* parameters) {
+CUresult on_cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                     CUgraphNodeParams* parameters) {
   const CUresult result = forward(real<false>().cuGraphExecNodeSetParams, exec, node, parameters);
   if (result == CUDA_SUCCESS && parameters) {
     changed(exec, node, [&](const GraphTruth& truth) { return anything(truth, *parameters); });

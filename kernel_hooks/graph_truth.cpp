@@ -16,7 +16,8 @@ constexpr int kMostDepth = 8;
 // The order in which a graph lists its nodes is not promised.
 void combine(GraphTruth::Launch& launch, std::uint64_t hash) noexcept { launch.identity += hash; }
 
-void add_bytes(GraphTruth::Launch& launch, std::uint64_t address, std::uint64_t count, std::uint64_t position) {
+void add_bytes(GraphTruth::Launch& launch, std::uint64_t address, std::uint64_t count,
+               std::uint64_t position) {
   runtime::Extent extent;
   if (runtime::Allocations::instance().range_of(address, count, &extent)) {
     launch.bytes.push_back({address, count});
@@ -30,14 +31,20 @@ void add_copy(const CUDA_MEMCPY3D& copy, GraphTruth::Launch& into) {
   const auto span = [&](std::uint64_t pitch, std::uint64_t height) {
     return copy.WidthInBytes + (rows - 1) * pitch + (planes - 1) * pitch * (height ? height : rows);
   };
-  const auto first = [](std::uint64_t base, std::uint64_t x, std::uint64_t y, std::uint64_t z, std::uint64_t pitch, std::uint64_t height) {
-    return base + x + (y + z * height) * pitch;
-  };
-  const std::uint64_t to = copy.dstMemoryType == CU_MEMORYTYPE_HOST ? reinterpret_cast<std::uint64_t>(copy.dstHost) : copy.dstDevice;
-  const std::uint64_t from = copy.srcMemoryType == CU_MEMORYTYPE_HOST ? reinterpret_cast<std::uint64_t>(copy.srcHost) : copy.srcDevice;
-  add_bytes(into, first(to, copy.dstXInBytes, copy.dstY, copy.dstZ, copy.dstPitch, copy.dstHeight), span(copy.dstPitch, copy.dstHeight), 1);
-  add_bytes(into, first(from, copy.srcXInBytes, copy.srcY, copy.srcZ, copy.srcPitch, copy.srcHeight), span(copy.srcPitch, copy.srcHeight),
-            2);
+  const auto first = [](std::uint64_t base, std::uint64_t x, std::uint64_t y, std::uint64_t z,
+                        std::uint64_t pitch,
+                        std::uint64_t height) { return base + x + (y + z * height) * pitch; };
+  const std::uint64_t to = copy.dstMemoryType == CU_MEMORYTYPE_HOST
+                               ? reinterpret_cast<std::uint64_t>(copy.dstHost)
+                               : copy.dstDevice;
+  const std::uint64_t from = copy.srcMemoryType == CU_MEMORYTYPE_HOST
+                                 ? reinterpret_cast<std::uint64_t>(copy.srcHost)
+                                 : copy.srcDevice;
+  add_bytes(into, first(to, copy.dstXInBytes, copy.dstY, copy.dstZ, copy.dstPitch, copy.dstHeight),
+            span(copy.dstPitch, copy.dstHeight), 1);
+  add_bytes(into,
+            first(from, copy.srcXInBytes, copy.srcY, copy.srcZ, copy.srcPitch, copy.srcHeight),
+            span(copy.srcPitch, copy.srcHeight), 2);
 }
 
 void add_fill(const CUDA_MEMSET_NODE_PARAMS& fill, GraphTruth::Launch& into) {
@@ -51,7 +58,8 @@ GraphTruth::GraphTruth(CUgraph graph, std::shared_ptr<const CapturedExtents> ext
     : instantiated_(std::make_shared<const Places>()), extents_(std::move(extents)) {
   std::size_t count = 0;
   Inside guard;
-  if (!helpers.GraphGetNodes || !helpers.GraphNodeGetType || helpers.GraphGetNodes(graph, nullptr, &count) != CUDA_SUCCESS) {
+  if (!helpers.GraphGetNodes || !helpers.GraphNodeGetType ||
+      helpers.GraphGetNodes(graph, nullptr, &count) != CUDA_SUCCESS) {
     partial_ = true;
     return;
   }
@@ -69,7 +77,8 @@ GraphTruth::GraphTruth(CUgraph graph, std::shared_ptr<const CapturedExtents> ext
 // A child's nodes count as one.
 void GraphTruth::read(CUgraph graph, int depth, Launch& into) const {
   std::size_t count = 0;
-  if (depth > kMostDepth || !helpers.GraphGetNodes || helpers.GraphGetNodes(graph, nullptr, &count) != CUDA_SUCCESS) {
+  if (depth > kMostDepth || !helpers.GraphGetNodes ||
+      helpers.GraphGetNodes(graph, nullptr, &count) != CUDA_SUCCESS) {
     into.partial = true;
     return;
   }
@@ -88,25 +97,30 @@ void GraphTruth::read_node(CUgraphNode node, int depth, Launch& into) const {
   bool known = helpers.GraphNodeGetType(node, &type) == CUDA_SUCCESS;
   if (type == CU_GRAPH_NODE_TYPE_KERNEL) {
     CUDA_KERNEL_NODE_PARAMS parameters{};
-    known = helpers.GraphKernelNodeGetParams && helpers.GraphKernelNodeGetParams(node, &parameters) == CUDA_SUCCESS;
+    known = helpers.GraphKernelNodeGetParams &&
+            helpers.GraphKernelNodeGetParams(node, &parameters) == CUDA_SUCCESS;
     if (known) {
-      add_kernel(parameters.func ? parameters.func : reinterpret_cast<CUfunction>(parameters.kern), parameters, into);
+      add_kernel(parameters.func ? parameters.func : reinterpret_cast<CUfunction>(parameters.kern),
+                 parameters, into);
     }
   } else if (type == CU_GRAPH_NODE_TYPE_MEMCPY) {
     CUDA_MEMCPY3D copy{};
-    known = helpers.GraphMemcpyNodeGetParams && helpers.GraphMemcpyNodeGetParams(node, &copy) == CUDA_SUCCESS;
+    known = helpers.GraphMemcpyNodeGetParams &&
+            helpers.GraphMemcpyNodeGetParams(node, &copy) == CUDA_SUCCESS;
     if (known) {
       add_copy(copy, into);
     }
   } else if (type == CU_GRAPH_NODE_TYPE_MEMSET) {
     CUDA_MEMSET_NODE_PARAMS fill{};
-    known = helpers.GraphMemsetNodeGetParams && helpers.GraphMemsetNodeGetParams(node, &fill) == CUDA_SUCCESS;
+    known = helpers.GraphMemsetNodeGetParams &&
+            helpers.GraphMemsetNodeGetParams(node, &fill) == CUDA_SUCCESS;
     if (known) {
       add_fill(fill, into);
     }
   } else if (type == CU_GRAPH_NODE_TYPE_GRAPH) {
     CUgraph child = nullptr;
-    known = helpers.GraphChildGraphNodeGetGraph && helpers.GraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS;
+    known = helpers.GraphChildGraphNodeGetGraph &&
+            helpers.GraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS;
     if (known) {
       read(child, depth + 1, into);
     }
@@ -116,31 +130,35 @@ void GraphTruth::read_node(CUgraphNode node, int depth, Launch& into) const {
   into.partial |= !known;
 }
 
-void GraphTruth::add_kernel(CUfunction handle, const CUDA_KERNEL_NODE_PARAMS& node, Launch& into) const {
+void GraphTruth::add_kernel(CUfunction handle, const CUDA_KERNEL_NODE_PARAMS& node,
+                            Launch& into) const {
   const KernelFunction& function = kernel_function(handle);
   const unsigned grid[3] = {node.gridDimX, node.gridDimY, node.gridDimZ};
   const unsigned block[3] = {node.blockDimX, node.blockDimY, node.blockDimZ};
   Execution execution(launch_identity(function, grid, block, node.sharedMemBytes));
   add_arguments(execution, function, node.gridDimX, node.kernelParams, node.extra);
   combine(into, execution.hash());
-  const bool had = each_argument(function, node.gridDimX, node.kernelParams, node.extra, [&](std::uint64_t value, std::uint32_t) {
-    runtime::Extent extent;
-    if (!runtime::Allocations::instance().lookup(value, &extent)) {
-      return;
-    }
-    const auto captured = extents_ ? extents_->find(value) : CapturedExtents::const_iterator{};
-    if (!extents_ || captured == extents_->end()) {
-      into.pointers.push_back({value, {0, 0}});
-      return;
-    }
-    for (const CapturedExtent& each : captured->second) {
-      into.pointers.push_back({value, each});
-    }
-  });
+  const bool had = each_argument(
+      function, node.gridDimX, node.kernelParams, node.extra,
+      [&](std::uint64_t value, std::uint32_t) {
+        runtime::Extent extent;
+        if (!runtime::Allocations::instance().lookup(value, &extent)) {
+          return;
+        }
+        const auto captured = extents_ ? extents_->find(value) : CapturedExtents::const_iterator{};
+        if (!extents_ || captured == extents_->end()) {
+          into.pointers.push_back({value, {0, 0}});
+          return;
+        }
+        for (const CapturedExtent& each : captured->second) {
+          into.pointers.push_back({value, each});
+        }
+      });
   into.partial |= !had || !function.layout_known;
 }
 
-GraphTruth::Does GraphTruth::kernel(CUfunction function, const CUDA_KERNEL_NODE_PARAMS& parameters) const {
+GraphTruth::Does GraphTruth::kernel(CUfunction function,
+                                    const CUDA_KERNEL_NODE_PARAMS& parameters) const {
   auto does = std::make_shared<Launch>();
   add_kernel(function, parameters, *does);
   return does;
@@ -176,7 +194,8 @@ GraphTruth::Node& GraphTruth::at(CUgraphNode node) {
   if (const auto known = places_.find(node); known != places_.end()) {
     return nodes_[known->second];
   }
-  if (const auto known = instantiated_->find(node); known != instantiated_->end() && known->second < nodes_.size()) {
+  if (const auto known = instantiated_->find(node);
+      known != instantiated_->end() && known->second < nodes_.size()) {
     return nodes_[known->second];
   }
   partial_ = true;

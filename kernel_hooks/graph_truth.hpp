@@ -1,5 +1,6 @@
-// What an executable graph does, node by node, so that a node that is given other arguments takes the place of what it was. Programs change
-// each of thousands of nodes before a launch: what the node does is found out first, which asks the driver, and then takes its place.
+// What an executable graph does, node by node, so that a node that is given other arguments takes
+// the place of what it was. Programs change each of thousands of nodes before a launch: what the
+// node does is found out first, which asks the driver, and then takes its place.
 #pragma once
 
 #include <cuda.h>
@@ -16,7 +17,8 @@ namespace deepum::hooks {
 
 class GraphTruth {
  public:
-  // What the graph's nodes do; asks the driver. `extents`: what its pointers lay in when it was captured, null if it was not.
+  // What the graph's nodes do; asks the driver. `extents`: what its pointers lay in when it was
+  // captured, null if it was not.
   GraphTruth(CUgraph graph, std::shared_ptr<const CapturedExtents> extents);
 
   // What its nodes do, as it is to be told at each launch; of a launch, the union.
@@ -44,11 +46,12 @@ class GraphTruth {
   static Does unknown();
 
   // The rest asks no driver; one thread at a time.
-  // The nodes are those of the graph that was instantiated. One that is not known comes on top, and what the launch does is partly unknown.
+  // The nodes are those of the graph that was instantiated. One that is not known comes on top, and
+  // what the launch does is partly unknown.
   void set(CUgraphNode node, Does does);
   void set_enabled(CUgraphNode node, bool enabled);
-  // The graph took the place of this one's. The nodes that were instantiated name its own: they correspond in the order in which graphs
-  // list them. Before anybody else knows of it.
+  // The graph took the place of this one's. The nodes that were instantiated name its own: they
+  // correspond in the order in which graphs list them. Before anybody else knows of it.
   void take_names_of(const GraphTruth& before) { instantiated_ = before.instantiated_; }
   Does launch();
 
@@ -61,7 +64,8 @@ class GraphTruth {
 
   void read(CUgraph graph, int depth, Launch& into) const;
   void read_node(CUgraphNode node, int depth, Launch& into) const;
-  void add_kernel(CUfunction function, const CUDA_KERNEL_NODE_PARAMS& parameters, Launch& into) const;
+  void add_kernel(CUfunction function, const CUDA_KERNEL_NODE_PARAMS& parameters,
+                  Launch& into) const;
   Node& at(CUgraphNode node);
 
   std::vector<Node> nodes_;

@@ -8,7 +8,8 @@ namespace deepum::hooks {
 
 // Folded 128-bit multiplication (as in wyhash): full avalanche in about four cycles.
 constexpr std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
-  const auto product = static_cast<unsigned __int128>(a ^ 0xa0761d6478bd642full) * (b ^ 0xe7037ed1a0b428dbull);
+  const auto product =
+      static_cast<unsigned __int128>(a ^ 0xa0761d6478bd642full) * (b ^ 0xe7037ed1a0b428dbull);
   return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
 }
 

@@ -43,7 +43,8 @@ std::uint64_t value_in(const std::string& path, const char* key) {
   return found;
 }
 
-// How the two versions of control groups tell (kernel: admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst).
+// How the two versions of control groups tell (kernel: admin-guide/cgroup-v2.rst,
+// cgroup-v1/memory.rst).
 struct Version {
   const char* entry;  // of /proc/self/cgroup, behind the number
   const char* root;
@@ -53,7 +54,8 @@ struct Version {
 };
 constexpr Version kVersions[] = {
     {"::/", "/sys/fs/cgroup", "/memory.max", "/memory.current", "inactive_file"},
-    {":memory:/", "/sys/fs/cgroup/memory", "/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_inactive_file"},
+    {":memory:/", "/sys/fs/cgroup/memory", "/memory.limit_in_bytes", "/memory.usage_in_bytes",
+     "total_inactive_file"},
 };
 
 std::string group_of_process(const Version& version) {
@@ -72,7 +74,8 @@ std::string group_of_process(const Version& version) {
   return group;
 }
 
-// What the control groups of the process leave it: beyond it the kernel kills, whatever the machine has.
+// What the control groups of the process leave it: beyond it the kernel kills, whatever the machine
+// has.
 std::uint64_t left_by_groups(const Version& version) {
   std::string group = group_of_process(version);
   std::uint64_t left = kUnlimited;
@@ -81,7 +84,8 @@ std::uint64_t left_by_groups(const Version& version) {
     const std::uint64_t most = number_in(folder + version.most);
     const std::uint64_t used = number_in(folder + version.used);
     if (most != kUnlimited && used != kUnlimited) {
-      const std::uint64_t kept = used - std::min(used, value_in(folder + "/memory.stat", version.reclaimable));
+      const std::uint64_t kept =
+          used - std::min(used, value_in(folder + "/memory.stat", version.reclaimable));
       left = std::min(left, most - std::min(most, kept));
     }
     if (group.size() <= 1) {
@@ -96,7 +100,8 @@ std::uint64_t available() noexcept try {
   unsigned long long kilobytes = 0;
   if (std::FILE* file = std::fopen("/proc/meminfo", "re")) {
     char line[128];
-    while (std::fgets(line, sizeof line, file) && std::sscanf(line, "MemAvailable: %llu kB", &kilobytes) != 1) {
+    while (std::fgets(line, sizeof line, file) &&
+           std::sscanf(line, "MemAvailable: %llu kB", &kilobytes) != 1) {
       continue;
     }
     std::fclose(file);
@@ -121,9 +126,11 @@ std::uint64_t decide() noexcept {
   }
   static std::atomic<bool> said{false};
   say_once(said,
-           "deepum: warning: DEEPUM_HOST_MEMORY: %llu MiB are more than 90 %% of the host memory available, %llu MiB; these hold, free "
+           "deepum: warning: DEEPUM_HOST_MEMORY: %llu MiB are more than 90 %% of the host memory "
+           "available, %llu MiB; these hold, free "
            "host memory for more\n",
-           static_cast<unsigned long long>(wanted >> 20), static_cast<unsigned long long>(sound >> 20));
+           static_cast<unsigned long long>(wanted >> 20),
+           static_cast<unsigned long long>(sound >> 20));
   return sound;
 }
 
@@ -135,7 +142,8 @@ std::uint64_t host_budget() noexcept {
     return known;
   }
   std::uint64_t expected = 0;
-  budget.compare_exchange_strong(expected, std::max<std::uint64_t>(decide(), 1));  // 0 means "not asked yet"
+  // 0 means "not asked yet".
+  budget.compare_exchange_strong(expected, std::max<std::uint64_t>(decide(), 1));
   return budget.load(std::memory_order_relaxed);
 }
 

@@ -1,4 +1,5 @@
-// A global that is made at its first use, without the heap, and never destroyed: CUDA is used until the very end of a process.
+// A global that is made at its first use, without the heap, and never destroyed: CUDA is used until
+// the very end of a process.
 #pragma once
 
 #include <new>

@@ -1,5 +1,5 @@
-// Kernel and graph launches: the event first, then the call itself. Nothing here allocates, synchronises or asks the driver, but for
-// the first sight of a function.
+// Kernel and graph launches: the event first, then the call itself. Nothing here allocates,
+// synchronises or asks the driver, but for the first sight of a function.
 #include "captures.hpp"
 #include "execution.hpp"
 #include "functions.hpp"
@@ -12,8 +12,9 @@ namespace deepum::hooks {
 namespace {
 
 template <typename F, typename... A>
-inline CUresult launch(const StreamRef& stream, CUfunction handle, const unsigned (&grid)[3], const unsigned (&block)[3],
-                       unsigned shared_bytes, void** parameters, void** extra, const Function<F>& function, A... arguments) noexcept {
+inline CUresult launch(const StreamRef& stream, CUfunction handle, const unsigned (&grid)[3],
+                       const unsigned (&block)[3], unsigned shared_bytes, void** parameters,
+                       void** extra, const Function<F>& function, A... arguments) noexcept {
   if (!handle || stream.device < 0) [[unlikely]] {
     return forward(function, arguments...);
   }
@@ -27,7 +28,8 @@ inline CUresult launch(const StreamRef& stream, CUfunction handle, const unsigne
   std::uint64_t sequence;
   {
     const KernelFunction& kernel = kernel_function(handle);
-    Execution execution(launch_identity(kernel, grid, block, shared_bytes), kernel.sparse ? DEEPUM_EXECUTE_SPARSE : 0);
+    Execution execution(launch_identity(kernel, grid, block, shared_bytes),
+                        kernel.sparse ? DEEPUM_EXECUTE_SPARSE : 0);
     add_arguments(execution, kernel, grid[0], parameters, extra);
     sequence = execution.emit(stream);
   }
@@ -40,28 +42,34 @@ inline CUresult launch(const StreamRef& stream, CUfunction handle, const unsigne
 }
 
 template <bool kPerThread>
-CUresult on_cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                           unsigned shared_bytes, CUstream stream, void** parameters, void** extra) {
-  return launch(stream_of(stream, kPerThread), f, {gx, gy, gz}, {bx, by, bz}, shared_bytes, parameters, extra,
-                real<kPerThread>().cuLaunchKernel, f, gx, gy, gz, bx, by, bz, shared_bytes, stream, parameters, extra);
+CUresult on_cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                           unsigned by, unsigned bz, unsigned shared_bytes, CUstream stream,
+                           void** parameters, void** extra) {
+  return launch(stream_of(stream, kPerThread), f, {gx, gy, gz}, {bx, by, bz}, shared_bytes,
+                parameters, extra, real<kPerThread>().cuLaunchKernel, f, gx, gy, gz, bx, by, bz,
+                shared_bytes, stream, parameters, extra);
 }
 
 template <bool kPerThread>
-CUresult on_cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** parameters, void** extra) {
+CUresult on_cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** parameters,
+                             void** extra) {
   const auto& function = real<kPerThread>().cuLaunchKernelEx;
   if (!config) {
     return forward(function, config, f, parameters, extra);
   }
-  return launch(stream_of(config->hStream, kPerThread), f, {config->gridDimX, config->gridDimY, config->gridDimZ},
-                {config->blockDimX, config->blockDimY, config->blockDimZ}, config->sharedMemBytes, parameters, extra, function, config, f,
-                parameters, extra);
+  return launch(stream_of(config->hStream, kPerThread), f,
+                {config->gridDimX, config->gridDimY, config->gridDimZ},
+                {config->blockDimX, config->blockDimY, config->blockDimZ}, config->sharedMemBytes,
+                parameters, extra, function, config, f, parameters, extra);
 }
 
 template <bool kPerThread>
-CUresult on_cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                                      unsigned shared_bytes, CUstream stream, void** parameters) {
-  return launch(stream_of(stream, kPerThread), f, {gx, gy, gz}, {bx, by, bz}, shared_bytes, parameters, nullptr,
-                real<kPerThread>().cuLaunchCooperativeKernel, f, gx, gy, gz, bx, by, bz, shared_bytes, stream, parameters);
+CUresult on_cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz,
+                                      unsigned bx, unsigned by, unsigned bz, unsigned shared_bytes,
+                                      CUstream stream, void** parameters) {
+  return launch(stream_of(stream, kPerThread), f, {gx, gy, gz}, {bx, by, bz}, shared_bytes,
+                parameters, nullptr, real<kPerThread>().cuLaunchCooperativeKernel, f, gx, gy, gz,
+                bx, by, bz, shared_bytes, stream, parameters);
 }
 
 template <bool kPerThread>

@@ -16,8 +16,9 @@
 namespace deepum::hooks {
 namespace {
 
-// The child has the parent's memory, but neither its threads nor its session. A parent that had not used CUDA leaves nothing behind
-// here, and the child starts afresh; otherwise CUDA does not work in the child anyway.
+// The child has the parent's memory, but neither its threads nor its session. A parent that had not
+// used CUDA leaves nothing behind here, and the child starts afresh; otherwise CUDA does not work
+// in the child anyway.
 void in_child() {
   if (inert.load(std::memory_order_relaxed)) {
     return;

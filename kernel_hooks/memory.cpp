@@ -42,9 +42,11 @@ runtime::AllocationLedger& ledger(int device) noexcept {
       std::snprintf(name + 2 * i, 3, "%02x", static_cast<unsigned char>(memory->uuid.bytes[i]));
     }
     static std::atomic<bool> said{false};
-    if (!all.ledgers[device].open(runtime::ledger_directory(), name) && runtime::settings().managed_limit != UINT64_MAX) {
+    if (!all.ledgers[device].open(runtime::ledger_directory(), name) &&
+        runtime::settings().managed_limit != UINT64_MAX) {
       say_once(said,
-               "deepum: warning: DEEPUM_MANAGED_LIMIT: no shared file in the runtime directory; only this process is counted, set "
+               "deepum: warning: DEEPUM_MANAGED_LIMIT: no shared file in the runtime directory; "
+               "only this process is counted, set "
                "DEEPUM_RUNTIME_DIR\n");
     }
     all.joined[device].store(true, std::memory_order_release);
@@ -52,7 +54,8 @@ runtime::AllocationLedger& ledger(int device) noexcept {
   return all.ledgers[device];
 }
 
-// Under the mutex. The host budget is one for all devices: what does not fit on each counts against it.
+// Under the mutex. The host budget is one for all devices: what does not fit on each counts against
+// it.
 bool fits(const Books& all) noexcept {
   std::uint64_t spilled = 0;
   for (int device = 0; device < DEEPUM_MAX_DEVICES; ++device) {
@@ -97,16 +100,19 @@ Charge charge(int device, std::uint64_t bytes, bool managed) noexcept {
 }
 
 void warn_out_of_memory(Charge refused, int device, std::uint64_t bytes) noexcept {
-  const auto mebibytes = [](std::uint64_t count) { return static_cast<unsigned long long>(count >> 20); };
+  const auto mebibytes = [](std::uint64_t count) {
+    return static_cast<unsigned long long>(count >> 20);
+  };
   Books& all = books();
   if (refused == Charge::kBeyondManagedLimit) {
     static std::atomic<bool> said{false};
     const runtime::AllocationLedger& shared = ledger(device);
-    say_once(
-        said,
-        "deepum: warning: out of memory: %llu MiB beside %llu MiB of this process and %llu MiB of others on GPU %d exceed the limit of "
-        "%llu MiB for all; raise --managed-limit (DEEPUM_MANAGED_LIMIT), or ask for less\n",
-        mebibytes(bytes), mebibytes(shared.own()), mebibytes(shared.others()), device, mebibytes(runtime::settings().managed_limit));
+    say_once(said,
+             "deepum: warning: out of memory: %llu MiB beside %llu MiB of this process and %llu "
+             "MiB of others on GPU %d exceed the limit of "
+             "%llu MiB for all; raise --managed-limit (DEEPUM_MANAGED_LIMIT), or ask for less\n",
+             mebibytes(bytes), mebibytes(shared.own()), mebibytes(shared.others()), device,
+             mebibytes(runtime::settings().managed_limit));
     return;
   }
   std::uint64_t used, gpu;
@@ -116,11 +122,12 @@ void warn_out_of_memory(Charge refused, int device, std::uint64_t bytes) noexcep
     gpu = all.gpu[device];
   }
   static std::atomic<bool> said{false};
-  say_once(
-      said,
-      "deepum: warning: out of memory: %llu MiB beside %llu MiB on GPU %d do not fit in its %llu MiB and the %llu MiB of host memory that "
-      "may be used; give more with --host-memory SIZE (DEEPUM_HOST_MEMORY), or ask for less; expandable_segments does not help\n",
-      mebibytes(bytes), mebibytes(used), device, mebibytes(gpu), mebibytes(host_budget()));
+  say_once(said,
+           "deepum: warning: out of memory: %llu MiB beside %llu MiB on GPU %d do not fit in its "
+           "%llu MiB and the %llu MiB of host memory that "
+           "may be used; give more with --host-memory SIZE (DEEPUM_HOST_MEMORY), or ask for less; "
+           "expandable_segments does not help\n",
+           mebibytes(bytes), mebibytes(used), device, mebibytes(gpu), mebibytes(host_budget()));
 }
 
 void refund(int device, std::uint64_t bytes, bool managed) noexcept {
@@ -173,7 +180,8 @@ std::optional<MemoryInfo> memory_info(int device) noexcept {
   const std::uint64_t room = memory->gpu_bytes + host_left;
   info.free_bytes = room - std::min(room, all.used[device]);
   if (limit != UINT64_MAX) {
-    info.free_bytes = std::min(info.free_bytes, limit - std::min(limit, shared.own() + shared.others()));
+    info.free_bytes =
+        std::min(info.free_bytes, limit - std::min(limit, shared.own() + shared.others()));
   }
   info.free_bytes = std::min(info.free_bytes, info.total_bytes);
   return info;

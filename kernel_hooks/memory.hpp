@@ -12,8 +12,9 @@ namespace deepum::hooks {
 
 enum class Charge : std::uint8_t {
   kMade,
-  kBeyondHostMemory,    // beyond the GPU plus the host budget
-  kBeyondManagedLimit,  // managed memory beyond DEEPUM_MANAGED_LIMIT, over all processes of this user on that GPU
+  kBeyondHostMemory,  // beyond the GPU plus the host budget
+  // Managed memory beyond DEEPUM_MANAGED_LIMIT, over all processes of this user on that GPU.
+  kBeyondManagedLimit,
 };
 // Accounts for `bytes` more on a device, unless a limit refuses them.
 Charge charge(int device, std::uint64_t bytes, bool managed) noexcept;
@@ -30,7 +31,8 @@ struct MemoryInfo {
 };
 std::optional<MemoryInfo> memory_info(int device) noexcept;
 
-// Frees stream-ordered memory whose work has completed; with `wait` (out of memory) waits for the rest.
+// Frees stream-ordered memory whose work has completed; with `wait` (out of memory) waits for the
+// rest.
 void free_what_is_done() noexcept;
 void free_all_pending() noexcept;
 // A context is gone and its memory with it.

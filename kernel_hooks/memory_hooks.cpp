@@ -26,7 +26,9 @@ namespace {
 using runtime::Allocation;
 using runtime::Allocations;
 
-std::uint64_t whole_blocks(std::uint64_t bytes) noexcept { return (bytes + runtime::kUmBlockBytes - 1) & ~(runtime::kUmBlockBytes - 1); }
+std::uint64_t whole_blocks(std::uint64_t bytes) noexcept {
+  return (bytes + runtime::kUmBlockBytes - 1) & ~(runtime::kUmBlockBytes - 1);
+}
 
 bool charge_or_reclaim(int device, std::uint64_t bytes, bool managed) noexcept {
   Charge made = charge(device, bytes, managed);
@@ -40,9 +42,11 @@ bool charge_or_reclaim(int device, std::uint64_t bytes, bool managed) noexcept {
   return made == Charge::kMade;
 }
 
-void record(CUdeviceptr address, std::uint64_t bytes, int device, bool managed, bool of_program, std::uint64_t charged) noexcept {
+void record(CUdeviceptr address, std::uint64_t bytes, int device, bool managed, bool of_program,
+            std::uint64_t charged) noexcept {
   const auto context = reinterpret_cast<std::uint64_t>(current_context());
-  if (!Allocations::instance().add(address, bytes, static_cast<std::uint32_t>(device), managed, of_program, context)) {
+  if (!Allocations::instance().add(address, bytes, static_cast<std::uint32_t>(device), managed,
+                                   of_program, context)) {
     refund(device, charged, managed);
   }
   if (managed && !any_capture()) {
@@ -57,7 +61,8 @@ CUresult allocate_managed(CUdeviceptr* address, std::uint64_t bytes, int device)
   }
   CUdeviceptr base = 0;
   const CUresult result =
-      forward(real<false>().cuMemAllocManaged, &base, static_cast<std::size_t>(asked), static_cast<unsigned>(CU_MEM_ATTACH_GLOBAL));
+      forward(real<false>().cuMemAllocManaged, &base, static_cast<std::size_t>(asked),
+              static_cast<unsigned>(CU_MEM_ATTACH_GLOBAL));
   if (result != CUDA_SUCCESS) {
     refund(device, asked, true);
     return result;
@@ -69,7 +74,8 @@ CUresult allocate_managed(CUdeviceptr* address, std::uint64_t bytes, int device)
 
 // The call as the program made it.
 template <typename Plain>
-CUresult allocate_plain(CUdeviceptr* address, std::uint64_t bytes, int device, Plain plain) noexcept {
+CUresult allocate_plain(CUdeviceptr* address, std::uint64_t bytes, int device,
+                        Plain plain) noexcept {
   if (!charge_or_reclaim(device, bytes, false)) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
@@ -82,46 +88,57 @@ CUresult allocate_plain(CUdeviceptr* address, std::uint64_t bytes, int device, P
   return result;
 }
 
-// Large memory that the program's user keeps out of our hands, since libraries hand it to other processes or devices. With a full card it
-// is refused, as it would be without us.
+// Large memory that the program's user keeps out of our hands, since libraries hand it to other
+// processes or devices. With a full card it is refused, as it would be without us.
 bool stays_plain(std::uint64_t bytes) noexcept {
   const runtime::PlainRules& rules = runtime::settings().plain_memory;
   return rules.by_size(bytes) || rules_naming_caller(rules.by_library(bytes)) != 0;
 }
 
-bool becomes_managed(std::uint64_t bytes) noexcept { return bytes >= runtime::settings().managed_threshold && !stays_plain(bytes); }
+bool becomes_managed(std::uint64_t bytes) noexcept {
+  return bytes >= runtime::settings().managed_threshold && !stays_plain(bytes);
+}
 
 // Small allocations stay device memory, unless the card has no more.
 template <typename Plain>
 CUresult allocate(CUdeviceptr* address, std::uint64_t bytes, Plain plain) noexcept {
   const int device = current_device();
   const Device* memory = device_memory(device);
-  if (!address || bytes == 0 || !memory || !memory->pageable || !ready(real<false>().cuMemAllocManaged)) {
+  if (!address || bytes == 0 || !memory || !memory->pageable ||
+      !ready(real<false>().cuMemAllocManaged)) {
     return plain();
   }
   if (becomes_managed(bytes)) {
     return allocate_managed(address, bytes, device);
   }
   const CUresult result = allocate_plain(address, bytes, device, plain);
-  return result == CUDA_ERROR_OUT_OF_MEMORY && !stays_plain(bytes) ? allocate_managed(address, bytes, device) : result;
+  return result == CUDA_ERROR_OUT_OF_MEMORY && !stays_plain(bytes)
+             ? allocate_managed(address, bytes, device)
+             : result;
 }
 
 template <bool kPerThread>
 CUresult on_cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
-  return allocate(address, bytes, [&]() noexcept { return forward(real<false>().cuMemAlloc_v2, address, bytes); });
+  return allocate(address, bytes,
+                  [&]() noexcept { return forward(real<false>().cuMemAlloc_v2, address, bytes); });
 }
 
 template <bool kPerThread>
-CUresult on_cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width_bytes, size_t height, unsigned element_bytes) {
-  constexpr std::uint64_t kPitch = 512;  // what every CUDA GPU gives (CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT is 32 on all)
+CUresult on_cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width_bytes,
+                               size_t height, unsigned element_bytes) {
+  // What every CUDA GPU gives (CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT is 32 on all).
+  constexpr std::uint64_t kPitch = 512;
   const auto plain = [&]() noexcept {
-    return forward(real<false>().cuMemAllocPitch_v2, address, pitch, width_bytes, height, element_bytes);
+    return forward(real<false>().cuMemAllocPitch_v2, address, pitch, width_bytes, height,
+                   element_bytes);
   };
   const std::uint64_t row = (width_bytes + kPitch - 1) & ~(kPitch - 1);
-  const bool valid = address && pitch && width_bytes && height && (element_bytes == 4 || element_bytes == 8 || element_bytes == 16);
+  const bool valid = address && pitch && width_bytes && height &&
+                     (element_bytes == 4 || element_bytes == 8 || element_bytes == 16);
   const int device = current_device();
   const Device* memory = device_memory(device);
-  if (!valid || !memory || !memory->pageable || row < width_bytes || height > UINT64_MAX / 2 / row) {
+  if (!valid || !memory || !memory->pageable || row < width_bytes ||
+      height > UINT64_MAX / 2 / row) {
     return plain();
   }
   if (!becomes_managed(row * height)) {
@@ -134,18 +151,19 @@ CUresult on_cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width
   return result;
 }
 
-// Device memory with addresses of the program's choice cannot be made managed. PyTorch has it so where a program sets expandable_segments
-// itself, behind the launcher's back.
+// Device memory with addresses of the program's choice cannot be made managed. PyTorch has it so
+// where a program sets expandable_segments itself, behind the launcher's back.
 template <bool kPerThread>
-CUresult on_cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* properties,
-                        unsigned long long flags) {
+CUresult on_cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
+                        const CUmemAllocationProp* properties, unsigned long long flags) {
   const CUresult result = forward(real<false>().cuMemCreate, handle, bytes, properties, flags);
-  if (result == CUDA_SUCCESS && properties && properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE && becomes_managed(bytes)) {
+  if (result == CUDA_SUCCESS && properties &&
+      properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE && becomes_managed(bytes)) {
     static std::atomic<bool> said{false};
-    say_once(
-        said,
-        "deepum: warning: cuMemCreate: this memory stays on the GPU and is not managed; with PyTorch, do not set expandable_segments in "
-        "the program\n");
+    say_once(said,
+             "deepum: warning: cuMemCreate: this memory stays on the GPU and is not managed; with "
+             "PyTorch, do not set expandable_segments in "
+             "the program\n");
   }
   return result;
 }
@@ -177,7 +195,8 @@ struct Pools {
 Pools& pools() noexcept { return immortal<Pools>(); }
 
 template <typename Plain>
-CUresult allocate_in_order(CUdeviceptr* address, std::uint64_t bytes, const StreamRef& stream, Plain plain) noexcept {
+CUresult allocate_in_order(CUdeviceptr* address, std::uint64_t bytes, const StreamRef& stream,
+                           Plain plain) noexcept {
   const Device* memory = device_memory(stream.device);
   if (!address || bytes == 0 || !memory || !memory->pageable || capturing(stream)) {
     return plain();
@@ -196,13 +215,17 @@ CUresult allocate_in_order(CUdeviceptr* address, std::uint64_t bytes, const Stre
 
 template <bool kPerThread>
 CUresult on_cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) {
-  return allocate_in_order(address, bytes, stream_of(stream, kPerThread),
-                           [&]() noexcept { return forward(real<kPerThread>().cuMemAllocAsync, address, bytes, stream); });
+  return allocate_in_order(address, bytes, stream_of(stream, kPerThread), [&]() noexcept {
+    return forward(real<kPerThread>().cuMemAllocAsync, address, bytes, stream);
+  });
 }
 
 template <bool kPerThread>
-CUresult on_cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream) {
-  const auto plain = [&]() noexcept { return forward(real<kPerThread>().cuMemAllocFromPoolAsync, address, bytes, pool, stream); };
+CUresult on_cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes, CUmemoryPool pool,
+                                    CUstream stream) {
+  const auto plain = [&]() noexcept {
+    return forward(real<kPerThread>().cuMemAllocFromPoolAsync, address, bytes, pool, stream);
+  };
   {
     const std::lock_guard lock(pools().mutex);
     if (pools().left_alone.contains(pool)) {
@@ -212,14 +235,16 @@ CUresult on_cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes, CUmemory
   return allocate_in_order(address, bytes, stream_of(stream, kPerThread), plain);
 }
 
-// Pools of host memory, and those whose memory goes to other processes, are not device memory that we may move.
+// Pools of host memory, and those whose memory goes to other processes, are not device memory that
+// we may move.
 template <bool kPerThread>
 CUresult on_cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps_v1* properties) {
   const CUresult result = forward(real<false>().cuMemPoolCreate, pool, properties);
   if (result != CUDA_SUCCESS || !pool || !properties) {
     return result;
   }
-  const bool plain = properties->allocType == CU_MEM_ALLOCATION_TYPE_PINNED && properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+  const bool plain = properties->allocType == CU_MEM_ALLOCATION_TYPE_PINNED &&
+                     properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
                      properties->handleTypes == CU_MEM_HANDLE_TYPE_NONE;
   const std::lock_guard lock(pools().mutex);
   if (plain) {
@@ -253,7 +278,9 @@ CUresult on_cuMemFree_v2(CUdeviceptr address) {
 template <bool kPerThread>
 CUresult on_cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
   const StreamRef at = stream_of(stream, kPerThread);
-  const auto plain = [&]() noexcept { return forward(real<kPerThread>().cuMemFreeAsync, address, stream); };
+  const auto plain = [&]() noexcept {
+    return forward(real<kPerThread>().cuMemFreeAsync, address, stream);
+  };
   if (!address || at.device < 0 || capturing(at)) {
     return plain();
   }
@@ -278,9 +305,10 @@ CUresult on_cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
 
 void forget_memory_of(CUcontext context) noexcept {
   forget_pending_of(context);
-  Allocations::instance().forget_context(reinterpret_cast<std::uint64_t>(context), [](const Allocation& allocation) {
-    refund(static_cast<int>(allocation.device), charged_bytes(allocation), allocation.managed);
-  });
+  Allocations::instance().forget_context(
+      reinterpret_cast<std::uint64_t>(context), [](const Allocation& allocation) {
+        refund(static_cast<int>(allocation.device), charged_bytes(allocation), allocation.managed);
+      });
 }
 
 }  // namespace deepum::hooks

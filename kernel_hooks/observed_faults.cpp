@@ -55,7 +55,8 @@ struct Watch {
 };
 Watch& watch() noexcept { return immortal<Watch>(); }
 
-// In the order in which they are tried. CUPTI comes first: its interface is public, that of uvm-tools is not.
+// In the order in which they are tried. CUPTI comes first: its interface is public, that of
+// uvm-tools is not.
 struct Sources {
   FaultSource* each[2];
   std::size_t count;
@@ -88,9 +89,12 @@ void tell(const std::vector<ObservedFault>& faults) {
     auto& [all, places] = *static_cast<Told*>(data);
     for (const ObservedFault& fault : all) {
       runtime::Extent extent;
-      if (fault.device < DEEPUM_MAX_DEVICES && runtime::Allocations::instance().range_of(fault.address, 1, &extent)) {
-        const std::uint64_t first = extent.range >> DEEPUM_RANGE_FIRST_SHIFT & ((1ull << DEEPUM_RANGE_FIRST_BITS) - 1);
-        places.push_back({fault.device, extent.range >> DEEPUM_RANGE_SLOT_SHIFT, first, fault.faults, fault.access});
+      if (fault.device < DEEPUM_MAX_DEVICES &&
+          runtime::Allocations::instance().range_of(fault.address, 1, &extent)) {
+        const std::uint64_t first =
+            extent.range >> DEEPUM_RANGE_FIRST_SHIFT & ((1ull << DEEPUM_RANGE_FIRST_BITS) - 1);
+        places.push_back({fault.device, extent.range >> DEEPUM_RANGE_SLOT_SHIFT, first,
+                          fault.faults, fault.access});
       }
     }
     deepum::tell_faults(places, [](deepum_fault_event& event) { runtime::emit(&event.header); });
@@ -110,10 +114,12 @@ void start(Watch& watch, const char* observed_before) noexcept {
   char reasons[400] = "";
   std::size_t length = 0;
   const auto reason = [&](const char* name, const char* why) {
-    const int written = std::snprintf(reasons + length, sizeof reasons - length, "%s%s: %s", length != 0 ? "; " : "", name, why);
+    const int written = std::snprintf(reasons + length, sizeof reasons - length, "%s%s: %s",
+                                      length != 0 ? "; " : "", name, why);
     length = std::min(length + static_cast<std::size_t>(std::max(written, 0)), sizeof reasons - 1);
   };
-  // Whoever asked for one, or had one, is told that there is none; else only that somebody has taken it.
+  // Whoever asked for one, or had one, is told that there is none; else only that somebody has
+  // taken it.
   bool aloud = observed_before || runtime::settings().fault_source != runtime::FaultSources::kAuto;
   if (observed_before) {
     reason(all.each[watch.next]->name(), observed_before);
@@ -131,15 +137,16 @@ void start(Watch& watch, const char* observed_before) noexcept {
       watch.source = &source;
       watch.phase = Phase::kObserving;
       if (length != 0) {
-        runtime::say(runtime::Level::kInformation, "faults are observed through %s: %s", source.name(), reasons);
+        runtime::say(runtime::Level::kInformation, "faults are observed through %s: %s",
+                     source.name(), reasons);
       }
       return;
     }
     aloud |= started == FaultSource::Start::kHeld;
     reason(source.name(), source.why());
   }
-  runtime::say(aloud ? runtime::Level::kWarning : runtime::Level::kInformation, "faults are not observed%s: %s",
-               observed_before ? " any more" : "", reasons);
+  runtime::say(aloud ? runtime::Level::kWarning : runtime::Level::kInformation,
+               "faults are not observed%s: %s", observed_before ? " any more" : "", reasons);
   end(watch);
 }
 
@@ -197,7 +204,8 @@ void* watch_by_clock(void* context) noexcept {
 
 bool start_watching() noexcept {
   pthread_t thread{};
-  if (!runtime::start_thread(&thread, "deepum-faults", watch_by_clock, runtime::current_context())) {
+  if (!runtime::start_thread(&thread, "deepum-faults", watch_by_clock,
+                             runtime::current_context())) {
     return false;
   }
   ::pthread_detach(thread);
@@ -241,7 +249,8 @@ void begin_observing_faults() noexcept {
   if (begun.load(std::memory_order_relaxed)) [[likely]] {
     return;
   }
-  if (runtime::settings().faults == runtime::Faults::kOff || !runtime::has_session() || begun.exchange(true)) {
+  if (runtime::settings().faults == runtime::Faults::kOff || !runtime::has_session() ||
+      begun.exchange(true)) {
     return;
   }
   std::atexit(leave_at_exit);

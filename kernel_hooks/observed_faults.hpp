@@ -1,8 +1,9 @@
 // Observed faults: when they are taken from their source, and what the daemon is told.
 //
-// In lock-step the program's own threads take them, every so many launches and at each wait and free, so that a simulated run is the same
-// bit for bit. Otherwise a thread of ours does, and no launch pays for it. Nothing is observed unless the daemon asks for it
-// (runtime::faults_wanted). CUPTI is not used after another user of it came.
+// In lock-step the program's own threads take them, every so many launches and at each wait and
+// free, so that a simulated run is the same bit for bit. Otherwise a thread of ours does, and no
+// launch pays for it. Nothing is observed unless the daemon asks for it (runtime::faults_wanted).
+// CUPTI is not used after another user of it came.
 #pragma once
 
 #include <atomic>
@@ -28,7 +29,8 @@ inline void faults_at_rest() noexcept {
     look_for_faults_now();
   }
 }
-// Somebody else wants CUPTI: it is left to them, for good. Returns once no call of ours to it is under way.
+// Somebody else wants CUPTI: it is left to them, for good. Returns once no call of ours to it is
+// under way.
 void give_cupti_away() noexcept;
 void abandon_faults_in_child() noexcept;
 

@@ -54,7 +54,9 @@ std::vector<Pending> taken_out(bool all) {
   {
     const std::lock_guard lock(pending_frees().mutex);
     auto& list = pending_frees().list;
-    const auto mine = std::stable_partition(list.begin(), list.end(), [&](const Pending& pending) { return pending.context != context; });
+    const auto mine = std::stable_partition(list.begin(), list.end(), [&](const Pending& pending) {
+      return pending.context != context;
+    });
     candidates.assign(mine, list.end());
     list.erase(mine, list.end());
   }
@@ -76,12 +78,14 @@ std::vector<Pending> taken_out(bool all) {
 
 }  // namespace
 
-CUresult free_in_order(const StreamRef& stream, const runtime::Allocation& allocation) noexcept try {
+CUresult free_in_order(const StreamRef& stream, const runtime::Allocation& allocation) noexcept
+    try {
   const runtime::Driver& driver = runtime::driver();
   CUevent done = nullptr;
   {
     Inside guard;
-    if (!driver.EventCreate || !driver.EventRecord || !driver.EventQuery || !driver.EventSynchronize ||
+    if (!driver.EventCreate || !driver.EventRecord || !driver.EventQuery ||
+        !driver.EventSynchronize ||
         driver.EventCreate(&done, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) {
       done = nullptr;
     } else if (driver.EventRecord(done, stream.handle) != CUDA_SUCCESS) {
@@ -89,8 +93,9 @@ CUresult free_in_order(const StreamRef& stream, const runtime::Allocation& alloc
       done = nullptr;
     }
   }
-  const Pending pending{allocation.base,   charged_bytes(allocation), done,
-                        current_context(), stream.incarnation,        static_cast<int>(allocation.device)};
+  const Pending pending{
+      allocation.base,   charged_bytes(allocation), done,
+      current_context(), stream.incarnation,        static_cast<int>(allocation.device)};
   if (!done) {
     // cuMemFree waits for the device by itself.
     const CUresult result = forward(real<false>().cuMemFree_v2, allocation.base);
@@ -114,7 +119,8 @@ CUdeviceptr take_pending(const StreamRef& stream, std::uint64_t bytes) noexcept 
     const std::lock_guard lock(pending_frees().mutex);
     auto& list = pending_frees().list;
     const auto match = std::find_if(list.begin(), list.end(), [&](const Pending& pending) {
-      return pending.incarnation == stream.incarnation && pending.device == stream.device && pending.bytes == bytes;
+      return pending.incarnation == stream.incarnation && pending.device == stream.device &&
+             pending.bytes == bytes;
     });
     if (match == list.end()) {
       return 0;
@@ -156,7 +162,8 @@ void forget_pending_of(CUcontext context) noexcept {
   std::vector<Pending> gone;
   const std::lock_guard lock(pending_frees().mutex);
   auto& list = pending_frees().list;
-  const auto mine = std::partition(list.begin(), list.end(), [&](const Pending& pending) { return pending.context != context; });
+  const auto mine = std::partition(
+      list.begin(), list.end(), [&](const Pending& pending) { return pending.context != context; });
   for (auto pending = mine; pending != list.end(); ++pending) {
     refund(pending->device, pending->bytes, true);
   }

@@ -90,8 +90,10 @@ CUresult on_cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUd
 }
 
 template <bool kPerThread>
-CUresult on_cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data, CUdeviceptr address) {
-  const CUresult result = forward(real<false>().cuPointerGetAttributes, count, attributes, data, address);
+CUresult on_cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data,
+                                   CUdeviceptr address) {
+  const CUresult result =
+      forward(real<false>().cuPointerGetAttributes, count, attributes, data, address);
   if (result != CUDA_SUCCESS || !attributes || !data) {
     return result;
   }

@@ -1,7 +1,9 @@
-// The driver's own functions behind the hooked ones, found once, and the guard against the driver calling back into us.
+// The driver's own functions behind the hooked ones, found once, and the guard against the driver
+// calling back into us.
 #pragma once
 
-#include <cuda.h>  // compiled with __CUDA_API_VERSION_INTERNAL: every version under its own name, no renaming macros
+// Compiled with __CUDA_API_VERSION_INTERNAL: every version under its own name, no renaming macros.
+#include <cuda.h>
 
 #include <atomic>
 
@@ -16,9 +18,15 @@ class Function {
   CUresult operator()(A... arguments) const {
     return pointer_.load(std::memory_order_relaxed)(arguments...);
   }
-  explicit operator bool() const noexcept { return pointer_.load(std::memory_order_relaxed) != nullptr; }
-  void* address() const noexcept { return reinterpret_cast<void*>(pointer_.load(std::memory_order_relaxed)); }
-  void set(void* address) noexcept { pointer_.store(reinterpret_cast<F*>(address), std::memory_order_relaxed); }
+  explicit operator bool() const noexcept {
+    return pointer_.load(std::memory_order_relaxed) != nullptr;
+  }
+  void* address() const noexcept {
+    return reinterpret_cast<void*>(pointer_.load(std::memory_order_relaxed));
+  }
+  void set(void* address) noexcept {
+    pointer_.store(reinterpret_cast<F*>(address), std::memory_order_relaxed);
+  }
 
  private:
   std::atomic<F*> pointer_{nullptr};
@@ -28,7 +36,8 @@ class Function {
 struct RealDriver {
 #define HOOKS_ALL
 #define HOOK(symbol, public_name, since, parameters, arguments) Function<decltype(::symbol)> symbol;
-#define HOOK_PER_THREAD(symbol, public_name, since, suffix, suffix_since, parameters, arguments) Function<decltype(::symbol)> symbol;
+#define HOOK_PER_THREAD(symbol, public_name, since, suffix, suffix_since, parameters, arguments) \
+  Function<decltype(::symbol)> symbol;
 #include "hooks.def"
 };
 extern RealDriver real_tables[2];
@@ -37,8 +46,8 @@ inline const RealDriver& real() noexcept {
   return real_tables[kPerThread];
 }
 
-// Unhooked functions that the hooks themselves need; a member the driver does not have stays null. Those of runtime::driver()
-// are filled by the same code.
+// Unhooked functions that the hooks themselves need; a member the driver does not have stays null.
+// Those of runtime::driver() are filled by the same code.
 struct Helpers {
   Function<decltype(::cuFuncGetName)> FuncGetName;
   Function<decltype(::cuKernelGetName)> KernelGetName;
@@ -72,16 +81,20 @@ inline bool ready(const Function<F>& function) noexcept {
 }
 
 // Pointers that resolvers hand out.
-void* hook_of_symbol(const char* symbol) noexcept;  // exact name as exported by libcuda, or libcupti; null when not hooked
+// Exact name as exported by libcuda, or libcupti; null when not hooked.
+void* hook_of_symbol(const char* symbol) noexcept;
 void* cupti_hook_of_symbol(const char* symbol) noexcept;
-void cupti_symbol_found(const void* hook, void* real) noexcept;  // dlsym answers with a hook that stands for `real`; others are no matter
-void* hook_for(const char* public_name, void* real, int version, unsigned long long flags) noexcept;  // `real` itself when not hooked
+// dlsym answers with a hook that stands for `real`; others are no matter.
+void cupti_symbol_found(const void* hook, void* real) noexcept;
+// `real` itself when not hooked.
+void* hook_for(const char* public_name, void* real, int version, unsigned long long flags) noexcept;
 
 extern std::atomic<bool> inert;  // DEEPUM_DISABLE: every call is handed on as it is
 inline constinit thread_local bool inside [[gnu::tls_model("initial-exec")]] = false;
 inline bool bypass() noexcept { return inside | inert.load(std::memory_order_relaxed); }
 
-// Around a call to the driver: should the driver call one of its own exported functions, that call is not the program's.
+// Around a call to the driver: should the driver call one of its own exported functions, that call
+// is not the program's.
 class Inside {
  public:
   Inside() noexcept : before_(inside) { inside = true; }

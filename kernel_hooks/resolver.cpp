@@ -1,4 +1,5 @@
-// How programs reach the driver: linked (our exports come first), dlsym (wrapped: dlsym.cpp), cuGetProcAddress (wrapped).
+// How programs reach the driver: linked (our exports come first), dlsym (wrapped: dlsym.cpp),
+// cuGetProcAddress (wrapped).
 #include <dlfcn.h>
 
 #include <cstdint>
@@ -25,10 +26,14 @@ struct Entry {
   std::uintptr_t member;  // offset of a Function in RealDriver
 
   void* real() const noexcept {
-    return reinterpret_cast<const Function<CUresult()>*>(reinterpret_cast<const char*>(&real_tables[per_thread]) + member)->address();
+    return reinterpret_cast<const Function<CUresult()>*>(
+               reinterpret_cast<const char*>(&real_tables[per_thread]) + member)
+        ->address();
   }
   void set_real(void* address) const noexcept {
-    reinterpret_cast<Function<CUresult()>*>(reinterpret_cast<char*>(&real_tables[per_thread]) + member)->set(address);
+    reinterpret_cast<Function<CUresult()>*>(reinterpret_cast<char*>(&real_tables[per_thread]) +
+                                            member)
+        ->set(address);
   }
 };
 
@@ -50,10 +55,20 @@ namespace {
 const Entry entries[] = {
 #define HOOKS_ALL
 #define HOOK(symbol, public_name, since, parameters, arguments) \
-  {#symbol, #public_name, since, false, reinterpret_cast<void*>(&::symbol), offsetof(RealDriver, symbol)},
+  {#symbol,                                                     \
+   #public_name,                                                \
+   since,                                                       \
+   false,                                                       \
+   reinterpret_cast<void*>(&::symbol),                          \
+   offsetof(RealDriver, symbol)},
 #define HOOK_PER_THREAD(symbol, public_name, since, suffix, suffix_since, parameters, arguments) \
   HOOK(symbol, public_name, since, parameters, arguments){                                       \
-      #symbol #suffix, #public_name, suffix_since, true, reinterpret_cast<void*>(&::symbol##suffix), offsetof(RealDriver, symbol)},
+      #symbol #suffix,                                                                           \
+      #public_name,                                                                              \
+      suffix_since,                                                                              \
+      true,                                                                                      \
+      reinterpret_cast<void*>(&::symbol##suffix),                                                \
+      offsetof(RealDriver, symbol)},
 #include "hooks.def"
 };
 #pragma GCC diagnostic pop
@@ -125,7 +140,8 @@ const Entry* meant_by(const char* public_name, int version, unsigned long long f
     return nullptr;
   }
   const bool per_thread = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-  const Entry* best[2] = {nullptr, nullptr};  // by per_thread; names without a stream have the plain one only
+  // By per_thread; names without a stream have the plain one only.
+  const Entry* best[2] = {nullptr, nullptr};
   for (const Entry& entry : entries) {
     if (entry.since > version || std::strcmp(entry.public_name, public_name) != 0) {
       continue;
@@ -176,13 +192,16 @@ void* hook_of_symbol(const char* symbol) noexcept {
   return cupti_hook_of_symbol(symbol);
 }
 
-// hooks.def lists every form up to this release of CUDA, whichever release's headers it is compiled with.
+// hooks.def lists every form up to this release of CUDA, whichever release's headers it is compiled
+// with.
 constexpr int kListedVersion = 13000;
 constexpr int kMajorVersion = 1000, kMinorVersion = 10;  // of CUDA's numbers: 12.4 is 12040
 
-// By the pointer the driver returned; where a driver answers with an address that is not that of its exported symbol, by version,
-// and then only as far as this list is complete: a later CUDA may give the name another signature (13.4's cuGraphAddNode does).
-void* hook_for(const char* public_name, void* real, int version, unsigned long long flags) noexcept {
+// By the pointer the driver returned; where a driver answers with an address that is not that of
+// its exported symbol, by version, and then only as far as this list is complete: a later CUDA may
+// give the name another signature (13.4's cuGraphAddNode does).
+void* hook_for(const char* public_name, void* real, int version,
+               unsigned long long flags) noexcept {
   if (inert.load(std::memory_order_relaxed)) {
     return real;
   }
@@ -199,7 +218,8 @@ void* hook_for(const char* public_name, void* real, int version, unsigned long l
     static std::atomic<bool> said{false};
     if (meant) {
       say_once(said,
-               "deepum: warning: %s: the program asks for the form of CUDA %d.%d, which this deepum does not know; such calls go by "
+               "deepum: warning: %s: the program asks for the form of CUDA %d.%d, which this "
+               "deepum does not know; such calls go by "
                "unseen: use a deepum that knows it\n",
                public_name, version / kMajorVersion, version % kMajorVersion / kMinorVersion);
     }
@@ -223,8 +243,10 @@ CUresult on_cuGetProcAddress(const char* symbol, void** function, int version, c
 }
 
 template <bool kPerThread>
-CUresult on_cuGetProcAddress_v2(const char* symbol, void** function, int version, cuuint64_t flags, CUdriverProcAddressQueryResult* found) {
-  const CUresult result = forward(real<false>().cuGetProcAddress_v2, symbol, function, version, flags, found);
+CUresult on_cuGetProcAddress_v2(const char* symbol, void** function, int version, cuuint64_t flags,
+                                CUdriverProcAddressQueryResult* found) {
+  const CUresult result =
+      forward(real<false>().cuGetProcAddress_v2, symbol, function, version, flags, found);
   if (result == CUDA_SUCCESS && function && *function) {
     *function = hook_for(symbol, *function, version, flags);
   }

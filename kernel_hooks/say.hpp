@@ -11,7 +11,8 @@
 
 namespace deepum::hooks {
 
-[[gnu::format(printf, 2, 3)]] inline void say_once(std::atomic<bool>& said, const char* format, ...) noexcept {
+[[gnu::format(printf, 2, 3)]] inline void say_once(std::atomic<bool>& said, const char* format,
+                                                   ...) noexcept {
   if (runtime::settings().log_level < 1 || said.exchange(true)) {
     return;
   }
@@ -23,7 +24,8 @@ namespace deepum::hooks {
   if (length <= 0) {
     return;
   }
-  const auto bytes = length < static_cast<int>(sizeof line) ? static_cast<std::size_t>(length) : sizeof line - 1;
+  const auto bytes =
+      length < static_cast<int>(sizeof line) ? static_cast<std::size_t>(length) : sizeof line - 1;
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line, bytes);
 }
 

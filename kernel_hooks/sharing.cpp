@@ -42,13 +42,16 @@ bool able(CUdevice_attribute ability, std::uint32_t device) noexcept {
   const runtime::Driver& driver = runtime::driver();
   int answer = 1;
   Inside guard;
-  return !driver.DeviceGetAttribute || driver.DeviceGetAttribute(&answer, ability, static_cast<CUdevice>(device)) != CUDA_SUCCESS ||
+  return !driver.DeviceGetAttribute ||
+         driver.DeviceGetAttribute(&answer, ability, static_cast<CUdevice>(device)) !=
+             CUDA_SUCCESS ||
          answer != 0;
 }
 
 }  // namespace
 
-void tell_if_refused(const char* what, CUdeviceptr address, CUresult result, const Sharing& wanted) noexcept {
+void tell_if_refused(const char* what, CUdeviceptr address, CUresult result,
+                     const Sharing& wanted) noexcept {
   if (result == CUDA_SUCCESS) {
     return;
   }
@@ -60,7 +63,8 @@ void tell_if_refused(const char* what, CUdeviceptr address, CUresult result, con
   if (is_new(allocation->bytes)) {
     const runtime::SizeText size = runtime::format_size(allocation->bytes);
     runtime::say(runtime::Level::kWarning,
-                 "warning: %s: an allocation of %s is managed memory, which cannot be %s; DEEPUM_PLAIN_MEMORY=%s (--plain-memory %s) keeps "
+                 "warning: %s: an allocation of %s is managed memory, which cannot be %s; "
+                 "DEEPUM_PLAIN_MEMORY=%s (--plain-memory %s) keeps "
                  "allocations of this size device memory",
                  what, size.text, wanted.impossible, size.text, size.text);
   }

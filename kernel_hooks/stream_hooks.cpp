@@ -24,7 +24,8 @@ CUresult on_cuStreamCreate(CUstream* stream, unsigned flags) {
 
 template <bool kPerThread>
 CUresult on_cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priority) {
-  const CUresult result = forward(real<false>().cuStreamCreateWithPriority, stream, flags, priority);
+  const CUresult result =
+      forward(real<false>().cuStreamCreateWithPriority, stream, flags, priority);
   if (result == CUDA_SUCCESS && stream) {
     stream_created(*stream);
   }
@@ -32,8 +33,10 @@ CUresult on_cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int pri
 }
 
 template <bool kPerThread>
-CUresult on_cuGreenCtxStreamCreate(CUstream* stream, CUgreenCtx context, unsigned flags, int priority) {
-  const CUresult result = forward(real<false>().cuGreenCtxStreamCreate, stream, context, flags, priority);
+CUresult on_cuGreenCtxStreamCreate(CUstream* stream, CUgreenCtx context, unsigned flags,
+                                   int priority) {
+  const CUresult result =
+      forward(real<false>().cuGreenCtxStreamCreate, stream, context, flags, priority);
   streams_unknowable();
   if (result == CUDA_SUCCESS && stream) {
     stream_created(*stream);
@@ -90,9 +93,12 @@ CUresult on_cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
 }
 
 template <bool kPerThread>
-CUresult on_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode* dependencies, const CUgraphEdgeData* data,
-                                        size_t count, CUstreamCaptureMode mode) {
-  const CUresult result = forward(real<kPerThread>().cuStreamBeginCaptureToGraph, stream, graph, dependencies, data, count, mode);
+CUresult on_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph,
+                                        const CUgraphNode* dependencies,
+                                        const CUgraphEdgeData* data, size_t count,
+                                        CUstreamCaptureMode mode) {
+  const CUresult result = forward(real<kPerThread>().cuStreamBeginCaptureToGraph, stream, graph,
+                                  dependencies, data, count, mode);
   if (result == CUDA_SUCCESS) {
     capture_began(stream_of(stream, kPerThread));
   }
@@ -114,32 +120,37 @@ CUresult on_cuStreamEndCapture(CUstream stream, CUgraph* graph) {
 
 // What such a wait waits for may be launched later on another stream.
 template <bool kPerThread>
-CUresult on_cuStreamWaitValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) {
+CUresult on_cuStreamWaitValue32(CUstream stream, CUdeviceptr address, cuuint32_t value,
+                                unsigned flags) {
   runtime::before_value_wait();
   return forward(real<kPerThread>().cuStreamWaitValue32, stream, address, value, flags);
 }
 
 template <bool kPerThread>
-CUresult on_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) {
+CUresult on_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value,
+                                   unsigned flags) {
   runtime::before_value_wait();
   return forward(real<kPerThread>().cuStreamWaitValue32_v2, stream, address, value, flags);
 }
 
 template <bool kPerThread>
-CUresult on_cuStreamWaitValue64(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags) {
+CUresult on_cuStreamWaitValue64(CUstream stream, CUdeviceptr address, cuuint64_t value,
+                                unsigned flags) {
   runtime::before_value_wait();
   return forward(real<kPerThread>().cuStreamWaitValue64, stream, address, value, flags);
 }
 
 template <bool kPerThread>
-CUresult on_cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags) {
+CUresult on_cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value,
+                                   unsigned flags) {
   runtime::before_value_wait();
   return forward(real<kPerThread>().cuStreamWaitValue64_v2, stream, address, value, flags);
 }
 
 void before_operations(const CUstreamBatchMemOpParams* operations, unsigned count) noexcept {
   const auto waits = [](const CUstreamBatchMemOpParams& each) {
-    return each.operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 || each.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
+    return each.operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ||
+           each.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
   };
   if (operations && std::any_of(operations, operations + count, waits)) {
     runtime::before_value_wait();
@@ -147,13 +158,15 @@ void before_operations(const CUstreamBatchMemOpParams* operations, unsigned coun
 }
 
 template <bool kPerThread>
-CUresult on_cuStreamBatchMemOp(CUstream stream, unsigned count, CUstreamBatchMemOpParams* operations, unsigned flags) {
+CUresult on_cuStreamBatchMemOp(CUstream stream, unsigned count,
+                               CUstreamBatchMemOpParams* operations, unsigned flags) {
   before_operations(operations, count);
   return forward(real<kPerThread>().cuStreamBatchMemOp, stream, count, operations, flags);
 }
 
 template <bool kPerThread>
-CUresult on_cuStreamBatchMemOp_v2(CUstream stream, unsigned count, CUstreamBatchMemOpParams* operations, unsigned flags) {
+CUresult on_cuStreamBatchMemOp_v2(CUstream stream, unsigned count,
+                                  CUstreamBatchMemOpParams* operations, unsigned flags) {
   before_operations(operations, count);
   return forward(real<kPerThread>().cuStreamBatchMemOp_v2, stream, count, operations, flags);
 }

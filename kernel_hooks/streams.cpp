@@ -53,7 +53,8 @@ struct Cached {
 };
 [[gnu::tls_model("initial-exec")]] constinit thread_local Cached cache[8] = {};
 
-// A thread has a default stream of its own in each context. They end with the thread, or with their context.
+// A thread has a default stream of its own in each context. They end with the thread, or with their
+// context.
 void free_key(std::uint64_t key, CUstream handle) noexcept;
 class OwnStreams {
  public:
@@ -107,8 +108,8 @@ class OwnStreams {
 };
 thread_local OwnStreams own_streams;
 
-// Handles are aligned pointers, and so are contexts; the two default streams, whose handles are the same in each context, get keys that
-// cannot be a handle.
+// Handles are aligned pointers, and so are contexts; the two default streams, whose handles are the
+// same in each context, get keys that cannot be a handle.
 std::uint64_t key_of(CUstream stream, CUcontext context) noexcept {
   if (stream == CU_STREAM_LEGACY) {
     return 1 | reinterpret_cast<std::uint64_t>(context);
@@ -142,8 +143,9 @@ void free_key(std::uint64_t key, CUstream handle) noexcept {
       }
     }
   }
-  runtime::stream_destroyed(handle, id);  // of the many that share an id it finds the one by its handle
-  if (id != kShared) {                    // else never used, or one of those
+  // Of the many that share an id it finds the one by its handle.
+  runtime::stream_destroyed(handle, id);
+  if (id != kShared) {  // else never used, or one of those
     release_id(id);
   }
 }
@@ -240,7 +242,8 @@ void stream_ends(CUstream stream) noexcept {
       captures_under_way.store(static_cast<int>(known_streams().captures.size()));
     }
   }
-  // Another thread may be waiting for this very handle; none finds it from here on. Bounded: a program must never hang on us.
+  // Another thread may be waiting for this very handle; none finds it from here on. Bounded: a
+  // program must never hang on us.
   for (int tries = 0; tries < 10000 && synchronising.load() != 0; ++tries) {
     usleep(1000);
   }
@@ -250,9 +253,12 @@ void forget_streams_of(CUcontext context) noexcept {
   std::uint64_t ids = 0;
   {
     const std::lock_guard lock(known_streams().mutex);
-    std::erase_if(known_streams().created, [&](const auto& each) { return each.second.context == context; });
+    std::erase_if(known_streams().created,
+                  [&](const auto& each) { return each.second.context == context; });
     for (std::uint32_t id = 0; id < kShared; ++id) {
-      ids |= static_cast<std::uint64_t>(known_streams().keys[id] != 0 && known_streams().contexts[id] == context) << id;
+      ids |= static_cast<std::uint64_t>(known_streams().keys[id] != 0 &&
+                                        known_streams().contexts[id] == context)
+             << id;
     }
   }
   for (; ids != 0; ids &= ids - 1) {

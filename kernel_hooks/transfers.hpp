@@ -13,21 +13,27 @@ struct Bytes {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
 };
-inline Bytes bytes_at(CUdeviceptr address, std::uint64_t bytes) noexcept { return {address, bytes}; }
-inline Bytes bytes_at(const void* address, std::uint64_t bytes) noexcept { return {reinterpret_cast<std::uint64_t>(address), bytes}; }
+inline Bytes bytes_at(CUdeviceptr address, std::uint64_t bytes) noexcept {
+  return {address, bytes};
+}
+inline Bytes bytes_at(const void* address, std::uint64_t bytes) noexcept {
+  return {reinterpret_cast<std::uint64_t>(address), bytes};
+}
 
-// Nothing is reported for a transfer that touches no managed memory, nor on a capturing stream. `blocks`: the call may wait for the
-// GPU before it returns.
+// Nothing is reported for a transfer that touches no managed memory, nor on a capturing stream.
+// `blocks`: the call may wait for the GPU before it returns.
 template <typename F, typename... A>
-CUresult transfer_as(std::uint8_t flags, std::uint64_t identity, const StreamRef& stream, bool blocks, Bytes written, Bytes read,
-                     const Function<F>& function, A... arguments) noexcept {
+CUresult transfer_as(std::uint8_t flags, std::uint64_t identity, const StreamRef& stream,
+                     bool blocks, Bytes written, Bytes read, const Function<F>& function,
+                     A... arguments) noexcept {
   if (stream.device < 0 || capturing(stream)) {
     return forward(function, arguments...);
   }
   std::uint64_t sequence = 0;
   bool reported = false;
   {
-    Execution execution(mix(identity, written.bytes ? written.bytes : read.bytes), static_cast<std::uint8_t>(DEEPUM_EXECUTE_COPY | flags));
+    Execution execution(mix(identity, written.bytes ? written.bytes : read.bytes),
+                        static_cast<std::uint8_t>(DEEPUM_EXECUTE_COPY | flags));
     execution.add_bytes(written.address, written.bytes, Execution::Access::kWrite, 1);
     execution.add_bytes(read.address, read.bytes, Execution::Access::kRead, 2);
     reported = !execution.empty();
@@ -52,14 +58,16 @@ CUresult transfer_as(std::uint8_t flags, std::uint64_t identity, const StreamRef
 }
 
 template <typename F, typename... A>
-CUresult transfer(std::uint64_t identity, const StreamRef& stream, bool blocks, Bytes written, Bytes read, const Function<F>& function,
-                  A... arguments) noexcept {
+CUresult transfer(std::uint64_t identity, const StreamRef& stream, bool blocks, Bytes written,
+                  Bytes read, const Function<F>& function, A... arguments) noexcept {
   return transfer_as(0, identity, stream, blocks, written, read, function, arguments...);
 }
 
 template <typename F, typename... A>
-CUresult fill(std::uint64_t identity, const StreamRef& stream, Bytes written, const Function<F>& function, A... arguments) noexcept {
-  return transfer_as(DEEPUM_EXECUTE_MEMSET, identity, stream, false, written, Bytes{}, function, arguments...);
+CUresult fill(std::uint64_t identity, const StreamRef& stream, Bytes written,
+              const Function<F>& function, A... arguments) noexcept {
+  return transfer_as(DEEPUM_EXECUTE_MEMSET, identity, stream, false, written, Bytes{}, function,
+                     arguments...);
 }
 
 }  // namespace deepum::hooks

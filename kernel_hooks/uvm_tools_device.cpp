@@ -46,7 +46,8 @@ int open_device() noexcept {
   return descriptor < 0 ? -errno : descriptor;
 }
 
-// Those that libcuda has opened, told by what they are: a container may have put the device elsewhere.
+// Those that libcuda has opened, told by what they are: a container may have put the device
+// elsewhere.
 int uvm_descriptors(int* descriptors, int most) noexcept {
   struct stat device{};
   if (::stat("/dev/nvidia-uvm", &device) != 0 || !S_ISCHR(device.st_mode)) {
@@ -60,7 +61,8 @@ int uvm_descriptors(int* descriptors, int most) noexcept {
   while (const dirent* entry = ::readdir(folder)) {
     struct stat one{};
     const int descriptor = std::atoi(entry->d_name);
-    if (digit(entry->d_name[0]) && ::fstat(descriptor, &one) == 0 && S_ISCHR(one.st_mode) && one.st_rdev == device.st_rdev) {
+    if (digit(entry->d_name[0]) && ::fstat(descriptor, &one) == 0 && S_ISCHR(one.st_mode) &&
+        one.st_rdev == device.st_rdev) {
       if (count < most) {
         descriptors[count] = descriptor;
       }
@@ -75,13 +77,15 @@ int control(int descriptor, unsigned long request, void* argument) noexcept {
   return ::ioctl(descriptor, request, argument) < 0 ? -errno : 0;
 }
 
-constexpr deepum_uvm_tools_table kKernelModule{release, open_device, uvm_descriptors, control, nullptr};
+constexpr deepum_uvm_tools_table kKernelModule{release, open_device, uvm_descriptors, control,
+                                               nullptr};
 
 }  // namespace
 
 const char* find_driver_release(const char* text) noexcept {
   for (const char* at = text; *at; ++at) {
-    if ((at == text || at[-1] == ' ') && digit(at[0]) && digit(at[1]) && digit(at[2]) && at[3] == '.' && digit(at[4])) {
+    if ((at == text || at[-1] == ' ') && digit(at[0]) && digit(at[1]) && digit(at[2]) &&
+        at[3] == '.' && digit(at[4])) {
       return at;
     }
   }

@@ -1,4 +1,5 @@
-// Which layout the events of /dev/nvidia-uvm-tools have, by the driver's release, and how a record is read. Logic only.
+// Which layout the events of /dev/nvidia-uvm-tools have, by the driver's release, and how a record
+// is read. Logic only.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +14,14 @@ struct UvmFault {
   std::uint16_t gpu;  // index into the table of UUIDs
   std::uint8_t type, access, client_type;
 
-  // On a processor that reorders stores `put` may be seen before the record; a reader leaves zeros behind.
+  // On a processor that reorders stores `put` may be seen before the record; a reader leaves zeros
+  // behind.
   bool arrived() const noexcept { return type != 0 && address != 0 && access != 0; }
-  // What the driver can have written, if the layout is the right one. Nothing else is asked for than faults of GPUs.
+  // What the driver can have written, if the layout is the right one. Nothing else is asked for
+  // than faults of GPUs.
   bool plausible() const noexcept {
-    return type == DEEPUM_UVM_EVENT_GPU_FAULT && access <= DEEPUM_UVM_ACCESS_PREFETCH && client_type >= 1 && client_type <= 2 && gpu >= 1 &&
-           gpu < DEEPUM_UVM_MOST_PROCESSORS;
+    return type == DEEPUM_UVM_EVENT_GPU_FAULT && access <= DEEPUM_UVM_ACCESS_PREFETCH &&
+           client_type >= 1 && client_type <= 2 && gpu >= 1 && gpu < DEEPUM_UVM_MOST_PROCESSORS;
   }
 };
 
@@ -37,12 +40,18 @@ struct UvmLayout {
   UvmFault (*read)(const void* place) noexcept;
 };
 
-inline constexpr UvmLayout kUvmLayoutV1{
-    DEEPUM_UVM_TOOLS_INIT_EVENT_TRACKER, DEEPUM_UVM_TOOLS_GET_PROCESSOR_UUID_TABLE, 1, sizeof(deepum_uvm_fault_v1), true,
-    read_uvm_fault<deepum_uvm_fault_v1>};
-inline constexpr UvmLayout kUvmLayoutV2{
-    DEEPUM_UVM_TOOLS_INIT_EVENT_TRACKER_V2, DEEPUM_UVM_TOOLS_GET_PROCESSOR_UUID_TABLE_V2, 2, sizeof(deepum_uvm_fault_v2), false,
-    read_uvm_fault<deepum_uvm_fault_v2>};
+inline constexpr UvmLayout kUvmLayoutV1{DEEPUM_UVM_TOOLS_INIT_EVENT_TRACKER,
+                                        DEEPUM_UVM_TOOLS_GET_PROCESSOR_UUID_TABLE,
+                                        1,
+                                        sizeof(deepum_uvm_fault_v1),
+                                        true,
+                                        read_uvm_fault<deepum_uvm_fault_v1>};
+inline constexpr UvmLayout kUvmLayoutV2{DEEPUM_UVM_TOOLS_INIT_EVENT_TRACKER_V2,
+                                        DEEPUM_UVM_TOOLS_GET_PROCESSOR_UUID_TABLE_V2,
+                                        2,
+                                        sizeof(deepum_uvm_fault_v2),
+                                        false,
+                                        read_uvm_fault<deepum_uvm_fault_v2>};
 
 // Those branches whose source was read (uvm_tools_abi.h), no other; null for them.
 inline const UvmLayout* uvm_layout_of(const char* release) noexcept {

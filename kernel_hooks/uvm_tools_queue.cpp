@@ -13,19 +13,22 @@
 namespace deepum::hooks {
 namespace {
 
-constexpr int kMostUvmDescriptors = 16;   // libcuda has two: one holds the address space, the other its life
+// libcuda has two: one holds the address space, the other its life.
+constexpr int kMostUvmDescriptors = 16;
 constexpr std::size_t kPage = 64u << 10;  // of the largest pages that Linux has on these machines
 
 std::atomic<const UvmToolsQueue*> open_queue{nullptr};
 
-// More than any layout's: a driver that took ours for another would still write into the ring alone.
+// More than any layout's: a driver that took ours for another would still write into the ring
+// alone.
 constexpr std::size_t kMostRecordBytes = 128;
 
 std::size_t whole_pages(std::size_t bytes) noexcept { return (bytes + kPage - 1) / kPage * kPage; }
 
 }  // namespace
 
-UvmToolsQueue::Opened UvmToolsQueue::open(const deepum_uvm_tools_table& device, char* why, std::size_t bytes) noexcept {
+UvmToolsQueue::Opened UvmToolsQueue::open(const deepum_uvm_tools_table& device, char* why,
+                                          std::size_t bytes) noexcept {
   char release[32] = "";
   if (device.release(release, sizeof release) < 0) {
     std::snprintf(why, bytes, "no kernel module of NVIDIA's is loaded");
@@ -33,7 +36,8 @@ UvmToolsQueue::Opened UvmToolsQueue::open(const deepum_uvm_tools_table& device, 
   }
   const UvmLayout* const layout = uvm_layout_of(release);
   if (!layout) {
-    std::snprintf(why, bytes, "the events' layout is not known for driver %s, but for %s", release, kUvmBranches);
+    std::snprintf(why, bytes, "the events' layout is not known for driver %s, but for %s", release,
+                  kUvmBranches);
     return Opened::kAbsent;
   }
   int found[kMostUvmDescriptors];
@@ -48,10 +52,12 @@ UvmToolsQueue::Opened UvmToolsQueue::open(const deepum_uvm_tools_table& device, 
     std::snprintf(why, bytes, "/dev/nvidia-uvm-tools: %s", std::strerror(-descriptor));
     return descriptor == -ENOENT ? Opened::kAbsent : Opened::kRefused;
   }
-  // Shared and not a child's: the driver writes to these very pages, which a fork would else leave to the child at the first write to them.
+  // Shared and not a child's: the driver writes to these very pages, which a fork would else leave
+  // to the child at the first write to them.
   const std::size_t ring_bytes = whole_pages(kRecords * kMostRecordBytes);
   const std::size_t all_bytes = ring_bytes + whole_pages(sizeof(deepum_uvm_control));
-  void* const memory = ::mmap(nullptr, all_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* const memory =
+      ::mmap(nullptr, all_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
     std::snprintf(why, bytes, "no memory for its queue: %s", std::strerror(errno));
     ::close(descriptor);
@@ -74,10 +80,12 @@ UvmToolsQueue::Opened UvmToolsQueue::open(const deepum_uvm_tools_table& device, 
     }
   }
   struct stat file{};
-  const bool granted = tracker.granted == 0 || tracker.granted == layout->number;  // 0: this driver knows of no choice
+  // 0: this driver knows of no choice.
+  const bool granted = tracker.granted == 0 || tracker.granted == layout->number;
   if (error < 0 || tracker.status != DEEPUM_NV_OK || !granted || ::fstat(descriptor, &file) != 0) {
     if (!granted) {
-      std::snprintf(why, bytes, "events of layout %u were granted, not of %u", tracker.granted, layout->number);
+      std::snprintf(why, bytes, "events of layout %u were granted, not of %u", tracker.granted,
+                    layout->number);
     } else if (error < 0) {
       std::snprintf(why, bytes, "its queue was refused: %s", std::strerror(-error));
     } else {
@@ -110,7 +118,9 @@ void UvmToolsQueue::close() noexcept {
   if (still_ours()) {
     ::close(descriptor_);
     ::munmap(memory_, memory_bytes_);
-  }  // else somebody closed it, and its number may be another file's; were it only moved, the driver would still write
+  }
+  // Else somebody closed it, and its number may be another file's; were it only moved, the driver
+  // would still write.
   descriptor_ = -1;
 }
 
@@ -151,7 +161,9 @@ void UvmToolsQueue::deliver() noexcept {
   }
 }
 
-int UvmToolsQueue::disable() noexcept { return change(DEEPUM_UVM_TOOLS_EVENT_QUEUE_DISABLE_EVENTS); }
+int UvmToolsQueue::disable() noexcept {
+  return change(DEEPUM_UVM_TOOLS_EVENT_QUEUE_DISABLE_EVENTS);
+}
 
 bool UvmToolsQueue::uuids(unsigned char* table) noexcept {
   std::memset(table, 0, std::size_t{16} * DEEPUM_UVM_MOST_PROCESSORS);
@@ -173,7 +185,8 @@ void UvmToolsQueue::set_get() noexcept {
 }
 
 std::uint64_t UvmToolsQueue::dropped() const noexcept {
-  return std::atomic_ref(control_->dropped[DEEPUM_UVM_EVENT_GPU_FAULT]).load(std::memory_order_relaxed);
+  return std::atomic_ref(control_->dropped[DEEPUM_UVM_EVENT_GPU_FAULT])
+      .load(std::memory_order_relaxed);
 }
 
 void abandon_uvm_tools_in_child() noexcept {

@@ -1,4 +1,5 @@
-// An event queue of /dev/nvidia-uvm-tools: a ring that the driver fills and one thread of ours at a time empties, without a lock between.
+// An event queue of /dev/nvidia-uvm-tools: a ring that the driver fills and one thread of ours at a
+// time empties, without a lock between.
 #pragma once
 
 #include <sys/types.h>
@@ -17,34 +18,41 @@ class UvmToolsQueue {
   enum class Opened { kYes, kAbsent, kRefused };
 
   bool is_open() const noexcept { return descriptor_ >= 0; }
-  // The faults of this process's address space, from enable() on. Otherwise nothing is kept, and `why` says in a few words what is missing.
+  // The faults of this process's address space, from enable() on. Otherwise nothing is kept, and
+  // `why` says in a few words what is missing.
   Opened open(const deepum_uvm_tools_table& device, char* why, std::size_t bytes) noexcept;
-  void close() noexcept;                 // the driver lets go of the ring
-  void close_in_child() const noexcept;  // a forked child's copy of the descriptor; the ring is not there
+  void close() noexcept;  // the driver lets go of the ring
+  // A forked child's copy of the descriptor; the ring is not there.
+  void close_in_child() const noexcept;
 
   // An errno or an NV_STATUS, 0: done. What had come before is forgotten by enable().
   int enable() noexcept;
   int disable() noexcept;
-  // Processors' UUIDs, 16 bytes each, DEEPUM_UVM_MOST_PROCESSORS of them; zeros for those that are not there. False: refused.
+  // Processors' UUIDs, 16 bytes each, DEEPUM_UVM_MOST_PROCESSORS of them; zeros for those that are
+  // not there. False: refused.
   bool uuids(unsigned char* table) noexcept;
 
   // What has happened is in the ring afterwards, where the driver does not see to that itself.
   void deliver() noexcept;
-  // Calls back with each fault that has come. False: what is there is no record of a fault, so that the layout is not what it was taken
-  // for. Throws what `each` throws; the fault at hand and those before it are gone then.
+  // Calls back with each fault that has come. False: what is there is no record of a fault, so that
+  // the layout is not what it was taken for. Throws what `each` throws; the fault at hand and those
+  // before it are gone then.
   template <typename Each>
   bool read(Each each);
   std::uint64_t dropped() const noexcept;  // faults that found no room, since open()
 
  private:
-  static constexpr std::uint32_t kRecords = 1u << 16;  // of 10 ms of faults, at 256 in 40 us (docs/um-model.md)
+  // Of 10 ms of faults, at 256 in 40 us (docs/um-model.md).
+  static constexpr std::uint32_t kRecords = 1u << 16;
   static constexpr std::uint32_t kNowhere = ~0u;
 
   int change(unsigned long request) noexcept;
   bool still_ours() const noexcept;
   std::uint32_t put() const noexcept;
   void set_get() noexcept;
-  unsigned char* place(std::uint32_t index) const noexcept { return ring_ + index * layout_->record_bytes; }
+  unsigned char* place(std::uint32_t index) const noexcept {
+    return ring_ + index * layout_->record_bytes;
+  }
 
   const deepum_uvm_tools_table* device_ = nullptr;
   const UvmLayout* layout_ = nullptr;

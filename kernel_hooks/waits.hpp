@@ -28,7 +28,8 @@ inline void about_to_wait(std::uint32_t stream_id, int device) noexcept {
   runtime::before_synchronise(stream_id);
 }
 
-// The program waited on the device whose context is current: what is done can be freed, and what is in use be seen.
+// The program waited on the device whose context is current: what is done can be freed, and what is
+// in use be seen.
 inline void waited(int device) noexcept {
   faults_at_rest();
   free_what_is_done();

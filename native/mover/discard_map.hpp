@@ -1,5 +1,6 @@
-// The discards of one device that not all of the program's streams wait for yet, by the memory that they drop. Discards of a device are
-// done in the order of their ids, so that a wait for one is a wait for all before it. Logic only: the caller has the lock, if it needs one.
+// The discards of one device that not all of the program's streams wait for yet, by the memory that
+// they drop. Discards of a device are done in the order of their ids, so that a wait for one is a
+// wait for all before it. Logic only: the caller has the lock, if it needs one.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +18,11 @@ class DiscardMap {
     EventHandle event = 0;  // 0: the driver does not have the discard yet
   };
 
-  // From here on whatever uses the memory waits for this discard; earlier ones of the same memory lie before it. False: there are too many.
+  // From here on whatever uses the memory waits for this discard; earlier ones of the same memory
+  // lie before it. False: there are too many.
   bool propose(std::uint64_t address, std::uint64_t bytes, std::uint64_t id);
-  // The event lies behind the discard; 0: the driver did not get it. False: the entry has ended meanwhile.
+  // The event lies behind the discard; 0: the driver did not get it. False: the entry has ended
+  // meanwhile.
   bool given(std::uint64_t address, std::uint64_t id, EventHandle event) noexcept;
   // The latest one that touches the memory and that not all streams wait for.
   Awaited latest(std::uint64_t address, std::uint64_t bytes) const noexcept;

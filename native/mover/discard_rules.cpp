@@ -2,7 +2,8 @@
 #include "mover_rules.hpp"
 
 namespace deepum::mover {
-// The program may use the memory again at any moment: from the commitment on, its streams wait for the event that follows here.
+// The program may use the memory again at any moment: from the commitment on, its streams wait for
+// the event that follows here.
 bool MoverRules::issue_discard(Lane& lane) {
   const LaneId id = lane.ledger.lane();
   deepum_command command = lane.queue[0].command;
@@ -31,7 +32,8 @@ bool MoverRules::issue_discard(Lane& lane) {
   Wait waited = Wait::kFailed;
   Error error = kInvalidContext;
   {
-    struct Committed {  // the commitment is followed up even where there is no memory left for what the lane waits for
+    // The commitment is followed up even where there is no memory left for what the lane waits for.
+    struct Committed {
       MoverBackend& backend;
       const LaneId lane;
       const std::uint64_t address, id;
@@ -46,7 +48,8 @@ bool MoverRules::issue_discard(Lane& lane) {
       lane.ledger.issued(command.id, 0, false);
       committed.behind = lane.ledger.event_after(backend_, command.id);
       if (committed.behind == 0) {
-        backend_.synchronise(id);  // without an event to wait for, it has to be done before the memory is used again
+        // Without an event to wait for, it has to be done before the memory is used again.
+        backend_.synchronise(id);
       }
     }
   }
@@ -56,7 +59,8 @@ bool MoverRules::issue_discard(Lane& lane) {
   count_discard(error);
   finish(lane, command, error == kSuccess ? static_cast<int>(id) : SettledMoves::kNowhere);
   if (error != kSuccess) {
-    backend_.answer(command, backend_.can_discard() ? DEEPUM_MOVED_FAILED : DEEPUM_MOVED_REFUSED, error);
+    backend_.answer(command, backend_.can_discard() ? DEEPUM_MOVED_FAILED : DEEPUM_MOVED_REFUSED,
+                    error);
   }
   return true;
 }

@@ -24,8 +24,10 @@ void GateRules::open(std::uint64_t decided) {
   }
 }
 
-// Launches before the one that is held do not wait for its moves, which may wait for theirs: they are opened first, and always.
-bool GateRules::open(std::uint32_t stream, Gate& gate, std::uint64_t waited, std::uint64_t decided) {
+// Launches before the one that is held do not wait for its moves, which may wait for theirs: they
+// are opened first, and always.
+bool GateRules::open(std::uint32_t stream, Gate& gate, std::uint64_t waited,
+                     std::uint64_t decided) {
   if (const std::uint32_t epoch = backend_.gate_epoch(); epoch != gate.epoch) {
     gate.epoch = epoch;
     gate.opened = 0;

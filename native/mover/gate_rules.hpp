@@ -1,5 +1,6 @@
-// Which gates may be opened, and how far: launches that are held for moves wait until these have events, and are opened behind the events;
-// launches that are held for nothing are opened once their decisions are there.
+// Which gates may be opened, and how far: launches that are held for moves wait until these have
+// events, and are opened behind the events; launches that are held for nothing are opened once
+// their decisions are there.
 #pragma once
 
 #include <array>
@@ -15,7 +16,8 @@ namespace deepum::mover {
 // What the gates ask about moves.
 class IssuedMoves {
  public:
-  // The events that lie behind what the launch is held for. False: some of it has not been given to the driver yet.
+  // The events that lie behind what the launch is held for. False: some of it has not been given to
+  // the driver yet.
   virtual bool issued(const deepum_command& hold, std::vector<EventHandle>* events) = 0;
 
  protected:
@@ -24,15 +26,19 @@ class IssuedMoves {
 
 class GateRules {
  public:
-  GateRules(MoverBackend& backend, IssuedMoves& moves) noexcept : backend_(backend), moves_(moves) {}
+  GateRules(MoverBackend& backend, IssuedMoves& moves) noexcept
+      : backend_(backend), moves_(moves) {}
 
-  void hold(const deepum_command& hold);  // the first launch that has to wait for moves is where gates begin
-  void open(std::uint64_t decided);       // what can be opened, with the decisions for all events up to this one carried out
+  // The first launch that has to wait for moves is where gates begin.
+  void hold(const deepum_command& hold);
+  // What can be opened, with the decisions for all events up to this one carried out.
+  void open(std::uint64_t decided);
 
  private:
   struct Gate {
-    std::uint32_t epoch = 0;             // of the word that was written
-    std::uint64_t opened = 0;            // sequence: written, or will be behind what the writer waits for
+    std::uint32_t epoch = 0;  // of the word that was written
+    // Sequence: written, or will be behind what the writer waits for.
+    std::uint64_t opened = 0;
     std::deque<deepum_command> holds{};  // of launches behind that
   };
   bool open(std::uint32_t stream, Gate& gate, std::uint64_t waited, std::uint64_t decided);

@@ -1,4 +1,5 @@
-// Commands that move or advise: may the first of a lane go, with which others, and what becomes of them.
+// Commands that move or advise: may the first of a lane go, with which others, and what becomes of
+// them.
 #include "commands.hpp"
 #include "mover_rules.hpp"
 
@@ -49,7 +50,8 @@ bool MoverRules::issue(Lane& lane) {
   return true;
 }
 
-// A launch that is held for the command is held all the same: what it faults on must not come before there is room for it.
+// A launch that is held for the command is held all the same: what it faults on must not come
+// before there is room for it.
 bool MoverRules::issue_wait(Lane& lane, const Requirements& required) {
   const LaneId id = lane.ledger.lane();
   const Move fence = lane.queue[0];
@@ -70,7 +72,8 @@ bool MoverRules::issue_wait(Lane& lane, const Requirements& required) {
   return true;
 }
 
-void MoverRules::settle_issued(Lane& lane, std::size_t commands, std::uint64_t bytes, bool at_once, Error error) {
+void MoverRules::settle_issued(Lane& lane, std::size_t commands, std::uint64_t bytes, bool at_once,
+                               Error error) {
   const LaneId id = lane.ledger.lane();
   bool awaited = false;
   std::uint64_t last = 0;
@@ -78,7 +81,8 @@ void MoverRules::settle_issued(Lane& lane, std::size_t commands, std::uint64_t b
     const Move move = lane.queue[0];
     last = move.command.id;
     awaited |= move.awaited;
-    finish(lane, move.command, error == kSuccess && !at_once ? static_cast<int>(id) : SettledMoves::kNowhere);
+    finish(lane, move.command,
+           error == kSuccess && !at_once ? static_cast<int>(id) : SettledMoves::kNowhere);
     if (error != kSuccess) {
       backend_.answer(move.command, DEEPUM_MOVED_FAILED, error);
     }
@@ -87,19 +91,22 @@ void MoverRules::settle_issued(Lane& lane, std::size_t commands, std::uint64_t b
     return;
   }
   lane.ledger.issued(last, bytes, limited());
-  // An event that lies behind later moves as well may wait for a launch that its gate keeps back until the event has come.
+  // An event that lies behind later moves as well may wait for a launch that its gate keeps back
+  // until the event has come.
   if (gated()) {
     lane.ledger.keep_until_complete();
   }
   if (awaited || gated() || (holds_launches_ && brings(static_cast<int>(lane_direction(id)))) ||
-      lane.ledger.since_event() >= (options_.lock_step ? kEventBytes : options_.handover_bytes / 16)) {
+      lane.ledger.since_event() >=
+          (options_.lock_step ? kEventBytes : options_.handover_bytes / 16)) {
     lane.ledger.record(backend_, last);
   }
 }
 
 bool MoverRules::full(Lane& lane, std::uint64_t bytes) {
   const auto over = [&] {
-    return limited() && lane.ledger.outstanding() != 0 && lane.ledger.outstanding() + bytes > options_.handover_bytes;
+    return limited() && lane.ledger.outstanding() != 0 &&
+           lane.ledger.outstanding() + bytes > options_.handover_bytes;
   };
   if (over()) {
     lane.ledger.collect(backend_);
@@ -107,10 +114,13 @@ bool MoverRules::full(Lane& lane, std::uint64_t bytes) {
   return over();
 }
 
-// Commands right behind the first that need nothing more to wait for, and that no other direction waits for before their end: adjacent
-// ones become one range, others one call where the driver has batches. Where this thread waits itself, calls are few and long: what has
-// been done is nothing to wait for, and a command that waits for one of them waits for all. Returns how many go, the first included.
-std::size_t MoverRules::gather(Lane& lane, std::vector<Range>* ranges, std::uint64_t* bytes, Pins* pins) {
+// Commands right behind the first that need nothing more to wait for, and that no other direction
+// waits for before their end: adjacent ones become one range, others one call where the driver has
+// batches. Where this thread waits itself, calls are few and long: what has been done is nothing to
+// wait for, and a command that waits for one of them waits for all. Returns how many go, the first
+// included.
+std::size_t MoverRules::gather(Lane& lane, std::vector<Range>* ranges, std::uint64_t* bytes,
+                               Pins* pins) {
   const deepum_command head = lane.queue[0].command;
   const auto room = [&](std::uint64_t more) {
     return limited() ? lane.ledger.outstanding() + *bytes + more <= options_.handover_bytes
@@ -121,9 +131,11 @@ std::size_t MoverRules::gather(Lane& lane, std::vector<Range>* ranges, std::uint
     const deepum_command& next = lane.queue[count].command;
     Requirements more;
     const bool itself = waits_itself(next);
-    if ((lane.queue[count - 1].awaited && !itself) || next.kind != head.kind || next.advice != head.advice ||
-        next.location != head.location || (advises_in_order(next) && !serves_advice()) ||
-        (options_.lock_step && next.cause != head.cause) || !requirements(lane, next, &more) || !(more.empty() || (itself && done(more)))) {
+    if ((lane.queue[count - 1].awaited && !itself) || next.kind != head.kind ||
+        next.advice != head.advice || next.location != head.location ||
+        (advises_in_order(next) && !serves_advice()) ||
+        (options_.lock_step && next.cause != head.cause) || !requirements(lane, next, &more) ||
+        !(more.empty() || (itself && done(more)))) {
       break;
     }
     const std::optional<Range> range = pins->add(next);
@@ -131,8 +143,10 @@ std::size_t MoverRules::gather(Lane& lane, std::vector<Range>* ranges, std::uint
       break;
     }
     Range& last = ranges->back();
-    const bool adjacent = last.address + last.bytes == range->address && next.slot == lane.queue[count - 1].command.slot;
-    if (!room(range->bytes) || (!adjacent && (!backend_.has_batches() || ranges->size() >= kMostInBatch))) {
+    const bool adjacent = last.address + last.bytes == range->address &&
+                          next.slot == lane.queue[count - 1].command.slot;
+    if (!room(range->bytes) ||
+        (!adjacent && (!backend_.has_batches() || ranges->size() >= kMostInBatch))) {
       pins->drop_last();
       break;
     }
@@ -146,17 +160,20 @@ std::size_t MoverRules::gather(Lane& lane, std::vector<Range>* ranges, std::uint
   return count;
 }
 
-Error MoverRules::carry_out(Lane& lane, const deepum_command& command, const std::vector<Range>& ranges) {
+Error MoverRules::carry_out(Lane& lane, const deepum_command& command,
+                            const std::vector<Range>& ranges) {
   const LaneId id = lane.ledger.lane();
   const auto advise = [&](const AdviceList& advice) {
     if (advice.empty()) {
       return kSuccess;
     }
-    return serves_advice() ? backend_.serve_advice(id, ranges, advice) : backend_.advise_now(id, ranges, advice);
+    return serves_advice() ? backend_.serve_advice(id, ranges, advice)
+                           : backend_.advise_now(id, ranges, advice);
   };
   Error error = advise(advice_before(command));
   if (error == kSuccess && moves(command)) {
-    error = backend_.prefetch(id, ranges, brings(command) ? static_cast<std::int32_t>(command.device) : -1);
+    error = backend_.prefetch(id, ranges,
+                              brings(command) ? static_cast<std::int32_t>(command.device) : -1);
   }
   return error == kSuccess ? advise(advice_after(command)) : error;
 }

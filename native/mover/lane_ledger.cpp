@@ -15,13 +15,15 @@ void LaneLedger::forget_stream() noexcept {
   outstanding_ = unrecorded_ = since_event_ = 0;
 }
 
-// The last marker of each earlier stream that had the id comes with a later stream's markers: a wait for one of these implies the earlier.
+// The last marker of each earlier stream that had the id comes with a later stream's markers: a
+// wait for one of these implies the earlier.
 bool LaneLedger::waits_for(const MarkerRef& marker) const noexcept {
   const auto found = markers_.find(marker.stream);
   if (found == markers_.end() || found->second.incarnation < marker.incarnation) {
     return false;
   }
-  return found->second.incarnation > marker.incarnation || found->second.sequence >= marker.sequence;
+  return found->second.incarnation > marker.incarnation ||
+         found->second.sequence >= marker.sequence;
 }
 
 bool LaneLedger::waits_for(const LaneLedger& other, std::uint64_t id) const noexcept {
@@ -94,10 +96,12 @@ EventHandle LaneLedger::event_after(LaneEvents& events, std::uint64_t id) {
 
 void LaneLedger::collect(LaneEvents& events) {
   if (unrecorded_ != 0 && handed_over_.empty() && !record(events, last_issued_)) {
-    outstanding_ -= std::min(outstanding_, unrecorded_);  // without an event it will never be known that these are complete
+    // Without an event it will never be known that these are complete.
+    outstanding_ -= std::min(outstanding_, unrecorded_);
     unrecorded_ = 0;
   }
-  for (; !handed_over_.empty() && events.completed(handed_over_.front().event); handed_over_.pop_front()) {
+  for (; !handed_over_.empty() && events.completed(handed_over_.front().event);
+       handed_over_.pop_front()) {
     outstanding_ -= std::min(outstanding_, handed_over_.front().bytes);
   }
 }

@@ -1,4 +1,5 @@
-// Commands that wait for their turn, and what became of those before them. Logic only: no driver, no threads.
+// Commands that wait for their turn, and what became of those before them. Logic only: no driver,
+// no threads.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,8 @@
 
 namespace deepum::mover {
 
-// Behind at most so much there is an event, so that what waits for one move does not wait for many that were given since.
+// Behind at most so much there is an event, so that what waits for one move does not wait for many
+// that were given since.
 constexpr std::uint64_t kEventBytes = 32ull << 20;
 
 struct Move {
@@ -40,7 +42,9 @@ class SettledMoves {
   static constexpr int kLongAgo = -2;  // not known any more
 
   void settle(std::uint64_t id, int lane) noexcept { kept_[id % kKept] = {id, lane}; }
-  int lane(std::uint64_t id) const noexcept { return kept_[id % kKept].id == id ? kept_[id % kKept].lane : kLongAgo; }
+  int lane(std::uint64_t id) const noexcept {
+    return kept_[id % kKept].id == id ? kept_[id % kKept].lane : kLongAgo;
+  }
 
  private:
   struct Entry {

@@ -91,7 +91,8 @@ void MoverRules::finish(Lane& lane, const deepum_command& command, int where) {
   --waiting_;
 }
 
-void MoverRules::give_up(Lane& lane, const deepum_command& command, deepum_moved_status status, Error error) {
+void MoverRules::give_up(Lane& lane, const deepum_command& command, deepum_moved_status status,
+                         Error error) {
   finish(lane, command, SettledMoves::kNowhere);
   backend_.answer(command, status, error);
 }
@@ -110,13 +111,15 @@ void MoverRules::forget_streams(std::uint32_t device) noexcept {
   }
 }
 
-// A stream that waits for a value may wait for what comes behind this launch, and a graph takes long that waits for all it needs.
+// A stream that waits for a value may wait for what comes behind this launch, and a graph takes
+// long that waits for all it needs.
 bool MoverRules::ties_streams(const deepum_command& hold) const {
   return hold.advice == DEEPUM_HOLD_BEHIND_OTHERS && backend_.discards_forbidden();
 }
 
-// The launch waits for this round, so that what is queued on its stream here lies before it. All that the prefetch waits for is in the
-// driver's hands by now, so nothing waits for what the program has not launched yet.
+// The launch waits for this round, so that what is queued on its stream here lies before it. All
+// that the prefetch waits for is in the driver's hands by now, so nothing waits for what the
+// program has not launched yet.
 void MoverRules::hold_launches() {
   for (const deepum_command& hold : holds_) {
     if (off_ || hold.stream_mask == 0 || ties_streams(hold) || !backend_.can_hold(hold)) {
@@ -125,7 +128,8 @@ void MoverRules::hold_launches() {
     for (std::size_t i = 0; i < kBringing.size(); ++i) {
       Lane& lane = lane_of(hold.device, kBringing[i]);
       const LaneId id = lane.ledger.lane();
-      if (lane.queue.find(hold.after_move) == nullptr && settled_->lane(hold.after_move) == static_cast<int>(id) && backend_.prepare(id)) {
+      if (lane.queue.find(hold.after_move) == nullptr &&
+          settled_->lane(hold.after_move) == static_cast<int>(id) && backend_.prepare(id)) {
         backend_.hold(hold, i, lane.ledger.event_after(backend_, hold.after_move));
       }
     }
@@ -141,7 +145,8 @@ bool MoverRules::issued(const deepum_command& hold, std::vector<EventHandle>* ev
       return false;
     }
     if (settled_->lane(hold.after_move) == static_cast<int>(id) && backend_.prepare(id)) {
-      if (const EventHandle behind = lane.ledger.event_after(backend_, hold.after_move); behind != 0) {
+      if (const EventHandle behind = lane.ledger.event_after(backend_, hold.after_move);
+          behind != 0) {
         events->push_back(behind);
       }
     }

@@ -7,9 +7,12 @@
 namespace deepum::mover {
 
 // What the lane still has to wait for. False: it does not exist yet.
-bool MoverRules::requirements(const Lane& lane, const deepum_command& command, Requirements* found) {
-  for (std::uint64_t mask = command.after_sequence != 0 ? command.stream_mask : 0; mask != 0; mask &= mask - 1) {
-    if (!marked(lane, static_cast<std::uint32_t>(__builtin_ctzll(mask)), command.after_sequence, found)) {
+bool MoverRules::requirements(const Lane& lane, const deepum_command& command,
+                              Requirements* found) {
+  for (std::uint64_t mask = command.after_sequence != 0 ? command.stream_mask : 0; mask != 0;
+       mask &= mask - 1) {
+    if (!marked(lane, static_cast<std::uint32_t>(__builtin_ctzll(mask)), command.after_sequence,
+                found)) {
       return false;
     }
   }
@@ -39,10 +42,12 @@ bool MoverRules::requirements(const Lane& lane, const deepum_command& command, R
 }
 
 // The stream's launches up to the sequence lie before markers.
-bool MoverRules::marked(const Lane& lane, std::uint32_t stream, std::uint64_t sequence, Requirements* found) {
+bool MoverRules::marked(const Lane& lane, std::uint32_t stream, std::uint64_t sequence,
+                        Requirements* found) {
   covering_.clear();
   if (!backend_.cover(stream, sequence, &covering_)) {
-    // In lock-step the launching thread waits for this round, so that the marker may as well be recorded here and now.
+    // In lock-step the launching thread waits for this round, so that the marker may as well be
+    // recorded here and now.
     covering_.clear();
     if (!options_.lock_step || !backend_.record_marker(lane_device(lane.ledger.lane()), stream) ||
         !backend_.cover(stream, sequence, &covering_)) {
@@ -65,10 +70,11 @@ bool MoverRules::serves_advice() const {
   return options_.lock_step || (gated() && backend_.defers(move));
 }
 
-// Whether the command goes to the driver once all that it follows is done, and not behind events. In lock-step never: the launching thread
-// waits for the round.
+// Whether the command goes to the driver once all that it follows is done, and not behind events.
+// In lock-step never: the launching thread waits for the round.
 bool MoverRules::waits_itself(const deepum_command& command) const {
-  return !options_.lock_step && !advises_at_once(command) && (!backend_.defers(command) || (advises_in_order(command) && !serves_advice()));
+  return !options_.lock_step && !advises_at_once(command) &&
+         (!backend_.defers(command) || (advises_in_order(command) && !serves_advice()));
 }
 
 // The command waits itself, and what it follows is not done or its lane's stream not idle.
@@ -82,10 +88,14 @@ bool MoverRules::stays(Lane& lane, const deepum_command& command, const Requirem
 }
 
 bool MoverRules::done(const Requirements& required) {
-  const auto completed = [this](EventHandle event) { return event == 0 || backend_.completed(event); };
-  return std::ranges::all_of(required.markers, [&](const MarkerRef& marker) { return completed(marker.event); }) &&
-         std::ranges::all_of(required.moves,
-                             [&](const auto& move) { return completed(move.first->ledger.event_after(backend_, move.second)); });
+  const auto completed = [this](EventHandle event) {
+    return event == 0 || backend_.completed(event);
+  };
+  return std::ranges::all_of(required.markers,
+                             [&](const MarkerRef& marker) { return completed(marker.event); }) &&
+         std::ranges::all_of(required.moves, [&](const auto& move) {
+           return completed(move.first->ledger.event_after(backend_, move.second));
+         });
 }
 
 MoverRules::Wait MoverRules::wait_for(Lane& lane, const Requirements& required) {
@@ -93,14 +103,16 @@ MoverRules::Wait MoverRules::wait_for(Lane& lane, const Requirements& required) 
     if (!backend_.wait_event(lane.ledger.lane(), marker.event)) {
       return Wait::kFailed;
     }
-    // Recorded anew in the meantime: behind later launches, or even on another stream that has the id now.
+    // Recorded anew in the meantime: behind later launches, or even on another stream that has the
+    // id now.
     if (!backend_.still(marker)) {
       return Wait::kAgain;
     }
     lane.ledger.note_wait(marker);
   }
-  const bool waits =
-      std::ranges::all_of(required.moves, [&](const auto& move) { return lane.ledger.wait(backend_, move.first->ledger, move.second); });
+  const bool waits = std::ranges::all_of(required.moves, [&](const auto& move) {
+    return lane.ledger.wait(backend_, move.first->ledger, move.second);
+  });
   return waits ? Wait::kDone : Wait::kFailed;
 }
 

@@ -12,8 +12,8 @@
 namespace deepum::runtime {
 namespace {
 
-// A program that frees memory may hold a lock of the driver's that advice needs, while it waits for this very stream: then the stream goes
-// on.
+// A program that frees memory may hold a lock of the driver's that advice needs, while it waits for
+// this very stream: then the stream goes on.
 constexpr std::chrono::seconds kPatience{2};
 
 }  // namespace
@@ -27,7 +27,8 @@ bool AdviceServer::start() noexcept {
   return started_;
 }
 
-CUresult AdviceServer::queue(CUcontext context, CUstream stream, const std::vector<Span>& spans, const AdviceList& advice) {
+CUresult AdviceServer::queue(CUcontext context, CUstream stream, const std::vector<Span>& spans,
+                             const AdviceList& advice) {
   if (!driver().LaunchHostFunc) {
     return CUDA_ERROR_NOT_SUPPORTED;
   }
@@ -52,8 +53,8 @@ void CUDA_CB AdviceServer::reached(void* data) {
   Job* const reached = static_cast<Job*>(data);
   AdviceServer& server = *reached->server;
   std::unique_lock lock(server.mutex_);
-  const auto found =
-      std::find_if(server.outstanding_.begin(), server.outstanding_.end(), [&](const auto& each) { return each.get() == reached; });
+  const auto found = std::find_if(server.outstanding_.begin(), server.outstanding_.end(),
+                                  [&](const auto& each) { return each.get() == reached; });
   if (found == server.outstanding_.end() || server.stopped_) {
     return;
   }
@@ -89,7 +90,8 @@ void AdviceServer::run() noexcept {
 
 // Advice that is refused costs time, not data: what was to be a duplicate is not, or stays one.
 void AdviceServer::give(const Job& job, CUcontext* current) noexcept {
-  if (*current != job.context && driver().CtxSetCurrent && driver().CtxSetCurrent(job.context) == CUDA_SUCCESS) {
+  if (*current != job.context && driver().CtxSetCurrent &&
+      driver().CtxSetCurrent(job.context) == CUDA_SUCCESS) {
     *current = job.context;
   }
   for (const Advice& each : job.advice) {

@@ -1,6 +1,7 @@
-// Advice in stream order, which the driver does not have: a stream of ours comes to a host function, which stands still until a thread of
-// our own has given the advice (a host function may not call the driver itself). Only in lock-step and behind gates, where launches wait
-// for moves: elsewhere the mover gives advice when its time has come, and no stream waits for a thread.
+// Advice in stream order, which the driver does not have: a stream of ours comes to a host
+// function, which stands still until a thread of our own has given the advice (a host function may
+// not call the driver itself). Only in lock-step and behind gates, where launches wait for moves:
+// elsewhere the mover gives advice when its time has come, and no stream waits for a thread.
 #pragma once
 
 #include <cuda.h>
@@ -26,11 +27,13 @@ class AdviceServer {
   AdviceServer& operator=(const AdviceServer&) = delete;
 
   // Queues the advice for all of the spans on the stream, whose context is current.
-  CUresult queue(CUcontext context, CUstream stream, const std::vector<Span>& spans, const AdviceList& advice);
+  CUresult queue(CUcontext context, CUstream stream, const std::vector<Span>& spans,
+                 const AdviceList& advice);
   // Returns when the advice that is queued for this memory has been given. Calls the driver.
   void wait_for(std::uint64_t address, std::uint64_t bytes) noexcept;
   void forget(CUcontext context) noexcept;  // it ended, with its streams
-  // Streams stand still no longer, whatever is queued. Host functions may still come: this object stays.
+  // Streams stand still no longer, whatever is queued. Host functions may still come: this object
+  // stays.
   void stop(int timeout_ms) noexcept;
 
  private:

@@ -11,7 +11,8 @@ namespace {
 
 AllocationTable& table = allocation_table;
 
-// Of blocks in plain memory nobody is told; but PyTorch's totals, against which the daemon checks its account, count them too.
+// Of blocks in plain memory nobody is told; but PyTorch's totals, against which the daemon checks
+// its account, count them too.
 void plain_block_active(std::uint64_t address, std::uint64_t bytes) {
   const auto memory = plain_at(address);
   if (memory != book().plain.end() && memory->second.device < DEEPUM_MAX_DEVICES) {
@@ -32,7 +33,8 @@ void plain_block_inactive(std::uint64_t address) {
 
 }  // namespace
 
-void Allocations::block_active(std::uint64_t address, std::uint64_t bytes, std::uint64_t allocated, std::uint64_t reserved) noexcept try {
+void Allocations::block_active(std::uint64_t address, std::uint64_t bytes, std::uint64_t allocated,
+                               std::uint64_t reserved) noexcept try {
   if (book_broken.load(std::memory_order_relaxed) || bytes == 0) {
     return;
   }
@@ -59,7 +61,8 @@ void Allocations::block_active(std::uint64_t address, std::uint64_t bytes, std::
   return;
 }
 
-void Allocations::block_inactive(std::uint64_t address, std::uint64_t bytes, std::uint64_t allocated, std::uint64_t reserved) noexcept try {
+void Allocations::block_inactive(std::uint64_t address, std::uint64_t bytes,
+                                 std::uint64_t allocated, std::uint64_t reserved) noexcept try {
   if (book_broken.load(std::memory_order_relaxed) || bytes == 0) {
     return;
   }
@@ -85,14 +88,16 @@ void Allocations::block_inactive(std::uint64_t address, std::uint64_t bytes, std
   return;
 }
 
-bool Allocations::commit_discard(const Pin& pin, const deepum_command& command, CUcontext context) noexcept {
+bool Allocations::commit_discard(const Pin& pin, const deepum_command& command,
+                                 CUcontext context) noexcept {
   if (writing_allocations || book_broken.load(std::memory_order_relaxed)) {
     return false;
   }
   Writing lock;
   UmBlockNode* node = nullptr;
   const AllocationRecord* record = table.record(pin.address, &node);
-  if (!record || !record->live.load() || record->of_program || !record->has_blocks.load(std::memory_order_relaxed)) {
+  if (!record || !record->live.load() || record->of_program ||
+      !record->has_blocks.load(std::memory_order_relaxed)) {
     return false;
   }
   // Whatever was launched on it after that is nothing the command waits for.
@@ -103,7 +108,8 @@ bool Allocations::commit_discard(const Pin& pin, const deepum_command& command, 
   if (block != book().blocks.end() && block->first < pin.address + pin.bytes) {
     return false;
   }
-  if (block != book().blocks.begin() && std::prev(block)->first + std::prev(block)->second > pin.address) {
+  if (block != book().blocks.begin() &&
+      std::prev(block)->first + std::prev(block)->second > pin.address) {
     return false;
   }
   return Discards::instance().propose(command.device, context, pin.address, pin.bytes, command.id);

@@ -1,5 +1,5 @@
-// What only writers of the allocation table use, under one lock: free slots and ordinals, PyTorch's blocks, plain memory; and the events
-// that tell the daemon of allocations and blocks.
+// What only writers of the allocation table use, under one lock: free slots and ordinals, PyTorch's
+// blocks, plain memory; and the events that tell the daemon of allocations and blocks.
 #pragma once
 
 #include <atomic>
@@ -32,11 +32,14 @@ struct Book {
     std::uint64_t used = 0;
   };
   std::map<std::pair<std::uint32_t, std::uint64_t>, Ordinals> ordinals;  // by (device, bytes)
-  std::map<std::uint64_t, std::uint64_t> blocks;                         // active PyTorch blocks: address -> bytes
+  // Active PyTorch blocks: address -> bytes.
+  std::map<std::uint64_t, std::uint64_t> blocks;
   std::map<std::uint64_t, PlainAllocation> plain;
-  std::map<std::uint64_t, std::uint64_t> plain_blocks;       // active PyTorch blocks in plain memory: address -> bytes
-  std::uint64_t plain_block_bytes[DEEPUM_MAX_DEVICES] = {};  // their sum: what of PyTorch's totals the daemon is not told
-  std::uint64_t allocated = 0;                               // PyTorch's latest totals
+  // Active PyTorch blocks in plain memory: address -> bytes.
+  std::map<std::uint64_t, std::uint64_t> plain_blocks;
+  // Their sum: what of PyTorch's totals the daemon is not told.
+  std::uint64_t plain_block_bytes[DEEPUM_MAX_DEVICES] = {};
+  std::uint64_t allocated = 0;  // PyTorch's latest totals
   std::uint64_t reserved = 0;
 };
 
@@ -45,8 +48,10 @@ Book& book() noexcept;
 void make_book();
 
 extern std::atomic<bool> book_made;
-extern std::atomic<bool> book_broken;                    // forked while another thread was writing: the maps cannot be trusted
-extern constinit thread_local bool writing_allocations;  // an emit that announces from under our own lock
+// Forked while another thread was writing: the maps cannot be trusted.
+extern std::atomic<bool> book_broken;
+// An emit that announces from under our own lock.
+extern constinit thread_local bool writing_allocations;
 
 class Writing {
  public:
@@ -72,7 +77,9 @@ std::map<std::uint64_t, PlainAllocation>::iterator plain_at(std::uint64_t addres
 std::uint32_t slot_of(const AllocationRecord* record) noexcept;
 void emit_allocate(const AllocationRecord* record) noexcept;
 void emit_free(std::uint32_t slot, std::uint32_t generation, std::uint32_t device) noexcept;
-void emit_active(const AllocationRecord* record, std::uint64_t address, std::uint64_t bytes) noexcept;
-void emit_inactive(const AllocationRecord* record, std::uint64_t address, std::uint64_t bytes) noexcept;
+void emit_active(const AllocationRecord* record, std::uint64_t address,
+                 std::uint64_t bytes) noexcept;
+void emit_inactive(const AllocationRecord* record, std::uint64_t address,
+                   std::uint64_t bytes) noexcept;
 
 }  // namespace deepum::runtime

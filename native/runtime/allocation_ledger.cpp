@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::uint64_t kSlots = 1024;
 
-// A process is its id and the tick it started at (field 22 of /proc/PID/stat), so that a reused id is another process. 0: no such.
+// A process is its id and the tick it started at (field 22 of /proc/PID/stat), so that a reused id
+// is another process. 0: no such.
 std::uint64_t start_ticks(pid_t pid) noexcept {
   char path[32];
   std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(pid));
@@ -39,7 +40,9 @@ std::uint64_t start_ticks(pid_t pid) noexcept {
   return at ? std::strtoull(at + 1, nullptr, 10) : 0;
 }
 
-std::uint64_t owner_word(pid_t pid, std::uint64_t ticks) noexcept { return static_cast<std::uint64_t>(pid) << 32 | (ticks & 0xffffffff); }
+std::uint64_t owner_word(pid_t pid, std::uint64_t ticks) noexcept {
+  return static_cast<std::uint64_t>(pid) << 32 | (ticks & 0xffffffff);
+}
 
 bool alive(std::uint64_t owner) noexcept {
   const auto pid = static_cast<pid_t>(owner >> 32);
@@ -69,11 +72,13 @@ bool AllocationLedger::open(const std::string& directory, const std::string& gpu
   }
   struct stat status{};
   constexpr std::size_t kBytes = kSlots * sizeof(Slot);
-  bool usable = ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == ::geteuid();
+  bool usable =
+      ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == ::geteuid();
   if (usable && status.st_size < static_cast<off_t>(kBytes)) {
     usable = ::ftruncate(fd, kBytes) == 0;
   }
-  void* memory = usable ? ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+  void* memory =
+      usable ? ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
   ::close(fd);
   if (memory == MAP_FAILED) {
     return false;
@@ -92,7 +97,8 @@ void AllocationLedger::claim() noexcept {
     if (owner != 0 && owner != self && alive(owner)) {
       continue;
     }
-    // A slot taken over still holds its last owner's bytes for a moment: too much is counted, never too little.
+    // A slot taken over still holds its last owner's bytes for a moment: too much is counted, never
+    // too little.
     if (!slots_[i].owner.compare_exchange_strong(owner, self)) {
       continue;
     }
@@ -115,8 +121,8 @@ std::uint64_t AllocationLedger::others() const noexcept {
   return sum;
 }
 
-// Announced first, then checked: of two processes that race for the last bytes both may see too much, never both enough. Such a
-// tie is broken by trying again at other moments.
+// Announced first, then checked: of two processes that race for the last bytes both may see too
+// much, never both enough. Such a tie is broken by trying again at other moments.
 bool AllocationLedger::take(std::uint64_t bytes, std::uint64_t limit) noexcept {
   if (bytes > limit) {
     return false;
@@ -173,7 +179,8 @@ std::string ledger_directory() noexcept try {
   }
   ::mkdir(directory.c_str(), 0700);
   struct stat status{};
-  if (::lstat(directory.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != ::geteuid()) {
+  if (::lstat(directory.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) ||
+      status.st_uid != ::geteuid()) {
     return {};
   }
   return directory;

@@ -1,6 +1,7 @@
-// How much managed memory every process of this user has on one GPU: a small file in the runtime directory, a slot a process, mapped
-// by all. No locks: a process writes its own slot only, so one that is stopped or killed blocks nobody; the slots of dead processes
-// are not counted and are taken over.
+// How much managed memory every process of this user has on one GPU: a small file in the runtime
+// directory, a slot a process, mapped by all. No locks: a process writes its own slot only, so one
+// that is stopped or killed blocks nobody; the slots of dead processes are not counted and are
+// taken over.
 #pragma once
 
 #include <atomic>
@@ -35,8 +36,8 @@ class AllocationLedger {
   Slot* mine_ = nullptr;
 };
 
-// $DEEPUM_RUNTIME_DIR, else $XDG_RUNTIME_DIR/deepum, else /tmp/deepum-UID; made with mode 0700 if it is missing. Empty: cannot be
-// used, or belongs to someone else.
+// $DEEPUM_RUNTIME_DIR, else $XDG_RUNTIME_DIR/deepum, else /tmp/deepum-UID; made with mode 0700 if
+// it is missing. Empty: cannot be used, or belongs to someone else.
 std::string ledger_directory() noexcept;
 
 }  // namespace deepum::runtime

@@ -1,6 +1,7 @@
-// From any 64-bit value to the managed allocation it points into, without a lock: a directory of 16 GiB chunks, a node for each UM
-// block. Written under the lock of allocation_book.hpp; a reader that races with a writer over memory that the program is not using
-// may get an outdated answer, never a fault: records and chunks are not unmapped.
+// From any 64-bit value to the managed allocation it points into, without a lock: a directory of 16
+// GiB chunks, a node for each UM block. Written under the lock of allocation_book.hpp; a reader
+// that races with a writer over memory that the program is not using may get an outdated answer,
+// never a fault: records and chunks are not unmapped.
 #pragma once
 
 #include <atomic>
@@ -14,7 +15,8 @@ namespace deepum::runtime {
 
 inline constexpr std::uint64_t kUmBlockBytes = 1ull << DEEPUM_UM_BLOCK_SHIFT;
 inline constexpr std::uint32_t kMaxSlots = 1u << 18;
-inline constexpr deepum_block_range block_range(std::uint64_t slot, std::uint64_t first, std::uint64_t count) noexcept {
+inline constexpr deepum_block_range block_range(std::uint64_t slot, std::uint64_t first,
+                                                std::uint64_t count) noexcept {
   return slot << DEEPUM_RANGE_SLOT_SHIFT | first << DEEPUM_RANGE_FIRST_SHIFT | count;
 }
 
@@ -23,27 +25,31 @@ struct alignas(64) AllocationRecord {
   std::atomic<std::uint64_t> base{0};
   std::atomic<std::uint64_t> bytes{0};
   std::atomic<std::uint64_t> name{0};
-  std::atomic<deepum_block_range> range{0};               // all of it
-  std::atomic<AllocationRecord*> next_in_first{nullptr};  // small allocations may share their first and last UM block
+  std::atomic<deepum_block_range> range{0};  // all of it
+  // Small allocations may share their first and last UM block.
+  std::atomic<AllocationRecord*> next_in_first{nullptr};
   std::atomic<AllocationRecord*> next_in_last{nullptr};
   std::atomic<std::uint32_t> generation{0};
   std::atomic<std::uint32_t> pins{0};
   std::atomic<bool> live{false};
-  std::atomic<bool> has_blocks{false};  // PyTorch reported a block inside: its blocks are the extents, not the whole
+  // PyTorch reported a block inside: its blocks are the extents, not the whole.
+  std::atomic<bool> has_blocks{false};
   bool of_program = false;
   std::uint32_t device = 0;
   std::uint64_t ordinal = 0;
   std::uint64_t context = 0;
 };
 
-// A UM block. Only PyTorch blocks that cross a 2 MiB boundary need to be known: any other lies in this UM block alone. At most one
-// enters from the UM block before (covering offsets [0, enter_end)) and one leaves to the next (from leave_start on).
+// A UM block. Only PyTorch blocks that cross a 2 MiB boundary need to be known: any other lies in
+// this UM block alone. At most one enters from the UM block before (covering offsets [0,
+// enter_end)) and one leaves to the next (from leave_start on).
 struct UmBlockNode {
   std::atomic<AllocationRecord*> owner{nullptr};
   std::atomic<deepum_block_range> enter_range{0};
   std::atomic<deepum_block_range> leave_range{0};
   std::atomic<std::uint32_t> enter_end{0};
-  std::atomic<std::uint32_t> leave_unused{0};  // 2 MiB - leave_start, so that zero memory means "none leaves"
+  // 2 MiB - leave_start, so that zero memory means "none leaves".
+  std::atomic<std::uint32_t> leave_unused{0};
 };
 static_assert(sizeof(UmBlockNode) == 32);
 
@@ -91,8 +97,9 @@ class AllocationTable {
     if (!found->has_blocks.load(std::memory_order_acquire)) {
       return true;
     }
-    // PyTorch hands blocks of one size out in an order of its own, so a tensor's place changes from step to step: it is left out
-    // of the hash, and the core names the block instead (native/core/memory/torch_blocks.hpp).
+    // PyTorch hands blocks of one size out in an order of its own, so a tensor's place changes from
+    // step to step: it is left out of the hash, and the core names the block instead
+    // (native/core/memory/torch_blocks.hpp).
     extent->name = 0;
     extent->offset = 0;
     const auto within = static_cast<std::uint32_t>(address & (kUmBlockBytes - 1));
@@ -101,33 +108,40 @@ class AllocationTable {
     } else if (within >= kUmBlockBytes - at->leave_unused.load(std::memory_order_acquire)) {
       extent->range = at->leave_range.load(std::memory_order_relaxed);
     } else {
-      const std::uint64_t first = (address >> DEEPUM_UM_BLOCK_SHIFT) - (base >> DEEPUM_UM_BLOCK_SHIFT);
+      const std::uint64_t first =
+          (address >> DEEPUM_UM_BLOCK_SHIFT) - (base >> DEEPUM_UM_BLOCK_SHIFT);
       extent->range = block_range(extent->range >> DEEPUM_RANGE_SLOT_SHIFT, first, 1);
     }
     return true;
   }
 
   // Writers only, under the lock.
-  bool prepare(std::uint64_t base, std::uint64_t bytes) noexcept;  // maps what insert needs; false: no memory
+  // Maps what insert needs; false: no memory.
+  bool prepare(std::uint64_t base, std::uint64_t bytes) noexcept;
   void insert(AllocationRecord* record) noexcept;
   void erase(AllocationRecord* record) noexcept;
-  void set_block(const AllocationRecord* record, std::uint64_t address, std::uint64_t bytes, bool active) noexcept;
+  void set_block(const AllocationRecord* record, std::uint64_t address, std::uint64_t bytes,
+                 bool active) noexcept;
   // The event that last reported any of the memory as handed out; kept by UM block.
   void set_handed_out(std::uint64_t address, std::uint64_t bytes, std::uint64_t sequence) noexcept;
   std::uint64_t handed_out(std::uint64_t address, std::uint64_t bytes) const noexcept;
 
  private:
   // A chunk's memory is its nodes and then a sequence for each, which no launch looks at.
-  static constexpr std::size_t kChunkBytes = kChunkNodes * (sizeof(UmBlockNode) + sizeof(std::uint64_t));
+  static constexpr std::size_t kChunkBytes =
+      kChunkNodes * (sizeof(UmBlockNode) + sizeof(std::uint64_t));
   std::uint64_t* handed_out_of(std::uint64_t block) const noexcept;
 
-  static std::atomic<AllocationRecord*>* next(AllocationRecord* record, std::uint64_t address) noexcept {
-    const bool first = (record->base.load(std::memory_order_relaxed) ^ address) >> DEEPUM_UM_BLOCK_SHIFT == 0;
+  static std::atomic<AllocationRecord*>* next(AllocationRecord* record,
+                                              std::uint64_t address) noexcept {
+    const bool first =
+        (record->base.load(std::memory_order_relaxed) ^ address) >> DEEPUM_UM_BLOCK_SHIFT == 0;
     return first ? &record->next_in_first : &record->next_in_last;
   }
 
   static bool holds(const AllocationRecord* record, std::uint64_t address) noexcept {
-    return address - record->base.load(std::memory_order_relaxed) < record->bytes.load(std::memory_order_relaxed);
+    return address - record->base.load(std::memory_order_relaxed) <
+           record->bytes.load(std::memory_order_relaxed);
   }
   static AllocationRecord* further_record(AllocationRecord* record, std::uint64_t address) noexcept;
 

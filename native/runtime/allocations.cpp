@@ -21,7 +21,8 @@ AllocationTable& table = allocation_table;
 std::atomic<std::uint64_t> bytes_by_device[DEEPUM_MAX_DEVICES];
 
 std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
-  const auto product = static_cast<unsigned __int128>(a ^ 0x9e3779b97f4a7c15ull) * (b ^ 0xd6e8feb86659fd93ull);
+  const auto product =
+      static_cast<unsigned __int128>(a ^ 0x9e3779b97f4a7c15ull) * (b ^ 0xd6e8feb86659fd93ull);
   return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
 }
 
@@ -39,7 +40,8 @@ Allocation describe(const AllocationRecord* record) noexcept {
 
 void count_bytes(std::uint32_t device, std::int64_t change) noexcept {
   if (device < DEEPUM_MAX_DEVICES) {
-    bytes_by_device[device].fetch_add(static_cast<std::uint64_t>(change), std::memory_order_relaxed);
+    bytes_by_device[device].fetch_add(static_cast<std::uint64_t>(change),
+                                      std::memory_order_relaxed);
   }
 }
 
@@ -49,7 +51,8 @@ Allocation retire(AllocationRecord* record) {
   emit_free(allocation.slot, allocation.generation, allocation.device);
   auto& blocks = book().blocks;
   if (record->has_blocks.load(std::memory_order_relaxed)) {
-    blocks.erase(blocks.lower_bound(allocation.base), blocks.lower_bound(allocation.base + allocation.bytes));
+    blocks.erase(blocks.lower_bound(allocation.base),
+                 blocks.lower_bound(allocation.base + allocation.bytes));
   }
   table.erase(record);
   book().ordinals[{allocation.device, allocation.bytes}].free.insert(record->ordinal);
@@ -62,12 +65,14 @@ Allocation retire(AllocationRecord* record) {
 void forget_plain_blocks(const Allocation& allocation) {
   auto& blocks = book().plain_blocks;
   const auto end = blocks.lower_bound(allocation.base + allocation.bytes);
-  for (auto block = blocks.lower_bound(allocation.base); block != end; block = blocks.erase(block)) {
+  for (auto block = blocks.lower_bound(allocation.base); block != end;
+       block = blocks.erase(block)) {
     book().plain_block_bytes[allocation.device] -= block->second;
   }
 }
 
-// A pin is held for one call of the mover; should its thread be stopped for seconds, the program must still go on.
+// A pin is held for one call of the mover; should its thread be stopped for seconds, the program
+// must still go on.
 void wait_out_pins(const AllocationRecord* record) noexcept {
   for (int tries = 0; tries < 1000000 && record->pins.load() != 0; ++tries) {
     sched_yield();
@@ -81,8 +86,8 @@ Allocations& Allocations::instance() noexcept {
   return allocations;
 }
 
-bool Allocations::add(std::uint64_t base, std::uint64_t bytes, std::uint32_t device, bool managed, bool of_program,
-                      std::uint64_t context) noexcept try {
+bool Allocations::add(std::uint64_t base, std::uint64_t bytes, std::uint32_t device, bool managed,
+                      bool of_program, std::uint64_t context) noexcept try {
   if (book_broken.load(std::memory_order_relaxed) || bytes == 0) {
     return false;
   }
@@ -113,12 +118,14 @@ bool Allocations::add(std::uint64_t base, std::uint64_t bytes, std::uint32_t dev
     ++ordinals.used;
   }
   AllocationRecord* record = table.records() + slot;
-  const std::uint64_t blocks = ((base + bytes - 1) >> DEEPUM_UM_BLOCK_SHIFT) - (base >> DEEPUM_UM_BLOCK_SHIFT) + 1;
+  const std::uint64_t blocks =
+      ((base + bytes - 1) >> DEEPUM_UM_BLOCK_SHIFT) - (base >> DEEPUM_UM_BLOCK_SHIFT) + 1;
   record->base.store(base, std::memory_order_relaxed);
   record->bytes.store(bytes, std::memory_order_relaxed);
   record->name.store(mix(mix(device + 1, bytes), ordinal + 1), std::memory_order_relaxed);
-  record->range.store(block_range(slot, 0, std::min<std::uint64_t>(blocks, (1u << DEEPUM_RANGE_COUNT_BITS) - 1)),
-                      std::memory_order_relaxed);
+  record->range.store(
+      block_range(slot, 0, std::min<std::uint64_t>(blocks, (1u << DEEPUM_RANGE_COUNT_BITS) - 1)),
+      std::memory_order_relaxed);
   record->has_blocks.store(false, std::memory_order_relaxed);
   record->of_program = of_program;
   record->device = device;
@@ -148,7 +155,9 @@ std::optional<Allocation> Allocations::remove(std::uint64_t base) noexcept try {
       if (plain == book().plain.end()) {
         return std::nullopt;
       }
-      const Allocation allocation{base, plain->second.bytes, 0, plain->second.context, 0, 0, plain->second.device, false, false};
+      const Allocation allocation{
+          base, plain->second.bytes, 0, plain->second.context, 0, 0, plain->second.device, false,
+          false};
       book().plain.erase(plain);
       forget_plain_blocks(allocation);
       return allocation;
@@ -163,7 +172,8 @@ std::optional<Allocation> Allocations::remove(std::uint64_t base) noexcept try {
   return std::nullopt;
 }
 
-void Allocations::forget_context(std::uint64_t context, void (*ended)(const Allocation&)) noexcept try {
+void Allocations::forget_context(std::uint64_t context, void (*ended)(const Allocation&)) noexcept
+    try {
   std::vector<std::uint64_t> bases;
   {
     if (book_broken.load(std::memory_order_relaxed)) {
@@ -197,17 +207,28 @@ std::optional<Allocation> Allocations::find(std::uint64_t address) const noexcep
   }
   Writing lock;
   UmBlockNode* node = nullptr;
-  if (const AllocationRecord* record = table.record(address, &node); record && record->live.load()) {
+  if (const AllocationRecord* record = table.record(address, &node);
+      record && record->live.load()) {
     return describe(record);
   }
   const auto plain = plain_at(address);
   if (plain == book().plain.end()) {
     return std::nullopt;
   }
-  return Allocation{plain->first, plain->second.bytes, 0, plain->second.context, 0, 0, plain->second.device, false, false};
+  return Allocation{plain->first,
+                    plain->second.bytes,
+                    0,
+                    plain->second.context,
+                    0,
+                    0,
+                    plain->second.device,
+                    false,
+                    false};
 }
 
-bool Allocations::lookup(std::uint64_t address, Extent* extent) const noexcept { return table.lookup(address, extent); }
+bool Allocations::lookup(std::uint64_t address, Extent* extent) const noexcept {
+  return table.lookup(address, extent);
+}
 
 void Allocations::while_all_stays(void (*body)(void* data), void* data) noexcept {
   if (!book_broken.load(std::memory_order_relaxed)) {
@@ -216,7 +237,8 @@ void Allocations::while_all_stays(void (*body)(void* data), void* data) noexcept
   }
 }
 
-bool Allocations::range_of(std::uint64_t address, std::uint64_t bytes, Extent* extent) const noexcept {
+bool Allocations::range_of(std::uint64_t address, std::uint64_t bytes,
+                           Extent* extent) const noexcept {
   UmBlockNode* node = nullptr;
   const AllocationRecord* record = bytes ? table.record(address, &node) : nullptr;
   if (!record) {
@@ -232,13 +254,16 @@ bool Allocations::range_of(std::uint64_t address, std::uint64_t bytes, Extent* e
   }
   const std::uint64_t last = (address + std::min(bytes, room) - 1) >> DEEPUM_UM_BLOCK_SHIFT;
   const std::uint64_t first = address >> DEEPUM_UM_BLOCK_SHIFT;
-  const std::uint64_t slot = record->range.load(std::memory_order_relaxed) >> DEEPUM_RANGE_SLOT_SHIFT;
-  extent->range = block_range(slot, first - (base >> DEEPUM_UM_BLOCK_SHIFT),
-                              std::min<std::uint64_t>(last - first + 1, (1u << DEEPUM_RANGE_COUNT_BITS) - 1));
+  const std::uint64_t slot =
+      record->range.load(std::memory_order_relaxed) >> DEEPUM_RANGE_SLOT_SHIFT;
+  extent->range =
+      block_range(slot, first - (base >> DEEPUM_UM_BLOCK_SHIFT),
+                  std::min<std::uint64_t>(last - first + 1, (1u << DEEPUM_RANGE_COUNT_BITS) - 1));
   return true;
 }
 
-Allocations::Pin::Pin(Pin&& other) noexcept : address(other.address), bytes(std::exchange(other.bytes, 0)), slot_(other.slot_) {}
+Allocations::Pin::Pin(Pin&& other) noexcept
+    : address(other.address), bytes(std::exchange(other.bytes, 0)), slot_(other.slot_) {}
 
 Allocations::Pin::~Pin() {
   if (bytes != 0) {
@@ -246,10 +271,10 @@ Allocations::Pin::~Pin() {
   }
 }
 
-// The pin is counted before `live` is read, and `remove` clears `live` before it reads the count, both sequentially consistent: one
-// of the two sees the other.
-Allocations::Pin Allocations::pin(std::uint32_t slot, std::uint32_t generation, std::uint32_t first_block,
-                                  std::uint32_t block_count) noexcept {
+// The pin is counted before `live` is read, and `remove` clears `live` before it reads the count,
+// both sequentially consistent: one of the two sees the other.
+Allocations::Pin Allocations::pin(std::uint32_t slot, std::uint32_t generation,
+                                  std::uint32_t first_block, std::uint32_t block_count) noexcept {
   Pin pin;
   AllocationRecord* records = table.records();
   if (!records || slot >= kMaxSlots || block_count == 0) {
@@ -262,7 +287,8 @@ Allocations::Pin Allocations::pin(std::uint32_t slot, std::uint32_t generation, 
     const std::uint64_t end = base + record.bytes.load();
     const std::uint64_t origin = base & ~(kUmBlockBytes - 1);
     const std::uint64_t from = std::max(base, origin + first_block * kUmBlockBytes);
-    const std::uint64_t to = std::min(end, origin + (std::uint64_t{first_block} + block_count) * kUmBlockBytes);
+    const std::uint64_t to =
+        std::min(end, origin + (std::uint64_t{first_block} + block_count) * kUmBlockBytes);
     if (from < to) {
       pin.address = from;
       pin.bytes = to - from;
@@ -289,7 +315,8 @@ void Allocations::announce() noexcept {
       continue;
     }
     const std::uint64_t base = record->base.load(std::memory_order_relaxed);
-    const auto end = book().blocks.lower_bound(base + record->bytes.load(std::memory_order_relaxed));
+    const auto end =
+        book().blocks.lower_bound(base + record->bytes.load(std::memory_order_relaxed));
     for (auto block = book().blocks.lower_bound(base); block != end; ++block) {
       emit_active(record, block->first, block->second);
     }

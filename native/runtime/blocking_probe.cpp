@@ -17,8 +17,8 @@ constexpr unsigned kConvincing = 3;  // a thread may be kept from running that l
 
 void BlockingProbe::begin() noexcept {
   const Driver& call = driver();
-  const bool can = can_pin_words() && call.StreamCreate && call.StreamDestroy && call.EventCreate && call.EventDestroy &&
-                   call.EventRecord && call.StreamWaitEvent;
+  const bool can = can_pin_words() && call.StreamCreate && call.StreamDestroy && call.EventCreate &&
+                   call.EventDestroy && call.EventRecord && call.StreamWaitEvent;
   if (deferral_ == Deferral::kUnknown && !can) {
     deferral_ = Deferral::kDefers;
   }
@@ -27,7 +27,8 @@ void BlockingProbe::begin() noexcept {
 bool BlockingProbe::arm(CUstream stream) noexcept {
   const Driver& call = driver();
   deferral_ = Deferral::kDefers;
-  if ((word_.device == 0 && !pin_words(sizeof(std::uint64_t), &word_)) || ::sem_init(&returned_, 0, 0) != 0 ||
+  if ((word_.device == 0 && !pin_words(sizeof(std::uint64_t), &word_)) ||
+      ::sem_init(&returned_, 0, 0) != 0 ||
       call.StreamCreate(&gate_, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) {
     return false;
   }
@@ -54,15 +55,18 @@ bool BlockingProbe::arm(CUstream stream) noexcept {
     call.StreamDestroy(gate_);
     return false;
   }
-  if (call.StreamWaitValue64(gate_, word_.device, round_, CU_STREAM_WAIT_VALUE_GEQ) == CUDA_SUCCESS &&
-      call.EventRecord(event_, gate_) == CUDA_SUCCESS && call.StreamWaitEvent(stream, event_, 0) == CUDA_SUCCESS) {
+  if (call.StreamWaitValue64(gate_, word_.device, round_, CU_STREAM_WAIT_VALUE_GEQ) ==
+          CUDA_SUCCESS &&
+      call.EventRecord(event_, gate_) == CUDA_SUCCESS &&
+      call.StreamWaitEvent(stream, event_, 0) == CUDA_SUCCESS) {
     return true;
   }
   let_go();
   return false;
 }
 
-// What was queued on the stream is done all the same. It is not waited for: it may share a channel of the card with one that stands still.
+// What was queued on the stream is done all the same. It is not waited for: it may share a channel
+// of the card with one that stands still.
 void BlockingProbe::let_go() noexcept {
   ::sem_post(&returned_);
   ::pthread_join(opener_, nullptr);
@@ -80,7 +84,8 @@ void BlockingProbe::disarm() noexcept {
   deferral_ = blocked_ < kConvincing ? Deferral::kUnknown : Deferral::kBlocks;
   if (deferral_ == Deferral::kBlocks) {
     say(Level::kInformation,
-        "mover: the driver blocks a thread that moves memory behind an event; each such move waits on the host for what it follows");
+        "mover: the driver blocks a thread that moves memory behind an event; each such move waits "
+        "on the host for what it follows");
   }
 }
 

@@ -1,6 +1,6 @@
-// Whether the driver defers a call that lies behind an event which has not come, or blocks its caller until it has. Found out with the
-// first such calls that the mover makes: before each goes an event that a thread of ours completes, when the call has returned, or after
-// 20 ms.
+// Whether the driver defers a call that lies behind an event which has not come, or blocks its
+// caller until it has. Found out with the first such calls that the mover makes: before each goes
+// an event that a thread of ours completes, when the call has returned, or after 20 ms.
 #pragma once
 
 #include <cuda.h>
@@ -17,7 +17,8 @@ namespace deepum::runtime {
 
 class BlockingProbe {
  public:
-  explicit BlockingProbe(Deferral known) noexcept : deferral_(known) {}  // nothing is asked unless it is kUnknown
+  // Nothing is asked unless it is kUnknown.
+  explicit BlockingProbe(Deferral known) noexcept : deferral_(known) {}
   BlockingProbe(const BlockingProbe&) = delete;
   BlockingProbe& operator=(const BlockingProbe&) = delete;
 
@@ -25,7 +26,8 @@ class BlockingProbe {
   // Before the first call: a driver that cannot be asked counts as one that defers.
   void begin() noexcept;
 
-  // Makes the call, which is on that stream, with a context current; finds out by it what the driver does, as long as that is unknown.
+  // Makes the call, which is on that stream, with a context current; finds out by it what the
+  // driver does, as long as that is unknown.
   template <typename Call>
   CUresult make(CUstream stream, const Call& call) {
     const bool asks = deferral_ == Deferral::kUnknown && arm(stream);
@@ -37,7 +39,8 @@ class BlockingProbe {
   }
 
  private:
-  // The stream waits from here on, 20 ms at most. False: the driver refuses, and counts as one that defers.
+  // The stream waits from here on, 20 ms at most. False: the driver refuses, and counts as one that
+  // defers.
   bool arm(CUstream stream) noexcept;
   void disarm() noexcept;
   void let_go() noexcept;

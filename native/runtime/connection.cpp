@@ -46,7 +46,8 @@ void add_settings(std::vector<char>* message) {
   const std::size_t start = message->size();
   for (char** entry = environ; entry && *entry; ++entry) {
     const std::size_t bytes = std::strlen(*entry) + 1;
-    if (std::strncmp(*entry, "DEEPUM_", 7) != 0 || message->size() - start + bytes > kMostSettings) {
+    if (std::strncmp(*entry, "DEEPUM_", 7) != 0 ||
+        message->size() - start + bytes > kMostSettings) {
       continue;
     }
     message->insert(message->end(), *entry, *entry + bytes);
@@ -73,7 +74,8 @@ int Connection::connect(const std::string& path) noexcept {
   int error = 0;
   if (::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     error = errno;
-  } else if (::getsockopt(socket_, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0 || peer.uid != ::geteuid()) {
+  } else if (::getsockopt(socket_, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0 ||
+             peer.uid != ::geteuid()) {
     error = EPERM;
   }
   if (error != 0) {

@@ -16,13 +16,15 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
   ~Connection() { close(); }
 
-  // 0, or the errno: ENOENT and ECONNREFUSED when nobody listens there, EAGAIN when it cannot take us now, EPERM when the one who
-  // listens is another user.
+  // 0, or the errno: ENOENT and ECONNREFUSED when nobody listens there, EAGAIN when it cannot take
+  // us now, EPERM when the one who listens is another user.
   int connect(const std::string& path) noexcept;
-  // Sends the hello with our DEEPUM_* environment and waits for the answer. `text`: what the daemon said against it, or the cause.
+  // Sends the hello with our DEEPUM_* environment and waits for the answer. `text`: what the daemon
+  // said against it, or the cause.
   Hello introduce(const SharedMemory& memory, int timeout_ms, std::string* text);
   int fd() const noexcept { return socket_; }
-  bool hung_up() const noexcept;  // the daemon closed its end, or broke the rules by saying something
+  // The daemon closed its end, or broke the rules by saying something.
+  bool hung_up() const noexcept;
   void close() noexcept;
 
  private:

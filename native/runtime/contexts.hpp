@@ -14,7 +14,8 @@ bool is_capturing(CUstream stream) noexcept;  // or nobody can tell
 class Elsewhere {
  public:
   explicit Elsewhere(CUcontext context) noexcept
-      : pushed_(context && driver().CtxPushCurrent && driver().CtxPopCurrent && driver().CtxPushCurrent(context) == CUDA_SUCCESS) {}
+      : pushed_(context && driver().CtxPushCurrent && driver().CtxPopCurrent &&
+                driver().CtxPushCurrent(context) == CUDA_SUCCESS) {}
   ~Elsewhere() {
     if (pushed_) {
       CUcontext popped = nullptr;

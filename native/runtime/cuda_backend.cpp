@@ -13,7 +13,9 @@ CudaBackend::CudaBackend(MarkerTable& markers, Gates& gates, const ShimSettings&
     : markers_(markers),
       gates_(gates),
       prefetches_(settings.lock_step ? Deferral::kDefers : settings.deferral),
-      discards_(settings.lock_step || settings.deferral == Deferral::kDefers ? Deferral::kDefers : Deferral::kUnknown) {}
+      discards_(settings.lock_step || settings.deferral == Deferral::kDefers ? Deferral::kDefers
+                                                                             : Deferral::kUnknown) {
+}
 
 std::uint32_t CudaBackend::context_destroyed(CUcontext context) noexcept {
   std::uint32_t devices = 0;
@@ -82,11 +84,14 @@ bool CudaBackend::prepare(mover::LaneId lane) {
   }
   CUstream& stream = streams_[lane];
   const Driver& call = driver();
-  return stream || (call.StreamCreate && call.StreamWaitEvent && call.EventCreate && call.EventRecord &&
-                    call.StreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS && stream);
+  return stream ||
+         (call.StreamCreate && call.StreamWaitEvent && call.EventCreate && call.EventRecord &&
+          call.StreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS && stream);
 }
 
-bool CudaBackend::idle(mover::LaneId lane) { return !driver().StreamQuery || driver().StreamQuery(streams_[lane]) != CUDA_ERROR_NOT_READY; }
+bool CudaBackend::idle(mover::LaneId lane) {
+  return !driver().StreamQuery || driver().StreamQuery(streams_[lane]) != CUDA_ERROR_NOT_READY;
+}
 
 void CudaBackend::synchronise(mover::LaneId lane) {
   if (driver().StreamSynchronize) {
@@ -96,8 +101,11 @@ void CudaBackend::synchronise(mover::LaneId lane) {
 
 // --- The program's progress and memory
 
-bool CudaBackend::cover(std::uint32_t stream, std::uint64_t sequence, std::vector<mover::MarkerRef>* found) {
-  return markers_.cover(stream, sequence, [&](StreamMarkers& of, const Marker& marker) { found->push_back(to_ref(of, marker)); });
+bool CudaBackend::cover(std::uint32_t stream, std::uint64_t sequence,
+                        std::vector<mover::MarkerRef>* found) {
+  return markers_.cover(stream, sequence, [&](StreamMarkers& of, const Marker& marker) {
+    found->push_back(to_ref(of, marker));
+  });
 }
 
 bool CudaBackend::record_marker(std::uint32_t device, std::uint32_t stream) {
@@ -114,7 +122,8 @@ bool CudaBackend::still(const mover::MarkerRef& marker) {
 }
 
 std::optional<mover::Range> CudaBackend::pin(const deepum_command& command) {
-  Allocations::Pin pin = Allocations::instance().pin(command.slot, command.generation, command.first_block, command.block_count);
+  Allocations::Pin pin = Allocations::instance().pin(command.slot, command.generation,
+                                                     command.first_block, command.block_count);
   if (!pin) {
     return std::nullopt;
   }
@@ -125,21 +134,26 @@ std::optional<mover::Range> CudaBackend::pin(const deepum_command& command) {
 // --- Calls
 
 bool CudaBackend::defers(const deepum_command& command) const {
-  return (command.kind == DEEPUM_COMMAND_DISCARD ? discards_ : prefetches_).deferral() == Deferral::kDefers;
+  return (command.kind == DEEPUM_COMMAND_DISCARD ? discards_ : prefetches_).deferral() ==
+         Deferral::kDefers;
 }
 
 bool CudaBackend::has_batches() const { return runtime::has_batches(); }
 
-mover::Error CudaBackend::prefetch(mover::LaneId lane, std::span<const mover::Range> ranges, std::int32_t location) {
+mover::Error CudaBackend::prefetch(mover::LaneId lane, std::span<const mover::Range> ranges,
+                                   std::int32_t location) {
   const CUstream stream = streams_[lane];
-  return prefetches_.make(stream, [&] { return runtime::prefetch(ranges.data(), ranges.size(), location, stream); });
+  return prefetches_.make(
+      stream, [&] { return runtime::prefetch(ranges.data(), ranges.size(), location, stream); });
 }
 
-mover::Error CudaBackend::advise_now(mover::LaneId /*lane*/, std::span<const mover::Range> ranges, const AdviceList& advice) {
+mover::Error CudaBackend::advise_now(mover::LaneId /*lane*/, std::span<const mover::Range> ranges,
+                                     const AdviceList& advice) {
   for (const Advice& each : advice) {
     for (const mover::Range& range : ranges) {
       const int location = each.location < 0 ? kHost : each.location;
-      if (const CUresult result = advise(range, static_cast<CUmem_advise>(each.what), location); result != CUDA_SUCCESS) {
+      if (const CUresult result = advise(range, static_cast<CUmem_advise>(each.what), location);
+          result != CUDA_SUCCESS) {
         return result;
       }
     }
@@ -147,8 +161,10 @@ mover::Error CudaBackend::advise_now(mover::LaneId /*lane*/, std::span<const mov
   return mover::kSuccess;
 }
 
-mover::Error CudaBackend::serve_advice(mover::LaneId lane, std::span<const mover::Range> ranges, const AdviceList& advice) {
-  return server_.queue(context(mover::lane_device(lane)), streams_[lane], {ranges.begin(), ranges.end()}, advice);
+mover::Error CudaBackend::serve_advice(mover::LaneId lane, std::span<const mover::Range> ranges,
+                                       const AdviceList& advice) {
+  return server_.queue(context(mover::lane_device(lane)), streams_[lane],
+                       {ranges.begin(), ranges.end()}, advice);
 }
 
 mover::Error CudaBackend::discard(mover::LaneId lane, mover::Range range) {
@@ -161,8 +177,9 @@ void CudaBackend::turned_off(mover::Error error) {
   gates_.end();
   // At a program's end its context goes first: nothing worth a word.
   if (error != CUDA_ERROR_DEINITIALIZED && error != CUDA_ERROR_CONTEXT_IS_DESTROYED) {
-    say(Level::kWarning, "warning: mover: %u moves in a row failed (CUDA error %u); going on without prefetching", mover::kMostFailures,
-        error);
+    say(Level::kWarning,
+        "warning: mover: %u moves in a row failed (CUDA error %u); going on without prefetching",
+        mover::kMostFailures, error);
   }
 }
 
@@ -172,19 +189,24 @@ bool CudaBackend::can_discard() { return runtime::can_discard() && !discards_for
 
 bool CudaBackend::discards_forbidden() { return Discards::instance().forbidden(); }
 
-// A move that comes too early costs a fault, a discard destroys data: without a marker behind all that was launched there is none.
-bool CudaBackend::commit_discard(mover::LaneId /*lane*/, const deepum_command& command, mover::Range /*range*/) {
+// A move that comes too early costs a fault, a discard destroys data: without a marker behind all
+// that was launched there is none.
+bool CudaBackend::commit_discard(mover::LaneId /*lane*/, const deepum_command& command,
+                                 mover::Range /*range*/) {
   return markers_.all_marked(command.stream_mask) && markers_.all_can_wait() &&
          Allocations::instance().commit_discard(pins_.back(), command, current_);
 }
 
-void CudaBackend::discard_given(mover::LaneId lane, std::uint64_t address, std::uint64_t id, mover::EventHandle event) noexcept {
+void CudaBackend::discard_given(mover::LaneId lane, std::uint64_t address, std::uint64_t id,
+                                mover::EventHandle event) noexcept {
   Discards::instance().committed(mover::lane_device(lane), address, id, to_event(event));
 }
 
 void CudaBackend::refuse_discards(mover::Error error) {
   runtime::refuse_discards();
-  say(Level::kWarning, "warning: mover: %u discards in a row failed (CUDA error %u); dead memory is copied from now on",
+  say(Level::kWarning,
+      "warning: mover: %u discards in a row failed (CUDA error %u); dead memory is copied from now "
+      "on",
       mover::kMostFailedDiscards, error);
 }
 
@@ -199,14 +221,16 @@ void CudaBackend::hold(const deepum_command& hold, std::size_t bringing, mover::
   const auto id = static_cast<std::uint32_t>(__builtin_ctzll(hold.stream_mask));
   if (markers_.is_a_threads_own(id)) {
     threads_holds_[bringing][id].store(to_event(event));
-  } else if (const CUstream stream = markers_.stream(id, context(hold.device)); stream && event != 0) {
+  } else if (const CUstream stream = markers_.stream(id, context(hold.device));
+             stream && event != 0) {
     driver().StreamWaitEvent(stream, to_event(event), 0);
   }
 }
 
 CUstream CudaBackend::gate_stream(std::uint32_t stream) noexcept {
   CUstream& writer = gate_streams_[stream];
-  if (!use_context(gates_.home()) || (!writer && driver().StreamCreate(&writer, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)) {
+  if (!use_context(gates_.home()) ||
+      (!writer && driver().StreamCreate(&writer, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)) {
     return nullptr;
   }
   return writer;
@@ -222,7 +246,8 @@ bool CudaBackend::gate_waits(std::uint32_t stream, mover::EventHandle event) {
   return writer && driver().StreamWaitEvent(writer, to_event(event), 0) == CUDA_SUCCESS;
 }
 
-void CudaBackend::answer(const deepum_command& command, deepum_moved_status status, mover::Error error) {
+void CudaBackend::answer(const deepum_command& command, deepum_moved_status status,
+                         mover::Error error) {
   deepum_moved_event event = moved_event(command, status, error);
   emit(&event.header);
 }

@@ -1,5 +1,6 @@
-// What the mover's rules (native/mover) ask of a real program: its streams' markers, its allocations, and the driver, whose calls are made
-// by the mover's thread alone. A failure of a call is the rules' to count.
+// What the mover's rules (native/mover) ask of a real program: its streams' markers, its
+// allocations, and the driver, whose calls are made by the mover's thread alone. A failure of a
+// call is the rules' to count.
 #pragma once
 
 #include <cuda.h>
@@ -30,12 +31,18 @@ class CudaBackend final : public mover::MoverBackend {
   CudaBackend& operator=(const CudaBackend&) = delete;
 
   // --- Any thread.
-  void enter_device(int device, CUcontext context) noexcept { contexts_[device].store(context, std::memory_order_release); }
-  std::uint32_t context_destroyed(CUcontext context) noexcept;  // the devices that had it, a bit each
-  CUevent take_hold(std::uint32_t stream_id, std::size_t bringing) noexcept {
-    return stream_id < DEEPUM_MAX_STREAMS ? threads_holds_[bringing][stream_id].exchange(nullptr) : nullptr;
+  void enter_device(int device, CUcontext context) noexcept {
+    contexts_[device].store(context, std::memory_order_release);
   }
-  void wait_for_advice(std::uint64_t address, std::uint64_t bytes) noexcept { server_.wait_for(address, bytes); }
+  // The devices that had it, a bit each.
+  std::uint32_t context_destroyed(CUcontext context) noexcept;
+  CUevent take_hold(std::uint32_t stream_id, std::size_t bringing) noexcept {
+    return stream_id < DEEPUM_MAX_STREAMS ? threads_holds_[bringing][stream_id].exchange(nullptr)
+                                          : nullptr;
+  }
+  void wait_for_advice(std::uint64_t address, std::uint64_t bytes) noexcept {
+    server_.wait_for(address, bytes);
+  }
   void stop(int timeout_ms) noexcept { server_.stop(timeout_ms); }
 
   // --- The mover's thread.
@@ -47,7 +54,8 @@ class CudaBackend final : public mover::MoverBackend {
   bool record_event(mover::LaneId lane, mover::EventHandle event) override;
   bool wait_event(mover::LaneId lane, mover::EventHandle event) override;
   bool completed(mover::EventHandle event) override;
-  bool cover(std::uint32_t stream, std::uint64_t sequence, std::vector<mover::MarkerRef>* found) override;
+  bool cover(std::uint32_t stream, std::uint64_t sequence,
+             std::vector<mover::MarkerRef>* found) override;
   bool record_marker(std::uint32_t device, std::uint32_t stream) override;
   void want_marker(std::uint32_t stream) override { markers_.want(stream); }
   bool still(const mover::MarkerRef& marker) override;
@@ -61,32 +69,43 @@ class CudaBackend final : public mover::MoverBackend {
   void synchronise(mover::LaneId lane) override;
   bool defers(const deepum_command& command) const override;
   bool has_batches() const override;
-  mover::Error prefetch(mover::LaneId lane, std::span<const mover::Range> ranges, std::int32_t location) override;
-  mover::Error advise_now(mover::LaneId lane, std::span<const mover::Range> ranges, const AdviceList& advice) override;
-  mover::Error serve_advice(mover::LaneId lane, std::span<const mover::Range> ranges, const AdviceList& advice) override;
+  mover::Error prefetch(mover::LaneId lane, std::span<const mover::Range> ranges,
+                        std::int32_t location) override;
+  mover::Error advise_now(mover::LaneId lane, std::span<const mover::Range> ranges,
+                          const AdviceList& advice) override;
+  mover::Error serve_advice(mover::LaneId lane, std::span<const mover::Range> ranges,
+                            const AdviceList& advice) override;
   mover::Error discard(mover::LaneId lane, mover::Range range) override;
   void turned_off(mover::Error error) override;
   bool can_discard() override;
   bool discards_forbidden() override;
-  bool commit_discard(mover::LaneId lane, const deepum_command& command, mover::Range range) override;
-  void discard_given(mover::LaneId lane, std::uint64_t address, std::uint64_t id, mover::EventHandle event) noexcept override;
+  bool commit_discard(mover::LaneId lane, const deepum_command& command,
+                      mover::Range range) override;
+  void discard_given(mover::LaneId lane, std::uint64_t address, std::uint64_t id,
+                     mover::EventHandle event) noexcept override;
   void refuse_discards(mover::Error error) override;
   bool can_hold(const deepum_command& hold) override;
   void hold(const deepum_command& hold, std::size_t bringing, mover::EventHandle event) override;
   bool gates_used() const override { return gates_.used(); }
-  bool begin_gates(std::uint32_t device) override { return use_context(context(device)) && gates_.begin(current_); }
+  bool begin_gates(std::uint32_t device) override {
+    return use_context(context(device)) && gates_.begin(current_);
+  }
   void end_gates(const char* why) override { gates_.end(why); }
   void set_processed(std::uint64_t sequence) override { gates_.set_processed(sequence); }
   std::uint64_t last_waiter(std::uint32_t stream) override { return gates_.last_waiter(stream); }
   std::uint32_t gate_epoch() override { return gates_.epoch(); }
   bool write_gate(std::uint32_t stream, std::uint32_t epoch, std::uint64_t sequence) override;
   bool gate_waits(std::uint32_t stream, mover::EventHandle event) override;
-  void answer(const deepum_command& command, deepum_moved_status status, mover::Error error) override;
+  void answer(const deepum_command& command, deepum_moved_status status,
+              mover::Error error) override;
 
  private:
-  CUcontext context(std::uint32_t device) const noexcept { return contexts_[device].load(std::memory_order_acquire); }
+  CUcontext context(std::uint32_t device) const noexcept {
+    return contexts_[device].load(std::memory_order_acquire);
+  }
   bool use_context(CUcontext context) noexcept;
-  CUstream gate_stream(std::uint32_t stream) noexcept;  // of ours, which writes the gate's word; null: none can be had
+  // Of ours, which writes the gate's word; null: none can be had.
+  CUstream gate_stream(std::uint32_t stream) noexcept;
 
   MarkerTable& markers_;
   Gates& gates_;
@@ -95,7 +114,8 @@ class CudaBackend final : public mover::MoverBackend {
 
   // The mover's thread's own.
   CUcontext current_ = nullptr;
-  std::array<CUstream, std::size_t{DEEPUM_MAX_DEVICES} * DEEPUM_DIRECTIONS> streams_{};  // by LaneId
+  // By LaneId.
+  std::array<CUstream, std::size_t{DEEPUM_MAX_DEVICES} * DEEPUM_DIRECTIONS> streams_{};
   std::array<CUstream, DEEPUM_MAX_STREAMS> gate_streams_{};
   std::vector<Allocations::Pin> pins_;
   AdviceServer server_;

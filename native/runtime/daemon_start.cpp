@@ -31,8 +31,9 @@ bool for_the_daemon(const char* entry) noexcept {
   return true;
 }
 
-// The nearest such file in the folders above the library: of PREFIX/lib/pythonX.Y/site-packages/deepum/lib/libdeepum.so the script is in
-// PREFIX/bin, the daemon's module in deepum/daemon.
+// The nearest such file in the folders above the library: of
+// PREFIX/lib/pythonX.Y/site-packages/deepum/lib/libdeepum.so the script is in PREFIX/bin, the
+// daemon's module in deepum/daemon.
 std::string above(const std::string& library, const char* wanted, int levels, int mode) {
   std::string folder = library;
   for (int up = 0; up < levels; ++up) {
@@ -57,7 +58,8 @@ bool DaemonStart::begin(std::string* why) {
   if (const char* interpreter = std::getenv("DEEPUM_DAEMON"); interpreter && *interpreter) {
     // By its file: what is called deepum there need not be this installation.
     const std::string own = above(library, "/daemon/__main__.py", 2, R_OK);
-    command = own.empty() ? std::vector<std::string>{interpreter, "-m", "deepum.daemon"} : std::vector<std::string>{interpreter, own};
+    command = own.empty() ? std::vector<std::string>{interpreter, "-m", "deepum.daemon"}
+                          : std::vector<std::string>{interpreter, own};
   } else if (const std::string script = above(library, "/bin/deepum", 7, X_OK); !script.empty()) {
     command = {script, "daemon", "--detach"};
   } else {
@@ -98,8 +100,10 @@ bool DaemonStart::begin(std::string* why) {
   ::posix_spawnattr_setsigdefault(&attributes, &all);
   ::posix_spawnattr_setsigmask(&attributes, &none);
   ::posix_spawnattr_setpgroup(&attributes, 0);  // the terminal's signals are the program's
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-  const int error = ::posix_spawn(&pid_, command[0].c_str(), &actions, &attributes, arguments.data(), environment.data());
+  ::posix_spawnattr_setflags(
+      &attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+  const int error = ::posix_spawn(&pid_, command[0].c_str(), &actions, &attributes,
+                                  arguments.data(), environment.data());
   ::posix_spawn_file_actions_destroy(&actions);
   ::posix_spawnattr_destroy(&attributes);
   if (error == 0) {

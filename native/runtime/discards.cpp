@@ -16,7 +16,8 @@ constexpr timespec kNap{0, 50000};
 
 }  // namespace
 
-// Never destroyed: the mover runs until the program's exit handlers, and memory may be freed after them.
+// Never destroyed: the mover runs until the program's exit handlers, and memory may be freed after
+// them.
 Discards& Discards::instance() noexcept {
   alignas(Discards) static unsigned char memory[sizeof(Discards)];
   static Discards* const discards = new (memory) Discards;
@@ -25,15 +26,18 @@ Discards& Discards::instance() noexcept {
 
 void Discards::abandon_in_child() noexcept { new (this) Discards; }
 
-Discards::Awaited Discards::Lane::latest(std::uint64_t address, std::uint64_t bytes) const noexcept {
+Discards::Awaited Discards::Lane::latest(std::uint64_t address,
+                                         std::uint64_t bytes) const noexcept {
   const mover::DiscardMap::Awaited found = entries.latest(address, bytes);
   return found.id == 0 ? Awaited{} : Awaited{found.id, to_event(found.event), context};
 }
 
-bool Discards::propose(std::size_t device, CUcontext context, std::uint64_t address, std::uint64_t bytes, std::uint64_t id) noexcept try {
+bool Discards::propose(std::size_t device, CUcontext context, std::uint64_t address,
+                       std::uint64_t bytes, std::uint64_t id) noexcept try {
   const std::lock_guard lock(mutex_);
   Lane& lane = lanes_[device];
-  if (forbidden_ || (lane.closed && lane.context == context) || !lane.entries.propose(address, bytes, id)) {
+  if (forbidden_ || (lane.closed && lane.context == context) ||
+      !lane.entries.propose(address, bytes, id)) {
     return false;
   }
   lane.context = context;
@@ -44,8 +48,10 @@ bool Discards::propose(std::size_t device, CUcontext context, std::uint64_t addr
   return false;
 }
 
-// An entry that is gone is that of memory or of a context that ended meanwhile: whoever ended it has waited for the discard.
-void Discards::committed(std::size_t device, std::uint64_t address, std::uint64_t id, CUevent event) noexcept {
+// An entry that is gone is that of memory or of a context that ended meanwhile: whoever ended it
+// has waited for the discard.
+void Discards::committed(std::size_t device, std::uint64_t address, std::uint64_t id,
+                         CUevent event) noexcept {
   const std::lock_guard lock(mutex_);
   Lane& lane = lanes_[device];
   if (lane.entries.given(address, id, to_handle(event)) && event) {
@@ -54,10 +60,12 @@ void Discards::committed(std::size_t device, std::uint64_t address, std::uint64_
   lane.given.store(id, std::memory_order_release);
 }
 
-// The mover is between two calls of the driver, or in one that takes its time. To go on without it would be to use memory that is about
-// to be dropped.
+// The mover is between two calls of the driver, or in one that takes its time. To go on without it
+// would be to use memory that is about to be dropped.
 void Discards::wait_given(const Lane& lane, std::uint64_t id) const noexcept {
-  for (int tries = 0; lane.given.load(std::memory_order_acquire) < id && !ended_.load(std::memory_order_acquire); ++tries) {
+  for (int tries = 0;
+       lane.given.load(std::memory_order_acquire) < id && !ended_.load(std::memory_order_acquire);
+       ++tries) {
     if (tries < kYields) {
       sched_yield();
     } else {
@@ -99,7 +107,8 @@ Discards::AwaitedOfLanes Discards::forbid() noexcept {
   {
     const std::lock_guard lock(mutex_);
     forbidden_ = true;
-    std::ranges::transform(lanes_, proposed.begin(), [](const Lane& lane) { return lane.proposed; });
+    std::ranges::transform(lanes_, proposed.begin(),
+                           [](const Lane& lane) { return lane.proposed; });
   }
   for (std::size_t device = 0; device < lanes_.size(); ++device) {
     wait_given(lanes_[device], proposed[device]);

@@ -1,6 +1,7 @@
 // Members are named without "cu": cuda.h renames the full names by macro.
-// The real driver's functions that our own code calls. Filled by the hooks' resolver with unhooked pointers; a member the
-// driver does not have stays null. Nothing here may be called inside a stream capture, nor with a lock of ours held.
+// The real driver's functions that our own code calls. Filled by the hooks' resolver with unhooked
+// pointers; a member the driver does not have stays null. Nothing here may be called inside a
+// stream capture, nor with a lock of ours held.
 #pragma once
 
 #include <cuda.h>
@@ -18,8 +19,10 @@ struct Driver {
   CUresult (*StreamWaitEvent)(CUstream, CUevent, unsigned) = nullptr;
   CUresult (*StreamSynchronize)(CUstream) = nullptr;
   CUresult (*StreamQuery)(CUstream) = nullptr;
-  CUresult (*StreamWaitValue64)(CUstream, CUdeviceptr, cuuint64_t, unsigned) = nullptr;   // the form of 11.7, which needs no module option
-  CUresult (*StreamWriteValue64)(CUstream, CUdeviceptr, cuuint64_t, unsigned) = nullptr;  // likewise
+  // The form of 11.7, which needs no module option.
+  CUresult (*StreamWaitValue64)(CUstream, CUdeviceptr, cuuint64_t, unsigned) = nullptr;
+  // Likewise.
+  CUresult (*StreamWriteValue64)(CUstream, CUdeviceptr, cuuint64_t, unsigned) = nullptr;
   CUresult (*LaunchHostFunc)(CUstream, CUhostFn, void*) = nullptr;
   CUresult (*StreamIsCapturing)(CUstream, CUstreamCaptureStatus*) = nullptr;
   CUresult (*ThreadExchangeStreamCaptureMode)(CUstreamCaptureMode*) = nullptr;
@@ -36,14 +39,20 @@ struct Driver {
   CUresult (*MemHostRegister)(void*, size_t, unsigned) = nullptr;
   CUresult (*MemHostGetDevicePointer)(CUdeviceptr*, void*, unsigned) = nullptr;
   CUresult (*MemAllocManaged)(CUdeviceptr*, size_t, unsigned) = nullptr;
-  CUresult (*MemPrefetchAsync)(CUdeviceptr, size_t, CUdevice, CUstream) = nullptr;                    // the CUDA 8 form
-  CUresult (*MemPrefetchAsync_v2)(CUdeviceptr, size_t, CUmemLocation, unsigned, CUstream) = nullptr;  // 12.2
+  // The CUDA 8 form.
+  CUresult (*MemPrefetchAsync)(CUdeviceptr, size_t, CUdevice, CUstream) = nullptr;
+  // 12.2.
+  CUresult (*MemPrefetchAsync_v2)(CUdeviceptr, size_t, CUmemLocation, unsigned, CUstream) = nullptr;
   CUresult (*MemAdvise)(CUdeviceptr, size_t, CUmem_advise, CUdevice) = nullptr;
   CUresult (*MemAdvise_v2)(CUdeviceptr, size_t, CUmem_advise, CUmemLocation) = nullptr;
-  CUresult (*MemPrefetchBatchAsync)(CUdeviceptr*, size_t*, size_t, CUmemLocation*, size_t*, size_t, unsigned long long,
-                                    CUstream) = nullptr;                                                    // 13.0
-  CUresult (*MemDiscardBatchAsync)(CUdeviceptr*, size_t*, size_t, unsigned long long, CUstream) = nullptr;  // 13.0
-  CUresult (*MemDiscardAndPrefetchBatchAsync)(CUdeviceptr*, size_t*, size_t, CUmemLocation*, size_t*, size_t, unsigned long long,
+  CUresult (*MemPrefetchBatchAsync)(CUdeviceptr*, size_t*, size_t, CUmemLocation*, size_t*, size_t,
+                                    unsigned long long,
+                                    CUstream) = nullptr;  // 13.0
+  // 13.0.
+  CUresult (*MemDiscardBatchAsync)(CUdeviceptr*, size_t*, size_t, unsigned long long,
+                                   CUstream) = nullptr;
+  CUresult (*MemDiscardAndPrefetchBatchAsync)(CUdeviceptr*, size_t*, size_t, CUmemLocation*,
+                                              size_t*, size_t, unsigned long long,
                                               CUstream) = nullptr;  // 13.0
 };
 

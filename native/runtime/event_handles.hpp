@@ -10,8 +10,12 @@
 
 namespace deepum::runtime {
 
-inline mover::EventHandle to_handle(CUevent event) noexcept { return reinterpret_cast<std::uintptr_t>(event); }
-inline CUevent to_event(mover::EventHandle handle) noexcept { return reinterpret_cast<CUevent>(handle); }
+inline mover::EventHandle to_handle(CUevent event) noexcept {
+  return reinterpret_cast<std::uintptr_t>(event);
+}
+inline CUevent to_event(mover::EventHandle handle) noexcept {
+  return reinterpret_cast<CUevent>(handle);
+}
 
 inline mover::MarkerRef to_ref(const StreamMarkers& of, const Marker& marker) noexcept {
   return {reinterpret_cast<std::uintptr_t>(&of),

@@ -7,7 +7,8 @@ namespace {
 
 constexpr std::uint64_t kBytes = DEEPUM_EVENT_RING_BYTES;
 static_assert((kBytes & (kBytes - 1)) == 0);
-constexpr int kMostLooks = 1000;  // for room while the daemon's position changes: it may be nonsense
+// For room while the daemon's position changes: it may be nonsense.
+constexpr int kMostLooks = 1000;
 
 std::uint64_t first_word(const deepum_event_header& header) noexcept {
   std::uint64_t word;
@@ -19,8 +20,8 @@ std::uint64_t first_word(const deepum_event_header& header) noexcept {
 
 EventRing::Place EventRing::reserve(std::uint32_t words) noexcept {
   const std::uint64_t bytes = std::uint64_t{words} * 8;
-  // Read before what is reserved, which then lies behind it: the other way round another thread's records, reserved and taken in between,
-  // would look as if there were no room.
+  // Read before what is reserved, which then lies behind it: the other way round another thread's
+  // records, reserved and taken in between, would look as if there were no room.
   std::uint64_t taken = consumed();
   std::uint64_t position = reserved();
   for (int looks = 1;;) {
@@ -37,7 +38,8 @@ EventRing::Place EventRing::reserve(std::uint32_t words) noexcept {
       position = reserved();
       continue;
     }
-    if (!__atomic_compare_exchange_n(&memory_.control->event_reserved, &position, position + pad + bytes, true, __ATOMIC_ACQ_REL,
+    if (!__atomic_compare_exchange_n(&memory_.control->event_reserved, &position,
+                                     position + pad + bytes, true, __ATOMIC_ACQ_REL,
                                      __ATOMIC_RELAXED)) {
       continue;
     }
@@ -45,7 +47,8 @@ EventRing::Place EventRing::reserve(std::uint32_t words) noexcept {
       deepum_event_header filler{};
       filler.words = static_cast<std::uint16_t>(pad / 8);
       filler.kind = DEEPUM_EVENT_PAD;
-      __atomic_store_n(reinterpret_cast<std::uint64_t*>(memory_.events + (position & (kBytes - 1))), first_word(filler), __ATOMIC_RELEASE);
+      __atomic_store_n(reinterpret_cast<std::uint64_t*>(memory_.events + (position & (kBytes - 1))),
+                       first_word(filler), __ATOMIC_RELEASE);
     }
     return {position + pad, (position + pad) / 8 + 1};
   }
@@ -54,8 +57,10 @@ EventRing::Place EventRing::reserve(std::uint32_t words) noexcept {
 bool EventRing::publish(const Place& place, deepum_event_header* record) noexcept {
   record->sequence = place.sequence;
   std::uint8_t* to = memory_.events + (place.position & (kBytes - 1));
-  std::memcpy(to + 8, reinterpret_cast<const std::uint8_t*>(record) + 8, std::size_t{record->words} * 8 - 8);
-  // Sequentially consistent with the daemon's "daemon_sleeps = 1; is there a record?": one of the two sees the other.
+  std::memcpy(to + 8, reinterpret_cast<const std::uint8_t*>(record) + 8,
+              std::size_t{record->words} * 8 - 8);
+  // Sequentially consistent with the daemon's "daemon_sleeps = 1; is there a record?": one of the
+  // two sees the other.
   __atomic_exchange_n(reinterpret_cast<std::uint64_t*>(to), first_word(*record), __ATOMIC_SEQ_CST);
   if (__atomic_load_n(&memory_.control->daemon_sleeps, __ATOMIC_RELAXED) == 0) {
     [[likely]] return false;

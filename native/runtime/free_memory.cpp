@@ -1,5 +1,6 @@
-// What is free of a device, told while the daemon wants to know. Beside it stands how far the GPU is, since the driver counts what the
-// launches that have run brought, and the daemon knows of those that wait as well.
+// What is free of a device, told while the daemon wants to know. Beside it stands how far the GPU
+// is, since the driver counts what the launches that have run brought, and the daemon knows of
+// those that wait as well.
 #include "contexts.hpp"
 #include "driver.hpp"
 #include "live_session.hpp"
@@ -13,7 +14,8 @@ void Session::free_memory_after_launch(CUdevice device) noexcept {
   if (!wants_free_memory()) [[likely]] {
     return;
   }
-  if (launches_since_reading_.fetch_add(1, std::memory_order_relaxed) + 1 >= mover::kReadingInterval) {
+  if (launches_since_reading_.fetch_add(1, std::memory_order_relaxed) + 1 >=
+      mover::kReadingInterval) {
     read_free_memory(device);
   }
 }
@@ -21,7 +23,8 @@ void Session::free_memory_after_launch(CUdevice device) noexcept {
 void Session::read_free_memory(CUdevice device) noexcept {
   const Driver& call = driver();
   CUdevice here = -1;
-  if (!wants_free_memory() || !call.MemGetInfo || !call.CtxGetDevice || call.CtxGetDevice(&here) != CUDA_SUCCESS || here != device) {
+  if (!wants_free_memory() || !call.MemGetInfo || !call.CtxGetDevice ||
+      call.CtxGetDevice(&here) != CUDA_SUCCESS || here != device) {
     return;
   }
   launches_since_reading_.store(0, std::memory_order_relaxed);

@@ -14,8 +14,9 @@ namespace deepum::runtime {
 namespace {
 
 constexpr timespec kPollInterval{0, 20000000};  // 20 ms
-// Polls in a row, counted and not timed: a program that was stopped has not waited. Doubled each time that all gates had to be opened
-// although the mover had processed what waited, up to the most.
+// Polls in a row, counted and not timed: a program that was stopped has not waited. Doubled each
+// time that all gates had to be opened although the mover had processed what waited, up to the
+// most.
 constexpr std::uint32_t kFirstPatience = 25, kMostPatience = 200;
 
 bool driver_has_gates() noexcept {
@@ -52,15 +53,18 @@ bool Gates::begin(CUcontext home) noexcept {
   return state_.compare_exchange_strong(expected, State::kUsed);  // unless they ended meanwhile
 }
 
-// The word is read first: what is open needs no wait. Nor does anything wait for a mover that is known to be late.
+// The word is read first: what is open needs no wait. Nor does anything wait for a mover that is
+// known to be late.
 bool Gates::launch(CUstream stream, std::uint32_t id, std::uint64_t sequence) noexcept {
   const std::uint32_t epoch = epoch_.load(std::memory_order_seq_cst);
   Word& gate = word(epoch, id);
-  if (processed() < resume_at_.load(std::memory_order_relaxed) || __atomic_load_n(&gate.value, __ATOMIC_RELAXED) >= sequence) {
+  if (processed() < resume_at_.load(std::memory_order_relaxed) ||
+      __atomic_load_n(&gate.value, __ATOMIC_RELAXED) >= sequence) {
     return false;
   }
   const Relaxed mode;
-  if (driver().StreamWaitValue64(stream, device_word(epoch, id), sequence, CU_STREAM_WAIT_VALUE_GEQ) != CUDA_SUCCESS) {
+  if (driver().StreamWaitValue64(stream, device_word(epoch, id), sequence,
+                                 CU_STREAM_WAIT_VALUE_GEQ) != CUDA_SUCCESS) {
     end("the driver refused to let a stream wait");
     return false;
   }
@@ -68,8 +72,10 @@ bool Gates::launch(CUstream stream, std::uint32_t id, std::uint64_t sequence) no
   return processed() >= sequence;
 }
 
-bool Gates::write(CUstream writer, std::uint32_t id, std::uint32_t epoch, std::uint64_t sequence) noexcept {
-  return driver().StreamWriteValue64(writer, device_word(epoch, id), sequence, CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS;
+bool Gates::write(CUstream writer, std::uint32_t id, std::uint32_t epoch,
+                  std::uint64_t sequence) noexcept {
+  return driver().StreamWriteValue64(writer, device_word(epoch, id), sequence,
+                                     CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS;
 }
 
 void Gates::end(const char* why) noexcept {
@@ -89,8 +95,8 @@ void Gates::open(std::uint32_t epochs) noexcept {
   }
 }
 
-// True: since the daemon or the mover is late. What the mover has queued may be written yet, and lower what was opened here: that is opened
-// again at each poll.
+// True: since the daemon or the mover is late. What the mover has queued may be written yet, and
+// lower what was opened here: that is opened again at each poll.
 bool Gates::open_all() noexcept {
   const std::uint32_t epoch = epoch_.load(std::memory_order_relaxed);
   if (epoch + 1 == kEpochs) {
@@ -114,7 +120,8 @@ std::uint64_t Gates::latest() const noexcept {
   return last;
 }
 
-// A launch waits that was queued since all were opened, and no word has changed since the latest poll: false.
+// A launch waits that was queued since all were opened, and no word has changed since the latest
+// poll: false.
 bool Gates::progressed(std::array<std::uint64_t, DEEPUM_MAX_STREAMS>& seen) const noexcept {
   const std::uint32_t epoch = epoch_.load(std::memory_order_relaxed);
   bool waits = false, changed = false;

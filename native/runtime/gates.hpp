@@ -1,14 +1,17 @@
-// Gates in stream order: under pressure each launch of a program that does not run in lock-step waits, on its stream and not on the host,
-// until the mover has opened its gate. A gate is a word in host memory for each stream id: launches up to its value may start. The mover
-// writes it, by a stream of its own, behind the moves that the launch is held for; launches that wait for none are opened once the daemon
-// has decided about them.
+// Gates in stream order: under pressure each launch of a program that does not run in lock-step
+// waits, on its stream and not on the host, until the mover has opened its gate. A gate is a word
+// in host memory for each stream id: launches up to its value may start. The mover writes it, by a
+// stream of its own, behind the moves that the launch is held for; launches that wait for none are
+// opened once the daemon has decided about them.
 //
-// A gate is a hint. A launch that starts too early faults on what has not come, and nothing else: no discard is safe because of a gate. So
-// all of them may be opened at any time, and are, by a thread that nothing of the driver's can hold up, when no gate has opened for a while
-// although one is waited at: the daemon or the mover is late, or something that the program launched waits for what is behind a gate.
+// A gate is a hint. A launch that starts too early faults on what has not come, and nothing else:
+// no discard is safe because of a gate. So all of them may be opened at any time, and are, by a
+// thread that nothing of the driver's can hold up, when no gate has opened for a while although one
+// is waited at: the daemon or the mover is late, or something that the program launched waits for
+// what is behind a gate.
 //
-// Nothing waits for what is behind a gate that waits for it: a launch's moves wait for launches before it alone, each of which has a marker
-// that lies before the gate, or is not gated.
+// Nothing waits for what is behind a gate that waits for it: a launch's moves wait for launches
+// before it alone, each of which has a marker that lies before the gate, or is not gated.
 #pragma once
 
 #include <cuda.h>
@@ -29,8 +32,8 @@ class Gates {
   Gates& operator=(const Gates&) = delete;
 
   // --- The mover's side.
-  // From now on launches have gates; true if they have. With a context of the program's current, whose end is the end of all gates. Once
-  // they have ended, or cannot be had, they never begin.
+  // From now on launches have gates; true if they have. With a context of the program's current,
+  // whose end is the end of all gates. Once they have ended, or cannot be had, they never begin.
   bool begin(CUcontext home) noexcept;
   CUcontext home() const noexcept { return home_; }
 
@@ -40,20 +43,28 @@ class Gates {
   void end(const char* why = nullptr) noexcept;
 
   // --- The program's side.
-  // A launch is about to be queued on the stream, and all launches before it on that stream have been queued and lie before markers. True:
-  // the mover has to be woken, which may have processed its decision before this launch was queued.
+  // A launch is about to be queued on the stream, and all launches before it on that stream have
+  // been queued and lie before markers. True: the mover has to be woken, which may have processed
+  // its decision before this launch was queued.
   bool launch(CUstream stream, std::uint32_t id, std::uint64_t sequence) noexcept;
 
   // --- The mover's side, continued.
-  // All commands that events up to this one caused have been carried out as far as they can be. Set before `last_waiter` is asked.
-  void set_processed(std::uint64_t sequence) noexcept { processed_.store(sequence, std::memory_order_seq_cst); }
+  // All commands that events up to this one caused have been carried out as far as they can be. Set
+  // before `last_waiter` is asked.
+  void set_processed(std::uint64_t sequence) noexcept {
+    processed_.store(sequence, std::memory_order_seq_cst);
+  }
   std::uint64_t processed() const noexcept { return processed_.load(std::memory_order_seq_cst); }
   // The last launch that waits at the gate, 0: none ever did.
-  std::uint64_t last_waiter(std::uint32_t id) const noexcept { return queued_[id].load(std::memory_order_seq_cst); }
-  // Which words are in use: rises when all have been opened, and what was written before counts no more.
+  std::uint64_t last_waiter(std::uint32_t id) const noexcept {
+    return queued_[id].load(std::memory_order_seq_cst);
+  }
+  // Which words are in use: rises when all have been opened, and what was written before counts no
+  // more.
   std::uint32_t epoch() const noexcept { return epoch_.load(std::memory_order_seq_cst); }
   // Behind what is on the stream by now. False: the driver refuses.
-  bool write(CUstream writer, std::uint32_t id, std::uint32_t epoch, std::uint64_t sequence) noexcept;
+  bool write(CUstream writer, std::uint32_t id, std::uint32_t epoch,
+             std::uint64_t sequence) noexcept;
 
  private:
   enum class State { kNew, kUsed, kEnded };
@@ -62,7 +73,9 @@ class Gates {
   };
   static constexpr std::uint32_t kEpochs = 16;
 
-  Word& word(std::uint32_t epoch, std::uint32_t id) const noexcept { return words_[epoch * DEEPUM_MAX_STREAMS + id]; }
+  Word& word(std::uint32_t epoch, std::uint32_t id) const noexcept {
+    return words_[epoch * DEEPUM_MAX_STREAMS + id];
+  }
   CUdeviceptr device_word(std::uint32_t epoch, std::uint32_t id) const noexcept {
     return device_address_ + sizeof(Word) * (epoch * DEEPUM_MAX_STREAMS + id);
   }
@@ -75,7 +88,8 @@ class Gates {
   std::atomic<State> state_{State::kNew};
   std::atomic<std::uint32_t> epoch_{0};
   std::atomic<std::uint64_t> processed_{0};
-  std::atomic<std::uint64_t> resume_at_{0};  // sequence: until the mover has processed it launches have no gates
+  // Sequence: until the mover has processed it launches have no gates.
+  std::atomic<std::uint64_t> resume_at_{0};
   std::array<std::atomic<std::uint64_t>, DEEPUM_MAX_STREAMS> queued_{};
   Word* words_ = nullptr;           // by epoch and stream id; the driver writes them, too
   CUdeviceptr device_address_ = 0;  // of the words

@@ -30,14 +30,17 @@ std::string daemon_name() {
     file = {};
   }
   char change[64];
-  std::snprintf(change, sizeof change, " %" PRId64 " %" PRId64 ".%09ld", static_cast<std::int64_t>(file.st_size),
-                static_cast<std::int64_t>(file.st_mtim.tv_sec), static_cast<long>(file.st_mtim.tv_nsec));
+  std::snprintf(change, sizeof change, " %" PRId64 " %" PRId64 ".%09ld",
+                static_cast<std::int64_t>(file.st_size),
+                static_cast<std::int64_t>(file.st_mtim.tv_sec),
+                static_cast<long>(file.st_mtim.tv_nsec));
   std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   for (const char letter : library + change) {
     hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
   }
   char name[32];  // short: a Unix socket's path has at most 107 bytes
-  std::snprintf(name, sizeof name, "daemon-%08" PRIx32, static_cast<std::uint32_t>(hash ^ (hash >> 32)));
+  std::snprintf(name, sizeof name, "daemon-%08" PRIx32,
+                static_cast<std::uint32_t>(hash ^ (hash >> 32)));
   return name;
 }
 

@@ -55,7 +55,9 @@ void Session::wait_for_decisions(std::uint64_t sequence) noexcept {
       return daemon_gone(daemon_silent());
     case LockStep::Answer::kMoverSilent:  // the driver holds it up: nobody's fault, and it may end
       if (!said_late_.exchange(true)) {
-        say(Level::kWarning, "warning: mover: a move has taken more than 10 s; launches go on without waiting for such");
+        say(Level::kWarning,
+            "warning: mover: a move has taken more than 10 s; launches go on without waiting for "
+            "such");
       }
       return;
     case LockStep::Answer::kDone:
@@ -64,7 +66,8 @@ void Session::wait_for_decisions(std::uint64_t sequence) noexcept {
   }
 }
 
-void Session::wait_at_gate(CUstream stream, std::uint32_t stream_id, std::uint64_t sequence) noexcept {
+void Session::wait_at_gate(CUstream stream, std::uint32_t stream_id,
+                           std::uint64_t sequence) noexcept {
   const std::uint64_t epoch = markers.epoch();
   const bool marked = markers.mark_before(stream, stream_id, sequence);
   if (markers.epoch() != epoch) {
@@ -75,14 +78,17 @@ void Session::wait_at_gate(CUstream stream, std::uint32_t stream_id, std::uint64
   }
 }
 
-// Nobody waits for a mover that is late until it has caught up, nor while the GPU is about to run out of launches.
+// Nobody waits for a mover that is late until it has caught up, nor while the GPU is about to run
+// out of launches.
 void Session::wait_for_mover() noexcept {
-  if (gates.processed() >= last_sequence || gates.processed() < awaited_in_vain_.load(std::memory_order_relaxed)) {
+  if (gates.processed() >= last_sequence ||
+      gates.processed() < awaited_in_vain_.load(std::memory_order_relaxed)) {
     return;
   }
   const int kept = errno;
   const Relaxed relaxed;
-  for (std::uint32_t naps = 0; gates.processed() < last_sequence && gates.used() && markers.has_outstanding(mover::kLeastOutstanding);
+  for (std::uint32_t naps = 0; gates.processed() < last_sequence && gates.used() &&
+                               markers.has_outstanding(mover::kLeastOutstanding);
        ++naps) {
     if (naps == mover::kMostNaps) {
       awaited_in_vain_.store(last_sequence, std::memory_order_relaxed);
@@ -99,13 +105,15 @@ void Session::daemon_gone(const char* why) noexcept {
   if (!live.compare_exchange_strong(self, nullptr)) {
     return;
   }
-  say(Level::kWarning, "warning: daemon: %s; going on with plain unified memory, without prefetching", why);
+  say(Level::kWarning,
+      "warning: daemon: %s; going on with plain unified memory, without prefetching", why);
   lock_step.stop();
   gates.end();
   mover_.ask_to_stop();
 }
 
-// LOST, then everything that lives once more (records.h). Only once there is much room, since it may take much.
+// LOST, then everything that lives once more (records.h). Only once there is much room, since it
+// may take much.
 void Session::recover_lost_events() noexcept {
   if (!lost_.load(std::memory_order_relaxed) || ring.free_bytes() < DEEPUM_EVENT_RING_BYTES / 2) {
     return;
@@ -124,7 +132,8 @@ void Session::recover_lost_events() noexcept {
   }
   lost_told_ = lost;
   Allocations::instance().announce();
-  say(Level::kInformation, "the daemon fell behind; %llu events were lost", static_cast<unsigned long long>(event.events));
+  say(Level::kInformation, "the daemon fell behind; %llu events were lost",
+      static_cast<unsigned long long>(event.events));
 }
 
 void Session::leave() noexcept {

@@ -1,5 +1,5 @@
-// The session that this process has with the daemon: what is shared with it, and the program's side of it. One at most lives at a time;
-// session.hpp is what the hooks see.
+// The session that this process has with the daemon: what is shared with it, and the program's side
+// of it. One at most lives at a time; session.hpp is what the hooks see.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,8 @@ namespace deepum::runtime {
 
 class Session final : public MoverListener {
  public:
-  explicit Session(const SharedMemory& memory) : memory_(memory), mover_(memory, markers, lock_step, gates, *this, settings()) {
+  explicit Session(const SharedMemory& memory)
+      : memory_(memory), mover_(memory, markers, lock_step, gates, *this, settings()) {
     ring.use(memory);
     lock_step.use(memory);
   }
@@ -30,18 +31,27 @@ class Session final : public MoverListener {
   std::uint64_t emit(deepum_event_header* record) noexcept;
   void wait_for_decisions(std::uint64_t sequence) noexcept;
   void marker_recorded() noexcept { mover_.marker_recorded(); }
-  // Out of lock-step, under pressure: the launch that is about to be queued waits on its stream for its moves.
+  // Out of lock-step, under pressure: the launch that is about to be queued waits on its stream for
+  // its moves.
   void wait_at_gate(CUstream stream, std::uint32_t stream_id, std::uint64_t sequence) noexcept;
-  // Until the mover has processed what was decided up to this thread's latest event, or for two milliseconds.
+  // Until the mover has processed what was decided up to this thread's latest event, or for two
+  // milliseconds.
   void wait_for_mover() noexcept;
   Mover& mover() noexcept { return mover_; }
-  void handle_refused() noexcept { __atomic_fetch_add(&memory_.control->handles_refused, 1u, __ATOMIC_RELAXED); }
-  bool wants_faults() const noexcept { return __atomic_load_n(&memory_.control->wants_faults, __ATOMIC_RELAXED) != 0; }
-  bool wants_free_memory() const noexcept { return __atomic_load_n(&memory_.control->wants_free_memory, __ATOMIC_RELAXED) != 0; }
+  void handle_refused() noexcept {
+    __atomic_fetch_add(&memory_.control->handles_refused, 1u, __ATOMIC_RELAXED);
+  }
+  bool wants_faults() const noexcept {
+    return __atomic_load_n(&memory_.control->wants_faults, __ATOMIC_RELAXED) != 0;
+  }
+  bool wants_free_memory() const noexcept {
+    return __atomic_load_n(&memory_.control->wants_free_memory, __ATOMIC_RELAXED) != 0;
+  }
   void free_memory_after_launch(CUdevice device) noexcept;
   void read_free_memory(CUdevice device) noexcept;
   void leave() noexcept;
-  void close_in_child(bool beginning) noexcept;  // beginning: the daemon did not have the memory yet
+  // Beginning: the daemon did not have the memory yet.
+  void close_in_child(bool beginning) noexcept;
 
   void daemon_gone(const char* why) noexcept override;
   void recover_lost_events() noexcept override;
@@ -62,14 +72,16 @@ class Session final : public MoverListener {
   std::atomic<std::uint32_t> launches_since_reading_{0};
   std::atomic<bool> said_late_{false};
   std::atomic<bool> lost_{false};
-  std::atomic<std::uint64_t> awaited_in_vain_{0};  // sequence: somebody has waited in vain for the mover to look that far
-  std::uint64_t lost_told_ = 0;                    // of the mover's thread
+  // Sequence: somebody has waited in vain for the mover to look that far.
+  std::atomic<std::uint64_t> awaited_in_vain_{0};
+  std::uint64_t lost_told_ = 0;  // of the mover's thread
 };
 
-inline constinit std::atomic<Session*> live{nullptr};  // null: before the first context, after the end, and whenever there is no daemon
+// Null: before the first context, after the end, and whenever there is no daemon.
+inline constinit std::atomic<Session*> live{nullptr};
 
-// This thread's launch that the driver has been asked for and has not answered yet. Should it refuse, nobody tells: the thread's next
-// launch does.
+// This thread's launch that the driver has been asked for and has not answered yet. Should it
+// refuse, nobody tells: the thread's next launch does.
 struct Launch {
   Session* session = nullptr;
   std::uint32_t stream = 0;

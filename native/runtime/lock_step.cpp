@@ -17,13 +17,15 @@ namespace {
 
 constexpr std::uint64_t kSpinNanoseconds = 20000;
 constexpr std::uint64_t kSecond = 1000000000;  // ns
-constexpr std::uint64_t kLateNap = 100000;     // while the mover is in a long call and rings for nobody
+// While the mover is in a long call and rings for nobody.
+constexpr std::uint64_t kLateNap = 100000;
 constexpr std::uint64_t kMostMoving = 10 * kSecond;
 
 std::uint64_t now_ns() noexcept {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1000000000u + static_cast<std::uint64_t>(now.tv_nsec);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1000000000u +
+         static_cast<std::uint64_t>(now.tv_nsec);
 }
 
 template <typename F>
@@ -46,14 +48,17 @@ bool spin_until(F true_now) noexcept {
   return false;
 }
 
-long futex(std::atomic<std::uint32_t>* word, int operation, std::uint32_t value, const timespec* timeout) noexcept {
-  return ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(word), operation | FUTEX_PRIVATE_FLAG, value, timeout, nullptr, 0);
+long futex(std::atomic<std::uint32_t>* word, int operation, std::uint32_t value,
+           const timespec* timeout) noexcept {
+  return ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(word),
+                   operation | FUTEX_PRIVATE_FLAG, value, timeout, nullptr, 0);
 }
 
 }  // namespace
 
-// No sleep counts for more than it was to take: a program that was stopped for a while has not waited. One that was cut short counts, too,
-// since the mover may ring for other reasons, again and again.
+// No sleep counts for more than it was to take: a program that was stopped for a while has not
+// waited. One that was cut short counts, too, since the mover may ring for other reasons, again and
+// again.
 std::uint64_t LockStep::sleep(std::uint32_t bell, std::uint64_t most) noexcept {
   const int kept = errno;
   const timespec limit{static_cast<time_t>(most / kSecond), static_cast<long>(most % kSecond)};
@@ -73,7 +78,8 @@ void LockStep::ring() noexcept {
 }
 
 LockStep::Answer LockStep::wait_for_decision(std::uint64_t sequence) noexcept {
-  if (spin_until([&] { return decided() >= sequence || stopped_.load(std::memory_order_relaxed); })) {
+  if (spin_until(
+          [&] { return decided() >= sequence || stopped_.load(std::memory_order_relaxed); })) {
     return stopped_.load() ? Answer::kStopped : Answer::kDone;
   }
   std::uint64_t last = 0;
@@ -98,7 +104,8 @@ LockStep::Answer LockStep::wait_for_decision(std::uint64_t sequence) noexcept {
   return Answer::kDaemonSilent;
 }
 
-// What was true once is the answer: by the time that one looks again, the mover may be in another thread's round.
+// What was true once is the answer: by the time that one looks again, the mover may be in another
+// thread's round.
 template <typename F>
 LockStep::Answer LockStep::sleep_until(F true_now) noexcept {
   bool was_true = false;
@@ -121,8 +128,9 @@ LockStep::Answer LockStep::sleep_until(F true_now) noexcept {
   return was_true ? Answer::kDone : Answer::kMoverSilent;
 }
 
-// No round may run on while the program does: what it finds would depend on who is faster. So the wish for one is taken back, and one
-// that is under way is waited for. The mover marks itself active before it looks for wishes: one of the two sees the other.
+// No round may run on while the program does: what it finds would depend on who is faster. So the
+// wish for one is taken back, and one that is under way is waited for. The mover marks itself
+// active before it looks for wishes: one of the two sees the other.
 LockStep::Answer LockStep::wait_for_quiet(std::uint64_t sequence) noexcept {
   wanted_.compare_exchange_strong(sequence, 0, std::memory_order_seq_cst);
   if (!active_.load(std::memory_order_seq_cst)) {
@@ -131,7 +139,8 @@ LockStep::Answer LockStep::wait_for_quiet(std::uint64_t sequence) noexcept {
   return sleep_until([this] { return !active_.load(std::memory_order_seq_cst); });
 }
 
-// A round that was waited for in vain is not waited for again: what is launched meanwhile goes on as outside lock-step.
+// A round that was waited for in vain is not waited for again: what is launched meanwhile goes on
+// as outside lock-step.
 bool LockStep::goes_on(std::uint64_t sequence) noexcept {
   if (!late_.load(std::memory_order_relaxed)) {
     [[likely]] return false;

@@ -18,14 +18,17 @@ Cover StreamMarkers::cover(std::uint64_t sequence, Markers* found) noexcept {
   const bool launched_on = stream() != nullptr || in_flight_ != 0;
   const std::uint64_t unmarked = launched_on ? unmarked_.load(std::memory_order_relaxed) : 0;
   const auto kept = [&](std::uint64_t i) -> const Marker& { return kept_[(i - 1) % kKept]; };
-  const auto there = [&](std::uint64_t i) { return i > 0 && i + kKept > count_ && kept(i).sequence != 0; };
+  const auto there = [&](std::uint64_t i) {
+    return i > 0 && i + kKept > count_ && kept(i).sequence != 0;
+  };
   std::uint64_t oldest = count_ >= kKept ? count_ - kKept + 1 : 1;
   while (oldest < count_ && !there(oldest)) {
     ++oldest;
   }
   const std::uint64_t at = mover::covering_marker(oldest, count_, sequence, kept, there);
   const bool any = there(at);
-  if ((!any || kept(at).sequence < sequence) && (recording_ || (unmarked != 0 && unmarked <= sequence))) {
+  if ((!any || kept(at).sequence < sequence) &&
+      (recording_ || (unmarked != 0 && unmarked <= sequence))) {
     return Cover::kNotYet;
   }
   std::uint32_t later = 0;
@@ -47,7 +50,8 @@ Cover StreamMarkers::cover_in_flight(std::uint64_t sequence) noexcept {
   return in_flight_ != 0 && first_in_flight_ <= sequence ? Cover::kNotYet : Cover::kNothing;
 }
 
-// Markers complete in the order in which they were recorded. One whose event was recorded again meanwhile counts as not done.
+// Markers complete in the order in which they were recorded. One whose event was recorded again
+// meanwhile counts as not done.
 StreamMarkers::Reached StreamMarkers::reached() noexcept {
   Reached made;
   std::uint64_t count = 0;
@@ -78,7 +82,8 @@ StreamMarkers::Reached StreamMarkers::reached() noexcept {
     return marker.event && driver().EventQuery(marker.event) == CUDA_SUCCESS;
   };
   std::uint64_t first = count - std::min<std::uint64_t>(count, kKept - 1);
-  for (std::uint64_t end = count; first < end;) {  // those before `first` are done, from `end` on none is
+  // Those before `first` are done, from `end` on none is.
+  for (std::uint64_t end = count; first < end;) {
     const std::uint64_t middle = first + (end - first) / 2;
     std::uint64_t sequence = 0;
     if (done(middle, &sequence)) {
@@ -107,7 +112,8 @@ bool StreamMarkers::has_outstanding(std::uint32_t markers) noexcept {
 bool StreamMarkers::still(const Marker& marker) noexcept {
   const std::lock_guard lock(lock_);
   const Marker& kept = kept_[marker.number % kKept];
-  return kept.event == marker.event && kept.sequence == marker.sequence && kept.generation == marker.generation;
+  return kept.event == marker.event && kept.sequence == marker.sequence &&
+         kept.generation == marker.generation;
 }
 
 }  // namespace deepum::runtime

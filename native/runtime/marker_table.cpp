@@ -7,7 +7,8 @@
 
 namespace deepum::runtime {
 
-EventRing::Place MarkerTable::reserve(EventRing& ring, std::uint32_t stream_id, std::uint32_t words, std::uint64_t* sequence) noexcept {
+EventRing::Place MarkerTable::reserve(EventRing& ring, std::uint32_t stream_id, std::uint32_t words,
+                                      std::uint64_t* sequence) noexcept {
   const std::uint32_t id = std::min(stream_id, kShared);
   const EventRing::Place place = streams_[id].reserve(ring, words, sequence);
   if (place.sequence == 0) [[unlikely]] {
@@ -16,7 +17,9 @@ EventRing::Place MarkerTable::reserve(EventRing& ring, std::uint32_t stream_id, 
   return place;
 }
 
-void MarkerTable::failed(std::uint32_t stream_id) noexcept { streams_[std::min(stream_id, kShared)].settled(false, 1, 0); }
+void MarkerTable::failed(std::uint32_t stream_id) noexcept {
+  streams_[std::min(stream_id, kShared)].settled(false, 1, 0);
+}
 
 StreamMarkers* MarkerTable::of(CUstream stream, std::uint32_t id) noexcept {
   if (id < kShared) {
@@ -24,7 +27,8 @@ StreamMarkers* MarkerTable::of(CUstream stream, std::uint32_t id) noexcept {
   }
   const std::uint32_t count = sharing_count_.load(std::memory_order_acquire);
   StreamMarkers* const end = sharing_ + count;
-  StreamMarkers* const found = std::find_if(sharing_, end, [&](StreamMarkers& each) { return each.is(stream); });
+  StreamMarkers* const found =
+      std::find_if(sharing_, end, [&](StreamMarkers& each) { return each.is(stream); });
   return found != end ? found : nullptr;
 }
 
@@ -46,7 +50,8 @@ StreamMarkers* MarkerTable::adopt_sharing(CUstream stream, CUcontext context) no
   return free;
 }
 
-// Several threads may launch on a stream that shares its id, of which none is counted in flight by the stream itself.
+// Several threads may launch on a stream that shares its id, of which none is counted in flight by
+// the stream itself.
 bool MarkerTable::record(StreamMarkers& stream, bool own, std::uint64_t limit) noexcept {
   const bool shares = &stream >= sharing_ && &stream < sharing_ + kMostSharing;
   if (!stream.record(own, shares ? std::min(limit, streams_[kShared].settled_up_to()) : limit)) {
@@ -84,7 +89,8 @@ StreamMarkers* MarkerTable::enter(CUstream stream, std::uint32_t stream_id) noex
   return markers;
 }
 
-bool MarkerTable::mark_before(CUstream stream, std::uint32_t stream_id, std::uint64_t sequence) noexcept {
+bool MarkerTable::mark_before(CUstream stream, std::uint32_t stream_id,
+                              std::uint64_t sequence) noexcept {
   StreamMarkers* const markers = stream_id < kShared ? of(stream, stream_id) : nullptr;
   if (!markers) {
     return false;
@@ -95,14 +101,15 @@ bool MarkerTable::mark_before(CUstream stream, std::uint32_t stream_id, std::uin
   return markers->only_unmarked(sequence);
 }
 
-bool MarkerTable::launched(CUstream stream, std::uint32_t stream_id, std::uint64_t sequence, std::uint32_t interval,
-                           std::uint64_t blocks) noexcept {
+bool MarkerTable::launched(CUstream stream, std::uint32_t stream_id, std::uint64_t sequence,
+                           std::uint32_t interval, std::uint64_t blocks) noexcept {
   const std::uint32_t id = std::min(stream_id, kShared);
   StreamMarkers* const markers = enter(stream, id);
   bool due = false;
   if (id == kShared) [[unlikely]] {
     if (markers) {
-      due = markers->accepted(sequence, interval, blocks);  // before it leaves the count of those in flight
+      // Before it leaves the count of those in flight.
+      due = markers->accepted(sequence, interval, blocks);
     }
     streams_[kShared].settled(true, interval, blocks);
   } else {
@@ -119,7 +126,8 @@ bool MarkerTable::launched(CUstream stream, std::uint32_t stream_id, std::uint64
 template <typename F>
 bool MarkerTable::for_all(F each) noexcept {
   bool all = true;
-  for (std::uint64_t used = used_.load(std::memory_order_seq_cst) & ~(1ull << kShared); used != 0; used &= used - 1) {
+  for (std::uint64_t used = used_.load(std::memory_order_seq_cst) & ~(1ull << kShared); used != 0;
+       used &= used - 1) {
     StreamMarkers& stream = streams_[__builtin_ctzll(used)];
     all = (stream.stream() == nullptr || each(stream)) && all;
   }
@@ -161,8 +169,10 @@ bool MarkerTable::all_marked(std::uint64_t stream_mask) noexcept {
       return false;
     }
   }
-  const std::uint32_t sharing = stream_mask >> kShared & 1 ? sharing_count_.load(std::memory_order_acquire) : 0;
-  return std::none_of(sharing_, sharing_ + sharing, [](const StreamMarkers& stream) { return stream.incomplete(); });
+  const std::uint32_t sharing =
+      stream_mask >> kShared & 1 ? sharing_count_.load(std::memory_order_acquire) : 0;
+  return std::none_of(sharing_, sharing_ + sharing,
+                      [](const StreamMarkers& stream) { return stream.incomplete(); });
 }
 
 bool MarkerTable::flush(std::uint32_t stream_id) noexcept {
@@ -170,7 +180,8 @@ bool MarkerTable::flush(std::uint32_t stream_id) noexcept {
     return streams_[stream_id].unmarked() && record(streams_[stream_id], false);
   }
   bool any = false;
-  for (std::uint64_t used = used_.load(std::memory_order_relaxed) & ~(1ull << kShared); used != 0; used &= used - 1) {
+  for (std::uint64_t used = used_.load(std::memory_order_relaxed) & ~(1ull << kShared); used != 0;
+       used &= used - 1) {
     StreamMarkers& stream = streams_[__builtin_ctzll(used)];
     if (stream.unmarked()) {
       any |= record(stream, false);
@@ -188,7 +199,8 @@ void MarkerTable::destroyed(CUstream stream, std::uint32_t stream_id) noexcept {
   if (stream_id < kShared) {
     streams_[stream_id].destroyed(stream);
   }
-  for (std::uint32_t i = 0; stream_id >= kShared && i < sharing_count_.load(std::memory_order_acquire); ++i) {
+  for (std::uint32_t i = 0;
+       stream_id >= kShared && i < sharing_count_.load(std::memory_order_acquire); ++i) {
     sharing_[i].destroyed(stream);
   }
   epoch_.fetch_add(1, std::memory_order_seq_cst);

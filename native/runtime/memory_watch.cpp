@@ -10,7 +10,8 @@
 namespace deepum::runtime {
 namespace {
 
-constexpr std::uint64_t kLeastRoomOfReserve = 16;  // the reserve is no more than that part of what was free
+// The reserve is no more than that part of what was free.
+constexpr std::uint64_t kLeastRoomOfReserve = 16;
 
 struct Watched {
   std::atomic<std::uint64_t> total{0};  // 0: not in use
@@ -20,11 +21,14 @@ struct Watched {
 };
 Watched watched[DEEPUM_MAX_DEVICES];
 
-std::uint64_t reserve(const Watched& memory) noexcept { return std::min(settings().gpu_reserve, memory.room.load() / kLeastRoomOfReserve); }
+std::uint64_t reserve(const Watched& memory) noexcept {
+  return std::min(settings().gpu_reserve, memory.room.load() / kLeastRoomOfReserve);
+}
 
 void tell(CUdevice device, deepum_event_kind kind) noexcept {
   const Watched& memory = watched[device];
-  const std::uint64_t usable = std::min<std::uint64_t>(memory.room.load() - reserve(memory), settings().gpu_memory.of(device));
+  const std::uint64_t usable = std::min<std::uint64_t>(memory.room.load() - reserve(memory),
+                                                       settings().gpu_memory.of(device));
   deepum_device_event event{};
   event.header.words = sizeof event / 8;
   event.header.kind = kind;
@@ -51,7 +55,8 @@ void plain_memory(CUdevice device, std::uint64_t bytes) noexcept {
   }
 }
 
-void tell_free_memory(CUdevice device, std::uint64_t free_bytes, std::uint64_t completed, std::uint64_t begun) noexcept {
+void tell_free_memory(CUdevice device, std::uint64_t free_bytes, std::uint64_t completed,
+                      std::uint64_t begun) noexcept {
   deepum_free_memory_event event{};
   event.header.words = sizeof event / 8;
   event.header.kind = DEEPUM_EVENT_FREE_MEMORY;

@@ -25,12 +25,15 @@ CUresult prefetch_one(const Span& span, int location, CUstream stream) noexcept 
   if (!call.MemPrefetchAsync) {
     return CUDA_ERROR_NOT_SUPPORTED;
   }
-  return call.MemPrefetchAsync(span.address, span.bytes, location == kHost ? CU_DEVICE_CPU : location, stream);
+  return call.MemPrefetchAsync(span.address, span.bytes,
+                               location == kHost ? CU_DEVICE_CPU : location, stream);
 }
 
 }  // namespace
 
-bool has_batches() noexcept { return driver().MemPrefetchBatchAsync && !batches_refused.load(std::memory_order_relaxed); }
+bool has_batches() noexcept {
+  return driver().MemPrefetchBatchAsync && !batches_refused.load(std::memory_order_relaxed);
+}
 
 CUresult prefetch(const Span* spans, std::size_t count, int location, CUstream stream) noexcept {
   if (count > 1 && has_batches()) {
@@ -43,11 +46,13 @@ CUresult prefetch(const Span* spans, std::size_t count, int location, CUstream s
     }
     CUmemLocation where = to_location(location);
     std::size_t first = 0;
-    const CUresult result = driver().MemPrefetchBatchAsync(addresses, sizes, count, &where, &first, 1, 0, stream);
+    const CUresult result =
+        driver().MemPrefetchBatchAsync(addresses, sizes, count, &where, &first, 1, 0, stream);
     if (result != CUDA_ERROR_NOT_SUPPORTED) {
       return result;
     }
-    batches_refused.store(true, std::memory_order_relaxed);  // the library has it, the kernel module under it does not
+    // The library has it, the kernel module under it does not.
+    batches_refused.store(true, std::memory_order_relaxed);
   }
   for (std::size_t i = 0; i < count; ++i) {
     if (const CUresult result = prefetch_one(spans[i], location, stream); result != CUDA_SUCCESS) {
@@ -58,7 +63,8 @@ CUresult prefetch(const Span* spans, std::size_t count, int location, CUstream s
 }
 
 bool can_discard() noexcept {
-  return (driver().MemDiscardBatchAsync || driver().MemDiscardAndPrefetchBatchAsync) && !discards_refused.load(std::memory_order_relaxed);
+  return (driver().MemDiscardBatchAsync || driver().MemDiscardAndPrefetchBatchAsync) &&
+         !discards_refused.load(std::memory_order_relaxed);
 }
 
 void refuse_discards() noexcept { discards_refused.store(true, std::memory_order_relaxed); }
@@ -72,7 +78,8 @@ CUresult drop_content(const Span& span, bool frees, CUstream stream) noexcept {
     result = call.MemDiscardBatchAsync(&address, &bytes, 1, 0, stream);
   } else {
     CUmemLocation where = to_location(kHost);
-    result = call.MemDiscardAndPrefetchBatchAsync(&address, &bytes, 1, &where, &first, 1, 0, stream);
+    result =
+        call.MemDiscardAndPrefetchBatchAsync(&address, &bytes, 1, &where, &first, 1, 0, stream);
   }
   if (result == CUDA_ERROR_NOT_SUPPORTED) {
     refuse_discards();  // the library has it, the kernel module under it does not
@@ -88,7 +95,8 @@ CUresult advise(const Span& span, CUmem_advise advice, int location) noexcept {
   if (!call.MemAdvise) {
     return CUDA_ERROR_NOT_SUPPORTED;
   }
-  return call.MemAdvise(span.address, span.bytes, advice, location == kHost ? CU_DEVICE_CPU : location);
+  return call.MemAdvise(span.address, span.bytes, advice,
+                        location == kHost ? CU_DEVICE_CPU : location);
 }
 
 }  // namespace deepum::runtime

@@ -34,8 +34,8 @@ mover::MoverOptions mover_options(const ShimSettings& settings) noexcept {
 
 }  // namespace
 
-Mover::Mover(const SharedMemory& memory, MarkerTable& markers, LockStep& lock_step, Gates& gates, MoverListener& listener,
-             const ShimSettings& settings)
+Mover::Mover(const SharedMemory& memory, MarkerTable& markers, LockStep& lock_step, Gates& gates,
+             MoverListener& listener, const ShimSettings& settings)
     : memory_(memory),
       markers_(markers),
       lock_step_(lock_step),
@@ -73,7 +73,8 @@ std::uint32_t Mover::context_destroyed(CUcontext context) noexcept {
 
 bool Mover::has_work() const noexcept {
   // What waits may go once there is a marker behind the latest launch, and a round records it.
-  return written() != tried_.load(std::memory_order_acquire) || waiting_.load(std::memory_order_acquire) != 0;
+  return written() != tried_.load(std::memory_order_acquire) ||
+         waiting_.load(std::memory_order_acquire) != 0;
 }
 
 void Mover::marker_recorded() noexcept {
@@ -133,7 +134,8 @@ void Mover::take_commands() {
     return;
   }
   while (taken != end) {
-    const deepum_command command = memory_.commands[taken % DEEPUM_COMMAND_RING_BYTES / sizeof(deepum_command)];
+    const deepum_command command =
+        memory_.commands[taken % DEEPUM_COMMAND_RING_BYTES / sizeof(deepum_command)];
     taken += sizeof(deepum_command);
     __atomic_store_n(&memory_.control->command_consumed, taken, __ATOMIC_RELEASE);
     rules_.accept(command);
@@ -149,8 +151,10 @@ bool Mover::may_sleep() const noexcept {
   if (in_lock_step_) {
     return true;  // whoever wants something writes the eventfd
   }
-  // A decision without commands that came during the round opens gates as well, and nobody rings for it: the thread did not sleep.
-  return written() == taken_.load() && !(rules_.wants_marker() && markers_.epoch() != seen_epoch_.load()) &&
+  // A decision without commands that came during the round opens gates as well, and nobody rings
+  // for it: the thread did not sleep.
+  return written() == taken_.load() &&
+         !(rules_.wants_marker() && markers_.epoch() != seen_epoch_.load()) &&
          !(gates_.used() && decided() != gates_.processed());
 }
 
@@ -161,7 +165,8 @@ void Mover::sleep() noexcept {
   }
   timespec limit{1, 0};
   if (rules_.looks_again_soon()) {
-    limit = {0, backend_.polls_events() ? mover::kEventPollNanoseconds : mover::kHandoverPollNanoseconds};
+    limit = {0, backend_.polls_events() ? mover::kEventPollNanoseconds
+                                        : mover::kHandoverPollNanoseconds};
   }
   if (!may_sleep()) {
     limit = {0, 0};
@@ -183,7 +188,8 @@ void Mover::sleep() noexcept {
   }
 }
 
-// Seconds of silence are counted by looks a second apart, not by a clock: a program that was stopped has not waited.
+// Seconds of silence are counted by looks a second apart, not by a clock: a program that was
+// stopped has not waited.
 void Mover::watch_daemon() noexcept {
   const std::int64_t now = now_ms();
   if (now - last_look_ms_ < kLookMilliseconds) {
@@ -191,7 +197,8 @@ void Mover::watch_daemon() noexcept {
   }
   last_look_ms_ = now;
   const std::uint64_t progress = listener_.events_taken();
-  silent_looks_ = listener_.events_waiting() != 0 && progress == last_progress_ ? silent_looks_ + 1 : 0;
+  silent_looks_ =
+      listener_.events_waiting() != 0 && progress == last_progress_ ? silent_looks_ + 1 : 0;
   last_progress_ = progress;
   if (silent_looks_ >= settings().daemon_silence) {
     listener_.daemon_gone(daemon_silent());

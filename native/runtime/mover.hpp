@@ -1,5 +1,6 @@
-// The mover: the thread that carries the daemon's commands out, behind the program's own progress, by the rules of native/mover. It takes
-// commands out of the ring, does a round when there may be something to do, sleeps in between, and watches the daemon.
+// The mover: the thread that carries the daemon's commands out, behind the program's own progress,
+// by the rules of native/mover. It takes commands out of the ring, does a round when there may be
+// something to do, sleeps in between, and watches the daemon.
 #pragma once
 
 #include <cuda.h>
@@ -23,7 +24,8 @@ namespace deepum::runtime {
 class MoverListener {
  public:
   virtual void daemon_gone(const char* why) noexcept = 0;
-  virtual void recover_lost_events() noexcept = 0;      // whenever there may be room in the ring again
+  // Whenever there may be room in the ring again.
+  virtual void recover_lost_events() noexcept = 0;
   virtual std::uint64_t events_waiting() noexcept = 0;  // bytes that the daemon has not taken
   virtual std::uint64_t events_taken() noexcept = 0;    // position
 
@@ -33,26 +35,34 @@ class MoverListener {
 
 class Mover {
  public:
-  Mover(const SharedMemory& memory, MarkerTable& markers, LockStep& lock_step, Gates& gates, MoverListener& listener,
-        const ShimSettings& settings);
+  Mover(const SharedMemory& memory, MarkerTable& markers, LockStep& lock_step, Gates& gates,
+        MoverListener& listener, const ShimSettings& settings);
   Mover(const Mover&) = delete;
   Mover& operator=(const Mover&) = delete;
 
   bool start(Connection* connection) noexcept;  // the thread closes the connection at its end
-  bool stop(int timeout_ms) noexcept;           // false: it did not end in time, and is left to itself
+  // False: it did not end in time, and is left to itself.
+  bool stop(int timeout_ms) noexcept;
   void ask_to_stop() noexcept;
   void wake() noexcept { ring_eventfd(memory_.mover_fd); }
 
-  void enter_device(int device, CUcontext context) noexcept { backend_.enter_device(device, context); }
-  std::uint32_t context_destroyed(CUcontext context) noexcept;  // the devices that had it, a bit each
+  void enter_device(int device, CUcontext context) noexcept {
+    backend_.enter_device(device, context);
+  }
+  // The devices that had it, a bit each.
+  std::uint32_t context_destroyed(CUcontext context) noexcept;
   // For launches in lock-step: is there anything that could be carried out now?
   bool has_work() const noexcept;
   void marker_recorded() noexcept;
-  // What the launch that was waited for in lock-step is to be held by: on a thread's own default stream it is that thread that holds it.
-  // By direction of kBringing; null: nothing.
-  CUevent take_hold(std::uint32_t stream_id, std::size_t direction) noexcept { return backend_.take_hold(stream_id, direction); }
+  // What the launch that was waited for in lock-step is to be held by: on a thread's own default
+  // stream it is that thread that holds it. By direction of kBringing; null: nothing.
+  CUevent take_hold(std::uint32_t stream_id, std::size_t direction) noexcept {
+    return backend_.take_hold(stream_id, direction);
+  }
   // Memory is about to end: returns when what was asked of the driver about it has been done.
-  void wait_for_advice(std::uint64_t address, std::uint64_t bytes) noexcept { backend_.wait_for_advice(address, bytes); }
+  void wait_for_advice(std::uint64_t address, std::uint64_t bytes) noexcept {
+    backend_.wait_for_advice(address, bytes);
+  }
 
  private:
   void run() noexcept;
@@ -61,8 +71,12 @@ class Mover {
   void sleep() noexcept;
   void watch_daemon() noexcept;
   bool may_sleep() const noexcept;
-  std::uint64_t decided() const noexcept { return __atomic_load_n(&memory_.control->decided_sequence, __ATOMIC_ACQUIRE); }
-  std::uint64_t written() const noexcept { return __atomic_load_n(&memory_.control->command_written, __ATOMIC_ACQUIRE); }
+  std::uint64_t decided() const noexcept {
+    return __atomic_load_n(&memory_.control->decided_sequence, __ATOMIC_ACQUIRE);
+  }
+  std::uint64_t written() const noexcept {
+    return __atomic_load_n(&memory_.control->command_written, __ATOMIC_ACQUIRE);
+  }
 
   const SharedMemory memory_;
   MarkerTable& markers_;

@@ -12,7 +12,9 @@ namespace {
 constexpr const char* kSharing[] = {"libnccl", "libnvshmem",  "libucp",    "libuct",   "libucs",
                                     "libmpi",  "libopen-pal", "libfabric", "libcufile"};
 
-bool of_a_name(char letter) noexcept { return std::isalnum(static_cast<unsigned char>(letter)) || std::strchr("_.+-", letter) != nullptr; }
+bool of_a_name(char letter) noexcept {
+  return std::isalnum(static_cast<unsigned char>(letter)) || std::strchr("_.+-", letter) != nullptr;
+}
 
 // `SIZE`, `SIZE-SIZE`, `SIZE-`, `-SIZE`.
 bool parse_sizes(const char* text, std::size_t length, PlainRule* rule) noexcept {
@@ -33,7 +35,8 @@ bool parse_sizes(const char* text, std::size_t length, PlainRule* rule) noexcept
     return false;
   }
   return (low_length == 0 || parse_size(low, low_length, &rule->least)) &&
-         (high_length == 0 || parse_size(high, high_length, &rule->most)) && rule->least <= rule->most;
+         (high_length == 0 || parse_size(high, high_length, &rule->most)) &&
+         rule->least <= rule->most;
 }
 
 // Until one is refused.
@@ -106,8 +109,9 @@ bool PlainRules::parse(const char* text) noexcept {
   if (none) {
     made.count_ = 0;
   }
-  const bool good =
-      each_piece(text, [&](const char* piece, std::size_t length) { return same_word(piece, length, "none") || made.add(piece, length); });
+  const bool good = each_piece(text, [&](const char* piece, std::size_t length) {
+    return same_word(piece, length, "none") || made.add(piece, length);
+  });
   if (good) {
     *this = made;
   }
@@ -135,7 +139,8 @@ PlainRules::Set PlainRules::naming(const char* file) const noexcept {
   Set found = 0;
   for (std::size_t i = 0; i < count_; ++i) {
     const std::size_t length = std::strlen(rules_[i].library);
-    if (length && std::strncmp(file, rules_[i].library, length) == 0 && !std::isalnum(static_cast<unsigned char>(file[length]))) {
+    if (length && std::strncmp(file, rules_[i].library, length) == 0 &&
+        !std::isalnum(static_cast<unsigned char>(file[length]))) {
       found |= Set{1} << i;
     }
   }

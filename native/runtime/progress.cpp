@@ -8,7 +8,8 @@
 namespace deepum::runtime {
 
 void Progress::create(Look& look) noexcept {
-  if (!look.event && driver().EventCreate && driver().EventCreate(&look.event, CU_EVENT_DEFAULT) != CUDA_SUCCESS) {
+  if (!look.event && driver().EventCreate &&
+      driver().EventCreate(&look.event, CU_EVENT_DEFAULT) != CUDA_SUCCESS) {
     look.event = nullptr;
   }
 }
@@ -29,8 +30,9 @@ Progress::Found Progress::find(const Stream& stream, std::uint64_t emitted) noex
 
 std::uint64_t Progress::time_of(const Look& look) noexcept {
   float milliseconds = -1;
-  const bool known = first_.sequence != 0 && first_.context == look.context && driver().EventElapsedTime &&
-                     driver().EventElapsedTime(&milliseconds, first_.event, look.event) == CUDA_SUCCESS;
+  const bool known =
+      first_.sequence != 0 && first_.context == look.context && driver().EventElapsedTime &&
+      driver().EventElapsedTime(&milliseconds, first_.event, look.event) == CUDA_SUCCESS;
   return known ? completed_at(milliseconds) : 0;
 }
 
@@ -41,7 +43,8 @@ void Progress::begin(MarkerTable& markers) {
       streams_[id] = std::make_unique<Stream>();
     }
     Stream& stream = *streams_[id];
-    const std::uint64_t last = stream.made == 0 ? 0 : stream.looks[(stream.made - 1) % kKept].sequence;
+    const std::uint64_t last =
+        stream.made == 0 ? 0 : stream.looks[(stream.made - 1) % kKept].sequence;
     if (of.emitted() > last) {
       Look& look = stream.looks[stream.made % kKept];
       if (look.context != context) {

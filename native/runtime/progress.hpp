@@ -1,5 +1,5 @@
-// How far the program's streams are on the GPU, asked at each look for faults: so it is known which launches a fault can be of. An event
-// a look, since markers are not kept for as long.
+// How far the program's streams are on the GPU, asked at each look for faults: so it is known which
+// launches a fault can be of. An event a look, since markers are not kept for as long.
 #pragma once
 
 #include <cuda.h>

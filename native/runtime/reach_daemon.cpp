@@ -20,7 +20,8 @@ void pause_ms(long milliseconds) noexcept {
 
 }  // namespace
 
-std::string reach_daemon(const std::string& directory, Connection* connection, DaemonStart* starter) {
+std::string reach_daemon(const std::string& directory, Connection* connection,
+                         DaemonStart* starter) {
   const std::string path = directory + "/" + daemon_name() + ".sock";
   bool begun = false;
   std::string why;

@@ -1,5 +1,6 @@
-// While a program's thread captures in the mode GLOBAL the driver refuses many calls to every thread, asking for an event among them, and
-// the capture is spoiled by the question. Nothing of ours concerns a capture.
+// While a program's thread captures in the mode GLOBAL the driver refuses many calls to every
+// thread, asking for an event among them, and the capture is spoiled by the question. Nothing of
+// ours concerns a capture.
 #pragma once
 
 #include "driver.hpp"
@@ -10,7 +11,8 @@ namespace deepum::runtime {
 class Relaxed {
  public:
   Relaxed() noexcept
-      : exchanged_(driver().ThreadExchangeStreamCaptureMode && driver().ThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS) {}
+      : exchanged_(driver().ThreadExchangeStreamCaptureMode &&
+                   driver().ThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS) {}
   ~Relaxed() {
     if (exchanged_) {
       driver().ThreadExchangeStreamCaptureMode(&mode_);

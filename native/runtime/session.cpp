@@ -50,12 +50,14 @@ Session* the_session = nullptr;  // under entry().mutex until published; never d
 Session* begin_session() {
   const std::string directory = ledger_directory();
   if (directory.empty()) {
-    say(Level::kWarning, "warning: runtime folder: cannot be used; set DEEPUM_RUNTIME_DIR to a folder of your own");
+    say(Level::kWarning,
+        "warning: runtime folder: cannot be used; set DEEPUM_RUNTIME_DIR to a folder of your own");
     return nullptr;
   }
   SharedMemory memory;
   if (!memory.create()) {
-    say(Level::kWarning, "warning: shared memory: %s; going on without the daemon", std::strerror(errno));
+    say(Level::kWarning, "warning: shared memory: %s; going on without the daemon",
+        std::strerror(errno));
     return nullptr;
   }
   Session* session = new (std::nothrow) Session(memory);
@@ -78,7 +80,8 @@ Session* begin_session() {
   if (answer == Hello::kRefused) {
     say(Level::kWarning, "warning: daemon: refused this program: %s", why.c_str());
   } else {
-    say(Level::kWarning, "warning: daemon: %s; going on with plain unified memory, without prefetching",
+    say(Level::kWarning,
+        "warning: daemon: %s; going on with plain unified memory, without prefetching",
         why.empty() ? "no thread can be made" : why.c_str());
   }
   session->starter.reap_if_ended();
@@ -100,8 +103,8 @@ void await(const Discards::Awaited& awaited) noexcept {
   }
 }
 
-// What is launched on the stream from here on comes after these discards, and so after all before them. Where the stream cannot be made to
-// wait, the thread does.
+// What is launched on the stream from here on comes after these discards, and so after all before
+// them. Where the stream cannot be made to wait, the thread does.
 void follow(const Discards::AwaitedOfLanes& all, CUstream stream) noexcept {
   for (const Discards::Awaited& awaited : all) {
     if (awaited.id != 0 && driver().StreamWaitEvent(stream, awaited.event, 0) != CUDA_SUCCESS) {
@@ -138,7 +141,8 @@ void start_once() noexcept try {
   std::atexit(leave_at_exit);
   live.store(the_session, std::memory_order_release);
 } catch (...) {
-  say(Level::kWarning, "warning: daemon: out of memory; going on with plain unified memory, without prefetching");
+  say(Level::kWarning,
+      "warning: daemon: out of memory; going on with plain unified memory, without prefetching");
 }
 
 }  // namespace
@@ -202,11 +206,12 @@ std::uint64_t emit(deepum_event_header* record) noexcept {
   return session ? session->emit(record) : 0;
 }
 
-void before_execute(CUdevice, CUstream stream, std::uint32_t stream_id, std::uint64_t sequence) noexcept {
+void before_execute(CUdevice, CUstream stream, std::uint32_t stream_id,
+                    std::uint64_t sequence) noexcept {
   Session* session = live.load(std::memory_order_acquire);
   if (session && sequence != 0 && settings().lock_step) {
-    // Nobody but this thread can do anything on its own default stream: the marker that the mover may need comes first, what holds the
-    // launch comes after.
+    // Nobody but this thread can do anything on its own default stream: the marker that the mover
+    // may need comes first, what holds the launch comes after.
     const bool own = stream == CU_STREAM_PER_THREAD;
     if (own) {
       session->markers.flush(stream_id);
@@ -218,8 +223,9 @@ void before_execute(CUdevice, CUstream stream, std::uint32_t stream_id, std::uin
       }
     }
   }
-  // A stream that nothing was launched on yet was not among those that waited; without a session nobody knows. It is made known first:
-  // whoever takes memory back from a discard in the meantime either sees it, or has left the discard here to be followed.
+  // A stream that nothing was launched on yet was not among those that waited; without a session
+  // nobody knows. It is made known first: whoever takes memory back from a discard in the meantime
+  // either sees it, or has left the discard here to be followed.
   if (!session) [[unlikely]] {
     follow(Discards::instance().latest(), stream);
   } else if (!session->markers.knows(stream, stream_id)) [[unlikely]] {
@@ -243,7 +249,8 @@ void after_execute(CUdevice device, CUstream stream, std::uint32_t stream_id) no
   } else if (session->wants_free_memory()) {
     interval = std::min(interval, mover::kMarkerIntervalOfReadings);
   }
-  if (session->markers.launched(stream, stream_id, launching.sequence, interval, launching.blocks)) {
+  if (session->markers.launched(stream, stream_id, launching.sequence, interval,
+                                launching.blocks)) {
     session->marker_recorded();
   }
   session->free_memory_after_launch(device);
@@ -318,7 +325,8 @@ void stream_destroyed(CUstream stream, std::uint32_t stream_id) noexcept {
   session->marker_recorded();
 }
 
-// Its streams of ours end with it: whoever uses the memory from then on could wait for them no more.
+// Its streams of ours end with it: whoever uses the memory from then on could wait for them no
+// more.
 void context_ending(CUcontext context) noexcept {
   std::ranges::for_each(Discards::instance().close_context(context), await);
   if (Session* session = live.load(std::memory_order_acquire); session && session->gates.used()) {
@@ -344,7 +352,8 @@ void leave() noexcept {
   }
 }
 
-// Before its first context a parent leaves nothing behind, and the child may have a session of its own.
+// Before its first context a parent leaves nothing behind, and the child may have a session of its
+// own.
 void abandon_in_child() noexcept {
   live.store(nullptr);
   launching.session = nullptr;

@@ -35,18 +35,22 @@ struct Reader {
       complaints[count++] = {name, text, expected};
     }
   }
-  void sizes(const char* name, std::uint64_t low, const char* expected, DeviceSizes* value) noexcept;
+  void sizes(const char* name, std::uint64_t low, const char* expected,
+             DeviceSizes* value) noexcept;
   void boolean(const char* name, bool* value) noexcept;
-  void number(const char* name, std::uint64_t low, std::uint64_t high, const char* expected, std::uint64_t* value) noexcept;
-  void size(const char* name, std::uint64_t low, const char* expected, std::uint64_t* value) noexcept;
+  void number(const char* name, std::uint64_t low, std::uint64_t high, const char* expected,
+              std::uint64_t* value) noexcept;
+  void size(const char* name, std::uint64_t low, const char* expected,
+            std::uint64_t* value) noexcept;
   template <typename Meaning>
-  void choice(const char* name, std::initializer_list<std::pair<const char*, Meaning>> words, const char* expected,
-              Meaning* value) noexcept;
+  void choice(const char* name, std::initializer_list<std::pair<const char*, Meaning>> words,
+              const char* expected, Meaning* value) noexcept;
   void rules(const char* name, PlainRules* value) noexcept;
 };
 
 // With commas between, one for each GPU; those that follow have what the last one has.
-void Reader::sizes(const char* name, std::uint64_t low, const char* expected, DeviceSizes* value) noexcept {
+void Reader::sizes(const char* name, std::uint64_t low, const char* expected,
+                   DeviceSizes* value) noexcept {
   const char* given = text(name);
   if (!given) {
     return;
@@ -56,7 +60,8 @@ void Reader::sizes(const char* name, std::uint64_t low, const char* expected, De
   for (const char* at = given; at; ++device) {
     const char* comma = std::strchr(at, ',');
     std::uint64_t bytes;
-    if (device == DEEPUM_MAX_DEVICES || !parse_size(at, comma ? static_cast<std::size_t>(comma - at) : std::strlen(at), &bytes) ||
+    if (device == DEEPUM_MAX_DEVICES ||
+        !parse_size(at, comma ? static_cast<std::size_t>(comma - at) : std::strlen(at), &bytes) ||
         bytes < low) {
       return complain(name, given, expected);
     }
@@ -91,7 +96,8 @@ void Reader::boolean(const char* name, bool* value) noexcept {
   complain(name, given, "write 1 or 0");
 }
 
-void Reader::number(const char* name, std::uint64_t low, std::uint64_t high, const char* expected, std::uint64_t* value) noexcept {
+void Reader::number(const char* name, std::uint64_t low, std::uint64_t high, const char* expected,
+                    std::uint64_t* value) noexcept {
   const char* given = text(name);
   if (!given) {
     return;
@@ -107,7 +113,8 @@ void Reader::number(const char* name, std::uint64_t low, std::uint64_t high, con
   *value = number;
 }
 
-void Reader::size(const char* name, std::uint64_t low, const char* expected, std::uint64_t* value) noexcept {
+void Reader::size(const char* name, std::uint64_t low, const char* expected,
+                  std::uint64_t* value) noexcept {
   const char* given = text(name);
   if (!given) {
     return;
@@ -120,8 +127,8 @@ void Reader::size(const char* name, std::uint64_t low, const char* expected, std
 }
 
 template <typename Meaning>
-void Reader::choice(const char* name, std::initializer_list<std::pair<const char*, Meaning>> words, const char* expected,
-                    Meaning* value) noexcept {
+void Reader::choice(const char* name, std::initializer_list<std::pair<const char*, Meaning>> words,
+                    const char* expected, Meaning* value) noexcept {
   const char* given = text(name);
   if (!given) {
     return;
@@ -138,7 +145,9 @@ void Reader::choice(const char* name, std::initializer_list<std::pair<const char
 void Reader::rules(const char* name, PlainRules* value) noexcept {
   const char* given = text(name);
   if (given && !value->parse(given)) {
-    complain(name, given, "write sizes (2MiB-20MiB), libraries (libnccl), LIBRARY:SIZES or none, with commas between");
+    complain(name, given,
+             "write sizes (2MiB-20MiB), libraries (libnccl), LIBRARY:SIZES or none, with commas "
+             "between");
   }
 }
 
@@ -156,23 +165,33 @@ ShimSettings read(Reader& reader) noexcept {
   reader.number("DEEPUM_PREFETCH", 0, 1, "write 1 or 0", &prefetch);
   reader.number("DEEPUM_GATES", 0, 1, "write 1 or 0", &gates);
   reader.size("DEEPUM_MANAGED_LIMIT", 0, "write a size like 8GiB", &made.managed_limit);
-  reader.sizes("DEEPUM_GPU_MEMORY", 64ull << 20, "write a size of at least 64MiB, or one for each GPU with commas between",
+  reader.sizes("DEEPUM_GPU_MEMORY", 64ull << 20,
+               "write a size of at least 64MiB, or one for each GPU with commas between",
                &made.gpu_memory);
   reader.size("DEEPUM_GPU_RESERVE", 0, "write a size like 128MiB", &made.gpu_reserve);
   reader.size("DEEPUM_HOST_MEMORY", 0, "write a size like 8GiB", &made.host_memory);
   reader.size("DEEPUM_MANAGED_THRESHOLD", 0, "write a size like 1MiB", &made.managed_threshold);
   reader.rules("DEEPUM_PLAIN_MEMORY", &made.plain_memory);
-  reader.number("DEEPUM_MARKER_INTERVAL", 1, 1u << 20, "write a number from 1 to 1048576", &interval);
-  reader.choice("DEEPUM_FAULTS", {{"auto", Faults::kAuto}, {"on", Faults::kOn}, {"off", Faults::kOff}}, "write auto, on or off",
-                &made.faults);
+  reader.number("DEEPUM_MARKER_INTERVAL", 1, 1u << 20, "write a number from 1 to 1048576",
+                &interval);
+  reader.choice("DEEPUM_FAULTS",
+                {{"auto", Faults::kAuto}, {"on", Faults::kOn}, {"off", Faults::kOff}},
+                "write auto, on or off", &made.faults);
   reader.choice("DEEPUM_FAULT_SOURCE",
-                {{"auto", FaultSources::kAuto}, {"cupti", FaultSources::kCupti}, {"uvm-tools", FaultSources::kUvmTools}},
+                {{"auto", FaultSources::kAuto},
+                 {"cupti", FaultSources::kCupti},
+                 {"uvm-tools", FaultSources::kUvmTools}},
                 "write auto, cupti or uvm-tools", &made.fault_source);
-  reader.choice("DEEPUM_MOVES", {{"auto", Deferral::kUnknown}, {"stream", Deferral::kDefers}, {"host", Deferral::kBlocks}},
-                "write auto, stream or host", &made.deferral);
-  reader.number("DEEPUM_FAULT_INTERVAL", 1, 1u << 20, "write a number from 1 to 1048576", &fault_interval);
-  reader.size("DEEPUM_HANDOVER_BYTES", 2ull << 20, "write a size of at least 2MiB", &made.handover_bytes);
-  reader.number("DEEPUM_DAEMON_SILENCE", 1, 1000000, "write a number from 1 to 1000000", &made.daemon_silence);
+  reader.choice(
+      "DEEPUM_MOVES",
+      {{"auto", Deferral::kUnknown}, {"stream", Deferral::kDefers}, {"host", Deferral::kBlocks}},
+      "write auto, stream or host", &made.deferral);
+  reader.number("DEEPUM_FAULT_INTERVAL", 1, 1u << 20, "write a number from 1 to 1048576",
+                &fault_interval);
+  reader.size("DEEPUM_HANDOVER_BYTES", 2ull << 20, "write a size of at least 2MiB",
+              &made.handover_bytes);
+  reader.number("DEEPUM_DAEMON_SILENCE", 1, 1000000, "write a number from 1 to 1000000",
+                &made.daemon_silence);
   made.log_level = static_cast<int>(log);
   made.prefetch = prefetch != 0;
   made.gates = gates != 0;
@@ -191,7 +210,8 @@ const ShimSettings& settings() noexcept {
   if (reader.count != 0 && !told.exchange(true)) [[unlikely]] {
     for (int i = 0; i < reader.count; ++i) {
       const Complaint& bad = reader.complaints[i];
-      say(Level::kWarning, "warning: %s: '%.100s' is not usable; %s (the default holds)", bad.name, bad.text, bad.expected);
+      say(Level::kWarning, "warning: %s: '%.100s' is not usable; %s (the default holds)", bad.name,
+          bad.text, bad.expected);
     }
   }
   return read_once;
@@ -201,7 +221,8 @@ const char* daemon_silent() noexcept {
   struct Text {
     char told[64];
     Text() noexcept {
-      std::snprintf(told, sizeof told, "it has been silent for %llu s", static_cast<unsigned long long>(settings().daemon_silence));
+      std::snprintf(told, sizeof told, "it has been silent for %llu s",
+                    static_cast<unsigned long long>(settings().daemon_silence));
     }
   };
   static const Text text;

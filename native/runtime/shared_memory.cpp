@@ -13,7 +13,8 @@
 namespace deepum::runtime {
 namespace {
 
-constexpr std::size_t kBytes = DEEPUM_CONTROL_BYTES + DEEPUM_EVENT_RING_BYTES + DEEPUM_COMMAND_RING_BYTES;
+constexpr std::size_t kBytes =
+    DEEPUM_CONTROL_BYTES + DEEPUM_EVENT_RING_BYTES + DEEPUM_COMMAND_RING_BYTES;
 static_assert(sizeof(deepum_ring_control) <= DEEPUM_CONTROL_BYTES);
 static_assert(DEEPUM_COMMAND_RING_BYTES % sizeof(deepum_command) == 0);
 

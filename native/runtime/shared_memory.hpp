@@ -1,4 +1,5 @@
-// The memory of native/wire/ring.h, made by the program: a memfd of sealed size, mapped, with its two eventfds.
+// The memory of native/wire/ring.h, made by the program: a memfd of sealed size, mapped, with its
+// two eventfds.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,8 @@
 
 namespace deepum::runtime {
 
-// Not unmapped and its eventfds not closed while the process lives: a thread may be in the middle of an event.
+// Not unmapped and its eventfds not closed while the process lives: a thread may be in the middle
+// of an event.
 struct SharedMemory {
   deepum_ring_control* control = nullptr;
   std::uint8_t* events = nullptr;
@@ -17,8 +19,9 @@ struct SharedMemory {
   int daemon_fd = -1;  // eventfd that wakes the daemon
   int mover_fd = -1;   // eventfd that wakes our mover
 
-  bool create() noexcept;   // false: errno tells why; nothing is left open
-  void discard() noexcept;  // unmaps and closes everything; only when no other thread can be using it
+  bool create() noexcept;  // false: errno tells why; nothing is left open
+  // Unmaps and closes everything; only when no other thread can be using it.
+  void discard() noexcept;
 };
 
 void ring_eventfd(int fd) noexcept;  // wakes whoever waits for it; never blocks

@@ -32,7 +32,8 @@ void trim(const char** text, std::size_t* length) noexcept {
 bool read_digits(const char** at, const char* end, std::uint64_t* value) noexcept {
   const char* start = *at;
   for (*value = 0; *at < end && std::isdigit(static_cast<unsigned char>(**at)); ++*at) {
-    if (__builtin_mul_overflow(*value, 10u, value) || __builtin_add_overflow(*value, static_cast<unsigned>(**at - '0'), value)) {
+    if (__builtin_mul_overflow(*value, 10u, value) ||
+        __builtin_add_overflow(*value, static_cast<unsigned>(**at - '0'), value)) {
       return false;
     }
   }

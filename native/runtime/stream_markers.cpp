@@ -22,7 +22,8 @@ CUevent create_event() noexcept {
 
 }  // namespace
 
-EventRing::Place StreamMarkers::reserve(EventRing& ring, std::uint32_t words, std::uint64_t* sequence) noexcept {
+EventRing::Place StreamMarkers::reserve(EventRing& ring, std::uint32_t words,
+                                        std::uint64_t* sequence) noexcept {
   const std::lock_guard lock(lock_);
   const EventRing::Place place = ring.reserve(words);
   *sequence = place.sequence != 0 ? place.sequence : ring.reserved() / 8;
@@ -57,10 +58,12 @@ bool StreamMarkers::settled(bool accepted, std::uint32_t interval, std::uint64_t
   return wanted;
 }
 
-bool StreamMarkers::accepted(std::uint64_t sequence, std::uint32_t interval, std::uint64_t blocks) noexcept {
+bool StreamMarkers::accepted(std::uint64_t sequence, std::uint32_t interval,
+                             std::uint64_t blocks) noexcept {
   const std::lock_guard lock(lock_);
   emitted_ = std::max(emitted_, sequence);
-  if (const std::uint64_t unmarked = unmarked_.load(std::memory_order_relaxed); unmarked == 0 || sequence < unmarked) {
+  if (const std::uint64_t unmarked = unmarked_.load(std::memory_order_relaxed);
+      unmarked == 0 || sequence < unmarked) {
     unmarked_.store(sequence, std::memory_order_relaxed);
   }
   return due(interval, blocks);
@@ -84,15 +87,19 @@ bool StreamMarkers::is(CUstream handle) noexcept {
   }
   const CUcontext current = current_context();
   const std::lock_guard lock(lock_);
-  return context_ == current && (handle == CU_STREAM_LEGACY || ::pthread_equal(thread_, ::pthread_self()));
+  return context_ == current &&
+         (handle == CU_STREAM_LEGACY || ::pthread_equal(thread_, ::pthread_self()));
 }
 
-// Under the lock: from here to `publish` or `withdraw` nobody else records on this stream, nor destroys it.
-bool StreamMarkers::claim(CUcontext context, std::uint64_t limit, std::uint64_t* first, std::uint64_t* sequence, Marker* reused) noexcept {
+// Under the lock: from here to `publish` or `withdraw` nobody else records on this stream, nor
+// destroys it.
+bool StreamMarkers::claim(CUcontext context, std::uint64_t limit, std::uint64_t* first,
+                          std::uint64_t* sequence, Marker* reused) noexcept {
   const std::lock_guard lock(lock_);
   const std::uint64_t unmarked = unmarked_.load(std::memory_order_relaxed);
   const std::uint64_t reach = std::min(answered(), limit);
-  if (recording_ || stream() == nullptr || unmarked == 0 || reach < unmarked || failures_ >= kMostFailures) {
+  if (recording_ || stream() == nullptr || unmarked == 0 || reach < unmarked ||
+      failures_ >= kMostFailures) {
     return false;
   }
   recording_ = true;
@@ -137,7 +144,8 @@ void StreamMarkers::publish(const Marker& marker) noexcept {
   recording_ = false;
 }
 
-void StreamMarkers::withdraw(std::uint64_t first, CUevent event, CUcontext context, bool tried) noexcept {
+void StreamMarkers::withdraw(std::uint64_t first, CUevent event, CUcontext context,
+                             bool tried) noexcept {
   const std::lock_guard lock(lock_);
   kept_[count_ % kKept].event = event;
   kept_[count_ % kKept].context = context;
@@ -163,8 +171,8 @@ bool StreamMarkers::mine_to_record(CUcontext current) noexcept {
   return true;
 }
 
-// A stream of another device is recorded on in its own context: what waits for all that was launched, as discards do, would else wait for
-// that device's next launch.
+// A stream of another device is recorded on in its own context: what waits for all that was
+// launched, as discards do, would else wait for that device's next launch.
 bool StreamMarkers::record(bool own, std::uint64_t limit) noexcept {
   const CUcontext current = current_context();
   if (own) {
@@ -225,7 +233,8 @@ std::uint64_t StreamMarkers::record_behind(CUevent event, CUcontext context) noe
     recording_ = true;  // so that it is not destroyed meanwhile
     reach = answered();
   }
-  const bool recorded = !is_capturing(handle) && driver().EventRecord && driver().EventRecord(event, handle) == CUDA_SUCCESS;
+  const bool recorded = !is_capturing(handle) && driver().EventRecord &&
+                        driver().EventRecord(event, handle) == CUDA_SUCCESS;
   const std::lock_guard lock(lock_);
   recording_ = false;
   return recorded ? reach : 0;

@@ -9,7 +9,8 @@
 namespace deepum::runtime {
 
 // The program's signals are for the program's threads. False: it could not be made.
-inline bool start_thread(pthread_t* thread, const char* name, void* (*body)(void*), void* data) noexcept {
+inline bool start_thread(pthread_t* thread, const char* name, void* (*body)(void*),
+                         void* data) noexcept {
   sigset_t all, kept;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &kept);

@@ -15,7 +15,8 @@ class ZeroPages {
 
  public:
   explicit ZeroPages(std::size_t count) : bytes_(count * sizeof(T)) {  // throws std::bad_alloc
-    void* const at = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* const at =
+        ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) {
       throw std::bad_alloc();
     }

@@ -1,5 +1,5 @@
-// Where the elements of a strided operand lie: runs of memory, with what is left out between them. deepum/capture/runs.py has the same
-// rule.
+// Where the elements of a strided operand lie: runs of memory, with what is left out between them.
+// deepum/capture/runs.py has the same rule.
 #pragma once
 
 #include <algorithm>
@@ -16,12 +16,14 @@ struct Dimension {
   std::uint64_t size, stride;  // elements, bytes
 };
 
-// Of elements of `element` bytes. In full, from the first element to the last, where the gaps are shorter than a region of 64 KiB: content
-// moves in those (docs/um-model.md), so that leaving them out would tell nothing. Likewise where there would be too many runs.
+// Of elements of `element` bytes. In full, from the first element to the last, where the gaps are
+// shorter than a region of 64 KiB: content moves in those (docs/um-model.md), so that leaving them
+// out would tell nothing. Likewise where there would be too many runs.
 inline std::vector<Run> runs(std::vector<Dimension> dimensions, std::uint64_t element) {
   constexpr std::uint64_t kRegion = 1u << 16;
   constexpr std::size_t kMost = 1u << 16;
-  std::sort(dimensions.begin(), dimensions.end(), [](const Dimension& a, const Dimension& b) { return a.stride < b.stride; });
+  std::sort(dimensions.begin(), dimensions.end(),
+            [](const Dimension& a, const Dimension& b) { return a.stride < b.stride; });
   std::uint64_t run = element, span = element;
   std::vector<std::uint64_t> starts{0};
   for (const auto& [size, stride] : dimensions) {

@@ -45,8 +45,10 @@ bool StreamMarkers::record(um_model::Engine& engine, um_model::Host host) {
   return true;
 }
 
-StreamMarkers::Progress StreamMarkers::progress(um_model::Engine& engine, std::optional<um_model::Event>& first) {
-  const std::uint64_t last = milestones_made_ == 0 ? 0 : milestones_[(milestones_made_ - 1) % kKept].sequence;
+StreamMarkers::Progress StreamMarkers::progress(um_model::Engine& engine,
+                                                std::optional<um_model::Event>& first) {
+  const std::uint64_t last =
+      milestones_made_ == 0 ? 0 : milestones_[(milestones_made_ - 1) % kKept].sequence;
   if (stream_ && emitted_ > last) {
     if (milestones_.size() < kKept) {
       milestones_.push_back({0, 0, engine.add_event()});
@@ -64,7 +66,8 @@ StreamMarkers::Progress StreamMarkers::progress(um_model::Engine& engine, std::o
     const Marker& kept = milestones_[(i - 1) % kKept];
     if (engine.query(um_model::kProgram, kept.event)) {
       made.completed = kept.sequence;
-      made.completed_at = deepum::completed_at(static_cast<float>((engine.event_time(kept.event) - engine.event_time(*first)) * 1e-6));
+      made.completed_at = deepum::completed_at(
+          static_cast<float>((engine.event_time(kept.event) - engine.event_time(*first)) * 1e-6));
       break;
     }
     made.begun = kept.sequence;

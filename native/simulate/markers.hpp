@@ -1,5 +1,6 @@
-// Progress markers of a replayed program, as native/runtime/stream_markers.hpp and marker_table.hpp keep them in lock-step: one thread
-// launches, so that no more than one launch is in flight, and no call fails.
+// Progress markers of a replayed program, as native/runtime/stream_markers.hpp and marker_table.hpp
+// keep them in lock-step: one thread launches, so that no more than one launch is in flight, and no
+// call fails.
 #pragma once
 
 #include <array>
@@ -31,7 +32,8 @@ class StreamMarkers {
   void destroyed();  // a marker lies behind its last launch; its id may be given to another stream
   const std::optional<um_model::Stream>& stream() const { return stream_; }
   bool unmarked() const { return unmarked_ != 0; }
-  bool record(um_model::Engine& engine, um_model::Host host);  // behind the last launch, unless there is one
+  // Behind the last launch, unless there is one.
+  bool record(um_model::Engine& engine, um_model::Host host);
   // How far the stream is by the program's clock (native/runtime/stream_markers.hpp).
   struct Progress {
     bool known = false;  // something was launched
@@ -42,8 +44,9 @@ class StreamMarkers {
   Progress progress(um_model::Engine& engine, std::optional<um_model::Event>& first);
   // How far it is as its markers tell (native/runtime/marker_table.hpp).
   struct Reached {
-    std::uint64_t completed = UINT64_MAX;  // sequence: all its launches up to that one are done; UINT64_MAX: all are
-    std::uint64_t begun = 0;               // and none behind that one has begun
+    // Sequence: all its launches up to that one are done; UINT64_MAX: all are.
+    std::uint64_t completed = UINT64_MAX;
+    std::uint64_t begun = 0;  // and none behind that one has begun
   };
   Reached reached(um_model::Engine& engine) const;
   Cover cover(std::uint64_t sequence, Marker* marker) const;

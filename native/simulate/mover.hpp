@@ -1,5 +1,5 @@
-// The mover in virtual time: the rules of native/mover on the model, which tests/simulate holds to the runtime: equal commands and times
-// for a recorded run.
+// The mover in virtual time: the rules of native/mover on the model, which tests/simulate holds to
+// the runtime: equal commands and times for a recorded run.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ class Mover {
  public:
   using Answers = std::vector<std::pair<deepum_command, deepum_moved_status>>;
   // `blocking`: outside lock-step, the calls that are made once all that they follow is done.
-  Mover(um_model::Engine& engine, mover::MoverOptions options, um_model::Blocking blocking, Markers& markers, Places& places)
+  Mover(um_model::Engine& engine, mover::MoverOptions options, um_model::Blocking blocking,
+        Markers& markers, Places& places)
       : host_(options.lock_step ? engine.add_helper() : engine.add_thread()),
         backend_(engine, host_, static_cast<int>(options.devices), blocking, markers, places),
         rules_(backend_, options) {}
@@ -37,7 +38,8 @@ class Mover {
     rules_.round(gates().processed());
     return backend_.take_answers();
   }
-  // Since the latest round, running free: something waits for a marker, or for the driver to have done what it was given.
+  // Since the latest round, running free: something waits for a marker, or for the driver to have
+  // done what it was given.
   bool wants_marker() const { return rules_.wants_marker(); }
   bool looks_again_soon() const { return rules_.looks_again_soon(); }
   bool polls_events() const { return backend_.blocking() != um_model::Blocking::kNone; }

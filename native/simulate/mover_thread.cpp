@@ -7,11 +7,13 @@
 namespace deepum::simulate {
 namespace {
 
-constexpr double kWakeNs = 10e3;  // from a write to an eventfd to the thread's next step: 5 to 20 us on an idle core
+// From a write to an eventfd to the thread's next step: 5 to 20 us on an idle core.
+constexpr double kWakeNs = 10e3;
 
 }  // namespace
 
-void MoverThread::deliver(double time, std::uint64_t decided, std::span<const deepum_command> commands) {
+void MoverThread::deliver(double time, std::uint64_t decided,
+                          std::span<const deepum_command> commands) {
   inbox_.push_back({time + kWakeNs, decided, {commands.begin(), commands.end()}});
   wake_at(inbox_.front().time);
 }
@@ -51,7 +53,8 @@ void MoverThread::act() {
   }
   if (mover_.looks_again_soon()) {
     wake_at(engine_.now(mover_.host()) +
-            static_cast<double>(mover_.polls_events() ? mover::kEventPollNanoseconds : mover::kHandoverPollNanoseconds));
+            static_cast<double>(mover_.polls_events() ? mover::kEventPollNanoseconds
+                                                      : mover::kHandoverPollNanoseconds));
   }
 }
 

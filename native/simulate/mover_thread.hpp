@@ -1,5 +1,6 @@
-// The mover's thread of a program that runs free: it sleeps until commands come, until a marker that it wants has been recorded, or, while
-// a lane's hand-over is full, for half a millisecond, and looks at everything then (Mover::sleep of native/runtime/mover.cpp).
+// The mover's thread of a program that runs free: it sleeps until commands come, until a marker
+// that it wants has been recorded, or, while a lane's hand-over is full, for half a millisecond,
+// and looks at everything then (Mover::sleep of native/runtime/mover.cpp).
 #pragma once
 
 #include <deque>
@@ -15,7 +16,8 @@ class MoverThread {
  public:
   MoverThread(um_model::Engine& engine, Mover& mover) : engine_(engine), mover_(mover) {}
 
-  // The daemon has decided all up to that event, and written these, at that time, ns, which is no earlier than that of the call before.
+  // The daemon has decided all up to that event, and written these, at that time, ns, which is no
+  // earlier than that of the call before.
   void deliver(double time, std::uint64_t decided, std::span<const deepum_command> commands);
   void marker_recorded(double time);
   // It has looked at all that has been delivered, and is done with it, by that time.

@@ -8,7 +8,9 @@ namespace {
 
 constexpr std::uint64_t kMostBytes = 1ull << 42;
 
-std::uint64_t whole(std::uint64_t bytes) { return (bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes; }
+std::uint64_t whole(std::uint64_t bytes) {
+  return (bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
+}
 
 }  // namespace
 
@@ -71,13 +73,15 @@ void Places::release(std::uint32_t slot) {
 
 void Places::activate(const deepum_block_event& event) {
   Place* const place = find(event.slot);
-  if (place == nullptr || event.bytes == 0 || event.offset > place->bytes || event.bytes > place->bytes - event.offset) {
+  if (place == nullptr || event.bytes == 0 || event.offset > place->bytes ||
+      event.bytes > place->bytes - event.offset) {
     return;
   }
   place->reported = true;
   place->active[event.offset] = event.bytes;
   const std::uint64_t low = place->base % kBlockBytes + event.offset;
-  for (std::uint64_t block = low / kBlockBytes; block <= (low + event.bytes - 1) / kBlockBytes; ++block) {
+  for (std::uint64_t block = low / kBlockBytes; block <= (low + event.bytes - 1) / kBlockBytes;
+       ++block) {
     place->handed_out[block] = event.header.sequence;
   }
 }
@@ -91,14 +95,16 @@ void Places::deactivate(const deepum_block_event& event) {
   }
 }
 
-std::optional<um_model::Range> Places::blocks(std::uint32_t slot, std::uint32_t generation, std::uint64_t first, std::uint64_t count) {
+std::optional<um_model::Range> Places::blocks(std::uint32_t slot, std::uint32_t generation,
+                                              std::uint64_t first, std::uint64_t count) {
   const Place* const place = find(slot);
   if (place == nullptr || place->generation != generation || count == 0) {
     return std::nullopt;
   }
   const std::uint64_t origin = place->base - place->base % kBlockBytes;
   const std::uint64_t from = std::max(place->base, origin + first * kBlockBytes);
-  const std::uint64_t to = std::min(place->base + place->bytes, origin + (first + count) * kBlockBytes);
+  const std::uint64_t to =
+      std::min(place->base + place->bytes, origin + (first + count) * kBlockBytes);
   if (from >= to) {
     return std::nullopt;
   }
@@ -118,7 +124,8 @@ std::optional<Places::BlockPlace> Places::block_at(std::uint64_t address) const 
 
 bool Places::may_discard(std::uint32_t slot, um_model::Range range, std::uint64_t cause) {
   const Place* const place = find(slot);
-  if (place == nullptr || place->of_program || !place->reported || (range.address | range.bytes) % kBlockBytes != 0) {
+  if (place == nullptr || place->of_program || !place->reported ||
+      (range.address | range.bytes) % kBlockBytes != 0) {
     return false;
   }
   const std::uint64_t origin = place->base - place->base % kBlockBytes;
@@ -132,7 +139,8 @@ bool Places::may_discard(std::uint32_t slot, um_model::Range range, std::uint64_
   if (after != place->active.end() && after->first < low + range.bytes) {
     return false;
   }
-  return after == place->active.begin() || std::prev(after)->first + std::prev(after)->second <= low;
+  return after == place->active.begin() ||
+         std::prev(after)->first + std::prev(after)->second <= low;
 }
 
 }  // namespace deepum::simulate

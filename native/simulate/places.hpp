@@ -1,5 +1,6 @@
-// The live allocations of a replayed program: where they are, and which of PyTorch's blocks are handed out. What the runtime's
-// Allocations know (native/runtime/allocations.hpp), at addresses of our own.
+// The live allocations of a replayed program: where they are, and which of PyTorch's blocks are
+// handed out. What the runtime's Allocations know (native/runtime/allocations.hpp), at addresses of
+// our own.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,8 @@ struct Place {
   std::uint64_t base = 0;  // of the first byte
   std::uint64_t bytes = 0;
   std::map<std::uint64_t, std::uint64_t> active;  // PyTorch's blocks: bytes by offset
-  std::vector<std::uint64_t> handed_out;          // by UM block: sequence of the latest report that some of it is active
+  // By UM block: sequence of the latest report that some of it is active.
+  std::vector<std::uint64_t> handed_out;
 };
 
 class Places {
@@ -33,19 +35,23 @@ class Places {
   // The new place; nullptr for a slot or size out of range. One that still lives there is over.
   Place* allocate(const deepum_allocate_event& event);
   void release(std::uint32_t slot);
-  Place* find(std::uint32_t slot) { return slot < slots_.size() && slots_[slot].live ? &slots_[slot] : nullptr; }
+  Place* find(std::uint32_t slot) {
+    return slot < slots_.size() && slots_[slot].live ? &slots_[slot] : nullptr;
+  }
   void activate(const deepum_block_event& event);
   void deactivate(const deepum_block_event& event);
 
   // The bytes of these UM blocks that belong to the allocation; nothing if it is gone.
-  std::optional<um_model::Range> blocks(std::uint32_t slot, std::uint32_t generation, std::uint64_t first, std::uint64_t count);
+  std::optional<um_model::Range> blocks(std::uint32_t slot, std::uint32_t generation,
+                                        std::uint64_t first, std::uint64_t count);
   // The UM block at an address; nothing where none lives.
   struct BlockPlace {
     std::uint32_t slot;
     std::uint64_t index;
   };
   std::optional<BlockPlace> block_at(std::uint64_t address) const;
-  // As Allocations::commit_discard: whole UM blocks of inactive PyTorch memory, and none of it handed out since the event `cause`.
+  // As Allocations::commit_discard: whole UM blocks of inactive PyTorch memory, and none of it
+  // handed out since the event `cause`.
   bool may_discard(std::uint32_t slot, um_model::Range range, std::uint64_t cause);
 
  private:

@@ -12,10 +12,12 @@ namespace {
 
 using um_model::kProgram;
 
-constexpr std::uint32_t kBatch = 256;                            // commands taken from the core at a time
+// Commands taken from the core at a time.
+constexpr std::uint32_t kBatch = 256;
 constexpr double kNapNs = mover::kHandoutNapNanoseconds + 50e3;  // with what a timer adds
 
-um_model::Machine machine_of(const um_model::Machine& given, const deepum_simulation_options& options) {
+um_model::Machine machine_of(const um_model::Machine& given,
+                             const deepum_simulation_options& options) {
   um_model::Machine made = given;
   if (options.mode == DEEPUM_SIMULATION_FREE) {
     made.queued_prefetch_faults = 1;  // nothing holds a kernel until the prefetch has come
@@ -47,18 +49,22 @@ const T* as(std::span<const std::uint8_t> record) {
 }
 
 bool waits(const deepum_work& work) {
-  return (work.kind == DEEPUM_WORK_SYNCHRONISE_EVENT || work.kind == DEEPUM_WORK_SYNCHRONISE_STREAM) &&
+  return (work.kind == DEEPUM_WORK_SYNCHRONISE_EVENT ||
+          work.kind == DEEPUM_WORK_SYNCHRONISE_STREAM) &&
          (work.flags & DEEPUM_WORK_OF_HELPER) == 0;
 }
 
 }  // namespace
 
-Replay::Replay(const um_model::Machine& machine, const deepum_simulation_options& options, const deepum_core_settings& settings)
+Replay::Replay(const um_model::Machine& machine, const deepum_simulation_options& options,
+               const deepum_core_settings& settings)
     : machine_(machine_of(machine, options)),
       options_(options),
       engine_(machine_, model_options(options)),
       core_(settings),
-      mover_(engine_, mover_options(options), options.mode == DEEPUM_SIMULATION_FREE ? machine.blocking_calls : um_model::Blocking::kNone,
+      mover_(engine_, mover_options(options),
+             options.mode == DEEPUM_SIMULATION_FREE ? machine.blocking_calls
+                                                    : um_model::Blocking::kNone,
              markers_, places_),
       mover_thread_(engine_, mover_),
       observing_(options.observe_faults != 0) {
@@ -78,14 +84,16 @@ bool Replay::run(std::span<const std::uint8_t> events, std::span<const std::uint
     }
     const auto* const record = reinterpret_cast<const deepum_work*>(work.data() + work_at);
     const std::size_t bytes = std::size_t{record->words} * 8;
-    if (bytes < sizeof(deepum_work) + std::size_t{record->accesses} * sizeof(deepum_work_access) || bytes > work.size() - work_at) {
+    if (bytes < sizeof(deepum_work) + std::size_t{record->accesses} * sizeof(deepum_work_access) ||
+        bytes > work.size() - work_at) {
       return nullptr;
     }
     *accesses = {reinterpret_cast<const deepum_work_access*>(record + 1), record->accesses};
     return record;
   };
   std::span<const deepum_work_access> accesses;
-  for (; const deepum_work* const record = next_work(&accesses); work_at += std::size_t{record->words} * 8) {
+  for (; const deepum_work* const record = next_work(&accesses);
+       work_at += std::size_t{record->words} * 8) {
     work_waits_ = work_waits_ || waits(*record);
   }
   if (work_at != work.size()) {
@@ -99,7 +107,8 @@ bool Replay::run(std::span<const std::uint8_t> events, std::span<const std::uint
     }
     std::memcpy(&header, events.data() + at, sizeof header);
     const std::size_t bytes = std::size_t{header.words} * 8;
-    if (bytes < sizeof header || header.words > DEEPUM_MAX_EVENT_WORDS || bytes > events.size() - at) {
+    if (bytes < sizeof header || header.words > DEEPUM_MAX_EVENT_WORDS ||
+        bytes > events.size() - at) {
       return false;
     }
     catch_up();
@@ -108,7 +117,8 @@ bool Replay::run(std::span<const std::uint8_t> events, std::span<const std::uint
     if (!take(header, events.subspan(at, bytes))) {
       return false;
     }
-    for (const deepum_work* record; (record = next_work(&accesses)) != nullptr && record->sequence <= header.sequence;) {
+    for (const deepum_work* record;
+         (record = next_work(&accesses)) != nullptr && record->sequence <= header.sequence;) {
       if (!do_work(*record, accesses)) {
         return false;
       }
@@ -140,14 +150,15 @@ bool Replay::run(std::span<const std::uint8_t> events, std::span<const std::uint
   return true;
 }
 
-// What became of commands is found anew, and other cards have other capacities. All else goes to the core as it was recorded, and
-// with the sequence that it would have had: what is emitted here takes its words of the ring (native/runtime/event_ring.cpp).
+// What became of commands is found anew, and other cards have other capacities. All else goes to
+// the core as it was recorded, and with the sequence that it would have had: what is emitted here
+// takes its words of the ring (native/runtime/event_ring.cpp).
 bool Replay::take(const deepum_event_header& header, std::span<const std::uint8_t> record) {
   if (header.device >= static_cast<std::uint32_t>(options_.devices)) {
     return false;
   }
-  if (header.kind == DEEPUM_EVENT_MOVED || header.kind == DEEPUM_EVENT_FAULT || header.kind == DEEPUM_EVENT_PROGRESS ||
-      header.kind == DEEPUM_EVENT_FREE_MEMORY) {
+  if (header.kind == DEEPUM_EVENT_MOVED || header.kind == DEEPUM_EVENT_FAULT ||
+      header.kind == DEEPUM_EVENT_PROGRESS || header.kind == DEEPUM_EVENT_FREE_MEMORY) {
     shift_ -= header.words;
     return true;
   }
@@ -169,8 +180,10 @@ bool Replay::take(const deepum_event_header& header, std::span<const std::uint8_
     case DEEPUM_EVENT_CAPACITY:
       if (as<deepum_device_event>(copy) != nullptr && options_.memory_bytes != 0) {
         auto* const event = reinterpret_cast<deepum_device_event*>(bytes);
-        const std::uint64_t taken = event->total_bytes - std::min(event->total_bytes, event->capacity_bytes);
-        event->total_bytes = options_.memory_bytes + static_cast<std::uint64_t>(options_.capacity_error);
+        const std::uint64_t taken =
+            event->total_bytes - std::min(event->total_bytes, event->capacity_bytes);
+        event->total_bytes =
+            options_.memory_bytes + static_cast<std::uint64_t>(options_.capacity_error);
         event->capacity_bytes = event->total_bytes - std::min(event->total_bytes, taken);
       }
       decide(bytes, record.size());
@@ -187,7 +200,8 @@ bool Replay::take(const deepum_event_header& header, std::span<const std::uint8_
       return true;
     case DEEPUM_EVENT_BLOCK_ACTIVE:
     case DEEPUM_EVENT_BLOCK_INACTIVE:
-      if (const auto* const event = as<deepum_block_event>(copy); event != nullptr && header.kind == DEEPUM_EVENT_BLOCK_ACTIVE) {
+      if (const auto* const event = as<deepum_block_event>(copy);
+          event != nullptr && header.kind == DEEPUM_EVENT_BLOCK_ACTIVE) {
         before_handout(event->bytes);
       }
       decide(bytes, record.size());
@@ -201,8 +215,11 @@ bool Replay::take(const deepum_event_header& header, std::span<const std::uint8_
       return true;
     case DEEPUM_EVENT_EXECUTE: {
       const auto* const event = as<deepum_execute_event>(copy);
-      const std::size_t count = event == nullptr ? 0 : std::size_t{event->write_ranges} + event->read_ranges + event->unknown_ranges;
-      if (event == nullptr || event->stream >= DEEPUM_MAX_STREAMS || sizeof *event + count * sizeof(deepum_block_range) > record.size()) {
+      const std::size_t count = event == nullptr ? 0
+                                                 : std::size_t{event->write_ranges} +
+                                                       event->read_ranges + event->unknown_ranges;
+      if (event == nullptr || event->stream >= DEEPUM_MAX_STREAMS ||
+          sizeof *event + count * sizeof(deepum_block_range) > record.size()) {
         return false;
       }
       execute(*event);
@@ -217,7 +234,8 @@ bool Replay::take(const deepum_event_header& header, std::span<const std::uint8_
       return true;
     case DEEPUM_EVENT_STREAM_DESTROYED:
       decide(bytes, record.size());
-      if (const auto* const event = as<deepum_stream_event>(copy); event != nullptr && event->stream < DEEPUM_MAX_STREAMS - 1) {
+      if (const auto* const event = as<deepum_stream_event>(copy);
+          event != nullptr && event->stream < DEEPUM_MAX_STREAMS - 1) {
         markers_[event->stream].record(engine_, kProgram);
         markers_[event->stream].destroyed();
         marker_recorded();
@@ -237,7 +255,8 @@ void Replay::decide(const std::uint8_t* record, std::size_t bytes) {
     if (runs_free()) {
       made.insert(made.end(), given, given + count);
     } else {
-      std::for_each_n(given, count, [this](const deepum_command& command) { mover_.accept(command); });
+      std::for_each_n(given, count,
+                      [this](const deepum_command& command) { mover_.accept(command); });
     }
     if (options_.keep_commands != 0) {
       commands_.insert(commands_.end(), given, given + count);
@@ -247,7 +266,8 @@ void Replay::decide(const std::uint8_t* record, std::size_t bytes) {
     }
   }
   if (runs_free() && (!made.empty() || options_.gates != 0)) {
-    mover_thread_.deliver(now() + options_.decision_lag_ns, reinterpret_cast<const deepum_event_header*>(record)->sequence, made);
+    mover_thread_.deliver(now() + options_.decision_lag_ns,
+                          reinterpret_cast<const deepum_event_header*>(record)->sequence, made);
   }
 }
 
@@ -282,15 +302,17 @@ void Replay::marker_recorded() {
   }
 }
 
-// As native/runtime does it (live_session.cpp): the thread that memory is handed out to waits for the mover to have looked so far, while
-// the GPU has launches before it.
+// As native/runtime does it (live_session.cpp): the thread that memory is handed out to waits for
+// the mover to have looked so far, while the GPU has launches before it.
 void Replay::before_handout(std::uint64_t bytes) {
   const bool waits = runs_free() && mover_.gates().used() && bytes >= mover::kAwaitedHandout;
   if (!waits || mover_.gates().processed() < awaited_in_vain_) {
     return;
   }
   catch_up();
-  const auto busy = [this] { return engine_.launches_outstanding() >= static_cast<int>(mover::kLeastOutstanding); };
+  const auto busy = [this] {
+    return engine_.launches_outstanding() >= static_cast<int>(mover::kLeastOutstanding);
+  };
   for (std::uint32_t naps = 0; !mover_thread_.idle(now()) && busy(); ++naps) {
     if (naps == mover::kMostNaps) {
       awaited_in_vain_ = sequence_;
@@ -316,8 +338,8 @@ void Replay::allocate(const deepum_allocate_event& event) {
   look_at_memory(event.header.device);
 }
 
-// As the runtime and then the driver do it: discards are waited for, the core is told, the driver waits for all that was launched and for
-// moves of the memory.
+// As the runtime and then the driver do it: discards are waited for, the core is told, the driver
+// waits for all that was launched and for moves of the memory.
 void Replay::release(const deepum_free_event& event) {
   const Place* const place = places_.find(event.slot);
   const bool known = place != nullptr && place->generation == event.generation;
@@ -350,7 +372,8 @@ void Replay::execute(const deepum_execute_event& event) {
   decide(reinterpret_cast<const std::uint8_t*>(&event), std::size_t{event.header.words} * 8);
   if (runs_free() && options_.gates != 0) {
     if (mover_.gates().used() && markers_[event.stream].record(engine_, kProgram)) {
-      marker_recorded();  // launches that had no gate must not be covered by a marker that lies behind one
+      // Launches that had no gate must not be covered by a marker that lies behind one.
+      marker_recorded();
     }
     mover_.gates().launch(markers_[event.stream].stream(), event.stream, event.header.sequence);
   }

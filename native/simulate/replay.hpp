@@ -1,5 +1,6 @@
-// Replays a trace: for each event the host's clock goes on, the core decides, the mover carries out what can be, and the work that
-// belongs to the event is given to the machine; in the order in which a program does it that runs free or in lock-step (docs/simulate.md).
+// Replays a trace: for each event the host's clock goes on, the core decides, the mover carries out
+// what can be, and the work that belongs to the event is given to the machine; in the order in
+// which a program does it that runs free or in lock-step (docs/simulate.md).
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,9 @@
 
 namespace deepum::simulate {
 
-inline constexpr std::uint32_t kFaultInterval = 64;          // launches: DEEPUM_FAULT_INTERVAL
-inline constexpr std::uint32_t kEventStreams = 0x8000'0000;  // numbers of streams that only events name
+inline constexpr std::uint32_t kFaultInterval = 64;  // launches: DEEPUM_FAULT_INTERVAL
+// Numbers of streams that only events name.
+inline constexpr std::uint32_t kEventStreams = 0x8000'0000;
 
 struct CoreHandle {
   explicit CoreHandle(const deepum_core_settings& settings) : core(deepum_core_create(&settings)) {}
@@ -32,10 +34,12 @@ struct CoreHandle {
 
 class Replay {
  public:
-  Replay(const um_model::Machine& machine, const deepum_simulation_options& options, const deepum_core_settings& settings);
+  Replay(const um_model::Machine& machine, const deepum_simulation_options& options,
+         const deepum_core_settings& settings);
   bool usable() const { return core_.core != nullptr; }
 
-  bool run(std::span<const std::uint8_t> events, std::span<const std::uint8_t> work);  // false: malformed
+  // False: malformed.
+  bool run(std::span<const std::uint8_t> events, std::span<const std::uint8_t> work);
   void finish();
 
   double now() const { return engine_.now(um_model::kProgram); }
@@ -59,7 +63,8 @@ class Replay {
   void decide(const std::uint8_t* record, std::size_t bytes);
   void round();
   void answer(const deepum_command& command, deepum_moved_status status);
-  void catch_up();  // running free: what the mover's thread does by now has been done, and what it found is told
+  // Running free: what the mover's thread does by now has been done, and what it found is told.
+  void catch_up();
   bool runs_free() const { return options_.mode == DEEPUM_SIMULATION_FREE; }
   void marker_recorded();
   void before_handout(std::uint64_t bytes);
@@ -107,16 +112,18 @@ class Replay {
   std::unordered_map<std::uint32_t, um_model::Stream> streams_;  // by number in the work
   std::unordered_map<std::uint32_t, um_model::Event> events_;
   std::vector<um_model::Stream> program_streams_;
-  std::map<std::uint64_t, um_model::Range> plain_;  // device memory: its place by the address that the work knows
+  // Device memory: its place by the address that the work knows.
+  std::map<std::uint64_t, um_model::Range> plain_;
   std::uint64_t next_plain_ = 1ull << 52;
   bool work_waits_ = false;  // waits are in the work, not in the events
 
   std::vector<std::uint64_t> record_;  // the event at hand
   std::uint64_t sequence_ = 0;         // of the latest event given to the core
   std::uint64_t next_sequence_ = 0;    // where the next event lies
-  std::uint64_t awaited_in_vain_ = 0;  // event: until the mover has processed it nobody waits for it again
-  std::uint64_t shift_ = 0;            // between the trace's sequences and those, modulo 2^64
-  std::uint64_t traced_ = 0;           // the trace's sequence of the event at hand
+  // Event: until the mover has processed it nobody waits for it again.
+  std::uint64_t awaited_in_vain_ = 0;
+  std::uint64_t shift_ = 0;   // between the trace's sequences and those, modulo 2^64
+  std::uint64_t traced_ = 0;  // the trace's sequence of the event at hand
   std::uint64_t launches_ = 0;
   const deepum_execute_event* executing_ = nullptr;
   std::vector<std::uint64_t> executing_record_;
@@ -124,7 +131,8 @@ class Replay {
   std::optional<um_model::Event> reached_;  // of the launch at hand, if launches are watched
 
   std::deque<deepum_simulation_mark> marks_;
-  std::vector<std::pair<std::size_t, um_model::Event>> step_ends_;  // mark, and the event behind its launch
+  // mark, and the event behind its launch.
+  std::vector<std::pair<std::size_t, um_model::Event>> step_ends_;
   std::vector<Timed> timed_;
   std::vector<deepum_command> commands_;
   std::vector<deepum_activity> decisions_;

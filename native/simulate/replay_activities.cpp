@@ -8,9 +8,11 @@ namespace deepum::simulate {
 // One record for each kind of command that an event caused: there may be thousands of commands.
 void Replay::note_decisions(std::span<const deepum_command> commands) {
   for (const deepum_command& command : commands) {
-    const auto known = std::find_if(decisions_.rbegin(), decisions_.rend(), [&](const deepum_activity& one) {
-      return one.tag != traced_ || (one.command == command.kind && one.device == command.device);
-    });
+    const auto known =
+        std::find_if(decisions_.rbegin(), decisions_.rend(), [&](const deepum_activity& one) {
+          return one.tag != traced_ ||
+                 (one.command == command.kind && one.device == command.device);
+        });
     const bool first = known == decisions_.rend() || known->tag != traced_;
     if (first) {
       deepum_activity made{};
@@ -36,7 +38,8 @@ std::size_t Replay::take_activities(std::span<deepum_activity> into) {
     if (options_.keep_activities != 0) {
       for (; holds_told_ < timed_.size(); ++holds_told_) {
         const Timed& timed = timed_[holds_told_];
-        const double reached = engine_.event_time(timed.reached), ready = engine_.event_time(timed.ready);
+        const double reached = engine_.event_time(timed.reached),
+                     ready = engine_.event_time(timed.ready);
         if (ready > reached) {  // not for NaN: incomplete
           deepum_activity made{};
           made.kind = DEEPUM_ACTIVITY_HOLD;
@@ -50,7 +53,8 @@ std::size_t Replay::take_activities(std::span<deepum_activity> into) {
     }
   }
   const std::size_t count = std::min(into.size(), activities_.size() - activities_taken_);
-  std::copy_n(activities_.begin() + static_cast<std::ptrdiff_t>(activities_taken_), count, into.begin());
+  std::copy_n(activities_.begin() + static_cast<std::ptrdiff_t>(activities_taken_), count,
+              into.begin());
   activities_taken_ += count;
   return count;
 }

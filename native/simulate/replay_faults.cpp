@@ -1,5 +1,6 @@
-// Observed faults, as the program's side tells them in lock-step (kernel_hooks/observed_faults.cpp): every so many launches, after waits
-// and before frees, while the core wants them.
+// Observed faults, as the program's side tells them in lock-step
+// (kernel_hooks/observed_faults.cpp): every so many launches, after waits and before frees, while
+// the core wants them.
 #include "fault_runs.hpp"
 #include "replay.hpp"
 
@@ -34,7 +35,8 @@ void Replay::tell_faults(const std::vector<um_model::Engine::Fault>& faults) {
   for (const um_model::Engine::Fault& fault : faults) {
     if (const auto block = places_.block_at(fault.address)) {
       const std::uint8_t access = fault.write ? DEEPUM_FAULT_WRITE : DEEPUM_FAULT_READ;
-      places.push_back({static_cast<std::uint32_t>(fault.device), block->slot, block->index, fault.faults, access});
+      places.push_back({static_cast<std::uint32_t>(fault.device), block->slot, block->index,
+                        fault.faults, access});
     }
   }
   deepum::tell_faults(places, [this](deepum_fault_event& event) { emit(event.header); });

@@ -1,5 +1,6 @@
-// What is free of a device, as the program's side tells it in lock-step (native/runtime/session.cpp, tell_free_memory): at allocations,
-// every so many launches and after waits, while the core wants to know.
+// What is free of a device, as the program's side tells it in lock-step
+// (native/runtime/session.cpp, tell_free_memory): at allocations, every so many launches and after
+// waits, while the core wants to know.
 #include <algorithm>
 
 #include "marker_limits.hpp"
@@ -8,7 +9,9 @@
 
 namespace deepum::simulate {
 
-bool Replay::reads_memory() const { return options_.without_free_memory == 0 && deepum_core_wants_free_memory(core_.core) != 0; }
+bool Replay::reads_memory() const {
+  return options_.without_free_memory == 0 && deepum_core_wants_free_memory(core_.core) != 0;
+}
 
 std::uint32_t Replay::marker_interval() const {
   if (mover_.gates().used()) {

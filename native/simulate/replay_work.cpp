@@ -15,12 +15,16 @@ constexpr double kMostNs = 1e18;  // thirty years
 constexpr double kMostFlops = 1e30;
 constexpr std::uint64_t kMostBytes = 1ull << 50;
 
-bool between(double value, double least, double most) { return value >= least && value <= most; }  // false for NaN
+// False for NaN.
+bool between(double value, double least, double most) { return value >= least && value <= most; }
 
 bool sound(const deepum_work& work, std::span<const deepum_work_access> accesses, int devices) {
-  return between(work.ns, 0, kMostNs) && between(work.flops, 0, kMostFlops) && between(work.peak_fraction, 0, 1) &&
-         work.device_bytes <= kMostBytes && work.tiles <= kMostBytes && work.location >= um_model::kCpu && work.location < devices &&
-         std::all_of(accesses.begin(), accesses.end(), [](const auto& access) { return access.bytes <= kMostBytes; });
+  return between(work.ns, 0, kMostNs) && between(work.flops, 0, kMostFlops) &&
+         between(work.peak_fraction, 0, 1) && work.device_bytes <= kMostBytes &&
+         work.tiles <= kMostBytes && work.location >= um_model::kCpu && work.location < devices &&
+         std::all_of(
+             accesses.begin(), accesses.end(),
+             [](const auto& access) { return access.bytes <= kMostBytes; });
 }
 
 }  // namespace
@@ -60,7 +64,9 @@ Range Replay::plain(const deepum_work_access& access) const {
   }
   const auto& [address, place] = *--found;
   const std::uint64_t inside = access.offset - address;
-  return inside < place.bytes ? Range{place.address + inside, std::min(access.bytes, place.bytes - inside)} : Range{0, 0};
+  return inside < place.bytes
+             ? Range{place.address + inside, std::min(access.bytes, place.bytes - inside)}
+             : Range{0, 0};
 }
 
 std::vector<Range> Replay::ranges(std::span<const deepum_work_access> accesses) {
@@ -94,12 +100,14 @@ bool Replay::do_work(const deepum_work& work, std::span<const deepum_work_access
       if (executing_ != nullptr && !of_helper) {
         markers_[executing_->stream].adopt(on);
       }
-      engine_.copy(kProgram, on, std::move(destination), std::move(source), work.device_bytes, in ? 1 : 2, {});
+      engine_.copy(kProgram, on, std::move(destination), std::move(source), work.device_bytes,
+                   in ? 1 : 2, {});
       return true;
     }
     case DEEPUM_WORK_HOST_COPY:
       worked_ = true;
-      engine_.copy(kProgram, stream(work.stream, device), std::vector<Range>{}, std::vector<Range>{}, work.device_bytes, 0, {});
+      engine_.copy(kProgram, stream(work.stream, device), std::vector<Range>{},
+                   std::vector<Range>{}, work.device_bytes, 0, {});
       return true;
     case DEEPUM_WORK_PREFETCH:
       engine_.prefetch(kProgram, stream(work.stream, device), ranges(accesses), work.location);
@@ -112,7 +120,8 @@ bool Replay::do_work(const deepum_work& work, std::span<const deepum_work_access
       if (work.event > DEEPUM_MODEL_UNSET_ACCESSED_BY) {
         return false;
       }
-      engine_.advise(kProgram, ranges(accesses), static_cast<um_model::Advice>(work.event), work.location);
+      engine_.advise(kProgram, ranges(accesses), static_cast<um_model::Advice>(work.event),
+                     work.location);
       return true;
     case DEEPUM_WORK_CALL:
       engine_.call(kProgram, stream(work.stream, device), {});
@@ -162,7 +171,8 @@ bool Replay::do_work(const deepum_work& work, std::span<const deepum_work_access
 
 void Replay::launch(const deepum_work& work, std::span<const deepum_work_access> accesses) {
   worked_ = true;
-  const um_model::Stream on = stream(work.stream, executing_ != nullptr ? executing_->header.device : 0);
+  const um_model::Stream on =
+      stream(work.stream, executing_ != nullptr ? executing_->header.device : 0);
   if (executing_ != nullptr) {
     StreamMarkers& markers = markers_[executing_->stream];
     if (!markers.stream()) {
@@ -187,11 +197,14 @@ void Replay::launch(const deepum_work& work, std::span<const deepum_work_access>
     if ((access.flags & DEEPUM_WORK_PERHAPS) != 0) {
       kernel.perhaps_written.push_back(where);
     } else {
-      kernel.accesses.push_back({where, (access.flags & DEEPUM_WORK_READ) != 0, (access.flags & DEEPUM_WORK_WRITE) != 0,
-                                 (access.flags & DEEPUM_WORK_WRITTEN_FIRST) != 0, (access.flags & DEEPUM_WORK_ESTIMATED) != 0});
+      kernel.accesses.push_back({where, (access.flags & DEEPUM_WORK_READ) != 0,
+                                 (access.flags & DEEPUM_WORK_WRITE) != 0,
+                                 (access.flags & DEEPUM_WORK_WRITTEN_FIRST) != 0,
+                                 (access.flags & DEEPUM_WORK_ESTIMATED) != 0});
     }
   }
-  const bool counted = (work.flags & DEEPUM_WORK_UNCOUNTED) == 0, ends_step = counted && (work.flags & DEEPUM_WORK_ENDS_STEP) != 0;
+  const bool counted = (work.flags & DEEPUM_WORK_UNCOUNTED) == 0,
+             ends_step = counted && (work.flags & DEEPUM_WORK_ENDS_STEP) != 0;
   if (ends_step) {
     mark(DEEPUM_SIMULATION_STEP, 0);
     deepum_simulation_mark* const made = &marks_.back();  // a deque's elements stay where they are
@@ -234,21 +247,29 @@ void Replay::copy_inside(um_model::Stream on, std::span<const um_model::Access> 
   }
 }
 
-// Of a launch of which nothing is known but its ranges: it takes as long as memory lets it, reads and writes what it may.
+// Of a launch of which nothing is known but its ranges: it takes as long as memory lets it, reads
+// and writes what it may.
 void Replay::default_work(const deepum_execute_event& event) {
   const auto* const packed = reinterpret_cast<const deepum_block_range*>(&event + 1);
   std::vector<deepum_work_access> accesses;
-  const std::size_t count = std::size_t{event.write_ranges} + event.read_ranges + event.unknown_ranges;
+  const std::size_t count =
+      std::size_t{event.write_ranges} + event.read_ranges + event.unknown_ranges;
   for (std::size_t i = 0; i < count; ++i) {
     const auto slot = static_cast<std::uint32_t>(packed[i] >> DEEPUM_RANGE_SLOT_SHIFT);
-    const std::uint64_t first = packed[i] >> DEEPUM_RANGE_FIRST_SHIFT & ((1u << DEEPUM_RANGE_FIRST_BITS) - 1);
+    const std::uint64_t first =
+        packed[i] >> DEEPUM_RANGE_FIRST_SHIFT & ((1u << DEEPUM_RANGE_FIRST_BITS) - 1);
     const std::uint64_t blocks = packed[i] & ((1u << DEEPUM_RANGE_COUNT_BITS) - 1);
     const Place* const place = places_.find(slot);
-    const auto where = place != nullptr ? places_.blocks(slot, place->generation, first, blocks) : std::nullopt;
+    const auto where =
+        place != nullptr ? places_.blocks(slot, place->generation, first, blocks) : std::nullopt;
     if (where) {
-      const bool written = i < event.write_ranges, read = !written && i < std::size_t{event.write_ranges} + event.read_ranges;
-      const std::uint32_t flags = written ? DEEPUM_WORK_WRITE : read ? DEEPUM_WORK_READ : DEEPUM_WORK_READ | DEEPUM_WORK_WRITE;
-      accesses.push_back({slot, flags | DEEPUM_WORK_ESTIMATED, where->address - place->base, where->bytes});
+      const bool written = i < event.write_ranges,
+                 read = !written && i < std::size_t{event.write_ranges} + event.read_ranges;
+      const std::uint32_t flags = written ? DEEPUM_WORK_WRITE
+                                  : read  ? DEEPUM_WORK_READ
+                                          : DEEPUM_WORK_READ | DEEPUM_WORK_WRITE;
+      accesses.push_back(
+          {slot, flags | DEEPUM_WORK_ESTIMATED, where->address - place->base, where->bytes});
     }
   }
   deepum_work work{};

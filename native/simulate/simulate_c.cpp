@@ -8,19 +8,22 @@
 #include "simulate.h"
 
 struct deepum_simulation {
-  deepum_simulation(const deepum::um_model::Machine& machine, const deepum_simulation_options& options,
-                    const deepum_core_settings& settings)
+  deepum_simulation(const deepum::um_model::Machine& machine,
+                    const deepum_simulation_options& options, const deepum_core_settings& settings)
       : replay(machine, options, settings) {}
   deepum::simulate::Replay replay;
 };
 
 extern "C" {
 
-deepum_simulation* deepum_simulation_create(const deepum_machine* machine, const deepum_simulation_options* options,
+deepum_simulation* deepum_simulation_create(const deepum_machine* machine,
+                                            const deepum_simulation_options* options,
                                             const deepum_core_settings* settings) {
-  if (options->devices < 1 || options->devices > DEEPUM_MAX_DEVICES || options->marker_interval < 1 ||
-      options->mode < DEEPUM_SIMULATION_LOCK_STEP || options->mode > DEEPUM_SIMULATION_FREE || !(options->decision_lag_ns >= 0) ||
-      (options->mode == DEEPUM_SIMULATION_FREE && options->handover_bytes < deepum::um_model::kBlockBytes)) {
+  if (options->devices < 1 || options->devices > DEEPUM_MAX_DEVICES ||
+      options->marker_interval < 1 || options->mode < DEEPUM_SIMULATION_LOCK_STEP ||
+      options->mode > DEEPUM_SIMULATION_FREE || !(options->decision_lag_ns >= 0) ||
+      (options->mode == DEEPUM_SIMULATION_FREE &&
+       options->handover_bytes < deepum::um_model::kBlockBytes)) {
     return nullptr;
   }
   try {
@@ -41,12 +44,13 @@ deepum_simulation* deepum_simulation_create(const deepum_machine* machine, const
 
 void deepum_simulation_destroy(deepum_simulation* simulation) { delete simulation; }
 
-int deepum_simulation_load_tables(deepum_simulation* simulation, const uint8_t* bytes, size_t count) {
+int deepum_simulation_load_tables(deepum_simulation* simulation, const uint8_t* bytes,
+                                  size_t count) {
   return deepum_core_load_tables(simulation->replay.core(), bytes, count);
 }
 
-int deepum_simulation_run(deepum_simulation* simulation, const uint8_t* events, size_t event_bytes, const uint8_t* work,
-                          size_t work_bytes) {
+int deepum_simulation_run(deepum_simulation* simulation, const uint8_t* events, size_t event_bytes,
+                          const uint8_t* work, size_t work_bytes) {
   try {
     return simulation->replay.run({events, event_bytes}, {work, work_bytes}) ? 0 : -1;
   } catch (...) {
@@ -63,15 +67,19 @@ int deepum_simulation_finish(deepum_simulation* simulation) {
   }
 }
 
-double deepum_simulation_now(const deepum_simulation* simulation) { return simulation->replay.now(); }
+double deepum_simulation_now(const deepum_simulation* simulation) {
+  return simulation->replay.now();
+}
 
-size_t deepum_simulation_marks(const deepum_simulation* simulation, deepum_simulation_mark* marks, size_t most) {
+size_t deepum_simulation_marks(const deepum_simulation* simulation, deepum_simulation_mark* marks,
+                               size_t most) {
   const auto& all = simulation->replay.marks();
   std::copy_n(all.begin(), std::min(most, all.size()), marks);
   return all.size();
 }
 
-size_t deepum_simulation_launches(const deepum_simulation* simulation, deepum_simulation_launch* launches, size_t most) {
+size_t deepum_simulation_launches(const deepum_simulation* simulation,
+                                  deepum_simulation_launch* launches, size_t most) {
   try {
     const auto all = simulation->replay.launches();
     std::copy_n(all.begin(), std::min(most, all.size()), launches);
@@ -81,7 +89,8 @@ size_t deepum_simulation_launches(const deepum_simulation* simulation, deepum_si
   }
 }
 
-size_t deepum_simulation_take_commands(deepum_simulation* simulation, deepum_command* commands, size_t most) {
+size_t deepum_simulation_take_commands(deepum_simulation* simulation, deepum_command* commands,
+                                       size_t most) {
   auto& all = simulation->replay.commands();
   const size_t count = std::min(most, all.size());
   std::copy_n(all.begin(), count, commands);
@@ -89,7 +98,8 @@ size_t deepum_simulation_take_commands(deepum_simulation* simulation, deepum_com
   return count;
 }
 
-size_t deepum_simulation_take_activities(deepum_simulation* simulation, deepum_activity* activities, size_t most) {
+size_t deepum_simulation_take_activities(deepum_simulation* simulation, deepum_activity* activities,
+                                         size_t most) {
   try {
     return simulation->replay.take_activities({activities, most});
   } catch (...) {
@@ -97,11 +107,13 @@ size_t deepum_simulation_take_activities(deepum_simulation* simulation, deepum_a
   }
 }
 
-void deepum_simulation_counters(const deepum_simulation* simulation, deepum_model_counters* counters) {
+void deepum_simulation_counters(const deepum_simulation* simulation,
+                                deepum_model_counters* counters) {
   *counters = simulation->replay.counters();
 }
 
-void deepum_simulation_core_statistics(const deepum_simulation* simulation, deepum_core_statistics* statistics) {
+void deepum_simulation_core_statistics(const deepum_simulation* simulation,
+                                       deepum_core_statistics* statistics) {
   deepum_core_get_statistics(simulation->replay.core(), statistics);
 }
 

@@ -9,7 +9,9 @@ namespace {
 constexpr std::uint64_t kMostBytes = 32ull << 20;
 constexpr double kPauseNs = 10e3;  // shorter ones are not told
 
-std::uint64_t key(std::uint32_t kind, int device) { return std::uint64_t{kind} << 32 | static_cast<std::uint32_t>(device); }
+std::uint64_t key(std::uint32_t kind, int device) {
+  return std::uint64_t{kind} << 32 | static_cast<std::uint32_t>(device);
+}
 
 }  // namespace
 
@@ -25,7 +27,8 @@ void Activities::add(const deepum_activity& activity) {
 
 void Activities::move(const deepum_activity& activity) {
   deepum_activity* const before = latest(activity.kind, activity.device);
-  if (before != nullptr && activity.start_ns <= before->end_ns + kPauseNs && before->bytes + activity.bytes <= kMostBytes) {
+  if (before != nullptr && activity.start_ns <= before->end_ns + kPauseNs &&
+      before->bytes + activity.bytes <= kMostBytes) {
     before->count += activity.count;
     before->bytes += activity.bytes;
     before->end_ns = std::max(before->end_ns, activity.end_ns);
@@ -45,7 +48,8 @@ void Activities::move_behind(deepum_activity activity) {
   move(activity);
 }
 
-void Activities::ended(deepum_activity_kind kind, int device, double end_ns, std::uint64_t resident_bytes) {
+void Activities::ended(deepum_activity_kind kind, int device, double end_ns,
+                       std::uint64_t resident_bytes) {
   if (deepum_activity* const activity = latest(kind, device)) {
     activity->end_ns = std::max(activity->end_ns, end_ns);
     activity->resident_bytes = resident_bytes;

@@ -1,4 +1,5 @@
-// Collects activities (activity.h). Moves come block by block; what follows without a pause becomes one record.
+// Collects activities (activity.h). Moves come block by block; what follows without a pause becomes
+// one record.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +10,26 @@
 
 namespace deepum::um_model {
 
-inline deepum_activity activity(deepum_activity_kind kind, int device, double start_ns, double end_ns, std::uint64_t bytes,
-                                std::uint32_t count, std::uint64_t resident_bytes) {
-  return {static_cast<std::uint32_t>(kind), device, count, 0, 0, bytes, resident_bytes, start_ns, end_ns, 0};
+inline deepum_activity activity(deepum_activity_kind kind, int device, double start_ns,
+                                double end_ns, std::uint64_t bytes, std::uint32_t count,
+                                std::uint64_t resident_bytes) {
+  return {static_cast<std::uint32_t>(kind),
+          device,
+          count,
+          0,
+          0,
+          bytes,
+          resident_bytes,
+          start_ns,
+          end_ns,
+          0};
 }
 
 class Activities {
  public:
   void add(const deepum_activity& activity);
-  // As add, for a move of one block: the record before it of this kind and device goes on, if it ended just now and is not long.
+  // As add, for a move of one block: the record before it of this kind and device goes on, if it
+  // ended just now and is not long.
   void move(const deepum_activity& activity);
   // As move, of what the driver copies beside the copy engines, one block after the other.
   void move_behind(deepum_activity activity);

@@ -1,5 +1,5 @@
-// Advice, with the meaning that the CUDA driver API documents for cuMemAdvise. It holds for whole UM blocks: a range that covers part of a
-// block advises all of it.
+// Advice, with the meaning that the CUDA driver API documents for cuMemAdvise. It holds for whole
+// UM blocks: a range that covers part of a block advises all of it.
 #include <algorithm>
 
 #include "state.hpp"
@@ -12,11 +12,14 @@ void AdviceQueue::push(double time, std::span<const Range> ranges, Advice advice
 }
 
 void AdviceQueue::wake(double, std::uint64_t token) {
-  const auto found = std::find_if(pending_.begin(), pending_.end(), [&](const Pending& p) { return p.token == token; });
+  const auto found = std::find_if(pending_.begin(), pending_.end(),
+                                  [&](const Pending& p) { return p.token == token; });
   const Pending due = std::move(*found);
   pending_.erase(found);
   for (const Range& range : due.ranges) {
-    each_block(blocks_, range, true, [&](Block& block, Regions, std::uint64_t) { apply(block, due.advice, due.location); });
+    each_block(blocks_, range, true, [&](Block& block, Regions, std::uint64_t) {
+      apply(block, due.advice, due.location);
+    });
   }
 }
 
@@ -29,8 +32,9 @@ void AdviceQueue::apply(Block& block, Advice advice, int location) {
     case Advice::unset_read_mostly: {
       block.read_mostly = false;
       residency_.settle(block);
-      // Duplicates collapse to the preferred location's copy if there is one, else the first processor's, which is the CPU
-      // (uvm_policy.c: va_block_unset_read_duplication_locked). Nothing is transferred.
+      // Duplicates collapse to the preferred location's copy if there is one, else the first
+      // processor's, which is the CPU (uvm_policy.c: va_block_unset_read_duplication_locked).
+      // Nothing is transferred.
       const Regions both = block.on_device & block.on_cpu;
       if (both == 0) {
         return;

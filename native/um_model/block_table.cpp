@@ -48,7 +48,8 @@ const BlockTable::Mapping* BlockTable::find(std::uint64_t address, std::uint64_t
   return &found->second;
 }
 
-void BlockTable::split(std::span<const Access> accesses, std::vector<Piece>& pieces, std::uint64_t now) const {
+void BlockTable::split(std::span<const Access> accesses, std::vector<Piece>& pieces,
+                       std::uint64_t now) const {
   pieces.clear();
   for (const Access& access : accesses) {
     std::uint64_t low = access.range.address;
@@ -58,7 +59,8 @@ void BlockTable::split(std::span<const Access> accesses, std::vector<Piece>& pie
       if (const Mapping* const mapping = find(low, &base)) {
         const std::uint64_t end = std::min(high, base + mapping->bytes);
         if (mapping->kind == MemoryKind::managed) {
-          pieces.push_back({low, end, access.read, access.write, true, access.written_first, access.estimated, access.held_since});
+          pieces.push_back({low, end, access.read, access.write, true, access.written_first,
+                            access.estimated, access.held_since});
           if (access.estimated && access.write) {
             mapping->guessed_at = now;
           }

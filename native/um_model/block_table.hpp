@@ -16,8 +16,9 @@ namespace deepum::um_model {
 
 inline constexpr std::int16_t kNoLocation = -2;
 
-// A block holds a 2 MiB chunk of at most one device: the driver's root chunk, taken whole even if few regions are resident.
-// A region has content if it is on the device, on the CPU, on its way, or (READ_MOSTLY) on both.
+// A block holds a 2 MiB chunk of at most one device: the driver's root chunk, taken whole even if
+// few regions are resident. A region has content if it is on the device, on the CPU, on its way, or
+// (READ_MOSTLY) on both.
 struct Block {
   Regions on_device = 0;
   Regions on_cpu = 0;      // in the host's memory or on the disk behind it (host_memory.hpp)
@@ -33,8 +34,9 @@ struct Block {
   std::uint64_t batch = 0;  // fault batch that last brought it
   Block* older = nullptr;   // neighbours in the driver's eviction order
   Block* newer = nullptr;
-  std::uint32_t queued = 0;       // prefetches to device `queued_to` that will come to this block
-  std::uint32_t generation = 0;   // of the content of the fields: a transfer in progress belongs to one
+  std::uint32_t queued = 0;  // prefetches to device `queued_to` that will come to this block
+  // Of the content of the fields: a transfer in progress belongs to one.
+  std::uint32_t generation = 0;
   std::uint32_t accessed_by = 0;  // ACCESSED_BY, one bit a device
   std::int16_t device = kNoLocation;
   std::int16_t queued_to = kNoLocation;
@@ -65,16 +67,18 @@ class BlockTable {
     std::uint64_t bytes = 0;
     MemoryKind kind = MemoryKind::unknown;
     int device = 0;
-    mutable std::uint64_t guessed_at = 0;  // when a kernel last wrote to it that may have written more than is known (losses.hpp)
+    // When a kernel last wrote to it that may have written more than is known (losses.hpp).
+    mutable std::uint64_t guessed_at = 0;
   };
   Mapping unmap(std::uint64_t address);
   const Mapping* find(std::uint64_t address, std::uint64_t* base) const;
 
-  // Splits accesses by what is mapped there; plain device memory is left out, being always there. Estimated writes are noted in the
-  // mapping.
+  // Splits accesses by what is mapped there; plain device memory is left out, being always there.
+  // Estimated writes are noted in the mapping.
   void split(std::span<const Access> accesses, std::vector<Piece>& pieces, std::uint64_t now) const;
 
-  // The block with this number (address / 2 MiB); never moves. nullptr: no such block was ever mapped.
+  // The block with this number (address / 2 MiB); never moves. nullptr: no such block was ever
+  // mapped.
   Block* block(std::uint64_t number) const {
     if (number / kGroup != last_number_ || last_ == nullptr) {
       const auto found = groups_.find(number / kGroup);
@@ -101,7 +105,9 @@ class BlockTable {
 class Sweep {
  public:
   Sweep() = default;
-  Sweep(const BlockTable& table, std::span<const Piece> pieces) : table_(&table), pieces_(pieces) { enter(); }
+  Sweep(const BlockTable& table, std::span<const Piece> pieces) : table_(&table), pieces_(pieces) {
+    enter();
+  }
 
   bool done() const { return piece_ == pieces_.size(); }
   const Piece& piece() const { return pieces_[piece_]; }
@@ -139,7 +145,8 @@ class Sweep {
       return;
     }
     const std::uint64_t number = low_ / kBlockBytes;
-    block_ = following != nullptr && number % BlockTable::kGroup != 0 ? following : table_->block(number);
+    block_ = following != nullptr && number % BlockTable::kGroup != 0 ? following
+                                                                      : table_->block(number);
     const std::uint64_t end = (number + 1) * kBlockBytes;
     high_ = end < piece.high ? end : piece.high;
     regions_ = regions_touched(low_ - number * kBlockBytes, high_ - number * kBlockBytes);
@@ -153,7 +160,8 @@ class Sweep {
   Regions regions_ = 0;
 };
 
-// Calls visit(block, regions, number) for every mapped block of a range. outward: regions partly covered count; else only whole ones.
+// Calls visit(block, regions, number) for every mapped block of a range. outward: regions partly
+// covered count; else only whole ones.
 template <typename Visit>
 void each_block(const BlockTable& table, Range range, bool outward, Visit visit) {
   std::uint64_t low = range.address, high = range.address + range.bytes;

@@ -16,8 +16,9 @@ std::uint64_t next_random(std::uint64_t& state) {  // xorshift64*
 
 }  // namespace
 
-// Tiles run in waves of one for each multiprocessor, and the last wave takes as long as a full one (wave quantisation: NVIDIA, "Matrix
-// Multiplication Background User's Guide", Dimension Quantization Effects).
+// Tiles run in waves of one for each multiprocessor, and the last wave takes as long as a full one
+// (wave quantisation: NVIDIA, "Matrix Multiplication Background User's Guide", Dimension
+// Quantization Effects).
 double kernel_ns(const Machine& machine, const Kernel& kernel) {
   if (kernel.measured_ns > 0) {
     return kernel.measured_ns;
@@ -28,17 +29,21 @@ double kernel_ns(const Machine& machine, const Kernel& kernel) {
   }
   const double peak = kernel.matrix_units ? machine.tensor_gflops : machine.fp32_gflops;
   const double sustained = kernel.matrix_units ? machine.tensor_sustained : machine.fp32_sustained;
-  double arithmetic = kernel.flops / (peak * (kernel.peak_fraction > 0 ? std::min(kernel.peak_fraction, sustained) : sustained));
+  double arithmetic =
+      kernel.flops /
+      (peak * (kernel.peak_fraction > 0 ? std::min(kernel.peak_fraction, sustained) : sustained));
   if (kernel.tiles != 0) {
     const auto wave = static_cast<std::uint64_t>(machine.multiprocessors);
     const std::uint64_t waves = (kernel.tiles + wave - 1) / wave;
     arithmetic *= static_cast<double>(waves * wave) / static_cast<double>(kernel.tiles);
   }
-  return std::max({arithmetic, bytes / (machine.memory_gbps * machine.memory_sustained), machine.min_kernel_ns});
+  return std::max({arithmetic, bytes / (machine.memory_gbps * machine.memory_sustained),
+                   machine.min_kernel_ns});
 }
 
-ComputeEngine::ComputeEngine(int device, const Machine& machine, const Options& options, Timeline& timeline, BlockTable& blocks,
-                             Residency& residency, FaultService& faults)
+ComputeEngine::ComputeEngine(int device, const Machine& machine, const Options& options,
+                             Timeline& timeline, BlockTable& blocks, Residency& residency,
+                             FaultService& faults)
     : device_(device),
       machine_(machine),
       timeline_(timeline),
@@ -46,7 +51,9 @@ ComputeEngine::ComputeEngine(int device, const Machine& machine, const Options& 
       residency_(residency),
       faults_(faults),
       launch_(static_cast<std::uint64_t>(device) << 48),
-      random_(options.random_eviction_seed == 0 ? 0 : options.random_eviction_seed + static_cast<std::uint64_t>(device)) {}
+      random_(options.random_eviction_seed == 0
+                  ? 0
+                  : options.random_eviction_seed + static_cast<std::uint64_t>(device)) {}
 
 void ComputeEngine::submit(Op& op) {
   ready_.push_back(&op);
@@ -59,10 +66,13 @@ void ComputeEngine::start(double now) {
   running_ = ready_.front();
   ready_.pop_front();
   const KernelWork& work = std::get<KernelWork>(running_->work);
-  blocks_.split(work.kernel.accesses, pieces_, residency_.losses.kernel_begins(work.kernel.unknown));
+  blocks_.split(work.kernel.accesses, pieces_,
+                residency_.losses.kernel_begins(work.kernel.unknown));
   sweep_ = Sweep(blocks_, pieces_);
   for (const Range& range : work.kernel.perhaps_written) {
-    each_block(blocks_, range, true, [&](Block& block, Regions regions, std::uint64_t) { residency_.rewritten(block, regions); });
+    each_block(blocks_, range, true, [&](Block& block, Regions regions, std::uint64_t) {
+      residency_.rewritten(block, regions);
+    });
   }
   compute_ = kernel_ns(machine_, work.kernel);
   const std::uint64_t steps = Sweep::steps(pieces_);
@@ -98,7 +108,8 @@ void ComputeEngine::wake(double now, std::uint64_t token) {
   if (residency_.activities != nullptr) {
     const KernelWork& work = std::get<KernelWork>(op.work);
     const deepum_activity_kind kind = work.counted ? DEEPUM_ACTIVITY_KERNEL : DEEPUM_ACTIVITY_FILL;
-    deepum_activity made = activity(kind, device_, started_, now, 0, 1, residency_.resident_bytes(device_));
+    deepum_activity made =
+        activity(kind, device_, started_, now, 0, 1, residency_.resident_bytes(device_));
     made.tag = work.kernel.tag;
     made.stall_ns = std::max(now - started_ - compute_, 0.0);
     residency_.activities->add(made);
@@ -139,7 +150,8 @@ void ComputeEngine::advance(double now) {
     Block* const block = sweep_.block();
     if (block != nullptr && block->device == device_) {
       const Regions regions = sweep_.regions();
-      if ((regions & ~block->on_device) == 0 && (regions & (block->on_cpu | block->lost | block->discarded)) == 0) {
+      if ((regions & ~block->on_device) == 0 &&
+          (regions & (block->on_cpu | block->lost | block->discarded)) == 0) {
         faults_.note(device_, counters, *block, regions, 0, launch);
         last = block;
         continue;

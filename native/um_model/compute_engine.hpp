@@ -1,4 +1,5 @@
-// One device's kernels: one at a time, in the order in which they become ready, block by block in virtual time.
+// One device's kernels: one at a time, in the order in which they become ready, block by block in
+// virtual time.
 #pragma once
 
 #include <deque>
@@ -12,8 +13,8 @@ namespace deepum::um_model {
 
 class ComputeEngine final : public Actor {
  public:
-  ComputeEngine(int device, const Machine& machine, const Options& options, Timeline& timeline, BlockTable& blocks, Residency& residency,
-                FaultService& faults);
+  ComputeEngine(int device, const Machine& machine, const Options& options, Timeline& timeline,
+                BlockTable& blocks, Residency& residency, FaultService& faults);
 
   void submit(Op& op);
   void wake(double now, std::uint64_t token) override;

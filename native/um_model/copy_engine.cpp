@@ -5,7 +5,8 @@
 namespace deepum::um_model {
 namespace {
 
-// A prefetch counts from the moment it is begun: a kernel that needs one of its blocks waits for it instead of faulting.
+// A prefetch counts from the moment it is begun: a kernel that needs one of its blocks waits for it
+// instead of faulting.
 void count_queued(const BlockTable& blocks, const Migration& migration) {
   for (const Range& range : migration.ranges) {
     each_block(blocks, range, true, [&](Block& block, Regions, std::uint64_t) {
@@ -24,7 +25,8 @@ void uncount_queued(Block& block) {
 }  // namespace
 
 void CopyEngine::submit(Op& op) {
-  if (const Migration* const migration = std::get_if<Migration>(&op.work); migration != nullptr && to_device_) {
+  if (const Migration* const migration = std::get_if<Migration>(&op.work);
+      migration != nullptr && to_device_) {
     count_queued(blocks_, *migration);
   }
   queue_.push_back({&op, timeline_.now()});
@@ -53,7 +55,8 @@ void CopyEngine::transfer(double now, double ns, double wait) {
 
 // At its start, with the end as far as it is known: the counters have it then, too.
 void CopyEngine::tell(double start, double end) const {
-  const deepum_activity made = activity(kind(), device_, start, end, bytes_, 1, residency_.resident_bytes(device_));
+  const deepum_activity made =
+      activity(kind(), device_, start, end, bytes_, 1, residency_.resident_bytes(device_));
   if (std::holds_alternative<BulkCopy>(current_->work)) {
     residency_.activities->add(made);
   } else {
@@ -175,7 +178,8 @@ bool CopyEngine::next_target(const Migration& migration, Target& target) {
 
 double CopyEngine::transfer_ns(std::uint64_t bytes) {
   const Link& other = to_device_ ? residency_.to_cpu(device_) : residency_.to_device(device_);
-  return link().time(static_cast<double>(bytes)) * (other.active ? residency_.machine().both_ways : 1);
+  return link().time(static_cast<double>(bytes)) *
+         (other.active ? residency_.machine().both_ways : 1);
 }
 
 double CopyEngine::begin_arrival(Target target, double now) {
@@ -244,7 +248,8 @@ double CopyEngine::begin_leaving(Target target, double now) {
       residency_.drop(block, dropped);
     }
     if (residency_.activities != nullptr && discarded != 0) {
-      residency_.activities->move(activity(DEEPUM_ACTIVITY_DISCARD, device_, now, now, discarded, 1, residency_.resident_bytes(device_)));
+      residency_.activities->move(activity(DEEPUM_ACTIVITY_DISCARD, device_, now, now, discarded, 1,
+                                           residency_.resident_bytes(device_)));
     }
     if (copied != 0) {
       residency_.begin_leaving(block, copied);
@@ -292,7 +297,8 @@ double CopyEngine::bulk_ns(const BulkCopy& copy, double now) {
         }
         const std::uint64_t low = std::max(row.address, number * kBlockBytes);
         const std::uint64_t high = std::min(row.address + row.bytes, (number + 1) * kBlockBytes);
-        from_cpu += static_cast<double>(high - low) * std::popcount(absent) / std::popcount(regions);
+        from_cpu +=
+            static_cast<double>(high - low) * std::popcount(absent) / std::popcount(regions);
         const double at = now + ns;
         ns += residency_.use_on_host(block, absent & block.on_cpu, false, at) - at;
       });

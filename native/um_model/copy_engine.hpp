@@ -1,4 +1,5 @@
-// One device's copy engine for one direction: operations first in, first out, a migration block by block.
+// One device's copy engine for one direction: operations first in, first out, a migration block by
+// block.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +13,14 @@ namespace deepum::um_model {
 
 class CopyEngine final : public Actor {
  public:
-  CopyEngine(int device, bool to_device, Timeline& timeline, BlockTable& blocks, Residency& residency, FaultService& faults)
-      : device_(device), to_device_(to_device), timeline_(timeline), blocks_(blocks), residency_(residency), faults_(faults) {}
+  CopyEngine(int device, bool to_device, Timeline& timeline, BlockTable& blocks,
+             Residency& residency, FaultService& faults)
+      : device_(device),
+        to_device_(to_device),
+        timeline_(timeline),
+        blocks_(blocks),
+        residency_(residency),
+        faults_(faults) {}
 
   void submit(Op& op);  // BulkCopy or Migration
   void wake(double now, std::uint64_t token) override;
@@ -28,7 +35,8 @@ class CopyEngine final : public Actor {
     Op* op;
     double since;  // ns
   };
-  // What the block costs now: negative, it must wait for another transfer of the block; 0, nothing to do (any more).
+  // What the block costs now: negative, it must wait for another transfer of the block; 0, nothing
+  // to do (any more).
   double begin_arrival(Target target, double now);
   double begin_leaving(Target target, double now);
   void run(double now);

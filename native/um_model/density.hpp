@@ -1,5 +1,5 @@
-// The driver's density prefetcher inside one UM block (uvm_perf_prefetch.c): a fault is grown to the largest subtree of 64 KiB
-// regions of which more than 51 % are there or wanted.
+// The driver's density prefetcher inside one UM block (uvm_perf_prefetch.c): a fault is grown to
+// the largest subtree of 64 KiB regions of which more than 51 % are there or wanted.
 #pragma once
 
 #include <bit>
@@ -11,11 +11,14 @@ using Regions = std::uint32_t;  // one bit for each 64 KiB of a 2 MiB block, low
 inline constexpr std::uint64_t kRegionBytes = 64ull << 10;
 inline constexpr Regions kAllRegions = 0xffffffffu;
 
-inline std::uint64_t bytes_of(Regions regions) noexcept { return static_cast<std::uint64_t>(std::popcount(regions)) * kRegionBytes; }
+inline std::uint64_t bytes_of(Regions regions) noexcept {
+  return static_cast<std::uint64_t>(std::popcount(regions)) * kRegionBytes;
+}
 
 // Regions touched by [low, high) of a block, offsets in bytes, 0 <= low < high <= 2 MiB.
 inline Regions regions_touched(std::uint64_t low, std::uint64_t high) noexcept {
-  const unsigned first = static_cast<unsigned>(low / kRegionBytes), last = static_cast<unsigned>((high - 1) / kRegionBytes);
+  const unsigned first = static_cast<unsigned>(low / kRegionBytes),
+                 last = static_cast<unsigned>((high - 1) / kRegionBytes);
   return (kAllRegions >> (31 - last)) & (kAllRegions << first);
 }
 

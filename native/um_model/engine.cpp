@@ -9,7 +9,8 @@
 
 namespace deepum::um_model {
 
-Engine::Engine(const Machine& machine, const Options& options) : state_(std::make_unique<State>(machine, options)) {}
+Engine::Engine(const Machine& machine, const Options& options)
+    : state_(std::make_unique<State>(machine, options)) {}
 Engine::~Engine() = default;
 void Engine::observe(Observer* observer) { state_->observer = observer; }
 
@@ -25,7 +26,9 @@ Host Engine::add_thread() {
   return made;
 }
 
-void Engine::at(Host thread, double time, std::function<void()> action) { state_->alarms.set(thread, time, std::move(action)); }
+void Engine::at(Host thread, double time, std::function<void()> action) {
+  state_->alarms.set(thread, time, std::move(action));
+}
 
 double Engine::now(Host host) const { return state_->now(host); }
 void Engine::spend(Host host, double ns) {
@@ -119,11 +122,14 @@ void Engine::launch(Host host, Stream stream, Kernel kernel) {
   s.enqueue(host, stream, KernelWork{std::move(kernel), true});
 }
 
-void Engine::copy(Host host, Stream stream, Range destination, Range source, int kind, std::function<void()> effect) {
-  copy(host, stream, std::vector{destination}, std::vector{source}, source.bytes, kind, std::move(effect));
+void Engine::copy(Host host, Stream stream, Range destination, Range source, int kind,
+                  std::function<void()> effect) {
+  copy(host, stream, std::vector{destination}, std::vector{source}, source.bytes, kind,
+       std::move(effect));
 }
 
-void Engine::copy(Host host, Stream stream, std::vector<Range> destination, std::vector<Range> source, std::uint64_t bytes, int kind,
+void Engine::copy(Host host, Stream stream, std::vector<Range> destination,
+                  std::vector<Range> source, std::uint64_t bytes, int kind,
                   std::function<void()> effect) {
   if (state_->observer != nullptr) {
     state_->observer->copied(host, stream, destination, source, bytes, kind);
@@ -150,7 +156,8 @@ void Engine::copy(Host host, Stream stream, std::vector<Range> destination, std:
       return;
     }
     default:
-      s.enqueue(host, stream, HostCopy{static_cast<double>(bytes) / s.machine.host_gbps, std::move(effect)});
+      s.enqueue(host, stream,
+                HostCopy{static_cast<double>(bytes) / s.machine.host_gbps, std::move(effect)});
       return;
   }
 }
@@ -179,7 +186,8 @@ void Engine::prefetch(Host host, Stream stream, std::span<const Range> ranges, i
   s.enqueue(host, stream, Migration{{ranges.begin(), ranges.end()}, location, 0});
 }
 
-void Engine::discard(Host host, Stream stream, std::span<const Range> ranges, int then_location, bool then_prefetch) {
+void Engine::discard(Host host, Stream stream, std::span<const Range> ranges, int then_location,
+                     bool then_prefetch) {
   if (state_->observer != nullptr) {
     state_->observer->discarded(host, stream, ranges, then_location, then_prefetch);
   }
@@ -216,7 +224,9 @@ void Engine::serve(Host host, Stream stream, std::function<void()> function) {
   state_->enqueue(host, stream, Service{std::move(function)});
 }
 void Engine::on_discard(std::function<void(Range)> poison) { state_->poison = std::move(poison); }
-void Engine::wait_until(Host host, Stream stream, std::function<bool()> ready) { state_->enqueue(host, stream, Hold{std::move(ready)}); }
+void Engine::wait_until(Host host, Stream stream, std::function<bool()> ready) {
+  state_->enqueue(host, stream, Hold{std::move(ready)});
+}
 
 // --- Progress
 
@@ -278,7 +288,8 @@ void Engine::synchronise_device(Host host, int device) {
 
 double Engine::event_time(Event event) const {
   const std::shared_ptr<Recording>& recording = state_->events[event];
-  return recording != nullptr && recording->done ? recording->time : std::numeric_limits<double>::quiet_NaN();
+  return recording != nullptr && recording->done ? recording->time
+                                                 : std::numeric_limits<double>::quiet_NaN();
 }
 
 bool Engine::deadlocked() const {
@@ -286,7 +297,8 @@ bool Engine::deadlocked() const {
   if (s.timeline.next() < kForever) {
     return false;
   }
-  return std::any_of(s.streams.begin(), s.streams.end(), [](const auto& queue) { return queue->completed() != queue->enqueued(); });
+  return std::any_of(s.streams.begin(), s.streams.end(),
+                     [](const auto& queue) { return queue->completed() != queue->enqueued(); });
 }
 
 const std::vector<Violation>& Engine::violations() const { return state_->faults.violations(); }
@@ -298,7 +310,8 @@ void Engine::keep_activities() {
   state_->residency.activities = state_->activities.get();
 }
 std::vector<deepum_activity> Engine::take_activities() {
-  return state_->activities != nullptr ? state_->activities->take() : std::vector<deepum_activity>{};
+  return state_->activities != nullptr ? state_->activities->take()
+                                       : std::vector<deepum_activity>{};
 }
 
 }  // namespace deepum::um_model

@@ -25,7 +25,8 @@ bool stays_remote(const Block& block, int device, Regions missing) {
 }
 
 // Counts a launch once, and once more if it is surely an error.
-void FaultService::check_lost(int device, const Block& block, const Sweep& sweep, std::uint64_t launch) {
+void FaultService::check_lost(int device, const Block& block, const Sweep& sweep,
+                              std::uint64_t launch) {
   const Piece& piece = sweep.piece();
   if (launch == 0 || !piece.read || piece.written_first || violated_launch_ == launch) {
     return;
@@ -46,7 +47,8 @@ void FaultService::check_lost(int device, const Block& block, const Sweep& sweep
   }
 }
 
-void FaultService::observe(int device, const Sweep& sweep, std::uint32_t faults, double start, double end) {
+void FaultService::observe(int device, const Sweep& sweep, std::uint32_t faults, double start,
+                           double end) {
   if (faults_.size() == kMostFaults) {
     ++dropped_;
     return;
@@ -54,9 +56,11 @@ void FaultService::observe(int device, const Sweep& sweep, std::uint32_t faults,
   faults_.push_back({sweep.block_address(), faults, device, sweep.piece().write, start, end});
 }
 
-void FaultService::tell(deepum_activity_kind kind, int device, double start, double end, std::uint64_t bytes, std::uint32_t count) {
+void FaultService::tell(deepum_activity_kind kind, int device, double start, double end,
+                        std::uint64_t bytes, std::uint32_t count) {
   if (residency_.activities != nullptr) {
-    const deepum_activity made = activity(kind, device, start, end, bytes, count, residency_.resident_bytes(device));
+    const deepum_activity made =
+        activity(kind, device, start, end, bytes, count, residency_.resident_bytes(device));
     if (kind == DEEPUM_ACTIVITY_FAULT) {
       residency_.activities->add(made);
     } else {
@@ -65,7 +69,8 @@ void FaultService::tell(deepum_activity_kind kind, int device, double start, dou
   }
 }
 
-FaultService::Outcome FaultService::access(int device, double now, const Sweep& sweep, std::uint64_t launch, double step, bool may_wait) {
+FaultService::Outcome FaultService::access(int device, double now, const Sweep& sweep,
+                                           std::uint64_t launch, double step, bool may_wait) {
   Block* const found = sweep.block();
   if (found == nullptr || found->mappings == 0) {
     return {Outcome::no, remote(device, now, sweep, step)};
@@ -88,7 +93,8 @@ FaultService::Outcome FaultService::access(int device, double now, const Sweep& 
       residency_.off_host(block, regions);
       ++counters.faults;
       ++counters.fault_batches;
-      stall = options_.density_prefetcher ? residency_.machine().fault_batch_ns : residency_.machine().fault_batch_no_prefetcher_ns;
+      stall = options_.density_prefetcher ? residency_.machine().fault_batch_ns
+                                          : residency_.machine().fault_batch_no_prefetcher_ns;
       observe(device, sweep, 1, now, now + stall);
       tell(DEEPUM_ACTIVITY_FAULT, device, now, now + stall, 0, 1);
     }
@@ -97,7 +103,8 @@ FaultService::Outcome FaultService::access(int device, double now, const Sweep& 
     return {Outcome::for_block, 0};
   } else if (from_afar) {
     note(device, counters, block, regions, 0, launch);
-    const double there = residency_.use_on_host(block, missing & ~block.on_device, piece.write, now);
+    const double there =
+        residency_.use_on_host(block, missing & ~block.on_device, piece.write, now);
     if (!block.remote_mapped && (block.accessed_by >> device & 1) == 0) {
       block.remote_mapped = true;  // the first access faults to have the mapping made
       ++counters.faults;
@@ -123,14 +130,18 @@ FaultService::Outcome FaultService::access(int device, double now, const Sweep& 
   return {Outcome::no, stall};
 }
 
-// Faults of a sweep come in order; the driver takes up to faults_per_batch at once (uvm_perf_fault_batch_count), so the blocks that
-// follow share the batch until one needs no migration.
-FaultService::Outcome FaultService::service(int device, double now, const Sweep& from, std::uint64_t launch, bool may_wait) {
+// Faults of a sweep come in order; the driver takes up to faults_per_batch at once
+// (uvm_perf_fault_batch_count), so the blocks that follow share the batch until one needs no
+// migration.
+FaultService::Outcome FaultService::service(int device, double now, const Sweep& from,
+                                            std::uint64_t launch, bool may_wait) {
   const Machine& machine = residency_.machine();
   Counters& counters = residency_.counters(device);
   ++batch_;
-  const double base = options_.density_prefetcher ? machine.fault_batch_ns : machine.fault_batch_no_prefetcher_ns;
-  const double per_byte = options_.density_prefetcher ? machine.fault_ns_per_byte : machine.fault_ns_per_byte_no_prefetcher;
+  const double base =
+      options_.density_prefetcher ? machine.fault_batch_ns : machine.fault_batch_no_prefetcher_ns;
+  const double per_byte = options_.density_prefetcher ? machine.fault_ns_per_byte
+                                                      : machine.fault_ns_per_byte_no_prefetcher;
   int faults = 0;
   std::uint64_t bytes = 0;
   Evicted evicted;
@@ -175,7 +186,8 @@ FaultService::Outcome FaultService::service(int device, double now, const Sweep&
     note(device, counters, *block, sweep.regions(), missing, launch);
     if (HostMemory* const host = residency_.host()) {
       // The batch's reads are asked for at once; what a block brings is copied once it was read.
-      const double copied = now + base + per_byte * static_cast<double>(bytes) + evicted.ns + disk_ns;
+      const double copied =
+          now + base + per_byte * static_cast<double>(bytes) + evicted.ns + disk_ns;
       disk_ns += host->send(*block, grown.moved & block->on_cpu, now, copied) - copied;
     }
     bytes += bytes_of(grown.moved & block->on_cpu);

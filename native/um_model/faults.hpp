@@ -1,5 +1,5 @@
-// What an access finds, and what the driver does about it: replayable faults serviced in batches, remote access, waiting for a
-// transfer that is under way.
+// What an access finds, and what the driver does about it: replayable faults serviced in batches,
+// remote access, waiting for a transfer that is under way.
 #pragma once
 
 #include <utility>
@@ -9,8 +9,9 @@
 
 namespace deepum::um_model {
 
-// Over the link instead of a migration: the CPU has it, and it was told to stay there (PREFERRED_LOCATION) or the device has a mapping
-// of it in any case (ACCESSED_BY). READ_MOSTLY takes precedence over both (CUDA driver API, cuMemAdvise).
+// Over the link instead of a migration: the CPU has it, and it was told to stay there
+// (PREFERRED_LOCATION) or the device has a mapping of it in any case (ACCESSED_BY). READ_MOSTLY
+// takes precedence over both (CUDA driver API, cuMemAdvise).
 bool stays_remote(const Block& block, int device, Regions missing);
 
 class FaultService {
@@ -19,18 +20,22 @@ class FaultService {
       : blocks_(blocks), residency_(residency), options_(options) {}
 
   struct Outcome {
-    enum Wait { no, for_block, for_space } wait;  // for a transfer that brings or takes the block, or any that may free a chunk
-    double stall;                                 // ns
+    // For a transfer that brings or takes the block, or any that may free a chunk.
+    enum Wait { no, for_block, for_space } wait;
+    double stall;  // ns
   };
-  // An access of launch number `launch` (0: not a kernel's) to the sweep's current block at time `now`. Missing blocks that follow without
-  // a gap are brought by the same fault batch. step: ns that the access takes anyway. may_wait: else a transfer under way ends at once.
-  Outcome access(int device, double now, const Sweep& sweep, std::uint64_t launch, double step, bool may_wait);
+  // An access of launch number `launch` (0: not a kernel's) to the sweep's current block at time
+  // `now`. Missing blocks that follow without a gap are brought by the same fault batch. step: ns
+  // that the access takes anyway. may_wait: else a transfer under way ends at once.
+  Outcome access(int device, double now, const Sweep& sweep, std::uint64_t launch, double step,
+                 bool may_wait);
 
   // Everything in the range, one after the other, as a copy engine does it; ns.
   double touch_all(int device, double now, Range range, bool write);
 
   // Counts an access once for each launch and region.
-  void note(int device, Counters& counters, Block& block, Regions regions, Regions missing, std::uint64_t launch) {
+  void note(int device, Counters& counters, Block& block, Regions regions, Regions missing,
+            std::uint64_t launch) {
     if (launch == 0) {
       return;
     }
@@ -60,11 +65,13 @@ class FaultService {
   double remote(int device, double now, const Sweep& sweep, double step);
   // A prefetch will come to the block, and the kernel waits for that.
   bool awaits_prefetch(const Block& block, int device) const {
-    return residency_.machine().queued_prefetch_faults == 0 && block.queued != 0 && block.queued_to == device;
+    return residency_.machine().queued_prefetch_faults == 0 && block.queued != 0 &&
+           block.queued_to == device;
   }
   void check_lost(int device, const Block& block, const Sweep& sweep, std::uint64_t launch);
   void observe(int device, const Sweep& sweep, std::uint32_t faults, double start, double end);
-  void tell(deepum_activity_kind kind, int device, double start, double end, std::uint64_t bytes, std::uint32_t count);
+  void tell(deepum_activity_kind kind, int device, double start, double end, std::uint64_t bytes,
+            std::uint32_t count);
 
   BlockTable& blocks_;
   Residency& residency_;

@@ -12,7 +12,9 @@ namespace {
 
 struct Figure {
   std::string_view name;
-  std::variant<double deepum_machine::*, std::int32_t deepum_machine::*, std::uint64_t deepum_machine::*> member;
+  std::variant<double deepum_machine::*, std::int32_t deepum_machine::*,
+               std::uint64_t deepum_machine::*>
+      member;
 };
 
 #define DEEPUM_FIGURE(name) \
@@ -74,9 +76,11 @@ bool change(deepum_machine& machine, std::string_view text) {
     return false;
   }
   const auto* const known =
-      std::find_if(std::begin(kFigures), std::end(kFigures), [&](const Figure& figure) { return figure.name == text.substr(0, equals); });
+      std::find_if(std::begin(kFigures), std::end(kFigures),
+                   [&](const Figure& figure) { return figure.name == text.substr(0, equals); });
   return known != std::end(kFigures) &&
-         std::visit([&](auto member) { return read(text.substr(equals + 1), machine.*member); }, known->member);
+         std::visit([&](auto member) { return read(text.substr(equals + 1), machine.*member); },
+                    known->member);
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ HostMemory::HostMemory(const Machine& machine, std::uint64_t bytes)
 
 HostMemory::Place HostMemory::place(const Block& block) const {
   const auto found = entries_.find(&block);
-  return found == entries_.end() ? Place{0, 0} : Place{found->second.in_memory, found->second.on_disk};
+  return found == entries_.end() ? Place{0, 0}
+                                 : Place{found->second.in_memory, found->second.on_disk};
 }
 
 void HostMemory::take(Block& block, Entry& entry, Regions regions) {
@@ -42,18 +43,21 @@ void HostMemory::give(Entry& entry, Regions regions) {
   }
 }
 
-// Content that enters takes a place that is free by now: what it pushes out was copied to a buffer, which the disk empties. It waits only
-// for room in that buffer, as memory does that is kept free ahead of need (the kernel's watermarks and write-back, Linux mm/vmscan.c).
+// Content that enters takes a place that is free by now: what it pushes out was copied to a buffer,
+// which the disk empties. It waits only for room in that buffer, as memory does that is kept free
+// ahead of need (the kernel's watermarks and write-back, Linux mm/vmscan.c).
 double HostMemory::write(Entry& entry, Regions regions, double at) {
   entry.on_disk |= regions;
   entry.written = write_.run(at, bytes_of(regions));
   return std::max(at, entry.written - write_.ahead);
 }
 
-// What a device has as well is dropped there, being the cheaper to get again; what the disk has is not written again.
+// What a device has as well is dropped there, being the cheaper to get again; what the disk has is
+// not written again.
 double HostMemory::push_out(Block& block, double at) {
   Entry& entry = entries_.at(&block);
-  const Regions dropped = entry.in_memory & block.on_device & ~entry.on_disk, dirty = entry.in_memory & ~entry.on_disk & ~dropped;
+  const Regions dropped = entry.in_memory & block.on_device & ~entry.on_disk,
+                dirty = entry.in_memory & ~entry.on_disk & ~dropped;
   give(entry, entry.in_memory);
   block.on_cpu &= ~dropped;
   const double when = dirty != 0 ? write(entry, dirty, at) : at;
@@ -110,7 +114,8 @@ double HostMemory::send(Block& block, Regions regions, double issued, double at)
   if (absent == 0) {
     return at;
   }
-  // Requests are known before their turn comes: the disk reads ahead of it, as far as the buffer reaches.
+  // Requests are known before their turn comes: the disk reads ahead of it, as far as the buffer
+  // reaches.
   const double from = std::max({std::min(issued, at), at - read_.ahead, entry.written});
   return std::max(at, read_.run(from, bytes_of(absent)));
 }

@@ -1,5 +1,6 @@
-// One direction of the link between the host and a device. Bulk transfers queue on it one after the other; what the driver moves on
-// its own (faults, evictions, remote accesses) is serviced at once and takes its share of the time from them.
+// One direction of the link between the host and a device. Bulk transfers queue on it one after the
+// other; what the driver moves on its own (faults, evictions, remote accesses) is serviced at once
+// and takes its share of the time from them.
 #pragma once
 
 #include <algorithm>
@@ -7,11 +8,12 @@
 namespace deepum::um_model {
 
 struct Link {
-  double gbps = 0;                       // bytes/ns
-  bool active = false;                   // a bulk transfer is in progress
-  double debt = 0;                       // ns by which it ends later than was said
-  double free_from = 0;                  // no bulk transfer begins earlier
-  double idle_from = 0, idle_until = 0;  // meanwhile the transfer in progress has not begun: it waits for the disk
+  double gbps = 0;       // bytes/ns
+  bool active = false;   // a bulk transfer is in progress
+  double debt = 0;       // ns by which it ends later than was said
+  double free_from = 0;  // no bulk transfer begins earlier
+  // Meanwhile the transfer in progress has not begun: it waits for the disk.
+  double idle_from = 0, idle_until = 0;
 
   double time(double bytes) const { return bytes / gbps; }
   void occupy(double now, double ns) {

@@ -1,4 +1,5 @@
-// Machine presets. Every figure has its source beside it; [?] marks one that nobody has measured for this project.
+// Machine presets. Every figure has its source beside it; [?] marks one that nobody has measured
+// for this project.
 #include "machine.hpp"
 
 #include <algorithm>
@@ -12,9 +13,11 @@ constexpr double kBlock = 2.0 * 1024 * 1024;
 
 constexpr std::uint64_t gib(double n) { return static_cast<std::uint64_t>(n * kGiB); }
 
-// Fault service as measured on a Titan V behind PCIe 3.0 x16 (uvm-eval, figures for the fault batch with and without prefetching,
-// +-10 %): 70 us + 0.21 us/KB with the density prefetcher, 40 us + 1.24 us/KB without; 185 us for an eviction inside a batch, of which
-// 163 us are the copy. Bulk copies of the same machine: 12.9 GB/s, 4 KB in 2 us, 1 MB in 83 us.
+// Fault service as measured on a Titan V behind PCIe 3.0 x16 (uvm-eval, figures for the fault batch
+// with and without prefetching,
+// +-10 %): 70 us + 0.21 us/KB with the density prefetcher, 40 us + 1.24 us/KB without; 185 us for
+// an eviction inside a batch, of which 163 us are the copy. Bulk copies of the same machine: 12.9
+// GB/s, 4 KB in 2 us, 1 MB in 83 us.
 constexpr double kBatch = 70e3;
 constexpr double kBatchNoPrefetcher = 40e3;
 constexpr double kPerByte = 210.0 / 1024;
@@ -32,13 +35,16 @@ constexpr double kPcie4 = 25;  // pinned copies, PCIe 4.0 x16 [?]
 constexpr double kPcie5 = 52;  // pinned copies, PCIe 5.0 x16 [?]
 
 // What does not depend on the card.
-constexpr int kFaultsPerBatch = 256;       // uvm_perf_fault_batch_count's default (open-gpu-kernel-modules)
-constexpr double kHostCopy = 10;           // one thread's memcpy, GB/s [?]
-constexpr double kMinKernel = 2e3;         // shortest kernel [?]
-constexpr double kLaunch = 3.8e3;          // back-to-back launches of short kernels (NVIDIA blog, "Getting Started with CUDA Graphs", V100)
-constexpr int kLaunchQueue = 1024;         // [?]
-constexpr double kMigrationCall = 10e3;    // cuMemPrefetchAsync and the like: an ioctl [?]
-constexpr double kHostFunction = 10e3;     // cuLaunchHostFunc: round trip to a thread of the driver's [?]
+// uvm_perf_fault_batch_count's default (open-gpu-kernel-modules).
+constexpr int kFaultsPerBatch = 256;
+constexpr double kHostCopy = 10;    // one thread's memcpy, GB/s [?]
+constexpr double kMinKernel = 2e3;  // shortest kernel [?]
+// Back-to-back launches of short kernels (NVIDIA blog, "Getting Started with CUDA Graphs", V100).
+constexpr double kLaunch = 3.8e3;
+constexpr int kLaunchQueue = 1024;       // [?]
+constexpr double kMigrationCall = 10e3;  // cuMemPrefetchAsync and the like: an ioctl [?]
+// cuLaunchHostFunc: round trip to a thread of the driver's [?].
+constexpr double kHostFunction = 10e3;
 constexpr double kValueWait = 1e3;         // cuStreamWaitValue64 [?]
 constexpr double kDecisionLatency = 20e3;  // ring, daemon, mover [?]
 
@@ -74,7 +80,8 @@ constexpr Machine machine(const Card& card) {
       .host_gbps = kHostCopy,
       .fault_batch_ns = kBatch,
       .fault_ns_per_byte = measured ? kPerByte : per_byte(kPerByte, card.link),
-      .fault_ns_per_byte_no_prefetcher = measured ? kPerByteNoPrefetcher : per_byte(kPerByteNoPrefetcher, card.link),
+      .fault_ns_per_byte_no_prefetcher =
+          measured ? kPerByteNoPrefetcher : per_byte(kPerByteNoPrefetcher, card.link),
       .fault_batch_no_prefetcher_ns = kBatchNoPrefetcher,
       .faults_per_batch = kFaultsPerBatch,
       .eviction_ns_per_block = measured ? kEviction : eviction(card.link),
@@ -93,20 +100,25 @@ constexpr Machine machine(const Card& card) {
   };
 }
 
-// Memory, multiprocessors, clock and peak rates: NVIDIA's data sheet or white paper of the card, dense rates, memory as sold. Sustained
-// fractions: the best that public measurements show, so that the rest of a kernel's inefficiency has to come from its shape.
-//   [DB] github.com/chsasank/device-benchmarks: PyTorch, FP32 products and copies of up to 6888^2 elements
-//   [TB] github.com/qhduan/transformers-benchmarks: PyTorch, best of a range of sizes
-//   [MAMF] github.com/stas00/ml-engineering, "Maximum Achievable Matmul FLOPS": PyTorch, BF16, best of many shapes
+// Memory, multiprocessors, clock and peak rates: NVIDIA's data sheet or white paper of the card,
+// dense rates, memory as sold. Sustained fractions: the best that public measurements show, so that
+// the rest of a kernel's inefficiency has to come from its shape.
+//   [DB] github.com/chsasank/device-benchmarks: PyTorch, FP32 products and copies of up to 6888^2
+//   elements [TB] github.com/qhduan/transformers-benchmarks: PyTorch, best of a range of sizes
+//   [MAMF] github.com/stas00/ml-engineering, "Maximum Achievable Matmul FLOPS": PyTorch, BF16, best
+//   of many shapes
 
-// Tesla V100 PCIe data sheet: 14 TFLOPS FP32, 112 TFLOPS tensor, 900 GB/s; white paper: 80 SMs, 1380 MHz boost. PyTorch's CUDA 13 builds
-// carry no code for compute capability 7.0, so the card presents itself as 8.0; its speed is the V100's.
-// Sustained: FP32 14 of 15.7 TFLOPS (V100 SXM2 [TB]; [DB] has 13; a Titan V reaches 12.9 of 14.9, gist ypwhs/a156353c); tensor 101 of 112
-// (V100 PCIe, cuBLAS, 8192^3; NVIDIA developer forum 79781); memory 790 of 900 GB/s (V100 PCIe, copy; paranumal.com, "Rough-n-Ready
-// Roofline: NVIDIA V100 edition"; clpeak's read reaches 843 on an SXM2).
+// Tesla V100 PCIe data sheet: 14 TFLOPS FP32, 112 TFLOPS tensor, 900 GB/s; white paper: 80 SMs,
+// 1380 MHz boost. PyTorch's CUDA 13 builds carry no code for compute capability 7.0, so the card
+// presents itself as 8.0; its speed is the V100's. Sustained: FP32 14 of 15.7 TFLOPS (V100 SXM2
+// [TB]; [DB] has 13; a Titan V reaches 12.9 of 14.9, gist ypwhs/a156353c); tensor 101 of 112 (V100
+// PCIe, cuBLAS, 8192^3; NVIDIA developer forum 79781); memory 790 of 900 GB/s (V100 PCIe, copy;
+// paranumal.com, "Rough-n-Ready Roofline: NVIDIA V100 edition"; clpeak's read reaches 843 on an
+// SXM2).
 constexpr Card kV100_16{
     .name = "v100-16gb",
-    .description = "NVIDIA V100 16 GB, PCIe 3.0 x16 (presents compute capability 8.0, with a V100's speed)",
+    .description =
+        "NVIDIA V100 16 GB, PCIe 3.0 x16 (presents compute capability 8.0, with a V100's speed)",
     .gpu_name = "Tesla V100-PCIE-16GB (simulated)",
     .memory = gib(16),
     .major = 8,
@@ -125,14 +137,16 @@ constexpr Card kV100_16{
 constexpr Card v100_32() {
   Card card = kV100_16;
   card.name = "v100-32gb";
-  card.description = "NVIDIA V100 32 GB, PCIe 3.0 x16 (presents compute capability 8.0, with a V100's speed)";
+  card.description =
+      "NVIDIA V100 32 GB, PCIe 3.0 x16 (presents compute capability 8.0, with a V100's speed)";
   card.gpu_name = "Tesla V100-PCIE-32GB (simulated)";
   card.memory = gib(32);
   return card;
 }
 
-// Ada white paper, appendix A: 128 SMs, 2520 MHz boost, 82.6 TFLOPS FP32, 165.2 TFLOPS FP16 with FP32 accumulate, 1008 GB/s, 24 GB.
-// Sustained: FP32 58 TFLOPS, memory 912 GB/s [DB]; tensor 161 TFLOPS [TB].
+// Ada white paper, appendix A: 128 SMs, 2520 MHz boost, 82.6 TFLOPS FP32, 165.2 TFLOPS FP16 with
+// FP32 accumulate, 1008 GB/s, 24 GB. Sustained: FP32 58 TFLOPS, memory 912 GB/s [DB]; tensor 161
+// TFLOPS [TB].
 constexpr Card kRtx4090{
     .name = "rtx4090",
     .description = "NVIDIA GeForce RTX 4090 24 GB, PCIe 4.0 x16",
@@ -151,9 +165,9 @@ constexpr Card kRtx4090{
     .link = kPcie4,
 };
 
-// A100 white paper and data sheet: 108 SMs, 1410 MHz, 19.5 TFLOPS FP32, 312 TFLOPS FP16/BF16, 1555 GB/s, 40 GB.
-// Sustained: FP32 19 of 19.5 TFLOPS (A100 80 GB [DB]); tensor 256 of 312 (A100 PCIe [MAMF]); memory 1.80 of 2.04 TB/s (A100 80 GB, reads;
-// NVIDIA developer forum 339083).
+// A100 white paper and data sheet: 108 SMs, 1410 MHz, 19.5 TFLOPS FP32, 312 TFLOPS FP16/BF16, 1555
+// GB/s, 40 GB. Sustained: FP32 19 of 19.5 TFLOPS (A100 80 GB [DB]); tensor 256 of 312 (A100 PCIe
+// [MAMF]); memory 1.80 of 2.04 TB/s (A100 80 GB, reads; NVIDIA developer forum 339083).
 constexpr Card kA100{
     .name = "a100-40gb",
     .description = "NVIDIA A100 40 GB, PCIe 4.0 x16",
@@ -172,9 +186,10 @@ constexpr Card kA100{
     .link = kPcie4,
 };
 
-// H200 SXM data sheet: 67 TFLOPS FP32, 989 TFLOPS BF16 dense, 4.8 TB/s, 141 GB (10^9); H100 white paper: 132 SMs; boost clock 1980 MHz.
-// Sustained: FP32 47 of 60 TFLOPS (H200 NVL; github.com/xzwgit/gpu-flops-bench); tensor 792 of 989 (H100 SXM, the same chip [MAMF]); memory
-// as the A100's [?].
+// H200 SXM data sheet: 67 TFLOPS FP32, 989 TFLOPS BF16 dense, 4.8 TB/s, 141 GB (10^9); H100 white
+// paper: 132 SMs; boost clock 1980 MHz. Sustained: FP32 47 of 60 TFLOPS (H200 NVL;
+// github.com/xzwgit/gpu-flops-bench); tensor 792 of 989 (H100 SXM, the same chip [MAMF]); memory as
+// the A100's [?].
 constexpr Card kH200{
     .name = "h200",
     .description = "NVIDIA H200 141 GB, PCIe 5.0 x16",
@@ -193,15 +208,18 @@ constexpr Card kH200{
     .link = kPcie5,
 };
 
-// The A100 of G10's simulator (MICRO'23; github.com/platformxlab/G10, src/configs): 40 GiB, 15.754 GB/s each way, 45 us to handle a far
-// fault, 5 us for a transfer. A fault's pages cost what the link takes, evictions go the other way at the same time: its base UVM moves 186
-// GB each way in the 12.4 s that BERT (batch 256) waits in an iteration, 15.0 GB/s (example_results/overall_traffic, overall_performance).
-// The same with and without the density prefetcher, which it does not know. The card is as kA100.
+// The A100 of G10's simulator (MICRO'23; github.com/platformxlab/G10, src/configs): 40 GiB, 15.754
+// GB/s each way, 45 us to handle a far fault, 5 us for a transfer. A fault's pages cost what the
+// link takes, evictions go the other way at the same time: its base UVM moves 186 GB each way in
+// the 12.4 s that BERT (batch 256) waits in an iteration, 15.0 GB/s
+// (example_results/overall_traffic, overall_performance). The same with and without the density
+// prefetcher, which it does not know. The card is as kA100.
 constexpr Machine g10() {
   constexpr double kLink = 15.754;
   Card card = kA100;
   card.name = "a100-40gb-g10";
-  card.description = "NVIDIA A100 40 GB as in G10's simulator: 15.754 GB/s each way, 45 us a far fault";
+  card.description =
+      "NVIDIA A100 40 GB as in G10's simulator: 15.754 GB/s each way, 45 us a far fault";
   card.gpu_name = "NVIDIA A100-PCIE-40GB (simulated as by G10)";
   card.link = kLink;
   Machine made = machine(card);
@@ -212,13 +230,16 @@ constexpr Machine g10() {
   return made;
 }
 
-// The same with the rest of that configuration: 128 GiB of host memory and an SSD behind it, 3.2 GB/s each way, 12 us to read and 16 us to
-// write; with the host full, what leaves the card goes to the SSD, and nothing else does (src/simulationEvents.cc). Its simulator has no
-// buffers; with 64 MiB, 32 UM blocks, each way the disk runs at its rate while it is asked for enough [?].
+// The same with the rest of that configuration: 128 GiB of host memory and an SSD behind it, 3.2
+// GB/s each way, 12 us to read and 16 us to write; with the host full, what leaves the card goes to
+// the SSD, and nothing else does (src/simulationEvents.cc). Its simulator has no buffers; with 64
+// MiB, 32 UM blocks, each way the disk runs at its rate while it is asked for enough [?].
 constexpr Machine g10_ssd() {
   Machine made = g10();
   made.name = "a100-40gb-g10-ssd";
-  made.description = "NVIDIA A100 40 GB as in G10's simulator, with its 128 GiB of host memory and an SSD of 3.2 GB/s behind it";
+  made.description =
+      "NVIDIA A100 40 GB as in G10's simulator, with its 128 GiB of host memory and an SSD of 3.2 "
+      "GB/s behind it";
   made.host_memory_bytes = gib(128);
   made.disk_read_gbps = made.disk_write_gbps = 3.2;
   made.disk_read_latency_ns = 12e3;
@@ -228,14 +249,17 @@ constexpr Machine g10_ssd() {
   return made;
 }
 
-constexpr std::array kMachines{machine(kV100_16), machine(v100_32()), machine(kRtx4090), machine(kA100), g10(), g10_ssd(), machine(kH200)};
+constexpr std::array kMachines{
+    machine(kV100_16), machine(v100_32()), machine(kRtx4090), machine(kA100), g10(),
+    g10_ssd(),         machine(kH200)};
 
 }  // namespace
 
 std::span<const Machine> machines() noexcept { return kMachines; }
 
 const Machine* find_machine(std::string_view name) noexcept {
-  const auto found = std::find_if(kMachines.begin(), kMachines.end(), [&](const Machine& m) { return m.name == name; });
+  const auto found = std::find_if(kMachines.begin(), kMachines.end(),
+                                  [&](const Machine& m) { return m.name == name; });
   return found == kMachines.end() ? nullptr : &*found;
 }
 

@@ -97,16 +97,20 @@ void Engine::unmap(std::uint64_t address) {
   }
   if (s.activities != nullptr) {
     const double now = s.timeline.now();
-    s.activities->add(activity(DEEPUM_ACTIVITY_RELEASE, gone.device, now, now, gone.bytes, 1, s.residency.resident_bytes(gone.device)));
+    s.activities->add(activity(DEEPUM_ACTIVITY_RELEASE, gone.device, now, now, gone.bytes, 1,
+                               s.residency.resident_bytes(gone.device)));
   }
 }
 
-std::uint64_t Engine::memory_bytes(int device) const { return state_->residency.memory_bytes(device); }
+std::uint64_t Engine::memory_bytes(int device) const {
+  return state_->residency.memory_bytes(device);
+}
 std::uint64_t Engine::free_bytes(int device) const { return state_->residency.free_bytes(device); }
 
 bool Engine::is_resident(int device, std::uint64_t address) const {
   const Block* const block = state_->blocks.block(address / kBlockBytes);
-  return block != nullptr && block->device == device && (block->on_device >> (address % kBlockBytes / kRegionBytes) & 1) != 0;
+  return block != nullptr && block->device == device &&
+         (block->on_device >> (address % kBlockBytes / kRegionBytes) & 1) != 0;
 }
 
 bool Engine::content(std::uint64_t address, Content& content) const {
@@ -160,10 +164,12 @@ bool Engine::holds(std::uint64_t managed, std::uint64_t pinned, std::uint64_t pl
     const std::uint64_t all = residency.memory_bytes(device);
     room += (all - std::min(all, residency.plain_bytes(device))) / kBlockBytes * kBlockBytes;
   }
-  return plain <= room && managed <= room - plain && state_->managed_bytes <= room - plain - managed;
+  return plain <= room && managed <= room - plain &&
+         state_->managed_bytes <= room - plain - managed;
 }
 
-// A CPU fault a block: unmap on the device, copy, map (costs as an eviction's, with the regions that are touched).
+// A CPU fault a block: unmap on the device, copy, map (costs as an eviction's, with the regions
+// that are touched).
 void Engine::cpu_access(Host host, Range range, bool write) {
   State& s = *state_;
   s.run_until(s.now(host));
@@ -178,7 +184,10 @@ void Engine::cpu_access(Host host, Range range, bool write) {
       Link& link = residency.to_cpu(device);
       const double copy_ns = link.time(static_cast<double>(bytes_of(copied)));
       if (copied != 0) {
-        ns += std::max(s.machine.eviction_ns_per_block - link.time(static_cast<double>(kBlockBytes)), 0.0) + copy_ns;
+        ns +=
+            std::max(s.machine.eviction_ns_per_block - link.time(static_cast<double>(kBlockBytes)),
+                     0.0) +
+            copy_ns;
       }
       link.occupy(s.timeline.now(), copy_ns);
       residency.counters(device).bytes_d2h += bytes_of(copied);

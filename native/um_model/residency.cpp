@@ -10,12 +10,15 @@ Residency::Residency(const Machine& machine, const Options& options)
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     Device& device = devices_[i];
     const std::vector<std::uint64_t>& each = options.memory_of_device;
-    const std::uint64_t asked = each.empty() ? options.memory_bytes : each[std::min(i, each.size() - 1)];
+    const std::uint64_t asked =
+        each.empty() ? options.memory_bytes : each[std::min(i, each.size() - 1)];
     device.memory = asked != 0 ? asked : machine.memory_bytes;
     device.h2d.gbps = machine.h2d_gbps;
     device.d2h.gbps = machine.d2h_gbps;
   }
-  if (const std::uint64_t host = options.host_memory_bytes != 0 ? options.host_memory_bytes : machine.host_memory_bytes; host != 0) {
+  if (const std::uint64_t host =
+          options.host_memory_bytes != 0 ? options.host_memory_bytes : machine.host_memory_bytes;
+      host != 0) {
     host_ = std::make_unique<HostMemory>(machine, host);
   }
 }
@@ -31,8 +34,9 @@ std::uint64_t Residency::free_bytes(int device) const {
   return d.memory > taken ? d.memory - taken : 0;
 }
 
-// --- The eviction order: discarded chunks first, then used ones by their last allocation or migration. An access does not count
-// (uvm_pmm_gpu.c: pick_root_chunk_to_evict; the used list is refreshed by uvm_pmm_gpu_mark_root_chunk_used).
+// --- The eviction order: discarded chunks first, then used ones by their last allocation or
+// migration. An access does not count (uvm_pmm_gpu.c: pick_root_chunk_to_evict; the used list is
+// refreshed by uvm_pmm_gpu_mark_root_chunk_used).
 
 Residency::Order& Residency::order_of(Block& block) {
   Device& d = at(block.device);
@@ -48,7 +52,8 @@ void Residency::link(Block& block) {
   block.in_order = true;
 }
 
-// The list's ends are found by the block's neighbours, so it does not matter that its discarded state may have changed since.
+// The list's ends are found by the block's neighbours, so it does not matter that its discarded
+// state may have changed since.
 void Residency::unlink(Block& block) {
   if (!block.in_order) {
     return;
@@ -107,7 +112,8 @@ void Residency::release_chunk(Block& block) {
   block.prefetched = 0;
 }
 
-bool Residency::make_room(int device, std::uint64_t chunks, double now, std::uint64_t batch, Evicted& evicted) {
+bool Residency::make_room(int device, std::uint64_t chunks, double now, std::uint64_t batch,
+                          Evicted& evicted) {
   Device& d = at(device);
   const std::uint64_t most = capacity(device);
   if (chunks > most) {
@@ -123,7 +129,8 @@ bool Residency::make_room(int device, std::uint64_t chunks, double now, std::uin
   return true;
 }
 
-bool Residency::take_chunk(int device, Block& block, double now, std::uint64_t batch, Evicted& evicted) {
+bool Residency::take_chunk(int device, Block& block, double now, std::uint64_t batch,
+                           Evicted& evicted) {
   if (block.device == device) {
     return true;
   }
@@ -179,9 +186,11 @@ void Residency::evict(Block& block, double now, Evicted& evicted) {
   block.on_device = block.discarded = 0;
   release_chunk(block);
   if (activities != nullptr) {
-    activities->move_behind(activity(DEEPUM_ACTIVITY_DRIVER_EVICT, device, now, now + link_ns, bytes, 1, resident_bytes(device)));
+    activities->move_behind(activity(DEEPUM_ACTIVITY_DRIVER_EVICT, device, now, now + link_ns,
+                                     bytes, 1, resident_bytes(device)));
     if (dropped != 0) {
-      activities->move(activity(DEEPUM_ACTIVITY_DISCARD, device, now, now, dropped, 1, resident_bytes(device)));
+      activities->move(
+          activity(DEEPUM_ACTIVITY_DISCARD, device, now, now, dropped, 1, resident_bytes(device)));
     }
   }
 }

@@ -34,19 +34,23 @@ class Residency {
   void give_plain(int device, std::uint64_t bytes) { at(device).plain_bytes -= bytes; }
   bool overfull(int device) const { return at(device).chunks > capacity(device); }
 
-  // Evicts until `chunks` more fit; never `keep`, nor what fault batch `batch` (not 0) brought. False if there is nobody to evict: what
-  // was evicted until then stays evicted. Copies take their share of the link from `now` on.
-  bool make_room(int device, std::uint64_t chunks, double now, std::uint64_t batch, Evicted& evicted);
-  // Gives the block a chunk of the device, making room. A chunk that it has elsewhere is left first, its content copied to the CPU.
+  // Evicts until `chunks` more fit; never `keep`, nor what fault batch `batch` (not 0) brought.
+  // False if there is nobody to evict: what was evicted until then stays evicted. Copies take their
+  // share of the link from `now` on.
+  bool make_room(int device, std::uint64_t chunks, double now, std::uint64_t batch,
+                 Evicted& evicted);
+  // Gives the block a chunk of the device, making room. A chunk that it has elsewhere is left
+  // first, its content copied to the CPU.
   bool take_chunk(int device, Block& block, double now, std::uint64_t batch, Evicted& evicted);
-  // As the driver does it: everything resident is copied, unless it was discarded or the CPU has it.
+  // As the driver does it: everything resident is copied, unless it was discarded or the CPU has
+  // it.
   void evict(Block& block, double now, Evicted& evicted);
   void evict_random(int device, std::uint64_t random, double now);
   // The block that a kernel of the device needs right now: no victim if there is another.
   void need(int device, const Block* block) { at(device).needed = block; }
 
-  // Content of regions comes to the device that holds the chunk (end of a transfer, or population); newest in the eviction order.
-  // duplicate: what the CPU has stays valid.
+  // Content of regions comes to the device that holds the chunk (end of a transfer, or population);
+  // newest in the eviction order. duplicate: what the CPU has stays valid.
   void place(Block& block, Regions regions, bool duplicate);
   void renew(Block& block);  // a migration, even of nothing, makes it the newest
   // A transfer begins: not evictable until it ends. Leaving regions are unmapped.
@@ -54,16 +58,22 @@ class Residency {
   void begin_leaving(Block& block, Regions regions);
   void end_arrival(Block& block);
   void end_leaving(Block& block);
-  // Ends a transfer in progress at once, whatever it has left to do; the engine that carries it sees the new generation.
+  // Ends a transfer in progress at once, whatever it has left to do; the engine that carries it
+  // sees the new generation.
   void settle(Block& block);
 
-  void discard(Block& block, Regions regions, std::uint64_t number);  // its number among the discards
-  void rewritten(Block& block, Regions regions);                      // a write ends a discard
-  void undiscard(Block& block, Regions regions);                      // a prefetch does too, but the content is still lost
-  void drop(Block& block, Regions regions);                           // off the device without a copy
-  void forget(Block& block);                                          // unmapped: no content anywhere
+  // Its number among the discards.
+  void discard(Block& block, Regions regions, std::uint64_t number);
+  void rewritten(Block& block, Regions regions);  // a write ends a discard
+  // A prefetch does too, but the content is still lost.
+  void undiscard(Block& block, Regions regions);
+  // Off the device without a copy.
+  void drop(Block& block, Regions regions);
+  // Unmapped: no content anywhere.
+  void forget(Block& block);
 
-  // The host's side. Content comes there, or is used there, where it is made if it is nowhere; ns: when that can be, no earlier than `at`.
+  // The host's side. Content comes there, or is used there, where it is made if it is nowhere; ns:
+  // when that can be, no earlier than `at`.
   double to_host(Block& block, Regions regions, double at) {
     block.on_cpu |= regions;
     return host_ != nullptr ? host_->enter(block, regions, at) : at;
@@ -71,7 +81,9 @@ class Residency {
   double use_on_host(Block& block, Regions regions, bool write, double at) {
     const Regions fresh = regions & ~block.on_cpu;
     block.on_cpu |= fresh;
-    return host_ != nullptr ? host_->use(block, regions & ~fresh, write, host_->enter(block, fresh, at)) : at;
+    return host_ != nullptr
+               ? host_->use(block, regions & ~fresh, write, host_->enter(block, fresh, at))
+               : at;
   }
   void off_host(Block& block, Regions regions) {
     block.on_cpu &= ~regions;

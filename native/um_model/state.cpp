@@ -14,9 +14,12 @@ Engine::State::State(const Machine& of, const Options& wanted)
       alarms(timeline, clocks) {
   const int devices = residency.devices();
   for (int device = 0; device < devices; ++device) {
-    compute.push_back(std::make_unique<ComputeEngine>(device, machine, options, timeline, blocks, residency, faults));
-    to_device.push_back(std::make_unique<CopyEngine>(device, true, timeline, blocks, residency, faults));
-    to_cpu.push_back(std::make_unique<CopyEngine>(device, false, timeline, blocks, residency, faults));
+    compute.push_back(std::make_unique<ComputeEngine>(device, machine, options, timeline, blocks,
+                                                      residency, faults));
+    to_device.push_back(
+        std::make_unique<CopyEngine>(device, true, timeline, blocks, residency, faults));
+    to_cpu.push_back(
+        std::make_unique<CopyEngine>(device, false, timeline, blocks, residency, faults));
   }
   device_managed.resize(static_cast<std::size_t>(devices));
   device_peak_managed.resize(static_cast<std::size_t>(devices));
@@ -126,8 +129,10 @@ bool Engine::State::begin(Op& op, double now) {
       if (migration.discard != 0) {
         state.discard(migration.ranges, migration.discard);
       }
-      if (migration.discard != 0 && migration.location == kCpu && state.drop_discarded(migration.ranges)) {
-        return later(state.machine.copy_latency_ns + state.handling_ns(migration.ranges));  // no copy engine takes part
+      if (migration.discard != 0 && migration.location == kCpu &&
+          state.drop_discarded(migration.ranges)) {
+        // No copy engine takes part.
+        return later(state.machine.copy_latency_ns + state.handling_ns(migration.ranges));
       }
       if (migration.location == kCpu) {
         state.to_cpu[device()]->submit(op);
@@ -193,7 +198,9 @@ bool Engine::State::begin(Op& op, double now) {
   return std::visit(Begin{*this, op, now}, op.work);
 }
 
-void Engine::State::wake(double now, std::uint64_t token) { complete(*reinterpret_cast<Op*>(static_cast<std::uintptr_t>(token)), now); }
+void Engine::State::wake(double now, std::uint64_t token) {
+  complete(*reinterpret_cast<Op*>(static_cast<std::uintptr_t>(token)), now);
+}
 
 void Engine::State::ended(Op& op, double now) {
   std::function<void()>* effect = nullptr;
@@ -236,7 +243,9 @@ void Engine::State::discard(std::span<const Range> ranges, std::uint64_t which) 
     };
     each_block(blocks, range, false, [&](Block& block, Regions regions, std::uint64_t number) {
       residency.discard(block, regions, which);
-      const std::uint64_t low = number * kBlockBytes + static_cast<std::uint64_t>(std::countr_zero(regions)) * kRegionBytes;
+      const std::uint64_t low =
+          number * kBlockBytes +
+          static_cast<std::uint64_t>(std::countr_zero(regions)) * kRegionBytes;
       if (dropped.address + dropped.bytes != low) {
         flush();
         dropped = {low, 0};
@@ -275,14 +284,16 @@ bool Engine::State::drop_discarded(std::span<const Range> ranges) {
       }
       all = all && (regions & (block.on_device | block.arriving)) == 0;
       if (machine.discards == Discards::kDriver) {
-        // uvm_va_block_make_resident of 580.95: the pages are populated on the host, zeroed, and are not discarded any more.
+        // uvm_va_block_make_resident of 580.95: the pages are populated on the host, zeroed, and
+        // are not discarded any more.
         residency.to_host(block, regions & ~block.on_device, timeline.now());
       }
     });
   }
   if (activities != nullptr && bytes != 0) {
     const double now = timeline.now();
-    activities->add(activity(DEEPUM_ACTIVITY_DISCARD, device, now, now, bytes, count, residency.resident_bytes(device)));
+    activities->add(activity(DEEPUM_ACTIVITY_DISCARD, device, now, now, bytes, count,
+                             residency.resident_bytes(device)));
   }
   return all;
 }

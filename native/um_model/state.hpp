@@ -18,7 +18,8 @@ namespace deepum::um_model {
 // Advice takes effect when the host's clock says so, not when the caller does.
 class AdviceQueue final : public Actor {
  public:
-  AdviceQueue(Timeline& timeline, BlockTable& blocks, Residency& residency) : timeline_(timeline), blocks_(blocks), residency_(residency) {}
+  AdviceQueue(Timeline& timeline, BlockTable& blocks, Residency& residency)
+      : timeline_(timeline), blocks_(blocks), residency_(residency) {}
   void push(double time, std::span<const Range> ranges, Advice advice, int location);
   void wake(double now, std::uint64_t token) override;
 
@@ -63,7 +64,9 @@ struct Engine::State final : Executor, Actor {
   void ended(Op& op, double now) override;
   // Actor: the end of an operation that no engine carries out; the token is the operation.
   void wake(double now, std::uint64_t token) override;
-  void finish_at(double time, Op& op) { timeline.at(time, *this, reinterpret_cast<std::uintptr_t>(&op)); }
+  void finish_at(double time, Op& op) {
+    timeline.at(time, *this, reinterpret_cast<std::uintptr_t>(&op));
+  }
 
   // Hosts
   double now(Host host) const;
@@ -77,8 +80,8 @@ struct Engine::State final : Executor, Actor {
     while (step(time)) {
     }
   }
-  // False: not done, because nothing is left to happen, or because a stream has come to a value that is not there: the caller may be the
-  // one who provides it, and tries again.
+  // False: not done, because nothing is left to happen, or because a stream has come to a value
+  // that is not there: the caller may be the one who provides it, and tries again.
   template <typename Done>
   bool run_to(Done done) {
     poll_holds(timeline.now());
@@ -94,9 +97,12 @@ struct Engine::State final : Executor, Actor {
 
   StreamQueue& queue(Stream stream) { return *streams[stream]; }
   void enqueue(Host host, Stream stream, decltype(Op::work) work);
-  void discard(std::span<const Range> ranges, std::uint64_t which);  // number `which` of the discards
-  double handling_ns(std::span<const Range> ranges);                 // the driver's part, without any copy
-  bool drop_discarded(std::span<const Range> ranges);                // from the devices' memory; false: some of the ranges is there still
+  // Number `which` of the discards.
+  void discard(std::span<const Range> ranges, std::uint64_t which);
+  // The driver's part, without any copy.
+  double handling_ns(std::span<const Range> ranges);
+  // From the devices' memory; false: some of the ranges is there still.
+  bool drop_discarded(std::span<const Range> ranges);
   void recycle_streams();
 
   const Machine machine;

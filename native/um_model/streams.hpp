@@ -12,7 +12,8 @@ namespace deepum::um_model {
 // Carries out what a stream has come to.
 class Executor {
  public:
-  virtual bool begin(Op& op, double now) = 0;  // true: it is complete already; else complete(op, t) is called later
+  // True: it is complete already; else complete(op, t) is called later.
+  virtual bool begin(Op& op, double now) = 0;
   virtual void ended(Op& op, double now) = 0;
 
  protected:
@@ -21,7 +22,8 @@ class Executor {
 
 class StreamQueue final : public Actor {
  public:
-  StreamQueue(Executor& executor, Timeline& timeline, int device) : executor_(executor), timeline_(timeline), device_(device) {}
+  StreamQueue(Executor& executor, Timeline& timeline, int device)
+      : executor_(executor), timeline_(timeline), device_(device) {}
 
   int device() const { return device_; }
   void push(double arrival, decltype(Op::work) work);

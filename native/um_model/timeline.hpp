@@ -1,4 +1,5 @@
-// Virtual time: what happens next, in order of time and, at one time, in the order in which it was scheduled.
+// Virtual time: what happens next, in order of time and, at one time, in the order in which it was
+// scheduled.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +22,15 @@ class Actor {
 class Timeline {
  public:
   double now() const { return now_; }
-  // Time of the next thing scheduled, and the latest time to which work may be processed at present. An actor may run ahead of the
-  // queue up to the earlier of the two, since nothing else happens before.
+  // Time of the next thing scheduled, and the latest time to which work may be processed at
+  // present. An actor may run ahead of the queue up to the earlier of the two, since nothing else
+  // happens before.
   double next() const { return queue_.empty() ? kForever : queue_.top().time; }
   double limit() const { return next() < horizon_ ? next() : horizon_; }
 
-  void at(double time, Actor& actor, std::uint64_t token = 0) { queue_.push({time > now_ ? time : now_, ++scheduled_, &actor, token}); }
+  void at(double time, Actor& actor, std::uint64_t token = 0) {
+    queue_.push({time > now_ ? time : now_, ++scheduled_, &actor, token});
+  }
   void advance_to(double time) { now_ = time > now_ ? time : now_; }
 
   // Carries out the next thing if it is due by `horizon`; false if there is none.
@@ -48,7 +52,9 @@ class Timeline {
     std::uint64_t order;
     Actor* actor;
     std::uint64_t token;
-    bool operator<(const Entry& other) const { return time != other.time ? time > other.time : order > other.order; }
+    bool operator<(const Entry& other) const {
+      return time != other.time ? time > other.time : order > other.order;
+    }
   };
   std::priority_queue<Entry> queue_;
   std::uint64_t scheduled_ = 0;

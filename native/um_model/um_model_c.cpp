@@ -14,7 +14,8 @@ using namespace deepum::um_model;
 
 // Numbers of streams, events and hosts are checked here: Python may pass anything.
 struct deepum_model {
-  deepum_model(const Machine& machine, const Options& options) : devices(options.devices), engine(machine, options) {}
+  deepum_model(const Machine& machine, const Options& options)
+      : devices(options.devices), engine(machine, options) {}
   int devices;
   Engine engine;
   std::uint32_t streams = 0, events = 0, hosts = 1;
@@ -78,16 +79,19 @@ void copy_figures(To& to, const From& from) {
 
 bool sound_disk(const deepum_machine& machine) {
   const bool none = machine.disk_read_gbps == 0 && machine.disk_write_gbps == 0;
-  return (none || (machine.disk_read_gbps > 0 && machine.disk_write_gbps > 0)) && machine.disk_read_latency_ns >= 0 &&
-         machine.disk_write_latency_ns >= 0;
+  return (none || (machine.disk_read_gbps > 0 && machine.disk_write_gbps > 0)) &&
+         machine.disk_read_latency_ns >= 0 && machine.disk_write_latency_ns >= 0;
 }
 
 bool sound(const deepum_machine& machine) {
-  return machine.h2d_gbps > 0 && machine.d2h_gbps > 0 && machine.memory_gbps > 0 && machine.fp32_gflops > 0 && machine.tensor_gflops > 0 &&
-         machine.host_gbps > 0 && machine.launch_queue > 0 && machine.faults_per_batch > 0 && machine.fp32_sustained > 0 &&
-         machine.tensor_sustained > 0 && machine.memory_sustained > 0 && machine.multiprocessors > 0 && machine.block_ns >= 0 &&
-         machine.both_ways >= 1 && machine.discards >= 0 && machine.discards <= 2 && machine.queued_prefetch_faults >= 0 &&
-         machine.queued_prefetch_faults <= 1 && machine.blocking_calls >= 0 && machine.blocking_calls <= 2 && sound_disk(machine);
+  return machine.h2d_gbps > 0 && machine.d2h_gbps > 0 && machine.memory_gbps > 0 &&
+         machine.fp32_gflops > 0 && machine.tensor_gflops > 0 && machine.host_gbps > 0 &&
+         machine.launch_queue > 0 && machine.faults_per_batch > 0 && machine.fp32_sustained > 0 &&
+         machine.tensor_sustained > 0 && machine.memory_sustained > 0 &&
+         machine.multiprocessors > 0 && machine.block_ns >= 0 && machine.both_ways >= 1 &&
+         machine.discards >= 0 && machine.discards <= 2 && machine.queued_prefetch_faults >= 0 &&
+         machine.queued_prefetch_faults <= 1 && machine.blocking_calls >= 0 &&
+         machine.blocking_calls <= 2 && sound_disk(machine);
 }
 
 void fill(deepum_machine& to, const Machine& from) {
@@ -113,7 +117,8 @@ int guarded(bool valid, Work work) noexcept {
 
 std::vector<Range> ranges_of(const deepum_model_range* ranges, std::size_t count) {
   std::vector<Range> out(count);
-  std::transform(ranges, ranges + count, out.begin(), [](const deepum_model_range& r) { return Range{r.address, r.bytes}; });
+  std::transform(ranges, ranges + count, out.begin(),
+                 [](const deepum_model_range& r) { return Range{r.address, r.bytes}; });
   return out;
 }
 
@@ -131,9 +136,15 @@ deepum_model* create(const Machine& machine, const deepum_model_options* wanted)
   return new deepum_model(machine, options);
 }
 
-bool works(const deepum_model* e, std::uint32_t host, std::uint32_t stream) { return host < e->hosts && stream < e->streams; }
-bool is_advice(std::int32_t advice) { return advice >= DEEPUM_MODEL_READ_MOSTLY && advice <= DEEPUM_MODEL_UNSET_ACCESSED_BY; }
-bool sound(std::uint64_t address, std::uint64_t bytes) { return bytes != 0 && address + bytes > address && address + bytes < 1ull << 56; }
+bool works(const deepum_model* e, std::uint32_t host, std::uint32_t stream) {
+  return host < e->hosts && stream < e->streams;
+}
+bool is_advice(std::int32_t advice) {
+  return advice >= DEEPUM_MODEL_READ_MOSTLY && advice <= DEEPUM_MODEL_UNSET_ACCESSED_BY;
+}
+bool sound(std::uint64_t address, std::uint64_t bytes) {
+  return bytes != 0 && address + bytes > address && address + bytes < 1ull << 56;
+}
 
 }  // namespace
 
@@ -174,7 +185,8 @@ deepum_model* deepum_model_create(const char* machine, const deepum_model_option
   return made;
 }
 
-deepum_model* deepum_model_create_with(const deepum_machine* machine, const deepum_model_options* options) {
+deepum_model* deepum_model_create_with(const deepum_machine* machine,
+                                       const deepum_model_options* options) {
   deepum_model* made = nullptr;
   const std::optional<Machine> figures = machine_of(*machine);
   guarded(figures.has_value(), [&] { made = create(*figures, options); });
@@ -187,20 +199,28 @@ uint32_t deepum_model_add_helper(deepum_model* engine) {
   engine->hosts = engine->engine.add_helper() + 1;
   return engine->hosts - 1;
 }
-double deepum_model_now(const deepum_model* engine, uint32_t host) { return engine->engine.now(host); }
-void deepum_model_spend(deepum_model* engine, uint32_t host, double ns) { engine->engine.spend(host, ns); }
+double deepum_model_now(const deepum_model* engine, uint32_t host) {
+  return engine->engine.now(host);
+}
+void deepum_model_spend(deepum_model* engine, uint32_t host, double ns) {
+  engine->engine.spend(host, ns);
+}
 void deepum_model_program_call(deepum_model* engine) { engine->engine.program_call(); }
 
 int deepum_model_map_managed(deepum_model* e, uint64_t address, uint64_t bytes, int32_t device) {
-  return guarded(e->has_device(device) && sound(address, bytes), [&] { e->engine.map_managed({address, bytes}, device); });
+  return guarded(e->has_device(device) && sound(address, bytes),
+                 [&] { e->engine.map_managed({address, bytes}, device); });
 }
 int deepum_model_map_device(deepum_model* e, uint64_t address, uint64_t bytes, int32_t device) {
-  return guarded(e->has_device(device) && sound(address, bytes), [&] { e->engine.map_device({address, bytes}, device); });
+  return guarded(e->has_device(device) && sound(address, bytes),
+                 [&] { e->engine.map_device({address, bytes}, device); });
 }
 void deepum_model_unmap(deepum_model* e, uint64_t address) {
   guarded(true, [&] { e->engine.unmap(address); });
 }
-uint64_t deepum_model_free_bytes(const deepum_model* e, int32_t device) { return e->has_device(device) ? e->engine.free_bytes(device) : 0; }
+uint64_t deepum_model_free_bytes(const deepum_model* e, int32_t device) {
+  return e->has_device(device) ? e->engine.free_bytes(device) : 0;
+}
 int deepum_model_is_resident(const deepum_model* e, int32_t device, uint64_t address) {
   return e->has_device(device) && e->engine.is_resident(device, address);
 }
@@ -211,13 +231,16 @@ int deepum_model_pin(deepum_model* e, uint64_t bytes) {
 int deepum_model_unpin(deepum_model* e, uint64_t bytes) {
   return guarded(bytes <= e->engine.pinned(), [&] { e->engine.unpin(bytes); });
 }
-int deepum_model_holds(const deepum_model* e, uint64_t managed, uint64_t pinned) { return e->engine.holds(managed, pinned, 0); }
+int deepum_model_holds(const deepum_model* e, uint64_t managed, uint64_t pinned) {
+  return e->engine.holds(managed, pinned, 0);
+}
 int deepum_model_get_content(const deepum_model* e, uint64_t address, deepum_model_content* out) {
   Engine::Content c{};
   if (!e->engine.content(address, c)) {
     return -1;
   }
-  *out = {c.device, c.on_device, c.on_host, c.arriving, c.leaving, c.discarded, c.in_host_memory, c.on_disk};
+  *out = {c.device,  c.on_device, c.on_host,        c.arriving,
+          c.leaving, c.discarded, c.in_host_memory, c.on_disk};
   return 0;
 }
 
@@ -240,8 +263,10 @@ void deepum_model_remove_event(deepum_model* e, uint32_t event) {
   guarded(event < e->events, [&] { e->engine.remove_event(event); });
 }
 
-int deepum_model_launch(deepum_model* e, uint32_t host, uint32_t stream, const deepum_model_access* accesses, size_t count, double flops,
-                        int32_t matrix_units, uint64_t device_bytes, double peak_fraction, uint64_t tiles) {
+int deepum_model_launch(deepum_model* e, uint32_t host, uint32_t stream,
+                        const deepum_model_access* accesses, size_t count, double flops,
+                        int32_t matrix_units, uint64_t device_bytes, double peak_fraction,
+                        uint64_t tiles) {
   return guarded(works(e, host, stream) && peak_fraction >= 0 && peak_fraction <= 1, [&] {
     Kernel kernel;
     kernel.flops = flops;
@@ -250,35 +275,49 @@ int deepum_model_launch(deepum_model* e, uint32_t host, uint32_t stream, const d
     kernel.peak_fraction = peak_fraction;
     kernel.tiles = tiles;
     for (size_t i = 0; i < count; ++i) {
-      kernel.accesses.push_back({{accesses[i].address, accesses[i].bytes}, accesses[i].read != 0, accesses[i].write != 0});
+      kernel.accesses.push_back({{accesses[i].address, accesses[i].bytes},
+                                 accesses[i].read != 0,
+                                 accesses[i].write != 0});
     }
     e->engine.launch(host, stream, std::move(kernel));
   });
 }
-int deepum_model_copy(deepum_model* e, uint32_t host, uint32_t stream, deepum_model_range destination, deepum_model_range source,
-                      int32_t kind) {
-  return guarded(works(e, host, stream) && kind >= DEEPUM_MODEL_COPY_H2H && kind <= DEEPUM_MODEL_COPY_D2D,
-                 [&] { e->engine.copy(host, stream, {destination.address, destination.bytes}, {source.address, source.bytes}, kind, {}); });
+int deepum_model_copy(deepum_model* e, uint32_t host, uint32_t stream,
+                      deepum_model_range destination, deepum_model_range source, int32_t kind) {
+  return guarded(
+      works(e, host, stream) && kind >= DEEPUM_MODEL_COPY_H2H && kind <= DEEPUM_MODEL_COPY_D2D,
+      [&] {
+        e->engine.copy(host, stream, {destination.address, destination.bytes},
+                       {source.address, source.bytes}, kind, {});
+      });
 }
-int deepum_model_fill(deepum_model* e, uint32_t host, uint32_t stream, deepum_model_range destination) {
-  return guarded(works(e, host, stream), [&] { e->engine.fill(host, stream, {destination.address, destination.bytes}, {}); });
+int deepum_model_fill(deepum_model* e, uint32_t host, uint32_t stream,
+                      deepum_model_range destination) {
+  return guarded(works(e, host, stream), [&] {
+    e->engine.fill(host, stream, {destination.address, destination.bytes}, {});
+  });
 }
-int deepum_model_prefetch(deepum_model* e, uint32_t host, uint32_t stream, const deepum_model_range* ranges, size_t count,
-                          int32_t location) {
+int deepum_model_prefetch(deepum_model* e, uint32_t host, uint32_t stream,
+                          const deepum_model_range* ranges, size_t count, int32_t location) {
   return guarded(works(e, host, stream) && e->has_location(location),
                  [&] { e->engine.prefetch(host, stream, ranges_of(ranges, count), location); });
 }
-int deepum_model_discard(deepum_model* e, uint32_t host, uint32_t stream, const deepum_model_range* ranges, size_t count,
-                         int32_t then_location, int32_t then_prefetch) {
-  return guarded(works(e, host, stream) && e->has_location(then_location),
-                 [&] { e->engine.discard(host, stream, ranges_of(ranges, count), then_location, then_prefetch != 0); });
+int deepum_model_discard(deepum_model* e, uint32_t host, uint32_t stream,
+                         const deepum_model_range* ranges, size_t count, int32_t then_location,
+                         int32_t then_prefetch) {
+  return guarded(works(e, host, stream) && e->has_location(then_location), [&] {
+    e->engine.discard(host, stream, ranges_of(ranges, count), then_location, then_prefetch != 0);
+  });
 }
-int deepum_model_advise(deepum_model* e, uint32_t host, const deepum_model_range* ranges, size_t count, int32_t advice, int32_t location) {
-  return guarded(host < e->hosts && is_advice(advice) && e->has_location(location),
-                 [&] { e->engine.advise(host, ranges_of(ranges, count), static_cast<Advice>(advice), location); });
+int deepum_model_advise(deepum_model* e, uint32_t host, const deepum_model_range* ranges,
+                        size_t count, int32_t advice, int32_t location) {
+  return guarded(host < e->hosts && is_advice(advice) && e->has_location(location), [&] {
+    e->engine.advise(host, ranges_of(ranges, count), static_cast<Advice>(advice), location);
+  });
 }
-int deepum_model_serve_advice(deepum_model* e, uint32_t host, uint32_t stream, const deepum_model_range* ranges, size_t count,
-                              int32_t advice, int32_t location) {
+int deepum_model_serve_advice(deepum_model* e, uint32_t host, uint32_t stream,
+                              const deepum_model_range* ranges, size_t count, int32_t advice,
+                              int32_t location) {
   return guarded(works(e, host, stream) && is_advice(advice) && e->has_location(location), [&] {
     e->engine.serve(host, stream, [e, advised = ranges_of(ranges, count), advice, location] {
       e->engine.advise(kServer, advised, static_cast<Advice>(advice), location);
@@ -286,13 +325,17 @@ int deepum_model_serve_advice(deepum_model* e, uint32_t host, uint32_t stream, c
   });
 }
 int deepum_model_record(deepum_model* e, uint32_t host, uint32_t event, uint32_t stream) {
-  return guarded(works(e, host, stream) && event < e->events, [&] { e->engine.record(host, event, stream); });
+  return guarded(works(e, host, stream) && event < e->events,
+                 [&] { e->engine.record(host, event, stream); });
 }
 int deepum_model_wait(deepum_model* e, uint32_t host, uint32_t stream, uint32_t event) {
-  return guarded(works(e, host, stream) && event < e->events, [&] { e->engine.wait(host, stream, event); });
+  return guarded(works(e, host, stream) && event < e->events,
+                 [&] { e->engine.wait(host, stream, event); });
 }
-int deepum_model_cpu_access(deepum_model* e, uint32_t host, deepum_model_range range, int32_t write) {
-  return guarded(host < e->hosts, [&] { e->engine.cpu_access(host, {range.address, range.bytes}, write != 0); });
+int deepum_model_cpu_access(deepum_model* e, uint32_t host, deepum_model_range range,
+                            int32_t write) {
+  return guarded(host < e->hosts,
+                 [&] { e->engine.cpu_access(host, {range.address, range.bytes}, write != 0); });
 }
 
 int deepum_model_query(deepum_model* e, uint32_t host, uint32_t event) {
@@ -312,7 +355,8 @@ int deepum_model_synchronise_stream(deepum_model* e, uint32_t host, uint32_t str
   return guarded(works(e, host, stream), [&] { e->engine.synchronise_stream(host, stream); });
 }
 int deepum_model_synchronise_device(deepum_model* e, uint32_t host, int32_t device) {
-  return guarded(host < e->hosts && e->has_device(device), [&] { e->engine.synchronise_device(host, device); });
+  return guarded(host < e->hosts && e->has_device(device),
+                 [&] { e->engine.synchronise_device(host, device); });
 }
 double deepum_model_event_time(const deepum_model* e, uint32_t event) {
   return event < e->events ? e->engine.event_time(event) : std::numeric_limits<double>::quiet_NaN();
@@ -323,7 +367,8 @@ int deepum_model_get_counters(const deepum_model* e, int32_t device, deepum_mode
     return -1;
   }
   const Counters c = e->engine.counters(device);
-  static_assert(sizeof(deepum_model_counters) == sizeof(Counters), "the same fields in the same order");
+  static_assert(sizeof(deepum_model_counters) == sizeof(Counters),
+                "the same fields in the same order");
   std::memcpy(out, &c, sizeof(c));
   return 0;
 }
@@ -334,7 +379,8 @@ size_t deepum_model_take_faults(deepum_model* e, deepum_model_fault* faults, siz
   guarded(true, [&] {
     for (const Engine::Fault& fault : e->engine.take_faults()) {
       if (taken < most) {
-        faults[taken++] = {fault.address, fault.faults, fault.device, fault.write ? 1 : 0, 0, fault.start, fault.end};
+        faults[taken++] = {fault.address, fault.faults, fault.device, fault.write ? 1 : 0, 0,
+                           fault.start,   fault.end};
       }
     }
   });

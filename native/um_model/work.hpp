@@ -14,7 +14,8 @@ namespace deepum::um_model {
 
 class StreamQueue;
 
-// One cuEventRecord: an event names the latest one, a wait the one that was latest when it was queued.
+// One cuEventRecord: an event names the latest one, a wait the one that was latest when it was
+// queued.
 struct Recording {
   bool done = false;
   double time = 0;
@@ -24,7 +25,8 @@ struct Recording {
 // A word in memory that streams wait for and write.
 struct ValueWord {
   std::uint64_t value = 0;
-  std::vector<std::pair<std::uint64_t, struct Op*>> waiters;  // each the WaitValue that its stream has come to
+  // Each the WaitValue that its stream has come to.
+  std::vector<std::pair<std::uint64_t, struct Op*>> waiters;
 };
 
 struct KernelWork {
@@ -77,7 +79,9 @@ struct Hold {
 struct Op {
   StreamQueue* stream;
   double arrival;  // ns, when the host had queued it
-  std::variant<KernelWork, BulkCopy, HostCopy, Migration, Discard, Record, Wait, HostFunction, Service, WaitValue, WriteValue, Hold> work;
+  std::variant<KernelWork, BulkCopy, HostCopy, Migration, Discard, Record, Wait, HostFunction,
+               Service, WaitValue, WriteValue, Hold>
+      work;
 };
 
 // The stream's side of an engine's work: told once, when the operation is complete.

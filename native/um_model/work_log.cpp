@@ -11,7 +11,9 @@ namespace {
 
 constexpr std::size_t kFlushBytes = 1u << 20;
 
-constexpr std::uint16_t when(bool true_now, std::uint32_t flag) { return static_cast<std::uint16_t>(true_now ? flag : 0); }
+constexpr std::uint16_t when(bool true_now, std::uint32_t flag) {
+  return static_cast<std::uint16_t>(true_now ? flag : 0);
+}
 
 }  // namespace
 
@@ -65,14 +67,17 @@ deepum_work WorkLog::begin(deepum_work_kind kind, Host host, Stream stream) {
   return work;
 }
 
-void WorkLog::add(Range range, unsigned flags) { accesses_.push_back({DEEPUM_WORK_BY_ADDRESS, flags, range.address, range.bytes}); }
+void WorkLog::add(Range range, unsigned flags) {
+  accesses_.push_back({DEEPUM_WORK_BY_ADDRESS, flags, range.address, range.bytes});
+}
 
 void WorkLog::write(deepum_work work) {
   if (file_ < 0) {
     return;
   }
   work.accesses = static_cast<std::uint32_t>(accesses_.size());
-  work.words = static_cast<std::uint32_t>((sizeof work + accesses_.size() * sizeof(deepum_work_access)) / 8);
+  work.words =
+      static_cast<std::uint32_t>((sizeof work + accesses_.size() * sizeof(deepum_work_access)) / 8);
   put(&work, sizeof work);
   put(accesses_.data(), accesses_.size() * sizeof(deepum_work_access));
   if (waiting_.size() >= kFlushBytes) {
@@ -96,7 +101,8 @@ void WorkLog::unmapped(std::uint64_t address) {
 
 void WorkLog::launched(Host host, Stream stream, const Kernel& kernel) {
   deepum_work work = begin(DEEPUM_WORK_LAUNCH, host, stream);
-  work.flags |= when(kernel.matrix_units, DEEPUM_WORK_MATRIX_UNITS) | when(kernel.of_graph, DEEPUM_WORK_OF_GRAPH);
+  work.flags |= when(kernel.matrix_units, DEEPUM_WORK_MATRIX_UNITS) |
+                when(kernel.of_graph, DEEPUM_WORK_OF_GRAPH);
   work.ns = kernel.measured_ns;
   work.flops = kernel.flops;
   work.peak_fraction = kernel.peak_fraction;
@@ -104,7 +110,8 @@ void WorkLog::launched(Host host, Stream stream, const Kernel& kernel) {
   work.device_bytes = kernel.device_bytes;
   for (const Access& access : kernel.accesses) {
     add(access.range, when(access.read, DEEPUM_WORK_READ) | when(access.write, DEEPUM_WORK_WRITE) |
-                          when(access.written_first, DEEPUM_WORK_WRITTEN_FIRST) | when(access.estimated, DEEPUM_WORK_ESTIMATED));
+                          when(access.written_first, DEEPUM_WORK_WRITTEN_FIRST) |
+                          when(access.estimated, DEEPUM_WORK_ESTIMATED));
   }
   for (const Range& range : kernel.perhaps_written) {
     add(range, DEEPUM_WORK_PERHAPS);
@@ -112,9 +119,12 @@ void WorkLog::launched(Host host, Stream stream, const Kernel& kernel) {
   write(work);
 }
 
-void WorkLog::copied(Host host, Stream stream, std::span<const Range> destination, std::span<const Range> source, std::uint64_t bytes,
-                     int kind) {
-  deepum_work work = begin(kind == 0 ? DEEPUM_WORK_HOST_COPY : kind == 3 ? DEEPUM_WORK_LAUNCH : DEEPUM_WORK_COPY, host, stream);
+void WorkLog::copied(Host host, Stream stream, std::span<const Range> destination,
+                     std::span<const Range> source, std::uint64_t bytes, int kind) {
+  deepum_work work = begin(kind == 0   ? DEEPUM_WORK_HOST_COPY
+                           : kind == 3 ? DEEPUM_WORK_LAUNCH
+                                       : DEEPUM_WORK_COPY,
+                           host, stream);
   work.flags |= when(kind == 1, DEEPUM_WORK_TO_DEVICE) | when(kind == 3, DEEPUM_WORK_UNCOUNTED);
   work.device_bytes = kind == 3 ? 0 : bytes;
   if (kind == 2 || kind == 3) {
@@ -146,7 +156,8 @@ void WorkLog::prefetched(Host host, Stream stream, std::span<const Range> ranges
   write(work);
 }
 
-void WorkLog::discarded(Host host, Stream stream, std::span<const Range> ranges, int location, bool then_prefetch) {
+void WorkLog::discarded(Host host, Stream stream, std::span<const Range> ranges, int location,
+                        bool then_prefetch) {
   deepum_work work = begin(DEEPUM_WORK_DISCARD, host, stream);
   work.location = location;
   work.flags |= when(then_prefetch, DEEPUM_WORK_THEN_PREFETCH);
@@ -192,6 +203,8 @@ void WorkLog::synchronised(Host host, Event event) {
   write(work);
 }
 
-void WorkLog::synchronised_stream(Host host, Stream stream) { write(begin(DEEPUM_WORK_SYNCHRONISE_STREAM, host, stream)); }
+void WorkLog::synchronised_stream(Host host, Stream stream) {
+  write(begin(DEEPUM_WORK_SYNCHRONISE_STREAM, host, stream));
+}
 
 }  // namespace deepum::um_model

@@ -1,4 +1,5 @@
-// Writes what hosts ask of an engine into a file (work_records.h), memory by address: for `deepum run --record` on the simulated GPU.
+// Writes what hosts ask of an engine into a file (work_records.h), memory by address: for `deepum
+// run --record` on the simulated GPU.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +20,12 @@ class WorkLog final : public Observer {
   void mapped(Range range, bool managed, int device) override;
   void unmapped(std::uint64_t address) override;
   void launched(Host host, Stream stream, const Kernel& kernel) override;
-  void copied(Host host, Stream stream, std::span<const Range> destination, std::span<const Range> source, std::uint64_t bytes,
-              int kind) override;
+  void copied(Host host, Stream stream, std::span<const Range> destination,
+              std::span<const Range> source, std::uint64_t bytes, int kind) override;
   void filled(Host host, Stream stream, Range destination) override;
   void prefetched(Host host, Stream stream, std::span<const Range> ranges, int location) override;
-  void discarded(Host host, Stream stream, std::span<const Range> ranges, int location, bool then_prefetch) override;
+  void discarded(Host host, Stream stream, std::span<const Range> ranges, int location,
+                 bool then_prefetch) override;
   void advised(Host host, std::span<const Range> ranges, Advice advice, int location) override;
   void recorded(Host host, Event event, Stream stream) override;
   void waited(Host host, Stream stream, Event event) override;
@@ -40,7 +42,8 @@ class WorkLog final : public Observer {
   void flush();
 
   int file_ = -1;
-  std::vector<std::uint8_t> waiting_;  // not stdio's: a forked child would write what it inherits once more
+  // Not stdio's: a forked child would write what it inherits once more.
+  std::vector<std::uint8_t> waiting_;
   std::vector<deepum_work_access> accesses_;
 };
 

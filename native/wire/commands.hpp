@@ -1,6 +1,7 @@
-// What the kinds of commands mean to the core, which gives them, and to the mover, which carries them out: the direction that they go in,
-// what they advise besides moving, or instead, and the event that answers one. A new kind that moves and advises is an enumerator in
-// records.h and what is said of it here. Definitions only.
+// What the kinds of commands mean to the core, which gives them, and to the mover, which carries
+// them out: the direction that they go in, what they advise besides moving, or instead, and the
+// event that answers one. A new kind that moves and advises is an enumerator in records.h and what
+// is said of it here. Definitions only.
 #pragma once
 
 #include <array>
@@ -33,23 +34,27 @@ constexpr deepum_direction direction_of(std::uint8_t kind) noexcept {
 }
 
 // The order in which a device's directions get on: what goes out makes the room for what comes in.
-inline constexpr std::array kDirectionOrder{DEEPUM_DIRECTION_DISCARD,  DEEPUM_DIRECTION_DROP,    DEEPUM_DIRECTION_OUT,
-                                            DEEPUM_DIRECTION_POPULATE, DEEPUM_DIRECTION_IN,      DEEPUM_DIRECTION_RECOMPUTE,
-                                            DEEPUM_DIRECTION_COPY,     DEEPUM_DIRECTION_COLLAPSE};
+inline constexpr std::array kDirectionOrder{DEEPUM_DIRECTION_DISCARD, DEEPUM_DIRECTION_DROP,
+                                            DEEPUM_DIRECTION_OUT,     DEEPUM_DIRECTION_POPULATE,
+                                            DEEPUM_DIRECTION_IN,      DEEPUM_DIRECTION_RECOMPUTE,
+                                            DEEPUM_DIRECTION_COPY,    DEEPUM_DIRECTION_COLLAPSE};
 static_assert(kDirectionOrder.size() == DEEPUM_DIRECTIONS);
 
 // Content goes to the host, if it is not there: space is free after it, but for COPY.
 constexpr bool takes_out(deepum_direction direction) noexcept {
-  return direction == DEEPUM_DIRECTION_OUT || direction == DEEPUM_DIRECTION_DROP || direction == DEEPUM_DIRECTION_COPY;
+  return direction == DEEPUM_DIRECTION_OUT || direction == DEEPUM_DIRECTION_DROP ||
+         direction == DEEPUM_DIRECTION_COPY;
 }
 
 // A lane carries it out. HOLD is of a launch and not of memory.
 constexpr bool carried_out(const deepum_command& command) noexcept {
-  return command.kind >= DEEPUM_COMMAND_PREFETCH && command.kind <= DEEPUM_COMMAND_RECOMPUTE && command.kind != DEEPUM_COMMAND_HOLD;
+  return command.kind >= DEEPUM_COMMAND_PREFETCH && command.kind <= DEEPUM_COMMAND_RECOMPUTE &&
+         command.kind != DEEPUM_COMMAND_HOLD;
 }
 
 // What became of a command, without its place in the ring.
-constexpr deepum_moved_event moved_event(const deepum_command& command, deepum_moved_status status, std::uint32_t error) noexcept {
+constexpr deepum_moved_event moved_event(const deepum_command& command, deepum_moved_status status,
+                                         std::uint32_t error) noexcept {
   deepum_moved_event event{};
   event.header.words = sizeof event / 8;
   event.header.kind = DEEPUM_EVENT_MOVED;
@@ -70,7 +75,8 @@ class AdviceList {
  public:
   constexpr AdviceList() noexcept = default;
   constexpr explicit AdviceList(Advice one) noexcept : advice_{one}, count_(1) {}
-  constexpr AdviceList(Advice first, Advice second, Advice third) noexcept : advice_{first, second, third}, count_(3) {}
+  constexpr AdviceList(Advice first, Advice second, Advice third) noexcept
+      : advice_{first, second, third}, count_(3) {}
   constexpr const Advice* begin() const noexcept { return advice_.data(); }
   constexpr const Advice* end() const noexcept { return advice_.data() + count_; }
   constexpr bool empty() const noexcept { return count_ == 0; }
@@ -80,7 +86,8 @@ class AdviceList {
   std::size_t count_ = 0;
 };
 
-// What is on both sides stays at `kept`, and the other copy goes without a transfer: "duplicates collapse to the preferred location".
+// What is on both sides stays at `kept`, and the other copy goes without a transfer: "duplicates
+// collapse to the preferred location".
 constexpr AdviceList end_duplication(std::int32_t kept) noexcept {
   return {{DEEPUM_MEM_ADVISE_SET_PREFERRED_LOCATION, kept},
           {DEEPUM_MEM_ADVISE_UNSET_READ_MOSTLY, kept},
@@ -117,15 +124,18 @@ constexpr bool moves(const deepum_command& command) noexcept {
 }
 
 // Directions that launches are held for.
-inline constexpr std::array kBringing{DEEPUM_DIRECTION_IN, DEEPUM_DIRECTION_POPULATE, DEEPUM_DIRECTION_RECOMPUTE};
+inline constexpr std::array kBringing{DEEPUM_DIRECTION_IN, DEEPUM_DIRECTION_POPULATE,
+                                      DEEPUM_DIRECTION_RECOMPUTE};
 
 constexpr bool brings(int direction) noexcept {
-  return direction == DEEPUM_DIRECTION_IN || direction == DEEPUM_DIRECTION_POPULATE || direction == DEEPUM_DIRECTION_RECOMPUTE;
+  return direction == DEEPUM_DIRECTION_IN || direction == DEEPUM_DIRECTION_POPULATE ||
+         direction == DEEPUM_DIRECTION_RECOMPUTE;
 }
 
 // To the device.
 constexpr bool brings(const deepum_command& command) noexcept {
-  return command.kind == DEEPUM_COMMAND_PREFETCH || command.kind == DEEPUM_COMMAND_POPULATE || command.kind == DEEPUM_COMMAND_RECOMPUTE;
+  return command.kind == DEEPUM_COMMAND_PREFETCH || command.kind == DEEPUM_COMMAND_POPULATE ||
+         command.kind == DEEPUM_COMMAND_RECOMPUTE;
 }
 
 // The program itself is to compute content again, now or later.

@@ -1,4 +1,5 @@
-// Observed faults as they are told: summed up by UM block, neighbours of the same access as one run. Logic only.
+// Observed faults as they are told: summed up by UM block, neighbours of the same access as one
+// run. Logic only.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +20,8 @@ struct FaultPlace {
   auto where() const noexcept { return std::tuple(device, slot, block); }
 };
 
-// Calls back with a FAULT event for each run, in the order of devices, slots and blocks; its sequence is the ring's to set.
+// Calls back with a FAULT event for each run, in the order of devices, slots and blocks; its
+// sequence is the ring's to set.
 template <typename Each>
 void tell_faults(std::vector<FaultPlace>& places, Each each) {
   std::ranges::sort(places, {}, &FaultPlace::where);
@@ -49,7 +51,8 @@ void tell_faults(std::vector<FaultPlace>& places, Each each) {
     event.header.kind = DEEPUM_EVENT_FAULT;
     event.header.flags = first.access;
     event.header.device = first.device;
-    event.range = first.slot << DEEPUM_RANGE_SLOT_SHIFT | first.block << DEEPUM_RANGE_FIRST_SHIFT | count;
+    event.range =
+        first.slot << DEEPUM_RANGE_SLOT_SHIFT | first.block << DEEPUM_RANGE_FIRST_SHIFT | count;
     event.faults = sum;
     each(event);
   }

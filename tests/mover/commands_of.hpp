@@ -15,7 +15,8 @@ struct After {
   std::uint64_t launch = 0, streams = 1, move = 0;
 };
 
-inline deepum_command command(deepum_command_kind kind, std::uint64_t id, Blocks blocks, After after = {}) {
+inline deepum_command command(deepum_command_kind kind, std::uint64_t id, Blocks blocks,
+                              After after = {}) {
   deepum_command made{};
   made.id = id;
   made.cause = 1;
@@ -36,7 +37,9 @@ inline deepum_command prefetch(std::uint64_t id, Blocks blocks, After after = {}
 inline deepum_command populate(std::uint64_t id, Blocks blocks, After after = {}) {
   return command(DEEPUM_COMMAND_POPULATE, id, blocks, after);
 }
-inline deepum_command evict(std::uint64_t id, Blocks blocks, After after = {}) { return command(DEEPUM_COMMAND_EVICT, id, blocks, after); }
+inline deepum_command evict(std::uint64_t id, Blocks blocks, After after = {}) {
+  return command(DEEPUM_COMMAND_EVICT, id, blocks, after);
+}
 inline deepum_command discard(std::uint64_t id, Blocks blocks, After after = {}) {
   return command(DEEPUM_COMMAND_DISCARD, id, blocks, after);
 }
@@ -49,8 +52,10 @@ inline deepum_command advise(std::uint64_t id, Blocks blocks, After after = {}) 
   return made;
 }
 // The launch `launch` of a stream waits for the move.
-inline deepum_command hold(std::uint64_t id, std::uint64_t launch, std::uint64_t move, std::uint32_t stream = 0) {
-  deepum_command made = command(DEEPUM_COMMAND_HOLD, id, {0, 0}, {.streams = 1ull << stream, .move = move});
+inline deepum_command hold(std::uint64_t id, std::uint64_t launch, std::uint64_t move,
+                           std::uint32_t stream = 0) {
+  deepum_command made =
+      command(DEEPUM_COMMAND_HOLD, id, {0, 0}, {.streams = 1ull << stream, .move = move});
   made.cause = launch;
   return made;
 }
@@ -70,7 +75,8 @@ inline deepum_command of_device(deepum_command made, std::uint16_t device) {
 
 class Mover {
  public:
-  explicit Mover(const deepum::mover::MoverOptions& options = {.devices = 1}) : rules(backend, options) {}
+  explicit Mover(const deepum::mover::MoverOptions& options = {.devices = 1})
+      : rules(backend, options) {}
 
   // The mover takes these commands and does a round. Returns what it did.
   Log round(std::initializer_list<deepum_command> given = {}, std::uint64_t decided = 0) {

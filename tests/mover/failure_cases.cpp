@@ -6,8 +6,8 @@ using deepum::mover::kMostFailures;
 CASE(a_call_that_fails_is_told) {
   Mover mover;
   mover.backend.error = 2;
-  EXPECT(mover.round({prefetch(1, {0}), prefetch(2, {1})}), "in: prefetch 0+2 to device 0", "1 failed with error 2",
-         "2 failed with error 2");
+  EXPECT(mover.round({prefetch(1, {0}), prefetch(2, {1})}), "in: prefetch 0+2 to device 0",
+         "1 failed with error 2", "2 failed with error 2");
   CHECK(mover.rules.waiting() == 0);
 }
 
@@ -16,13 +16,15 @@ CASE(a_command_that_failed_is_nothing_to_wait_for) {
   mover.backend.error = 2;
   EXPECT(mover.round({evict(1, {0})}), "out: prefetch 0+1 to the CPU", "1 failed with error 2");
   mover.backend.error = 0;
-  EXPECT(mover.round({evict(2, {1}), prefetch(3, {2}, {.move = 1})}), "out: prefetch 1+1 to the CPU", "in: prefetch 2+1 to device 0");
+  EXPECT(mover.round({evict(2, {1}), prefetch(3, {2}, {.move = 1})}),
+         "out: prefetch 1+1 to the CPU", "in: prefetch 2+1 to device 0");
 }
 
 CASE(advice_that_fails_is_followed_by_no_move) {
   Mover mover;
   mover.backend.error = 2;
-  EXPECT(mover.round({copy_out(1, {0})}), "copy: advise now 0+1: read mostly", "1 failed with error 2");
+  EXPECT(mover.round({copy_out(1, {0})}), "copy: advise now 0+1: read mostly",
+         "1 failed with error 2");
 }
 
 CASE(a_lane_without_a_stream_fails) {
@@ -58,10 +60,11 @@ CASE(after_16_failures_in_a_row_all_commands_are_cancelled) {
   CHECK(give(kMostFailures - 1, 2).back() == "want s0");
   give(1, 0);  // one that does not fail
   CHECK(give(kMostFailures - 1, 2).back() == "want s0");
-  EXPECT(give(2, 2), "want s0", "in: prefetch 66+1 to device 0", "turned off by error 2", "33 failed with error 2", "34 cancelled",
-         "1 cancelled");
-  EXPECT(mover.round({prefetch(35, {0}), discard(36, {1}), command(DEEPUM_COMMAND_RECOMPUTE, 37, {2})}), "36 cancelled", "35 cancelled",
-         "37 cancelled");
+  EXPECT(give(2, 2), "want s0", "in: prefetch 66+1 to device 0", "turned off by error 2",
+         "33 failed with error 2", "34 cancelled", "1 cancelled");
+  EXPECT(mover.round(
+             {prefetch(35, {0}), discard(36, {1}), command(DEEPUM_COMMAND_RECOMPUTE, 37, {2})}),
+         "36 cancelled", "35 cancelled", "37 cancelled");
   CHECK(mover.rules.waiting() == 0);
 }
 
@@ -87,8 +90,9 @@ CASE(a_wait_that_cannot_be_made_is_a_failure) {
 CASE(commands_of_a_device_that_is_not_there_are_cancelled) {
   Mover mover;
   mover.backend.launch(5);
-  EXPECT(mover.round({of_device(evict(1, {0}, {.launch = 5}), 1), evict(2, {1}), prefetch(3, {0}, {.move = 1})}), "1 cancelled",
-         "out: prefetch 1+1 to the CPU", "in: prefetch 0+1 to device 0");
+  EXPECT(mover.round({of_device(evict(1, {0}, {.launch = 5}), 1), evict(2, {1}),
+                      prefetch(3, {0}, {.move = 1})}),
+         "1 cancelled", "out: prefetch 1+1 to the CPU", "in: prefetch 0+1 to device 0");
 }
 
 CASE(commands_of_a_kind_that_is_not_known_are_cancelled) {

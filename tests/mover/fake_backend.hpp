@@ -1,8 +1,8 @@
-// A MoverBackend without a driver and without threads. It writes down what the rules have done, a line each, and what happens in the
-// program or on the GPU happens when a case says so.
+// A MoverBackend without a driver and without threads. It writes down what the rules have done, a
+// line each, and what happens in the program or on the GPU happens when a case says so.
 //
-// A stream's marker is named s0@5 (stream, sequence), an event of a lane e1, e2, ... in the order in which they were made, a range 3+2
-// (first block, blocks) or 1:3+2 where its slot is not 0.
+// A stream's marker is named s0@5 (stream, sequence), an event of a lane e1, e2, ... in the order
+// in which they were made, a range 3+2 (first block, blocks) or 1:3+2 where its slot is not 0.
 #pragma once
 
 #include <algorithm>
@@ -37,17 +37,23 @@ class FakeBackend final : public deepum::mover::MoverBackend {
   bool records_markers = true;
   bool discards = true, commits = true, forbidden = false;
   bool holds = true, gates_begin = true, gates_written = true, gates_wait = true;
-  int recorded_anew = 0;                           // so many markers are, right after a lane was made to wait for one
-  std::uint64_t unreported = 0;                    // stream ids
-  std::set<std::uint32_t> ended;                   // slots
-  std::set<LaneId> busy;                           // lanes
-  std::map<std::uint32_t, std::uint64_t> waiters;  // the last launch that waits at its gate, by stream
+  // So many markers are, right after a lane was made to wait for one.
+  int recorded_anew = 0;
+  std::uint64_t unreported = 0;   // stream ids
+  std::set<std::uint32_t> ended;  // slots
+  std::set<LaneId> busy;          // lanes
+  // The last launch that waits at its gate, by stream.
+  std::map<std::uint32_t, std::uint64_t> waiters;
   std::uint32_t epoch = 0;
   bool gated = false;
 
   // --- What happens in the program and on the GPU.
-  void launch(std::uint64_t sequence, std::uint32_t stream = 0) { streams_[stream].launched = sequence; }
-  void mark(std::uint32_t stream = 0) { streams_[stream].marked.push_back(streams_[stream].launched); }
+  void launch(std::uint64_t sequence, std::uint32_t stream = 0) {
+    streams_[stream].launched = sequence;
+  }
+  void mark(std::uint32_t stream = 0) {
+    streams_[stream].marked.push_back(streams_[stream].launched);
+  }
   void complete(const std::string& event) { completed_.insert(event); }
 
   Log take() { return std::exchange(log_, {}); }
@@ -82,7 +88,8 @@ class FakeBackend final : public deepum::mover::MoverBackend {
       return std::nullopt;
     }
     pinned_.push_back(command.block_count * kBlock);
-    return Range{(command.slot + 1ull) << kSlotShift | command.first_block * kBlock, command.block_count * kBlock};
+    return Range{(command.slot + 1ull) << kSlotShift | command.first_block * kBlock,
+                 command.block_count * kBlock};
   }
   void release_last() override { pinned_.pop_back(); }
   void release_all() override { pinned_.clear(); }
@@ -118,7 +125,9 @@ class FakeBackend final : public deepum::mover::MoverBackend {
   Error serve_advice(LaneId lane, std::span<const Range> ranges, const Advice& advice) override {
     return call(lane, "advise in order " + names(ranges) + names(advice), ranges);
   }
-  Error discard(LaneId lane, Range range) override { return call(lane, "discard " + names({&range, 1}), {&range, 1}); }
+  Error discard(LaneId lane, Range range) override {
+    return call(lane, "discard " + names({&range, 1}), {&range, 1});
+  }
   void turned_off(Error why) override { log("turned off by error " + std::to_string(why)); }
 
   bool can_discard() override { return discards; }
@@ -127,8 +136,10 @@ class FakeBackend final : public deepum::mover::MoverBackend {
     log(name(lane) + ": " + (commits ? "commit " : "do not commit ") + std::to_string(command.id));
     return commits;
   }
-  void discard_given(LaneId lane, std::uint64_t address, std::uint64_t id, EventHandle event) noexcept override {
-    log(name(lane) + ": " + std::to_string(id) + " of " + place_of(address) + " lies before " + event_name(event));
+  void discard_given(LaneId lane, std::uint64_t address, std::uint64_t id,
+                     EventHandle event) noexcept override {
+    log(name(lane) + ": " + std::to_string(id) + " of " + place_of(address) + " lies before " +
+        event_name(event));
   }
   void refuse_discards(Error why) override {
     log("no more discards by error " + std::to_string(why));
@@ -137,7 +148,8 @@ class FakeBackend final : public deepum::mover::MoverBackend {
 
   bool can_hold(const deepum_command&) override { return holds; }
   void hold(const deepum_command& hold, std::size_t bringing, EventHandle event) override {
-    log("launch " + std::to_string(hold.cause) + " waits for " + event_name(event) + " of " + kNames[deepum::kBringing[bringing]]);
+    log("launch " + std::to_string(hold.cause) + " waits for " + event_name(event) + " of " +
+        kNames[deepum::kBringing[bringing]]);
   }
 
   bool gates_used() const override { return gated; }
@@ -154,7 +166,9 @@ class FakeBackend final : public deepum::mover::MoverBackend {
       log("processed " + std::to_string(sequence));
     }
   }
-  std::uint64_t last_waiter(std::uint32_t stream) override { return waiters.contains(stream) ? waiters[stream] : 0; }
+  std::uint64_t last_waiter(std::uint32_t stream) override {
+    return waiters.contains(stream) ? waiters[stream] : 0;
+  }
   std::uint32_t gate_epoch() override { return epoch; }
   bool write_gate(std::uint32_t stream, std::uint32_t, std::uint64_t sequence) override {
     log("gate " + std::to_string(stream) + ": open to " + std::to_string(sequence));
@@ -169,13 +183,15 @@ class FakeBackend final : public deepum::mover::MoverBackend {
 
   void answer(const deepum_command& command, deepum_moved_status status, Error why) override {
     static constexpr std::array kStatus{"issued", "stale", "cancelled", "failed", "refused"};
-    log(std::to_string(command.id) + " " + kStatus[status] + (why != 0 ? " with error " + std::to_string(why) : ""));
+    log(std::to_string(command.id) + " " + kStatus[status] +
+        (why != 0 ? " with error " + std::to_string(why) : ""));
   }
 
  private:
   static constexpr EventHandle kMarkers = 1u << 20, kMarkersOfStream = 1u << 10;
   static constexpr int kSlotShift = 40;
-  static constexpr std::array kNames{"in", "out", "discard", "drop", "copy", "collapse", "populate", "recompute"};
+  static constexpr std::array kNames{"in",   "out",      "discard",  "drop",
+                                     "copy", "collapse", "populate", "recompute"};
   struct Stream {
     std::uint64_t launched = 0;         // sequence of the last launch
     std::vector<std::uint64_t> marked;  // sequences
@@ -197,7 +213,8 @@ class FakeBackend final : public deepum::mover::MoverBackend {
   }
   static std::string name(LaneId lane) {
     const std::uint32_t device = deepum::mover::lane_device(lane);
-    return kNames[deepum::mover::lane_direction(lane)] + (device != 0 ? " of device " + std::to_string(device) : "");
+    return kNames[deepum::mover::lane_direction(lane)] +
+           (device != 0 ? " of device " + std::to_string(device) : "");
   }
   static std::string event_name(EventHandle event) {
     if (event == 0) {
@@ -206,22 +223,28 @@ class FakeBackend final : public deepum::mover::MoverBackend {
     if (event < kMarkers) {
       return "e" + std::to_string(event);
     }
-    return "s" + std::to_string((event - kMarkers) / kMarkersOfStream) + "@" + std::to_string((event - kMarkers) % kMarkersOfStream);
+    return "s" + std::to_string((event - kMarkers) / kMarkersOfStream) + "@" +
+           std::to_string((event - kMarkers) % kMarkersOfStream);
   }
-  static std::string place(std::int32_t location) { return location < 0 ? "the CPU" : "device " + std::to_string(location); }
+  static std::string place(std::int32_t location) {
+    return location < 0 ? "the CPU" : "device " + std::to_string(location);
+  }
   static std::string place_of(std::uint64_t address) {
     const std::uint64_t slot = (address >> kSlotShift) - 1;
-    return (slot != 0 ? std::to_string(slot) + ":" : "") + std::to_string((address & ((1ull << kSlotShift) - 1)) / kBlock);
+    return (slot != 0 ? std::to_string(slot) + ":" : "") +
+           std::to_string((address & ((1ull << kSlotShift) - 1)) / kBlock);
   }
   static std::string names(std::span<const Range> ranges) {
     std::string all;
     for (const Range& range : ranges) {
-      all += (all.empty() ? "" : ", ") + place_of(range.address) + "+" + std::to_string(range.bytes / kBlock);
+      all += (all.empty() ? "" : ", ") + place_of(range.address) + "+" +
+             std::to_string(range.bytes / kBlock);
     }
     return all;
   }
   static std::string names(const Advice& advice) {
-    static constexpr std::array kAdvice{"", "read mostly", "not read mostly", "prefer ", "prefer nothing"};
+    static constexpr std::array kAdvice{"", "read mostly", "not read mostly", "prefer ",
+                                        "prefer nothing"};
     std::string all;
     for (const deepum::Advice& each : advice) {
       all += std::string(all.empty() ? ": " : ", ") + kAdvice[each.what];

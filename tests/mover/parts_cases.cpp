@@ -1,4 +1,5 @@
-// The parts that the rules are made of, where the rules alone do not reach: LaneLedger and DiscardMap.
+// The parts that the rules are made of, where the rules alone do not reach: LaneLedger and
+// DiscardMap.
 #include "discard_map.hpp"
 #include "fake_backend.hpp"
 #include "lane_ledger.hpp"
@@ -13,7 +14,8 @@ CASE(a_later_stream_of_an_id_is_another_stream) {
   CHECK(!lane.waits_for({.stream = 3, .sequence = 7, .incarnation = 2}));
   CHECK(!lane.waits_for({.stream = 4, .sequence = 7, .incarnation = 1}));
   lane.note_wait({.stream = 3, .sequence = 12, .incarnation = 2});
-  CHECK(lane.waits_for({.stream = 3, .sequence = 20, .incarnation = 1}));  // its last marker came along
+  // Its last marker came along.
+  CHECK(lane.waits_for({.stream = 3, .sequence = 20, .incarnation = 1}));
 }
 
 CASE(events_are_recorded_anew_once_there_are_so_many) {
@@ -89,7 +91,8 @@ CASE(who_uses_memory_waits_for_the_latest_discard_that_touches_it) {
 CASE(a_discard_of_the_same_memory_replaces_the_earlier) {
   DiscardMap map;
   CHECK(map.propose(10, 10, 1) && map.propose(15, 10, 2));
-  CHECK(map.latest(10, 5).id == 0 && map.latest(16, 1).id == 2);  // discards of a device are done in order
+  // Discards of a device are done in order.
+  CHECK(map.latest(10, 5).id == 0 && map.latest(16, 1).id == 2);
   CHECK(!map.given(10, 1, 77));
 }
 

@@ -1,5 +1,5 @@
-// Cases of the mover's rules. Without arguments it prints their names, a line each; with one, it runs that case, and says on stderr what
-// does not hold (exit code 1).
+// Cases of the mover's rules. Without arguments it prints their names, a line each; with one, it
+// runs that case, and says on stderr what does not hold (exit code 1).
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -51,7 +51,8 @@ int main(int count, char** arguments) {
     }
     return 0;
   }
-  const auto found = std::ranges::find_if(cases(), [&](const Case& each) { return std::strcmp(each.name, arguments[1]) == 0; });
+  const auto found = std::ranges::find_if(
+      cases(), [&](const Case& each) { return std::strcmp(each.name, arguments[1]) == 0; });
   if (found == cases().end()) {
     std::fprintf(stderr, "%s: no such case\n", arguments[1]);
     return 1;

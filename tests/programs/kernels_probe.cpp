@@ -23,7 +23,8 @@ void* probe_open(const void* image, int major, int minor, char* why) {
 void probe_close(void* image) { delete static_cast<Image*>(image); }
 
 // Offsets and sizes in turn; answers the number of parameters, -1 where there is no layout.
-int probe_layout(void* image, const char* kernel, unsigned* out, int most, unsigned* bytes, char* why) {
+int probe_layout(void* image, const char* kernel, unsigned* out, int most, unsigned* bytes,
+                 char* why) {
   std::string reason;
   const auto layout = static_cast<Image*>(image)->layout(kernel, &reason);
   put(why, reason);
@@ -37,22 +38,32 @@ int probe_layout(void* image, const char* kernel, unsigned* out, int most, unsig
   return count;
 }
 
-// 1000 * the architecture of its machine code + that of the PTX behind it; -1 where there is no such kernel.
+// 1000 * the architecture of its machine code + that of the PTX behind it; -1 where there is no
+// such kernel.
 int probe_compiled_for(void* image, const char* kernel) {
   const auto compiled = static_cast<Image*>(image)->compiled_for(kernel);
   return compiled ? 1000 * compiled->binary + compiled->ptx : -1;
 }
 
-int probe_kernels(void* image) { return static_cast<int>(static_cast<Image*>(image)->kernels().size()); }
+int probe_kernels(void* image) {
+  return static_cast<int>(static_cast<Image*>(image)->kernels().size());
+}
 
-// layout: offsets and sizes in turn. allocations: address, bytes. out: address, bytes, 1 read + 2 write.
-int probe_truth(const char* kernel, const unsigned* layout, int parameters, unsigned bytes, const void* values, const unsigned* shape,
-                unsigned long long ordinal, const unsigned long long* allocations, int count, unsigned long long* out, int most,
+// layout: offsets and sizes in turn. allocations: address, bytes. out: address, bytes, 1 read + 2
+// write.
+int probe_truth(const char* kernel, const unsigned* layout, int parameters, unsigned bytes,
+                const void* values, const unsigned* shape, unsigned long long ordinal,
+                const unsigned long long* allocations, int count, unsigned long long* out, int most,
                 double* flops) {
   ParameterLayout made{{}, bytes};
-  for (int i = 0; i < parameters; ++i) made.parameters.push_back({layout[2 * i], layout[2 * i + 1]});
-  const LaunchView launch{
-      kernel, made, static_cast<const std::uint8_t*>(values), {shape[0], shape[1], shape[2]}, {shape[3], shape[4], shape[5]}, ordinal};
+  for (int i = 0; i < parameters; ++i)
+    made.parameters.push_back({layout[2 * i], layout[2 * i + 1]});
+  const LaunchView launch{kernel,
+                          made,
+                          static_cast<const std::uint8_t*>(values),
+                          {shape[0], shape[1], shape[2]},
+                          {shape[3], shape[4], shape[5]},
+                          ordinal};
   const auto find = [&](std::uint64_t address) -> std::optional<um_model::Range> {
     for (int i = 0; i < count; ++i) {
       if (address >= allocations[2 * i] && address - allocations[2 * i] < allocations[2 * i + 1])

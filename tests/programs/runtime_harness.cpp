@@ -1,4 +1,5 @@
-// native/runtime on top of a driver that only writes down what it is asked. Driven from Python (tests/runtime/client.py).
+// native/runtime on top of a driver that only writes down what it is asked. Driven from Python
+// (tests/runtime/client.py).
 #include <pthread.h>
 #include <unistd.h>
 
@@ -27,8 +28,8 @@ std::map<void*, std::string> names;
 int movers = 0, events = 0;
 std::set<std::string> recorded_on_program;
 std::atomic<bool> complete{true};
-std::atomic<int> prefetch_error{0}, event_error{0}, wait_error{0}, push_error{0}, host_error{0}, prefetch_delay_ms{0}, discard_delay_ms{0},
-    await_delay_ms{0}, discard_error{0};
+std::atomic<int> prefetch_error{0}, event_error{0}, wait_error{0}, push_error{0}, host_error{0},
+    prefetch_delay_ms{0}, discard_delay_ms{0}, await_delay_ms{0}, discard_error{0};
 std::atomic<int> register_error{0}, gate_error{0}, gate_delay_ms{0};
 std::atomic<bool> writes_values{true};
 std::uint64_t* words = nullptr;  // of gates
@@ -67,7 +68,8 @@ std::string word(CUdeviceptr at) {
 constexpr unsigned kDefault = 99;  // the current context's default stream
 
 CUstream program_stream(unsigned id) {
-  auto* handle = id == kDefault ? CU_STREAM_LEGACY : reinterpret_cast<CUstream>(0x10000ul + 16 * id);
+  auto* handle =
+      id == kDefault ? CU_STREAM_LEGACY : reinterpret_cast<CUstream>(0x10000ul + 16 * id);
   const std::lock_guard lock(mutex);
   names[handle] = "s" + std::to_string(id);
   return handle;
@@ -78,7 +80,8 @@ void check_relaxed(const char* what) {
   if (capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED) note("%s not relaxed", what);
 }
 
-// Of our own threads only: what the mover does in another capture mode than RELAXED would break a program's capture.
+// Of our own threads only: what the mover does in another capture mode than RELAXED would break a
+// program's capture.
 void check_mode(const char* what) {
   if (!on_program_thread()) check_relaxed(what);
 }
@@ -90,7 +93,8 @@ std::string place(CUdeviceptr address, std::size_t bytes) {
 }
 
 std::string where(const CUmemLocation& location) {
-  return location.type == CU_MEM_LOCATION_TYPE_HOST ? "host" : "device " + std::to_string(location.id);
+  return location.type == CU_MEM_LOCATION_TYPE_HOST ? "host"
+                                                    : "device " + std::to_string(location.id);
 }
 
 void fill_driver() {
@@ -103,7 +107,8 @@ void fill_driver() {
     current = to;
     return CUDA_SUCCESS;
   };
-  // Pushes are noted: nobody pushes the context that is current. The program's threads have one in common.
+  // Pushes are noted: nobody pushes the context that is current. The program's threads have one in
+  // common.
   d.CtxPushCurrent = [](CUcontext to) {
     if (push_error != 0) return static_cast<CUresult>(push_error.load());
     note("push %lx", reinterpret_cast<unsigned long>(to));
@@ -167,7 +172,8 @@ void fill_driver() {
     std::swap(*mode, capture_mode);
     return CUDA_SUCCESS;
   };
-  // Words of gates are named by their stream id; the first of each epoch's lies 4096 bytes behind the one before it.
+  // Words of gates are named by their stream id; the first of each epoch's lies 4096 bytes behind
+  // the one before it.
   d.MemHostRegister = [](void* at, std::size_t bytes, unsigned flags) {
     check_mode("register");
     if (register_error != 0) return static_cast<CUresult>(register_error.load());
@@ -183,15 +189,18 @@ void fill_driver() {
     check_relaxed("wait value");
     if (gate_delay_ms) usleep(static_cast<unsigned>(1000 * gate_delay_ms));
     if (gate_error != 0) return static_cast<CUresult>(gate_error.load());
-    note("gate %s %s >= %llu%s", name(stream).c_str(), word(at).c_str(), static_cast<unsigned long long>(value),
+    note("gate %s %s >= %llu%s", name(stream).c_str(), word(at).c_str(),
+         static_cast<unsigned long long>(value),
          flags == CU_STREAM_WAIT_VALUE_GEQ ? "" : " otherwise");
     return CUDA_SUCCESS;
   };
   // At once, as if all that is on the stream had been done.
   d.StreamWriteValue64 = [](CUstream stream, CUdeviceptr at, cuuint64_t value, unsigned) {
     check_mode("write value");
-    note("open %s %s %llu", name(stream).c_str(), word(at).c_str(), static_cast<unsigned long long>(value));
-    if (writes_values) __atomic_store_n(reinterpret_cast<std::uint64_t*>(at), value, __ATOMIC_SEQ_CST);
+    note("open %s %s %llu", name(stream).c_str(), word(at).c_str(),
+         static_cast<unsigned long long>(value));
+    if (writes_values)
+      __atomic_store_n(reinterpret_cast<std::uint64_t*>(at), value, __ATOMIC_SEQ_CST);
     return CUDA_SUCCESS;
   };
   d.MemGetInfo = [](std::size_t* free, std::size_t* total) {
@@ -211,11 +220,13 @@ void fill_driver() {
     note("prefetch1 %s %s %d", name(stream).c_str(), place(address, bytes).c_str(), to);
     return static_cast<CUresult>(prefetch_error.load());
   };
-  d.MemPrefetchAsync_v2 = [](CUdeviceptr address, std::size_t bytes, CUmemLocation to, unsigned, CUstream stream) {
+  d.MemPrefetchAsync_v2 = [](CUdeviceptr address, std::size_t bytes, CUmemLocation to, unsigned,
+                             CUstream stream) {
     check_mode("prefetch");
     if (current != context.load()) note("prefetch without context");
     if (prefetch_delay_ms) usleep(static_cast<unsigned>(1000 * prefetch_delay_ms));
-    note("prefetch %s %s %s", name(stream).c_str(), place(address, bytes).c_str(), where(to).c_str());
+    note("prefetch %s %s %s", name(stream).c_str(), place(address, bytes).c_str(),
+         where(to).c_str());
     return static_cast<CUresult>(prefetch_error.load());
   };
   // At once, on a thread of the driver's.
@@ -230,38 +241,44 @@ void fill_driver() {
     check_relaxed("stream query");
     return complete ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
   };
-  d.MemAdvise_v2 = [](CUdeviceptr address, std::size_t bytes, CUmem_advise advice, CUmemLocation to) {
+  d.MemAdvise_v2 = [](CUdeviceptr address, std::size_t bytes, CUmem_advise advice,
+                      CUmemLocation to) {
     check_mode("advise");
     if (!on_program_thread() && current != context.load()) note("advice without context");
-    note("advise %s %d %s", place(address, bytes).c_str(), static_cast<int>(advice), where(to).c_str());
+    note("advise %s %d %s", place(address, bytes).c_str(), static_cast<int>(advice),
+         where(to).c_str());
     return CUDA_SUCCESS;
   };
 }
 
-CUresult batch(CUdeviceptr* addresses, std::size_t* sizes, std::size_t count, CUmemLocation* to, std::size_t*, std::size_t,
-               unsigned long long, CUstream stream) {
+CUresult batch(CUdeviceptr* addresses, std::size_t* sizes, std::size_t count, CUmemLocation* to,
+               std::size_t*, std::size_t, unsigned long long, CUstream stream) {
   std::string all;
   for (std::size_t i = 0; i < count; ++i) all += " " + place(addresses[i], sizes[i]);
   note("batch %s%s %s", name(stream).c_str(), all.c_str(), where(*to).c_str());
   return CUDA_SUCCESS;
 }
 
-CUresult discard(CUdeviceptr* addresses, std::size_t* sizes, std::size_t count, CUmemLocation* to, std::size_t*, std::size_t,
-                 unsigned long long, CUstream stream) {
+CUresult discard(CUdeviceptr* addresses, std::size_t* sizes, std::size_t count, CUmemLocation* to,
+                 std::size_t*, std::size_t, unsigned long long, CUstream stream) {
   check_mode("discard");
   if (discard_delay_ms) usleep(static_cast<unsigned>(1000 * discard_delay_ms));
   for (std::size_t i = 0; i < count; ++i)
-    note("discard %s %s %s", name(stream).c_str(), place(addresses[i], sizes[i]).c_str(), where(*to).c_str());
+    note("discard %s %s %s", name(stream).c_str(), place(addresses[i], sizes[i]).c_str(),
+         where(*to).c_str());
   return static_cast<CUresult>(prefetch_error.load());
 }
 
-CUresult bare_discard(CUdeviceptr* addresses, std::size_t* sizes, std::size_t count, unsigned long long, CUstream stream) {
+CUresult bare_discard(CUdeviceptr* addresses, std::size_t* sizes, std::size_t count,
+                      unsigned long long, CUstream stream) {
   check_mode("discard");
-  for (std::size_t i = 0; i < count; ++i) note("discard %s %s", name(stream).c_str(), place(addresses[i], sizes[i]).c_str());
+  for (std::size_t i = 0; i < count; ++i)
+    note("discard %s %s", name(stream).c_str(), place(addresses[i], sizes[i]).c_str());
   return static_cast<CUresult>(discard_error.load());
 }
 
-std::uint64_t emit_execute(unsigned stream, std::uint64_t hash, unsigned ranges, std::uint64_t range) {
+std::uint64_t emit_execute(unsigned stream, std::uint64_t hash, unsigned ranges,
+                           std::uint64_t range) {
   std::vector<std::uint64_t> words(sizeof(deepum_execute_event) / 8 + ranges, range);
   auto* event = reinterpret_cast<deepum_execute_event*>(words.data());
   std::memset(event, 0, sizeof *event);
@@ -288,8 +305,10 @@ extern "C" {
 
 void h_enter(int device) { enter_device(device); }
 
-// A launch as the hooks make it. Returns its sequence. handle: the stream's number, which differs from the id only on the shared id.
-std::uint64_t h_execute(unsigned stream, std::uint64_t hash, int refused, unsigned handle, unsigned blocks) {
+// A launch as the hooks make it. Returns its sequence. handle: the stream's number, which differs
+// from the id only on the shared id.
+std::uint64_t h_execute(unsigned stream, std::uint64_t hash, int refused, unsigned handle,
+                        unsigned blocks) {
   const CUstream at = program_stream(handle);
   const std::uint64_t sequence = emit_execute(stream, hash, blocks != 0 ? 1 : 0, blocks);
   before_execute(0, at, stream, sequence);
@@ -298,7 +317,9 @@ std::uint64_t h_execute(unsigned stream, std::uint64_t hash, int refused, unsign
   return sequence;
 }
 
-std::uint64_t h_emit_execute(unsigned stream, std::uint64_t hash, unsigned ranges) { return emit_execute(stream, hash, ranges, hash); }
+std::uint64_t h_emit_execute(unsigned stream, std::uint64_t hash, unsigned ranges) {
+  return emit_execute(stream, hash, ranges, hash);
+}
 
 void h_synchronise(unsigned stream) {
   deepum_stream_event event{};
@@ -311,15 +332,23 @@ void h_synchronise(unsigned stream) {
 }
 
 void h_destroy(unsigned stream) { stream_destroyed(program_stream(stream), stream); }
-void h_destroy_as(unsigned stream, unsigned handle) { stream_destroyed(program_stream(handle), stream); }
+void h_destroy_as(unsigned stream, unsigned handle) {
+  stream_destroyed(program_stream(handle), stream);
+}
 void h_context_destroyed() { context_destroyed(static_cast<CUcontext>(context.load())); }
 void h_context_ending(std::uint64_t value) { context_ending(reinterpret_cast<CUcontext>(value)); }
 void h_context_stays(std::uint64_t value) { context_stays(reinterpret_cast<CUcontext>(value)); }
 void h_set_context(std::uint64_t value) { context = reinterpret_cast<void*>(value); }
-void h_allocate(std::uint64_t base, std::uint64_t bytes) { Allocations::instance().add(base, bytes, 0, true, false); }
+void h_allocate(std::uint64_t base, std::uint64_t bytes) {
+  Allocations::instance().add(base, bytes, 0, true, false);
+}
 void h_free(std::uint64_t base) { Allocations::instance().remove(base); }
-void h_block(std::uint64_t base, std::uint64_t bytes) { Allocations::instance().block_active(base, bytes, bytes, bytes); }
-void h_unblock(std::uint64_t base, std::uint64_t bytes) { Allocations::instance().block_inactive(base, bytes, 0, bytes); }
+void h_block(std::uint64_t base, std::uint64_t bytes) {
+  Allocations::instance().block_active(base, bytes, bytes, bytes);
+}
+void h_unblock(std::uint64_t base, std::uint64_t bytes) {
+  Allocations::instance().block_inactive(base, bytes, 0, bytes);
+}
 void h_discards() { driver().MemDiscardAndPrefetchBatchAsync = discard; }
 void h_no_discards() { driver().MemDiscardAndPrefetchBatchAsync = nullptr; }
 void h_bare_discards() { driver().MemDiscardBatchAsync = bare_discard; }
@@ -350,7 +379,9 @@ void h_register_error(int error) { register_error = error; }
 void h_gate_error(int error) { gate_error = error; }
 void h_writes_values(int writes) { writes_values = writes != 0; }
 void h_gate_delay(int milliseconds) { gate_delay_ms = milliseconds; }
-void h_write_word(unsigned id, unsigned value) { __atomic_store_n(&words[8 * id], value, __ATOMIC_SEQ_CST); }
+void h_write_word(unsigned id, unsigned value) {
+  __atomic_store_n(&words[8 * id], value, __ATOMIC_SEQ_CST);
+}
 // 1: all words of the first epoch are open for good.
 int h_all_open() {
   for (unsigned id = 0; id < 64; ++id)
@@ -369,21 +400,24 @@ std::size_t h_calls(char* out, std::size_t most) {
   return bytes;
 }
 
-// Each thread launches on a stream of its own; hash = thread << 32 | ordinal, and as many words more as tell a torn record.
+// Each thread launches on a stream of its own; hash = thread << 32 | ordinal, and as many words
+// more as tell a torn record.
 void h_threads(unsigned threads, unsigned launches) {
   std::vector<std::thread> all;
   for (unsigned t = 0; t < threads; ++t) {
     all.emplace_back([t, launches] {
       for (unsigned i = 0; i < launches; ++i) {
-        while (emit_execute(t, std::uint64_t{t} << 32 | i, i % 23, std::uint64_t{t} << 32 | i) == 0) usleep(100);
+        while (emit_execute(t, std::uint64_t{t} << 32 | i, i % 23, std::uint64_t{t} << 32 | i) == 0)
+          usleep(100);
       }
     });
   }
   for (std::thread& thread : all) thread.join();
 }
 
-// Each thread launches once on a stream of its own, all of which share the last id; then the program waits, and the streams end. How many
-// of them had no marker when it waited, over all rounds.
+// Each thread launches once on a stream of its own, all of which share the last id; then the
+// program waits, and the streams end. How many of them had no marker when it waited, over all
+// rounds.
 unsigned h_unmarked_of_shared(unsigned threads, unsigned rounds) {
   unsigned unmarked = 0;
   for (unsigned round = 0; round < rounds; ++round) {
@@ -416,10 +450,11 @@ unsigned h_unmarked_of_shared(unsigned threads, unsigned rounds) {
 
 int h_settings(std::uint64_t* out) {
   const ShimSettings& s = settings();
-  const std::uint64_t all[] = {s.disabled,          s.lock_step,        static_cast<std::uint64_t>(s.log_level),
-                               s.managed_limit,     s.gpu_memory.of(0), s.host_memory,
-                               s.managed_threshold, s.marker_interval,  s.handover_bytes,
-                               s.gpu_memory.of(1)};
+  const std::uint64_t all[] = {
+      s.disabled,          s.lock_step,        static_cast<std::uint64_t>(s.log_level),
+      s.managed_limit,     s.gpu_memory.of(0), s.host_memory,
+      s.managed_threshold, s.marker_interval,  s.handover_bytes,
+      s.gpu_memory.of(1)};
   std::memcpy(out, all, sizeof all);
   return sizeof all / 8;
 }

@@ -1,6 +1,8 @@
-// kernel_hooks/uvm_tools_device.cpp and uvm_tools_queue.cpp against a kernel module that is played here: open, ioctl, fstat and stat of its
-// two devices are answered by the functions below (-Wl,--wrap), everything else is the system's. Links without libcuda, so the module is
-// asked itself. Prints what a queue tells, one word a line; MODULE_RELEASE is the driver's, MODULE_MODE what is wrong with it.
+// kernel_hooks/uvm_tools_device.cpp and uvm_tools_queue.cpp against a kernel module that is played
+// here: open, ioctl, fstat and stat of its two devices are answered by the functions below
+// (-Wl,--wrap), everything else is the system's. Links without libcuda, so the module is asked
+// itself. Prints what a queue tells, one word a line; MODULE_RELEASE is the driver's, MODULE_MODE
+// what is wrong with it.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -46,7 +48,8 @@ void put(unsigned gpu, std::uint64_t address, unsigned access) {
   }
   const auto mask = static_cast<std::uint32_t>(tracker.count - 1);
   const std::uint32_t at = control->put_behind;
-  if (((tracker.count + std::atomic_ref(control->get_behind).load(std::memory_order_acquire) - at) & mask) == 1) {
+  if (((tracker.count + std::atomic_ref(control->get_behind).load(std::memory_order_acquire) - at) &
+       mask) == 1) {
     std::atomic_ref(control->dropped[DEEPUM_UVM_EVENT_GPU_FAULT]).fetch_add(1);
     return;
   }
@@ -56,16 +59,19 @@ void put(unsigned gpu, std::uint64_t address, unsigned access) {
   record.access = static_cast<std::uint8_t>(access);
   record.address = address;
   record.client_type = DEEPUM_UVM_CLIENT_GPC;
-  std::memcpy(reinterpret_cast<char*>(tracker.records) + at * sizeof record, &record, sizeof record);
+  std::memcpy(reinterpret_cast<char*>(tracker.records) + at * sizeof record, &record,
+              sizeof record);
   std::atomic_ref(control->put_ahead).store((at + 1) & mask, std::memory_order_relaxed);
   std::atomic_ref(control->put_behind).store((at + 1) & mask, std::memory_order_release);
 }
 
 void fault(unsigned gpu, std::uint64_t address, unsigned access) {
-  second ? put<deepum_uvm_fault_v2>(gpu, address, access) : put<deepum_uvm_fault_v1>(gpu, address, access);
+  second ? put<deepum_uvm_fault_v2>(gpu, address, access)
+         : put<deepum_uvm_fault_v1>(gpu, address, access);
 }
 
-// Written by one thread while another reads: each fault is told once and in order, or counted as left out.
+// Written by one thread while another reads: each fault is told once and in order, or counted as
+// left out.
 void race(deepum::hooks::UvmToolsQueue& queue) {
   constexpr std::uint64_t kFaults = 2'000'000;
   std::atomic<bool> done{false};
@@ -86,8 +92,9 @@ void race(deepum::hooks::UvmToolsQueue& queue) {
     }) && sound;
   }
   writer.join();
-  std::printf("%s, %s\n", sound ? "sound" : "strange",
-              told + queue.dropped() == kFaults && told != 0 ? "all accounted for" : "some are lost");
+  std::printf(
+      "%s, %s\n", sound ? "sound" : "strange",
+      told + queue.dropped() == kFaults && told != 0 ? "all accounted for" : "some are lost");
 }
 
 }  // namespace
@@ -110,7 +117,8 @@ int __wrap_open(const char* path, int flags, ...) {
       return -1;
     }
     dprintf(ends[1],
-            "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  %s  Release Build  (x@y)\nGCC version:  gcc version 12.2.0\n",
+            "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  %s  Release Build  "
+            "(x@y)\nGCC version:  gcc version 12.2.0\n",
             std::getenv("MODULE_RELEASE"));
     close(ends[1]);
     return ends[0];
@@ -144,14 +152,15 @@ int __wrap_fstat(int descriptor, struct stat* told) {
     told->st_rdev = kUvm;
   } else if (descriptor >= 0 && descriptor == tools) {
     told->st_rdev = kTools;
-    told->st_ino += mode("closed") && asked++ != 0 ? 1 : 0;  // the program has closed it, and opened another file
+    // The program has closed it, and opened another file.
+    told->st_ino += mode("closed") && asked++ != 0 ? 1 : 0;
   }
   return error;
 }
 
 int __wrap_ioctl(int descriptor, unsigned long request, void* argument) {
-  if (descriptor == uvm[1] &&
-      (request == DEEPUM_UVM_TOOLS_GET_PROCESSOR_UUID_TABLE_V2 || request == DEEPUM_UVM_TOOLS_GET_PROCESSOR_UUID_TABLE)) {
+  if (descriptor == uvm[1] && (request == DEEPUM_UVM_TOOLS_GET_PROCESSOR_UUID_TABLE_V2 ||
+                               request == DEEPUM_UVM_TOOLS_GET_PROCESSOR_UUID_TABLE)) {
     auto* const asked = static_cast<deepum_uvm_uuids*>(argument);
     if (asked->count_or_status != 0) {
       std::abort();
@@ -164,16 +173,21 @@ int __wrap_ioctl(int descriptor, unsigned long request, void* argument) {
   if (descriptor != tools) {
     return __real_ioctl(descriptor, request, argument);
   }
-  if (request == DEEPUM_UVM_TOOLS_INIT_EVENT_TRACKER || request == DEEPUM_UVM_TOOLS_INIT_EVENT_TRACKER_V2) {
+  if (request == DEEPUM_UVM_TOOLS_INIT_EVENT_TRACKER ||
+      request == DEEPUM_UVM_TOOLS_INIT_EVENT_TRACKER_V2) {
     tracker = *static_cast<deepum_uvm_tracker*>(argument);
     second = request == DEEPUM_UVM_TOOLS_INIT_EVENT_TRACKER_V2;
     static_cast<deepum_uvm_tracker*>(argument)->granted = mode("other-layout") ? 2 : 0;
     std::uint32_t& status = static_cast<deepum_uvm_tracker*>(argument)->status;
     const auto asked = static_cast<int>(tracker.uvm_descriptor);
-    status = mode("refusing") ? 0x1b : asked == uvm[1] ? 0 : asked == uvm[0] ? DEEPUM_NV_ERR_ILLEGAL_ACTION : 0x1b;
+    status = mode("refusing")  ? 0x1b
+             : asked == uvm[1] ? 0
+             : asked == uvm[0] ? DEEPUM_NV_ERR_ILLEGAL_ACTION
+                               : 0x1b;
     return 0;
   }
-  if (request == DEEPUM_UVM_TOOLS_EVENT_QUEUE_ENABLE_EVENTS || request == DEEPUM_UVM_TOOLS_EVENT_QUEUE_DISABLE_EVENTS) {
+  if (request == DEEPUM_UVM_TOOLS_EVENT_QUEUE_ENABLE_EVENTS ||
+      request == DEEPUM_UVM_TOOLS_EVENT_QUEUE_DISABLE_EVENTS) {
     auto* const events = static_cast<deepum_uvm_events*>(argument);
     if (events->events != 8) {
       std::abort();
@@ -218,8 +232,9 @@ int main() {
     unsigned long faults = 0;
     UvmFault last{};
     const bool sound = queue.read([&](const UvmFault& one) { ++faults, last = one; });
-    std::printf("%s %lu faults, last 0x%lx by %u, access %u, %lu dropped\n", sound ? "sound" : "strange", faults, last.address, last.gpu,
-                last.access, queue.dropped());
+    std::printf("%s %lu faults, last 0x%lx by %u, access %u, %lu dropped\n",
+                sound ? "sound" : "strange", faults, last.address, last.gpu, last.access,
+                queue.dropped());
   };
   for (std::uint64_t i = 1; i <= 100'000; ++i) {
     fault(1, i << 12, 2);

@@ -1,5 +1,5 @@
-// libcublas for the simulated GPU: handles, GEMM, GEMV and dot products of the dense real and complex types.
-// Signatures: cublas_api.h, the same in CUDA 12 and 13. No arithmetic is done.
+// libcublas for the simulated GPU: handles, GEMM, GEMV and dot products of the dense real and
+// complex types. Signatures: cublas_api.h, the same in CUDA 12 and 13. No arithmetic is done.
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -46,7 +46,8 @@ bool reads_c(const Handle& handle, const void* beta, int type) {
       return z[0] != 0 || z[1] != 0;
     }
     case 2:
-      return (*static_cast<const std::uint16_t*>(beta) & 0x7fff) != 0;  // half: zero but for its sign
+      // Half: zero but for its sign.
+      return (*static_cast<const std::uint16_t*>(beta) & 0x7fff) != 0;
     default:
       return *static_cast<const float*>(beta) != 0;
   }
@@ -65,8 +66,9 @@ struct Operands {
 };
 
 // scale_type: of alpha and beta, as cudaDataType.
-int gemm(void* handle_pointer, int trans_a, int trans_b, std::int64_t m, std::int64_t n, std::int64_t k, const void* beta, int scale_type,
-         const Operands& o, std::int64_t batches, int compute) {
+int gemm(void* handle_pointer, int trans_a, int trans_b, std::int64_t m, std::int64_t n,
+         std::int64_t k, const void* beta, int scale_type, const Operands& o, std::int64_t batches,
+         int compute) {
   if (handle_pointer == nullptr) {
     return kNotInitialized;
   }
@@ -99,8 +101,8 @@ int scale_type_of(int compute, int c_type) {
   }
 }
 
-int dot(void* handle, std::int64_t n, const void* x, int x_type, std::int64_t incx, const void* y, int y_type, std::int64_t incy,
-        void* result, int result_type) {
+int dot(void* handle, std::int64_t n, const void* x, int x_type, std::int64_t incx, const void* y,
+        int y_type, std::int64_t incy, void* result, int result_type) {
   if (handle == nullptr) {
     return kNotInitialized;
   }
@@ -146,7 +148,9 @@ API(cublasGetProperty)(int property, int* value) {
   *value = property == 0 ? 13 : property == 1 ? 1 : 0;
   return kSuccess;
 }
-API(cublasSetWorkspace_v2)(void* handle, void*, std::size_t) { return handle == nullptr ? kNotInitialized : kSuccess; }
+API(cublasSetWorkspace_v2)(void* handle, void*, std::size_t) {
+  return handle == nullptr ? kNotInitialized : kSuccess;
+}
 
 #define ACCESSORS(setter, getter, member, type)                        \
   API(setter)(void* handle, type value) {                              \
@@ -160,21 +164,28 @@ API(cublasSetWorkspace_v2)(void* handle, void*, std::size_t) { return handle == 
     return kSuccess;                                                   \
   }
 
-#define GEMM(letter, type, scalar)                                                                                                      \
-  API(cublas##letter##gemm_v2)(void* handle, int ta, int tb, int m, int n, int k, const void*, const void* a, int lda, const void* b,   \
-                               int ldb, const void* beta, void* c, int ldc) {                                                           \
-    return gemm(handle, ta, tb, m, n, k, beta, type, {a, type, lda, 0, b, type, ldb, 0, c, type, ldc, 0}, 1, scalar);                   \
-  }                                                                                                                                     \
-  API(cublas##letter##gemmStridedBatched)(void* handle, int ta, int tb, int m, int n, int k, const void*, const void* a, int lda,       \
-                                          long long sa, const void* b, int ldb, long long sb, const void* beta, void* c, int ldc,       \
-                                          long long sc, int batches) {                                                                  \
-    return gemm(handle, ta, tb, m, n, k, beta, type, {a, type, lda, sa, b, type, ldb, sb, c, type, ldc, sc}, batches, scalar);          \
-  }                                                                                                                                     \
-  API(cublas##letter##gemv_v2)(void* handle, int ta, int m, int n, const void*, const void* a, int lda, const void* x, int incx,        \
-                               const void* beta, void* y, int incy) {                                                                   \
-    const std::int64_t rows = ta == 0 ? m : n, inner = ta == 0 ? n : m;                                                                 \
-    return gemm(handle, ta, 1, rows, 1, inner, beta, type,                                                                              \
-                {a, type, lda, 0, x, type, incx < 0 ? -incx : incx, 0, y, type, static_cast<std::int64_t>(incy) * rows, 0}, 1, scalar); \
+#define GEMM(letter, type, scalar)                                                                \
+  API(cublas##letter##gemm_v2)(void* handle, int ta, int tb, int m, int n, int k, const void*,    \
+                               const void* a, int lda, const void* b, int ldb, const void* beta,  \
+                               void* c, int ldc) {                                                \
+    return gemm(handle, ta, tb, m, n, k, beta, type,                                              \
+                {a, type, lda, 0, b, type, ldb, 0, c, type, ldc, 0}, 1, scalar);                  \
+  }                                                                                               \
+  API(cublas##letter##gemmStridedBatched)(void* handle, int ta, int tb, int m, int n, int k,      \
+                                          const void*, const void* a, int lda, long long sa,      \
+                                          const void* b, int ldb, long long sb, const void* beta, \
+                                          void* c, int ldc, long long sc, int batches) {          \
+    return gemm(handle, ta, tb, m, n, k, beta, type,                                              \
+                {a, type, lda, sa, b, type, ldb, sb, c, type, ldc, sc}, batches, scalar);         \
+  }                                                                                               \
+  API(cublas##letter##gemv_v2)(void* handle, int ta, int m, int n, const void*, const void* a,    \
+                               int lda, const void* x, int incx, const void* beta, void* y,       \
+                               int incy) {                                                        \
+    const std::int64_t rows = ta == 0 ? m : n, inner = ta == 0 ? n : m;                           \
+    return gemm(handle, ta, 1, rows, 1, inner, beta, type,                                        \
+                {a, type, lda, 0, x, type, incx < 0 ? -incx : incx, 0, y, type,                   \
+                 static_cast<std::int64_t>(incy) * rows, 0},                                      \
+                1, scalar);                                                                       \
   }
 
 ACCESSORS(cublasSetStream_v2, cublasGetStream_v2, stream, CUstream)
@@ -188,28 +199,35 @@ GEMM(D, kReal64, 70)
 GEMM(C, kComplex32, kCompute32)
 GEMM(Z, kComplex64, 70)
 
-API(cublasHgemm)(void* handle, int ta, int tb, int m, int n, int k, const void*, const void* a, int lda, const void* b, int ldb,
-                 const void* beta, void* c, int ldc) {
+API(cublasHgemm)(void* handle, int ta, int tb, int m, int n, int k, const void*, const void* a,
+                 int lda, const void* b, int ldb, const void* beta, void* c, int ldc) {
   return gemm(handle, ta, tb, m, n, k, beta, 2, {a, 2, lda, 0, b, 2, ldb, 0, c, 2, ldc, 0}, 1, 64);
 }
-API(cublasHgemmStridedBatched)(void* handle, int ta, int tb, int m, int n, int k, const void*, const void* a, int lda, long long sa,
-                               const void* b, int ldb, long long sb, const void* beta, void* c, int ldc, long long sc, int batches) {
-  return gemm(handle, ta, tb, m, n, k, beta, 2, {a, 2, lda, sa, b, 2, ldb, sb, c, 2, ldc, sc}, batches, 64);
+API(cublasHgemmStridedBatched)(void* handle, int ta, int tb, int m, int n, int k, const void*,
+                               const void* a, int lda, long long sa, const void* b, int ldb,
+                               long long sb, const void* beta, void* c, int ldc, long long sc,
+                               int batches) {
+  return gemm(handle, ta, tb, m, n, k, beta, 2, {a, 2, lda, sa, b, 2, ldb, sb, c, 2, ldc, sc},
+              batches, 64);
 }
-API(cublasSgemmEx)(void* handle, int ta, int tb, int m, int n, int k, const void*, const void* a, int a_type, int lda, const void* b,
-                   int b_type, int ldb, const void* beta, void* c, int c_type, int ldc) {
-  return gemm(handle, ta, tb, m, n, k, beta, kReal32, {a, a_type, lda, 0, b, b_type, ldb, 0, c, c_type, ldc, 0}, 1, kCompute32);
+API(cublasSgemmEx)(void* handle, int ta, int tb, int m, int n, int k, const void*, const void* a,
+                   int a_type, int lda, const void* b, int b_type, int ldb, const void* beta,
+                   void* c, int c_type, int ldc) {
+  return gemm(handle, ta, tb, m, n, k, beta, kReal32,
+              {a, a_type, lda, 0, b, b_type, ldb, 0, c, c_type, ldc, 0}, 1, kCompute32);
 }
-API(cublasGemmEx)(void* handle, int ta, int tb, int m, int n, int k, const void*, const void* a, int a_type, int lda, const void* b,
-                  int b_type, int ldb, const void* beta, void* c, int c_type, int ldc, int compute, int) {
-  return gemm(handle, ta, tb, m, n, k, beta, scale_type_of(compute, c_type), {a, a_type, lda, 0, b, b_type, ldb, 0, c, c_type, ldc, 0}, 1,
-              compute);
+API(cublasGemmEx)(void* handle, int ta, int tb, int m, int n, int k, const void*, const void* a,
+                  int a_type, int lda, const void* b, int b_type, int ldb, const void* beta,
+                  void* c, int c_type, int ldc, int compute, int) {
+  return gemm(handle, ta, tb, m, n, k, beta, scale_type_of(compute, c_type),
+              {a, a_type, lda, 0, b, b_type, ldb, 0, c, c_type, ldc, 0}, 1, compute);
 }
-API(cublasGemmStridedBatchedEx)(void* handle, int ta, int tb, int m, int n, int k, const void*, const void* a, int a_type, int lda,
-                                long long sa, const void* b, int b_type, int ldb, long long sb, const void* beta, void* c, int c_type,
-                                int ldc, long long sc, int batches, int compute, int) {
-  return gemm(handle, ta, tb, m, n, k, beta, scale_type_of(compute, c_type), {a, a_type, lda, sa, b, b_type, ldb, sb, c, c_type, ldc, sc},
-              batches, compute);
+API(cublasGemmStridedBatchedEx)(void* handle, int ta, int tb, int m, int n, int k, const void*,
+                                const void* a, int a_type, int lda, long long sa, const void* b,
+                                int b_type, int ldb, long long sb, const void* beta, void* c,
+                                int c_type, int ldc, long long sc, int batches, int compute, int) {
+  return gemm(handle, ta, tb, m, n, k, beta, scale_type_of(compute, c_type),
+              {a, a_type, lda, sa, b, b_type, ldb, sb, c, c_type, ldc, sc}, batches, compute);
 }
 
 API(cublasSdot_v2)(void* h, int n, const void* x, int incx, const void* y, int incy, void* result) {
@@ -218,7 +236,7 @@ API(cublasSdot_v2)(void* h, int n, const void* x, int incx, const void* y, int i
 API(cublasDdot_v2)(void* h, int n, const void* x, int incx, const void* y, int incy, void* result) {
   return dot(h, n, x, kReal64, incx, y, kReal64, incy, result, kReal64);
 }
-API(cublasDotEx)(void* h, int n, const void* x, int x_type, int incx, const void* y, int y_type, int incy, void* result, int result_type,
-                 int) {
+API(cublasDotEx)(void* h, int n, const void* x, int x_type, int incx, const void* y, int y_type,
+                 int incy, void* result, int result_type, int) {
   return dot(h, n, x, x_type, incx, y, y_type, incy, result, result_type);
 }

@@ -1,5 +1,5 @@
-// libcublasLt for the simulated GPU: descriptors, one heuristic answer, matmul. Signatures and attribute numbers:
-// cublasLt.h of CUDA 13. No arithmetic is done.
+// libcublasLt for the simulated GPU: descriptors, one heuristic answer, matmul. Signatures and
+// attribute numbers: cublasLt.h of CUDA 13. No arithmetic is done.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -43,8 +43,9 @@ struct Heuristic {  // cublasLtMatmulHeuristicResult_t
   std::int32_t reserved[4];
 };
 
-constexpr int kEpilogueBias = 4, kEpilogueGradRelu = 8, kEpilogueBiasGradient = 16, kEpilogueGradGelu = 64, kEpilogueAuxiliary = 128,
-              kEpilogueGradA = 256, kEpilogueGradB = 512;
+constexpr int kEpilogueBias = 4, kEpilogueGradRelu = 8, kEpilogueBiasGradient = 16,
+              kEpilogueGradGelu = 64, kEpilogueAuxiliary = 128, kEpilogueGradA = 256,
+              kEpilogueGradB = 512;
 
 // A member as an attribute: its place and size, or none.
 struct Member {
@@ -110,7 +111,8 @@ Member description_member(Description& d, int attribute) {
   }
 }
 
-// Attributes that change neither what is touched nor what it costs (scales, tiling hints) are accepted and dropped.
+// Attributes that change neither what is touched nor what it costs (scales, tiling hints) are
+// accepted and dropped.
 int set_attribute(Member to, const void* value, std::size_t bytes) {
   if (value == nullptr || (to.place != nullptr && bytes < to.bytes)) {
     return kInvalidValue;
@@ -134,7 +136,8 @@ int get_attribute(Member from, void* value, std::size_t bytes, std::size_t* writ
   return kSuccess;
 }
 
-int init_layout(Layout* l, int type, std::uint64_t rows, std::uint64_t columns, std::int64_t leading) {
+int init_layout(Layout* l, int type, std::uint64_t rows, std::uint64_t columns,
+                std::int64_t leading) {
   if (l == nullptr) {
     return kInvalidValue;
   }
@@ -147,7 +150,8 @@ int init_description(Description* d, int compute, int scale_type) {
     return kInvalidValue;
   }
   *d = {};
-  d->compute = compute, d->scale_type = scale_type, d->epilogue = 1, d->auxiliary_type = -1, d->bias_type = -1;
+  d->compute = compute, d->scale_type = scale_type, d->epilogue = 1, d->auxiliary_type = -1,
+  d->bias_type = -1;
   return kSuccess;
 }
 
@@ -186,29 +190,38 @@ API(cublasLtDestroy)(void* handle) {
   return kSuccess;
 }
 
-API(cublasLtMatrixLayoutCreate)(void** layout, int type, std::uint64_t rows, std::uint64_t columns, std::int64_t leading) {
+API(cublasLtMatrixLayoutCreate)(void** layout, int type, std::uint64_t rows, std::uint64_t columns,
+                                std::int64_t leading) {
   if (layout == nullptr) {
     return kInvalidValue;
   }
   auto* made = new (std::nothrow) Layout;
   *layout = made;
-  return made != nullptr ? init_layout(made, type, rows, columns, leading) : static_cast<int>(kAllocFailed);
+  return made != nullptr ? init_layout(made, type, rows, columns, leading)
+                         : static_cast<int>(kAllocFailed);
 }
-API(cublasLtMatrixLayoutInit_internal)(void* layout, std::size_t bytes, int type, std::uint64_t rows, std::uint64_t columns,
+API(cublasLtMatrixLayoutInit_internal)(void* layout, std::size_t bytes, int type,
+                                       std::uint64_t rows, std::uint64_t columns,
                                        std::int64_t leading) {
-  return bytes < sizeof(Layout) ? static_cast<int>(kInvalidValue) : init_layout(static_cast<Layout*>(layout), type, rows, columns, leading);
+  return bytes < sizeof(Layout)
+             ? static_cast<int>(kInvalidValue)
+             : init_layout(static_cast<Layout*>(layout), type, rows, columns, leading);
 }
 API(cublasLtMatrixLayoutDestroy)(void* layout) {
   delete static_cast<Layout*>(layout);
   return kSuccess;
 }
-API(cublasLtMatrixLayoutSetAttribute)(void* layout, int attribute, const void* value, std::size_t bytes) {
-  return layout == nullptr ? static_cast<int>(kInvalidValue)
-                           : set_attribute(layout_member(*static_cast<Layout*>(layout), attribute), value, bytes);
+API(cublasLtMatrixLayoutSetAttribute)(void* layout, int attribute, const void* value,
+                                      std::size_t bytes) {
+  return layout == nullptr
+             ? static_cast<int>(kInvalidValue)
+             : set_attribute(layout_member(*static_cast<Layout*>(layout), attribute), value, bytes);
 }
-API(cublasLtMatrixLayoutGetAttribute)(void* layout, int attribute, void* value, std::size_t bytes, std::size_t* written) {
+API(cublasLtMatrixLayoutGetAttribute)(void* layout, int attribute, void* value, std::size_t bytes,
+                                      std::size_t* written) {
   return layout == nullptr ? static_cast<int>(kInvalidValue)
-                           : get_attribute(layout_member(*static_cast<Layout*>(layout), attribute), value, bytes, written);
+                           : get_attribute(layout_member(*static_cast<Layout*>(layout), attribute),
+                                           value, bytes, written);
 }
 
 API(cublasLtMatmulDescCreate)(void** description, int compute, int scale_type) {
@@ -217,24 +230,32 @@ API(cublasLtMatmulDescCreate)(void** description, int compute, int scale_type) {
   }
   auto* made = new (std::nothrow) Description;
   *description = made;
-  return made != nullptr ? init_description(made, compute, scale_type) : static_cast<int>(kAllocFailed);
+  return made != nullptr ? init_description(made, compute, scale_type)
+                         : static_cast<int>(kAllocFailed);
 }
-API(cublasLtMatmulDescInit_internal)(void* description, std::size_t bytes, int compute, int scale_type) {
-  return bytes < sizeof(Description) ? static_cast<int>(kInvalidValue)
-                                     : init_description(static_cast<Description*>(description), compute, scale_type);
+API(cublasLtMatmulDescInit_internal)(void* description, std::size_t bytes, int compute,
+                                     int scale_type) {
+  return bytes < sizeof(Description)
+             ? static_cast<int>(kInvalidValue)
+             : init_description(static_cast<Description*>(description), compute, scale_type);
 }
 API(cublasLtMatmulDescDestroy)(void* description) {
   delete static_cast<Description*>(description);
   return kSuccess;
 }
-API(cublasLtMatmulDescSetAttribute)(void* description, int attribute, const void* value, std::size_t bytes) {
-  return description == nullptr ? static_cast<int>(kInvalidValue)
-                                : set_attribute(description_member(*static_cast<Description*>(description), attribute), value, bytes);
-}
-API(cublasLtMatmulDescGetAttribute)(void* description, int attribute, void* value, std::size_t bytes, std::size_t* written) {
+API(cublasLtMatmulDescSetAttribute)(void* description, int attribute, const void* value,
+                                    std::size_t bytes) {
   return description == nullptr
              ? static_cast<int>(kInvalidValue)
-             : get_attribute(description_member(*static_cast<Description*>(description), attribute), value, bytes, written);
+             : set_attribute(description_member(*static_cast<Description*>(description), attribute),
+                             value, bytes);
+}
+API(cublasLtMatmulDescGetAttribute)(void* description, int attribute, void* value,
+                                    std::size_t bytes, std::size_t* written) {
+  return description == nullptr
+             ? static_cast<int>(kInvalidValue)
+             : get_attribute(description_member(*static_cast<Description*>(description), attribute),
+                             value, bytes, written);
 }
 
 // Preferences (workspace limit, alignments) do not change what the stand-in does.
@@ -260,10 +281,10 @@ API(cublasLtMatmulPreferenceSetAttribute)(void* preference, int, const void* val
   return preference == nullptr || value == nullptr ? kInvalidValue : kSuccess;
 }
 
-API(cublasLtMatmulAlgoGetHeuristic)(void*, void* description, void* a, void* b, void* c, void* d, void*, int requested, void* results,
-                                    int* returned) {
-  if (description == nullptr || a == nullptr || b == nullptr || c == nullptr || d == nullptr || results == nullptr || returned == nullptr ||
-      requested < 1) {
+API(cublasLtMatmulAlgoGetHeuristic)(void*, void* description, void* a, void* b, void* c, void* d,
+                                    void*, int requested, void* results, int* returned) {
+  if (description == nullptr || a == nullptr || b == nullptr || c == nullptr || d == nullptr ||
+      results == nullptr || returned == nullptr || requested < 1) {
     return kInvalidValue;
   }
   *static_cast<Heuristic*>(results) = {};
@@ -272,8 +293,9 @@ API(cublasLtMatmulAlgoGetHeuristic)(void*, void* description, void* a, void* b, 
   return kSuccess;
 }
 
-API(cublasLtMatmul)(void*, void* description, const void*, const void* a, void* a_layout, const void* b, void* b_layout, const void* beta,
-                    const void* c, void* c_layout, void* d, void* d_layout, const void*, void*, std::size_t, CUstream stream) {
+API(cublasLtMatmul)(void*, void* description, const void*, const void* a, void* a_layout,
+                    const void* b, void* b_layout, const void* beta, const void* c, void* c_layout,
+                    void* d, void* d_layout, const void*, void*, std::size_t, CUstream stream) {
   if (description == nullptr || a_layout == nullptr || b_layout == nullptr || d_layout == nullptr) {
     return kInvalidValue;
   }
@@ -291,23 +313,31 @@ API(cublasLtMatmul)(void*, void* description, const void*, const void* a, void* 
   p.k = static_cast<std::int64_t>(desc.transposed[0] == 0 ? la.columns : la.rows);
   p.batches = ld.batches;
   // Host scalars only (pointer modes 1 to 4 keep beta, or all, on the device).
-  p.reads_c = c != nullptr && (desc.pointer_mode != 0 || beta == nullptr || !is_zero(beta, element_bits(desc.scale_type) / 8));
+  p.reads_c = c != nullptr && (desc.pointer_mode != 0 || beta == nullptr ||
+                               !is_zero(beta, element_bits(desc.scale_type) / 8));
   p.matrix_units = uses_matrix_units(la.type, desc.compute, false);
   const auto bytes = [](std::int64_t elements, int type, int fallback) {
     return static_cast<std::uint64_t>(elements) * element_bits(type < 0 ? fallback : type) / 8;
   };
-  if (desc.bias != 0 && (desc.epilogue & (kEpilogueBias | kEpilogueBiasGradient | kEpilogueGradA | kEpilogueGradB)) != 0) {
+  if (desc.bias != 0 && (desc.epilogue & (kEpilogueBias | kEpilogueBiasGradient | kEpilogueGradA |
+                                          kEpilogueGradB)) != 0) {
     p.bias = desc.bias;
     p.writes_bias = (desc.epilogue & kEpilogueBias) == 0;
-    p.bias_bytes = bytes((desc.epilogue & kEpilogueGradB) != 0 ? p.n : p.m, desc.bias_type, ld.type);
+    p.bias_bytes =
+        bytes((desc.epilogue & kEpilogueGradB) != 0 ? p.n : p.m, desc.bias_type, ld.type);
   }
   if (desc.auxiliary != 0 && (desc.epilogue & kEpilogueAuxiliary) != 0) {
     p.auxiliary = desc.auxiliary;
     p.writes_auxiliary = (desc.epilogue & (kEpilogueGradRelu | kEpilogueGradGelu)) == 0;
-    p.auxiliary_bytes = bytes((p.n - 1) * desc.auxiliary_leading + p.m, desc.auxiliary_type, ld.type);
+    p.auxiliary_bytes =
+        bytes((p.n - 1) * desc.auxiliary_leading + p.m, desc.auxiliary_type, ld.type);
   }
   return enqueue(p, stream);
 }
 
-extern "C" __attribute__((visibility("default"))) std::size_t cublasLtGetVersion() { return deepum_sim_blas_version; }
-extern "C" __attribute__((visibility("default"))) std::size_t cublasLtGetCudartVersion() { return deepum_sim_blas_cudart_version; }
+extern "C" __attribute__((visibility("default"))) std::size_t cublasLtGetVersion() {
+  return deepum_sim_blas_version;
+}
+extern "C" __attribute__((visibility("default"))) std::size_t cublasLtGetCudartVersion() {
+  return deepum_sim_blas_cudart_version;
+}

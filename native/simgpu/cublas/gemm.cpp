@@ -39,15 +39,18 @@ T parameter(const deepum_host_launch* launch, std::size_t index) {
   return value;
 }
 
-// Of all batches: interleaved ones (attention heads) fill the gaps. Columns of elements smaller than a byte end with one.
+// Of all batches: interleaved ones (attention heads) fill the gaps. Columns of elements smaller
+// than a byte end with one.
 std::vector<Run> places(const Operand& o, std::int64_t batches) {
   if (o.rows <= 0 || o.columns <= 0 || batches <= 0) {
     return {};
   }
-  const auto bytes = [&](std::int64_t elements) { return (static_cast<std::uint64_t>(elements) * o.element_bits + 7) / 8; };
-  return runs(
-      {{static_cast<std::uint64_t>(o.columns), bytes(o.leading)}, {static_cast<std::uint64_t>(batches), bytes(std::abs(o.batch_stride))}},
-      bytes(o.rows));
+  const auto bytes = [&](std::int64_t elements) {
+    return (static_cast<std::uint64_t>(elements) * o.element_bits + 7) / 8;
+  };
+  return runs({{static_cast<std::uint64_t>(o.columns), bytes(o.leading)},
+               {static_cast<std::uint64_t>(batches), bytes(std::abs(o.batch_stride))}},
+              bytes(o.rows));
 }
 
 std::size_t accesses(const deepum_host_launch* launch, deepum_host_access* out, std::size_t most) {
@@ -73,38 +76,47 @@ std::size_t accesses(const deepum_host_launch* launch, deepum_host_access* out, 
   if (shape.reads_c != 0 && c != d) {
     add(c, places(shape.c, shape.batches), true, false);
   }
-  add(parameter<std::uint64_t>(launch, 4), {{0, shape.bias_bytes}}, shape.writes_bias == 0, shape.writes_bias != 0);
-  add(parameter<std::uint64_t>(launch, 5), {{0, shape.auxiliary_bytes}}, shape.writes_auxiliary == 0, shape.writes_auxiliary != 0);
+  add(parameter<std::uint64_t>(launch, 4), {{0, shape.bias_bytes}}, shape.writes_bias == 0,
+      shape.writes_bias != 0);
+  add(parameter<std::uint64_t>(launch, 5), {{0, shape.auxiliary_bytes}},
+      shape.writes_auxiliary == 0, shape.writes_auxiliary != 0);
   add(d, places(shape.d, shape.batches), shape.reads_c != 0 && c == d, true);
   return count;
 }
 
-// What the tiles compute, their overhang included (tile quantisation). Rates are those of FP32 and, with matrix units, of FP16: TF32 takes
-// twice as long as FP16 (A100 white paper: 156 and 312 TFLOPS), FP64 twice as long as FP32 (V100, A100: 7 and 14, 9.7 and 19.5; a GeForce
-// far longer), FP8 half as long as FP16.
+// What the tiles compute, their overhang included (tile quantisation). Rates are those of FP32 and,
+// with matrix units, of FP16: TF32 takes twice as long as FP16 (A100 white paper: 156 and 312
+// TFLOPS), FP64 twice as long as FP32 (V100, A100: 7 and 14, 9.7 and 19.5; a GeForce far longer),
+// FP8 half as long as FP16.
 double flops_at(const deepum_host_launch* launch, double full_rate_bits) {
   const auto shape = parameter<Shape>(launch, 6);
   const Tiling& t = shape.tiling;
-  const double covered = static_cast<double>(t.rows * t.columns) * static_cast<double>(t.tile_rows * t.tile_columns);
-  const double products = covered * static_cast<double>(shape.k) * static_cast<double>(shape.batches);
+  const double covered =
+      static_cast<double>(t.rows * t.columns) * static_cast<double>(t.tile_rows * t.tile_columns);
+  const double products =
+      covered * static_cast<double>(shape.k) * static_cast<double>(shape.batches);
   const double slower = std::max(static_cast<double>(shape.a.element_bits) / full_rate_bits, 0.5);
-  return products * (shape.complex_type != 0 ? 4.0 : 2.0) * slower;  // a complex element has two parts, so twice the bits
+  // A complex element has two parts, so twice the bits.
+  return products * (shape.complex_type != 0 ? 4.0 : 2.0) * slower;
 }
 double flops(const deepum_host_launch* launch) { return flops_at(launch, 32); }
 double matrix_unit_flops(const deepum_host_launch* launch) { return flops_at(launch, 16); }
 
 constexpr deepum_host_kernel kKernels[] = {
     {"deepum_sim_gemm", kParameters, kParameterSizes, nullptr, accesses, flops, 0, 1, 1, 0},
-    {"deepum_sim_gemm_matrix_units", kParameters, kParameterSizes, nullptr, accesses, matrix_unit_flops, 1, 1, 1, 0},
+    {"deepum_sim_gemm_matrix_units", kParameters, kParameterSizes, nullptr, accesses,
+     matrix_unit_flops, 1, 1, 1, 0},
 };
 
 // Resolved as any client of the driver does, so that an interposer is on the way.
 struct DriverCalls {
-  CUresult (*library_load)(CUlibrary*, const char*, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned) = nullptr;
+  CUresult (*library_load)(CUlibrary*, const char*, CUjit_option*, void**, unsigned,
+                           CUlibraryOption*, void**, unsigned) = nullptr;
   CUresult (*get_kernel)(CUkernel*, CUlibrary, const char*) = nullptr;
   CUresult (*context_device)(CUdevice*) = nullptr;
   CUresult (*attribute)(int*, CUdevice_attribute, CUdevice) = nullptr;
-  CUresult (*launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**, void**) = nullptr;
+  CUresult (*launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                     unsigned, CUstream, void**, void**) = nullptr;
   std::array<CUkernel, std::size(kKernels)> kernels{};
   bool ready = false;
 };
@@ -121,7 +133,10 @@ const DriverCalls& calls() {
     void* driver = dlopen("libcuda.so.1", RTLD_NOW);
     Dl_info self{};
     if (driver == nullptr || dladdr(reinterpret_cast<const void*>(&calls), &self) == 0) {
-      std::fprintf(stderr, "deepum-sim: error: libcuda.so.1 cannot be loaded: %s; start the program with deepum run\n", dlerror());
+      std::fprintf(stderr,
+                   "deepum-sim: error: libcuda.so.1 cannot be loaded: %s; start the program with "
+                   "deepum run\n",
+                   dlerror());
       return;
     }
     resolve(driver, "cuLibraryLoadFromFile", table.library_load);
@@ -131,13 +146,17 @@ const DriverCalls& calls() {
     resolve(driver, "cuDeviceGetAttribute", table.attribute);
     CUlibrary library = nullptr;
     if (table.library_load == nullptr || table.get_kernel == nullptr || table.launch == nullptr ||
-        table.library_load(&library, self.dli_fname, nullptr, nullptr, 0, nullptr, nullptr, 0) != CUDA_SUCCESS) {
-      std::fprintf(stderr, "deepum-sim: error: this libcuda.so.1 takes no host modules; start the program with deepum run --device sim\n");
+        table.library_load(&library, self.dli_fname, nullptr, nullptr, 0, nullptr, nullptr, 0) !=
+            CUDA_SUCCESS) {
+      std::fprintf(stderr,
+                   "deepum-sim: error: this libcuda.so.1 takes no host modules; start the program "
+                   "with deepum run --device sim\n");
       return;
     }
     table.ready = true;
     for (std::size_t i = 0; i < std::size(kKernels); ++i) {
-      table.ready = table.ready && table.get_kernel(&table.kernels[i], library, kKernels[i].name) == CUDA_SUCCESS;
+      table.ready = table.ready &&
+                    table.get_kernel(&table.kernels[i], library, kKernels[i].name) == CUDA_SUCCESS;
     }
   });
   return table;
@@ -147,14 +166,17 @@ const DriverCalls& calls() {
 int multiprocessors(const DriverCalls& driver) {
   CUdevice device = 0;
   int count = 0;
-  if (driver.context_device == nullptr || driver.attribute == nullptr || driver.context_device(&device) != CUDA_SUCCESS ||
+  if (driver.context_device == nullptr || driver.attribute == nullptr ||
+      driver.context_device(&device) != CUDA_SUCCESS ||
       driver.attribute(&count, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device) != CUDA_SUCCESS) {
     return 1;
   }
   return std::max(count, 1);
 }
 
-Operand operand(const Matrix& m) { return {element_bits(m.type), m.rows, m.columns, m.leading, m.batch_stride}; }
+Operand operand(const Matrix& m) {
+  return {element_bits(m.type), m.rows, m.columns, m.leading, m.batch_stride};
+}
 
 }  // namespace
 
@@ -216,10 +238,12 @@ bool uses_matrix_units(int type, int compute, bool tf32) noexcept {
   return bits <= 16;
 }
 
-// Kernels of the real library have names like volta_sgemm_128x64_nn and come with and without split K; which it takes when is not
-// published. Here: tiles of 128 in each dimension unless the matrix ends before, and K split as soon as that fills the multiprocessors'
-// waves noticeably better. Partial sums of a split are added in passing [?].
-Tiling choose_tiling(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batches, int multiprocessors) noexcept {
+// Kernels of the real library have names like volta_sgemm_128x64_nn and come with and without split
+// K; which it takes when is not published. Here: tiles of 128 in each dimension unless the matrix
+// ends before, and K split as soon as that fills the multiprocessors' waves noticeably better.
+// Partial sums of a split are added in passing [?].
+Tiling choose_tiling(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batches,
+                     int multiprocessors) noexcept {
   constexpr std::int64_t kMostSplits = 16, kLeastK = 512;
   constexpr double kWorthwhile = 0.9;  // of the time [?]
   const auto edge = [](std::int64_t size) -> std::int64_t {
@@ -231,7 +255,8 @@ Tiling choose_tiling(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_
   Tiling tiling{edge(m), edge(n), 0, 0, 1};
   tiling.rows = (m + tiling.tile_rows - 1) / tiling.tile_rows;
   tiling.columns = (n + tiling.tile_columns - 1) / tiling.tile_columns;
-  const double tiles = static_cast<double>(tiling.rows) * static_cast<double>(tiling.columns) * static_cast<double>(batches);
+  const double tiles = static_cast<double>(tiling.rows) * static_cast<double>(tiling.columns) *
+                       static_cast<double>(batches);
   const auto time = [&](std::int64_t splits) {
     const auto parts = static_cast<double>(splits);
     return std::ceil(tiles * parts / multiprocessors) / parts;
@@ -272,21 +297,27 @@ Status enqueue(const Product& p, CUstream stream) noexcept {
               flag(p.reads_c),
               flag(is_complex(p.d.type)),
               tiling};
-  std::uint64_t pointers[] = {p.a.address, p.b.address, p.c.address, p.d.address, p.bias, p.auxiliary};
+  std::uint64_t pointers[] = {p.a.address, p.b.address, p.c.address,
+                              p.d.address, p.bias,      p.auxiliary};
   void* parameters[kParameters];
   for (std::size_t i = 0; i < std::size(pointers); ++i) {
     parameters[i] = &pointers[i];
   }
   parameters[6] = &shape;
-  const auto dimension = [](std::int64_t size) { return static_cast<unsigned>(std::clamp<std::int64_t>(size, 1, 65535)); };
-  const CUresult result =
-      driver.launch(reinterpret_cast<CUfunction>(driver.kernels[p.matrix_units ? 1 : 0]), dimension(tiling.rows), dimension(tiling.columns),
-                    dimension(p.batches * tiling.splits), 256, 1, 1, 0, stream, parameters, nullptr);
+  const auto dimension = [](std::int64_t size) {
+    return static_cast<unsigned>(std::clamp<std::int64_t>(size, 1, 65535));
+  };
+  const CUresult result = driver.launch(
+      reinterpret_cast<CUfunction>(driver.kernels[p.matrix_units ? 1 : 0]), dimension(tiling.rows),
+      dimension(tiling.columns), dimension(p.batches * tiling.splits), 256, 1, 1, 0, stream,
+      parameters, nullptr);
   return result == CUDA_SUCCESS ? kSuccess : kExecutionFailed;
 }
 
 }  // namespace deepum::simgpu::cublas
 
-extern "C" __attribute__((visibility("default"))) const deepum_host_module_table deepum_host_module = {
-    DEEPUM_HOST_MODULE_MAGIC, DEEPUM_HOST_MODULE_VERSION, static_cast<std::uint32_t>(std::size(deepum::simgpu::cublas::kKernels)),
+extern "C" __attribute__((visibility("default")))
+const deepum_host_module_table deepum_host_module = {
+    DEEPUM_HOST_MODULE_MAGIC, DEEPUM_HOST_MODULE_VERSION,
+    static_cast<std::uint32_t>(std::size(deepum::simgpu::cublas::kKernels)),
     deepum::simgpu::cublas::kKernels};

@@ -16,7 +16,8 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + 
 AddressSpace::Arena AddressSpace::reserve(std::uint64_t hint, std::uint64_t bytes) {
   // Inaccessible and not reserved: costs nothing but addresses. Halved until the system grants it.
   for (; bytes >= (1ull << 34); bytes /= 2) {
-    void* const got = mmap(reinterpret_cast<void*>(hint), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* const got = mmap(reinterpret_cast<void*>(hint), bytes, PROT_NONE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (got == MAP_FAILED) continue;
     const auto begin = reinterpret_cast<std::uint64_t>(got);
     const std::uint64_t first = round_up(begin, um_model::kBlockBytes);
@@ -25,7 +26,8 @@ AddressSpace::Arena AddressSpace::reserve(std::uint64_t hint, std::uint64_t byte
   return {};
 }
 
-AddressSpace::AddressSpace() : gpu_(reserve(0x200000000000ull, 8 * kTiB)), host_(reserve(0x300000000000ull, kTiB)) {}
+AddressSpace::AddressSpace()
+    : gpu_(reserve(0x200000000000ull, 8 * kTiB)), host_(reserve(0x300000000000ull, kTiB)) {}
 
 std::uint64_t AddressSpace::take(std::uint64_t bytes, bool gpu) {
   Arena& arena = gpu ? gpu_ : host_;
@@ -45,8 +47,8 @@ std::uint64_t AddressSpace::take(std::uint64_t bytes, bool gpu) {
     base = arena.next;
     arena.next += mapped;
   }
-  void* const got =
-      mmap(reinterpret_cast<void*>(base), mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  void* const got = mmap(reinterpret_cast<void*>(base), mapped, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   if (got == MAP_FAILED) {
     give_back(base, mapped);
     return 0;
@@ -58,8 +60,8 @@ std::uint64_t AddressSpace::take(std::uint64_t bytes, bool gpu) {
 }
 
 void AddressSpace::give_back(std::uint64_t base, std::uint64_t mapped) {
-  void* const emptied =
-      mmap(reinterpret_cast<void*>(base), mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  void* const emptied = mmap(reinterpret_cast<void*>(base), mapped, PROT_NONE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   if (emptied == MAP_FAILED) return;  // not to be used again
   forget_shared(base);
   Arena& arena = base >= gpu_.begin && base < gpu_.end ? gpu_ : host_;
@@ -97,7 +99,8 @@ Allocation* AddressSpace::at(std::uint64_t base) {
 }
 
 bool AddressSpace::owns(std::uint64_t address) const {
-  return (address >= gpu_.begin && address < gpu_.end) || (address >= host_.begin && address < host_.end);
+  return (address >= gpu_.begin && address < gpu_.end) ||
+         (address >= host_.begin && address < host_.end);
 }
 
 std::optional<std::uint64_t> Slabs::take(std::uint64_t bytes, int device) {
@@ -116,7 +119,9 @@ std::optional<std::uint64_t> Slabs::take(std::uint64_t bytes, int device) {
   return std::nullopt;
 }
 
-void Slabs::add(std::uint64_t slab, int device) { slabs_.emplace(slab, Slab{device, 0, {{slab, um_model::kBlockBytes}}}); }
+void Slabs::add(std::uint64_t slab, int device) {
+  slabs_.emplace(slab, Slab{device, 0, {{slab, um_model::kBlockBytes}}});
+}
 
 std::optional<std::uint64_t> Slabs::give_back(std::uint64_t address, std::uint64_t bytes) {
   const std::uint64_t base = address / um_model::kBlockBytes * um_model::kBlockBytes;
@@ -134,7 +139,8 @@ std::optional<std::uint64_t> Slabs::give_back(std::uint64_t address, std::uint64
     size += after->second;
     after = slab.holes.erase(after);
   }
-  if (after != slab.holes.begin() && std::prev(after)->first + std::prev(after)->second == address) {
+  if (after != slab.holes.begin() &&
+      std::prev(after)->first + std::prev(after)->second == address) {
     std::prev(after)->second += size;
   } else {
     slab.holes.emplace(address, size);

@@ -11,14 +11,17 @@ using namespace deepum::simgpu;
 
 namespace {
 
-CUresult advise(CUdeviceptr address, std::size_t bytes, CUmem_advise advice, CUmemLocation location) {
+CUresult advise(CUdeviceptr address, std::size_t bytes, CUmem_advise advice,
+                CUmemLocation location) {
   const Call call(Need::context, Role::migration);
   if (!call) return call.error();
   State& state = call.state();
   um_model::Range range{};
-  if (const CUresult error = managed_range(state, address, bytes, range); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = managed_range(state, address, bytes, range); error != CUDA_SUCCESS)
+    return error;
   int device = um_model::kCpu;
-  const bool places = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
+  const bool places = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ||
+                      advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
                       advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
   if (places && !location_of(state, location, device)) return CUDA_ERROR_INVALID_DEVICE;
   using um_model::Advice;
@@ -38,12 +41,14 @@ CUresult advise(CUdeviceptr address, std::size_t bytes, CUmem_advise advice, CUm
       break;
     case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION:
       meaning = Advice::unset_preferred_location;
-      for_allocations(state, range, [](Allocation& a) { a.preferred = {CU_MEM_LOCATION_TYPE_INVALID, 0}; });
+      for_allocations(state, range,
+                      [](Allocation& a) { a.preferred = {CU_MEM_LOCATION_TYPE_INVALID, 0}; });
       break;
     case CU_MEM_ADVISE_SET_ACCESSED_BY:
       meaning = Advice::accessed_by;
       for_allocations(state, range, [&](Allocation& a) {
-        if (std::find(a.accessed_by.begin(), a.accessed_by.end(), device) == a.accessed_by.end()) a.accessed_by.push_back(device);
+        if (std::find(a.accessed_by.begin(), a.accessed_by.end(), device) == a.accessed_by.end())
+          a.accessed_by.push_back(device);
       });
       break;
     case CU_MEM_ADVISE_UNSET_ACCESSED_BY:
@@ -63,7 +68,8 @@ int ordinal(CUmemLocation location) {
   return location.type == CU_MEM_LOCATION_TYPE_DEVICE ? location.id : CU_DEVICE_CPU;
 }
 
-CUresult range_attribute(void* data, std::size_t size, CUmem_range_attribute attribute, const Allocation& a) {
+CUresult range_attribute(void* data, std::size_t size, CUmem_range_attribute attribute,
+                         const Allocation& a) {
   const auto answer = [&](int value) {
     if (size != sizeof value) return CUDA_ERROR_INVALID_VALUE;
     std::memcpy(data, &value, sizeof value);
@@ -103,25 +109,32 @@ CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUde
   return advise(devPtr, count, advice, location_from_device(device));
 }
 
-CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location) {
+CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
+                        CUmemLocation location) {
   return advise(devPtr, count, advice, location);
 }
 
-CUresult cuMemRangeGetAttribute(void* data, size_t dataSize, CUmem_range_attribute attribute, CUdeviceptr devPtr, size_t count) {
+CUresult cuMemRangeGetAttribute(void* data, size_t dataSize, CUmem_range_attribute attribute,
+                                CUdeviceptr devPtr, size_t count) {
   const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   um_model::Range range{};
   if (data == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult error = managed_range(call.state(), devPtr, count, range); error != CUDA_SUCCESS) return error;
-  // Kept for each allocation, not for each page: the answer is right for ranges that were advised as a whole.
+  if (const CUresult error = managed_range(call.state(), devPtr, count, range);
+      error != CUDA_SUCCESS)
+    return error;
+  // Kept for each allocation, not for each page: the answer is right for ranges that were advised
+  // as a whole.
   return range_attribute(data, dataSize, attribute, *call.state().memory.find(devPtr));
 }
 
-CUresult cuMemRangeGetAttributes(void** data, size_t* dataSizes, CUmem_range_attribute* attributes, size_t numAttributes,
-                                 CUdeviceptr devPtr, size_t count) {
-  if (data == nullptr || dataSizes == nullptr || attributes == nullptr || numAttributes == 0) return CUDA_ERROR_INVALID_VALUE;
+CUresult cuMemRangeGetAttributes(void** data, size_t* dataSizes, CUmem_range_attribute* attributes,
+                                 size_t numAttributes, CUdeviceptr devPtr, size_t count) {
+  if (data == nullptr || dataSizes == nullptr || attributes == nullptr || numAttributes == 0)
+    return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < numAttributes; ++i) {
-    const CUresult error = cuMemRangeGetAttribute(data[i], dataSizes[i], attributes[i], devPtr, count);
+    const CUresult error =
+        cuMemRangeGetAttribute(data[i], dataSizes[i], attributes[i], devPtr, count);
     if (error != CUDA_SUCCESS) return error;
   }
   return CUDA_SUCCESS;

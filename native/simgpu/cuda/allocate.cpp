@@ -6,7 +6,8 @@
 namespace deepum::simgpu {
 namespace {
 
-// Plain device memory in use, and the slabs of small pieces; guarded by the driver's lock like all state.
+// Plain device memory in use, and the slabs of small pieces; guarded by the driver's lock like all
+// state.
 struct DeviceMemory {
   std::vector<std::uint64_t> used;
   Slabs slabs;
@@ -40,8 +41,9 @@ void give_blocks_back(State& state, int device, std::uint64_t base, std::uint64_
   state.memory.give_back(base, mapped);
 }
 
-Allocation described(State& state, std::uint64_t base, std::uint64_t bytes, std::uint64_t mapped, MemoryKind kind, int device,
-                     CUcontext context, unsigned flags, CUmemoryPool pool) {
+Allocation described(State& state, std::uint64_t base, std::uint64_t bytes, std::uint64_t mapped,
+                     MemoryKind kind, int device, CUcontext context, unsigned flags,
+                     CUmemoryPool pool) {
   Allocation made{};
   made.base = base;
   made.bytes = bytes;
@@ -57,7 +59,8 @@ Allocation described(State& state, std::uint64_t base, std::uint64_t bytes, std:
 
 }  // namespace
 
-CUresult allocate_device(State& state, CUcontext context, int device, std::uint64_t bytes, CUmemoryPool pool, std::uint64_t& address) {
+CUresult allocate_device(State& state, CUcontext context, int device, std::uint64_t bytes,
+                         CUmemoryPool pool, std::uint64_t& address) {
   if (bytes > kMostBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   std::uint64_t mapped = 0;
   if (bytes <= Slabs::kLargest) {
@@ -75,11 +78,13 @@ CUresult allocate_device(State& state, CUcontext context, int device, std::uint6
     address = take_blocks(state, device, mapped);
     if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  state.memory.add(described(state, address, bytes, mapped, MemoryKind::device, device, context, 0, pool));
+  state.memory.add(
+      described(state, address, bytes, mapped, MemoryKind::device, device, context, 0, pool));
   return CUDA_SUCCESS;
 }
 
-CUresult open_shared(State& state, CUcontext context, const SharedMemory& of, std::uint64_t& address) {
+CUresult open_shared(State& state, CUcontext context, const SharedMemory& of,
+                     std::uint64_t& address) {
   const std::uint64_t base = take_blocks(state, of.device, of.mapped);
   if (base == 0) return CUDA_ERROR_OUT_OF_MEMORY;
   if (!state.memory.join(base, of.mapped, of.file, of.id)) {
@@ -87,15 +92,16 @@ CUresult open_shared(State& state, CUcontext context, const SharedMemory& of, st
     return CUDA_ERROR_MAP_FAILED;
   }
   address = base + of.offset;
-  Allocation opened = described(state, address, of.bytes, of.mapped, MemoryKind::device, of.device, context, 0, nullptr);
+  Allocation opened = described(state, address, of.bytes, of.mapped, MemoryKind::device, of.device,
+                                context, 0, nullptr);
   opened.opens = 1;
   opened.shared_id = of.id;
   state.memory.add(std::move(opened));
   return CUDA_SUCCESS;
 }
 
-CUresult allocate_managed(State& state, CUcontext context, int device, std::uint64_t bytes, unsigned flags, CUmemoryPool pool,
-                          std::uint64_t& address) {
+CUresult allocate_managed(State& state, CUcontext context, int device, std::uint64_t bytes,
+                          unsigned flags, CUmemoryPool pool, std::uint64_t& address) {
   if (bytes > kMostBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::uint64_t mapped = whole_blocks(state.managed_offset + bytes);
   if (!state.engine.holds(mapped, 0, 0)) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -103,16 +109,20 @@ CUresult allocate_managed(State& state, CUcontext context, int device, std::uint
   if (base == 0) return CUDA_ERROR_OUT_OF_MEMORY;
   state.engine.map_managed({base, mapped}, device);
   address = base + state.managed_offset;
-  state.memory.add(described(state, address, bytes, mapped, MemoryKind::managed, device, context, flags, pool));
+  state.memory.add(
+      described(state, address, bytes, mapped, MemoryKind::managed, device, context, flags, pool));
   return CUDA_SUCCESS;
 }
 
-CUresult allocate_host(State& state, CUcontext context, std::uint64_t bytes, unsigned flags, CUmemoryPool pool, std::uint64_t& address) {
-  if (bytes > kMostBytes || !state.engine.holds(0, whole_blocks(bytes), 0)) return CUDA_ERROR_OUT_OF_MEMORY;
+CUresult allocate_host(State& state, CUcontext context, std::uint64_t bytes, unsigned flags,
+                       CUmemoryPool pool, std::uint64_t& address) {
+  if (bytes > kMostBytes || !state.engine.holds(0, whole_blocks(bytes), 0))
+    return CUDA_ERROR_OUT_OF_MEMORY;
   address = state.memory.take(bytes, false);
   if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
   state.engine.pin(whole_blocks(bytes));
-  state.memory.add(described(state, address, bytes, whole_blocks(bytes), MemoryKind::host, 0, context, flags, pool));
+  state.memory.add(described(state, address, bytes, whole_blocks(bytes), MemoryKind::host, 0,
+                             context, flags, pool));
   return CUDA_SUCCESS;
 }
 
@@ -139,7 +149,8 @@ void release_allocation(State& state, std::uint64_t base) {
   }
   if (gone.mapped != 0) {
     // Whole blocks begin with the allocation, but for small ones of other processes.
-    give_blocks_back(state, gone.device, gone.base / um_model::kBlockBytes * um_model::kBlockBytes, gone.mapped);
+    give_blocks_back(state, gone.device, gone.base / um_model::kBlockBytes * um_model::kBlockBytes,
+                     gone.mapped);
   } else if (const auto slab = device_memory(state).slabs.give_back(gone.base, gone.bytes)) {
     give_blocks_back(state, gone.device, *slab, um_model::kBlockBytes);
   }

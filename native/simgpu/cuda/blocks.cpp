@@ -9,7 +9,8 @@ void Blocks::handed_out(um_model::Range range, std::uint64_t discards) {
 }
 
 void Blocks::forget(um_model::Range range) {
-  blocks_.erase(blocks_.lower_bound(range.address), blocks_.lower_bound(range.address + range.bytes));
+  blocks_.erase(blocks_.lower_bound(range.address),
+                blocks_.lower_bound(range.address + range.bytes));
 }
 
 const Blocks::Entry* Blocks::find(std::uint64_t address) const {
@@ -21,7 +22,8 @@ const Blocks::Entry* Blocks::find(std::uint64_t address) const {
 
 std::uint64_t Blocks::held_since(um_model::Range range) const {
   const Entry* const entry = find(range.address);
-  if (entry == nullptr || range.bytes > entry->second.bytes - (range.address - entry->first)) return um_model::kNotKnown;
+  if (entry == nullptr || range.bytes > entry->second.bytes - (range.address - entry->first))
+    return um_model::kNotKnown;
   return entry->second.held_since;
 }
 
@@ -35,7 +37,8 @@ void Blocks::use(std::uint64_t address, std::vector<um_model::Range>& unused) {
 }  // namespace deepum::simgpu
 
 // bytes < 0: taken back.
-extern "C" __attribute__((visibility("default"))) void deepum_sim_note_block(std::uint64_t address, std::int64_t bytes);
+extern "C" __attribute__((visibility("default"))) void deepum_sim_note_block(std::uint64_t address,
+                                                                             std::int64_t bytes);
 void deepum_sim_note_block(std::uint64_t address, std::int64_t bytes) {
   using namespace deepum::simgpu;
   State* const now = state();

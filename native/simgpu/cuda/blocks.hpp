@@ -1,6 +1,7 @@
-// Memory that PyTorch's caching allocator hands out within what it took from the driver, as it reports it (../cudart/pytorch_blocks.cpp).
-// The driver of a real card knows nothing of it. Here it tells what of a discard was in use, and that what was handed out and not written
-// yet holds nothing of anybody's.
+// Memory that PyTorch's caching allocator hands out within what it took from the driver, as it
+// reports it (../cudart/pytorch_blocks.cpp). The driver of a real card knows nothing of it. Here it
+// tells what of a discard was in use, and that what was handed out and not written yet holds
+// nothing of anybody's.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +24,11 @@ class Blocks {
   bool any() const { return !blocks_.empty(); }
   // Whether a block holds the address.
   bool holds(std::uint64_t address) const { return find(address) != nullptr; }
-  // What um_model::Access::held_since means, for memory that one block holds; kNotKnown for any other.
+  // What um_model::Access::held_since means, for memory that one block holds; kNotKnown for any
+  // other.
   std::uint64_t held_since(um_model::Range range) const;
-  // Adds the block that holds the address to `unused` if nobody has used it since it was handed out. From now on it is used.
+  // Adds the block that holds the address to `unused` if nobody has used it since it was handed
+  // out. From now on it is used.
   void use(std::uint64_t address, std::vector<um_model::Range>& unused);
 
  private:

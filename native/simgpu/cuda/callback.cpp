@@ -7,15 +7,18 @@ using namespace deepum::simgpu;
 
 namespace {
 
-CUresult value_work(CUstream handle, CUdeviceptr address, std::uint64_t value, unsigned flags, bool wide, bool wait) {
-  Call call(Need::context, wait ? Role::synchronise : Role::migration);  // a helper's stays a helper's
+CUresult value_work(CUstream handle, CUdeviceptr address, std::uint64_t value, unsigned flags,
+                    bool wide, bool wait) {
+  // A helper's stays a helper's.
+  Call call(Need::context, wait ? Role::synchronise : Role::migration);
   if (!call) return call.error();
   const CUstream stream = resolve_stream(call, handle);
   if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   const std::uint64_t bytes = wide ? 8 : 4;
   const Allocation* const allocation = call.state().memory.find(address);
   // Managed memory is not accepted, as in the real driver.
-  if (address % bytes != 0 || allocation == nullptr || allocation->kind == MemoryKind::managed || allocation->end() - address < bytes) {
+  if (address % bytes != 0 || allocation == nullptr || allocation->kind == MemoryKind::managed ||
+      allocation->end() - address < bytes) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   ValueWork work{ValueWork::write, address, value, wide};
@@ -51,7 +54,8 @@ CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData) {
   return submit(call, stream, HostWork{[fn, userData] { fn(userData); }, fn, userData});
 }
 
-CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* userData, unsigned int flags) {
+CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* userData,
+                             unsigned int flags) {
   Call call(Need::context, Role::program);
   if (!call) return call.error();
   if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -72,50 +76,63 @@ CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* 
                          nullptr, nullptr});
 }
 
-CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int) {
+CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value,
+                                 unsigned int) {
   return value_work(stream, addr, value, 0, false, false);
 }
-CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int) {
+CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value,
+                                 unsigned int) {
   return value_work(stream, addr, value, 0, true, false);
 }
-CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags) {
+CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value,
+                                unsigned int flags) {
   return value_work(stream, addr, value, flags, false, true);
 }
-CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags) {
+CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value,
+                                unsigned int flags) {
   return value_work(stream, addr, value, flags, true, true);
 }
 
 // The first forms differ in what hardware they need, not in meaning.
-CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags) {
+CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value,
+                              unsigned int flags) {
   return cuStreamWriteValue32_v2(stream, addr, value, flags);
 }
-CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags) {
+CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value,
+                              unsigned int flags) {
   return cuStreamWriteValue64_v2(stream, addr, value, flags);
 }
-CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags) {
+CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value,
+                             unsigned int flags) {
   return cuStreamWaitValue32_v2(stream, addr, value, flags);
 }
-CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags) {
+CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value,
+                             unsigned int flags) {
   return cuStreamWaitValue64_v2(stream, addr, value, flags);
 }
 
-CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams* paramArray, unsigned int flags) {
+CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
+                               CUstreamBatchMemOpParams* paramArray, unsigned int flags) {
   if (flags != 0 || (count > 0 && paramArray == nullptr)) return CUDA_ERROR_INVALID_VALUE;
   for (unsigned i = 0; i < count; ++i) {
     const CUstreamBatchMemOpParams& p = paramArray[i];
     CUresult error = CUDA_SUCCESS;
     switch (p.operation) {
       case CU_STREAM_MEM_OP_WAIT_VALUE_32:
-        error = cuStreamWaitValue32_v2(stream, p.waitValue.address, p.waitValue.value, p.waitValue.flags);
+        error = cuStreamWaitValue32_v2(stream, p.waitValue.address, p.waitValue.value,
+                                       p.waitValue.flags);
         break;
       case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-        error = cuStreamWaitValue64_v2(stream, p.waitValue.address, p.waitValue.value64, p.waitValue.flags);
+        error = cuStreamWaitValue64_v2(stream, p.waitValue.address, p.waitValue.value64,
+                                       p.waitValue.flags);
         break;
       case CU_STREAM_MEM_OP_WRITE_VALUE_32:
-        error = cuStreamWriteValue32_v2(stream, p.writeValue.address, p.writeValue.value, p.writeValue.flags);
+        error = cuStreamWriteValue32_v2(stream, p.writeValue.address, p.writeValue.value,
+                                        p.writeValue.flags);
         break;
       case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-        error = cuStreamWriteValue64_v2(stream, p.writeValue.address, p.writeValue.value64, p.writeValue.flags);
+        error = cuStreamWriteValue64_v2(stream, p.writeValue.address, p.writeValue.value64,
+                                        p.writeValue.flags);
         break;
       case CU_STREAM_MEM_OP_BARRIER:
         break;  // everything is ordered already
@@ -127,6 +144,7 @@ CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatc
   return CUDA_SUCCESS;
 }
 
-CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpParams* paramArray, unsigned int flags) {
+CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count,
+                            CUstreamBatchMemOpParams* paramArray, unsigned int flags) {
   return cuStreamBatchMemOp_v2(stream, count, paramArray, flags);
 }

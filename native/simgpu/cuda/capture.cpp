@@ -41,7 +41,8 @@ CUresult refuse_in_capture(Call& call) {
     Capture& capture = *stream->capture;
     if (capture.mode == CU_STREAM_CAPTURE_MODE_RELAXED) continue;
     const bool mine = capture.thread == &thread;
-    const bool everybodys = capture.mode == CU_STREAM_CAPTURE_MODE_GLOBAL && thread.capture_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+    const bool everybodys = capture.mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
+                            thread.capture_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
     if (!mine && !everybodys) continue;
     capture.invalid = true;
     error = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -65,7 +66,9 @@ CUresult refuse_implicit(Call& call, CUstream stream) {
   if (!stream->legacy) return CUDA_SUCCESS;
   CUresult error = CUDA_SUCCESS;
   for (const CUstream other : call.state().capturing) {
-    if (other->context != stream->context || !other->blocking() || other->capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED) continue;
+    if (other->context != stream->context || !other->blocking() ||
+        other->capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED)
+      continue;
     spoil(other->capture);
     error = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
   }
@@ -109,13 +112,15 @@ CUresult capture_wait(Call& call, CUstream stream, CUevent event) {
 void abandon_capture(State& state, CUstream stream) {
   const std::shared_ptr<Capture> capture = stream->capture;
   if (capture->origin != stream) {
-    depend_on(capture->left_behind, stream->capture_tail);  // others must have waited for it by the end
+    // Others must have waited for it by the end.
+    depend_on(capture->left_behind, stream->capture_tail);
     leave_capture(state, stream);
     return;
   }
   // Nobody can end the capture any more; the other streams are free of it.
   capture->invalid = true;
-  for (const CUstream other : std::vector<CUstream>(state.capturing.begin(), state.capturing.end())) {
+  for (const CUstream other :
+       std::vector<CUstream>(state.capturing.begin(), state.capturing.end())) {
     if (other->capture == capture) leave_capture(state, other);
   }
   if (capture->owns_graph) destroy_graph(state, capture->graph);
@@ -125,7 +130,8 @@ void abandon_capture(State& state, CUstream stream) {
 
 namespace {
 
-CUresult begin(Call& call, CUstream handle, CUgraph graph, std::vector<CUgraphNode> tail, CUstreamCaptureMode mode) {
+CUresult begin(Call& call, CUstream handle, CUgraph graph, std::vector<CUgraphNode> tail,
+               CUstreamCaptureMode mode) {
   const CUstream stream = resolve_stream(call, handle);
   if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
@@ -156,9 +162,12 @@ CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) {
   return begin(call, hStream, nullptr, {}, mode);
 }
 
-CUresult cuStreamBeginCapture(CUstream hStream) { return cuStreamBeginCapture_v2(hStream, CU_STREAM_CAPTURE_MODE_GLOBAL); }
+CUresult cuStreamBeginCapture(CUstream hStream) {
+  return cuStreamBeginCapture_v2(hStream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+}
 
-CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode* dependencies, const CUgraphEdgeData*,
+CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
+                                     const CUgraphNode* dependencies, const CUgraphEdgeData*,
                                      size_t numDependencies, CUstreamCaptureMode mode) {
   Call call(Need::context, Role::neutral);
   if (!call) return call.error();
@@ -175,21 +184,28 @@ CUresult cuStreamEndCapture(CUstream hStream, CUgraph* phGraph) {
   const std::shared_ptr<Capture> capture = stream->capture;
   if (capture == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
   if (capture->origin != stream) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
-  if (capture->thread != &this_thread() && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+  if (capture->thread != &this_thread() && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED)
+    return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
 
   State& state = call.state();
-  // Work of the other streams must lead back to the origin: each last node there must be something that another node depends on.
+  // Work of the other streams must lead back to the origin: each last node there must be something
+  // that another node depends on.
   const std::vector<CUgraphNode> joined = stream->capture_tail;
   const auto leads_back = [&](CUgraphNode node) {
     return std::find(joined.begin(), joined.end(), node) != joined.end() ||
-           std::any_of(capture->graph->nodes.begin(), capture->graph->nodes.end(), [&](const auto& other) {
-             return std::find(other->dependencies.begin(), other->dependencies.end(), node) != other->dependencies.end();
-           });
+           std::any_of(
+               capture->graph->nodes.begin(), capture->graph->nodes.end(), [&](const auto& other) {
+                 return std::find(other->dependencies.begin(), other->dependencies.end(), node) !=
+                        other->dependencies.end();
+               });
   };
-  bool unjoined = !std::all_of(capture->left_behind.begin(), capture->left_behind.end(), leads_back);
-  for (const CUstream other : std::vector<CUstream>(state.capturing.begin(), state.capturing.end())) {
+  bool unjoined =
+      !std::all_of(capture->left_behind.begin(), capture->left_behind.end(), leads_back);
+  for (const CUstream other :
+       std::vector<CUstream>(state.capturing.begin(), state.capturing.end())) {
     if (other->capture != capture) continue;
-    unjoined |= other != stream && !std::all_of(other->capture_tail.begin(), other->capture_tail.end(), leads_back);
+    unjoined |= other != stream &&
+                !std::all_of(other->capture_tail.begin(), other->capture_tail.end(), leads_back);
     leave_capture(state, other);
   }
   if (!capture->invalid && !unjoined) {
@@ -197,7 +213,8 @@ CUresult cuStreamEndCapture(CUstream hStream, CUgraph* phGraph) {
     capture->invalid = true;  // events that remember it are of no use any more
     return CUDA_SUCCESS;
   }
-  const CUresult error = capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+  const CUresult error =
+      capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
   capture->invalid = true;
   if (capture->owns_graph) destroy_graph(state, capture->graph);
   return error;
@@ -216,8 +233,10 @@ CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus* captureSta
   return CUDA_SUCCESS;
 }
 
-CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus* captureStatus_out, cuuint64_t* id_out, CUgraph* graph_out,
-                                   const CUgraphNode** dependencies_out, const CUgraphEdgeData** edgeData_out,
+CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
+                                   cuuint64_t* id_out, CUgraph* graph_out,
+                                   const CUgraphNode** dependencies_out,
+                                   const CUgraphEdgeData** edgeData_out,
                                    size_t* numDependencies_out) {
   const CUresult error = cuStreamIsCapturing(hStream, captureStatus_out);
   if (error != CUDA_SUCCESS || *captureStatus_out != CU_STREAM_CAPTURE_STATUS_ACTIVE) return error;
@@ -233,16 +252,22 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus* capt
   return CUDA_SUCCESS;
 }
 
-CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus* captureStatus_out, cuuint64_t* id_out, CUgraph* graph_out,
-                                   const CUgraphNode** dependencies_out, size_t* numDependencies_out) {
-  return cuStreamGetCaptureInfo_v3(hStream, captureStatus_out, id_out, graph_out, dependencies_out, nullptr, numDependencies_out);
+CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
+                                   cuuint64_t* id_out, CUgraph* graph_out,
+                                   const CUgraphNode** dependencies_out,
+                                   size_t* numDependencies_out) {
+  return cuStreamGetCaptureInfo_v3(hStream, captureStatus_out, id_out, graph_out, dependencies_out,
+                                   nullptr, numDependencies_out);
 }
 
-CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus* captureStatus_out, cuuint64_t* id_out) {
-  return cuStreamGetCaptureInfo_v3(hStream, captureStatus_out, id_out, nullptr, nullptr, nullptr, nullptr);
+CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
+                                cuuint64_t* id_out) {
+  return cuStreamGetCaptureInfo_v3(hStream, captureStatus_out, id_out, nullptr, nullptr, nullptr,
+                                   nullptr);
 }
 
-CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode* dependencies, const CUgraphEdgeData*, size_t numDependencies,
+CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode* dependencies,
+                                              const CUgraphEdgeData*, size_t numDependencies,
                                               unsigned int flags) {
   Call call(Need::context, Role::neutral);
   if (!call) return call.error();
@@ -254,8 +279,10 @@ CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode* dep
   return CUDA_SUCCESS;
 }
 
-CUresult cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode* dependencies, size_t numDependencies, unsigned int flags) {
-  return cuStreamUpdateCaptureDependencies_v2(hStream, dependencies, nullptr, numDependencies, flags);
+CUresult cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode* dependencies,
+                                           size_t numDependencies, unsigned int flags) {
+  return cuStreamUpdateCaptureDependencies_v2(hStream, dependencies, nullptr, numDependencies,
+                                              flags);
 }
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {

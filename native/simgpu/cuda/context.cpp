@@ -35,12 +35,14 @@ CUcontext make_context(State& state, int device, unsigned flags, bool primary) {
 void empty_context(Call& call, CUcontext context) {
   State& state = call.state();
   finish_context(call, context);
-  // After an error the wait ends early; what is queued then has no effect, and must not be left behind.
+  // After an error the wait ends early; what is queued then has no effect, and must not be left
+  // behind.
   if (state.devices[static_cast<std::size_t>(context->device)].sticky != CUDA_SUCCESS) {
     state.engine.synchronise_device(um_model::kProgram, context->device);
   }
   while (!context->streams.empty()) remove_stream(state, *context->streams.begin());
-  for (const um_model::Event event : std::exchange(context->left, {})) state.engine.remove_event(event);
+  for (const um_model::Event event : std::exchange(context->left, {}))
+    state.engine.remove_event(event);
   std::vector<std::uint64_t> held;
   for (const auto& [base, allocation] : state.memory.all()) {
     if (allocation.context == context && allocation.pool == nullptr) held.push_back(base);
@@ -55,7 +57,8 @@ void end_context(Call& call, CUcontext context) {
   call.state().contexts.erase(context);
   auto& stack = this_thread().contexts;
   if (!stack.empty() && stack.back() == context) stack.pop_back();
-  // The object stays: other threads may have it on their stacks, and learn from state.contexts that it is gone.
+  // The object stays: other threads may have it on their stacks, and learn from state.contexts that
+  // it is gone.
 }
 
 void activate(State& state, int device) {
@@ -140,7 +143,9 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags) { return cuDevicePrimaryCtxSetFlags_v2(dev, flags); }
+CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags) {
+  return cuDevicePrimaryCtxSetFlags_v2(dev, flags);
+}
 
 CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int* flags, int* active) {
   const Call call(Need::initialised, Role::neutral);
@@ -162,11 +167,16 @@ CUresult cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams*, unsigned int flags,
   return CUDA_SUCCESS;
 }
 
-CUresult cuCtxCreate_v3(CUcontext* pctx, CUexecAffinityParam*, int, unsigned int flags, CUdevice dev) {
+CUresult cuCtxCreate_v3(CUcontext* pctx, CUexecAffinityParam*, int, unsigned int flags,
+                        CUdevice dev) {
   return cuCtxCreate_v4(pctx, nullptr, flags, dev);
 }
-CUresult cuCtxCreate_v2(CUcontext* pctx, unsigned int flags, CUdevice dev) { return cuCtxCreate_v4(pctx, nullptr, flags, dev); }
-CUresult cuCtxCreate(CUcontext* pctx, unsigned int flags, CUdevice dev) { return cuCtxCreate_v4(pctx, nullptr, flags, dev); }
+CUresult cuCtxCreate_v2(CUcontext* pctx, unsigned int flags, CUdevice dev) {
+  return cuCtxCreate_v4(pctx, nullptr, flags, dev);
+}
+CUresult cuCtxCreate(CUcontext* pctx, unsigned int flags, CUdevice dev) {
+  return cuCtxCreate_v4(pctx, nullptr, flags, dev);
+}
 
 CUresult cuCtxDestroy_v2(CUcontext ctx) {
   Call call(Need::initialised, Role::neutral);
@@ -190,7 +200,8 @@ CUresult cuCtxAttach(CUcontext* pctx, unsigned int flags) {
 CUresult cuCtxDetach(CUcontext ctx) {
   Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
-  if (!alive(call.state().contexts, ctx) || ctx->primary || ctx != current_context()) return CUDA_ERROR_INVALID_CONTEXT;
+  if (!alive(call.state().contexts, ctx) || ctx->primary || ctx != current_context())
+    return CUDA_ERROR_INVALID_CONTEXT;
   if (--ctx->users == 0) end_context(call, ctx);
   return CUDA_SUCCESS;
 }

@@ -33,7 +33,8 @@ CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int* version) {
   const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (!alive(call.state().contexts, ctx != nullptr ? ctx : current_context())) return CUDA_ERROR_INVALID_CONTEXT;
+  if (!alive(call.state().contexts, ctx != nullptr ? ctx : current_context()))
+    return CUDA_ERROR_INVALID_CONTEXT;
   *version = 3020;
   return CUDA_SUCCESS;
 }
@@ -113,7 +114,8 @@ CUresult cuCtxDisablePeerAccess(CUcontext peerContext) {
 
 // Profilers are told to start and stop by programs that run without one too.
 extern "C" {
-// No header of CUDA 13 declares it any more, the driver still has it. The last parameter is a CUoutput_mode.
+// No header of CUDA 13 declares it any more, the driver still has it. The last parameter is a
+// CUoutput_mode.
 CUresult cuProfilerInitialize(const char*, const char*, int) {
   const Call call(Need::initialised, Role::neutral);
   return call ? CUDA_SUCCESS : call.error();

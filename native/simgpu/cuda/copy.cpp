@@ -6,7 +6,8 @@
 namespace deepum::simgpu {
 namespace {
 
-constexpr std::uint64_t kStagedBytes = 64 << 10;  // smaller pageable sources are copied at once, and the call returns
+// Smaller pageable sources are copied at once, and the call returns.
+constexpr std::uint64_t kStagedBytes = 64 << 10;
 
 struct Place {
   bool valid;     // may be touched as far as the driver knows
@@ -16,13 +17,15 @@ struct Place {
 
 Place place_of(State& state, std::uint64_t address, std::uint64_t span, Side side) {
   const Allocation* const allocation = state.memory.find(address);
-  if (allocation == nullptr) return {side != Side::device && address != 0 && !state.memory.owns(address), false, true};
+  if (allocation == nullptr)
+    return {side != Side::device && address != 0 && !state.memory.owns(address), false, true};
   return {span <= allocation->end() - address, allocation->on_gpu(), false};
 }
 
 }  // namespace
 
-CUresult copy_call(CUstream handle, CopyWork work, Side destination, Side source, bool asynchronous) {
+CUresult copy_call(CUstream handle, CopyWork work, Side destination, Side source,
+                   bool asynchronous) {
   Call call(Need::context, Role::program);
   if (!call) return call.error();
   State& state = call.state();
@@ -37,12 +40,14 @@ CUresult copy_call(CUstream handle, CopyWork work, Side destination, Side source
   if (!to.valid || !from.valid) return CUDA_ERROR_INVALID_VALUE;
   if (stream->capture != nullptr) return submit(call, stream, std::move(work));
   bool wait = !asynchronous ? !(to.gpu && from.gpu) : to.pageable || from.pageable;
-  if (asynchronous && from.pageable && !to.pageable && work.height * work.depth == 1 && work.width <= kStagedBytes) {
+  if (asynchronous && from.pageable && !to.pageable && work.height * work.depth == 1 &&
+      work.width <= kStagedBytes) {
     const auto* const bytes = reinterpret_cast<const std::uint8_t*>(work.source);
     work.staged.assign(bytes, bytes + work.width);
     wait = false;
   }
-  if (const CUresult error = submit(call, stream, std::move(work)); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = submit(call, stream, std::move(work)); error != CUDA_SUCCESS)
+    return error;
   return wait ? finish_stream(call, stream) : CUDA_SUCCESS;
 }
 
@@ -63,42 +68,58 @@ CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstr
 }
 
 CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount) {
-  return copy_call(nullptr, linear(dstDevice, address(srcHost), ByteCount), Side::device, Side::host, false);
+  return copy_call(nullptr, linear(dstDevice, address(srcHost), ByteCount), Side::device,
+                   Side::host, false);
 }
 
 CUresult cuMemcpyDtoH_v2(void* dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
-  return copy_call(nullptr, linear(address(dstHost), srcDevice, ByteCount), Side::host, Side::device, false);
+  return copy_call(nullptr, linear(address(dstHost), srcDevice, ByteCount), Side::host,
+                   Side::device, false);
 }
 
 CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) {
-  return copy_call(nullptr, linear(dstDevice, srcDevice, ByteCount), Side::device, Side::device, false);
+  return copy_call(nullptr, linear(dstDevice, srcDevice, ByteCount), Side::device, Side::device,
+                   false);
 }
 
-CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount, CUstream hStream) {
-  return copy_call(hStream, linear(dstDevice, address(srcHost), ByteCount), Side::device, Side::host, true);
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount,
+                              CUstream hStream) {
+  return copy_call(hStream, linear(dstDevice, address(srcHost), ByteCount), Side::device,
+                   Side::host, true);
 }
 
-CUresult cuMemcpyDtoHAsync_v2(void* dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
-  return copy_call(hStream, linear(address(dstHost), srcDevice, ByteCount), Side::host, Side::device, true);
+CUresult cuMemcpyDtoHAsync_v2(void* dstHost, CUdeviceptr srcDevice, size_t ByteCount,
+                              CUstream hStream) {
+  return copy_call(hStream, linear(address(dstHost), srcDevice, ByteCount), Side::host,
+                   Side::device, true);
 }
 
-CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
-  return copy_call(hStream, linear(dstDevice, srcDevice, ByteCount), Side::device, Side::device, true);
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
+                              CUstream hStream) {
+  return copy_call(hStream, linear(dstDevice, srcDevice, ByteCount), Side::device, Side::device,
+                   true);
 }
 
-CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext, CUdeviceptr srcDevice, CUcontext, size_t ByteCount) {
-  return copy_call(nullptr, linear(dstDevice, srcDevice, ByteCount), Side::device, Side::device, false);
+CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext, CUdeviceptr srcDevice, CUcontext,
+                      size_t ByteCount) {
+  return copy_call(nullptr, linear(dstDevice, srcDevice, ByteCount), Side::device, Side::device,
+                   false);
 }
 
-CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext, CUdeviceptr srcDevice, CUcontext, size_t ByteCount, CUstream hStream) {
-  return copy_call(hStream, linear(dstDevice, srcDevice, ByteCount), Side::device, Side::device, true);
+CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext, CUdeviceptr srcDevice, CUcontext,
+                           size_t ByteCount, CUstream hStream) {
+  return copy_call(hStream, linear(dstDevice, srcDevice, ByteCount), Side::device, Side::device,
+                   true);
 }
 
-CUresult cuMemcpyBatchAsync_v2(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count, CUmemcpyAttributes*, size_t*, size_t,
-                               CUstream hStream) {
-  if (dsts == nullptr || srcs == nullptr || sizes == nullptr || count == 0 || hStream == nullptr) return CUDA_ERROR_INVALID_VALUE;
+CUresult cuMemcpyBatchAsync_v2(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count,
+                               CUmemcpyAttributes*, size_t*, size_t, CUstream hStream) {
+  if (dsts == nullptr || srcs == nullptr || sizes == nullptr || count == 0 || hStream == nullptr)
+    return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < count; ++i) {
-    if (const CUresult error = cuMemcpyAsync(dsts[i], srcs[i], sizes[i], hStream); error != CUDA_SUCCESS) return error;
+    if (const CUresult error = cuMemcpyAsync(dsts[i], srcs[i], sizes[i], hStream);
+        error != CUDA_SUCCESS)
+      return error;
   }
   return CUDA_SUCCESS;
 }

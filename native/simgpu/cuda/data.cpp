@@ -1,5 +1,6 @@
-// The bytes themselves. Device memory is as large as the card, host memory may be smaller: pages that were never written stay
-// untouched, zeros are given back to the system instead of being written.
+// The bytes themselves. Device memory is as large as the card, host memory may be smaller: pages
+// that were never written stay untouched, zeros are given back to the system instead of being
+// written.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -16,7 +17,8 @@ std::uint64_t page_up(std::uint64_t address) { return (address + kPage - 1) / kP
 std::uint64_t page_down(std::uint64_t address) { return address / kPage * kPage; }
 char* at(std::uint64_t address) { return reinterpret_cast<char*>(address); }
 
-// Zeroes [begin, end) of our own memory. free_pages: how whole pages are given back to the system, after which they read as zeros.
+// Zeroes [begin, end) of our own memory. free_pages: how whole pages are given back to the system,
+// after which they read as zeros.
 void clear(std::uint64_t begin, std::uint64_t end, int free_pages = MADV_DONTNEED) {
   const std::uint64_t first = page_up(begin), last = page_down(end);
   if (first >= last) {
@@ -28,11 +30,15 @@ void clear(std::uint64_t begin, std::uint64_t end, int free_pages = MADV_DONTNEE
   if (last < end) std::memset(at(last), 0, end - last);
 }
 
-bool all_zero(const char* data, std::uint64_t bytes) { return bytes == 0 || (data[0] == 0 && std::memcmp(data, data + 1, bytes - 1) == 0); }
+bool all_zero(const char* data, std::uint64_t bytes) {
+  return bytes == 0 || (data[0] == 0 && std::memcmp(data, data + 1, bytes - 1) == 0);
+}
 
-void copy_row(const AddressSpace& memory, std::uint64_t destination, std::uint64_t source, std::uint64_t bytes) {
+void copy_row(const AddressSpace& memory, std::uint64_t destination, std::uint64_t source,
+              std::uint64_t bytes) {
   const bool sparse_source = memory.sparse(source), sparse_destination = memory.sparse(destination);
-  if (bytes < 4 * kPage || (!sparse_source && !sparse_destination) || (destination < source + bytes && source < destination + bytes)) {
+  if (bytes < 4 * kPage || (!sparse_source && !sparse_destination) ||
+      (destination < source + bytes && source < destination + bytes)) {
     std::memmove(at(destination), at(source), bytes);
     return;
   }
@@ -56,7 +62,8 @@ void copy_row(const AddressSpace& memory, std::uint64_t destination, std::uint64
     for (std::uint64_t page = 0; page < count; ++page) {
       const std::uint64_t stop = std::min(end, group + (page + 1) * kPage);
       const std::uint64_t length = stop - from;
-      const bool zero = known && !present[page] ? true : sparse_destination && all_zero(at(from), length);
+      const bool zero =
+          known && !present[page] ? true : sparse_destination && all_zero(at(from), length);
       if (zero) {
         zeros += length;
       } else {
@@ -77,29 +84,37 @@ void fill_row(std::uint64_t destination, std::uint64_t width, std::uint32_t valu
 
 }  // namespace
 
-// What an allocator has handed out is written by copies and memsets alone, unless host modules compute. Whether other memory holds
-// anything, which the CPU may have written too, the kernel knows.
+// What an allocator has handed out is written by copies and memsets alone, unless host modules
+// compute. Whether other memory holds anything, which the CPU may have written too, the kernel
+// knows.
 void zero_data(State& state, um_model::Range range) {
   if (!state.memory.owns(range.address)) return;
   const bool sparse = state.memory.sparse(range.address);
-  const auto zero = [&](um_model::Range part) { clear(part.address, part.address + part.bytes, sparse ? MADV_DONTNEED : MADV_REMOVE); };
+  const auto zero = [&](um_model::Range part) {
+    clear(part.address, part.address + part.bytes, sparse ? MADV_DONTNEED : MADV_REMOVE);
+  };
   if (sparse && !state.host_module_loaded && state.blocks.holds(range.address)) {
     state.written_pages.take(range, zero);
     return;
   }
   std::array<bool, kPagesAtOnce> present{};
-  const std::uint64_t end = range.address + range.bytes, first = page_up(range.address), last = page_down(end);
-  for (const auto& [from, to] : {std::pair{range.address, std::min(first, end)}, std::pair{std::max(first, last), end}}) {
-    if (from < to && (!sparse || !read_page_map(page_down(from), 1, present) || present[0])) zero({from, to - from});
+  const std::uint64_t end = range.address + range.bytes, first = page_up(range.address),
+                      last = page_down(end);
+  for (const auto& [from, to] :
+       {std::pair{range.address, std::min(first, end)}, std::pair{std::max(first, last), end}}) {
+    if (from < to && (!sparse || !read_page_map(page_down(from), 1, present) || present[0]))
+      zero({from, to - from});
   }
   if (first < last) zero({first, last - first});
   state.written_pages.remove(range);
 }
 
 void copy_data(State& state, const CopyWork& work) {
-  const std::uint64_t source = work.staged.empty() ? work.source : reinterpret_cast<std::uint64_t>(work.staged.data());
+  const std::uint64_t source =
+      work.staged.empty() ? work.source : reinterpret_cast<std::uint64_t>(work.staged.data());
   if (work.bytes() == 0) return;
-  if (state.memory.owns(work.destination)) state.written_pages.add({work.destination, work.destination_span()});
+  if (state.memory.owns(work.destination))
+    state.written_pages.add({work.destination, work.destination_span()});
   const bool dense = work.height * work.depth == 1;
   if (dense) {
     copy_row(state.memory, work.destination, source, work.width);
@@ -107,7 +122,8 @@ void copy_data(State& state, const CopyWork& work) {
   }
   for (std::uint64_t z = 0; z < work.depth; ++z) {
     for (std::uint64_t y = 0; y < work.height; ++y) {
-      copy_row(state.memory, work.destination + z * work.destination_slice + y * work.destination_pitch,
+      copy_row(state.memory,
+               work.destination + z * work.destination_slice + y * work.destination_pitch,
                source + z * work.source_slice + y * work.source_pitch, work.width);
     }
   }

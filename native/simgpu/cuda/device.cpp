@@ -43,7 +43,8 @@ CUresult cuDeviceGetName(char* name, int len, CUdevice dev) {
   if (name == nullptr || len <= 0) return CUDA_ERROR_INVALID_VALUE;
   if (!valid_device(call.state(), dev)) return CUDA_ERROR_INVALID_DEVICE;
   const std::string_view full = call.state().machine.gpu_name;
-  std::snprintf(name, static_cast<std::size_t>(len), "%.*s", static_cast<int>(full.size()), full.data());
+  std::snprintf(name, static_cast<std::size_t>(len), "%.*s", static_cast<int>(full.size()),
+                full.data());
   return CUDA_SUCCESS;
 }
 
@@ -72,18 +73,22 @@ CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice dev) { return cuDeviceGetUuid
 CUresult cuDeviceGetAttribute(int* pi, CUdevice_attribute attrib, CUdevice dev) {
   const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
-  if (pi == nullptr || attrib <= 0 || attrib >= CU_DEVICE_ATTRIBUTE_MAX) return CUDA_ERROR_INVALID_VALUE;
+  if (pi == nullptr || attrib <= 0 || attrib >= CU_DEVICE_ATTRIBUTE_MAX)
+    return CUDA_ERROR_INVALID_VALUE;
   if (!valid_device(call.state(), dev)) return CUDA_ERROR_INVALID_DEVICE;
   *pi = device_attribute(call.state(), attrib, dev);
   return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice) {
+CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attrib, CUdevice srcDevice,
+                                 CUdevice dstDevice) {
   const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   const State& state = call.state();
-  if (value == nullptr || attrib < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK) return CUDA_ERROR_INVALID_VALUE;
-  if (!valid_device(state, srcDevice) || !valid_device(state, dstDevice) || srcDevice == dstDevice) return CUDA_ERROR_INVALID_DEVICE;
+  if (value == nullptr || attrib < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!valid_device(state, srcDevice) || !valid_device(state, dstDevice) || srcDevice == dstDevice)
+    return CUDA_ERROR_INVALID_DEVICE;
   *value = 0;  // the cards of a machine are joined by the host only
   return CUDA_SUCCESS;
 }
@@ -92,7 +97,8 @@ CUresult cuDeviceCanAccessPeer(int* canAccessPeer, CUdevice dev, CUdevice peerDe
   const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (canAccessPeer == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (!valid_device(call.state(), dev) || !valid_device(call.state(), peerDev)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!valid_device(call.state(), dev) || !valid_device(call.state(), peerDev))
+    return CUDA_ERROR_INVALID_DEVICE;
   *canAccessPeer = 0;
   return CUDA_SUCCESS;
 }
@@ -113,10 +119,14 @@ CUresult cuDeviceGetProperties(CUdevprop* prop, CUdevice dev) {
   if (prop == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const State& state = call.state();
   if (!valid_device(state, dev)) return CUDA_ERROR_INVALID_DEVICE;
-  const auto get = [&](CUdevice_attribute attribute) { return device_attribute(state, attribute, dev); };
+  const auto get = [&](CUdevice_attribute attribute) {
+    return device_attribute(state, attribute, dev);
+  };
   *prop = {get(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
-           {get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X), get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y), get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)},
-           {get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X), get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y), get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)},
+           {get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X), get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
+            get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)},
+           {get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X), get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
+            get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)},
            get(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
            get(CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY),
            get(CU_DEVICE_ATTRIBUTE_WARP_SIZE),
@@ -142,14 +152,16 @@ CUresult cuDeviceGetByPCIBusId(CUdevice* dev, const char* pciBusId) {
   if (!call) return call.error();
   unsigned domain = 0, bus = 0;
   if (dev == nullptr || pciBusId == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (std::sscanf(pciBusId, "%x:%x", &domain, &bus) != 2 || bus == 0 || !valid_device(call.state(), static_cast<int>(bus) - 1)) {
+  if (std::sscanf(pciBusId, "%x:%x", &domain, &bus) != 2 || bus == 0 ||
+      !valid_device(call.state(), static_cast<int>(bus) - 1)) {
     return CUDA_ERROR_INVALID_DEVICE;
   }
   *dev = static_cast<int>(bus) - 1;
   return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t* maxWidthInElements, CUarray_format, unsigned, CUdevice dev) {
+CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t* maxWidthInElements, CUarray_format, unsigned,
+                                            CUdevice dev) {
   const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (maxWidthInElements == nullptr) return CUDA_ERROR_INVALID_VALUE;

@@ -1,5 +1,6 @@
-// Attributes of the simulated card: its speed and size from the machine, the limits of the presented compute capability (CUDA C++
-// Programming Guide, "Technical specifications per compute capability") for the rest.
+// Attributes of the simulated card: its speed and size from the machine, the limits of the
+// presented compute capability (CUDA C++ Programming Guide, "Technical specifications per compute
+// capability") for the rest.
 #include <algorithm>
 
 #include "device.hpp"
@@ -9,12 +10,14 @@ namespace {
 
 struct ArchitectureLimits {
   int compute_capability;  // 10 * major + minor: from this one on
-  int threads_per_multiprocessor, blocks_per_multiprocessor, shared_per_multiprocessor, shared_opt_in;
+  int threads_per_multiprocessor, blocks_per_multiprocessor, shared_per_multiprocessor,
+      shared_opt_in;
 };
 
 constexpr ArchitectureLimits kLimits[] = {
-    {70, 2048, 32, 96 << 10, 96 << 10},   {75, 1024, 16, 64 << 10, 64 << 10},   {80, 2048, 32, 164 << 10, 163 << 10},
-    {86, 1536, 16, 100 << 10, 99 << 10},  {87, 1536, 16, 164 << 10, 163 << 10}, {89, 1536, 24, 100 << 10, 99 << 10},
+    {70, 2048, 32, 96 << 10, 96 << 10},   {75, 1024, 16, 64 << 10, 64 << 10},
+    {80, 2048, 32, 164 << 10, 163 << 10}, {86, 1536, 16, 100 << 10, 99 << 10},
+    {87, 1536, 16, 164 << 10, 163 << 10}, {89, 1536, 24, 100 << 10, 99 << 10},
     {90, 2048, 32, 228 << 10, 227 << 10}, {120, 1536, 24, 100 << 10, 99 << 10},
 };
 
@@ -41,7 +44,8 @@ int device_attribute(const State& state, CUdevice_attribute attribute, int devic
       return machine.multiprocessors;
     case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
       return machine.clock_khz;
-    // Of two transfers a clock, as the driver reports HBM and GDDR alike: the product of both is the machine's bandwidth.
+    // Of two transfers a clock, as the driver reports HBM and GDDR alike: the product of both is
+    // the machine's bandwidth.
     case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
       return 4096;
     case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:

@@ -17,7 +17,8 @@ constexpr ErrorName kNames[] = {
 #include "error_names.inc"
 };
 
-// The driver's own words where programs are known to show or compare them; the others are spelt from the name.
+// The driver's own words where programs are known to show or compare them; the others are spelt
+// from the name.
 const std::map<int, const char*>& spoken() {
   static const std::map<int, const char*> words = {
       {CUDA_SUCCESS, "no error"},
@@ -44,9 +45,11 @@ const std::map<int, const char*>& spoken() {
       {CUDA_ERROR_NOT_PERMITTED, "operation not permitted"},
       {CUDA_ERROR_NOT_SUPPORTED, "operation not supported"},
       {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "operation not permitted when stream is capturing"},
-      {CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "operation failed due to a previous error during capture"},
+      {CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+       "operation failed due to a previous error during capture"},
       {CUDA_ERROR_STREAM_CAPTURE_UNJOINED, "capturing stream has unjoined work"},
-      {CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, "operation would make the legacy stream depend on a capturing blocking stream"},
+      {CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
+       "operation would make the legacy stream depend on a capturing blocking stream"},
       {CUDA_ERROR_UNKNOWN, "unknown error"},
   };
   return words;
@@ -68,8 +71,10 @@ const std::map<int, std::string>& descriptions() {
         made->emplace(entry.value, known->second);
         continue;
       }
-      std::string words(std::string_view(entry.name).substr(std::string_view("CUDA_ERROR_").size()));
-      for (char& c : words) c = c == '_' ? ' ' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      std::string words(
+          std::string_view(entry.name).substr(std::string_view("CUDA_ERROR_").size()));
+      for (char& c : words)
+        c = c == '_' ? ' ' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
       made->emplace(entry.value, std::move(words));
     }
     return made;

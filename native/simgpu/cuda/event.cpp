@@ -21,8 +21,10 @@ CUresult cuEventCreate(CUevent* phEvent, unsigned int Flags) {
   const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   if (phEvent == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  constexpr unsigned kKnown = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
-  const bool timed_for_others = (Flags & CU_EVENT_INTERPROCESS) != 0 && (Flags & CU_EVENT_DISABLE_TIMING) == 0;
+  constexpr unsigned kKnown =
+      CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+  const bool timed_for_others =
+      (Flags & CU_EVENT_INTERPROCESS) != 0 && (Flags & CU_EVENT_DISABLE_TIMING) == 0;
   if ((Flags & ~kKnown) != 0 || timed_for_others) return CUDA_ERROR_INVALID_VALUE;
   auto* const event = new CUevent_st;
   event->context = call.context();
@@ -56,11 +58,14 @@ CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int f
   hEvent->capture_tail.clear();
   hEvent->recorded = true;
   call.engine().record(call.host(), hEvent->id, enter(call, stream));
-  // Another process has another clock, in which nothing says when the work before this is done: it is before anybody can ask.
+  // Another process has another clock, in which nothing says when the work before this is done: it
+  // is before anybody can ask.
   return (hEvent->flags & CU_EVENT_INTERPROCESS) != 0 ? wait_for(call, hEvent) : CUDA_SUCCESS;
 }
 
-CUresult cuEventRecord(CUevent hEvent, CUstream hStream) { return cuEventRecordWithFlags(hEvent, hStream, 0); }
+CUresult cuEventRecord(CUevent hEvent, CUstream hStream) {
+  return cuEventRecordWithFlags(hEvent, hStream, 0);
+}
 
 CUresult cuEventQuery(CUevent hEvent) {
   Call call(Need::context, Role::poll);
@@ -70,7 +75,8 @@ CUresult cuEventQuery(CUevent hEvent) {
   if (!hEvent->recorded) return CUDA_SUCCESS;
   const bool complete = call.poll([&] { return call.engine().query(call.host(), hEvent->id); });
   collect_violations(call.state());
-  const CUresult sticky = call.state().devices[static_cast<std::size_t>(hEvent->context->device)].sticky;
+  const CUresult sticky =
+      call.state().devices[static_cast<std::size_t>(hEvent->context->device)].sticky;
   if (sticky != CUDA_SUCCESS) return sticky;
   return complete ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
@@ -89,7 +95,8 @@ CUresult cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUevent hEn
   const State& state = call.state();
   if (pMilliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!alive(state.events, hStart) || !alive(state.events, hEnd)) return CUDA_ERROR_INVALID_HANDLE;
-  if (!hStart->recorded || !hEnd->recorded || ((hStart->flags | hEnd->flags) & CU_EVENT_DISABLE_TIMING) != 0)
+  if (!hStart->recorded || !hEnd->recorded ||
+      ((hStart->flags | hEnd->flags) & CU_EVENT_DISABLE_TIMING) != 0)
     return CUDA_ERROR_INVALID_HANDLE;
   const double start = state.engine.event_time(hStart->id), end = state.engine.event_time(hEnd->id);
   if (std::isnan(start) || std::isnan(end)) return CUDA_ERROR_NOT_READY;

@@ -21,7 +21,8 @@ Waiting waiting[static_cast<std::size_t>(FaultTaker::kCount)];
 }  // namespace
 
 // The functions run without the driver's lock: they may call the driver.
-int take_faults(FaultTaker taker, void (*each)(void* data, const deepum_sim_fault* fault), void* data, uint64_t* dropped) {
+int take_faults(FaultTaker taker, void (*each)(void* data, const deepum_sim_fault* fault),
+                void* data, uint64_t* dropped) {
   std::vector<um_model::Engine::Fault> faults;
   {
     const Call call(Need::initialised, Role::neutral);
@@ -58,6 +59,7 @@ int take_faults(FaultTaker taker, void (*each)(void* data, const deepum_sim_faul
 
 }  // namespace deepum::simgpu
 
-extern "C" int deepum_sim_take_faults(void (*each)(void* data, const deepum_sim_fault* fault), void* data, uint64_t* dropped) {
+extern "C" int deepum_sim_take_faults(void (*each)(void* data, const deepum_sim_fault* fault),
+                                      void* data, uint64_t* dropped) {
   return deepum::simgpu::take_faults(deepum::simgpu::FaultTaker::kCupti, each, data, dropped);
 }

@@ -12,7 +12,8 @@ namespace {
 
 CUfunction as_function(CUkernel kernel) { return reinterpret_cast<CUfunction>(kernel); }
 
-CUresult attribute_of(State& state, CUfunction function, CUfunction_attribute attribute, int device, int* value) {
+CUresult attribute_of(State& state, CUfunction function, CUfunction_attribute attribute, int device,
+                      int* value) {
   switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
       *value = 1024;
@@ -22,15 +23,19 @@ CUresult attribute_of(State& state, CUfunction function, CUfunction_attribute at
       return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION: {
-      // Of the code, not of the device: CUB picks its tuning by this, and has none but for the architectures that it was compiled for.
+      // Of the code, not of the device: CUB picks its tuning by this, and has none but for the
+      // architectures that it was compiled for.
       const int device_version = 10 * state.machine.presented_major + state.machine.presented_minor;
       Compiled compiled{device_version, device_version};
-      if (Image* const image = function->module->image.get()) compiled = image->compiled_for(function->name).value_or(compiled);
+      if (Image* const image = function->module->image.get())
+        compiled = image->compiled_for(function->name).value_or(compiled);
       *value = attribute == CU_FUNC_ATTRIBUTE_PTX_VERSION ? compiled.ptx : compiled.binary;
       return CUDA_SUCCESS;
     }
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-      *value = std::max(function->max_dynamic_shared, device_attribute(state, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, device));
+      *value = std::max(
+          function->max_dynamic_shared,
+          device_attribute(state, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, device));
       return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
       *value = function->carveout;
@@ -57,27 +62,34 @@ CUresult set_attribute(CUfunction function, CUfunction_attribute attribute, int 
     function->max_dynamic_shared = value;
   } else if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) {
     function->carveout = value;
-  } else if (attribute < CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || attribute >= CU_FUNC_ATTRIBUTE_MAX) {
+  } else if (attribute < CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ||
+             attribute >= CU_FUNC_ATTRIBUTE_MAX) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   return CUDA_SUCCESS;
 }
 
-// Blocks on one multiprocessor by threads and dynamic shared memory; registers and static shared memory are not known.
+// Blocks on one multiprocessor by threads and dynamic shared memory; registers and static shared
+// memory are not known.
 int active_blocks(const State& state, int device, int threads, std::size_t shared) {
-  const auto get = [&](CUdevice_attribute attribute) { return device_attribute(state, attribute, device); };
+  const auto get = [&](CUdevice_attribute attribute) {
+    return device_attribute(state, attribute, device);
+  };
   if (threads <= 0 || threads > get(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)) return 0;
   const int warps = (threads + 31) / 32;
-  std::int64_t blocks = std::min(get(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR),
-                                 get(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) / (32 * warps));
+  std::int64_t blocks =
+      std::min(get(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR),
+               get(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) / (32 * warps));
   if (shared > 0) {
-    blocks =
-        std::min<std::int64_t>(blocks, get(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) / static_cast<std::int64_t>(shared));
+    blocks = std::min<std::int64_t>(blocks,
+                                    get(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) /
+                                        static_cast<std::int64_t>(shared));
   }
   return static_cast<int>(blocks);
 }
 
-CUresult parameter_info(Call& call, CUfunction handle, std::size_t index, std::size_t* offset, std::size_t* size) {
+CUresult parameter_info(Call& call, CUfunction handle, std::size_t index, std::size_t* offset,
+                        std::size_t* size) {
   const CUfunction function = resolve_function(call.state(), handle);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (offset == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -98,8 +110,10 @@ bool read_layout(State& state, CUfunction function) {
   function->layout = function->module->image->layout(function->name, &function->why);
   if (!function->layout) {
     if (state.unparsed_kernels.insert(function->name).second) {
-      std::fprintf(stderr, "deepum-sim: kernel %s: parameters not known: %s; it is launched, but touches nothing\n", function->name.c_str(),
-                   function->why.c_str());
+      std::fprintf(
+          stderr,
+          "deepum-sim: kernel %s: parameters not known: %s; it is launched, but touches nothing\n",
+          function->name.c_str(), function->why.c_str());
     }
   }
   return function->layout.has_value();
@@ -107,14 +121,17 @@ bool read_layout(State& state, CUfunction function) {
 
 }  // namespace deepum::simgpu
 
-CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t* paramOffset, size_t* paramSize) {
+CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t* paramOffset,
+                            size_t* paramSize) {
   Call call(Need::initialised, Role::neutral);
   return call ? parameter_info(call, func, paramIndex, paramOffset, paramSize) : call.error();
 }
 
-CUresult cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t* paramOffset, size_t* paramSize) {
+CUresult cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t* paramOffset,
+                              size_t* paramSize) {
   Call call(Need::initialised, Role::neutral);
-  return call ? parameter_info(call, as_function(kernel), paramIndex, paramOffset, paramSize) : call.error();
+  return call ? parameter_info(call, as_function(kernel), paramIndex, paramOffset, paramSize)
+              : call.error();
 }
 
 CUresult cuFuncGetName(const char** name, CUfunction hfunc) {
@@ -127,7 +144,9 @@ CUresult cuFuncGetName(const char** name, CUfunction hfunc) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuKernelGetName(const char** name, CUkernel hfunc) { return cuFuncGetName(name, as_function(hfunc)); }
+CUresult cuKernelGetName(const char** name, CUkernel hfunc) {
+  return cuFuncGetName(name, as_function(hfunc));
+}
 
 CUresult cuFuncGetModule(CUmodule* hmod, CUfunction hfunc) {
   const Call call(Need::initialised, Role::neutral);
@@ -163,7 +182,8 @@ CUresult cuFuncGetAttribute(int* pi, CUfunction_attribute attrib, CUfunction hfu
   if (!call) return call.error();
   if (pi == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const CUfunction function = resolve_function(call.state(), hfunc);
-  return function != nullptr ? attribute_of(call.state(), function, attrib, call.device(), pi) : CUDA_ERROR_INVALID_HANDLE;
+  return function != nullptr ? attribute_of(call.state(), function, attrib, call.device(), pi)
+                             : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value) {
@@ -179,7 +199,8 @@ CUresult cuKernelGetAttribute(int* pi, CUfunction_attribute attrib, CUkernel ker
   if (pi == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!valid_device(call.state(), dev)) return CUDA_ERROR_INVALID_DEVICE;
   const CUfunction function = resolve_function(call.state(), as_function(kernel));
-  return function != nullptr ? attribute_of(call.state(), function, attrib, dev, pi) : CUDA_ERROR_INVALID_HANDLE;
+  return function != nullptr ? attribute_of(call.state(), function, attrib, dev, pi)
+                             : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev) {
@@ -194,14 +215,17 @@ CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel ker
 CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache) {
   const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
-  return resolve_function(call.state(), hfunc) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+  return resolve_function(call.state(), hfunc) != nullptr ? CUDA_SUCCESS
+                                                          : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice) {
   return cuFuncSetCacheConfig(as_function(kernel), config);
 }
 
-CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig) { return cuFuncSetCacheConfig(hfunc, CU_FUNC_CACHE_PREFER_NONE); }
+CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig) {
+  return cuFuncSetCacheConfig(hfunc, CU_FUNC_CACHE_PREFER_NONE);
+}
 
 CUresult cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction function) {
   const Call call(Need::context, Role::neutral);
@@ -215,10 +239,12 @@ CUresult cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction function) {
 CUresult cuFuncLoad(CUfunction function) {
   const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
-  return resolve_function(call.state(), function) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+  return resolve_function(call.state(), function) != nullptr ? CUDA_SUCCESS
+                                                             : CUDA_ERROR_INVALID_HANDLE;
 }
 
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize,
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* numBlocks, CUfunction func,
+                                                              int blockSize, size_t dynamicSMemSize,
                                                               unsigned int) {
   const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
@@ -228,21 +254,29 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* numBlocks, CU
   return CUDA_SUCCESS;
 }
 
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize) {
-  return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, func, blockSize, dynamicSMemSize, 0);
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* numBlocks, CUfunction func, int blockSize,
+                                                     size_t dynamicSMemSize) {
+  return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, func, blockSize,
+                                                              dynamicSMemSize, 0);
 }
 
-CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* minGridSize, int* blockSize, CUfunction func,
-                                                   CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
-                                                   int blockSizeLimit, unsigned int) {
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* minGridSize, int* blockSize,
+                                                   CUfunction func,
+                                                   CUoccupancyB2DSize blockSizeToDynamicSMemSize,
+                                                   size_t dynamicSMemSize, int blockSizeLimit,
+                                                   unsigned int) {
   if (minGridSize == nullptr || blockSize == nullptr) return CUDA_ERROR_INVALID_VALUE;
   int best = 0, best_blocks = 0;
   const int most = blockSizeLimit > 0 ? std::min(blockSizeLimit, 1024) : 1024;
   for (int threads = most; threads >= 32; threads -= 32) {
     // The program's function is asked without the lock held.
-    const std::size_t shared = blockSizeToDynamicSMemSize != nullptr ? blockSizeToDynamicSMemSize(threads) : dynamicSMemSize;
+    const std::size_t shared = blockSizeToDynamicSMemSize != nullptr
+                                   ? blockSizeToDynamicSMemSize(threads)
+                                   : dynamicSMemSize;
     int blocks = 0;
-    if (const CUresult error = cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, func, threads, shared); error != CUDA_SUCCESS)
+    if (const CUresult error =
+            cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, func, threads, shared);
+        error != CUDA_SUCCESS)
       return error;
     if (blocks * threads > best_blocks * best) {
       best = threads;
@@ -256,19 +290,23 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* minGridSize, int* blockS
   return CUDA_SUCCESS;
 }
 
-CUresult cuOccupancyMaxPotentialBlockSize(int* minGridSize, int* blockSize, CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
+CUresult cuOccupancyMaxPotentialBlockSize(int* minGridSize, int* blockSize, CUfunction func,
+                                          CUoccupancyB2DSize blockSizeToDynamicSMemSize,
                                           size_t dynamicSMemSize, int blockSizeLimit) {
-  return cuOccupancyMaxPotentialBlockSizeWithFlags(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize,
-                                                   blockSizeLimit, 0);
+  return cuOccupancyMaxPotentialBlockSizeWithFlags(
+      minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit, 0);
 }
 
-CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* dynamicSmemSize, CUfunction func, int numBlocks, int) {
+CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* dynamicSmemSize, CUfunction func,
+                                                 int numBlocks, int) {
   const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   if (dynamicSmemSize == nullptr || numBlocks <= 0) return CUDA_ERROR_INVALID_VALUE;
   if (resolve_function(call.state(), func) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  const int all = device_attribute(call.state(), CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, call.device());
-  const int most = device_attribute(call.state(), CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, call.device());
+  const int all = device_attribute(
+      call.state(), CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, call.device());
+  const int most = device_attribute(
+      call.state(), CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, call.device());
   *dynamicSmemSize = static_cast<size_t>(std::min(all / numBlocks, most));
   return CUDA_SUCCESS;
 }

@@ -30,7 +30,8 @@ CUgraph clone_graph(State& state, CUgraph graph) {
     made.emplace(node.get(), twin);
   }
   for (const auto& node : graph->nodes) {
-    for (const CUgraphNode dependency : node->dependencies) made[node.get()]->dependencies.push_back(made[dependency]);
+    for (const CUgraphNode dependency : node->dependencies)
+      made[node.get()]->dependencies.push_back(made[dependency]);
   }
   for (const auto& [object, count] : graph->objects) {
     copy->objects.emplace(object, count);
@@ -42,7 +43,8 @@ CUgraph clone_graph(State& state, CUgraph graph) {
 
 void destroy_graph(State& state, CUgraph graph) {
   for (const auto& node : graph->nodes) {
-    if (const auto* const child = std::get_if<ChildWork>(&node->work)) destroy_graph(state, child->graph);
+    if (const auto* const child = std::get_if<ChildWork>(&node->work))
+      destroy_graph(state, child->graph);
   }
   for (const auto& [object, count] : graph->objects) release_object(state, object, count);
   state.graphs.erase(graph);
@@ -58,7 +60,8 @@ using namespace deepum::simgpu;
 namespace {
 
 bool owns(CUgraph graph, CUgraphNode node) {
-  return std::any_of(graph->nodes.begin(), graph->nodes.end(), [&](const auto& other) { return other.get() == node; });
+  return std::any_of(graph->nodes.begin(), graph->nodes.end(),
+                     [&](const auto& other) { return other.get() == node; });
 }
 
 // The node's graph if the node is alive; a node handle says nothing by itself.
@@ -85,7 +88,9 @@ CUresult list_nodes(const std::vector<CUgraphNode>& found, CUgraphNode* out, siz
 std::vector<CUgraphNode> dependents_of(CUgraph graph, CUgraphNode node) {
   std::vector<CUgraphNode> found;
   for (const auto& other : graph->nodes) {
-    if (std::find(other->dependencies.begin(), other->dependencies.end(), node) != other->dependencies.end()) found.push_back(other.get());
+    if (std::find(other->dependencies.begin(), other->dependencies.end(), node) !=
+        other->dependencies.end())
+      found.push_back(other.get());
   }
   return found;
 }
@@ -118,15 +123,18 @@ CUresult cuGraphDestroy(CUgraph hGraph) {
 CUresult cuGraphClone(CUgraph* phGraphClone, CUgraph originalGraph) {
   const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
-  if (phGraphClone == nullptr || !alive(call.state().graphs, originalGraph)) return CUDA_ERROR_INVALID_VALUE;
+  if (phGraphClone == nullptr || !alive(call.state().graphs, originalGraph))
+    return CUDA_ERROR_INVALID_VALUE;
   *phGraphClone = clone_graph(call.state(), originalGraph);
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphNodeFindInClone(CUgraphNode* phNode, CUgraphNode hOriginalNode, CUgraph hClonedGraph) {
+CUresult cuGraphNodeFindInClone(CUgraphNode* phNode, CUgraphNode hOriginalNode,
+                                CUgraph hClonedGraph) {
   const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
-  if (phNode == nullptr || !alive(call.state().graphs, hClonedGraph)) return CUDA_ERROR_INVALID_VALUE;
+  if (phNode == nullptr || !alive(call.state().graphs, hClonedGraph))
+    return CUDA_ERROR_INVALID_VALUE;
   for (const auto& node : hClonedGraph->nodes) {
     if (node->origin != hOriginalNode) continue;
     *phNode = node.get();
@@ -156,10 +164,13 @@ CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode* rootNodes, size_t* num
   return list_nodes(roots, rootNodes, numRootNodes);
 }
 
-CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* edgeData, size_t* numEdges) {
+CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode* from, CUgraphNode* to,
+                            CUgraphEdgeData* edgeData, size_t* numEdges) {
   const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
-  if (!alive(call.state().graphs, hGraph) || numEdges == nullptr || (from == nullptr) != (to == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+  if (!alive(call.state().graphs, hGraph) || numEdges == nullptr ||
+      (from == nullptr) != (to == nullptr))
+    return CUDA_ERROR_INVALID_VALUE;
   std::vector<CUgraphNode> sources, targets;
   for (const auto& node : hGraph->nodes) {
     for (const CUgraphNode dependency : node->dependencies) {
@@ -178,7 +189,8 @@ CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode* from, CUgraphNode* to, siz
   return cuGraphGetEdges_v2(hGraph, from, to, nullptr, numEdges);
 }
 
-CUresult cuGraphNodeGetDependencies_v2(CUgraphNode hNode, CUgraphNode* dependencies, CUgraphEdgeData* edgeData, size_t* numDependencies) {
+CUresult cuGraphNodeGetDependencies_v2(CUgraphNode hNode, CUgraphNode* dependencies,
+                                       CUgraphEdgeData* edgeData, size_t* numDependencies) {
   const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (graph_of(call.state(), hNode) == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -187,12 +199,13 @@ CUresult cuGraphNodeGetDependencies_v2(CUgraphNode hNode, CUgraphNode* dependenc
   return error;
 }
 
-CUresult cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode* dependencies, size_t* numDependencies) {
+CUresult cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode* dependencies,
+                                    size_t* numDependencies) {
   return cuGraphNodeGetDependencies_v2(hNode, dependencies, nullptr, numDependencies);
 }
 
-CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode, CUgraphNode* dependentNodes, CUgraphEdgeData* edgeData,
-                                         size_t* numDependentNodes) {
+CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode, CUgraphNode* dependentNodes,
+                                         CUgraphEdgeData* edgeData, size_t* numDependentNodes) {
   const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   const CUgraph graph = graph_of(call.state(), hNode);
@@ -202,40 +215,51 @@ CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode, CUgraphNode* depende
   return error;
 }
 
-CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode, CUgraphNode* dependentNodes, size_t* numDependentNodes) {
+CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode, CUgraphNode* dependentNodes,
+                                      size_t* numDependentNodes) {
   return cuGraphNodeGetDependentNodes_v2(hNode, dependentNodes, nullptr, numDependentNodes);
 }
 
-CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData*,
-                                   size_t numDependencies) {
+CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to,
+                                   const CUgraphEdgeData*, size_t numDependencies) {
   const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
-  if (!alive(call.state().graphs, hGraph) || (numDependencies > 0 && (from == nullptr || to == nullptr))) return CUDA_ERROR_INVALID_VALUE;
+  if (!alive(call.state().graphs, hGraph) ||
+      (numDependencies > 0 && (from == nullptr || to == nullptr)))
+    return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < numDependencies; ++i) {
-    if (from[i] == to[i] || !owns(hGraph, from[i]) || !owns(hGraph, to[i])) return CUDA_ERROR_INVALID_VALUE;
+    if (from[i] == to[i] || !owns(hGraph, from[i]) || !owns(hGraph, to[i]))
+      return CUDA_ERROR_INVALID_VALUE;
     auto& dependencies = to[i]->dependencies;
-    if (std::find(dependencies.begin(), dependencies.end(), from[i]) != dependencies.end()) return CUDA_ERROR_INVALID_VALUE;
+    if (std::find(dependencies.begin(), dependencies.end(), from[i]) != dependencies.end())
+      return CUDA_ERROR_INVALID_VALUE;
     dependencies.push_back(from[i]);
   }
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to, size_t numDependencies) {
+CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to,
+                                size_t numDependencies) {
   return cuGraphAddDependencies_v2(hGraph, from, to, nullptr, numDependencies);
 }
 
-CUresult cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData*,
+CUresult cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode* from,
+                                      const CUgraphNode* to, const CUgraphEdgeData*,
                                       size_t numDependencies) {
   const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
-  if (!alive(call.state().graphs, hGraph) || (numDependencies > 0 && (from == nullptr || to == nullptr))) return CUDA_ERROR_INVALID_VALUE;
+  if (!alive(call.state().graphs, hGraph) ||
+      (numDependencies > 0 && (from == nullptr || to == nullptr)))
+    return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < numDependencies; ++i) {
-    if (!owns(hGraph, to[i]) || std::erase(to[i]->dependencies, from[i]) == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!owns(hGraph, to[i]) || std::erase(to[i]->dependencies, from[i]) == 0)
+      return CUDA_ERROR_INVALID_VALUE;
   }
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to, size_t numDependencies) {
+CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to,
+                                   size_t numDependencies) {
   return cuGraphRemoveDependencies_v2(hGraph, from, to, nullptr, numDependencies);
 }
 
@@ -245,7 +269,8 @@ CUresult cuGraphDestroyNode(CUgraphNode hNode) {
   const CUgraph graph = graph_of(call.state(), hNode);
   if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
   for (const auto& node : graph->nodes) std::erase(node->dependencies, hNode);
-  if (const auto* const child = std::get_if<ChildWork>(&hNode->work)) destroy_graph(call.state(), child->graph);
+  if (const auto* const child = std::get_if<ChildWork>(&hNode->work))
+    destroy_graph(call.state(), child->graph);
   std::erase_if(graph->nodes, [&](const auto& node) { return node.get() == hNode; });
   return CUDA_SUCCESS;
 }

@@ -18,7 +18,9 @@ std::vector<CUgraphNode> in_order(CUgraph graph) {
     const std::size_t before = order.size();
     for (const auto& node : graph->nodes) {
       if (placed.contains(node.get())) continue;
-      if (!std::all_of(node->dependencies.begin(), node->dependencies.end(), [&](CUgraphNode d) { return placed.contains(d); })) continue;
+      if (!std::all_of(node->dependencies.begin(), node->dependencies.end(),
+                       [&](CUgraphNode d) { return placed.contains(d); }))
+        continue;
       placed.insert(node.get());
       order.push_back(node.get());
     }
@@ -29,7 +31,8 @@ std::vector<CUgraphNode> in_order(CUgraph graph) {
 
 }  // namespace
 
-void enqueue_graph(State& state, um_model::Host host, um_model::Stream stream, int device, CUgraph graph) {
+void enqueue_graph(State& state, um_model::Host host, um_model::Stream stream, int device,
+                   CUgraph graph) {
   um_model::Engine& engine = state.engine;
   struct Place {
     um_model::Stream stream;
@@ -47,14 +50,16 @@ void enqueue_graph(State& state, um_model::Host host, um_model::Stream stream, i
   std::optional<um_model::Event> start;
   bool own_taken = false;
   const std::vector<CUgraphNode> order = in_order(graph);
-  if (std::count_if(order.begin(), order.end(), [](CUgraphNode node) { return node->dependencies.empty(); }) > 1) {
+  if (std::count_if(order.begin(), order.end(),
+                    [](CUgraphNode node) { return node->dependencies.empty(); }) > 1) {
     start = events.emplace_back(engine.add_event());
     engine.record(host, *start, stream);
   }
   for (const CUgraphNode node : order) {
     Place place{stream, 0};
-    const auto continued = std::find_if(node->dependencies.begin(), node->dependencies.end(),
-                                        [&](CUgraphNode dependency) { return last[places.at(dependency).stream] == dependency; });
+    const auto continued = std::find_if(
+        node->dependencies.begin(), node->dependencies.end(),
+        [&](CUgraphNode dependency) { return last[places.at(dependency).stream] == dependency; });
     if (continued != node->dependencies.end()) {
       place.stream = places.at(*continued).stream;
     } else if (node->dependencies.empty() && !own_taken) {
@@ -77,7 +82,8 @@ void enqueue_graph(State& state, um_model::Host host, um_model::Stream stream, i
       engine.record(host, place.event, place.stream);
     } else {
       const auto follower = std::find_if(order.begin(), order.end(), [&](CUgraphNode other) {
-        return std::find(other->dependencies.begin(), other->dependencies.end(), node) != other->dependencies.end();
+        return std::find(other->dependencies.begin(), other->dependencies.end(), node) !=
+               other->dependencies.end();
       });
       if (follower != order.end() && (*follower)->dependencies.size() > 1) {
         place.event = events.emplace_back(engine.add_event());
@@ -103,7 +109,8 @@ bool same_shape(CUgraph a, CUgraph b) {
   }
   for (std::size_t i = 0; i < a->nodes.size(); ++i) {
     const CUgraphNode_st &x = *a->nodes[i], &y = *b->nodes[i];
-    if (x.work.index() != y.work.index() || x.dependencies.size() != y.dependencies.size()) return false;
+    if (x.work.index() != y.work.index() || x.dependencies.size() != y.dependencies.size())
+      return false;
     for (std::size_t d = 0; d < x.dependencies.size(); ++d) {
       if (at_a[x.dependencies[d]] != at_b[y.dependencies[d]]) return false;
     }
@@ -115,10 +122,12 @@ bool same_shape(CUgraph a, CUgraph b) {
 
 namespace {
 
-// What a launch under way needs of the program's objects lives until it is done, also when the graph is destroyed meanwhile.
+// What a launch under way needs of the program's objects lives until it is done, also when the
+// graph is destroyed meanwhile.
 void hold_objects(State& state, um_model::Host host, um_model::Stream stream, CUgraph graph) {
   for (const auto& node : graph->nodes) {
-    if (const auto* const child = std::get_if<ChildWork>(&node->work)) hold_objects(state, host, stream, child->graph);
+    if (const auto* const child = std::get_if<ChildWork>(&node->work))
+      hold_objects(state, host, stream, child->graph);
   }
   if (graph->objects.empty()) return;
   std::vector<CUuserObject> held;
@@ -152,21 +161,25 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec* phGraphExec, CUgraph hGraph, u
   return instantiate(phGraphExec, hGraph);
 }
 
-CUresult cuGraphInstantiateWithParams(CUgraphExec* phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS* instantiateParams) {
+CUresult cuGraphInstantiateWithParams(CUgraphExec* phGraphExec, CUgraph hGraph,
+                                      CUDA_GRAPH_INSTANTIATE_PARAMS* instantiateParams) {
   if (instantiateParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const CUresult error = instantiate(phGraphExec, hGraph);
   instantiateParams->hErrNode_out = nullptr;
-  instantiateParams->result_out = error == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
+  instantiateParams->result_out =
+      error == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
   return error;
 }
 
-CUresult cuGraphInstantiate(CUgraphExec* phGraphExec, CUgraph hGraph, CUgraphNode* phErrorNode, char* logBuffer, size_t bufferSize) {
+CUresult cuGraphInstantiate(CUgraphExec* phGraphExec, CUgraph hGraph, CUgraphNode* phErrorNode,
+                            char* logBuffer, size_t bufferSize) {
   if (phErrorNode != nullptr) *phErrorNode = nullptr;
   if (logBuffer != nullptr && bufferSize > 0) *logBuffer = '\0';
   return instantiate(phGraphExec, hGraph);
 }
 
-CUresult cuGraphInstantiate_v2(CUgraphExec* phGraphExec, CUgraph hGraph, CUgraphNode* phErrorNode, char* logBuffer, size_t bufferSize) {
+CUresult cuGraphInstantiate_v2(CUgraphExec* phGraphExec, CUgraph hGraph, CUgraphNode* phErrorNode,
+                               char* logBuffer, size_t bufferSize) {
   return cuGraphInstantiate(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
 }
 
@@ -183,7 +196,8 @@ CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) {
 CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t* flags) {
   const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
-  if (flags == nullptr || !alive(call.state().graph_execs, hGraphExec)) return CUDA_ERROR_INVALID_VALUE;
+  if (flags == nullptr || !alive(call.state().graph_execs, hGraphExec))
+    return CUDA_ERROR_INVALID_VALUE;
   *flags = 0;
   return CUDA_SUCCESS;
 }
@@ -215,11 +229,14 @@ CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo* resultInfo) {
+CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
+                              CUgraphExecUpdateResultInfo* resultInfo) {
   const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   State& state = call.state();
-  if (!alive(state.graph_execs, hGraphExec) || !alive(state.graphs, hGraph) || resultInfo == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (!alive(state.graph_execs, hGraphExec) || !alive(state.graphs, hGraph) ||
+      resultInfo == nullptr)
+    return CUDA_ERROR_INVALID_VALUE;
   *resultInfo = {CU_GRAPH_EXEC_UPDATE_SUCCESS, nullptr, nullptr};
   if (!same_shape(hGraphExec->graph, hGraph)) {
     resultInfo->result = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;

@@ -10,10 +10,13 @@ namespace {
 
 using Make = std::function<CUresult(State&, Work&)>;
 
-CUresult add(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, std::size_t count, const Make& make) {
+CUresult add(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
+             const Make& make) {
   const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
-  if (out == nullptr || !alive(call.state().graphs, graph) || (count > 0 && dependencies == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+  if (out == nullptr || !alive(call.state().graphs, graph) ||
+      (count > 0 && dependencies == nullptr))
+    return CUDA_ERROR_INVALID_VALUE;
   const std::vector<CUgraphNode> before(dependencies, dependencies + count);
   for (const CUgraphNode node : before) {
     if (node == nullptr || node->graph != graph) return CUDA_ERROR_INVALID_VALUE;
@@ -40,7 +43,8 @@ CUresult change(CUgraphExec exec, CUgraphNode node, const Make& make) {
   // In an instantiated graph a child may change what its nodes do, not which there are.
   const auto* const before = std::get_if<ChildWork>(&node->work);
   const auto* const after = std::get_if<ChildWork>(&work);
-  const bool fits = work.index() == node->work.index() && (exec == nullptr || before == nullptr || same_shape(before->graph, after->graph));
+  const bool fits = work.index() == node->work.index() && (exec == nullptr || before == nullptr ||
+                                                           same_shape(before->graph, after->graph));
   if (fits) std::swap(node->work, work);
   if (const auto* const child = std::get_if<ChildWork>(&work)) destroy_graph(state, child->graph);
   return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -48,15 +52,18 @@ CUresult change(CUgraphExec exec, CUgraphNode node, const Make& make) {
 
 // The same from a structure of the API.
 template <typename Parameters>
-CUresult add_from(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, std::size_t count, const Parameters* p) {
+CUresult add_from(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
+                  std::size_t count, const Parameters* p) {
   if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return add(out, graph, dependencies, count, [&](State& state, Work& work) { return work_from(state, *p, work); });
+  return add(out, graph, dependencies, count,
+             [&](State& state, Work& work) { return work_from(state, *p, work); });
 }
 
 template <typename Parameters>
 CUresult change_from(CUgraphNode node, const Parameters* p) {
   if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return change(nullptr, node, [&](State& state, Work& work) { return work_from(state, *p, work); });
+  return change(nullptr, node,
+                [&](State& state, Work& work) { return work_from(state, *p, work); });
 }
 
 template <typename Parameters>
@@ -116,36 +123,47 @@ CUgraphNode twin_of(CUgraphExec exec, CUgraphNode node) {
 
 }  // namespace deepum::simgpu
 
-CUresult cuGraphAddKernelNode_v2(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, size_t numDependencies,
+CUresult cuGraphAddKernelNode_v2(CUgraphNode* phGraphNode, CUgraph hGraph,
+                                 const CUgraphNode* dependencies, size_t numDependencies,
                                  const CUDA_KERNEL_NODE_PARAMS* nodeParams) {
   return add_from(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
 }
 
-CUresult cuGraphAddKernelNode(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, size_t numDependencies,
+CUresult cuGraphAddKernelNode(CUgraphNode* phGraphNode, CUgraph hGraph,
+                              const CUgraphNode* dependencies, size_t numDependencies,
                               const CUDA_KERNEL_NODE_PARAMS_v1* nodeParams) {
   return add_from(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
 }
 
-CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS* nodeParams) { return read_kernel(hNode, nodeParams); }
-CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS_v1* nodeParams) { return read_kernel(hNode, nodeParams); }
+CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS* nodeParams) {
+  return read_kernel(hNode, nodeParams);
+}
+CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS_v1* nodeParams) {
+  return read_kernel(hNode, nodeParams);
+}
 
-CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS* nodeParams) {
+CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode hNode,
+                                       const CUDA_KERNEL_NODE_PARAMS* nodeParams) {
   return change_from(hNode, nodeParams);
 }
 
-CUresult cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1* nodeParams) {
+CUresult cuGraphKernelNodeSetParams(CUgraphNode hNode,
+                                    const CUDA_KERNEL_NODE_PARAMS_v1* nodeParams) {
   return change_from(hNode, nodeParams);
 }
 
-CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS* nodeParams) {
+CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                           const CUDA_KERNEL_NODE_PARAMS* nodeParams) {
   return change_from(hGraphExec, hNode, nodeParams);
 }
 
-CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1* nodeParams) {
+CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                        const CUDA_KERNEL_NODE_PARAMS_v1* nodeParams) {
   return change_from(hGraphExec, hNode, nodeParams);
 }
 
-CUresult cuGraphAddMemcpyNode(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, size_t numDependencies,
+CUresult cuGraphAddMemcpyNode(CUgraphNode* phGraphNode, CUgraph hGraph,
+                              const CUgraphNode* dependencies, size_t numDependencies,
                               const CUDA_MEMCPY3D* copyParams, CUcontext) {
   return add_from(phGraphNode, hGraph, dependencies, numDependencies, copyParams);
 }
@@ -158,7 +176,8 @@ CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D* nodeParams
       return allocation != nullptr && allocation->on_gpu();
     };
     *nodeParams = {};
-    nodeParams->dstMemoryType = on_gpu(work.destination) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+    nodeParams->dstMemoryType =
+        on_gpu(work.destination) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
     nodeParams->srcMemoryType = on_gpu(work.source) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
     nodeParams->dstDevice = work.destination;
     nodeParams->srcDevice = work.source;
@@ -169,18 +188,24 @@ CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D* nodeParams
     nodeParams->Depth = work.depth;
     nodeParams->dstPitch = work.destination_pitch != 0 ? work.destination_pitch : work.width;
     nodeParams->srcPitch = work.source_pitch != 0 ? work.source_pitch : work.width;
-    nodeParams->dstHeight = work.destination_slice != 0 ? work.destination_slice / nodeParams->dstPitch : work.height;
-    nodeParams->srcHeight = work.source_slice != 0 ? work.source_slice / nodeParams->srcPitch : work.height;
+    nodeParams->dstHeight =
+        work.destination_slice != 0 ? work.destination_slice / nodeParams->dstPitch : work.height;
+    nodeParams->srcHeight =
+        work.source_slice != 0 ? work.source_slice / nodeParams->srcPitch : work.height;
   });
 }
 
-CUresult cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D* nodeParams) { return change_from(hNode, nodeParams); }
+CUresult cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D* nodeParams) {
+  return change_from(hNode, nodeParams);
+}
 
-CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D* copyParams, CUcontext) {
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                        const CUDA_MEMCPY3D* copyParams, CUcontext) {
   return change_from(hGraphExec, hNode, copyParams);
 }
 
-CUresult cuGraphAddMemsetNode(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, size_t numDependencies,
+CUresult cuGraphAddMemsetNode(CUgraphNode* phGraphNode, CUgraph hGraph,
+                              const CUgraphNode* dependencies, size_t numDependencies,
                               const CUDA_MEMSET_NODE_PARAMS* memsetParams, CUcontext) {
   return add_from(phGraphNode, hGraph, dependencies, numDependencies, memsetParams);
 }
@@ -192,41 +217,54 @@ CUresult cuGraphMemsetNodeGetParams(CUgraphNode hNode, CUDA_MEMSET_NODE_PARAMS* 
   });
 }
 
-CUresult cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS* nodeParams) { return change_from(hNode, nodeParams); }
+CUresult cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS* nodeParams) {
+  return change_from(hNode, nodeParams);
+}
 
-CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS* memsetParams, CUcontext) {
+CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                        const CUDA_MEMSET_NODE_PARAMS* memsetParams, CUcontext) {
   return change_from(hGraphExec, hNode, memsetParams);
 }
 
-CUresult cuGraphAddHostNode(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, size_t numDependencies,
+CUresult cuGraphAddHostNode(CUgraphNode* phGraphNode, CUgraph hGraph,
+                            const CUgraphNode* dependencies, size_t numDependencies,
                             const CUDA_HOST_NODE_PARAMS* nodeParams) {
   return add_from(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
 }
 
 CUresult cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS* nodeParams) {
   if (nodeParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return read<HostWork>(hNode, [&](State&, HostWork& work) { *nodeParams = {work.host_function, work.data}; });
+  return read<HostWork>(
+      hNode, [&](State&, HostWork& work) { *nodeParams = {work.host_function, work.data}; });
 }
 
-CUresult cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS* nodeParams) { return change_from(hNode, nodeParams); }
+CUresult cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS* nodeParams) {
+  return change_from(hNode, nodeParams);
+}
 
-CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS* nodeParams) {
+CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                      const CUDA_HOST_NODE_PARAMS* nodeParams) {
   return change_from(hGraphExec, hNode, nodeParams);
 }
 
-CUresult cuGraphAddEmptyNode(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, size_t numDependencies) {
-  return add(phGraphNode, hGraph, dependencies, numDependencies, [](State&, Work& work) { return work = EmptyWork{}, CUDA_SUCCESS; });
+CUresult cuGraphAddEmptyNode(CUgraphNode* phGraphNode, CUgraph hGraph,
+                             const CUgraphNode* dependencies, size_t numDependencies) {
+  return add(phGraphNode, hGraph, dependencies, numDependencies,
+             [](State&, Work& work) { return work = EmptyWork{}, CUDA_SUCCESS; });
 }
 
-CUresult cuGraphAddChildGraphNode(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, size_t numDependencies,
+CUresult cuGraphAddChildGraphNode(CUgraphNode* phGraphNode, CUgraph hGraph,
+                                  const CUgraphNode* dependencies, size_t numDependencies,
                                   CUgraph childGraph) {
   return add(phGraphNode, hGraph, dependencies, numDependencies,
              [&](State& state, Work& work) { return work_from(state, childGraph, work); });
 }
 
-CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph) {
+CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                            CUgraph childGraph) {
   if (hGraphExec == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return change(hGraphExec, hNode, [&](State& state, Work& work) { return work_from(state, childGraph, work); });
+  return change(hGraphExec, hNode,
+                [&](State& state, Work& work) { return work_from(state, childGraph, work); });
 }
 
 CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph* phGraph) {
@@ -234,26 +272,34 @@ CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph* phGraph) {
   return read<ChildWork>(hNode, [&](State&, ChildWork& work) { *phGraph = work.graph; });
 }
 
-CUresult cuGraphAddEventRecordNode(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, size_t numDependencies,
+CUresult cuGraphAddEventRecordNode(CUgraphNode* phGraphNode, CUgraph hGraph,
+                                   const CUgraphNode* dependencies, size_t numDependencies,
                                    CUevent event) {
   return add(phGraphNode, hGraph, dependencies, numDependencies, of_event<RecordWork>(event));
 }
 
-CUresult cuGraphAddEventWaitNode(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, size_t numDependencies,
+CUresult cuGraphAddEventWaitNode(CUgraphNode* phGraphNode, CUgraph hGraph,
+                                 const CUgraphNode* dependencies, size_t numDependencies,
                                  CUevent event) {
   return add(phGraphNode, hGraph, dependencies, numDependencies, of_event<WaitWork>(event));
 }
 
-CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event) { return change(nullptr, hNode, of_event<RecordWork>(event)); }
+CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event) {
+  return change(nullptr, hNode, of_event<RecordWork>(event));
+}
 
-CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event) { return change(nullptr, hNode, of_event<WaitWork>(event)); }
+CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event) {
+  return change(nullptr, hNode, of_event<WaitWork>(event));
+}
 
-CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event) {
+CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                            CUevent event) {
   if (hGraphExec == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return change(hGraphExec, hNode, of_event<RecordWork>(event));
 }
 
-CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event) {
+CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                          CUevent event) {
   if (hGraphExec == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return change(hGraphExec, hNode, of_event<WaitWork>(event));
 }
@@ -268,26 +314,31 @@ CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent* event_out) {
   return read<WaitWork>(hNode, [&](State&, WaitWork& work) { *event_out = work.event; });
 }
 
-CUresult cuGraphAddNode_v2(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, const CUgraphEdgeData*,
+CUresult cuGraphAddNode_v2(CUgraphNode* phGraphNode, CUgraph hGraph,
+                           const CUgraphNode* dependencies, const CUgraphEdgeData*,
                            size_t numDependencies, CUgraphNodeParams* nodeParams) {
   return add_from(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
 }
 
-CUresult cuGraphAddNode(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, size_t numDependencies,
-                        CUgraphNodeParams* nodeParams) {
+CUresult cuGraphAddNode(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies,
+                        size_t numDependencies, CUgraphNodeParams* nodeParams) {
   return cuGraphAddNode_v2(phGraphNode, hGraph, dependencies, nullptr, numDependencies, nodeParams);
 }
 
-CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams* nodeParams) { return change_from(hNode, nodeParams); }
+CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams* nodeParams) {
+  return change_from(hNode, nodeParams);
+}
 
-CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams* nodeParams) {
+CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                  CUgraphNodeParams* nodeParams) {
   return change_from(hGraphExec, hNode, nodeParams);
 }
 
 CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled) {
   const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
-  const CUgraphNode node = alive(call.state().graph_execs, hGraphExec) ? twin_of(hGraphExec, hNode) : nullptr;
+  const CUgraphNode node =
+      alive(call.state().graph_execs, hGraphExec) ? twin_of(hGraphExec, hNode) : nullptr;
   if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
   node->enabled = isEnabled != 0;
   return CUDA_SUCCESS;
@@ -296,7 +347,8 @@ CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsign
 CUresult cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int* isEnabled) {
   const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
-  const CUgraphNode node = alive(call.state().graph_execs, hGraphExec) ? twin_of(hGraphExec, hNode) : nullptr;
+  const CUgraphNode node =
+      alive(call.state().graph_execs, hGraphExec) ? twin_of(hGraphExec, hNode) : nullptr;
   if (node == nullptr || isEnabled == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *isEnabled = node->enabled ? 1 : 0;
   return CUDA_SUCCESS;

@@ -14,8 +14,9 @@ CUresult kernel_from(State& state, const Parameters& p, Work& out) {
   if constexpr (requires { p.kern; }) {
     if (function == nullptr) function = reinterpret_cast<CUfunction>(p.kern);
   }
-  const CUresult error = make_launch(state, function, {p.gridDimX, p.gridDimY, p.gridDimZ}, {p.blockDimX, p.blockDimY, p.blockDimZ},
-                                     p.sharedMemBytes, p.kernelParams, p.extra, work);
+  const CUresult error = make_launch(state, function, {p.gridDimX, p.gridDimY, p.gridDimZ},
+                                     {p.blockDimX, p.blockDimY, p.blockDimZ}, p.sharedMemBytes,
+                                     p.kernelParams, p.extra, work);
   out = std::move(work);
   return error;
 }
@@ -30,7 +31,8 @@ CUresult copy_from(const CUDA_MEMCPY3D& p, Work& out) {
 
 template <typename Parameters>
 CUresult fill_from(const Parameters& p, Work& out) {
-  if (p.elementSize != 1 && p.elementSize != 2 && p.elementSize != 4) return CUDA_ERROR_INVALID_VALUE;
+  if (p.elementSize != 1 && p.elementSize != 2 && p.elementSize != 4)
+    return CUDA_ERROR_INVALID_VALUE;
   out = FillWork{p.dst, p.width, p.height, p.pitch, p.value, p.elementSize};
   return CUDA_SUCCESS;
 }
@@ -46,10 +48,16 @@ CUresult host_from(const Parameters& p, Work& out) {
 
 }  // namespace
 
-CUresult work_from(State& state, const CUDA_KERNEL_NODE_PARAMS_v1& p, Work& out) { return kernel_from(state, p, out); }
-CUresult work_from(State& state, const CUDA_KERNEL_NODE_PARAMS_v2& p, Work& out) { return kernel_from(state, p, out); }
+CUresult work_from(State& state, const CUDA_KERNEL_NODE_PARAMS_v1& p, Work& out) {
+  return kernel_from(state, p, out);
+}
+CUresult work_from(State& state, const CUDA_KERNEL_NODE_PARAMS_v2& p, Work& out) {
+  return kernel_from(state, p, out);
+}
 CUresult work_from(State&, const CUDA_MEMCPY3D& p, Work& out) { return copy_from(p, out); }
-CUresult work_from(State&, const CUDA_MEMSET_NODE_PARAMS& p, Work& out) { return fill_from(p, out); }
+CUresult work_from(State&, const CUDA_MEMSET_NODE_PARAMS& p, Work& out) {
+  return fill_from(p, out);
+}
 CUresult work_from(State&, const CUDA_HOST_NODE_PARAMS& p, Work& out) { return host_from(p, out); }
 
 CUresult work_from(State& state, CUgraph child, Work& out) {

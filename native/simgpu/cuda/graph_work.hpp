@@ -5,8 +5,8 @@
 
 namespace deepum::simgpu {
 
-// CUDA_ERROR_INVALID_VALUE for parameters that make no sense, else what making the work answers; CUDA_ERROR_NOT_SUPPORTED, said once,
-// for what is not simulated.
+// CUDA_ERROR_INVALID_VALUE for parameters that make no sense, else what making the work answers;
+// CUDA_ERROR_NOT_SUPPORTED, said once, for what is not simulated.
 CUresult work_from(State& state, const CUDA_KERNEL_NODE_PARAMS_v1& p, Work& out);
 CUresult work_from(State& state, const CUDA_KERNEL_NODE_PARAMS_v2& p, Work& out);
 CUresult work_from(State& state, const CUDA_MEMCPY3D& p, Work& out);

@@ -19,10 +19,12 @@ struct CUgraphNode_st {
 };
 
 struct CUgraph_st {
-  std::vector<std::unique_ptr<CUgraphNode_st>> nodes;  // in order of creation; a dependency may be added against it
+  // In order of creation; a dependency may be added against it.
+  std::vector<std::unique_ptr<CUgraphNode_st>> nodes;
   int device = 0;
-  bool child = false;                        // owned by a node of another graph
-  std::map<CUuserObject, unsigned> objects;  // references to the program's objects that live as long as the graph
+  bool child = false;  // owned by a node of another graph
+  // References to the program's objects that live as long as the graph.
+  std::map<CUuserObject, unsigned> objects;
   ~CUgraph_st();
 };
 
@@ -39,11 +41,16 @@ struct Capture {
   std::vector<CUgraphNode> left_behind;  // last nodes of streams that were destroyed meanwhile
 };
 
-// Calls that a capture forbids. Each returns CUDA_SUCCESS, or the error after having spoilt the capture it would have disturbed.
-CUresult refuse_in_capture(Call& call);                  // unsafe calls: allocation, device synchronisation (thread's capture mode)
-CUresult refuse_on_stream(Call& call, CUstream stream);  // on a capturing stream: query, synchronise, prefetch, discard
-CUresult refuse_event(Call& call, CUevent event);        // query or synchronise an event that stands for captured work
-CUresult refuse_implicit(Call& call, CUstream stream);   // the default stream while a blocking stream captures
+// Calls that a capture forbids. Each returns CUDA_SUCCESS, or the error after having spoilt the
+// capture it would have disturbed. Unsafe calls: allocation, device synchronisation (thread's
+// capture mode).
+CUresult refuse_in_capture(Call& call);
+// On a capturing stream: query, synchronise, prefetch, discard.
+CUresult refuse_on_stream(Call& call, CUstream stream);
+// Query or synchronise an event that stands for captured work.
+CUresult refuse_event(Call& call, CUevent event);
+// The default stream while a blocking stream captures.
+CUresult refuse_implicit(Call& call, CUstream stream);
 
 CUresult capture_work(Call& call, CUstream stream, Work work);
 CUresult capture_record(Call& call, CUstream stream, CUevent event, unsigned flags);
@@ -51,8 +58,8 @@ CUresult capture_wait(Call& call, CUstream stream, CUevent event);
 void abandon_capture(State& state, CUstream stream);  // the stream goes away
 
 CUgraphNode add_node(CUgraph graph, Work work, std::vector<CUgraphNode> dependencies);
-// Graphs' references to user objects (user_object.cpp). When the last reference is given back, the graphs' or the program's, the object
-// is destroyed, on the pump's thread.
+// Graphs' references to user objects (user_object.cpp). When the last reference is given back, the
+// graphs' or the program's, the object is destroyed, on the pump's thread.
 void retain_object(CUuserObject object, unsigned count);
 void release_object(State& state, CUuserObject object, unsigned count);
 

@@ -16,8 +16,10 @@ struct HostLaunch {
   deepum_host_launch view{};
   const deepum_host_kernel* kernel;
 
-  HostLaunch(const KernelWork& work, const ParameterLayout& layout) : bytes(work.parameters), kernel(work.function->host) {
-    for (const Parameter& parameter : layout.parameters) pointers.push_back(bytes.data() + parameter.offset);
+  HostLaunch(const KernelWork& work, const ParameterLayout& layout)
+      : bytes(work.parameters), kernel(work.function->host) {
+    for (const Parameter& parameter : layout.parameters)
+      pointers.push_back(bytes.data() + parameter.offset);
     std::copy(std::begin(work.grid), std::end(work.grid), view.grid);
     std::copy(std::begin(work.block), std::end(work.block), view.block);
     view.shared_bytes = work.shared_bytes;
@@ -30,7 +32,8 @@ std::vector<deepum_host_access> accesses_of(const HostLaunch& launch) {
   if (launch.kernel->accesses == nullptr) return {};
   std::vector<deepum_host_access> accesses(64);
   for (;;) {
-    const std::size_t count = launch.kernel->accesses(&launch.view, accesses.data(), accesses.size());
+    const std::size_t count =
+        launch.kernel->accesses(&launch.view, accesses.data(), accesses.size());
     if (count <= accesses.size()) {
       accesses.resize(count);
       return accesses;
@@ -39,9 +42,10 @@ std::vector<deepum_host_access> accesses_of(const HostLaunch& launch) {
   }
 }
 
-// Managed memory is what the model follows; the rest only costs bandwidth. nullptr: nothing lies outside live memory.
-const deepum_host_access* split(State& state, const std::vector<deepum_host_access>& accesses, bool reads_unwritten,
-                                um_model::Kernel& kernel) {
+// Managed memory is what the model follows; the rest only costs bandwidth. nullptr: nothing lies
+// outside live memory.
+const deepum_host_access* split(State& state, const std::vector<deepum_host_access>& accesses,
+                                bool reads_unwritten, um_model::Kernel& kernel) {
   for (const deepum_host_access& access : accesses) {
     if (access.bytes == 0) continue;
     const Allocation* const allocation = state.memory.find(access.address);
@@ -49,30 +53,37 @@ const deepum_host_access* split(State& state, const std::vector<deepum_host_acce
     if (allocation->kind == MemoryKind::managed) {
       const um_model::Range range{access.address, access.bytes};
       const std::uint64_t held_since = reads_unwritten ? state.blocks.held_since(range) : 0;
-      kernel.accesses.push_back({range, access.read != 0, access.write != 0, false, false, held_since});
+      kernel.accesses.push_back(
+          {range, access.read != 0, access.write != 0, false, false, held_since});
     } else {
-      kernel.device_bytes += access.bytes * (static_cast<unsigned>(access.read != 0) + static_cast<unsigned>(access.write != 0));
+      kernel.device_bytes += access.bytes * (static_cast<unsigned>(access.read != 0) +
+                                             static_cast<unsigned>(access.write != 0));
     }
   }
   return nullptr;
 }
 
-// A kernel that computes nothing: what it writes reads as zeros from then on, and so does memory that was handed out and not used before,
-// whatever it was to whoever had it last. What it only may write (inputs, as far as is known) keeps its bytes, but where nobody tells what
-// was handed out: it may be used again there.
-void leave_zeros(State& state, int device, const std::vector<um_model::Access>& accesses, um_model::Kernel& kernel, bool computes = false) {
+// A kernel that computes nothing: what it writes reads as zeros from then on, and so does memory
+// that was handed out and not used before, whatever it was to whoever had it last. What it only may
+// write (inputs, as far as is known) keeps its bytes, but where nobody tells what was handed out:
+// it may be used again there.
+void leave_zeros(State& state, int device, const std::vector<um_model::Access>& accesses,
+                 um_model::Kernel& kernel, bool computes = false) {
   std::vector<um_model::Range> zeros;
   for (const um_model::Access& access : accesses) {
     if (!state.host_module_loaded) state.blocks.use(access.range.address, zeros);
   }
   const std::size_t unused = zeros.size();
   const auto covered = [&](um_model::Range range) {
-    return std::any_of(zeros.begin(), zeros.begin() + static_cast<std::ptrdiff_t>(unused), [&](um_model::Range block) {
-      return range.address >= block.address && range.address + range.bytes <= block.address + block.bytes;
-    });
+    return std::any_of(zeros.begin(), zeros.begin() + static_cast<std::ptrdiff_t>(unused),
+                       [&](um_model::Range block) {
+                         return range.address >= block.address &&
+                                range.address + range.bytes <= block.address + block.bytes;
+                       });
   };
   for (const um_model::Access& access : accesses) {
-    const bool written = access.write && !computes && (!access.written_first || !state.blocks.holds(access.range.address));
+    const bool written = access.write && !computes &&
+                         (!access.written_first || !state.blocks.holds(access.range.address));
     if (written && !covered(access.range)) zeros.push_back(access.range);
   }
   if (zeros.empty()) return;
@@ -83,23 +94,28 @@ void leave_zeros(State& state, int device, const std::vector<um_model::Access>& 
 }
 
 um_model::Kernel make_host_kernel(State& state, int device, const KernelWork& work) {
-  // A host kernel has its layout from the moment it is found. NOLINTNEXTLINE(bugprone-unchecked-optional-access)
+  // A host kernel has its layout from the moment it is found.
+  // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
   auto launch = std::make_shared<HostLaunch>(work, *work.function->layout);
   um_model::Kernel kernel;
   const std::vector<deepum_host_access> accesses = accesses_of(*launch);
   State* const s = &state;
   kernel.unknown = launch->kernel->unknown != 0;
-  if (const deepum_host_access* const bad = split(state, accesses, launch->kernel->reads_unwritten != 0, kernel)) {
+  if (const deepum_host_access* const bad =
+          split(state, accesses, launch->kernel->reads_unwritten != 0, kernel)) {
     // Found out when the kernel runs, as on a real card: later calls answer with the error.
-    std::fprintf(stderr, "deepum-sim: kernel %s touches %llu bytes at 0x%llx, outside live memory\n", launch->kernel->name,
-                 static_cast<unsigned long long>(bad->bytes), static_cast<unsigned long long>(bad->address));
+    std::fprintf(stderr,
+                 "deepum-sim: kernel %s touches %llu bytes at 0x%llx, outside live memory\n",
+                 launch->kernel->name, static_cast<unsigned long long>(bad->bytes),
+                 static_cast<unsigned long long>(bad->address));
     kernel.accesses.clear();
     kernel.effect = [s, device] { set_sticky(*s, device, CUDA_ERROR_ILLEGAL_ADDRESS); };
     return kernel;
   }
   if (launch->kernel->flops != nullptr) kernel.flops = launch->kernel->flops(&launch->view);
   kernel.matrix_units = launch->kernel->matrix_units != 0;
-  if (launch->kernel->tiled != 0) kernel.tiles = std::uint64_t{work.grid[0]} * work.grid[1] * work.grid[2];
+  if (launch->kernel->tiled != 0)
+    kernel.tiles = std::uint64_t{work.grid[0]} * work.grid[1] * work.grid[2];
   if (launch->kernel->run != nullptr) {
     kernel.effect = [s, device, launch] {
       if (s->acts(device)) launch->kernel->run(&launch->view);
@@ -107,7 +123,8 @@ um_model::Kernel make_host_kernel(State& state, int device, const KernelWork& wo
   } else {
     std::vector<um_model::Access> all;
     all.reserve(accesses.size());
-    for (const deepum_host_access& a : accesses) all.push_back({{a.address, a.bytes}, a.read != 0, a.write != 0});
+    for (const deepum_host_access& a : accesses)
+      all.push_back({{a.address, a.bytes}, a.read != 0, a.write != 0});
     leave_zeros(state, device, all, kernel);
   }
   return kernel;
@@ -136,7 +153,8 @@ um_model::Kernel make_compiled_kernel(State& state, int device, const KernelWork
   std::optional<Values> values = values_of(view, find);
   leave_zeros(state, device, kernel.accesses, kernel, values.has_value());
   if (values) {
-    kernel.effect = [s = &state, device, zeros = std::move(kernel.effect), values = *std::move(values)] {
+    kernel.effect = [s = &state, device, zeros = std::move(kernel.effect),
+                     values = *std::move(values)] {
       if (zeros) zeros();
       if (!s->acts(device)) return;
       values.compute();
@@ -146,7 +164,8 @@ um_model::Kernel make_compiled_kernel(State& state, int device, const KernelWork
   std::erase_if(kernel.accesses, [&](const um_model::Access& access) {
     const Allocation* const allocation = state.memory.find(access.range.address);
     if (allocation != nullptr && allocation->kind == MemoryKind::managed) return false;
-    kernel.device_bytes += access.range.bytes * (static_cast<unsigned>(access.read) + static_cast<unsigned>(access.write));
+    kernel.device_bytes += access.range.bytes * (static_cast<unsigned>(access.read) +
+                                                 static_cast<unsigned>(access.write));
     return true;
   });
   return kernel;
@@ -155,8 +174,9 @@ um_model::Kernel make_compiled_kernel(State& state, int device, const KernelWork
 }  // namespace
 
 um_model::Kernel make_kernel(State& state, int device, const KernelWork& work) {
-  um_model::Kernel kernel =
-      work.function->host != nullptr ? make_host_kernel(state, device, work) : make_compiled_kernel(state, device, work);
+  um_model::Kernel kernel = work.function->host != nullptr
+                                ? make_host_kernel(state, device, work)
+                                : make_compiled_kernel(state, device, work);
   ++state.launches;
   return kernel;
 }

@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::uint64_t kMostThreads = 1024;
 
-CUresult gather(const CUfunc_st& function, void* const* parameters, void* const* extra, std::vector<std::uint8_t>& packed) {
+CUresult gather(const CUfunc_st& function, void* const* parameters, void* const* extra,
+                std::vector<std::uint8_t>& packed) {
   const std::size_t wanted = function.layout ? function.layout->bytes : 0;
   if (extra != nullptr && parameters != nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (extra == nullptr) {
@@ -30,18 +31,23 @@ CUresult gather(const CUfunc_st& function, void* const* parameters, void* const*
     }
   }
   if (size < wanted || (buffer == nullptr && wanted > 0)) return CUDA_ERROR_INVALID_VALUE;
-  if (buffer != nullptr) packed.assign(static_cast<const std::uint8_t*>(buffer), static_cast<const std::uint8_t*>(buffer) + size);
+  if (buffer != nullptr)
+    packed.assign(static_cast<const std::uint8_t*>(buffer),
+                  static_cast<const std::uint8_t*>(buffer) + size);
   return CUDA_SUCCESS;
 }
 
-CUresult launch(CUfunction function, const std::uint32_t (&grid)[3], const std::uint32_t (&block)[3], unsigned shared, CUstream handle,
+CUresult launch(CUfunction function, const std::uint32_t (&grid)[3],
+                const std::uint32_t (&block)[3], unsigned shared, CUstream handle,
                 void** parameters, void** extra) {
   Call call(Need::context, Role::program);
   if (!call) return call.error();
   const CUstream stream = resolve_stream(call, handle);
   if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   KernelWork work;
-  if (const CUresult error = make_launch(call.state(), function, grid, block, shared, parameters, extra, work); error != CUDA_SUCCESS)
+  if (const CUresult error =
+          make_launch(call.state(), function, grid, block, shared, parameters, extra, work);
+      error != CUDA_SUCCESS)
     return error;
   return submit(call, stream, std::move(work));
 }
@@ -54,15 +60,17 @@ std::vector<std::uint8_t> pack(const ParameterLayout& layout, void* const* param
   std::vector<std::uint8_t> packed(layout.bytes);
   for (std::size_t i = 0; i < layout.parameters.size(); ++i) {
     const Parameter& parameter = layout.parameters[i];
-    if (parameters[i] != nullptr && std::size_t{parameter.offset} + parameter.size <= packed.size()) {
+    if (parameters[i] != nullptr &&
+        std::size_t{parameter.offset} + parameter.size <= packed.size()) {
       std::memcpy(packed.data() + parameter.offset, parameters[i], parameter.size);
     }
   }
   return packed;
 }
 
-CUresult make_launch(State& state, CUfunction handle, const std::uint32_t (&grid)[3], const std::uint32_t (&block)[3],
-                     std::uint32_t shared_bytes, void* const* parameters, void* const* extra, KernelWork& work) {
+CUresult make_launch(State& state, CUfunction handle, const std::uint32_t (&grid)[3],
+                     const std::uint32_t (&block)[3], std::uint32_t shared_bytes,
+                     void* const* parameters, void* const* extra, KernelWork& work) {
   const CUfunction function = resolve_function(state, handle);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   work.function = function;
@@ -79,20 +87,27 @@ CUresult make_launch(State& state, CUfunction handle, const std::uint32_t (&grid
 
 }  // namespace deepum::simgpu
 
-CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
-                        unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void** kernelParams,
-                        void** extra) {
-  return launch(f, {gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, sharedMemBytes, hStream, kernelParams, extra);
+CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                        unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+                        unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+                        void** kernelParams, void** extra) {
+  return launch(f, {gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ},
+                sharedMemBytes, hStream, kernelParams, extra);
 }
 
-CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** kernelParams, void** extra) {
+CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** kernelParams,
+                          void** extra) {
   if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return launch(f, {config->gridDimX, config->gridDimY, config->gridDimZ}, {config->blockDimX, config->blockDimY, config->blockDimZ},
-                config->sharedMemBytes, config->hStream, kernelParams, extra);
+  return launch(f, {config->gridDimX, config->gridDimY, config->gridDimZ},
+                {config->blockDimX, config->blockDimY, config->blockDimZ}, config->sharedMemBytes,
+                config->hStream, kernelParams, extra);
 }
 
-CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
-                                   unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
-                                   CUstream hStream, void** kernelParams) {
-  return launch(f, {gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, sharedMemBytes, hStream, kernelParams, nullptr);
+CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                                   unsigned int gridDimZ, unsigned int blockDimX,
+                                   unsigned int blockDimY, unsigned int blockDimZ,
+                                   unsigned int sharedMemBytes, CUstream hStream,
+                                   void** kernelParams) {
+  return launch(f, {gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ},
+                sharedMemBytes, hStream, kernelParams, nullptr);
 }

@@ -17,12 +17,13 @@ namespace {
 constexpr std::size_t kNameBytes = 32;
 constexpr int kMostImages = 1000;  // that one process has by exec
 
-// The file: this, the names of the fields (kNameBytes each), and twice the rows: all devices together, then each. A field is a double.
-// deepum/statistics/live_figures.py reads it.
+// The file: this, the names of the fields (kNameBytes each), and twice the rows: all devices
+// together, then each. A field is a double. deepum/statistics/live_figures.py reads it.
 struct Header {
   char magic[8];
   std::uint32_t version, pid, rows, fields;
-  std::uint32_t current;  // which of the two copies of the rows is whole; the other may be half written
+  // Which of the two copies of the rows is whole; the other may be half written.
+  std::uint32_t current;
   std::uint32_t reserved;
   char machine[64];
 };
@@ -38,13 +39,16 @@ struct Live {
 };
 
 Live& live() {
-  static auto* const made = new Live;  // NOLINT(bugprone-unhandled-exception-at-new): outlives every destructor
+  // Outlives every destructor.
+  static auto* const made = new Live;  // NOLINT(bugprone-unhandled-exception-at-new)
   return *made;
 }
 
 double seconds(double ns) { return std::isfinite(ns) ? ns * 1e-9 : 0.0; }
 
-std::size_t bytes_of_rows(const State& state) { return (1 + state.devices.size()) * kFields * sizeof(double); }
+std::size_t bytes_of_rows(const State& state) {
+  return (1 + state.devices.size()) * kFields * sizeof(double);
+}
 
 void fill_row(double* row, std::uint64_t memory_bytes, const um_model::Counters& counters) {
   *row++ = static_cast<double>(memory_bytes);
@@ -65,7 +69,9 @@ void name_fields(char* names) {
 }  // namespace
 
 std::array<std::pair<const char*, double>, kTimes> times_of(const um_model::Counters& c) {
-  return {{{"gpu_time_s", seconds(c.gpu_time_ns)}, {"compute_s", seconds(c.compute_ns)}, {"stall_s", seconds(c.stall_ns)}}};
+  return {{{"gpu_time_s", seconds(c.gpu_time_ns)},
+           {"compute_s", seconds(c.compute_ns)},
+           {"stall_s", seconds(c.stall_ns)}}};
 }
 
 std::array<std::pair<const char*, std::uint64_t>, kCounts> counts_of(const um_model::Counters& c) {
@@ -106,7 +112,8 @@ void begin_live_figures(const State& state) {
   const std::string first = std::string(folder) + "/sim-" + std::to_string(getpid());
   now.stem = first;
   int file = -1;
-  // A process that replaced itself by exec comes a second time with the same id; what the first image did is kept.
+  // A process that replaced itself by exec comes a second time with the same id; what the first
+  // image did is kept.
   for (int image = 2; image < kMostImages; ++image) {
     const bool done = access((now.stem + ".json").c_str(), F_OK) == 0;
     if (!done) file = open(now.path().c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -114,10 +121,12 @@ void begin_live_figures(const State& state) {
     now.stem = first + "-" + std::to_string(image);
   }
   if (file < 0) return;
-  const std::size_t rows = bytes_of_rows(state), start = sizeof(Header) + kFields * kNameBytes, bytes = start + 2 * rows;
+  const std::size_t rows = bytes_of_rows(state), start = sizeof(Header) + kFields * kNameBytes,
+                    bytes = start + 2 * rows;
   // With its blocks: writing to a file without room for them would end the program by SIGBUS.
   void* at = MAP_FAILED;
-  if (posix_fallocate(file, 0, static_cast<off_t>(bytes)) == 0) at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (posix_fallocate(file, 0, static_cast<off_t>(bytes)) == 0)
+    at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   close(file);
   if (at == MAP_FAILED) {
     unlink(now.path().c_str());
@@ -136,7 +145,8 @@ void begin_live_figures(const State& state) {
                  0,
                  0,
                  {}};
-  std::strncpy(now.header->machine, std::string(state.machine.name).c_str(), sizeof now.header->machine - 1);
+  std::strncpy(now.header->machine, std::string(state.machine.name).c_str(),
+               sizeof now.header->machine - 1);
   update_live_figures(state);
 }
 
@@ -148,7 +158,8 @@ void update_live_figures(const State& state) {
   fill_row(row, state.devices.front().memory_bytes, state.engine.counters(um_model::kCpu));
   for (std::size_t device = 0; device < state.devices.size(); ++device) {
     row += kFields;
-    fill_row(row, state.devices[device].memory_bytes, state.engine.counters(static_cast<int>(device)));
+    fill_row(row, state.devices[device].memory_bytes,
+             state.engine.counters(static_cast<int>(device)));
   }
   std::atomic_ref(now.header->current).store(next, std::memory_order_release);
 }

@@ -1,4 +1,5 @@
-// The driver's log messages: there are none. Callbacks are kept, so that a program which takes them back finds its own.
+// The driver's log messages: there are none. Callbacks are kept, so that a program which takes them
+// back finds its own.
 #include <mutex>
 #include <set>
 
@@ -14,13 +15,15 @@ struct Callbacks {
 };
 
 Callbacks& callbacks() {
-  static auto* const instance = new Callbacks;  // outlives every destructor that may still call the driver
+  // Outlives every destructor that may still call the driver.
+  static auto* const instance = new Callbacks;
   return *instance;
 }
 
 }  // namespace
 
-CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void*, CUlogsCallbackHandle* callback_out) {
+CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void*,
+                                CUlogsCallbackHandle* callback_out) {
   if (callbackFunc == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard guard(callbacks().mutex);
   auto* const made = new CUlogsCallbackEntry_st;

@@ -17,8 +17,10 @@ enum class MemoryKind { device, managed, host, registered };
 
 struct Allocation {
   std::uint64_t base;
-  std::uint64_t bytes;   // as asked for
-  std::uint64_t mapped;  // whole pages or blocks that belong to it; 0: shares a slab, or is the program's own (registered)
+  std::uint64_t bytes;  // as asked for
+  // Whole pages or blocks that belong to it; 0: shares a slab, or is the program's own
+  // (registered).
+  std::uint64_t mapped;
   MemoryKind kind;
   int device;
   CUcontext context;
@@ -30,7 +32,8 @@ struct Allocation {
   CUmemLocation last_prefetch{CU_MEM_LOCATION_TYPE_INVALID, 0};
   std::vector<int> accessed_by;  // devices; -1: the CPU
   bool sync_memops = false;
-  unsigned opens = 0;           // memory of another process: how often it was opened; 0: this process's own
+  // Memory of another process: how often it was opened; 0: this process's own.
+  unsigned opens = 0;
   std::uint64_t shared_id = 0;  // of such memory: what `AddressSpace::Shared` says
 
   std::uint64_t end() const { return base + bytes; }
@@ -38,9 +41,10 @@ struct Allocation {
   um_model::Range range() const { return {base, bytes}; }
 };
 
-// Two arenas of reserved addresses: one for device and managed memory, one for pinned host memory. An allocation is a private
-// anonymous mapping without swap reservation, aligned to 2 MiB UM blocks; small plain device allocations share a block. Only what is shared
-// with other processes is not private.
+// Two arenas of reserved addresses: one for device and managed memory, one for pinned host memory.
+// An allocation is a private anonymous mapping without swap reservation, aligned to 2 MiB UM
+// blocks; small plain device allocations share a block. Only what is shared with other processes is
+// not private.
 class AddressSpace {
  public:
   AddressSpace();
@@ -56,7 +60,8 @@ class AddressSpace {
   const std::map<std::uint64_t, Allocation>& all() const { return allocations_; }
   // Memory of this class's own mapping.
   bool owns(std::uint64_t address) const;
-  // Of this, what is private, anonymous, and zero where never written: all that is not shared with other processes.
+  // Of this, what is private, anonymous, and zero where never written: all that is not shared with
+  // other processes.
   bool sparse(std::uint64_t address) const;
 
   // Whole mapped blocks that other processes may map too (shared_blocks.cpp).
@@ -66,9 +71,11 @@ class AddressSpace {
     std::uint64_t base;  // of the blocks
     std::uint64_t bytes;
   };
-  // The blocks at `base`, with what they hold, from now on in a file. nullptr: the system has none to give.
+  // The blocks at `base`, with what they hold, from now on in a file. nullptr: the system has none
+  // to give.
   const Shared* share(std::uint64_t base, std::uint64_t bytes);
-  // Puts the file of another process in the place of blocks that were just taken. The file is this class's from then on.
+  // Puts the file of another process in the place of blocks that were just taken. The file is this
+  // class's from then on.
   bool join(std::uint64_t base, std::uint64_t bytes, int file, std::uint64_t id);
 
  private:
@@ -83,7 +90,8 @@ class AddressSpace {
   std::map<std::uint64_t, Shared> shared_;
 };
 
-// Small plain device allocations: pieces of 2 MiB slabs, 512-byte aligned. Thread-safe under the driver's lock.
+// Small plain device allocations: pieces of 2 MiB slabs, 512-byte aligned. Thread-safe under the
+// driver's lock.
 class Slabs {
  public:
   static constexpr std::uint64_t kLargest = 1ull << 20;

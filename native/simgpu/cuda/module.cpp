@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::uint32_t kFatbinContainer = 0xBA55ED50;  // fatbinary_section.h and ../kernels
 
-// Size of an image in memory, where its format tells; 0: leave it where it is (a wrapper around static data).
+// Size of an image in memory, where its format tells; 0: leave it where it is (a wrapper around
+// static data).
 std::size_t image_bytes(const void* image) {
   std::uint32_t magic;
   std::memcpy(&magic, image, sizeof magic);
@@ -41,7 +42,8 @@ CUresult load(Call& call, const void* image, std::size_t bytes, std::unique_ptr<
   made = std::make_unique<CUmod_st>();
   if (is_host_elf(image)) {
     CUresult error = CUDA_SUCCESS;
-    made->host = open_host_module(image, bytes != 0 ? bytes : elf_bytes(image), &made->host_handle, &error);
+    made->host =
+        open_host_module(image, bytes != 0 ? bytes : elf_bytes(image), &made->host_handle, &error);
     if (made->host == nullptr) return error;
     for (std::uint32_t i = 0; i < made->host->kernel_count; ++i) {
       call.state().host_module_loaded |= made->host->kernels[i].run != nullptr;
@@ -105,10 +107,12 @@ CUfunction find_function(State& state, CUmodule module, std::string_view name, C
   return function;
 }
 
-// Compiled code is not searched for the name: that would decompress whole containers of which one kernel is wanted. It is looked up
-// with the layout, at the kernel's first use; only small images are asked at once, so that a wrong name is an error here as well.
+// Compiled code is not searched for the name: that would decompress whole containers of which one
+// kernel is wanted. It is looked up with the layout, at the kernel's first use; only small images
+// are asked at once, so that a wrong name is an error here as well.
 CUfunction find_checked(State& state, CUmodule module, std::string_view name, CUresult& error) {
-  const bool small = module->image != nullptr && !module->storage.empty() && module->storage.size() < (8u << 20);
+  const bool small =
+      module->image != nullptr && !module->storage.empty() && module->storage.size() < (8u << 20);
   if (small && !module->functions.contains(name)) {
     const auto names = module->image->kernels();
     if (std::find(names.begin(), names.end(), name) == names.end()) {
@@ -124,9 +128,11 @@ void enumerate(State& state, CUmodule module) {
   module->enumerated = true;
   CUresult error = CUDA_SUCCESS;
   if (module->host != nullptr) {
-    for (std::uint32_t i = 0; i < module->host->kernel_count; ++i) find_function(state, module, module->host->kernels[i].name, error);
+    for (std::uint32_t i = 0; i < module->host->kernel_count; ++i)
+      find_function(state, module, module->host->kernels[i].name, error);
   } else {
-    for (const std::string& name : module->image->kernels()) find_function(state, module, name, error);
+    for (const std::string& name : module->image->kernels())
+      find_function(state, module, name, error);
   }
 }
 
@@ -139,7 +145,8 @@ void unload(State& state, CUmodule module) {
 
 CUmodule as_module(CUlibrary library) { return reinterpret_cast<CUmodule>(library); }
 
-CUresult loaded(Call& call, CUresult error, std::unique_ptr<CUmod_st>& made, CUcontext context, CUmodule* out) {
+CUresult loaded(Call& call, CUresult error, std::unique_ptr<CUmod_st>& made, CUcontext context,
+                CUmodule* out) {
   if (error != CUDA_SUCCESS) return error;
   made->context = context;
   *out = made.release();
@@ -160,7 +167,9 @@ void unload_modules(State& state, CUcontext context) {
   for (const CUmodule module : gone) unload(state, module);
 }
 
-CUfunction resolve_function(State& state, CUfunction handle) { return alive(state.functions, handle) ? handle : nullptr; }
+CUfunction resolve_function(State& state, CUfunction handle) {
+  return alive(state.functions, handle) ? handle : nullptr;
+}
 
 }  // namespace deepum::simgpu
 
@@ -182,17 +191,23 @@ CUresult cuModuleLoadData(CUmodule* module, const void* image) {
   return loaded(call, error, made, call.context(), module);
 }
 
-CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int, CUjit_option*, void**) {
+CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int, CUjit_option*,
+                            void**) {
   return cuModuleLoadData(module, image);
 }
-CUresult cuModuleLoadFatBinary(CUmodule* module, const void* fatCubin) { return cuModuleLoadData(module, fatCubin); }
+CUresult cuModuleLoadFatBinary(CUmodule* module, const void* fatCubin) {
+  return cuModuleLoadData(module, fatCubin);
+}
 
 CUresult cuModuleUnload(CUmodule hmod) {
   Call call(Need::initialised, Role::synchronise);
   if (!call) return call.error();
-  if (!alive(call.state().modules, hmod) || hmod->context == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  finish_all_devices(call);                                                  // a queued kernel needs its code
-  if (!alive(call.state().modules, hmod)) return CUDA_ERROR_INVALID_HANDLE;  // another thread unloaded it meanwhile
+  if (!alive(call.state().modules, hmod) || hmod->context == nullptr)
+    return CUDA_ERROR_INVALID_HANDLE;
+  // A queued kernel needs its code.
+  finish_all_devices(call);
+  // Another thread unloaded it meanwhile.
+  if (!alive(call.state().modules, hmod)) return CUDA_ERROR_INVALID_HANDLE;
   unload(call.state(), hmod);
   return CUDA_SUCCESS;
 }
@@ -217,13 +232,15 @@ CUresult cuModuleGetFunctionCount(unsigned int* count, CUmodule mod) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuModuleEnumerateFunctions(CUfunction* functions, unsigned int numFunctions, CUmodule mod) {
+CUresult cuModuleEnumerateFunctions(CUfunction* functions, unsigned int numFunctions,
+                                    CUmodule mod) {
   const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   if (functions == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!alive(call.state().modules, mod)) return CUDA_ERROR_INVALID_HANDLE;
   enumerate(call.state(), mod);
-  for (auto entry = mod->functions.begin(); entry != mod->functions.end() && numFunctions > 0; ++entry, --numFunctions)
+  for (auto entry = mod->functions.begin(); entry != mod->functions.end() && numFunctions > 0;
+       ++entry, --numFunctions)
     *functions++ = entry->second.get();
   return CUDA_SUCCESS;
 }
@@ -234,8 +251,8 @@ CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option*, void**, unsigned int, CUlibraryOption*, void**,
-                           unsigned int) {
+CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option*, void**,
+                           unsigned int, CUlibraryOption*, void**, unsigned int) {
   Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (library == nullptr || code == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -244,8 +261,8 @@ CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option*, 
   return loaded(call, error, made, nullptr, reinterpret_cast<CUmodule*>(library));
 }
 
-CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* fileName, CUjit_option*, void**, unsigned int, CUlibraryOption*, void**,
-                               unsigned int) {
+CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* fileName, CUjit_option*, void**,
+                               unsigned int, CUlibraryOption*, void**, unsigned int) {
   Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (library == nullptr || fileName == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -270,7 +287,8 @@ CUresult cuLibraryGetKernel(CUkernel* pKernel, CUlibrary library, const char* na
   if (pKernel == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!alive(call.state().libraries, library)) return CUDA_ERROR_INVALID_HANDLE;
   CUresult error = CUDA_SUCCESS;
-  *pKernel = reinterpret_cast<CUkernel>(find_checked(call.state(), as_module(library), name, error));
+  *pKernel =
+      reinterpret_cast<CUkernel>(find_checked(call.state(), as_module(library), name, error));
   return error;
 }
 
@@ -291,7 +309,8 @@ CUresult cuLibraryEnumerateKernels(CUkernel* kernels, unsigned int numKernels, C
   if (!alive(call.state().libraries, lib)) return CUDA_ERROR_INVALID_HANDLE;
   const CUmodule module = as_module(lib);
   enumerate(call.state(), module);
-  for (auto entry = module->functions.begin(); entry != module->functions.end() && numKernels > 0; ++entry, --numKernels) {
+  for (auto entry = module->functions.begin(); entry != module->functions.end() && numKernels > 0;
+       ++entry, --numKernels) {
     *kernels++ = reinterpret_cast<CUkernel>(entry->second.get());
   }
   return CUDA_SUCCESS;

@@ -1,4 +1,5 @@
-// Modules, libraries and their kernels. A CUlibrary and the CUmodule it holds are one object, and so are a CUkernel and its CUfunction.
+// Modules, libraries and their kernels. A CUlibrary and the CUmodule it holds are one object, and
+// so are a CUkernel and its CUfunction.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,10 @@
 struct CUfunc_st;
 
 struct CUmod_st {
-  CUcontext context = nullptr;                     // nullptr: a library, which belongs to no context
-  std::vector<std::uint8_t> storage;               // our copy of the image: the program may free its own after loading
+  // Nullptr: a library, which belongs to no context.
+  CUcontext context = nullptr;
+  // Our copy of the image: the program may free its own after loading.
+  std::vector<std::uint8_t> storage;
   std::unique_ptr<deepum::simgpu::Image> image;    // compiled code, or
   const deepum_host_module_table* host = nullptr;  // kernels for the CPU
   void* host_handle = nullptr;                     // of dlopen
@@ -54,8 +57,10 @@ bool read_layout(State& state, CUfunction function);
 // The bytes of `parameters` (one pointer a parameter) packed as the layout says.
 std::vector<std::uint8_t> pack(const ParameterLayout& layout, void* const* parameters);
 
-// A host module's table from an image in memory or a file's bytes; nullptr: not a host module or not loadable (then *error is set).
-const deepum_host_module_table* open_host_module(const void* image, std::size_t bytes, void** handle, CUresult* error);
+// A host module's table from an image in memory or a file's bytes; nullptr: not a host module or
+// not loadable (then *error is set).
+const deepum_host_module_table* open_host_module(const void* image, std::size_t bytes,
+                                                 void** handle, CUresult* error);
 // Is it an ELF shared object for this CPU? bytes 0: unknown, the image is complete in memory.
 bool is_host_elf(const void* image) noexcept;
 std::size_t elf_bytes(const void* image) noexcept;

@@ -13,7 +13,8 @@ struct Said {
 };
 
 Said& said() {
-  static auto* const instance = new Said;  // outlives every destructor that may still call the driver
+  // Outlives every destructor that may still call the driver.
+  static auto* const instance = new Said;
   return *instance;
 }
 

@@ -8,10 +8,12 @@
 
 namespace deepum::simgpu {
 
-// Says once for each name that it is not simulated; returns CUDA_ERROR_NOT_SUPPORTED. Thread-safe, takes no lock of the driver's.
+// Says once for each name that it is not simulated; returns CUDA_ERROR_NOT_SUPPORTED. Thread-safe,
+// takes no lock of the driver's.
 CUresult not_simulated(const char* name) noexcept;
 
-// For those that say it in words of their own: adds to the names, answers whether it was not among them.
+// For those that say it in words of their own: adds to the names, answers whether it was not among
+// them.
 bool first_time(const std::string& name);
 
 // Names so far.

@@ -1,5 +1,5 @@
-// Launches as before CUDA 4: a function keeps its block's shape, its shared memory and its parameters until the next launch. PyCUDA still
-// sets the shape so.
+// Launches as before CUDA 4: a function keeps its block's shape, its shared memory and its
+// parameters until the next launch. PyCUDA still sets the shape so.
 #include <cstring>
 
 #include "operation.hpp"
@@ -21,9 +21,11 @@ CUresult change(CUfunction handle, Set set) {
 
 CUresult set_parameter(CUfunction handle, int offset, const void* value, std::size_t bytes) {
   return change(handle, [&](OldLaunch& launch) {
-    if (offset < 0 || value == nullptr || bytes > kMostParameterBytes || std::size_t(offset) > kMostParameterBytes - bytes)
+    if (offset < 0 || value == nullptr || bytes > kMostParameterBytes ||
+        std::size_t(offset) > kMostParameterBytes - bytes)
       return CUDA_ERROR_INVALID_VALUE;
-    if (launch.parameters.size() < std::size_t(offset) + bytes) launch.parameters.resize(std::size_t(offset) + bytes);
+    if (launch.parameters.size() < std::size_t(offset) + bytes)
+      launch.parameters.resize(std::size_t(offset) + bytes);
     std::memcpy(launch.parameters.data() + offset, value, bytes);
     return CUDA_SUCCESS;
   });
@@ -37,9 +39,11 @@ CUresult launch_grid(CUfunction handle, int width, int height, CUstream stream) 
   });
   if (found != CUDA_SUCCESS) return found;
   std::size_t bytes = kept.parameters.size();
-  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, kept.parameters.data(), CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
-  return cuLaunchKernel(handle, unsigned(width), unsigned(height), 1, kept.block[0], kept.block[1], kept.block[2], kept.shared_bytes,
-                        stream, nullptr, bytes == 0 ? nullptr : extra);
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, kept.parameters.data(),
+                   CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
+  return cuLaunchKernel(handle, unsigned(width), unsigned(height), 1, kept.block[0], kept.block[1],
+                        kept.block[2], kept.shared_bytes, stream, nullptr,
+                        bytes == 0 ? nullptr : extra);
 }
 
 }  // namespace
@@ -64,11 +68,19 @@ CUresult cuParamSetSize(CUfunction hfunc, unsigned int numbytes) {
     return CUDA_SUCCESS;
   });
 }
-CUresult cuParamSeti(CUfunction hfunc, int offset, unsigned int value) { return set_parameter(hfunc, offset, &value, sizeof value); }
-CUresult cuParamSetf(CUfunction hfunc, int offset, float value) { return set_parameter(hfunc, offset, &value, sizeof value); }
-CUresult cuParamSetv(CUfunction hfunc, int offset, void* ptr, unsigned int numbytes) { return set_parameter(hfunc, offset, ptr, numbytes); }
+CUresult cuParamSeti(CUfunction hfunc, int offset, unsigned int value) {
+  return set_parameter(hfunc, offset, &value, sizeof value);
+}
+CUresult cuParamSetf(CUfunction hfunc, int offset, float value) {
+  return set_parameter(hfunc, offset, &value, sizeof value);
+}
+CUresult cuParamSetv(CUfunction hfunc, int offset, void* ptr, unsigned int numbytes) {
+  return set_parameter(hfunc, offset, ptr, numbytes);
+}
 CUresult cuLaunch(CUfunction f) { return launch_grid(f, 1, 1, nullptr); }
-CUresult cuLaunchGrid(CUfunction f, int grid_width, int grid_height) { return launch_grid(f, grid_width, grid_height, nullptr); }
+CUresult cuLaunchGrid(CUfunction f, int grid_width, int grid_height) {
+  return launch_grid(f, grid_width, grid_height, nullptr);
+}
 CUresult cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height, CUstream hStream) {
   return launch_grid(f, grid_width, grid_height, hStream);
 }

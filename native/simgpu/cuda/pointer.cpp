@@ -10,13 +10,18 @@ namespace {
 
 template <typename T>
 CUresult answer(void* data, T value) {
-  std::memcpy(data, static_cast<const void*>(&value), sizeof(T));  // NOLINT(bugprone-sizeof-expression): pointers are answers too
+  // Pointers are answers, too.
+  const std::size_t bytes = sizeof(T);  // NOLINT(bugprone-sizeof-expression)
+  std::memcpy(data, static_cast<const void*>(&value), bytes);
   return CUDA_SUCCESS;
 }
 
-CUmemorytype type_of(const Allocation& allocation) { return allocation.on_gpu() ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST; }
+CUmemorytype type_of(const Allocation& allocation) {
+  return allocation.on_gpu() ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+}
 
-CUresult attribute_of(const Allocation& a, CUpointer_attribute attribute, CUdeviceptr ptr, void* data) {
+CUresult attribute_of(const Allocation& a, CUpointer_attribute attribute, CUdeviceptr ptr,
+                      void* data) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
       return answer(data, a.context);
@@ -94,14 +99,18 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
   return attribute_of(*allocation, attribute, ptr, data);
 }
 
-CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute* attributes, void** data, CUdeviceptr ptr) {
+CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute* attributes,
+                                void** data, CUdeviceptr ptr) {
   const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
-  if (numAttributes == 0 || attributes == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (numAttributes == 0 || attributes == nullptr || data == nullptr)
+    return CUDA_ERROR_INVALID_VALUE;
   const Allocation* const allocation = call.state().memory.find(ptr);
   for (unsigned i = 0; i < numAttributes; ++i) {
     if (data[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (allocation == nullptr || attribute_of(*allocation, attributes[i], ptr, data[i]) != CUDA_SUCCESS) absent(attributes[i], data[i]);
+    if (allocation == nullptr ||
+        attribute_of(*allocation, attributes[i], ptr, data[i]) != CUDA_SUCCESS)
+      absent(attributes[i], data[i]);
   }
   return CUDA_SUCCESS;
 }
@@ -110,7 +119,8 @@ CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
   const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   Allocation* const allocation = call.state().memory.find(ptr);
-  if (value == nullptr || allocation == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
+  if (value == nullptr || allocation == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
+    return CUDA_ERROR_INVALID_VALUE;
   unsigned flag = 0;
   std::memcpy(&flag, value, sizeof flag);
   allocation->sync_memops = flag != 0;

@@ -38,10 +38,12 @@ void trim(State& state, um_model::Host host, CUmemPoolHandle_st& pool, std::uint
   }
 }
 
-CUresult allocate_new(State& state, CUmemPoolHandle_st& pool, CUcontext context, std::uint64_t bytes, std::uint64_t& address) {
+CUresult allocate_new(State& state, CUmemPoolHandle_st& pool, CUcontext context,
+                      std::uint64_t bytes, std::uint64_t& address) {
   switch (pool.kind) {
     case MemoryKind::managed:
-      return allocate_managed(state, context, pool.device, bytes, CU_MEM_ATTACH_GLOBAL, &pool, address);
+      return allocate_managed(state, context, pool.device, bytes, CU_MEM_ATTACH_GLOBAL, &pool,
+                              address);
     case MemoryKind::host:
       return allocate_host(state, context, bytes, CU_MEMHOSTALLOC_DEVICEMAP, &pool, address);
     default:
@@ -54,7 +56,8 @@ CUresult allocate_new(State& state, CUmemPoolHandle_st& pool, CUcontext context,
 void trim_pools(State& state, um_model::Host host) {
   for (const void* const pointer : state.pools) {
     auto& pool = *static_cast<CUmemoryPool>(const_cast<void*>(pointer));
-    if (pool.reserved > pool.threshold && !pool.freed.empty()) trim(state, host, pool, std::max(pool.threshold, pool.used));
+    if (pool.reserved > pool.threshold && !pool.freed.empty())
+      trim(state, host, pool, std::max(pool.threshold, pool.used));
   }
 }
 
@@ -71,7 +74,8 @@ using namespace deepum::simgpu;
 
 namespace {
 
-CUresult allocate(CUdeviceptr* out, std::size_t bytes, CUmemoryPool pool, bool from_pool, CUstream handle) {
+CUresult allocate(CUdeviceptr* out, std::size_t bytes, CUmemoryPool pool, bool from_pool,
+                  CUstream handle) {
   Call call(Need::context, Role::program);
   if (!call) return call.error();
   State& state = call.state();
@@ -80,12 +84,14 @@ CUresult allocate(CUdeviceptr* out, std::size_t bytes, CUmemoryPool pool, bool f
   if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (!from_pool) pool = current_pool(state, stream->context->device);
   if (!alive(state.pools, pool)) return CUDA_ERROR_INVALID_VALUE;
-  if (stream->capture != nullptr) return not_simulated("stream-ordered allocation during stream capture");
+  if (stream->capture != nullptr)
+    return not_simulated("stream-ordered allocation during stream capture");
   const std::uint64_t size = size_class(*pool, bytes);
-  const auto reusable = std::find_if(pool->freed.begin(), pool->freed.end(), [&](const CUmemPoolHandle_st::Freed& freed) {
-    return size_class(*pool, freed.allocation.bytes) == size &&
-           (freed.stream == stream->unique || state.engine.query(call.host(), freed.event));
-  });
+  const auto reusable = std::find_if(
+      pool->freed.begin(), pool->freed.end(), [&](const CUmemPoolHandle_st::Freed& freed) {
+        return size_class(*pool, freed.allocation.bytes) == size &&
+               (freed.stream == stream->unique || state.engine.query(call.host(), freed.event));
+      });
   std::uint64_t address = 0;
   if (reusable != pool->freed.end()) {
     Allocation again = std::move(reusable->allocation);
@@ -100,8 +106,10 @@ CUresult allocate(CUdeviceptr* out, std::size_t bytes, CUmemoryPool pool, bool f
     CUresult error = allocate_new(state, *pool, call.context(), bytes, address);
     if (error == CUDA_ERROR_OUT_OF_MEMORY) {
       // What was freed may be had once the work that uses it is done.
-      if (const CUresult failed = finish_device(call, call.device()); failed != CUDA_SUCCESS) return failed;
-      for (const void* const other : state.pools) trim(state, call.host(), *static_cast<CUmemoryPool>(const_cast<void*>(other)), 0);
+      if (const CUresult failed = finish_device(call, call.device()); failed != CUDA_SUCCESS)
+        return failed;
+      for (const void* const other : state.pools)
+        trim(state, call.host(), *static_cast<CUmemoryPool>(const_cast<void*>(other)), 0);
       error = allocate_new(state, *pool, call.context(), bytes, address);
     }
     if (error != CUDA_SUCCESS) return error;
@@ -116,9 +124,12 @@ CUresult allocate(CUdeviceptr* out, std::size_t bytes, CUmemoryPool pool, bool f
 
 }  // namespace
 
-CUresult cuMemAllocAsync(CUdeviceptr* dptr, size_t bytesize, CUstream hStream) { return allocate(dptr, bytesize, nullptr, false, hStream); }
+CUresult cuMemAllocAsync(CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
+  return allocate(dptr, bytesize, nullptr, false, hStream);
+}
 
-CUresult cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream) {
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool,
+                                 CUstream hStream) {
   return allocate(dptr, bytesize, pool, true, hStream);
 }
 
@@ -130,11 +141,13 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
   if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (dptr == 0) return CUDA_SUCCESS;
   const Allocation* const allocation = state.memory.at(dptr);
-  if (allocation == nullptr || allocation->kind == MemoryKind::registered || allocation->opens != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (allocation == nullptr || allocation->kind == MemoryKind::registered || allocation->opens != 0)
+    return CUDA_ERROR_INVALID_VALUE;
   if (stream->capture != nullptr) return not_simulated("stream-ordered free during stream capture");
   CUmemoryPool pool = allocation->pool;
   if (pool == nullptr) {
-    // Not from a pool (cuMemAlloc): lent to the default one, which gives it back when the stream gets there.
+    // Not from a pool (cuMemAlloc): lent to the default one, which gives it back when the stream
+    // gets there.
     if (allocation->kind != MemoryKind::device) return CUDA_ERROR_INVALID_VALUE;
     pool = default_pool(state, allocation->device);
     const std::uint64_t size = size_class(*pool, allocation->bytes);
@@ -155,8 +168,10 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
   const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (pool == nullptr || poolProps == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (!valid_place(call.state(), poolProps->location, poolProps->allocType)) return CUDA_ERROR_INVALID_VALUE;
-  if (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE) return not_simulated("memory pool with shareable handles");
+  if (!valid_place(call.state(), poolProps->location, poolProps->allocType))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE)
+    return not_simulated("memory pool with shareable handles");
   CUmemoryPool const made = make_pool(call.state(), poolProps->location, poolProps->allocType);
   made->properties = *poolProps;
   *pool = made;
@@ -194,7 +209,9 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
   const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   if (value == nullptr || !alive(call.state().pools, pool)) return CUDA_ERROR_INVALID_VALUE;
-  const auto wide = [&](std::uint64_t number) { return std::memcpy(value, &number, sizeof number), CUDA_SUCCESS; };
+  const auto wide = [&](std::uint64_t number) {
+    return std::memcpy(value, &number, sizeof number), CUDA_SUCCESS;
+  };
   switch (attr) {
     case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
     case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
@@ -240,17 +257,22 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
   }
 }
 
-// Every device reaches every pool: addresses are unified, and the model does not cost peer accesses.
+// Every device reaches every pool: addresses are unified, and the model does not cost peer
+// accesses.
 CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* map, size_t count) {
   const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
-  return alive(call.state().pools, pool) && (map != nullptr || count == 0) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return alive(call.state().pools, pool) && (map != nullptr || count == 0)
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool memPool, CUmemLocation* location) {
+CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool memPool,
+                            CUmemLocation* location) {
   const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
-  if (flags == nullptr || location == nullptr || !alive(call.state().pools, memPool)) return CUDA_ERROR_INVALID_VALUE;
+  if (flags == nullptr || location == nullptr || !alive(call.state().pools, memPool))
+    return CUDA_ERROR_INVALID_VALUE;
   *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   return CUDA_SUCCESS;
 }

@@ -19,7 +19,8 @@ std::map<Key, Place>& places() {
 }
 
 Key key_of(const CUmemLocation& location, CUmemAllocationType type) {
-  const bool numbered = location.type == CU_MEM_LOCATION_TYPE_DEVICE || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+  const bool numbered = location.type == CU_MEM_LOCATION_TYPE_DEVICE ||
+                        location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
   return {type, {location.type, numbered ? location.id : 0}};
 }
 
@@ -58,13 +59,19 @@ CUmemoryPool make_pool(State& state, const CUmemLocation& location, CUmemAllocat
   pool->properties.allocType = type;
   pool->properties.location = location;
   pool->device = device ? location.id : 0;
-  pool->kind = type == CU_MEM_ALLOCATION_TYPE_MANAGED ? MemoryKind::managed : device ? MemoryKind::device : MemoryKind::host;
+  pool->kind = type == CU_MEM_ALLOCATION_TYPE_MANAGED ? MemoryKind::managed
+               : device                               ? MemoryKind::device
+                                                      : MemoryKind::host;
   state.pools.insert(pool);
   return pool;
 }
 
-CUmemoryPool default_pool(State& state, int device) { return place_of(state, on_device(device), CU_MEM_ALLOCATION_TYPE_PINNED).standard; }
-CUmemoryPool current_pool(State& state, int device) { return place_of(state, on_device(device), CU_MEM_ALLOCATION_TYPE_PINNED).current; }
+CUmemoryPool default_pool(State& state, int device) {
+  return place_of(state, on_device(device), CU_MEM_ALLOCATION_TYPE_PINNED).standard;
+}
+CUmemoryPool current_pool(State& state, int device) {
+  return place_of(state, on_device(device), CU_MEM_ALLOCATION_TYPE_PINNED).current;
+}
 
 void forget_pool(State&, CUmemoryPool pool) {
   for (auto& [key, place] : places()) {
@@ -76,10 +83,12 @@ void forget_pool(State&, CUmemoryPool pool) {
 
 using namespace deepum::simgpu;
 
-CUresult cuMemGetDefaultMemPool(CUmemoryPool* pool_out, CUmemLocation* location, CUmemAllocationType type) {
+CUresult cuMemGetDefaultMemPool(CUmemoryPool* pool_out, CUmemLocation* location,
+                                CUmemAllocationType type) {
   const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
-  if (pool_out == nullptr || location == nullptr || !valid_place(call.state(), *location, type)) return CUDA_ERROR_INVALID_VALUE;
+  if (pool_out == nullptr || location == nullptr || !valid_place(call.state(), *location, type))
+    return CUDA_ERROR_INVALID_VALUE;
   *pool_out = place_of(call.state(), *location, type).standard;
   return CUDA_SUCCESS;
 }
@@ -87,7 +96,8 @@ CUresult cuMemGetDefaultMemPool(CUmemoryPool* pool_out, CUmemLocation* location,
 CUresult cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
   const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
-  if (pool == nullptr || location == nullptr || !valid_place(call.state(), *location, type)) return CUDA_ERROR_INVALID_VALUE;
+  if (pool == nullptr || location == nullptr || !valid_place(call.state(), *location, type))
+    return CUDA_ERROR_INVALID_VALUE;
   *pool = place_of(call.state(), *location, type).current;
   return CUDA_SUCCESS;
 }
@@ -96,8 +106,10 @@ CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUme
   const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
   State& state = call.state();
-  if (location == nullptr || !valid_place(state, *location, type) || !alive(state.pools, pool)) return CUDA_ERROR_INVALID_VALUE;
-  if (key_of(pool->properties.location, pool->properties.allocType) != key_of(*location, type)) return CUDA_ERROR_INVALID_VALUE;
+  if (location == nullptr || !valid_place(state, *location, type) || !alive(state.pools, pool))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (key_of(pool->properties.location, pool->properties.allocType) != key_of(*location, type))
+    return CUDA_ERROR_INVALID_VALUE;
   place_of(state, *location, type).current = pool;
   return CUDA_SUCCESS;
 }

@@ -15,7 +15,8 @@ struct CUmemPoolHandle_st {
   int flags[3] = {1, 1, 1};     // reuse policies, as set; the first is what is done
   std::uint64_t used = 0, used_high = 0, reserved = 0, reserved_high = 0;
 
-  // Freed in stream order, not given back: usable on the same stream at once, on others when the event is complete.
+  // Freed in stream order, not given back: usable on the same stream at once, on others when the
+  // event is complete.
   struct Freed {
     deepum::simgpu::Allocation allocation;
     std::uint64_t stream;  // its unique number
@@ -26,14 +27,17 @@ struct CUmemPoolHandle_st {
 
 namespace deepum::simgpu {
 
-// Places (pool_places.cpp): a device, the host or a node of it, or, for managed memory, none in particular.
+// Places (pool_places.cpp): a device, the host or a node of it, or, for managed memory, none in
+// particular.
 bool valid_place(const State& state, const CUmemLocation& location, CUmemAllocationType type);
 CUmemoryPool make_pool(State& state, const CUmemLocation& location, CUmemAllocationType type);
 CUmemoryPool default_pool(State& state, int device);
 CUmemoryPool current_pool(State& state, int device);  // that cuMemAllocAsync takes from
-void forget_pool(State& state, CUmemoryPool pool);    // it goes away; where it was in use the default takes its place
+// It goes away; where it was in use the default takes its place.
+void forget_pool(State& state, CUmemoryPool pool);
 
-// Gives back what the pools hold above their thresholds and nobody uses any more. At the program's synchronisations.
+// Gives back what the pools hold above their thresholds and nobody uses any more. At the program's
+// synchronisations.
 void trim_pools(State& state, um_model::Host host);
 
 // The allocation is released behind the pool's back (cuMemFree).

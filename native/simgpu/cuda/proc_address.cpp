@@ -1,4 +1,5 @@
-// cuGetProcAddress: the base name, the version the caller was written for and its default-stream flavour select the symbol.
+// cuGetProcAddress: the base name, the version the caller was written for and its default-stream
+// flavour select the symbol.
 #include <algorithm>
 #include <cstring>
 
@@ -16,8 +17,9 @@ struct Answer {
 
 Answer look_up(const char* name, int version, bool per_thread) {
   const ProcAddress* const end = kProcAddresses + kProcAddressCount;
-  const ProcAddress* row = std::lower_bound(kProcAddresses, end, name,
-                                            [](const ProcAddress& entry, const char* key) { return std::strcmp(entry.base, key) < 0; });
+  const ProcAddress* row = std::lower_bound(
+      kProcAddresses, end, name,
+      [](const ProcAddress& entry, const char* key) { return std::strcmp(entry.base, key) < 0; });
   Answer answer;
   for (; row != end && std::strcmp(row->base, name) == 0; ++row) {
     if (row->version > version) {
@@ -35,7 +37,8 @@ Answer look_up(const char* name, int version, bool per_thread) {
 CUresult cuGetProcAddress_v2(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags,
                              CUdriverProcAddressQueryResult* symbolStatus) {
   if (symbol == nullptr || pfn == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const Answer answer = look_up(symbol, cudaVersion, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0);
+  const Answer answer =
+      look_up(symbol, cudaVersion, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0);
   *pfn = answer.pointer;
   if (symbolStatus != nullptr) *symbolStatus = answer.status;
   return answer.pointer != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;

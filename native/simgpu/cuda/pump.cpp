@@ -9,8 +9,9 @@
 namespace deepum::simgpu {
 namespace {
 
-// A program that waits for its own host function without calling the driver would wait for ever in virtual time: after so much real
-// time without a call the pump takes the program's clock to the function itself, as if the program had blocked there.
+// A program that waits for its own host function without calling the driver would wait for ever in
+// virtual time: after so much real time without a call the pump takes the program's clock to the
+// function itself, as if the program had blocked there.
 constexpr std::chrono::milliseconds kIdle{20};
 
 void run_due(State& state, std::unique_lock<std::mutex>& guard) {
@@ -64,7 +65,8 @@ void run_soon(State& state, std::function<void()> function) {
 
 namespace {
 
-// In the middle of a step of the engine, with the lock held; other threads' calls wait until it is over (Call).
+// In the middle of a step of the engine, with the lock held; other threads' calls wait until it is
+// over (Call).
 void serve(State& state, const std::function<void()>& function) {
   Pump& pump = *state.pump;
   if (state.ended) return;
@@ -88,7 +90,8 @@ void serve(State& state, const std::function<void()>& function) {
 
 }  // namespace
 
-void queue_host_function(State& state, um_model::Host host, um_model::Stream stream, std::function<void()> function) {
+void queue_host_function(State& state, um_model::Host host, um_model::Stream stream,
+                         std::function<void()> function) {
   Pump& pump = *state.pump;
   if (host != um_model::kProgram) {
     start(state);

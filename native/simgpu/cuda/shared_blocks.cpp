@@ -1,5 +1,6 @@
-// Blocks that several processes map: a memfd each, which the others find under /proc by this process's id and the descriptor. It ends
-// with the last mapping; nothing is left behind in the file system.
+// Blocks that several processes map: a memfd each, which the others find under /proc by this
+// process's id and the descriptor. It ends with the last mapping; nothing is left behind in the
+// file system.
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,7 +21,8 @@ bool write_pages(int file, std::uint64_t base, std::uint64_t bytes) {
     if (!read_page_map(base + at, count, present)) present.fill(true);
     for (std::uint64_t page = 0; page < count; ++page) {
       const std::uint64_t offset = at + page * kPage;
-      if (present[page] && pwrite(file, reinterpret_cast<const void*>(base + offset), kPage, static_cast<off_t>(offset)) != ssize_t{kPage})
+      if (present[page] && pwrite(file, reinterpret_cast<const void*>(base + offset), kPage,
+                                  static_cast<off_t>(offset)) != ssize_t{kPage})
         return false;
     }
   }
@@ -28,7 +30,8 @@ bool write_pages(int file, std::uint64_t base, std::uint64_t bytes) {
 }
 
 bool map_file(int file, std::uint64_t base, std::uint64_t bytes) {
-  void* const got = mmap(reinterpret_cast<void*>(base), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0);
+  void* const got = mmap(reinterpret_cast<void*>(base), bytes, PROT_READ | PROT_WRITE,
+                         MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0);
   if (got == MAP_FAILED) return false;
   madvise(got, bytes, MADV_DONTDUMP);
   return true;
@@ -41,8 +44,8 @@ const AddressSpace::Shared* AddressSpace::share(std::uint64_t base, std::uint64_
   const int file = memfd_create("deepum-sim", MFD_CLOEXEC);
   if (file < 0) return nullptr;
   struct stat facts{};
-  if (ftruncate(file, static_cast<off_t>(bytes)) != 0 || fstat(file, &facts) != 0 || !write_pages(file, base, bytes) ||
-      !map_file(file, base, bytes)) {
+  if (ftruncate(file, static_cast<off_t>(bytes)) != 0 || fstat(file, &facts) != 0 ||
+      !write_pages(file, base, bytes) || !map_file(file, base, bytes)) {
     close(file);
     return nullptr;
   }
@@ -65,7 +68,8 @@ void AddressSpace::forget_shared(std::uint64_t base) {
 bool AddressSpace::sparse(std::uint64_t address) const {
   if (!owns(address)) return false;
   const auto after = shared_.upper_bound(address);
-  return after == shared_.begin() || address >= std::prev(after)->second.base + std::prev(after)->second.bytes;
+  return after == shared_.begin() ||
+         address >= std::prev(after)->second.base + std::prev(after)->second.bytes;
 }
 
 }  // namespace deepum::simgpu

@@ -30,7 +30,8 @@ namespace {
 
 constexpr const char* kDefaultMachine = "v100-16gb";
 constexpr int kMostDevices = 64;
-// How long a wait may stand still in real time, with nothing left that could end it from inside, before it is given up.
+// How long a wait may stand still in real time, with nothing left that could end it from inside,
+// before it is given up.
 constexpr std::chrono::seconds kPatience{60};
 
 std::atomic<State*> instance{nullptr};
@@ -53,22 +54,30 @@ struct Settings {
     if (name == nullptr || *name == '\0') name = kDefaultMachine;
     const um_model::Machine* const preset = um_model::find_machine(name);
     if (preset == nullptr)
-      return unusable("DEEPUM_SIM_MACHINE", name, "name one of the machines in docs/simulated-gpu.md, such as v100-16gb");
+      return unusable("DEEPUM_SIM_MACHINE", name,
+                      "name one of the machines in docs/simulated-gpu.md, such as v100-16gb");
     const char* const figures = std::getenv("DEEPUM_SIM_FIGURES");
-    const std::optional<um_model::Machine> made = um_model::with_figures(*preset, figures == nullptr ? "" : figures);
-    if (!made) return unusable("DEEPUM_SIM_FIGURES", figures, "give figures of deepum_machine, as h2d_gbps=11.2,launch_ns=4100");
+    const std::optional<um_model::Machine> made =
+        um_model::with_figures(*preset, figures == nullptr ? "" : figures);
+    if (!made)
+      return unusable("DEEPUM_SIM_FIGURES", figures,
+                      "give figures of deepum_machine, as h2d_gbps=11.2,launch_ns=4100");
     machine = *made;
-    if (figures != nullptr && *figures != '\0') {  // statistics name the machine: it is not the preset
+    // Statistics name the machine: it is not the preset.
+    if (figures != nullptr && *figures != '\0') {
       changed_name = std::string(name) + ", changed";
       machine.name = changed_name;
     }
     const char* const tools = std::getenv("DEEPUM_SIM_UVM_TOOLS");
     if (tools != nullptr && *tools != '\0' && !usable_uvm_tools(tools)) {
-      return unusable("DEEPUM_SIM_UVM_TOOLS", tools, "give a driver's release, as 580.65.06, or a word of docs/simulated-gpu.md");
+      return unusable("DEEPUM_SIM_UVM_TOOLS", tools,
+                      "give a driver's release, as 580.65.06, or a word of docs/simulated-gpu.md");
     }
     std::uint64_t host = 0, devices = 1, seed = 0, access = 1;
-    if (!numbers("DEEPUM_SIM_MEMORY", 0, 1ull << 46, options.memory_of_device) || !number("DEEPUM_SIM_HOST_MEMORY", 0, 1ull << 46, host) ||
-        !number("DEEPUM_SIM_DEVICES", 1, kMostDevices, devices) || !number("DEEPUM_SIM_RANDOM_EVICTION", 0, ~0ull, seed) ||
+    if (!numbers("DEEPUM_SIM_MEMORY", 0, 1ull << 46, options.memory_of_device) ||
+        !number("DEEPUM_SIM_HOST_MEMORY", 0, 1ull << 46, host) ||
+        !number("DEEPUM_SIM_DEVICES", 1, kMostDevices, devices) ||
+        !number("DEEPUM_SIM_RANDOM_EVICTION", 0, ~0ull, seed) ||
         !number("DEEPUM_SIM_CONCURRENT_MANAGED_ACCESS", 0, 1, access) ||
         !number("DEEPUM_SIM_MANAGED_OFFSET", 0, um_model::kBlockBytes - 512, managed_offset)) {
       return false;
@@ -84,19 +93,23 @@ struct Settings {
     return true;
   }
 
-  static bool plain(std::string_view text, std::uint64_t least, std::uint64_t most, std::uint64_t& value) {
+  static bool plain(std::string_view text, std::uint64_t least, std::uint64_t most,
+                    std::uint64_t& value) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc{} && end == text.data() + text.size() && value >= least && value <= most;
+    return error == std::errc{} && end == text.data() + text.size() && value >= least &&
+           value <= most;
   }
 
-  static bool number(const char* variable, std::uint64_t least, std::uint64_t most, std::uint64_t& value) {
+  static bool number(const char* variable, std::uint64_t least, std::uint64_t most,
+                     std::uint64_t& value) {
     const char* const text = std::getenv(variable);
     if (text == nullptr || *text == '\0' || plain(text, least, most, value)) return true;
     return unusable(variable, text, "give a plain number in range");
   }
 
   // With commas between.
-  static bool numbers(const char* variable, std::uint64_t least, std::uint64_t most, std::vector<std::uint64_t>& values) {
+  static bool numbers(const char* variable, std::uint64_t least, std::uint64_t most,
+                      std::vector<std::uint64_t>& values) {
     const char* const text = std::getenv(variable);
     if (text == nullptr || *text == '\0') return true;
     for (std::string_view rest = text;;) {
@@ -114,20 +127,23 @@ Settings& settings() {
   return *read;
 }
 
-// The first process of a run has the name that was asked for, as its event log has; those of others carry their id.
+// The first process of a run has the name that was asked for, as its event log has; those of others
+// carry their id.
 void record_work(State& state) {
   const char* const path = std::getenv("DEEPUM_SIM_RECORD");
   if (path == nullptr || *path == '\0') return;
   std::string name = path;
   const char* const folder = std::getenv("DEEPUM_STATS_DIR");
   if (folder != nullptr && *folder != '\0') {
-    const int mark = open((std::string(folder) + "/work-recorded").c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    const int mark = open((std::string(folder) + "/work-recorded").c_str(),
+                          O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (mark < 0) name += "." + std::to_string(getpid());
     if (mark >= 0) close(mark);
   }
   name += ".work";
   if (!state.work_log.open(name)) {
-    std::fprintf(stderr, "deepum: error: %s: %s; what the launches do is not recorded\n", name.c_str(), std::strerror(errno));
+    std::fprintf(stderr, "deepum: error: %s: %s; what the launches do is not recorded\n",
+                 name.c_str(), std::strerror(errno));
     return;
   }
   state.engine.observe(&state.work_log);
@@ -159,7 +175,8 @@ bool forked() noexcept {
   return pid < 0;
 }
 
-// Without memory for this there is nothing to go on with. NOLINTBEGIN(bugprone-unhandled-exception-at-new)
+// Without memory for this there is nothing to go on with.
+// NOLINTBEGIN(bugprone-unhandled-exception-at-new)
 CUresult initialise() noexcept {
   if (forked()) return CUDA_ERROR_NOT_INITIALIZED;
   if (state() != nullptr) return CUDA_SUCCESS;
@@ -171,7 +188,8 @@ CUresult initialise() noexcept {
   begin_live_figures(*made);
   made->engine.on_discard([made](um_model::Range range) { poison(*made, range); });
   owner.store(getpid(), std::memory_order_relaxed);
-  // The child has one thread, perhaps a lock that nobody will ever release, and no GPU: as with the real driver, CUDA is unusable there.
+  // The child has one thread, perhaps a lock that nobody will ever release, and no GPU: as with the
+  // real driver, CUDA is unusable there.
   pthread_atfork(nullptr, nullptr, [] { owner.store(-1, std::memory_order_relaxed); });
   instance.store(made, std::memory_order_release);
   return CUDA_SUCCESS;
@@ -188,7 +206,8 @@ void collect_violations(State& state) {
   const auto& violations = state.engine.violations();
   for (; state.violations_seen < violations.size(); ++state.violations_seen) {
     const um_model::Violation& violation = violations[state.violations_seen];
-    std::fprintf(stderr, "deepum-sim: a kernel touched 0x%llx: %s\n", static_cast<unsigned long long>(violation.address), violation.reason);
+    std::fprintf(stderr, "deepum-sim: a kernel touched 0x%llx: %s\n",
+                 static_cast<unsigned long long>(violation.address), violation.reason);
     const Allocation* const allocation = state.memory.find(violation.address);
     set_sticky(state, allocation != nullptr ? allocation->device : 0, CUDA_ERROR_ILLEGAL_ADDRESS);
   }
@@ -206,10 +225,12 @@ Call::Call(Need need, Role role) {
     return;
   }
   guard_ = std::unique_lock(lock());
-  // While the engine stands still for a helper's function, helpers may go on: what they ask for is queued.
+  // While the engine stands still for a helper's function, helpers may go on: what they ask for is
+  // queued.
   Pump& pump = *state_->pump;
   const auto may_go_on = [&] {
-    const bool only_moves = thread.kind != ThreadKind::program && (role == Role::migration || role == Role::neutral);
+    const bool only_moves =
+        thread.kind != ThreadKind::program && (role == Role::migration || role == Role::neutral);
     return !pump.serving || state_->ended || only_moves;
   };
   pump.finished.wait(guard_, may_go_on);
@@ -227,7 +248,8 @@ Call::Call(Need need, Role role) {
   }
   if (role == Role::program || (role == Role::synchronise && thread.kind == ThreadKind::unknown)) {
     thread.kind = ThreadKind::program;
-  } else if ((role == Role::migration || role == Role::poll) && thread.kind == ThreadKind::unknown) {
+  } else if ((role == Role::migration || role == Role::poll) &&
+             thread.kind == ThreadKind::unknown) {
     thread.kind = ThreadKind::helper;
     thread.helper = pump.serving ? um_model::kServer : state_->engine.add_helper();
   }
@@ -251,7 +273,8 @@ bool Call::poll(const std::function<bool()>& complete) {
   constexpr double kPollNs = 500, kLongestNs = 100e3;
   int& in_vain = this_thread().polls_in_vain;
   const bool sleeps = host_ != um_model::kProgram && in_vain != 0;
-  if (sleeps) engine().keep_up(host_);  // it may be far behind, for the time that it spent in a call that blocked it
+  // It may be far behind, for the time that it spent in a call that blocked it.
+  if (sleeps) engine().keep_up(host_);
   engine().spend(host_, sleeps ? std::min(kLongestNs, std::ldexp(kPollNs, in_vain)) : kPollNs);
   const bool done = complete();
   in_vain += in_vain < 16 && !done;

@@ -56,11 +56,19 @@ std::string quoted(const std::string& text) {
 class Json {
  public:
   explicit Json(std::FILE* file) : file_(file) {}
-  void open(const char* name, char bracket) { std::fprintf(file_, "%s%c", begin(name).c_str(), bracket), first_ = true; }
+  void open(const char* name, char bracket) {
+    std::fprintf(file_, "%s%c", begin(name).c_str(), bracket), first_ = true;
+  }
   void close(char bracket) { std::fprintf(file_, "%c", bracket), first_ = false; }
-  void number(const char* name, std::uint64_t value) { std::fprintf(file_, "%s%" PRIu64, begin(name).c_str(), value); }
-  void real(const char* name, double value) { std::fprintf(file_, "%s%.9f", begin(name).c_str(), value); }
-  void text(const char* name, const std::string& value) { std::fprintf(file_, "%s%s", begin(name).c_str(), quoted(value).c_str()); }
+  void number(const char* name, std::uint64_t value) {
+    std::fprintf(file_, "%s%" PRIu64, begin(name).c_str(), value);
+  }
+  void real(const char* name, double value) {
+    std::fprintf(file_, "%s%.9f", begin(name).c_str(), value);
+  }
+  void text(const char* name, const std::string& value) {
+    std::fprintf(file_, "%s%s", begin(name).c_str(), quoted(value).c_str());
+  }
 
  private:
   std::string begin(const char* name) {
@@ -77,7 +85,8 @@ class Json {
 void write_counters(Json& json, const um_model::Counters& c, bool whole) {
   for (const auto& [name, value] : times_of(c)) json.real(name, value);
   const auto counts = counts_of(c);
-  for (std::size_t i = 0; i < (whole ? kCounts : kCountsOfDevice); ++i) json.number(counts[i].first, counts[i].second);
+  for (std::size_t i = 0; i < (whole ? kCounts : kCountsOfDevice); ++i)
+    json.number(counts[i].first, counts[i].second);
 }
 
 void write_json(State& state, std::FILE* file) {
@@ -127,11 +136,13 @@ void write_json(State& state, std::FILE* file) {
 
 // Waits a moment for a thread that is inside a call; threads go on running while the process exits.
 bool lock_patiently(std::unique_lock<std::mutex>& guard) {
-  for (int i = 0; i < 2000 && !guard.try_lock(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (int i = 0; i < 2000 && !guard.try_lock(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   return guard.owns_lock();
 }
 
-// Runs after the program's exit handlers. Not in a forked child (state() is null there), not on _exit: then the live figures remain.
+// Runs after the program's exit handlers. Not in a forked child (state() is null there), not on
+// _exit: then the live figures remain.
 __attribute__((destructor)) void write_statistics() {
   State* const now = state();
   if (now == nullptr) return;
@@ -141,7 +152,10 @@ __attribute__((destructor)) void write_statistics() {
   if (statistics_stem().empty()) return;
   const std::string name = statistics_stem() + ".json";
   if (!locked) {
-    std::fprintf(stderr, "deepum: warning: %s: a thread is stuck in the driver; work that is still queued is not counted\n", name.c_str());
+    std::fprintf(stderr,
+                 "deepum: warning: %s: a thread is stuck in the driver; work that is still queued "
+                 "is not counted\n",
+                 name.c_str());
     return;
   }
   // What is queued still counts, but host memory it would read or write may be gone by now.
@@ -154,12 +168,13 @@ __attribute__((destructor)) void write_statistics() {
   const std::string unfinished = name + ".part";
   std::FILE* const file = std::fopen(unfinished.c_str(), "we");
   if (file == nullptr) {
-    std::fprintf(stderr, "deepum: error: %s: %s; the simulated GPU's statistics are not complete\n", unfinished.c_str(),
-                 std::strerror(errno));
+    std::fprintf(stderr, "deepum: error: %s: %s; the simulated GPU's statistics are not complete\n",
+                 unfinished.c_str(), std::strerror(errno));
     return;
   }
   write_json(*now, file);
-  if (std::fclose(file) == 0 && std::rename(unfinished.c_str(), name.c_str()) == 0) end_live_figures();
+  if (std::fclose(file) == 0 && std::rename(unfinished.c_str(), name.c_str()) == 0)
+    end_live_figures();
 }
 
 }  // namespace
@@ -172,7 +187,8 @@ void note_blocking_call(State& state) {
     t.points.resize(t.points.size() / 2);
     t.stride *= 2;
   }
-  t.points.push_back({seconds(state.engine.now(um_model::kProgram)), state.engine.counters(um_model::kCpu)});
+  t.points.push_back(
+      {seconds(state.engine.now(um_model::kProgram)), state.engine.counters(um_model::kCpu)});
 }
 
 void poison(State& state, um_model::Range range) {

@@ -9,12 +9,15 @@ using namespace deepum::simgpu;
 CUresult cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int priority) {
   const Call call(Need::context, Role::neutral);
   if (!call) return call.error();
-  if (phStream == nullptr || (flags & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING)) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (phStream == nullptr || (flags & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING)) != 0)
+    return CUDA_ERROR_INVALID_VALUE;
   *phStream = make_stream(call.state(), call.context(), flags, priority);
   return CUDA_SUCCESS;
 }
 
-CUresult cuStreamCreate(CUstream* phStream, unsigned int Flags) { return cuStreamCreateWithPriority(phStream, Flags, 0); }
+CUresult cuStreamCreate(CUstream* phStream, unsigned int Flags) {
+  return cuStreamCreateWithPriority(phStream, Flags, 0);
+}
 
 CUresult cuStreamDestroy_v2(CUstream hStream) {
   const Call call(Need::initialised, Role::neutral);
@@ -42,9 +45,11 @@ CUresult cuStreamQuery(CUstream hStream) {
   if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (const CUresult error = refuse_on_stream(call, stream); error != CUDA_SUCCESS) return error;
   if (stream->legacy) enter(call, stream);
-  const bool complete = call.poll([&] { return call.engine().query_stream(call.host(), stream->id); });
+  const bool complete =
+      call.poll([&] { return call.engine().query_stream(call.host(), stream->id); });
   collect_violations(call.state());
-  const CUresult sticky = call.state().devices[static_cast<std::size_t>(stream->context->device)].sticky;
+  const CUresult sticky =
+      call.state().devices[static_cast<std::size_t>(stream->context->device)].sticky;
   if (sticky != CUDA_SUCCESS) return sticky;
   return complete ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
@@ -54,7 +59,8 @@ CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int) {
   if (!call) return call.error();
   const CUstream stream = resolve_stream(call, hStream);
   if (stream == nullptr || !alive(call.state().events, hEvent)) return CUDA_ERROR_INVALID_HANDLE;
-  if (stream->capture != nullptr || hEvent->capture != nullptr) return capture_wait(call, stream, hEvent);
+  if (stream->capture != nullptr || hEvent->capture != nullptr)
+    return capture_wait(call, stream, hEvent);
   if (!hEvent->recorded) return CUDA_SUCCESS;
   if (const CUresult error = refuse_implicit(call, stream); error != CUDA_SUCCESS) return error;
   call.engine().wait(call.host(), enter(call, stream), hEvent->id);
@@ -121,6 +127,9 @@ CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t, unsi
   if (!call) return call.error();
   if (resolve_stream(call, hStream) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   const Allocation* const allocation = call.state().memory.find(dptr);
-  // Attaching restricts who may touch the memory while; with concurrent managed access everybody may, so nothing has to be done.
-  return allocation != nullptr && allocation->kind == MemoryKind::managed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  // Attaching restricts who may touch the memory while; with concurrent managed access everybody
+  // may, so nothing has to be done.
+  return allocation != nullptr && allocation->kind == MemoryKind::managed
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_VALUE;
 }

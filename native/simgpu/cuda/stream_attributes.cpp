@@ -15,7 +15,8 @@ std::map<std::pair<std::uint64_t, int>, CUstreamAttrValue>& attributes() {
 }
 
 bool known(CUstreamAttrID attr) {
-  return attr == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW || attr == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY ||
+  return attr == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW ||
+         attr == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY ||
          attr == CU_LAUNCH_ATTRIBUTE_PRIORITY || attr == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP ||
          attr == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN;
 }
@@ -40,7 +41,8 @@ CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAtt
   return CUDA_SUCCESS;
 }
 
-CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue* value) {
+CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
+                              const CUstreamAttrValue* value) {
   Call call(Need::context, Role::neutral);
   if (!call) return call.error();
   const CUstream stream = resolve_stream(call, hStream);
@@ -56,7 +58,8 @@ CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream) {
   const CUstream to = resolve_stream(call, dstStream), from = resolve_stream(call, srcStream);
   if (to == nullptr || from == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   auto& all = attributes();
-  for (auto entry = all.lower_bound({from->unique, 0}); entry != all.end() && entry->first.first == from->unique; ++entry) {
+  for (auto entry = all.lower_bound({from->unique, 0});
+       entry != all.end() && entry->first.first == from->unique; ++entry) {
     all[{to->unique, entry->first.second}] = entry->second;
   }
   return CUDA_SUCCESS;

@@ -59,7 +59,8 @@ void remove_stream(State& state, CUstream stream) {
 CUstream resolve_stream(Call& call, CUstream handle) {
   State& state = call.state();
   Thread& thread = this_thread();
-  const bool own = handle == CU_STREAM_PER_THREAD || (handle == nullptr && thread.per_thread_default > 0);
+  const bool own =
+      handle == CU_STREAM_PER_THREAD || (handle == nullptr && thread.per_thread_default > 0);
   if (own) {
     auto& [stream, unique] = thread.own_streams[call.context()];
     if (!alive(state.streams, stream) || stream->unique != unique) {
@@ -102,7 +103,8 @@ CUresult finish_stream(Call& call, CUstream stream) {
   if (stream->legacy) enter(call, stream);  // it stands for all blocking streams
   const um_model::Stream id = stream->id;
   const um_model::Host host = call.host();
-  return call.block([&] { engine.synchronise_stream(host, id); }, [&] { return engine.query_stream(host, id); });
+  return call.block([&] { engine.synchronise_stream(host, id); },
+                    [&] { return engine.query_stream(host, id); });
 }
 
 CUresult finish_context(Call& call, CUcontext context) {
@@ -129,7 +131,8 @@ CUresult finish_context(Call& call, CUcontext context) {
       [&] { return at == ids.size() && behind == left.size(); });
   if (result == CUDA_SUCCESS) {
     for (const um_model::Event event : left) {
-      if (std::erase(context->left, event) != 0) engine.remove_event(event);  // else another thread's wait did
+      // Else another thread's wait did.
+      if (std::erase(context->left, event) != 0) engine.remove_event(event);
     }
   }
   return result;
@@ -137,17 +140,21 @@ CUresult finish_context(Call& call, CUcontext context) {
 
 void note_move(Call& call, CUstream stream, um_model::Range range) {
   constexpr std::size_t kMany = 256;
-  if (stream->moving.size() >= kMany && stream->moving.size() % kMany == 0 && call.engine().query_stream(call.host(), stream->id))
+  if (stream->moving.size() >= kMany && stream->moving.size() % kMany == 0 &&
+      call.engine().query_stream(call.host(), stream->id))
     stream->moving.clear();
   stream->moving.push_back(range);
 }
 
 void finish_moves(Call& call, um_model::Range range) {
-  for (const void* const pointer : std::vector<const void*>(call.state().streams.begin(), call.state().streams.end())) {
+  for (const void* const pointer :
+       std::vector<const void*>(call.state().streams.begin(), call.state().streams.end())) {
     const auto stream = static_cast<CUstream>(const_cast<void*>(pointer));
-    const bool concerned = std::any_of(stream->moving.begin(), stream->moving.end(), [&](const um_model::Range& move) {
-      return move.address < range.address + range.bytes && range.address < move.address + move.bytes;
-    });
+    const bool concerned =
+        std::any_of(stream->moving.begin(), stream->moving.end(), [&](const um_model::Range& move) {
+          return move.address < range.address + range.bytes &&
+                 range.address < move.address + move.bytes;
+        });
     if (!concerned) continue;
     finish_stream(call, stream);
     if (call.state().streams.contains(pointer)) stream->moving.clear();
@@ -155,7 +162,8 @@ void finish_moves(Call& call, um_model::Range range) {
 }
 
 CUresult finish_device(Call& call, int device) {
-  for (const void* const pointer : std::vector<const void*>(call.state().contexts.begin(), call.state().contexts.end())) {
+  for (const void* const pointer :
+       std::vector<const void*>(call.state().contexts.begin(), call.state().contexts.end())) {
     const auto context = static_cast<CUcontext>(const_cast<void*>(pointer));
     if (context->device != device || !context->active) continue;
     if (const CUresult error = finish_context(call, context); error != CUDA_SUCCESS) return error;
@@ -164,7 +172,8 @@ CUresult finish_device(Call& call, int device) {
 }
 
 void finish_all_devices(Call& call) {
-  for (std::size_t device = 0; device < call.state().devices.size(); ++device) finish_device(call, static_cast<int>(device));
+  for (std::size_t device = 0; device < call.state().devices.size(); ++device)
+    finish_device(call, static_cast<int>(device));
 }
 
 }  // namespace deepum::simgpu

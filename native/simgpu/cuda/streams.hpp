@@ -16,13 +16,16 @@ struct CUctx_st {
   unsigned flags = 0;
   bool primary = false;
   bool active = true;  // a primary context nobody retains is not
-  int users = 1;       // of one that is not primary: cuCtxAttach adds one, the last cuCtxDetach ends it
+  // Of one that is not primary: cuCtxAttach adds one, the last cuCtxDetach ends it.
+  int users = 1;
   std::uint64_t id = 0;
   CUstream legacy = nullptr;
-  std::set<CUstream> streams;                 // without the default one, with the threads' own
-  std::vector<deepum::um_model::Event> left;  // behind the program's work on streams that it destroyed
-  std::uint64_t legacy_generation = 0;        // batches of work on the legacy stream that others must wait for
-  std::uint64_t legacy_recorded = 0;          // the generation its join event stands for
+  std::set<CUstream> streams;  // without the default one, with the threads' own
+  // Behind the program's work on streams that it destroyed.
+  std::vector<deepum::um_model::Event> left;
+  // Batches of work on the legacy stream that others must wait for.
+  std::uint64_t legacy_generation = 0;
+  std::uint64_t legacy_recorded = 0;  // the generation its join event stands for
   CUfunc_cache cache = CU_FUNC_CACHE_PREFER_NONE;
   CUsharedconfig shared = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
   std::size_t limits[CU_LIMIT_MAX] = {};
@@ -40,8 +43,9 @@ struct CUstream_st {
   std::uint64_t legacy_seen = 0;  // the legacy generation it has waited for
   deepum::um_model::Event join = 0;
   std::shared_ptr<deepum::simgpu::Capture> capture;
-  std::vector<CUgraphNode> capture_tail;        // what the next captured node depends on
-  std::vector<deepum::um_model::Range> moving;  // what its prefetches were about, since it was last seen idle
+  std::vector<CUgraphNode> capture_tail;  // what the next captured node depends on
+  // What its prefetches were about, since it was last seen idle.
+  std::vector<deepum::um_model::Range> moving;
 
   bool blocking() const { return (flags & CU_STREAM_NON_BLOCKING) == 0; }
 };
@@ -51,7 +55,8 @@ struct CUevent_st {
   deepum::um_model::Event id = 0;
   unsigned flags = 0;
   bool recorded = false;
-  std::shared_ptr<deepum::simgpu::Capture> capture;  // recorded inside a capture: stands for nodes, not for a time
+  // Recorded inside a capture: stands for nodes, not for a time.
+  std::shared_ptr<deepum::simgpu::Capture> capture;
   std::vector<CUgraphNode> capture_tail;
 };
 
@@ -66,21 +71,24 @@ struct PerThreadDefault {
 CUstream make_stream(State& state, CUcontext context, unsigned flags, int priority);
 void remove_stream(State& state, CUstream stream);
 
-// The stream a handle means in this call: 0, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or one of the program's. nullptr: invalid.
+// The stream a handle means in this call: 0, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or one of the
+// program's. nullptr: invalid.
 CUstream resolve_stream(Call& call, CUstream handle);
 
-// Makes the stream wait for what the default-stream rules say, and counts it as used. Before every piece of work that is not captured.
+// Makes the stream wait for what the default-stream rules say, and counts it as used. Before every
+// piece of work that is not captured.
 um_model::Stream enter(Call& call, CUstream stream);
 
-// Waits for everything the program queued on the stream / on all streams of the context. Streams that carry only the moves of
-// helper threads are not waited for: a program is never held up by speculation (docs/architecture.md).
+// Waits for everything the program queued on the stream / on all streams of the context. Streams
+// that carry only the moves of helper threads are not waited for: a program is never held up by
+// speculation (docs/architecture.md).
 CUresult finish_stream(Call& call, CUstream stream);
 CUresult finish_context(Call& call, CUcontext context);
 CUresult finish_device(Call& call, int device);
 void finish_all_devices(Call& call);
 
-// Before managed memory is given back: waits for prefetches of it that helper threads have queued. Discards are theirs to wait for: one
-// that comes late hits what is allocated there next.
+// Before managed memory is given back: waits for prefetches of it that helper threads have queued.
+// Discards are theirs to wait for: one that comes late hits what is allocated there next.
 void finish_moves(Call& call, um_model::Range range);
 void note_move(Call& call, CUstream stream, um_model::Range range);
 

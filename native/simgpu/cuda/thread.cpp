@@ -5,7 +5,8 @@
 namespace deepum::simgpu {
 namespace {
 
-// Not a thread_local object: the main thread's are destroyed before its exit handlers run, and those still call the driver.
+// Not a thread_local object: the main thread's are destroyed before its exit handlers run, and
+// those still call the driver.
 thread_local Thread* current = nullptr;
 
 pthread_key_t key() {

@@ -12,8 +12,8 @@ namespace deepum::simgpu {
 
 enum class ThreadKind { unknown, program, helper };
 
-// A thread's own default stream in a context. Its number tells whether it still is: a reset of the context ends it, and the next stream may
-// come to lie where it was.
+// A thread's own default stream in a context. Its number tells whether it still is: a reset of the
+// context ends it, and the next stream may come to lie where it was.
 struct OwnStream {
   CUstream stream = nullptr;
   std::uint64_t unique = 0;
@@ -23,9 +23,11 @@ struct Thread {
   std::vector<CUcontext> contexts;  // current is the last; a null entry means none
   ThreadKind kind = ThreadKind::unknown;
   um_model::Host helper = um_model::kProgram;  // of a helper thread
-  int polls_in_vain = 0;                       // of a helper thread, since it last asked for something else
-  bool in_host_function = false;               // the driver may not be called then
-  int per_thread_default = 0;                  // > 0: stream 0 means this thread's own (inside a _ptsz or _ptds call)
+  // Of a helper thread, since it last asked for something else.
+  int polls_in_vain = 0;
+  bool in_host_function = false;  // the driver may not be called then
+  // > 0: stream 0 means this thread's own (inside a _ptsz or _ptds call).
+  int per_thread_default = 0;
   CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   std::map<CUcontext, OwnStream> own_streams;
 };

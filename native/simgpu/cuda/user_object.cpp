@@ -22,7 +22,8 @@ std::unordered_set<const void*>& objects() {
 void destroy_unless_needed(State& state, CUuserObject object) {
   if (object->owned > 0 || object->held > 0) return;
   // At the process's end nothing of the program's is run any more.
-  if (!state.ended) run_soon(state, [destroy = object->destroy, pointer = object->pointer] { destroy(pointer); });
+  if (!state.ended)
+    run_soon(state, [destroy = object->destroy, pointer = object->pointer] { destroy(pointer); });
   objects().erase(object);
   delete object;
 }
@@ -40,10 +41,12 @@ void release_object(State& state, CUuserObject object, unsigned count) {
 
 using namespace deepum::simgpu;
 
-CUresult cuUserObjectCreate(CUuserObject* object_out, void* ptr, CUhostFn destroy, unsigned int initialRefcount, unsigned int flags) {
+CUresult cuUserObjectCreate(CUuserObject* object_out, void* ptr, CUhostFn destroy,
+                            unsigned int initialRefcount, unsigned int flags) {
   const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
-  if (object_out == nullptr || destroy == nullptr || initialRefcount == 0 || flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
+  if (object_out == nullptr || destroy == nullptr || initialRefcount == 0 ||
+      flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
     return CUDA_ERROR_INVALID_VALUE;
   *object_out = new CUuserObject_st{ptr, destroy, initialRefcount, 0};
   objects().insert(*object_out);
@@ -61,16 +64,19 @@ CUresult cuUserObjectRetain(CUuserObject object, unsigned int count) {
 CUresult cuUserObjectRelease(CUuserObject object, unsigned int count) {
   const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
-  if (count == 0 || !alive(objects(), object) || count > object->owned) return CUDA_ERROR_INVALID_VALUE;
+  if (count == 0 || !alive(objects(), object) || count > object->owned)
+    return CUDA_ERROR_INVALID_VALUE;
   object->owned -= count;
   destroy_unless_needed(call.state(), object);
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags) {
+CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count,
+                                 unsigned int flags) {
   const Call call(Need::initialised, Role::neutral);
   if (!call) return call.error();
-  if (!alive(call.state().graphs, graph) || !alive(objects(), object) || count == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (!alive(call.state().graphs, graph) || !alive(objects(), object) || count == 0)
+    return CUDA_ERROR_INVALID_VALUE;
   if ((flags & CU_GRAPH_USER_OBJECT_MOVE) != 0) {  // the program's references become the graph's
     if (count > object->owned) return CUDA_ERROR_INVALID_VALUE;
     object->owned -= count;

@@ -1,5 +1,6 @@
-// /dev/nvidia-uvm-tools of the simulated GPU: the requests and rings of uvm_tools_abi.h, filled from the model's faults when somebody asks
-// for what has happened, since virtual time stands still in between. Nothing else is recorded.
+// /dev/nvidia-uvm-tools of the simulated GPU: the requests and rings of uvm_tools_abi.h, filled
+// from the model's faults when somebody asks for what has happened, since virtual time stands still
+// in between. Nothing else is recorded.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -25,9 +26,10 @@ namespace {
 // As libcuda has two of /dev/nvidia-uvm; no numbers that the process could have.
 constexpr int kOfLife = 1'000'000, kOfAddressSpace = 1'000'001;
 constexpr const char* kRelease = "580.65.06";
-// Ways in which a driver may not have it: no module, no device, one that may not be opened, no queue, no events; and records of one
-// layout where another was asked for.
-constexpr std::string_view kWays[] = {"no-driver", "absent", "forbidden", "refusing", "mute", "skewed"};
+// Ways in which a driver may not have it: no module, no device, one that may not be opened, no
+// queue, no events; and records of one layout where another was asked for.
+constexpr std::string_view kWays[] = {"no-driver", "absent", "forbidden",
+                                      "refusing",  "mute",   "skewed"};
 
 bool is_release(std::string_view text) { return !text.empty() && text[0] >= '1' && text[0] <= '9'; }
 
@@ -74,7 +76,8 @@ int open_device() {
   Device& d = device();
   if (d.plays("absent")) return -ENOENT;
   if (d.plays("forbidden")) return -EACCES;
-  const int descriptor = open("/dev/null", O_RDWR | O_CLOEXEC);  // a number of its own, to be closed as any other
+  // A number of its own, to be closed as any other.
+  const int descriptor = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (descriptor < 0) return -errno;
   const std::lock_guard guard(d.mutex);
   d.queues[descriptor] = Queue{};
@@ -90,8 +93,10 @@ int uvm_descriptors(int* descriptors, int most) {
 
 void put(Queue& queue, const deepum_sim_fault& fault) {
   const std::uint32_t mask = queue.count - 1;
-  const std::uint32_t get = std::atomic_ref(queue.control->get_behind).load(std::memory_order_acquire) & mask;
-  const std::uint32_t at = std::atomic_ref(queue.control->put_behind).load(std::memory_order_relaxed) & mask;
+  const std::uint32_t get =
+      std::atomic_ref(queue.control->get_behind).load(std::memory_order_acquire) & mask;
+  const std::uint32_t at =
+      std::atomic_ref(queue.control->put_behind).load(std::memory_order_relaxed) & mask;
   if (((queue.count + get - at) & mask) == 1) {
     ++queue.control->dropped[DEEPUM_UVM_EVENT_GPU_FAULT];
     return;
@@ -105,7 +110,8 @@ void put(Queue& queue, const deepum_sim_fault& fault) {
     record.time = record.gpu_time = fault.start_ns;
     record.batch = queue.batch;
     record.client_type = DEEPUM_UVM_CLIENT_GPC;
-    const bool skewed = device().plays("skewed");  // records of one layout where the other was asked for
+    // Records of one layout where the other was asked for.
+    const bool skewed = device().plays("skewed");
     const std::size_t stride = skewed ? sizeof record - 8 : sizeof record;
     std::memcpy(reinterpret_cast<char*>(queue.records) + at * stride, &record, sizeof record);
   };
@@ -135,13 +141,16 @@ void deliver_to(Queue& queue) {
 
 std::uint32_t init(Queue& queue, deepum_uvm_tracker& asked, bool second) {
   if (device().plays("refusing")) return DEEPUM_NV_ERR_INSUFFICIENT_PERMISSIONS;
-  if (device().asks_for_layout() && asked.requested != 1) return DEEPUM_NV_ERR_INVALID_ARGUMENT;  // nobody asks such a driver for the other
+  // Nobody asks such a driver for the other.
+  if (device().asks_for_layout() && asked.requested != 1) return DEEPUM_NV_ERR_INVALID_ARGUMENT;
   if (asked.uvm_descriptor == kOfLife) return DEEPUM_NV_ERR_ILLEGAL_ACTION;
   if (asked.uvm_descriptor != kOfAddressSpace) return DEEPUM_NV_ERR_INSUFFICIENT_PERMISSIONS;
-  if (asked.count < 2 || asked.count > UINT32_MAX || (asked.count & (asked.count - 1)) != 0 || queue.control != nullptr) {
+  if (asked.count < 2 || asked.count > UINT32_MAX || (asked.count & (asked.count - 1)) != 0 ||
+      queue.control != nullptr) {
     return DEEPUM_NV_ERR_INVALID_ARGUMENT;
   }
-  if (asked.records == 0 || asked.records % 4096 != 0 || asked.control == 0 || asked.control % 4096 != 0) {
+  if (asked.records == 0 || asked.records % 4096 != 0 || asked.control == 0 ||
+      asked.control % 4096 != 0) {
     return DEEPUM_NV_ERR_INVALID_ADDRESS;
   }
   queue.records = asked.records;
@@ -153,7 +162,8 @@ std::uint32_t init(Queue& queue, deepum_uvm_tracker& asked, bool second) {
 }
 
 std::uint32_t change(Queue& queue, const deepum_uvm_events& asked, bool enable) {
-  if (queue.control == nullptr || (asked.events & ~(1ull << DEEPUM_UVM_EVENT_GPU_FAULT)) != 0) return DEEPUM_NV_ERR_INVALID_ARGUMENT;
+  if (queue.control == nullptr || (asked.events & ~(1ull << DEEPUM_UVM_EVENT_GPU_FAULT)) != 0)
+    return DEEPUM_NV_ERR_INVALID_ARGUMENT;
   deliver_to(queue);  // what happened until here: forgotten, or still told
   queue.enabled = enable;
   return DEEPUM_NV_OK;
@@ -163,10 +173,12 @@ std::uint32_t change(Queue& queue, const deepum_uvm_events& asked, bool enable) 
 std::uint32_t uuids(const deepum_uvm_uuids& asked, bool second) {
   auto* const table = reinterpret_cast<unsigned char*>(asked.table);
   if (table == nullptr) return DEEPUM_NV_ERR_INVALID_ADDRESS;
-  if (!second && asked.count_or_status != 0) return DEEPUM_NV_ERR_INVALID_ARGUMENT;  // numbers of the other layout
+  // Numbers of the other layout.
+  if (!second && asked.count_or_status != 0) return DEEPUM_NV_ERR_INVALID_ARGUMENT;
   CUuuid uuid;
   std::size_t known = 1;
-  for (CUdevice d = 0; cuDeviceGetUuid(&uuid, d) == CUDA_SUCCESS; ++d) std::memcpy(table + 16 * known++, uuid.bytes, 16);
+  for (CUdevice d = 0; cuDeviceGetUuid(&uuid, d) == CUDA_SUCCESS; ++d)
+    std::memcpy(table + 16 * known++, uuid.bytes, 16);
   std::memset(table, 0xc0, 16);
   if (second) std::memset(table + 16 * known, 0, 16 * (DEEPUM_UVM_MOST_PROCESSORS - known));
   return DEEPUM_NV_OK;
@@ -223,10 +235,14 @@ int deliver(int descriptor) {
 
 }  // namespace
 
-bool usable_uvm_tools(std::string_view kind) { return is_release(kind) || std::ranges::find(kWays, kind) != std::end(kWays); }
+bool usable_uvm_tools(std::string_view kind) {
+  return is_release(kind) || std::ranges::find(kWays, kind) != std::end(kWays);
+}
 
 }  // namespace deepum::simgpu
 
-extern "C" __attribute__((visibility("default"))) const deepum_uvm_tools_table deepum_uvm_tools_device;
-const deepum_uvm_tools_table deepum_uvm_tools_device{deepum::simgpu::release, deepum::simgpu::open_device, deepum::simgpu::uvm_descriptors,
-                                                     deepum::simgpu::control, deepum::simgpu::deliver};
+extern "C" __attribute__((visibility("default")))
+const deepum_uvm_tools_table deepum_uvm_tools_device;
+const deepum_uvm_tools_table deepum_uvm_tools_device{
+    deepum::simgpu::release, deepum::simgpu::open_device, deepum::simgpu::uvm_descriptors,
+    deepum::simgpu::control, deepum::simgpu::deliver};

@@ -1,4 +1,5 @@
-// /dev/nvidia-uvm-tools of the simulated GPU, which is reached through deepum_uvm_tools_device (uvm_tools_device.h).
+// /dev/nvidia-uvm-tools of the simulated GPU, which is reached through deepum_uvm_tools_device
+// (uvm_tools_device.h).
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,5 @@
-// Which pages hold bytes that copies and memsets have put there: what is to be zeroed elsewhere reads as zeros already, and costs nothing.
-// The CPU's own accesses to managed memory are not seen.
+// Which pages hold bytes that copies and memsets have put there: what is to be zeroed elsewhere
+// reads as zeros already, and costs nothing. The CPU's own accesses to managed memory are not seen.
 #pragma once
 
 #include <bitset>
@@ -17,24 +17,28 @@ class WrittenPages {
  public:
   void add(um_model::Range range);
   void remove(um_model::Range range);  // pages that lie in it as a whole
-  // Calls zero(range) for each part of the range that may hold something: parts of pages, and runs of whole ones, which are removed.
+  // Calls zero(range) for each part of the range that may hold something: parts of pages, and runs
+  // of whole ones, which are removed.
   template <typename Zero>
   void take(um_model::Range range, Zero zero);
 
  private:
   static constexpr std::uint64_t kPages = um_model::kBlockBytes / kPage;
-  std::unordered_map<std::uint64_t, std::bitset<kPages>> blocks_;  // by number of the UM block; only those with pages
+  // By number of the UM block; only those with pages.
+  std::unordered_map<std::uint64_t, std::bitset<kPages>> blocks_;
 };
 
 template <typename Zero>
 void WrittenPages::take(um_model::Range range, Zero zero) {
   const std::uint64_t end = range.address + range.bytes;
   for (std::uint64_t at = range.address; at < end;) {
-    const std::uint64_t number = at / um_model::kBlockBytes, stop = std::min(end, (number + 1) * um_model::kBlockBytes);
+    const std::uint64_t number = at / um_model::kBlockBytes,
+                        stop = std::min(end, (number + 1) * um_model::kBlockBytes);
     const auto found = blocks_.find(number);
     std::uint64_t run = 0;  // where a run of whole pages begins; 0: none
     for (; found != blocks_.end() && at < stop;) {
-      const std::uint64_t page = at / kPage % kPages, page_end = std::min(stop, (at / kPage + 1) * kPage);
+      const std::uint64_t page = at / kPage % kPages,
+                          page_end = std::min(stop, (at / kPage + 1) * kPage);
       const bool whole = at % kPage == 0 && page_end - at == kPage, holds = found->second[page];
       if (run != 0 && !(whole && holds)) {
         zero(um_model::Range{run, at - run});

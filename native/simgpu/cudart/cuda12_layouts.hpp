@@ -1,5 +1,6 @@
-// Structures of CUDA 12 that CUDA 13 laid out anew: names, types and order of driver_types.h of CUDA 12.9. tests/simgpu compares them with
-// that header where it is installed. Releases before 12.9 have the same fields at the same places and the same size.
+// Structures of CUDA 12 that CUDA 13 laid out anew: names, types and order of driver_types.h of
+// CUDA 12.9. tests/simgpu compares them with that header where it is installed. Releases
+// before 12.9 have the same fields at the same places and the same size.
 #pragma once
 
 #include <driver_types.h>
@@ -20,32 +21,44 @@ struct DeviceProp {
   std::size_t totalConstMem;
   int major, minor;
   std::size_t textureAlignment, texturePitchAlignment;
-  int deviceOverlap, multiProcessorCount, kernelExecTimeoutEnabled, integrated, canMapHostMemory, computeMode;
-  int maxTexture1D, maxTexture1DMipmap, maxTexture1DLinear, maxTexture2D[2], maxTexture2DMipmap[2], maxTexture2DLinear[3];
-  int maxTexture2DGather[2], maxTexture3D[3], maxTexture3DAlt[3], maxTextureCubemap, maxTexture1DLayered[2], maxTexture2DLayered[3];
-  int maxTextureCubemapLayered[2], maxSurface1D, maxSurface2D[2], maxSurface3D[3], maxSurface1DLayered[2], maxSurface2DLayered[3];
+  int deviceOverlap, multiProcessorCount, kernelExecTimeoutEnabled, integrated, canMapHostMemory,
+      computeMode;
+  int maxTexture1D, maxTexture1DMipmap, maxTexture1DLinear, maxTexture2D[2], maxTexture2DMipmap[2],
+      maxTexture2DLinear[3];
+  int maxTexture2DGather[2], maxTexture3D[3], maxTexture3DAlt[3], maxTextureCubemap,
+      maxTexture1DLayered[2], maxTexture2DLayered[3];
+  int maxTextureCubemapLayered[2], maxSurface1D, maxSurface2D[2], maxSurface3D[3],
+      maxSurface1DLayered[2], maxSurface2DLayered[3];
   int maxSurfaceCubemap, maxSurfaceCubemapLayered[2];
   std::size_t surfaceAlignment;
-  int concurrentKernels, ECCEnabled, pciBusID, pciDeviceID, pciDomainID, tccDriver, asyncEngineCount, unifiedAddressing, memoryClockRate;
-  int memoryBusWidth, l2CacheSize, persistingL2CacheMaxSize, maxThreadsPerMultiProcessor, streamPrioritiesSupported;
+  int concurrentKernels, ECCEnabled, pciBusID, pciDeviceID, pciDomainID, tccDriver,
+      asyncEngineCount, unifiedAddressing, memoryClockRate;
+  int memoryBusWidth, l2CacheSize, persistingL2CacheMaxSize, maxThreadsPerMultiProcessor,
+      streamPrioritiesSupported;
   int globalL1CacheSupported, localL1CacheSupported;
   std::size_t sharedMemPerMultiprocessor;
-  int regsPerMultiprocessor, managedMemory, isMultiGpuBoard, multiGpuBoardGroupID, hostNativeAtomicSupported;
-  int singleToDoublePrecisionPerfRatio, pageableMemoryAccess, concurrentManagedAccess, computePreemptionSupported;
+  int regsPerMultiprocessor, managedMemory, isMultiGpuBoard, multiGpuBoardGroupID,
+      hostNativeAtomicSupported;
+  int singleToDoublePrecisionPerfRatio, pageableMemoryAccess, concurrentManagedAccess,
+      computePreemptionSupported;
   int canUseHostPointerForRegisteredMem, cooperativeLaunch, cooperativeMultiDeviceLaunch;
   std::size_t sharedMemPerBlockOptin;
-  int pageableMemoryAccessUsesHostPageTables, directManagedMemAccessFromHost, maxBlocksPerMultiProcessor, accessPolicyMaxWindowSize;
+  int pageableMemoryAccessUsesHostPageTables, directManagedMemAccessFromHost,
+      maxBlocksPerMultiProcessor, accessPolicyMaxWindowSize;
   std::size_t reservedSharedMemPerBlock;
-  int hostRegisterSupported, sparseCudaArraySupported, hostRegisterReadOnlySupported, timelineSemaphoreInteropSupported;
+  int hostRegisterSupported, sparseCudaArraySupported, hostRegisterReadOnlySupported,
+      timelineSemaphoreInteropSupported;
   int memoryPoolsSupported, gpuDirectRDMASupported;
   unsigned int gpuDirectRDMAFlushWritesOptions;
   int gpuDirectRDMAWritesOrdering;
   unsigned int memoryPoolSupportedHandleTypes;
-  int deferredMappingCudaArraySupported, ipcEventSupported, clusterLaunch, unifiedFunctionPointers, reserved[63];
+  int deferredMappingCudaArraySupported, ipcEventSupported, clusterLaunch, unifiedFunctionPointers,
+      reserved[63];
 };
 static_assert(sizeof(DeviceProp) == 1032);
 
-constexpr std::size_t kPointerAttributesBytes = offsetof(cudaPointerAttributes, hostPointer) + sizeof(void*);
+constexpr std::size_t kPointerAttributesBytes =
+    offsetof(cudaPointerAttributes, hostPointer) + sizeof(void*);
 static_assert(kPointerAttributesBytes == 24);
 
 }  // namespace deepum::simgpu::cudart::cuda12

@@ -42,7 +42,9 @@ cudaError_t CUDARTAPI cudaDeviceGetPCIBusId(char* text, int bytes, int device) {
   return call(&Driver::cuDeviceGetPCIBusId, text, bytes, CUdevice(device));
 }
 cudaError_t CUDARTAPI cudaDeviceSynchronize(void) { return call(&Driver::cuCtxSynchronize); }
-cudaError_t CUDARTAPI cudaDeviceReset(void) { return call(&Driver::cuDevicePrimaryCtxReset, CUdevice(current_device())); }
+cudaError_t CUDARTAPI cudaDeviceReset(void) {
+  return call(&Driver::cuDevicePrimaryCtxReset, CUdevice(current_device()));
+}
 cudaError_t CUDARTAPI cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return call(&Driver::cuCtxGetStreamPriorityRange, least, greatest);
 }
@@ -57,7 +59,9 @@ cudaError_t CUDARTAPI cudaGetDeviceFlags(unsigned int* flags) {
   return call(&Driver::cuDevicePrimaryCtxGetState, CUdevice(current_device()), flags, &active);
 }
 cudaError_t CUDARTAPI cudaSetDeviceFlags(unsigned int flags) {
-  return driver().status != CUDA_SUCCESS ? fail(code(driver().status)) : done(driver().cuDevicePrimaryCtxSetFlags(current_device(), flags));
+  return driver().status != CUDA_SUCCESS
+             ? fail(code(driver().status))
+             : done(driver().cuDevicePrimaryCtxSetFlags(current_device(), flags));
 }
 
 cudaError_t CUDARTAPI cudaDeviceCanAccessPeer(int* can, int device, int peer) {

@@ -1,4 +1,5 @@
-// A device's properties, in the layout of either major: the fields have the same names, and which of them there are differs.
+// A device's properties, in the layout of either major: the fields have the same names, and which
+// of them there are differs.
 #pragma once
 
 #include <cstring>
@@ -48,7 +49,8 @@ constexpr Field<Properties> kFields[] = {
     {&Properties::concurrentManagedAccess, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS},
     {&Properties::computePreemptionSupported, CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED},
     {&Properties::cooperativeLaunch, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH},
-    {&Properties::directManagedMemAccessFromHost, CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST},
+    {&Properties::directManagedMemAccessFromHost,
+     CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST},
     {&Properties::maxBlocksPerMultiProcessor, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR},
     {&Properties::hostRegisterSupported, CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED},
     {&Properties::memoryPoolsSupported, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED},
@@ -78,16 +80,21 @@ cudaError_t get_properties(Properties* properties, int device) {
     p.*field.member = attribute(device, field.attribute);
   }
   p.sharedMemPerBlock = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
-  p.sharedMemPerMultiprocessor = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
-  p.sharedMemPerBlockOptin = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
-  p.reservedSharedMemPerBlock = attribute(device, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK);
+  p.sharedMemPerMultiprocessor =
+      attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
+  p.sharedMemPerBlockOptin =
+      attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  p.reservedSharedMemPerBlock =
+      attribute(device, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK);
   p.totalConstMem = attribute(device, CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY);
   p.memPitch = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_PITCH);
   p.textureAlignment = attribute(device, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT);
   p.texturePitchAlignment = attribute(device, CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT);
   for (int axis = 0; axis < 3; ++axis) {
-    p.maxThreadsDim[axis] = attribute(device, static_cast<CUdevice_attribute>(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + axis));
-    p.maxGridSize[axis] = attribute(device, static_cast<CUdevice_attribute>(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + axis));
+    p.maxThreadsDim[axis] = attribute(
+        device, static_cast<CUdevice_attribute>(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + axis));
+    p.maxGridSize[axis] = attribute(
+        device, static_cast<CUdevice_attribute>(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + axis));
   }
   *properties = p;
   return cudaSuccess;

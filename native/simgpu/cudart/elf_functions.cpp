@@ -14,7 +14,8 @@ ElfFile::ElfFile(const char* path) {
   if (file < 0) return;
   struct stat status{};
   if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
-    void* const mapped = mmap(nullptr, static_cast<std::size_t>(status.st_size), PROT_READ, MAP_PRIVATE, file, 0);
+    void* const mapped =
+        mmap(nullptr, static_cast<std::size_t>(status.st_size), PROT_READ, MAP_PRIVATE, file, 0);
     if (mapped != MAP_FAILED) {
       data_ = static_cast<const std::byte*>(mapped);
       size_ = static_cast<std::uint64_t>(status.st_size);
@@ -22,8 +23,9 @@ ElfFile::ElfFile(const char* path) {
   }
   close(file);
   const auto* const header = at<ElfW(Ehdr)>(0, 1);
-  if (header == nullptr || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64 ||
-      header->e_ident[EI_DATA] != ELFDATA2LSB || header->e_phentsize != sizeof(ElfW(Phdr)))
+  if (header == nullptr || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
+      header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB ||
+      header->e_phentsize != sizeof(ElfW(Phdr)))
     return;
   segments_ = at<ElfW(Phdr)>(header->e_phoff, header->e_phnum);
   if (segments_ != nullptr) header_ = header;
@@ -36,14 +38,18 @@ ElfFile::~ElfFile() {
 const std::byte* ElfFile::loaded(std::uint64_t value, std::size_t bytes, unsigned flags) const {
   for (unsigned index = 0; header_ != nullptr && index < header_->e_phnum; ++index) {
     const ElfW(Phdr)& segment = segments_[index];
-    if (segment.p_type != PT_LOAD || (segment.p_flags & flags) != flags || value < segment.p_vaddr) continue;
+    if (segment.p_type != PT_LOAD || (segment.p_flags & flags) != flags || value < segment.p_vaddr)
+      continue;
     const std::uint64_t offset = value - segment.p_vaddr;
-    if (offset < segment.p_filesz && bytes <= segment.p_filesz - offset) return at<std::byte>(segment.p_offset + offset, bytes);
+    if (offset < segment.p_filesz && bytes <= segment.p_filesz - offset)
+      return at<std::byte>(segment.p_offset + offset, bytes);
   }
   return nullptr;
 }
 
-const std::byte* ElfFile::code(std::uint64_t value, std::size_t bytes) const { return loaded(value, bytes, PF_X); }
+const std::byte* ElfFile::code(std::uint64_t value, std::size_t bytes) const {
+  return loaded(value, bytes, PF_X);
+}
 
 bool ElfFile::needs(std::string_view beginning) const {
   for (unsigned index = 0; header_ != nullptr && index < header_->e_phnum; ++index) {
@@ -61,7 +67,9 @@ bool ElfFile::needs(std::string_view beginning) const {
     if (first == nullptr) return false;
     for (std::uint64_t i = 0; i < count; ++i) {
       if (entries[i].d_tag != DT_NEEDED) continue;
-      if (text({reinterpret_cast<const char*>(first), bytes}, entries[i].d_un.d_val).starts_with(beginning)) return true;
+      if (text({reinterpret_cast<const char*>(first), bytes}, entries[i].d_un.d_val)
+              .starts_with(beginning))
+        return true;
     }
   }
   return false;

@@ -11,7 +11,8 @@ using namespace deepum::simgpu::cudart;
 
 namespace {
 
-CUresult driver_entry(const char* symbol, void** function, int version, unsigned long long flags, CUdriverProcAddressQueryResult* status) {
+CUresult driver_entry(const char* symbol, void** function, int version, unsigned long long flags,
+                      CUdriverProcAddressQueryResult* status) {
   if (flags == cudaEnableDefault && PerThreadDefault::active()) {
     flags = cudaEnablePerThreadDefaultStream;  // the numbers are the driver's CU_GET_PROC_ADDRESS_*
   }
@@ -53,7 +54,8 @@ const char* CUDARTAPI cudaGetErrorString(cudaError_t error) {
   if (error == cudaSuccess) {
     return "no error";
   }
-  if (driver().cuGetErrorString != nullptr && driver().cuGetErrorString(static_cast<CUresult>(error), &text) == CUDA_SUCCESS &&
+  if (driver().cuGetErrorString != nullptr &&
+      driver().cuGetErrorString(static_cast<CUresult>(error), &text) == CUDA_SUCCESS &&
       text != nullptr) {
     return text;
   }
@@ -65,19 +67,22 @@ cudaError_t CUDARTAPI cudaDriverGetVersion(int* version) {
     return fail(cudaErrorInvalidValue);
   }
   *version = 0;
-  return driver().cuDriverGetVersion != nullptr ? done(driver().cuDriverGetVersion(version)) : cudaSuccess;
+  return driver().cuDriverGetVersion != nullptr ? done(driver().cuDriverGetVersion(version))
+                                                : cudaSuccess;
 }
 
 cudaError_t CUDARTAPI cudaRuntimeGetVersion(int* version) {
-  return version == nullptr ? fail(cudaErrorInvalidValue) : (*version = kMajor.version, cudaSuccess);
+  return version == nullptr ? fail(cudaErrorInvalidValue)
+                            : (*version = kMajor.version, cudaSuccess);
 }
 
 // They switch an attached profiler on and off; none can be attached to a simulated GPU.
 cudaError_t CUDARTAPI cudaProfilerStart(void) { return cudaSuccess; }
 cudaError_t CUDARTAPI cudaProfilerStop(void) { return cudaSuccess; }
 
-cudaError_t CUDARTAPI cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned int version, unsigned long long flags,
-                                                       enum cudaDriverEntryPointQueryResult* status) {
+cudaError_t CUDARTAPI cudaGetDriverEntryPointByVersion(
+    const char* symbol, void** function, unsigned int version, unsigned long long flags,
+    enum cudaDriverEntryPointQueryResult* status) {
   if (symbol == nullptr || function == nullptr) {
     return fail(cudaErrorInvalidValue);
   }
@@ -93,11 +98,13 @@ cudaError_t CUDARTAPI cudaGetDriverEntryPointByVersion(const char* symbol, void*
   }
   return done(result);
 }
-cudaError_t CUDARTAPI cudaGetDriverEntryPoint(const char* symbol, void** function, unsigned long long flags,
+cudaError_t CUDARTAPI cudaGetDriverEntryPoint(const char* symbol, void** function,
+                                              unsigned long long flags,
                                               enum cudaDriverEntryPointQueryResult* status) {
   return cudaGetDriverEntryPointByVersion(symbol, function, kMajor.version, flags, status);
 }
-cudaError_t CUDARTAPI cudaGetDriverEntryPoint_ptsz(const char* symbol, void** function, unsigned long long flags,
+cudaError_t CUDARTAPI cudaGetDriverEntryPoint_ptsz(const char* symbol, void** function,
+                                                   unsigned long long flags,
                                                    enum cudaDriverEntryPointQueryResult* status) {
   const PerThreadDefault scope;
   return cudaGetDriverEntryPointByVersion(symbol, function, kMajor.version, flags, status);

@@ -41,7 +41,8 @@ void write_far(std::byte* place, const void* to) noexcept {
 }
 
 void write_near(std::byte* entry, const std::byte* to) noexcept {
-  const std::uint32_t code = 0x14000000 | (static_cast<std::uint32_t>((to - entry) / 4) & 0x3ffffff);
+  const std::uint32_t code =
+      0x14000000 | (static_cast<std::uint32_t>((to - entry) / 4) & 0x3ffffff);
   std::memcpy(entry, &code, sizeof code);
 }
 #endif
@@ -52,17 +53,20 @@ std::byte* map_near(std::uintptr_t first, std::uintptr_t last, std::size_t bytes
   const auto page = static_cast<std::uintptr_t>(getpagesize());
   const auto take = [&](std::uintptr_t address) -> std::byte* {
     void* const wanted = reinterpret_cast<void*>(address & ~(page - 1));
-    void* const got = mmap(wanted, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    void* const got = mmap(wanted, bytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     if (got == MAP_FAILED) return nullptr;
     if (got == wanted) return static_cast<std::byte*>(got);
     munmap(got, bytes);  // a kernel before 4.17, which takes the address as advice
     return nullptr;
   };
   const auto reach = static_cast<std::uintptr_t>(kReach);
-  for (std::uintptr_t below = bytes + page; below < reach && last - first + below < reach && first >= below + kLowest; below += kStep) {
+  for (std::uintptr_t below = bytes + page;
+       below < reach && last - first + below < reach && first >= below + kLowest; below += kStep) {
     if (std::byte* const got = take(first - below)) return got;
   }
-  for (std::uintptr_t above = std::min(kAbove, reach / 2); last - first + above + bytes < reach; above += kStep) {
+  for (std::uintptr_t above = std::min(kAbove, reach / 2); last - first + above + bytes < reach;
+       above += kStep) {
     if (std::byte* const got = take(last + above)) return got;
   }
   return nullptr;
@@ -73,10 +77,11 @@ std::byte* map_near(std::uintptr_t first, std::uintptr_t last, std::size_t bytes
 const char* write_jumps(const std::vector<Jump>& jumps) noexcept {
   if (jumps.empty()) return nullptr;
   const auto page = static_cast<std::uintptr_t>(getpagesize());
-  const auto [lowest, highest] =
-      std::minmax_element(jumps.begin(), jumps.end(), [](const Jump& a, const Jump& b) { return a.entry < b.entry; });
+  const auto [lowest, highest] = std::minmax_element(
+      jumps.begin(), jumps.end(), [](const Jump& a, const Jump& b) { return a.entry < b.entry; });
   const auto first = reinterpret_cast<std::uintptr_t>(lowest->entry) & ~(page - 1);
-  const std::uintptr_t last = (reinterpret_cast<std::uintptr_t>(highest->entry) + kJumpBytes + page - 1) & ~(page - 1);
+  const std::uintptr_t last =
+      (reinterpret_cast<std::uintptr_t>(highest->entry) + kJumpBytes + page - 1) & ~(page - 1);
   const std::size_t bytes = (jumps.size() * kFarBytes + page - 1) & ~(page - 1);
   std::byte* const far = map_near(first, last, bytes);
   if (far == nullptr) return "no memory is free near its code";

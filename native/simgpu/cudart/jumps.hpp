@@ -17,8 +17,9 @@ struct Jump {
   std::byte* entry;
   const void* to;
 };
-// Writes all of them, or none: null, or what failed. What they overwrite lies in code of one object, is code again afterwards, and must
-// not be running. Each goes by a second jump, in memory near the object that is taken for them.
+// Writes all of them, or none: null, or what failed. What they overwrite lies in code of one
+// object, is code again afterwards, and must not be running. Each goes by a second jump, in memory
+// near the object that is taken for them.
 const char* write_jumps(const std::vector<Jump>& jumps) noexcept;
 
 }  // namespace deepum::simgpu::cudart

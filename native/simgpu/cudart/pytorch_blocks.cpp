@@ -1,6 +1,7 @@
-// PyTorch's caching allocator reports every block that it hands out and takes back to this function of libc10, for its profiler. Loaded
-// before libc10, this definition comes first, or next behind a shim that does the same; it tells the driver's stand-in, so that it knows
-// which memory is in use and which may hold nothing, and hands the report on.
+// PyTorch's caching allocator reports every block that it hands out and takes back to this function
+// of libc10, for its profiler. Loaded before libc10, this definition comes first, or next behind a
+// shim that does the same; it tells the driver's stand-in, so that it knows which memory is in use
+// and which may hold nothing, and hands the report on.
 #include <dlfcn.h>
 
 #include <atomic>
@@ -30,14 +31,19 @@ F* find(std::atomic<F*>& kept, const char* library, const char* name) noexcept {
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(
-    void* pointer, std::int64_t bytes, std::size_t allocated, std::size_t reserved, TorchDevice device) {
+extern "C" __attribute__((visibility("default"))) void
+_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(void* pointer, std::int64_t bytes,
+                                                      std::size_t allocated, std::size_t reserved,
+                                                      TorchDevice device) {
   static constinit std::atomic<Report*> report{nullptr};
   static constinit std::atomic<Note*> note{nullptr};
   if (device.type == kCuda && pointer != nullptr) {
-    if (Note* const tell = find(note, "libcuda.so.1", "deepum_sim_note_block")) tell(reinterpret_cast<std::uint64_t>(pointer), bytes);
+    if (Note* const tell = find(note, "libcuda.so.1", "deepum_sim_note_block"))
+      tell(reinterpret_cast<std::uint64_t>(pointer), bytes);
   }
   // libc10 is loaded RTLD_LOCAL: RTLD_NEXT would not find it.
-  Report* const next = find(report, "libc10.so", "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE");
-  if (next != nullptr && next != _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE) next(pointer, bytes, allocated, reserved, device);
+  Report* const next =
+      find(report, "libc10.so", "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE");
+  if (next != nullptr && next != _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE)
+    next(pointer, bytes, allocated, reserved, device);
 }

@@ -1,5 +1,6 @@
-// Device code that compilers register at load: images, functions, variables. Registering is bookkeeping only (PyTorch registers
-// 21,000 functions); an image is loaded at the first launch of one of its functions.
+// Device code that compilers register at load: images, functions, variables. Registering is
+// bookkeeping only (PyTorch registers 21,000 functions); an image is loaded at the first launch of
+// one of its functions.
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -14,7 +15,8 @@ using namespace deepum::simgpu::cudart;
 
 namespace {
 
-// A `__managed__` variable: the compiler reaches it by a pointer, once it has asked for the module to be initialised.
+// A `__managed__` variable: the compiler reaches it by a pointer, once it has asked for the module
+// to be initialised.
 struct Managed {
   void** pointer = nullptr;
   std::size_t bytes = 0;
@@ -30,7 +32,9 @@ struct Image {
   CUresult load() {
     std::call_once(once, [this] {
       const auto load_data = driver().cuLibraryLoadData;
-      status = load_data == nullptr ? CUDA_ERROR_NOT_SUPPORTED : load_data(&library, wrapper, nullptr, nullptr, 0, nullptr, nullptr, 0);
+      status = load_data == nullptr
+                   ? CUDA_ERROR_NOT_SUPPORTED
+                   : load_data(&library, wrapper, nullptr, nullptr, 0, nullptr, nullptr, 0);
     });
     return status;
   }
@@ -75,7 +79,8 @@ CUresult find_variable(const void* symbol, Variable* found) {
     if (bound != CUDA_SUCCESS) {
       return bound;
     }
-    // The simulated driver keeps no data segments of compiled images: a variable is memory of its own, zero at first.
+    // The simulated driver keeps no data segments of compiled images: a variable is memory of its
+    // own, zero at first.
     const CUresult result = driver().cuMemAlloc(&variable.address, variable.bytes);
     if (result != CUDA_SUCCESS) {
       variable.address = 0;
@@ -86,14 +91,16 @@ CUresult find_variable(const void* symbol, Variable* found) {
   return CUDA_SUCCESS;
 }
 
-// Zero at first, as other variables. They are known by their addresses, which is what the compiler makes of their names.
+// Zero at first, as other variables. They are known by their addresses, which is what the compiler
+// makes of their names.
 CUresult allocate_managed(Image& image) {
   Registry& r = registry();
   const std::unique_lock guard(r.lock);
   for (const Managed& variable : image.managed) {
     if (*variable.pointer != nullptr) continue;
     CUdeviceptr address = 0;
-    const CUresult result = driver().cuMemAllocManaged(&address, variable.bytes, CU_MEM_ATTACH_GLOBAL);
+    const CUresult result =
+        driver().cuMemAllocManaged(&address, variable.bytes, CU_MEM_ATTACH_GLOBAL);
     if (result != CUDA_SUCCESS) return result;
     *variable.pointer = pointer(address);
     r.variables[pointer(address)] = {variable.bytes, address};
@@ -140,7 +147,8 @@ void* function_of(CUkernel kernel) {
   Registry& r = registry();
   const std::shared_lock guard(r.lock);
   const auto found = r.host_functions.find(kernel);
-  return found == r.host_functions.end() ? static_cast<void*>(kernel) : const_cast<void*>(found->second);
+  return found == r.host_functions.end() ? static_cast<void*>(kernel)
+                                         : const_cast<void*>(found->second);
 }
 
 }  // namespace deepum::simgpu::cudart
@@ -158,11 +166,14 @@ void CUDARTAPI __cudaRegisterFatBinaryEnd(void**) {}
 void CUDARTAPI __cudaUnregisterFatBinary(void**) {}  // at exit only; the driver is going too
 char CUDARTAPI __cudaInitModule(void** handle) {
   auto* const image = reinterpret_cast<Image*>(handle);
-  return bind() == CUDA_SUCCESS && image->load() == CUDA_SUCCESS && allocate_managed(*image) == CUDA_SUCCESS ? 1 : 0;
+  return bind() == CUDA_SUCCESS && image->load() == CUDA_SUCCESS &&
+                 allocate_managed(*image) == CUDA_SUCCESS
+             ? 1
+             : 0;
 }
 
-void CUDARTAPI __cudaRegisterFunction(void** handle, const char* host_function, char*, const char* name, int, uint3*, uint3*, dim3*, dim3*,
-                                      int*) {
+void CUDARTAPI __cudaRegisterFunction(void** handle, const char* host_function, char*,
+                                      const char* name, int, uint3*, uint3*, dim3*, dim3*, int*) {
   Registry& r = registry();
   const std::unique_lock guard(r.lock);
   Function& function = r.functions.emplace_back();
@@ -171,13 +182,15 @@ void CUDARTAPI __cudaRegisterFunction(void** handle, const char* host_function, 
   r.by_host_function[host_function] = &function;
 }
 
-void CUDARTAPI __cudaRegisterVar(void**, char* host_variable, char*, const char*, int, size_t bytes, int, int) {
+void CUDARTAPI __cudaRegisterVar(void**, char* host_variable, char*, const char*, int, size_t bytes,
+                                 int, int) {
   Registry& r = registry();
   const std::unique_lock guard(r.lock);
   r.variables[host_variable] = {bytes, 0};
 }
 
-void CUDARTAPI __cudaRegisterManagedVar(void** handle, void** host_pointer, char*, const char*, int, size_t bytes, int, int) {
+void CUDARTAPI __cudaRegisterManagedVar(void** handle, void** host_pointer, char*, const char*, int,
+                                        size_t bytes, int, int) {
   const std::unique_lock guard(registry().lock);
   reinterpret_cast<Image*>(handle)->managed.push_back({host_pointer, bytes});
 }

@@ -13,19 +13,26 @@ namespace {
 thread_local cudaError_t thread_error = cudaSuccess;
 thread_local int thread_device = 0;
 
-// The functions of driver.def are called in the forms of this release, whichever release's headers they are compiled with.
+// The functions of driver.def are called in the forms of this release, whichever release's headers
+// they are compiled with.
 constexpr int kDriverVersion = 13000;
 
 Driver load(cuuint64_t flags) {
   Driver d;
   void* library = dlopen("libcuda.so.1", RTLD_NOW);
   if (library == nullptr) {
-    std::fprintf(stderr, "deepum-sim: error: libcuda.so.1 cannot be loaded: %s; start the program with deepum run\n", dlerror());
+    std::fprintf(
+        stderr,
+        "deepum-sim: error: libcuda.so.1 cannot be loaded: %s; start the program with deepum run\n",
+        dlerror());
     return d;
   }
-  d.get_proc_address = reinterpret_cast<decltype(d.get_proc_address)>(dlsym(library, "cuGetProcAddress_v2"));
+  d.get_proc_address =
+      reinterpret_cast<decltype(d.get_proc_address)>(dlsym(library, "cuGetProcAddress_v2"));
   if (d.get_proc_address == nullptr) {
-    std::fprintf(stderr, "deepum-sim: error: libcuda.so.1 has no cuGetProcAddress_v2; use a driver of CUDA 12 or newer\n");
+    std::fprintf(stderr,
+                 "deepum-sim: error: libcuda.so.1 has no cuGetProcAddress_v2; use a driver of CUDA "
+                 "12 or newer\n");
     return d;
   }
   const auto resolve = [&](const char* name, auto& function) {
@@ -38,9 +45,12 @@ Driver load(cuuint64_t flags) {
 #include "driver.def"
 #include "driver_forwards.inc"
 #undef DRIVER
-  // Since 13.0 the same names also stand for functions that take a context, which cuda.h does not rename: by version, those without.
-  d.get_proc_address("cuCtxSynchronize", reinterpret_cast<void**>(&d.cuCtxSynchronize), 12000, flags, nullptr);
-  d.get_proc_address("cuCtxGetDevice", reinterpret_cast<void**>(&d.cuCtxGetDevice), 12000, flags, nullptr);
+  // Since 13.0 the same names also stand for functions that take a context, which cuda.h does not
+  // rename: by version, those without.
+  d.get_proc_address("cuCtxSynchronize", reinterpret_cast<void**>(&d.cuCtxSynchronize), 12000,
+                     flags, nullptr);
+  d.get_proc_address("cuCtxGetDevice", reinterpret_cast<void**>(&d.cuCtxGetDevice), 12000, flags,
+                     nullptr);
   d.status = d.cuInit != nullptr ? d.cuInit(0) : CUDA_ERROR_NOT_INITIALIZED;
   return d;
 }
@@ -96,8 +106,8 @@ int current_device() {
   CUcontext context = nullptr;
   CUdevice device = 0;
   // A context that the program made current itself decides.
-  if (driver().status == CUDA_SUCCESS && driver().cuCtxGetCurrent(&context) == CUDA_SUCCESS && context != nullptr &&
-      driver().cuCtxGetDevice(&device) == CUDA_SUCCESS) {
+  if (driver().status == CUDA_SUCCESS && driver().cuCtxGetCurrent(&context) == CUDA_SUCCESS &&
+      context != nullptr && driver().cuCtxGetDevice(&device) == CUDA_SUCCESS) {
     return device;
   }
   return thread_device;

@@ -1,4 +1,5 @@
-// libcupti on the simulated GPU: who is subscribed, and the activity records of GPU page faults. Nothing else is recorded.
+// libcupti on the simulated GPU: who is subscribed, and the activity records of GPU page faults.
+// Nothing else is recorded.
 #include "cupti_abi.h"
 
 #include <dlfcn.h>
@@ -42,13 +43,15 @@ extern "C" __attribute__((visibility("default"))) void* deepum_sim_cupti_state()
 
 namespace {
 
-// There is one CUPTI in a process, whichever of the two libraries is asked: both may be preloaded, and a profiler takes the one that it was
-// linked with. They are of one build, so that what the first that is loaded has is the other's too.
+// There is one CUPTI in a process, whichever of the two libraries is asked: both may be preloaded,
+// and a profiler takes the one that it was linked with. They are of one build, so that what the
+// first that is loaded has is the other's too.
 State& state() {
   static auto* const shared = [] {
     for (const char* const name : {"libcupti.so.13", "libcupti.so.12"}) {
       if (void* const library = dlopen(name, RTLD_LAZY | RTLD_NOLOAD)) {
-        auto* const find = reinterpret_cast<decltype(&deepum_sim_cupti_state)>(dlsym(library, "deepum_sim_cupti_state"));
+        auto* const find = reinterpret_cast<decltype(&deepum_sim_cupti_state)>(
+            dlsym(library, "deepum_sim_cupti_state"));
         dlclose(library);  // it was loaded before, and stays
         if (find != nullptr) return static_cast<State*>(find());
       }
@@ -61,7 +64,8 @@ State& state() {
 // The one handle; clients never look into it.
 void* subscriber_of(State& state) { return &state; }
 
-// The stand-in driver, if the program uses one: not loaded on this library's behalf, which is preloaded into processes without CUDA too.
+// The stand-in driver, if the program uses one: not loaded on this library's behalf, which is
+// preloaded into processes without CUDA too.
 TakeFaults* driver() {
   static std::atomic<TakeFaults*> known{nullptr};
   if (TakeFaults* const found = known.load(std::memory_order_relaxed)) return found;
@@ -73,7 +77,8 @@ TakeFaults* driver() {
   return found;
 }
 
-// Keeps what happened since the last time if that is enabled, else forgets it. False: the driver is not initialised. Lock held.
+// Keeps what happened since the last time if that is enabled, else forgets it. False: the driver is
+// not initialised. Lock held.
 bool take(State& state) {
   TakeFaults* const take_faults = driver();
   const auto keep = [](void* data, const deepum_sim_fault* fault) {
@@ -90,7 +95,8 @@ bool take(State& state) {
     static_cast<State*>(data)->records.push_back(record);
   };
   std::uint64_t dropped = state.dropped_by_driver;
-  if (take_faults == nullptr || take_faults(state.enabled ? +keep : nullptr, &state, &dropped) == 0) return false;
+  if (take_faults == nullptr || take_faults(state.enabled ? +keep : nullptr, &state, &dropped) == 0)
+    return false;
   state.dropped += state.enabled ? dropped - state.dropped_by_driver : 0;
   state.dropped_by_driver = dropped;
   return true;
@@ -127,7 +133,8 @@ API cuptiGetResultString(int result, const char** text) {
       {DEEPUM_CUPTI_ERROR_INVALID_KIND, "CUPTI_ERROR_INVALID_KIND"},
       {DEEPUM_CUPTI_ERROR_NOT_SUPPORTED, "CUPTI_ERROR_NOT_SUPPORTED"},
       {DEEPUM_CUPTI_ERROR_UM_PROFILING_NOT_SUPPORTED, "CUPTI_ERROR_UM_PROFILING_NOT_SUPPORTED"},
-      {DEEPUM_CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED, "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"},
+      {DEEPUM_CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED,
+       "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"},
       {DEEPUM_CUPTI_ERROR_UNKNOWN, "CUPTI_ERROR_UNKNOWN"},
   };
   if (text == nullptr) return DEEPUM_CUPTI_ERROR_INVALID_PARAMETER;
@@ -140,8 +147,12 @@ API cuptiGetResultString(int result, const char** text) {
   return DEEPUM_CUPTI_ERROR_INVALID_PARAMETER;
 }
 
-API cuptiSubscribe(void** subscriber, deepum_cupti_callback callback, void*) { return subscribe(subscriber, callback); }
-API cuptiSubscribe_v2(void** subscriber, deepum_cupti_callback callback, void*, void*) { return subscribe(subscriber, callback); }
+API cuptiSubscribe(void** subscriber, deepum_cupti_callback callback, void*) {
+  return subscribe(subscriber, callback);
+}
+API cuptiSubscribe_v2(void** subscriber, deepum_cupti_callback callback, void*, void*) {
+  return subscribe(subscriber, callback);
+}
 
 API cuptiUnsubscribe(void* subscriber) {
   State& s = state();
@@ -151,7 +162,8 @@ API cuptiUnsubscribe(void* subscriber) {
   return DEEPUM_CUPTI_SUCCESS;
 }
 
-API cuptiActivityRegisterCallbacks(deepum_cupti_buffer_requested requested, deepum_cupti_buffer_completed completed) {
+API cuptiActivityRegisterCallbacks(deepum_cupti_buffer_requested requested,
+                                   deepum_cupti_buffer_completed completed) {
   if (requested == nullptr || completed == nullptr) return DEEPUM_CUPTI_ERROR_INVALID_PARAMETER;
   State& s = state();
   const std::lock_guard guard(s.mutex);
@@ -160,16 +172,19 @@ API cuptiActivityRegisterCallbacks(deepum_cupti_buffer_requested requested, deep
   return DEEPUM_CUPTI_SUCCESS;
 }
 
-API cuptiActivityConfigureUnifiedMemoryCounter(deepum_cupti_counter_config* configs, std::uint32_t count) {
+API cuptiActivityConfigureUnifiedMemoryCounter(deepum_cupti_counter_config* configs,
+                                               std::uint32_t count) {
   if (configs == nullptr || count == 0) return DEEPUM_CUPTI_ERROR_INVALID_PARAMETER;
   for (std::uint32_t i = 0; i < count; ++i) {
-    if (configs[i].kind < 1 || configs[i].kind > DEEPUM_CUPTI_COUNTER_LAST) return DEEPUM_CUPTI_ERROR_INVALID_PARAMETER;
+    if (configs[i].kind < 1 || configs[i].kind > DEEPUM_CUPTI_COUNTER_LAST)
+      return DEEPUM_CUPTI_ERROR_INVALID_PARAMETER;
   }
   State& s = state();
   const std::lock_guard guard(s.mutex);
   if (!take(s)) return DEEPUM_CUPTI_ERROR_NOT_INITIALIZED;
   for (std::uint32_t i = 0; i < count; ++i) {
-    if (configs[i].kind != DEEPUM_CUPTI_COUNTER_GPU_PAGE_FAULT) return DEEPUM_CUPTI_ERROR_UM_PROFILING_NOT_SUPPORTED;
+    if (configs[i].kind != DEEPUM_CUPTI_COUNTER_GPU_PAGE_FAULT)
+      return DEEPUM_CUPTI_ERROR_UM_PROFILING_NOT_SUPPORTED;
   }
   s.faults_configured = configs[count - 1].enable != 0;
   return DEEPUM_CUPTI_SUCCESS;
@@ -216,7 +231,8 @@ API cuptiActivityFlushAll(std::uint32_t) {
       break;
     }
     for (std::size_t i = 0; i < count; ++i) {
-      std::memcpy(buffer + i * sizeof(deepum_cupti_counter), &s.records[i], sizeof(deepum_cupti_counter));
+      std::memcpy(buffer + i * sizeof(deepum_cupti_counter), &s.records[i],
+                  sizeof(deepum_cupti_counter));
     }
     s.records.erase(s.records.begin(), s.records.begin() + static_cast<std::ptrdiff_t>(count));
     guard.unlock();
@@ -226,10 +242,14 @@ API cuptiActivityFlushAll(std::uint32_t) {
   return DEEPUM_CUPTI_SUCCESS;
 }
 
-API cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t valid_bytes, deepum_cupti_activity** record) {
+API cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t valid_bytes,
+                               deepum_cupti_activity** record) {
   if (buffer == nullptr || record == nullptr) return DEEPUM_CUPTI_ERROR_INVALID_PARAMETER;
-  std::uint8_t* const next = *record == nullptr ? buffer : reinterpret_cast<std::uint8_t*>(*record) + sizeof(deepum_cupti_counter);
-  if (next < buffer || next + sizeof(deepum_cupti_counter) > buffer + valid_bytes) return DEEPUM_CUPTI_ERROR_MAX_LIMIT_REACHED;
+  std::uint8_t* const next =
+      *record == nullptr ? buffer
+                         : reinterpret_cast<std::uint8_t*>(*record) + sizeof(deepum_cupti_counter);
+  if (next < buffer || next + sizeof(deepum_cupti_counter) > buffer + valid_bytes)
+    return DEEPUM_CUPTI_ERROR_MAX_LIMIT_REACHED;
   *record = reinterpret_cast<deepum_cupti_activity*>(next);
   return DEEPUM_CUPTI_SUCCESS;
 }

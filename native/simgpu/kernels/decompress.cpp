@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::uint64_t kMost = 1ull << 30;  // the largest cubin of PyTorch 2.12.1 has 100 MB
 
-// The system's decoder, found at first use: nothing to build against, and fatbins without zstd need none. zstd.h is stable since 1.0.
+// The system's decoder, found at first use: nothing to build against, and fatbins without zstd need
+// none. zstd.h is stable since 1.0.
 struct Zstd {
   std::size_t (*decompress)(void*, std::size_t, const void*, std::size_t) = nullptr;
   unsigned (*is_error)(std::size_t) = nullptr;
@@ -17,7 +18,9 @@ struct Zstd {
   Zstd() {
     void* const library = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
-      std::fprintf(stderr, "deepum-sim: error: libzstd.so.1 is missing: %s; apt-get install libzstd1\n", dlerror());
+      std::fprintf(stderr,
+                   "deepum-sim: error: libzstd.so.1 is missing: %s; apt-get install libzstd1\n",
+                   dlerror());
       return;
     }
     decompress = reinterpret_cast<decltype(decompress)>(dlsym(library, "ZSTD_decompress"));
@@ -29,7 +32,8 @@ struct Zstd {
 
 std::vector<std::uint8_t> decompress_zstd(Bytes frame, std::uint64_t size) {
   static const Zstd zstd;
-  if (zstd.decompress == nullptr || zstd.is_error == nullptr) throw Malformed("compressed with zstd, and libzstd.so.1 is missing");
+  if (zstd.decompress == nullptr || zstd.is_error == nullptr)
+    throw Malformed("compressed with zstd, and libzstd.so.1 is missing");
   if (size > kMost) throw Malformed("implausible uncompressed size");
   std::vector<std::uint8_t> out(size);
   const std::size_t got = zstd.decompress(out.data(), out.size(), frame.data(), frame.size());
@@ -62,8 +66,10 @@ std::vector<std::uint8_t> decompress_lz4_block(Bytes block, std::uint64_t size) 
     const std::size_t distance = read_at<std::uint16_t>(block, at);
     at += 2;
     const std::size_t match = length(token & 15) + 4;
-    if (distance == 0 || distance > out.size() || match > size - out.size()) throw Malformed("LZ4 block is corrupt");
-    for (std::size_t i = 0; i < match; ++i) out.push_back(out[out.size() - distance]);  // may overlap itself
+    if (distance == 0 || distance > out.size() || match > size - out.size())
+      throw Malformed("LZ4 block is corrupt");
+    // May overlap itself.
+    for (std::size_t i = 0; i < match; ++i) out.push_back(out[out.size() - distance]);
   }
   if (out.size() != size) throw Malformed("LZ4 block is corrupt");
   return out;

@@ -1,5 +1,6 @@
-// How large the tensors at known addresses are: what whole-tensor kernels (fills, copies, optimizers) were seen to touch. Kernels that
-// scatter into a table do not say how many rows it has; a fill of the same table came before.
+// How large the tensors at known addresses are: what whole-tensor kernels (fills, copies,
+// optimizers) were seen to touch. Kernels that scatter into a table do not say how many rows it
+// has; a fill of the same table came before.
 #pragma once
 
 #include <cstdint>

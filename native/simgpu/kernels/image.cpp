@@ -1,5 +1,6 @@
-// Which code of an image runs on the simulated device, and its parameter layouts. Formats: fatbinary_section.h gives the wrapper; the
-// rest was read off the bytes of nvcc 13.0's and PyTorch 2.12.1's images, with cuobjdump as the check.
+// Which code of an image runs on the simulated device, and its parameter layouts. Formats:
+// fatbinary_section.h gives the wrapper; the rest was read off the bytes of nvcc 13.0's and
+// PyTorch 2.12.1's images, with cuobjdump as the check.
 #include "image.hpp"
 
 #include <algorithm>
@@ -31,7 +32,8 @@ std::vector<Code> codes_of_container(const std::uint8_t* container) {
   const Bytes all(container, header_bytes + read_at<std::uint64_t>(header, 8));
   std::vector<Code> codes;
   for (std::uint64_t at = header_bytes; at < all.size();) {
-    const std::uint64_t entry_header = read_at<std::uint32_t>(all, at + 4), padded = read_at<std::uint64_t>(all, at + 8);
+    const std::uint64_t entry_header = read_at<std::uint32_t>(all, at + 4),
+                        padded = read_at<std::uint64_t>(all, at + 8);
     if (entry_header < 64) throw Malformed("fatbin entry header is too short");
     const auto kind = read_at<std::uint16_t>(all, at);
     const auto compressed = read_at<std::uint32_t>(all, at + 0x10);
@@ -40,7 +42,8 @@ std::vector<Code> codes_of_container(const std::uint8_t* container) {
     const bool packed = (flags & (kZstd | kLz4)) != 0 && unpacked != 0;
     const std::uint64_t size = packed && compressed != 0 ? compressed : padded;
     if (kind == 1 || kind == 2) {
-      codes.push_back({kind == 1, static_cast<int>(read_at<std::uint32_t>(all, at + 0x1c)), slice(all, at + entry_header, size),
+      codes.push_back({kind == 1, static_cast<int>(read_at<std::uint32_t>(all, at + 0x1c)),
+                       slice(all, at + entry_header, size),
                        packed ? flags : flags & ~(kZstd | kLz4), unpacked});
     }
     at += entry_header + padded;
@@ -48,8 +51,9 @@ std::vector<Code> codes_of_container(const std::uint8_t* container) {
   return codes;
 }
 
-// Smaller is better: cubins of the device's major version, newest first; PTX, which the driver would compile; cubins of older major
-// versions (no real driver takes these; their parameters are the same but for over-aligned structs). -1: does not run.
+// Smaller is better: cubins of the device's major version, newest first; PTX, which the driver
+// would compile; cubins of older major versions (no real driver takes these; their parameters are
+// the same but for over-aligned structs). -1: does not run.
 int rank(const Code& code, int device) {
   const bool exact = (code.flags & kExactArchitecture) != 0;
   if (code.architecture > device || (exact && code.architecture != device)) return -1;
@@ -73,7 +77,9 @@ class CodeImage final : public Image {
   std::optional<ParameterLayout> layout(std::string_view kernel, std::string* why) override {
     const std::lock_guard lock(mutex_);
     if (const Kernel* const known = find(kernel)) return known->layout;
-    *why = problem_.empty() ? "no kernel " + std::string(kernel) + " for sm_" + std::to_string(device_) + " in the image" : problem_;
+    *why = problem_.empty() ? "no kernel " + std::string(kernel) + " for sm_" +
+                                  std::to_string(device_) + " in the image"
+                            : problem_;
     if (problem_.empty() && codes_.empty()) {
       *why += "; it has";
       for (const int architecture : architectures_) *why += " sm_" + std::to_string(architecture);
@@ -110,7 +116,8 @@ class CodeImage final : public Image {
     }
   }
 
-  // Reads the next best code; false when all were read. Better code read before keeps its kernels. kernel: the one that is looked for.
+  // Reads the next best code; false when all were read. Better code read before keeps its kernels.
+  // kernel: the one that is looked for.
   bool read_next(std::string_view kernel) {
     if (next_ == codes_.size()) return false;
     const Code& code = codes_[next_++];
@@ -121,15 +128,19 @@ class CodeImage final : public Image {
       if ((code.flags & kLz4) != 0) unpacked = decompress_lz4_block(bytes, code.bytes);
       if (!unpacked.empty()) bytes = unpacked;
       const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-      Layouts layouts = code.ptx ? layouts_of_ptx(text.substr(0, text.find('\0'))) : layouts_of_cubin(bytes);
-      // PTX is compiled for the device when it is loaded. An image of one piece of code has no table that says what it is for.
+      Layouts layouts =
+          code.ptx ? layouts_of_ptx(text.substr(0, text.find('\0'))) : layouts_of_cubin(bytes);
+      // PTX is compiled for the device when it is loaded. An image of one piece of code has no
+      // table that says what it is for.
       const int made_for = code.architecture != 0 ? code.architecture : device_;
       for (auto& [name, layout] : layouts) {
-        kernels_.try_emplace(name, Kernel{std::move(layout), {code.ptx ? device_ : made_for, made_for}});
+        kernels_.try_emplace(name,
+                             Kernel{std::move(layout), {code.ptx ? device_ : made_for, made_for}});
       }
     } catch (const std::exception& error) {
       problem_ = "code for sm_" + std::to_string(code.architecture) + " not readable" +
-                 (kernel.empty() ? "" : " (looking for " + std::string(kernel) + ")") + ": " + error.what();
+                 (kernel.empty() ? "" : " (looking for " + std::string(kernel) + ")") + ": " +
+                 error.what();
     }
     return true;
   }
@@ -155,13 +166,15 @@ std::vector<Code> codes_of(const void* image) {
   if (magic == kWrapper) {
     const auto data = read_at<std::uint64_t>(first, 8);
     bytes = reinterpret_cast<const std::uint8_t*>(data);
-    if (bytes == nullptr || read_at<std::uint32_t>(Bytes(bytes, 16), 0) != kContainer) throw Malformed("wrapper without a fatbin");
+    if (bytes == nullptr || read_at<std::uint32_t>(Bytes(bytes, 16), 0) != kContainer)
+      throw Malformed("wrapper without a fatbin");
     return codes_of_container(bytes);
   }
   if (magic == kContainer) return codes_of_container(bytes);
   if (std::memcmp(bytes, "\177ELF", 4) == 0) {
     constexpr std::uint16_t kCudaMachine = 190;  // EM_CUDA
-    if (read_at<std::uint16_t>(Bytes(bytes, 64), 18) != kCudaMachine) throw Malformed("an ELF file, but not of device code");
+    if (read_at<std::uint16_t>(Bytes(bytes, 64), 18) != kCudaMachine)
+      throw Malformed("an ELF file, but not of device code");
     return {{false, 0, Bytes(bytes, elf_image_bytes(bytes)), 0, 0}};
   }
   const auto* text = static_cast<const char*>(image);

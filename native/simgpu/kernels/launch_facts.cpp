@@ -7,9 +7,12 @@
 namespace deepum::simgpu {
 namespace {
 
-// In Itanium mangling; the first that occurs in the name decides. Half and BFloat16 come first: kernels name the computing type beside.
+// In Itanium mangling; the first that occurs in the name decides. Half and BFloat16 come first:
+// kernels name the computing type beside.
 std::uint64_t guess_element_bytes(std::string_view name) {
-  if (name.find("BFloat16") != std::string_view::npos || name.find("4Half") != std::string_view::npos) return 2;
+  if (name.find("BFloat16") != std::string_view::npos ||
+      name.find("4Half") != std::string_view::npos)
+    return 2;
   if (name.find("Float8") != std::string_view::npos) return 1;
   // Template argument lists: I <type> ... E; types of one letter.
   for (const auto& [pattern, bytes] : {std::pair<std::string_view, std::uint64_t>{"IfE", 4},
@@ -34,11 +37,13 @@ constexpr std::size_t kMostRuns = 4096;  // accesses of one launch that sampling
 
 }  // namespace
 
-Facts::Facts(const LaunchView& launch, const FindAllocation& find) : launch_(launch), element_bytes_(guess_element_bytes(launch.kernel)) {
+Facts::Facts(const LaunchView& launch, const FindAllocation& find)
+    : launch_(launch), element_bytes_(guess_element_bytes(launch.kernel)) {
   for (std::uint32_t offset = 0; offset + 8 <= launch.layout.bytes; offset += 8) {
     const auto address = at<std::uint64_t>(offset);
     if (address < 4096) continue;
-    if (const auto range = find(address)) pointers_.push_back({offset, address, range->address + range->bytes - address});
+    if (const auto range = find(address))
+      pointers_.push_back({offset, address, range->address + range->bytes - address});
   }
 }
 
@@ -68,8 +73,9 @@ const Pointer* Facts::pointer_at(std::uint32_t offset) const {
   return nullptr;
 }
 
-void touch_sampled_rows(const Facts& facts, Touch& touch, const Pointer* table, std::uint64_t table_bytes, std::uint64_t row_bytes,
-                        std::uint64_t indices, bool read, bool write) {
+void touch_sampled_rows(const Facts& facts, Touch& touch, const Pointer* table,
+                        std::uint64_t table_bytes, std::uint64_t row_bytes, std::uint64_t indices,
+                        bool read, bool write) {
   if (table == nullptr || row_bytes == 0 || indices == 0) return;
   const std::uint64_t room = std::min(table_bytes, table->room);
   const std::uint64_t rows = room / row_bytes;
@@ -82,9 +88,11 @@ void touch_sampled_rows(const Facts& facts, Touch& touch, const Pointer* table, 
   std::set<std::uint64_t> picked;
   const std::uint64_t samples = std::min<std::uint64_t>(indices, kMostRuns);
   for (std::uint64_t i = 0; i < samples; ++i) picked.insert(generator() % rows);
-  // Where there are more indices than samples, each sample stands for a run of rows: the same bytes in the same number of blocks.
+  // Where there are more indices than samples, each sample stands for a run of rows: the same bytes
+  // in the same number of blocks.
   const std::uint64_t run = (indices + samples - 1) / samples;
-  for (const std::uint64_t row : picked) touch.add(table, row * row_bytes, std::min(run, rows - row) * row_bytes, read, write);
+  for (const std::uint64_t row : picked)
+    touch.add(table, row * row_bytes, std::min(run, rows - row) * row_bytes, read, write);
 }
 
 }  // namespace deepum::simgpu

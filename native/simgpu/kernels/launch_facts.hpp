@@ -1,4 +1,5 @@
-// One launch as the kernel families look at it: its parameters, the device pointers among them, how many threads it has.
+// One launch as the kernel families look at it: its parameters, the device pointers among them, how
+// many threads it has.
 #pragma once
 
 #include <cstring>
@@ -23,12 +24,19 @@ class Facts {
 
   const LaunchView& launch() const { return launch_; }
   std::string_view kernel() const { return launch_.kernel; }
-  bool named(std::string_view part) const { return launch_.kernel.find(part) != std::string_view::npos; }
-  std::uint64_t blocks() const { return static_cast<std::uint64_t>(launch_.grid[0]) * launch_.grid[1] * launch_.grid[2]; }
-  std::uint64_t block_threads() const { return static_cast<std::uint64_t>(launch_.block[0]) * launch_.block[1] * launch_.block[2]; }
+  bool named(std::string_view part) const {
+    return launch_.kernel.find(part) != std::string_view::npos;
+  }
+  std::uint64_t blocks() const {
+    return static_cast<std::uint64_t>(launch_.grid[0]) * launch_.grid[1] * launch_.grid[2];
+  }
+  std::uint64_t block_threads() const {
+    return static_cast<std::uint64_t>(launch_.block[0]) * launch_.block[1] * launch_.block[2];
+  }
   std::uint64_t threads() const { return blocks() * block_threads(); }
 
-  // Every distinct 8-byte aligned slot of the buffer that holds an address of device memory, in order.
+  // Every distinct 8-byte aligned slot of the buffer that holds an address of device memory, in
+  // order.
   const std::vector<Pointer>& pointers() const { return pointers_; }
   std::size_t parameters() const { return launch_.layout.parameters.size(); }
   // Slots within one parameter, and the first of them (nullptr if none).
@@ -46,14 +54,17 @@ class Facts {
   template <typename T>
   T at(std::uint32_t offset) const {
     T result{};
-    if (offset + sizeof(T) <= launch_.layout.bytes) std::memcpy(&result, launch_.parameters + offset, sizeof result);
+    if (offset + sizeof(T) <= launch_.layout.bytes)
+      std::memcpy(&result, launch_.parameters + offset, sizeof result);
     return result;
   }
   // An integer parameter of 4 or 8 bytes; 0 for any other.
   std::uint64_t integer(std::size_t parameter) const {
     return size(parameter) == 8 ? value<std::uint64_t>(parameter) : value<std::uint32_t>(parameter);
   }
-  std::uint32_t size(std::size_t parameter) const { return parameter < parameters() ? launch_.layout.parameters[parameter].size : 0; }
+  std::uint32_t size(std::size_t parameter) const {
+    return parameter < parameters() ? launch_.layout.parameters[parameter].size : 0;
+  }
 
   // Element size that the name's types suggest; 4 where they do not.
   std::uint64_t element_bytes() const { return element_bytes_; }
@@ -72,13 +83,17 @@ class Touch {
   void write(const Pointer* p, std::uint64_t bytes) { add(p, 0, bytes, false, true); }
   // Read and written, in which order is not known.
   void both(const Pointer* p, std::uint64_t bytes) { add(p, 0, bytes, true, true, true); }
-  void add(const Pointer* p, std::uint64_t offset, std::uint64_t bytes, bool read, bool write, bool written_first = false) {
+  void add(const Pointer* p, std::uint64_t offset, std::uint64_t bytes, bool read, bool write,
+           bool written_first = false) {
     if (p == nullptr || bytes == 0 || offset >= p->room) return;
-    kernel_.accesses.push_back({{p->address + offset, std::min(bytes, p->room - offset)}, read, write, written_first});
+    kernel_.accesses.push_back(
+        {{p->address + offset, std::min(bytes, p->room - offset)}, read, write, written_first});
   }
   // A strided operand: element is its size in bytes.
-  void add_strided(const Pointer* p, std::vector<Dimension> dimensions, std::uint64_t element, bool read, bool write) {
-    for (const Run& run : runs(std::move(dimensions), element)) add(p, run.offset, run.bytes, read, write);
+  void add_strided(const Pointer* p, std::vector<Dimension> dimensions, std::uint64_t element,
+                   bool read, bool write) {
+    for (const Run& run : runs(std::move(dimensions), element))
+      add(p, run.offset, run.bytes, read, write);
   }
   // May be written besides what was told.
   void perhaps(const Pointer* p, std::uint64_t bytes) {
@@ -92,8 +107,10 @@ class Touch {
   um_model::Kernel& kernel_;
 };
 
-// Rows of a table that a gather or scatter picks: `indices` of `row_bytes` each, uniformly, by a generator seeded with the launch.
-void touch_sampled_rows(const Facts& facts, Touch& touch, const Pointer* table, std::uint64_t table_bytes, std::uint64_t row_bytes,
-                        std::uint64_t indices, bool read, bool write);
+// Rows of a table that a gather or scatter picks: `indices` of `row_bytes` each, uniformly, by a
+// generator seeded with the launch.
+void touch_sampled_rows(const Facts& facts, Touch& touch, const Pointer* table,
+                        std::uint64_t table_bytes, std::uint64_t row_bytes, std::uint64_t indices,
+                        bool read, bool write);
 
 }  // namespace deepum::simgpu

@@ -11,8 +11,9 @@ std::uint64_t take_type(std::string_view name, std::size_t& at) {
     std::string_view mangled;
     std::uint64_t bytes;
   };
-  static constexpr Named kNamed[] = {{"N3c104HalfE", 2},        {"N3c108BFloat16E", 2},       {"N3c107complexIfEE", 8},
-                                     {"N3c107complexIdEE", 16}, {"N3c1013Float8_e4m3fnE", 1}, {"N3c1011Float8_e5m2E", 1}};
+  static constexpr Named kNamed[] = {{"N3c104HalfE", 2},           {"N3c108BFloat16E", 2},
+                                     {"N3c107complexIfEE", 8},     {"N3c107complexIdEE", 16},
+                                     {"N3c1013Float8_e4m3fnE", 1}, {"N3c1011Float8_e5m2E", 1}};
   for (const Named& named : kNamed) {
     if (name.substr(at).starts_with(named.mangled)) {
       at += named.mangled.size();
@@ -65,8 +66,9 @@ std::vector<std::uint64_t> take_types(std::string_view name, std::size_t at) {
   }
 }
 
-// Calls visit(position after "I" or "Ul", identifier before it, whether it is a lambda) until it answers true. Identifiers and
-// substitutions are stepped over whole, so that letters in them are not taken for types.
+// Calls visit(position after "I" or "Ul", identifier before it, whether it is a lambda) until it
+// answers true. Identifiers and substitutions are stepped over whole, so that letters in them are
+// not taken for types.
 template <typename Visit>
 void walk(std::string_view name, Visit visit) {
   std::string_view identifier;
@@ -74,13 +76,16 @@ void walk(std::string_view name, Visit visit) {
     const char c = name[at];
     if (std::isdigit(static_cast<unsigned char>(c)) != 0) {
       std::size_t length = 0;
-      while (at < name.size() && std::isdigit(static_cast<unsigned char>(name[at])) != 0) length = 10 * length + (name[at++] - '0');
+      while (at < name.size() && std::isdigit(static_cast<unsigned char>(name[at])) != 0)
+        length = 10 * length + (name[at++] - '0');
       if (length > name.size() - at) return;
       identifier = name.substr(at, length);
       at += length;
     } else if (c == 'L') {
       skip_literals(name, at);
-    } else if (c == 'S' && at + 1 < name.size() && (name[at + 1] == '_' || std::isdigit(static_cast<unsigned char>(name[at + 1])) != 0)) {
+    } else if (c == 'S' && at + 1 < name.size() &&
+               (name[at + 1] == '_' ||
+                std::isdigit(static_cast<unsigned char>(name[at + 1])) != 0)) {
       const std::size_t end = name.find('_', at);
       if (end == std::string_view::npos) return;
       at = end + 1;
@@ -92,14 +97,16 @@ void walk(std::string_view name, Visit visit) {
       const std::size_t end = name.find('E', at);
       if (end == std::string_view::npos) return;
       at = end + 1;
-      while (at < name.size() && std::isdigit(static_cast<unsigned char>(name[at])) != 0) ++at;  // the lambda's number
+      // The lambda's number.
+      while (at < name.size() && std::isdigit(static_cast<unsigned char>(name[at])) != 0) ++at;
     } else {
       ++at;
     }
   }
 }
 
-std::vector<std::uint64_t> first_types(std::string_view name, std::string_view identifier, bool lambda) {
+std::vector<std::uint64_t> first_types(std::string_view name, std::string_view identifier,
+                                       bool lambda) {
   std::vector<std::uint64_t> found;
   walk(name, [&](std::size_t at, std::string_view before, bool is_lambda) {
     if (is_lambda != lambda || (!lambda && !before.ends_with(identifier))) return false;
@@ -117,9 +124,12 @@ std::vector<std::uint64_t> template_type_bytes(std::string_view name, std::strin
 
 std::vector<std::uint64_t> type_bytes_after(std::string_view name, std::string_view text) {
   const std::size_t at = name.find(text);
-  return at == std::string_view::npos ? std::vector<std::uint64_t>{} : take_types(name, at + text.size());
+  return at == std::string_view::npos ? std::vector<std::uint64_t>{}
+                                      : take_types(name, at + text.size());
 }
 
-std::vector<std::uint64_t> lambda_type_bytes(std::string_view name) { return first_types(name, {}, true); }
+std::vector<std::uint64_t> lambda_type_bytes(std::string_view name) {
+  return first_types(name, {}, true);
+}
 
 }  // namespace deepum::simgpu

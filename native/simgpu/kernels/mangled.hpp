@@ -7,9 +7,11 @@
 
 namespace deepum::simgpu {
 
-// The leading scalar types of the template arguments of the first template whose name ends in `identifier` (any, if empty) and that has
-// scalar types among its arguments. Literals are skipped: softmax<4, float, float> gives {4, 4}.
-std::vector<std::uint64_t> template_type_bytes(std::string_view name, std::string_view identifier = {});
+// The leading scalar types of the template arguments of the first template whose name ends in
+// `identifier` (any, if empty) and that has scalar types among its arguments. Literals are skipped:
+// softmax<4, float, float> gives {4, 4}.
+std::vector<std::uint64_t> template_type_bytes(std::string_view name,
+                                               std::string_view identifier = {});
 
 // The same of what follows the first `text`.
 std::vector<std::uint64_t> type_bytes_after(std::string_view name, std::string_view text);

@@ -1,5 +1,6 @@
-// multi_tensor_apply_kernel of MultiTensorApply.cuh: foreach operations and fused optimizers. One struct holds the addresses of the
-// tensors of each list, their sizes, and for each block which chunk of which tensor it handles.
+// multi_tensor_apply_kernel of MultiTensorApply.cuh: foreach operations and fused optimizers. One
+// struct holds the addresses of the tensors of each list, their sizes, and for each block which
+// chunk of which tensor it handles.
 #include <algorithm>
 #include <map>
 
@@ -15,9 +16,10 @@ constexpr std::uint64_t kChunk = 65536;  // elements
 struct Room {
   std::uint32_t tensors[5];       // depth_to_max_tensors
   std::uint32_t with_scalars[5];  // depth_to_max_tensors_scalarlist
-  std::uint32_t with_complex[5];  // the same of 16 bytes each, depth_to_max_tensors_scalarlist_of_complex_double
-  std::uint32_t blocks;           // depth_to_max_blocks
-  std::uint32_t index_bytes;      // of a tensor's number in block_to_tensor
+  // The same of 16 bytes each, depth_to_max_tensors_scalarlist_of_complex_double.
+  std::uint32_t with_complex[5];
+  std::uint32_t blocks;       // depth_to_max_blocks
+  std::uint32_t index_bytes;  // of a tensor's number in block_to_tensor
 };
 constexpr Room kRooms[] = {
     // For 4 KiB of parameters: PyTorch up to 2.11.
@@ -57,7 +59,9 @@ std::optional<Metadata> read_metadata(const Facts& facts) {
   if (m.depth < 1 || m.depth > 5) return std::nullopt;
   for (const Room& room : kRooms) {
     const std::uint32_t i = m.depth - 1;
-    m.tensors = (scalar_bytes == 0 ? room.tensors : scalar_bytes == 16 ? room.with_complex : room.with_scalars)[i];
+    m.tensors = (scalar_bytes == 0    ? room.tensors
+                 : scalar_bytes == 16 ? room.with_complex
+                                      : room.with_scalars)[i];
     m.blocks = room.blocks;
     m.index_bytes = room.index_bytes;
     m.sizes = 8 * m.depth * m.tensors;
@@ -75,12 +79,15 @@ struct Modes {
   std::uint32_t read, write;  // bit by list
 };
 
-// Functors of ForeachFunctors.cuh end in <..., depth, r_args_depth, res_arg_index>: the first r_args are read, one is written. Fused
-// optimizers read gradients (list 1) and update the others. What is not known is read and written.
+// Functors of ForeachFunctors.cuh end in <..., depth, r_args_depth, res_arg_index>: the first
+// r_args are read, one is written. Fused optimizers read gradients (list 1) and update the others.
+// What is not known is read and written.
 Modes modes_of(std::string_view name, std::uint32_t depth) {
   const std::uint32_t all = (1u << depth) - 1;
   if (name.find("Fused") != std::string_view::npos) return {all, all & ~2u};
-  if (name.find("LpNormFunctor") != std::string_view::npos || name.find("LpMaxFunctor") != std::string_view::npos) return {all, 0};
+  if (name.find("LpNormFunctor") != std::string_view::npos ||
+      name.find("LpMaxFunctor") != std::string_view::npos)
+    return {all, 0};
   const std::size_t functor = name.find("FunctorI");
   if (functor == std::string_view::npos) return {all, all};
   const std::string expected = "Li" + std::to_string(depth) + "ELi";
@@ -91,12 +98,14 @@ Modes modes_of(std::string_view name, std::uint32_t depth) {
   return {(1u << (reads - '0')) - 1, 1u << (result - '0')};
 }
 
-// ForeachReduceOp.cu: lpnorm_cleanup(partial norms, addresses of the results, most chunks of a tensor); a block for each tensor.
+// ForeachReduceOp.cu: lpnorm_cleanup(partial norms, addresses of the results, most chunks of a
+// tensor); a block for each tensor.
 bool describe_norms(const Facts& facts, Touch& touch) {
   if (!facts.named("lpnorm_cleanup") || facts.parameters() != 3) return false;
   const std::uint32_t tensors = std::min(facts.launch().grid[0], facts.size(1) / 8);
   touch.read(facts.pointer(0), std::uint64_t{tensors} * facts.integer(2) * 4);
-  for (std::uint32_t i = 0; i < tensors; ++i) touch.write(facts.pointer_at(facts.launch().layout.parameters[1].offset + 8 * i), 4);
+  for (std::uint32_t i = 0; i < tensors; ++i)
+    touch.write(facts.pointer_at(facts.launch().layout.parameters[1].offset + 8 * i), 4);
   return true;
 }
 
@@ -114,11 +123,14 @@ bool describe_multi_tensor(const Facts& facts, Touch& touch) {
   const std::uint32_t blocks = std::min(facts.launch().grid[0], metadata->blocks);
   for (std::uint32_t block = 0; block < blocks; ++block) {
     const std::uint32_t at = metadata->block_to_tensor + metadata->index_bytes * block;
-    const std::uint32_t tensor = metadata->index_bytes == 1 ? facts.value<std::uint8_t>(0, at) : facts.value<std::uint16_t>(0, at);
+    const std::uint32_t tensor = metadata->index_bytes == 1 ? facts.value<std::uint8_t>(0, at)
+                                                            : facts.value<std::uint16_t>(0, at);
     const std::uint64_t chunk = facts.value<std::uint32_t>(0, metadata->block_to_chunk + 4 * block);
     if (tensor >= metadata->tensors) return false;
     const auto [entry, is_new] = used.try_emplace(tensor, Chunks{chunk, chunk + 1});
-    if (!is_new) entry->second = {std::min(entry->second.first, chunk), std::max(entry->second.end, chunk + 1)};
+    if (!is_new)
+      entry->second = {std::min(entry->second.first, chunk),
+                       std::max(entry->second.end, chunk + 1)};
   }
   const std::vector<std::uint64_t> types = template_type_bytes(facts.kernel(), "Functor");
   const std::uint64_t element = types.empty() ? facts.element_bytes() : types[0];
@@ -126,16 +138,19 @@ bool describe_multi_tensor(const Facts& facts, Touch& touch) {
   const std::uint32_t start = facts.launch().layout.parameters[0].offset;
   for (const auto& [tensor, chunks] : used) {
     const auto elements = facts.value<std::uint64_t>(0, metadata->sizes + 8 * tensor);
-    const std::uint64_t first = chunks.first * kChunk, end = std::min(elements, chunks.end * kChunk);
+    const std::uint64_t first = chunks.first * kChunk,
+                        end = std::min(elements, chunks.end * kChunk);
     if (end <= first) continue;
     for (std::uint32_t list = 0; list < metadata->depth; ++list) {
-      const Pointer* const pointer = facts.pointer_at(start + 8 * (list * metadata->tensors + tensor));
+      const Pointer* const pointer =
+          facts.pointer_at(start + 8 * (list * metadata->tensors + tensor));
       const bool read = (modes.read >> list & 1) != 0, write = (modes.write >> list & 1) != 0;
       if (read || write) touch.add(pointer, first * element, (end - first) * element, read, write);
     }
     if (metadata->steps != 0) touch.read(facts.pointer_at(start + metadata->steps + 8 * tensor), 4);
   }
-  for (std::size_t i = 1; i < facts.parameters(); ++i) touch.both(facts.pointer(i), blocks * 4ull);  // norms, found_inf
+  // norms, found_inf.
+  for (std::size_t i = 1; i < facts.parameters(); ++i) touch.both(facts.pointer(i), blocks * 4ull);
   return true;
 }
 

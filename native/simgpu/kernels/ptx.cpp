@@ -1,4 +1,5 @@
-// Parameters of `.entry` functions, by the PTX ISA's rules: each .param is aligned to its type's size or to its `.align`.
+// Parameters of `.entry` functions, by the PTX ISA's rules: each .param is aligned to its type's
+// size or to its `.align`.
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -12,7 +13,8 @@ class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}
 
-  // The next token: a word (letters, digits, _ $ % .) or one other character; empty at the end. Comments are skipped.
+  // The next token: a word (letters, digits, _ $ % .) or one other character; empty at the end.
+  // Comments are skipped.
   std::string_view next() {
     skip();
     if (at_ >= text_.size()) return {};
@@ -26,7 +28,10 @@ class Reader {
   }
 
  private:
-  static bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || c == '%' || c == '.'; }
+  static bool is_word(char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || c == '%' ||
+           c == '.';
+  }
 
   void skip() {
     for (;;) {
@@ -52,13 +57,16 @@ class Reader {
 std::uint32_t number(std::string_view word) {
   std::uint32_t value = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc() || end != word.data() + word.size()) throw Malformed("PTX: a number was expected");
+  if (error != std::errc() || end != word.data() + word.size())
+    throw Malformed("PTX: a number was expected");
   return value;
 }
 
 // .u64 and the like -> 8; 0: not a type.
 std::uint32_t type_bytes(std::string_view word) {
-  if (word.size() < 3 || word[0] != '.' || std::string_view("busf").find(word[1]) == std::string_view::npos) return 0;
+  if (word.size() < 3 || word[0] != '.' ||
+      std::string_view("busf").find(word[1]) == std::string_view::npos)
+    return 0;
   std::uint32_t bits = 0;
   const auto [end, error] = std::from_chars(word.data() + 2, word.data() + word.size(), bits);
   if (error != std::errc() || end != word.data() + word.size()) return 0;

@@ -10,18 +10,24 @@ constexpr double kFlopsOfANumber = 25;  // ten rounds of Philox make four number
 }  // namespace
 
 bool describe_random(const Facts& facts, Touch& touch) {
-  if (facts.named("distribution_elementwise_grid_stride_kernel")) {  // elements, state of the generator, distribution, transform
-    std::vector<std::uint64_t> types = template_type_bytes(facts.kernel(), "distribution_nullary_kernel");
-    if (types.empty()) types = template_type_bytes(facts.kernel(), "distribution_elementwise_grid_stride_kernel");
+  // elements, state of the generator, distribution, transform.
+  if (facts.named("distribution_elementwise_grid_stride_kernel")) {
+    std::vector<std::uint64_t> types =
+        template_type_bytes(facts.kernel(), "distribution_nullary_kernel");
+    if (types.empty())
+      types = template_type_bytes(facts.kernel(), "distribution_elementwise_grid_stride_kernel");
     const std::uint64_t n = facts.integer(0), e = types.empty() ? facts.element_bytes() : types[0];
-    const std::vector<Pointer> out = facts.pointers_in(facts.parameters() - 1);  // in the transform, behind strides if it has any
+    // In the transform, behind strides if it has any.
+    const std::vector<Pointer> out = facts.pointers_in(facts.parameters() - 1);
     if (out.empty()) return false;
     touch.write(&out.back(), n * e);
-    for (const Pointer& state : facts.pointers_in(1)) touch.read(&state, 8);  // captured in a graph: seed and offset in memory
+    // Captured in a graph: seed and offset in memory.
+    for (const Pointer& state : facts.pointers_in(1)) touch.read(&state, 8);
     touch.flops(kFlopsOfANumber * static_cast<double>(n));
     return true;
   }
-  if (facts.named("randperm_handle_duplicate_keys_kernel")) {  // keys, values, mask, number, state of the generator
+  // keys, values, mask, number, state of the generator.
+  if (facts.named("randperm_handle_duplicate_keys_kernel")) {
     const std::uint64_t n = facts.integer(3);
     touch.read(facts.pointer(0), n * facts.element_bytes());
     touch.both(facts.pointer(1), n * 8);

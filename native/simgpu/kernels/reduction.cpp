@@ -8,15 +8,17 @@
 namespace deepum::simgpu {
 namespace {
 
-// ReduceConfig, 64 bytes of ints, lies behind the operation and its identity, whose sizes vary; it repeats the block's shape.
+// ReduceConfig, 64 bytes of ints, lies behind the operation and its identity, whose sizes vary; it
+// repeats the block's shape.
 constexpr std::uint32_t kConfigBytes = 64;
 
 std::optional<std::uint32_t> find_config(const Facts& facts) {
   const LaunchView& launch = facts.launch();
   for (std::uint32_t at = 0; at + kConfigBytes <= launch.layout.bytes && at < 128; at += 4) {
     const auto field = [&](std::uint32_t index) { return facts.at<std::uint32_t>(at + 4 * index); };
-    if (field(0) >= 1 && field(0) <= 16 && field(11) == launch.block[0] && field(12) == launch.block[1] &&
-        field(13) == launch.block[0] * launch.block[1] && field(5) == launch.grid[1])
+    if (field(0) >= 1 && field(0) <= 16 && field(11) == launch.block[0] &&
+        field(12) == launch.block[1] && field(13) == launch.block[0] * launch.block[1] &&
+        field(5) == launch.grid[1])
       return at;
   }
   return std::nullopt;
@@ -39,7 +41,8 @@ std::optional<Reduction> reduction_of(const Facts& facts) {
   const std::uint32_t kept_at = *config + kConfigBytes + OffsetCalculator::bytes(1);
   const OffsetCalculator kept(facts, kept_at, 2);  // operands: output, input
   found.source = (kept_at + OffsetCalculator::bytes(2) + 7) / 8 * 8;
-  found.exact = facts.pointer_at(found.source) != nullptr && reduced.valid() && kept.valid() && reduced.elements() == found.inputs;
+  found.exact = facts.pointer_at(found.source) != nullptr && reduced.valid() && kept.valid() &&
+                reduced.elements() == found.inputs;
   if (!found.exact) return found;
   found.input = reduced.dimensions(0);
   for (const Dimension& dimension : kept.dimensions(1)) found.input.push_back(dimension);
@@ -60,11 +63,13 @@ bool describe_reduction(const Facts& facts, Touch& touch) {
   touch.add_strided(facts.pointer_at(source), r->input, r->source_element, true, false);
   touch.both(facts.pointer_at(source + 24), r->outputs * 8);  // accumulation buffer
   if (r->parts > 1) {
-    touch.both(facts.pointer_at(source + 32), r->outputs * r->parts * 8);  // partial results of the blocks
+    // Partial results of the blocks.
+    touch.both(facts.pointer_at(source + 32), r->outputs * r->parts * 8);
     touch.both(facts.pointer_at(source + 40), facts.launch().grid[0] * sizeof(int));
   }
   for (const std::uint32_t at : {source + 8, source + 16}) {
-    if (at == source + 16 && facts.at<std::uint32_t>(source + 64) < 2) continue;  // noutputs, behind base_idx and two flags
+    // noutputs, behind base_idx and two flags.
+    if (at == source + 16 && facts.at<std::uint32_t>(source + 64) < 2) continue;
     touch.add_strided(facts.pointer_at(at), r->output, r->element, false, true);
   }
   return true;

@@ -8,9 +8,10 @@
 
 namespace deepum::simgpu {
 
-// `inputs` elements for each of `outputs` results. source: where in the parameters the input's pointer is, behind which the results' are.
-// exact: the dimensions are known; strides in bytes. element: bytes of what is accumulated, of which the results are at most;
-// source_element: of what is read.
+// `inputs` elements for each of `outputs` results. source: where in the parameters the input's
+// pointer is, behind which the results' are. exact: the dimensions are known; strides in bytes.
+// element: bytes of what is accumulated, of which the results are at most; source_element: of what
+// is read.
 struct Reduction {
   std::uint64_t element = 0, source_element = 0, inputs = 0, outputs = 0, parts = 0;
   std::uint32_t source = 0;

@@ -1,4 +1,5 @@
-// Kernels that go over rows: softmax, layer norm, losses, dropout, concatenation. Parameters as in the sources named with each.
+// Kernels that go over rows: softmax, layer norm, losses, dropout, concatenation. Parameters as in
+// the sources named with each.
 #include <algorithm>
 #include <cstdlib>
 
@@ -39,7 +40,8 @@ bool describe_layer_norm(const Facts& f, Touch& t) {
     t.flops(12.0 * static_cast<double>(grid * n));
     return true;
   }
-  if (f.named("GammaBetaBackward") && f.pointer(2) != nullptr) {  // M, N, dY, X, mean, rstd, dgamma, dbeta
+  // M, N, dY, X, mean, rstd, dgamma, dbeta.
+  if (f.named("GammaBetaBackward") && f.pointer(2) != nullptr) {
     const auto m = f.value<std::uint64_t>(0), n = f.value<std::uint64_t>(1);
     t.read(f.pointer(2), m * n * e);
     t.read(f.pointer(3), m * n * e);
@@ -70,13 +72,16 @@ bool describe_layer_norm(const Facts& f, Touch& t) {
 bool describe_softmax(const Facts& f, Touch& t) {
   const std::uint64_t e = element_of(f), grid = f.launch().grid[0];
   if (f.named("softmax_warp_forward")) {  // dst, src, batch, stride, elements, mask
-    const std::uint64_t bytes = std::uint64_t{f.value<std::uint32_t>(2)} * f.value<std::uint32_t>(3) * e;
+    const std::uint64_t bytes =
+        std::uint64_t{f.value<std::uint32_t>(2)} * f.value<std::uint32_t>(3) * e;
     t.read(f.pointer(1), bytes);
     t.write(f.pointer(0), bytes);
     return true;
   }
-  if (f.named("softmax_warp_backward")) {  // grad input, grad, output, batch, stride, elements, mask
-    const std::uint64_t bytes = std::uint64_t{f.value<std::uint32_t>(3)} * f.value<std::uint32_t>(4) * e;
+  // grad input, grad, output, batch, stride, elements, mask.
+  if (f.named("softmax_warp_backward")) {
+    const std::uint64_t bytes =
+        std::uint64_t{f.value<std::uint32_t>(3)} * f.value<std::uint32_t>(4) * e;
     t.read(f.pointer(1), bytes);
     t.read(f.pointer(2), bytes);
     t.write(f.pointer(0), bytes);
@@ -98,8 +103,10 @@ bool describe_softmax(const Facts& f, Touch& t) {
   return false;
 }
 
-// One element of each row, at a column that the row's number decides: every block of the matrix is met, few of its bytes.
-void touch_one_of_each_row(Touch& t, const Pointer* p, std::uint64_t rows, std::uint64_t columns, std::uint64_t e, bool read, bool write) {
+// One element of each row, at a column that the row's number decides: every block of the matrix is
+// met, few of its bytes.
+void touch_one_of_each_row(Touch& t, const Pointer* p, std::uint64_t rows, std::uint64_t columns,
+                           std::uint64_t e, bool read, bool write) {
   constexpr std::uint64_t kMost = 4096;
   const std::uint64_t step = std::max<std::uint64_t>(1, (rows + kMost - 1) / kMost);
   for (std::uint64_t row = 0; row < rows && columns != 0; row += step)
@@ -109,7 +116,8 @@ void touch_one_of_each_row(Touch& t, const Pointer* p, std::uint64_t rows, std::
 // Loss.cu, NLLLoss.cu
 bool describe_loss(const Facts& f, Touch& t) {
   const std::uint64_t e = element_of(f);
-  if (f.named("nll_loss_forward_reduce_cuda_kernel_2d")) {  // out, total weight, input, target, weights, average, frames, rows, classes
+  // out, total weight, input, target, weights, average, frames, rows, classes.
+  if (f.named("nll_loss_forward_reduce_cuda_kernel_2d")) {
     const auto frames = f.value<std::uint64_t>(6), classes = f.value<std::uint64_t>(8);
     t.read(f.pointer(3), frames * 8);
     touch_one_of_each_row(t, f.pointer(2), frames, classes, e, true, false);
@@ -118,8 +126,8 @@ bool describe_loss(const Facts& f, Touch& t) {
     t.write(f.pointer(1), e);
     return true;
   }
-  if (f.named(
-          "nll_loss_backward_reduce_cuda_kernel_2d")) {  // grad input, grad, target, weights, total, average, frames (int), classes (int)
+  // grad input, grad, target, weights, total, average, frames (int), classes (int)
+  if (f.named("nll_loss_backward_reduce_cuda_kernel_2d")) {
     const std::uint64_t frames = f.value<std::uint32_t>(6), classes = f.value<std::uint32_t>(7);
     t.read(f.pointer(1), e);
     t.read(f.pointer(2), frames * 8);
@@ -143,13 +151,15 @@ bool describe_dropout(const Facts& f, Touch& t) {
   return true;
 }
 
-// Shape.cu: output, CatArrInputTensorMetadata {T* input[n]; uint32_t offset[n], dimension[n], elements[n]; bool contiguous[n];
-// {uint32_t sizes[4], strides[4]} shapes[n or 1]}, the output's shape, the dimension. grid.y: inputs.
+// Shape.cu: output, CatArrInputTensorMetadata {T* input[n]; uint32_t offset[n], dimension[n],
+// elements[n]; bool contiguous[n]; {uint32_t sizes[4], strides[4]} shapes[n or 1]}, the output's
+// shape, the dimension. grid.y: inputs.
 bool describe_cat(const Facts& f, Touch& t) {
   if (!f.named("CatArrayBatchedCopy") || f.parameters() < 3) return false;
   std::uint64_t e = 4;
   if (const std::size_t at = f.kernel().find("OpaqueTypeILj"); at != std::string_view::npos)
-    e = std::strtoul(std::string(f.kernel().substr(at + 13, 2)).c_str(), nullptr, 10);  // "16" or "4E"
+    // "16" or "4E"
+    e = std::strtoul(std::string(f.kernel().substr(at + 13, 2)).c_str(), nullptr, 10);
   const std::uint32_t n = f.size(1) == 3392 ? 64 : f.size(1) == 2720 ? 128 : 0;
   if (n == 0 || f.launch().grid[1] > n) return false;
   std::uint64_t total = 0;
@@ -164,14 +174,16 @@ bool describe_cat(const Facts& f, Touch& t) {
         if (size > 1) span += (size - 1) * f.value<std::uint32_t>(1, 21 * n + 32 * i + 16 + 4 * d);
       }
     }
-    t.read(f.pointer_at(f.launch().layout.parameters[1].offset + 8 * i), std::max(span, elements) * e);
+    t.read(f.pointer_at(f.launch().layout.parameters[1].offset + 8 * i),
+           std::max(span, elements) * e);
     total += elements;
   }
   t.write(f.pointer(0), total * e);
   return true;
 }
 
-// ScanUtils.cuh: output, input, rows, elements of a row; (along another dimension) output, input, rows, columns, elements of a scan
+// ScanUtils.cuh: output, input, rows, elements of a row; (along another dimension) output, input,
+// rows, columns, elements of a scan
 bool describe_scan(const Facts& f, Touch& t) {
   const bool inner = f.named("tensor_kernel_scan_innermost_dim");
   if (!inner && !f.named("tensor_kernel_scan_outer_dim")) return false;
@@ -194,8 +206,9 @@ bool describe_roll(const Facts& f, Touch& t) {
 }  // namespace
 
 bool describe_rows(const Facts& facts, Touch& touch) {
-  return describe_layer_norm(facts, touch) || describe_softmax(facts, touch) || describe_loss(facts, touch) ||
-         describe_dropout(facts, touch) || describe_cat(facts, touch) || describe_scan(facts, touch) || describe_roll(facts, touch);
+  return describe_layer_norm(facts, touch) || describe_softmax(facts, touch) ||
+         describe_loss(facts, touch) || describe_dropout(facts, touch) ||
+         describe_cat(facts, touch) || describe_scan(facts, touch) || describe_roll(facts, touch);
 }
 
 }  // namespace deepum::simgpu

@@ -1,6 +1,7 @@
-// Kernels that torch.compile makes: triton_poi_ (pointwise), triton_red_ and triton_per_ (reductions). Their code names neither tensors nor
-// types, but their parameters end in the numbers of elements by dimension (xnumel, ynumel, r0_numel), of 4 bytes, behind the pointers and
-// the sizes of dynamic shapes, of 8. A number that is 1 is no parameter.
+// Kernels that torch.compile makes: triton_poi_ (pointwise), triton_red_ and triton_per_
+// (reductions). Their code names neither tensors nor types, but their parameters end in the numbers
+// of elements by dimension (xnumel, ynumel, r0_numel), of 4 bytes, behind the pointers and the
+// sizes of dynamic shapes, of 8. A number that is 1 is no parameter.
 #include <algorithm>
 
 #include "extents.hpp"

@@ -1,5 +1,6 @@
-// What a launch of few elements computes, where programs decide by it how they go on: fills, and comparisons, logic, the largest and the
-// smallest of integers and booleans. All else reads as zeros (docs/simulated-gpu.md, Results).
+// What a launch of few elements computes, where programs decide by it how they go on: fills, and
+// comparisons, logic, the largest and the smallest of integers and booleans. All else reads as
+// zeros (docs/simulated-gpu.md, Results).
 #pragma once
 
 #include <functional>

@@ -1,5 +1,6 @@
-// What every EvictionPolicy and every LaunchPredictor has to keep, whatever it decides. Without arguments it prints the names
-// of its cases, a line each; with one, it runs that case, and says on stderr what does not hold (exit code 1).
+// What every EvictionPolicy and every LaunchPredictor has to keep, whatever it decides. Without
+// arguments it prints the names of its cases, a line each; with one, it runs that case, and says on
+// stderr what does not hold (exit code 1).
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -26,7 +27,8 @@ void check(bool holds, const char* claim, int line) {
 }
 #define CHECK(claim) check(claim, #claim, __LINE__)
 
-deepum_core_settings settings(std::uint32_t order, std::uint32_t prediction = DEEPUM_PREDICT_HISTORY) {
+deepum_core_settings settings(std::uint32_t order,
+                              std::uint32_t prediction = DEEPUM_PREDICT_HISTORY) {
   deepum_core_settings made;
   deepum_core_default_settings(&made);
   made.eviction_order = order;
@@ -36,20 +38,26 @@ deepum_core_settings settings(std::uint32_t order, std::uint32_t prediction = DE
 }
 
 const std::map<std::string, std::pair<deepum_core_settings, EvictionPolicyFactory>> kOrders{
-    {"least-recently-migrated", {settings(DEEPUM_EVICT_LEAST_RECENTLY_MIGRATED), make_eviction_policy}},
+    {"least-recently-migrated",
+     {settings(DEEPUM_EVICT_LEAST_RECENTLY_MIGRATED), make_eviction_policy}},
     {"oldest-last-use", {settings(DEEPUM_EVICT_OLDEST_LAST_USE), make_eviction_policy}},
     {"furthest-next-use", {settings(DEEPUM_EVICT_FURTHEST_NEXT_USE), make_eviction_policy}},
     {"random",
      {settings(DEEPUM_EVICT_OLDEST_LAST_USE),
-      [](const deepum_core_settings&, EvictionPolicy::View view) { return std::make_unique<RandomOrder>(7, view); }}},
+      [](const deepum_core_settings&, EvictionPolicy::View view) {
+        return std::make_unique<RandomOrder>(7, view);
+      }}},
 };
 
 const std::map<std::string, std::pair<deepum_core_settings, LaunchPredictorFactory>> kPredictors{
-    {"tables", {settings(DEEPUM_EVICT_FURTHEST_NEXT_USE, DEEPUM_PREDICT_TABLES), make_launch_predictor}},
+    {"tables",
+     {settings(DEEPUM_EVICT_FURTHEST_NEXT_USE, DEEPUM_PREDICT_TABLES), make_launch_predictor}},
     {"history", {settings(DEEPUM_EVICT_FURTHEST_NEXT_USE), make_launch_predictor}},
     {"nothing",
      {settings(DEEPUM_EVICT_FURTHEST_NEXT_USE),
-      [](const deepum_core_settings&, const ExecutionTable&, const LaunchHistory&) { return std::make_unique<NoPrediction>(); }}},
+      [](const deepum_core_settings&, const ExecutionTable&, const LaunchHistory&) {
+        return std::make_unique<NoPrediction>();
+      }}},
 };
 
 // A policy hears of random events; the test keeps the truth beside it.
@@ -66,7 +74,9 @@ void order_alone(const deepum_core_settings& settings, const EvictionPolicyFacto
   std::vector<UmBlock> blocks(kBlocks);
   std::set<UmBlock*> resident, dead, prefetched;
   std::mt19937 random(11);
-  const auto any = [&](std::uint32_t count) { return std::uniform_int_distribution<std::uint32_t>(0, count - 1)(random); };
+  const auto any = [&](std::uint32_t count) {
+    return std::uniform_int_distribution<std::uint32_t>(0, count - 1)(random);
+  };
   for (std::uint64_t claim = 1; claim <= 4000; ++claim) {
     UmBlock& block = blocks[any(kBlocks)];
     if (any(3) == 0) {
@@ -107,10 +117,12 @@ void order_alone(const deepum_core_settings& settings, const EvictionPolicyFacto
     }
     blocks[any(kBlocks)].moves.claim = claim;
     const bool last_resort = any(2) == 0, dead_may_leave = any(2) == 0;
-    const Victim victim = device.order->victim({now.launch + 1, now.launch, claim, last_resort, dead_may_leave});
+    const Victim victim =
+        device.order->victim({now.launch + 1, now.launch, claim, last_resort, dead_may_leave});
     const auto free = [&](const UmBlock* each) { return each->moves.claim != claim; };
     const bool dead_free = std::ranges::any_of(dead, free);
-    const auto living_free = std::ranges::count_if(resident, [&](UmBlock* each) { return free(each) && !dead.contains(each); });
+    const auto living_free = std::ranges::count_if(
+        resident, [&](UmBlock* each) { return free(each) && !dead.contains(each); });
     if (victim.block == nullptr) {
       CHECK(!(dead_may_leave && dead_free));
       continue;
@@ -137,15 +149,19 @@ void order_alone(const deepum_core_settings& settings, const EvictionPolicyFacto
 }
 
 // The block is evicted, not before that launch has run.
-bool leaves_behind(const std::vector<deepum_command>& commands, std::uint32_t block, std::uint64_t launch) {
+bool leaves_behind(const std::vector<deepum_command>& commands, std::uint32_t block,
+                   std::uint64_t launch) {
   return std::ranges::any_of(commands, [&](const deepum_command& each) {
-    return each.kind == DEEPUM_COMMAND_EVICT && each.cause == launch && each.after_sequence == launch && each.first_block <= block &&
+    return each.kind == DEEPUM_COMMAND_EVICT && each.cause == launch &&
+           each.after_sequence == launch && each.first_block <= block &&
            block < each.first_block + each.block_count;
   });
 }
 
-// A core runs a program that does not fit: launches forth and back over its memory. Returns the commands.
-std::vector<deepum_command> run(const deepum_core_settings& settings, const EvictionPolicyFactory& make_order,
+// A core runs a program that does not fit: launches forth and back over its memory. Returns the
+// commands.
+std::vector<deepum_command> run(const deepum_core_settings& settings,
+                                const EvictionPolicyFactory& make_order,
                                 const LaunchPredictorFactory& make_predictor, bool checks) {
   constexpr std::uint32_t kLaunches = 24, kEach = 4, kCapacity = 40;
   Core core(settings, make_order, make_predictor);
@@ -165,7 +181,8 @@ std::vector<deepum_command> run(const deepum_core_settings& settings, const Evic
       }
       if (checks) {
         for (std::uint32_t block = at * kEach; block < (at + 1) * kEach; ++block) {
-          CHECK((core.block_state(0, block) & DEEPUM_BLOCK_RESIDENT) != 0 || leaves_behind(commands, block, events.sequence()));
+          CHECK((core.block_state(0, block) & DEEPUM_BLOCK_RESIDENT) != 0 ||
+                leaves_behind(commands, block, events.sequence()));
         }
         CHECK(core.statistics().resident_bytes <= kCapacity * kBlockBytes);
         CHECK(core.statistics().malformed_events == 0);
@@ -175,8 +192,9 @@ std::vector<deepum_command> run(const deepum_core_settings& settings, const Evic
   return commands;
 }
 
-// A program that sweeps over more than the device has, under a rule by which blocks leave and come by recomputation. `refuses`: as
-// the mover does, as long as nothing in the program can compute anything again.
+// A program that sweeps over more than the device has, under a rule by which blocks leave and come
+// by recomputation. `refuses`: as the mover does, as long as nothing in the program can compute
+// anything again.
 void recompute(bool refuses) {
   constexpr std::uint32_t kLaunches = 24, kEach = 4, kCapacity = 40;
   Core core(settings(DEEPUM_EVICT_FURTHEST_NEXT_USE));
@@ -185,8 +203,9 @@ void recompute(bool refuses) {
   Events events;
   events.device(kCapacity);
   events.allocate(0, kLaunches * kEach);
-  std::map<std::uint8_t, std::uint64_t> blocks, late;  // by kind: of all commands, and of those of the last steps
-  std::set<std::uint64_t> dropped;                     // now
+  // By kind: of all commands, and of those of the last steps.
+  std::map<std::uint8_t, std::uint64_t> blocks, late;
+  std::set<std::uint64_t> dropped;  // now
   for (int step = 0; step < 8; ++step) {
     for (std::uint32_t i = 0; i < kLaunches; ++i) {
       events.launch(100 + i, 0, i * kEach, kEach);
@@ -200,15 +219,18 @@ void recompute(bool refuses) {
         while (core.take_commands(&command, 1) == 1) {
           blocks[command.kind] += command.block_count;
           late[command.kind] += step > 3 ? command.block_count : 0;
-          const bool recomputable = command.kind == DEEPUM_COMMAND_DISCARD && command.advice == DEEPUM_DISCARD_RECOMPUTABLE;
-          CHECK(command.kind != DEEPUM_COMMAND_DISCARD || recomputable);  // nothing dies in this program
-          CHECK(!recomputable || command.after_sequence > 0);             // behind its last use
+          const bool recomputable = command.kind == DEEPUM_COMMAND_DISCARD &&
+                                    command.advice == DEEPUM_DISCARD_RECOMPUTABLE;
+          // Nothing dies in this program.
+          CHECK(command.kind != DEEPUM_COMMAND_DISCARD || recomputable);
+          CHECK(!recomputable || command.after_sequence > 0);  // behind its last use
           if (refuses && deepum::recomputes(command)) {
             events.moved(command.id, DEEPUM_MOVED_REFUSED);
             more = true;
             continue;
           }
-          for (std::uint64_t block = command.first_block; block < std::uint64_t{command.first_block} + command.block_count; ++block) {
+          for (std::uint64_t block = command.first_block;
+               block < std::uint64_t{command.first_block} + command.block_count; ++block) {
             if (recomputable) {
               CHECK(dropped.insert(block).second);
               if (command.after_sequence == launch) {
@@ -241,7 +263,8 @@ void recompute(bool refuses) {
 }
 
 bool same(const std::vector<deepum_command>& a, const std::vector<deepum_command>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(deepum_command)) == 0;
+  return a.size() == b.size() &&
+         std::memcmp(a.data(), b.data(), a.size() * sizeof(deepum_command)) == 0;
 }
 
 void in_a_core(const deepum_core_settings& settings, const EvictionPolicyFactory& make_order,
@@ -255,7 +278,9 @@ void in_a_core(const deepum_core_settings& settings, const EvictionPolicyFactory
     CHECK(command.after_sequence <= command.cause);
     last = command.id;
     evicted += command.kind == DEEPUM_COMMAND_EVICT ? command.block_count : 0;
-    brought += command.kind == DEEPUM_COMMAND_PREFETCH || command.kind == DEEPUM_COMMAND_POPULATE ? command.block_count : 0;
+    brought += command.kind == DEEPUM_COMMAND_PREFETCH || command.kind == DEEPUM_COMMAND_POPULATE
+                   ? command.block_count
+                   : 0;
   }
   CHECK(evicted > 0 && brought > evicted);
 }
@@ -264,10 +289,14 @@ std::map<std::string, std::function<void()>> cases() {
   std::map<std::string, std::function<void()>> made;
   for (const auto& [name, order] : kOrders) {
     made["order-alone-" + name] = [order] { order_alone(order.first, order.second); };
-    made["order-in-a-core-" + name] = [order] { in_a_core(order.first, order.second, make_launch_predictor); };
+    made["order-in-a-core-" + name] = [order] {
+      in_a_core(order.first, order.second, make_launch_predictor);
+    };
   }
   for (const auto& [name, predictor] : kPredictors) {
-    made["predictor-" + name] = [predictor] { in_a_core(predictor.first, make_eviction_policy, predictor.second); };
+    made["predictor-" + name] = [predictor] {
+      in_a_core(predictor.first, make_eviction_policy, predictor.second);
+    };
   }
   made["recomputation"] = [] { recompute(false); };
   made["recomputation-refused"] = [] { recompute(true); };

@@ -29,7 +29,8 @@ class Events {
     } record{};
     record.body.execution_hash = hash;
     record.body.unknown_ranges = 1;
-    record.range = std::uint64_t{slot} << DEEPUM_RANGE_SLOT_SHIFT | std::uint64_t{first} << DEEPUM_RANGE_FIRST_SHIFT | count;
+    record.range = std::uint64_t{slot} << DEEPUM_RANGE_SLOT_SHIFT |
+                   std::uint64_t{first} << DEEPUM_RANGE_FIRST_SHIFT | count;
     put(record, record.body.header, DEEPUM_EVENT_EXECUTE);
   }
   void moved(std::uint64_t command, std::uint32_t status) {

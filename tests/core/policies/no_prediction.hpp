@@ -5,5 +5,7 @@
 
 class NoPrediction final : public deepum::core::LaunchPredictor {
  public:
-  bool next(const deepum::core::PredictedLaunch*, deepum::core::PredictedLaunch&) override { return false; }
+  bool next(const deepum::core::PredictedLaunch*, deepum::core::PredictedLaunch&) override {
+    return false;
+  }
 };

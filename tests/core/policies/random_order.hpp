@@ -1,5 +1,5 @@
-// An order of eviction in one class: any block that the placement at hand does not use leaves, at random. It shows what a
-// new order takes; tests/core/policies/contract.cpp runs it.
+// An order of eviction in one class: any block that the placement at hand does not use leaves, at
+// random. It shows what a new order takes; tests/core/policies/contract.cpp runs it.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,8 @@ class RandomOrder final : public deepum::core::EvictionPolicy {
   }
   deepum::core::Victim choose(const deepum::core::VictimQuery& query) override {
     std::vector<deepum::core::UmBlock*> free;
-    std::ranges::copy_if(blocks_, std::back_inserter(free), [&](const auto* block) { return free_to_leave(*block, query); });
+    std::ranges::copy_if(blocks_, std::back_inserter(free),
+                         [&](const auto* block) { return free_to_leave(*block, query); });
     if (free.empty()) {
       return {};
     }
