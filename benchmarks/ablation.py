@@ -1,4 +1,5 @@
-"""What each mechanism earns: training steps on the simulated GPU, with one mechanism more from row to row, or by prefetch degree.
+"""What each mechanism earns: training steps on the simulated GPU, with one mechanism more from row
+to row, or by prefetch degree.
 
     python benchmarks/ablation.py mechanisms --json FILE
     python benchmarks/ablation.py degrees --json FILE --plot FILE.svg
@@ -17,13 +18,16 @@ Rows of `mechanisms`, the first four after the paper's ablation (DeepUM, section
   ours, clean        and with clean copies, faults observed
   unlimited          a card on which everything fits
 
-Times are the script's own (virtual); faults and bytes are a step, of those after the warm-up. The bound is that of benchmarks/main_job.py.
+Times are the script's own (virtual); faults and bytes are a step, of those after the warm-up. The
+bound is that of benchmarks/main_job.py.
 
-Each run is written down as it ends, in a file for its case beside FILE (FILE.parts/); the end merges them into FILE. What is there and was
-run with the same settings is not run again, so that an interrupted table goes on where it stopped. A run that fails costs its row.
-`page` puts tables of FILE into docs/research/figures.md.
+Each run is written down as it ends, in a file for its case beside FILE (FILE.parts/); the end
+merges them into FILE. What is there and was run with the same settings is not run again, so that an
+interrupted table goes on where it stopped. A run that fails costs its row. `page` puts tables of
+FILE into docs/research/figures.md.
 
-What runs is the deepum that this Python imports, which is said first: an installed one, unless PYTHONPATH names a checkout that is built.
+What runs is the deepum that this Python imports, which is said first: an installed one, unless
+PYTHONPATH names a checkout that is built.
 """
 
 from __future__ import annotations
@@ -76,7 +80,9 @@ class Progress:
             self.bar.render_progress()
 
 
-def run_case(results: Results, what: str, case: Case, rows: dict[str, list[str]], progress: Progress) -> dict[str, Any]:
+def run_case(
+    results: Results, what: str, case: Case, rows: dict[str, list[str]], progress: Progress
+) -> dict[str, Any]:
     """The case's record, with the runs that it lacked. A failure is written down in it."""
     preset = machine(case.machine)
     memory = int(case.gibibytes * 2**30) if case.gibibytes else int(preset["memory_bytes"])
@@ -94,11 +100,19 @@ def run_case(results: Results, what: str, case: Case, rows: dict[str, list[str]]
             record["failed"].pop(row, None)
             record["rows"].pop(row, None)
             try:
-                record["rows"][row] = figures(run(name, options, case.command, progress.tell, errors), options, case.warm_up)
+                record["rows"][row] = figures(
+                    run(name, options, case.command, progress.tell, errors), options, case.warm_up
+                )
             except JobError as error:
-                said = errors.read_text(encoding="utf-8", errors="replace").splitlines() if errors.exists() else []
+                said = (
+                    errors.read_text(encoding="utf-8", errors="replace").splitlines()
+                    if errors.exists()
+                    else []
+                )
                 record["failed"][row] = " | ".join([str(error), *said[-1:]])
-            record["rows"] = {known: record["rows"][known] for known in rows if known in record["rows"]}
+            record["rows"] = {
+                known: record["rows"][known] for known in rows if known in record["rows"]
+            }
             results.keep(record)
             progress.end(case.steps)
     results.keep(record)
@@ -110,7 +124,10 @@ def cases_of(what: str, only: str | None, tiny: bool, steps: int | None) -> list
     found = [TINY] if tiny else MECHANISMS if what == "mechanisms" else SWEPT
     chosen = [case for case in found if only is None or only in case.name]
     if not chosen:
-        raise JobError(f"--only: no case has '{only}' in its name; there are {', '.join(case.name for case in found)}")
+        raise JobError(
+            f"--only: no case has '{only}' in its name; there are "
+            f"{', '.join(case.name for case in found)}"
+        )
     return [case.with_steps(steps) if steps is not None else case for case in chosen]
 
 
@@ -130,13 +147,29 @@ def make(what: str, cases: list[Case], results: Results, plot: Path | None) -> i
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=("mechanisms", "degrees", "page"))
-    parser.add_argument("--json", metavar="FILE", type=Path, help="all figures; runs that are in there are not repeated")
-    parser.add_argument("--plot", metavar="FILE", type=Path, help="of `degrees`: SVG, PNG or PDF, by the file's ending")
+    parser.add_argument(
+        "--json",
+        metavar="FILE",
+        type=Path,
+        help="all figures; runs that are in there are not repeated",
+    )
+    parser.add_argument(
+        "--plot",
+        metavar="FILE",
+        type=Path,
+        help="of `degrees`: SVG, PNG or PDF, by the file's ending",
+    )
     parser.add_argument("--only", metavar="TEXT", help="cases whose name contains it")
-    parser.add_argument("--steps", type=int, help="of each run; by default what each case takes to settle")
-    parser.add_argument("--tiny", action="store_true", help="a model that takes seconds, to try the script")
+    parser.add_argument(
+        "--steps", type=int, help="of each run; by default what each case takes to settle"
+    )
+    parser.add_argument(
+        "--tiny", action="store_true", help="a model that takes seconds, to try the script"
+    )
     given = parser.parse_args()
     try:
         results = Results(given.json)
@@ -148,7 +181,9 @@ def main() -> None:
     except JobError as error:
         sys.exit(f"deepum: error: {error}")
     if failed:
-        sys.exit(f"deepum: error: {failed} runs failed: see the table; the same command tries them again")
+        sys.exit(
+            f"deepum: error: {failed} runs failed: see the table; the same command tries them again"
+        )
 
 
 if __name__ == "__main__":

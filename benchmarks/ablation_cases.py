@@ -1,6 +1,7 @@
 """What the ablation runs: training scripts on simulated cards, under rows of settings.
 
-A case is a script on a card. Its rows are runs that differ in deepum's settings alone, the first of them on-demand paging.
+A case is a script on a card. Its rows are runs that differ in deepum's settings alone, the first of
+them on-demand paging.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ ON_DEMAND, UNLIMITED = "on-demand", "unlimited"
 PUBLISHED = ("prediction=tables", "eviction_order=least-recently-migrated", "prefetch_degree=32")
 PAPER = (*PUBLISHED, "advice=none")
 LAST_USE = "eviction_order=oldest-last-use"
-SYSTEMS = {"paper": (*PAPER, "invalidation=1"), "ours": (LAST_USE, "invalidation=1")}  # tunables; their degree is swept
+# Tunables; their degree is swept.
+SYSTEMS = {"paper": (*PAPER, "invalidation=1"), "ours": (LAST_USE, "invalidation=1")}
 
 
 def _tuned(tunables: Iterable[str]) -> list[str]:
@@ -37,8 +39,10 @@ DEGREES = [1, *(2**power for power in range(1, 12, 2))]  # 1, 2, 8, ... 2048
 
 @dataclass(frozen=True)
 class Case:
-    """A script of examples/ with its arguments, on a machine preset; `gibibytes` of memory, 0: what the card has. Figures are of the
-    steps after the first `warm_up`. `waiting`: as wait_at_modules.py runs it, which gives what is predicted all the work."""
+    """A script of examples/ with its arguments, on a machine preset; `gibibytes` of memory, 0: what
+    the card has. Figures are of the steps after the first `warm_up`. `waiting`: as
+    wait_at_modules.py runs it, which gives what is predicted all the work.
+    """
 
     job: str
     script: tuple[str, ...]
@@ -58,12 +62,21 @@ class Case:
     def command(self) -> list[str]:
         """The script with its arguments."""
         wrapper = [str(ROOT / "benchmarks" / "wait_at_modules.py")] if self.waiting else []
-        return [*wrapper, str(ROOT / "examples" / self.script[0]), *self.script[1:], "--steps", str(self.steps)]
+        return [
+            *wrapper,
+            str(ROOT / "examples" / self.script[0]),
+            *self.script[1:],
+            "--steps",
+            str(self.steps),
+        ]
 
     def with_steps(self, steps: int) -> Case:
         """Another number of them. Raises JobError if none is left after the warm-up."""
         if steps <= self.warm_up:
-            raise JobError(f"--steps: {steps} leaves none after the warm-up of {self.name}; give at least {self.warm_up + 1}")
+            raise JobError(
+                f"--steps: {steps} leaves none after the warm-up of {self.name}; give at "
+                f"least {self.warm_up + 1}"
+            )
         return replace(self, steps=steps)
 
 
@@ -75,12 +88,27 @@ V100S = ("v100-32gb", 0.0), ("v100-16gb", 0.0)
 GPT2_SMALL = Case("gpt2-small b8", ("train_gpt2.py", "--model", "small", "--batch", "8"), "")
 GPT2_XL = Case("gpt2-xl b5", ("train_gpt2.py", "--model", "xl", "--batch", "5"), "")
 BERT = Case("bert-large b16", ("train_bert.py", "--model", "large", "--batch", "16"), "")
-# A row of each table a sample, as of Criteo's 26 categories; the simulated GPU draws 4096 rows a launch at most. On-demand paging takes
-# a while to settle there, since each step leaves other parts of the tables on the card.
+# A row of each table a sample, as of Criteo's 26 categories; the simulated GPU draws 4096 rows a
+# launch at most. On-demand paging takes a while to settle there, since each step leaves other parts
+# of the tables on the card.
 ONE_ROW = ("--batch", "4096", "--lookups", "1")
-DLRM = Case("dlrm 50 GiB", ("dlrm_like.py", "--tables", "26", "--rows", "4000000", *ONE_ROW), "", steps=40, warm_up=32, sparse=True)
-DLRM_SMALL = Case("dlrm 4 GiB", ("dlrm_like.py", "--tables", "8", *ONE_ROW), "", steps=40, warm_up=32, sparse=True)
-TINY = Case("tiny", ("train_gpt2.py", "--model", "tiny", "--batch", "8", "--sequence", "256"), "v100-16gb", 1)
+DLRM = Case(
+    "dlrm 50 GiB",
+    ("dlrm_like.py", "--tables", "26", "--rows", "4000000", *ONE_ROW),
+    "",
+    steps=40,
+    warm_up=32,
+    sparse=True,
+)
+DLRM_SMALL = Case(
+    "dlrm 4 GiB", ("dlrm_like.py", "--tables", "8", *ONE_ROW), "", steps=40, warm_up=32, sparse=True
+)
+TINY = Case(
+    "tiny",
+    ("train_gpt2.py", "--model", "tiny", "--batch", "8", "--sequence", "256"),
+    "v100-16gb",
+    1,
+)
 
 MECHANISMS = [
     *_on_cards(GPT2_SMALL, *V100S, ("v100-16gb", 8)),

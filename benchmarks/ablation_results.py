@@ -1,13 +1,18 @@
-"""What is kept of an ablation: a JSON file of cases, and beside it, while it is being made, a file for each case.
+"""What is kept of an ablation: a JSON file of cases, and beside it, while it is being made, a file
+for each case.
 
     {"version": 2, "cases": {"mechanisms: gpt2-xl b5 on v100-16gb": {
-       "what", "case", "job", "script", "waiting", "machine" (the preset), "memory_bytes", "steps", "warm_up", "sparse",
-       "rows": {"on-demand": {"options", "date", "deepum", "python", "steps_ms", "step_ms", "a_step": {"faults", "bytes_h2d", ...},
-                              "peak_allocated_bytes", "peak_resident_bytes", "bytes_discarded", "speed_up", "of_bound"}, ...},
+       "what", "case", "job", "script", "waiting", "machine" (the preset), "memory_bytes", "steps",
+       "warm_up", "sparse",
+       "rows": {"on-demand": {"options", "date", "deepum", "python", "steps_ms", "step_ms",
+                              "a_step": {"faults", "bytes_h2d", ...}, "peak_allocated_bytes",
+                              "peak_resident_bytes", "bytes_discarded", "speed_up", "of_bound"},
+                ...},
        "failed": {ROW: CAUSE}, "bound_ms", "footprint_bytes"}}}
 
-Milliseconds are virtual, those of a step and the counts of `a_step` means over the steps after `warm_up`. `bound_ms` is that of
-main_job.py, for `sparse` cases that of computing alone; it and what depends on it are null where the run with unlimited memory is missing.
+Milliseconds are virtual, those of a step and the counts of `a_step` means over the steps after
+`warm_up`. `bound_ms` is that of main_job.py, for `sparse` cases that of computing alone; it and
+what depends on it are null where the run with unlimited memory is missing.
 """
 
 from __future__ import annotations
@@ -50,14 +55,19 @@ def derive(record: dict[str, Any]) -> None:
     unlimited, base = rows.get(UNLIMITED), rows.get(ON_DEMAND)
     record["footprint_bytes"] = unlimited and unlimited["peak_allocated_bytes"]
     used = None if record["sparse"] else record["footprint_bytes"]  # in each step
-    record["bound_ms"] = unlimited and bound(unlimited["step_ms"], used, record["machine"], record["memory_bytes"])["bound_ms"]
+    record["bound_ms"] = (
+        unlimited
+        and bound(unlimited["step_ms"], used, record["machine"], record["memory_bytes"])["bound_ms"]
+    )
     for one in rows.values():
         one["speed_up"] = base and base["step_ms"] / one["step_ms"]
         one["of_bound"] = record["bound_ms"] and one["step_ms"] / record["bound_ms"]
 
 
 class Results:
-    """The file and its parts. Without a path nothing is kept. Raises JobError for a file of something else."""
+    """The file and its parts. Without a path nothing is kept. Raises JobError for a file of
+    something else.
+    """
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
@@ -76,10 +86,26 @@ class Results:
         assert self.path is not None
         return self.path.with_suffix(".parts")
 
-    def open(self, what: str, case: Case, machine: dict[str, Any], memory_bytes: int) -> dict[str, Any]:
+    def open(
+        self, what: str, case: Case, machine: dict[str, Any], memory_bytes: int
+    ) -> dict[str, Any]:
         """The record of a case, with the rows that were run as it is now."""
-        head = (what, case.name, case.job, list(case.script), case.waiting, machine, memory_bytes, case.steps, case.warm_up)
-        record = dict(zip(HEAD, head, strict=True)) | {"sparse": case.sparse, "rows": {}, "failed": {}}
+        head = (
+            what,
+            case.name,
+            case.job,
+            list(case.script),
+            case.waiting,
+            machine,
+            memory_bytes,
+            case.steps,
+            case.warm_up,
+        )
+        record = dict(zip(HEAD, head, strict=True)) | {
+            "sparse": case.sparse,
+            "rows": {},
+            "failed": {},
+        }
         kept = self.cases.get(f"{what}: {case.name}")
         if kept is not None and all(kept.get(name) == record[name] for name in HEAD):
             record["rows"] = kept["rows"]
@@ -91,11 +117,15 @@ class Results:
         derive(record)
         if self.path is not None:
             self.parts.mkdir(parents=True, exist_ok=True)
-            slug = "".join(c if c.isalnum() or c in "-." else "-" for c in f"{record['what']} {record['case']}")
+            slug = "".join(
+                c if c.isalnum() or c in "-." else "-" for c in f"{record['what']} {record['case']}"
+            )
             _write(self.parts / f"{slug}.json", {"version": VERSION, "case": record})
 
     def merge(self) -> None:
-        """Writes the file, with what others have added to it and to its parts meanwhile; the parts go."""
+        """Writes the file, with what others have added to it and to its parts meanwhile; the parts
+        go.
+        """
         if self.path is not None:
             self.cases = Results(self.path).cases | self.cases
             _write(self.path, {"version": VERSION, "cases": dict(sorted(self.cases.items()))})
@@ -109,7 +139,10 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError):
         sound = False
     if not sound:
-        raise JobError(f"{path}: is not a file of results of this script, version {VERSION}; give another, or remove it")
+        raise JobError(
+            f"{path}: is not a file of results of this script, version {VERSION}; give "
+            f"another, or remove it"
+        )
     return dict(told)
 
 

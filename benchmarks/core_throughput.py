@@ -1,15 +1,19 @@
-"""Launch events a second through the decision core, on one core: a stream like GPT-2's, eight ranges a launch.
+"""Launch events a second through the decision core, on one core: a stream like GPT-2's, eight
+ranges a launch.
 
-Per layer of the made-up model: forward and backward launches over the layer's weights, gradients and activations; every step repeats
-the same launches and ends with a wait, as a training loop that reads its loss does. `fits`: everything fits the device. `pressure`:
-twice as much as fits, so that every step evicts and prefetches. `ahead`: the same with `launch_queue` 0, so that the core fetches ahead
-at every launch, not at waits only. `migrated`: that with the paper's order of eviction. The first steps learn; what is printed is a
-later stretch. Clocks here are noisy: the best of several stretches counts. Exit code 1 where one of the first two stays below a million.
+Per layer of the made-up model: forward and backward launches over the layer's weights, gradients
+and activations; every step repeats the same launches and ends with a wait, as a training loop that
+reads its loss does. `fits`: everything fits the device. `pressure`: twice as much as fits, so that
+every step evicts and prefetches. `ahead`: the same with `launch_queue` 0, so that the core fetches
+ahead at every launch, not at waits only. `migrated`: that with the paper's order of eviction. The
+first steps learn; what is printed is a later stretch. Clocks here are noisy: the best of several
+stretches counts. Exit code 1 where one of the first two stays below a million.
 
-`--instructions` counts instructions a launch instead, under valgrind, which does not depend on what else the machine does: two runs of
-different length, and the difference of both.
+`--instructions` counts instructions a launch instead, under valgrind, which does not depend on what
+else the machine does: two runs of different length, and the difference of both.
 
-Usage: python benchmarks/core_throughput.py [--layers 48] [--launches 2000000] [--only NAME] [--instructions]
+Usage: python benchmarks/core_throughput.py [--layers 48] [--launches 2000000] [--only NAME]
+[--instructions]
 """
 
 from __future__ import annotations
@@ -33,7 +37,9 @@ PER_LAYER = 40  # launches of a layer, forward and backward
 
 
 def step(writer: EventWriter, layers: int, blocks: int) -> None:
-    """One training step's launches. Slot 0 holds weights, 1 gradients, 2 optimizer state, 3 activations; `blocks` a layer in each."""
+    """One training step's launches. Slot 0 holds weights, 1 gradients, 2 optimizer state, 3
+    activations; `blocks` a layer in each.
+    """
     rng = random.Random(0)
     number = 0
     for layer in [*range(layers), *reversed(range(layers))]:
@@ -55,7 +61,8 @@ def measure(name: str, layers: int, launches: int, fits: int, **changes: int) ->
     core = Core(CoreSettings.default(**changes))
     writer = EventWriter()
     total = 4 * layers * blocks
-    writer.device(total + 64 if fits else total * 3 // 8)  # a quarter is the optimizer's, which this stream leaves alone
+    # A quarter is the optimizer's, which this stream leaves alone.
+    writer.device(total + 64 if fits else total * 3 // 8)
     for slot in range(4):
         writer.allocate(slot, layers * blocks)
     core.process(writer.take())
@@ -67,7 +74,8 @@ def measure(name: str, layers: int, launches: int, fits: int, **changes: int) ->
         starts.append(starts[-1] + int(records[starts[-1]] & 0xFFFF))
     sequences = np.array(starts[:-1]) + 1
     in_step = len(sequences) - 1  # launches; the last record is the wait
-    touched = sum(int(word) & 0xFFFFF for a, b in pairwise(starts) for word in records[a + 5 : b])  # the wait has none
+    # The wait has none.
+    touched = sum(int(word) & 0xFFFFF for a, b in pairwise(starts) for word in records[a + 5 : b])
 
     def run(steps: int) -> float:
         nonlocal first
@@ -88,10 +96,11 @@ def measure(name: str, layers: int, launches: int, fits: int, **changes: int) ->
     best = min(run(steps) for _ in range(5))
     after = core.statistics()
     count = after.launches - before.launches
+    right = after.predictions_right - before.predictions_right
     print(
-        f"{name:9s} {steps * in_step / best / 1e6:6.2f} M launches/s   {touched / in_step:.1f} blocks a launch   "
-        f"{(after.commands - before.commands) / count:.3f} commands a launch   "
-        f"right {100 * (after.predictions_right - before.predictions_right) / max(1, after.predictions - before.predictions):.1f} %   "
+        f"{name:9s} {steps * in_step / best / 1e6:6.2f} M launches/s   {touched / in_step:.1f} "
+        f"blocks a launch   {(after.commands - before.commands) / count:.3f} commands a launch   "
+        f"right {100 * right / max(1, after.predictions - before.predictions):.1f} %   "
         f"{(after.operations - before.operations) / count:.1f} operations a launch   "
         f"{after.execution_ids} execution IDs   tables {after.table_bytes / 2**20:.2f} MiB"
     )
@@ -115,7 +124,17 @@ def instructions(name: str, layers: int, launches: int) -> float:
     counted = []
     in_step = 2 * layers * (PER_LAYER // 2)
     for steps in (1, 1 + max(1, launches // in_step // 5)):
-        run = [*tool, sys.executable, __file__, "--layers", str(layers), "--only", name, "--launches", str(steps * in_step * 5)]
+        run = [
+            *tool,
+            sys.executable,
+            __file__,
+            "--layers",
+            str(layers),
+            "--only",
+            name,
+            "--launches",
+            str(steps * in_step * 5),
+        ]
         said = subprocess.run(run, capture_output=True, text=True, check=False).stderr
         found = re.search(r"I\s+refs:\s+([\d,]+)", said)
         assert found, said
@@ -139,7 +158,9 @@ def main() -> None:
         for name in names:
             instructions(name, arguments.layers, arguments.launches)
         return
-    reached = {name: measure(name, arguments.layers, arguments.launches, **STREAMS[name]) for name in names}
+    reached = {
+        name: measure(name, arguments.layers, arguments.launches, **STREAMS[name]) for name in names
+    }
     sys.exit(not arguments.only and min(reached["fits"], reached["pressure"]) < 1e6)
 
 

@@ -1,4 +1,6 @@
-"""A copy of the sources with a build of its own, in which pieces of the sources are replaced: what does the project do without them?"""
+"""A copy of the sources with a build of its own, in which pieces of the sources are replaced: what
+does the project do without them?
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,23 @@ from typing import Protocol
 import deepum
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCES = ("native", "kernel_hooks", "deepum", "scripts", "CMakeLists.txt", "CMakePresets.json", "pyproject.toml", "README.md")
+SOURCES = (
+    "native",
+    "kernel_hooks",
+    "deepum",
+    "scripts",
+    "CMakeLists.txt",
+    "CMakePresets.json",
+    "pyproject.toml",
+    "README.md",
+)
 # What is built from the sources of a folder.
-TARGETS = {"native/core": "_core", "native/mover": "deepum_shim", "native/runtime": "deepum_shim", "kernel_hooks": "deepum_shim"}
+TARGETS = {
+    "native/core": "_core",
+    "native/mover": "deepum_shim",
+    "native/runtime": "deepum_shim",
+    "kernel_hooks": "deepum_shim",
+}
 
 
 class Edit(Protocol):
@@ -37,14 +53,20 @@ def _target(file: str) -> str:
 
 
 class EditedCopy:
-    """A copy of the sources and of the package as it was built, with a build folder of its own, where only what changes is built again."""
+    """A copy of the sources and of the package as it was built, with a build folder of its own,
+    where only what changes is built again.
+    """
 
     def __init__(self, folder: Path, besides: Sequence[str] = (), flags: str = "-O1") -> None:
-        """A folder that holds a copy already is brought up to date. besides: more that is copied. flags: of the compiler."""
+        """A folder that holds a copy already is brought up to date. besides: more that is copied.
+        flags: of the compiler.
+        """
         self.root = folder / "tree"
         self._flags = flags
         for name in (*SOURCES, *besides):
-            for source in [ROOT / name] if (ROOT / name).is_file() else sorted((ROOT / name).rglob("*")):
+            for source in (
+                [ROOT / name] if (ROOT / name).is_file() else sorted((ROOT / name).rglob("*"))
+            ):
                 if source.is_file() and ".so" not in source.suffixes and source.suffix != ".pyc":
                     self._put(source)
         self._put_package()
@@ -67,14 +89,19 @@ class EditedCopy:
 
     @contextlib.contextmanager
     def edited(self, edits: Sequence[Edit], build: bool = True) -> Iterator[None]:
-        """The copy with these edits. Exits the program if a text is not in its file once, or if the build fails."""
+        """The copy with these edits. Exits the program if a text is not in its file once, or if the
+        build fails.
+        """
         before: dict[Path, str] = {}
         try:
             for edit in edits:
                 path = self.root / edit.file
                 text = path.read_text()
                 if text.count(edit.old) != 1:
-                    raise SystemExit(f"deepum: error: {edit.name}: its text is not in {edit.file} once; bring the edit up to date")
+                    raise SystemExit(
+                        f"deepum: error: {edit.name}: its text is not in {edit.file} once; "
+                        f"bring the edit up to date"
+                    )
                 before.setdefault(path, text)
                 path.write_text(text.replace(edit.old, edit.new))
             if edits and build:
@@ -91,10 +118,22 @@ class EditedCopy:
 
     def _build(self, targets: list[str]) -> None:
         # Without warnings, which would be errors: what an edit leaves may be unused.
-        environment = os.environ | {"PYTHON": sys.executable, "CMAKE_BUILD_TYPE": "None", "CXXFLAGS": f"{self._flags} -w"}
+        environment = os.environ | {
+            "PYTHON": sys.executable,
+            "CMAKE_BUILD_TYPE": "None",
+            "CXXFLAGS": f"{self._flags} -w",
+        }
         ran = subprocess.run(
-            [self.root / "scripts" / "build", "build/edited", *targets], env=environment, capture_output=True, text=True, check=False
+            [self.root / "scripts" / "build", "build/edited", *targets],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if ran.returncode != 0:
-            raise SystemExit(f"deepum: error: build of {self.root}: {(ran.stdout + ran.stderr)[-2000:]}")
-        self._put_package(targets)  # the build folder may hold another edit of what was not asked for, and all of it is installed
+            raise SystemExit(
+                f"deepum: error: build of {self.root}: {(ran.stdout + ran.stderr)[-2000:]}"
+            )
+        # The build folder may hold another edit of what was not asked for, and all of it is
+        # installed.
+        self._put_package(targets)

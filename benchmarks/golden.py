@@ -1,12 +1,14 @@
-"""Digests of every command that the core gives over a set of workloads and policies: equal digests mean equal decisions.
+"""Digests of every command that the core gives over a set of workloads and policies: equal digests
+mean equal decisions.
 
-    scripts/golden                      # compares with benchmarks/results/golden.json; exit code 1: some differ
+    scripts/golden                      # compares with benchmarks/results/golden.json
     scripts/golden --only dlrm,deepum   # the cases whose name has all of these
-    scripts/golden --write              # keeps the digests of now, after a change that is meant to decide otherwise
+    scripts/golden --write              # keeps the digests of now: another decision is meant
 
-A case is a workload, a policy or settings of the core, and a mode. For each: how many commands were given, the SHA-256 of their records
-(`deepum_command`), the operations that the core counted, and the end of the run in whole microseconds of virtual time. A refactoring
-leaves the first two and the last equal, and operations too unless it says why. All cores are used (`--jobs`).
+A case is a workload, a policy or settings of the core, and a mode. For each: how many commands were
+given, the SHA-256 of their records (`deepum_command`), the operations that the core counted, and
+the end of the run in whole microseconds of virtual time. A refactoring leaves the first two and the
+last equal, and operations too unless it says why. All cores are used (`--jobs`).
 """
 
 from __future__ import annotations
@@ -45,24 +47,45 @@ class Case:
     steps: int | None = None
 
     def __str__(self) -> str:
-        return " ".join(filter(None, (self.workload, self.machine, self.policy, self.variant, self.mode)))
+        return " ".join(
+            filter(None, (self.workload, self.machine, self.policy, self.variant, self.mode))
+        )
 
 
 _ORDERS = {
     "migrated": {"eviction_order": lib.DEEPUM_EVICT_LEAST_RECENTLY_MIGRATED},
     "no-pre-eviction": {"pre_eviction": 0},
     "tables": {"prediction": lib.DEEPUM_PREDICT_TABLES},
-    "tables-last-use": {"prediction": lib.DEEPUM_PREDICT_TABLES, "eviction_order": lib.DEEPUM_EVICT_OLDEST_LAST_USE},
+    "tables-last-use": {
+        "prediction": lib.DEEPUM_PREDICT_TABLES,
+        "eviction_order": lib.DEEPUM_EVICT_OLDEST_LAST_USE,
+    },
     "short-queue": {"launch_queue": 16},
     "small-tables": {"table_mebibytes": 1},
 }
-_POLICIES = tuple(name for name, policy in BY_NAME.items() if not policy.swaps and not policy.unlimited)
+_POLICIES = tuple(
+    name for name, policy in BY_NAME.items() if not policy.swaps and not policy.unlimited
+)
 
 CASES: tuple[Case, ...] = (
-    *(Case(workload, policy) for workload in ("gpt2-small", "dlrm", "mobilenet") for policy in _POLICIES),
-    *(Case(workload, policy) for workload in ("llama-decode", "experts", "lstm", "dlrm-dense") for policy in ("deepum", "deepum-clean")),
-    *(Case(workload, "deepum", mode=LOCK_STEP.name) for workload in ("gpt2-small", "dlrm", "mobilenet", "unet")),
-    *(Case("gpt2-small", "deepum", variant=name, changes=changes) for name, changes in _ORDERS.items()),
+    *(
+        Case(workload, policy)
+        for workload in ("gpt2-small", "dlrm", "mobilenet")
+        for policy in _POLICIES
+    ),
+    *(
+        Case(workload, policy)
+        for workload in ("llama-decode", "experts", "lstm", "dlrm-dense")
+        for policy in ("deepum", "deepum-clean")
+    ),
+    *(
+        Case(workload, "deepum", mode=LOCK_STEP.name)
+        for workload in ("gpt2-small", "dlrm", "mobilenet", "unet")
+    ),
+    *(
+        Case("gpt2-small", "deepum", variant=name, changes=changes)
+        for name, changes in _ORDERS.items()
+    ),
     *(Case("lstm", "deepum", variant=name, changes=changes) for name, changes in _ORDERS.items()),
     Case("llama-decode", "deepum-clean", "rtx4090"),
     Case("t5-large", "deepum-clean", steps=8),
@@ -95,25 +118,41 @@ def _selected(words: str) -> list[Case]:
     return [case for case in CASES if all(word in str(case) for word in wanted)]
 
 
-def compare(found: Iterable[tuple[Case, dict[str, Any]]], kept: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def compare(
+    found: Iterable[tuple[Case, dict[str, Any]]], kept: Mapping[str, Any]
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Prints a line for each case as it comes, and hands it on by its name."""
     for case, now in found:
         before = kept.get(str(case))
-        what = "is new" if before is None else ", ".join(f"{key} {before[key]} -> {now[key]}" for key in now if now[key] != before[key])
+        what = (
+            "is new"
+            if before is None
+            else ", ".join(
+                f"{key} {before[key]} -> {now[key]}" for key in now if now[key] != before[key]
+            )
+        )
         print(f"{case}: {now['commands']} commands: {what or 'equal'}", flush=True)
         yield str(case), now
 
 
 def main() -> int:
     """The command."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="words with commas between them, all of which a case's name has")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--only", default="", help="words with commas between them, all of which a case's name has"
+    )
     parser.add_argument("--write", action="store_true", help="keep what is found")
     parser.add_argument("--jobs", type=int, help="processes at a time (default: one for each core)")
     options = parser.parse_args()
     cases = _selected(options.only)
     if not cases:
-        print(f"golden: error: --only {options.only}: no case has all of these; cases are\n" + "\n".join(map(str, CASES)), file=sys.stderr)
+        print(
+            f"golden: error: --only {options.only}: no case has all of these; cases are\n"
+            + "\n".join(map(str, CASES)),
+            file=sys.stderr,
+        )
         return 2
     kept: dict[str, Any] = json.loads(DIGESTS.read_text()) if DIGESTS.is_file() else {}
     with ProcessPoolExecutor(options.jobs) as pool:
@@ -122,7 +161,10 @@ def main() -> int:
     if options.write:
         names = {str(case) for case in CASES}
         merged = {**kept, **found}
-        DIGESTS.write_text(json.dumps({name: merged[name] for name in sorted(merged) if name in names}, indent=1) + "\n")
+        DIGESTS.write_text(
+            json.dumps({name: merged[name] for name in sorted(merged) if name in names}, indent=1)
+            + "\n"
+        )
     print(f"{len(cases)} cases, {differ} differ" + (", kept" if options.write else ""))
     return 1 if differ and not options.write else 0
 

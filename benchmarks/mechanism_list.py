@@ -1,4 +1,6 @@
-"""The mechanisms that benchmarks/mechanisms.py takes out of the core, each as an edit of its sources."""
+"""The mechanisms that benchmarks/mechanisms.py takes out of the core, each as an edit of its
+sources.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ _PLACER = _PLACEMENT + "placer.cpp"
 
 @dataclass(frozen=True)
 class Mechanism:
-    """`old` occurs once in the file. without: what the core does then. stays_for: what the table does not show that needs it."""
+    """`old` occurs once in the file. without: what the core does then. stays_for: what the table
+    does not show that needs it.
+    """
 
     name: str
     file: str
@@ -31,7 +35,10 @@ MECHANISMS = (
     Mechanism(
         "evict-ahead",
         _PLANNER,
-        "  if (reserved == 0 || now_.launch - device.demanded_at < idle || !options_.evicts_ahead) {\n",
+        (
+            "  if (reserved == 0 || now_.launch - device.demanded_at < idle || "
+            "!options_.evicts_ahead) {\n"
+        ),
         "  if (true) {\n",
         "nothing leaves before content grows, while the link is idle",
     ),
@@ -39,14 +46,18 @@ MECHANISMS = (
         "evict-ahead-in-order",
         _PLANNER,
         "  std::ranges::stable_sort(\n"
-        "      leaving_, [](const UmBlock* a, const UmBlock* b) { return a->uses.last < b->uses.last; });\n",
+        "      leaving_, [](const UmBlock* a, const UmBlock* b) { return a->uses.last < "
+        "b->uses.last; });\n",
         "",
         "what leaves then is what is needed last, not what was used longest ago",
     ),
     Mechanism(
         "evict-ahead-left-before",
         _PLANNER,
-        "        if (run != nullptr && run->next[static_cast<std::size_t>(block.uses.user.part)].left) {\n",
+        (
+            "        if (run != nullptr && "
+            "run->next[static_cast<std::size_t>(block.uses.user.part)].left) {\n"
+        ),
         "        if (run != nullptr) {\n",
         "what leaves then need not have left in the same place last time",
     ),
@@ -74,7 +85,10 @@ MECHANISMS = (
     Mechanism(
         "soon-after-wait",
         _PLANNER,
-        "  if (launches_since_wait_ < parameters_.soon_after_wait || options_.places_at_every_launch) {\n",
+        (
+            "  if (launches_since_wait_ < parameters_.soon_after_wait || "
+            "options_.places_at_every_launch) {\n"
+        ),
         "  if (options_.places_at_every_launch) {\n",
         "the first launches after a wait are planned like all others",
         "a program that is short of room when it goes on (tests/core/test_plan.py)",
@@ -97,7 +111,10 @@ MECHANISMS = (
     Mechanism(
         "early-discards",
         _ROOM,
-        "  if (by_next_use_ && residency.free() > kept_free && residency.frees_by_evictions_only() &&\n",
+        (
+            "  if (by_next_use_ && residency.free() > kept_free && "
+            "residency.frees_by_evictions_only() &&\n"
+        ),
         "  if (false &&\n",
         "dead content is dropped when room is short, not before",
         "`llama-long`, free running: 1.23",
@@ -105,14 +122,20 @@ MECHANISMS = (
     Mechanism(
         "spare-rise",
         _ROOM,
-        "  if (device.order->prefetched_blocks() > residency.capacity() / share || growth.rise() > spared ||\n",
+        (
+            "  if (device.order->prefetched_blocks() > residency.capacity() / share || "
+            "growth.rise() > spared ||\n"
+        ),
         "  if (device.order->prefetched_blocks() > residency.capacity() / share ||\n",
         "what is fetched into spare room is fetched also while content rises",
     ),
     Mechanism(
         "wanted-batch",
         _ROOM,
-        "                                  ? std::max<std::uint64_t>(parameters_.batch, device.wanted)\n",
+        (
+            "                                  ? std::max<std::uint64_t>(parameters_.batch, "
+            "device.wanted)\n"
+        ),
         "                                  ? parameters_.batch\n",
         "room for a launch at hand is made eight blocks at a time, not for all that it needs",
     ),
@@ -122,7 +145,10 @@ MECHANISMS = (
         _GROWTH,
         "      std::max({growing.reserved, growing.most_reserved, std::int64_t{0}}));\n",
         "      std::max(growing.reserved, std::int64_t{0}));\n",
-        "what is reserved is what there will be more at the fullest launch, not the most until then",
+        (
+            "what is reserved is what there will be more at the fullest launch, not the most "
+            "until then"
+        ),
     ),
     Mechanism(
         "next-fullest",
@@ -142,7 +168,10 @@ MECHANISMS = (
     Mechanism(
         "unknown-by-age",
         _NEXT_USE,
-        "      (unknown != nullptr && !victim->residency.clean && unknown->uses.last <= victim->uses.last)) {\n",
+        (
+            "      (unknown != nullptr && !victim->residency.clean && unknown->uses.last <= "
+            "victim->uses.last)) {\n"
+        ),
         "      false) {\n",
         "what has no known next use leaves only where nothing else may",
     ),
@@ -184,7 +213,10 @@ MECHANISMS = (
     Mechanism(
         "promised",
         _NEXT_USE,
-        "      farthest(std::max(query.for_launch, query.promised_until), parameters_.expected_scan,\n",
+        (
+            "      farthest(std::max(query.for_launch, query.promised_until), "
+            "parameters_.expected_scan,\n"
+        ),
         "      farthest(query.for_launch, parameters_.expected_scan,\n",
         "what placed launches expect may leave for a launch at hand",
     ),
@@ -214,7 +246,10 @@ MECHANISMS = (
     Mechanism(
         "alike-kernels",
         _PREDICTION + "history_predictor.cpp",
-        "    found = std::find_if(from, near, alike);\n    found = found == near ? chain.end() : found;\n",
+        (
+            "    found = std::find_if(from, near, alike);\n    found = found == near ? "
+            "chain.end() : found;\n"
+        ),
         "    found = chain.end();\n",
         "a launch skipped to is the same execution, never the same kernel on other blocks",
     ),

@@ -1,8 +1,9 @@
 """The largest batch that runs, by bisection over captured programs.
 
-Under unified memory it is limited by the host: all that the program has allocated from the driver at a time must fit there, since any of
-it may have to leave the card; or, where it can be counted on that the card is full, by both together. Under tensor swapping it is limited
-by the card, too: what one operator needs has to be there in one piece.
+Under unified memory it is limited by the host: all that the program has allocated from the driver
+at a time must fit there, since any of it may have to leave the card; or, where it can be counted on
+that the card is full, by both together. Under tensor swapping it is limited by the card, too: what
+one operator needs has to be there in one piece.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ _MOST_CAPTURED = {"dlrm": 1 << 16}  # rows are drawn one by one
 
 @dataclass(frozen=True)
 class Question:
-    """Of a workload under a policy with so much host memory (bytes). `machine`: that of policies which the card limits."""
+    """Of a workload under a policy with so much host memory (bytes). `machine`: that of policies
+    which the card limits.
+    """
 
     workload: str
     policy: str
@@ -41,8 +44,10 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """`batch`: 0 where none runs. `exact`: that batch was captured and runs, and one more does not; else it is by the line through the
-    largest that were captured. `bytes`: allocated from the driver at that batch."""
+    """`batch`: 0 where none runs. `exact`: that batch was captured and runs, and one more does not;
+    else it is by the line through the largest that were captured. `bytes`: allocated from the
+    driver at that batch.
+    """
 
     batch: int
     exact: bool
@@ -55,13 +60,19 @@ def _named(workload: str, batch: int) -> str:
 
 
 def managed_bytes(workload: str, batch: int) -> int:
-    """That the workload with that batch has allocated from the driver at most. Raises DeepumError."""
-    return footprint(cache.captured(parse(_named(workload, batch)), _STEPS, False, MULTIPROCESSORS)).managed
+    """That the workload with that batch has allocated from the driver at most. Raises
+    DeepumError.
+    """
+    return footprint(
+        cache.captured(parse(_named(workload, batch)), _STEPS, False, MULTIPROCESSORS)
+    ).managed
 
 
 def last_that_fits(bytes_of: Callable[[int], int], limit: int, start: int, most: int) -> Answer:
-    """The largest batch with no more than `limit` bytes, which rise with the batch, nearly along a line: the next one tried is where the
-    line through the two that are nearest to the limit meets it, every fourth time the middle. Beyond `most` the line is the answer."""
+    """The largest batch with no more than `limit` bytes, which rise with the batch, nearly along a
+    line: the next one tried is where the line through the two that are nearest to the limit meets
+    it, every fourth time the middle. Beyond `most` the line is the answer.
+    """
     known: dict[int, int] = {}
     least, above = 0, 0  # the largest that fits, the smallest that does not (0: none known)
     guess = min(start, most - 1)
@@ -92,8 +103,15 @@ def last_that_runs(runs: Callable[[int], bool], start: int) -> Answer:
 
 def _runs(question: Question, batch: int) -> bool:
     """Whether a program that swaps tensors does."""
-    trace = cache.captured(parse(_named(question.workload, batch)), _SWAPPING_STEPS, False, MULTIPROCESSORS)
-    return fits(trace, BY_NAME[question.policy], int(preset_of(question.machine).memory_bytes), question.host_bytes)
+    trace = cache.captured(
+        parse(_named(question.workload, batch)), _SWAPPING_STEPS, False, MULTIPROCESSORS
+    )
+    return fits(
+        trace,
+        BY_NAME[question.policy],
+        int(preset_of(question.machine).memory_bytes),
+        question.host_bytes,
+    )
 
 
 def largest(question: Question) -> Answer:
@@ -104,4 +122,9 @@ def largest(question: Question) -> Answer:
         return last_that_runs(lambda batch: _runs(question, batch), start)
     most = _MOST_CAPTURED.get(request.named.name, 1 << 20)
     card = int(preset_of(question.machine).memory_bytes) if question.policy == WITH_CARD else 0
-    return last_that_fits(lambda batch: managed_bytes(question.workload, batch), question.host_bytes + card, start, most)
+    return last_that_fits(
+        lambda batch: managed_bytes(question.workload, batch),
+        question.host_bytes + card,
+        start,
+        most,
+    )

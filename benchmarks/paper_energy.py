@@ -1,8 +1,11 @@
-"""A power model, so that energy can be told without a meter. It is a model: [?] marks what is our assumption.
+"""A power model, so that energy can be told without a meter. It is a model: [?] marks what is our
+assumption.
 
-Energy a step = (waiting + host) x time of the step + (busy - waiting) x time of its kernels + bytes moved x energy a byte.
+Energy a step = (waiting + host) x time of the step + (busy - waiting) x time of its kernels + bytes
+moved x energy a byte.
 
-The kernels take as long as with unlimited memory, whatever the policy; the rest of a step the GPU waits, with its clocks up.
+The kernels take as long as with unlimited memory, whatever the policy; the rest of a step the GPU
+waits, with its clocks up.
 """
 
 from __future__ import annotations
@@ -17,7 +20,9 @@ _PJ = 1e-12
 
 @dataclass(frozen=True)
 class Power:
-    """Watts, and picojoules a bit that crosses the link: read in one memory, sent, written in the other."""
+    """Watts, and picojoules a bit that crosses the link: read in one memory, sent, written in the
+    other.
+    """
 
     name: str
     busy_w: float
@@ -29,8 +34,12 @@ class Power:
 
     def joules(self, step_ms: float, kernels_ms: float, moved_bytes: float) -> float:
         """Of a step."""
-        moving = moved_bytes * _BITS * _PJ * (self.device_memory_pj + self.host_memory_pj + self.link_pj)
-        return ((self.waiting_w + self.host_w) * step_ms + (self.busy_w - self.waiting_w) * kernels_ms) / 1e3 + moving
+        moving = (
+            moved_bytes * _BITS * _PJ * (self.device_memory_pj + self.host_memory_pj + self.link_pj)
+        )
+        return (
+            (self.waiting_w + self.host_w) * step_ms + (self.busy_w - self.waiting_w) * kernels_ms
+        ) / 1e3 + moving
 
     def as_json(self) -> dict[str, Any]:
         """Its figures."""
@@ -38,18 +47,31 @@ class Power:
 
 
 SOURCES = {
-    "busy_w": "the card's limit: NVIDIA, Tesla V100 PCIe Product Brief, PB-08744-001; training draws somewhat less [?]",
+    "busy_w": (
+        "the card's limit: NVIDIA, Tesla V100 PCIe Product Brief, PB-08744-001; training draws "
+        "somewhat less [?]"
+    ),
     "waiting_w": "a context is open, clocks are up, no kernel runs [?]",
     "host_w": "processors, memory and board while the GPU works [?]",
     "device_memory_pj": "HBM2: O'Connor et al., Fine-Grained DRAM, MICRO-50 (2017)",
     "host_memory_pj": "DDR4 with its interface [?]",
     "link_pj": "PCIe 3.0, both ends [?]",
 }
-V100 = Power("V100 PCIe", busy_w=250, waiting_w=55, host_w=150, device_memory_pj=3.9, host_memory_pj=20, link_pj=10)
+V100 = Power(
+    "V100 PCIe",
+    busy_w=250,
+    waiting_w=55,
+    host_w=150,
+    device_memory_pj=3.9,
+    host_memory_pj=20,
+    link_pj=10,
+)
 
 
 def joules(simulation: Mapping[str, Any], policy: str, power: Power = V100) -> float | None:
-    """Of a policy's step in a simulation as `deepum simulate --json` writes it; None where it has no time."""
+    """Of a policy's step in a simulation as `deepum simulate --json` writes it; None where it has
+    no time.
+    """
     told = simulation["policies"].get(policy, {})
     if not told.get("step_ms"):
         return None

@@ -1,8 +1,10 @@
-"""What DeepUM's evaluation and others publish, as far as it is known in figures or words, beside what the simulation makes of it.
+"""What DeepUM's evaluation and others publish, as far as it is known in figures or words, beside
+what the simulation makes of it.
 
-Known are notes that quote the text of the paper (DeepUM: Tensor Migration and Prefetching in Unified Memory, ASPLOS'23, section 6); most
-of its figures and tables are pictures there, so their numbers are not. G10's are those of its simulator (MICRO'23): A100 40 GB, with an SSD
-behind 128 GiB of host memory.
+Known are notes that quote the text of the paper (DeepUM: Tensor Migration and Prefetching in
+Unified Memory, ASPLOS'23, section 6); most of its figures and tables are pictures there, so their
+numbers are not. G10's are those of its simulator (MICRO'23): A100 40 GB, with an SSD behind 128 GiB
+of host memory.
 """
 
 from __future__ import annotations
@@ -47,7 +49,10 @@ def _mean(results: Told, policy: str, *models: str) -> str:
 
 def _faults_left(results: Told) -> str:
     told = [one["policies"] for one in results["simulations"]]
-    before, after = (sum(policies[name]["a_step"]["faults"] for policies in told) for name in ("on-demand", _PAPER))
+    before, after = (
+        sum(policies[name]["a_step"]["faults"] for policies in told)
+        for name in ("on-demand", _PAPER)
+    )
     return f"{after / before:.2%} of on-demand paging's are left"
 
 
@@ -57,19 +62,30 @@ def _table_bytes(results: Told) -> str:
 
 
 def _of_host(results: Told) -> str:
-    found = [one["bytes"] / one["host_bytes"] for one in results["batches"] if one["exact"] and one["policy"] == UNIFIED]
+    found = [
+        one["bytes"] / one["host_bytes"]
+        for one in results["batches"]
+        if one["exact"] and one["policy"] == UNIFIED
+    ]
     return f"{min(found):.1%} to {max(found):.1%} of it" if found else "-"
 
 
 def _best(results: Told, value: Callable[[Told, str], float | None]) -> str:
-    """For each workload the N with which the paper's system has the least of something, and how much less than with 32."""
+    """For each workload the N with which the paper's system has the least of something, and how
+    much less than with 32.
+    """
     told = []
     for one in results["degrees"]:
-        found = {n: there for n in DEGREES if (there := value(one, degree_name("paper", n))) is not None}
+        found = {
+            n: there for n in DEGREES if (there := value(one, degree_name("paper", n))) is not None
+        }
         if _PUBLISHED_N in found:
             best = min(found, key=lambda n: (found[n], n))
             less = 1 - found[best] / found[_PUBLISHED_N]
-            told.append(f"{best} on `{one['workload'].partition(':')[0]}`" + (f" (by {less:.1%})" if best != _PUBLISHED_N else ""))
+            told.append(
+                f"{best} on `{one['workload'].partition(':')[0]}`"
+                + (f" (by {less:.1%})" if best != _PUBLISHED_N else "")
+            )
     return ", ".join(told) or "-"
 
 
@@ -79,15 +95,25 @@ def _time(one: Told, policy: str) -> float | None:
 
 
 STATEMENTS = (
-    Statement("DeepUM over naive UM, ResNets", "small gains: kernels dominate", lambda r: _mean(r, _PAPER, "resnet152", "resnet200")),
-    Statement("DeepUM over naive UM, DLRM", "hardly any gain: irregular look-ups", lambda r: _mean(r, _PAPER, "dlrm")),
+    Statement(
+        "DeepUM over naive UM, ResNets",
+        "small gains: kernels dominate",
+        lambda r: _mean(r, _PAPER, "resnet152", "resnet200"),
+    ),
+    Statement(
+        "DeepUM over naive UM, DLRM",
+        "hardly any gain: irregular look-ups",
+        lambda r: _mean(r, _PAPER, "dlrm"),
+    ),
     Statement(
         "idealised look-ahead over base UVM, geometric mean",
         "3.12 (G10; five models, 2.15 to 3.78)",
         lambda r: _mean(r, _LOOK_AHEAD),
     ),
     Statement("memory of the largest batch under DeepUM", "nearly all of the host's", _of_host),
-    Statement("memory of the correlation tables", "varies with model and batch, on the host", _table_bytes),
+    Statement(
+        "memory of the correlation tables", "varies with model and batch, on the host", _table_bytes
+    ),
     Statement("page faults under DeepUM", "significantly fewer", _faults_left),
     Statement("best N by time", "32", lambda r: _best(r, _time)),
     Statement("best N by energy", "32", lambda r: _best(r, joules)),

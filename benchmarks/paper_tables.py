@@ -16,7 +16,8 @@ from deepum.sizes import size
 Told = Mapping[str, Any]
 _NONE = "-"
 _GIB = 1 << 30
-_APART = "dlrm"  # gains a hundred times what the others do, or nothing: means are told without it as well
+# Gains a hundred times what the others do, or nothing: means are told without it as well.
+_APART = "dlrm"
 _POWER = {
     "busy_w": "GPU, kernels running, W",
     "waiting_w": "GPU, waiting, W",
@@ -30,7 +31,11 @@ _POWER = {
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]], rule: str = "--:") -> list[str]:
     """A table, its first column names, the others numbers unless another rule is given."""
     line = "| {} |".format
-    return [line(" | ".join(head)), line(" | ".join(["---", *[rule] * (len(head) - 1)])), *(line(" | ".join(row)) for row in rows)]
+    return [
+        line(" | ".join(head)),
+        line(" | ".join(["---", *[rule] * (len(head) - 1)])),
+        *(line(" | ".join(row)) for row in rows),
+    ]
 
 
 def _value(one: Told, policy: str, key: str) -> float | None:
@@ -45,7 +50,9 @@ def _mean(values: Iterable[float | None], digits: int = 2) -> str:
     there = [value for value in every if value is not None]
     if not there:
         return _NONE
-    return f"{geometric_mean(there):.{digits}f}" + (f" ({len(there)})" if len(there) < len(every) else "")
+    return f"{geometric_mean(there):.{digits}f}" + (
+        f" ({len(there)})" if len(there) < len(every) else ""
+    )
 
 
 def _cell(value: float | None, digits: int = 2) -> str:
@@ -66,7 +73,12 @@ def shown(results: Told) -> list[str]:
 
 
 def _by_machine(results: Told) -> Iterable[tuple[str, list[Told]]]:
-    return ((machine, list(group)) for machine, group in itertools.groupby(results["simulations"], lambda one: str(one["machine"])))
+    return (
+        (machine, list(group))
+        for machine, group in itertools.groupby(
+            results["simulations"], lambda one: str(one["machine"])
+        )
+    )
 
 
 def _card(machine: str, group: Sequence[Told]) -> str:
@@ -75,7 +87,10 @@ def _card(machine: str, group: Sequence[Told]) -> str:
 
 
 def _per_card(
-    results: Told, head: Sequence[str], row: Callable[[Told], Sequence[str]], last: Callable[[list[Told]], Sequence[str]] | None
+    results: Told,
+    head: Sequence[str],
+    row: Callable[[Told], Sequence[str]],
+    last: Callable[[list[Told]], Sequence[str]] | None,
 ) -> list[str]:
     lines = []
     for machine, group in _by_machine(results):
@@ -83,7 +98,11 @@ def _per_card(
         if last is not None:
             others = [one for one in group if not one["workload"].startswith(_APART)]
             rows.append(_bold(["geometric mean", *last(group)]))
-            rows += [_bold([f"without `{_APART}`", *last(others)])] if 0 < len(others) < len(group) else []
+            rows += (
+                [_bold([f"without `{_APART}`", *last(others)])]
+                if 0 < len(others) < len(group)
+                else []
+            )
         lines += [*markdown((_card(machine, group), *head), rows), ""]
     return lines
 
@@ -107,7 +126,10 @@ def speed_ups(results: Told) -> list[str]:
         return [f"{one['allocated_bytes'] / _GIB:.1f}", _cell(base, 0), *ratios, _cell(_most(one))]
 
     def last(group: list[Told]) -> list[str]:
-        means = [_mean(_value(one, name, "speed_up_over_on_demand") for one in group) for name in names[1:]]
+        means = [
+            _mean(_value(one, name, "speed_up_over_on_demand") for one in group)
+            for name in names[1:]
+        ]
         return ["", "", *means, _mean(map(_most, group))]
 
     return _per_card(results, ["GiB", "on-demand, ms", *names[1:], "bound"], row, last)
@@ -126,10 +148,16 @@ def tables(results: Told) -> list[str]:
 
 def faults(results: Told) -> list[str]:
     """A step."""
-    names = [name for name in shown(results) if not name.startswith("lms")]  # plain device memory has none
+    # Plain device memory has none.
+    names = [name for name in shown(results) if not name.startswith("lms")]
 
     def row(one: Told) -> list[str]:
-        return [f"{one['policies'][name]['a_step']['faults']:.0f}" if _value(one, name, "step_ms") else _NONE for name in names]
+        return [
+            f"{one['policies'][name]['a_step']['faults']:.0f}"
+            if _value(one, name, "step_ms")
+            else _NONE
+            for name in names
+        ]
 
     return _per_card(results, names, row, None)
 
@@ -167,7 +195,13 @@ def batches(results: Told) -> list[str]:
 
     workloads = dict.fromkeys(one["workload"] for one in found)
     head = [f"{name}, {host / _GIB:g} GiB host" for host, name in columns]
-    return [*markdown(("model", *head), [[f"`{name}`", *(cell(name, *column) for column in columns)] for name in workloads]), ""]
+    return [
+        *markdown(
+            ("model", *head),
+            [[f"`{name}`", *(cell(name, *column) for column in columns)] for name in workloads],
+        ),
+        "",
+    ]
 
 
 def ablation(results: Told) -> list[str]:
@@ -176,7 +210,10 @@ def ablation(results: Told) -> list[str]:
     names = [name for name in found[0]["policies"] if name not in ("on-demand", "unlimited")]
 
     def row(one: Told) -> list[str]:
-        return [*(_cell(_value(one, name, "speed_up_over_on_demand")) for name in names), _cell(_most(one))]
+        return [
+            *(_cell(_value(one, name, "speed_up_over_on_demand")) for name in names),
+            _cell(_most(one)),
+        ]
 
     head = (_card(str(found[0]["machine"]), found), *names, "bound")
     last = [
@@ -190,9 +227,16 @@ def ablation(results: Told) -> list[str]:
 def degrees(results: Told) -> list[str]:
     """Speed-up over on-demand paging, and energy over that with N = 8, by prefetch degree."""
     found = results["degrees"]
-    known = [n for n in DEGREES if any(degree_name(system, n) in one["policies"] for one in found for system in SYSTEMS)]
+    known = [
+        n
+        for n in DEGREES
+        if any(degree_name(system, n) in one["policies"] for one in found for system in SYSTEMS)
+    ]
     lines = []
-    for what, cell in (("speed-up over on-demand", _speed_up_at), ("energy over that of N = 8", _energy_at)):
+    for what, cell in (
+        ("speed-up over on-demand", _speed_up_at),
+        ("energy over that of N = 8", _energy_at),
+    ):
         rows = [
             [f"{label(one)}, {system}", *(cell(one, system, n) for n in known)]
             for one in found

@@ -1,14 +1,17 @@
-"""What the numbers matter that the core was tuned with (native/core/parameters.h): the time of a step with each of them smaller and larger.
+"""What the numbers matter that the core was tuned with (native/core/parameters.h): the time of a
+step with each of them smaller and larger.
 
-    python benchmarks/parameters.py                                # all of them over the named workloads; hours on two cores
+    python benchmarks/parameters.py                # all, over the named workloads; half an hour
     python benchmarks/parameters.py --set both --only planner,window.narrowing
     python benchmarks/parameters.py --workloads dlrm,lstm --factor 16
-    python benchmarks/parameters.py --page                         # docs/research/parameters.md of what is kept
+    python benchmarks/parameters.py --page         # docs/research/parameters.md of what is kept
 
-Each parameter is divided and multiplied by `--factor`, and not less than 1; the others keep their values. Each workload is simulated
-twice, as it is and as a program that waits for the GPU after each step, since what is placed at waits matters to those alone. Figures are
-the mean of the steady steps of the default policy, gated, with the expected driver, over the same with all parameters as they are. What is
-found is kept in FILE (--json) as each workload is done, and is not simulated again unless the core's own time of the workload has changed.
+Each parameter is divided and multiplied by `--factor`, and not less than 1; the others keep their
+values. Each workload is simulated twice, as it is and as a program that waits for the GPU after
+each step, since what is placed at waits matters to those alone. Figures are the mean of the steady
+steps of the default policy, gated, with the expected driver, over the same with all parameters as
+they are. What is found is kept in FILE (--json) as each workload is done, and is not simulated
+again unless the core's own time of the workload has changed.
 """
 
 from __future__ import annotations
@@ -40,7 +43,8 @@ FILE = ROOT / "benchmarks" / "results" / "parameters.json"
 PAGE = ROOT / "docs" / "research" / "parameters.md"
 WAITS = " waits"  # behind a workload's name: the program waits after each step
 SETS = {
-    label: tuple(name + wait for name in names for wait in ("", WAITS)) for label, names in (("named", WORKLOADS), ("held-out", HELD_OUT))
+    label: tuple(name + wait for name in names for wait in ("", WAITS))
+    for label, names in (("named", WORKLOADS), ("held-out", HELD_OUT))
 }
 MOST = 1 << 20  # kMostOfParameter
 MATTERS = 0.002  # part of a step, above which a change is one
@@ -92,7 +96,11 @@ def variants(only: Sequence[str], factor: int) -> list[str]:
     made = []
     for name, value in default_parameters().items():
         if not only or any(name == word or name.startswith(word + ".") for word in only):
-            made += [f"{name}={changed}" for changed in (max(1, value // factor), min(MOST, value * factor)) if changed != value]
+            made += [
+                f"{name}={changed}"
+                for changed in (max(1, value // factor), min(MOST, value * factor))
+                if changed != value
+            ]
     return made
 
 
@@ -105,8 +113,12 @@ def simulate(point: Point) -> Times:
         policy = BY_NAME["deepum"]
         if variant != AS_IT_IS:
             name, _, value = variant.partition("=")
-            policy = replace(policy, changes={**policy.changes, "parameters": ((name, int(value)),)})
-        kept = steady(steps(run(workload, point.machine, policy, driver=BAND["expected"]), workload.trace))
+            policy = replace(
+                policy, changes={**policy.changes, "parameters": ((name, int(value)),)}
+            )
+        kept = steady(
+            steps(run(workload, point.machine, policy, driver=BAND["expected"]), workload.trace)
+        )
         times[variant] = sum(step.ns for step in kept) / len(kept) / 1e6
     return times
 
@@ -122,7 +134,9 @@ def measure(points: Sequence[Point], jobs: int | None) -> Iterator[tuple[str, Ti
 
 def ratios(times: Mapping[str, Times], variant: str) -> dict[str, float]:
     """Of each workload's time as it is, where the variant was simulated."""
-    return {name: found[variant] / found[AS_IT_IS] for name, found in times.items() if variant in found}
+    return {
+        name: found[variant] / found[AS_IT_IS] for name, found in times.items() if variant in found
+    }
 
 
 def cell(times: Mapping[str, Times], variant: str) -> str:
@@ -132,7 +146,11 @@ def cell(times: Mapping[str, Times], variant: str) -> str:
         return "-"
     most = max(found, key=lambda name: abs(found[name] - 1))
     waits = WAITS if most.endswith(WAITS) and ":" in most else ""
-    changed = f" (`{most.partition(':')[0]}{waits}` {found[most]:.3f})" if abs(found[most] - 1) > MATTERS else ""
+    changed = (
+        f" (`{most.partition(':')[0]}{waits}` {found[most]:.3f})"
+        if abs(found[most] - 1) > MATTERS
+        else ""
+    )
     return f"{geometric_mean(found.values()):.3f}{changed}"
 
 
@@ -140,46 +158,95 @@ def page(kept: Mapping[str, Any]) -> str:
     """docs/research/parameters.md."""
     times: dict[str, Times] = kept["ms"]
     factor = int(kept["factor"])
-    sets = {label: {name: times[name] for name in names if name in times} for label, names in SETS.items()}
-    said = " and ".join(f"{len(found)} of the {len(SETS[label])} {label}" for label, found in sets.items())
+    sets = {
+        label: {name: times[name] for name in names if name in times}
+        for label, names in SETS.items()
+    }
+    said = " and ".join(
+        f"{len(found)} of the {len(SETS[label])} {label}" for label, found in sets.items()
+    )
     lines = [
         "# Parameters of the decision core",
         "",
-        "The numbers that policies were tuned with, by class (`native/core/parameters.h`), and what they matter: the time of a step with",
-        f"a parameter divided and multiplied by {factor}, over that with all as they are. Geometric means over {said}",
-        f"points, on {kept['machine']}, default policy, gated, the expected driver; steady steps. A workload is two points: as it is, and",
-        "as a program that waits for the GPU after each step (`waits`). In brackets what changes most,",
-        f"where that is more than {MATTERS:.1%}. Settings of a program do not change them; experiments do, by",
+        (
+            "The numbers that policies were tuned with, by class (`native/core/parameters.h`), "
+            "and what they matter: the time of a step with"
+        ),
+        (
+            f"a parameter divided and multiplied by {factor}, over that with all as they are. "
+            f"Geometric means over {said}"
+        ),
+        (
+            f"points, on {kept['machine']}, default policy, gated, the expected driver; steady "
+            f"steps. A workload is two points: as it is, and"
+        ),
+        (
+            "as a program that waits for the GPU after each step (`waits`). In brackets what "
+            "changes most,"
+        ),
+        (
+            f"where that is more than {MATTERS:.1%}. Settings of a program do not change them; "
+            f"experiments do, by"
+        ),
         "`deepum.core.CoreSettings.default(parameters=[(name, value)])`. Made by:",
         "",
         "    python benchmarks/parameters.py --set both && python benchmarks/parameters.py --page",
         "",
-        f"| class | parameter | value | what it is | {' | '.join(f'{label}, /{factor} | {label}, x{factor}' for label in SETS)} |",
+        (
+            f"| class | parameter | value | what it is | "
+            f"{' | '.join(f'{label}, /{factor} | {label}, x{factor}' for label in SETS)} |"
+        ),
         f"|{'---|' * (4 + 2 * len(SETS))}",
     ]
     for one in parameters():
         changed = [max(1, one.value // factor), min(MOST, one.value * factor)]
         cells = [cell(found, f"{one.name}={value}") for found in sets.values() for value in changed]
-        lines.append(f"| {one.classes} | `{one.name}` | {one.value} | {one.meaning} | {' | '.join(cells)} |")
+        lines.append(
+            f"| {one.classes} | `{one.name}` | {one.value} | {one.meaning} | {' | '.join(cells)} |"
+        )
     return "\n".join(lines) + "\n"
 
 
 def main() -> int:
     """The command."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--set", choices=(*SETS, "both"), default="named", help="of workloads (%(default)s)")
-    which.add_argument("--workloads", help="instead of a set, with commas between them; numbers behind ':' with semicolons")
-    parser.add_argument("--only", default="", help="parameters, or their classes' names, with commas between them")
-    parser.add_argument("--factor", type=int, default=4, help="by which each is divided and multiplied (%(default)s)")
+    which.add_argument(
+        "--set", choices=(*SETS, "both"), default="named", help="of workloads (%(default)s)"
+    )
+    which.add_argument(
+        "--workloads",
+        help="instead of a set, with commas between them; numbers behind ':' with semicolons",
+    )
+    parser.add_argument(
+        "--only", default="", help="parameters, or their classes' names, with commas between them"
+    )
+    parser.add_argument(
+        "--factor",
+        type=int,
+        default=4,
+        help="by which each is divided and multiplied (%(default)s)",
+    )
     parser.add_argument("--machine", default="v100-16gb")
     parser.add_argument("--jobs", type=int, metavar="N", help="processes; all cores by default")
-    parser.add_argument("--json", type=Path, default=FILE, metavar="FILE", help="what is kept (benchmarks/results/parameters.json)")
-    parser.add_argument("--page", action="store_true", help="make the page of what is kept, instead")
+    parser.add_argument(
+        "--json",
+        type=Path,
+        default=FILE,
+        metavar="FILE",
+        help="what is kept (benchmarks/results/parameters.json)",
+    )
+    parser.add_argument(
+        "--page", action="store_true", help="make the page of what is kept, instead"
+    )
     options = parser.parse_args()
     if options.factor < 2:
         parser.error(f"--factor {options.factor}: changes nothing; give at least 2")
-    kept: dict[str, Any] = json.loads(options.json.read_text(encoding="utf-8")) if options.json.is_file() else {}
+    kept: dict[str, Any] = (
+        json.loads(options.json.read_text(encoding="utf-8")) if options.json.is_file() else {}
+    )
     if options.page:
         if not kept:
             parser.error(f"--json {options.json}: there is no such file; run without --page first")
@@ -187,12 +254,23 @@ def main() -> int:
         return 0
     wanted = variants([word for word in options.only.split(",") if word], options.factor)
     if not wanted:
-        parser.error(f"--only {options.only}: no parameter has that name; there are {', '.join(default_parameters())}")
-    if kept.get("machine", options.machine) != options.machine or kept.get("factor", options.factor) != options.factor:
-        parser.error(f"--json {options.json}: is of {kept['machine']} and factor {kept['factor']}; name another file")
+        parser.error(
+            f"--only {options.only}: no parameter has that name; there are "
+            f"{', '.join(default_parameters())}"
+        )
+    if (
+        kept.get("machine", options.machine) != options.machine
+        or kept.get("factor", options.factor) != options.factor
+    ):
+        parser.error(
+            f"--json {options.json}: is of {kept['machine']} and factor {kept['factor']}; "
+            f"name another file"
+        )
     given = options.workloads.split(",") if options.workloads else []
     names = [name.replace(";", ",") + wait for name in given for wait in ("", WAITS)]
-    names = names or [name for label in SETS if options.set in (label, "both") for name in SETS[label]]
+    names = names or [
+        name for label in SETS if options.set in (label, "both") for name in SETS[label]
+    ]
     times: dict[str, Times] = kept.get("ms", {})
     jobs = options.jobs or cores()
     try:
@@ -204,10 +282,17 @@ def main() -> int:
                 times[name] = now
             missing = [variant for variant in wanted if variant not in times[name]]
             # A part of the variants for each core, since workloads differ more than variants do.
-            parts = [Point(name, options.machine, tuple(missing[i::jobs])) for i in range(min(jobs, len(missing)))]
+            parts = [
+                Point(name, options.machine, tuple(missing[i::jobs]))
+                for i in range(min(jobs, len(missing)))
+            ]
             for _, found in measure(parts, jobs) if parts else ():
                 times[name] |= found
-            document = {"machine": options.machine, "factor": options.factor, "ms": dict(sorted(times.items()))}
+            document = {
+                "machine": options.machine,
+                "factor": options.factor,
+                "ms": dict(sorted(times.items())),
+            }
             options.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
             print(f"{name}: {times[name][AS_IT_IS]:.1f} ms", flush=True)
             for variant in wanted:

@@ -1,8 +1,10 @@
-"""Programs of many kinds with less GPU memory than they need, on the simulated V100: on demand, and under deepum with default settings.
+"""Programs of many kinds with less GPU memory than they need, on the simulated V100: on demand, and
+under deepum with default settings.
 
-A case fails that does not end with exit status 0, whose discards destroy what it still needs, or that is less than twice as fast under
-deepum. Cases are in program_cases.py, what they run in benchmarks/programs. A case whose packages are not installed is skipped: nothing is
-installed, and nothing is fetched (models have random weights).
+A case fails that does not end with exit status 0, whose discards destroy what it still needs, or
+that is less than twice as fast under deepum. Cases are in program_cases.py, what they run in
+benchmarks/programs. A case whose packages are not installed is skipped: nothing is installed, and
+nothing is fetched (models have random weights).
 """
 
 from __future__ import annotations
@@ -28,7 +30,17 @@ PAGE = ROOT / "docs" / "programs.md"
 BEGIN, END = "<!-- benchmarks/programs.py: begin -->", "<!-- benchmarks/programs.py: end -->"
 MACHINE = "v100-16gb"
 WANTED = 2.0  # times as fast as on demand
-COLUMNS = ("program", "of", "footprint / card", "GPU s on demand", "deepum", "times as fast", "faults on demand", "deepum", "warnings")
+COLUMNS = (
+    "program",
+    "of",
+    "footprint / card",
+    "GPU s on demand",
+    "deepum",
+    "times as fast",
+    "faults on demand",
+    "deepum",
+    "warnings",
+)
 
 
 @dataclass(frozen=True)
@@ -47,7 +59,12 @@ class Ran:
     def named(self, name: str) -> set[str]:
         """The same of a list of names."""
         processes = self.stats["processes"] if self.stats else []
-        return {one for process in processes if process["simulated"] for one in process["simulated"][name]}
+        return {
+            one
+            for process in processes
+            if process["simulated"]
+            for one in process["simulated"][name]
+        }
 
     @property
     def seconds(self) -> float:
@@ -76,12 +93,34 @@ def run(case: Case, policy: str, seconds: float) -> Ran:
     """The case under `deepum run`; 124 where it does not end in that time."""
     with tempfile.TemporaryDirectory(prefix="deepum-programs-") as folder:
         stats = Path(folder) / "stats.json"
-        options = ["--device", f"sim:{MACHINE}", "--gpu-memory", case.memory, "--policy", policy, "--stats", str(stats)]
+        options = [
+            "--device",
+            f"sim:{MACHINE}",
+            "--gpu-memory",
+            case.memory,
+            "--policy",
+            policy,
+            "--stats",
+            str(stats),
+        ]
         script = [str(SCRIPTS / case.script[0]), *case.script[1:]]
-        command = [sys.executable, "-P", "-m", "deepum", "run", *options, "--", sys.executable, *case.launcher, *script]
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "deepum",
+            "run",
+            *options,
+            "--",
+            sys.executable,
+            *case.launcher,
+            *script,
+        ]
         quiet = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
         with tempfile.TemporaryFile("w+") as said:
-            process = subprocess.Popen(command, stdout=said, stderr=said, cwd=folder, env=dict(os.environ) | quiet)
+            process = subprocess.Popen(
+                command, stdout=said, stderr=said, cwd=folder, env=dict(os.environ) | quiet
+            )
             try:
                 status = process.wait(timeout=seconds)
             except subprocess.TimeoutExpired:
@@ -127,7 +166,10 @@ class Comparison:
         return (
             f"`{self.case.key}`: {self.case.what}",
             f"{package} {importlib.metadata.version(package).partition('+')[0]}",
-            f"{after.peak_bytes / 2**30:.1f} / {parse_size(self.case.memory) / 2**30:.3g} GiB = {over:.1f}",
+            (
+                f"{after.peak_bytes / 2**30:.1f} / {parse_size(self.case.memory) / 2**30:.3g} GiB "
+                f"= {over:.1f}"
+            ),
             f"{before.seconds:.2f}",
             f"{after.seconds:.2f}",
             f"{self.times_as_fast:.1f}",
@@ -155,24 +197,44 @@ def _row(cells: tuple[str, ...]) -> str:
 
 
 def write_page(page: Path, rows: dict[str, str]) -> None:
-    """Puts rows into the page's table, by key; rows of other cases stay as they are, those of cases that are no more go."""
+    """Puts rows into the page's table, by key; rows of other cases stay as they are, those of cases
+    that are no more go.
+    """
     text = page.read_text(encoding="utf-8")
     before, found, rest = text.partition(BEGIN)
     table, ended, after = rest.partition(END)
     if not found or not ended:
-        sys.exit(f"deepum: error: {page}: has no '{BEGIN}' and '{END}'; put both where the table belongs")
+        sys.exit(
+            f"deepum: error: {page}: has no '{BEGIN}' and '{END}'; put both where the table belongs"
+        )
     old = {line.split("`")[1]: line for line in table.splitlines() if line.startswith("| `")}
     merged = old | rows
-    lines = [_row(COLUMNS), "|---" * len(COLUMNS) + "|", *(merged[case.key] for case in CASES if case.key in merged)]
+    lines = [
+        _row(COLUMNS),
+        "|---" * len(COLUMNS) + "|",
+        *(merged[case.key] for case in CASES if case.key in merged),
+    ]
     page.write_text(f"{before}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{after}", encoding="utf-8")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", metavar="KEY,...", help="these cases")
     parser.add_argument("--list", action="store_true", help="says what cases there are, instead")
-    parser.add_argument("--markdown", action="store_true", help="puts what was found into the table of docs/programs.md")
-    parser.add_argument("--timeout", type=float, default=600, metavar="S", help="of real time, for each run (%(default)s)")
+    parser.add_argument(
+        "--markdown",
+        action="store_true",
+        help="puts what was found into the table of docs/programs.md",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=600,
+        metavar="S",
+        help="of real time, for each run (%(default)s)",
+    )
     arguments = parser.parse_args()
     if arguments.list:
         for case in CASES:
@@ -189,14 +251,20 @@ def main() -> None:
         if lacking := missing(case):
             print(f"| `{key}`: {case.what} | skipped: needs {', '.join(lacking)} |", flush=True)
             continue
-        done = Comparison(case, run(case, "on-demand", arguments.timeout), run(case, "correlation", arguments.timeout))
+        done = Comparison(
+            case,
+            run(case, "on-demand", arguments.timeout),
+            run(case, "correlation", arguments.timeout),
+        )
         rows[key] = _row(done.cells())
         print(rows[key], flush=True)
         for line in (*done.failures(), *done.deepum.warnings):
             print(f"{key}: {line}", file=sys.stderr, flush=True)
         for name in sorted(done.deepum.named("general_kernels")):
             print(f"{key}: follows the general rule: {name}", file=sys.stderr, flush=True)
-        for name in sorted(done.deepum.named("unparsed_kernels") | done.deepum.named("not_simulated")):
+        for name in sorted(
+            done.deepum.named("unparsed_kernels") | done.deepum.named("not_simulated")
+        ):
             print(f"{key}: not simulated: {name}", file=sys.stderr, flush=True)
         failed += bool(done.failures())
     if arguments.markdown:

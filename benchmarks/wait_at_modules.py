@@ -1,7 +1,9 @@
-"""Runs a PyTorch script that waits for the GPU behind every module, forward and backward: python wait_at_modules.py SCRIPT ARGUMENTS...
+"""Runs a PyTorch script that waits for the GPU behind every module, forward and backward: python
+wait_at_modules.py SCRIPT ARGUMENTS...
 
-The host of an ordinary training script runs up to a whole step ahead of the GPU, so that what is needed next is known without
-prediction. Here it never does, as under a profiler or a debugger: what is fetched ahead is what is predicted, N launches at most.
+The host of an ordinary training script runs up to a whole step ahead of the GPU, so that what is
+needed next is known without prediction. Here it never does, as under a profiler or a debugger: what
+is fetched ahead is what is predicted, N launches at most.
 """
 
 from __future__ import annotations

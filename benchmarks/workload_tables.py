@@ -1,4 +1,6 @@
-"""Tables of simulated workloads, as text and as docs/research/workloads.md has them (benchmarks/workloads.py)."""
+"""Tables of simulated workloads, as text and as docs/research/workloads.md has them
+(benchmarks/workloads.py).
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,10 @@ def head(on: str, names: Iterable[str]) -> str:
     """Of the lines below."""
     columns = f"{'':<14}{'peak':>10}{'unlimited':>10}{'bound':>10}{'bound (UM)':>12}"
     columns += "".join(f"{name:>{_WIDTH}}" for name in ("on-demand", *names))
-    return f"{on}, ms a step; each policy: ms, over on-demand, of the bound, of the bound (UM)\n{columns}"
+    return (
+        f"{on}, ms a step; each policy: ms, over on-demand, of the bound, of the bound "
+        f"(UM)\n{columns}"
+    )
 
 
 def _fits(found: Comparison, name: str) -> bool:
@@ -39,10 +44,15 @@ def _fits(found: Comparison, name: str) -> bool:
 def line(found: Comparison, names: Iterable[str]) -> str:
     """Of one workload on one machine."""
     bounds = f"{_ms(found.bound_ns, 1):>10}{_ms(found.kept_bound_ns, 1):>12}"
-    cells = [f"{_short(found):<14}{size(found.footprint.allocated):>10}{_unlimited_ms(found):10.1f}{bounds}"]
+    cells = [
+        f"{_short(found):<14}{size(found.footprint.allocated):>10}{_unlimited_ms(found):10.1f}{bounds}"
+    ]
     for name in names:
         _, over_on_demand, of_bound = found.ratios(name)
-        told = "".join(f"{ratio:8.2f}" if ratio is not None else f"{'-':>8}" for ratio in (of_bound, found.of_kept_bound(name)))
+        told = "".join(
+            f"{ratio:8.2f}" if ratio is not None else f"{'-':>8}"
+            for ratio in (of_bound, found.of_kept_bound(name))
+        )
         fitting = f"{found.rows[name].ns / 1e6:10.1f}{over_on_demand:9.2f}{told}"
         cells.append(fitting if _fits(found, name) else f"{'does not fit':>{_WIDTH}}")
     return "".join(cells)
@@ -50,12 +60,22 @@ def line(found: Comparison, names: Iterable[str]) -> str:
 
 def markdown(every: list[Comparison], names: list[str]) -> list[str]:
     """For docs/research/workloads.md: ms a step, and of the bounds."""
-    lines = [f"| workload | machine | unlimited | bound | bound (UM) | on-demand | {' | '.join(names)} |", f"|{'---|' * (6 + len(names))}"]
+    lines = [
+        (
+            f"| workload | machine | unlimited | bound | bound (UM) | on-demand | "
+            f"{' | '.join(names)} |"
+        ),
+        f"|{'---|' * (6 + len(names))}",
+    ]
     for found in every:
         cells = [f"`{_short(found)}`", found.machine, f"{_unlimited_ms(found):.0f}"]
         cells += [_ms(found.bound_ns, 0), _ms(found.kept_bound_ns, 0)]
         for name in ("on-demand", *names):
-            both = [f"{ratio:.2f}" for ratio in (found.ratios(name)[2], found.of_kept_bound(name)) if ratio is not None]
+            both = [
+                f"{ratio:.2f}"
+                for ratio in (found.ratios(name)[2], found.of_kept_bound(name))
+                if ratio is not None
+            ]
             told = _ms(found.rows[name].ns, 0) + (f" ({', '.join(both)})" if both else "")
             cells.append(told if _fits(found, name) else "does not fit")
         lines.append(f"| {' | '.join(cells)} |")
@@ -67,42 +87,93 @@ def summary(every: list[Comparison], names: list[str]) -> list[str]:
     lines = []
     for name in names:
         fitting = [found for found in every if _fits(found, name)]
-        pressed = [found for found in fitting if found.footprint.allocated > found.memory_bytes and found.bound_ns is not None]
+        pressed = [
+            found
+            for found in fitting
+            if found.footprint.allocated > found.memory_bytes and found.bound_ns is not None
+        ]
         mean = means(pressed, name)
         if mean is not None:
-            told = f"{mean.of_bound:.3f} of the bound, {mean.of_kept_bound:.3f} of the bound (UM), {mean.over_on_demand:.2f} over on-demand"
+            told = (
+                f"{mean.of_bound:.3f} of the bound, {mean.of_kept_bound:.3f} of the bound (UM), "
+                f"{mean.over_on_demand:.2f} over on-demand"
+            )
             lines.append(f"{name}: {told} (geometric means of {mean.count})")
         whole = means([found for found in fitting if found.bound_ns is not None], name)
         if mean is not None and whole is not None and whole.count > mean.count:
             told = f"{whole.of_bound:.3f} of the bound, {whole.of_kept_bound:.3f} of the bound (UM)"
             lines.append(f"  with those that fit the card: {told} (of {whole.count})")
-        where = [(f"{_short(found)} on {found.machine}", found.ratios(name)[1]) for found in fitting]
-        slower = [f"{place} ({1 / speed_up:.2f})" for place, speed_up in where if speed_up * _SLOWER < 1]
+        where = [
+            (f"{_short(found)} on {found.machine}", found.ratios(name)[1]) for found in fitting
+        ]
+        slower = [
+            f"{place} ({1 / speed_up:.2f})" for place, speed_up in where if speed_up * _SLOWER < 1
+        ]
         lines.append(f"  slower than on-demand: {', '.join(slower) or 'none'}")
-        far = sorted(((found.ratios(name)[2] or 0.0, f"{_short(found)} on {found.machine}") for found in pressed), reverse=True)
-        lines.append(f"  farthest above the bound: {', '.join(f'{place} ({of_bound:.2f})' for of_bound, place in far[:_WORST])}")
+        far = sorted(
+            (
+                (found.ratios(name)[2] or 0.0, f"{_short(found)} on {found.machine}")
+                for found in pressed
+            ),
+            reverse=True,
+        )
+        lines.append(
+            "  farthest above the bound: "
+            f"{', '.join(f'{place} ({of_bound:.2f})' for of_bound, place in far[:_WORST])}"
+        )
     return lines
 
 
 def band_table(by_driver: Mapping[str, Sequence[Comparison]], name: str) -> list[str]:
-    """Of one policy, for that page: ms a step and, in brackets, of the bound under each driver; speed-ups over on-demand from the
-    least to the most. Only workloads that exceed the card, and ran under all drivers."""
-    found = [{(one.workload, one.machine): one for one in every if _fits(one, name)} for every in by_driver.values()]
-    rows = {key: [each[key] for each in found] for key in found[0] if all(key in each for each in found)}
+    """Of one policy, for that page: ms a step and, in brackets, of the bound under each driver;
+    speed-ups over on-demand from the least to the most. Only workloads that exceed the card, and
+    ran under all drivers.
+    """
+    found = [
+        {(one.workload, one.machine): one for one in every if _fits(one, name)}
+        for every in by_driver.values()
+    ]
+    rows = {
+        key: [each[key] for each in found] for key in found[0] if all(key in each for each in found)
+    }
     head = ["workload", "bound", *(f"{name}, {driver}" for driver in by_driver), "over on-demand"]
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     machines = list(dict.fromkeys(on for _, on in rows))
-    pressed = [each for each in rows.values() if each[0].bound_ns and each[0].footprint.allocated > each[0].memory_bytes]
+    pressed = [
+        each
+        for each in rows.values()
+        if each[0].bound_ns and each[0].footprint.allocated > each[0].memory_bytes
+    ]
     for each in pressed:
         on = f" on {each[0].machine}" if len(machines) > 1 else ""
         told = [f"{one.rows[name].ns / 1e6:.0f} ({_of_bound(one, name):.2f})" for one in each]
-        lines.append(_cells(f"`{_short(each[0])}`{on}", _ms(each[0].bound_ns, 0), told, [one.ratios(name)[1] for one in each]))
-    means_of = {f"geometric mean on {on}": [each for each in pressed if each[0].machine == on] for on in machines if len(machines) > 1}
-    means_of |= {"geometric mean": pressed, "without `dlrm`": [each for each in pressed if _short(each[0]) != "dlrm"]}
+        lines.append(
+            _cells(
+                f"`{_short(each[0])}`{on}",
+                _ms(each[0].bound_ns, 0),
+                told,
+                [one.ratios(name)[1] for one in each],
+            )
+        )
+    means_of = {
+        f"geometric mean on {on}": [each for each in pressed if each[0].machine == on]
+        for on in machines
+        if len(machines) > 1
+    }
+    means_of |= {
+        "geometric mean": pressed,
+        "without `dlrm`": [each for each in pressed if _short(each[0]) != "dlrm"],
+    }
     for title, counted in means_of.items():
         if counted:
-            told = [f"{geometric_mean(_of_bound(one, name) for one in column):.3f}" for column in zip(*counted, strict=True)]
-            gains = [geometric_mean(one.ratios(name)[1] for one in column) for column in zip(*counted, strict=True)]
+            told = [
+                f"{geometric_mean(_of_bound(one, name) for one in column):.3f}"
+                for column in zip(*counted, strict=True)
+            ]
+            gains = [
+                geometric_mean(one.ratios(name)[1] for one in column)
+                for column in zip(*counted, strict=True)
+            ]
             lines.append(_cells(f"{title}, {len(counted)}", "", told, gains))
     return lines
 

@@ -14,8 +14,9 @@ from deepum.errors import DeepumError, UsageError
 from deepum.safety import Gpu
 
 DEFAULT_MACHINE = "v100-16gb"
-# In a process of its own: a driver that hangs or crashes must not take the launcher with it. Without cuda-python, which is an extra; the
-# numbers are those of CUdevice_attribute: compute capability 75 and 76, concurrent managed access 89.
+# In a process of its own: a driver that hangs or crashes must not take the launcher with it.
+# Without cuda-python, which is an extra; the numbers are those of CUdevice_attribute: compute
+# capability 75 and 76, concurrent managed access 89.
 _PROBE = """
 import ctypes, json, sys
 def end(answer):
@@ -40,8 +41,9 @@ found = []
 for index in range(ask("cuDeviceGetCount", ctypes.c_int)):
     device, name = ask("cuDeviceGet", ctypes.c_int, index), ctypes.create_string_buffer(256)
     call("cuDeviceGetName", name, 256, device)
-    major, minor, concurrent = (ask("cuDeviceGetAttribute", ctypes.c_int, number, device) for number in (75, 76, 89))
-    found.append([name.value.decode(errors="replace"), ask("cuDeviceTotalMem_v2", ctypes.c_size_t, device), major, minor, concurrent])
+    attributes = [ask("cuDeviceGetAttribute", ctypes.c_int, each, device) for each in (75, 76, 89)]
+    memory = ask("cuDeviceTotalMem_v2", ctypes.c_size_t, device)
+    found.append([name.value.decode(errors="replace"), memory, *attributes])
 end(found or "the driver shows no GPU")
 """
 _PROBE_SECONDS = 60
@@ -49,7 +51,9 @@ _PROBE_SECONDS = 60
 
 @dataclass(frozen=True)
 class Device:
-    """Where the program runs. `machine` is the preset's name or the file on the simulated GPU; `gpus` are the real cards."""
+    """Where the program runs. `machine` is the preset's name or the file on the simulated GPU;
+    `gpus` are the real cards.
+    """
 
     machine: str | None
     gpus: tuple[Gpu, ...] = ()
@@ -71,7 +75,9 @@ class Device:
 
 
 def ask_driver(environment: Mapping[str, str]) -> tuple[Gpu, ...] | str:
-    """The cards of the driver that a program with this environment finds; where there is none that works, why."""
+    """The cards of the driver that a program with this environment finds; where there is none that
+    works, why.
+    """
     try:
         probe = subprocess.run(
             [sys.executable, "-c", _PROBE],
@@ -81,14 +87,21 @@ def ask_driver(environment: Mapping[str, str]) -> tuple[Gpu, ...] | str:
             timeout=_PROBE_SECONDS,
             check=False,
         )
-        answer = json.loads(probe.stdout) if probe.returncode == 0 else f"the driver ends the process that asks it ({probe.returncode})"
+        answer = (
+            json.loads(probe.stdout)
+            if probe.returncode == 0
+            else f"the driver ends the process that asks it ({probe.returncode})"
+        )
     except subprocess.TimeoutExpired:
         return f"the driver does not answer within {_PROBE_SECONDS} s"
     except (OSError, ValueError) as error:
         return f"the driver cannot be asked: {error}"
     if isinstance(answer, str):
         return answer
-    return tuple(Gpu(name, memory, (major, minor), bool(concurrent)) for name, memory, major, minor, concurrent in answer)
+    return tuple(
+        Gpu(name, memory, (major, minor), bool(concurrent))
+        for name, memory, major, minor, concurrent in answer
+    )
 
 
 def real_gpus() -> tuple[Gpu, ...] | str:
@@ -100,15 +113,19 @@ def real_gpus() -> tuple[Gpu, ...] | str:
 
 
 def choose(wanted: str) -> Device:
-    """The device for `auto`, `cuda`, `sim` or `sim:MACHINE`, which may be a file (deepum.machines.named).
+    """The device for `auto`, `cuda`, `sim` or `sim:MACHINE`, which may be a file
+    (deepum.machines.named).
 
-    A simulated GPU is never chosen unasked: a program would seem to work there, and compute nothing.
-    Raises DeepumError where no GPU works, UsageError for what is not a device.
+    A simulated GPU is never chosen unasked: a program would seem to work there, and compute
+    nothing. Raises DeepumError where no GPU works, UsageError for what is not a device.
     """
     if wanted in ("auto", "cuda"):
         gpus = real_gpus()
         if isinstance(gpus, str):
-            raise DeepumError(f"device {wanted}: no working GPU: {gpus}; see `deepum doctor`, or try a simulated GPU with --device sim")
+            raise DeepumError(
+                f"device {wanted}: no working GPU: {gpus}; see `deepum doctor`, or try a "
+                f"simulated GPU with --device sim"
+            )
         return Device(None, gpus)
     kind, colon, machine = wanted.partition(":")
     if kind != "sim" or (colon and not machine):

@@ -1,4 +1,6 @@
-"""Errors a person sees: one line that names the thing, the cause and the next step; and the exit codes."""
+"""Errors a person sees: one line that names the thing, the cause and the next step; and the exit
+codes.
+"""
 
 from __future__ import annotations
 

@@ -12,7 +12,9 @@ ROOT = Path("/")  # tests read another tree
 
 @dataclass(frozen=True)
 class _Groups:
-    """How a version of control groups tells (kernel: admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst); as kernel_hooks/host_budget.cpp."""
+    """How a version of control groups tells (kernel: admin-guide/cgroup-v2.rst,
+    cgroup-v1/memory.rst); as kernel_hooks/host_budget.cpp.
+    """
 
     entry: str  # of /proc/self/cgroup, behind the number
     root: str
@@ -23,7 +25,13 @@ class _Groups:
 
 _VERSIONS = (
     _Groups("::/", "sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
-    _Groups(":memory:/", "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    _Groups(
+        ":memory:/",
+        "sys/fs/cgroup/memory",
+        "memory.limit_in_bytes",
+        "memory.usage_in_bytes",
+        "total_inactive_file",
+    ),
 )
 
 
@@ -46,32 +54,49 @@ def _number(path: str, root: Path) -> int | None:
 
 
 def _limits(root: Path) -> Iterator[tuple[int, int]]:
-    """Of each control group of this process that has a limit: the limit, and what is left of it; bytes."""
+    """Of each control group of this process that has a limit: the limit, and what is left of it;
+    bytes.
+    """
     for version in _VERSIONS:
-        entry = re.search(rf"^\d*{re.escape(version.entry[:-1])}(/.*)$", read("proc/self/cgroup", root), re.MULTILINE)
+        entry = re.search(
+            rf"^\d*{re.escape(version.entry[:-1])}(/.*)$",
+            read("proc/self/cgroup", root),
+            re.MULTILINE,
+        )
         group = Path(entry[1].strip("/")) if entry else Path()
         for folder in (group, *group.parents):
             place = f"{version.root}/{folder}"
-            most, used = _number(f"{place}/{version.most}", root), _number(f"{place}/{version.used}", root)
+            most, used = (
+                _number(f"{place}/{version.most}", root),
+                _number(f"{place}/{version.used}", root),
+            )
             if most is not None and used is not None:
-                kept = used - min(used, _value(read(f"{place}/memory.stat", root), version.reclaimable) or 0)
+                kept = used - min(
+                    used, _value(read(f"{place}/memory.stat", root), version.reclaimable) or 0
+                )
                 yield most, max(0, most - kept)
 
 
 def group_limit(root: Path = ROOT) -> int | None:
-    """Bytes that the control groups of this process still leave it; None without a limit. Beyond it the kernel kills."""
+    """Bytes that the control groups of this process still leave it; None without a limit. Beyond it
+    the kernel kills.
+    """
     return min((left for _, left in _limits(root)), default=None)
 
 
 def share_bytes(root: Path = ROOT) -> int | None:
-    """What control groups give this process of a machine that has more: a container's share, a batch system's. None: all of it."""
+    """What control groups give this process of a machine that has more: a container's share, a
+    batch system's. None: all of it.
+    """
     total = total_bytes(root)
     most = min((limit for limit, _ in _limits(root)), default=None)
     return most if total is not None and most is not None and most < total else None
 
 
 def available_bytes(root: Path = ROOT) -> int | None:
-    """Host memory that this process may still take: the machine's and its control groups'. None where nobody tells."""
+    """Host memory that this process may still take: the machine's and its control groups'. None
+    where nobody tells.
+    """
     free = _value(read("proc/meminfo", root), "MemAvailable")
     limit = group_limit(root)
     if free is None:
@@ -104,7 +129,9 @@ def kernel_driver(root: Path = ROOT) -> KernelDriver | None:
     number = re.search(r"\b(\d{3}(?:\.\d+)+)\b", told[0]) if told else None
     if told is None or number is None:
         return None
-    return KernelDriver(tuple(int(part) for part in number[1].split(".")), "Open Kernel Module" in told[0])
+    return KernelDriver(
+        tuple(int(part) for part in number[1].split(".")), "Open Kernel Module" in told[0]
+    )
 
 
 def wsl(root: Path = ROOT) -> bool:

@@ -1,4 +1,6 @@
-"""The machines of the simulated GPU: presets (native/um_model/machine.hpp), and files that say what differs from one."""
+"""The machines of the simulated GPU: presets (native/um_model/machine.hpp), and files that say what
+differs from one.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from deepum.errors import UsageError
 
 @dataclass(frozen=True)
 class Machine:
-    """A host with its GPU: sizes in bytes, rates in GFLOP/s and GB/s (10^9), times in nanoseconds, sustained: of the peak."""
+    """A host with its GPU: sizes in bytes, rates in GFLOP/s and GB/s (10^9), times in nanoseconds,
+    sustained: of the peak.
+    """
 
     name: str
     description: str
@@ -38,12 +42,18 @@ class Machine:
     fault_ns_per_byte_no_prefetcher: float
     eviction_ns_per_block: float
     launch_ns: float
-    value_wait_ns: float  # of a wait for a value in memory: to queue it, and of the stream once the value is there
+    # Of a wait for a value in memory: to queue it, and of the stream once the value is there.
+    value_wait_ns: float
     block_ns: float  # driver's handling of each UM block that a prefetch or a discard names
-    both_ways: float  # by which a transfer takes longer while the other direction has one, 1 or more
+    # By which a transfer takes longer while the other direction has one, 1 or more.
+    both_ways: float
     discards: int  # 0: they empty a block; 1: as NVIDIA's driver does it; 2: it has none
-    queued_prefetch_faults: int  # 1: a kernel that needs a block of a prefetch under way that has not come to it faults; 0: it waits
-    blocking_calls: int  # that block their caller until the stream has come to them: 0: none; 1: prefetches; 2: discards as well
+    # 1: a kernel that needs a block of a prefetch under way that has not come to it faults; 0: it
+    # waits.
+    queued_prefetch_faults: int
+    # That block their caller until the stream has come to them: 0: none; 1: prefetches; 2: discards
+    # as well.
+    blocking_calls: int
     decision_latency_ns: float
     host_memory_bytes: int  # 0: as much as there is to hold
     disk_read_gbps: float  # of the disk behind it; 0: none
@@ -51,7 +61,8 @@ class Machine:
     disk_read_latency_ns: float
     disk_write_latency_ns: float
     disk_buffer_bytes: int
-    host_keeps: int  # 1: what comes to a full host goes to the disk; 0: what the host used longest ago does
+    # 1: what comes to a full host goes to the disk; 0: what the host used longest ago does.
+    host_keeps: int
 
 
 def machines() -> list[Machine]:
@@ -63,14 +74,24 @@ def machines() -> list[Machine]:
             break
         values = {name: getattr(native, name) for name in Machine.__dataclass_fields__}
         known.append(
-            Machine(**{name: ffi.string(value).decode() if isinstance(value, ffi.CData) else value for name, value in values.items()})
+            Machine(
+                **{
+                    name: ffi.string(value).decode() if isinstance(value, ffi.CData) else value
+                    for name, value in values.items()
+                }
+            )
         )
     return known
 
 
 # What a file may change, and the figures' C types: all numbers of `deepum_machine`.
-_FIGURES = {name: field.type.cname for name, field in ffi.typeof("deepum_machine").fields if field.type.kind == "primitive"}
-_TEXTS = ("name", "description", "gpu_name")  # a file may have them, as `deepum machines --json` prints them; nothing depends on them
+_FIGURES = {
+    name: field.type.cname
+    for name, field in ffi.typeof("deepum_machine").fields
+    if field.type.kind == "primitive"
+}
+# A file may have them, as `deepum machines --json` prints them; nothing depends on them.
+_TEXTS = ("name", "description", "gpu_name")
 
 
 @dataclass(frozen=True)
@@ -100,8 +121,10 @@ def is_file(name: str) -> bool:
 
 
 def named(name: str) -> Named:
-    """The machine of that name: a preset's, or a file, an object with the preset that it is `like` and figures of its own by the names of
-    `deepum_machine` (native/um_model/um_model.h). Raises ValueError for an unknown name, UsageError for a file that cannot be used."""
+    """The machine of that name: a preset's, or a file, an object with the preset that it is `like`
+    and figures of its own by the names of `deepum_machine` (native/um_model/um_model.h). Raises
+    ValueError for an unknown name, UsageError for a file that cannot be used.
+    """
     if not is_file(name):
         if lib.deepum_machine_find(name.encode(), ffi.new("deepum_machine *")) != 0:
             raise ValueError(f"no machine is called {name}")
@@ -109,7 +132,10 @@ def named(name: str) -> Named:
     try:
         told = json.loads(Path(name).read_text(encoding="utf-8"))
     except OSError as error:
-        raise UsageError(f"machine {name}: {error.strerror}; name a file that can be read, or see `deepum machines`") from None
+        raise UsageError(
+            f"machine {name}: {error.strerror}; name a file that can be read, or see `deepum "
+            f"machines`"
+        ) from None
     except (ValueError, RecursionError):
         raise UsageError(f"machine {name}: is no JSON; see docs/simulate.md, Machines") from None
     return of_figures(name, told)
@@ -120,16 +146,29 @@ def of_figures(name: str, told: object) -> Named:
     if not isinstance(told, dict):
         raise UsageError(f"machine {name}: is no JSON object; see docs/simulate.md, Machines")
     like = told.get("like")
-    if not isinstance(like, str) or lib.deepum_machine_find(like.encode(), ffi.new("deepum_machine *")) != 0:
-        raise UsageError(f'machine {name}: names no preset to be like; give it "like": "v100-16gb" or another of `deepum machines`')
-    figures = {figure: _number(name, figure, value) for figure, value in told.items() if figure != "like" and figure not in _TEXTS}
+    if (
+        not isinstance(like, str)
+        or lib.deepum_machine_find(like.encode(), ffi.new("deepum_machine *")) != 0
+    ):
+        raise UsageError(
+            f'machine {name}: names no preset to be like; give it "like": "v100-16gb" or '
+            f"another of `deepum machines`"
+        )
+    figures = {
+        figure: _number(name, figure, value)
+        for figure, value in told.items()
+        if figure != "like" and figure not in _TEXTS
+    }
     made = Named(like, figures)
     try:
         model = lib.deepum_model_create_with(made.native(), ffi.NULL)
     except OverflowError:
         model = ffi.NULL
     if model == ffi.NULL:
-        raise UsageError(f"machine {name}: no machine can have these figures; rates and counts have to be above 0 and in range")
+        raise UsageError(
+            f"machine {name}: no machine can have these figures; rates and counts have to be "
+            f"above 0 and in range"
+        )
     lib.deepum_model_destroy(model)
     return made
 
@@ -137,9 +176,19 @@ def of_figures(name: str, told: object) -> Named:
 def _number(name: str, figure: str, value: object) -> float:
     """A figure's value. Raises UsageError."""
     if figure not in _FIGURES:
-        raise UsageError(f"machine {name}: '{figure}' is no figure of a machine; see `deepum machines --json` for their names")
+        raise UsageError(
+            f"machine {name}: '{figure}' is no figure of a machine; see `deepum machines "
+            f"--json` for their names"
+        )
     whole = _FIGURES[figure] != "double"
-    if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)) or not 0 <= value < 1e18:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int if whole else (int, float))
+        or not 0 <= value < 1e18
+    ):
         kind = "whole number" if whole else "number"
-        raise UsageError(f"machine {name}: {figure}: '{value}' is no {kind} that it can be; see docs/simulate.md, Machines")
+        raise UsageError(
+            f"machine {name}: {figure}: '{value}' is no {kind} that it can be; see "
+            f"docs/simulate.md, Machines"
+        )
     return int(value) if whole else float(value)

@@ -13,15 +13,23 @@ from deepum.errors import DeepumError
 PACKAGE = Path(__file__).resolve().parent
 SHIM = PACKAGE / "lib" / "libdeepum.so"
 SIMULATOR = PACKAGE / "sim"
-# PyTorch finds its own copies of these by RPATH, which only a preload overrides. Of CUDA 12 and 13 both: a program takes those that it was
-# linked with, by their names and by the versions of their symbols (docs/simulated-gpu.md, CUDA 12 and 13).
-SIMULATOR_PRELOADS = tuple(f"{name}.so.{major}" for major in (13, 12) for name in ("libcudart", "libcublas", "libcublasLt", "libcupti"))
+# PyTorch finds its own copies of these by RPATH, which only a preload overrides. Of CUDA 12 and 13
+# both: a program takes those that it was linked with, by their names and by the versions of their
+# symbols (docs/simulated-gpu.md, CUDA 12 and 13).
+SIMULATOR_PRELOADS = tuple(
+    f"{name}.so.{major}"
+    for major in (13, 12)
+    for name in ("libcudart", "libcublas", "libcublasLt", "libcupti")
+)
 
 
 def shim() -> Path:
     """The shim's library. Raises DeepumError when it was not built."""
     if not SHIM.is_file():
-        raise DeepumError(f"{SHIM}: the shim is missing from this installation; reinstall deepum, or run scripts/build in a checkout")
+        raise DeepumError(
+            f"{SHIM}: the shim is missing from this installation; reinstall deepum, or run "
+            f"scripts/build in a checkout"
+        )
     return SHIM
 
 
@@ -30,7 +38,10 @@ def simulator_preloads() -> list[Path]:
     libraries = [SIMULATOR / name for name in SIMULATOR_PRELOADS]
     for library in (SIMULATOR / "libcuda.so.1", *libraries):
         if not library.is_file():
-            raise DeepumError(f"{library}: is missing from this installation; reinstall deepum, or run scripts/build in a checkout")
+            raise DeepumError(
+                f"{library}: is missing from this installation; reinstall deepum, or run "
+                f"scripts/build in a checkout"
+            )
     return libraries
 
 
@@ -53,7 +64,9 @@ class DaemonFiles:
 
 
 def daemon_files(folder: Path, library: Path = SHIM) -> DaemonFiles:
-    """Those of the installation of this shim, as it is now: by its path, size and last change (as native/runtime/installation.cpp)."""
+    """Those of the installation of this shim, as it is now: by its path, size and last change (as
+    native/runtime/installation.cpp).
+    """
     library = library.resolve()
     try:
         status = library.stat()
@@ -68,14 +81,19 @@ def daemon_files(folder: Path, library: Path = SHIM) -> DaemonFiles:
 
 
 def make_private_folder(folder: Path) -> None:
-    """Creates the folder, mode 0700, or checks that it is ours and nobody else's. Raises DeepumError."""
+    """Creates the folder, mode 0700, or checks that it is ours and nobody else's. Raises
+    DeepumError.
+    """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = folder.lstat()
     except OSError as error:
-        raise DeepumError(f"{folder}: {error.strerror}; set DEEPUM_RUNTIME_DIR to a folder of your own") from None
+        raise DeepumError(
+            f"{folder}: {error.strerror}; set DEEPUM_RUNTIME_DIR to a folder of your own"
+        ) from None
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
         raise DeepumError(f"{folder}: is not a folder of your own; set DEEPUM_RUNTIME_DIR to one")
     if status.st_mode & 0o077:
-        # A folder that others can write to could have been prepared by them; one that we own can be closed.
+        # A folder that others can write to could have been prepared by them; one that we own can be
+        # closed.
         folder.chmod(0o700)

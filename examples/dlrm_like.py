@@ -1,6 +1,8 @@
-"""Trains a model like DLRM: large embedding tables of which a step touches few rows, then dense layers.
+"""Trains a model like DLRM: large embedding tables of which a step touches few rows, then dense
+layers.
 
-Which rows are touched is random, so what a step needs cannot be foretold well: python dlrm_like.py --tables 16
+Which rows are touched is random, so what a step needs cannot be foretold well: python dlrm_like.py
+--tables 16
 """
 
 import argparse
@@ -13,9 +15,18 @@ class Recommender(torch.nn.Module):
 
     def __init__(self, tables: int, rows: int, width: int, dense: int) -> None:
         super().__init__()
-        self.embeddings = torch.nn.ModuleList(torch.nn.EmbeddingBag(rows, width, mode="sum", sparse=True) for _ in range(tables))
-        self.bottom = torch.nn.Sequential(torch.nn.Linear(dense, 512), torch.nn.ReLU(), torch.nn.Linear(512, width), torch.nn.ReLU())
-        self.top = torch.nn.Sequential(torch.nn.Linear((tables + 1) * width, 512), torch.nn.ReLU(), torch.nn.Linear(512, 1))
+        self.embeddings = torch.nn.ModuleList(
+            torch.nn.EmbeddingBag(rows, width, mode="sum", sparse=True) for _ in range(tables)
+        )
+        self.bottom = torch.nn.Sequential(
+            torch.nn.Linear(dense, 512),
+            torch.nn.ReLU(),
+            torch.nn.Linear(512, width),
+            torch.nn.ReLU(),
+        )
+        self.top = torch.nn.Sequential(
+            torch.nn.Linear((tables + 1) * width, 512), torch.nn.ReLU(), torch.nn.Linear(512, 1)
+        )
 
     def forward(self, numbers: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
         looked_up = [embedding(indices[i]) for i, embedding in enumerate(self.embeddings)]
@@ -28,7 +39,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--batch", type=int, default=2048)
-    parser.add_argument("--lookups", type=int, default=4, help="rows of each table that a sample sums")
+    parser.add_argument(
+        "--lookups", type=int, default=4, help="rows of each table that a sample sums"
+    )
     parser.add_argument("--steps", type=int, default=5)
     arguments = parser.parse_args()
 
@@ -39,7 +52,9 @@ def main() -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for step in range(1, arguments.steps + 1):
         numbers = torch.randn(arguments.batch, 13, device=device)
-        indices = torch.randint(arguments.rows, (arguments.tables, arguments.batch, arguments.lookups)).to(device)
+        indices = torch.randint(
+            arguments.rows, (arguments.tables, arguments.batch, arguments.lookups)
+        ).to(device)
         labels = torch.rand(arguments.batch, device=device)
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         begin.record()
@@ -50,7 +65,10 @@ def main() -> None:
         end.record()
         end.synchronize()
         print(f"step {step}: {begin.elapsed_time(end):.2f} ms, loss {loss.item():.4f}", flush=True)
-    allocated, reserved = torch.cuda.max_memory_allocated() / 2**30, torch.cuda.max_memory_reserved() / 2**30
+    allocated, reserved = (
+        torch.cuda.max_memory_allocated() / 2**30,
+        torch.cuda.max_memory_reserved() / 2**30,
+    )
     print(f"peak memory: {allocated:.2f} GiB allocated, {reserved:.2f} GiB reserved", flush=True)
 
 

@@ -1,6 +1,7 @@
 """y = a x + y with numba-cuda, several times over: python numba_saxpy.py --elements 100000000
 
-On the simulated GPU the kernel is compiled and launched, but not executed, so no result is checked there.
+On the simulated GPU the kernel is compiled and launched, but not executed, so no result is checked
+there.
 """
 
 import argparse
@@ -24,7 +25,10 @@ def main() -> None:
     arguments = parser.parse_args()
 
     pairs = [
-        (cuda.device_array(arguments.elements, numpy.float32), cuda.device_array(arguments.elements, numpy.float32))
+        (
+            cuda.device_array(arguments.elements, numpy.float32),
+            cuda.device_array(arguments.elements, numpy.float32),
+        )
         for _ in range(arguments.arrays)
     ]
     threads = 256

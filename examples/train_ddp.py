@@ -1,8 +1,10 @@
-"""Trains a small model data-parallel, with gradients averaged over gloo: one process a rank, which may share a GPU or have one each.
+"""Trains a small model data-parallel, with gradients averaged over gloo: one process a rank, which
+may share a GPU or have one each.
 
     deepum run -- torchrun --standalone --nproc-per-node 2 train_ddp.py --width 4096
 
-Each rank is a program of its own for deepum, with its own session; ranks on one GPU share what memory it has.
+Each rank is a program of its own for deepum, with its own session; ranks on one GPU share what
+memory it has.
 """
 
 import argparse
@@ -14,7 +16,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--width", type=int, default=2048)
     parser.add_argument("--batch", type=int, default=256)
@@ -25,7 +29,11 @@ def main() -> None:
     rank = distributed.get_rank()
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
     torch.manual_seed(0)
-    layers = [layer for _ in range(arguments.layers) for layer in (torch.nn.Linear(arguments.width, arguments.width), torch.nn.ReLU())]
+    layers = [
+        layer
+        for _ in range(arguments.layers)
+        for layer in (torch.nn.Linear(arguments.width, arguments.width), torch.nn.ReLU())
+    ]
     model = DistributedDataParallel(torch.nn.Sequential(*layers).to(device))
     optimizer = torch.optim.AdamW(model.parameters())
     torch.manual_seed(rank)
@@ -39,8 +47,12 @@ def main() -> None:
         optimizer.zero_grad(set_to_none=True)
         end.record()
         end.synchronize()
-        line = f"rank {rank} on {device}, step {step}: {begin.elapsed_time(end):.2f} ms, loss {loss.item():.4f}\n"
-        print(line, end="", flush=True)  # in one piece, also where Python does not buffer: the ranks share their output
+        line = (
+            f"rank {rank} on {device}, step {step}: {begin.elapsed_time(end):.2f} ms, loss "
+            f"{loss.item():.4f}\n"
+        )
+        # In one piece, also where Python does not buffer: the ranks share their output.
+        print(line, end="", flush=True)
     distributed.destroy_process_group()
 
 

@@ -1,4 +1,6 @@
-"""Trains a multi-layer perceptron on random data and prints each step's time: python train_mlp.py --width 8192"""
+"""Trains a multi-layer perceptron on random data and prints each step's time: python train_mlp.py
+--width 8192
+"""
 
 import argparse
 
@@ -15,7 +17,11 @@ def main() -> None:
 
     torch.manual_seed(0)
     device = torch.device("cuda")
-    layers = [layer for _ in range(arguments.layers) for layer in (torch.nn.Linear(arguments.width, arguments.width), torch.nn.ReLU())]
+    layers = [
+        layer
+        for _ in range(arguments.layers)
+        for layer in (torch.nn.Linear(arguments.width, arguments.width), torch.nn.ReLU())
+    ]
     model = torch.nn.Sequential(*layers, torch.nn.Linear(arguments.width, 10)).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     for step in range(1, arguments.steps + 1):
@@ -30,7 +36,10 @@ def main() -> None:
         end.record()
         end.synchronize()
         print(f"step {step}: {begin.elapsed_time(end):.2f} ms, loss {loss.item():.4f}", flush=True)
-    allocated, reserved = torch.cuda.max_memory_allocated() / 2**30, torch.cuda.max_memory_reserved() / 2**30
+    allocated, reserved = (
+        torch.cuda.max_memory_allocated() / 2**30,
+        torch.cuda.max_memory_reserved() / 2**30,
+    )
     print(f"peak memory: {allocated:.2f} GiB allocated, {reserved:.2f} GiB reserved", flush=True)
 
 

@@ -43,11 +43,21 @@ LABORATORY = {
 }
 PYTHON = RUNTIME | LABORATORY
 # Made by the build, of CUDA's headers.
-GENERATED = {"changed_define.inc", "changed_undefine.inc", "driver_forwards.inc", "error_names.inc", "undefine.inc"}
+GENERATED = {
+    "changed_define.inc",
+    "changed_undefine.inc",
+    "driver_forwards.inc",
+    "error_names.inc",
+    "undefine.inc",
+}
 
 
 def sources(room: str) -> list[Path]:
-    return sorted(path for path in (ROOT / room).rglob("*") if path.suffix in (".c", ".cpp", ".h", ".hpp", ".inc"))
+    return sorted(
+        path
+        for path in (ROOT / room).rglob("*")
+        if path.suffix in (".c", ".cpp", ".h", ".hpp", ".inc")
+    )
 
 
 @cache
@@ -65,13 +75,17 @@ def room_of(file: str) -> str:
 
 
 def included(room: str) -> list[tuple[str, list[str]]]:
-    """What the room's sources include of other rooms: (source: name as it stands there, the files of that name)."""
+    """What the room's sources include of other rooms: (source: name as it stands there, the files
+    of that name).
+    """
     found = []
     for source in sources(room):
         for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', source.read_text(), re.MULTILINE):
             if (source.parent / name).exists() or name in GENERATED:
                 continue
-            files_of_name = [file for file in files().get(Path(name).name, []) if file.endswith(f"/{name}")]
+            files_of_name = [
+                file for file in files().get(Path(name).name, []) if file.endswith(f"/{name}")
+            ]
             if not any(room_of(file) == room for file in files_of_name):
                 found.append((f"{source.relative_to(ROOT)}: {name}", files_of_name))
     return found
@@ -80,7 +94,11 @@ def included(room: str) -> list[tuple[str, list[str]]]:
 @pytest.mark.parametrize("room", BELOW)
 def test_what_a_room_includes_lies_below_it(room: str) -> None:
     allowed = BELOW[room]
-    wrong = [told for told, of_name in included(room) if not of_name or any(room_of(file) not in allowed for file in of_name)]
+    wrong = [
+        told
+        for told, of_name in included(room)
+        if not of_name or any(room_of(file) not in allowed for file in of_name)
+    ]
     assert not wrong
 
 
@@ -98,14 +116,22 @@ def test_no_room_lies_below_itself(below: dict[str, set[str]]) -> None:
 
 
 def test_all_rooms_are_named() -> None:
-    assert {f"native/{path.name}" for path in (ROOT / "native").iterdir() if path.is_dir()} | {"kernel_hooks"} == set(BELOW)
+    assert {f"native/{path.name}" for path in (ROOT / "native").iterdir() if path.is_dir()} | {
+        "kernel_hooks"
+    } == set(BELOW)
 
 
 def test_the_page_has_the_same_table() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text()
     rows = re.findall(r"^\| `(\w+(?:/\w+)?)/` \| C[^|]*\|[^|]*\| ([^|]*) \|$", page, re.MULTILINE)
-    named = {room: {name for name in imports.split(", ") if " " not in name and name != "-"} for room, imports in rows}
-    assert named == {room: {below.removeprefix("native/") for below in allowed} for room, allowed in BELOW.items()}
+    named = {
+        room: {name for name in imports.split(", ") if " " not in name and name != "-"}
+        for room, imports in rows
+    }
+    assert named == {
+        room: {below.removeprefix("native/") for below in allowed}
+        for room, allowed in BELOW.items()
+    }
 
 
 def modules(room: str) -> list[Path]:
@@ -127,10 +153,17 @@ def imported(room: str) -> set[str]:
     for module in modules(room):
         for node in ast.walk(ast.parse(module.read_text())):
             if isinstance(node, ast.Import):
-                found |= {python_room(name.name) for name in node.names if name.name.split(".")[0] == "deepum"}
+                found |= {
+                    python_room(name.name)
+                    for name in node.names
+                    if name.name.split(".")[0] == "deepum"
+                }
             elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "deepum":
                 of_package = node.module == "deepum"
-                found |= {python_room(f"deepum.{name.name}" if of_package else str(node.module)) for name in node.names}
+                found |= {
+                    python_room(f"deepum.{name.name}" if of_package else str(node.module))
+                    for name in node.names
+                }
     return found - {room}
 
 
@@ -144,20 +177,38 @@ def test_no_room_of_the_runtime_lies_above_the_laboratory() -> None:
 
 
 def test_all_rooms_of_python_are_named() -> None:
-    assert {path.parent.name for path in (ROOT / "deepum").glob("*/__init__.py")} | {"deepum"} == {*PYTHON, "cli"}
+    assert {path.parent.name for path in (ROOT / "deepum").glob("*/__init__.py")} | {"deepum"} == {
+        *PYTHON,
+        "cli",
+    }
 
 
 def test_the_page_has_the_same_table_of_python() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text()
-    rows = re.findall(r"^\| `deepum\.?(\w*)` \| (runtime|laboratory) \|[^|]*\| ([^|]*) \|$", page, re.MULTILINE)
+    rows = re.findall(
+        r"^\| `deepum\.?(\w*)` \| (runtime|laboratory) \|[^|]*\| ([^|]*) \|$", page, re.MULTILINE
+    )
     named = {room or "deepum": set(imports.split(", ")) - {"-"} for room, _, imports in rows}
     assert named == PYTHON
     assert {room or "deepum" for room, part, _ in rows if part == "runtime"} == set(RUNTIME)
 
 
 def test_the_runtime_needs_neither_numpy_nor_what_draws() -> None:
-    rooms = ["deepum.cli.run", "deepum.cli.doctor", "deepum.cli.machines", "deepum.daemon.server", "deepum.cli.log"]
-    code = f"import importlib, sys; [importlib.import_module(name) for name in {rooms}]; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    rooms = [
+        "deepum.cli.run",
+        "deepum.cli.doctor",
+        "deepum.cli.machines",
+        "deepum.daemon.server",
+        "deepum.cli.log",
+    ]
+    code = (
+        f"import importlib, sys; [importlib.import_module(name) for name in {rooms}]; "
+        f"print(*sys.modules)"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
     assert not {"numpy", "pyarrow", "vl_convert", "dask", "torch"} & set(loaded)
-    assert not [name for name in loaded if name.split(".")[:2] in [["deepum", room] for room in LABORATORY]]
+    assert not [
+        name for name in loaded if name.split(".")[:2] in [["deepum", room] for room in LABORATORY]
+    ]

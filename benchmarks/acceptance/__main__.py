@@ -1,4 +1,6 @@
-"""`scripts/gpu_acceptance`: builds, asks, measures, writes down. Sections are processes with a time limit; the file is whole after each."""
+"""`scripts/gpu_acceptance`: builds, asks, measures, writes down. Sections are processes with a time
+limit; the file is whole after each.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ WHOLE_S = 585.0  # of it all: ten minutes, and some to end in
 _BUILD_S = 200.0
 _PREDICTING_S = 90.0
 _ENDING_S = 7.0  # that a section has to end what it runs, before it is ended itself
-# Name, most seconds, what it needs. The rest of the time goes to the budgets; correctness keeps what is set aside for it.
+# Name, most seconds, what it needs. The rest of the time goes to the budgets; correctness keeps
+# what is set aside for it.
 SECTIONS = (
     ("doctor", 40.0, ()),
     ("questions", 130.0, ()),
@@ -36,13 +39,16 @@ SECTIONS = (
     ("budgets", 300.0, ("deepum", "torch")),
     ("correctness", 60.0, ("deepum",)),
 )
-_SHARE = 0.6  # of the card's free memory: the most that managed memory may be asked for, all programs together
+# Of the card's free memory: the most that managed memory may be asked for, all programs together.
+_SHARE = 0.6
 _FACTS = """
 import json
 from deepum.doctor.driver import Cuda
 cuda = Cuda({ordinal})
 name = cuda("cuDeviceGetName", 256, cuda.device).split(b"\\0")[0].decode()
-arch = "sm_%d%d" % tuple(cuda.attribute("COMPUTE_CAPABILITY_" + part) for part in ("MAJOR", "MINOR"))
+arch = "sm_%d%d" % tuple(
+    cuda.attribute("COMPUTE_CAPABILITY_" + part) for part in ("MAJOR", "MINOR")
+)
 print(json.dumps([name, cuda.free_bytes(), int(cuda("cuDriverGetVersion")), arch]))
 """
 
@@ -62,7 +68,11 @@ def _driver() -> str:
     from deepum import host
 
     driver = host.kernel_driver()
-    return f"{driver.text} ({'open' if driver.open else 'proprietary'})" if driver is not None else "unknown"
+    return (
+        f"{driver.text} ({'open' if driver.open else 'proprietary'})"
+        if driver is not None
+        else "unknown"
+    )
 
 
 class Acceptance:
@@ -107,13 +117,29 @@ class Acceptance:
         return told
 
     def facts(self) -> tuple[str, int, int, str]:
-        """The card's name, free bytes, the driver's CUDA version, nvcc's name of its kind. Ends the program where there is none."""
-        ran = processes.run([sys.executable, "-P", "-c", _FACTS.format(ordinal=0)], self.place.driver_environment(), min(60, self.left))
+        """The card's name, free bytes, the driver's CUDA version, nvcc's name of its kind. Ends the
+        program where there is none.
+        """
+        ran = processes.run(
+            [sys.executable, "-P", "-c", _FACTS.format(ordinal=0)],
+            self.place.driver_environment(),
+            min(60, self.left),
+        )
         if ran.trouble is not None:
-            stop(f"GPU: none that answers: {ran.trouble}; see `deepum doctor`, or try --device sim", 1)
+            stop(
+                f"GPU: none that answers: {ran.trouble}; see `deepum doctor`, or try --device sim",
+                1,
+            )
         name, free, version, arch = json.loads(ran.out)
-        if not self.place.simulated and "(simulated)" in name:  # by LD_LIBRARY_PATH, say: its results must not be taken for measurements
-            stop("GPU: the driver that was found is the simulated one; leave it out of LD_LIBRARY_PATH, or give --device sim", 1)
+        # By LD_LIBRARY_PATH, say: its results must not be taken for measurements.
+        if not self.place.simulated and "(simulated)" in name:
+            stop(
+                (
+                    "GPU: the driver that was found is the simulated one; leave it out of "
+                    "LD_LIBRARY_PATH, or give --device sim"
+                ),
+                1,
+            )
         return str(name), int(free), int(version), str(arch)
 
     def run(self) -> int:
@@ -158,7 +184,9 @@ class Acceptance:
         return 1 if failed or "error" in built else 0
 
     def predict(self) -> None:
-        """What the model says of the trainings, where there are traces of them and time is left; else the command can be given later."""
+        """What the model says of the trainings, where there are traces of them and time is left;
+        else the command can be given later.
+        """
         assert self.results is not None
         sections = self.results.told["sections"]
         if not sections.get("budgets", {}).get("traces"):
@@ -172,12 +200,18 @@ class Acceptance:
         command = [sys.executable, "-P", "-m", "acceptance.predict", str(self.results.path)]
         ran = processes.run(command, self.place.environment(), min(_PREDICTING_S, self.left))
         self.results.read_again()
-        told = "done" if ran.code in (0, 1) else f"{ran.trouble}; see python -m acceptance.predict {self.results.path}"
+        told = (
+            "done"
+            if ran.code in (0, 1)
+            else f"{ran.trouble}; see python -m acceptance.predict {self.results.path}"
+        )
         say(f"prediction: {told}, {ran.seconds:.0f} s")
 
     def chosen(self) -> list[tuple[str, float, tuple[str, ...]]]:
         """The sections asked for."""
-        return [section for section in SECTIONS if not self.given.only or section[0] in self.given.only]
+        return [
+            section for section in SECTIONS if not self.given.only or section[0] in self.given.only
+        ]
 
     def section(self, name: str) -> bool:
         """Runs one; keeps what it told. False if that is nothing."""
@@ -188,7 +222,15 @@ class Acceptance:
         seconds = min(most, self.left - min(reserved, self.left / 3))
         lacking = [need for need in needs if not getattr(self.place, need)]
         if lacking or seconds < 2 * _ENDING_S:
-            self.results.keep(name, {"error": f"left out: {'no ' + ' and no '.join(lacking) if lacking else 'no time left'}"})
+            self.results.keep(
+                name,
+                {
+                    "error": (
+                        "left out: "
+                        f"{'no ' + ' and no '.join(lacking) if lacking else 'no time left'}"
+                    )
+                },
+            )
             return False
         say(f"{name}, {seconds:.0f} s at most")
         out = self.folder / f"{name}.json"
@@ -206,7 +248,9 @@ class Acceptance:
         told = json.loads(out.read_text(encoding="utf-8")) if out.exists() else {}
         if ran.trouble is not None:
             told["error"] = ran.trouble
-        self.results.keep(name, told | {"seconds": round(ran.seconds, 1)} if name != "questions" else told)
+        self.results.keep(
+            name, told | {"seconds": round(ran.seconds, 1)} if name != "questions" else told
+        )
         say(f"{name}: {told.get('error', 'done')}, {ran.seconds:.0f} s")
         return "error" not in told
 
@@ -219,14 +263,46 @@ def _version(package: str) -> str | None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="gpu_acceptance", description="Turns a machine with a GPU into evidence; docs/acceptance.md.")
-    parser.add_argument("--device", default="cuda", help="cuda (the default), sim or sim:MACHINE, whose results are marked and kept apart")
-    parser.add_argument("--short", action="store_true", help="small models and memories: to see that all of it runs")
-    parser.add_argument("--only", action="append", choices=[name for name, *_ in SECTIONS], help="a section; may be given again")
-    parser.add_argument("--model", dest="models", action="append", choices=("gpt2", "bert", "resnet", "dlrm"), help="of those trained")
-    parser.add_argument("--share", dest="shares", action="append", type=int, choices=(25, 50, 75), help="of the budgets, per cent")
+    parser = argparse.ArgumentParser(
+        prog="gpu_acceptance",
+        description="Turns a machine with a GPU into evidence; docs/acceptance.md.",
+    )
+    parser.add_argument(
+        "--device",
+        default="cuda",
+        help="cuda (the default), sim or sim:MACHINE, whose results are marked and kept apart",
+    )
+    parser.add_argument(
+        "--short", action="store_true", help="small models and memories: to see that all of it runs"
+    )
+    parser.add_argument(
+        "--only",
+        action="append",
+        choices=[name for name, *_ in SECTIONS],
+        help="a section; may be given again",
+    )
+    parser.add_argument(
+        "--model",
+        dest="models",
+        action="append",
+        choices=("gpt2", "bert", "resnet", "dlrm"),
+        help="of those trained",
+    )
+    parser.add_argument(
+        "--share",
+        dest="shares",
+        action="append",
+        type=int,
+        choices=(25, 50, 75),
+        help="of the budgets, per cent",
+    )
     parser.add_argument("--results", type=Path, help="folder; benchmarks/results unless simulated")
-    parser.add_argument("--build", choices=("auto", "always", "never"), default="auto", help="auto: only if no deepum is built")
+    parser.add_argument(
+        "--build",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="auto: only if no deepum is built",
+    )
     parser.add_argument("--seconds", type=float, default=WHOLE_S, help="for all of it")
     given = parser.parse_args()
     if given.device == "sim":
@@ -237,7 +313,8 @@ def main() -> None:
         folder_for(given.device != "cuda", given.results)
     except ResultsError as error:
         stop(str(error))
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # with what was started, and leaving nothing behind
+    # With what was started, and leaving nothing behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     folder = Path(tempfile.mkdtemp(prefix="deepum-a-"))
     try:
         code = Acceptance(given, folder).run()

@@ -1,4 +1,6 @@
-"""One question, in a process of its own: `python -m acceptance.ask NAME ORDINAL simulated|real short|whole` prints the answer as JSON."""
+"""One question, in a process of its own: `python -m acceptance.ask NAME ORDINAL simulated|real
+short|whole` prints the answer as JSON.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,24 @@ import sys
 from acceptance.bench import Bench
 from deepum.doctor.driver import Cuda, CudaError, UnsafeError
 
-# In the order of their weight, so that what is cut off at the end is what matters least; those that may hang come late.
+# In the order of their weight, so that what is cut off at the end is what matters least; those that
+# may hang come late.
 QUESTIONS = (
-    *("links", "calls", "discards", "clean", "remote", "order", "gates", "launches", "faults", "capture", "observe", "resolver", "sharing"),
+    *(
+        "links",
+        "calls",
+        "discards",
+        "clean",
+        "remote",
+        "order",
+        "gates",
+        "launches",
+        "faults",
+        "capture",
+        "observe",
+        "resolver",
+        "sharing",
+    ),
 )
 
 

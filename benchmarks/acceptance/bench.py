@@ -1,4 +1,6 @@
-"""What the questions work with: kernels, gates that hold streams back, batches, clocks, and what is free of the card."""
+"""What the questions work with: kernels, gates that hold streams back, batches, clocks, and what is
+free of the card.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,13 @@ class Gate:
 
     def hold(self, stream: Any) -> None:
         """What is queued on the stream from here on waits."""
-        self.cuda("cuStreamWaitValue32", stream, self.address, 1, self.cuda.api.CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_EQ.value)
+        self.cuda(
+            "cuStreamWaitValue32",
+            stream,
+            self.address,
+            1,
+            self.cuda.api.CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_EQ.value,
+        )
 
     def open(self) -> None:
         """All go on."""
@@ -38,7 +46,9 @@ class Gate:
 
 
 class Bench:
-    """A driver with helpers. `simulated`: what only a real GPU can answer is left out, and host times mean nothing."""
+    """A driver with helpers. `simulated`: what only a real GPU can answer is left out, and host
+    times mean nothing.
+    """
 
     def __init__(self, cuda: Cuda, simulated: bool, short: bool) -> None:
         self.cuda = cuda
@@ -48,9 +58,16 @@ class Bench:
 
     def whole(self, most: int) -> int:
         """So many bytes at most, in whole blocks, and no more than an eighth of what is free."""
-        return max(BLOCK, min(most if not self.short else min(most, 16 * MIB), self.cuda.free_bytes() // 8) // BLOCK * BLOCK)
+        return max(
+            BLOCK,
+            min(most if not self.short else min(most, 16 * MIB), self.cuda.free_bytes() // 8)
+            // BLOCK
+            * BLOCK,
+        )
 
-    def launch(self, name: str, address: int, count: int, stride: int = 4, stream: Any = None) -> None:
+    def launch(
+        self, name: str, address: int, count: int, stride: int = 4, stream: Any = None
+    ) -> None:
         """read, write or add, by `count` threads."""
         self.cuda.touch(name, address, count, self.stream if stream is None else stream, stride)
 
@@ -72,12 +89,24 @@ class Bench:
         self.cuda.prefetch(address, size, place, self.stream)
         self.wait()
 
-    def batch(self, name: str, ranges: Sequence[tuple[int, int]], place: Any, stream: Any = None) -> None:
-        """cuMemPrefetchBatchAsync, cuMemDiscardAndPrefetchBatchAsync; or cuMemDiscardBatchAsync, without a place."""
+    def batch(
+        self, name: str, ranges: Sequence[tuple[int, int]], place: Any, stream: Any = None
+    ) -> None:
+        """cuMemPrefetchBatchAsync, cuMemDiscardAndPrefetchBatchAsync; or cuMemDiscardBatchAsync,
+        without a place.
+        """
         addresses = [self.cuda.api.CUdeviceptr(address) for address, _ in ranges]
         sizes = [size for _, size in ranges]
         where = () if place is None else ([place], [0], 1)
-        self.cuda(name, addresses, sizes, len(ranges), *where, 0, self.stream if stream is None else stream)
+        self.cuda(
+            name,
+            addresses,
+            sizes,
+            len(ranges),
+            *where,
+            0,
+            self.stream if stream is None else stream,
+        )
 
     def milliseconds(self, work: Callable[[], object], stream: Any = None) -> float:
         """GPU time of what `work` queues."""
@@ -88,7 +117,9 @@ class Bench:
         return self.cuda.has(name, 13000)
 
     def same(self, address: int, size: int, value: int) -> float:
-        """The share of pages whose first byte reads so, by way of a copy: managed memory stays where it is."""
+        """The share of pages whose first byte reads so, by way of a copy: managed memory stays
+        where it is.
+        """
         copy = ctypes.create_string_buffer(size)
         self.cuda("cuMemcpyDtoH", ctypes.addressof(copy), address, size)
         pages = copy.raw[::4096]

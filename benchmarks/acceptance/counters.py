@@ -1,4 +1,5 @@
-"""What CUPTI's unified memory counters add up to: bytes moved, faults. The second witness of what a question claims.
+"""What CUPTI's unified memory counters add up to: bytes moved, faults. The second witness of what a
+question claims.
 
 Numbers and offsets are those of cupti_activity.h as native/cupti_abi/cupti_abi.h has them.
 """
@@ -12,13 +13,22 @@ from deepum.doctor.cupti import COMPLETED, REQUESTED, Counter, load
 
 _KIND = 25  # CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER
 _SCOPE_SINGLE_DEVICE = 1
-_COUNTERS = {1: "bytes_h2d", 2: "bytes_d2h", 3: "cpu_faults", 4: "gpu_fault_groups", 7: "remote_maps"}
+_COUNTERS = {
+    1: "bytes_h2d",
+    2: "bytes_d2h",
+    3: "cpu_faults",
+    4: "gpu_fault_groups",
+    7: "remote_maps",
+}
 _BUFFER = 4 << 20
-_COUNTS = {3: True, 4: True, 5: True, 6: True, 7: True}  # of these each record is one, whatever its value
+# Of these each record is one, whatever its value.
+_COUNTS = {3: True, 4: True, 5: True, 6: True, 7: True}
 
 
 class Counters:
-    """Counting from its making on. `refused`: why there is none. `take()` adds up what happened since the last."""
+    """Counting from its making on. `refused`: why there is none. `take()` adds up what happened
+    since the last.
+    """
 
     def __init__(self, device: int) -> None:
         self.totals: dict[str, int] = {}
@@ -37,7 +47,14 @@ class Counters:
             return
         for kind, name in _COUNTERS.items():  # one by one: the simulated GPU has faults alone
             config = Counter(_SCOPE_SINGLE_DEVICE, kind, device, 1)
-            if int(self._library.cuptiActivityConfigureUnifiedMemoryCounter(ctypes.byref(config), 1)) == 0:
+            if (
+                int(
+                    self._library.cuptiActivityConfigureUnifiedMemoryCounter(
+                        ctypes.byref(config), 1
+                    )
+                )
+                == 0
+            ):
                 self.counted.append(name)
         if code := int(self._library.cuptiActivityEnable(_KIND)):
             self.refused = f"CUPTI error {code}"
@@ -51,7 +68,12 @@ class Counters:
         record = ctypes.c_void_p()
         while (
             valid
-            and int(self._library.cuptiActivityGetNextRecord(ctypes.c_void_p(buffer), ctypes.c_size_t(valid), ctypes.byref(record))) == 0
+            and int(
+                self._library.cuptiActivityGetNextRecord(
+                    ctypes.c_void_p(buffer), ctypes.c_size_t(valid), ctypes.byref(record)
+                )
+            )
+            == 0
         ):
             kind, counter = (ctypes.c_int32 * 2).from_address(int(record.value or 0))
             if kind != _KIND:
@@ -63,7 +85,9 @@ class Counters:
         self._buffers.pop(buffer, None)
 
     def take(self) -> dict[str, int] | None:
-        """Sums since the last time, 0 for what is counted and did not happen; None without CUPTI. Work has to be waited for before."""
+        """Sums since the last time, 0 for what is counted and did not happen; None without CUPTI.
+        Work has to be waited for before.
+        """
         if self.refused is not None:
             return None
         self._library.cuptiActivityFlushAll(1)

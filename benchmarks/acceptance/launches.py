@@ -1,11 +1,14 @@
-"""What launches do, as far as an event log tells: work (native/um_model/work_records.h) for a run on a real card, of which there is none.
+"""What launches do, as far as an event log tells: work (native/um_model/work_records.h) for a run
+on a real card, of which there is none.
 
-Events name whole UM blocks. Of these a launch uses what PyTorch had handed out of them; all of it, but for gathers and scatters. How long a
-kernel takes follows from its bytes alone: what it calculates no event tells. acceptance.prediction makes all kernels of a model longer or
-shorter alike.
+Events name whole UM blocks. Of these a launch uses what PyTorch had handed out of them; all of it,
+but for gathers and scatters. How long a kernel takes follows from its bytes alone: what it
+calculates no event tells. acceptance.prediction makes all kernels of a model longer or shorter
+alike.
 
-A gather or scatter uses rows of its table, spread evenly, as many as go into or come out of its other memory. That lies in UM blocks with
-other tensors: it is taken for what was handed out of them last, as the result of an operator is.
+A gather or scatter uses rows of its table, spread evenly, as many as go into or come out of its
+other memory. That lies in UM blocks with other tensors: it is taken for what was handed out of them
+last, as the result of an operator is.
 """
 
 from __future__ import annotations
@@ -28,7 +31,9 @@ _GRAPH, _SPARSE = int(lib.DEEPUM_EXECUTE_GRAPH), int(lib.DEEPUM_EXECUTE_SPARSE)
 
 @dataclass
 class _Allocation:
-    """Bytes, and which of them PyTorch has handed out: where blocks begin, in order, and where each ends."""
+    """Bytes, and which of them PyTorch has handed out: where blocks begin, in order, and where each
+    ends.
+    """
 
     bytes: int
     first_offset: int
@@ -64,7 +69,10 @@ class _Allocation:
         places = list(self.used(blocks))
         if not self.reported or len(places) < 2:
             return places[0] if places else (0, 0)
-        inside = {self.begins[bisect.bisect_right(self.begins, low) - 1]: (low, high) for low, high in places}
+        inside = {
+            self.begins[bisect.bisect_right(self.begins, low) - 1]: (low, high)
+            for low, high in places
+        }
         return next(inside[begin] for begin in reversed(self.ends) if begin in inside)
 
 
@@ -82,7 +90,9 @@ def work_of(told: Iterable[Event]) -> bytes:
         elif isinstance(event, Block) and event.slot in allocations:
             change = _Allocation.take if event.kind == "block_active" else _Allocation.give_back
             change(allocations[event.slot], event)
-        elif isinstance(event, Execute) and not event.flags & _GRAPH:  # of a graph nobody knows how many launches it is
+        elif (
+            isinstance(event, Execute) and not event.flags & _GRAPH
+        ):  # of a graph nobody knows how many launches it is
             made.append(_work(event, allocations).encode())
     return b"".join(made)
 
@@ -90,7 +100,11 @@ def work_of(told: Iterable[Event]) -> bytes:
 def _work(event: Execute, allocations: dict[int, _Allocation]) -> work.Work:
     ranges = [
         (blocks, flags | int(lib.DEEPUM_WORK_ESTIMATED))
-        for told, flags in ((event.written, work.WRITE), (event.read, work.READ), (event.unknown, work.READ | work.WRITE))
+        for told, flags in (
+            (event.written, work.WRITE),
+            (event.read, work.READ),
+            (event.unknown, work.READ | work.WRITE),
+        )
         for blocks in told
         if blocks.slot in allocations
     ]
@@ -105,14 +119,29 @@ def _work(event: Execute, allocations: dict[int, _Allocation]) -> work.Work:
     kind, flags, size = work.LAUNCH, 0, 0
     if event.flags & _COPY:
         if bool(event.read) != bool(event.written) and not event.flags & _MEMSET:
-            kind, flags, size = work.COPY, work.TO_DEVICE if event.written else 0, sum(access.bytes for access in accesses)
+            kind, flags, size = (
+                work.COPY,
+                work.TO_DEVICE if event.written else 0,
+                sum(access.bytes for access in accesses),
+            )
         else:
             flags = work.UNCOUNTED
-    return work.Work(kind, event.sequence, flags, _STREAMS + event.stream, device_bytes=size, accesses=tuple(accesses))
+    return work.Work(
+        kind,
+        event.sequence,
+        flags,
+        _STREAMS + event.stream,
+        device_bytes=size,
+        accesses=tuple(accesses),
+    )
 
 
-def _gathered(ranges: list[tuple[BlockRange, int]], allocations: dict[int, _Allocation]) -> list[work.Access]:
-    latest = [(blocks.slot, flags, *allocations[blocks.slot].latest(blocks)) for blocks, flags in ranges]
+def _gathered(
+    ranges: list[tuple[BlockRange, int]], allocations: dict[int, _Allocation]
+) -> list[work.Access]:
+    latest = [
+        (blocks.slot, flags, *allocations[blocks.slot].latest(blocks)) for blocks, flags in ranges
+    ]
     accesses = [work.Access(slot, flags, low, high - low) for slot, flags, low, high in latest]
     if len(accesses) < 2:
         return accesses
@@ -121,4 +150,10 @@ def _gathered(ranges: list[tuple[BlockRange, int]], allocations: dict[int, _Allo
     rows = min(table.bytes, sum(access.bytes for access in others))
     count = max(1, min(rows // _ROW, table.bytes // _REGION))
     step, size = table.bytes // count, max(1, rows // count)
-    return [*others, *(work.Access(table.slot, table.flags, table.offset + i * step, size) for i in range(count))]
+    return [
+        *others,
+        *(
+            work.Access(table.slot, table.flags, table.offset + i * step, size)
+            for i in range(count)
+        ),
+    ]

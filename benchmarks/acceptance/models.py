@@ -1,6 +1,8 @@
-"""Four models to train, as GPT-2, BERT, ResNet and DLRM are built, in plain PyTorch: small enough to be quick, large enough to move.
+"""Four models to train, as GPT-2, BERT, ResNet and DLRM are built, in plain PyTorch: small enough
+to be quick, large enough to move.
 
-`stages` are run one after the other; activation checkpointing recomputes one at a time. All is made on the GPU.
+`stages` are run one after the other; activation checkpointing recomputes one at a time. All is made
+on the GPU.
 """
 
 from __future__ import annotations
@@ -50,7 +52,10 @@ class _Layer(nn.Module):
 
     def attend(self, x: torch.Tensor) -> torch.Tensor:
         b, t, c = x.shape
-        q, k, v = (part.view(b, t, self.heads, c // self.heads).transpose(1, 2) for part in self.qkv(x).split(c, dim=2))
+        q, k, v = (
+            part.view(b, t, self.heads, c // self.heads).transpose(1, 2)
+            for part in self.qkv(x).split(c, dim=2)
+        )
         seen = functional.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
         return self.dropout(self.out(seen.transpose(1, 2).reshape(b, t, c)))
 
@@ -74,7 +79,9 @@ class _Head(nn.Module):
         return self.project(self.norm(x)).flatten(0, 1)
 
 
-def _transformer(layers: int, width: int, batch: int, length: int, vocabulary: int, causal: bool) -> Job:
+def _transformer(
+    layers: int, width: int, batch: int, length: int, vocabulary: int, causal: bool
+) -> Job:
     body = [_Layer(width, width // 64, causal, 0.0 if causal else 0.1) for _ in range(layers)]
     stages = nn.ModuleList([_Tokens(vocabulary, length, width), *body, _Head(width, vocabulary)])
 
@@ -82,7 +89,9 @@ def _transformer(layers: int, width: int, batch: int, length: int, vocabulary: i
         tokens = torch.randint(vocabulary, (batch, length))
         return tokens, tokens.roll(-1, dims=1).flatten()
 
-    return Job(stages, make, functional.cross_entropy, torch.optim.AdamW(stages.parameters(), lr=1e-4))
+    return Job(
+        stages, make, functional.cross_entropy, torch.optim.AdamW(stages.parameters(), lr=1e-4)
+    )
 
 
 class _Bottleneck(nn.Module):
@@ -98,7 +107,9 @@ class _Bottleneck(nn.Module):
         )
         self.norms = nn.ModuleList(nn.BatchNorm2d(channels) for channels in (width, width, outside))
         self.short = (
-            nn.Sequential(nn.Conv2d(inside, outside, 1, stride, bias=False), nn.BatchNorm2d(outside))
+            nn.Sequential(
+                nn.Conv2d(inside, outside, 1, stride, bias=False), nn.BatchNorm2d(outside)
+            )
             if inside != outside
             else nn.Identity()
         )
@@ -125,18 +136,28 @@ def _resnet(blocks: tuple[int, ...], batch: int, pixels: int) -> Job:
     def make() -> Batch:
         return torch.randn(batch, 3, pixels, pixels), torch.randint(1000, (batch,))
 
-    # Batch normalisation's running statistics would be updated twice where stages are computed twice.
+    # Batch normalisation's running statistics would be updated twice where stages are computed
+    # twice.
     for module in made.modules():
         if isinstance(module, nn.BatchNorm2d):
             module.track_running_stats = False
             module.running_mean = module.running_var = None
-    return Job(made, make, functional.cross_entropy, torch.optim.SGD(made.parameters(), lr=1e-3, momentum=0.9))
+    return Job(
+        made,
+        make,
+        functional.cross_entropy,
+        torch.optim.SGD(made.parameters(), lr=1e-3, momentum=0.9),
+    )
 
 
 def _stem() -> nn.Module:
     # Where ResNet has a pooling, a step of two: the pooling's gradient adds up in no fixed order.
     return nn.Sequential(
-        nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.Conv2d(64, 64, 3, 2, 1, bias=False), nn.ReLU()
+        nn.Conv2d(3, 64, 7, 2, 3, bias=False),
+        nn.BatchNorm2d(64),
+        nn.ReLU(),
+        nn.Conv2d(64, 64, 3, 2, 1, bias=False),
+        nn.ReLU(),
     )
 
 
@@ -148,13 +169,26 @@ class _Mean(nn.Module):
 class _Recommender(nn.Module):
     def __init__(self, tables: int, rows: int, width: int) -> None:
         super().__init__()
-        self.tables = nn.ModuleList(nn.EmbeddingBag(rows, width, mode="sum", sparse=True) for _ in range(tables))
+        self.tables = nn.ModuleList(
+            nn.EmbeddingBag(rows, width, mode="sum", sparse=True) for _ in range(tables)
+        )
         self.bottom = nn.Sequential(nn.Linear(13, 512), nn.ReLU(), nn.Linear(512, width), nn.ReLU())
-        self.top = nn.Sequential(nn.Linear((tables + 1) * width, 1024), nn.ReLU(), nn.Linear(1024, 512), nn.ReLU(), nn.Linear(512, 1))
+        self.top = nn.Sequential(
+            nn.Linear((tables + 1) * width, 1024),
+            nn.ReLU(),
+            nn.Linear(1024, 512),
+            nn.ReLU(),
+            nn.Linear(512, 1),
+        )
 
     def forward(self, given: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
         numbers, indices = given
-        return self.top(torch.cat([self.bottom(numbers), *(table(indices[i]) for i, table in enumerate(self.tables))], dim=1)).squeeze(1)
+        return self.top(
+            torch.cat(
+                [self.bottom(numbers), *(table(indices[i]) for i, table in enumerate(self.tables))],
+                dim=1,
+            )
+        ).squeeze(1)
 
 
 def _dlrm(tables: int, rows: int, width: int, batch: int) -> Job:
@@ -164,13 +198,21 @@ def _dlrm(tables: int, rows: int, width: int, batch: int) -> Job:
         return (torch.randn(batch, 13), torch.randint(rows, (tables, batch, 1))), torch.rand(batch)
 
     optimizer = torch.optim.SGD(stages.parameters(), lr=0.01)
-    return Job(stages, make, functional.binary_cross_entropy_with_logits, optimizer, checkpointed=False)
+    return Job(
+        stages, make, functional.binary_cross_entropy_with_logits, optimizer, checkpointed=False
+    )
 
 
 # Footprints of 4 to 6 GiB, 3 for DLRM; short ones of 0.3 to 0.6 GiB.
 MAKERS: dict[str, tuple[Callable[[], Job], Callable[[], Job]]] = {
-    "gpt2": (lambda: _transformer(12, 768, 8, 1024, 16384, True), lambda: _transformer(2, 256, 16, 256, 8192, True)),
-    "bert": (lambda: _transformer(12, 768, 16, 512, 16384, False), lambda: _transformer(2, 256, 16, 256, 8192, False)),
+    "gpt2": (
+        lambda: _transformer(12, 768, 8, 1024, 16384, True),
+        lambda: _transformer(2, 256, 16, 256, 8192, True),
+    ),
+    "bert": (
+        lambda: _transformer(12, 768, 16, 512, 16384, False),
+        lambda: _transformer(2, 256, 16, 256, 8192, False),
+    ),
     "resnet": (lambda: _resnet((3, 4, 6, 3), 48, 224), lambda: _resnet((1, 1, 1, 1), 8, 224)),
     "dlrm": (lambda: _dlrm(26, 400_000, 64, 4096), lambda: _dlrm(4, 250_000, 64, 512)),
 }

@@ -1,4 +1,6 @@
-"""Where the acceptance runs: the device, what was built, the limits that keep it safe. Sections get it as a file."""
+"""Where the acceptance runs: the device, what was built, the limits that keep it safe. Sections get
+it as a file.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,16 @@ import deepum
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
-TREE = [str(ROOT)] if Path(deepum.__file__).is_relative_to(ROOT / "deepum") else []  # else an installed one is found by itself
+# Else an installed one is found by itself.
+TREE = [str(ROOT)] if Path(deepum.__file__).is_relative_to(ROOT / "deepum") else []
 
 
 @dataclass(frozen=True)
 class Place:
-    """`device` is `cuda` or `sim:MACHINE`; `folder` is for what comes and goes; `managed_limit` bytes of managed memory at most, over all
-    processes, 60 % of what was free of the card at the start."""
+    """`device` is `cuda` or `sim:MACHINE`; `folder` is for what comes and goes; `managed_limit`
+    bytes of managed memory at most, over all processes, 60 % of what was free of the card at the
+    start.
+    """
 
     device: str
     folder: str
@@ -32,7 +37,8 @@ class Place:
     torch: bool = True
     capability: str = ""  # as nvcc writes it, sm_90
     models: tuple[str, ...] = ("gpt2", "bert", "resnet", "dlrm")
-    shares: tuple[int, ...] = (50, 75, 25)  # budgets, per cent of the footprint; the most telling first, since time may run out
+    # budgets, per cent of the footprint; the most telling first, since time may run out.
+    shares: tuple[int, ...] = (50, 75, 25)
 
     @property
     def simulated(self) -> bool:
@@ -54,10 +60,16 @@ class Place:
         return cls(**json.loads(path.read_text(encoding="utf-8")))
 
     def environment(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
-        """For a program of ours, without the shim: it finds this deepum, and on the simulated GPU its driver."""
-        clean = {name: value for name, value in os.environ.items() if not name.startswith("DEEPUM_")}
+        """For a program of ours, without the shim: it finds this deepum, and on the simulated GPU
+        its driver.
+        """
+        clean = {
+            name: value for name, value in os.environ.items() if not name.startswith("DEEPUM_")
+        }
         kept = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-        clean["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*TREE, str(HERE.parent), *filter(None, kept)]))
+        clean["PYTHONPATH"] = os.pathsep.join(
+            dict.fromkeys([*TREE, str(HERE.parent), *filter(None, kept)])
+        )
         clean["DEEPUM_MANAGED_LIMIT"] = str(self.managed_limit)
         clean["DEEPUM_RUNTIME_DIR"] = str(Path(self.folder) / "runtime")
         clean["DEEPUM_DAEMON_IDLE"] = "5"
@@ -79,4 +91,15 @@ class Place:
 
     def under_deepum(self, options: list[str], command: list[str]) -> list[str]:
         """`deepum run` with the options."""
-        return [sys.executable, "-P", "-m", "deepum", "run", "--device", self.device, *options, "--", *command]
+        return [
+            sys.executable,
+            "-P",
+            "-m",
+            "deepum",
+            "run",
+            "--device",
+            self.device,
+            *options,
+            "--",
+            *command,
+        ]

@@ -1,6 +1,8 @@
-"""`python -m acceptance.predict RESULT.json`: step times as the unified memory model has them beside those that were measured.
+"""`python -m acceptance.predict RESULT.json`: step times as the unified memory model has them
+beside those that were measured.
 
-Writes what it finds into the file, as `prediction`. Exit codes: 0 all within 15 %; 1 not all, or none could be predicted; 2 unusable files.
+Writes what it finds into the file, as `prediction`. Exit codes: 0 all within 15 %; 1 not all, or
+none could be predicted; 2 unusable files.
 """
 
 from __future__ import annotations
@@ -25,8 +27,10 @@ WITHIN = 0.15  # of what was measured: the aim
 
 
 def predict(results: Path, told: dict[str, Any], on: Named) -> Iterator[dict[str, Any]]:
-    """What is known after each model: `models`, their plain steps and how the kernels' times were made; `rows`; `speed_ups` of deepum over
-    the emulated on-demand; `largest` and `mean` difference from what was measured, as shares, over `count` rows; `left_out`, and why."""
+    """What is known after each model: `models`, their plain steps and how the kernels' times were
+    made; `rows`; `speed_ups` of deepum over the emulated on-demand; `largest` and `mean` difference
+    from what was measured, as shares, over `count` rows; `left_out`, and why.
+    """
     budgets = told["sections"].get("budgets", {})
     found: dict[str, Any] = {"models": {}, "rows": [], "left_out": {}, "within": WITHIN}
     rows = [row for row in budgets.get("rows", []) if "error" not in row]
@@ -36,7 +40,9 @@ def predict(results: Path, told: dict[str, Any], on: Named) -> Iterator[dict[str
             found["left_out"][model] = "plain training was not measured"
             continue
         try:
-            training = Training(model, traces.read(results, model), kept["budget_bytes"], len(plain["steps_ms"]), on)
+            training = Training(
+                model, traces.read(results, model), kept["budget_bytes"], len(plain["steps_ms"]), on
+            )
             ms = later_ms(plain["steps_ms"])
             unscaled = training.unlimited_ms(1.0)
             training.fit(ms)
@@ -45,7 +51,11 @@ def predict(results: Path, told: dict[str, Any], on: Named) -> Iterator[dict[str
                 "kernels_factor": round(training.factor, 4),
                 "without_factor_ms": round(unscaled, 4),
             }
-            found["rows"] += [_row(training, row) for row in rows if row["model"] == model and "share" in row and "settings" in row]
+            found["rows"] += [
+                _row(training, row)
+                for row in rows
+                if row["model"] == model and "share" in row and "settings" in row
+            ]
         except KeyError:
             found["left_out"][model] = f"no trace in {traces.beside(results).name}"
         except (OSError, ValueError) as error:
@@ -73,13 +83,20 @@ def _summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     speed_ups = []
     for (model, share, what), row in cases.items():
         if what == DEEPUM and (paged := cases.get((model, share, EMULATED))) is not None:
-            times = {name: round(paged[f"{name}_ms"] / row[f"{name}_ms"], 4) for name in ("measured", "predicted")}
+            times = {
+                name: round(paged[f"{name}_ms"] / row[f"{name}_ms"], 4)
+                for name in ("measured", "predicted")
+            }
             speed_ups.append({"model": model, "share": share, **times})
     return {"speed_ups": speed_ups, **_differences([abs(row["ratio"] - 1) for row in rows])}
 
 
 def _differences(off: list[float]) -> dict[str, Any]:
-    return {"count": len(off), "largest": round(max(off), 4), "mean": round(sum(off) / len(off), 4)} if off else {"count": 0}
+    return (
+        {"count": len(off), "largest": round(max(off), 4), "mean": round(sum(off) / len(off), 4)}
+        if off
+        else {"count": 0}
+    )
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -87,10 +104,16 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}; name a file that scripts/gpu_acceptance wrote") from None
+        raise UsageError(
+            f"{path}: {error.strerror}; name a file that scripts/gpu_acceptance wrote"
+        ) from None
     except ValueError:
         told = None
-    if not isinstance(told, dict) or told.get("version") != 1 or not isinstance(told.get("sections"), dict):
+    if (
+        not isinstance(told, dict)
+        or told.get("version") != 1
+        or not isinstance(told.get("sections"), dict)
+    ):
         raise UsageError(f"{path}: holds no results; name a file that scripts/gpu_acceptance wrote")
     return told
 
@@ -105,10 +128,24 @@ def _write(path: Path, text: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="acceptance.predict", description="Predicted against measured step times; docs/acceptance.md.")
-    parser.add_argument("results", type=Path, help="a file that scripts/gpu_acceptance wrote; its traces are beside it")
-    parser.add_argument("--machine", help="another than the measured one, by name or file; nothing is written then")
-    parser.add_argument("--save-machine", type=Path, metavar="FILE", help="write the measured machine to this file, for sim:FILE")
+    parser = argparse.ArgumentParser(
+        prog="acceptance.predict",
+        description="Predicted against measured step times; docs/acceptance.md.",
+    )
+    parser.add_argument(
+        "results",
+        type=Path,
+        help="a file that scripts/gpu_acceptance wrote; its traces are beside it",
+    )
+    parser.add_argument(
+        "--machine", help="another than the measured one, by name or file; nothing is written then"
+    )
+    parser.add_argument(
+        "--save-machine",
+        type=Path,
+        metavar="FILE",
+        help="write the measured machine to this file, for sim:FILE",
+    )
     given = parser.parse_args()
     try:
         sys.exit(_run(given))
@@ -128,7 +165,11 @@ def _run(given: argparse.Namespace) -> int:
     if given.save_machine is not None:
         _write(given.save_machine, json.dumps(content, indent=1) + "\n")
     try:
-        on = named(given.machine) if given.machine is not None else of_figures(str(given.results), content)
+        on = (
+            named(given.machine)
+            if given.machine is not None
+            else of_figures(str(given.results), content)
+        )
     except ValueError as error:
         raise UsageError(f"machine '{given.machine}': {error}; see `deepum machines`") from None
     found: dict[str, Any] = {"count": 0}
@@ -138,7 +179,13 @@ def _run(given: argparse.Namespace) -> int:
             _write(given.results, json.dumps(told, indent=1) + "\n")
     if not found["count"]:
         print("\n".join(lines(found)))
-        raise DeepumError(f"{given.results}: nothing to predict; run scripts/gpu_acceptance with the section budgets", 1)
+        raise DeepumError(
+            (
+                f"{given.results}: nothing to predict; run scripts/gpu_acceptance with the "
+                f"section budgets"
+            ),
+            1,
+        )
     print("\n".join(lines(found)))
     return int(found["largest"] > WITHIN)
 

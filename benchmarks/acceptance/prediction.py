@@ -1,8 +1,10 @@
-"""What the model says a training takes: its recorded launches, on a machine with the measured figures.
+"""What the model says a training takes: its recorded launches, on a machine with the measured
+figures.
 
-How long kernels take on a card no event log tells. Their times are made from what they touch (acceptance.launches), and then longer or
-shorter by one factor a model, such that with memory for all a step takes as long as plain PyTorch's did. So the plain step is given, not
-predicted; everything that memory adds to it is predicted.
+How long kernels take on a card no event log tells. Their times are made from what they touch
+(acceptance.launches), and then longer or shorter by one factor a model, such that with memory for
+all a step takes as long as plain PyTorch's did. So the plain step is given, not predicted;
+everything that memory adds to it is predicted.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ _OF_CAPACITY = (int(lib.DEEPUM_EVENT_DEVICE), int(lib.DEEPUM_EVENT_CAPACITY))
 
 
 def later_ms(steps_ms: Sequence[float]) -> float:
-    """The mean of the second half, but for the last: what follows it in the program is not another step. ms."""
+    """The mean of the second half, but for the last: what follows it in the program is not another
+    step. ms.
+    """
     counted = steps_ms[len(steps_ms) // 2 : -1] or steps_ms[-1:]
     return sum(counted) / len(counted)
 
@@ -48,10 +52,13 @@ class Predicted:
 
 
 class Training:
-    """A model's launches on a machine. `recorded_budget`: bytes, of the run that the log is of; `steps`: that it made. What it is asked
-    raises ValueError where the log cannot be used."""
+    """A model's launches on a machine. `recorded_budget`: bytes, of the run that the log is of;
+    `steps`: that it made. What it is asked raises ValueError where the log cannot be used.
+    """
 
-    def __init__(self, name: str, log: EventLog, recorded_budget: int, steps: int, machine: Named) -> None:
+    def __init__(
+        self, name: str, log: EventLog, recorded_budget: int, steps: int, machine: Named
+    ) -> None:
         self._trace = Trace(name, log.records, work_of(events(log.records)))
         self._steps = steps
         self._recorded_budget = recorded_budget
@@ -65,10 +72,14 @@ class Training:
         return self._step_ms(replay(self._trace, on, settings, _UNLIMITED_BYTES, mode=LOCK_STEP))
 
     def fit(self, plain_ms: float) -> None:
-        """Finds the factor with which a step takes that long. Raises ValueError where none does: launches alone take longer."""
+        """Finds the factor with which a step takes that long. Raises ValueError where none does:
+        launches alone take longer.
+        """
         low, high = _LEAST, 1.0
         if self.unlimited_ms(low) > plain_ms * (1 + _CLOSE):
-            raise ValueError(f"the launches alone take longer than the {plain_ms:.3g} ms of a plain step")
+            raise ValueError(
+                f"the launches alone take longer than the {plain_ms:.3g} ms of a plain step"
+            )
         while self.unlimited_ms(high) < plain_ms and high < _MOST:
             low, high = high, 4 * high
         for _ in range(_TRIES):
@@ -80,16 +91,28 @@ class Training:
         raise ValueError(f"no length of the kernels makes a step of {plain_ms:.3g} ms")
 
     def under(self, settings: dict[str, int], budget: int, without_prefetch: bool) -> Predicted:
-        """Under deepum with these settings of the core (as an event log's header has them) and a budget in bytes as a soft limit, that
-        deepum's own evictions keep: the card has room for more. Raises ValueError for settings that cannot be used."""
+        """Under deepum with these settings of the core (as an event log's header has them) and a
+        budget in bytes as a soft limit, that deepum's own evictions keep: the card has room for
+        more. Raises ValueError for settings that cannot be used.
+        """
         on = self._native(self.factor)
         try:
             core = CoreSettings.default(**settings)
         except TypeError:
-            raise ValueError("the settings are not those of this version; run scripts/gpu_acceptance anew") from None
-        trace = Trace(self._trace.name, self._with_budget(budget, int(on.memory_bytes)), self._trace.work)
-        outcome = replay(trace, on, core, int(on.memory_bytes), without_prefetch=without_prefetch, mode=LOCK_STEP)  # as it measures
-        counted = (int(outcome.counters[name]) for name in ("bytes_h2d", "bytes_d2h", "peak_resident_bytes"))
+            raise ValueError(
+                "the settings are not those of this version; run scripts/gpu_acceptance anew"
+            ) from None
+        trace = Trace(
+            self._trace.name, self._with_budget(budget, int(on.memory_bytes)), self._trace.work
+        )
+        # As it measures.
+        outcome = replay(
+            trace, on, core, int(on.memory_bytes), without_prefetch=without_prefetch, mode=LOCK_STEP
+        )
+        counted = (
+            int(outcome.counters[name])
+            for name in ("bytes_h2d", "bytes_d2h", "peak_resident_bytes")
+        )
         return Predicted(self._step_ms(outcome), outcome.core.bytes_evicted, *counted)
 
     def _step_ms(self, outcome: Outcome) -> float:
@@ -111,23 +134,34 @@ class Training:
         return made
 
     def _with_budget(self, budget: int, memory: int) -> bytes:
-        """The events as if recorded with another budget, on a card of that much memory: what managed memory may take is told anew."""
+        """The events as if recorded with another budget, on a card of that much memory: what
+        managed memory may take is told anew.
+        """
         made = bytearray(self._trace.events)
         header, at = ffi.sizeof("deepum_event_header"), 0
         while at < len(made):
-            native = ffi.cast("deepum_device_event *", ffi.addressof(ffi.from_buffer("uint8_t[]", made, require_writable=True), at))
+            native = ffi.cast(
+                "deepum_device_event *",
+                ffi.addressof(ffi.from_buffer("uint8_t[]", made, require_writable=True), at),
+            )
             if at + header > len(made) or not native.header.words:
                 raise ValueError("the event log is damaged")
             if native.header.kind in _OF_CAPACITY:
-                plain = max(0, self._recorded_budget - native.capacity_bytes)  # memory that is not managed
-                native.total_bytes, native.capacity_bytes = memory, max(0, min(budget, memory) - plain)
+                # Memory that is not managed.
+                plain = max(0, self._recorded_budget - native.capacity_bytes)
+                native.total_bytes, native.capacity_bytes = (
+                    memory,
+                    max(0, min(budget, memory) - plain),
+                )
             at += native.header.words * 8
         return bytes(made)
 
 
 def step_ends(waits: Sequence[int]) -> list[int]:
-    """Of waits, by the launches before each, those that follow each other by equally many and so have the most between them: where steps
-    end, as train.py waits at the end of each. What is waited for after the last step is less regular, or short."""
+    """Of waits, by the launches before each, those that follow each other by equally many and so
+    have the most between them: where steps end, as train.py waits at the end of each. What is
+    waited for after the last step is less regular, or short.
+    """
     there = set(waits)
     best: list[int] = []
     for number, first in enumerate(waits):

@@ -1,4 +1,6 @@
-"""What the answers say of the machine in the terms of the unified memory model (native/um_model/machine.hpp), for a preset made of them."""
+"""What the answers say of the machine in the terms of the unified memory model
+(native/um_model/machine.hpp), for a preset made of them.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,10 @@ _SIMULATED = " (simulated)"  # behind a card's name
 
 
 def preset(questions: dict[str, Any]) -> dict[str, float | int | None]:
-    """Figures by the names of `deepum.machines.Machine`; None for what was not answered. Rates are those of prefetches, which is what
-    the model's link is for; the fault batch is the start of the line through sweeps that a batch holds."""
+    """Figures by the names of `deepum.machines.Machine`; None for what was not answered. Rates are
+    those of prefetches, which is what the model's link is for; the fault batch is the start of the
+    line through sweeps that a batch holds.
+    """
 
     def get(*path: str) -> Any:
         at: Any = questions
@@ -18,9 +22,17 @@ def preset(questions: dict[str, Any]) -> dict[str, float | int | None]:
         return at
 
     # 0: no call blocks its caller; 1: prefetches do; 2: discards as well.
-    returns = [get("order", what, "returns_before_the_event") for what in ("to_host", "to_gpu", "discard")]
-    blocking = 2 if returns[2] is False else 1 if False in returns else None if None in returns[:2] else 0
-    slope, base, launch = get("faults", "swept_fit", "us_per_kib"), get("faults", "swept_fit", "base_us"), get("launches", "launch_host_us")
+    returns = [
+        get("order", what, "returns_before_the_event") for what in ("to_host", "to_gpu", "discard")
+    ]
+    blocking = (
+        2 if returns[2] is False else 1 if False in returns else None if None in returns[:2] else 0
+    )
+    slope, base, launch = (
+        get("faults", "swept_fit", "us_per_kib"),
+        get("faults", "swept_fit", "base_us"),
+        get("launches", "launch_host_us"),
+    )
     return {
         "h2d_gbps": get("links", "one_way", "to_gpu_prefetch"),
         "d2h_gbps": get("links", "one_way", "to_host_prefetch"),
@@ -33,18 +45,40 @@ def preset(questions: dict[str, Any]) -> dict[str, float | int | None]:
 
 
 def machine(told: dict[str, Any]) -> dict[str, Any]:
-    """A machine's file (docs/simulate.md, Machines) of a whole file of results. What was not measured is as with the preset of that card,
-    else as with the one whose link is most like its own. Raises ValueError where the link was not measured."""
-    from deepum.machines import Machine, machines  # the native core, which may have to be built first
+    """A machine's file (docs/simulate.md, Machines) of a whole file of results. What was not
+    measured is as with the preset of that card, else as with the one whose link is most like its
+    own. Raises ValueError where the link was not measured.
+    """
+    # The native core, which may have to be built first.
+    from deepum.machines import Machine, machines
 
     measured = dict(told["sections"].get("preset", {}))
     if told["simulated"]:
-        measured["launch_ns"] = None  # what a call takes is this host's own time there, while the model has its virtual one
+        # What a call takes is this host's own time there, while the model has its virtual one.
+        measured["launch_ns"] = None
     h2d = measured.get("h2d_gbps")
     if not h2d or not measured.get("d2h_gbps"):
-        raise ValueError("the link was not measured; run scripts/gpu_acceptance with the section questions")
-    cards = [known for known in machines() if known.gpu_name.endswith(_SIMULATED)]  # those of another's simulator are no cards
+        raise ValueError(
+            "the link was not measured; run scripts/gpu_acceptance with the section questions"
+        )
+    # Those of another's simulator are no cards.
+    cards = [known for known in machines() if known.gpu_name.endswith(_SIMULATED)]
     card = told["gpu"].removesuffix(_SIMULATED)
-    like = min(cards, key=lambda known: (known.gpu_name.removesuffix(_SIMULATED) != card, abs(known.h2d_gbps - h2d)))
-    figures = {name: value for name, value in measured.items() if value is not None and name in Machine.__dataclass_fields__}
-    return {"like": like.name, "description": f"as measured, {told['gpu']}, {told['date']}", "memory_bytes": told["free_bytes"], **figures}
+    like = min(
+        cards,
+        key=lambda known: (
+            known.gpu_name.removesuffix(_SIMULATED) != card,
+            abs(known.h2d_gbps - h2d),
+        ),
+    )
+    figures = {
+        name: value
+        for name, value in measured.items()
+        if value is not None and name in Machine.__dataclass_fields__
+    }
+    return {
+        "like": like.name,
+        "description": f"as measured, {told['gpu']}, {told['date']}",
+        "memory_bytes": told["free_bytes"],
+        **figures,
+    }

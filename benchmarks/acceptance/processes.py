@@ -29,12 +29,22 @@ class Ran:
             return None
         if self.code is None:
             return f"was cut off after {self.seconds:.0f} s"
-        last = next((line for line in reversed((self.err or self.out).splitlines()) if line.strip()), "no message")
+        last = next(
+            (line for line in reversed((self.err or self.out).splitlines()) if line.strip()),
+            "no message",
+        )
         return f"ended with {self.code}: {last.strip()[:300]}"
 
 
-def run(command: Sequence[str | Path], environment: Mapping[str, str], seconds: float, cwd: Path | None = None) -> Ran:
-    """Runs it to its end or that of its time. Output goes through files, so that what it leaves running holds nobody up."""
+def run(
+    command: Sequence[str | Path],
+    environment: Mapping[str, str],
+    seconds: float,
+    cwd: Path | None = None,
+) -> Ran:
+    """Runs it to its end or that of its time. Output goes through files, so that what it leaves
+    running holds nobody up.
+    """
     begin = time.monotonic()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen(
@@ -56,11 +66,18 @@ def run(command: Sequence[str | Path], environment: Mapping[str, str], seconds: 
             raise
         out.seek(0)
         err.seek(0)
-        return Ran(code, out.read().decode(errors="replace"), err.read().decode(errors="replace"), time.monotonic() - begin)
+        return Ran(
+            code,
+            out.read().decode(errors="replace"),
+            err.read().decode(errors="replace"),
+            time.monotonic() - begin,
+        )
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
-    """The process and those that it started: asked, then made to. What the driver holds in the kernel is not waited for."""
+    """The process and those that it started: asked, then made to. What the driver holds in the
+    kernel is not waited for.
+    """
     for number, patience in ((signal.SIGTERM, 3.0), (signal.SIGKILL, 3.0)):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-SIMULATED = "SIMULATED: times are virtual, those of calls are this machine's and mean nothing, losses are zeros."
+SIMULATED = (
+    "SIMULATED: times are virtual, those of calls are this machine's and mean nothing, losses are "
+    "zeros."
+)
 
 
 def lines(told: dict[str, Any]) -> Iterator[str]:
@@ -41,7 +44,11 @@ def _value(value: Any) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{name} {_value(inner)}" for name, inner in value.items()) + "}"
     if isinstance(value, list):
-        return f"[{len(value)}: {_value(value[0])} ... {_value(value[-1])}]" if len(value) > 2 else f"[{', '.join(map(_value, value))}]"
+        return (
+            f"[{len(value)}: {_value(value[0])} ... {_value(value[-1])}]"
+            if len(value) > 2
+            else f"[{', '.join(map(_value, value))}]"
+        )
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -65,14 +72,20 @@ def _overhead(overhead: dict[str, Any]) -> Iterator[str]:
             yield f"{row['model']:<10}{row['error']}"
             continue
         same = "yes" if row["same_bits"] else "NO"
-        yield f"{row['model']:<10}{row['plain_ms']:>10.2f}{row['deepum_ms']:>11.2f}{row['overhead']:>10.1%}  {same}"
+        yield (
+            f"{row['model']:<10}{row['plain_ms']:>10.2f}{row['deepum_ms']:>11.2f}"
+            f"{row['overhead']:>10.1%}  {same}"
+        )
 
 
 def _budgets(budgets: dict[str, Any]) -> Iterator[str]:
     rows = budgets.get("rows", [])
     if rows:
         yield ""
-        yield f"{'budget':<10}{'':<30}{'share':>6}{'step ms':>10}{'x bound':>9}{'not free':>11}{'over':>9}  same bits"
+        yield (
+            f"{'budget':<10}{'':<30}{'share':>6}{'step ms':>10}{'x bound':>9}{'not free':>11}"
+            f"{'over':>9}  same bits"
+        )
     for row in sorted(rows, key=lambda row: (row["model"], row.get("share", 100), row["what"])):
         share = f"{row['share']} %" if "share" in row else "-"
         start = f"{row['model']:<10}{row['what']:<30}{share:>6}"
@@ -80,8 +93,13 @@ def _budgets(budgets: dict[str, Any]) -> Iterator[str]:
             yield f"{start}  {row['error']}"
             continue
         statistics = row.get("statistics", {})
-        # Of the driver's free memory where that was watched, else as believed: neither tells what was resident (docs/statistics.md).
-        used = row.get("peak_used_bytes") or statistics.get("peak_resident_bytes") or row["peak_allocated_bytes"]
+        # Of the driver's free memory where that was watched, else as believed: neither tells what
+        # was resident (docs/statistics.md).
+        used = (
+            row.get("peak_used_bytes")
+            or statistics.get("peak_resident_bytes")
+            or row["peak_allocated_bytes"]
+        )
         over = statistics.get("budget_overshoot_bytes")
         same = {True: "yes", False: "NO", None: ""}[row.get("same_bits")]
         bound = f"{row['to_bound']:.2f}" if "to_bound" in row else ""
@@ -92,7 +110,9 @@ def _budgets(budgets: dict[str, Any]) -> Iterator[str]:
 
 
 def prediction(told: dict[str, Any]) -> Iterator[str]:
-    """Of acceptance.predict. The plain step is what the kernels' times were made from: it says nothing."""
+    """Of acceptance.predict. The plain step is what the kernels' times were made from: it says
+    nothing.
+    """
     rows = told.get("rows", [])
     if rows:
         yield f"{'predicted':<10}{'':<30}{'share':>6}{'measured':>11}{'predicted':>11}{'ratio':>8}"
@@ -104,9 +124,15 @@ def prediction(told: dict[str, Any]) -> Iterator[str]:
             yield f"{model:<10}{row['what']:<30}{row['share']:>4} %{times}{row['ratio']:>8.3f}{off}"
         for row in (row for row in told.get("speed_ups", []) if row["model"] == model):
             times = f"{row['measured']:>9.2f} x{row['predicted']:>9.2f} x"
-            yield f"{model:<10}{'on-demand over deepum':<30}{row['share']:>4} %{times}{row['predicted'] / row['measured']:>8.3f}"
+            yield (
+                f"{model:<10}{'on-demand over deepum':<30}{row['share']:>4} "
+                f"%{times}{row['predicted'] / row['measured']:>8.3f}"
+            )
     if told.get("count"):
-        differences = f"largest difference {told['largest']:.1%}, mean {told['mean']:.1%}, of {told['count']} step times"
+        differences = (
+            f"largest difference {told['largest']:.1%}, mean {told['mean']:.1%}, of "
+            f"{told['count']} step times"
+        )
         yield f"{differences}; the aim is {told['within']:.0%}"
     for model, why in told.get("left_out", {}).items():
         yield f"not predicted: {model}: {why}"
@@ -120,10 +146,15 @@ def _correctness(correctness: dict[str, Any]) -> Iterator[str]:
         right = ", ".join(f"{count} ({what})" for what, count in programs["right"].items())
         yield f"random programs right: {right}; wrong: {len(programs['wrong'])}"
     for wrong in programs.get("wrong", []):
-        yield f"    WRONG: {wrong['what']}, batch {wrong['batch']}, seed {wrong['seed']}: {wrong['said'].strip()[-160:]}"
+        yield (
+            f"    WRONG: {wrong['what']}, batch {wrong['batch']}, seed {wrong['seed']}: "
+            f"{wrong['said'].strip()[-160:]}"
+        )
     if "error" in programs:
         yield f"random programs: {programs['error']}"
     training = correctness.get("training", [])
     if training:
         bad = [f"{row['model']} {row['what']}" for row in training if not row["same_bits"]]
-        yield f"training to the bit: {len(training) - len(bad)} of {len(training)}" + (f"; not: {', '.join(bad)}" if bad else "")
+        yield f"training to the bit: {len(training) - len(bad)} of {len(training)}" + (
+            f"; not: {', '.join(bad)}" if bad else ""
+        )

@@ -1,4 +1,6 @@
-"""A section in a process of its own: `python -m acceptance.section NAME PLACE OUT SECONDS`. What it keeps is in OUT at any time."""
+"""A section in a process of its own: `python -m acceptance.section NAME PLACE OUT SECONDS`. What it
+keeps is in OUT at any time.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,12 @@ from acceptance.trainings import Deadline
 
 
 def main() -> None:
-    name, place, out, seconds = sys.argv[1], Place.read(Path(sys.argv[2])), Path(sys.argv[3]), float(sys.argv[4])
+    name, place, out, seconds = (
+        sys.argv[1],
+        Place.read(Path(sys.argv[2])),
+        Path(sys.argv[3]),
+        float(sys.argv[4]),
+    )
 
     def keep(told: dict[str, Any]) -> None:
         unfinished = out.with_suffix(".part")

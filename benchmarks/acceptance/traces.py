@@ -1,5 +1,7 @@
-"""Traces of the trainings: an event log a model, beside the results' file in FILE.traces.zip. What a model launches does not depend on
-the budget, so one will do; and it is what a run on a real card leaves, without what the simulated driver knows of its kernels."""
+"""Traces of the trainings: an event log a model, beside the results' file in FILE.traces.zip. What
+a model launches does not depend on the budget, so one will do; and it is what a run on a real card
+leaves, without what the simulated driver knows of its kernels.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ _MOST_BYTES = 8 << 20  # of the file: results are kept in the repository
 
 
 def keep(place: Place, model: str, budget: int) -> dict[str, Any]:
-    """Puts the latest training's log aside. What is said of it: the budget in bytes that it was recorded with."""
+    """Puts the latest training's log aside. What is said of it: the budget in bytes that it was
+    recorded with.
+    """
     folder = Path(place.folder) / "traces"
     folder.mkdir(exist_ok=True)
     kept = folder / f"{model}.log"
@@ -33,7 +37,9 @@ def beside(results: Path) -> Path:
 
 
 def pack(folder: Path, results: Path) -> list[str]:
-    """Those that were kept in the folder of a run go beside its results; the names of those for which there was no room."""
+    """Those that were kept in the folder of a run go beside its results; the names of those for
+    which there was no room.
+    """
     left, size = [], 0
     with zipfile.ZipFile(beside(results), "w") as archive:
         for log in sorted((folder / "traces").glob("*.log")):

@@ -1,7 +1,9 @@
-"""Trains one of the models and prints, as JSON, each step's time, its loss to the bit, peaks, and a digest of the parameters.
+"""Trains one of the models and prints, as JSON, each step's time, its loss to the bit, peaks, and a
+digest of the parameters.
 
-`--variant`s, one after the other in this process: plain; offload, which keeps what the backward pass needs in pinned host memory
-(torch.autograd.graph.save_on_cpu); checkpoint, which computes it again. An ordinary program: it knows nothing of deepum.
+`--variant`s, one after the other in this process: plain; offload, which keeps what the backward
+pass needs in pinned host memory (torch.autograd.graph.save_on_cpu); checkpoint, which computes it
+again. An ordinary program: it knows nothing of deepum.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ import hashlib
 import json
 import os
 
-os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # for the same bits each time; read when cuBLAS starts
+# For the same bits each time; read when cuBLAS starts.
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 import torch
 from torch.utils.checkpoint import checkpoint
@@ -24,7 +27,11 @@ from acceptance.models import MAKERS, Job
 def _outcome(job: Job, given: object, variant: str) -> torch.Tensor:
     x = given
     for stage in job.stages:
-        x = checkpoint(stage, x, use_reentrant=False) if variant == "checkpoint" and job.checkpointed else stage(x)
+        x = (
+            checkpoint(stage, x, use_reentrant=False)
+            if variant == "checkpoint" and job.checkpointed
+            else stage(x)
+        )
     assert isinstance(x, torch.Tensor)
     return x
 
@@ -44,15 +51,20 @@ def train(name: str, variant: str, steps: int, short: bool) -> dict[str, object]
     torch.cuda.reset_peak_memory_stats()
     with torch.device("cuda"):
         job = MAKERS[name][int(short)]()
-    # Steps go from wait to wait: reading the loss, which may stand behind what is evicted, is part of the next one, and an event log,
-    # which knows of launches and waits alone, has the same steps.
+    # Steps go from wait to wait: reading the loss, which may stand behind what is evicted, is part
+    # of the next one, and an event log, which knows of launches and waits alone, has the same
+    # steps.
     milliseconds, losses = [], []
     before = torch.cuda.Event(enable_timing=True)
     before.record()
     for _ in range(steps):
         with torch.device("cuda"):
             inputs, labels = job.batch()
-        kept = torch.autograd.graph.save_on_cpu(pin_memory=True) if variant == "offload" else contextlib.nullcontext()
+        kept = (
+            torch.autograd.graph.save_on_cpu(pin_memory=True)
+            if variant == "offload"
+            else contextlib.nullcontext()
+        )
         with kept:
             loss = job.loss(_outcome(job, inputs, variant), labels)
         loss.backward()
@@ -79,7 +91,9 @@ def train(name: str, variant: str, steps: int, short: bool) -> dict[str, object]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("model", choices=MAKERS)
     parser.add_argument("--variant", action="append", choices=("plain", "offload", "checkpoint"))
     parser.add_argument("--steps", type=int, default=10)

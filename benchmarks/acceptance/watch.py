@@ -1,7 +1,8 @@
-"""How much of the card is in use at most: `python -m acceptance.watch ORDINAL`, a process beside the others.
+"""How much of the card is in use at most: `python -m acceptance.watch ORDINAL`, a process beside
+the others.
 
-For each line of its input it prints what is in use and the most since the line before: bytes, of all processes, managed memory on the
-card included. `Watch` is the other end.
+For each line of its input it prints what is in use and the most since the line before: bytes, of
+all processes, managed memory on the card included. `Watch` is the other end.
 """
 
 from __future__ import annotations
@@ -19,13 +20,19 @@ _SECONDS = 0.01
 
 
 class Watch:
-    """Runs one. On the simulated GPU, whose every process has a card of its own, there is nothing to see."""
+    """Runs one. On the simulated GPU, whose every process has a card of its own, there is nothing
+    to see.
+    """
 
     def __init__(self, place: Place) -> None:
         self._process: subprocess.Popen[str] | None = None
         if not place.simulated:
             command = [sys.executable, "-P", "-m", "acceptance.watch", str(place.ordinal)]
-            pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+            pipes: dict[str, Any] = {
+                "stdin": subprocess.PIPE,
+                "stdout": subprocess.PIPE,
+                "stderr": subprocess.DEVNULL,
+            }
             self._process = subprocess.Popen(command, env=place.environment(), text=True, **pipes)
             assert self._process.stdin is not None
             weakref.finalize(self, self._process.stdin.close)  # the process ends with its input

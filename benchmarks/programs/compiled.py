@@ -1,4 +1,6 @@
-"""torch.compile of a transformer's training step: `default`, `reduce-overhead` (CUDA graphs), `dynamic` (another length each step)."""
+"""torch.compile of a transformer's training step: `default`, `reduce-overhead` (CUDA graphs),
+`dynamic` (another length each step).
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,17 @@ class Block(nn.Module):
         super().__init__()
         self.before, self.after = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
         self.attention, self.project = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
-        self.mlp = nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(), nn.Linear(4 * WIDTH, WIDTH))
+        self.mlp = nn.Sequential(
+            nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(), nn.Linear(4 * WIDTH, WIDTH)
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         batch, length, _ = x.shape
-        q, k, v = self.attention(self.before(x)).view(batch, length, 3, WIDTH // 64, 64).permute(2, 0, 3, 1, 4)
+        q, k, v = (
+            self.attention(self.before(x))
+            .view(batch, length, 3, WIDTH // 64, 64)
+            .permute(2, 0, 3, 1, 4)
+        )
         attended = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.project(attended.transpose(1, 2).reshape(batch, length, WIDTH))
         return x + self.mlp(self.after(x))
@@ -41,7 +49,9 @@ class Model(nn.Module):
 def main(mode: str) -> None:
     model = Model().cuda()
     optimizer = torch.optim.AdamW(model.parameters())
-    loss_of = torch.compile(model, dynamic=True) if mode == "dynamic" else torch.compile(model, mode=mode)
+    loss_of = (
+        torch.compile(model, dynamic=True) if mode == "dynamic" else torch.compile(model, mode=mode)
+    )
     lengths = iter(LENGTH - 64 * (i % 3) if mode == "dynamic" else LENGTH for i in range(100))
 
     def step() -> None:

@@ -1,4 +1,6 @@
-"""A U-Net of diffusers, conditioned on text, learns to find noise as its training script has it; the scheduler adds the noise."""
+"""A U-Net of diffusers, conditioned on text, learns to find noise as its training script has it;
+the scheduler adds the noise.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,9 @@ import torch
 from diffusers import DDPMScheduler, UNet2DConditionModel
 from steps import repeat
 
-model = UNet2DConditionModel(block_out_channels=(160, 320, 640, 640), cross_attention_dim=768, sample_size=32).cuda()
+model = UNet2DConditionModel(
+    block_out_channels=(160, 320, 640, 640), cross_attention_dim=768, sample_size=32
+).cuda()
 scheduler = DDPMScheduler(num_train_timesteps=1000)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
 

@@ -31,7 +31,13 @@ class Language(lightning.LightningModule):
 
 tokens = TensorDataset(torch.randint(WORDS, (48, LENGTH)))
 trainer = lightning.Trainer(
-    max_steps=6, accelerator="gpu", devices=1, logger=False, enable_checkpointing=False, enable_progress_bar=False, gradient_clip_val=1.0
+    max_steps=6,
+    accelerator="gpu",
+    devices=1,
+    logger=False,
+    enable_checkpointing=False,
+    enable_progress_bar=False,
+    gradient_clip_val=1.0,
 )
 trainer.fit(Language(), DataLoader(tokens, batch_size=8), DataLoader(tokens, batch_size=8))
 finish()

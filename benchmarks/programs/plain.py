@@ -1,4 +1,6 @@
-"""Plain PyTorch: `linear`, SGD on linear layers with torch.randn in the loop; `conv SIZE`, convolutions with batch norm, images of SIZE."""
+"""Plain PyTorch: `linear`, SGD on linear layers with torch.randn in the loop; `conv SIZE`,
+convolutions with batch norm, images of SIZE.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,10 @@ def linear(steps: int = 6) -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 
     def step() -> None:
-        inputs, labels = torch.randn(4096, 4096, device="cuda"), torch.randint(10, (4096,), device="cuda")
+        inputs, labels = (
+            torch.randn(4096, 4096, device="cuda"),
+            torch.randint(10, (4096,), device="cuda"),
+        )
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(inputs), labels).backward()
         optimizer.step()
@@ -28,14 +33,23 @@ def conv(size: int, steps: int = 5) -> None:
     layers = [
         layer
         for i, (before, after) in enumerate(pairwise(widths))
-        for layer in (nn.Conv2d(before, after, 3, 1 + i % 2, 1, bias=False), nn.BatchNorm2d(after), nn.ReLU())
+        for layer in (
+            nn.Conv2d(before, after, 3, 1 + i % 2, 1, bias=False),
+            nn.BatchNorm2d(after),
+            nn.ReLU(),
+        )
     ]
-    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(widths[-1], 1000)).cuda()
+    model = nn.Sequential(
+        *layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(widths[-1], 1000)
+    ).cuda()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     batch = 64 * 64 * 64 // (size * size)
 
     def step() -> None:
-        inputs, labels = torch.randn(batch, 3, size, size, device="cuda"), torch.randint(1000, (batch,), device="cuda")
+        inputs, labels = (
+            torch.randn(batch, 3, size, size, device="cuda"),
+            torch.randint(1000, (batch,), device="cuda"),
+        )
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(inputs), labels).backward()
         optimizer.step()

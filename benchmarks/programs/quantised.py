@@ -1,4 +1,6 @@
-"""bitsandbytes: `adam8bit`, its optimizer of 8 bits; `nf4`, a frozen model of 4 bits with trained norms."""
+"""bitsandbytes: `adam8bit`, its optimizer of 8 bits; `nf4`, a frozen model of 4 bits with trained
+norms.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,20 @@ WIDTH, LAYERS = 2048, 16
 
 def main(kind: str) -> None:
     make = nn.Linear if kind == "adam8bit" else bnb.nn.Linear4bit
-    layers = [layer for _ in range(LAYERS) for layer in (make(WIDTH, 2 * WIDTH), nn.GELU(), make(2 * WIDTH, WIDTH), nn.LayerNorm(WIDTH))]
+    layers = [
+        layer
+        for _ in range(LAYERS)
+        for layer in (
+            make(WIDTH, 2 * WIDTH),
+            nn.GELU(),
+            make(2 * WIDTH, WIDTH),
+            nn.LayerNorm(WIDTH),
+        )
+    ]
     model = nn.Sequential(*layers).cuda()
-    optimizer = bnb.optim.Adam8bit([parameter for parameter in model.parameters() if parameter.requires_grad], lr=1e-4)
+    optimizer = bnb.optim.Adam8bit(
+        [parameter for parameter in model.parameters() if parameter.requires_grad], lr=1e-4
+    )
 
     def step() -> None:
         optimizer.zero_grad()

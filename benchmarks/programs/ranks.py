@@ -1,4 +1,6 @@
-"""Ranks of torchrun over gloo, each on a GPU: `ddp`, DistributedDataParallel; `fsdp`, FSDP2's fully_shard, layer by layer."""
+"""Ranks of torchrun over gloo, each on a GPU: `ddp`, DistributedDataParallel; `fsdp`, FSDP2's
+fully_shard, layer by layer.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ WIDTH = 1024
 def main(kind: str) -> None:
     dist.init_process_group("gloo")
     torch.cuda.set_device(0)
-    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(WIDTH, 16, 4 * WIDTH, batch_first=True), 8)
+    encoder = nn.TransformerEncoder(
+        nn.TransformerEncoderLayer(WIDTH, 16, 4 * WIDTH, batch_first=True), 8
+    )
     model = nn.Sequential(nn.Linear(WIDTH, WIDTH), encoder, nn.Linear(WIDTH, WIDTH)).cuda()
     if kind == "ddp":
         model = DistributedDataParallel(model)

@@ -1,4 +1,6 @@
-"""What the programs of this folder have in common: steps that are timed as GPU programs time them."""
+"""What the programs of this folder have in common: steps that are timed as GPU programs
+time them.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def repeat(step: Callable[[], object], steps: int) -> None:
 
 
 def finish() -> None:
-    """The peak of memory; autograd's threads have ended (docs/simulated-gpu.md, The runtime library)."""
+    """The peak of memory; autograd's threads have ended (docs/simulated-gpu.md, The runtime
+    library).
+    """
     torch.cuda.synchronize()
     print(f"peak memory: {torch.cuda.max_memory_allocated() / 2**30:.2f} GiB allocated", flush=True)
     time.sleep(0.3)

@@ -1,4 +1,6 @@
-"""The Trainer of transformers on models with random weights: `trainer.py bert|gpt2|llama [--bf16] [--checkpointing] [--steps N]`."""
+"""The Trainer of transformers on models with random weights: `trainer.py bert|gpt2|llama [--bf16]
+[--checkpointing] [--steps N]`.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,12 @@ MODELS = {
     "gpt2": lambda: GPT2LMHeadModel(GPT2Config(n_layer=6, n_positions=LENGTH)),
     "llama": lambda: LlamaForCausalLM(
         LlamaConfig(
-            hidden_size=512, intermediate_size=1408, num_hidden_layers=12, num_attention_heads=8, num_key_value_heads=4, vocab_size=16000
+            hidden_size=512,
+            intermediate_size=1408,
+            num_hidden_layers=12,
+            num_attention_heads=8,
+            num_key_value_heads=4,
+            vocab_size=16000,
         )
     ),
 }

@@ -1,4 +1,6 @@
-"""Captured traces, kept in the user's cache folder: the same request, by the same code and PyTorch, is captured once."""
+"""Captured traces, kept in the user's cache folder: the same request, by the same code and PyTorch,
+is captured once.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ _CODE = ("capture", "workloads", "trace", "core")  # what a trace depends on
 def folder(environment: Mapping[str, str]) -> Path:
     """$XDG_CACHE_HOME/deepum/traces, as the XDG Base Directory Specification has it."""
     given = environment.get("XDG_CACHE_HOME", "")
-    return (Path(given) if Path(given).is_absolute() else Path.home() / ".cache") / "deepum" / "traces"
+    return (
+        (Path(given) if Path(given).is_absolute() else Path.home() / ".cache") / "deepum" / "traces"
+    )
 
 
 def _key(request: Request, steps: int, synchronise: bool, multiprocessors: int) -> str:
@@ -37,12 +41,24 @@ def _key(request: Request, steps: int, synchronise: bool, multiprocessors: int) 
 
 
 def captured(
-    request: Request, steps: int, synchronise: bool = False, multiprocessors: int = MULTIPROCESSORS, within: Path | None = None
+    request: Request,
+    steps: int,
+    synchronise: bool = False,
+    multiprocessors: int = MULTIPROCESSORS,
+    within: Path | None = None,
 ) -> Trace:
-    """The trace, from the cache (`within` that folder, else the user's) if it is there. Raises DeepumError and UsageError as `capture`."""
-    place = (within or folder(os.environ)) / f"{request.named.name}-{_key(request, steps, synchronise, multiprocessors)}"
+    """The trace, from the cache (`within` that folder, else the user's) if it is there. Raises
+    DeepumError and UsageError as `capture`.
+    """
+    place = (
+        within or folder(os.environ)
+    ) / f"{request.named.name}-{_key(request, steps, synchronise, multiprocessors)}"
     with contextlib.suppress(OSError, ValueError):
-        found = Trace(str(request), bytes(EventLog.read(place).records), work.of_file(work_path(place).read_bytes()))
+        found = Trace(
+            str(request),
+            bytes(EventLog.read(place).records),
+            work.of_file(work_path(place).read_bytes()),
+        )
         place.touch()
         return found
     trace = capture(request, steps, synchronise, multiprocessors).trace
@@ -57,7 +73,11 @@ def _keep(trace: Trace, place: Path) -> None:
     trace.save(mine)
     work_path(mine).replace(work_path(place))
     mine.replace(place)  # last: a log without its work would be another trace
-    files = sorted((path for path in place.parent.iterdir() if path.is_file()), key=lambda path: path.stat().st_mtime, reverse=True)
+    files = sorted(
+        (path for path in place.parent.iterdir() if path.is_file()),
+        key=lambda path: path.stat().st_mtime,
+        reverse=True,
+    )
     total = 0
     for path in files:
         total += path.stat().st_size

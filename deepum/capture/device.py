@@ -1,4 +1,6 @@
-"""The device of a captured program: its storages as PyTorch blocks, its launches as events and work."""
+"""The device of a captured program: its storages as PyTorch blocks, its launches as events and
+work.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +22,23 @@ _KEPT = {"cublas", "cublas backward"}  # scratch that a library asks for once
 
 @dataclass(slots=True)
 class Held:
-    """A storage's memory. `born`: number of the step and ordinal among its births; `watch`: tells when it dies."""
+    """A storage's memory. `born`: number of the step and ordinal among its births; `watch`: tells
+    when it dies.
+    """
 
     block: Block | None
     bytes: int
     born: tuple[int, int]
     watch: Any = None
-    indices: tuple[tuple[int, int], int] | None = None  # birth of the indices that it holds again, and where they lay
+    # Birth of the indices that it holds again, and where they lay.
+    indices: tuple[tuple[int, int], int] | None = None
 
 
 @dataclass(frozen=True)
 class Step:
-    """What a step was. `drawn`: which of its work records touch rows that are drawn anew in each step, and where they lie. `memory`: what
-    was handed out at its end."""
+    """What a step was. `drawn`: which of its work records touch rows that are drawn anew in each
+    step, and where they lie. `memory`: what was handed out at its end.
+    """
 
     stretch: Stretch
     drawn: tuple[tuple[int, Sequence[tuple[Use, int, int, int]]], ...]
@@ -41,10 +47,15 @@ class Step:
     flops: float
 
     def like(self, other: Step) -> bool:
-        """Whether it would be repeated by the same program as the other is: but for drawn rows they are the same, and so is what they
-        leave behind."""
+        """Whether it would be repeated by the same program as the other is: but for drawn rows they
+        are the same, and so is what they leave behind.
+        """
         drawn = {at for at, _ in self.drawn}
-        if drawn != {at for at, _ in other.drawn} or self.memory != other.memory or self.stretch.events != other.stretch.events:
+        if (
+            drawn != {at for at, _ in other.drawn}
+            or self.memory != other.memory
+            or self.stretch.events != other.stretch.events
+        ):
             return False
         pairs = zip(self.stretch.work, other.stretch.work, strict=True)
         return all(mine == theirs or at in drawn for at, (mine, theirs) in enumerate(pairs))
@@ -77,7 +88,8 @@ class Device:
         held.watch = weakref.ref(storage, self._death(key))
 
     def _take(self, size: int) -> Held:
-        block = self.program.allocate(size) if size else None  # PyTorch allocates nothing for nothing
+        # PyTorch allocates nothing for nothing.
+        block = self.program.allocate(size) if size else None
         self._births += 1
         self.peak_bytes = max(self.peak_bytes, self.program.allocator.allocated_bytes)
         return Held(block, size, (self.step, self._births))
@@ -102,7 +114,14 @@ class Device:
         (step, ordinal), offset = self._indices(indices)
         fixed = step != self.step
         key = f"{step if fixed else '-'} {ordinal} {offset}"
-        return Rows(key, indices.numel() if count is None else count, row_bytes, span(table), self._seed, fixed)
+        return Rows(
+            key,
+            indices.numel() if count is None else count,
+            row_bytes,
+            span(table),
+            self._seed,
+            fixed,
+        )
 
     def same_rows(self, to: Any, indices: Any) -> None:
         """`to` holds those indices again."""
@@ -141,8 +160,11 @@ class Device:
                 continue
             slot, start = held.block.segment.slot, held.block.offset + offset
             shape = () if isinstance(use.tensor, Scratch) else tuple(use.tensor.shape)
-            # Without its place: the shim leaves that out for PyTorch's memory, whose blocks the core names.
-            identity.append(f"{shape} {use.tensor.dtype if not isinstance(use.tensor, Scratch) else ''}")
+            # Without its place: the shim leaves that out for PyTorch's memory, whose blocks the
+            # core names.
+            identity.append(
+                f"{shape} {use.tensor.dtype if not isinstance(use.tensor, Scratch) else ''}"
+            )
             touched.append(held.block.range)
             if use.flags:
                 pieces = use.pieces
@@ -158,13 +180,17 @@ class Device:
         if launch.memcpy:
             accesses.reverse()
             ranges = [exact(access.slot, access.offset, access.bytes) for access in accesses]
-            writer.copy_inside(execution_hash, accesses[0], accesses[1] if len(accesses) > 1 else None, ranges)
+            writer.copy_inside(
+                execution_hash, accesses[0], accesses[1] if len(accesses) > 1 else None, ranges
+            )
             return
         if drawn:
             self._drawn.append((writer.point()[1] - self._begun[1], places))
         self.launches += 1
         self.flops += launch.cost.flops
-        writer.launch(execution_hash, distinct(touched), accesses, launch.cost, sparse=launch.sparse)
+        writer.launch(
+            execution_hash, distinct(touched), accesses, launch.cost, sparse=launch.sparse
+        )
 
     def copy(self, tensor: Any, to_device: bool) -> None:
         """Between host and device; the program waits for what it reads back."""
@@ -173,17 +199,23 @@ class Device:
             return
         slot, start = held.block.segment.slot, held.block.offset + offset
         identity = hashed(f"copy {to_device} {self.program.segment_names[slot]} {start} {size}")
-        self.program.writer.copy(identity, Access(slot, 0, start, size), exact(slot, start, size), to_device)
+        self.program.writer.copy(
+            identity, Access(slot, 0, start, size), exact(slot, start, size), to_device
+        )
         if not to_device:
             self.program.writer.synchronise()
 
     def end_step(self, synchronise: bool) -> Step:
-        """The last launch was the step's last. `synchronise`: the program waits for the GPU then."""
+        """The last launch was the step's last. `synchronise`: the program waits for the GPU
+        then.
+        """
         writer = self.program.writer
         writer.end_step()
         if synchronise:
             writer.synchronise()
-        step = Step(writer.since(self._begun), tuple(self._drawn), self._memory(), self.launches, self.flops)
+        step = Step(
+            writer.since(self._begun), tuple(self._drawn), self._memory(), self.launches, self.flops
+        )
         self._begin()
         return step
 
@@ -204,7 +236,11 @@ class Device:
 
     def _memory(self) -> frozenset[tuple[int, int, int]]:
         held = (*self._held.values(), *self._scratch.values())
-        return frozenset((one.block.segment.slot, one.block.offset, one.block.bytes) for one in held if one.block is not None)
+        return frozenset(
+            (one.block.segment.slot, one.block.offset, one.block.bytes)
+            for one in held
+            if one.block is not None
+        )
 
 
 def _accesses(places: Sequence[tuple[Use, int, int, int]], step: int) -> list[Access]:

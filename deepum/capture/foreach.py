@@ -1,4 +1,6 @@
-"""How PyTorch's foreach kernels cut lists of tensors into launches: ATen/native/cuda/MultiTensorApply.cuh, PyTorch 2.12 on, CUDA 13."""
+"""How PyTorch's foreach kernels cut lists of tensors into launches:
+ATen/native/cuda/MultiTensorApply.cuh, PyTorch 2.12 on, CUDA 13.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ Part = tuple[int, int, int]  # number of the tensor, first element, elements
 
 
 def parts(elements: Sequence[int], depth: int, scalars: bool) -> Iterator[list[Part]]:
-    """For each launch what it works on. `elements`: of each tensor of a list; `depth`: lists; `scalars`: a number for each tensor."""
+    """For each launch what it works on. `elements`: of each tensor of a list; `depth`: lists;
+    `scalars`: a number for each tensor.
+    """
     most = (_TENSORS_WITH_SCALARS if scalars else _TENSORS)[min(depth, len(_TENSORS)) - 1]
     begun: list[Part] = []
     blocks = 0

@@ -18,7 +18,9 @@ class Pieces(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """Memory that an operator takes for itself and gives back at its end; bytes. Told apart by `name`."""
+    """Memory that an operator takes for itself and gives back at its end; bytes. Told apart by
+    `name`.
+    """
 
     name: str
     bytes: int
@@ -26,7 +28,9 @@ class Scratch:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A launch's use of a tensor (or Scratch): where its elements are (deepum.capture.runs), or pieces of that."""
+    """A launch's use of a tensor (or Scratch): where its elements are (deepum.capture.runs), or
+    pieces of that.
+    """
 
     tensor: Any
     flags: int
@@ -35,8 +39,10 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """`sparse`: the shim would know it for a gather or scatter (kernel_hooks/sparse_kernels.cpp). `memcpy`: no kernel but the driver's
-    copy, of the first use to the second, or its memset of the only one."""
+    """`sparse`: the shim would know it for a gather or scatter (kernel_hooks/sparse_kernels.cpp).
+    `memcpy`: no kernel but the driver's copy, of the first use to the second, or its memset of the
+    only one.
+    """
 
     name: str
     uses: Sequence[Use]
@@ -64,5 +70,7 @@ def span(tensor: Any) -> int:
     """Bytes from the first to the last element."""
     if tensor.numel() == 0:
         return 0
-    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    last = sum(
+        (size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
+    )
     return int((last + 1) * tensor.itemsize)

@@ -1,4 +1,6 @@
-"""What stands between a captured program and PyTorch: operators on the device are told, choices that depend on the device are CUDA's."""
+"""What stands between a captured program and PyTorch: operators on the device are told, choices
+that depend on the device are CUDA's.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,11 @@ class _Operator:
         schema = function._schema
         self.name: str = schema.name.partition("::")[2]
         self.arguments: list[str] = [argument.name for argument in schema.arguments]
-        self.changed = [argument.name for argument in schema.arguments if argument.alias_info is not None and argument.alias_info.is_write]
+        self.changed = [
+            argument.name
+            for argument in schema.arguments
+            if argument.alias_info is not None and argument.alias_info.is_write
+        ]
 
 
 def _tensors(value: Any) -> Iterator[Any]:
@@ -51,17 +57,27 @@ def _in_backward() -> bool:
 def _uses(tensor: Any) -> tuple[int, int]:
     """References to a tensor, where PyTorch tells them (since 2.10 or so), and to its storage."""
     count = getattr(tensor, "_use_count", None)
-    return 0 if count is None else count(), torch._C._storage_Use_Count(tensor.untyped_storage()._cdata)
+    return 0 if count is None else count(), torch._C._storage_Use_Count(
+        tensor.untyped_storage()._cdata
+    )
 
 
 class _Count(TorchDispatchMode):
-    """How many references there are to a gradient that nobody holds but autograd, when another is added to it."""
+    """How many references there are to a gradient that nobody holds but autograd, when another is
+    added to it.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.uses: tuple[int, int] | None = None
 
-    def __torch_dispatch__(self, function: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+    def __torch_dispatch__(
+        self,
+        function: Any,
+        types: Any,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
         if function is torch.ops.aten.add.Tensor and _in_backward():
             self.uses = _uses(args[0])
         return function(*args, **(kwargs or {}))
@@ -87,7 +103,13 @@ class Capture(TorchDispatchMode):
         self._add = _Operator(torch.ops.aten.add_.Tensor)
         _uses_of_autograds_own()
 
-    def __torch_dispatch__(self, function: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+    def __torch_dispatch__(
+        self,
+        function: Any,
+        types: Any,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
         kwargs = kwargs or {}
         operator = self._operators.get(function)
         if operator is None:
@@ -98,20 +120,33 @@ class Capture(TorchDispatchMode):
             if told is not None:
                 return told[0]
         if operator.name == "add" and self._accumulates(args):
-            # input_buffer.cpp, can_accumulate_inplace: what autograd does itself where no dispatch mode watches.
+            # input_buffer.cpp, can_accumulate_inplace: what autograd does itself where no dispatch
+            # mode watches.
             function, operator = torch.ops.aten.add_.Tensor, self._add
         result = self._run(operator, function, args, kwargs)
         made = self._births(result)
         if operator.name not in ALLOCATE and (made or operator.changed):
-            self._tell(operator, dict(zip(operator.arguments, args, strict=False)) | dict(kwargs), inputs, made)
+            self._tell(
+                operator,
+                dict(zip(operator.arguments, args, strict=False)) | dict(kwargs),
+                inputs,
+                made,
+            )
         return result
 
     @staticmethod
-    def _run(operator: _Operator, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """The result; of sparse tensors by hand where there is no shape function, or one that forgets how many rows there are."""
+    def _run(
+        operator: _Operator, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """The result; of sparse tensors by hand where there is no shape function, or one that
+        forgets how many rows there are.
+        """
         if operator.name == "clone" and args[0].layout is torch.sparse_coo and _in_backward():
-            # accumulate_grad.h takes a sparse gradient over as it is; beside a dispatch mode it sees more references, and copies.
-            return torch.ops.aten._sparse_coo_tensor_unsafe(args[0]._indices(), args[0]._values(), args[0].shape)
+            # accumulate_grad.h takes a sparse gradient over as it is; beside a dispatch mode it
+            # sees more references, and copies.
+            return torch.ops.aten._sparse_coo_tensor_unsafe(
+                args[0]._indices(), args[0]._values(), args[0].shape
+            )
         if operator.name == "add_" and getattr(args[1], "layout", None) is torch.sparse_coo:
             return args[0]
         return function(*args, **kwargs)
@@ -126,15 +161,33 @@ class Capture(TorchDispatchMode):
                 made.append(tensor)
         return made
 
-    def _tell(self, operator: _Operator, arguments: Mapping[str, Any], inputs: Sequence[Any], made: Sequence[Any]) -> None:
+    def _tell(
+        self,
+        operator: _Operator,
+        arguments: Mapping[str, Any],
+        inputs: Sequence[Any],
+        made: Sequence[Any],
+    ) -> None:
         changed = [tensor for name in operator.changed for tensor in _tensors(arguments.get(name))]
         if not changed and not made:  # on the host alone
             return
-        if (operator.name == "_to_copy" and not inputs) or (operator.name == "copy_" and arguments["src"].device.type != DEVICE):
+        if (operator.name == "_to_copy" and not inputs) or (
+            operator.name == "copy_" and arguments["src"].device.type != DEVICE
+        ):
             self._device.copy(made[0] if made else changed[0], to_device=True)
             return
         rows, same_rows = self._device.rows, self._device.same_rows
-        call = Call(operator.name, arguments, inputs, changed, made, self._multiprocessors, rows, same_rows, _in_backward())
+        call = Call(
+            operator.name,
+            arguments,
+            inputs,
+            changed,
+            made,
+            self._multiprocessors,
+            rows,
+            same_rows,
+            _in_backward(),
+        )
         self._device.carry_out(launches(call))
 
     @staticmethod
@@ -147,10 +200,15 @@ class Capture(TorchDispatchMode):
             and old.shape == new.shape
             and old.dtype == new.dtype
             and span(old) == old.numel() * old.itemsize
-            and all(found <= alone for found, alone in zip(_uses(old), _uses_of_autograds_own(), strict=True))
+            and all(
+                found <= alone
+                for found, alone in zip(_uses(old), _uses_of_autograds_own(), strict=True)
+            )
         )
 
-    def _to_host(self, name: str, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any] | None:
+    def _to_host(
+        self, name: str, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[Any] | None:
         """What is read back is zero: nothing computes it."""
         source = args[1] if name == "copy_" else args[0]
         if source.device.type != DEVICE:
@@ -167,13 +225,21 @@ class Capture(TorchDispatchMode):
         if wanted is None or torch.device(wanted).type == DEVICE:
             return None
         self._device.copy(source, to_device=False)
-        return (torch.zeros(source.shape, dtype=kwargs.get("dtype") or source.dtype, device=wanted),)
+        return (
+            torch.zeros(source.shape, dtype=kwargs.get("dtype") or source.dtype, device=wanted),
+        )
 
 
 class Choices(TorchFunctionMode):
     """Functions that are other operators on a GPU than on the device "meta"."""
 
-    def __torch_function__(self, function: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+    def __torch_function__(
+        self,
+        function: Any,
+        types: Any,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
         kwargs = kwargs or {}
         other = _CHOICES.get(function)
         if other is not None:
@@ -200,36 +266,50 @@ def _attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Any:
-    """sdp_utils.cpp: FlashAttention for half precision without a mask, else the memory-efficient kernels."""
+    """sdp_utils.cpp: FlashAttention for half precision without a mask, else the memory-efficient
+    kernels.
+    """
     if query.device.type != DEVICE:
         return NotImplemented
     trains = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (query, key, value))
     if attn_mask is None and query.itemsize == 2 and query.shape[-1] <= _FLASH_MOST_DEPTH:
-        return torch.ops.aten._scaled_dot_product_flash_attention(query, key, value, dropout_p, is_causal, False, scale=scale)[0]
+        return torch.ops.aten._scaled_dot_product_flash_attention(
+            query, key, value, dropout_p, is_causal, False, scale=scale
+        )[0]
     if enable_gqa:
         repeats = query.shape[-3] // key.shape[-3]
         key, value = key.repeat_interleave(repeats, -3), value.repeat_interleave(repeats, -3)
     bias = None if attn_mask is None else _bias(attn_mask, query, key)
-    return torch.ops.aten._scaled_dot_product_efficient_attention(query, key, value, bias, trains, dropout_p, is_causal, scale=scale)[0]
+    return torch.ops.aten._scaled_dot_product_efficient_attention(
+        query, key, value, bias, trains, dropout_p, is_causal, scale=scale
+    )[0]
 
 
 def _bias(mask: Any, query: Any, key: Any) -> Any:
     """attention.cu, convert_boolean_attn_mask and pad_bias."""
     if mask.dtype == torch.bool:
-        mask = torch.zeros_like(mask, dtype=query.dtype).masked_fill_(mask.logical_not(), float("-inf"))
+        mask = torch.zeros_like(mask, dtype=query.dtype).masked_fill_(
+            mask.logical_not(), float("-inf")
+        )
     length = mask.shape[-1]
     if length % _BIAS_ALIGNMENT:
-        mask = torch.nn.functional.pad(mask, (0, _BIAS_ALIGNMENT - length % _BIAS_ALIGNMENT))[..., :length]
+        mask = torch.nn.functional.pad(mask, (0, _BIAS_ALIGNMENT - length % _BIAS_ALIGNMENT))[
+            ..., :length
+        ]
     return mask.expand(*query.shape[:-1], key.shape[-2])
 
 
-def _lstm_cell(row: Any, state: Sequence[Any], w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
+def _lstm_cell(
+    row: Any, state: Sequence[Any], w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
+) -> Any:
     """RNN.cpp: two products, and one kernel for all that is pointwise."""
     if row.device.type != DEVICE or b_ih is None or b_hh is None:
         return NotImplemented
     hidden, cell = state
     linear = torch.nn.functional.linear
-    return torch.ops.aten._thnn_fused_lstm_cell(linear(row, w_ih), linear(hidden, w_hh), cell, b_ih, b_hh)[:2]
+    return torch.ops.aten._thnn_fused_lstm_cell(
+        linear(row, w_ih), linear(hidden, w_hh), cell, b_ih, b_hh
+    )[:2]
 
 
 _CHOICES: dict[Any, Callable[..., Any]] = {

@@ -16,7 +16,9 @@ MULTIPROCESSORS = 80  # of a V100: what the stand-in for cuBLAS cuts products fo
 
 @dataclass(frozen=True)
 class Captured:
-    """`launches`, `flops`: of the last step. `peak_bytes`: most that was allocated at once, as PyTorch counts it."""
+    """`launches`, `flops`: of the last step. `peak_bytes`: most that was allocated at once, as
+    PyTorch counts it.
+    """
 
     trace: Trace
     launches: int
@@ -25,9 +27,25 @@ class Captured:
     reserved_bytes: int
 
 
-def capture(request: Request, steps: int, synchronise: bool = False, multiprocessors: int = MULTIPROCESSORS, seed: int = 0) -> Captured:
-    """`steps` steps of a named workload. `synchronise`: the program waits for the GPU after each. Raises DeepumError and UsageError."""
-    return capture_job(str(request), request.build, steps, synchronise, request.named.differs, multiprocessors, seed)
+def capture(
+    request: Request,
+    steps: int,
+    synchronise: bool = False,
+    multiprocessors: int = MULTIPROCESSORS,
+    seed: int = 0,
+) -> Captured:
+    """`steps` steps of a named workload. `synchronise`: the program waits for the GPU after each.
+    Raises DeepumError and UsageError.
+    """
+    return capture_job(
+        str(request),
+        request.build,
+        steps,
+        synchronise,
+        request.named.differs,
+        multiprocessors,
+        seed,
+    )
 
 
 def capture_job(
@@ -39,8 +57,9 @@ def capture_job(
     multiprocessors: int = MULTIPROCESSORS,
     seed: int = 0,
 ) -> Captured:
-    """The same of any job; `build` makes it on a device. `differs`: a step may differ from the one before even if that was like its own
-    predecessor; else the first that is like it is repeated."""
+    """The same of any job; `build` makes it on a device. `differs`: a step may differ from the one
+    before even if that was like its own predecessor; else the first that is like it is repeated.
+    """
     try:
         from deepum.capture.mode import DEVICE, Capture, Choices
     except ImportError:
@@ -66,4 +85,6 @@ def capture_job(
     if last is None:
         raise ValueError("no steps")
     reserved = device.program.allocator.reserved_bytes
-    return Captured(device.program.trace(name), last.launches, last.flops, device.peak_bytes, reserved)
+    return Captured(
+        device.program.trace(name), last.launches, last.flops, device.peak_bytes, reserved
+    )

@@ -1,5 +1,7 @@
-"""Which rows a gather or scatter picks: indices are not known where nothing computes them, so rows are drawn, uniformly, by a generator
-seeded with the tensor of indices and the step. Operators that use the same indices meet the same rows."""
+"""Which rows a gather or scatter picks: indices are not known where nothing computes them, so rows
+are drawn, uniformly, by a generator seeded with the tensor of indices and the step. Operators that
+use the same indices meet the same rows.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ _MOST_DRAWN = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """`count` rows of a table of `table_bytes`. `key`: of the indices; `fixed`: they are the same in every step."""
+    """`count` rows of a table of `table_bytes`. `key`: of the indices; `fixed`: they are the same
+    in every step.
+    """
 
     key: str
     count: int
@@ -37,5 +41,7 @@ class Rows:
             return [(int(at), self.row_bytes) for at in np.unique(starts)]
         regions, counts = np.unique(starts // REGION_BYTES, return_counts=True)
         places = regions * REGION_BYTES
-        sizes = np.minimum(counts * self.row_bytes, np.minimum(REGION_BYTES, self.table_bytes - places))
+        sizes = np.minimum(
+            counts * self.row_bytes, np.minimum(REGION_BYTES, self.table_bytes - places)
+        )
         return list(zip(places.tolist(), sizes.tolist(), strict=True))

@@ -1,4 +1,6 @@
-"""Where the elements of a strided operand lie: runs of memory, with what is left out between them."""
+"""Where the elements of a strided operand lie: runs of memory, with what is left out
+between them.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,10 @@ class Runs:
 
 
 def runs(tensor: Any) -> Runs | None:
-    """Those of a tensor; None where it is met in full, from its first element to its last: gaps shorter than a region are not left out,
-    nor are more than 65536 (native/simgpu/runs.hpp has the same rule)."""
+    """Those of a tensor; None where it is met in full, from its first element to its last: gaps
+    shorter than a region are not left out, nor are more than 65536 (native/simgpu/runs.hpp has the
+    same rule).
+    """
     return strided(tuple(tensor.shape), tuple(tensor.stride()), tensor.itemsize)
 
 
@@ -38,7 +42,9 @@ def strided(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> Runs
         return None
     run = itemsize
     outer: list[range] = []
-    for stride, size in sorted((stride * itemsize, size) for size, stride in zip(shape, strides, strict=True) if size > 1):
+    for stride, size in sorted(
+        (stride * itemsize, size) for size, stride in zip(shape, strides, strict=True) if size > 1
+    ):
         if not outer and stride - run < REGION_BYTES:
             run = max(run, (size - 1) * stride + run)
         else:

@@ -1,4 +1,5 @@
-"""What matrix products cost: cut into tiles as the stand-in for cuBLAS cuts them (native/simgpu/cublas/gemm.cpp, choose_tiling).
+"""What matrix products cost: cut into tiles as the stand-in for cuBLAS cuts them
+(native/simgpu/cublas/gemm.cpp, choose_tiling).
 
 tests/workloads compares both on what a real program launches.
 """
@@ -22,7 +23,8 @@ def _edge(size: int) -> int:
 
 
 def product(m: int, n: int, k: int, batches: int, bits: int, multiprocessors: int) -> Cost:
-    """Of `batches` products of m x k and k x n elements of that many bits, on a card with so many multiprocessors.
+    """Of `batches` products of m x k and k x n elements of that many bits, on a card with so many
+    multiprocessors.
 
     Up to 16 bits the matrix units do it. FP64 takes twice as long as FP32.
     """
@@ -42,7 +44,9 @@ def product(m: int, n: int, k: int, batches: int, bits: int, multiprocessors: in
             splits = tried
     units = bits <= 16
     slower = max(bits / (16 if units else 32), 0.5)
-    return Cost(flops=2.0 * tiles * rows * columns * k * slower, tiles=tiles * splits, matrix_units=units)
+    return Cost(
+        flops=2.0 * tiles * rows * columns * k * slower, tiles=tiles * splits, matrix_units=units
+    )
 
 
 def of_tensors(m: int, n: int, k: int, batches: int, tensor: Any, multiprocessors: int) -> Cost:

@@ -12,12 +12,28 @@ import click
 from deepum import __version__
 from deepum.errors import EXIT_FAILED, EXIT_USAGE, DeepumError
 
-_COMMANDS = ("run", "path", "doctor", "machines", "daemon", "log", "record", "simulate", "workloads", "report", "trace", "version")
-_EXTRAS = {"simulate": "lab", "trace": "lab", "report": "report"}  # by subcommand: what brings numpy
+_COMMANDS = (
+    "run",
+    "path",
+    "doctor",
+    "machines",
+    "daemon",
+    "log",
+    "record",
+    "simulate",
+    "workloads",
+    "report",
+    "trace",
+    "version",
+)
+# By subcommand: what brings numpy.
+_EXTRAS = {"simulate": "lab", "trace": "lab", "report": "report"}
 
 
 class _Commands(click.Group):
-    """Loads a subcommand's module when it is asked for, so that `deepum path` does not wait for the native core."""
+    """Loads a subcommand's module when it is asked for, so that `deepum path` does not wait for the
+    native core.
+    """
 
     def list_commands(self, _context: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -46,30 +62,44 @@ def _without_numpy(name: str, extra: str) -> click.Command:
         raise _missing_numpy(f"deepum {name}", extra)
 
     settings = {"ignore_unknown_options": True, "allow_extra_args": True}
-    return click.Command(name, context_settings=settings, callback=refuse, add_help_option=False, help=f"Needs the extra `{extra}`.")
+    return click.Command(
+        name,
+        context_settings=settings,
+        callback=refuse,
+        add_help_option=False,
+        help=f"Needs the extra `{extra}`.",
+    )
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120}, no_args_is_help=False)
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+    no_args_is_help=False,
+)
 @click.version_option(__version__, message="deepum %(version)s")
 def deepum() -> None:
     """Run CUDA programs that need more memory than the GPU has, without changing them.
 
     Start with: deepum run -- python train.py
 
-    \b
-    Exit codes: that of the program; 2 unusable arguments; 125 deepum itself failed or refuses to run here;
-    126 the program cannot be executed; 127 there is no such program.
+    \b Exit codes: that of the program; 2 unusable arguments; 125 deepum itself failed or refuses to
+    run here; 126 the program cannot be executed; 127 there is no such program.
     """
 
 
 def _one_line(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
     where = context.command_path if isinstance(context, click.Context) else "deepum"
-    return f"deepum: error: {' '.join(error.format_message().split()).rstrip('.')}; see `{where} --help`"
+    return (
+        f"deepum: error: {' '.join(error.format_message().split()).rstrip('.')}; see `{where} "
+        f"--help`"
+    )
 
 
 def main() -> None:
-    """Runs the command line; every failure is one line on standard error and a documented exit code."""
+    """Runs the command line; every failure is one line on standard error and a documented exit
+    code.
+    """
     code = 0
     try:
         code = deepum.main(prog_name="deepum", standalone_mode=False) or 0
@@ -91,5 +121,6 @@ def main() -> None:
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     if code == EXIT_FAILED:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what a closed pipe did not take cannot be complained about again at exit
+        # What a closed pipe did not take cannot be complained about again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     sys.exit(code)

@@ -8,7 +8,14 @@ import click
 
 
 @click.command("daemon")
-@click.option("--detach", is_flag=True, help="Go to the background, and end when no program has needed it for DEEPUM_DAEMON_IDLE seconds.")
+@click.option(
+    "--detach",
+    is_flag=True,
+    help=(
+        "Go to the background, and end when no program has needed it for DEEPUM_DAEMON_IDLE "
+        "seconds."
+    ),
+)
 def command(detach: bool) -> None:
     """Serve the programs of this user until interrupted.
 

@@ -18,7 +18,12 @@ def _device(wanted: str) -> Device:
 
 
 @click.command("doctor")
-@click.option("--device", default=None, metavar="cuda|sim|sim:MACHINE", help="What to examine.  [DEEPUM_DEVICE; default: cuda]")
+@click.option(
+    "--device",
+    default=None,
+    metavar="cuda|sim|sim:MACHINE",
+    help="What to examine.  [DEEPUM_DEVICE; default: cuda]",
+)
 @click.option("--json", "as_json", is_flag=True, help="The same for programs (docs/doctor.md).")
 def command(device: str | None, as_json: bool) -> int:
     """Examine GPU, driver, host, container and PyTorch: ok, warn or fail, with the remedy.
@@ -36,6 +41,11 @@ def command(device: str | None, as_json: bool) -> int:
             click.echo(check.line)
     failed = any(check.level == "fail" for check in checks)
     if as_json:
-        told = {"version": 1, "device": wanted, "failed": failed, "checks": [check.as_dict() for check in checks]}
+        told = {
+            "version": 1,
+            "device": wanted,
+            "failed": failed,
+            "checks": [check.as_dict() for check in checks],
+        }
         click.echo(json.dumps(told, indent=2))
     return EXIT_FINDINGS if failed else 0

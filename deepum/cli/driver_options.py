@@ -13,11 +13,20 @@ from deepum.sizes import parse_size
 
 _OPTIONS = (
     click.option(
-        "--costs", type=click.Choice([*COSTS]), help="What prefetches cost the driver beside their copies; by default the machine's."
+        "--costs",
+        type=click.Choice([*COSTS]),
+        help="What prefetches cost the driver beside their copies; by default the machine's.",
     ),
-    click.option("--discards", type=click.Choice([*DISCARDS]), help="What the driver's discards do; by default the machine's."),
     click.option(
-        "--fault-costs", "faults", type=click.Choice([*FAULTS]), help="What paging on demand costs the driver; by default the machine's."
+        "--discards",
+        type=click.Choice([*DISCARDS]),
+        help="What the driver's discards do; by default the machine's.",
+    ),
+    click.option(
+        "--fault-costs",
+        "faults",
+        type=click.Choice([*FAULTS]),
+        help="What paging on demand costs the driver; by default the machine's.",
     ),
     click.option(
         "--blocking",
@@ -27,12 +36,18 @@ _OPTIONS = (
     click.option(
         "--capacity-error",
         metavar="SIZE",
-        help="By how much the capacity that the core is told at the start is too high, such as 200MiB; too low with a minus.",
+        help=(
+            "By how much the capacity that the core is told at the start is too high, such as "
+            "200MiB; too low with a minus."
+        ),
     ),
     click.option(
         "--free-memory/--no-free-memory",
         default=True,
-        help="Whether the driver's free memory counts managed memory, so that it tells of that error.",
+        help=(
+            "Whether the driver's free memory counts managed memory, so that it tells of that "
+            "error."
+        ),
     ),
 )
 

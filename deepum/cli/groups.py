@@ -11,7 +11,9 @@ import click
 
 @dataclass(frozen=True)
 class Group:
-    """A heading, a sentence on what the options below it are for, and their names as the command's function takes them."""
+    """A heading, a sentence on what the options below it are for, and their names as the command's
+    function takes them.
+    """
 
     heading: str
     sentence: str
@@ -26,8 +28,14 @@ class GroupedCommand(click.Command):
         self.groups = tuple(groups)
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        options = [option for option in self.get_params(context) if isinstance(option, click.Option)]
-        records = {option.name: record for option in options if (record := option.get_help_record(context)) is not None}
+        options = [
+            option for option in self.get_params(context) if isinstance(option, click.Option)
+        ]
+        records = {
+            option.name: record
+            for option in options
+            if (record := option.get_help_record(context)) is not None
+        }
         for group in self.groups:
             rows = [records.pop(name) for name in group.names]
             with formatter.section(group.heading):

@@ -21,12 +21,19 @@ _LEAST_RATE, _MOST_RATE = 1e-3, 1e3  # GB/s
 
 _OPTIONS = (
     click.option(
-        "--host-memory", metavar="SIZE", help="Host memory that managed memory may take; by default the machine's, else all there is."
+        "--host-memory",
+        metavar="SIZE",
+        help=(
+            "Host memory that managed memory may take; by default the machine's, else all there is."
+        ),
     ),
     click.option(
         "--disk",
         metavar="RATE",
-        help="A disk behind the host's memory, such as 3.2GB/s (10^9 bytes, each way); 'none': none. By default the machine's.",
+        help=(
+            "A disk behind the host's memory, such as 3.2GB/s (10^9 bytes, each way); 'none': "
+            "none. By default the machine's."
+        ),
     ),
 )
 
@@ -39,10 +46,17 @@ def host_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def host_of(machines: Iterable[str], memory: str | None, disk: str | None) -> Host:
-    """What the options say of the hosts of these machines. Raises UsageError, also if one of them has no use for a disk."""
+    """What the options say of the hosts of these machines. Raises UsageError, also if one of them
+    has no use for a disk.
+    """
     host = Host(None if memory is None else _memory(memory), None if disk is None else _rate(disk))
-    if host.disk_gbps and not (host.memory_bytes or all(preset_of(on).host_memory_bytes for on in machines)):
-        raise UsageError("--disk: nothing goes to a disk behind a host that holds all there is; give --host-memory, too")
+    if host.disk_gbps and not (
+        host.memory_bytes or all(preset_of(on).host_memory_bytes for on in machines)
+    ):
+        raise UsageError(
+            "--disk: nothing goes to a disk behind a host that holds all there is; give "
+            "--host-memory, too"
+        )
     return host
 
 

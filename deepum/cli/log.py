@@ -21,7 +21,9 @@ def _read(path: str) -> EventLog:
     try:
         return EventLog.read(Path(path))
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}; name a file written by `deepum run --record`") from None
+        raise UsageError(
+            f"{path}: {error.strerror}; name a file written by `deepum run --record`"
+        ) from None
     except ValueError as error:
         raise UsageError(f"{path}: {error}; name a file written by `deepum run --record`") from None
 
@@ -49,7 +51,9 @@ def _line(record: Event | Command) -> str:
     for name in ("execution_hash", "name"):
         if name in told:
             told[name] = f"{told[name]:016x}"
-    return f"{told.pop('sequence'):>10} {kind} " + " ".join([f"{name}={value}" for name, value in told.items()] + ranges)
+    return f"{told.pop('sequence'):>10} {kind} " + " ".join(
+        [f"{name}={value}" for name, value in told.items()] + ranges
+    )
 
 
 def _core(log: EventLog, profile: str | None) -> Core:
@@ -57,7 +61,9 @@ def _core(log: EventLog, profile: str | None) -> Core:
     try:
         core = Core(CoreSettings.default(**log.settings["settings"]))
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise DeepumError(f"log: its settings cannot be used: {error}; record it anew with this version") from None
+        raise DeepumError(
+            f"log: its settings cannot be used: {error}; record it anew with this version"
+        ) from None
     wanted = log.settings.get("profile_sha256")
     if wanted is None:
         return core
@@ -67,9 +73,13 @@ def _core(log: EventLog, profile: str | None) -> Core:
         data = Path(profile).read_bytes()
         core.load_tables(data)
     except (OSError, ValueError) as error:
-        raise UsageError(f"profile {profile}: {error}; give the file that the session began with") from None
+        raise UsageError(
+            f"profile {profile}: {error}; give the file that the session began with"
+        ) from None
     if hashlib.sha256(data).hexdigest() != wanted:
-        raise UsageError(f"profile {profile}: is not the one that the session began with; give that one")
+        raise UsageError(
+            f"profile {profile}: is not the one that the session began with; give that one"
+        )
     return core
 
 
@@ -81,10 +91,17 @@ def command() -> None:
 @command.command("show")
 @click.argument("file")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
-@click.option("--commands", "with_commands", is_flag=True, help="Also the commands that the core gives, after the event that caused them.")
+@click.option(
+    "--commands",
+    "with_commands",
+    is_flag=True,
+    help="Also the commands that the core gives, after the event that caused them.",
+)
 @click.option("--profile", metavar="FILE", help="The profile that the session began with.")
 @click.option("--limit", type=click.IntRange(min=1), help="Only so many events.")
-def show(file: str, as_json: bool, with_commands: bool, profile: str | None, limit: int | None) -> None:
+def show(
+    file: str, as_json: bool, with_commands: bool, profile: str | None, limit: int | None
+) -> None:
     """Print the events of FILE, one a line: UM block ranges as slot:first x count."""
     log = _read(file)
     caused: dict[int, list[Command]] = {}
@@ -119,7 +136,10 @@ def replay(file: str, profile: str | None) -> int:
     count = sum(1 for _ in commands(given))
     recorded, digest = log.settings.get("commands"), log.settings.get("commands_sha256")
     if digest is None:
-        raise DeepumError(f"{file}: the session did not end in order, so its commands are unknown; {count} are given now")
+        raise DeepumError(
+            f"{file}: the session did not end in order, so its commands are unknown; {count} "
+            f"are given now"
+        )
     if len(log.records) != log.settings.get("events_bytes"):
         raise DeepumError(f"{file}: events are missing at its end; copy the whole file")
     if hashlib.sha256(given).hexdigest() != digest:

@@ -32,10 +32,16 @@ def _write(name: str, data: bytes) -> None:
 
 @click.command("report")
 @click.argument("names", nargs=-1, required=True, metavar="INPUT...")
-@click.option("--output", metavar="FILE.html", default="report.html", show_default=True, help="The page.")
+@click.option(
+    "--output", metavar="FILE.html", default="report.html", show_default=True, help="The page."
+)
 @click.option("--image", metavar="FILE.png|FILE.svg", help="Also the main chart, as a picture.")
 @click.option(
-    "--policy", metavar="P,...", default=",".join(policies.DEFAULT), show_default=True, help="Policies under which workloads are replayed."
+    "--policy",
+    metavar="P,...",
+    default=",".join(policies.DEFAULT),
+    show_default=True,
+    help="Policies under which workloads are replayed.",
 )
 @click.option(
     "--timeline",
@@ -59,8 +65,8 @@ def command(
 ) -> None:
     """Draw what runs and simulations came to, on one page that needs nothing else.
 
-    INPUT is what `deepum simulate --json` or `deepum run --stats` wrote, or a workload, which is replayed: a file written by `deepum run
-    --record`, or a folder in G10's form.
+    INPUT is what `deepum simulate --json` or `deepum run --stats` wrote, or a workload, which is
+    replayed: a file written by `deepum run --record`, or a folder in G10's form.
     """
     chosen, drawn = policies.parse(policy), policies.parse(timeline)
     if image is not None and not image.endswith(_PICTURES):
@@ -75,8 +81,19 @@ def command(
         timelines: list[Timeline] = []
         for one in drawn:
             with contextlib.suppress(DoesNotFitError):  # the table says it
-                timelines.append(observe(workload, on, one, memory, launch_queue, timelines[0].launches if timelines else None))
+                timelines.append(
+                    observe(
+                        workload,
+                        on,
+                        one,
+                        memory,
+                        launch_queue,
+                        timelines[0].launches if timelines else None,
+                    )
+                )
         simulated.append((compared, timelines))
     if image is not None:
-        _write(image, picture(main_chart(found, [compared for compared, _ in simulated]), image[-3:]))
+        _write(
+            image, picture(main_chart(found, [compared for compared, _ in simulated]), image[-3:])
+        )
     _write(output, report(found, simulated).html().encode())

@@ -17,7 +17,14 @@ from deepum.configuration.tuning import HELP, listed, tuned
 from deepum.errors import UsageError
 from deepum.launcher.launch import execute, plan
 
-_METAVARS = {"size": "SIZE", "sizes": "SIZE[,SIZE...]", "count": "N", "path": "FILE", "text": "auto|cuda|sim|sim:MACHINE", "rules": "RULES"}
+_METAVARS = {
+    "size": "SIZE",
+    "sizes": "SIZE[,SIZE...]",
+    "count": "N",
+    "path": "FILE",
+    "text": "auto|cuda|sim|sim:MACHINE",
+    "rules": "RULES",
+}
 
 GROUPS = (
     Group(
@@ -37,7 +44,10 @@ GROUPS = (
     ),
     Group(
         "Everything else",
-        f"`deepum run --tune {HELP}` lists the tunables, for research; docs/configuration.md has every setting and its variable.",
+        (
+            f"`deepum run --tune {HELP}` lists the tunables, for research; docs/configuration.md "
+            f"has every setting and its variable."
+        ),
         ("tune", "config"),
     ),
 )
@@ -52,14 +62,24 @@ class _Run(GroupedCommand):
         except click.NoSuchOption as error:
             name = error.option_name.removeprefix("--").replace("-", "_")
             if name in [setting.name for setting in TUNABLES]:
-                raise UsageError(f"{error.option_name}: is a tunable; write --tune {name}=VALUE") from None
-            if (setting := next((setting for setting in VARIABLES if setting.name == name), None)) is not None:
-                raise UsageError(f"{error.option_name}: is no option; set the environment variable {setting.variable}") from None
+                raise UsageError(
+                    f"{error.option_name}: is a tunable; write --tune {name}=VALUE"
+                ) from None
+            if (
+                setting := next((setting for setting in VARIABLES if setting.name == name), None)
+            ) is not None:
+                raise UsageError(
+                    f"{error.option_name}: is no option; set the environment variable "
+                    f"{setting.variable}"
+                ) from None
             raise
 
 
 def _help(setting: Setting) -> str:
-    return f"{setting.help[0].upper()}{setting.help[1:]}.  [{setting.variable}; default: {setting.default_text}]"
+    return (
+        f"{setting.help[0].upper()}{setting.help[1:]}.  [{setting.variable}; default: "
+        f"{setting.default_text}]"
+    )
 
 
 def _text(_context: click.Context, _option: click.Parameter, given: bool | None) -> str | None:
@@ -71,17 +91,31 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
     for setting in reversed(OPTIONS):
         if setting.kind == "boolean" and setting.default is None:
             both = f"{setting.option}/--no-{setting.option.removeprefix('--')}"
-            option = click.option(both, setting.name, default=None, callback=_text, help=_help(setting))
+            option = click.option(
+                both, setting.name, default=None, callback=_text, help=_help(setting)
+            )
         elif setting.kind == "boolean":
-            option = click.option(setting.option, setting.name, is_flag=True, default=None, flag_value="1", type=str, help=_help(setting))
+            option = click.option(
+                setting.option,
+                setting.name,
+                is_flag=True,
+                default=None,
+                flag_value="1",
+                type=str,
+                help=_help(setting),
+            )
         else:
             metavar = "|".join(setting.choices) if setting.choices else _METAVARS[setting.kind]
-            option = click.option(setting.option, setting.name, default=None, metavar=metavar, help=_help(setting))
+            option = click.option(
+                setting.option, setting.name, default=None, metavar=metavar, help=_help(setting)
+            )
         function = option(function)
     return function
 
 
-def _tune(context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+def _tune(
+    context: click.Context, _option: click.Parameter, given: tuple[str, ...]
+) -> tuple[str, ...]:
     if HELP in given:
         click.echo("\n".join(listed()))
         context.exit()
@@ -99,14 +133,24 @@ def _tune(context: click.Context, _option: click.Parameter, given: tuple[str, ..
     help="Set a tunable of the decision core or the mover; may be given several times.",
 )
 @click.option(
-    "--config", metavar="FILE", help="Settings by name from a TOML file, tunables in its table [tune]; environment and options go first."
+    "--config",
+    metavar="FILE",
+    help=(
+        "Settings by name from a TOML file, tunables in its table [tune]; environment and options "
+        "go first."
+    ),
 )
 @click.argument("program", nargs=-1, type=click.UNPROCESSED, metavar="COMMAND [ARGUMENT]...")
-def command(program: tuple[str, ...], config: str | None, tune: tuple[str, ...], **options: str | None) -> int:
+def command(
+    program: tuple[str, ...], config: str | None, tune: tuple[str, ...], **options: str | None
+) -> int:
     """Run COMMAND with its CUDA memory as unified memory, prefetched by correlation.
 
-    Its standard streams, exit code and signals are its own; what deepum has to say goes to standard error.
+    Its standard streams, exit code and signals are its own; what deepum has to say goes to standard
+    error.
     """
-    given: dict[str, Value] = {s.name: s.parse(text, s.option) for s in OPTIONS if (text := options[s.name]) is not None}
+    given: dict[str, Value] = {
+        s.name: s.parse(text, s.option) for s in OPTIONS if (text := options[s.name]) is not None
+    }
     values = resolve(given | tuned(tune), os.environ, Path(config) if config is not None else None)
     return execute(plan(program, values, os.environ))

@@ -63,25 +63,47 @@ def _host(found: Comparison) -> str:
 
 
 def _bounds(found: Comparison) -> str:
-    ahead, moving = (found.bound_ns, found.kept_bound_ns), (found.moving_bound_ns, found.kept_moving_bound_ns)
-    told = [[f"{bound / 1e6:.1f} ms" for bound in both if bound is not None] for both in (ahead, moving)]
+    ahead, moving = (
+        (found.bound_ns, found.kept_bound_ns),
+        (found.moving_bound_ns, found.kept_moving_bound_ns),
+    )
+    told = [
+        [f"{bound / 1e6:.1f} ms" for bound in both if bound is not None] for both in (ahead, moving)
+    ]
     if any(len(both) != 2 for both in told):
         return ""
     (first, kept), (moving_first, moving_kept) = told
-    return f"; lower bound {first}, of unified memory {kept}; without copies in advance {moving_first}, {moving_kept}"
+    return (
+        f"; lower bound {first}, of unified memory {kept}; without copies in advance "
+        f"{moving_first}, {moving_kept}"
+    )
 
 
 def _table(found: Comparison, names: Sequence[str]) -> list[str]:
     fitting = [name for name in names if found.rows[name].does_not_fit is None]
-    rows = [("", "ms/step", "faults", *_moved(found), *_RATIOS), *((name, *_cells(found, name)) for name in fitting)]
+    rows = [
+        ("", "ms/step", "faults", *_moved(found), *_RATIOS),
+        *((name, *_cells(found, name)) for name in fitting),
+    ]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    head = f"{found.workload} on {found.machine}, {size(found.memory_bytes)}{_host(found)}, {found.mode.name}{_bounds(found)}"
+    head = (
+        f"{found.workload} on {found.machine}, {size(found.memory_bytes)}{_host(found)}, "
+        f"{found.mode.name}{_bounds(found)}"
+    )
     widest = max(widths[0], *(len(name) for name in names))
     return [
         head,
-        *(f"  {row[0]:<{widest}}" + "".join(f"{cell:>{w + 2}}" for cell, w in zip(row[1:], widths[1:], strict=True)) for row in rows),
+        *(
+            f"  {row[0]:<{widest}}"
+            + "".join(f"{cell:>{w + 2}}" for cell, w in zip(row[1:], widths[1:], strict=True))
+            for row in rows
+        ),
         *([f"  {told}"] if (told := repeated(found.repetitions)) else []),
-        *(f"  {name:<{widest}}  does not fit: {cause}" for name in names if (cause := found.rows[name].does_not_fit) is not None),
+        *(
+            f"  {name:<{widest}}  does not fit: {cause}"
+            for name in names
+            if (cause := found.rows[name].does_not_fit) is not None
+        ),
     ]
 
 
@@ -90,7 +112,9 @@ def _mean(found: Sequence[Comparison], name: str) -> str:
     if mean is None:
         nowhere = all(one.rows[name].does_not_fit is not None for one in found)
         return f"{name}: fits nowhere" if nowhere else f"{name}: fits where on-demand does not"
-    told = f"{name}: {mean.over_on_demand:.2f} over on-demand" + ("" if mean.of_bound is None else f", {mean.of_bound:.3f} of bound")
+    told = f"{name}: {mean.over_on_demand:.2f} over on-demand" + (
+        "" if mean.of_bound is None else f", {mean.of_bound:.3f} of bound"
+    )
     told += "" if mean.of_kept_bound is None else f", {mean.of_kept_bound:.3f} of bound (UM)"
     return told if mean.count == len(found) else f"{told} (of the {mean.count} that fit)"
 
@@ -126,7 +150,11 @@ GROUPS = (
         "What no GPU has answered yet; `deepum machines --json` has the machine's own figures.",
         ("costs", "discards", "faults", "blocking", "capacity_error", "free_memory"),
     ),
-    Group("The work and its results", "Where it is done, and where the figures go.", ("jobs", "cluster", "json_file")),
+    Group(
+        "The work and its results",
+        "Where it is done, and where the figures go.",
+        ("jobs", "cluster", "json_file"),
+    ),
 )
 
 
@@ -135,10 +163,17 @@ GROUPS = (
 @click.option(
     "--machine",
     metavar="NAME,...",
-    help="Machines (see `deepum machines`); by default a100-40gb-g10 for G10's workloads, else v100-16gb.",
+    help=(
+        "Machines (see `deepum machines`); by default a100-40gb-g10 for G10's workloads, else "
+        "v100-16gb."
+    ),
 )
 @click.option(
-    "--policy", metavar="P,...", default=",".join(policies.DEFAULT), show_default=True, help=f"Policies: {', '.join(policies.BY_NAME)}."
+    "--policy",
+    metavar="P,...",
+    default=",".join(policies.DEFAULT),
+    show_default=True,
+    help=f"Policies: {', '.join(policies.BY_NAME)}.",
 )
 @click.option("--gpu-memory", metavar="SIZE", help="Memory of the card, instead of the machine's.")
 @host_options
@@ -148,23 +183,48 @@ GROUPS = (
     type=click.Choice([*MODES]),
     default=DEFAULT.name,
     show_default=True,
-    help="How deepum runs beside the program: launches wait for decisions, for nothing, or for their moves in stream order.",
+    help=(
+        "How deepum runs beside the program: launches wait for decisions, for nothing, or for "
+        "their moves in stream order."
+    ),
 )
 @click.option(
-    "--launch-queue", metavar="N", type=click.IntRange(1, 1 << 20), help="Launches that the host may be ahead, instead of the machine's."
+    "--launch-queue",
+    metavar="N",
+    type=click.IntRange(1, 1 << 20),
+    help="Launches that the host may be ahead, instead of the machine's.",
 )
 @click.option(
-    "--steps", metavar="K", type=click.IntRange(1, 10000), help=f"Iterations, where the workload is one; {DEFAULT_STEPS} by default."
+    "--steps",
+    metavar="K",
+    type=click.IntRange(1, 10000),
+    help=f"Iterations, where the workload is one; {DEFAULT_STEPS} by default.",
 )
 @click.option(
-    "--warm-up", metavar="N", type=click.IntRange(0, 10000), default=WARM_UP, show_default=True, help="Iterations that do not count."
+    "--warm-up",
+    metavar="N",
+    type=click.IntRange(0, 10000),
+    default=WARM_UP,
+    show_default=True,
+    help="Iterations that do not count.",
 )
-@click.option("--synchronise", is_flag=True, help="The program waits for the GPU after each iteration, where the workload is one.")
+@click.option(
+    "--synchronise",
+    is_flag=True,
+    help="The program waits for the GPU after each iteration, where the workload is one.",
+)
 @click.option("--json", "json_file", metavar="FILE", help="Also write all figures to this file.")
 @click.option(
-    "--jobs", metavar="N", type=click.IntRange(1, 1024), help="Processes, if there are several simulations; all cores by default."
+    "--jobs",
+    metavar="N",
+    type=click.IntRange(1, 1024),
+    help="Processes, if there are several simulations; all cores by default.",
 )
-@click.option("--cluster", metavar="ADDRESS", help="Simulate on the workers of this Dask scheduler, as tcp://HOST:8786.")
+@click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="Simulate on the workers of this Dask scheduler, as tcp://HOST:8786.",
+)
 def command(
     workloads: tuple[str, ...],
     machine: str | None,
@@ -187,19 +247,37 @@ def command(
     jobs: int | None,
     cluster: str | None,
 ) -> None:
-    """Simulate each WORKLOAD on each machine under several policies: a name of `deepum workloads`, as gpt2-xl:batch=5; a file written by
-    `deepum run --record` or `deepum record`; or a folder in G10's form.
+    """Simulate each WORKLOAD on each machine under several policies: a name of `deepum workloads`,
+    as gpt2-xl:batch=5; a file written by `deepum run --record` or `deepum record`; or a folder in
+    G10's form.
 
-    The same decision core as in a run, on the model of the simulated GPU. A step is the mean of those after the warm-up, without the last.
+    The same decision core as in a run, on the model of the simulated GPU. A step is the mean of
+    those after the warm-up, without the last.
     """
     chosen = policies.parse(policy)
     machines = _machines(machine)
     host = host_of(machines or MACHINES, host_memory, disk)
-    common = Point("", chosen, None, gpu_memory_bytes(gpu_memory), launch_queue, steps, synchronise, host=host, warm_up=warm_up)
-    driver = Driver(costs, discards, faults, capacity_error_bytes(capacity_error), free_memory, blocking)
+    common = Point(
+        "",
+        chosen,
+        None,
+        gpu_memory_bytes(gpu_memory),
+        launch_queue,
+        steps,
+        synchronise,
+        host=host,
+        warm_up=warm_up,
+    )
+    driver = Driver(
+        costs, discards, faults, capacity_error_bytes(capacity_error), free_memory, blocking
+    )
     common = replace(common, driver=driver, mode=mode_of(mode, costs))
     named: list[str | None] = [*machines] or [None]
-    points = [replace(common, workload=name, machine=on) for on in named for name in dict.fromkeys(workloads)]
+    points = [
+        replace(common, workload=name, machine=on)
+        for on in named
+        for name in dict.fromkeys(workloads)
+    ]
     names = [one.name for one in chosen]
     found: list[Comparison] = []
     failures: list[Failure] = []
@@ -211,7 +289,15 @@ def command(
             click.echo("\n".join([*([""] if found else []), *_table(done.result, names)]))
             found.append(done.result)
     if len(found) > 1:
-        click.echo("\n".join(["", f"geometric means of {len(found)}:", *(f"  {_mean(found, name)}" for name in names)]))
+        click.echo(
+            "\n".join(
+                [
+                    "",
+                    f"geometric means of {len(found)}:",
+                    *(f"  {_mean(found, name)}" for name in names),
+                ]
+            )
+        )
     if json_file is not None and found:
         told = [one.as_json() for one in found]
         _write(json_file, told[0] if len(points) == 1 else {"version": 1, "simulations": told})

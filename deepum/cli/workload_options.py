@@ -15,9 +15,14 @@ _OPTIONS = (
     click.option(
         "--machine",
         metavar="NAME",
-        help="The machine (see `deepum machines`); by default a100-40gb-g10 for G10's workloads, else v100-16gb.",
+        help=(
+            "The machine (see `deepum machines`); by default a100-40gb-g10 for G10's workloads, "
+            "else v100-16gb."
+        ),
     ),
-    click.option("--gpu-memory", metavar="SIZE", help="Memory of the card, instead of the machine's."),
+    click.option(
+        "--gpu-memory", metavar="SIZE", help="Memory of the card, instead of the machine's."
+    ),
     click.option(
         "--launch-queue",
         metavar="N",
@@ -25,9 +30,16 @@ _OPTIONS = (
         help="Launches that the host may be ahead, instead of the machine's.",
     ),
     click.option(
-        "--steps", metavar="K", type=click.IntRange(1, 10000), help=f"Iterations, where the workload is one; {DEFAULT_STEPS} by default."
+        "--steps",
+        metavar="K",
+        type=click.IntRange(1, 10000),
+        help=f"Iterations, where the workload is one; {DEFAULT_STEPS} by default.",
     ),
-    click.option("--synchronise", is_flag=True, help="The program waits for the GPU after each iteration, where the workload is one."),
+    click.option(
+        "--synchronise",
+        is_flag=True,
+        help="The program waits for the GPU after each iteration, where the workload is one.",
+    ),
 )
 
 

@@ -1,1 +1,3 @@
-"""Settings: what each is (`setting`), all there are (`settings`), and where their values come from (`resolve`)."""
+"""Settings: what each is (`setting`), all there are (`settings`), and where their values come from
+(`resolve`).
+"""

@@ -1,4 +1,6 @@
-"""Rules for memory that stays plain device memory (`--plain-memory`). In the shim native/runtime/plain_rules.cpp reads them."""
+"""Rules for memory that stays plain device memory (`--plain-memory`). In the shim
+native/runtime/plain_rules.cpp reads them.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,9 @@ import re
 
 from deepum.sizes import format_size, parse_size
 
-# What these allocate is their own: buffers and heaps that they open in other processes or register with network and storage devices.
-# NCCL; NVSHMEM; UCX (three libraries); MPI, whose Open MPI allocates in libopen-pal; libfabric; GPUDirect Storage.
+# What these allocate is their own: buffers and heaps that they open in other processes or register
+# with network and storage devices. NCCL; NVSHMEM; UCX (three libraries); MPI, whose Open MPI
+# allocates in libopen-pal; libfabric; GPUDirect Storage.
 SHARING_LIBRARIES = (
     "libnccl",
     "libnvshmem",
@@ -41,19 +44,27 @@ def _rule(text: str) -> str:
         return _sizes(text)
     name, colon, sizes = (part.strip() for part in text.partition(":"))
     if not _LIBRARY.fullmatch(name) or name.lower() == "none":
-        raise ValueError(f"'{name[:80]}' is no library; write the beginning of a file name, like libnccl")
+        raise ValueError(
+            f"'{name[:80]}' is no library; write the beginning of a file name, like libnccl"
+        )
     return f"{name}:{_sizes(sizes)}" if colon else name
 
 
 def parse_rules(text: str) -> str:
-    """The rules in their shortest form: sizes (2MiB), ranges (2MiB-20MiB, 64MiB-, -4MiB), libraries, LIBRARY:SIZES, none.
+    """The rules in their shortest form: sizes (2MiB), ranges (2MiB-20MiB, 64MiB-, -4MiB),
+    libraries, LIBRARY:SIZES, none.
 
     Raises ValueError with the cause.
     """
     if not text.strip():
         raise ValueError("is empty; give a value or leave it out")
     rules = [_rule(piece.strip()) for piece in text.split(",")]
-    count = len([rule for rule in rules if rule != "none"]) + (0 if "none" in rules else len(SHARING_LIBRARIES))
+    count = len([rule for rule in rules if rule != "none"]) + (
+        0 if "none" in rules else len(SHARING_LIBRARIES)
+    )
     if count > MOST_RULES:
-        raise ValueError(f"has {count} rules with those of the default; give at most {MOST_RULES}, `none` leaves the default out")
+        raise ValueError(
+            f"has {count} rules with those of the default; give at most {MOST_RULES}, `none` "
+            f"leaves the default out"
+        )
     return ",".join(rules)

@@ -19,7 +19,8 @@ _FALSE = {"0", "false", "no", "off", ""}
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting. `kind` is size, sizes (one a GPU), count, boolean, choice, path, text or rules (plain_rules.py).
+    """One setting. `kind` is size, sizes (one a GPU), count, boolean, choice, path, text or rules
+    (plain_rules.py).
 
     `low` and `high` are inclusive and in the kind's unit.
     """
@@ -41,16 +42,22 @@ class Setting:
 
     @property
     def option(self) -> str:
-        """The option of `deepum run`, if it has one of its own (deepum.configuration.settings, OPTIONS)."""
+        """The option of `deepum run`, if it has one of its own (deepum.configuration.settings,
+        OPTIONS).
+        """
         return f"--{self.name.replace('_', '-')}"
 
     @property
     def default_text(self) -> str:
         """The default as people read it: in words where there is none, sizes with a unit."""
-        return self.unset or (format_size(int(self.default or 0)) if self.kind == "size" else self.text(self.default))
+        return self.unset or (
+            format_size(int(self.default or 0)) if self.kind == "size" else self.text(self.default)
+        )
 
     def parse(self, text: str, source: str) -> Value:
-        """The value of a text; `source` names where it came from in the error. Raises UsageError."""
+        """The value of a text; `source` names where it came from in the error. Raises
+        UsageError.
+        """
         try:
             return self._value(text)
         except ValueError as error:
@@ -77,14 +84,19 @@ class Setting:
             value = parse_size(text)
         else:
             if not re.fullmatch(r"-?\d{1,18}", text.strip()):
-                raise ValueError(f"'{text}' is not a whole number; write one like {self.default if self.default is not None else 1}")
+                raise ValueError(
+                    f"'{text}' is not a whole number; write one like "
+                    f"{self.default if self.default is not None else 1}"
+                )
             value = int(text)
         if not self.low <= value <= self.high:
             raise ValueError(f"'{text}' is out of range; give {self.range_text}")
         return value
 
     def _sizes(self, text: str) -> Value:
-        """Bytes; of several sizes, which are for one GPU each and the last for all further ones, the text with commas between."""
+        """Bytes; of several sizes, which are for one GPU each and the last for all further ones,
+        the text with commas between.
+        """
         parts = text.split(",")
         values = [parse_size(part) for part in parts]
         if len(values) > MOST_DEVICES:
@@ -101,13 +113,24 @@ class Setting:
         if self.kind == "choice":
             return ", ".join(self.choices)
         if self.kind == "sizes":
-            return f"at least {shown(self.low)}; several with commas between: one for each GPU, the last for all further ones"
+            return (
+                f"at least {shown(self.low)}; several with commas between: one for each GPU, the "
+                f"last for all further ones"
+            )
         if self.kind not in ("size", "count"):
-            words = {"boolean": "0 or 1", "text": "text", "rules": "sizes, size ranges, libraries, LIBRARY:SIZES, none"}
+            words = {
+                "boolean": "0 or 1",
+                "text": "text",
+                "rules": "sizes, size ranges, libraries, LIBRARY:SIZES, none",
+            }
             return words.get(self.kind, "a path")
         if (self.low, self.high) == (0, 1):
             return "0 or 1"
-        return f"at least {shown(self.low)}" if self.high >= (1 << 63) - 1 else f"{shown(self.low)} to {shown(self.high)}"
+        return (
+            f"at least {shown(self.low)}"
+            if self.high >= (1 << 63) - 1
+            else f"{shown(self.low)} to {shown(self.high)}"
+        )
 
     def text(self, value: Value) -> str:
         """The value as an environment variable carries it; sizes in bytes."""

@@ -1,8 +1,9 @@
 """Every setting, defined once: its name, environment variable, kind, default, range and help.
 
-`OPTIONS` are options of `deepum run`. `TUNABLES`, which measure or compare what the core and the mover do, are set by its `--tune`.
-`VARIABLES` have an environment variable alone. `VARIED_BY_TESTS` are constants but for tests, which set them by their variables.
-docs/configuration.md is checked against this file by a test. The shim reads those of readers "shim" itself
+`OPTIONS` are options of `deepum run`. `TUNABLES`, which measure or compare what the core and the
+mover do, are set by its `--tune`. `VARIABLES` have an environment variable alone. `VARIED_BY_TESTS`
+are constants but for tests, which set them by their variables. docs/configuration.md is checked
+against this file by a test. The shim reads those of readers "shim" itself
 (native/runtime/session.hpp), the daemon gets all of them as text in the hello.
 """
 
@@ -15,14 +16,20 @@ OPTIONS: tuple[Setting, ...] = (
     Setting(
         "device",
         "text",
-        "where the program runs: auto and cuda are the real GPU, sim and sim:MACHINE a simulated one (see `deepum machines`)",
+        (
+            "where the program runs: auto and cuda are the real GPU, sim and sim:MACHINE a "
+            "simulated one (see `deepum machines`)"
+        ),
         "auto",
         ("launcher",),
     ),
     Setting(
         "gpu_memory",
         "sizes",
-        "GPU memory that the program may occupy, of each GPU; on the simulated GPU, the memory of the card",
+        (
+            "GPU memory that the program may occupy, of each GPU; on the simulated GPU, the "
+            "memory of the card"
+        ),
         readers=("launcher", "shim"),
         low=64 << 20,
         unset="the whole card",
@@ -38,8 +45,8 @@ OPTIONS: tuple[Setting, ...] = (
     Setting(
         "force",
         "boolean",
-        "run where deepum would refuse to: no concurrent managed access, too little host memory, a driver known to hang, a share of a "
-        "machine without a limit",
+        "run where deepum would refuse to: no concurrent managed access, too little host memory, a "
+        "driver known to hang, a share of a machine without a limit",
         False,
         ("launcher",),
     ),
@@ -65,32 +72,67 @@ OPTIONS: tuple[Setting, ...] = (
         ("shim",),
         choices=("auto", "on", "off"),
     ),
-    Setting("managed_limit", "size", "most managed memory over all of the user's processes on a GPU", readers=("shim",), unset="no limit"),
+    Setting(
+        "managed_limit",
+        "size",
+        "most managed memory over all of the user's processes on a GPU",
+        readers=("shim",),
+        unset="no limit",
+    ),
     Setting(
         "plain_memory",
         "rules",
-        "which allocations stay device memory, since they are shared with other processes or devices: by size, by the library that asks "
+        "which allocations stay device memory, since they are shared with other processes or "
+        "devices: by size, by the library that asks "
         "(docs/sharing.md); adds to the default, or with none takes its place",
         readers=("shim",),
         unset=", ".join(SHARING_LIBRARIES),
     ),
-    Setting("profile", "path", "learned tables: read at the start if the file exists, written at the end", unset="nothing is kept"),
-    Setting("record", "path", "write the session's events to this file", unset="nothing is recorded"),
     Setting(
-        "stats", "path", "write the run's statistics to this file, as JSON", readers=("launcher",), unset="only the summary is printed"
+        "profile",
+        "path",
+        "learned tables: read at the start if the file exists, written at the end",
+        unset="nothing is kept",
     ),
-    Setting("log", "count", "what the shim says: 0 nothing, 1 warnings, 2 information, 3 everything", 1, ("shim",), high=3),
+    Setting(
+        "record", "path", "write the session's events to this file", unset="nothing is recorded"
+    ),
+    Setting(
+        "stats",
+        "path",
+        "write the run's statistics to this file, as JSON",
+        readers=("launcher",),
+        unset="only the summary is printed",
+    ),
+    Setting(
+        "log",
+        "count",
+        "what the shim says: 0 nothing, 1 warnings, 2 information, 3 everything",
+        1,
+        ("shim",),
+        high=3,
+    ),
 )
 
 TUNABLES: tuple[Setting, ...] = (
     Setting(
         "prediction",
         "choice",
-        "what predicts the next launch: the launches before it (history), or the paper's execution correlation table (tables)",
+        (
+            "what predicts the next launch: the launches before it (history), or the paper's "
+            "execution correlation table (tables)"
+        ),
         "history",
         choices=("tables", "history"),
     ),
-    Setting("prefetch_degree", "count", "launches that the chain runs ahead (N)", 8192, low=0, high=1 << 20),
+    Setting(
+        "prefetch_degree",
+        "count",
+        "launches that the chain runs ahead (N)",
+        8192,
+        low=0,
+        high=1 << 20,
+    ),
     Setting(
         "eviction_order",
         "choice",
@@ -117,14 +159,36 @@ TUNABLES: tuple[Setting, ...] = (
     Setting(
         "advice",
         "choice",
-        "what the driver is advised: what is used by the row stays on the host (remote), what is read is there, too (duplicate)",
+        (
+            "what the driver is advised: what is used by the row stays on the host (remote), what "
+            "is read is there, too (duplicate)"
+        ),
         "remote",
         choices=("none", "remote", "duplicate", "all"),
     ),
-    Setting("headroom_blocks", "count", "UM blocks (2 MiB) kept free on a device", 16, low=0, high=1 << 20),
-    Setting("launch_queue", "count", "launches that the driver lets the host be ahead of the GPU", 1024, low=0, high=1 << 20),
     Setting(
-        "table_mebibytes", "count", "most memory for learned tables, MiB; execution IDs longest unused go first", 256, low=1, high=1 << 20
+        "headroom_blocks",
+        "count",
+        "UM blocks (2 MiB) kept free on a device",
+        16,
+        low=0,
+        high=1 << 20,
+    ),
+    Setting(
+        "launch_queue",
+        "count",
+        "launches that the driver lets the host be ahead of the GPU",
+        1024,
+        low=0,
+        high=1 << 20,
+    ),
+    Setting(
+        "table_mebibytes",
+        "count",
+        "most memory for learned tables, MiB; execution IDs longest unused go first",
+        256,
+        low=1,
+        high=1 << 20,
     ),
     Setting(
         "prefetch",
@@ -138,7 +202,10 @@ TUNABLES: tuple[Setting, ...] = (
     Setting(
         "gates",
         "count",
-        "1: under pressure without --sync, launches wait for what is fetched for them; 0: they fault on what has not come yet",
+        (
+            "1: under pressure without --sync, launches wait for what is fetched for them; 0: "
+            "they fault on what has not come yet"
+        ),
         1,
         ("shim",),
         low=0,
@@ -147,7 +214,10 @@ TUNABLES: tuple[Setting, ...] = (
     Setting(
         "moves",
         "choice",
-        "how a move waits without --sync: in the driver's queue (stream), on the host (host), on the host if the driver blocks (auto)",
+        (
+            "how a move waits without --sync: in the driver's queue (stream), on the host (host), "
+            "on the host if the driver blocks (auto)"
+        ),
         "auto",
         ("shim",),
         choices=("auto", "stream", "host"),
@@ -155,7 +225,10 @@ TUNABLES: tuple[Setting, ...] = (
     Setting(
         "gpu_reserve",
         "size",
-        "GPU memory left free on each GPU for what the driver, kernels' code and libraries take later",
+        (
+            "GPU memory left free on each GPU for what the driver, kernels' code and libraries "
+            "take later"
+        ),
         readers=("shim",),
         low=0,
         unset="128MiB, a 16th of what was free at most; 0 on the simulated GPU",
@@ -192,7 +265,10 @@ VARIABLES: tuple[Setting, ...] = (
     Setting(
         "daemon_silence",
         "count",
-        "seconds after which a daemon that takes nothing is given up, and the program goes on without",
+        (
+            "seconds after which a daemon that takes nothing is given up, and the program goes on "
+            "without"
+        ),
         10,
         ("shim",),
         low=1,
@@ -219,15 +295,47 @@ VARIED_BY_TESTS: tuple[Setting, ...] = (
     Setting(
         "confidence_launches",
         "count",
-        "most launches for which the belief that a block is resident holds under pressure; an iteration, if that is shorter",
+        (
+            "most launches for which the belief that a block is resident holds under pressure; an "
+            "iteration, if that is shorter"
+        ),
         4096,
         low=1,
         high=1 << 30,
     ),
-    Setting("managed_threshold", "size", "allocations smaller than this stay device memory", 1 << 20, ("shim",)),
-    Setting("marker_interval", "count", "launches of a stream between two progress markers", 16, ("shim",), low=1, high=1 << 20),
-    Setting("handover_bytes", "size", "moves handed to the driver and not yet complete, a direction", 64 << 20, ("shim",), low=2 << 20),
-    Setting("fault_interval", "count", "launches between two looks for observed faults, in lock-step", 64, ("shim",), low=1, high=1 << 20),
+    Setting(
+        "managed_threshold",
+        "size",
+        "allocations smaller than this stay device memory",
+        1 << 20,
+        ("shim",),
+    ),
+    Setting(
+        "marker_interval",
+        "count",
+        "launches of a stream between two progress markers",
+        16,
+        ("shim",),
+        low=1,
+        high=1 << 20,
+    ),
+    Setting(
+        "handover_bytes",
+        "size",
+        "moves handed to the driver and not yet complete, a direction",
+        64 << 20,
+        ("shim",),
+        low=2 << 20,
+    ),
+    Setting(
+        "fault_interval",
+        "count",
+        "launches between two looks for observed faults, in lock-step",
+        64,
+        ("shim",),
+        low=1,
+        high=1 << 20,
+    ),
 )
 
 SETTINGS: tuple[Setting, ...] = (*OPTIONS, *TUNABLES, *VARIABLES, *VARIED_BY_TESTS)

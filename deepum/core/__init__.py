@@ -1,7 +1,8 @@
 """Typed face of the native decision core: events in, commands out.
 
-`Core` is the decision core, `Ring` and `Turn` the daemon's end of a session's shared memory, `records` and `commands` decode what
-crosses between them, `replay` runs a recorded event log through a core.
+`Core` is the decision core, `Ring` and `Turn` the daemon's end of a session's shared memory,
+`records` and `commands` decode what crosses between them, `replay` runs a recorded event log
+through a core.
 """
 
 from deepum.core.engine import Core, CoreSettings, CoreStatistics, default_parameters

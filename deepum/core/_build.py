@@ -13,7 +13,9 @@ from cffi import FFI
 
 
 def declarations(header: str) -> str:
-    """What cffi's parser reads of a header: its declarations, without preprocessor lines, comments and C++ parts."""
+    """What cffi's parser reads of a header: its declarations, without preprocessor lines, comments
+    and C++ parts.
+    """
     text = re.sub(r"#ifdef __cplusplus.*?#endif", "", header, flags=re.DOTALL)
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     text = re.sub(r"//[^\n]*", "", text)
@@ -25,7 +27,9 @@ def main(output: str, headers: list[str]) -> None:
     ffi = FFI()
     for header in headers:
         ffi.cdef(declarations(Path(header).read_text(encoding="utf-8")))
-    ffi.set_source("deepum._core", "\n".join(f'#include "{Path(header).name}"' for header in headers))
+    ffi.set_source(
+        "deepum._core", "\n".join(f'#include "{Path(header).name}"' for header in headers)
+    )
     ffi.emit_c_code(output)
 
 

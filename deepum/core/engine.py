@@ -14,7 +14,9 @@ from deepum.core.records import Buffer, Command, commands
 
 @dataclass(frozen=True)
 class CoreSettings:
-    """Settings of a core; the names and units are those of `deepum_core_settings` in native/core/core.h."""
+    """Settings of a core; the names and units are those of `deepum_core_settings` in
+    native/core/core.h.
+    """
 
     policy: int
     eviction_order: int
@@ -34,14 +36,22 @@ class CoreSettings:
     advice: int
     table_mebibytes: int
     parameters: tuple[tuple[str, int], ...] = ()
-    """Those of native/core/parameters.h that are not the core's own, by name: `("planner.least_idle", 3)`."""
+    """Those of native/core/parameters.h that are not the core's own, by name:
+    `("planner.least_idle", 3)`.
+    """
 
     @classmethod
     def default(cls, **changes: Any) -> CoreSettings:
-        """The core's own defaults, with some changed by name; `parameters` may be any pairs, as they come from JSON."""
+        """The core's own defaults, with some changed by name; `parameters` may be any pairs, as
+        they come from JSON.
+        """
         native = ffi.new("deepum_core_settings *")
         lib.deepum_core_default_settings(native)
-        values = {field.name: int(getattr(native, field.name)) for field in fields(cls) if field.name != "parameters"}
+        values = {
+            field.name: int(getattr(native, field.name))
+            for field in fields(cls)
+            if field.name != "parameters"
+        }
         parameters = tuple((str(name), int(value)) for name, value in changes.pop("parameters", ()))
         return cls(**{**values, **changes}, parameters=parameters)
 
@@ -55,14 +65,18 @@ class CoreSettings:
         for name, value in self.parameters:
             group, _, parameter = name.partition(".")
             if name not in default_parameters():
-                raise ValueError(f"the core has no parameter '{name}'; native/core/parameters.h has all of them")
+                raise ValueError(
+                    f"the core has no parameter '{name}'; native/core/parameters.h has all of them"
+                )
             setattr(getattr(native.parameters, group), parameter, value)
         return native
 
 
 @cache
 def default_parameters() -> dict[str, int]:
-    """The numbers that the core was tuned with, by name: `planner.least_idle`. native/core/parameters.h says what each is."""
+    """The numbers that the core was tuned with, by name: `planner.least_idle`.
+    native/core/parameters.h says what each is.
+    """
     native = ffi.new("deepum_core_settings *")
     lib.deepum_core_default_settings(native)
     groups = ffi.typeof("deepum_core_parameters").fields
@@ -75,7 +89,9 @@ def default_parameters() -> dict[str, int]:
 
 @dataclass(frozen=True)
 class CoreStatistics:
-    """Counters of a core since its start; names and units are those of `deepum_core_statistics` in native/core/core.h."""
+    """Counters of a core since its start; names and units are those of `deepum_core_statistics` in
+    native/core/core.h.
+    """
 
     events: int
     launches: int
@@ -117,7 +133,9 @@ class CoreStatistics:
 
 
 class Core:
-    """One session's decision core. Not for use by several threads at once; `process` works without the GIL."""
+    """One session's decision core. Not for use by several threads at once; `process` works without
+    the GIL.
+    """
 
     RESIDENT: int = lib.DEEPUM_BLOCK_RESIDENT
     POPULATED: int = lib.DEEPUM_BLOCK_POPULATED
@@ -125,7 +143,9 @@ class Core:
     WRITTEN: int = lib.DEEPUM_BLOCK_WRITTEN
 
     def __init__(self, settings: CoreSettings | None = None) -> None:
-        """Raises ValueError when a setting or a parameter is out of range (see docs/core-reference.md), or memory is exhausted."""
+        """Raises ValueError when a setting or a parameter is out of range (see
+        docs/core-reference.md), or memory is exhausted.
+        """
         self.settings = settings if settings is not None else CoreSettings.default()
         handle = lib.deepum_core_create(self.settings.native())
         if handle == ffi.NULL:
@@ -142,7 +162,9 @@ class Core:
         view = memoryview(records).cast("B")
         if not view.nbytes:
             return 0
-        return int(lib.deepum_core_process(self._handle, ffi.from_buffer("uint8_t[]", view), view.nbytes))
+        return int(
+            lib.deepum_core_process(self._handle, ffi.from_buffer("uint8_t[]", view), view.nbytes)
+        )
 
     def take_command_bytes(self) -> bytes:
         """All commands decided so far and not yet taken, as `deepum_command` records."""
@@ -157,25 +179,41 @@ class Core:
         return list(commands(self.take_command_bytes()))
 
     def block_state(self, slot: int, block: int) -> int:
-        """What is believed of a UM block: `RESIDENT`, `POPULATED`, `FAULTED` and `WRITTEN` bits; 0 where there is no such block."""
+        """What is believed of a UM block: `RESIDENT`, `POPULATED`, `FAULTED` and `WRITTEN` bits; 0
+        where there is no such block.
+        """
         return int(lib.deepum_core_block_state(self._handle, slot, block))
 
     def name_block(self, slot: int, block: int) -> tuple[int, int] | None:
-        """What a plan calls that UM block now: a name, and the block's index in what has the name; None: there is no such block."""
+        """What a plan calls that UM block now: a name, and the block's index in what has the name;
+        None: there is no such block.
+        """
         name, index = ffi.new("uint64_t *"), ffi.new("uint32_t *")
         found = lib.deepum_core_name_block(self._handle, slot, block, name, index) == 0
         return (int(name[0]), int(index[0])) if found else None
 
     def follow_plan(self, launches: Sequence[int], moves: Sequence[PlannedMove]) -> None:
-        """The plan of an iteration is followed while execution hashes of launches are those in `launches`; none: no plan any more.
+        """The plan of an iteration is followed while execution hashes of launches are those in
+        `launches`; none: no plan any more.
 
-        ValueError: a move is of no launch of the plan or of no block, or `moves` are not in the order of launches and points.
+        ValueError: a move is of no launch of the plan or of no block, or `moves` are not in the
+        order of launches and points.
         """
         planned = ffi.new("deepum_planned_move[]", len(moves))
         for native, move in zip(planned, moves, strict=True):
-            native.name, native.launch, native.first, native.count = move.name, move.launch, move.first, move.count
+            native.name, native.launch, native.first, native.count = (
+                move.name,
+                move.launch,
+                move.first,
+                move.count,
+            )
             native.point, native.kind = move.point, move.kind
-        if lib.deepum_core_follow_plan(self._handle, ffi.new("uint64_t[]", launches), len(launches), planned, len(moves)) != 0:
+        if (
+            lib.deepum_core_follow_plan(
+                self._handle, ffi.new("uint64_t[]", launches), len(launches), planned, len(moves)
+            )
+            != 0
+        ):
             raise ValueError("a move of the plan is of no launch, of no block, or out of order")
 
     @property
@@ -192,7 +230,9 @@ class Core:
         """The counters as they are now."""
         native = ffi.new("deepum_core_statistics *")
         lib.deepum_core_get_statistics(self._handle, native)
-        return CoreStatistics(**{field.name: int(getattr(native, field.name)) for field in fields(CoreStatistics)})
+        return CoreStatistics(
+            **{field.name: int(getattr(native, field.name)) for field in fields(CoreStatistics)}
+        )
 
     def save_tables(self) -> bytes:
         """What was learned, as bytes that another session's `load_tables` understands."""
@@ -202,7 +242,14 @@ class Core:
         return bytes(ffi.buffer(target, written))
 
     def load_tables(self, profile: Buffer) -> None:
-        """Replaces what was learned. Raises ValueError when the bytes are no profile of this version; nothing is changed then."""
+        """Replaces what was learned. Raises ValueError when the bytes are no profile of this
+        version; nothing is changed then.
+        """
         view = memoryview(profile).cast("B")
-        if lib.deepum_core_load_tables(self._handle, ffi.from_buffer("uint8_t[]", view), view.nbytes) != 0:
+        if (
+            lib.deepum_core_load_tables(
+                self._handle, ffi.from_buffer("uint8_t[]", view), view.nbytes
+            )
+            != 0
+        ):
             raise ValueError("not a profile of this version, or damaged")

@@ -16,7 +16,9 @@ class PlannedKind(IntEnum):
 
 
 class PlanPoint(IntEnum):
-    """When, at its launch: before the launch's own blocks are brought, after it, or when the program waits next."""
+    """When, at its launch: before the launch's own blocks are brought, after it, or when the
+    program waits next.
+    """
 
     BEFORE_LAUNCH = lib.DEEPUM_PLAN_BEFORE_LAUNCH
     AFTER_LAUNCH = lib.DEEPUM_PLAN_AFTER_LAUNCH
@@ -25,7 +27,9 @@ class PlanPoint(IntEnum):
 
 @dataclass(frozen=True)
 class PlannedMove:
-    """UM blocks [first, first + count) of what has that name (`Core.name_block`) move at launch number `launch` of the iteration."""
+    """UM blocks [first, first + count) of what has that name (`Core.name_block`) move at launch
+    number `launch` of the iteration.
+    """
 
     launch: int
     point: PlanPoint

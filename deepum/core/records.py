@@ -1,4 +1,6 @@
-"""Event and command records as Python objects, for logs and tests; the definition is native/wire/records.h."""
+"""Event and command records as Python objects, for logs and tests; the definition is
+native/wire/records.h.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,12 @@ FAULT_WRITE: int = lib.DEEPUM_FAULT_WRITE
 FAULT_ATOMIC: int = lib.DEEPUM_FAULT_ATOMIC
 COMMAND_BYTES: int = ffi.sizeof("deepum_command")
 _NAMES: dict[int, str] = {
-    number: name.removeprefix("DEEPUM_EVENT_").lower() for number, name in ffi.typeof("enum deepum_event_kind").elements.items()
+    number: name.removeprefix("DEEPUM_EVENT_").lower()
+    for number, name in ffi.typeof("enum deepum_event_kind").elements.items()
 }
 _COMMANDS: dict[int, str] = {
-    number: name.removeprefix("DEEPUM_COMMAND_").lower() for number, name in ffi.typeof("enum deepum_command_kind").elements.items()
+    number: name.removeprefix("DEEPUM_COMMAND_").lower()
+    for number, name in ffi.typeof("enum deepum_command_kind").elements.items()
 }
 
 
@@ -42,7 +46,11 @@ class BlockRange:
 
     def encode(self) -> int:
         """To the packed form."""
-        return self.slot << int(lib.DEEPUM_RANGE_SLOT_SHIFT) | self.first << int(lib.DEEPUM_RANGE_FIRST_SHIFT) | int(self.count)
+        return (
+            self.slot << int(lib.DEEPUM_RANGE_SLOT_SHIFT)
+            | self.first << int(lib.DEEPUM_RANGE_FIRST_SHIFT)
+            | int(self.count)
+        )
 
 
 @dataclass(frozen=True)
@@ -154,7 +162,9 @@ class Fault(Event):
 
 @dataclass(frozen=True)
 class Progress(Event):
-    """How far a stream was at a look for faults: sequences, and when `completed` was reached, in microseconds of the GPU (0: unknown)."""
+    """How far a stream was at a look for faults: sequences, and when `completed` was reached, in
+    microseconds of the GPU (0: unknown).
+    """
 
     stream: int
     completed: int
@@ -208,7 +218,9 @@ def _simple(ctype: str, cls: Any, *names: str) -> Any:
 def _ranged(ctype: str, cls: type[Program] | type[Fault], *names: str) -> Any:
     def decode(head: tuple[str, int, int, int], record: Any, _words: int) -> Any:
         body = ffi.cast(f"{ctype} *", record)
-        return cls(*head, BlockRange.decode(int(body.range)), *(int(getattr(body, name)) for name in names))
+        return cls(
+            *head, BlockRange.decode(int(body.range)), *(int(getattr(body, name)) for name in names)
+        )
 
     return ffi.sizeof(ctype), decode
 
@@ -222,32 +234,62 @@ def _execute(head: tuple[str, int, int, int], record: Any, words: int) -> Event:
     packed = ffi.cast("uint64_t *", record) + start
     ranges = tuple(BlockRange.decode(int(packed[i])) for i in range(count))
     written, read = body.write_ranges, body.write_ranges + body.read_ranges
-    return Execute(*head, int(body.execution_hash), int(body.stream), ranges[:written], ranges[written:read], ranges[read:])
+    return Execute(
+        *head,
+        int(body.execution_hash),
+        int(body.stream),
+        ranges[:written],
+        ranges[written:read],
+        ranges[read:],
+    )
 
 
 _DECODERS: dict[int, Any] = {
-    lib.DEEPUM_EVENT_DEVICE: _simple("deepum_device_event", Device, "total_bytes", "capacity_bytes"),
-    lib.DEEPUM_EVENT_CAPACITY: _simple("deepum_device_event", Device, "total_bytes", "capacity_bytes"),
-    lib.DEEPUM_EVENT_ALLOCATE: _simple("deepum_allocate_event", Allocate, "slot", "generation", "name", "bytes", "first_offset"),
+    lib.DEEPUM_EVENT_DEVICE: _simple(
+        "deepum_device_event", Device, "total_bytes", "capacity_bytes"
+    ),
+    lib.DEEPUM_EVENT_CAPACITY: _simple(
+        "deepum_device_event", Device, "total_bytes", "capacity_bytes"
+    ),
+    lib.DEEPUM_EVENT_ALLOCATE: _simple(
+        "deepum_allocate_event", Allocate, "slot", "generation", "name", "bytes", "first_offset"
+    ),
     lib.DEEPUM_EVENT_FREE: _simple("deepum_free_event", Free, "slot", "generation"),
     lib.DEEPUM_EVENT_EXECUTE: (ffi.sizeof("deepum_execute_event"), _execute),
     lib.DEEPUM_EVENT_SYNCHRONISE: _simple("deepum_stream_event", Stream, "stream"),
     lib.DEEPUM_EVENT_STREAM_DESTROYED: _simple("deepum_stream_event", Stream, "stream"),
-    lib.DEEPUM_EVENT_PROGRAM_PREFETCH: _ranged("deepum_program_event", Program, "location", "advice"),
+    lib.DEEPUM_EVENT_PROGRAM_PREFETCH: _ranged(
+        "deepum_program_event", Program, "location", "advice"
+    ),
     lib.DEEPUM_EVENT_PROGRAM_ADVISE: _ranged("deepum_program_event", Program, "location", "advice"),
     lib.DEEPUM_EVENT_FAULT: _ranged("deepum_fault_event", Fault, "faults"),
-    lib.DEEPUM_EVENT_PROGRESS: _simple("deepum_progress_event", Progress, "stream", "completed", "begun", "completed_at"),
+    lib.DEEPUM_EVENT_PROGRESS: _simple(
+        "deepum_progress_event", Progress, "stream", "completed", "begun", "completed_at"
+    ),
     lib.DEEPUM_EVENT_MOVED: _simple("deepum_moved_event", Moved, "command", "status", "error"),
     lib.DEEPUM_EVENT_LOST: _simple("deepum_lost_event", Lost, "events"),
     lib.DEEPUM_EVENT_USAGE: _simple("deepum_usage_event", Usage, "used_bytes", "budget_bytes"),
-    lib.DEEPUM_EVENT_FREE_MEMORY: _simple("deepum_free_memory_event", FreeMemory, "free_bytes", "reserve_bytes", "completed", "begun"),
+    lib.DEEPUM_EVENT_FREE_MEMORY: _simple(
+        "deepum_free_memory_event", FreeMemory, "free_bytes", "reserve_bytes", "completed", "begun"
+    ),
 }
 for _kind in (lib.DEEPUM_EVENT_BLOCK_ACTIVE, lib.DEEPUM_EVENT_BLOCK_INACTIVE):
-    _DECODERS[_kind] = _simple("deepum_block_event", Block, "slot", "generation", "offset", "bytes", "allocated_bytes", "reserved_bytes")
+    _DECODERS[_kind] = _simple(
+        "deepum_block_event",
+        Block,
+        "slot",
+        "generation",
+        "offset",
+        "bytes",
+        "allocated_bytes",
+        "reserved_bytes",
+    )
 
 
 def events(records: Buffer) -> Iterator[Event]:
-    """The event records of a buffer, in order. Raises ValueError where a record's length is impossible."""
+    """The event records of a buffer, in order. Raises ValueError where a record's length is
+    impossible.
+    """
     view = memoryview(records).cast("B")
     base = ffi.from_buffer("uint8_t[]", view)
     at = 0
@@ -255,16 +297,25 @@ def events(records: Buffer) -> Iterator[Event]:
         header = ffi.cast("deepum_event_header *", base + at)
         if view.nbytes - at < 16 or header.words < 2 or at + header.words * 8 > view.nbytes:
             raise ValueError(f"event record at byte {at}: impossible length")
-        head = (_NAMES.get(header.kind, f"kind_{header.kind}"), int(header.flags), int(header.device), int(header.sequence))
+        head = (
+            _NAMES.get(header.kind, f"kind_{header.kind}"),
+            int(header.flags),
+            int(header.device),
+            int(header.sequence),
+        )
         least, decode = _DECODERS.get(header.kind, (0, None))
         if header.words * 8 < least:
-            raise ValueError(f"{head[0]} event {head[3]}: a record of {header.words} words is too short")
+            raise ValueError(
+                f"{head[0]} event {head[3]}: a record of {header.words} words is too short"
+            )
         yield decode(head, base + at, int(header.words)) if decode is not None else Event(*head)
         at += header.words * 8
 
 
 def commands(records: Buffer) -> Iterator[Command]:
-    """The command records of a buffer, in order. Raises ValueError when it is not a whole number of them."""
+    """The command records of a buffer, in order. Raises ValueError when it is not a whole number of
+    them.
+    """
     view = memoryview(records).cast("B")
     if view.nbytes % COMMAND_BYTES:
         raise ValueError(f"{view.nbytes} bytes are not a whole number of commands")

@@ -27,20 +27,26 @@ class EventLog:
         """The first bytes of a log; event records follow as they are."""
         text = json.dumps(settings).encode()
         text += b" " * (-len(text) % 8)
-        native = ffi.new("deepum_log_header *", {"version": lib.DEEPUM_WIRE_VERSION, "settings_bytes": len(text)})
+        native = ffi.new(
+            "deepum_log_header *", {"version": lib.DEEPUM_WIRE_VERSION, "settings_bytes": len(text)}
+        )
         native.magic = list(_MAGIC)
         return bytes(ffi.buffer(native)) + text
 
     @classmethod
     def read(cls, source: Path | BinaryIO) -> EventLog:
-        """Raises ValueError when it is not a log of this version; a last record that was cut off is left out."""
+        """Raises ValueError when it is not a log of this version; a last record that was cut off is
+        left out.
+        """
         data = source.read_bytes() if isinstance(source, Path) else source.read()
         size = ffi.sizeof("deepum_log_header")
         if len(data) < size or data[:8] != _MAGIC:
             raise ValueError("not an event log")
         native = ffi.from_buffer("deepum_log_header *", data[:size])
         if native.version != lib.DEEPUM_WIRE_VERSION:
-            raise ValueError(f"event log of version {native.version}, this is version {lib.DEEPUM_WIRE_VERSION}")
+            raise ValueError(
+                f"event log of version {native.version}, this is version {lib.DEEPUM_WIRE_VERSION}"
+            )
         start = size + native.settings_bytes
         if len(data) < start:
             raise ValueError("event log cut off in its header")
@@ -63,8 +69,12 @@ def _whole(records: memoryview) -> int:
     return at
 
 
-def replay(log: EventLog | bytes, settings: CoreSettings | None = None, profile: bytes | None = None) -> Iterator[Command]:
-    """The commands that a core gives for recorded events, in order: the same as in the session, if the settings are."""
+def replay(
+    log: EventLog | bytes, settings: CoreSettings | None = None, profile: bytes | None = None
+) -> Iterator[Command]:
+    """The commands that a core gives for recorded events, in order: the same as in the session, if
+    the settings are.
+    """
     core = Core(settings)
     if profile is not None:
         core.load_tables(profile)

@@ -34,10 +34,14 @@ class Turn:
 
 
 class Ring:
-    """Takes events out of a program's shared memory and puts commands into it. One thread at a time; close when done."""
+    """Takes events out of a program's shared memory and puts commands into it. One thread at a
+    time; close when done.
+    """
 
     def __init__(self, memory: mmap.mmap, batch_bytes: int = 1 << 18) -> None:
-        """`memory` must not be able to shrink. Raises RingError when it is not a ring of this version."""
+        """`memory` must not be able to shrink. Raises RingError when it is not a ring of this
+        version.
+        """
         self._memory = memory
         self._base = ffi.from_buffer("uint8_t[]", memory, require_writable=True)
         self._reader = ffi.new("deepum_ring_reader *")
@@ -50,7 +54,9 @@ class Ring:
 
     @classmethod
     def from_fd(cls, fd: int) -> Ring:
-        """Maps a memfd whose size is sealed; the descriptor stays the caller's. Raises RingError, OSError."""
+        """Maps a memfd whose size is sealed; the descriptor stays the caller's. Raises RingError,
+        OSError.
+        """
         if not fcntl.fcntl(fd, fcntl.F_GET_SEALS) & _F_SEAL_SHRINK:
             raise RingError("the shared memory is not sealed against shrinking")
         size = os.fstat(fd).st_size
@@ -70,11 +76,15 @@ class Ring:
 
     @property
     def handles_refused(self) -> int:
-        """Requests to share managed memory with other processes or devices that the driver refused, as the program counts."""
+        """Requests to share managed memory with other processes or devices that the driver refused,
+        as the program counts.
+        """
         return int(self._reader.control.handles_refused)
 
     def program_ended(self) -> None:
-        """Nobody reads commands any more: from now on they are dropped, so that the last events still come through."""
+        """Nobody reads commands any more: from now on they are dropped, so that the last events
+        still come through.
+        """
         self._reader.unheard = 1
 
     def leave(self) -> None:
@@ -82,18 +92,31 @@ class Ring:
         self._reader.control.daemon_left = 1
 
     def tell_wants(self, core: Core) -> None:
-        """Tells the program whether observed faults and free memory are of use to the core now; each turn does it too."""
+        """Tells the program whether observed faults and free memory are of use to the core now;
+        each turn does it too.
+        """
         lib.deepum_ring_want_faults(self._reader, lib.deepum_core_wants_faults(core.handle))
-        lib.deepum_ring_want_free_memory(self._reader, lib.deepum_core_wants_free_memory(core.handle))
+        lib.deepum_ring_want_free_memory(
+            self._reader, lib.deepum_core_wants_free_memory(core.handle)
+        )
 
     def turn(self, core: Core) -> Turn:
-        """Events through the core into commands, then `decided_sequence`; all of it without the GIL. Nothing to do is an empty turn."""
+        """Events through the core into commands, then `decided_sequence`; all of it without the
+        GIL. Nothing to do is an empty turn.
+        """
         lib.deepum_take_turn(self._reader, core.handle, self._batch, len(self._bytes), self._turn)
         taken = self._turn
-        return Turn(memoryview(self._bytes)[: taken.event_bytes], taken.commands, bool(taken.wake_mover), bool(taken.blocked))
+        return Turn(
+            memoryview(self._bytes)[: taken.event_bytes],
+            taken.commands,
+            bool(taken.wake_mover),
+            bool(taken.blocked),
+        )
 
     def wait(self, event_fd: int, socket: int = -1, spin: int = 0, timeout_ms: int = -1) -> int:
-        """Sleeps until events come (1), the socket speaks (2) or time is up (0); looks `spin` times first. Without the GIL."""
+        """Sleeps until events come (1), the socket speaks (2) or time is up (0); looks `spin` times
+        first. Without the GIL.
+        """
         return int(lib.deepum_ring_wait(self._reader, event_fd, socket, spin, timeout_ms))
 
     def take(self) -> bytes:

@@ -1,4 +1,6 @@
-"""Makes event records, for tests, benchmarks and made-up traces; the definition is native/wire/records.h."""
+"""Makes event records, for tests, benchmarks and made-up traces; the definition is
+native/wire/records.h.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ UM_BLOCK_BYTES: int = 1 << lib.DEEPUM_UM_BLOCK_SHIFT
 
 
 class EventWriter:
-    """Collects event records. Sequences rise by one from record to record; `take` hands the records out."""
+    """Collects event records. Sequences rise by one from record to record; `take` hands the records
+    out.
+    """
 
     def __init__(self, sequence: int = 0) -> None:
         self.sequence = sequence
@@ -25,9 +29,13 @@ class EventWriter:
         return records
 
     def record(self, kind: int, body: bytes, device: int = 0, flags: int = 0) -> int:
-        """Any record; the body is a multiple of 8 bytes. Returns the sequence it got, as all the others do."""
+        """Any record; the body is a multiple of 8 bytes. Returns the sequence it got, as all the
+        others do.
+        """
         self.sequence += 1
-        self._records += struct.pack("<HBBIQ", 2 + len(body) // 8, kind, flags, device, self.sequence) + body
+        self._records += (
+            struct.pack("<HBBIQ", 2 + len(body) // 8, kind, flags, device, self.sequence) + body
+        )
         return self.sequence
 
     def device(self, capacity_blocks: int, device: int = 0) -> int:
@@ -41,24 +49,45 @@ class EventWriter:
         return self.record(lib.DEEPUM_EVENT_CAPACITY, struct.pack("<QQ", size, size), device)
 
     def allocate(
-        self, slot: int, blocks: int, name: int | None = None, generation: int = 1, device: int = 0, flags: int = 0, first_offset: int = 0
+        self,
+        slot: int,
+        blocks: int,
+        name: int | None = None,
+        generation: int = 1,
+        device: int = 0,
+        flags: int = 0,
+        first_offset: int = 0,
     ) -> int:
-        """An allocation that lies in so many UM blocks, to the end of the last and from byte `first_offset` of the first.
+        """An allocation that lies in so many UM blocks, to the end of the last and from byte
+        `first_offset` of the first.
 
         Its name is the slot's number unless one is given.
         """
         size = blocks * UM_BLOCK_BYTES - first_offset
-        body = struct.pack("<IIQQQ", slot, generation, slot + 1 if name is None else name, size, first_offset)
+        body = struct.pack(
+            "<IIQQQ", slot, generation, slot + 1 if name is None else name, size, first_offset
+        )
         return self.record(lib.DEEPUM_EVENT_ALLOCATE, body, device, flags)
 
     def free(self, slot: int, generation: int = 1) -> int:
         """The end of an allocation."""
         return self.record(lib.DEEPUM_EVENT_FREE, struct.pack("<II", slot, generation))
 
-    def block(self, active: bool, slot: int, offset: int, size: int, allocated: int, reserved: int = 0, generation: int = 1) -> int:
+    def block(
+        self,
+        active: bool,
+        slot: int,
+        offset: int,
+        size: int,
+        allocated: int,
+        reserved: int = 0,
+        generation: int = 1,
+    ) -> int:
         """PyTorch hands a block out or takes it back; bytes."""
         kind = lib.DEEPUM_EVENT_BLOCK_ACTIVE if active else lib.DEEPUM_EVENT_BLOCK_INACTIVE
-        return self.record(kind, struct.pack("<IIQQQQ", slot, generation, offset, size, allocated, reserved))
+        return self.record(
+            kind, struct.pack("<IIQQQQ", slot, generation, offset, size, allocated, reserved)
+        )
 
     def execute(
         self,
@@ -72,7 +101,9 @@ class EventWriter:
     ) -> int:
         """A launch with its access set."""
         rest = list(unknown)
-        body = struct.pack("<QIHHHHI", execution_hash, stream, len(written), len(read), len(rest), 0, 0)
+        body = struct.pack(
+            "<QIHHHHI", execution_hash, stream, len(written), len(read), len(rest), 0, 0
+        )
         body += b"".join(r.encode().to_bytes(8, "little") for r in (*written, *read, *rest))
         return self.record(lib.DEEPUM_EVENT_EXECUTE, body, device, flags)
 
@@ -80,13 +111,28 @@ class EventWriter:
         """The program is about to wait for a stream, or for all."""
         return self.record(lib.DEEPUM_EVENT_SYNCHRONISE, struct.pack("<II", stream, 0))
 
-    def fault(self, where: BlockRange, faults: int = 1, device: int = 0, access: int = lib.DEEPUM_FAULT_READ) -> int:
-        """Faults were observed; access: of the accesses that faulted, `enum deepum_fault_access`."""
-        return self.record(lib.DEEPUM_EVENT_FAULT, struct.pack("<QQ", where.encode(), faults), device, access)
+    def fault(
+        self,
+        where: BlockRange,
+        faults: int = 1,
+        device: int = 0,
+        access: int = lib.DEEPUM_FAULT_READ,
+    ) -> int:
+        """Faults were observed; access: of the accesses that faulted, `enum
+        deepum_fault_access`.
+        """
+        return self.record(
+            lib.DEEPUM_EVENT_FAULT, struct.pack("<QQ", where.encode(), faults), device, access
+        )
 
     def progress(self, stream: int, completed: int, begun: int, completed_at: int = 0) -> int:
-        """How far a stream was at the look whose faults came before; sequences, and microseconds of the GPU's time (0: not known)."""
-        return self.record(lib.DEEPUM_EVENT_PROGRESS, struct.pack("<IIQQQ", stream, 0, completed, begun, completed_at))
+        """How far a stream was at the look whose faults came before; sequences, and microseconds of
+        the GPU's time (0: not known).
+        """
+        return self.record(
+            lib.DEEPUM_EVENT_PROGRESS,
+            struct.pack("<IIQQQ", stream, 0, completed, begun, completed_at),
+        )
 
     def moved(self, command: int, status: int, error: int = 0) -> int:
         """What became of a command."""
@@ -94,19 +140,31 @@ class EventWriter:
 
     def program_prefetch(self, where: BlockRange, location: int) -> int:
         """The program's own prefetch; location -1 is the CPU."""
-        return self.record(lib.DEEPUM_EVENT_PROGRAM_PREFETCH, struct.pack("<Qii", where.encode(), location, 0))
+        return self.record(
+            lib.DEEPUM_EVENT_PROGRAM_PREFETCH, struct.pack("<Qii", where.encode(), location, 0)
+        )
 
     def program_advise(self, where: BlockRange, location: int, advice: int) -> int:
         """The program's own advice (CUmem_advise)."""
-        return self.record(lib.DEEPUM_EVENT_PROGRAM_ADVISE, struct.pack("<Qii", where.encode(), location, advice))
+        return self.record(
+            lib.DEEPUM_EVENT_PROGRAM_ADVISE, struct.pack("<Qii", where.encode(), location, advice)
+        )
 
     def usage(self, used_bytes: int, budget_bytes: int, device: int = 0) -> int:
         """More than its budget is in use of a device."""
-        return self.record(lib.DEEPUM_EVENT_USAGE, struct.pack("<QQ", used_bytes, budget_bytes), device)
+        return self.record(
+            lib.DEEPUM_EVENT_USAGE, struct.pack("<QQ", used_bytes, budget_bytes), device
+        )
 
-    def free_memory(self, free_blocks: int, completed: int, begun: int, reserve_blocks: int = 0, device: int = 0) -> int:
-        """So many UM blocks are free of a device, of which some are not for managed memory; sequences of how far the GPU was."""
-        body = struct.pack("<QQQQ", free_blocks * UM_BLOCK_BYTES, reserve_blocks * UM_BLOCK_BYTES, completed, begun)
+    def free_memory(
+        self, free_blocks: int, completed: int, begun: int, reserve_blocks: int = 0, device: int = 0
+    ) -> int:
+        """So many UM blocks are free of a device, of which some are not for managed memory;
+        sequences of how far the GPU was.
+        """
+        body = struct.pack(
+            "<QQQQ", free_blocks * UM_BLOCK_BYTES, reserve_blocks * UM_BLOCK_BYTES, completed, begun
+        )
         return self.record(lib.DEEPUM_EVENT_FREE_MEMORY, body, device)
 
     def lost(self, events: int) -> int:

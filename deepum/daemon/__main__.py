@@ -1,4 +1,6 @@
-"""The daemon as a program starts it, on demand (`python FILE`, `python -m deepum.daemon`). It leaves the program's process tree at once."""
+"""The daemon as a program starts it, on demand (`python FILE`, `python -m deepum.daemon`). It
+leaves the program's process tree at once.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ if not __package__:  # started as a file: of this installation, whatever else is
 
 
 def _leave_the_program() -> None:
-    """Becomes a process of its own: nobody's child to wait for, no terminal, none of the program's streams held open."""
+    """Becomes a process of its own: nobody's child to wait for, no terminal, none of the program's
+    streams held open.
+    """
     if os.fork():
         os._exit(0)
     os.setsid()

@@ -42,7 +42,9 @@ class Hello:
 
 def peer_is_ours(connection: socket.socket) -> bool:
     """True if the process on the other end runs as our user."""
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    credentials = connection.getsockopt(
+        socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")
+    )
     return bool(struct.unpack("3i", credentials)[1] == os.getuid())
 
 
@@ -53,8 +55,12 @@ def _is_eventfd(fd: int) -> bool:
 
 
 def receive(connection: socket.socket) -> Hello | None:
-    """Reads the first message; None when the program left without one. Raises RefusedError, OSError (a time-out)."""
-    message, descriptors, flags, _ = socket.recv_fds(connection, _HELLO.size + _MOST_SETTINGS_BYTES + 1, 16)
+    """Reads the first message; None when the program left without one. Raises RefusedError, OSError
+    (a time-out).
+    """
+    message, descriptors, flags, _ = socket.recv_fds(
+        connection, _HELLO.size + _MOST_SETTINGS_BYTES + 1, 16
+    )
     try:
         hello = _checked(message, descriptors, flags)
     except RefusedError:
@@ -68,24 +74,37 @@ def receive(connection: socket.socket) -> Hello | None:
 
 def _checked(message: bytes, descriptors: list[int], flags: int) -> Hello:
     if flags & socket.MSG_CTRUNC:
-        raise RefusedError("hello: not all of its descriptors arrived; raise the daemon's limit of open files (ulimit -n)")
+        raise RefusedError(
+            "hello: not all of its descriptors arrived; raise the daemon's limit of open "
+            "files (ulimit -n)"
+        )
     if flags & socket.MSG_TRUNC or len(message) < _HELLO.size:
-        raise RefusedError("hello: is not a whole message; use the libdeepum.so of this installation")
+        raise RefusedError(
+            "hello: is not a whole message; use the libdeepum.so of this installation"
+        )
     magic, version, settings_bytes, pid, _ = _HELLO.unpack_from(message)
     if magic != b"DEEPUMHI":
-        raise RefusedError("hello: is not one of deepum's; use the libdeepum.so of this installation")
+        raise RefusedError(
+            "hello: is not one of deepum's; use the libdeepum.so of this installation"
+        )
     if version != _VERSION:
         raise RefusedError(
-            f"hello: the program speaks version {version}, the daemon {_VERSION}; end the daemon, or use one installation for both"
+            f"hello: the program speaks version {version}, the daemon {_VERSION}; end the "
+            f"daemon, or use one installation for both"
         )
     if len(descriptors) != _DESCRIPTORS:
         raise RefusedError(
-            f"hello: came with {len(descriptors)} descriptors instead of {_DESCRIPTORS}; use the libdeepum.so of this installation"
+            f"hello: came with {len(descriptors)} descriptors instead of {_DESCRIPTORS}; use "
+            f"the libdeepum.so of this installation"
         )
     if settings_bytes > _MOST_SETTINGS_BYTES or len(message) != _HELLO.size + settings_bytes:
-        raise RefusedError("hello: its settings are cut off; unset the DEEPUM_* variables that are not needed")
+        raise RefusedError(
+            "hello: its settings are cut off; unset the DEEPUM_* variables that are not needed"
+        )
     if not _is_eventfd(descriptors[1]) or not _is_eventfd(descriptors[2]):
-        raise RefusedError("hello: its descriptors are not eventfds; use the libdeepum.so of this installation")
+        raise RefusedError(
+            "hello: its descriptors are not eventfds; use the libdeepum.so of this installation"
+        )
     for eventfd in descriptors[1:]:
         os.set_blocking(eventfd, False)  # nothing that the program does with them may make us wait
     environment = {}
@@ -97,7 +116,9 @@ def _checked(message: bytes, descriptors: list[int], flags: int) -> Hello:
 
 
 def answer(connection: socket.socket, refusal: str | None = None) -> None:
-    """Welcomes the program, or refuses it with a line of text. A program that is gone already is no error."""
+    """Welcomes the program, or refuses it with a line of text. A program that is gone already is no
+    error.
+    """
     text = "" if refusal is None else " ".join(refusal.split())
     encoded = text.encode("utf-8", errors="replace")[:900]
     magic = b"DEEPUMOK" if refusal is None else b"DEEPUMNO"

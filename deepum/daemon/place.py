@@ -1,4 +1,6 @@
-"""A daemon's place in a runtime folder: one for each installation, since programs are served by a daemon of their own version only."""
+"""A daemon's place in a runtime folder: one for each installation, since programs are served by a
+daemon of their own version only.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ class AlreadyRunningError(DeepumError):
 
 
 class Place:
-    """The lock and the socket of this installation's daemon, ours from the construction until `leave`."""
+    """The lock and the socket of this installation's daemon, ours from the construction until
+    `leave`.
+    """
 
     def __init__(self, folder: Path) -> None:
         """Takes the lock. Raises AlreadyRunningError when another daemon answers there."""
@@ -38,7 +42,8 @@ class Place:
             os.close(fd)
             if self._answers() or time.monotonic() > until:
                 raise AlreadyRunningError(
-                    f"{self._folder}: another daemon serves it; end that one first, or set DEEPUM_RUNTIME_DIR"
+                    f"{self._folder}: another daemon serves it; end that one first, or set "
+                    f"DEEPUM_RUNTIME_DIR"
                 ) from None
             time.sleep(0.02)
 
@@ -51,7 +56,9 @@ class Place:
             return True
 
     def _sweep(self) -> None:
-        """Takes away what killed daemons of other installations have left, such as of versions that are gone."""
+        """Takes away what killed daemons of other installations have left, such as of versions that
+        are gone.
+        """
         for lock in self._folder.glob("daemon-*.lock"):
             if lock == self._files.lock:
                 continue
@@ -67,7 +74,8 @@ class Place:
     def listen(self) -> socket.socket:
         """The socket, not blocking. Raises DeepumError."""
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
-        # Under another name until it listens: who finds the socket must not be refused. Both may be there from a daemon that was killed.
+        # Under another name until it listens: who finds the socket must not be refused. Both may be
+        # there from a daemon that was killed.
         making, path = self._files.making, self._files.socket
         making.unlink(missing_ok=True)
         mask = os.umask(0o177)
@@ -77,7 +85,10 @@ class Place:
             making.rename(path)
         except OSError as error:
             listener.close()
-            raise DeepumError(f"{path}: {error.strerror or error}; set DEEPUM_RUNTIME_DIR to another folder, with a short name") from None
+            raise DeepumError(
+                f"{path}: {error.strerror or error}; set DEEPUM_RUNTIME_DIR to another "
+                f"folder, with a short name"
+            ) from None
         finally:
             os.umask(mask)
         return listener
@@ -87,7 +98,9 @@ class Place:
         self._files.socket.unlink(missing_ok=True)
 
     def leave(self) -> None:
-        """The place is free. Whoever waits for the lock sees that its file is another one by now."""
+        """The place is free. Whoever waits for the lock sees that its file is another one
+        by now.
+        """
         self._files.lock.unlink(missing_ok=True)
         os.close(self._lock)
 
@@ -97,7 +110,9 @@ def _open(lock: Path, more: int = 0) -> int:
 
 
 def _locked(fd: int, path: Path) -> bool:
-    """Locks the file; false if another process has, or if it is not the one of that name any more."""
+    """Locks the file; false if another process has, or if it is not the one of that name
+    any more.
+    """
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return os.path.samestat(os.fstat(fd), path.stat())

@@ -26,8 +26,9 @@ _SETTINGS_BYTES = 2048  # padded with spaces, so that the outcome can be filled 
 class Recorder:
     """The log of one session, and the turn of its loop that sees every command go by.
 
-    The log holds events; of the commands it keeps their number and a digest, enough to see whether a replay gives the same.
-    Nothing in it depends on the process or the clock: two runs with equal events give equal files.
+    The log holds events; of the commands it keeps their number and a digest, enough to see whether
+    a replay gives the same. Nothing in it depends on the process or the clock: two runs with equal
+    events give equal files.
     """
 
     def __init__(self, path: Path, values: Mapping[str, Value], profile: bytes | None) -> None:
@@ -42,7 +43,12 @@ class Recorder:
             "commands_sha256": None,
         }
         # Not blocking: a pipe without a reader is refused, and not waited for.
-        self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC, 0o666), "wb")
+        self._file = os.fdopen(
+            os.open(
+                path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC, 0o666
+            ),
+            "wb",
+        )
         self._bytes = 0
         self._commands = 0
         self._digest = hashlib.sha256()
@@ -56,7 +62,9 @@ class Recorder:
         self._file.write(_HEADER.pack(b"DEEPUMEV", _VERSION, len(text)) + text)
 
     def turn(self, ring: Ring, core: Core) -> tuple[bool, bool, bool]:
-        """As `Ring.turn`, with the events written to the log: (something happened, the mover must be woken, the command ring is full)."""
+        """As `Ring.turn`, with the events written to the log: (something happened, the mover must
+        be woken, the command ring is full).
+        """
         records = b"" if self._waiting else ring.take()
         if not records and not self._waiting:
             return False, False, False
@@ -77,7 +85,11 @@ class Recorder:
         """Completes the log. Raises OSError."""
         if self._file.closed:
             return
-        self._told |= {"events_bytes": self._bytes, "commands": self._commands, "commands_sha256": self._digest.hexdigest()}
+        self._told |= {
+            "events_bytes": self._bytes,
+            "commands": self._commands,
+            "commands_sha256": self._digest.hexdigest(),
+        }
         with self._file:
             self._file.seek(0)
             self._write_header()

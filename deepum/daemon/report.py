@@ -1,4 +1,6 @@
-"""What a session reports to the launcher, in the folder that the launcher named (docs/architecture.md, Statistics)."""
+"""What a session reports to the launcher, in the folder that the launcher named
+(docs/architecture.md, Statistics).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from deepum.core import Core
 
 
 class Report:
-    """The marks of one session: `session-PID.open` from its start, `session-PID.json` from its end. Without a folder, nothing."""
+    """The marks of one session: `session-PID.open` from its start, `session-PID.json` from its end.
+    Without a folder, nothing.
+    """
 
     def __init__(self, folder: Path | None, pid: int) -> None:
         self._pid = pid
@@ -30,10 +34,14 @@ class Report:
                 break
         if self._open is not None:
             with contextlib.suppress(OSError):
-                self._open.write_text(json.dumps({"pid": pid, "daemon": os.getpid()}), encoding="utf-8")
+                self._open.write_text(
+                    json.dumps({"pid": pid, "daemon": os.getpid()}), encoding="utf-8"
+                )
 
     def finish(self, core: Core, values: Mapping[str, Value], **more: object) -> None:
-        """Writes the statistics and takes the mark away. A folder that is gone is no error: nobody waits for it."""
+        """Writes the statistics and takes the mark away. A folder that is gone is no error: nobody
+        waits for it.
+        """
         if self._open is None:
             return
         told = {

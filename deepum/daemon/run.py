@@ -20,7 +20,8 @@ _MOST_LOG_BYTES = 1 << 20
 
 def _say(text: str) -> None:
     with contextlib.suppress(OSError):
-        sys.stderr.write(f"deepum: {text}\n")  # in one piece: sessions speak from threads of their own
+        # In one piece: sessions speak from threads of their own.
+        sys.stderr.write(f"deepum: {text}\n")
         sys.stderr.flush()
 
 
@@ -33,7 +34,9 @@ def foreground(environment: Mapping[str, str]) -> None:
 
 
 def on_demand(environment: Mapping[str, str]) -> int:
-    """Serves until it has been idle for DEEPUM_DAEMON_IDLE seconds; returns the exit code. Another daemon in place is no failure."""
+    """Serves until it has been idle for DEEPUM_DAEMON_IDLE seconds; returns the exit code. Another
+    daemon in place is no failure.
+    """
     folder = runtime_folder(environment)
     with contextlib.suppress(DeepumError, OSError):
         make_private_folder(folder)
@@ -61,6 +64,8 @@ class _Log:
 
     def write(self, text: str) -> None:
         with contextlib.suppress(OSError):
-            mode = "a" if self._path.exists() and self._path.stat().st_size < _MOST_LOG_BYTES else "w"
+            mode = (
+                "a" if self._path.exists() and self._path.stat().st_size < _MOST_LOG_BYTES else "w"
+            )
             with self._path.open(mode, encoding="utf-8", errors="backslashreplace") as file:
                 file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")

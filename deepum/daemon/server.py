@@ -1,4 +1,6 @@
-"""The daemon's socket: accepts programs of its own user, one thread for each; ends when nobody has needed it for a while."""
+"""The daemon's socket: accepts programs of its own user, one thread for each; ends when nobody has
+needed it for a while.
+"""
 
 from __future__ import annotations
 
@@ -28,21 +30,27 @@ def _allow_descriptors(wanted: int) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+            resource.setrlimit(
+                resource.RLIMIT_NOFILE,
+                (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard),
+            )
 
 
 class Server:
     """Serves a runtime folder. `idle_seconds` 0: for ever."""
 
     def __init__(self, folder: Path, idle_seconds: int, log: Callable[[str], None]) -> None:
-        """Takes the folder's lock and listens. Raises DeepumError; AlreadyRunningError when another daemon of this installation answers."""
+        """Takes the folder's lock and listens. Raises DeepumError; AlreadyRunningError when another
+        daemon of this installation answers.
+        """
         self._idle_seconds = idle_seconds
         self._write_log = log
         make_private_folder(folder)
         _allow_descriptors(_DESCRIPTORS)
         self._place = Place(folder)
         self._sessions: dict[threading.Thread, Session | None] = {}
-        self._greeting: dict[threading.Thread, socket.socket] = {}  # connections without a hello yet, the oldest first
+        # Connections without a hello yet, the oldest first.
+        self._greeting: dict[threading.Thread, socket.socket] = {}
         self._guard = threading.Lock()
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._ending = False
@@ -59,7 +67,9 @@ class Server:
             os.write(self._wake_write, b"x")
 
     def serve(self) -> None:
-        """Returns after `stop`, or when there has been no session for `idle_seconds`. Sessions end before it does."""
+        """Returns after `stop`, or when there has been no session for `idle_seconds`. Sessions end
+        before it does.
+        """
         signal.signal(signal.SIGTERM, self.stop)
         signal.signal(signal.SIGINT, self.stop)
         self._idle_since = time.monotonic()
@@ -87,7 +97,9 @@ class Server:
             return max(0.0, self._idle_since + self._idle_seconds - time.monotonic())
 
     def _may_leave(self) -> bool:
-        """Takes the socket away, then looks once more: a program may have connected in between, and must not be left alone."""
+        """Takes the socket away, then looks once more: a program may have connected in between, and
+        must not be left alone.
+        """
         self._place.hide()
         if not self._accept():
             return True
@@ -107,7 +119,9 @@ class Server:
         connection.setblocking(True)
         thread = threading.Thread(target=self._serve_one, args=(connection,), daemon=True)
         with self._guard:
-            crowded = sum(session is not None for session in self._sessions.values()) >= _MOST_SESSIONS
+            crowded = (
+                sum(session is not None for session in self._sessions.values()) >= _MOST_SESSIONS
+            )
             if not crowded:
                 self._sessions[thread] = None
                 self._greeting[thread] = connection
@@ -125,7 +139,10 @@ class Server:
         return True
 
     def _refuse(self, connection: socket.socket, why: str) -> None:
-        answer(connection, f"daemon: {why}; end some programs, or set DEEPUM_RUNTIME_DIR to use another daemon")
+        answer(
+            connection,
+            f"daemon: {why}; end some programs, or set DEEPUM_RUNTIME_DIR to use another daemon",
+        )
         connection.close()
 
     def _make_room(self) -> None:
@@ -147,7 +164,10 @@ class Server:
         try:
             connection.settimeout(_HELLO_SECONDS)
             if not peer_is_ours(connection):
-                raise RefusedError("daemon: belongs to another user; set DEEPUM_RUNTIME_DIR to a folder of your own")
+                raise RefusedError(
+                    "daemon: belongs to another user; set DEEPUM_RUNTIME_DIR to a folder of "
+                    "your own"
+                )
             hello = receive(connection)
             with self._guard:
                 self._greeting.pop(threading.current_thread(), None)

@@ -18,11 +18,13 @@ from deepum.daemon.report import Report
 from deepum.daemon.sources import load_profile, make_core, save_profile
 from deepum.errors import UsageError
 
-# Looks at the ring before going to sleep, about 50 us: in lock-step the next launch comes a few microseconds after the last decision,
-# and a wake-up through the eventfd would cost more than all the rest of the crossing.
+# Looks at the ring before going to sleep, about 50 us: in lock-step the next launch comes a few
+# microseconds after the last decision, and a wake-up through the eventfd would cost more than all
+# the rest of the crossing.
 _LOCK_STEP_SPIN = 1500
 _FULL_RING_SECONDS = 0.0005
-_NAP_SECONDS = 0.0001  # between looks at a ring that had events a moment ago: events wait this long at most
+# Between looks at a ring that had events a moment ago: events wait this long at most.
+_NAP_SECONDS = 0.0001
 _NAPS = 200
 _SOCKET_SPOKE = 2
 _CLOSING = threading.Lock()  # one session at a time writes what outlives it
@@ -32,7 +34,8 @@ _recording_lock = threading.Lock()
 
 
 def _record_path(wanted: Path, pid: int, folder: str | None) -> Path:
-    """The log of a run's first process has the name that was asked for; those of its other processes carry their id.
+    """The log of a run's first process has the name that was asked for; those of its other
+    processes carry their id.
 
     A run is known by its statistics folder, and marks the name as taken there.
     """
@@ -52,7 +55,9 @@ class Session:
     """Serves a program until its connection closes, its ring breaks, or `stop`."""
 
     def __init__(self, hello: Hello) -> None:
-        """Prepares everything; nothing has been said to the program yet. Raises RefusedError; the descriptors are closed then."""
+        """Prepares everything; nothing has been said to the program yet. Raises RefusedError; the
+        descriptors are closed then.
+        """
         self._hello = hello
         self._stopping = False
         self._recorder: Recorder | None = None
@@ -67,7 +72,12 @@ class Session:
         folder = hello.environment.get("DEEPUM_STATS_DIR")
         try:
             self._values: dict[str, Value] = resolve({}, hello.environment, reader="daemon")
-            self._lock_step = hello.environment.get("DEEPUM_SYNC", "").lower() in ("1", "true", "yes", "on")
+            self._lock_step = hello.environment.get("DEEPUM_SYNC", "").lower() in (
+                "1",
+                "true",
+                "yes",
+                "on",
+            )
             self._core: Core = make_core(self._values)
             profile = self._load_profile()
         except UsageError as error:
@@ -75,13 +85,21 @@ class Session:
         try:
             self._ring = Ring.from_fd(hello.memory_fd)
         except (RingError, OSError, ValueError) as error:
-            raise RefusedError(f"hello: {error}; use the libdeepum.so of this installation") from None
+            raise RefusedError(
+                f"hello: {error}; use the libdeepum.so of this installation"
+            ) from None
         self._ring.tell_wants(self._core)  # the program may ask before its first launch
         if self._values["record"] is not None:
             try:
-                self._recorder = Recorder(_record_path(Path(str(self._values["record"])), hello.pid, folder), self._values, profile)
+                self._recorder = Recorder(
+                    _record_path(Path(str(self._values["record"])), hello.pid, folder),
+                    self._values,
+                    profile,
+                )
             except OSError as error:
-                raise RefusedError(f"record {self._values['record']}: {error.strerror}; choose another place") from None
+                raise RefusedError(
+                    f"record {self._values['record']}: {error.strerror}; choose another place"
+                ) from None
         self._report = Report(Path(folder) if folder else None, hello.pid)
 
     def _load_profile(self) -> bytes | None:
@@ -104,11 +122,15 @@ class Session:
             os.eventfd_write(self._hello.daemon_fd, 1)
 
     def serve(self, connection: socket.socket) -> str | None:
-        """The loop. Returns what went wrong, None for an orderly end. Everything is released afterwards."""
+        """The loop. Returns what went wrong, None for an orderly end. Everything is released
+        afterwards.
+        """
         fault: str | None = None
         try:
             fault = self._loop(connection.fileno(), connection)
-        except Exception as error:  # whatever it is must neither end the daemon nor leave the program waiting
+        except (
+            Exception
+        ) as error:  # whatever it is must neither end the daemon nor leave the program waiting
             fault = f"the session failed: {error!r}"
         finally:
             with _CLOSING:
@@ -126,7 +148,11 @@ class Session:
             recorder = self._recorder
             if recorder is None:
                 turn = ring.turn(core)
-                busy, wake, full = len(turn.events) > 0 or turn.commands > 0, turn.wake_mover, turn.blocked
+                busy, wake, full = (
+                    len(turn.events) > 0 or turn.commands > 0,
+                    turn.wake_mover,
+                    turn.blocked,
+                )
             else:
                 try:
                     busy, wake, full = recorder.turn(ring, core)
@@ -140,12 +166,14 @@ class Session:
                     os.eventfd_write(mover_fd, 1)
             if full:
                 if closed or (closed := _is_closed(connection)):
-                    ring.program_ended()  # nobody will ever make room; the last events are learned from, and recorded
+                    # Nobody will ever make room; the last events are learned from, and recorded.
+                    ring.program_ended()
                 else:
                     time.sleep(_FULL_RING_SECONDS)
             elif not busy:
                 if not self._lock_step and naps < _NAPS:
-                    # Asleep on the clock and not on the eventfd: else the program pays for a system call at almost every launch.
+                    # Asleep on the clock and not on the eventfd: else the program pays for a system
+                    # call at almost every launch.
                     naps += 1
                     time.sleep(_NAP_SECONDS)
                     continue
@@ -154,7 +182,9 @@ class Session:
                 if closed:
                     return None
                 if ring.wait(daemon_fd, connection_fd, spin, -1) == _SOCKET_SPOKE:
-                    closed = _is_closed(connection)  # one more look at the ring comes first: the last events were written before it closed
+                    # One more look at the ring comes first: the last events were written before it
+                    # closed.
+                    closed = _is_closed(connection)
                     if not closed:
                         return "the program sent a message that nobody expected"
         return "the daemon ended"
@@ -180,15 +210,24 @@ class Session:
             if self._values["profile"] is not None and statistics.launches:
                 save_profile(Path(str(self._values["profile"])), self._core)
         except OSError as error:
-            self._report.warnings.append(f"profile {self._values['profile']}: {error.strerror}; nothing was saved")
+            self._report.warnings.append(
+                f"profile {self._values['profile']}: {error.strerror}; nothing was saved"
+            )
         recorded = self._recorder.path if self._recorder is not None else None
         if self._recorder is not None:
             try:
                 self._recorder.close()
             except OSError as error:
-                self._report.warnings.append(f"record {recorded}: {error.strerror}; the log is incomplete")
+                self._report.warnings.append(
+                    f"record {recorded}: {error.strerror}; the log is incomplete"
+                )
         self._release()
-        self._report.finish(self._core, self._values, record=str(recorded) if recorded else None, handles_refused=refused)
+        self._report.finish(
+            self._core,
+            self._values,
+            record=str(recorded) if recorded else None,
+            handles_refused=refused,
+        )
 
     def _release(self) -> None:
         if self._recorder is not None:

@@ -15,12 +15,16 @@ from deepum.errors import UsageError
 
 
 def core_settings(values: Mapping[str, Value]) -> CoreSettings:
-    """The core's settings: ours of the same name, else its own defaults; choices are numbered as in native/core/core.h."""
+    """The core's settings: ours of the same name, else its own defaults; choices are numbered as in
+    native/core/core.h.
+    """
     numbers: dict[str, int] = {}
     for field in fields(CoreSettings):
         if (setting := BY_NAME.get(field.name)) is not None:
             value = values[field.name]
-            numbers[field.name] = setting.choices.index(str(value)) if setting.kind == "choice" else int(value or 0)
+            numbers[field.name] = (
+                setting.choices.index(str(value)) if setting.kind == "choice" else int(value or 0)
+            )
     return CoreSettings.default(**numbers)
 
 
@@ -33,17 +37,25 @@ def make_core(values: Mapping[str, Value]) -> Core:
 
 
 def load_profile(path: Path, values: Mapping[str, Value], core: Core | None = None) -> bytes:
-    """Loads a profile into the core (without one, into one made for the check) and returns its bytes. Raises UsageError."""
+    """Loads a profile into the core (without one, into one made for the check) and returns its
+    bytes. Raises UsageError.
+    """
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe or a device may never end
-            raise UsageError(f"profile {path}: is not a file; delete it to start anew, or name another")
+            raise UsageError(
+                f"profile {path}: is not a file; delete it to start anew, or name another"
+            )
         data = path.read_bytes()
     except OSError as error:
-        raise UsageError(f"profile {path}: {error.strerror}; name a file that can be read") from None
+        raise UsageError(
+            f"profile {path}: {error.strerror}; name a file that can be read"
+        ) from None
     try:
         (core or make_core(values)).load_tables(data)
     except ValueError as error:
-        raise UsageError(f"profile {path}: {error}; delete it to start anew, or name another") from None
+        raise UsageError(
+            f"profile {path}: {error}; delete it to start anew, or name another"
+        ) from None
     return data
 
 

@@ -1,4 +1,6 @@
-"""Asks the driver through a process of its own (probe.py), and waits for no longer than a person would."""
+"""Asks the driver through a process of its own (probe.py), and waits for no longer than a person
+would.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Answer:
-    """What the driver told, as far as it came; `trouble`: why there is no more, None when all went well."""
+    """What the driver told, as far as it came; `trouble`: why there is no more, None when all went
+    well.
+    """
 
     known: dict[str, Any] = field(default_factory=dict)
     trouble: str | None = None
@@ -23,13 +27,27 @@ class Answer:
     bindings: bool = True  # cuda-bindings are installed
 
 
-def ask(environment: Mapping[str, str], simulated: bool, ordinal: int = 0, seconds: float = SECONDS) -> Answer:
+def ask(
+    environment: Mapping[str, str], simulated: bool, ordinal: int = 0, seconds: float = SECONDS
+) -> Answer:
     """The driver that a program with this environment finds."""
-    command = [sys.executable, "-P", "-m", "deepum.doctor.probe", str(ordinal), "simulated" if simulated else "real"]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "deepum.doctor.probe",
+        str(ordinal),
+        "simulated" if simulated else "real",
+    ]
     # Where this process found its packages, the other one does too.
     paths = os.pathsep.join(path for path in sys.path if path)
     process = subprocess.Popen(
-        command, env={**environment, "PYTHONPATH": paths}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace"
+        command,
+        env={**environment, "PYTHONPATH": paths},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
     )
     hung = False
     try:
@@ -47,7 +65,9 @@ def ask(environment: Mapping[str, str], simulated: bool, ordinal: int = 0, secon
         trouble = f"the driver did not answer within {seconds:.0f} s"
     elif trouble is None and process.returncode != 0:
         last = next((line for line in reversed(err.splitlines()) if line.strip()), "no message")
-        trouble = f"the process that asked the driver ended with {process.returncode}: {last.strip()}"
+        trouble = (
+            f"the process that asked the driver ended with {process.returncode}: {last.strip()}"
+        )
     return Answer(known, trouble, hung, "No module named 'cuda" not in err)
 
 

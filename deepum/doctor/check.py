@@ -10,8 +10,9 @@ Level = Literal["ok", "warn", "fail"]
 
 @dataclass(frozen=True)
 class Check:
-    """`found` is what was found, `remedy` the next step (empty if there is nothing to do), `data` the same for programs: sizes in
-    bytes, rates in 10^9 bytes a second, times in microseconds."""
+    """`found` is what was found, `remedy` the next step (empty if there is nothing to do), `data`
+    the same for programs: sizes in bytes, rates in 10^9 bytes a second, times in microseconds.
+    """
 
     name: str
     level: Level
@@ -22,7 +23,9 @@ class Check:
     @property
     def line(self) -> str:
         """For people."""
-        return f"{self.level:<5} {self.name:<16} {self.found}" + (f"; {self.remedy}" if self.remedy else "")
+        return f"{self.level:<5} {self.name:<16} {self.found}" + (
+            f"; {self.remedy}" if self.remedy else ""
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """For `--json`."""

@@ -1,4 +1,6 @@
-"""Whether CUPTI would tell of page faults: found, and tried as the shim would use it (docs/observed-accesses.md)."""
+"""Whether CUPTI would tell of page faults: found, and tried as the shim would use it
+(docs/observed-accesses.md).
+"""
 
 from __future__ import annotations
 
@@ -32,15 +34,29 @@ _ERRORS = {
 class Counter(ctypes.Structure):
     """CUpti_ActivityUnifiedMemoryCounterConfig."""
 
-    _fields_ = (("scope", ctypes.c_int32), ("kind", ctypes.c_int32), ("device", ctypes.c_uint32), ("enable", ctypes.c_uint32))
+    _fields_ = (
+        ("scope", ctypes.c_int32),
+        ("kind", ctypes.c_int32),
+        ("device", ctypes.c_uint32),
+        ("enable", ctypes.c_uint32),
+    )
 
 
-REQUESTED = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_size_t), ctypes.POINTER(ctypes.c_size_t))
-COMPLETED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
+REQUESTED = ctypes.CFUNCTYPE(
+    None,
+    ctypes.POINTER(ctypes.c_void_p),
+    ctypes.POINTER(ctypes.c_size_t),
+    ctypes.POINTER(ctypes.c_size_t),
+)
+COMPLETED = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t
+)
 
 
 def _places() -> Iterator[str]:
-    """Where the shim looks too: the loader's places, beside libcudart (a wheel has both in one folder), a toolkit."""
+    """Where the shim looks too: the loader's places, beside libcudart (a wheel has both in one
+    folder), a toolkit.
+    """
     yield from _NAMES
     found = importlib.util.find_spec("nvidia")
     for place in found.submodule_search_locations or () if found else ():
@@ -62,8 +78,9 @@ def load() -> tuple[str, Any] | None:
 
 
 def examine(device: int) -> dict[str, Any] | None:
-    """`path`, `version`, and `error` (None: faults would be told) on that device; None without CUPTI. To be asked last in a process: it
-    leaves CUPTI loaded."""
+    """`path`, `version`, and `error` (None: faults would be told) on that device; None without
+    CUPTI. To be asked last in a process: it leaves CUPTI loaded.
+    """
     loaded = load()
     if loaded is None:
         return None

@@ -1,6 +1,8 @@
-"""The CUDA driver through cuda-python's bindings: checked calls, managed memory within a safe share of the card, times by events.
+"""The CUDA driver through cuda-python's bindings: checked calls, managed memory within a safe share
+of the card, times by events.
 
-Needs the extra `[cuda]`. Used in processes of its own (probe.py, benchmarks/acceptance), never in the launcher or the daemon.
+Needs the extra `[cuda]`. Used in processes of its own (probe.py, benchmarks/acceptance), never in
+the launcher or the daemon.
 """
 
 from __future__ import annotations
@@ -10,11 +12,12 @@ from collections.abc import Callable
 from typing import Any
 
 MIB = 1 << 20
-# Asking for more managed memory than is free has hung GPUs (NVIDIA/open-gpu-kernel-modules issue 1223): never more than this share of it.
+# Asking for more managed memory than is free has hung GPUs (NVIDIA/open-gpu-kernel-modules issue
+# 1223): never more than this share of it.
 SAFE_SHARE = 0.6
 
-# Each thread does one thing to the word `stride` bytes behind the last one's, `count` of them. In PTX's oldest form that knows unified
-# memory's cards, so that any driver compiles it.
+# Each thread does one thing to the word `stride` bytes behind the last one's, `count` of them. In
+# PTX's oldest form that knows unified memory's cards, so that any driver compiles it.
 _HEAD = ".version 6.0\n.target sm_60\n.address_size 64\n"
 _KERNEL = """
 .visible .entry deepum_{name}(.param .u64 data, .param .u64 count, .param .u64 stride)
@@ -42,7 +45,11 @@ done:
   ret;
 }}
 """
-_DOES = {"read": "ld.volatile.global.u32 %r4, [%rd5];", "write": "st.global.u32 [%rd5], %r4;", "add": "red.global.add.u32 [%rd5], %r4;"}
+_DOES = {
+    "read": "ld.volatile.global.u32 %r4, [%rd5];",
+    "write": "st.global.u32 [%rd5], %r4;",
+    "add": "red.global.add.u32 [%rd5], %r4;",
+}
 
 
 class CudaError(Exception):
@@ -59,9 +66,11 @@ class UnsafeError(Exception):
 
 
 class Cuda:
-    """The driver, with the primary context of a device current. `cuda("cuMemAlloc", bytes)` answers with the call's values.
+    """The driver, with the primary context of a device current. `cuda("cuMemAlloc", bytes)` answers
+    with the call's values.
 
-    Raises ImportError without cuda-bindings, CudaError without a driver or device."""
+    Raises ImportError without cuda-bindings, CudaError without a driver or device.
+    """
 
     def __init__(self, ordinal: int = 0) -> None:
         from cuda.bindings import driver
@@ -71,9 +80,14 @@ class Cuda:
             self("cuInit", 0)
         except CudaError:
             raise
-        except Exception as error:  # cuda-bindings tells by exceptions of its own that there is no libcuda.so.1
+        except (
+            Exception
+        ) as error:  # cuda-bindings tells by exceptions of its own that there is no libcuda.so.1
             raise CudaError(
-                "libcuda.so.1", "is not there" if "NotFound" in type(error).__name__ else " ".join(str(error).split())
+                "libcuda.so.1",
+                "is not there"
+                if "NotFound" in type(error).__name__
+                else " ".join(str(error).split()),
             ) from None
         self.device = self("cuDeviceGet", ordinal)
         self.context = self("cuDevicePrimaryCtxRetain", self.device)
@@ -98,7 +112,9 @@ class Cuda:
             return f"error {int(result)}"
 
     def answer(self, name: str, *arguments: Any) -> str:
-        """What a call answers: SUCCESS, or the error's name; NOT_FOUND where the driver or the bindings do not have it."""
+        """What a call answers: SUCCESS, or the error's name; NOT_FOUND where the driver or the
+        bindings do not have it.
+        """
         try:
             self(name, *arguments)
         except CudaError as error:
@@ -108,7 +124,9 @@ class Cuda:
         return "SUCCESS"
 
     def has(self, name: str, version: int) -> bool:
-        """Whether the driver has a function in the form of that CUDA version: asked of it, not derived from its version."""
+        """Whether the driver has a function in the form of that CUDA version: asked of it, not
+        derived from its version.
+        """
         try:
             pointer, _ = self("cuGetProcAddress", name.encode(), version, 0)
         except CudaError:
@@ -134,14 +152,18 @@ class Cuda:
         return int(self("cuMemGetInfo")[0])
 
     def managed(self, size: int) -> int:
-        """Managed memory's address. Raises UnsafeError when it, with all that was asked for before, may not be safe."""
+        """Managed memory's address. Raises UnsafeError when it, with all that was asked for before,
+        may not be safe.
+        """
         safe = int(SAFE_SHARE * self.free_bytes())
         if self.managed_bytes + size > safe:
             raise UnsafeError(
-                f"{(self.managed_bytes + size) / MIB:.0f} MiB of managed memory are more than {SAFE_SHARE:.0%} of what is free,"
-                f" {safe / MIB:.0f} MiB"
+                f"{(self.managed_bytes + size) / MIB:.0f} MiB of managed memory are more than "
+                f"{SAFE_SHARE:.0%} of what is free, {safe / MIB:.0f} MiB"
             )
-        address = int(self("cuMemAllocManaged", size, self.api.CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL.value))
+        address = int(
+            self("cuMemAllocManaged", size, self.api.CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL.value)
+        )
         self.managed_bytes += size
         self._sizes[address] = size
         return address
@@ -161,7 +183,13 @@ class Cuda:
 
     def advise(self, address: int, size: int, advice: str, place: Any) -> None:
         """CU_MEM_ADVISE_*, which takes effect at once."""
-        self("cuMemAdvise", address, size, getattr(self.api.CUmem_advise, f"CU_MEM_ADVISE_{advice}"), place)
+        self(
+            "cuMemAdvise",
+            address,
+            size,
+            getattr(self.api.CUmem_advise, f"CU_MEM_ADVISE_{advice}"),
+            place,
+        )
 
     # ---- streams and time
 
@@ -186,15 +214,37 @@ class Cuda:
         return elapsed
 
     def touch(self, kind: str, address: int, count: int, stream: Any, stride: int = 4) -> None:
-        """A kernel of `count` threads, each of which does that to a word, the words `stride` bytes apart: "read", "write" a 1, or "add" it
-        atomically. The simulated GPU knows nothing of strides: for it all of these read and write the first `count` words."""
+        """A kernel of `count` threads, each of which does that to a word, the words `stride` bytes
+        apart: "read", "write" a 1, or "add" it atomically. The simulated GPU knows nothing of
+        strides: for it all of these read and write the first `count` words.
+        """
         values = (address, count, stride), (ctypes.c_uint64,) * 3
-        self("cuLaunchKernel", self.kernel(kind), (count + 255) // 256, 1, 1, 256, 1, 1, 0, stream, values, 0)
+        self(
+            "cuLaunchKernel",
+            self.kernel(kind),
+            (count + 255) // 256,
+            1,
+            1,
+            256,
+            1,
+            1,
+            0,
+            stream,
+            values,
+            0,
+        )
 
     def kernel(self, kind: str) -> Any:
-        """The CUfunction that `touch` launches: its parameters are the address, the count and the stride, 64 bits each."""
+        """The CUfunction that `touch` launches: its parameters are the address, the count and the
+        stride, 64 bits each.
+        """
         if not self._kernels:
-            text = _HEAD + "".join(_KERNEL.format(name=name, does=does) for name, does in _DOES.items())
+            text = _HEAD + "".join(
+                _KERNEL.format(name=name, does=does) for name, does in _DOES.items()
+            )
             module = self("cuModuleLoadData", text.encode() + b"\0")
-            self._kernels = {name: self("cuModuleGetFunction", module, f"deepum_{name}".encode()) for name in _DOES}
+            self._kernels = {
+                name: self("cuModuleGetFunction", module, f"deepum_{name}".encode())
+                for name in _DOES
+            }
         return self._kernels[kind]

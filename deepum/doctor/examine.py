@@ -1,4 +1,6 @@
-"""All checks of a device, in the order in which they are told. What depends on a GPU that is not there is left out."""
+"""All checks of a device, in the order in which they are told. What depends on a GPU that is not
+there is left out.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,11 @@ def examine(device: Device, environment: Mapping[str, str]) -> Iterator[Check]:
         if capabilities is not None:
             yield capabilities
     answer = ask(device_environment(device, environment), device.simulated)
-    yield from of_driver(answer, None if device.simulated else host.kernel_driver(), host.wsl() and not device.simulated)
+    yield from of_driver(
+        answer,
+        None if device.simulated else host.kernel_driver(),
+        host.wsl() and not device.simulated,
+    )
     cards = gpus.of_answer(answer)
     yield hosts.memory(cards[0].memory_bytes if cards and not device.simulated else None)
     if not device.simulated:

@@ -18,7 +18,12 @@ def shim() -> Check:
     try:
         path = paths.shim()
     except DeepumError as error:
-        return Check("deepum", "fail", str(error).split(";")[0], "reinstall deepum, or run scripts/build in a checkout")
+        return Check(
+            "deepum",
+            "fail",
+            str(error).split(";")[0],
+            "reinstall deepum, or run scripts/build in a checkout",
+        )
     data = {"version": __version__, "shim": str(path)}
     if any(character in str(path) for character in ": \t"):
         cause = f"{path}: LD_PRELOAD cannot name a path with spaces or colons"
@@ -32,7 +37,9 @@ def runtime_folder(environment: Mapping[str, str]) -> Check:
     data = {"folder": str(folder)}
     remedy = "set DEEPUM_RUNTIME_DIR to a folder of your own with a short name"
     if len(os.fsencode(paths.daemon_files(folder).socket)) > _MOST_SOCKET_PATH:
-        return Check("runtime folder", "fail", f"{folder}: is too long for a socket's path", remedy, data)
+        return Check(
+            "runtime folder", "fail", f"{folder}: is too long for a socket's path", remedy, data
+        )
     there: Path = next(place for place in (folder, *folder.parents) if place.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         return Check("runtime folder", "fail", f"{there}: cannot be written", remedy, data)

@@ -1,4 +1,5 @@
-"""The process that asks the driver: `python -m deepum.doctor.probe ORDINAL simulated|real` prints what it found as JSON.
+"""The process that asks the driver: `python -m deepum.doctor.probe ORDINAL simulated|real` prints
+what it found as JSON.
 
 A process of its own, since a driver may hang or crash.
 """
@@ -41,14 +42,20 @@ def _device(cuda: Cuda, ordinal: int) -> dict[str, Any]:
     return {
         "ordinal": ordinal,
         "name": name.split(b"\0")[0].decode(errors="replace"),
-        "capability": [cuda.attribute(f"COMPUTE_CAPABILITY_{part}", device) for part in ("MAJOR", "MINOR")],
+        "capability": [
+            cuda.attribute(f"COMPUTE_CAPABILITY_{part}", device) for part in ("MAJOR", "MINOR")
+        ],
         "memory_bytes": int(cuda("cuDeviceTotalMem", device)),
-        "attributes": {attribute.lower(): cuda.attribute(attribute, device) for attribute in _ATTRIBUTES},
+        "attributes": {
+            attribute.lower(): cuda.attribute(attribute, device) for attribute in _ATTRIBUTES
+        },
     }
 
 
 def examine(ordinal: int, simulated: bool, tell: Callable[[dict[str, Any]], None]) -> None:
-    """Tells what is known so far, more each time: what hangs takes only what comes after it. Raises CudaError, ImportError."""
+    """Tells what is known so far, more each time: what hangs takes only what comes after it. Raises
+    CudaError, ImportError.
+    """
     cuda = Cuda(ordinal)
     known: dict[str, Any] = {
         "cuda_version": int(cuda("cuDriverGetVersion")),
@@ -72,7 +79,11 @@ def examine(ordinal: int, simulated: bool, tell: Callable[[dict[str, Any]], None
 def main() -> None:
     """One line of JSON each time there is more; the last counts."""
     try:
-        examine(int(sys.argv[1]), sys.argv[2] == "simulated", lambda known: print(json.dumps(known), flush=True))
+        examine(
+            int(sys.argv[1]),
+            sys.argv[2] == "simulated",
+            lambda known: print(json.dumps(known), flush=True),
+        )
     except CudaError as error:
         print(json.dumps({"error": str(error)}), flush=True)
     os._exit(0)  # CUPTI may still call back, into an interpreter that is being taken down

@@ -1,6 +1,8 @@
-"""Whether /dev/nvidia-uvm-tools would tell of page faults: tried as the shim would use it (docs/observed-accesses.md).
+"""Whether /dev/nvidia-uvm-tools would tell of page faults: tried as the shim would use it
+(docs/observed-accesses.md).
 
-Numbers and layouts are those of native/uvm_tools_abi/uvm_tools_abi.h. To be asked in a process whose libcuda is initialised.
+Numbers and layouts are those of native/uvm_tools_abi/uvm_tools_abi.h. To be asked in a process
+whose libcuda is initialised.
 """
 
 from __future__ import annotations
@@ -20,16 +22,20 @@ from deepum import host
 
 _NODE, _UVM_NODE = Path("/dev/nvidia-uvm-tools"), Path("/dev/nvidia-uvm")
 _ENABLE, _DISABLE, _GPU_FAULT = 58, 59, 3
-_ILLEGAL_ACTION = 0x16  # the process's other descriptor of /dev/nvidia-uvm, which has no address space
+# The process's other descriptor of /dev/nvidia-uvm, which has no address space.
+_ILLEGAL_ACTION = 0x16
 _DROPPED = 16 + 8 * _GPU_FAULT  # in the control page, behind get and put
-_RECORDS, _MOST_RECORD_BYTES = 1 << 14, 128  # a driver that took one layout for another would still write into the ring alone
+# A driver that took one layout for another would still write into the ring alone.
+_RECORDS, _MOST_RECORD_BYTES = 1 << 14, 128
 _BLOCK = 2 << 20
 _ACCESSES = {1: "read", 2: "write", 3: "atomic", 4: "prefetch"}
 
 
 @dataclass(frozen=True)
 class Layout:
-    """By which request a queue is made, and what a record is: its size in bytes and how its fields are packed."""
+    """By which request a queue is made, and what a record is: its size in bytes and how its fields
+    are packed.
+    """
 
     version: int
     request: int
@@ -38,8 +44,20 @@ class Layout:
     names: tuple[str, ...]
 
 
-_FIRST = Layout(1, 56, 64, "<BBBBHHQQQIB", ("type", "_", "access", "gpu", "_", "_", "address", "_", "_", "batch", "client"))
-_SECOND = Layout(2, 76, 72, "<BBHHHQQQIBB", ("type", "_", "gpu", "_", "_", "address", "_", "_", "batch", "client", "access"))
+_FIRST = Layout(
+    1,
+    56,
+    64,
+    "<BBBBHHQQQIB",
+    ("type", "_", "access", "gpu", "_", "_", "address", "_", "_", "batch", "client"),
+)
+_SECOND = Layout(
+    2,
+    76,
+    72,
+    "<BBHHHQQQIBB",
+    ("type", "_", "gpu", "_", "_", "address", "_", "_", "batch", "client", "access"),
+)
 LAYOUTS = {550: _FIRST, 555: _FIRST, 565: _SECOND, 570: _SECOND, 575: _SECOND, 580: _SECOND}
 
 
@@ -49,7 +67,10 @@ class Tracker(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_uint64) for name in ("records", "count", "control")),
         ("processor", ctypes.c_uint8 * 16),
-        *((name, ctypes.c_uint32) for name in ("all_processors", "uvm_descriptor", "status", "requested", "granted")),
+        *(
+            (name, ctypes.c_uint32)
+            for name in ("all_processors", "uvm_descriptor", "status", "requested", "granted")
+        ),
         ("reserved", ctypes.c_uint32 * 9),
     )
 
@@ -57,7 +78,11 @@ class Tracker(ctypes.Structure):
 class Events(ctypes.Structure):
     """deepum_uvm_events."""
 
-    _fields_ = (("events", ctypes.c_uint64), ("status", ctypes.c_uint32), ("reserved", ctypes.c_uint32 * 5))
+    _fields_ = (
+        ("events", ctypes.c_uint64),
+        ("status", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32 * 5),
+    )
 
 
 class Table(ctypes.Structure):
@@ -66,7 +91,10 @@ class Table(ctypes.Structure):
     _fields_ = (
         ("release", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t)),
         ("open", ctypes.CFUNCTYPE(ctypes.c_int)),
-        ("uvm_descriptors", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_int), ctypes.c_int)),
+        (
+            "uvm_descriptors",
+            ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_int), ctypes.c_int),
+        ),
         ("control", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p)),
         ("deliver", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)),
     )
@@ -152,7 +180,9 @@ def _device() -> Module:
 
 @dataclass
 class Seen:
-    """Faults that a queue told of: how many by access, in how many UM blocks and batches, and how many it had no room for."""
+    """Faults that a queue told of: how many by access, in how many UM blocks and batches, and how
+    many it had no room for.
+    """
 
     faults: dict[str, int] = field(default_factory=dict)
     blocks: set[int] = field(default_factory=set)
@@ -182,10 +212,13 @@ class Queue:
         except OSError as error:
             raise UnusableError(f"{_NODE}: {error.strerror}") from None
         ring = _RECORDS * _MOST_RECORD_BYTES  # whole pages of any size
-        self._memory = mmap.mmap(-1, ring + mmap.ALLOCATIONGRANULARITY)  # shared: a fork leaves it where the driver writes
+        # Shared: a fork leaves it where the driver writes.
+        self._memory = mmap.mmap(-1, ring + mmap.ALLOCATIONGRANULARITY)
         self._control = ring
         address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
-        tracker = Tracker(address, _RECORDS, address + ring, all_processors=1, requested=layout.version)
+        tracker = Tracker(
+            address, _RECORDS, address + ring, all_processors=1, requested=layout.version
+        )
         for descriptor in descriptors:
             tracker.uvm_descriptor, tracker.status = descriptor, _ILLEGAL_ACTION
             self._ask(layout.request, tracker, "its queue was refused")
@@ -200,7 +233,9 @@ class Queue:
             self._device.control(self._descriptor, request, argument)
         except OSError as error:
             self.close()
-            raise UnusableError(f"{refused}: {errno.errorcode.get(error.errno or 0, error.errno)}") from None
+            raise UnusableError(
+                f"{refused}: {errno.errorcode.get(error.errno or 0, error.errno)}"
+            ) from None
 
     def _change(self, request: int) -> None:
         events = Events(1 << _GPU_FAULT)
@@ -223,10 +258,18 @@ class Queue:
         seen = Seen()
         _, get, _, put = struct.unpack_from("<4I", self._memory, self._control)
         while get != put % _RECORDS:
-            values = struct.unpack_from(self.layout.fields, self._memory, get * self.layout.record_bytes)
+            values = struct.unpack_from(
+                self.layout.fields, self._memory, get * self.layout.record_bytes
+            )
             record = dict(zip(self.layout.names, values, strict=True))
             access = _ACCESSES.get(record["access"])
-            if record["type"] == _GPU_FAULT and access and record["address"] and record["gpu"] and record["client"] in (1, 2):
+            if (
+                record["type"] == _GPU_FAULT
+                and access
+                and record["address"]
+                and record["gpu"]
+                and record["client"] in (1, 2)
+            ):
                 seen.faults[access] = seen.faults.get(access, 0) + 1
                 seen.blocks.add(record["address"] // _BLOCK)
                 seen.batches.add(record["batch"])
@@ -243,7 +286,9 @@ class Queue:
 
 
 def examine() -> dict[str, Any]:
-    """`release` and `layout` (None where unknown), and `error`: None if a queue can be had and faults be asked for."""
+    """`release` and `layout` (None where unknown), and `error`: None if a queue can be had and
+    faults be asked for.
+    """
     told: dict[str, Any] = {"release": _device().release(), "layout": None, "error": None}
     try:
         queue = Queue()

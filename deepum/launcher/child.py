@@ -12,8 +12,18 @@ from pathlib import Path
 
 from deepum.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, DeepumError
 
-_SI_KERNEL = 0x80  # asm-generic/siginfo.h: sent by the kernel, so by the terminal, which sent it to the whole foreground group
-_FORWARDED = {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT}
+# asm-generic/siginfo.h: sent by the kernel, so by the terminal, which sent it to the whole
+# foreground group.
+_SI_KERNEL = 0x80
+_FORWARDED = {
+    signal.SIGHUP,
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGTERM,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGCONT,
+}
 _WATCHED = _FORWARDED | {signal.SIGCHLD}
 
 
@@ -22,23 +32,33 @@ def find_program(name: str, environment: Mapping[str, str]) -> str:
     path = environment.get("PATH", os.defpath)
     if found := shutil.which(name, path=path):
         return found
-    candidates = [Path(name)] if os.sep in name else [Path(folder or ".", name) for folder in path.split(os.pathsep)]
+    candidates = (
+        [Path(name)]
+        if os.sep in name
+        else [Path(folder or ".", name) for folder in path.split(os.pathsep)]
+    )
     for candidate in candidates:
         if candidate.is_dir():
             if os.sep in name:
                 raise DeepumError(f"{name}: is a folder; name a program", EXIT_NOT_EXECUTABLE)
         elif candidate.exists():
-            raise DeepumError(f"{name}: is not executable; chmod +x it, or name its interpreter (such as python)", EXIT_NOT_EXECUTABLE)
+            raise DeepumError(
+                f"{name}: is not executable; chmod +x it, or name its interpreter (such as python)",
+                EXIT_NOT_EXECUTABLE,
+            )
     raise DeepumError(f"{name}: no such program; check its name and PATH", EXIT_NOT_FOUND)
 
 
 class Child:
     """A running program. Signals sent to us are passed on to it from `start` until `close`."""
 
-    def __init__(self, program: str, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, program: str, arguments: Sequence[str], environment: Mapping[str, str]
+    ) -> None:
         """Starts it. Raises DeepumError when the system refuses."""
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
-        # With SIGCHLD ignored, as some parents leave it, the kernel would throw the exit status away.
+        # With SIGCHLD ignored, as some parents leave it, the kernel would throw the exit status
+        # away.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         try:
             self.pid = os.posix_spawn(
@@ -51,7 +71,13 @@ class Child:
         except OSError as error:
             self.close()
             code = EXIT_NOT_FOUND if isinstance(error, FileNotFoundError) else EXIT_NOT_EXECUTABLE
-            raise DeepumError(f"{arguments[0]}: {error.strerror}; check that the file and its interpreter can be run here", code) from None
+            raise DeepumError(
+                (
+                    f"{arguments[0]}: {error.strerror}; check that the file and its interpreter "
+                    f"can be run here"
+                ),
+                code,
+            ) from None
 
     def wait(self) -> int:
         """Passes signals on until the program ends; returns its wait status."""
@@ -59,7 +85,8 @@ class Child:
             # First look, then wait: its SIGCHLD may have come before this call.
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
-                # What ended it may still be waiting for us, as Ctrl-C does: nobody asks us to hurry by it.
+                # What ended it may still be waiting for us, as Ctrl-C does: nobody asks us to hurry
+                # by it.
                 while signal.sigtimedwait(_WATCHED, 0) is not None:
                     pass
                 return status
@@ -88,7 +115,9 @@ def how_it_ended(status: int) -> str:
 
 
 def end_like(status: int) -> int:
-    """The exit code of a wait status; for a signal's, ends this process by the same signal, so that the caller sees no difference."""
+    """The exit code of a wait status; for a signal's, ends this process by the same signal, so that
+    the caller sees no difference.
+    """
     if not os.WIFSIGNALED(status):
         return os.waitstatus_to_exitcode(status)
     number = os.WTERMSIG(status)

@@ -1,4 +1,6 @@
-"""`deepum run`: validates everything, runs the program under the shim, collects what its sessions report."""
+"""`deepum run`: validates everything, runs the program under the shim, collects what its sessions
+report.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,10 @@ from deepum.statistics import collect
 from deepum.statistics import run as statistics
 from deepum.statistics.summary import summary
 
-_SIMULATED_HOST_MEMORY = 256 << 30  # addresses only: the simulated GPU keeps no data unless a host module is loaded
-# What PyTorch must not be told: neither goes through cudaMalloc (facts: expandable_segments is VMM, cudaMallocAsync a pool).
+# Addresses only: the simulated GPU keeps no data unless a host module is loaded.
+_SIMULATED_HOST_MEMORY = 256 << 30
+# What PyTorch must not be told: neither goes through cudaMalloc (facts: expandable_segments is VMM,
+# cudaMallocAsync a pool).
 _ALLOCATOR_SETTINGS = (
     (r"expandable_segments\s*:\s*True", "expandable_segments:False"),
     (r"backend\s*:\s*cudaMallocAsync", "backend:native"),
@@ -77,12 +81,15 @@ def _usable_profile(path: Path, values: Mapping[str, Value]) -> Path:
 def plan(command: Sequence[str], values: dict[str, Value], environment: Mapping[str, str]) -> Plan:
     """Checks all that can be checked before the start. Raises DeepumError."""
     if not command:
-        raise UsageError("COMMAND: is missing; say what to run, as in `deepum run -- python train.py`")
+        raise UsageError(
+            "COMMAND: is missing; say what to run, as in `deepum run -- python train.py`"
+        )
     values = dict(values)
     device = choose(str(values["device"]))
     if values["sim_devices"] is not None and not device.simulated:
         raise UsageError(
-            f"DEEPUM_SIM_DEVICES {values['sim_devices']}: is for a simulated GPU; add --device sim, or use CUDA_VISIBLE_DEVICES"
+            f"DEEPUM_SIM_DEVICES {values['sim_devices']}: is for a simulated GPU; add "
+            f"--device sim, or use CUDA_VISIBLE_DEVICES"
         )
     paths.shim()
     for name in ("record", "stats"):
@@ -90,14 +97,22 @@ def plan(command: Sequence[str], values: dict[str, Value], environment: Mapping[
             values[name] = str(_writable(Path(str(values[name])), name))
     if values["profile"] is not None:
         values["profile"] = str(_usable_profile(Path(str(values["profile"])), values))
-    written = [str(values[name]) for name in ("record", "stats", "profile") if values[name] is not None]
+    written = [
+        str(values[name]) for name in ("record", "stats", "profile") if values[name] is not None
+    ]
     if len(set(written)) < len(written):
         raise UsageError(
-            f"{max(written, key=written.count)}: is given for two of --record, --stats and --profile; give each a file of its own"
+            f"{max(written, key=written.count)}: is given for two of --record, --stats and "
+            f"--profile; give each a file of its own"
         )
     program = child.find_program(command[0], environment)
     made, remarks = child_environment(values, device, environment)
-    said = [*unknown(environment), *unsafe(device, environment, values), *oversized(device, values["gpu_memory"]), *remarks]
+    said = [
+        *unknown(environment),
+        *unsafe(device, environment, values),
+        *oversized(device, values["gpu_memory"]),
+        *remarks,
+    ]
     return Plan(program, list(command), values, device, made, said)
 
 
@@ -107,7 +122,9 @@ def unknown(environment: Mapping[str, str]) -> list[str]:
 
 
 def oversized(device: Device, budget: Value) -> list[str]:
-    """What is to be said of a budget beyond a card's memory: on a real card it is none, a simulated one is made that large."""
+    """What is to be said of a budget beyond a card's memory: on a real card it is none, a simulated
+    one is made that large.
+    """
     if budget is None:
         return []
     given = [int(part) for part in str(budget).split(",")]
@@ -117,25 +134,38 @@ def oversized(device: Device, budget: Value) -> list[str]:
         memory = int(named(device.machine).native().memory_bytes)
         if (most := max(given)) <= memory:
             return []
-        cause = f"the simulated card has that much then, more than a {device.machine} has ({size(memory)})"
+        cause = (
+            f"the simulated card has that much then, more than a {device.machine} has "
+            f"({size(memory)})"
+        )
         return [f"warning: --gpu-memory {size(most)}: {cause}"]
     found = []
     for ordinal, gpu in enumerate(device.gpus):
         if (asked := given[min(ordinal, len(given) - 1)]) > gpu.memory_bytes:
-            cause = f"GPU {ordinal} ({gpu.name}) has {size(gpu.memory_bytes)}, all of which may be used"
+            cause = (
+                f"GPU {ordinal} ({gpu.name}) has {size(gpu.memory_bytes)}, all of which may be used"
+            )
             found.append(f"warning: --gpu-memory {size(asked)}: {cause}")
     return found
 
 
-def unsafe(device: Device, environment: Mapping[str, str], values: Mapping[str, Value]) -> list[str]:
+def unsafe(
+    device: Device, environment: Mapping[str, str], values: Mapping[str, Value]
+) -> list[str]:
     """What speaks against running here, to be said. Raises DeepumError unless forced to."""
     if device.simulated:
-        # Its host memory is addresses only. The card says what the simulated driver will (docs/simulated-gpu.md).
+        # Its host memory is addresses only. The card says what the simulated driver will
+        # (docs/simulated-gpu.md).
         concurrent = environment.get("DEEPUM_SIM_CONCURRENT_MANAGED_ACCESS", "1") != "0"
-        found = safety.reasons([safety.Gpu(f"simulated {device.machine}", 0, (0, 0), concurrent)], None, None)
+        found = safety.reasons(
+            [safety.Gpu(f"simulated {device.machine}", 0, (0, 0), concurrent)], None, None
+        )
     else:
         found = safety.reasons(device.gpus, host.kernel_driver(), host.available_bytes())
-        limits = (int(str(values[name])) if values[name] is not None else None for name in ("managed_limit", "host_memory"))
+        limits = (
+            int(str(values[name])) if values[name] is not None else None
+            for name in ("managed_limit", "host_memory")
+        )
         share = safety.unlimited(host.share_bytes(), *limits)
         found += [share] if share is not None else []
     if found and not values["force"]:
@@ -145,14 +175,21 @@ def unsafe(device: Device, environment: Mapping[str, str], values: Mapping[str, 
 
 def _without_ours(variable: str) -> list[str]:
     """The entries of a path list that a launcher around us did not add."""
-    return [entry for entry in variable.split(":") if entry and not Path(entry).is_relative_to(paths.PACKAGE)]
+    return [
+        entry
+        for entry in variable.split(":")
+        if entry and not Path(entry).is_relative_to(paths.PACKAGE)
+    ]
 
 
-def child_environment(values: Mapping[str, Value], device: Device, environment: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+def child_environment(
+    values: Mapping[str, Value], device: Device, environment: Mapping[str, str]
+) -> tuple[dict[str, str], list[str]]:
     """The program's environment, and what has to be said about it."""
     made = device_environment(device, environment)
     for setting in SETTINGS:
-        if setting.name != "sim_devices":  # the simulated driver's, which device_environment has set
+        # The simulated driver's, which device_environment has set.
+        if setting.name != "sim_devices":
             made.pop(setting.variable, None)
         if values[setting.name] != setting.default and setting.readers != ("launcher",):
             made[setting.variable] = setting.text(values[setting.name])
@@ -161,7 +198,10 @@ def child_environment(values: Mapping[str, Value], device: Device, environment: 
     if device.simulated:
         preloads += [str(library) for library in paths.simulator_preloads()]
         made.setdefault("DEEPUM_SYNC", "1")  # the same each time
-        if values["gpu_memory"] is not None and environment.get("DEEPUM_SIM_SOFT_BUDGET", "0") in ("", "0"):
+        if values["gpu_memory"] is not None and environment.get("DEEPUM_SIM_SOFT_BUDGET", "0") in (
+            "",
+            "0",
+        ):
             made["DEEPUM_SIM_MEMORY"] = made.pop("DEEPUM_GPU_MEMORY")
         made.setdefault("DEEPUM_GPU_RESERVE", "0")  # the simulated driver takes nothing of its card
         made.setdefault("DEEPUM_HOST_MEMORY", str(_SIMULATED_HOST_MEMORY))
@@ -175,7 +215,9 @@ def child_environment(values: Mapping[str, Value], device: Device, environment: 
 
 
 def device_environment(device: Device, environment: Mapping[str, str]) -> dict[str, str]:
-    """What a program needs in its environment to find the device's driver, and nothing else of ours."""
+    """What a program needs in its environment to find the device's driver, and nothing else of
+    ours.
+    """
     made = {name: value for name, value in environment.items() if name not in INTERNAL_VARIABLES}
     libraries = _without_ours(environment.get("LD_LIBRARY_PATH", ""))
     if device.simulated:
@@ -209,28 +251,38 @@ def allocator_remarks(environment: dict[str, str]) -> list[str]:
         for pattern, replacement in _ALLOCATOR_SETTINGS:
             if re.search(pattern, environment.get(variable, "")):
                 environment[variable] = re.sub(pattern, replacement, environment[variable])
-                remarks.append(f"{variable}: {replacement}, since that allocator bypasses cudaMalloc")
+                remarks.append(
+                    f"{variable}: {replacement}, since that allocator bypasses cudaMalloc"
+                )
     return remarks
 
 
 def execute(planned: Plan) -> int:
-    """Runs the program and reports; returns its exit code, or ends by the signal that ended it. Raises DeepumError."""
+    """Runs the program and reports; returns its exit code, or ends by the signal that ended it.
+    Raises DeepumError.
+    """
     quiet = planned.values["log"] == 0
     try:
         folder = Path(tempfile.mkdtemp(prefix="deepum-run-"))
     except OSError as error:
-        raise DeepumError(f"temporary folder: {error.strerror}; set TMPDIR to a folder that can be written") from None
+        raise DeepumError(
+            f"temporary folder: {error.strerror}; set TMPDIR to a folder that can be written"
+        ) from None
     try:
         planned.environment["DEEPUM_STATS_DIR"] = str(folder)
         if planned.values["record"] is not None:
-            Path(f"{planned.values['record']}.work").unlink(missing_ok=True)  # of an earlier run: it would be taken for this one's
+            # Of an earlier run: it would be taken for this one's.
+            Path(f"{planned.values['record']}.work").unlink(missing_ok=True)
         if not quiet:
             for remark in planned.remarks:
                 say(remark)
         running = child.Child(planned.program, planned.arguments, planned.environment)
         try:
             if not quiet and planned.device.name.startswith("sim:"):
-                say(f"{planned.device.name} is simulated: time is virtual, kernels compute nothing, results read as zeros")
+                say(
+                    f"{planned.device.name} is simulated: time is virtual, kernels compute "
+                    f"nothing, results read as zeros"
+                )
             status = running.wait()
             warnings = collect.wait_for_sessions(folder, running.interrupted)
         finally:
@@ -244,7 +296,11 @@ def execute(planned: Plan) -> int:
             except OSError as error:
                 say(f"error: {planned.values['stats']}: {error.strerror}; the statistics are lost")
         if not quiet:
-            drawn = [str(planned.values[name]) for name in ("stats", "record") if planned.values[name] is not None and report["processes"]]
+            drawn = [
+                str(planned.values[name])
+                for name in ("stats", "record")
+                if planned.values[name] is not None and report["processes"]
+            ]
             for line in summary(report, [path for path in drawn if Path(path).is_file()]):
                 say(line)
     finally:

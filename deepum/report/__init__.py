@@ -1,1 +1,3 @@
-"""Reports: what runs, traces and simulations came to, as charts for people and as files for tools."""
+"""Reports: what runs, traces and simulations came to, as charts for people and as files for
+tools.
+"""

@@ -1,7 +1,9 @@
-"""Charts as Vega-Lite specifications: plain data, drawn by the page in a browser or by vl-convert as a picture.
+"""Charts as Vega-Lite specifications: plain data, drawn by the page in a browser or by vl-convert
+as a picture.
 
-Vega-Lite, of the libraries that draw in a page without anything from elsewhere: its code is 0.9 MB a page (Plotly's is 4.8), the same
-specification becomes a PNG or SVG without a browser, and the one package that does both, vl-convert-python, depends on nothing.
+Vega-Lite, of the libraries that draw in a page without anything from elsewhere: its code is 0.9 MB
+a page (Plotly's is 4.8), the same specification becomes a PNG or SVG without a browser, and the one
+package that does both, vl-convert-python, depends on nothing.
 """
 
 from __future__ import annotations
@@ -59,7 +61,9 @@ _SECOND = 1e9  # ns
 
 
 def short(value: float, digits: int = 5) -> float:
-    """Five digits are more than a chart shows of a value; of a time, which may be far from 0, `DIGITS`."""
+    """Five digits are more than a chart shows of a value; of a time, which may be far from 0,
+    `DIGITS`.
+    """
     return float(f"{value:.{digits}g}")
 
 
@@ -67,12 +71,21 @@ def colour(policies: Sequence[str]) -> Spec:
     known = [name for name in policies if name in _COLOURS]
     if len(known) < len(policies):
         return {"field": "policy", "type": "nominal", "legend": None}
-    return {"field": "policy", "type": "nominal", "legend": None, "scale": {"domain": known, "range": [_COLOURS[n] for n in known]}}
+    return {
+        "field": "policy",
+        "type": "nominal",
+        "legend": None,
+        "scale": {"domain": known, "range": [_COLOURS[n] for n in known]},
+    }
 
 
 def by_iteration(simulation: Mapping[str, Any], key: str, title: str, scale: str) -> Spec:
-    """A figure of each step under each policy; `key`: of the simulation's policies; `scale`: Vega-Lite's type of it."""
-    told = {name: figures[key] for name, figures in simulation["policies"].items() if figures.get(key)}
+    """A figure of each step under each policy; `key`: of the simulation's policies; `scale`:
+    Vega-Lite's type of it.
+    """
+    told = {
+        name: figures[key] for name, figures in simulation["policies"].items() if figures.get(key)
+    }
     rows = [
         {"policy": name, "step": step, "value": short(value)}
         for name, values in told.items()
@@ -85,8 +98,18 @@ def by_iteration(simulation: Mapping[str, Any], key: str, title: str, scale: str
         "data": {"values": rows},
         "mark": {"type": "line", "point": True, "tooltip": True},
         "encoding": {
-            "x": {"field": "step", "type": "quantitative", "title": "iteration", "axis": {"tickMinStep": 1}},
-            "y": {"field": "value", "type": "quantitative", "title": title, "scale": {"type": scale}},
+            "x": {
+                "field": "step",
+                "type": "quantitative",
+                "title": "iteration",
+                "axis": {"tickMinStep": 1},
+            },
+            "y": {
+                "field": "value",
+                "type": "quantitative",
+                "title": title,
+                "scale": {"type": scale},
+            },
             "color": shade,
         },
         "config": CONFIG,
@@ -100,7 +123,13 @@ def _thinned(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
 
 def time_axis() -> Spec:
     """The x of what is over time."""
-    return {"field": "t", "type": "quantitative", "title": None, "axis": {"format": "~g"}, "scale": {"nice": False, "zero": False}}
+    return {
+        "field": "t",
+        "type": "quantitative",
+        "title": None,
+        "axis": {"format": "~g"},
+        "scale": {"nice": False, "zero": False},
+    }
 
 
 def _memory(timeline: Timeline, at: Floats) -> Spec:
@@ -110,18 +139,34 @@ def _memory(timeline: Timeline, at: Floats) -> Spec:
         for what, values in told.items()
         for t, value in changes(at / _SECOND, values)
     ]
-    top = short(1.1 * max([timeline.memory_bytes / 2**30, *(float(values.max()) for values in told.values())]))
-    scale = {"domain": ["resident", "allocated", "dead"], "range": ["#2f6fb7", "#444444", "#d1495b"]}
+    top = short(
+        1.1
+        * max([timeline.memory_bytes / 2**30, *(float(values.max()) for values in told.values())])
+    )
+    scale = {
+        "domain": ["resident", "allocated", "dead"],
+        "range": ["#2f6fb7", "#444444", "#d1495b"],
+    }
     return {
         "width": WIDTH,
         "height": 150,
         "layer": [
             {
                 "data": {"values": rows},
-                "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 1.3, "tooltip": True},
+                "mark": {
+                    "type": "line",
+                    "interpolate": "step-after",
+                    "strokeWidth": 1.3,
+                    "tooltip": True,
+                },
                 "encoding": {
                     "x": time_axis(),
-                    "y": {"field": "GiB", "type": "quantitative", "title": "GiB", "scale": {"domainMax": top}},
+                    "y": {
+                        "field": "GiB",
+                        "type": "quantitative",
+                        "title": "GiB",
+                        "scale": {"domainMax": top},
+                    },
                     "color": {"field": "what", "type": "nominal", "title": None, "scale": scale},
                 },
             },
@@ -135,7 +180,9 @@ def _memory(timeline: Timeline, at: Floats) -> Spec:
 
 
 def changes(at: Floats, values: Floats) -> list[tuple[float, float]]:
-    """A step function, one value from each edge to the next, without the points at which it does not change."""
+    """A step function, one value from each edge to the next, without the points at which it does
+    not change.
+    """
     values = np.append(values, values[-1])
     kept = np.ones(len(values), dtype=bool)
     kept[1:-1] = (values[1:-1] != values[:-2]) | (values[1:-1] != values[2:])
@@ -148,14 +195,18 @@ def _link(timeline: Timeline, at: Floats) -> Spec:
 
 
 def link_use(at: Floats, into: Floats, out: Floats, limits: tuple[float, float] | None) -> Spec:
-    """What crosses the link, GB/s between each two edges of time (s); dashed: what it can carry each way."""
+    """What crosses the link, GB/s between each two edges of time (s); dashed: what it can carry
+    each way.
+    """
     rows = [
         {"t": short(t, DIGITS), "direction": direction, "GB/s": short(value)}
         for direction, rates in (("to the GPU", into), ("to the host", -out))
         for t, value in changes(at, rates)
     ]
     rule: Spec = {
-        "data": {"values": [{"GB/s": limits[0]}, {"GB/s": -limits[1]}] if limits is not None else []},
+        "data": {
+            "values": [{"GB/s": limits[0]}, {"GB/s": -limits[1]}] if limits is not None else []
+        },
         "mark": {"type": "rule", "strokeDash": [5, 3], "color": "black"},
         "encoding": {"y": {"field": "GB/s", "type": "quantitative"}},
     }
@@ -165,7 +216,12 @@ def link_use(at: Floats, into: Floats, out: Floats, limits: tuple[float, float] 
         "mark": {"type": "area", "interpolate": "step-after", "tooltip": True, "opacity": 0.8},
         "encoding": {
             "x": time_axis(),
-            "y": {"field": "GB/s", "type": "quantitative", "title": "GB/s, out below", "stack": None},
+            "y": {
+                "field": "GB/s",
+                "type": "quantitative",
+                "title": "GB/s, out below",
+                "stack": None,
+            },
             "color": {"field": "direction", "type": "nominal", "title": None, "scale": scale},
         },
     }
@@ -208,7 +264,10 @@ def _lanes(timeline: Timeline, start: float, end: float) -> Spec:
                 "field": "kind",
                 "type": "nominal",
                 "title": None,
-                "scale": {"domain": [text for text, _ in shown], "range": [colour for _, colour in shown]},
+                "scale": {
+                    "domain": [text for text, _ in shown],
+                    "range": [colour for _, colour in shown],
+                },
             },
             "tooltip": {"field": "told", "type": "nominal"},
         },
@@ -220,10 +279,19 @@ def stacked(charts: list[Spec]) -> Spec:
     for number, chart in enumerate(charts):
         drawn = chart["layer"][0] if "layer" in chart else chart
         drawn["name"] = f"view_{number}"
-        drawn["encoding"]["x"] |= {"title": "s"} if chart is charts[-1] else {"axis": {"labels": False}}
+        drawn["encoding"]["x"] |= (
+            {"title": "s"} if chart is charts[-1] else {"axis": {"labels": False}}
+        )
     views = [f"view_{number}" for number in range(len(charts))]
     return {
-        "params": [{"name": "zoom", "select": {"type": "interval", "encodings": ["x"]}, "bind": "scales", "views": views}],
+        "params": [
+            {
+                "name": "zoom",
+                "select": {"type": "interval", "encodings": ["x"]},
+                "bind": "scales",
+                "views": views,
+            }
+        ],
         "vconcat": charts,
         "spacing": 8,
         "resolve": {"scale": {"x": "shared", "color": "independent"}},

@@ -1,4 +1,6 @@
-"""What `deepum report` is given, told apart by its content: simulations, statistics, and workloads to be replayed."""
+"""What `deepum report` is given, told apart by its content: simulations, statistics, and workloads
+to be replayed.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from deepum.errors import UsageError
 from deepum.simulate.workload import Workload, load
 from deepum.statistics.run import ADDED_KEYS, KEYS
 
-_WANTED = "name what `deepum simulate --json`, `deepum run --stats` or `--record` wrote, or a workload"
+_WANTED = (
+    "name what `deepum simulate --json`, `deepum run --stats` or `--record` wrote, or a workload"
+)
 _LOG = b"DEEPUMEV"
 
 
@@ -26,8 +30,14 @@ class Inputs:
     workloads: list[Workload] = field(default_factory=list)
 
 
-def read(names: Sequence[str], steps: int | None = None, synchronise: bool = False, machine: str | None = None) -> Inputs:
-    """All of them, in order. `steps`, `synchronise`: of workloads that are one iteration; `machine`: what named ones are captured for.
+def read(
+    names: Sequence[str],
+    steps: int | None = None,
+    synchronise: bool = False,
+    machine: str | None = None,
+) -> Inputs:
+    """All of them, in order. `steps`, `synchronise`: of workloads that are one iteration;
+    `machine`: what named ones are captured for.
 
     Raises UsageError.
     """
@@ -43,19 +53,33 @@ def read(names: Sequence[str], steps: int | None = None, synchronise: bool = Fal
             raise UsageError(f"{name}: is neither JSON nor an event log; {_WANTED}") from None
         if told is None:
             single = not path.is_file()  # a recorded run is as long as it was
-            found.workloads.append(load(name, steps if single else None, synchronise and single, machine))
+            found.workloads.append(
+                load(name, steps if single else None, synchronise and single, machine)
+            )
         elif isinstance(told, dict) and set(KEYS) - ADDED_KEYS <= set(told):
             found.statistics.append((path.name, told))
-        elif isinstance(told, dict) and ("policies" in told or isinstance(told.get("simulations"), list)):
+        elif isinstance(told, dict) and (
+            "policies" in told or isinstance(told.get("simulations"), list)
+        ):
             try:
-                found.simulations += [(path.name, _simulation(one)) for one in told.get("simulations", [told])]
+                found.simulations += [
+                    (path.name, _simulation(one)) for one in told.get("simulations", [told])
+                ]
             except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-                raise UsageError(f"{name}: the simulation's figures make no sense: {error}; simulate anew with this version") from None
+                raise UsageError(
+                    f"{name}: the simulation's figures make no sense: {error}; simulate anew "
+                    f"with this version"
+                ) from None
         elif isinstance(told, dict) and {"processes", "kernels"} <= set(told):
             lacking = ", ".join(sorted(set(KEYS) - ADDED_KEYS - set(told)))
-            raise UsageError(f"{name}: the statistics of another version, without {lacking}; write them anew with `deepum run --stats`")
+            raise UsageError(
+                f"{name}: the statistics of another version, without {lacking}; write them "
+                f"anew with `deepum run --stats`"
+            )
         else:
-            raise UsageError(f"{name}: is JSON, but neither of a simulation nor of a run; {_WANTED}")
+            raise UsageError(
+                f"{name}: is JSON, but neither of a simulation nor of a run; {_WANTED}"
+            )
     return found
 
 
@@ -76,7 +100,9 @@ def _ratio(value: Any) -> float | None:
 
 
 def _simulation(told: Any) -> dict[str, Any]:
-    """What of a simulation's figures is drawn, all of it as it should be. Raises ValueError, KeyError, TypeError or AttributeError."""
+    """What of a simulation's figures is drawn, all of it as it should be. Raises ValueError,
+    KeyError, TypeError or AttributeError.
+    """
     if told["version"] != 1:
         raise ValueError(f"version {told['version']}")
     policies: dict[str, dict[str, Any]] = {}

@@ -1,4 +1,6 @@
-"""The page: one HTML file with its charts and the code that draws them. Nothing is fetched: its own policy forbids it."""
+"""The page: one HTML file with its charts and the code that draws them. Nothing is fetched: its own
+policy forbids it.
+"""
 
 from __future__ import annotations
 
@@ -13,21 +15,32 @@ from deepum.errors import DeepumError
 from deepum.report.charts import Spec
 from deepum.sizes import size
 
-_POLICY = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:"
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; "
+    "img-src data: blob:"
+)
 _STYLE = """
-body { font: 15px/1.45 sans-serif; max-width: 1280px; margin: 2em auto; padding: 0 1.5em; color: #222; }
+body { font: 15px/1.45 sans-serif; max-width: 1280px; margin: 2em auto; padding: 0 1.5em;
+  color: #222; }
 h1 { font-size: 1.5em; }
-h2 { font-size: 1.2em; margin-top: 2.2em; border-bottom: 1px solid #ccc; } h3 { font-size: 1em; margin-top: 1.6em; }
+h2 { font-size: 1.2em; margin-top: 2.2em; border-bottom: 1px solid #ccc; }
+h3 { font-size: 1em; margin-top: 1.6em; }
 table { border-collapse: collapse; }
-th, td { padding: 2px 12px 2px 0; text-align: right; } th:first-child, td:first-child { text-align: left; }
-th { border-bottom: 1px solid #999; font-weight: normal; color: #555; } pre { background: #f6f6f6; padding: .6em 1em; overflow-x: auto; }
-p { max-width: 56em; } .chart { overflow-x: auto; } footer { margin-top: 3em; color: #777; font-size: .9em; }
+th, td { padding: 2px 12px 2px 0; text-align: right; }
+th:first-child, td:first-child { text-align: left; }
+th { border-bottom: 1px solid #999; font-weight: normal; color: #555; }
+pre { background: #f6f6f6; padding: .6em 1em; overflow-x: auto; }
+p { max-width: 56em; }
+.chart { overflow-x: auto; }
+footer { margin-top: 3em; color: #777; font-size: .9em; }
 """
 _SCRIPT = """
-for (const [place, spec] of Object.entries(JSON.parse(document.getElementById('charts').textContent)))
-  vegaEmbed('#' + place, spec, {
-    mode: 'vega-lite', renderer: 'canvas', actions: {export: true, source: false, compiled: false, editor: false},
-  }).catch(error => { document.getElementById(place).textContent = 'The chart cannot be drawn: ' + error; });
+const actions = {export: true, source: false, compiled: false, editor: false};
+const charts = JSON.parse(document.getElementById('charts').textContent);
+for (const [place, spec] of Object.entries(charts))
+  vegaEmbed('#' + place, spec, {mode: 'vega-lite', renderer: 'canvas', actions}).catch(error => {
+    document.getElementById(place).textContent = 'The chart cannot be drawn: ' + error;
+  });
 """
 
 
@@ -36,7 +49,10 @@ def library() -> Any:
     try:
         import vl_convert
     except ImportError:
-        raise DeepumError("vl-convert: is missing, and draws the charts; install it with `pip install deepum[report]`") from None
+        raise DeepumError(
+            "vl-convert: is missing, and draws the charts; install it with `pip install "
+            "deepum[report]`"
+        ) from None
     return vl_convert
 
 
@@ -44,7 +60,11 @@ def picture(spec: Spec, kind: str) -> bytes:
     """A chart as a picture; `kind`: png or svg. Raises DeepumError."""
     drawing = library()
     text = json.dumps(spec)
-    return bytes(drawing.vegalite_to_png(text, scale=2)) if kind == "png" else str(drawing.vegalite_to_svg(text)).encode()
+    return (
+        bytes(drawing.vegalite_to_png(text, scale=2))
+        if kind == "png"
+        else str(drawing.vegalite_to_svg(text)).encode()
+    )
 
 
 @dataclass
@@ -62,7 +82,8 @@ class Page:
         place = f"section-{len(self._sections)}"
         if level == 2:
             self._sections.append((place, text))
-        self._body.append(f"<h{level}{f' id={chr(34)}{place}{chr(34)}' if level == 2 else ''}>{escape(text)}</h{level}>")
+        named = f' id="{place}"' if level == 2 else ""
+        self._body.append(f"<h{level}{named}>{escape(text)}</h{level}>")
 
     def outcome(self, line: str) -> None:
         """A line of what comes first on the page: how it went."""
@@ -79,7 +100,8 @@ class Page:
     def table(self, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """A table, its first column names."""
         cells = [f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows]
-        self._body.append(f"<table><tr>{''.join(f'<th>{escape(cell)}</th>' for cell in head)}</tr>{''.join(cells)}</table>")
+        heads = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+        self._body.append(f"<table><tr>{heads}</tr>{''.join(cells)}</table>")
 
     def chart(self, spec: Spec) -> None:
         """A chart."""
@@ -90,8 +112,12 @@ class Page:
     def _first(self) -> str:
         """The outcome, and where to find the rest."""
         lines = "".join(f"<li>{escape(line)}</li>" for line in self._outcome)
-        links = "".join(f'<li><a href="#{place}">{escape(text)}</a></li>' for place, text in self._sections)
-        return (f"<ul>{lines}</ul>\n" if lines else "") + (f"<nav>Contents<ul>{links}</ul></nav>\n" if len(self._sections) > 1 else "")
+        links = "".join(
+            f'<li><a href="#{place}">{escape(text)}</a></li>' for place, text in self._sections
+        )
+        return (f"<ul>{lines}</ul>\n" if lines else "") + (
+            f"<nav>Contents<ul>{links}</ul></nav>\n" if len(self._sections) > 1 else ""
+        )
 
     def html(self) -> str:
         """The file. Raises DeepumError when the code that draws is not there."""
@@ -99,7 +125,8 @@ class Page:
         # Without "<" nothing in a name can end the element that it is in.
         charts = json.dumps(self._charts, separators=(",", ":")).replace("<", "\\u003c")
         return (
-            f'<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+            f'<!doctype html><html lang="en"><head><meta charset="utf-8"><meta '
+            f'http-equiv="Content-Security-Policy" content="{_POLICY}">'
             f"<title>{escape(self.title)}</title><style>{_STYLE}</style></head><body><h1>{escape(self.title)}</h1>\n"
             + self._first()
             + "\n".join(self._body)
@@ -115,7 +142,17 @@ def _ratio(value: float | None, digits: int) -> str:
 
 def figures(simulation: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Head and rows of a simulation's table: those of `deepum simulate`."""
-    head = ("policy", "ms a step", "faults", "in", "out", "of unlimited", "over on-demand", "of bound", "of bound (UM)")
+    head = (
+        "policy",
+        "ms a step",
+        "faults",
+        "in",
+        "out",
+        "of unlimited",
+        "over on-demand",
+        "of bound",
+        "of bound (UM)",
+    )
     rows: list[tuple[str, ...]] = []
     for name, told in simulation["policies"].items():
         if "does_not_fit" in told:

@@ -1,4 +1,6 @@
-"""Charts of real and simulated runs, from their statistics (docs/statistics.md): coarser than a replay's, as a run counts at its waits."""
+"""Charts of real and simulated runs, from their statistics (docs/statistics.md): coarser than a
+replay's, as a run counts at its waits.
+"""
 
 from __future__ import annotations
 
@@ -16,23 +18,40 @@ _BINS = 480
 
 
 def times(statistics: Sequence[tuple[str, Mapping[str, Any]]]) -> Spec | None:
-    """GPU time of each run, with the speed-up over the first that is on demand; None if fewer than two have one."""
-    known = [(name, told["policy"], float(told["gpu_time_s"])) for name, told in statistics if told.get("gpu_time_s")]
+    """GPU time of each run, with the speed-up over the first that is on demand; None if fewer than
+    two have one.
+    """
+    known = [
+        (name, told["policy"], float(told["gpu_time_s"]))
+        for name, told in statistics
+        if told.get("gpu_time_s")
+    ]
     if len(known) < 2:
         return None
     paged = next((seconds for _, policy, seconds in known if policy == "on-demand"), None)
     rows = [
-        {"run": name, "s": seconds, "text": f"{seconds:.3f} s" + (f", {paged / seconds:.2f} x" if paged else "")}
+        {
+            "run": name,
+            "s": seconds,
+            "text": f"{seconds:.3f} s" + (f", {paged / seconds:.2f} x" if paged else ""),
+        }
         for name, _, seconds in known
     ]
     y: Spec = {"field": "run", "type": "nominal", "sort": None, "title": None}
-    x: Spec = {"field": "s", "type": "quantitative", "title": "GPU time of the whole run, s" + ("; x over on demand" if paged else "")}
+    x: Spec = {
+        "field": "s",
+        "type": "quantitative",
+        "title": "GPU time of the whole run, s" + ("; x over on demand" if paged else ""),
+    }
     return {
         "width": 560,
         "height": {"step": 24},
         "data": {"values": rows},
         "layer": [
-            {"mark": {"type": "bar", "height": {"band": 0.7}, "color": "#2f6fb7"}, "encoding": {"x": x, "y": y}},
+            {
+                "mark": {"type": "bar", "height": {"band": 0.7}, "color": "#2f6fb7"},
+                "encoding": {"x": x, "y": y},
+            },
             {
                 "mark": {"type": "text", "align": "left", "dx": 4},
                 "encoding": {"x": x, "y": y, "text": {"field": "text", "type": "nominal"}},
@@ -43,7 +62,9 @@ def times(statistics: Sequence[tuple[str, Mapping[str, Any]]]) -> Spec | None:
 
 
 def over_time(statistics: Mapping[str, Any]) -> list[tuple[int, Spec]]:
-    """By process of the simulated GPU: link use and faults, evenly spread from wait to wait of the program."""
+    """By process of the simulated GPU: link use and faults, evenly spread from wait to wait of the
+    program.
+    """
     found = []
     for process in statistics["processes"]:
         simulated = process["simulated"]
@@ -55,17 +76,29 @@ def over_time(statistics: Mapping[str, Any]) -> list[tuple[int, Spec]]:
 
 def _over_time(machine: str, points: Sequence[Mapping[str, float]]) -> Spec:
     seconds = np.array([0.0, *(point["t_s"] for point in points)])
-    counted = {key: np.array([0.0, *(point[key] for point in points)]) for key in ("faults", "bytes_h2d", "bytes_d2h")}
+    counted = {
+        key: np.array([0.0, *(point[key] for point in points)])
+        for key in ("faults", "bytes_h2d", "bytes_d2h")
+    }
     at = np.linspace(0.0, max(seconds[-1], 1e-9), min(_BINS, 4 * len(points)) + 1)
-    rates: dict[str, Floats] = {key: np.diff(np.interp(at, seconds, values)) / np.diff(at) for key, values in counted.items()}
+    rates: dict[str, Floats] = {
+        key: np.diff(np.interp(at, seconds, values)) / np.diff(at)
+        for key, values in counted.items()
+    }
     gbps = next(((one.h2d_gbps, one.d2h_gbps) for one in machines() if one.name == machine), None)
     link = charts.link_use(at, rates["bytes_h2d"] / 1e9, rates["bytes_d2h"] / 1e9, gbps)
-    rows = [{"t": charts.short(t, charts.DIGITS), "faults": charts.short(value)} for t, value in charts.changes(at, rates["faults"])]
+    rows = [
+        {"t": charts.short(t, charts.DIGITS), "faults": charts.short(value)}
+        for t, value in charts.changes(at, rates["faults"])
+    ]
     faults: Spec = {
         "width": charts.WIDTH,
         "height": 120,
         "data": {"values": rows},
         "mark": {"type": "area", "interpolate": "step-after", "tooltip": True, "color": "#ef8a62"},
-        "encoding": {"x": charts.time_axis(), "y": {"field": "faults", "type": "quantitative", "title": "faults a second"}},
+        "encoding": {
+            "x": charts.time_axis(),
+            "y": {"field": "faults", "type": "quantitative", "title": "faults a second"},
+        },
     }
     return charts.stacked([link, faults])

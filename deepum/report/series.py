@@ -23,7 +23,9 @@ def edges(start: float, end: float, bins: int) -> Floats:
 
 
 def rate(records: Records, at: Floats) -> Floats:
-    """Bytes a ns (GB/s) in each part of the time; a record's bytes are spread evenly over its time."""
+    """Bytes a ns (GB/s) in each part of the time; a record's bytes are spread evenly over
+    its time.
+    """
     if not len(records):
         return np.zeros(len(at) - 1)
     starts = records["start_ns"]
@@ -40,7 +42,9 @@ def rate(records: Records, at: Floats) -> Floats:
 
 
 def highest(times: Floats, values: Integers | Floats, at: Floats) -> Floats:
-    """The most that a step function reaches in each part of the time; 0 before its first step. `times`: rising."""
+    """The most that a step function reaches in each part of the time; 0 before its first step.
+    `times`: rising.
+    """
     values = np.asarray(values, dtype=np.float64)
     last = np.searchsorted(times, at, side="right")
     found = np.zeros(len(at) - 1)
@@ -52,8 +56,9 @@ def highest(times: Floats, values: Integers | Floats, at: Floats) -> Floats:
 
 
 def memory(timeline: Timeline, at: Floats) -> dict[str, Floats]:
-    """Bytes: the most in each part of the time. The program's memory is told at the time when its launches run, not when the host,
-    which is ahead, asked for it."""
+    """Bytes: the most in each part of the time. The program's memory is told at the time when its
+    launches run, not when the host, which is ahead, asked for it.
+    """
     machine = timeline.of(*OF_MACHINE)
     machine = machine[np.argsort(machine["end_ns"], kind="stable")]
     kernels = timeline.of("kernel")
@@ -69,7 +74,9 @@ def memory(timeline: Timeline, at: Floats) -> dict[str, Floats]:
 
 @dataclass
 class Segment:
-    """What is drawn as one bar: activities of one kind, one after the other. ns, bytes; `stall_ns`: of kernels, waiting for memory."""
+    """What is drawn as one bar: activities of one kind, one after the other. ns, bytes; `stall_ns`:
+    of kernels, waiting for memory.
+    """
 
     lane: str
     kind: str
@@ -82,19 +89,27 @@ class Segment:
 
 
 def segments(timeline: Timeline, start: float, end: float, parts: int) -> list[Segment]:
-    """The lanes between two times: what is shorter than that part of the time is drawn together with its neighbours."""
+    """The lanes between two times: what is shorter than that part of the time is drawn together
+    with its neighbours.
+    """
     least = (end - start) / parts
     made: list[Segment] = []
     for lane, kinds in LANES.items():
         for kind in kinds:
             records = timeline.of(kind)
             records = records[(records["end_ns"] >= start) & (records["start_ns"] <= end)]
-            places = timeline.launched(records["tag"]) if kind == "kernel" else np.full(len(records), -1)
+            places = (
+                timeline.launched(records["tag"]) if kind == "kernel" else np.full(len(records), -1)
+            )
             latest: Segment | None = None
             for record, place in zip(records.tolist(), places.tolist(), strict=True):
                 _, _, count, _, _, size, _, first, last, stall = record
                 first, last = max(first, start), min(last, end)
-                if latest is not None and first - latest.end < least and max(last, latest.end) - latest.start <= least:
+                if (
+                    latest is not None
+                    and first - latest.end < least
+                    and max(last, latest.end) - latest.start <= least
+                ):
                     latest.end = max(latest.end, last)
                     latest.count += count
                     latest.bytes += size
@@ -106,7 +121,9 @@ def segments(timeline: Timeline, start: float, end: float, parts: int) -> list[S
 
 
 def steady_step(timeline: Timeline) -> tuple[float, float]:
-    """The last step but one, which another follows and others went before; the whole run where there are too few. ns."""
+    """The last step but one, which another follows and others went before; the whole run where
+    there are too few. ns.
+    """
     if len(timeline.steps) >= 3:
         return timeline.steps[-3], timeline.steps[-2]
     return 0.0, timeline.ns

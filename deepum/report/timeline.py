@@ -1,4 +1,6 @@
-"""What a workload does under one policy on one machine, over time: the replay's activities beside the program's memory."""
+"""What a workload does under one policy on one machine, over time: the replay's activities beside
+the program's memory.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Records = npt.NDArray[np.void]  # of deepum.simulate.replay.ACTIVITY
 
-# What the machine does, which tells how much is resident then; the other kinds are of the program's and the core's side.
+# What the machine does, which tells how much is resident then; the other kinds are of the program's
+# and the core's side.
 OF_MACHINE = (
     "kernel",
     "fill",
@@ -36,7 +39,10 @@ OF_MACHINE = (
     "discard",
     "release",
 )
-KINDS: dict[str, int] = {name: getattr(lib, f"DEEPUM_ACTIVITY_{name.upper()}") for name in (*OF_MACHINE, "hold", "decision")}
+KINDS: dict[str, int] = {
+    name: getattr(lib, f"DEEPUM_ACTIVITY_{name.upper()}")
+    for name in (*OF_MACHINE, "hold", "decision")
+}
 # What crosses the link, by direction, in the order in which lanes show it.
 INTO_DEVICE = ("prefetch", "fault", "copy_in", "remote_in")
 OUT_OF_DEVICE = ("evict", "driver_evict", "copy_out", "remote_out")
@@ -46,8 +52,9 @@ OUT_OF_DEVICE = ("evict", "driver_evict", "copy_out", "remote_out")
 class Launches:
     """A trace's launches, one element each; bytes when it was launched.
 
-    `allocated`: managed memory of the program. `used`: of it, what the program has in use: PyTorch's blocks that are handed out, and all
-    of an allocation of which PyTorch never reports blocks. The rest is dead: nobody will read it before writing.
+    `allocated`: managed memory of the program. `used`: of it, what the program has in use:
+    PyTorch's blocks that are handed out, and all of an allocation of which PyTorch never reports
+    blocks. The rest is dead: nobody will read it before writing.
     """
 
     sequence: Integers
@@ -59,7 +66,9 @@ class Launches:
 
 @dataclass(frozen=True)
 class Timeline:
-    """`activities`: by start. `steps`: ns, ends of steps; empty if the run does not repeat itself. `gbps`: of the link, in and out."""
+    """`activities`: by start. `steps`: ns, ends of steps; empty if the run does not repeat itself.
+    `gbps`: of the link, in and out.
+    """
 
     workload: str
     policy: str
@@ -77,7 +86,9 @@ class Timeline:
         return self.activities[np.isin(self.activities["kind"], [KINDS[kind] for kind in kinds])]
 
     def launched(self, tags: npt.NDArray[np.uint64]) -> Integers:
-        """Places in `launches` of activities by their tags; -1 for what is no launch of the trace."""
+        """Places in `launches` of activities by their tags; -1 for what is no launch of the
+        trace.
+        """
         found = np.searchsorted(self.launches.sequence, tags.astype(np.int64))
         inside = np.minimum(found, max(len(self.launches.sequence) - 1, 0))
         if not len(self.launches.sequence):
@@ -91,7 +102,9 @@ class Timeline:
 
 
 def launches(trace: Trace) -> Launches:
-    """The trace's launches with the program's memory at each. Raises ValueError for a damaged trace."""
+    """The trace's launches with the program's memory at each. Raises ValueError for a damaged
+    trace.
+    """
     told = list(events(trace.events))
     reported = {(event.slot, event.generation) for event in told if isinstance(event, Block)}
     sizes: dict[tuple[int, int], int] = {}
@@ -120,7 +133,9 @@ def launches(trace: Trace) -> Launches:
             allocated -= size
             used -= sum(blocks.pop(key, {}).values()) if key in reported else size
     table = np.array(rows, dtype=np.int64).reshape(-1, 4)
-    hashes = np.array([event.execution_hash for event in told if isinstance(event, Execute)], dtype=np.uint64)
+    hashes = np.array(
+        [event.execution_hash for event in told if isinstance(event, Execute)], dtype=np.uint64
+    )
     return Launches(table[:, 0], hashes, table[:, 1], table[:, 2], table[:, 3])
 
 
@@ -133,7 +148,9 @@ def observe(
     known: Launches | None = None,
     mode: Mode = DEFAULT,
 ) -> Timeline:
-    """Replays the workload under the policy and keeps what happens. `known`: its launches, if they were read before. Raises UsageError."""
+    """Replays the workload under the policy and keeps what happens. `known`: its launches, if they
+    were read before. Raises UsageError.
+    """
     preset = preset_of(on)
     outcome = run(workload, on, policy, memory_bytes, launch_queue, mode=mode, keep_activities=True)
     try:

@@ -1,4 +1,6 @@
-"""From inputs to the report: which charts belong to what, in which order, and what a reader has to know of them."""
+"""From inputs to the report: which charts belong to what, in which order, and what a reader has to
+know of them.
+"""
 
 from __future__ import annotations
 
@@ -15,35 +17,46 @@ from deepum.sizes import size
 from deepum.statistics.summary import summary
 
 _SPEED_UP = (
-    "A step is the mean of those after the warm-up, without the last. The bound is a time that no policy on this card can be below "
-    "(docs/simulate.md); unlimited memory is another card's."
+    "A step is the mean of those after the warm-up, without the last. The bound is a time that no "
+    "policy on this card can be below (docs/simulate.md); unlimited memory is another card's."
 )
 _RUN = (
-    "Memory: resident on the GPU; allocated by the program; dead: of that, handed out to nobody by PyTorch's allocator. The dashed line is "
-    "the card. The most in each part of the time is shown; the program's memory when its launches run, not when the host asks for it."
+    "Memory: resident on the GPU; allocated by the program; dead: of that, handed out to nobody by "
+    "PyTorch's allocator. The dashed line is the card. The most in each part of the time is shown; "
+    "the program's memory when its launches run, not when the host asks for it."
 )
 _STEP = (
-    "Drag and scroll to see more of a part. What is shorter than a pixel is drawn together; `deepum trace export` writes every kernel and "
-    "move for Perfetto."
+    "Drag and scroll to see more of a part. What is shorter than a pixel is drawn together; "
+    "`deepum trace export` writes every kernel and move for Perfetto."
 )
 
 _MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
 
 
 def main_chart(inputs: Inputs, simulated: Sequence[Mapping[str, Any]]) -> charts.Spec:
-    """The one for a picture: speed-ups, or the times of runs if nothing was simulated. Raises UsageError if there is neither."""
+    """The one for a picture: speed-ups, or the times of runs if nothing was simulated. Raises
+    UsageError if there is neither.
+    """
     told = [*(simulation for _, simulation in inputs.simulations), *simulated]
     if told:
         return speed_ups.chart(told)
     if (chart := _times(inputs)) is not None:
         return chart
-    raise UsageError("--image: nothing here has a main chart; give a simulation, a workload or a run on the simulated GPU")
+    raise UsageError(
+        "--image: nothing here has a main chart; give a simulation, a workload or a run on "
+        "the simulated GPU"
+    )
 
 
-def report(inputs: Inputs, simulated: Sequence[tuple[Mapping[str, Any], Sequence[Timeline]]]) -> Page:
+def report(
+    inputs: Inputs, simulated: Sequence[tuple[Mapping[str, Any], Sequence[Timeline]]]
+) -> Page:
     """The page. `simulated`: of each workload, as `Comparison.as_json` tells it, with timelines."""
     page = Page("deepum report")
-    told: list[Mapping[str, Any]] = [*(simulation for _, simulation in inputs.simulations), *(one for one, _ in simulated)]
+    told: list[Mapping[str, Any]] = [
+        *(simulation for _, simulation in inputs.simulations),
+        *(one for one, _ in simulated),
+    ]
     for simulation in told:
         page.outcome(_went(simulation))
     for name, statistics in inputs.statistics:
@@ -54,7 +67,10 @@ def report(inputs: Inputs, simulated: Sequence[tuple[Mapping[str, Any], Sequence
         page.text(_SPEED_UP)
         page.chart(speed_ups.chart(told))
     for name, simulation in inputs.simulations:
-        page.heading(f"{simulation['workload']} on {simulation['machine']}, {size(simulation['memory_bytes'])} ({name})")
+        page.heading(
+            f"{simulation['workload']} on {simulation['machine']}, "
+            f"{size(simulation['memory_bytes'])} ({name})"
+        )
         _simulation(page, simulation)
     for one, timelines in simulated:
         page.heading(f"{one['workload']} on {one['machine']}, {size(one['memory_bytes'])}")
@@ -71,9 +87,17 @@ def report(inputs: Inputs, simulated: Sequence[tuple[Mapping[str, Any], Sequence
 
 
 def _went(simulation: Mapping[str, Any]) -> str:
-    """How a simulation came out, in a line: deepum, or the fastest of others, beside on-demand paging and the bound."""
-    what = f"{simulation['workload']} on {simulation['machine']}, {size(simulation['memory_bytes'])}"
-    ran = {name: told for name, told in simulation["policies"].items() if name != "unlimited" and "does_not_fit" not in told}
+    """How a simulation came out, in a line: deepum, or the fastest of others, beside on-demand
+    paging and the bound.
+    """
+    what = (
+        f"{simulation['workload']} on {simulation['machine']}, {size(simulation['memory_bytes'])}"
+    )
+    ran = {
+        name: told
+        for name, told in simulation["policies"].items()
+        if name != "unlimited" and "does_not_fit" not in told
+    }
     if not ran:
         return f"{what}: fits under no policy"
     name = "deepum" if "deepum" in ran else min(ran, key=lambda one: float(ran[one]["step_ms"]))
@@ -81,21 +105,30 @@ def _went(simulation: Mapping[str, Any]) -> str:
     told = f"{what}: {best['step_ms']:.1f} ms a step under {name}"
     if name != "on-demand" and best["speed_up_over_on_demand"] is not None:
         told += f", {best['speed_up_over_on_demand']:.2f} times as fast as on-demand paging"
-    return told if best.get("of_bound") is None else f"{told}, {best['of_bound']:.2f} times the lower bound"
+    return (
+        told
+        if best.get("of_bound") is None
+        else f"{told}, {best['of_bound']:.2f} times the lower bound"
+    )
 
 
 def _summary(name: str, statistics: Mapping[str, Any]) -> list[str]:
     try:
         return summary(statistics)
     except _MALFORMED as error:
-        raise DeepumError(f"{name}: the statistics make no sense: {error}; write them anew with `deepum run --stats`") from None
+        raise DeepumError(
+            f"{name}: the statistics make no sense: {error}; write them anew with `deepum run "
+            f"--stats`"
+        ) from None
 
 
 def _times(inputs: Inputs) -> charts.Spec | None:
     try:
         return run_charts.times(inputs.statistics)
     except _MALFORMED as error:
-        raise DeepumError(f"statistics: make no sense: {error}; write them anew with `deepum run --stats`") from None
+        raise DeepumError(
+            f"statistics: make no sense: {error}; write them anew with `deepum run --stats`"
+        ) from None
 
 
 def _simulation(page: Page, simulation: Mapping[str, Any]) -> None:
@@ -107,7 +140,10 @@ def _simulation(page: Page, simulation: Mapping[str, Any]) -> None:
         page.text(f"{told_of[0].upper()}{told_of[1:]}.")
     bound, moving = simulation.get("bound_ms"), simulation.get("moving_bound_ms")
     if bound is not None:
-        page.text(f"Lower bound: {bound:.1f} ms a step" + (f"; without copies in advance {moving:.1f} ms." if moving is not None else "."))
+        page.text(
+            f"Lower bound: {bound:.1f} ms a step"
+            + (f"; without copies in advance {moving:.1f} ms." if moving is not None else ".")
+        )
     if any(told.get("steps_faults") for told in simulation["policies"].values()):
         page.heading("Faults per iteration", 3)
         page.chart(charts.by_iteration(simulation, "steps_faults", "faults", "symlog"))
@@ -133,4 +169,7 @@ def _statistics(page: Page, name: str, statistics: Mapping[str, Any]) -> None:
             page.heading(f"process {process}: link and faults between the program's waits", 3)
             page.chart(chart)
     except _MALFORMED as error:
-        raise DeepumError(f"{name}: the statistics make no sense: {error}; write them anew with `deepum run --stats`") from None
+        raise DeepumError(
+            f"{name}: the statistics make no sense: {error}; write them anew with `deepum run "
+            f"--stats`"
+        ) from None

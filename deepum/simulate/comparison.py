@@ -1,4 +1,6 @@
-"""One workload under several policies on one machine: the steady steps of each, beside the bound."""
+"""One workload under several policies on one machine: the steady steps of each, beside the
+bound.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,16 @@ from deepum.simulate.mode import DEFAULT, Mode
 from deepum.simulate.needs import needs
 from deepum.simulate.policies import BY_NAME, Policy
 from deepum.simulate.replay import Outcome, machine, replay
-from deepum.simulate.steps import COUNTED, WARM_UP, Step, repetitions, steady, steady_range, step_ends, steps
+from deepum.simulate.steps import (
+    COUNTED,
+    WARM_UP,
+    Step,
+    repetitions,
+    steady,
+    steady_range,
+    step_ends,
+    steps,
+)
 from deepum.simulate.workload import Workload
 from deepum.sizes import size
 from deepum.trace import Trace
@@ -31,14 +42,19 @@ class DoesNotFitError(DeepumError):
     """The program runs out of memory under a policy. `cause`: when, and what for."""
 
     def __init__(self, workload: str, policy: str, cause: str) -> None:
-        super().__init__(f"workload {workload}: does not fit under {policy}: {cause}; take a smaller batch or a larger card")
+        super().__init__(
+            f"workload {workload}: does not fit under {policy}: {cause}; take a smaller batch "
+            f"or a larger card"
+        )
         self.cause = cause
 
 
 @dataclass(frozen=True)
 class Row:
-    """A policy's steps; times in ns of virtual time. `table_bytes`: of the core's tables at the end, on the host. No steps where the
-    program runs out of memory: `does_not_fit` says when, and what for. The first `warm_up` steps do not count."""
+    """A policy's steps; times in ns of virtual time. `table_bytes`: of the core's tables at the
+    end, on the host. No steps where the program runs out of memory: `does_not_fit` says when, and
+    what for. The first `warm_up` steps do not count.
+    """
 
     policy: Policy
     all_steps: list[Step]
@@ -60,10 +76,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The bounds are None for workloads whose iteration is not known kernel by kernel; `moving_bound_ns`: without duplicates.
-    `kept_...`: the same where content is kept until the program gives it up, as unified memory has to. `footprint`: of all the steps.
-    `repetitions`: how often most launches come in a step (deepum.simulate.steps).
-    `host_memory_bytes`, `disk_gbps` (read, write): 0 where the host holds all there is, and where it has no disk."""
+    """The bounds are None for workloads whose iteration is not known kernel by kernel;
+    `moving_bound_ns`: without duplicates. `kept_...`: the same where content is kept until the
+    program gives it up, as unified memory has to. `footprint`: of all the steps. `repetitions`: how
+    often most launches come in a step (deepum.simulate.steps). `host_memory_bytes`, `disk_gbps`
+    (read, write): 0 where the host holds all there is, and where it has no disk.
+    """
 
     workload: str
     machine: str
@@ -81,7 +99,9 @@ class Comparison:
     mode: Mode = DEFAULT
 
     def of_kept_bound(self, name: str) -> float | None:
-        """Of a policy's step: its time / the bound where content is kept; None without one, infinite for what does not fit."""
+        """Of a policy's step: its time / the bound where content is kept; None without one,
+        infinite for what does not fit.
+        """
         return self.rows[name].ns / self.kept_bound_ns if self.kept_bound_ns else None
 
     def ratios(self, name: str) -> tuple[float, float, float | None]:
@@ -137,8 +157,9 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Means:
-    """Geometric means of a policy's speed-up over on-demand, and of its time over the bounds where all have one; `count`: of so many
-    workloads, those that fit under it and on demand."""
+    """Geometric means of a policy's speed-up over on-demand, and of its time over the bounds where
+    all have one; `count`: of so many workloads, those that fit under it and on demand.
+    """
 
     over_on_demand: float
     of_bound: float | None
@@ -148,7 +169,9 @@ class Means:
 
 def means(found: Sequence[Comparison], name: str) -> Means | None:
     """None where nothing fits under that policy and on demand."""
-    fitting = [one for one in found if all(math.isfinite(one.rows[row].ns) for row in (name, "on-demand"))]
+    fitting = [
+        one for one in found if all(math.isfinite(one.rows[row].ns) for row in (name, "on-demand"))
+    ]
     if not fitting:
         return None
 
@@ -183,7 +206,8 @@ def run(
     mode: Mode = DEFAULT,
     **keep: bool,
 ) -> Outcome:
-    """Replays the workload under one policy; memory, launch queue, host and driver are the machine's unless given. `keep`: as for `replay`.
+    """Replays the workload under one policy; memory, launch queue, host and driver are the
+    machine's unless given. `keep`: as for `replay`.
 
     Raises UsageError, and DoesNotFitError.
     """
@@ -210,9 +234,14 @@ def run(
 
 
 def _swapping(workload: Workload, policy: Policy, memory: int) -> Trace:
-    """The program under LMS. Raises UsageError, DoesNotFitError, and ValueError for a damaged trace."""
+    """The program under LMS. Raises UsageError, DoesNotFitError, and ValueError for a damaged
+    trace.
+    """
     if (reason := lms.refusal(workload.trace)) is not None:
-        raise UsageError(f"policy '{policy.name}': cannot follow {workload.name}, which {reason}; leave the policy out")
+        raise UsageError(
+            f"policy '{policy.name}': cannot follow {workload.name}, which {reason}; leave "
+            f"the policy out"
+        )
     swapped = lms.rewrite(workload.trace, memory, policy.empty_cache_every)
     if swapped.trace is None:
         raise DoesNotFitError(workload.name, policy.name, swapped.cause)
@@ -230,8 +259,9 @@ def compare(
     driver: Driver = _ITS_DRIVER,
     mode: Mode = DEFAULT,
 ) -> Comparison:
-    """Replays the workload under each policy, and on demand and with unlimited memory in any case. Raises UsageError, also where no step
-    is left behind a warm-up that was asked for."""
+    """Replays the workload under each policy, and on demand and with unlimited memory in any case.
+    Raises UsageError, also where no step is left behind a warm-up that was asked for.
+    """
     preset = preset_of(on)
     for figure, value in host.figures(preset).items():
         setattr(preset, figure, value)
@@ -240,42 +270,83 @@ def compare(
     rows = {}
     times: Outcome | None = None
     repeated = 1
-    for policy in {one.name: one for one in (*policies, BY_NAME["on-demand"], BY_NAME["unlimited"])}.values():
+    for policy in {
+        one.name: one for one in (*policies, BY_NAME["on-demand"], BY_NAME["unlimited"])
+    }.values():
         try:
-            outcome = run(workload, on, policy, memory, launch_queue, host, driver, mode, keep_launches=policy.unlimited)
+            outcome = run(
+                workload,
+                on,
+                policy,
+                memory,
+                launch_queue,
+                host,
+                driver,
+                mode,
+                keep_launches=policy.unlimited,
+            )
         except DoesNotFitError as error:
             rows[policy.name] = Row(policy, [], does_not_fit=error.cause)
             continue
         if host_memory and outcome.counters["peak_host_bytes"] > host_memory:
-            rows[policy.name] = Row(policy, [], does_not_fit=f"{size(host_memory)} of host memory are too little")
+            rows[policy.name] = Row(
+                policy, [], does_not_fit=f"{size(host_memory)} of host memory are too little"
+            )
             continue
         made = steps(outcome, workload.trace)
         repeated = repetitions(outcome, workload.trace) if policy.name == "on-demand" else repeated
         if warm_up != WARM_UP and len(made) < warm_up + 2:
             short = f"{len(made)} steps leave none behind a warm-up of {warm_up}"
-            raise UsageError(f"workload {workload.name}: {short}; make at least {warm_up + 2}, the last does not count")
+            raise UsageError(
+                f"workload {workload.name}: {short}; make at least {warm_up + 2}, the last "
+                f"does not count"
+            )
         rows[policy.name] = Row(policy, made, outcome.core.table_bytes, warm_up=warm_up)
         times = outcome if policy.unlimited else times
-    disk = (float(preset.disk_read_gbps), float(preset.disk_write_gbps)) if host_memory else (0.0, 0.0)
+    disk = (
+        (float(preset.disk_read_gbps), float(preset.disk_write_gbps)) if host_memory else (0.0, 0.0)
+    )
     behind = bound.Disk(host_memory + 2 * int(preset.disk_buffer_bytes), *disk) if disk[0] else None
-    links = [bound.Link(memory, float(preset.h2d_gbps), float(preset.d2h_gbps), duplicates, behind) for duplicates in (True, False)]
+    links = [
+        bound.Link(memory, float(preset.h2d_gbps), float(preset.d2h_gbps), duplicates, behind)
+        for duplicates in (True, False)
+    ]
     (bound_ns, moving_bound_ns), (kept, kept_moving) = _limits(workload, times, links, warm_up)
     told = footprint(workload.trace)
     bounds = (kept, kept_moving)
-    return Comparison(workload.name, on, memory, rows, bound_ns, moving_bound_ns, told, host_memory, disk, *bounds, repeated, driver, mode)
+    return Comparison(
+        workload.name,
+        on,
+        memory,
+        rows,
+        bound_ns,
+        moving_bound_ns,
+        told,
+        host_memory,
+        disk,
+        *bounds,
+        repeated,
+        driver,
+        mode,
+    )
 
 
 _Limits = Sequence[float | None]  # by link
 
 
-def _limits(workload: Workload, unlimited: Outcome | None, links: Sequence[bound.Link], warm_up: int) -> tuple[_Limits, _Limits]:
+def _limits(
+    workload: Workload, unlimited: Outcome | None, links: Sequence[bound.Link], warm_up: int
+) -> tuple[_Limits, _Limits]:
     """The bounds of a steady step, and those where content is kept."""
     if workload.kernels is not None:
-        # Known without its memory: nothing there outlives its last use but what comes back in the next iteration.
+        # Known without its memory: nothing there outlives its last use but what comes back in the
+        # next iteration.
         known = [bound.periodic(workload.kernels, link).ns for link in links]
         return known, known
     ends = step_ends(unlimited, workload.trace) if unlimited is not None else []
-    found = needs(workload.trace, unlimited.launches, ends) if unlimited is not None and ends else None
+    found = (
+        needs(workload.trace, unlimited.launches, ends) if unlimited is not None and ends else None
+    )
     if found is None:
         return [None] * len(links), [None] * len(links)
     counted = steady_range(len(ends), warm_up)
@@ -283,7 +354,10 @@ def _limits(workload: Workload, unlimited: Outcome | None, links: Sequence[bound
     limits = [bound.between(found.works, link, first, last).ns / len(counted) for link in links]
     if found.kept is None:
         return limits, limits
-    kept = [bound.between(found.kept, replace(link, kept=True), first, last).ns / len(counted) for link in links]
+    kept = [
+        bound.between(found.kept, replace(link, kept=True), first, last).ns / len(counted)
+        for link in links
+    ]
     # What holds for all holds for those who keep, and it alone asks for the disk.
     return limits, [max(each) for each in zip(limits, kept, strict=True)]
 

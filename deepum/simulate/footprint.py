@@ -10,8 +10,10 @@ from deepum.trace import Trace
 
 @dataclass(frozen=True)
 class Footprint:
-    """Bytes, the most at a time. `allocated`: in PyTorch's blocks that are handed out; 0 without its reports. `managed`: allocated from the
-    driver, which under unified memory is what the host must be able to hold."""
+    """Bytes, the most at a time. `allocated`: in PyTorch's blocks that are handed out; 0 without
+    its reports. `managed`: allocated from the driver, which under unified memory is what the host
+    must be able to hold.
+    """
 
     allocated: int
     managed: int
@@ -25,7 +27,8 @@ def footprint(trace: Trace) -> Footprint:
         if isinstance(event, Block):
             allocated = max(allocated, event.allocated_bytes)
         elif isinstance(event, Allocate):
-            managed += event.bytes - sizes.get(event.slot, 0)  # announced once more: the same, or another in its place
+            # Announced once more: the same, or another in its place.
+            managed += event.bytes - sizes.get(event.slot, 0)
             sizes[event.slot] = event.bytes
             most = max(most, managed)
         elif isinstance(event, Free):

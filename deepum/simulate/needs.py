@@ -1,17 +1,21 @@
-"""What the launches of a trace need of memory, for the lower bound (deepum.simulate.bound): a trace whose work is known is known kernel by
-kernel.
+"""What the launches of a trace need of memory, for the lower bound (deepum.simulate.bound): a trace
+whose work is known is known kernel by kernel.
 
-Memory is cut where accesses begin and end, into pieces that are used whole. Content ends when PyTorch takes its block back or the
-allocation is freed. Launches in a row are taken together, so that there are some hundred gaps a step: the bound over fewer gaps is a bound
-too, and what is written and read between two of them alone needs nothing. What could only be told roughly is left out so that the bound
-gets lower, never higher: content moves in regions of 64 KiB, and what is used of one in part alone (rows of a gather, a tensor's ends) is
-not asked for. Where parts of a region are written that may make up all of it, with nobody in between who used it whole, its content before
-is taken for dead; so it is where a kernel perhaps overwrites something, and copies from the host do.
+Memory is cut where accesses begin and end, into pieces that are used whole. Content ends when
+PyTorch takes its block back or the allocation is freed. Launches in a row are taken together, so
+that there are some hundred gaps a step: the bound over fewer gaps is a bound too, and what is
+written and read between two of them alone needs nothing. What could only be told roughly is left
+out so that the bound gets lower, never higher: content moves in regions of 64 KiB, and what is used
+of one in part alone (rows of a gather, a tensor's ends) is not asked for. Where parts of a region
+are written that may make up all of it, with nobody in between who used it whole, its content before
+is taken for dead; so it is where a kernel perhaps overwrites something, and copies from the host
+do.
 
-The same again for the bound of those who have to keep content (`bound.Link.kept`): there what a kernel may overwrite is not dead, since
-nobody can be certain of it. Content ends where the program gives memory up (PyTorch's blocks, allocations, its own discards), and where the
-driver is asked to overwrite it (memsets, copies): by bytes, in the order of the program. Whoever moves memory may drop it as soon as what
-was launched before has run, and no sooner.
+The same again for the bound of those who have to keep content (`bound.Link.kept`): there what a
+kernel may overwrite is not dead, since nobody can be certain of it. Content ends where the program
+gives memory up (PyTorch's blocks, allocations, its own discards), and where the driver is asked to
+overwrite it (memsets, copies): by bytes, in the order of the program. Whoever moves memory may drop
+it as soon as what was launched before has run, and no sooner.
 """
 
 from __future__ import annotations
@@ -36,7 +40,9 @@ _Ints = npt.NDArray[np.int64]
 
 @dataclass
 class _Touch:
-    """Bytes of a stretch of memory: read, overwritten or dead (`reads` before `writes`; neither: its content ends)."""
+    """Bytes of a stretch of memory: read, overwritten or dead (`reads` before `writes`; neither:
+    its content ends).
+    """
 
     start: int
     end: int
@@ -46,8 +52,9 @@ class _Touch:
 
 @dataclass
 class _Kernel:
-    """A launch, in the order of the program: how many executions were told up to it, and its time. `kept`: what it touches for those who
-    keep content; `touches`: for all."""
+    """A launch, in the order of the program: how many executions were told up to it, and its time.
+    `kept`: what it touches for those who keep content; `touches`: for all.
+    """
 
     executions: int
     ns: float
@@ -57,8 +64,10 @@ class _Kernel:
 
 @dataclass(frozen=True)
 class Steps:
-    """`works` from the first launch on; gaps (indices into it) at the ends of the steps that were asked for. `kept`: the same works for
-    those who keep content; None where what ends it is not in the order of the launches."""
+    """`works` from the first launch on; gaps (indices into it) at the ends of the steps that were
+    asked for. `kept`: the same works for those who keep content; None where what ends it is not in
+    the order of the launches.
+    """
 
     works: list[bound.Work]
     gaps: list[int]
@@ -75,8 +84,9 @@ def _managed(one: work.Work) -> Iterator[work.Access]:
 
 
 def _touches(one: work.Work, parts: Parts) -> tuple[list[_Touch], list[_Touch]]:
-    """Those of a launch: for all, and for those who keep content. To these a kernel ends nothing, but what the driver's memsets and copies
-    write they overwrite, as everybody can see."""
+    """Those of a launch: for all, and for those who keep content. To these a kernel ends nothing,
+    but what the driver's memsets and copies write they overwrite, as everybody can see.
+    """
     for_all, kept, written = [], [], []
     for access in _managed(one):
         start, end = _place(access)
@@ -100,7 +110,9 @@ def _touches(one: work.Work, parts: Parts) -> tuple[list[_Touch], list[_Touch]]:
 
 
 class _Ends:
-    """What the program gave up since the last launch: for those who keep content (`kept`), and for all."""
+    """What the program gave up since the last launch: for those who keep content (`kept`), and for
+    all.
+    """
 
     def __init__(self) -> None:
         self._allocations: dict[int, tuple[int, int]] = {}  # by slot: generation, bytes
@@ -120,7 +132,9 @@ class _Ends:
             self._end(_Touch(start, start + event.bytes, False, False))
 
     def asked(self, one: work.Work) -> bool:
-        """Work that is no launch. Whether it ends content: copies from the host do, and the program's own discards."""
+        """Work that is no launch. Whether it ends content: copies from the host do, and the
+        program's own discards.
+        """
         touches = [_Touch(*_place(access), False, False) for access in _managed(one)]
         if one.kind == work.COPY and one.flags & work.TO_DEVICE:
             self.all += touches
@@ -181,7 +195,9 @@ def _program(trace: Trace, times: Sequence[Launch]) -> _Program | None:
 
 
 def _groups(kernels: Sequence[_Kernel], ends: Sequence[int]) -> list[int]:
-    """Gaps between kernels, from 0 on: at the ends of steps (in executions), and between as many as there shall be, evenly in time."""
+    """Gaps between kernels, from 0 on: at the ends of steps (in executions), and between as many as
+    there shall be, evenly in time.
+    """
     executions = np.array([kernel.executions for kernel in kernels])
     cuts = {0, len(kernels), *(int(np.searchsorted(executions, end, side="right")) for end in ends)}
     clock = np.concatenate([[0.0], np.cumsum([kernel.ns + 1.0 for kernel in kernels])])
@@ -195,7 +211,13 @@ class _Pieces:
 
     def __init__(self, kernels: Sequence[_Kernel]) -> None:
         # Only what is used whole cuts; what ends does so in all pieces that it meets.
-        marks = [mark for kernel in kernels for t in kernel.touches if t.reads or t.writes for mark in (t.start, t.end)]
+        marks = [
+            mark
+            for kernel in kernels
+            for t in kernel.touches
+            if t.reads or t.writes
+            for mark in (t.start, t.end)
+        ]
         self.cuts: _Ints = np.unique(np.array(marks, dtype=np.int64))
 
     def of(self, touch: _Touch) -> range:
@@ -210,7 +232,9 @@ class _Pieces:
 
 
 def _together(kernels: Sequence[_Kernel], pieces: _Pieces) -> bound.Work:
-    """Kernels in a row as one: a piece is read if the first that meets it reads it, and dead if nothing is written after its end."""
+    """Kernels in a row as one: a piece is read if the first that meets it reads it, and dead if
+    nothing is written after its end.
+    """
     first_reads: dict[int, bool] = {}
     written: set[int] = set()
     dead: set[int] = set()
@@ -238,7 +262,9 @@ def _together(kernels: Sequence[_Kernel], pieces: _Pieces) -> bound.Work:
 
 
 def _kept_together(kernels: Sequence[_Kernel], pieces: _Pieces) -> bound.Work:
-    """Kernels in a row as one, for those who keep content: what one of them reads it reads, whoever wrote before."""
+    """Kernels in a row as one, for those who keep content: what one of them reads it reads, whoever
+    wrote before.
+    """
     # By piece: read before it ended, ended, and since then written, used.
     reads, ended, writes, used = (np.zeros(len(pieces.cuts), dtype=np.bool_) for _ in range(4))
     for kernel in kernels:
@@ -255,15 +281,20 @@ def _kept_together(kernels: Sequence[_Kernel], pieces: _Pieces) -> bound.Work:
             if touch.writes:
                 writes[there] = True
     uses = tuple(
-        bound.Use(piece, pieces.bytes(piece), bool(reads[piece]), bool(writes[piece]), bool(ended[piece]))
+        bound.Use(
+            piece, pieces.bytes(piece), bool(reads[piece]), bool(writes[piece]), bool(ended[piece])
+        )
         for piece in np.flatnonzero(used | reads).tolist()
     )
-    return bound.Work(sum(kernel.ns for kernel in kernels), uses, tuple(np.flatnonzero(ended & ~used).tolist()))
+    return bound.Work(
+        sum(kernel.ns for kernel in kernels), uses, tuple(np.flatnonzero(ended & ~used).tolist())
+    )
 
 
 def needs(trace: Trace, times: Sequence[Launch], ends: Sequence[Mark]) -> Steps | None:
-    """What a replay's launches need. `times`: of any replay on the machine; `ends`: marks of the steps' ends. None where that is
-    not known."""
+    """What a replay's launches need. `times`: of any replay on the machine; `ends`: marks of the
+    steps' ends. None where that is not known.
+    """
     if not trace.work or not times:
         return None
     program = _program(trace, times)
@@ -277,4 +308,8 @@ def needs(trace: Trace, times: Sequence[Launch], ends: Sequence[Mark]) -> Steps 
     kept = [_kept_together(group, pieces) for group in groups] if program.in_order else None
     executions = [kernel.executions for kernel in kernels]
     where = {gap: number for number, gap in enumerate(gaps)}
-    return Steps(works, [where[int(np.searchsorted(executions, mark.launches, side="right"))] for mark in ends], kept)
+    return Steps(
+        works,
+        [where[int(np.searchsorted(executions, mark.launches, side="right"))] for mark in ends],
+        kept,
+    )

@@ -6,7 +6,9 @@ from deepum.trace.work import REGION_BYTES
 
 
 def whole(start: int, end: int) -> tuple[int, int]:
-    """What of these bytes is whole regions: first byte, and the one behind the last; equal, or the wrong way round, if there is none."""
+    """What of these bytes is whole regions: first byte, and the one behind the last; equal, or the
+    wrong way round, if there is none.
+    """
     return -(-start // REGION_BYTES) * REGION_BYTES, end // REGION_BYTES * REGION_BYTES
 
 
@@ -17,7 +19,9 @@ class Parts:
         self._written: dict[int, int] = {}
 
     def used(self, start: int, end: int) -> None:
-        """Whole regions, read or written: what was written in parts before is part of their content."""
+        """Whole regions, read or written: what was written in parts before is part of their
+        content.
+        """
         first, last = start // REGION_BYTES, end // REGION_BYTES
         if last - first < len(self._written):
             for region in range(first, last):
@@ -27,8 +31,10 @@ class Parts:
                 del self._written[region]
 
     def written(self, start: int, count: int) -> list[tuple[int, int]]:
-        """So many bytes, somewhere in a region's length from `start` on: rows of a gather are told no nearer. Returns the regions in which
-        nothing may be left of what was there: first byte, and the one behind the last."""
+        """So many bytes, somewhere in a region's length from `start` on: rows of a gather are told
+        no nearer. Returns the regions in which nothing may be left of what was there: first byte,
+        and the one behind the last.
+        """
         gone = []
         for region in {start // REGION_BYTES, (start + REGION_BYTES - 1) // REGION_BYTES}:
             written = self._written[region] = self._written.get(region, 0) + count

@@ -18,8 +18,10 @@ from deepum.simulate.workload import load
 
 @dataclass(frozen=True)
 class Point:
-    """What `deepum simulate` takes, of one workload; None: what the workload or the machine has. `pressure`: what is allocated at most over
-    the card's memory, instead of `memory_bytes`, so that machines of any size are compared alike."""
+    """What `deepum simulate` takes, of one workload; None: what the workload or the machine has.
+    `pressure`: what is allocated at most over the card's memory, instead of `memory_bytes`, so that
+    machines of any size are compared alike.
+    """
 
     workload: str
     policies: tuple[Policy, ...]
@@ -43,8 +45,25 @@ def simulate(point: Point) -> Comparison:
     loaded = load(point.workload, point.steps, point.synchronise, point.machine)
     memory = point.memory_bytes
     if point.pressure is not None:
-        memory = int(footprint(loaded.trace).allocated / point.pressure) // UM_BLOCK_BYTES * UM_BLOCK_BYTES
+        memory = (
+            int(footprint(loaded.trace).allocated / point.pressure)
+            // UM_BLOCK_BYTES
+            * UM_BLOCK_BYTES
+        )
         if not memory:
-            raise UsageError(f"workload {point.workload}: reports no allocated memory; give the card's memory instead of a pressure")
+            raise UsageError(
+                f"workload {point.workload}: reports no allocated memory; give the card's "
+                f"memory instead of a pressure"
+            )
     machine = point.machine or loaded.machine
-    return compare(loaded, machine, point.policies, memory, point.launch_queue, point.host, point.warm_up, point.driver, point.mode)
+    return compare(
+        loaded,
+        machine,
+        point.policies,
+        memory,
+        point.launch_queue,
+        point.host,
+        point.warm_up,
+        point.driver,
+        point.mode,
+    )

@@ -1,5 +1,7 @@
-"""The policies that a simulation knows: each is settings of the one core and, at most, another card or launch queue; or another program:
-the same under a library that swaps tensors (deepum.simulate.lms)."""
+"""The policies that a simulation knows: each is settings of the one core and, at most, another card
+or launch queue; or another program: the same under a library that swaps tensors
+(deepum.simulate.lms).
+"""
 
 from __future__ import annotations
 
@@ -30,11 +32,13 @@ _EMPTY_CACHE_EVERY = 1000  # launches: "periodically" is all that DeepUM's evalu
 
 @dataclass(frozen=True)
 class Policy:
-    """`changes` of the core's settings. `launch_queue`: the driver's, if not the machine's. `unlimited`: all memory fits.
-    `observe_faults`: the core is told of faults while it learns (`--faults auto`). `swaps`: the program is rewritten, its memory not
-    managed, and its cache emptied every so many launches, if at all (`empty_cache_every`).
+    """`changes` of the core's settings. `launch_queue`: the driver's, if not the machine's.
+    `unlimited`: all memory fits. `observe_faults`: the core is told of faults while it learns
+    (`--faults auto`). `swaps`: the program is rewritten, its memory not managed, and its cache
+    emptied every so many launches, if at all (`empty_cache_every`).
 
-    Goes to other processes and machines: plain data."""
+    Goes to other processes and machines: plain data.
+    """
 
     name: str
     description: str
@@ -50,16 +54,32 @@ class Policy:
         return CoreSettings.default(**{"launch_queue": launch_queue, **self.changes})
 
 
-# The look-ahead is that of G10's "DeepUM+": the kernels launched next are known, N of them, and nothing else. A driver's queue of N
-# launches is just that: a launch is decided on when the kernel N before it has run, what is queued is not evicted, the dead is dropped.
-# The core does not predict, and is not told of the short queue, for which it would.
+# The look-ahead is that of G10's "DeepUM+": the kernels launched next are known, N of them, and
+# nothing else. A driver's queue of N launches is just that: a launch is decided on when the kernel
+# N before it has run, what is queued is not evicted, the dead is dropped. The core does not
+# predict, and is not told of the short queue, for which it would.
 POLICIES: tuple[Policy, ...] = (
     Policy("on-demand", "unified memory with the driver's prefetcher and eviction", _WATCH),
-    Policy("deepum-paper", "DeepUM as published: correlation tables, N = 32, least recently migrated, invalidation", _PAPER),
-    Policy("lookahead-8", "the next 8 kernels are known: G10's idealised DeepUM", {**_LOOK_AHEAD, "launch_queue": 1024}, launch_queue=8),
-    Policy("deepum", "ours: predicted by history, furthest next use, invalidation", {"invalidation": 1}),
+    Policy(
+        "deepum-paper",
+        "DeepUM as published: correlation tables, N = 32, least recently migrated, invalidation",
+        _PAPER,
+    ),
+    Policy(
+        "lookahead-8",
+        "the next 8 kernels are known: G10's idealised DeepUM",
+        {**_LOOK_AHEAD, "launch_queue": 1024},
+        launch_queue=8,
+    ),
+    Policy(
+        "deepum", "ours: predicted by history, furthest next use, invalidation", {"invalidation": 1}
+    ),
     Policy("deepum-no-invalidation", "ours without invalidation", {"invalidation": 0}),
-    Policy("deepum-last-use", "ours, by oldest last use", {"invalidation": 1, "eviction_order": lib.DEEPUM_EVICT_OLDEST_LAST_USE}),
+    Policy(
+        "deepum-last-use",
+        "ours, by oldest last use",
+        {"invalidation": 1, "eviction_order": lib.DEEPUM_EVICT_OLDEST_LAST_USE},
+    ),
     Policy("deepum-faults", "ours, faults observed", {"invalidation": 1}, observe_faults=True),
     Policy(
         "deepum-clean",
@@ -67,9 +87,18 @@ POLICIES: tuple[Policy, ...] = (
         {"advice": lib.DEEPUM_ADVISE_ALL},
         observe_faults=True,
     ),
-    Policy("lms", "tensors swapped, no unified memory: IBM's Large Model Support for PyTorch", _WATCH, swaps=True),
     Policy(
-        "lms-mod", "the same, and the allocator's cache is emptied now and then", _WATCH, swaps=True, empty_cache_every=_EMPTY_CACHE_EVERY
+        "lms",
+        "tensors swapped, no unified memory: IBM's Large Model Support for PyTorch",
+        _WATCH,
+        swaps=True,
+    ),
+    Policy(
+        "lms-mod",
+        "the same, and the allocator's cache is emptied now and then",
+        _WATCH,
+        swaps=True,
+        empty_cache_every=_EMPTY_CACHE_EVERY,
     ),
     Policy("unlimited", "all memory fits", _WATCH, unlimited=True),
 )

@@ -17,7 +17,9 @@ from deepum.trace import Trace
 
 @dataclass(frozen=True)
 class Mark:
-    """A point in the run. `kind`: "step" (the GPU's time at the end of a step's last launch) or "synchronise" (the host's)."""
+    """A point in the run. `kind`: "step" (the GPU's time at the end of a step's last launch) or
+    "synchronise" (the host's).
+    """
 
     kind: str
     launches: int
@@ -27,8 +29,9 @@ class Mark:
 
 @dataclass(frozen=True)
 class Launch:
-    """Times of one launch, memset or copy inside the device, ns: the ones before it are done, it is no longer held, it has ended; and how
-    long it takes with all of its memory there."""
+    """Times of one launch, memset or copy inside the device, ns: the ones before it are done, it is
+    no longer held, it has ended; and how long it takes with all of its memory there.
+    """
 
     sequence: int
     reached: float
@@ -39,7 +42,9 @@ class Launch:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a replay comes to. `ns`: the host's clock at the end of all work; counters as `deepum_model_counters`."""
+    """What a replay comes to. `ns`: the host's clock at the end of all work; counters as
+    `deepum_model_counters`.
+    """
 
     ns: float
     marks: list[Mark]
@@ -47,7 +52,8 @@ class Outcome:
     core: CoreStatistics
     commands: bytes  # as `deepum_command` records, if they were kept
     launches: list[Launch]
-    activities: npt.NDArray[np.void] = field(compare=False)  # of ACTIVITY, by start; empty unless they were kept
+    # Of ACTIVITY, by start; empty unless they were kept.
+    activities: npt.NDArray[np.void] = field(compare=False)
 
 
 # `deepum_activity` (native/um_model/activity.h): ns of virtual time, bytes.
@@ -77,7 +83,9 @@ def _counters(native: Any) -> dict[str, float]:
 
 
 def machine(name: str, **figures: float) -> Any:
-    """The native figures of a machine, some changed. Raises ValueError for an unknown name, UsageError for a file that cannot be used."""
+    """The native figures of a machine, some changed. Raises ValueError for an unknown name,
+    UsageError for a file that cannot be used.
+    """
     native = named(name).native()
     for figure, value in figures.items():
         setattr(native, figure, value)
@@ -100,12 +108,14 @@ def replay(
     without_free_memory: bool = False,
     profile: bytes = b"",
 ) -> Outcome:
-    """Runs it from the start, without the GIL. `on`: as `machine` gives it. `memory_bytes`: of the card, 0: the machine's.
+    """Runs it from the start, without the GIL. `on`: as `machine` gives it. `memory_bytes`: of the
+    card, 0: the machine's.
 
-    `observe_faults`: the core is told of faults while it wants to be. `without_prefetch`: as under `prefetch=0`. `mode`: what launches
-    wait for, and how long decisions take. `capacity_error`: bytes by which the capacity told at the start is too high.
-    `without_free_memory`: the core is never told what is free. `profile`: what an earlier run learned. Raises ValueError when the trace,
-    the settings or the profile cannot be used.
+    `observe_faults`: the core is told of faults while it wants to be. `without_prefetch`: as under
+    `prefetch=0`. `mode`: what launches wait for, and how long decisions take. `capacity_error`:
+    bytes by which the capacity told at the start is too high. `without_free_memory`: the core is
+    never told what is free. `profile`: what an earlier run learned. Raises ValueError when the
+    trace, the settings or the profile cannot be used.
     """
     options = ffi.new(
         "deepum_simulation_options *",
@@ -128,9 +138,18 @@ def replay(
     if made == ffi.NULL:
         raise ValueError("the machine or the settings are out of range")
     handle = ffi.gc(made, lib.deepum_simulation_destroy)
-    if profile and lib.deepum_simulation_load_tables(handle, ffi.from_buffer("uint8_t[]", profile), len(profile)) != 0:
+    if (
+        profile
+        and lib.deepum_simulation_load_tables(
+            handle, ffi.from_buffer("uint8_t[]", profile), len(profile)
+        )
+        != 0
+    ):
         raise ValueError("the profile is damaged, or another version's")
-    events, work = ffi.from_buffer("uint8_t[]", trace.events), ffi.from_buffer("uint8_t[]", trace.work)
+    events, work = (
+        ffi.from_buffer("uint8_t[]", trace.events),
+        ffi.from_buffer("uint8_t[]", trace.work),
+    )
     if (
         lib.deepum_simulation_run(handle, events, len(trace.events), work, len(trace.work)) != 0
         or lib.deepum_simulation_finish(handle) != 0
@@ -144,7 +163,9 @@ def replay(
             handle,
             "deepum_core_statistics",
             lib.deepum_simulation_core_statistics,
-            lambda native: CoreStatistics(**{field.name: int(getattr(native, field.name)) for field in fields(CoreStatistics)}),
+            lambda native: CoreStatistics(
+                **{field.name: int(getattr(native, field.name)) for field in fields(CoreStatistics)}
+            ),
         ),
         _commands(handle),
         _launches(handle),
@@ -162,14 +183,20 @@ def _marks(handle: Any) -> list[Mark]:
     count = int(lib.deepum_simulation_marks(handle, ffi.NULL, 0))
     native = ffi.new("deepum_simulation_mark[]", max(count, 1))
     lib.deepum_simulation_marks(handle, native, count)
-    return [Mark(_KINDS[m.kind], int(m.launches), float(m.time_ns), _counters(m.counters)) for m in (native[i] for i in range(count))]
+    return [
+        Mark(_KINDS[m.kind], int(m.launches), float(m.time_ns), _counters(m.counters))
+        for m in (native[i] for i in range(count))
+    ]
 
 
 def _launches(handle: Any) -> list[Launch]:
     count = int(lib.deepum_simulation_launches(handle, ffi.NULL, 0))
     native = ffi.new("deepum_simulation_launch[]", max(count, 1))
     lib.deepum_simulation_launches(handle, native, count)
-    return [Launch(int(m.sequence), m.reached_ns, m.ready_ns, m.end_ns, m.kernel_ns) for m in (native[i] for i in range(count))]
+    return [
+        Launch(int(m.sequence), m.reached_ns, m.ready_ns, m.end_ns, m.kernel_ns)
+        for m in (native[i] for i in range(count))
+    ]
 
 
 def _activities(handle: Any) -> npt.NDArray[np.void]:

@@ -1,1 +1,3 @@
-"""What a run came to: collected from its sessions and simulated GPUs, summed, and told in a few lines."""
+"""What a run came to: collected from its sessions and simulated GPUs, summed, and told in a few
+lines.
+"""

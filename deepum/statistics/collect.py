@@ -1,4 +1,6 @@
-"""The files by which sessions and simulated GPUs report to the launcher (docs/architecture.md, Statistics)."""
+"""The files by which sessions and simulated GPUs report to the launcher (docs/architecture.md,
+Statistics).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,10 @@ from deepum.statistics.processes import alive
 
 _MOST_SECONDS = 30.0  # that a daemon may take to close the sessions of processes that have ended
 _STEP_SECONDS = 0.02
-_LIVE = "the simulated GPU's figures are those at its last call; what was queued then is not counted, and there is no timeline"
+_LIVE = (
+    "the simulated GPU's figures are those at its last call; what was queued then is not counted, "
+    "and there is no timeline"
+)
 
 
 @dataclass
@@ -28,7 +33,9 @@ class Reports:
 
 
 def wait_for_sessions(folder: Path, interrupted: Callable[[float], bool]) -> list[str]:
-    """Returns when every session of a process that has ended is closed. The answer names those whose figures are missing."""
+    """Returns when every session of a process that has ended is closed. The answer names those
+    whose figures are missing.
+    """
     waited = 0.0
     while True:
         missing, closing = [], False
@@ -40,9 +47,14 @@ def wait_for_sessions(folder: Path, interrupted: Callable[[float], bool]) -> lis
             if alive(pid):
                 missing.append(f"process {pid} is still running; its figures are left out")
             elif not alive(daemon):
-                missing.append(f"the daemon ended before it reported on process {pid}; its figures are left out")
+                missing.append(
+                    f"the daemon ended before it reported on process {pid}; its figures are "
+                    f"left out"
+                )
             else:
-                missing.append(f"the daemon has not yet reported on process {pid}; its figures are left out")
+                missing.append(
+                    f"the daemon has not yet reported on process {pid}; its figures are left out"
+                )
                 closing = True
         if not closing or waited >= _MOST_SECONDS or interrupted(_STEP_SECONDS):
             return missing
@@ -50,11 +62,14 @@ def wait_for_sessions(folder: Path, interrupted: Callable[[float], bool]) -> lis
 
 
 def _owner(mark: Path) -> tuple[int, int] | None:
-    """The processes (program's, daemon's) that a session's mark names. None: the mark is gone, since the session was closed just now."""
+    """The processes (program's, daemon's) that a session's mark names. None: the mark is gone,
+    since the session was closed just now.
+    """
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         told = json.loads(mark.read_text(encoding="utf-8"))
         return int(told["pid"]), int(told["daemon"])
-    return (0, os.getpid()) if mark.exists() else None  # Being written just now: this process is alive, so that it is read again.
+    # Being written just now: this process is alive, so that it is read again.
+    return (0, os.getpid()) if mark.exists() else None
 
 
 def read_sessions(folder: Path, ends: Mapping[int, str] | None = None) -> Reports:
@@ -63,11 +78,16 @@ def read_sessions(folder: Path, ends: Mapping[int, str] | None = None) -> Report
     for kind, into in (("session", reports.sessions), ("sim", reports.simulators)):
         for path in sorted(folder.glob(f"{kind}-*.json"), key=_by_number):
             _read(path, _object, into, reports.warnings)
-    last = {_by_number(path)[0]: path.stem for path in sorted(folder.glob("sim-*.*"), key=_by_number)}
+    last = {
+        _by_number(path)[0]: path.stem for path in sorted(folder.glob("sim-*.*"), key=_by_number)
+    }
     for path in sorted(folder.glob("sim-*.live"), key=_by_number):
-        if path.with_suffix(".json").exists():  # it ended between writing the one and taking the other away
+        # It ended between writing the one and taking the other away.
+        if path.with_suffix(".json").exists():
             continue
-        if (told := _read(path, read_live_figures, reports.simulators, reports.warnings)) is not None:
+        if (
+            told := _read(path, read_live_figures, reports.simulators, reports.warnings)
+        ) is not None:
             how = f"{(ends or {}).get(told['pid'], 'ended')} without its exit handlers"
             if last[_by_number(path)[0]] != path.stem:
                 how = "replaced itself by exec"
@@ -89,7 +109,12 @@ def _object(path: Path) -> dict[str, Any]:
     return told
 
 
-def _read(path: Path, reader: Callable[[Path], dict[str, Any]], into: list[dict[str, Any]], warnings: list[str]) -> dict[str, Any] | None:
+def _read(
+    path: Path,
+    reader: Callable[[Path], dict[str, Any]],
+    into: list[dict[str, Any]],
+    warnings: list[str],
+) -> dict[str, Any] | None:
     try:
         told = reader(path)
     except (OSError, ValueError) as error:

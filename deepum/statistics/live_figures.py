@@ -1,4 +1,6 @@
-"""The counters of a simulated GPU whose process ended without its exit handlers: `sim-PID.live`, native/simgpu/cuda/live_figures.cpp."""
+"""The counters of a simulated GPU whose process ended without its exit handlers: `sim-PID.live`,
+native/simgpu/cuda/live_figures.cpp.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,8 @@ import struct
 from pathlib import Path
 from typing import Any
 
-_HEADER = struct.Struct("<8sIIIIII64s")  # magic, version, pid, rows, fields, current, reserved, machine
+# magic, version, pid, rows, fields, current, reserved, machine.
+_HEADER = struct.Struct("<8sIIIIII64s")
 _NAME_BYTES = 32
 _MOST_ROWS, _MOST_FIELDS = 65, 256
 
@@ -16,12 +19,20 @@ def _text(raw: bytes) -> str:
 
 
 def read_live_figures(path: Path) -> dict[str, Any]:
-    """As `sim-PID.json` would be, without what only an orderly end writes; `complete` is false. Raises OSError, ValueError."""
+    """As `sim-PID.json` would be, without what only an orderly end writes; `complete` is false.
+    Raises OSError, ValueError.
+    """
     data = path.read_bytes()
     if len(data) < _HEADER.size:
         raise ValueError("is cut off")
     magic, version, pid, rows, fields, current, _, machine = _HEADER.unpack_from(data)
-    if magic != b"DEEPUMLF" or version != 1 or not 2 <= rows <= _MOST_ROWS or not 1 <= fields <= _MOST_FIELDS or current > 1:
+    if (
+        magic != b"DEEPUMLF"
+        or version != 1
+        or not 2 <= rows <= _MOST_ROWS
+        or not 1 <= fields <= _MOST_FIELDS
+        or current > 1
+    ):
         raise ValueError("makes no sense")
     start, row = _HEADER.size + fields * _NAME_BYTES, struct.Struct(f"<{fields}d")
     if len(data) != start + 2 * rows * row.size:
@@ -30,8 +41,18 @@ def read_live_figures(path: Path) -> dict[str, Any]:
     counted = []
     for number in range(rows):
         values = row.unpack_from(data, start + (current * rows + number) * row.size)
-        counted.append({name: value if name.endswith("_s") else int(value) for name, value in zip(names, values, strict=True)})
-    lists: dict[str, list[Any]] = {"timeline": [], "not_simulated": [], "unparsed_kernels": [], "general_kernels": []}
+        counted.append(
+            {
+                name: value if name.endswith("_s") else int(value)
+                for name, value in zip(names, values, strict=True)
+            }
+        )
+    lists: dict[str, list[Any]] = {
+        "timeline": [],
+        "not_simulated": [],
+        "unparsed_kernels": [],
+        "general_kernels": [],
+    }
     return {
         "version": 1,
         "pid": pid,

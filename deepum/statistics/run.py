@@ -1,4 +1,6 @@
-"""A run's statistics: what the daemon's sessions and the simulated GPUs counted, summed. docs/statistics.md says what each key means."""
+"""A run's statistics: what the daemon's sessions and the simulated GPUs counted, summed.
+docs/statistics.md says what each key means.
+"""
 
 from __future__ import annotations
 
@@ -16,41 +18,74 @@ KEYS: dict[str, str] = {
     "policy": "`on-demand` or `correlation`",
     "prefetch_degree": "launches that the chain may run ahead",
     "gpu_memory_bytes": "memory of the smallest GPU, or `--gpu-memory` where that is less",
-    "gpu_time_s": "seconds of GPU time until the last work completed, virtual; of several processes their sum; simulated GPU only",
+    "gpu_time_s": (
+        "seconds of GPU time until the last work completed, virtual; of several processes their "
+        "sum; simulated GPU only"
+    ),
     "gpu_time_max_s": "the same, of the process that took longest",
-    "compute_s": "of gpu_time_s, seconds in which kernels computed; in the rest they waited for memory, or there were none; "
+    "compute_s": "of gpu_time_s, seconds in which kernels computed; in the rest they waited for "
+    "memory, or there were none; simulated GPU only",
+    "last_step": "the last step, from wait to wait, of a program whose waits repeat: `s` and, of "
+    "these, `compute_s`; `kernels`, `faults`, `bytes_h2d`, `bytes_d2h`; one process on the "
     "simulated GPU only",
-    "last_step": "the last step, from wait to wait, of a program whose waits repeat: `s` and, of these, `compute_s`; `kernels`, `faults`, "
-    "`bytes_h2d`, `bytes_d2h`; one process on the simulated GPU only",
     "kernels": "kernels that ran; on a real GPU, launches seen",
     "execution_ids": "execution IDs known at the end",
     "faults": "64 KiB regions that a kernel missed; simulated GPU only",
     "fault_batches": "batches in which these were serviced; simulated GPU only",
     "bytes_h2d": "bytes moved from host to GPU, all causes; simulated GPU only",
     "bytes_d2h": "bytes moved from GPU to host, all causes; simulated GPU only",
-    "bytes_prefetched": "bytes prefetched: moved on the simulated GPU, asked for on a real one, where some may have been there",
-    "bytes_prefetched_again": "bytes asked for besides, where they were believed to be already, in case the driver had taken them",
-    "bytes_prefetched_used": "of these, bytes that a kernel accessed before they left again; simulated GPU only",
-    "prefetch_coverage": "bytes_prefetched_used / (that + bytes moved in by faults); simulated GPU only",
+    "bytes_prefetched": (
+        "bytes prefetched: moved on the simulated GPU, asked for on a real one, where some may "
+        "have been there"
+    ),
+    "bytes_prefetched_again": (
+        "bytes asked for besides, where they were believed to be already, in case the driver had "
+        "taken them"
+    ),
+    "bytes_prefetched_used": (
+        "of these, bytes that a kernel accessed before they left again; simulated GPU only"
+    ),
+    "prefetch_coverage": (
+        "bytes_prefetched_used / (that + bytes moved in by faults); simulated GPU only"
+    ),
     "prefetch_accuracy": "bytes_prefetched_used / bytes_prefetched; simulated GPU only",
-    "bytes_evicted": "bytes evicted: by us and by the driver on the simulated GPU; on a real one, asked for by us",
+    "bytes_evicted": (
+        "bytes evicted: by us and by the driver on the simulated GPU; on a real one, asked for by "
+        "us"
+    ),
     "bytes_invalidated": "bytes dropped without a copy because their content was dead",
-    "peak_resident_bytes": "most GPU memory in use by managed memory at a time, in one process; on a real GPU a belief, made of what was "
-    "launched and asked for",
-    "window_mistakes": "blocks evicted that were needed again at once, or fetched for nothing; each narrows the window",
-    "launches_over_capacity": "launches that alone need more GPU memory than there is for managed memory; they run, the driver makes room",
-    "budget_overshoot_bytes": "most GPU memory that was not free beyond --gpu-memory, as the driver told after waits; what was evicted may "
-    "count: no measure of residency; null without",
-    "peak_remote_bytes": "memory advised to stay on the host, read and written over the link: the most at a time, in one process",
+    "peak_resident_bytes": "most GPU memory in use by managed memory at a time, in one process; on "
+    "a real GPU a belief, made of what was launched and asked for",
+    "window_mistakes": (
+        "blocks evicted that were needed again at once, or fetched for nothing; each narrows the "
+        "window"
+    ),
+    "launches_over_capacity": (
+        "launches that alone need more GPU memory than there is for managed memory; they run, the "
+        "driver makes room"
+    ),
+    "budget_overshoot_bytes": "most GPU memory that was not free beyond --gpu-memory, as the "
+    "driver told after waits; what was evicted may count: no measure of residency; null without",
+    "peak_remote_bytes": (
+        "memory advised to stay on the host, read and written over the link: the most at a time, "
+        "in one process"
+    ),
     "peak_allocated_bytes": "most memory allocated at a time, in one process",
-    "handles_refused": "requests to share managed memory with other processes or devices that the driver refused; see sharing.md",
+    "handles_refused": (
+        "requests to share managed memory with other processes or devices that the driver "
+        "refused; see sharing.md"
+    ),
     "table_bytes": "memory of the learned tables",
     "daemon_events": "events that the daemon took",
     "warnings": "list of texts: whatever makes the figures doubtful",
     "missing": "why, by key, for each of the above that is null",
-    "devices": "list, one a GPU: `memory_bytes`, `gpu_time_s`, `kernels`, `faults`, `bytes_h2d`, `bytes_d2h`, `bytes_prefetched`, "
-    "`bytes_evicted` of all processes, `peak_resident_bytes` of one; simulated GPU only",
-    "processes": "list of `pid`, `session` (the daemon's counters), `simulated` (the simulated GPU's); null where there is none",
+    "devices": "list, one a GPU: `memory_bytes`, `gpu_time_s`, `kernels`, `faults`, `bytes_h2d`, "
+    "`bytes_d2h`, `bytes_prefetched`, `bytes_evicted` of all processes, `peak_resident_bytes` of "
+    "one; simulated GPU only",
+    "processes": (
+        "list of `pid`, `session` (the daemon's counters), `simulated` (the simulated GPU's); "
+        "null where there is none"
+    ),
 }
 # What statistics of earlier versions lack.
 ADDED_KEYS = frozenset({"gpu_memory_bytes", "gpu_time_max_s", "missing", "compute_s", "last_step"})
@@ -73,7 +108,10 @@ _SESSION_WARNINGS = {
 }
 _OF_DEVICES = ("gpu_time_s", "kernels", "faults", "bytes_h2d", "bytes_d2h", "bytes_prefetched")
 _LEFT = ("bytes_prefetched_out", "bytes_driver_evicted")
-_REFUSED = "refused requests to share managed memory with other processes or devices: {}; --plain-memory helps (docs/sharing.md)"
+_REFUSED = (
+    "refused requests to share managed memory with other processes or devices: {}; --plain-memory "
+    "helps (docs/sharing.md)"
+)
 
 
 def _sum(parts: list[dict[str, Any]], key: str) -> int | float | None:
@@ -85,10 +123,14 @@ def _most(parts: list[dict[str, Any]], key: str) -> Any:
 
 
 def _unsure(launches: int, kernels: list[str]) -> str:
-    writers = f", or {kernels[0]} or another kernel that the simulated GPU does not know did" if kernels else ""
+    writers = (
+        f", or {kernels[0]} or another kernel that the simulated GPU does not know did"
+        if kernels
+        else ""
+    )
     return (
-        f"{launches} launches read memory that was discarded and that no known kernel has written since: nobody wrote it{writers}; "
-        "no error (docs/simulated-gpu.md, Discarded memory)"
+        f"{launches} launches read memory that was discarded and that no known kernel has written "
+        f"since: nobody wrote it{writers}; no error (docs/simulated-gpu.md, Discarded memory)"
     )
 
 
@@ -96,17 +138,29 @@ def _share(part: float | None, whole: float | None) -> float | None:
     return part / whole if part is not None and whole else None
 
 
-def _gpu_memory(simulators: list[dict[str, Any]], cards: Sequence[int], budget: Value) -> int | None:
-    cards = cards or [int(device["memory_bytes"]) for simulator in simulators for device in simulator.get("devices", [])]
-    return min([*cards, *(int(part) for part in str(budget).split(","))] if budget is not None else cards, default=None)
+def _gpu_memory(
+    simulators: list[dict[str, Any]], cards: Sequence[int], budget: Value
+) -> int | None:
+    cards = cards or [
+        int(device["memory_bytes"])
+        for simulator in simulators
+        for device in simulator.get("devices", [])
+    ]
+    return min(
+        [*cards, *(int(part) for part in str(budget).split(","))] if budget is not None else cards,
+        default=None,
+    )
 
 
 def process_fits(process: Mapping[str, Any], memory: int) -> bool | None:
-    """Whether nothing of one of `processes` had to leave GPUs of this memory, since all of it has room; None where nobody knows."""
+    """Whether nothing of one of `processes` had to leave GPUs of this memory, since all of it has
+    room; None where nobody knows.
+    """
     simulated, core = process["simulated"], (process["session"] or {}).get("core")
     if simulated is not None:
         return not any(simulated.get(key) for key in _LEFT) and all(
-            device["peak_managed_bytes"] <= device["memory_bytes"] for device in simulated["devices"]
+            device["peak_managed_bytes"] <= device["memory_bytes"]
+            for device in simulated["devices"]
         )
     return core["peak_allocated_bytes"] <= memory and not core["bytes_evicted"] if core else None
 
@@ -122,7 +176,11 @@ def _why_missing(key: str, device: str, reports: Reports, cores: list[dict[str, 
         return "no process had a session with the daemon that was reported"
     if device == "cuda":
         return "a real GPU's driver does not tell it"
-    return "nothing was moved" if key in _SHARES and reports.simulators else "no simulated GPU left its figures"
+    return (
+        "nothing was moved"
+        if key in _SHARES and reports.simulators
+        else "no simulated GPU left its figures"
+    )
 
 
 def _why_no_last_step(simulators: list[dict[str, Any]]) -> str:
@@ -133,40 +191,72 @@ def _why_no_last_step(simulators: list[dict[str, Any]]) -> str:
     return "the program's last waits have no like before them"
 
 
-def merge(reports: Reports, device: str, values: Mapping[str, Value], warnings: list[str], cards: Sequence[int] = ()) -> dict[str, Any]:
-    """The object that `--stats` writes; its keys are KEYS. Counts of several processes are added, peaks are the largest process's.
+def merge(
+    reports: Reports,
+    device: str,
+    values: Mapping[str, Value],
+    warnings: list[str],
+    cards: Sequence[int] = (),
+) -> dict[str, Any]:
+    """The object that `--stats` writes; its keys are KEYS. Counts of several processes are added,
+    peaks are the largest process's.
 
     What nobody could count is null, and `missing` says why. `cards`: memory of the real GPUs.
     """
     merged = _merge(reports, device, values, warnings, cards)
-    cores = [session["core"] for session in reports.sessions if isinstance(session.get("core"), dict)]
+    cores = [
+        session["core"] for session in reports.sessions if isinstance(session.get("core"), dict)
+    ]
     merged["missing"] = {
-        key: _why_missing(key, device, reports, cores) for key, value in merged.items() if value is None and key != "missing"
+        key: _why_missing(key, device, reports, cores)
+        for key, value in merged.items()
+        if value is None and key != "missing"
     }
     return merged
 
 
-def _merge(reports: Reports, device: str, values: Mapping[str, Value], warnings: list[str], cards: Sequence[int]) -> dict[str, Any]:
-    cores = [session["core"] for session in reports.sessions if isinstance(session.get("core"), dict)]
+def _merge(
+    reports: Reports,
+    device: str,
+    values: Mapping[str, Value],
+    warnings: list[str],
+    cards: Sequence[int],
+) -> dict[str, Any]:
+    cores = [
+        session["core"] for session in reports.sessions if isinstance(session.get("core"), dict)
+    ]
     simulators = reports.simulators
     said = list(reports.warnings) + warnings
     for session in reports.sessions:
         said += [f"process {session.get('pid')}: {text}" for text in session.get("warnings", [])]
         counted = session.get("core", {})
         said += [
-            f"process {session.get('pid')}: {text.format(counted[key])}" for key, text in _SESSION_WARNINGS.items() if counted.get(key)
+            f"process {session.get('pid')}: {text.format(counted[key])}"
+            for key, text in _SESSION_WARNINGS.items()
+            if counted.get(key)
         ]
         if refused := session.get("handles_refused"):
             said.append(f"process {session.get('pid')}: {_REFUSED.format(refused)}")
     for simulator in simulators:
         if names := simulator.get("not_simulated"):
-            said.append(f"process {simulator.get('pid')}: called functions that are not simulated: {', '.join(names[:8])}")
+            said.append(
+                f"process {simulator.get('pid')}: called functions that are not simulated: "
+                f"{', '.join(names[:8])}"
+            )
         if names := simulator.get("unparsed_kernels"):
-            said.append(f"process {simulator.get('pid')}: {len(names)} kernels whose parameters are unknown, such as {names[0]}")
+            said.append(
+                f"process {simulator.get('pid')}: {len(names)} kernels whose parameters are "
+                f"unknown, such as {names[0]}"
+            )
         if unsure := simulator.get("discarded_uses", 0) - simulator.get("discarded_uses_sure", 0):
-            said.append(f"process {simulator.get('pid')}: {_unsure(unsure, simulator.get('general_kernels', []))}")
+            said.append(
+                f"process {simulator.get('pid')}: "
+                f"{_unsure(unsure, simulator.get('general_kernels', []))}"
+            )
     used, demand = _sum(simulators, "bytes_prefetched_used"), _sum(simulators, "bytes_demand")
-    prefetched = _sum(simulators, "bytes_prefetched") if simulators else _sum(cores, "bytes_prefetched")
+    prefetched = (
+        _sum(simulators, "bytes_prefetched") if simulators else _sum(cores, "bytes_prefetched")
+    )
     evicted = [_sum(simulators, key) or 0 for key in _LEFT]
     settings = reports.sessions[0].get("settings", {}) if reports.sessions else {}
     return {
@@ -188,16 +278,26 @@ def _merge(reports: Reports, device: str, values: Mapping[str, Value], warnings:
         "bytes_prefetched": prefetched,
         "bytes_prefetched_again": _sum(cores, "bytes_prefetched_again"),
         "bytes_prefetched_used": used,
-        "prefetch_coverage": _share(used, used + demand) if used is not None and demand is not None else None,
+        "prefetch_coverage": _share(used, used + demand)
+        if used is not None and demand is not None
+        else None,
         "prefetch_accuracy": _share(used, prefetched) if simulators else None,
         "bytes_evicted": sum(evicted) if simulators else _sum(cores, "bytes_evicted"),
-        "bytes_invalidated": _sum(simulators, "bytes_discarded") if simulators else _sum(cores, "bytes_invalidated"),
-        "peak_resident_bytes": _most(simulators, "peak_resident_bytes") if simulators else _most(cores, "peak_resident_bytes"),
+        "bytes_invalidated": _sum(simulators, "bytes_discarded")
+        if simulators
+        else _sum(cores, "bytes_invalidated"),
+        "peak_resident_bytes": _most(simulators, "peak_resident_bytes")
+        if simulators
+        else _most(cores, "peak_resident_bytes"),
         "window_mistakes": _sum(cores, "window_mistakes"),
         "launches_over_capacity": _sum(cores, "launches_over_capacity"),
-        "budget_overshoot_bytes": _most(cores, "budget_overshoot_bytes") if values["gpu_memory"] is not None else None,
+        "budget_overshoot_bytes": _most(cores, "budget_overshoot_bytes")
+        if values["gpu_memory"] is not None
+        else None,
         "peak_remote_bytes": _most(cores, "peak_remote_bytes"),
-        "peak_allocated_bytes": _most(simulators, "peak_managed_bytes") if simulators else _most(cores, "peak_allocated_bytes"),
+        "peak_allocated_bytes": _most(simulators, "peak_managed_bytes")
+        if simulators
+        else _most(cores, "peak_allocated_bytes"),
         "handles_refused": _sum(reports.sessions, "handles_refused"),
         "table_bytes": _sum(cores, "table_bytes"),
         "daemon_events": _sum(cores, "events"),
@@ -221,12 +321,24 @@ def _devices(simulators: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _processes(reports: Reports) -> list[dict[str, Any]]:
-    """What a process's session and its simulated GPU counted, side by side; a process that replaced itself by exec has several of each."""
+    """What a process's session and its simulated GPU counted, side by side; a process that replaced
+    itself by exec has several of each.
+    """
     simulated: dict[Any, list[dict[str, Any]]] = {}
     for simulator in reports.simulators:
         simulated.setdefault(simulator.get("pid"), []).append(simulator)
     rows = []
     for session in reports.sessions:
         of_process = simulated.get(session.get("pid"))
-        rows.append({"pid": session.get("pid"), "session": session, "simulated": of_process.pop(0) if of_process else None})
-    return rows + [{"pid": pid, "session": None, "simulated": simulator} for pid, rest in simulated.items() for simulator in rest]
+        rows.append(
+            {
+                "pid": session.get("pid"),
+                "session": session,
+                "simulated": of_process.pop(0) if of_process else None,
+            }
+        )
+    return rows + [
+        {"pid": pid, "session": None, "simulated": simulator}
+        for pid, rest in simulated.items()
+        for simulator in rest
+    ]

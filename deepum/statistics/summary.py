@@ -1,4 +1,6 @@
-"""A run's statistics for people: a few lines, of which the first say how it went and whether there is anything to do."""
+"""A run's statistics for people: a few lines, of which the first say how it went and whether there
+is anything to do.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ def summary(report: Mapping[str, Any], written: Sequence[str] = ()) -> list[str]
     warnings = [f"warning: {text}" for text in report["warnings"]]
     if not report["processes"]:
         return [*warnings, "the program used no GPU"]
-    pointer = [f"to see it drawn: deepum report {' '.join(map(shlex.quote, written))}"] if written else []
+    pointer = (
+        [f"to see it drawn: deepum report {' '.join(map(shlex.quote, written))}"] if written else []
+    )
     return [*_outcome(report), *_figures(report), *warnings, *pointer]
 
 
@@ -31,18 +35,37 @@ def _outcome(report: Mapping[str, Any]) -> list[str]:
     if not simulated or report["gpu_time_s"] is None:
         lines = [f"{report['device']}, {policy}: {ran}"]
     elif count == 1:
-        computed = f", of which they computed {report['compute_s']:.3f} s" if report.get("compute_s") is not None else ""
-        lines = [f"{report['device']}, {policy}: {ran} in {report['gpu_time_s']:.3f} s of virtual GPU time{computed}"]
+        computed = (
+            f", of which they computed {report['compute_s']:.3f} s"
+            if report.get("compute_s") is not None
+            else ""
+        )
+        lines = [
+            (
+                f"{report['device']}, {policy}: {ran} in {report['gpu_time_s']:.3f} s of virtual "
+                f"GPU time{computed}"
+            )
+        ]
     else:
-        longest = max((one["simulated"]["gpu_time_s"] for one in report["processes"] if one["simulated"]), default=0.0)
-        times = f"{longest:.3f} s of virtual GPU time in the longest, {report['gpu_time_s']:.3f} s in their sum"
+        longest = max(
+            (one["simulated"]["gpu_time_s"] for one in report["processes"] if one["simulated"]),
+            default=0.0,
+        )
+        times = (
+            f"{longest:.3f} s of virtual GPU time in the longest, {report['gpu_time_s']:.3f} s in "
+            f"their sum"
+        )
         lines = [f"{report['device']}, {policy}: {ran}; {times}"]
-        lines.append("each process had simulated GPUs of its own: the times do not add up, and how processes share a card is not simulated")
+        lines.append(
+            "each process had simulated GPUs of its own: the times do not add up, and how "
+            "processes share a card is not simulated"
+        )
     return lines + _fits(report) + _last_step(report)
 
 
 def _fits(report: Mapping[str, Any]) -> list[str]:
-    memory, allocated = report.get("gpu_memory_bytes"), report["peak_allocated_bytes"]  # earlier versions did not tell the first
+    # Earlier versions did not tell the first.
+    memory, allocated = report.get("gpu_memory_bytes"), report["peak_allocated_bytes"]
     if memory is None or allocated is None:
         return []
     fitting = [process_fits(process, memory) for process in report["processes"]]
@@ -50,21 +73,37 @@ def _fits(report: Mapping[str, Any]) -> list[str]:
         return []
     which = "it" if len(fitting) == 1 else "each process"
     if all(fitting):
-        return [f"{which} fits in GPU memory ({size(allocated)} of {size(memory)} at most): nothing had to be moved, nothing is to be done"]
+        return [
+            (
+                f"{which} fits in GPU memory ({size(allocated)} of {size(memory)} at most): "
+                f"nothing had to be moved, nothing is to be done"
+            )
+        ]
     if len(fitting) > 1:
         which = f"{fitting.count(False)} of {len(fitting)} processes"
     verb = "needs" if len(fitting) == 1 else "need"
     share = f", {allocated / memory:.2f} times" if allocated > memory else ""
-    return [f"{which} {verb} more than GPU memory holds ({size(allocated)} allocated, {size(memory)} there{share}): the rest was moved"]
+    return [
+        (
+            f"{which} {verb} more than GPU memory holds ({size(allocated)} allocated, "
+            f"{size(memory)} there{share}): the rest was moved"
+        )
+    ]
 
 
 def _last_step(report: Mapping[str, Any]) -> list[str]:
     step = report.get("last_step")  # earlier versions did not tell it
     if not step:
         return []
-    moved = f"{step['faults']} faults, {size(step['bytes_h2d'])} to the GPU, {size(step['bytes_d2h'])} back"
+    moved = (
+        f"{step['faults']} faults, {size(step['bytes_h2d'])} to the GPU, "
+        f"{size(step['bytes_d2h'])} back"
+    )
     return [
-        f"the last step: {step['kernels']} kernels in {step['s'] * 1e3:.1f} ms, computing for {step['compute_s'] * 1e3:.1f} ms; {moved}"
+        (
+            f"the last step: {step['kernels']} kernels in {step['s'] * 1e3:.1f} ms, computing for "
+            f"{step['compute_s'] * 1e3:.1f} ms; {moved}"
+        )
     ]
 
 
@@ -75,34 +114,61 @@ def _figures(report: Mapping[str, Any]) -> list[str]:
         lines.append(f"{report['faults']} faults in {report['fault_batches']} batches; {moved}")
     shares = [
         f"{report[key]:.1%} {text}"
-        for key, text in (("prefetch_coverage", "of what was needed"), ("prefetch_accuracy", "used"))
+        for key, text in (
+            ("prefetch_coverage", "of what was needed"),
+            ("prefetch_accuracy", "used"),
+        )
         if report[key] is not None
     ]
     told = f" ({', '.join(shares)})" if shares and report["bytes_prefetched"] else ""
     # What a real driver made of it nobody tells.
     counted = report["devices"] is not None
     verbs = ("prefetched", "evicted") if counted else ("asked to prefetch", "to evict")
-    lines.append(f"{verbs[0]} {size(report['bytes_prefetched'])}{told}, {verbs[1]} {size(report['bytes_evicted'])}")
+    lines.append(
+        f"{verbs[0]} {size(report['bytes_prefetched'])}{told}, {verbs[1]} "
+        f"{size(report['bytes_evicted'])}"
+    )
     if report["bytes_prefetched_again"]:
-        lines.append(f"asked for again, though it was believed to be there: {size(report['bytes_prefetched_again'])}")
+        lines.append(
+            f"asked for again, though it was believed to be there: "
+            f"{size(report['bytes_prefetched_again'])}"
+        )
     where = "on the GPU" if counted else "believed on the GPU"
-    lines.append(f"peak {size(report['peak_resident_bytes'])} {where}, {size(report['peak_allocated_bytes'])} allocated")
+    lines.append(
+        f"peak {size(report['peak_resident_bytes'])} {where}, "
+        f"{size(report['peak_allocated_bytes'])} allocated"
+    )
     lines += _processes(report["processes"])
     devices = report["devices"] or []
     for ordinal, counted in enumerate(devices if len(devices) > 1 else []):
-        moved = f"{size(counted['bytes_prefetched'])} prefetched, {size(counted['bytes_evicted'])} evicted"
+        moved = (
+            f"{size(counted['bytes_prefetched'])} prefetched, {size(counted['bytes_evicted'])} "
+            f"evicted"
+        )
         peak = f"peak {size(counted['peak_resident_bytes'])} of {size(counted['memory_bytes'])}"
-        lines.append(f"GPU {ordinal}: {counted['kernels']} kernels, {counted['faults']} faults; {moved}; {peak}")
+        lines.append(
+            f"GPU {ordinal}: {counted['kernels']} kernels, {counted['faults']} faults; "
+            f"{moved}; {peak}"
+        )
     if report["launches_over_capacity"]:
-        lines.append(f"{report['launches_over_capacity']} launches alone needed more GPU memory than they may have; they ran")
+        lines.append(
+            f"{report['launches_over_capacity']} launches alone needed more GPU memory than "
+            f"they may have; they ran"
+        )
     if report["peak_remote_bytes"]:
-        lines.append(f"{size(report['peak_remote_bytes'])} stayed on the host, of which kernels use a few rows")
+        lines.append(
+            f"{size(report['peak_remote_bytes'])} stayed on the host, of which kernels use a "
+            f"few rows"
+        )
     if report["budget_overshoot_bytes"]:
         over = size(report["budget_overshoot_bytes"])
         if counted:
             lines.append(f"the GPU's memory in use exceeded the budget by up to {over}")
         else:
-            lines.append(f"up to {over} more than the budget were not free of the GPU; the driver may count what was evicted among them")
+            lines.append(
+                f"up to {over} more than the budget were not free of the GPU; the driver may "
+                f"count what was evicted among them"
+            )
     return lines
 
 
@@ -112,10 +178,20 @@ def _processes(processes: Sequence[Mapping[str, Any]]) -> list[str]:
     for process in processes if len(processes) > 1 else []:
         simulated, core = process["simulated"], (process["session"] or {}).get("core") or {}
         if simulated is not None:
-            text = f"{simulated['kernels']} kernels in {simulated['gpu_time_s']:.3f} s, {simulated['faults']} faults"
+            text = (
+                f"{simulated['kernels']} kernels in {simulated['gpu_time_s']:.3f} s, "
+                f"{simulated['faults']} faults"
+            )
             text += f"; {size(simulated['peak_managed_bytes'])} allocated"
         else:
-            text = f"{core.get('launches', 0)} kernels; {size(core.get('peak_allocated_bytes'))} allocated"
+            text = (
+                f"{core.get('launches', 0)} kernels; {size(core.get('peak_allocated_bytes'))} "
+                f"allocated"
+            )
         lines.append(f"process {process['pid']}: {text}")
     further = len(lines) - _MOST_PROCESSES
-    return lines if further <= 0 else [*lines[:_MOST_PROCESSES], f"and {further} further processes (--stats has them)"]
+    return (
+        lines
+        if further <= 0
+        else [*lines[:_MOST_PROCESSES], f"and {further} further processes (--stats has them)"]
+    )

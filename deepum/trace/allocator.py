@@ -1,8 +1,10 @@
-"""Where PyTorch's caching allocator puts tensors: c10/cuda/CUDACachingAllocator.cpp, one stream, default settings.
+"""Where PyTorch's caching allocator puts tensors: c10/cuda/CUDACachingAllocator.cpp, one stream,
+default settings.
 
-Sizes are rounded to 512 bytes; requests up to 1 MiB come from 2 MiB segments, up to 10 MiB from 20 MiB segments, larger ones from
-segments of their own in multiples of 2 MiB. Best fit, the lowest address of several; what is left of a block is split off (beyond 1 MiB
-in the large pool) and merged again when it is free.
+Sizes are rounded to 512 bytes; requests up to 1 MiB come from 2 MiB segments, up to 10 MiB from 20
+MiB segments, larger ones from segments of their own in multiples of 2 MiB. Best fit, the lowest
+address of several; what is left of a block is split off (beyond 1 MiB in the large pool) and merged
+again when it is free.
 """
 
 from __future__ import annotations
@@ -62,7 +64,9 @@ class Block:
     def range(self) -> BlockRange:
         """Its UM blocks."""
         first = self.offset // UM_BLOCK_BYTES
-        return BlockRange(self.segment.slot, first, (self.offset + self.bytes - 1) // UM_BLOCK_BYTES - first + 1)
+        return BlockRange(
+            self.segment.slot, first, (self.offset + self.bytes - 1) // UM_BLOCK_BYTES - first + 1
+        )
 
 
 _Key = tuple[int, int, int]
@@ -86,7 +90,11 @@ class _Pool:
 
     def whole(self) -> list[Block]:
         """Those that are all of their segment, smallest first."""
-        return [block for block in map(self._blocks.__getitem__, self._keys) if block.before is None and block.after is None]
+        return [
+            block
+            for block in map(self._blocks.__getitem__, self._keys)
+            if block.before is None and block.after is None
+        ]
 
     def remove(self, block: Block) -> None:
         key = self._key(block)
@@ -99,7 +107,9 @@ class _Pool:
 
 
 class CachingAllocator:
-    """Hands blocks out and takes them back. `segments` grows by what it asks the driver for; `limit`: most that it may hold, bytes."""
+    """Hands blocks out and takes them back. `segments` grows by what it asks the driver for;
+    `limit`: most that it may hold, bytes.
+    """
 
     def __init__(self, limit: int | None = None) -> None:
         self.limit = limit
@@ -128,7 +138,13 @@ class CachingAllocator:
     def grown(self, size: int) -> Block | None:
         """A block of a new segment, unless that would go beyond the limit."""
         size = rounded(size)
-        asked = _SMALL_BUFFER if size <= _SMALL else _LARGE_BUFFER if size < _MIN_LARGE else _up(size, _ROUND_LARGE)
+        asked = (
+            _SMALL_BUFFER
+            if size <= _SMALL
+            else _LARGE_BUFFER
+            if size < _MIN_LARGE
+            else _up(size, _ROUND_LARGE)
+        )
         if self.limit is not None and self.reserved_bytes + asked > self.limit:
             return None
         segment = Segment(len(self.segments), asked)

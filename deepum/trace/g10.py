@@ -1,13 +1,16 @@
-"""Reads workloads in the form of G10's simulator (MICRO'23): one training iteration as tensors and kernels with measured times.
+"""Reads workloads in the form of G10's simulator (MICRO'23): one training iteration as tensors and
+kernels with measured times.
 
-A folder holds `tensors.csv` (tensor_id, size_bytes, is_global) and `kernels.csv` (kernel_id, name, duration_us, reads, writes,
-workspace_bytes; ids separated by semicolons). Global tensors live across iterations. Any other is alive from the first kernel that uses it
-to the last that reads it, both included; one that is never read is alive during its first kernel only. Its first touch has nothing to
-fetch, even if it is a read.
+A folder holds `tensors.csv` (tensor_id, size_bytes, is_global) and `kernels.csv` (kernel_id, name,
+duration_us, reads, writes, workspace_bytes; ids separated by semicolons). Global tensors live
+across iterations. Any other is alive from the first kernel that uses it to the last that reads it,
+both included; one that is never read is alive during its first kernel only. Its first touch has
+nothing to fetch, even if it is a read.
 
-What is known of the future in these files goes nowhere but into the program that they are turned into: tensors become blocks of PyTorch's
-caching allocator, handed out before their first kernel is launched and taken back after their last; kernels become launches whose identity
-is their name and the sizes they work on, as a real one's is its name and its grid.
+What is known of the future in these files goes nowhere but into the program that they are turned
+into: tensors become blocks of PyTorch's caching allocator, handed out before their first kernel is
+launched and taken back after their last; kernels become launches whose identity is their name and
+the sizes they work on, as a real one's is its name and its grid.
 """
 
 from __future__ import annotations
@@ -90,15 +93,26 @@ def is_workload(folder: Path) -> bool:
 
 
 def read(folder: Path) -> Iteration:
-    """The iteration of a folder. Raises OSError, and ValueError with the cause when the files are not what they should be."""
+    """The iteration of a folder. Raises OSError, and ValueError with the cause when the files are
+    not what they should be.
+    """
     try:
         tensors = {
             int(row["tensor_id"]): Tensor(int(row["size_bytes"]), row["is_global"] == "1")
             for row in _rows(folder / "tensors.csv", ("tensor_id", "size_bytes", "is_global"))
         }
         kernels = tuple(
-            Kernel(row["name"], float(row["duration_us"]), _ids(row["reads"]), _ids(row["writes"]), int(row["workspace_bytes"]))
-            for row in _rows(folder / "kernels.csv", ("name", "duration_us", "reads", "writes", "workspace_bytes"))
+            Kernel(
+                row["name"],
+                float(row["duration_us"]),
+                _ids(row["reads"]),
+                _ids(row["writes"]),
+                int(row["workspace_bytes"]),
+            )
+            for row in _rows(
+                folder / "kernels.csv",
+                ("name", "duration_us", "reads", "writes", "workspace_bytes"),
+            )
         )
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(str(error)) from None
@@ -106,10 +120,16 @@ def read(folder: Path) -> Iteration:
     last_read: dict[int, int] = {}
     for number, kernel in enumerate(kernels):
         if not 0 <= kernel.us < 1e12 or kernel.workspace_bytes < 0:
-            raise ValueError(f"kernels.csv: kernel {number} takes {kernel.us} us and {kernel.workspace_bytes} bytes of workspace")
+            raise ValueError(
+                f"kernels.csv: kernel {number} takes {kernel.us} us and "
+                f"{kernel.workspace_bytes} bytes of workspace"
+            )
         for tensor in kernel.tensors:
             if tensor not in tensors or tensors[tensor].bytes <= 0:
-                raise ValueError(f"kernels.csv: kernel {number} names tensor {tensor}, which tensors.csv does not have")
+                raise ValueError(
+                    f"kernels.csv: kernel {number} names tensor {tensor}, which tensors.csv "
+                    f"does not have"
+                )
             births.setdefault(tensor, number)
         last_read |= dict.fromkeys(kernel.reads, number)
     if not kernels:
@@ -157,16 +177,31 @@ class _Program(Program):
             touched, accesses = [], []
             for tensor in alive:
                 block = self._blocks[tensor]
-                first = not iteration.tensors[tensor].is_global and iteration.births[tensor] == number
-                read, written = tensor in kernel.reads and not first, tensor in kernel.writes or first
+                first = (
+                    not iteration.tensors[tensor].is_global and iteration.births[tensor] == number
+                )
+                read, written = (
+                    tensor in kernel.reads and not first,
+                    tensor in kernel.writes or first,
+                )
                 flags = (READ if read else 0) | (WRITE if written else 0)
                 touched.append(block.range)
-                accesses.append(Access(block.segment.slot, flags, block.offset, iteration.tensors[tensor].bytes))
+                accesses.append(
+                    Access(block.segment.slot, flags, block.offset, iteration.tensors[tensor].bytes)
+                )
             if workspace is not None:
                 touched.append(workspace.range)
-                accesses.append(Access(workspace.segment.slot, WRITE, workspace.offset, kernel.workspace_bytes))
+                accesses.append(
+                    Access(workspace.segment.slot, WRITE, workspace.offset, kernel.workspace_bytes)
+                )
             last = number == len(iteration.kernels) - 1
-            self.writer.launch(_identity(kernel, iteration.tensors), distinct(touched), accesses, kernel.us * 1e3, ends_step=last)
+            self.writer.launch(
+                _identity(kernel, iteration.tensors),
+                distinct(touched),
+                accesses,
+                kernel.us * 1e3,
+                ends_step=last,
+            )
             if workspace is not None:
                 self.free(workspace)
             for tensor in alive:
@@ -177,7 +212,9 @@ class _Program(Program):
 
 
 def trace(iteration: Iteration, steps: int, synchronise: bool = False) -> Trace:
-    """A program that makes `steps` iterations. `synchronise`: it waits for the GPU at the end of each."""
+    """A program that makes `steps` iterations. `synchronise`: it waits for the GPU at the end of
+    each.
+    """
     program = _Program(iteration)
     program.initialise()
     for _ in range(steps):

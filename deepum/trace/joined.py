@@ -1,8 +1,10 @@
-"""Brings a session's event log and the simulated driver's record of the same run together: which work belongs to which event.
+"""Brings a session's event log and the simulated driver's record of the same run together: which
+work belongs to which event.
 
-Both are in the order of the program, and each part of the driver's record that has an event is behind it: a launch, copy or memset behind
-its execution, a wait behind its synchronisation. The rest (events of the program's own, time that the host spends) is behind the event that
-was last. The driver names memory by address; its allocations and those of the log come in the same order.
+Both are in the order of the program, and each part of the driver's record that has an event is
+behind it: a launch, copy or memset behind its execution, a wait behind its synchronisation. The
+rest (events of the program's own, time that the host spends) is behind the event that was last. The
+driver names memory by address; its allocations and those of the log come in the same order.
 """
 
 from __future__ import annotations
@@ -19,11 +21,18 @@ from deepum.trace.work import BY_ADDRESS, Access, Work
 _COPY, _GRAPH = int(lib.DEEPUM_EXECUTE_COPY), int(lib.DEEPUM_EXECUTE_GRAPH)
 _ENQUEUES = {lib.DEEPUM_WORK_LAUNCH, lib.DEEPUM_WORK_COPY}
 _WAITS = {lib.DEEPUM_WORK_SYNCHRONISE_EVENT, lib.DEEPUM_WORK_SYNCHRONISE_STREAM}
-_ON_STREAM = _ENQUEUES | {lib.DEEPUM_WORK_HOST_COPY, lib.DEEPUM_WORK_CALL, lib.DEEPUM_WORK_PREFETCH, lib.DEEPUM_WORK_DISCARD}
+_ON_STREAM = _ENQUEUES | {
+    lib.DEEPUM_WORK_HOST_COPY,
+    lib.DEEPUM_WORK_CALL,
+    lib.DEEPUM_WORK_PREFETCH,
+    lib.DEEPUM_WORK_DISCARD,
+}
 
 
 class _Places:
-    """Which slot lies at an address: each of the driver's allocations takes the next of the log that is as large."""
+    """Which slot lies at an address: each of the driver's allocations takes the next of the log
+    that is as large.
+    """
 
     def __init__(self, told: list[Event]) -> None:
         self._allocated: dict[int, list[int]] = {}  # slots by size, in order
@@ -87,7 +96,9 @@ class _Events:
         return None
 
     def wait(self) -> int | None:
-        """Where the next synchronisation is, before the next execution and before memory is freed."""
+        """Where the next synchronisation is, before the next execution and before memory is
+        freed.
+        """
         for at in range(self._next, len(self._told)):
             event = self._told[at]
             if isinstance(event, (Execute, Free)):
@@ -98,7 +109,9 @@ class _Events:
 
 
 def join(name: str, log: EventLog, raw: bytes) -> Trace:
-    """The trace. `raw`: the driver's records, empty if there are none. Raises ValueError when they are not of the same run."""
+    """The trace. `raw`: the driver's records, empty if there are none. Raises ValueError when they
+    are not of the same run.
+    """
     if not raw or next(work.decode(raw)).sequence != 0:  # nothing to join, or it was made together
         return Trace(name, log.records, raw, log.settings)
     told = list(events(log.records))
@@ -118,7 +131,10 @@ def join(name: str, log: EventLog, raw: bytes) -> Trace:
             continue
         if one.kind == lib.DEEPUM_WORK_UNMAP and places.remove(one.accesses[0].offset):
             continue
-        if one.kind in (lib.DEEPUM_WORK_WAIT, lib.DEEPUM_WORK_SYNCHRONISE_EVENT) and one.event in foreign:
+        if (
+            one.kind in (lib.DEEPUM_WORK_WAIT, lib.DEEPUM_WORK_SYNCHRONISE_EVENT)
+            and one.event in foreign
+        ):
             continue
         if one.kind == lib.DEEPUM_WORK_SYNCHRONISE_STREAM and one.stream not in program:
             continue
@@ -147,10 +163,15 @@ def join(name: str, log: EventLog, raw: bytes) -> Trace:
             at.pass_to(wait)
         joined.append(_of(one, at.sequence, accesses).encode())
     if unmatched > executions // 8:
-        raise ValueError(f"{unmatched} launches of the recorded work have no event beside {executions} that have")
+        raise ValueError(
+            f"{unmatched} launches of the recorded work have no event beside {executions} that have"
+        )
     return Trace(name, log.records, b"".join(joined), log.settings)
 
 
 def _of(one: Work, sequence: int, accesses: tuple[Access, ...]) -> Work:
-    assert all(access.slot != BY_ADDRESS for access in accesses) or one.kind in (lib.DEEPUM_WORK_MAP, lib.DEEPUM_WORK_UNMAP)
+    assert all(access.slot != BY_ADDRESS for access in accesses) or one.kind in (
+        lib.DEEPUM_WORK_MAP,
+        lib.DEEPUM_WORK_UNMAP,
+    )
     return replace(one, sequence=sequence, accesses=accesses)

@@ -1,4 +1,6 @@
-"""A made-up program: its memory, as PyTorch hands it out, and the events that the shim would tell of it."""
+"""A made-up program: its memory, as PyTorch hands it out, and the events that the shim would tell
+of it.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def exact(slot: int, offset: int, size: int) -> BlockRange:
 
 
 class Program:
-    """Memory comes from PyTorch's caching allocator and is reported as PyTorch reports it; `writer` takes the rest."""
+    """Memory comes from PyTorch's caching allocator and is reported as PyTorch reports it; `writer`
+    takes the rest.
+    """
 
     def __init__(self) -> None:
         self.writer = TraceWriter()
@@ -45,7 +49,9 @@ class Program:
         for segment in self.allocator.segments[known:]:
             ordinal = self._ordinals[segment.bytes] = self._ordinals.get(segment.bytes, 0) + 1
             self.segment_names.append(hashed(f"0 {segment.bytes} {ordinal}"))
-            self.writer.allocate(segment.slot, segment.bytes // UM_BLOCK_BYTES, self.segment_names[-1])
+            self.writer.allocate(
+                segment.slot, segment.bytes // UM_BLOCK_BYTES, self.segment_names[-1]
+            )
         self._report(True, block)
         return block
 
@@ -61,4 +67,11 @@ class Program:
     def _report(self, active: bool, block: Block) -> None:
         allocator = self.allocator
         allocated = allocator.allocated_bytes - (0 if active else block.bytes)
-        self.writer.block(active, block.segment.slot, block.offset, block.bytes, allocated, allocator.reserved_bytes)
+        self.writer.block(
+            active,
+            block.segment.slot,
+            block.offset,
+            block.bytes,
+            allocated,
+            allocator.reserved_bytes,
+        )

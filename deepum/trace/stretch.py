@@ -1,4 +1,6 @@
-"""A stretch of a trace that can be repeated: what was told between two points of it, without its place."""
+"""A stretch of a trace that can be repeated: what was told between two points of it, without its
+place.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def _records(events: bytes) -> Iterator[bytes]:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Event and work records, their sequences counted from its start. Two that are equal tell the same."""
+    """Event and work records, their sequences counted from its start. Two that are equal tell the
+    same.
+    """
 
     events: bytes
     work: tuple[bytes, ...]
@@ -33,8 +37,13 @@ class Stretch:
     @classmethod
     def cut(cls, events: bytes, work: list[bytes], start: int) -> Stretch:
         """Of records whose sequences are `start` too high."""
-        return cls(b"".join(_moved(record, -start) for record in _records(events)), tuple(_moved(record, -start) for record in work))
+        return cls(
+            b"".join(_moved(record, -start) for record in _records(events)),
+            tuple(_moved(record, -start) for record in work),
+        )
 
     def placed(self, start: int) -> tuple[bytes, list[bytes]]:
         """Its records, to stand at `start`."""
-        return b"".join(_moved(record, start) for record in _records(self.events)), [_moved(record, start) for record in self.work]
+        return b"".join(_moved(record, start) for record in _records(self.events)), [
+            _moved(record, start) for record in self.work
+        ]

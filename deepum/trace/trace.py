@@ -1,4 +1,5 @@
-"""A trace: the events of a session and, where it is known, what its launches do and take (docs/simulate.md).
+"""A trace: the events of a session and, where it is known, what its launches do and take
+(docs/simulate.md).
 
 On disk it is an event log, `FILE`, and beside it a file of work records, `FILE.work`.
 """
@@ -20,7 +21,9 @@ _SUFFIX = ".work"
 
 @dataclass(frozen=True)
 class Trace:
-    """Events as wire records, work as work records that name events by their sequences and memory by slots."""
+    """Events as wire records, work as work records that name events by their sequences and memory
+    by slots.
+    """
 
     name: str
     events: bytes
@@ -39,7 +42,9 @@ def work_path(path: Path) -> Path:
 
 
 class TraceWriter(EventWriter):
-    """Writes events with sequences as a session's ring gives them, and work behind the latest event."""
+    """Writes events with sequences as a session's ring gives them, and work behind the latest
+    event.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,7 +52,9 @@ class TraceWriter(EventWriter):
         self._work: list[bytes] = []
 
     def record(self, kind: int, body: bytes, device: int = 0, flags: int = 0) -> int:
-        """As EventWriter's; each sequence is where the record lies, in words (native/runtime/event_ring.cpp)."""
+        """As EventWriter's; each sequence is where the record lies, in words
+        (native/runtime/event_ring.cpp).
+        """
         self.sequence = self._next - 1
         self._next += 2 + len(body) // 8
         return super().record(kind, body, device, flags)
@@ -62,8 +69,10 @@ class TraceWriter(EventWriter):
         ends_step: bool = False,
         sparse: bool = False,
     ) -> int:
-        """A launch: what the shim would tell of it, and what it does. `cost`: ns with all of its memory there, or what that follows from.
-        `sparse`: the shim would know the kernel for a gather or scatter."""
+        """A launch: what the shim would tell of it, and what it does. `cost`: ns with all of its
+        memory there, or what that follows from. `sparse`: the shim would know the kernel for a
+        gather or scatter.
+        """
         flags = int(lib.DEEPUM_EXECUTE_SPARSE) if sparse else 0
         sequence = self.execute(execution_hash, touched, stream, flags=flags)
         flags = work.ENDS_STEP if ends_step else 0
@@ -71,19 +80,42 @@ class TraceWriter(EventWriter):
         self._add(told.work(sequence, flags, stream, tuple(accesses)))
         return sequence
 
-    def copy_inside(self, execution_hash: int, to: work.Access, source: work.Access | None, ranges: Sequence[BlockRange]) -> int:
-        """A copy from device memory to device memory, or a memset (without `source`), as the driver's functions make them: counted as no
-        kernel, and exactly known. `ranges`: what is written, then what is read."""
-        sequence = self.execute(execution_hash, written=ranges[:1], read=ranges[1:], flags=int(lib.DEEPUM_EXECUTE_COPY))
-        self._add(work.Work(work.LAUNCH, sequence, work.UNCOUNTED, accesses=(to,) if source is None else (to, source)))
+    def copy_inside(
+        self,
+        execution_hash: int,
+        to: work.Access,
+        source: work.Access | None,
+        ranges: Sequence[BlockRange],
+    ) -> int:
+        """A copy from device memory to device memory, or a memset (without `source`), as the
+        driver's functions make them: counted as no kernel, and exactly known. `ranges`: what is
+        written, then what is read.
+        """
+        sequence = self.execute(
+            execution_hash, written=ranges[:1], read=ranges[1:], flags=int(lib.DEEPUM_EXECUTE_COPY)
+        )
+        self._add(
+            work.Work(
+                work.LAUNCH,
+                sequence,
+                work.UNCOUNTED,
+                accesses=(to,) if source is None else (to, source),
+            )
+        )
         return sequence
 
-    def copy(self, execution_hash: int, managed: work.Access, where: BlockRange, to_device: bool) -> int:
+    def copy(
+        self, execution_hash: int, managed: work.Access, where: BlockRange, to_device: bool
+    ) -> int:
         """A copy between host and device."""
         written, read = ([where], []) if to_device else ([], [where])
-        sequence = self.execute(execution_hash, written=written, read=read, flags=int(lib.DEEPUM_EXECUTE_COPY))
+        sequence = self.execute(
+            execution_hash, written=written, read=read, flags=int(lib.DEEPUM_EXECUTE_COPY)
+        )
         flags = work.TO_DEVICE if to_device else 0
-        self._add(work.Work(work.COPY, sequence, flags, device_bytes=managed.bytes, accesses=(managed,)))
+        self._add(
+            work.Work(work.COPY, sequence, flags, device_bytes=managed.bytes, accesses=(managed,))
+        )
         return sequence
 
     def end_step(self) -> None:

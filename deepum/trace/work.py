@@ -1,4 +1,6 @@
-"""Work records: what a program has a machine do; the definition is native/um_model/work_records.h."""
+"""Work records: what a program has a machine do; the definition is
+native/um_model/work_records.h.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +29,15 @@ MATRIX_UNITS: int = lib.DEEPUM_WORK_MATRIX_UNITS
 UNCOUNTED: int = lib.DEEPUM_WORK_UNCOUNTED
 TO_DEVICE: int = lib.DEEPUM_WORK_TO_DEVICE
 ENDS_STEP: int = lib.DEEPUM_WORK_ENDS_STEP
-REGION_BYTES = 1 << 16  # content moves in regions of 64 KiB (docs/um-model.md): finer places tell nothing
+# Content moves in regions of 64 KiB (docs/um-model.md): finer places tell nothing.
+REGION_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Memory that is touched: `offset` bytes into the allocation in `slot`, or an address where `slot` is BY_ADDRESS."""
+    """Memory that is touched: `offset` bytes into the allocation in `slot`, or an address where
+    `slot` is BY_ADDRESS.
+    """
 
     slot: int
     flags: int
@@ -75,7 +80,9 @@ class Work:
             self.tiles,
             self.device_bytes,
         )
-        return body + b"".join(_ACCESS.pack(a.slot, a.flags, a.offset, a.bytes) for a in self.accesses)
+        return body + b"".join(
+            _ACCESS.pack(a.slot, a.flags, a.offset, a.bytes) for a in self.accesses
+        )
 
     def after(self, sequence: int, accesses: Sequence[Access]) -> Work:
         """The same, behind that event and on that memory."""
@@ -84,9 +91,11 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a kernel's time follows from, beside the bytes that it touches (docs/um-model.md, Kernels); or `ns`, if that is known.
+    """What a kernel's time follows from, beside the bytes that it touches (docs/um-model.md,
+    Kernels); or `ns`, if that is known.
 
-    `tiles`: thread blocks, for kernels that run in waves of them. `peak_fraction`: what such kernels reach of the peak rate; 0: the card's.
+    `tiles`: thread blocks, for kernels that run in waves of them. `peak_fraction`: what such
+    kernels reach of the peak rate; 0: the card's.
     """
 
     flops: float = 0.0
@@ -135,12 +144,42 @@ def decode(records: bytes) -> Iterator[Work]:
     while at < len(records):
         if len(records) - at < _BODY.size:
             raise ValueError(f"work record at byte {at}: cut off")
-        words, kind, flags, sequence, stream, event, location, count, ns, flops, peak, tiles, device_bytes = _BODY.unpack_from(records, at)
+        (
+            words,
+            kind,
+            flags,
+            sequence,
+            stream,
+            event,
+            location,
+            count,
+            ns,
+            flops,
+            peak,
+            tiles,
+            device_bytes,
+        ) = _BODY.unpack_from(records, at)
         if words * 8 < _BODY.size + count * _ACCESS.size or at + words * 8 > len(records):
             raise ValueError(f"work record at byte {at}: impossible length")
         start = at + _BODY.size
-        accesses = tuple(Access(*fields) for fields in _ACCESS.iter_unpack(records[start : start + count * _ACCESS.size]))
-        yield Work(kind, sequence, flags, stream, event, location, ns, flops, peak, tiles, device_bytes, accesses)
+        accesses = tuple(
+            Access(*fields)
+            for fields in _ACCESS.iter_unpack(records[start : start + count * _ACCESS.size])
+        )
+        yield Work(
+            kind,
+            sequence,
+            flags,
+            stream,
+            event,
+            location,
+            ns,
+            flops,
+            peak,
+            tiles,
+            device_bytes,
+            accesses,
+        )
         at += words * 8
 
 
@@ -150,12 +189,16 @@ def header() -> bytes:
 
 
 def of_file(data: bytes) -> bytes:
-    """The records of a file's bytes; a last record that was cut off is left out. Raises ValueError when it is not a file of work."""
+    """The records of a file's bytes; a last record that was cut off is left out. Raises ValueError
+    when it is not a file of work.
+    """
     if len(data) < _HEADER.size or data[:8] != _MAGIC:
         raise ValueError("not a file of work records")
     _, version, _ = _HEADER.unpack_from(data)
     if version != lib.DEEPUM_WORK_VERSION:
-        raise ValueError(f"work records of version {version}, this is version {lib.DEEPUM_WORK_VERSION}")
+        raise ValueError(
+            f"work records of version {version}, this is version {lib.DEEPUM_WORK_VERSION}"
+        )
     at = _HEADER.size
     while at + 4 <= len(data):
         length = int.from_bytes(data[at : at + 4], "little") * 8

@@ -1,4 +1,6 @@
-"""BERT: Devlin et al. 2018, trained on its masked tokens; laid out as in transformers' modeling_bert.py, with fused attention."""
+"""BERT: Devlin et al. 2018, trained on its masked tokens; laid out as in transformers'
+modeling_bert.py, with fused attention.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,13 @@ class Layer(nn.Module):
     def forward(self, x: Any) -> Any:
         """[batch, sequence, width]."""
         batch, length, width = x.shape
-        query, key, value = (part(x).view(batch, length, self.heads, -1).transpose(1, 2) for part in (self.query, self.key, self.value))
-        attended = functional.scaled_dot_product_attention(query, key, value, dropout_p=_DROPOUT if self.training else 0.0)
+        query, key, value = (
+            part(x).view(batch, length, self.heads, -1).transpose(1, 2)
+            for part in (self.query, self.key, self.value)
+        )
+        attended = functional.scaled_dot_product_attention(
+            query, key, value, dropout_p=_DROPOUT if self.training else 0.0
+        )
         attended = attended.transpose(1, 2).reshape(batch, length, width)
         x = self.norm_1(self.dropout(self.combine(attended)) + x)
         return self.norm_2(self.dropout(self.narrow(functional.gelu(self.widen(x)))) + x)
@@ -43,7 +50,11 @@ class Bert(nn.Module):
         super().__init__()
         if width % heads:
             raise ValueError(f"width {width} is no multiple of {heads} heads")
-        self.tokens, self.positions, self.types = nn.Embedding(VOCABULARY, width), nn.Embedding(positions, width), nn.Embedding(2, width)
+        self.tokens, self.positions, self.types = (
+            nn.Embedding(VOCABULARY, width),
+            nn.Embedding(positions, width),
+            nn.Embedding(2, width),
+        )
         self.norm, self.dropout = nn.LayerNorm(width), nn.Dropout(_DROPOUT)
         self.layers = nn.ModuleList(Layer(width, heads) for _ in range(layers))
         self.transform, self.transform_norm = nn.Linear(width, width), nn.LayerNorm(width)
@@ -68,4 +79,8 @@ def bert(device: str, batch: int, seq: int, layers: int, width: int, heads: int)
     def loss(tokens: Any) -> Any:
         return functional.cross_entropy(model(tokens).view(-1, VOCABULARY), tokens.view(-1))
 
-    return Training(loss, lambda: (torch.randint(VOCABULARY, (batch, seq), device=device),), adamw(model.parameters()))
+    return Training(
+        loss,
+        lambda: (torch.randint(VOCABULARY, (batch, seq), device=device),),
+        adamw(model.parameters()),
+    )

@@ -1,4 +1,6 @@
-"""GPT-2: Radford et al. 2019, laid out as in transformers' modeling_gpt2.py (fused projection, GELU by its tanh formula, tied head)."""
+"""GPT-2: Radford et al. 2019, laid out as in transformers' modeling_gpt2.py (fused projection, GELU
+by its tanh formula, tied head).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ _DROPOUT = 0.1
 
 def gelu_tanh(x: Any) -> Any:
     """Written out as models of that time have it: each operation keeps what its gradient needs."""
-    return 0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * torch.pow(x, 3.0))))
+    return (
+        0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * torch.pow(x, 3.0))))
+    )
 
 
 class Affine(nn.Module):
@@ -49,12 +53,18 @@ class Block(nn.Module):
         """[batch, sequence, width]."""
         batch, length, width = x.shape
         parts = self.project(self.norm_1(x)).split(width, dim=2)
-        query, key, value = (part.view(batch, length, self.heads, -1).transpose(1, 2) for part in parts)
+        query, key, value = (
+            part.view(batch, length, self.heads, -1).transpose(1, 2) for part in parts
+        )
         dropout = _DROPOUT if self.training else 0.0
-        attended = functional.scaled_dot_product_attention(query, key, value, dropout_p=dropout, is_causal=True)
+        attended = functional.scaled_dot_product_attention(
+            query, key, value, dropout_p=dropout, is_causal=True
+        )
         attended = attended.transpose(1, 2).reshape(batch, length, width)
         x = functional.dropout(self.combine(attended), _DROPOUT, self.training) + x
-        return x + functional.dropout(self.narrow(gelu_tanh(self.widen(self.norm_2(x)))), _DROPOUT, self.training)
+        return x + functional.dropout(
+            self.narrow(gelu_tanh(self.widen(self.norm_2(x)))), _DROPOUT, self.training
+        )
 
 
 class GPT2(nn.Module):
@@ -64,14 +74,19 @@ class GPT2(nn.Module):
         super().__init__()
         if width % heads:
             raise ValueError(f"width {width} is no multiple of {heads} heads")
-        self.tokens, self.positions = nn.Embedding(VOCABULARY, width), nn.Embedding(positions, width)
+        self.tokens, self.positions = (
+            nn.Embedding(VOCABULARY, width),
+            nn.Embedding(positions, width),
+        )
         self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
         self.norm = nn.LayerNorm(width)
 
     def forward(self, tokens: Any) -> Any:
         """[batch, sequence] to [batch, sequence, vocabulary]."""
         positions = torch.arange(tokens.shape[1], device=tokens.device)
-        x = functional.dropout(self.tokens(tokens) + self.positions(positions), _DROPOUT, self.training)
+        x = functional.dropout(
+            self.tokens(tokens) + self.positions(positions), _DROPOUT, self.training
+        )
         for block in self.blocks:
             x = block(x)
         return functional.linear(self.norm(x), self.tokens.weight)
@@ -86,4 +101,8 @@ def gpt2(device: str, batch: int, seq: int, layers: int, width: int, heads: int)
         shifted = functional.pad(tokens, (0, 1), value=-100)[..., 1:].contiguous()
         return functional.cross_entropy(model(tokens).view(-1, VOCABULARY), shifted.view(-1))
 
-    return Training(loss, lambda: (torch.randint(VOCABULARY, (batch, seq), device=device),), adamw(model.parameters()))
+    return Training(
+        loss,
+        lambda: (torch.randint(VOCABULARY, (batch, seq), device=device),),
+        adamw(model.parameters()),
+    )

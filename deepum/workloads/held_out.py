@@ -1,8 +1,9 @@
-"""Workloads that nothing is tuned on: each named one with another batch, width, depth, length, or number of experts.
+"""Workloads that nothing is tuned on: each named one with another batch, width, depth, length, or
+number of experts.
 
-Constants of the core and of the mover are chosen by the named workloads (`registry`); whether they hold elsewhere is asked of these,
-beside them (`python benchmarks/workloads.py --set both`). Whoever changes a constant because of one of these has to put another in its
-place.
+Constants of the core and of the mover are chosen by the named workloads (`registry`); whether they
+hold elsewhere is asked of these, beside them (`python benchmarks/workloads.py --set both`). Whoever
+changes a constant because of one of these has to put another in its place.
 """
 
 from __future__ import annotations

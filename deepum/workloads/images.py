@@ -1,4 +1,6 @@
-"""Image classifiers: ResNet (He et al. 2015; as in torchvision), MobileNetV2 (Sandler et al. 2018), ViT (Dosovitskiy et al. 2020)."""
+"""Image classifiers: ResNet (He et al. 2015; as in torchvision), MobileNetV2 (Sandler et al. 2018),
+ViT (Dosovitskiy et al. 2020).
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,13 @@ from deepum.workloads.training import Training, adamw, sgd
 CLASSES = 1000
 
 
-def _convolution(inputs: int, outputs: int, size: int, stride: int = 1, groups: int = 1) -> list[nn.Module]:
-    return [nn.Conv2d(inputs, outputs, size, stride, size // 2, groups=groups, bias=False), nn.BatchNorm2d(outputs)]
+def _convolution(
+    inputs: int, outputs: int, size: int, stride: int = 1, groups: int = 1
+) -> list[nn.Module]:
+    return [
+        nn.Conv2d(inputs, outputs, size, stride, size // 2, groups=groups, bias=False),
+        nn.BatchNorm2d(outputs),
+    ]
 
 
 class Bottleneck(nn.Module):
@@ -32,7 +39,11 @@ class Bottleneck(nn.Module):
             nn.ReLU(inplace=True),
             *_convolution(width, outputs, 1),
         )
-        self.beside = nn.Sequential(*_convolution(inputs, outputs, 1, stride)) if stride != 1 or inputs != outputs else None
+        self.beside = (
+            nn.Sequential(*_convolution(inputs, outputs, 1, stride))
+            if stride != 1 or inputs != outputs
+            else None
+        )
 
     def forward(self, x: Any) -> Any:
         """[batch, channels, height, width]."""
@@ -46,7 +57,9 @@ class ResNet(nn.Module):
 
     def __init__(self, blocks: Sequence[int]) -> None:
         super().__init__()
-        self.stem = nn.Sequential(*_convolution(3, 64, 7, 2), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1))
+        self.stem = nn.Sequential(
+            *_convolution(3, 64, 7, 2), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)
+        )
         layers, inputs = [], 64
         for stage, count in enumerate(blocks):
             for number in range(count):
@@ -57,7 +70,9 @@ class ResNet(nn.Module):
 
     def forward(self, x: Any) -> Any:
         """[batch, 3, height, width]."""
-        return self.classify(functional.adaptive_avg_pool2d(self.layers(self.stem(x)), 1).flatten(1))
+        return self.classify(
+            functional.adaptive_avg_pool2d(self.layers(self.stem(x)), 1).flatten(1)
+        )
 
 
 class InvertedResidual(nn.Module):
@@ -81,12 +96,23 @@ class MobileNetV2(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        stages = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))  # table 2
+        # Table 2.
+        stages = (
+            (1, 16, 1, 1),
+            (6, 24, 2, 2),
+            (6, 32, 3, 2),
+            (6, 64, 4, 2),
+            (6, 96, 3, 1),
+            (6, 160, 3, 2),
+            (6, 320, 1, 1),
+        )
         layers: list[nn.Module] = [*_convolution(3, 32, 3, 2), nn.ReLU6(inplace=True)]
         inputs = 32
         for widen, outputs, count, stride in stages:
             for number in range(count):
-                layers.append(InvertedResidual(inputs, outputs, stride if number == 0 else 1, widen))
+                layers.append(
+                    InvertedResidual(inputs, outputs, stride if number == 0 else 1, widen)
+                )
                 inputs = outputs
         self.layers = nn.Sequential(*layers, *_convolution(inputs, 1280, 1), nn.ReLU6(inplace=True))
         self.classify = nn.Linear(1280, CLASSES)
@@ -110,7 +136,12 @@ class Encoder(nn.Module):
     def forward(self, x: Any) -> Any:
         """[batch, patches, width]."""
         batch, length, width = x.shape
-        query, key, value = self.project(self.norm_1(x)).view(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
+        query, key, value = (
+            self.project(self.norm_1(x))
+            .view(batch, length, 3, self.heads, -1)
+            .permute(2, 0, 3, 1, 4)
+            .unbind(0)
+        )
         attended = functional.scaled_dot_product_attention(query, key, value)
         x = x + self.combine(attended.transpose(1, 2).reshape(batch, length, width))
         return x + self.narrow(functional.gelu(self.widen(self.norm_2(x))))
@@ -141,12 +172,16 @@ def _classifier(device: str, model: Any, batch: int, image: int, optimizer: Any)
         return functional.cross_entropy(model(images), classes)
 
     def data() -> tuple[Any, ...]:
-        return torch.randn(batch, 3, image, image, device=device), torch.randint(CLASSES, (batch,), device=device)
+        return torch.randn(batch, 3, image, image, device=device), torch.randint(
+            CLASSES, (batch,), device=device
+        )
 
     return Training(loss, data, optimizer(model.parameters()))
 
 
-def resnet(device: str, batch: int, image: int, stage1: int, stage2: int, stage3: int, stage4: int) -> Job:
+def resnet(
+    device: str, batch: int, image: int, stage1: int, stage2: int, stage3: int, stage4: int
+) -> Job:
     """Trains a ResNet of so many bottlenecks in its four stages."""
     with torch.device(device):
         model = ResNet((stage1, stage2, stage3, stage4))
@@ -160,7 +195,9 @@ def mobilenet(device: str, batch: int, image: int) -> Job:
     return _classifier(device, model, batch, image, sgd)
 
 
-def vit(device: str, batch: int, image: int, patch: int, layers: int, width: int, heads: int) -> Job:
+def vit(
+    device: str, batch: int, image: int, patch: int, layers: int, width: int, heads: int
+) -> Job:
     """Trains a vision transformer."""
     with torch.device(device):
         model = ViT(image, patch, layers, width, heads)

@@ -1,5 +1,6 @@
-"""A language model of LSTM layers (as PyTorch's word_language_model), on sentences of varying lengths: cells run one by one, so that steps
-differ in how many launches they have."""
+"""A language model of LSTM layers (as PyTorch's word_language_model), on sentences of varying
+lengths: cells run one by one, so that steps differ in how many launches they have.
+"""
 
 from __future__ import annotations
 
@@ -50,6 +51,10 @@ def lstm(device: str, batch: int, least: int, most: int, layers: int, width: int
         return functional.cross_entropy(model(tokens).view(-1, VOCABULARY), tokens.view(-1))
 
     def data() -> tuple[Any, ...]:
-        return (torch.randint(VOCABULARY, (int(generator.integers(least, most + 1)), batch), device=device),)
+        return (
+            torch.randint(
+                VOCABULARY, (int(generator.integers(least, most + 1)), batch), device=device
+            ),
+        )
 
     return Training(loss, data, adamw(model.parameters()))

@@ -1,4 +1,6 @@
-"""Models that make images: DCGAN (Radford et al. 2015; as in PyTorch's example), a diffusion model's U-Net (Rombach et al. 2021)."""
+"""Models that make images: DCGAN (Radford et al. 2015; as in PyTorch's example), a diffusion
+model's U-Net (Rombach et al. 2021).
+"""
 
 from __future__ import annotations
 
@@ -23,18 +25,33 @@ class Adversaries:
         self._device, self._batch = device, batch
         with torch.device(device):
             self._generator, self._discriminator = self._models(width)
-        self._of_generator, self._of_discriminator = adam(self._generator.parameters()), adam(self._discriminator.parameters())
+        self._of_generator, self._of_discriminator = (
+            adam(self._generator.parameters()),
+            adam(self._discriminator.parameters()),
+        )
 
     @staticmethod
     def _models(width: int) -> tuple[Any, Any]:
         widths = [8 * width, 4 * width, 2 * width, width]
-        up: list[nn.Module] = [nn.ConvTranspose2d(_NOISE, widths[0], 4, 1, 0, bias=False), nn.BatchNorm2d(widths[0]), nn.ReLU(True)]
+        up: list[nn.Module] = [
+            nn.ConvTranspose2d(_NOISE, widths[0], 4, 1, 0, bias=False),
+            nn.BatchNorm2d(widths[0]),
+            nn.ReLU(True),
+        ]
         for inputs, outputs in itertools.pairwise(widths):
-            up += [nn.ConvTranspose2d(inputs, outputs, 4, 2, 1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU(True)]
+            up += [
+                nn.ConvTranspose2d(inputs, outputs, 4, 2, 1, bias=False),
+                nn.BatchNorm2d(outputs),
+                nn.ReLU(True),
+            ]
         up += [nn.ConvTranspose2d(width, 3, 4, 2, 1, bias=False), nn.Tanh()]
         down: list[nn.Module] = [nn.Conv2d(3, width, 4, 2, 1, bias=False), nn.LeakyReLU(0.2, True)]
         for inputs, outputs in zip(widths[::-1], widths[-2::-1], strict=False):
-            down += [nn.Conv2d(inputs, outputs, 4, 2, 1, bias=False), nn.BatchNorm2d(outputs), nn.LeakyReLU(0.2, True)]
+            down += [
+                nn.Conv2d(inputs, outputs, 4, 2, 1, bias=False),
+                nn.BatchNorm2d(outputs),
+                nn.LeakyReLU(0.2, True),
+            ]
         down += [nn.Conv2d(widths[0], 1, 4, 1, 0, bias=False), nn.Sigmoid()]
         return nn.Sequential(*up), nn.Sequential(*down)
 
@@ -66,14 +83,23 @@ class Residual(nn.Module):
 
     def __init__(self, inputs: int, outputs: int, time: int) -> None:
         super().__init__()
-        self.norm_1, self.convolve_1 = nn.GroupNorm(32, inputs), nn.Conv2d(inputs, outputs, 3, padding=1)
-        self.norm_2, self.convolve_2 = nn.GroupNorm(32, outputs), nn.Conv2d(outputs, outputs, 3, padding=1)
+        self.norm_1, self.convolve_1 = (
+            nn.GroupNorm(32, inputs),
+            nn.Conv2d(inputs, outputs, 3, padding=1),
+        )
+        self.norm_2, self.convolve_2 = (
+            nn.GroupNorm(32, outputs),
+            nn.Conv2d(outputs, outputs, 3, padding=1),
+        )
         self.time = nn.Linear(time, outputs)
         self.beside = nn.Conv2d(inputs, outputs, 1) if inputs != outputs else nn.Identity()
 
     def forward(self, x: Any, time: Any) -> Any:
         """[batch, channels, height, width], [batch, time]."""
-        y = self.convolve_1(functional.silu(self.norm_1(x))) + self.time(functional.silu(time))[:, :, None, None]
+        y = (
+            self.convolve_1(functional.silu(self.norm_1(x)))
+            + self.time(functional.silu(time))[:, :, None, None]
+        )
         return self.beside(x) + self.convolve_2(functional.silu(self.norm_2(y)))
 
 
@@ -83,11 +109,17 @@ class Attention(nn.Module):
     def __init__(self, width: int, heads: int, text: int) -> None:
         super().__init__()
         self.heads = heads
-        self.norm, self.enter, self.leave = nn.GroupNorm(32, width), nn.Conv2d(width, width, 1), nn.Conv2d(width, width, 1)
+        self.norm, self.enter, self.leave = (
+            nn.GroupNorm(32, width),
+            nn.Conv2d(width, width, 1),
+            nn.Conv2d(width, width, 1),
+        )
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(3))
         self.queries = nn.ModuleList(nn.Linear(width, width, bias=False) for _ in range(2))
         self.keys = nn.ModuleList(nn.Linear(source, width, bias=False) for source in (width, text))
-        self.values = nn.ModuleList(nn.Linear(source, width, bias=False) for source in (width, text))
+        self.values = nn.ModuleList(
+            nn.Linear(source, width, bias=False) for source in (width, text)
+        )
         self.combine = nn.ModuleList(nn.Linear(width, width) for _ in range(2))
         self.widen, self.narrow = nn.Linear(width, 8 * width), nn.Linear(4 * width, width)
 
@@ -95,7 +127,11 @@ class Attention(nn.Module):
         batch, length, width = x.shape
         query, key, value = (
             part(y).view(batch, y.shape[1], self.heads, -1).transpose(1, 2)
-            for part, y in ((self.queries[number], x), (self.keys[number], source), (self.values[number], source))
+            for part, y in (
+                (self.queries[number], x),
+                (self.keys[number], source),
+                (self.values[number], source),
+            )
         )
         attended = functional.scaled_dot_product_attention(query, key, value)
         return self.combine[number](attended.transpose(1, 2).reshape(batch, length, width))
@@ -113,7 +149,9 @@ class Attention(nn.Module):
 
 
 class UNet(nn.Module):
-    """The noise in a latent image: Stable Diffusion 1's at width 320, two blocks a level, attention on all levels but the last."""
+    """The noise in a latent image: Stable Diffusion 1's at width 320, two blocks a level, attention
+    on all levels but the last.
+    """
 
     _FACTORS = (1, 2, 4, 4)
 
@@ -129,23 +167,41 @@ class UNet(nn.Module):
             last = level == len(self._FACTORS) - 1
             for _ in range(2):
                 outputs = factor * width
-                self.down.append(nn.ModuleList([Residual(inputs, outputs, time), *([] if last else [Attention(outputs, heads, text)])]))
+                self.down.append(
+                    nn.ModuleList(
+                        [
+                            Residual(inputs, outputs, time),
+                            *([] if last else [Attention(outputs, heads, text)]),
+                        ]
+                    )
+                )
                 kept.append(outputs)
                 inputs = outputs
             if not last:
                 self.down.append(nn.Conv2d(inputs, inputs, 3, 2, 1))
                 kept.append(inputs)
-        self.middle = nn.ModuleList([Residual(inputs, inputs, time), Attention(inputs, heads, text), Residual(inputs, inputs, time)])
+        self.middle = nn.ModuleList(
+            [
+                Residual(inputs, inputs, time),
+                Attention(inputs, heads, text),
+                Residual(inputs, inputs, time),
+            ]
+        )
         for level, factor in reversed(list(enumerate(self._FACTORS))):
             last = level == len(self._FACTORS) - 1
             for number in range(3):
                 outputs = factor * width
-                parts = [Residual(inputs + kept.pop(), outputs, time), *([] if last else [Attention(outputs, heads, text)])]
+                parts = [
+                    Residual(inputs + kept.pop(), outputs, time),
+                    *([] if last else [Attention(outputs, heads, text)]),
+                ]
                 if number == 2 and level:
                     parts.append(nn.Conv2d(outputs, outputs, 3, padding=1))
                 self.up.append(nn.ModuleList(parts))
                 inputs = outputs
-        self.leave = nn.Sequential(nn.GroupNorm(32, inputs), nn.SiLU(), nn.Conv2d(inputs, 4, 3, padding=1))
+        self.leave = nn.Sequential(
+            nn.GroupNorm(32, inputs), nn.SiLU(), nn.Conv2d(inputs, 4, 3, padding=1)
+        )
 
     def forward(self, x: Any, times: Any, text: Any) -> Any:
         """[batch, 4, height, width], [batch], [batch, tokens, text]."""
@@ -175,7 +231,9 @@ class UNet(nn.Module):
         return x
 
 
-def unet(device: str, batch: int, latent: int, width: int, heads: int, text: int, tokens: int) -> Job:
+def unet(
+    device: str, batch: int, latent: int, width: int, heads: int, text: int, tokens: int
+) -> Job:
     """Trains it to foretell noise."""
     with torch.device(device):
         model = UNet(width, heads, text)
@@ -186,6 +244,11 @@ def unet(device: str, batch: int, latent: int, width: int, heads: int, text: int
     def data() -> tuple[Any, ...]:
         image = torch.randn(batch, 4, latent, latent, device=device)
         noise = torch.randn_like(image)
-        return image + noise, torch.rand(batch, device=device), torch.randn(batch, tokens, text, device=device), noise
+        return (
+            image + noise,
+            torch.rand(batch, device=device),
+            torch.randn(batch, tokens, text, device=device),
+            noise,
+        )
 
     return Training(loss, data, adamw(model.parameters()))

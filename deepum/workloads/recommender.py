@@ -1,4 +1,6 @@
-"""DLRM: Naumov et al. 2019, with sparse gradients and SGD as its authors train it. Which rows are looked up is random."""
+"""DLRM: Naumov et al. 2019, with sparse gradients and SGD as its authors train it. Which rows are
+looked up is random.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ class DLRM(nn.Module):
 
     def __init__(self, tables: int, rows: int, width: int, sparse: bool) -> None:
         super().__init__()
-        self.tables = nn.ModuleList(nn.EmbeddingBag(rows, width, mode="sum", sparse=sparse) for _ in range(tables))
+        self.tables = nn.ModuleList(
+            nn.EmbeddingBag(rows, width, mode="sum", sparse=sparse) for _ in range(tables)
+        )
         self.bottom = nn.Sequential(*_mlp(_NUMBERS, 512, 256, width))
         pairs = (tables + 1) * tables // 2
         self.top = nn.Sequential(*_mlp(width + pairs, 1024, 1024, 512, 256), nn.Linear(256, 1))
@@ -34,12 +38,16 @@ class DLRM(nn.Module):
     def forward(self, numbers: Any, categories: Any) -> Any:
         """[batch, 13], [tables, batch, lookups]."""
         x = self.bottom(numbers)
-        vectors = torch.stack([x, *(table(categories[i]) for i, table in enumerate(self.tables))], dim=1)
+        vectors = torch.stack(
+            [x, *(table(categories[i]) for i, table in enumerate(self.tables))], dim=1
+        )
         products = torch.bmm(vectors, vectors.transpose(1, 2)).flatten(1)
         return self.top(torch.cat([x, products.index_select(1, self.pairs)], dim=1)).squeeze(1)
 
 
-def dlrm(device: str, batch: int, tables: int, rows: int, width: int, lookups: int, sparse: int) -> Job:
+def dlrm(
+    device: str, batch: int, tables: int, rows: int, width: int, lookups: int, sparse: int
+) -> Job:
     """Trains it. `sparse`: 0 for gradients as large as the tables."""
     with torch.device(device):
         model = DLRM(tables, rows, width, bool(sparse))
@@ -49,6 +57,10 @@ def dlrm(device: str, batch: int, tables: int, rows: int, width: int, lookups: i
 
     def data() -> tuple[Any, ...]:
         categories = torch.randint(rows, (tables, batch, lookups), device=device)
-        return torch.randn(batch, _NUMBERS, device=device), categories, torch.rand(batch, device=device)
+        return (
+            torch.randn(batch, _NUMBERS, device=device),
+            categories,
+            torch.rand(batch, device=device),
+        )
 
     return Training(loss, data, sgd(model.parameters(), momentum=0.0))

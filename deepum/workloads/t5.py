@@ -1,4 +1,6 @@
-"""T5: Raffel et al. 2019, trained; version 1.1's gated MLP, laid out as in transformers' modeling_t5.py."""
+"""T5: Raffel et al. 2019, trained; version 1.1's gated MLP, laid out as in transformers'
+modeling_t5.py.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,15 @@ class Attention(nn.Module):
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.heads = heads
-        self.query, self.key, self.value = (nn.Linear(width, heads * 64, bias=False) for _ in range(3))
+        self.query, self.key, self.value = (
+            nn.Linear(width, heads * 64, bias=False) for _ in range(3)
+        )
         self.combine = nn.Linear(heads * 64, width, bias=False)
 
     def forward(self, x: Any, source: Any, bias: Any) -> Any:
-        """[batch, length, width], [batch, source length, width], [1, heads, length, source length] or None."""
+        """[batch, length, width], [batch, source length, width], [1, heads, length, source length]
+        or None.
+        """
         batch, length, _ = x.shape
         query, key, value = (
             part(y).view(batch, y.shape[1], self.heads, 64).transpose(1, 2)
@@ -37,7 +43,9 @@ class Attention(nn.Module):
         scores = torch.matmul(query, key.transpose(3, 2))
         if bias is not None:
             scores += bias
-        weights = functional.dropout(functional.softmax(scores.float(), dim=-1).type_as(scores), _DROPOUT, self.training)
+        weights = functional.dropout(
+            functional.softmax(scores.float(), dim=-1).type_as(scores), _DROPOUT, self.training
+        )
         return self.combine(torch.matmul(weights, value).transpose(1, 2).reshape(batch, length, -1))
 
 
@@ -48,14 +56,21 @@ class Layer(nn.Module):
         super().__init__()
         self.attentions = nn.ModuleList(Attention(width, heads) for _ in range(1 + decoder))
         self.norms = nn.ModuleList(RMSNorm(width) for _ in range(2 + decoder))
-        self.gate, self.widen = nn.Linear(width, hidden, bias=False), nn.Linear(width, hidden, bias=False)
+        self.gate, self.widen = (
+            nn.Linear(width, hidden, bias=False),
+            nn.Linear(width, hidden, bias=False),
+        )
         self.narrow = nn.Linear(hidden, width, bias=False)
 
     def forward(self, x: Any, bias: Any, encoded: Any) -> Any:
         """[batch, length, width]."""
         for number, attention in enumerate(self.attentions):
             y = self.norms[number](x)
-            x = x + functional.dropout(attention(y, encoded if number else y, None if number else bias), _DROPOUT, self.training)
+            x = x + functional.dropout(
+                attention(y, encoded if number else y, None if number else bias),
+                _DROPOUT,
+                self.training,
+            )
         y = self.norms[-1](x)
         y = functional.dropout(gelu_tanh(self.gate(y)) * self.widen(y), _DROPOUT, self.training)
         return x + functional.dropout(self.narrow(y), _DROPOUT, self.training)
@@ -73,7 +88,11 @@ class Stack(nn.Module):
     def forward(self, x: Any, encoded: Any = None) -> Any:
         """[batch, length, width]."""
         places = torch.arange(x.shape[1], device=x.device)
-        bias = self.distances((places[None] - places[:, None]).clamp(0, _BUCKETS - 1)).permute(2, 0, 1).unsqueeze(0)
+        bias = (
+            self.distances((places[None] - places[:, None]).clamp(0, _BUCKETS - 1))
+            .permute(2, 0, 1)
+            .unsqueeze(0)
+        )
         x = functional.dropout(x, _DROPOUT, self.training)
         for layer in self.layers:
             x = layer(x, bias, encoded)
@@ -85,15 +104,22 @@ class T5(nn.Module):
 
     def __init__(self, layers: int, width: int, heads: int, hidden: int) -> None:
         super().__init__()
-        self.tokens, self.head = nn.Embedding(VOCABULARY, width), nn.Linear(width, VOCABULARY, bias=False)
-        self.encoder, self.decoder = (Stack(layers, width, heads, hidden, decoder) for decoder in (False, True))
+        self.tokens, self.head = (
+            nn.Embedding(VOCABULARY, width),
+            nn.Linear(width, VOCABULARY, bias=False),
+        )
+        self.encoder, self.decoder = (
+            Stack(layers, width, heads, hidden, decoder) for decoder in (False, True)
+        )
 
     def forward(self, tokens: Any, answer: Any) -> Any:
         """[batch, length], [batch, answer's length]."""
         return self.head(self.decoder(self.tokens(answer), self.encoder(self.tokens(tokens))))
 
 
-def t5(device: str, batch: int, seq: int, answer: int, layers: int, width: int, heads: int, hidden: int) -> Job:
+def t5(
+    device: str, batch: int, seq: int, answer: int, layers: int, width: int, heads: int, hidden: int
+) -> Job:
     """Trains it in FP32."""
     with torch.device(device):
         model = T5(layers, width, heads, hidden)
@@ -103,6 +129,8 @@ def t5(device: str, batch: int, seq: int, answer: int, layers: int, width: int, 
         return functional.cross_entropy(model(tokens, before).view(-1, VOCABULARY), wanted.view(-1))
 
     def data() -> tuple[Any, ...]:
-        return tuple(torch.randint(VOCABULARY, (batch, length), device=device) for length in (seq, answer))
+        return tuple(
+            torch.randint(VOCABULARY, (batch, length), device=device) for length in (seq, answer)
+        )
 
     return Training(loss, data, adamw(model.parameters()))

@@ -11,7 +11,9 @@ import torch
 
 def adamw(parameters: Iterable[Any]) -> Any:
     """AdamW by foreach kernels, PyTorch's default on CUDA."""
-    return torch.optim.AdamW([one for one in parameters if one.requires_grad], lr=1e-4, foreach=True)
+    return torch.optim.AdamW(
+        [one for one in parameters if one.requires_grad], lr=1e-4, foreach=True
+    )
 
 
 def adam(parameters: Iterable[Any]) -> Any:
@@ -39,7 +41,9 @@ def building(device: str, dtype: Any = torch.float32) -> Iterator[None]:
 class Training:
     """Batch, loss, gradients, update."""
 
-    def __init__(self, loss: Callable[..., Any], batch: Callable[[], tuple[Any, ...]], optimizer: Any) -> None:
+    def __init__(
+        self, loss: Callable[..., Any], batch: Callable[[], tuple[Any, ...]], optimizer: Any
+    ) -> None:
         self._loss = loss
         self._batch = batch
         self._optimizer = optimizer

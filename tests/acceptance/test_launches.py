@@ -1,4 +1,6 @@
-"""What launches do, as far as an event log tells: what PyTorch handed out, rows of tables, and which way copies go."""
+"""What launches do, as far as an event log tells: what PyTorch handed out, rows of tables, and
+which way copies go.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def test_of_a_um_block_a_launch_uses_what_is_handed_out() -> None:
 def test_of_an_allocation_without_blocks_all_is_used() -> None:
     writer = TraceWriter()
     writer.allocate(0, 4)
-    writer.execute(7, [BlockRange(0, 1, 2)], written=[BlockRange(0, 3, 1)], read=[BlockRange(0, 0, 1)])
+    writer.execute(
+        7, [BlockRange(0, 1, 2)], written=[BlockRange(0, 3, 1)], read=[BlockRange(0, 0, 1)]
+    )
     writer.free(0)
     writer.execute(7, [BlockRange(0, 1, 2)])
     one, after = made(writer)

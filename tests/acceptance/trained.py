@@ -42,7 +42,10 @@ def program(budget: int = BUDGET, steps: int = STEPS) -> EventLog:
         writer.allocate(slot, BLOCKS)
     for _ in range(steps):
         for slot in range(ARRAYS):
-            writer.execute(100 + slot, [BlockRange(slot, 0, BLOCKS), BlockRange((slot + 1) % ARRAYS, 0, BLOCKS)])
+            writer.execute(
+                100 + slot,
+                [BlockRange(slot, 0, BLOCKS), BlockRange((slot + 1) % ARRAYS, 0, BLOCKS)],
+            )
         writer.synchronise()
     return EventLog({"settings": SETTINGS}, writer.take())
 
@@ -54,20 +57,37 @@ def results(folder: Path, model: str = "gpt2") -> Path:
     place.log.write_bytes(EventLog.header({"settings": SETTINGS}) + program().records)
     truth = Training(model, program(), BUDGET, STEPS, HIDDEN)
     truth.factor = SLOWER
-    rows: list[dict[str, Any]] = [{"model": model, "what": PLAIN, "steps_ms": [truth.unlimited_ms(SLOWER)] * STEPS}]
+    rows: list[dict[str, Any]] = [
+        {"model": model, "what": PLAIN, "steps_ms": [truth.unlimited_ms(SLOWER)] * STEPS}
+    ]
     for share in (75, 50):
         budget = WHOLE * share // 100
         for what in (DEEPUM, EMULATED):
             found = truth.under(SETTINGS, budget, what == EMULATED)
-            row = {"model": model, "what": what, "share": share, "budget_bytes": budget, "settings": SETTINGS}
-            rows.append(row | {"steps_ms": [found.step_ms] * STEPS, "statistics": {"bytes_evicted_asked": found.bytes_evicted}})
+            row = {
+                "model": model,
+                "what": what,
+                "share": share,
+                "budget_bytes": budget,
+                "settings": SETTINGS,
+            }
+            rows.append(
+                row
+                | {
+                    "steps_ms": [found.step_ms] * STEPS,
+                    "statistics": {"bytes_evicted_asked": found.bytes_evicted},
+                }
+            )
     told = {
         "version": 1,
         "simulated": False,
         "gpu": "NVIDIA A100-PCIE-40GB",
         "date": "today",
         "free_bytes": 39 << 30,
-        "sections": {"budgets": {"rows": rows, "traces": {model: traces.keep(place, model, BUDGET)}}, "preset": MEASURED},
+        "sections": {
+            "budgets": {"rows": rows, "traces": {model: traces.keep(place, model, BUDGET)}},
+            "preset": MEASURED,
+        },
     }
     path = folder / "acceptance.json"
     path.write_text(json.dumps(told))

@@ -47,20 +47,33 @@ def ablation(benchmarks: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
     made = Made()
 
-    def run(name: str, options: list[str], script: list[str], tell: Callable[[str], None], errors: Path) -> Any:
+    def run(
+        name: str, options: list[str], script: list[str], tell: Callable[[str], None], errors: Path
+    ) -> Any:
         made.runs.append((name, options, script))
         errors.write_text("RuntimeError: CUDA error\n")
         for end, error in made.fails.items():
             if name.endswith(end):
                 raise error
         moved = 0 if made.still else 2**30
-        counts = {"faults": 10, "bytes_h2d": moved, "bytes_d2h": 2 * moved, "fault_batches": 1, "kernels": 5}
+        counts = {
+            "faults": 10,
+            "bytes_h2d": moved,
+            "bytes_d2h": 2 * moved,
+            "fault_batches": 1,
+            "kernels": 5,
+        }
         ms = 100.0 if "on-demand" in name or made.still else 40.0 if "unlimited" in name else 50.0
         steps = int(script[script.index("--steps") + 1])
         for number in range(steps):
             tell(f"[{name}] step {number + 1}: {ms} ms")
         warm = [Step(7777.0, dict.fromkeys(counts, 10**12))] * (steps - 2)
-        return Run(name, [*warm, *[Step(ms, counts)] * 2], 2**29 if made.still else 3 * 2**30, {"bytes_discarded": 0})
+        return Run(
+            name,
+            [*warm, *[Step(ms, counts)] * 2],
+            2**29 if made.still else 3 * 2**30,
+            {"bytes_discarded": 0},
+        )
 
     monkeypatch.setattr(ablation, "run", run)
     ablation.made = made

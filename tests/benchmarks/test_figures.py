@@ -1,4 +1,6 @@
-"""docs/research/figures.md is what benchmarks/ablation.py makes; the plot is written, and the same figures give the same file."""
+"""docs/research/figures.md is what benchmarks/ablation.py makes; the plot is written, and the same
+figures give the same file.
+"""
 
 from __future__ import annotations
 

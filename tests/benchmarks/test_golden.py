@@ -17,10 +17,14 @@ def golden(benchmarks: Path) -> ModuleType:
 
 
 def test_every_case_has_a_digest_that_is_kept(golden: ModuleType) -> None:
-    assert sorted(json.loads(golden.DIGESTS.read_text())) == sorted(str(case) for case in golden.CASES)
+    assert sorted(json.loads(golden.DIGESTS.read_text())) == sorted(
+        str(case) for case in golden.CASES
+    )
 
 
-@pytest.mark.parametrize("name", ["dlrm v100-16gb deepum gated", "dlrm v100-16gb deepum-paper gated"])
+@pytest.mark.parametrize(
+    "name", ["dlrm v100-16gb deepum gated", "dlrm v100-16gb deepum-paper gated"]
+)
 def test_the_core_decides_as_kept(golden: ModuleType, name: str) -> None:
     case = next(case for case in golden.CASES if str(case) == name)
     assert golden.outcome(case) == json.loads(golden.DIGESTS.read_text())[name]

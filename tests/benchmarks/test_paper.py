@@ -1,4 +1,6 @@
-"""benchmarks/paper.py: the search for the largest batch, the power model, its tables, and that docs/research/paper.md has them."""
+"""benchmarks/paper.py: the search for the largest batch, the power model, its tables, and that
+docs/research/paper.md has them.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,24 @@ FILE = ROOT / "benchmarks" / "results" / "paper-simulated.json"
 PAGE = ROOT / "docs" / "research" / "paper.md"
 MARKS = "".join(
     f"# {name}\n<!-- paper: {name} -->\n<!-- end -->\n"
-    for name in ("published", "speed-ups", "batches", "tables", "faults", "ablation", "degrees", "energy")
+    for name in (
+        "published",
+        "speed-ups",
+        "batches",
+        "tables",
+        "faults",
+        "ablation",
+        "degrees",
+        "energy",
+    )
 )
 Call = Callable[..., None]
 
 
 @pytest.fixture
-def call(benchmarks: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Call:
+def call(
+    benchmarks: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Call:
     """The script, with these arguments, and a cache of its own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
 
@@ -38,14 +51,31 @@ def call(benchmarks: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: py
 def policy(step_ms: float, base_ms: float, faults: float = 0, moved: float = 0) -> dict[str, Any]:
     """As `deepum simulate --json` tells of one."""
     counts = {"faults": faults, "bytes_h2d": moved, "bytes_d2h": moved}
-    return {"step_ms": step_ms, "speed_up_over_on_demand": base_ms / step_ms, "a_step": counts, "table_bytes": 3 << 20}
+    return {
+        "step_ms": step_ms,
+        "speed_up_over_on_demand": base_ms / step_ms,
+        "a_step": counts,
+        "table_bytes": 3 << 20,
+    }
 
 
 def simulation(workload: str, on_demand: float, **steps: float | None) -> dict[str, Any]:
     """The same of one workload; None: does not fit."""
-    told = {name.replace("_", "-"): policy(ms, on_demand) if ms else {"does_not_fit": "out of memory"} for name, ms in steps.items()}
-    told |= {"on-demand": policy(on_demand, on_demand, 5000, 1e9), "unlimited": policy(20.0, on_demand)}
-    head = {"workload": workload, "machine": "v100-32gb", "memory_bytes": 32 << 30, "allocated_bytes": 48 << 30, "bound_ms": 25.0}
+    told = {
+        name.replace("_", "-"): policy(ms, on_demand) if ms else {"does_not_fit": "out of memory"}
+        for name, ms in steps.items()
+    }
+    told |= {
+        "on-demand": policy(on_demand, on_demand, 5000, 1e9),
+        "unlimited": policy(20.0, on_demand),
+    }
+    head = {
+        "workload": workload,
+        "machine": "v100-32gb",
+        "memory_bytes": 32 << 30,
+        "allocated_bytes": 48 << 30,
+        "bound_ms": 25.0,
+    }
     return head | {"policies": told}
 
 
@@ -103,7 +133,9 @@ def test_where_only_running_tells_it_is_bisected(last: int) -> None:
 def test_energy_is_of_time_kernels_and_bytes() -> None:
     from paper_energy import Power, joules  # type: ignore[import-not-found]
 
-    power = Power("", busy_w=200, waiting_w=50, host_w=100, device_memory_pj=1, host_memory_pj=2, link_pj=3)
+    power = Power(
+        "", busy_w=200, waiting_w=50, host_w=100, device_memory_pj=1, host_memory_pj=2, link_pj=3
+    )
     assert power.joules(1000, 600, 0) == pytest.approx(0.6 * 300 + 0.4 * 150)
     assert power.joules(0, 0, 1e9) == pytest.approx(8e9 * 6e-12)
     one = simulation("w", 1000.0, deepum=40.0, lms=None)
@@ -114,7 +146,10 @@ def test_energy_is_of_time_kernels_and_bytes() -> None:
 
 def results() -> dict[str, Any]:
     """Of a policy that fits one workload only."""
-    several = [simulation("a:batch=8", 100.0, lms=50.0, deepum=25.0), simulation("b:batch=2,rows=3000000", 400.0, lms=None, deepum=25.0)]
+    several = [
+        simulation("a:batch=8", 100.0, lms=50.0, deepum=25.0),
+        simulation("b:batch=2,rows=3000000", 400.0, lms=None, deepum=25.0),
+    ]
     return {"compared": ["on-demand", "lms", "deepum", "unlimited"], "simulations": several}
 
 
@@ -149,12 +184,27 @@ def test_means_are_told_without_dlrm_as_well() -> None:
 def test_what_is_published_stands_beside_what_is_here() -> None:
     from paper_published import rows  # type: ignore[import-not-found]
 
-    several = [simulation(f"{name}:batch=8", 100.0, deepum_paper=ms, lookahead_8=ms) for name, ms in (("dlrm", 100.0), ("resnet152", 25.0))]
+    several = [
+        simulation(f"{name}:batch=8", 100.0, deepum_paper=ms, lookahead_8=ms)
+        for name, ms in (("dlrm", 100.0), ("resnet152", 25.0))
+    ]
     several[0]["policies"]["deepum-paper"]["a_step"]["faults"] = 25
     swept = simulation("gpt2-l:batch=8", 100.0)
-    swept["policies"] |= {f"paper, N = {n}": policy(ms, 100.0) for n, ms in ((8, 50.0), (32, 30.0), (64, 31.0))}
-    batch = {"workload": "a", "policy": "unified memory", "exact": True, "bytes": 96, "host_bytes": 128, "batch": 3}
-    told = {what: here for what, _, here in rows({"simulations": several, "batches": [batch], "degrees": [swept]})}
+    swept["policies"] |= {
+        f"paper, N = {n}": policy(ms, 100.0) for n, ms in ((8, 50.0), (32, 30.0), (64, 31.0))
+    }
+    batch = {
+        "workload": "a",
+        "policy": "unified memory",
+        "exact": True,
+        "bytes": 96,
+        "host_bytes": 128,
+        "batch": 3,
+    }
+    told = {
+        what: here
+        for what, _, here in rows({"simulations": several, "batches": [batch], "degrees": [swept]})
+    }
     assert told["DeepUM over naive UM, ResNets"] == "4.00 (4.00 to 4.00)"
     assert told["DeepUM over naive UM, DLRM"] == "1.00 (1.00 to 1.00)"
     assert told["idealised look-ahead over base UVM, geometric mean"] == "2.00 (1.00 to 4.00)"
@@ -163,7 +213,11 @@ def test_what_is_published_stands_beside_what_is_here() -> None:
     assert told["memory of the correlation tables"] == "3.0 to 3.0 MiB"
     assert told["best N by time"] == told["best N by energy"] == "32 on `gpt2-l`"
     swept["policies"]["paper, N = 64"] = policy(27.0, 100.0)
-    (best,) = (here for what, _, here in rows({"simulations": several, "batches": [batch], "degrees": [swept]}) if what == "best N by time")
+    (best,) = (
+        here
+        for what, _, here in rows({"simulations": several, "batches": [batch], "degrees": [swept]})
+        if what == "best N by time"
+    )
     assert best == "64 on `gpt2-l` (by 10.0%)"
 
 
@@ -193,31 +247,59 @@ def test_what_cannot_be_used_is_one_line(call: Call, tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text("{}")
     for arguments, cause in (
         (("--only", "luck"), "--only: there is no section luck; there are speed-ups, "),
-        (("--only", "", "--json", tmp_path / "other.json"), "other.json: is not a file of this script's results"),
+        (
+            ("--only", "", "--json", tmp_path / "other.json"),
+            "other.json: is not a file of this script's results",
+        ),
         (("--only", "", "--page", tmp_path / "none.md"), "No such file"),
-        (("--only", "", "--page", tmp_path / "other.json"), "no place is marked for published; put "),
+        (
+            ("--only", "", "--page", tmp_path / "other.json"),
+            "no place is marked for published; put ",
+        ),
     ):
         with pytest.raises(SystemExit) as ended:
             call(*arguments)
-        assert str(ended.value).startswith("deepum: error: ") and cause in str(ended.value) and "\n" not in str(ended.value)
+        assert (
+            str(ended.value).startswith("deepum: error: ")
+            and cause in str(ended.value)
+            and "\n" not in str(ended.value)
+        )
 
 
 @pytest.mark.torch
-def test_a_tiny_run_makes_every_table_and_the_page(call: Call, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_tiny_run_makes_every_table_and_the_page(
+    call: Call, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "page.md").write_text(MARKS)
     call("--tiny", "--jobs", "1", "--json", tmp_path / "out.json", "--page", tmp_path / "page.md")
     told = json.loads((tmp_path / "out.json").read_text())
     for one in told["simulations"]:
         steps = {name: row["step_ms"] for name, row in one["policies"].items() if "step_ms" in row}
         assert steps["on-demand"] > steps["deepum"] >= one["bound_ms"] > 0
-        assert one["policies"]["on-demand"]["a_step"]["faults"] > one["policies"]["deepum"]["a_step"]["faults"]
-    batches = {(one["workload"], one["host_bytes"] >> 30, one["policy"]): one["batch"] for one in told["batches"]}
-    assert all(0 < batches[name, 1, policy] < batches[name, 2, policy] for name, _, policy in batches)
+        assert (
+            one["policies"]["on-demand"]["a_step"]["faults"]
+            > one["policies"]["deepum"]["a_step"]["faults"]
+        )
+    batches = {
+        (one["workload"], one["host_bytes"] >> 30, one["policy"]): one["batch"]
+        for one in told["batches"]
+    }
+    assert all(
+        0 < batches[name, 1, policy] < batches[name, 2, policy] for name, _, policy in batches
+    )
     assert all(one["exact"] for one in told["batches"])
     assert all(one["bytes"] <= one["host_bytes"] for one in told["batches"])
     (ablation,), (degrees,) = told["ablation"], told["degrees"]
-    assert ablation["policies"]["+ invalidation"]["step_ms"] == told["simulations"][1]["policies"]["deepum-paper"]["step_ms"]
-    assert {name.split(",")[0] for name in degrees["policies"]} == {"paper", "ours", "on-demand", "unlimited"}
+    assert (
+        ablation["policies"]["+ invalidation"]["step_ms"]
+        == told["simulations"][1]["policies"]["deepum-paper"]["step_ms"]
+    )
+    assert {name.split(",")[0] for name in degrees["policies"]} == {
+        "paper",
+        "ours",
+        "on-demand",
+        "unlimited",
+    }
     printed = capsys.readouterr().out
     text = (tmp_path / "page.md").read_text()
     tables = [line for line in printed.splitlines() if line.startswith("|")]
@@ -250,6 +332,8 @@ def test_the_file_has_every_point() -> None:
         (told["ablation"], ablation(False)),
         (told["degrees"], degrees(False)[::2]),
     ):
-        assert names(rows) == [(point.workload.partition(":")[0], point.machine) for point in points]
+        assert names(rows) == [
+            (point.workload.partition(":")[0], point.machine) for point in points
+        ]
     asked = {(one.workload, one.host_bytes) for one in questions(False)}
     assert {(one["workload"], one["host_bytes"]) for one in told["batches"]} == asked

@@ -1,4 +1,6 @@
-"""benchmarks/parameters.py: every parameter of the core has a meaning and a row, and a change of one changes what is simulated."""
+"""benchmarks/parameters.py: every parameter of the core has a meaning and a row, and a change of
+one changes what is simulated.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,19 @@ def test_the_page_is_that_of_what_is_kept(parameters: ModuleType) -> None:
 
 
 def test_variants_are_smaller_and_larger_and_never_nothing(parameters: ModuleType) -> None:
-    assert parameters.variants(["planner.least_idle"], 4) == ["planner.least_idle=1", "planner.least_idle=8"]
+    assert parameters.variants(["planner.least_idle"], 4) == [
+        "planner.least_idle=1",
+        "planner.least_idle=8",
+    ]
     assert parameters.variants(["planner.least_idle", "invalidation.longest_pause"], 2) == [
         "planner.least_idle=1",
         "planner.least_idle=4",
         f"invalidation.longest_pause={1 << 19}",
     ]
-    assert {name.partition(".")[0] for name in parameters.variants(["window", "order"], 4)} == {"window", "order"}
+    assert {name.partition(".")[0] for name in parameters.variants(["window", "order"], 4)} == {
+        "window",
+        "order",
+    }
     assert parameters.variants(["nothing"], 4) == []
 
 
@@ -46,7 +54,15 @@ def test_a_parameter_changes_what_is_simulated(parameters: ModuleType) -> None:
     assert times["host.proven_sparse=1"] > 1.1 * times[""]
 
 
-@pytest.mark.parametrize("parameter", [("planner.least_idle", 0), ("planner.least_idle", (1 << 20) + 1), ("planner.nothing", 1), ("nothing", 1)])
+@pytest.mark.parametrize(
+    "parameter",
+    [
+        ("planner.least_idle", 0),
+        ("planner.least_idle", (1 << 20) + 1),
+        ("planner.nothing", 1),
+        ("nothing", 1),
+    ],
+)
 def test_what_is_out_of_range_or_no_parameter_is_refused(parameter: tuple[str, int]) -> None:
     with pytest.raises(ValueError, match=r"refuses its settings|has no parameter"):
         Core(CoreSettings.default(parameters=[parameter]))

@@ -31,12 +31,19 @@ def programs(benchmarks: Path) -> Any:
 
 def test_it_fails_by_its_status_by_what_discards_destroy_and_by_its_speed(programs: Any) -> None:
     def failures(on_demand: Any, deepum: Any) -> list[str]:
-        return [line.splitlines()[0] for line in programs.Comparison(programs.CASES[0], on_demand, deepum).failures()]
+        return [
+            line.splitlines()[0]
+            for line in programs.Comparison(programs.CASES[0], on_demand, deepum).failures()
+        ]
 
     assert failures(ran(programs, 0, 4.0), ran(programs, 0, 2.0)) == []
-    assert failures(ran(programs, 0, 4.0), ran(programs, 0, 2.5)) == ["1.60 times as fast as on demand, not 2"]
+    assert failures(ran(programs, 0, 4.0), ran(programs, 0, 2.5)) == [
+        "1.60 times as fast as on demand, not 2"
+    ]
     assert failures(ran(programs, 0, 4.0), ran(programs, 1, 1.0)) == ["deepum: exit status 1"]
-    assert failures(ran(programs, 0, 4.0), ran(programs, 0, 1.0, 3)) == ["deepum: 3 launches read what a discard destroyed"]
+    assert failures(ran(programs, 0, 4.0), ran(programs, 0, 1.0, 3)) == [
+        "deepum: 3 launches read what a discard destroyed"
+    ]
 
 
 def test_rows_of_other_cases_stay_and_those_of_no_case_go(programs: Any, tmp_path: Path) -> None:
@@ -46,7 +53,10 @@ def test_rows_of_other_cases_stay_and_those_of_no_case_go(programs: Any, tmp_pat
     programs.write_page(page, {second.key: f"| `{second.key}`: new | 4 |"})
     lines = page.read_text().splitlines()
     assert (lines[0], lines[-1]) == ("before", "after")
-    assert [line for line in lines if line.startswith("| `")] == [f"| `{first.key}`: old | 1 |", f"| `{second.key}`: new | 4 |"]
+    assert [line for line in lines if line.startswith("| `")] == [
+        f"| `{first.key}`: old | 1 |",
+        f"| `{second.key}`: new | 4 |",
+    ]
 
 
 def test_each_case_has_a_script_and_a_row_in_the_documentation(programs: Any) -> None:

@@ -1,4 +1,6 @@
-"""benchmarks/workloads.py: its table, what it names at the end, its file, and that a workload which fails costs its line only."""
+"""benchmarks/workloads.py: its table, what it names at the end, its file, and that a workload which
+fails costs its line only.
+"""
 
 from __future__ import annotations
 
@@ -24,23 +26,46 @@ def workload(tmp_path: Path) -> Path:
     folder.mkdir()
     forward = [f"{n},forward,3000,{n - 1 if n else ''},{n},0" for n in range(8)]
     backward = [f"{8 + n},backward,3000,{7 - n};8,8,0" for n in range(8)]
-    (folder / "kernels.csv").write_text("\n".join(["kernel_id,name,duration_us,reads,writes,workspace_bytes", *forward, *backward]) + "\n")
+    (folder / "kernels.csv").write_text(
+        "\n".join(["kernel_id,name,duration_us,reads,writes,workspace_bytes", *forward, *backward])
+        + "\n"
+    )
     tensors = [f"{n},{40 * MIB},{int(n == 8)}" for n in range(9)]
-    (folder / "tensors.csv").write_text("\n".join(["tensor_id,size_bytes,is_global", *tensors]) + "\n")
+    (folder / "tensors.csv").write_text(
+        "\n".join(["tensor_id,size_bytes,is_global", *tensors]) + "\n"
+    )
     return folder
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, ROOT / "benchmarks" / "workloads.py", *arguments]
-    return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=120, env=dict(os.environ))
+    return subprocess.run(
+        list(map(str, command)), capture_output=True, text=True, timeout=120, env=dict(os.environ)
+    )
 
 
 def test_a_line_a_workload_and_machine_and_what_stands_out(workload: Path, tmp_path: Path) -> None:
-    options = ("--machine", "v100-16gb,h200", "--policy", "on-demand,deepum", "--pressure", "1.5", "--steps", "4", "--jobs", "2")
-    told = run("--only", f"{workload},nowhere", *options, "--markdown", "--json", tmp_path / "out.json")
+    options = (
+        "--machine",
+        "v100-16gb,h200",
+        "--policy",
+        "on-demand,deepum",
+        "--pressure",
+        "1.5",
+        "--steps",
+        "4",
+        "--jobs",
+        "2",
+    )
+    told = run(
+        "--only", f"{workload},nowhere", *options, "--markdown", "--json", tmp_path / "out.json"
+    )
     assert told.returncode == 1
     assert told.stderr.count("deepum: error: workload nowhere: ") == 2
-    assert told.stderr.splitlines()[-1] == "deepum: error: 2 of 4 simulations failed; see their lines above"
+    assert (
+        told.stderr.splitlines()[-1]
+        == "deepum: error: 2 of 4 simulations failed; see their lines above"
+    )
     lines = told.stdout.splitlines()
     assert [line.split(",")[0] for line in lines if "ms a step;" in line] == ["v100-16gb", "h200"]
     rows = [line.split() for line in lines if line.startswith("layers ")]
@@ -57,34 +82,65 @@ def test_a_line_a_workload_and_machine_and_what_stands_out(workload: Path, tmp_p
     for row, one in zip(rows, simulations, strict=True):
         assert row[3] == f"{one['policies']['unlimited']['step_ms']:.1f}"
         assert row[4:6] == [f"{one[bound]:.1f}" for bound in ("bound_ms", "kept_bound_ms")]
-        assert row[-2:] == [f"{one['policies']['deepum'][ratio]:.2f}" for ratio in ("of_bound", "of_kept_bound")]
+        assert row[-2:] == [
+            f"{one['policies']['deepum'][ratio]:.2f}" for ratio in ("of_bound", "of_kept_bound")
+        ]
 
 
 def test_a_warm_up_of_less_than_nothing_is_refused(workload: Path) -> None:
     told = run("--only", workload, "--warm-up", "-1")
     assert told.returncode == 2
     assert told.stdout == ""
-    assert told.stderr.splitlines()[-1].endswith("error: --warm-up -1: is negative; give how many steps do not count")
+    assert told.stderr.splitlines()[-1].endswith(
+        "error: --warm-up -1: is negative; give how many steps do not count"
+    )
 
 
 def test_what_fits_the_card_is_counted_in_a_line_of_its_own(workload: Path, tmp_path: Path) -> None:
     small = tmp_path / "small.json"
     small.write_text(json.dumps({"like": "v100-16gb", "memory_bytes": 240 * MIB}))
     told = run(
-        "--only", workload, "--machine", f"{small},h200", "--policy", "on-demand,deepum", "--steps", "4", "--json", tmp_path / "out.json"
+        "--only",
+        workload,
+        "--machine",
+        f"{small},h200",
+        "--policy",
+        "on-demand,deepum",
+        "--steps",
+        "4",
+        "--json",
+        tmp_path / "out.json",
     )
     pressed, whole = [
-        line for line in told.stdout.splitlines() if (" of the bound, " in line and "geometric" in line) or "with those" in line
+        line
+        for line in told.stdout.splitlines()
+        if (" of the bound, " in line and "geometric" in line) or "with those" in line
     ]
     simulations = json.loads((tmp_path / "out.json").read_text())["simulations"]
     of_bound = [one["policies"]["deepum"]["of_bound"] for one in simulations]
-    assert pressed.endswith("(geometric means of 1)") and f" {of_bound[0]:.3f} of the bound, " in pressed
-    assert whole.startswith(f"  with those that fit the card: {(of_bound[0] * of_bound[1]) ** 0.5:.3f} of the bound, ")
+    assert (
+        pressed.endswith("(geometric means of 1)")
+        and f" {of_bound[0]:.3f} of the bound, " in pressed
+    )
+    assert whole.startswith(
+        f"  with those that fit the card: {(of_bound[0] * of_bound[1]) ** 0.5:.3f} of the bound, "
+    )
     assert whole.endswith("(of 2)")
 
 
-def test_a_band_is_all_of_it_with_a_kind_driver_the_expected_one_and_an_unkind_one(workload: Path, tmp_path: Path) -> None:
-    options = ("--policy", "deepum", "--pressure", "1.5", "--steps", "6", "--json", tmp_path / "out.json")
+def test_a_band_is_all_of_it_with_a_kind_driver_the_expected_one_and_an_unkind_one(
+    workload: Path, tmp_path: Path
+) -> None:
+    options = (
+        "--policy",
+        "deepum",
+        "--pressure",
+        "1.5",
+        "--steps",
+        "6",
+        "--json",
+        tmp_path / "out.json",
+    )
     told = run("--only", workload, "--band", *options)
     assert told.returncode == 0, told.stderr
     simulations = json.loads((tmp_path / "out.json").read_text())["simulations"]
@@ -94,10 +150,22 @@ def test_a_band_is_all_of_it_with_a_kind_driver_the_expected_one_and_an_unkind_o
     assert made[0]["step_ms"] <= made[1]["step_ms"] <= made[2]["step_ms"]
     paging = [one["policies"]["on-demand"]["step_ms"] for one in simulations]
     assert paging[0] > paging[1] > paging[2]
-    head, _, row, mean, without = [line.strip("| ").split(" | ") for line in told.stdout.splitlines() if line.startswith("|")]
-    assert head == ["workload", "bound", "deepum, kind", "deepum, expected", "deepum, unkind", "over on-demand"]
+    head, _, row, mean, without = [
+        line.strip("| ").split(" | ") for line in told.stdout.splitlines() if line.startswith("|")
+    ]
+    assert head == [
+        "workload",
+        "bound",
+        "deepum, kind",
+        "deepum, expected",
+        "deepum, unkind",
+        "over on-demand",
+    ]
     gains = sorted(each["speed_up_over_on_demand"] for each in made)
-    assert row[2:] == [*(f"{each['step_ms']:.0f} ({each['of_bound']:.2f})" for each in made), f"{gains[0]:.2f} to {gains[-1]:.2f}"]
+    assert row[2:] == [
+        *(f"{each['step_ms']:.0f} ({each['of_bound']:.2f})" for each in made),
+        f"{gains[0]:.2f} to {gains[-1]:.2f}",
+    ]
     assert mean[2:5] == without[2:5] == [f"{each['of_bound']:.3f}" for each in made]
     told = run("--only", workload, "--band", "--costs", "kind")
     assert told.returncode == 2 and "--band: has its own costs" in told.stderr
@@ -119,13 +187,19 @@ def test_an_unknown_machine_or_policy_is_one_line(workload: Path) -> None:
 def test_the_picture_in_the_readme_is_of_the_file_and_has_every_workload() -> None:
     from deepum.workloads import WORKLOADS
 
-    told = json.loads((ROOT / "benchmarks" / "results" / "workloads-v100-16gb.json").read_text())["simulations"]
+    told = json.loads((ROOT / "benchmarks" / "results" / "workloads-v100-16gb.json").read_text())[
+        "simulations"
+    ]
     assert [one["workload"].partition(":")[0] for one in told] == list(WORKLOADS)
     drawn = (ROOT / "docs" / "research" / "speed-up.svg").read_text()
     readme = (ROOT / "README.md").read_text()
     assert (
         "](docs/research/speed-up.svg)" in readme
-        and "deepum report benchmarks/results/workloads-v100-16gb.json --image docs/research/speed-up.svg" in readme
+        and (
+            "deepum report benchmarks/results/workloads-v100-16gb.json --image "
+            "docs/research/speed-up.svg"
+        )
+        in readme
     )
     assert all(f">{name}<" in drawn for name in [*WORKLOADS, "geometric mean"])
     # Vega writes into each mark what it shows, for those who cannot see it.
@@ -136,7 +210,10 @@ def test_the_picture_in_the_readme_is_of_the_file_and_has_every_workload() -> No
             if not speed_up:  # it does not fit, or nothing fits on demand
                 assert f'workload: {name}; policy: {policy}"' not in drawn
                 continue
-            label = f'"speed-up over on-demand paging: {float(f"{speed_up:.5g}"):g}; workload: {name}; policy: {policy}"'
+            label = (
+                f'"speed-up over on-demand paging: {float(f"{speed_up:.5g}"):g}; workload: '
+                f'{name}; policy: {policy}"'
+            )
             assert label in drawn or f"{policy} {speed_up:.0f}" in drawn, label
 
 
@@ -153,7 +230,9 @@ def test_a_set_and_single_workloads_exclude_each_other(workload: Path) -> None:
 
 
 def test_the_readme_tells_what_the_page_of_workloads_has() -> None:
-    """The means of README's table, from the kind driver to the unkind one, are those of docs/research/workloads.md, rounded."""
+    """The means of README's table, from the kind driver to the unkind one, are those of
+    docs/research/workloads.md, rounded.
+    """
     page = (ROOT / "docs" / "research" / "workloads.md").read_text()
     readme = (ROOT / "README.md").read_text()
     keys = {
@@ -162,9 +241,17 @@ def test_the_readme_tells_what_the_page_of_workloads_has() -> None:
         "the published system, named": "named, `deepum-paper`",
     }
     for title, key in keys.items():
-        (row,) = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith(f"| {key} | ")]
+        (row,) = [
+            line.strip("| ").split(" | ")
+            for line in page.splitlines()
+            if line.startswith(f"| {key} | ")
+        ]
         _, kind, _, unkind, gains, _, without = row
-        (told,) = [line.strip("| ").split(" | ") for line in readme.splitlines() if line.startswith(f"| {title} | ")]
+        (told,) = [
+            line.strip("| ").split(" | ")
+            for line in readme.splitlines()
+            if line.startswith(f"| {title} | ")
+        ]
         assert told[1] == f"{float(kind):.2f} to {float(unkind):.2f}"
         for cell, span in zip(told[2:4], (gains, without), strict=True):
             least, most = (float(end) for end in span.split(" to "))

@@ -7,7 +7,19 @@ import json
 import threading  # for the snippets
 from typing import Any
 
-__all__ = ["MiB", "c", "cuda", "free", "mem_info", "start", "tell", "threading", "try_alloc", "try_alloc_async", "try_managed"]
+__all__ = [
+    "MiB",
+    "c",
+    "cuda",
+    "free",
+    "mem_info",
+    "start",
+    "tell",
+    "threading",
+    "try_alloc",
+    "try_alloc_async",
+    "try_managed",
+]
 cuda: Any = c.CDLL("libcuda.so.1")
 MiB = 1 << 20
 

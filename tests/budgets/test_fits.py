@@ -1,4 +1,6 @@
-"""What fits costs nothing: PyTorch's step on the simulated GPU takes as long as with plain device memory, and nothing is moved."""
+"""What fits costs nothing: PyTorch's step on the simulated GPU takes as long as with plain device
+memory, and nothing is moved.
+"""
 
 from __future__ import annotations
 
@@ -45,24 +47,37 @@ def moved(ran: Ran, counter: str) -> list[int]:
     return [int(point[counter]) for point in timeline]
 
 
-def test_what_fits_is_neither_moved_nor_slower_than_plain_device_memory(steps: Callable[..., tuple[list[float], Ran]]) -> None:
+def test_what_fits_is_neither_moved_nor_slower_than_plain_device_memory(
+    steps: Callable[..., tuple[list[float], Ran]],
+) -> None:
     plain, bare = steps(DEEPUM_DISABLE="1")
     times, ran = steps()
-    assert bare.told["processes"][0]["session"] is None and bare.simulated["peak_managed_bytes"] == 0
-    assert 0.85 * (768 << 20) < ran.simulated["peak_managed_bytes"] < 768 << 20  # nearly all of the card
+    assert (
+        bare.told["processes"][0]["session"] is None and bare.simulated["peak_managed_bytes"] == 0
+    )
+    # Nearly all of the card.
+    assert 0.85 * (768 << 20) < ran.simulated["peak_managed_bytes"] < 768 << 20
     assert len(times) == len(plain) == STEPS
     for ours, theirs in zip(times[WARM:], plain[WARM:], strict=True):
         assert ours == pytest.approx(theirs, rel=0.01)
     assert ran.core["commands"] == 0
-    assert ran.told["bytes_prefetched"] == ran.told["bytes_evicted"] == ran.told["bytes_invalidated"] == 0
+    assert (
+        ran.told["bytes_prefetched"]
+        == ran.told["bytes_evicted"]
+        == ran.told["bytes_invalidated"]
+        == 0
+    )
     for counter in ("bytes_h2d", "bytes_d2h", "faults"):
         at_waits = moved(ran, counter)
         assert at_waits[-1] == at_waits[-(STEPS - WARM) - 1], counter
     kernels = moved(ran, "kernels")
-    assert kernels[-1] - kernels[-(STEPS - WARM) - 1] >= 40 * (STEPS - WARM)  # the points are those of the steps
+    # The points are those of the steps.
+    assert kernels[-1] - kernels[-(STEPS - WARM) - 1] >= 40 * (STEPS - WARM)
 
 
-def test_with_discards_allowed_it_is_the_same(steps: Callable[..., tuple[list[float], Ran]]) -> None:
+def test_with_discards_allowed_it_is_the_same(
+    steps: Callable[..., tuple[list[float], Ran]],
+) -> None:
     with_discards, ran = steps()
     without, _ = steps(DEEPUM_INVALIDATION="0")
     assert with_discards[WARM:] == without[WARM:]

@@ -1,4 +1,6 @@
-"""--host-memory: beyond the GPU's and the host's budget there is an error at the allocation, and nowhere later."""
+"""--host-memory: beyond the GPU's and the host's budget there is an error at the allocation, and
+nowhere later.
+"""
 
 from __future__ import annotations
 
@@ -54,12 +56,17 @@ tell(refused=refused, after=mem_info(), again=try_alloc(384 * MiB)[0])
     )
     assert (
         ran.err.count(
-            "deepum: warning: out of memory: 50 MiB beside 350 MiB on GPU 0 do not fit in its 256 MiB and the 128 MiB of host memory"
+            "deepum: warning: out of memory: 50 MiB beside 350 MiB on GPU 0 do not fit in its "
+            "256 MiB and the 128 MiB of host memory"
         )
         == 1
     )
     assert ran.err.count("--host-memory SIZE") == ran.err.count("out of memory") == 1
-    assert ran.facts == {"refused": [OUT_OF_MEMORY] * 2, "after": [384 * MIB, 384 * MIB], "again": 0}
+    assert ran.facts == {
+        "refused": [OUT_OF_MEMORY] * 2,
+        "after": [384 * MIB, 384 * MIB],
+        "again": 0,
+    }
 
 
 def test_threads_cannot_both_take_the_last_piece(python: Python) -> None:
@@ -84,8 +91,12 @@ tell(taken=results.count(0), refused=results.count(2), all=len(results), after=m
 
 
 @pytest.fixture
-def by_hand(package: Path, environment: dict[str, str]) -> Callable[..., tuple[list[int], list[str]]]:
-    """What cuMemGetInfo tells on a card of 256 MiB without the launcher, and what was said of the host budget."""
+def by_hand(
+    package: Path, environment: dict[str, str]
+) -> Callable[..., tuple[list[int], list[str]]]:
+    """What cuMemGetInfo tells on a card of 256 MiB without the launcher, and what was said of the
+    host budget.
+    """
 
     def run(*preloads: Path, **settings: str) -> tuple[list[int], list[str]]:
         made = {
@@ -96,26 +107,57 @@ def by_hand(package: Path, environment: dict[str, str]) -> Callable[..., tuple[l
             "DEEPUM_DAEMON": sys.executable,
             "PYTHONPATH": f"{HERE}:{package.parent}",
         }
-        snippet = "from budget_client import *\nstart(); refused = try_alloc(1 << 50)[0]; tell(refused=refused, info=mem_info())"
+        snippet = (
+            "from budget_client import *\nstart(); refused = try_alloc(1 << 50)[0]; "
+            "tell(refused=refused, info=mem_info())"
+        )
         command = [sys.executable, "-c", snippet]
-        done = subprocess.run(command, env=environment | made | settings, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            command,
+            env=environment | made | settings,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
         assert done.returncode == 0, done.stderr
         facts = json.loads(done.stdout)
         assert facts["refused"] == OUT_OF_MEMORY
-        return facts["info"], [line for line in done.stderr.splitlines() if line.startswith("deepum: warning: DEEPUM_HOST_MEMORY:")]
+        return facts["info"], [
+            line
+            for line in done.stderr.splitlines()
+            if line.startswith("deepum: warning: DEEPUM_HOST_MEMORY:")
+        ]
 
     return run
 
 
-def test_more_than_the_machine_has_is_cut_with_one_line(by_hand: Callable[..., tuple[list[int], list[str]]]) -> None:
+def test_more_than_the_machine_has_is_cut_with_one_line(
+    by_hand: Callable[..., tuple[list[int], list[str]]],
+) -> None:
     info, said = by_hand(DEEPUM_HOST_MEMORY=str(1 << 60))
-    total = next(int(line.split()[1]) for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal")) * 1024
+    total = (
+        next(
+            int(line.split()[1])
+            for line in Path("/proc/meminfo").read_text().splitlines()
+            if line.startswith("MemTotal")
+        )
+        * 1024
+    )
     assert 256 * MIB < info[1] < 256 * MIB + total
     assert len(said) == 1 and said[0].startswith("deepum: warning: DEEPUM_HOST_MEMORY: ")
 
 
 V2 = ("", "0::/", {"max": "memory.max", "used": "memory.current", "cache": "inactive_file"})
-V1 = ("memory", "4:memory:/", {"max": "memory.limit_in_bytes", "used": "memory.usage_in_bytes", "cache": "total_inactive_file"})
+V1 = (
+    "memory",
+    "4:memory:/",
+    {
+        "max": "memory.limit_in_bytes",
+        "used": "memory.usage_in_bytes",
+        "cache": "total_inactive_file",
+    },
+)
 
 
 @pytest.mark.parametrize(("folder", "entry", "names"), [V2, V1], ids=["v2", "v1"])
@@ -137,7 +179,8 @@ def test_a_control_group_with_less_than_the_machine_counts(
     (tmp_path / "proc/self").mkdir(parents=True)
     (tmp_path / "proc/self/cgroup").write_text(f"7:pids:/x\n{entry}jobs/one\n")
     group("jobs/one", "max" if not folder else str((1 << 63) - 4096), 60, 0)
-    group("jobs", str(500 * MIB), 140, 40)  # the group above is the one that binds: 400 MiB are left
+    # The group above is the one that binds: 400 MiB are left.
+    group("jobs", str(500 * MIB), 140, 40)
     groups = compile_program("fake_groups.c", shared=True)
     info, said = by_hand(groups, FAKE_ROOT=str(tmp_path))
     assert info[1] == 256 * MIB + 400 * MIB // 10 * 9 and said == []

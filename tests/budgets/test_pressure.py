@@ -1,4 +1,6 @@
-"""PyTorch with more memory than it may occupy, and with discards: no launch uses what was dropped, and residency keeps the budget."""
+"""PyTorch with more memory than it may occupy, and with discards: no launch uses what was dropped,
+and residency keeps the budget.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ import pytest
 from budget_tools import MIB, SOFT, Ran
 
 pytestmark = pytest.mark.torch
-# Activations, gradients and the optimizer's states of 8 weights of 16 MiB. Each weight is stepped by itself, so that no launch names more
-# than four tensors: none alone exceeds the budget.
+# Activations, gradients and the optimizer's states of 8 weights of 16 MiB. Each weight is stepped
+# by itself, so that no launch names more than four tensors: none alone exceeds the budget.
 TRAINING = """
 import torch
 model = torch.nn.Sequential(*(torch.nn.Linear(2048, 2048) for _ in range(8))).cuda()
@@ -25,7 +27,9 @@ tell()
 
 
 @pytest.mark.parametrize("env", [{}, SOFT], ids=["card", "budget"])
-def test_discards_never_hit_what_is_used_and_residency_keeps_the_budget(python: Callable[..., Ran], env: dict[str, str]) -> None:
+def test_discards_never_hit_what_is_used_and_residency_keeps_the_budget(
+    python: Callable[..., Ran], env: dict[str, str]
+) -> None:
     ran = python(["--gpu-memory", "384MiB"], TRAINING, env=env | {"DEEPUM_INVALIDATION": "1"})
     assert ran.simulated["peak_managed_bytes"] > 1.5 * 384 * MIB
     assert ran.simulated["bytes_discarded"] > 100 * MIB
@@ -36,7 +40,8 @@ def test_discards_never_hit_what_is_used_and_residency_keeps_the_budget(python: 
     assert ran.told["warnings"] == []
 
 
-# Fused cells write four gates for each of their threads, which the simulated GPU cannot read off their arguments; products read all of it.
+# Fused cells write four gates for each of their threads, which the simulated GPU cannot read off
+# their arguments; products read all of it.
 RECURRENT = """
 import torch
 model = torch.nn.LSTM(1024, 1024, 4, batch_first=True).cuda()
@@ -51,13 +56,16 @@ tell()
 """
 
 
-def test_a_kernel_that_writes_more_than_its_threads_tell_is_no_false_alarm(python: Callable[..., Ran]) -> None:
+def test_a_kernel_that_writes_more_than_its_threads_tell_is_no_false_alarm(
+    python: Callable[..., Ran],
+) -> None:
     ran = python(["--gpu-memory", "300MiB", "--tune", "invalidation=1"], RECURRENT)
     assert ran.simulated["bytes_discarded"] > 100 * MIB
     assert "touched" not in ran.err
 
 
-# Memory that is read and that no kernel known to the simulated GPU has written: by the generator of random numbers, by nobody at all.
+# Memory that is read and that no kernel known to the simulated GPU has written: by the generator of
+# random numbers, by nobody at all.
 UNWRITTEN = """
 import torch
 model = torch.nn.Sequential(*(torch.nn.Linear(2048, 2048) for _ in range(8))).cuda()
@@ -72,7 +80,9 @@ tell()
 """
 
 
-def test_reading_what_nobody_is_known_to_have_written_stops_no_program(python: Callable[..., Ran]) -> None:
+def test_reading_what_nobody_is_known_to_have_written_stops_no_program(
+    python: Callable[..., Ran],
+) -> None:
     ran = python(["--gpu-memory", "256MiB", "--tune", "invalidation=1"], UNWRITTEN)
     assert ran.simulated["bytes_discarded"] > 100 * MIB
     assert ran.simulated["discarded_uses"] > 0

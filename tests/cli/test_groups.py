@@ -13,15 +13,21 @@ from deepum.cli import run, simulate
 from deepum.cli.groups import GroupedCommand
 
 
-@pytest.mark.parametrize("command", [run.command, simulate.command], ids=lambda command: command.name)
+@pytest.mark.parametrize(
+    "command", [run.command, simulate.command], ids=lambda command: command.name
+)
 def test_each_option_is_in_one_group(command: click.Command) -> None:
     assert isinstance(command, GroupedCommand)
     grouped = [name for group in command.groups for name in group.names]
-    assert sorted(grouped) == sorted(option.name for option in command.params if isinstance(option, click.Option) and option.name)
+    assert sorted(grouped) == sorted(
+        option.name for option in command.params if isinstance(option, click.Option) and option.name
+    )
 
 
 @pytest.mark.parametrize("name", ["run", "simulate"])
-def test_a_group_has_a_heading_and_a_sentence(deepum: Callable[..., subprocess.CompletedProcess[str]], name: str) -> None:
+def test_a_group_has_a_heading_and_a_sentence(
+    deepum: Callable[..., subprocess.CompletedProcess[str]], name: str
+) -> None:
     told = deepum(name, "--help").stdout
     for group in {"run": run.GROUPS, "simulate": simulate.GROUPS}[name]:
         assert re.search(rf"^{group.heading}:$", told, re.MULTILINE)

@@ -18,13 +18,17 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 def lint_news(*files: str) -> subprocess.CompletedProcess[str]:
     """scripts/lint without its tools: the check of names needs none of them."""
     script = re.sub(r"(?m)^\[ -x .*$", "", LINT).replace('cd "$(dirname "$0")/.."', f"cd '{ROOT}'")
-    return subprocess.run(["bash", "-c", script, "lint", "news", *files], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        ["bash", "-c", script, "lint", "news", *files], capture_output=True, text=True, check=False
+    )
 
 
 def test_each_check_is_a_hook() -> None:
     checks = re.search(r"^checks=\((.*)\)$", LINT, re.M)
     assert checks is not None
-    hooks = re.findall(r"^ +entry: scripts/lint (\S+)$", (ROOT / ".pre-commit-config.yaml").read_text(), re.M)
+    hooks = re.findall(
+        r"^ +entry: scripts/lint (\S+)$", (ROOT / ".pre-commit-config.yaml").read_text(), re.M
+    )
     assert hooks == checks[1].split()
     assert re.search(r"^scripts/lint$", (ROOT / "scripts/test").read_text(), re.M)
 
@@ -40,7 +44,14 @@ def test_types_of_fragments_are_the_same_everywhere() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["news/Topic.feature.md", "news/topic.md", "news/topic.other.md", "news/topic.feature.rst", "news/deep/a.misc.md"]
+    "name",
+    [
+        "news/Topic.feature.md",
+        "news/topic.md",
+        "news/topic.other.md",
+        "news/topic.feature.rst",
+        "news/deep/a.misc.md",
+    ],
 )
 def test_a_fragment_that_is_badly_named_is_refused(name: str) -> None:
     ran = lint_news(name)
@@ -55,15 +66,22 @@ def test_the_fragments_that_are_there_are_well_named() -> None:
 
 def test_warnings_are_errors_for_developers_alone() -> None:
     presets = {
-        each["name"]: each.get("cacheVariables", {}) for each in json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"]
+        each["name"]: each.get("cacheVariables", {})
+        for each in json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"]
     }
-    assert {name: variables.get("DEEPUM_WERROR") for name, variables in presets.items() if name != "base"} == {
+    assert {
+        name: variables.get("DEEPUM_WERROR")
+        for name, variables in presets.items()
+        if name != "base"
+    } == {
         "dev": "ON",
         "address": "ON",
         "thread": "ON",
         "release": "OFF",
     }
-    assert re.search(r"^option\(DEEPUM_WERROR .* OFF\)$", (ROOT / "CMakeLists.txt").read_text(), re.M)
+    assert re.search(
+        r"^option\(DEEPUM_WERROR .* OFF\)$", (ROOT / "CMakeLists.txt").read_text(), re.M
+    )
     # What pip builds with, which is what the preset release has.
     assert PROJECT["tool"]["scikit-build"]["cmake"]["define"] == {"DEEPUM_BATCHES": "ON"}
     assert presets["release"]["DEEPUM_BATCHES"] == "ON"

@@ -10,7 +10,9 @@ from deepum.statistics.last_step import last_step
 
 
 def timeline(kernels: list[int]) -> list[dict[str, Any]]:
-    """A wait behind each so many kernels; the n-th kernel takes n seconds, one of them computing, two faults and three bytes."""
+    """A wait behind each so many kernels; the n-th kernel takes n seconds, one of them computing,
+    two faults and three bytes.
+    """
     points, at, total = [], 0.0, 0
     for count in [0, *kernels]:
         at += sum(range(total + 1, total + count + 1))
@@ -35,7 +37,12 @@ def test_it_is_what_came_twice(kernels: list[int], step: int) -> None:
     assert found is not None
     last = sum(kernels)
     assert found["s"] == sum(range(last - step + 1, last + 1))
-    assert (found["compute_s"], found["kernels"], found["faults"], found["bytes_h2d"]) == (step, step, 2 * step, 3 * step)
+    assert (found["compute_s"], found["kernels"], found["faults"], found["bytes_h2d"]) == (
+        step,
+        step,
+        2 * step,
+        3 * step,
+    )
 
 
 @pytest.mark.parametrize("kernels", [[], [4], [1, 2], [3, 1, 2], [0, 0]])

@@ -17,12 +17,16 @@ def test_path_prints_the_shim(deepum: Deepum, package: Path) -> None:
 def test_version_is_the_packages(deepum: Deepum) -> None:
     import deepum as module
 
-    assert deepum("version").stdout == deepum("--version").stdout == f"deepum {module.__version__}\n"
+    assert (
+        deepum("version").stdout == deepum("--version").stdout == f"deepum {module.__version__}\n"
+    )
 
 
 def test_machines_are_listed_with_figures(deepum: Deepum) -> None:
     told = json.loads(deepum("machines", "--json").stdout)
-    assert {"v100-16gb", "v100-32gb", "rtx4090", "a100-40gb", "a100-40gb-g10", "h200"} <= {machine["name"] for machine in told}
+    assert {"v100-16gb", "v100-32gb", "rtx4090", "a100-40gb", "a100-40gb-g10", "h200"} <= {
+        machine["name"] for machine in told
+    }
     assert all(machine["memory_bytes"] > 0 and machine["h2d_gbps"] > 0 for machine in told)
     assert "v100-16gb" in deepum("machines").stdout
 
@@ -30,7 +34,20 @@ def test_machines_are_listed_with_figures(deepum: Deepum) -> None:
 def test_help_names_every_command(deepum: Deepum) -> None:
     told = deepum("--help")
     assert told.returncode == 0
-    names = ("run", "path", "doctor", "machines", "daemon", "log", "record", "simulate", "workloads", "report", "trace", "version")
+    names = (
+        "run",
+        "path",
+        "doctor",
+        "machines",
+        "daemon",
+        "log",
+        "record",
+        "simulate",
+        "workloads",
+        "report",
+        "trace",
+        "version",
+    )
     assert all(name in told.stdout for name in names)
     assert deepum("run", "--help").returncode == 0
 
@@ -39,5 +56,12 @@ def test_output_into_a_closed_pipe_is_no_traceback(environment: dict[str, str]) 
     import sys
 
     script = f"{sys.executable} -P -m deepum machines --json | true"
-    result = subprocess.run(["sh", "-c", script], env=environment, capture_output=True, text=True, check=False, timeout=60)
+    result = subprocess.run(
+        ["sh", "-c", script],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     assert "Traceback" not in result.stderr

@@ -1,4 +1,6 @@
-"""`deepum run`: what passes through, what is refused, what is left behind. These programs use no GPU."""
+"""`deepum run`: what passes through, what is refused, what is left behind. These programs use no
+GPU.
+"""
 
 from __future__ import annotations
 
@@ -27,19 +29,47 @@ def test_the_exit_code_is_the_programs(deepum: Deepum, code: int) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV])
-def test_a_program_ended_by_a_signal_ends_the_launcher_alike(deepum: Deepum, number: signal.Signals) -> None:
+def test_a_program_ended_by_a_signal_ends_the_launcher_alike(
+    deepum: Deepum, number: signal.Signals
+) -> None:
     assert deepum(*SIM, "--", "sh", "-c", f"kill -{int(number)} $$").returncode == -number
 
 
 def test_a_shell_sees_128_and_the_signal(environment: dict[str, str]) -> None:
     script = f"{sys.executable} -P -m deepum run --device sim -- sh -c 'kill -TERM $$'; echo $?"
-    shell = subprocess.run(["sh", "-c", script], env=environment, capture_output=True, text=True, check=False, timeout=60)
+    shell = subprocess.run(
+        ["sh", "-c", script],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     assert shell.stdout == "143\n"
 
 
 def test_standard_streams_are_the_programs(environment: dict[str, str]) -> None:
-    command = [sys.executable, "-P", "-m", "deepum", "run", "--device", "sim", "--", "sh", "-c", "cat; echo told >&2"]
-    run = subprocess.run(command, env=environment, input=b"\0\xff bytes\n", capture_output=True, check=False, timeout=60)
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "deepum",
+        "run",
+        "--device",
+        "sim",
+        "--",
+        "sh",
+        "-c",
+        "cat; echo told >&2",
+    ]
+    run = subprocess.run(
+        command,
+        env=environment,
+        input=b"\0\xff bytes\n",
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
     assert run.stdout == b"\0\xff bytes\n"
     lines = run.stderr.decode().splitlines()
     assert lines.count("told") == 1
@@ -48,26 +78,55 @@ def test_standard_streams_are_the_programs(environment: dict[str, str]) -> None:
 
 @pytest.mark.parametrize(("log", "times"), [("1", 1), ("0", 0)])
 def test_that_results_are_zeros_is_said_once(deepum: Deepum, log: str, times: int) -> None:
-    assert deepum(*SIM, "--log", log, "--", "sh", "-c", "true; true").stderr.count("results read as zeros") == times
+    assert (
+        deepum(*SIM, "--log", log, "--", "sh", "-c", "true; true").stderr.count(
+            "results read as zeros"
+        )
+        == times
+    )
 
 
 def test_arguments_reach_the_program_as_they_are(deepum: Deepum) -> None:
     arguments = ["--device", "a b", "", "--", "-h", "*"]
-    told = deepum(*SIM, "--", sys.executable, "-c", "import json, sys; print(json.dumps(sys.argv[1:]))", *arguments)
+    told = deepum(
+        *SIM,
+        "--",
+        sys.executable,
+        "-c",
+        "import json, sys; print(json.dumps(sys.argv[1:]))",
+        *arguments,
+    )
     assert json.loads(told.stdout) == arguments
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
-def test_a_signal_to_the_launcher_reaches_the_program(environment: dict[str, str], number: signal.Signals) -> None:
-    # Not by print: the handler may run while 'ready' is still being flushed, and a buffer may not be entered twice.
+def test_a_signal_to_the_launcher_reaches_the_program(
+    environment: dict[str, str], number: signal.Signals
+) -> None:
+    # Not by print: the handler may run while 'ready' is still being flushed, and a buffer may not
+    # be entered twice.
     program = (
         "import os, signal, sys, time\n"
         f"signal.signal({int(number)}, lambda *_: (os.write(1, b'got it\\n'), sys.exit(9)))\n"
         "print('ready', flush=True)\n"
         "while True: time.sleep(0.05)"
     )
-    command = [sys.executable, "-P", "-m", "deepum", "run", "--device", "sim", "--", sys.executable, "-c", program]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as run:
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "deepum",
+        "run",
+        "--device",
+        "sim",
+        "--",
+        sys.executable,
+        "-c",
+        program,
+    ]
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as run:
         assert run.stdout is not None
         assert run.stdout.readline() == "ready\n"
         run.send_signal(number)
@@ -76,8 +135,13 @@ def test_a_signal_to_the_launcher_reaches_the_program(environment: dict[str, str
 
 
 def test_the_program_starts_with_the_callers_signal_mask(deepum: Deepum) -> None:
-    program = "import signal; print(len(signal.pthread_sigmask(signal.SIG_BLOCK, [])), signal.getsignal(signal.SIGPIPE))"
-    bare = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    program = (
+        "import signal; print(len(signal.pthread_sigmask(signal.SIG_BLOCK, [])), "
+        "signal.getsignal(signal.SIGPIPE))"
+    )
+    bare = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
     assert deepum(*SIM, "--", sys.executable, "-c", program).stdout == bare.stdout
 
 
@@ -86,13 +150,25 @@ def test_the_program_starts_with_the_callers_signal_mask(deepum: Deepum) -> None
     [
         (("run",), 2, "COMMAND"),
         (("run", "--frobnicate", "--", "true"), 2, "--frobnicate"),
-        (("run", "--gpu-memory", "8 parsecs", "--", "true"), 2, "--gpu-memory: '8 parsecs' is not a size"),
+        (
+            ("run", "--gpu-memory", "8 parsecs", "--", "true"),
+            2,
+            "--gpu-memory: '8 parsecs' is not a size",
+        ),
         (("run", "--gpu-memory", "1KiB", "--", "true"), 2, "out of range"),
-        (("run", "--tune", "prefetch_degree=-1", "--", "true"), 2, "--tune prefetch_degree: '-1' is out of range"),
+        (
+            ("run", "--tune", "prefetch_degree=-1", "--", "true"),
+            2,
+            "--tune prefetch_degree: '-1' is out of range",
+        ),
         (("run", "--policy", "psychic", "--", "true"), 2, "on-demand, correlation"),
         (("run", "--device", "tpu", "--", "true"), 2, "device 'tpu'"),
         (("run", "--device", "sim:", "--", "true"), 2, "device 'sim:'"),
-        (("run", "--device", "sim:pdp11", "--", "true"), 2, "machine 'pdp11': is unknown; choose one of v100-16gb"),
+        (
+            ("run", "--device", "sim:pdp11", "--", "true"),
+            2,
+            "machine 'pdp11': is unknown; choose one of v100-16gb",
+        ),
         ((*SIM, "--", "no-such-program"), 127, "no-such-program"),
         ((*SIM, "--", "./no-such-program"), 127, "no-such-program"),
         ((*SIM, "--", "/"), 126, "folder"),
@@ -113,13 +189,21 @@ def test_the_program_starts_with_the_callers_signal_mask(deepum: Deepum) -> None
     ],
 )
 def test_what_cannot_be_used_is_one_line_with_a_documented_code(
-    deepum: Deepum, tmp_path: Path, runtime_dir: Path, arguments: tuple[str, ...], code: int, text: str
+    deepum: Deepum,
+    tmp_path: Path,
+    runtime_dir: Path,
+    arguments: tuple[str, ...],
+    code: int,
+    text: str,
 ) -> None:
     (tmp_path / "plain-file").write_text("x")
     (tmp_path / "corrupt").write_bytes(b"\1\2\3" * 100)
     (tmp_path / "bad.toml").write_text("colour = 'blue'\n")
     (tmp_path / "deep.toml").write_text("colours = " + "[" * 5000)
-    for name, content in (("bad-interpreter", "#!/no/such/interpreter\n"), ("not-a-program", "\x7fELF junk")):
+    for name, content in (
+        ("bad-interpreter", "#!/no/such/interpreter\n"),
+        ("not-a-program", "\x7fELF junk"),
+    ):
         (tmp_path / name).write_text(content)
         (tmp_path / name).chmod(0o755)
     before = sorted(tmp_path.iterdir())
@@ -141,10 +225,13 @@ def test_environment_variables_say_the_same_as_options(deepum: Deepum) -> None:
     assert (by_variable.returncode, "machine 'pdp11'" in by_variable.stderr) == (2, True)
     bad = deepum(*SIM, "--", "true", env={"DEEPUM_GPU_MEMORY": "lots"})
     assert "DEEPUM_GPU_MEMORY: 'lots' is not a size" in bad.stderr
-    assert deepum(*SIM, "--", "true", env={"DEEPUM_DEVICE": "sim:pdp11"}).returncode == 0  # the flag goes first
+    # The flag goes first.
+    assert deepum(*SIM, "--", "true", env={"DEEPUM_DEVICE": "sim:pdp11"}).returncode == 0
 
 
-def _child_environment(deepum: Deepum, *flags: str, env: dict[str, str] | None = None) -> dict[str, str]:
+def _child_environment(
+    deepum: Deepum, *flags: str, env: dict[str, str] | None = None
+) -> dict[str, str]:
     program = "import json, os; print(json.dumps(dict(os.environ)))"
     result = deepum(*SIM, *flags, "--", sys.executable, "-c", program, env=env)
     assert result.returncode == 0, result.stderr
@@ -166,13 +253,30 @@ def test_lock_step_is_the_simulated_gpus_default_alone(deepum: Deepum) -> None:
     assert "DEEPUM_SYNC" not in on_a_gpu
 
 
-def test_the_shim_gets_its_settings_in_plain_numbers(deepum: Deepum, package: Path, tmp_path: Path) -> None:
-    (tmp_path / "settings.toml").write_text('host-memory = "1GiB"\n[tune]\ngates = 0\nprefetch_degree = 7\n')
-    flags = ("--gpu-memory", "1.5GiB", "--tune", "prefetch-degree=9", "--config", "settings.toml", "--record", "log")
+def test_the_shim_gets_its_settings_in_plain_numbers(
+    deepum: Deepum, package: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "settings.toml").write_text(
+        'host-memory = "1GiB"\n[tune]\ngates = 0\nprefetch_degree = 7\n'
+    )
+    flags = (
+        "--gpu-memory",
+        "1.5GiB",
+        "--tune",
+        "prefetch-degree=9",
+        "--config",
+        "settings.toml",
+        "--record",
+        "log",
+    )
     made = _child_environment(deepum, *flags, env={"DEEPUM_STATS": str(tmp_path / "stats.json")})
     assert made["DEEPUM_SIM_MEMORY"] == str(3 << 29)
     assert made["DEEPUM_HOST_MEMORY"] == str(1 << 30)
-    assert (made["DEEPUM_GATES"], made["DEEPUM_PREFETCH_DEGREE"], made["DEEPUM_SYNC"]) == ("0", "9", "1")
+    assert (made["DEEPUM_GATES"], made["DEEPUM_PREFETCH_DEGREE"], made["DEEPUM_SYNC"]) == (
+        "0",
+        "9",
+        "1",
+    )
     assert made["DEEPUM_RECORD"] == str(tmp_path / "log")
     assert "DEEPUM_STATS" not in made and "DEEPUM_GPU_MEMORY" not in made
     assert made["LD_PRELOAD"].split(":")[0] == str(package / "lib" / "libdeepum.so")
@@ -187,7 +291,10 @@ def test_preloads_of_the_caller_stay(deepum: Deepum) -> None:
 def test_pytorch_allocators_that_go_around_cudamalloc_are_turned_off(deepum: Deepum) -> None:
     made = _child_environment(
         deepum,
-        env={"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True,max_split_size_mb:64", "PYTORCH_ALLOC_CONF": "backend:cudaMallocAsync"},
+        env={
+            "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True,max_split_size_mb:64",
+            "PYTORCH_ALLOC_CONF": "backend:cudaMallocAsync",
+        },
     )
     assert made["PYTORCH_CUDA_ALLOC_CONF"] == "expandable_segments:False,max_split_size_mb:64"
     assert made["PYTORCH_ALLOC_CONF"] == "backend:native"
@@ -207,7 +314,9 @@ def test_a_program_left_running_does_not_hold_the_launcher(deepum: Deepum) -> No
 
 
 @pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="there is a GPU")
-@pytest.mark.parametrize("flags", [(), ("--device", "auto"), ("--device", "cuda")], ids=["default", "auto", "cuda"])
+@pytest.mark.parametrize(
+    "flags", [(), ("--device", "auto"), ("--device", "cuda")], ids=["default", "auto", "cuda"]
+)
 def test_without_a_gpu_a_program_is_refused_unless_a_simulated_one_is_asked_for(
     deepum: Deepum, tmp_path: Path, flags: tuple[str, ...]
 ) -> None:
@@ -233,16 +342,38 @@ def test_a_variable_that_nothing_reads_is_warned_of(deepum: Deepum, name: str, r
 
 
 def test_variables_that_are_read_are_not_warned_of(deepum: Deepum) -> None:
-    program = "import os, subprocess, sys; sys.exit(subprocess.call(['deepum', 'run', '--device', 'sim', '--', 'true']))"
+    program = (
+        "import os, subprocess, sys; sys.exit(subprocess.call(['deepum', 'run', '--device', "
+        "'sim', '--', 'true']))"
+    )
     bin_folder = str(Path(sys.executable).parent)
-    env = {"DEEPUM_TEST_ANYTHING": "1", "DEEPUM_SIM_SOFT_BUDGET": "1", "PATH": f"{bin_folder}:{os.environ['PATH']}"}
-    assert "no such variable" not in deepum(*SIM, "--", sys.executable, "-c", program, env=env).stderr
+    env = {
+        "DEEPUM_TEST_ANYTHING": "1",
+        "DEEPUM_SIM_SOFT_BUDGET": "1",
+        "PATH": f"{bin_folder}:{os.environ['PATH']}",
+    }
+    assert (
+        "no such variable" not in deepum(*SIM, "--", sys.executable, "-c", program, env=env).stderr
+    )
 
 
 def test_a_budget_beyond_the_card_is_remarked(deepum: Deepum) -> None:
-    line = "deepum: warning: --gpu-memory 20.0 GiB: the simulated card has that much then, more than a v100-16gb has (16.0 GiB)\n"
-    assert line in deepum("run", "--device", "sim:v100-16gb", "--gpu-memory", "1GiB,20GiB", "--", "true").stderr
-    assert "more than" not in deepum("run", "--device", "sim:v100-16gb", "--gpu-memory", "16GiB", "--", "true").stderr
+    line = (
+        "deepum: warning: --gpu-memory 20.0 GiB: the simulated card has that much then, more than "
+        "a v100-16gb has (16.0 GiB)\n"
+    )
+    assert (
+        line
+        in deepum(
+            "run", "--device", "sim:v100-16gb", "--gpu-memory", "1GiB,20GiB", "--", "true"
+        ).stderr
+    )
+    assert (
+        "more than"
+        not in deepum(
+            "run", "--device", "sim:v100-16gb", "--gpu-memory", "16GiB", "--", "true"
+        ).stderr
+    )
 
 
 def test_a_simulated_machine_has_as_many_gpus_as_asked_for(deepum: Deepum) -> None:
@@ -251,7 +382,11 @@ def test_a_simulated_machine_has_as_many_gpus_as_asked_for(deepum: Deepum) -> No
     assert _child_environment(deepum, env={"DEEPUM_SIM_DEVICES": "2"})["DEEPUM_SIM_DEVICES"] == "2"
     for wrong in ("0", "17"):
         result = deepum(*SIM, "--", "true", env={"DEEPUM_SIM_DEVICES": wrong})
-        assert result.returncode == 2 and "DEEPUM_SIM_DEVICES" in result.stderr and result.stderr.count("\n") == 1
+        assert (
+            result.returncode == 2
+            and "DEEPUM_SIM_DEVICES" in result.stderr
+            and result.stderr.count("\n") == 1
+        )
 
 
 def test_nothing_is_said_at_log_level_0(deepum: Deepum) -> None:
@@ -259,13 +394,25 @@ def test_nothing_is_said_at_log_level_0(deepum: Deepum) -> None:
 
 
 def test_a_launcher_inside_a_launcher_preloads_once(deepum: Deepum) -> None:
-    inner = [sys.executable, "-P", "-m", "deepum", *SIM, "--", sys.executable, "-c", "import os; print(os.environ['LD_PRELOAD'])"]
+    inner = [
+        sys.executable,
+        "-P",
+        "-m",
+        "deepum",
+        *SIM,
+        "--",
+        sys.executable,
+        "-c",
+        "import os; print(os.environ['LD_PRELOAD'])",
+    ]
     outer = deepum(*SIM, "--", *inner)
     assert outer.stdout.count("libdeepum.so") == 1
 
 
 def test_ctrl_c_reaches_the_program_once(environment: dict[str, str]) -> None:
-    """From a terminal, the whole foreground group gets the signal: passing it on would double it."""
+    """From a terminal, the whole foreground group gets the signal: passing it on would
+    double it.
+    """
     import pty
 
     program = (
@@ -276,7 +423,11 @@ def test_ctrl_c_reaches_the_program_once(environment: dict[str, str]) -> None:
     )
     pid, terminal = pty.fork()
     if pid == 0:
-        os.execve(sys.executable, [sys.executable, "-P", "-m", "deepum", *SIM, "--", sys.executable, "-c", program], environment)
+        os.execve(
+            sys.executable,
+            [sys.executable, "-P", "-m", "deepum", *SIM, "--", sys.executable, "-c", program],
+            environment,
+        )
     told = b""
     while b"ready" not in told:
         told += os.read(terminal, 1000)

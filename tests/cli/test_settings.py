@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 
 from deepum.configuration.resolve import from_environment, resolve
 from deepum.configuration.setting import Setting
-from deepum.configuration.settings import BY_NAME, OPTIONS, SETTINGS, TUNABLES, VARIABLES, VARIED_BY_TESTS
+from deepum.configuration.settings import (
+    BY_NAME,
+    OPTIONS,
+    SETTINGS,
+    TUNABLES,
+    VARIABLES,
+    VARIED_BY_TESTS,
+)
 from deepum.configuration.variables import unknown_variables
 from deepum.core import Core, CoreSettings
 from deepum.daemon.sources import core_settings
@@ -42,7 +49,10 @@ def test_sizes(text: str, size: int) -> None:
     assert parse_size(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "x", "-1", "1..5G", "8 parsecs", "GiB", "99999999999999999999", "1e9", "nan", "0x10"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "x", "-1", "1..5G", "8 parsecs", "GiB", "99999999999999999999", "1e9", "nan", "0x10"],
+)
 def test_what_is_no_size(text: str) -> None:
     with pytest.raises(ValueError):
         parse_size(text)
@@ -66,9 +76,18 @@ def test_any_text_is_a_value_or_a_usage_error(setting: Setting, text: str) -> No
 
 def test_option_then_environment_then_file_then_default(tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
-    file.write_text("log = 3\n[tune]\nprefetch-degree = 30\nlaunch_queue = 30\nheadroom_blocks = 30\n")
-    values = resolve({"prefetch_degree": 10}, {"DEEPUM_PREFETCH_DEGREE": "20", "DEEPUM_LAUNCH_QUEUE": "20"}, file)
-    assert (values["prefetch_degree"], values["launch_queue"], values["headroom_blocks"], values["log"]) == (10, 20, 30, 3)
+    file.write_text(
+        "log = 3\n[tune]\nprefetch-degree = 30\nlaunch_queue = 30\nheadroom_blocks = 30\n"
+    )
+    values = resolve(
+        {"prefetch_degree": 10}, {"DEEPUM_PREFETCH_DEGREE": "20", "DEEPUM_LAUNCH_QUEUE": "20"}, file
+    )
+    assert (
+        values["prefetch_degree"],
+        values["launch_queue"],
+        values["headroom_blocks"],
+        values["log"],
+    ) == (10, 20, 30, 3)
     assert values["table_mebibytes"] == BY_NAME["table_mebibytes"].default
 
 
@@ -84,7 +103,9 @@ def test_the_defaults_are_those_of_the_core() -> None:
     assert core_settings(resolve({}, {})) == CoreSettings.default()
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(CoreSettings) if field.name in BY_NAME])
+@pytest.mark.parametrize(
+    "name", [field.name for field in fields(CoreSettings) if field.name in BY_NAME]
+)
 def test_the_core_takes_both_ends_of_each_range(name: str) -> None:
     setting = BY_NAME[name]
     ends = range(len(setting.choices)) if setting.choices else (setting.low, setting.high)
@@ -94,7 +115,11 @@ def test_the_core_takes_both_ends_of_each_range(name: str) -> None:
 
 def test_every_variable_that_is_read_is_known() -> None:
     read = {"DEEPUM_CUDA_INCLUDE", "DEEPUM_SANITIZE"}
-    for folder, pattern in (("native", "*.[ch]pp"), ("kernel_hooks", "*.[ch]pp"), ("deepum", "*.py")):
+    for folder, pattern in (
+        ("native", "*.[ch]pp"),
+        ("kernel_hooks", "*.[ch]pp"),
+        ("deepum", "*.py"),
+    ):
         for source in (ROOT / folder).rglob(pattern):
             read |= set(re.findall(r'"(DEEPUM_[A-Z_]*[A-Z])"', source.read_text(encoding="utf-8")))
     assert len(read) > 30
@@ -103,22 +128,31 @@ def test_every_variable_that_is_read_is_known() -> None:
 
 @pytest.mark.parametrize(
     ("heading", "settings"),
-    [("Options", OPTIONS), ("Tunables", TUNABLES), ("Variables", VARIABLES), ("Constants that tests vary", VARIED_BY_TESTS)],
+    [
+        ("Options", OPTIONS),
+        ("Tunables", TUNABLES),
+        ("Variables", VARIABLES),
+        ("Constants that tests vary", VARIED_BY_TESTS),
+    ],
 )
 def test_the_documentation_lists_every_setting(heading: str, settings: tuple[Setting, ...]) -> None:
     text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     section = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
     (told,) = (part for part in section if part.startswith(f"{heading}\n"))
-    first = {"Options": lambda s: s.option, "Tunables": lambda s: s.name}.get(heading, lambda s: s.variable)
+    first = {"Options": lambda s: s.option, "Tunables": lambda s: s.name}.get(
+        heading, lambda s: s.variable
+    )
     expected = [
-        f"| `{first(s)}` |{f' `{s.variable}` |' if first(s) != s.variable else ''} {s.help} | {s.range_text} | {s.default_text} | "
-        f"{', '.join(s.readers)} |"
+        f"| `{first(s)}` |{f' `{s.variable}` |' if first(s) != s.variable else ''} {s.help} | "
+        f"{s.range_text} | {s.default_text} | {', '.join(s.readers)} |"
         for s in settings
     ]
     assert re.findall(r"^\| `.*\|$", told, re.MULTILINE) == expected
 
 
-def test_the_documentation_lists_every_statistic(deepum: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path) -> None:
+def test_the_documentation_lists_every_statistic(
+    deepum: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
     import json
 
     from deepum.statistics.run import KEYS

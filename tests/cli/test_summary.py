@@ -40,8 +40,13 @@ def test_on_a_real_gpu_nothing_is_said_to_have_moved() -> None:
     lines = summary(report(), [])
     assert "asked to prefetch 3.0 GiB, to evict 2.0 GiB" in lines
     assert "peak 1.0 GiB believed on the GPU, 4.0 GiB allocated" in lines
-    assert "up to 5.0 GiB more than the budget were not free of the GPU; the driver may count what was evicted among them" in lines
-    assert not any(line.startswith(("prefetched", "peak 1.0 GiB on")) or "exceeded" in line for line in lines)
+    assert (
+        "up to 5.0 GiB more than the budget were not free of the GPU; the driver may count "
+        "what was evicted among them"
+    ) in lines
+    assert not any(
+        line.startswith(("prefetched", "peak 1.0 GiB on")) or "exceeded" in line for line in lines
+    )
 
 
 def test_the_simulated_gpu_counts() -> None:
@@ -54,7 +59,22 @@ def test_the_simulated_gpu_counts() -> None:
 def test_the_summary_says_how_much_of_it_was_computing() -> None:
     simulated = report(device="sim:v100-16gb", devices=[], gpu_time_s=2.0, compute_s=1.25)
     lines = summary(
-        simulated | {"last_step": {"s": 0.5, "compute_s": 0.25, "kernels": 9, "faults": 3, "bytes_h2d": 1 << 30, "bytes_d2h": 0}}
+        simulated
+        | {
+            "last_step": {
+                "s": 0.5,
+                "compute_s": 0.25,
+                "kernels": 9,
+                "faults": 3,
+                "bytes_h2d": 1 << 30,
+                "bytes_d2h": 0,
+            }
+        }
     )
-    assert lines[0].endswith("7 kernels in 2.000 s of virtual GPU time, of which they computed 1.250 s")
-    assert "the last step: 9 kernels in 500.0 ms, computing for 250.0 ms; 3 faults, 1.0 GiB to the GPU, 0 B back" in lines
+    assert lines[0].endswith(
+        "7 kernels in 2.000 s of virtual GPU time, of which they computed 1.250 s"
+    )
+    assert (
+        "the last step: 9 kernels in 500.0 ms, computing for 250.0 ms; 3 faults, 1.0 GiB to "
+        "the GPU, 0 B back"
+    ) in lines

@@ -1,4 +1,6 @@
-"""`deepum run`: its help shows the options that people use; research sets tunables with --tune or in the table [tune] of a file."""
+"""`deepum run`: its help shows the options that people use; research sets tunables with --tune or
+in the table [tune] of a file.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,12 @@ def test_help_shows_the_options_in_groups_and_no_tunable(deepum: Deepum) -> None
     assert sorted(grouped) == sorted([*(setting.name for setting in OPTIONS), "tune", "config"])
     told = deepum("run", "--help").stdout
     expected = [
-        name for group in GROUPS for name in (group.heading, *(BY_NAME[n].option if n in BY_NAME else f"--{n}" for n in group.names))
+        name
+        for group in GROUPS
+        for name in (
+            group.heading,
+            *(BY_NAME[n].option if n in BY_NAME else f"--{n}" for n in group.names),
+        )
     ]
     found = re.findall(r"^  (?:-h, )?(--[a-z-]+)|^(\w[\w ]+):$", told, re.MULTILINE)
     assert [option or heading for option, heading in found] == [*expected, "--help"]
@@ -37,7 +44,10 @@ def test_tune_help_lists_each_tunable_on_a_line(deepum: Deepum) -> None:
     lines = dict(line.split(maxsplit=1) for line in result.stdout.splitlines())
     assert list(lines) == [setting.name for setting in TUNABLES]
     for setting in TUNABLES:
-        assert lines[setting.name] == f"{setting.help}  [default: {setting.default_text}; {setting.range_text}]"
+        assert (
+            lines[setting.name]
+            == f"{setting.help}  [default: {setting.default_text}; {setting.range_text}]"
+        )
 
 
 def test_tunables_are_given_apart_or_with_commas_and_the_last_holds() -> None:
@@ -48,7 +58,13 @@ def test_tunables_are_given_apart_or_with_commas_and_the_last_holds() -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ("prefetch_degre=3", "--tune prefetch_degre: there is no such tunable; did you mean prefetch_degree? `deepum run --tune help`"),
+        (
+            "prefetch_degre=3",
+            (
+                "--tune prefetch_degre: there is no such tunable; did you mean prefetch_degree? "
+                "`deepum run --tune help`"
+            ),
+        ),
         ("colour=blue", "--tune colour: there is no such tunable; `deepum run --tune help`"),
         ("gates", "--tune gates: has no value; write gates=VALUE with 0 or 1"),
         ("gates=2", "--tune gates: '2' is out of range; give 0 or 1"),
@@ -60,7 +76,9 @@ def test_tunables_are_given_apart_or_with_commas_and_the_last_holds() -> None:
         ("marker_interval=1", "--tune marker_interval: there is no such tunable"),
     ],
 )
-def test_what_is_no_tunable_is_one_line_with_the_next_step(deepum: Deepum, given: str, told: str) -> None:
+def test_what_is_no_tunable_is_one_line_with_the_next_step(
+    deepum: Deepum, given: str, told: str
+) -> None:
     result = deepum("run", "--device", "sim", "--tune", given, "--", "true")
     assert result.returncode == 2 and result.stdout == ""
     assert result.stderr.startswith(f"deepum: error: {told}") and result.stderr.count("\n") == 1
@@ -77,7 +95,10 @@ def test_a_tunable_is_no_option_of_its_own(deepum: Deepum, setting: object) -> N
 def test_a_setting_that_is_a_variable_alone_is_named_as_one(deepum: Deepum) -> None:
     result = deepum("run", "--sim-devices=2", "--", "true")
     assert result.returncode == 2
-    assert result.stderr == "deepum: error: --sim-devices: is no option; set the environment variable DEEPUM_SIM_DEVICES\n"
+    assert result.stderr == (
+        "deepum: error: --sim-devices: is no option; set the environment variable "
+        "DEEPUM_SIM_DEVICES\n"
+    )
 
 
 @pytest.mark.parametrize(

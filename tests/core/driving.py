@@ -1,4 +1,6 @@
-"""A core, a program and a machine in lock-step: each launch waits for its decisions, and for the moves that nothing holds back."""
+"""A core, a program and a machine in lock-step: each launch waits for its decisions, and for the
+moves that nothing holds back.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,10 @@ class Session:
 
     def __init__(self, machine: Machine, sizes: Sequence[int], **changes: int) -> None:
         self.machine = machine
-        self.core, self.writer = Core(CoreSettings.default(**{"launch_queue": 0, **changes})), EventWriter()
+        self.core, self.writer = (
+            Core(CoreSettings.default(**{"launch_queue": 0, **changes})),
+            EventWriter(),
+        )
         self.writer.device(machine.capacity)
         for slot, size in enumerate(sizes):
             self.writer.allocate(slot, size)
@@ -49,5 +54,10 @@ class Session:
 
     def believed(self, launches: Sequence[Launch]) -> set[tuple[int, int]]:
         """The blocks of these launches that the core believes resident."""
-        blocks = {(r.slot, block) for launch in launches for r in launch.ranges for block in range(r.first, r.first + r.count)}
+        blocks = {
+            (r.slot, block)
+            for launch in launches
+            for r in launch.ranges
+            for block in range(r.first, r.first + r.count)
+        }
         return {key for key in blocks if self.core.block_state(*key) & Core.RESIDENT}

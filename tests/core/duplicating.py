@@ -1,4 +1,6 @@
-"""A program under pressure whose faults are looked for, and a core that may duplicate its blocks."""
+"""A program under pressure whose faults are looked for, and a core that may duplicate its
+blocks.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +33,17 @@ def uses(execution: int, *where: BlockRange, stream: int = 0) -> Step:
 
 
 class Program:
-    """A card of `capacity` UM blocks; allocations are slots 0, 1, ... of `sizes`. What was used longest ago leaves first."""
+    """A card of `capacity` UM blocks; allocations are slots 0, 1, ... of `sizes`. What was used
+    longest ago leaves first.
+    """
 
     def __init__(self, capacity: int, sizes: Sequence[int], **settings: int) -> None:
-        changes = {"headroom_blocks": 0, "advice": ADVISE_ALL, "eviction_order": OLDEST_LAST_USE, **settings}
+        changes = {
+            "headroom_blocks": 0,
+            "advice": ADVISE_ALL,
+            "eviction_order": OLDEST_LAST_USE,
+            **settings,
+        }
         self.settings = CoreSettings.default(**changes)
         self.core, self.writer = Core(self.settings), EventWriter()
         self.writer.device(capacity)
@@ -53,7 +62,9 @@ class Program:
         return self.decided()
 
     def look(self, *written: BlockRange) -> list[Command]:
-        """All that was launched has completed; what of it was seen to fault when it was written is told."""
+        """All that was launched has completed; what of it was seen to fault when it was written is
+        told.
+        """
         reached = self.writer.sequence
         for stream in sorted(self.seen):
             self.writer.progress(stream, reached, reached)
@@ -71,10 +82,16 @@ class Program:
         return commands
 
 
-def blocks(commands: Iterable[Command], kind: str, advice: int | None = None) -> list[tuple[int, int]]:
+def blocks(
+    commands: Iterable[Command], kind: str, advice: int | None = None
+) -> list[tuple[int, int]]:
     """Slots and UM blocks that commands of a kind name, in order."""
     chosen = [c for c in commands if c.kind == kind and (advice is None or c.advice == advice)]
-    return [(c.slot, block) for c in chosen for block in range(c.first_block, c.first_block + c.block_count)]
+    return [
+        (c.slot, block)
+        for c in chosen
+        for block in range(c.first_block, c.first_block + c.block_count)
+    ]
 
 
 def span(slot: int, first: int, count: int) -> list[tuple[int, int]]:

@@ -1,4 +1,6 @@
-"""A machine that knows what the host has of what the device has, and what launches write: duplicates as the driver makes and ends them."""
+"""A machine that knows what the host has of what the device has, and what launches write:
+duplicates as the driver makes and ends them.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,15 @@ class DuplicatingMachine(Machine):
     reached: int = 0  # sequence of the latest launch that ran
 
     def move(self, command: Command) -> None:
-        keys = [(command.slot, block) for block in range(command.first_block, command.first_block + command.block_count)]
+        keys = [
+            (command.slot, block)
+            for block in range(command.first_block, command.first_block + command.block_count)
+        ]
         if command.kind == "advise" and command.advice == SET_READ_MOSTLY:
             self.mostly.update(keys)
-        if command.kind == "collapse" or (command.kind == "evict" and command.advice == UNSET_READ_MOSTLY):
+        if command.kind == "collapse" or (
+            command.kind == "evict" and command.advice == UNSET_READ_MOSTLY
+        ):
             self.mostly.difference_update(keys)
             self.copies.difference_update(keys)
         if command.kind == "copy_out":
@@ -49,7 +56,9 @@ class DuplicatingMachine(Machine):
         super().run_launch()
         self.reached = event.sequence
         if event.execution_hash in self.writers:
-            written = {(r.slot, block) for r in event.ranges for block in range(r.first, r.first + r.count)}
+            written = {
+                (r.slot, block) for r in event.ranges for block in range(r.first, r.first + r.count)
+            }
             self.write_faults += sorted(written & self.copies)
             self.copies -= written
 

@@ -1,8 +1,10 @@
-"""A mover, streams and a device for the decision core: carries commands out in the worst order that their words allow.
+"""A mover, streams and a device for the decision core: carries commands out in the worst order that
+their words allow.
 
-Each direction carries its commands out in the order of their ids; a command starts when the launches that it waits for have run and the
-command that it waits for is done. Nothing else holds it back. So the checks are: no move starts before what makes it right, whatever
-the speed of host, device and link.
+Each direction carries its commands out in the order of their ids; a command starts when the
+launches that it waits for have run and the command that it waits for is done. Nothing else holds it
+back. So the checks are: no move starts before what makes it right, whatever the speed of host,
+device and link.
 """
 
 from __future__ import annotations
@@ -30,19 +32,25 @@ BRINGS, LEAVES = ("prefetch", "populate"), ("evict", "drop")
 
 @dataclass
 class Machine:
-    """Memory for `capacity` UM blocks. Launches run in the order of their streams; faults bring what is missing."""
+    """Memory for `capacity` UM blocks. Launches run in the order of their streams; faults bring
+    what is missing.
+    """
 
     capacity: int
     random: Random
     resident: set[Key] = field(default_factory=set)
     done: set[int] = field(default_factory=lambda: {0})
-    waiting: dict[str, deque[Command]] = field(default_factory=lambda: {direction: deque() for direction in DIRECTION.values()})
+    waiting: dict[str, deque[Command]] = field(
+        default_factory=lambda: {direction: deque() for direction in DIRECTION.values()}
+    )
     launched: deque[Execute] = field(default_factory=deque)
-    unfinished: dict[int, int] = field(default_factory=dict)  # sequence of a launch not yet run: stream
+    # Sequence of a launch not yet run: stream.
+    unfinished: dict[int, int] = field(default_factory=dict)
     faults: int = 0  # blocks that a launch missed
     driver_evictions: int = 0
     violations: list[str] = field(default_factory=list)
-    held: dict[int, list[int]] = field(default_factory=dict)  # sequence of a launch: the prefetch and the population it waits for
+    # Sequence of a launch: the prefetch and the population it waits for.
+    held: dict[int, list[int]] = field(default_factory=dict)
     last_use: dict[Key, int] = field(default_factory=dict)  # sequence of the latest launch so far
 
     def launch(self, event: Execute, commands: list[Command]) -> None:
@@ -64,7 +72,9 @@ class Machine:
         self.waiting[DIRECTION[command.kind]].append(command)
 
     def check(self, command: Command) -> None:
-        """An eviction waits for every launch so far that used its blocks; no move waits for a later one."""
+        """An eviction waits for every launch so far that used its blocks; no move waits for a later
+        one.
+        """
         if command.after_move >= command.id:
             self.violations.append(f"{command} waits for a later one")
         if command.kind not in LEAVES:
@@ -75,8 +85,9 @@ class Machine:
                 self.violations.append(f"{command} does not wait for launch {last}")
 
     def hold(self, event: Execute, command: Command) -> None:
-        """The launch that waits is the one at hand; for what is brought, which waits for earlier launches, of the same stream only unless
-        the hold says so."""
+        """The launch that waits is the one at hand; for what is brought, which waits for earlier
+        launches, of the same stream only unless the hold says so.
+        """
         if command.cause != event.sequence or command.stream_mask != 1 << event.stream:
             self.violations.append(f"{command} names another launch")
         given = {move.id: move for queue in self.waiting.values() for move in queue}
@@ -91,7 +102,11 @@ class Machine:
             # Each direction goes in order.
             ahead += [
                 move.after_move,
-                *(other.id for other in given.values() if DIRECTION[other.kind] == DIRECTION[move.kind] and other.id < move.id),
+                *(
+                    other.id
+                    for other in given.values()
+                    if DIRECTION[other.kind] == DIRECTION[move.kind] and other.id < move.id
+                ),
             ]
         self.held.setdefault(event.sequence, []).append(command.after_move)
 
@@ -99,7 +114,10 @@ class Machine:
         """Nothing that it names holds it back."""
         if command.after_move not in self.done:
             return False
-        return not any(s <= command.after_sequence and command.stream_mask >> stream & 1 for s, stream in self.unfinished.items())
+        return not any(
+            s <= command.after_sequence and command.stream_mask >> stream & 1
+            for s, stream in self.unfinished.items()
+        )
 
     def move(self, command: Command) -> None:
         """Carries it out."""
@@ -117,7 +135,9 @@ class Machine:
         """The oldest launch; the driver brings what is missing and makes room for it."""
         event = self.launched.popleft()
         del self.unfinished[event.sequence]
-        mine = [(r.slot, block) for r in event.ranges for block in range(r.first, r.first + r.count)]
+        mine = [
+            (r.slot, block) for r in event.ranges for block in range(r.first, r.first + r.count)
+        ]
         for key in mine:
             if key not in self.resident:
                 self.faults += 1
@@ -135,7 +155,9 @@ class Machine:
         return possible
 
     def advance(self, most: int) -> None:
-        """Up to that many random steps of moves; then launches run as far as the moves they need are done, or none is possible."""
+        """Up to that many random steps of moves; then launches run as far as the moves they need
+        are done, or none is possible.
+        """
         for _ in range(most):
             possible = self.steps()
             if not possible:

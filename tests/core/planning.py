@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from deepum.core import Command, Core, CoreSettings, Event, EventWriter, Execute, PlannedKind, PlannedMove, PlanPoint, events
+from deepum.core import (
+    Command,
+    Core,
+    CoreSettings,
+    Event,
+    EventWriter,
+    Execute,
+    PlannedKind,
+    PlannedMove,
+    PlanPoint,
+    events,
+)
 
 KINDS = {
     "prefetch": PlannedKind.PREFETCH,
@@ -37,8 +48,17 @@ def records(buffer: bytes) -> Iterator[tuple[bytes, Event]]:
 class PlannedRun:
     """A program that takes steps, and its core."""
 
-    def __init__(self, setup: Callable[[EventWriter], None], step: Callable[[EventWriter], None], **settings: int) -> None:
-        self.core, self.writer, self._step = Core(CoreSettings.default(**settings)), EventWriter(), step
+    def __init__(
+        self,
+        setup: Callable[[EventWriter], None],
+        step: Callable[[EventWriter], None],
+        **settings: int,
+    ) -> None:
+        self.core, self.writer, self._step = (
+            Core(CoreSettings.default(**settings)),
+            EventWriter(),
+            step,
+        )
         setup(self.writer)
         self.core.process(self.writer.take())
 
@@ -61,5 +81,9 @@ class PlannedRun:
                 for block in range(command.first_block, command.first_block + command.block_count):
                     name = self.core.name_block(command.slot, block)
                     assert name is not None
-                    iteration.moves.append(PlannedMove(len(iteration.launches) - 1, point, KINDS[command.kind], *name, 1))
+                    iteration.moves.append(
+                        PlannedMove(
+                            len(iteration.launches) - 1, point, KINDS[command.kind], *name, 1
+                        )
+                    )
         return iteration

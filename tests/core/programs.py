@@ -1,4 +1,6 @@
-"""Made-up programs for the decision core: random ones, and a training loop with the shape of a real one."""
+"""Made-up programs for the decision core: random ones, and a training loop with the shape of a real
+one.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ class Launch:
 def sweep(blocks: int, launches: int, slot: int = 0) -> list[Launch]:
     """A step that goes over an allocation in equal parts, one launch each."""
     part = blocks // launches
-    return [Launch(1000 * (slot + 1) + i, (BlockRange(slot, i * part, part),)) for i in range(launches)]
+    return [
+        Launch(1000 * (slot + 1) + i, (BlockRange(slot, i * part, part),)) for i in range(launches)
+    ]
 
 
 def there_and_back(blocks: int, launches: int) -> list[Launch]:
@@ -47,8 +51,10 @@ def write(writer: EventWriter, launches: Sequence[Launch]) -> bytes:
 
 
 def caching_step(writer: EventWriter, places: Sequence[int], blocks: int = 4) -> None:
-    """A step whose tensors, of `blocks` UM blocks each, lie where PyTorch's allocator happens to put them in slot 0: a tensor a launch,
-    all alive until the last has been used. The program's own hash of a launch does not tell the places."""
+    """A step whose tensors, of `blocks` UM blocks each, lie where PyTorch's allocator happens to
+    put them in slot 0: a tensor a launch, all alive until the last has been used. The program's own
+    hash of a launch does not tell the places.
+    """
     size = blocks * UM_BLOCK_BYTES
     for i, place in enumerate(places):
         writer.block(True, 0, place * size, size, (i + 1) * size)
@@ -59,10 +65,14 @@ def caching_step(writer: EventWriter, places: Sequence[int], blocks: int = 4) ->
         writer.block(False, 0, place * size, size, (len(places) - i - 1) * size)
 
 
-def long_steps(writer: EventWriter, rng: Random, capacity: int, steps: int, vary: bool = False) -> None:
-    """Steps of some 80 launches over twice what the card has, so that blocks are used, rest and are needed again at all distances: weights
-    are slot 0; tensors of slot 1 are handed out, used a few times and taken back. From step to step a few launches are left out, come
-    once more or in other places. Tensors that vary are up to two UM blocks shorter, each time by others."""
+def long_steps(
+    writer: EventWriter, rng: Random, capacity: int, steps: int, vary: bool = False
+) -> None:
+    """Steps of some 80 launches over twice what the card has, so that blocks are used, rest and are
+    needed again at all distances: weights are slot 0; tensors of slot 1 are handed out, used a few
+    times and taken back. From step to step a few launches are left out, come once more or in other
+    places. Tensors that vary are up to two UM blocks shorter, each time by others.
+    """
     part, tensors = capacity // 32, 16
     size = part * UM_BLOCK_BYTES
     writer.device(capacity)
@@ -81,10 +91,18 @@ def long_steps(writer: EventWriter, rng: Random, capacity: int, steps: int, vary
                 if place in (begin, end):
                     allocated += sizes[tensor] if place == begin else -sizes[tensor]
                     writer.block(place == begin, 1, tensor * size, sizes[tensor], allocated)
-            alive = [BlockRange(1, tensor * part, part) for tensor, (begin, end) in enumerate(lives) if begin <= place < end]
+            alive = [
+                BlockRange(1, tensor * part, part)
+                for tensor, (begin, end) in enumerate(lives)
+                if begin <= place < end
+            ]
             chosen = [one for one in alive if one.first // part % 5 == number % 5]
             for _ in range(rng.choices((1, 0, 2), (30, 1, 1))[0]):
-                writer.execute(number if rng.random() < 0.98 else rng.randrange(100), [*ranges, *chosen], rng.choice((0, 0, 0, 1)))
+                writer.execute(
+                    number if rng.random() < 0.98 else rng.randrange(100),
+                    [*ranges, *chosen],
+                    rng.choice((0, 0, 0, 1)),
+                )
         if rng.random() < 0.5:
             writer.synchronise()
 
@@ -98,7 +116,9 @@ SIZES = (6, 9, 14, 3)  # UM blocks of the allocation that a slot gets
 def _range(draw: st.DrawFn, hostile: bool) -> BlockRange:
     slot = draw(st.integers(0, SLOTS if hostile else SLOTS - 1))
     first = draw(st.integers(0, 16 if hostile else SIZES[slot] - 1))
-    return BlockRange(slot, first, draw(st.integers(0 if hostile else 1, 16 if hostile else SIZES[slot] - first)))
+    return BlockRange(
+        slot, first, draw(st.integers(0 if hostile else 1, 16 if hostile else SIZES[slot] - first))
+    )
 
 
 SMALL_HAPPENINGS = (
@@ -106,23 +126,40 @@ SMALL_HAPPENINGS = (
     st.tuples(st.just("progress"), st.integers(0, 70), st.integers(0, 60), st.integers(-60, 5)),
     st.tuples(st.just("prefetch"), _range(True), st.sampled_from((-1, 0, 1))),
     st.tuples(st.just("moved"), st.integers(0, 300), st.integers(0, 4)),
-    st.tuples(st.just("free memory"), st.integers(0, 40), st.integers(0, 60), st.integers(-20, 5), st.integers(0, 3), st.integers(0, 1)),
-    st.tuples(st.just("block"), st.booleans(), st.integers(0, SLOTS - 1), st.integers(0, 13), st.integers(1, 9)),
+    st.tuples(
+        st.just("free memory"),
+        st.integers(0, 40),
+        st.integers(0, 60),
+        st.integers(-20, 5),
+        st.integers(0, 3),
+        st.integers(0, 1),
+    ),
+    st.tuples(
+        st.just("block"),
+        st.booleans(),
+        st.integers(0, SLOTS - 1),
+        st.integers(0, 13),
+        st.integers(1, 9),
+    ),
 )
 HAPPENINGS = (
     *SMALL_HAPPENINGS,
     st.tuples(st.just("allocate"), st.integers(0, SLOTS - 1)),
     st.tuples(st.just("free"), st.integers(0, SLOTS - 1)),
     st.tuples(st.just("capacity"), st.integers(0, 40), st.integers(0, 1)),
-    st.tuples(st.just("advise"), _range(False), st.sampled_from((-1, 0)), st.sampled_from((1, 3, 4))),
+    st.tuples(
+        st.just("advise"), _range(False), st.sampled_from((-1, 0)), st.sampled_from((1, 3, 4))
+    ),
     st.tuples(st.just("lost"), st.booleans()),
 )
 
 
 @st.composite
 def event_programs(draw: st.DrawFn, steady: bool = False) -> list[Any]:
-    """A random program: a step of random launches and looks for faults, repeated with variations, and everything else that can happen
-    between. Where it is steady memory is short, and little happens but what is learned from."""
+    """A random program: a step of random launches and looks for faults, repeated with variations,
+    and everything else that can happen between. Where it is steady memory is short, and little
+    happens but what is learned from.
+    """
     rng = draw(st.randoms(use_true_random=False))
     gathers = 0.05 if steady else 0.3
 
@@ -134,32 +171,57 @@ def event_programs(draw: st.DrawFn, steady: bool = False) -> list[Any]:
         )
 
     def launch(number: int) -> tuple[Any, ...]:
-        uses = rng.choice(((0, 0), (0, 0), (1, 0), (0, 1), (1, 1)))  # written and read, the rest is not known
+        # Written and read, the rest is not known.
+        uses = rng.choice(((0, 0), (0, 0), (1, 0), (0, 1), (1, 1)))
         flags = SPARSE if rng.random() < gathers else 0
         return ("launch", number, *uses, ranges(), rng.choice((0, 0, 0, 1, 2)), flags)
 
     def look() -> tuple[Any, ...]:
-        return ("look", rng.choice((0, 1, 4, 20)), ranges() if rng.random() < (0.1 if steady else 0.3) else ())
+        return (
+            "look",
+            rng.choice((0, 1, 4, 20)),
+            ranges() if rng.random() < (0.1 if steady else 0.3) else (),
+        )
 
     launches = [launch(number) for number in range(rng.randint(2, rng.choice((12, 12, 30))))]
     if rng.random() < 0.4:  # by its arguments alone another
         _, _, written, read, ranges_of_first, *rest = launches[0]
-        launches.append(("launch", 0, written, read, rng.choice((ranges(), (*ranges_of_first[:1], *ranges_of_first))), *rest))
+        launches.append(
+            (
+                "launch",
+                0,
+                written,
+                read,
+                rng.choice((ranges(), (*ranges_of_first[:1], *ranges_of_first))),
+                *rest,
+            )
+        )
     step = rng.choices(launches, k=rng.randint(3, 16 if len(launches) < 14 else 28))
     looks = rng.choice((0.1, 0.4) if steady else (0.0, 0.1, 0.4))
-    step = [one for entry in step for one in ((entry, look()) if rng.random() < looks else (entry,))]
+    step = [
+        one for entry in step for one in ((entry, look()) if rng.random() < looks else (entry,))
+    ]
     for _ in range(rng.choice((0, 0, 1, 3))):  # a tensor
         slot = rng.randrange(SLOTS)
-        at, (begin, end) = rng.randrange(SIZES[slot]), sorted(rng.choices(range(len(step) + 1), k=2))
+        at, (begin, end) = (
+            rng.randrange(SIZES[slot]),
+            sorted(rng.choices(range(len(step) + 1), k=2)),
+        )
         step.insert(end, ("block", False, slot, 2 * at, 0))
         step.insert(begin, ("block", True, slot, 2 * at, 2 * rng.randint(1, SIZES[slot] - at)))
     devices = [0] * SLOTS if rng.random() < 0.6 else rng.choices((0, 1), k=SLOTS)
-    offsets = [0] * SLOTS if rng.random() < 0.6 else [512 * rng.randrange(UM_BLOCK_BYTES // 512) for _ in range(SLOTS)]
+    offsets = (
+        [0] * SLOTS
+        if rng.random() < 0.6
+        else [512 * rng.randrange(UM_BLOCK_BYTES // 512) for _ in range(SLOTS)]
+    )
     program: list[Any] = [("layout", devices, offsets)]
     for device in range(1 + max(devices)):
         program.append(("capacity", rng.randint(8, 24) if steady else rng.randint(4, 30), device))
     program += [("allocate", slot) for slot in range(SLOTS)]
-    for happening in draw(st.lists(st.one_of(SMALL_HAPPENINGS if steady else HAPPENINGS), max_size=8)):
+    for happening in draw(
+        st.lists(st.one_of(SMALL_HAPPENINGS if steady else HAPPENINGS), max_size=8)
+    ):
         program.append(("loop", step, rng.randint(3, 9) if steady else rng.randint(1, 6)))
         program.append(happening)
         if rng.random() < 0.3:
@@ -173,13 +235,16 @@ class ProgramWriter:
     def __init__(self, writer: EventWriter) -> None:
         self.writer = writer
         self.generations = [0] * SLOTS
-        self.active: list[dict[int, int]] = [{} for _ in range(SLOTS)]  # places and sizes, in halves of a UM block
+        # Places and sizes, in halves of a UM block.
+        self.active: list[dict[int, int]] = [{} for _ in range(SLOTS)]
         self.passed = 0  # microseconds
         self.devices = [0] * SLOTS
         self.offsets = [0] * SLOTS  # of the slots' first bytes in their first UM blocks
 
     def clock(self, behind: int) -> int:
-        """The time of a look: later than that of the look before, by how much has no rhyme nor reason."""
+        """The time of a look: later than that of the look before, by how much has no rhyme nor
+        reason.
+        """
         self.passed += 1 + self.writer.sequence * 2654435761 % 4093
         return max(0, self.passed - behind)
 
@@ -193,11 +258,22 @@ class ProgramWriter:
                 case ("launch", execution, written, read, ranges, stream, flags):
                     known = written + read
                     device = self.devices[execution % SLOTS]
-                    writer.execute(execution, ranges[known:], stream, ranges[:written], ranges[written:known], device, flags)
-                case ("look", behind, ranges):  # how far the streams are, and what was seen to be written
+                    writer.execute(
+                        execution,
+                        ranges[known:],
+                        stream,
+                        ranges[:written],
+                        ranges[written:known],
+                        device,
+                        flags,
+                    )
+                # How far the streams are, and what was seen to be written.
+                case ("look", behind, ranges):
                     reached = writer.sequence
                     for stream in range(3):
-                        writer.progress(stream, max(0, reached - behind), reached, self.clock(behind))
+                        writer.progress(
+                            stream, max(0, reached - behind), reached, self.clock(behind)
+                        )
                     for where in ranges:
                         writer.fault(where, access=lib.DEEPUM_FAULT_WRITE)
                 case ("allocate", slot):
@@ -212,10 +288,17 @@ class ProgramWriter:
                     writer.device(blocks, device)
                 case ("progress", stream, behind, ahead):
                     at = self.clock(behind) if ahead > -50 else 0
-                    writer.progress(stream, max(0, writer.sequence - behind), max(0, writer.sequence + ahead), at)
+                    writer.progress(
+                        stream,
+                        max(0, writer.sequence - behind),
+                        max(0, writer.sequence + ahead),
+                        at,
+                    )
                 case ("free memory", blocks, behind, ahead, reserve, device):
                     at = writer.sequence
-                    writer.free_memory(blocks, max(0, at - behind), max(0, at + ahead), reserve, device)
+                    writer.free_memory(
+                        blocks, max(0, at - behind), max(0, at + ahead), reserve, device
+                    )
                 case ("fault", where, access):
                     writer.fault(where, access=access)
                 case ("prefetch", where, location):
@@ -245,9 +328,15 @@ class ProgramWriter:
         size = size if on else active.pop(at)
         if on and (at + size) * half <= SIZES[slot] * UM_BLOCK_BYTES - self.offsets[slot]:
             active[at] = size
-        same = (self.active[other] for other in range(SLOTS) if self.devices[other] == self.devices[slot])
+        same = (
+            self.active[other]
+            for other in range(SLOTS)
+            if self.devices[other] == self.devices[slot]
+        )
         allocated = sum(sum(sizes.values()) for sizes in same) * half
-        self.writer.block(on, slot, at * half, size * half, allocated, generation=self.generations[slot])
+        self.writer.block(
+            on, slot, at * half, size * half, allocated, generation=self.generations[slot]
+        )
 
 
 def write_program(program: list[Any], writer: EventWriter) -> bytes:

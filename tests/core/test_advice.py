@@ -1,4 +1,6 @@
-"""Tables of which kernels use a few rows stay on the host, where memory is short and nothing else uses them."""
+"""Tables of which kernels use a few rows stay on the host, where memory is short and nothing else
+uses them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,11 @@ from mover import BRINGS
 
 from deepum.core import UM_BLOCK_BYTES, BlockRange, Command, Core, CoreSettings, EventWriter
 
-SPARSE, COPY, OF_PROGRAM = lib.DEEPUM_EXECUTE_SPARSE, lib.DEEPUM_EXECUTE_COPY, lib.DEEPUM_ALLOCATION_OF_PROGRAM
+SPARSE, COPY, OF_PROGRAM = (
+    lib.DEEPUM_EXECUTE_SPARSE,
+    lib.DEEPUM_EXECUTE_COPY,
+    lib.DEEPUM_ALLOCATION_OF_PROGRAM,
+)
 SET_PREFERRED_LOCATION, UNSET_PREFERRED_LOCATION, SET_ACCESSED_BY, UNSET_ACCESSED_BY = 3, 4, 5, 6
 CPU = -1
 TABLE = BlockRange(0, 0, 20)
@@ -20,7 +26,10 @@ class Program:
     """Slot 0 holds a table of 20 blocks, slot 1 what else there is."""
 
     def __init__(self, capacity: int = 16, flags: int = 0, **settings: int) -> None:
-        self.core, self.writer = Core(CoreSettings.default(**{"headroom_blocks": 0, **settings})), EventWriter()
+        self.core, self.writer = (
+            Core(CoreSettings.default(**{"headroom_blocks": 0, **settings})),
+            EventWriter(),
+        )
         self.writer.device(capacity)
         self.writer.allocate(0, 20, flags=flags)
         self.writer.allocate(1, 8)
@@ -61,7 +70,12 @@ def test_what_it_leaves_is_the_others() -> None:
     program.gather(2)
     moved = {c.kind for c in program.launch(50, BlockRange(1, 0, 8))}
     assert moved == {"populate", "evict", "hold"}
-    assert [c for i in range(4) for c in program.launch(50, BlockRange(1, 0, 8)) + program.gather(2) if c.kind != "hold"] == []
+    assert [
+        c
+        for i in range(4)
+        for c in program.launch(50, BlockRange(1, 0, 8)) + program.gather(2)
+        if c.kind != "hold"
+    ] == []
 
 
 def test_a_dense_use_brings_it_back_for_good() -> None:
@@ -136,7 +150,9 @@ def test_advice_that_was_not_taken_is_not_believed(status: int) -> None:
     program.gather(1)
     first, _ = program.launch(2, flags=SPARSE)
     program.writer.moved(first.id, status)
-    assert program.core.process(program.writer.take()) and program.core.statistics().remote_bytes == 0
+    assert (
+        program.core.process(program.writer.take()) and program.core.statistics().remote_bytes == 0
+    )
     program.launch(50, BlockRange(1, 0, 8))
     assert 0 in {c.slot for c in program.gather(2) if c.kind == "prefetch"}, "moved as before"
 
@@ -154,24 +170,34 @@ SHARED, REST = BlockRange(0, 0, 12), BlockRange(1, 0, 8)
 
 
 def trained(iterations: int = 4, **settings: int) -> tuple[Program, list[Command]]:
-    """A table that is gathered from and updated as a whole in each iteration, with others on the card in between; what was decided. Four
-    of its blocks have no room then."""
+    """A table that is gathered from and updated as a whole in each iteration, with others on the
+    card in between; what was decided. Four of its blocks have no room then.
+    """
     program = Program(**settings)
     commands = []
     for _ in range(iterations):
-        commands += program.launch(LOOKED_UP, SHARED, SPARSE) + program.launch(OPTIMIZER, SHARED) + program.launch(OTHERS, REST)
+        commands += (
+            program.launch(LOOKED_UP, SHARED, SPARSE)
+            + program.launch(OPTIMIZER, SHARED)
+            + program.launch(OTHERS, REST)
+        )
     return program, commands
 
 
 def moved(commands: list[Command], *kinds: str) -> set[tuple[int, int]]:
     """By commands of these kinds; to the device, if none is named."""
     return {
-        (c.slot, block) for c in commands if c.kind in (kinds or BRINGS) for block in range(c.first_block, c.first_block + c.block_count)
+        (c.slot, block)
+        for c in commands
+        if c.kind in (kinds or BRINGS)
+        for block in range(c.first_block, c.first_block + c.block_count)
     }
 
 
 def missing(program: Program) -> set[tuple[int, int]]:
-    return {(0, block) for block in range(12) if not program.core.block_state(0, block) & Core.RESIDENT}
+    return {
+        (0, block) for block in range(12) if not program.core.block_state(0, block) & Core.RESIDENT
+    }
 
 
 def test_a_table_that_an_optimizer_uses_too_is_mapped_and_brought_for_that_alone() -> None:
@@ -195,12 +221,17 @@ def test_what_launches_to_come_look_up_is_not_brought_ahead_for_them(order: int)
     for _ in range(3):
         away = missing(program)
         assert away
-        assert moved(program.launch(LOOKED_UP, SHARED, SPARSE) + program.launch(OPTIMIZER, SHARED)) >= away
+        assert (
+            moved(program.launch(LOOKED_UP, SHARED, SPARSE) + program.launch(OPTIMIZER, SHARED))
+            >= away
+        )
         assert (0, 0) not in moved(program.launch(OTHERS, REST)), "the next one looks up"
 
 
 def test_a_lookup_is_no_use_of_what_is_mapped() -> None:
-    """By next use the table goes, which the optimizer needs last of all, although it is looked up before others are used."""
+    """By next use the table goes, which the optimizer needs last of all, although it is looked up
+    before others are used.
+    """
     program = Program(eviction_order=2, launch_queue=64, prefetch_degree=1)
     table, short = BlockRange(0, 0, 8), BlockRange(0, 8, 8)
 
@@ -240,7 +271,9 @@ def test_new_content_in_the_place_of_a_mapped_table_is_brought_again() -> None:
     program.writer.block(True, 0, 0, size, size)
     program.core.process(program.writer.take())
     commands = program.core.take_commands()
-    assert [(c.advice, c.location) for c in commands for _ in range(c.block_count) if c.kind == "advise"] == [(UNSET_ACCESSED_BY, 0)] * 12
+    assert [
+        (c.advice, c.location) for c in commands for _ in range(c.block_count) if c.kind == "advise"
+    ] == [(UNSET_ACCESSED_BY, 0)] * 12
     away = missing(program)
     assert away
     assert moved(program.launch(LOOKED_UP, SHARED, SPARSE)) == away

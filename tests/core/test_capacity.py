@@ -1,4 +1,6 @@
-"""What a device is believed to hold: as told, as free memory tells while it fills, and by what the driver takes on its own."""
+"""What a device is believed to hold: as told, as free memory tells while it fills, and by what the
+driver takes on its own.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,10 @@ class Program:
     """A core that is told of one device and one allocation."""
 
     def __init__(self, blocks: int, **changes: int) -> None:
-        self.core, self.writer = Core(CoreSettings.default(headroom_blocks=0, **changes)), EventWriter()
+        self.core, self.writer = (
+            Core(CoreSettings.default(headroom_blocks=0, **changes)),
+            EventWriter(),
+        )
         self.writer.device(TOLD)
         self.writer.allocate(0, blocks)
         self.process()
@@ -24,7 +29,9 @@ class Program:
 
     def launch(self, first: int, count: int, execution: int | None = None) -> int:
         """Its sequence."""
-        sequence = self.writer.execute(first if execution is None else execution, [BlockRange(0, first, count)])
+        sequence = self.writer.execute(
+            first if execution is None else execution, [BlockRange(0, first, count)]
+        )
         self.process()
         return sequence
 
@@ -39,7 +46,9 @@ class Program:
         return self.core.statistics().capacity_bytes // UM_BLOCK_BYTES
 
     def look(self, completed: int, faults: BlockRange | None = None) -> int:
-        """What it believes after a look for faults, before which the launches up to `completed` were done."""
+        """What it believes after a look for faults, before which the launches up to `completed`
+        were done.
+        """
         self.writer.progress(0, completed, completed)
         if faults is not None:
             self.writer.fault(faults)
@@ -60,7 +69,9 @@ def test_what_was_launched_and_has_not_run_is_not_there_yet() -> None:
     done = program.launch(0, 300)
     running = program.launch(300, 200)
     program.launch(500, 400)
-    assert program.read(free=700, completed=done, begun=running) == TOLD, "300 to 500 blocks are there, so there may be 1000"
+    assert program.read(free=700, completed=done, begun=running) == TOLD, (
+        "300 to 500 blocks are there, so there may be 1000"
+    )
     assert program.read(free=450, completed=done, begun=running) == 950
     assert program.read(free=450, completed=done, begun=done) == 750
 
@@ -77,7 +88,9 @@ def test_memory_that_others_give_back_is_there_again_and_no_more_than_was_told()
     done = program.launch(0, 400)
     program.launch(400, 100)
     assert program.read(free=400, completed=done) == 900
-    assert program.read(free=450, completed=done) == 900, "what was launched since may have taken it"
+    assert program.read(free=450, completed=done) == 900, (
+        "what was launched since may have taken it"
+    )
     assert program.read(free=550, completed=done) == 950
     assert program.read(free=900) == TOLD
 
@@ -144,7 +157,9 @@ def test_readings_are_wanted_while_much_is_allocated_and_launches_are_new() -> N
     assert not watching.core.wants_free_memory
 
 
-def test_a_capacity_that_falls_by_an_event_keeps_what_was_withdrawn_and_a_new_device_does_not() -> None:
+def test_a_capacity_that_falls_by_an_event_keeps_what_was_withdrawn_and_a_new_device_does_not() -> (
+    None
+):
     program = Program(900)
     program.launch(0, 400)
     program.read(free=500)
@@ -157,7 +172,9 @@ def test_a_capacity_that_falls_by_an_event_keeps_what_was_withdrawn_and_a_new_de
 
 
 def full_program() -> tuple[Program, int]:
-    """One that has used all of its memory by command, and the sequence of its last launch; all faults are told."""
+    """One that has used all of its memory by command, and the sequence of its last launch; all
+    faults are told.
+    """
     program = Program(1200)
     done = 0
     for first in range(0, 1000, 50):

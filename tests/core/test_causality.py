@@ -1,4 +1,6 @@
-"""Decisions depend on what came before, never on what comes after, and not on how the events arrive in batches."""
+"""Decisions depend on what came before, never on what comes after, and not on how the events arrive
+in batches.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,15 @@ def split(records: bytes) -> list[bytes]:
 
 def renumber(records: list[bytes], sequence: int) -> list[bytes]:
     """With the sequences that these records would have had from there on."""
-    return [record[:8] + (sequence + i).to_bytes(8, "little") + record[16:] for i, record in enumerate(records)]
+    return [
+        record[:8] + (sequence + i).to_bytes(8, "little") + record[16:]
+        for i, record in enumerate(records)
+    ]
 
 
-def decide(core_settings: CoreSettings, batches: list[bytes], take: Random | None = None) -> list[Command]:
+def decide(
+    core_settings: CoreSettings, batches: list[bytes], take: Random | None = None
+) -> list[Command]:
     """All commands; those decided so far are taken at random times."""
     core, commands = Core(core_settings), []
     for batch in batches:
@@ -50,7 +57,11 @@ def decide(core_settings: CoreSettings, batches: list[bytes], take: Random | Non
 
 
 PROGRAMS = st.one_of(event_programs(), event_programs(steady=True))
-LIMITS = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+LIMITS = settings(
+    max_examples=100,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 
 
 @LIMITS
@@ -63,15 +74,27 @@ def test_a_shuffled_future_changes_no_earlier_command(
     past, future = records[:cut], records[cut:]
     random.shuffle(future)
     whole = [c for c in decide(core_settings, [b"".join(records)]) if c.cause <= cut]
-    shuffled = [c for c in decide(core_settings, [b"".join(past + renumber(future, cut + 1))]) if c.cause <= cut]
+    shuffled = [
+        c
+        for c in decide(core_settings, [b"".join(past + renumber(future, cut + 1))])
+        if c.cause <= cut
+    ]
     assert decide(core_settings, [b"".join(past)]) == whole == shuffled
 
 
 @LIMITS
 @given(SETTINGS, PROGRAMS, st.randoms(use_true_random=False))
-def test_batches_change_nothing(core_settings: CoreSettings, program: list[Any], random: Random) -> None:
+def test_batches_change_nothing(
+    core_settings: CoreSettings, program: list[Any], random: Random
+) -> None:
     records = split(write_program(program, EventWriter()))
-    cuts = sorted({0, len(records), *(random.randrange(len(records) + 1) for _ in range(random.choice((1, 5, 1000))))})
+    cuts = sorted(
+        {
+            0,
+            len(records),
+            *(random.randrange(len(records) + 1) for _ in range(random.choice((1, 5, 1000)))),
+        }
+    )
     batches = [b"".join(records[a:b]) for a, b in pairwise(cuts)]
     assert decide(core_settings, batches, random) == decide(core_settings, [b"".join(records)])
 
@@ -81,7 +104,13 @@ def test_the_programs_above_make_the_core_decide_things() -> None:
     before = after = 0
     seen: set[str] = set()
 
-    @settings(max_examples=150, deadline=None, database=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+    @settings(
+        max_examples=150,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
     @given(PROGRAMS)
     def count(program: list[Any]) -> None:
         nonlocal before, after
@@ -93,4 +122,13 @@ def test_the_programs_above_make_the_core_decide_things() -> None:
 
     count()
     assert min(before, after) > 500
-    assert {"prefetch", "populate", "evict", "discard", "advise", "copy_out", "drop", "collapse"} <= seen
+    assert {
+        "prefetch",
+        "populate",
+        "evict",
+        "discard",
+        "advise",
+        "copy_out",
+        "drop",
+        "collapse",
+    } <= seen

@@ -17,9 +17,15 @@ OLDEST_LAST_USE = 1
 
 
 def predictor(**changes: int) -> tuple[Core, EventWriter]:
-    """A core with one allocation that does not fit, that predicts by its tables unless told otherwise. What was used longest ago leaves
-    first, so that a sweep leaves nothing from before."""
-    changes = {"launch_queue": 0, "prediction": TABLES, "eviction_order": OLDEST_LAST_USE, **changes}
+    """A core with one allocation that does not fit, that predicts by its tables unless told
+    otherwise. What was used longest ago leaves first, so that a sweep leaves nothing from before.
+    """
+    changes = {
+        "launch_queue": 0,
+        "prediction": TABLES,
+        "eviction_order": OLDEST_LAST_USE,
+        **changes,
+    }
     core, writer = Core(CoreSettings.default(**changes)), EventWriter()
     writer.device(64)
     writer.allocate(0, 128)
@@ -28,12 +34,16 @@ def predictor(**changes: int) -> tuple[Core, EventWriter]:
 
 
 def wrong(core: Core, writer: EventWriter, step: Sequence[Launch], times: int) -> int:
-    """Predictions that were wrong, while a step is repeated; at each launch there must have been one."""
+    """Predictions that were wrong, while a step is repeated; at each launch there must have been
+    one.
+    """
     before = core.statistics()
     core.process(write(writer, list(step) * times))
     after = core.statistics()
     assert after.predictions - before.predictions == len(step) * times
-    return (after.predictions - after.predictions_right) - (before.predictions - before.predictions_right)
+    return (after.predictions - after.predictions_right) - (
+        before.predictions - before.predictions_right
+    )
 
 
 @pytest.mark.parametrize("step", ["abcXdefgXhijkXl", "aPQXdbPQXe", "XXXa", "aXbXcXdX"])
@@ -50,7 +60,9 @@ def test_what_lies_four_launches_back_is_not_told_apart() -> None:
 
 
 @pytest.mark.parametrize(("records", "expected"), [(1, 20), (2, 0)])
-def test_a_kernel_in_more_contexts_than_records_is_predicted_by_the_latest(records: int, expected: int) -> None:
+def test_a_kernel_in_more_contexts_than_records_is_predicted_by_the_latest(
+    records: int, expected: int
+) -> None:
     core, writer = predictor(execution_records=records)
     core.process(write(writer, kernels("abXcdeXf") * 6))
     assert wrong(core, writer, kernels("abXcdeXf"), 10) == expected
@@ -58,12 +70,16 @@ def test_a_kernel_in_more_contexts_than_records_is_predicted_by_the_latest(recor
 
 def test_without_a_record_of_the_context_the_one_that_agrees_longest_is_taken() -> None:
     core, writer = predictor()
-    # X after "abc" goes to d, after "efg" to h; after "zbc", which is new, to what followed "abc" though "efg" was later.
+    # X after "abc" goes to d, after "efg" to h; after "zbc", which is new, to what followed "abc"
+    # though "efg" was later.
     core.process(write(writer, kernels("abcXd....efgXh....") * 4 + kernels("zbcX")))
     before = core.statistics()
     core.process(write(writer, kernels("d")))
     after = core.statistics()
-    assert (after.predictions - before.predictions, after.predictions_right - before.predictions_right) == (1, 1)
+    assert (
+        after.predictions - before.predictions,
+        after.predictions_right - before.predictions_right,
+    ) == (1, 1)
 
 
 def test_a_branch_taken_every_third_iteration_costs_little() -> None:
@@ -107,7 +123,9 @@ def test_a_window_that_exceeds_memory_stalls_the_chain_and_room_restarts_it(orde
 @pytest.mark.parametrize("order", [0, 1, 2])
 @pytest.mark.parametrize("capacity", [1, 2, 9])
 def test_a_launch_larger_than_memory_goes_on(order: int, capacity: int) -> None:
-    """It has to fault; but nothing waits for itself, and what is believed is never more than there is."""
+    """It has to fault; but nothing waits for itself, and what is believed is never more than there
+    is.
+    """
     session = Session(Machine(capacity, Random(0)), (24, 8), eviction_order=order)
     step = [*there_and_back(24, 2), Launch(7, (BlockRange(0, 0, 24), BlockRange(1, 0, 8)))]
     for _ in range(5):
@@ -116,8 +134,12 @@ def test_a_launch_larger_than_memory_goes_on(order: int, capacity: int) -> None:
     assert not any(session.machine.waiting.values())
 
 
-def ahead_and_late(core: Core, writer: EventWriter, launches: Sequence[Launch], of: Launch) -> tuple[int, int]:
-    """UM blocks of `of`'s launch that were prefetched before it was launched, and with it. It is the last of the launches."""
+def ahead_and_late(
+    core: Core, writer: EventWriter, launches: Sequence[Launch], of: Launch
+) -> tuple[int, int]:
+    """UM blocks of `of`'s launch that were prefetched before it was launched, and with it. It is
+    the last of the launches.
+    """
     core.take_command_bytes()
     records = write(writer, launches)
     core.process(records)
@@ -144,7 +166,12 @@ def test_a_block_table_that_is_full_forgets(rows: int, ways: int, kept: int) -> 
 @pytest.mark.parametrize("runs", [448, 1900])
 def test_of_a_launch_with_many_tensors_most_are_fetched_ahead(runs: int) -> None:
     """A row that is full leaves single runs out; the chain goes on behind them."""
-    core, writer = Core(CoreSettings.default(launch_queue=0, prediction=TABLES, eviction_order=OLDEST_LAST_USE)), EventWriter()
+    core, writer = (
+        Core(
+            CoreSettings.default(launch_queue=0, prediction=TABLES, eviction_order=OLDEST_LAST_USE)
+        ),
+        EventWriter(),
+    )
     writer.device(8000)
     writer.allocate(0, 12000)
     wide = Launch(1, tuple(BlockRange(0, 2 * i, 1) for i in range(runs)))
@@ -159,7 +186,10 @@ def test_of_a_launch_with_many_tensors_most_are_fetched_ahead(runs: int) -> None
 def test_of_the_successors_the_most_recent_is_followed(successors: int) -> None:
     """A kernel that takes other blocks now is expected to take these again."""
     core, writer = predictor(block_table_successors=successors)
-    first, second = (Launch(1, tuple(BlockRange(0, block, 1) for block in (0, middle, 30))) for middle in (10, 20))
+    first, second = (
+        Launch(1, tuple(BlockRange(0, block, 1) for block in (0, middle, 30)))
+        for middle in (10, 20)
+    )
     sweep = [Launch(100 + i, (BlockRange(0, 64 + 8 * i, 8),)) for i in range(8)]
     core.process(write(writer, [*sweep, first] * 4 + [*sweep, second] * 2))
     assert ahead_and_late(core, writer, [*sweep, second], second) == (3, 0)
@@ -187,7 +217,11 @@ def test_more_kernels_in_a_step_than_ids_are_kept() -> None:
     for _ in range(5):
         for launch in step:
             core.process(write(writer, [launch]))
-            assert all(core.block_state(0, block) & Core.RESIDENT for r in launch.ranges for block in range(r.first, r.first + r.count))
+            assert all(
+                core.block_state(0, block) & Core.RESIDENT
+                for r in launch.ranges
+                for block in range(r.first, r.first + r.count)
+            )
     statistics = core.statistics()
     assert statistics.execution_ids == 16
     assert statistics.predictions_right == 0

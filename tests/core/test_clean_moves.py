@@ -1,4 +1,6 @@
-"""Clean copies carried out: in lock-step, once it is learned what writes, nothing is missed, no write faults, and drops copy nothing."""
+"""Clean copies carried out: in lock-step, once it is learned what writes, nothing is missed, no
+write faults, and drops copy nothing.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,12 @@ def training() -> tuple[list[Launch], set[int]]:
 @pytest.mark.parametrize("capacity", [10, 16, 22])
 def test_a_training_step_is_learned(capacity: int, order: int) -> None:
     step, writers = training()
-    session = LookingSession(DuplicatingMachine(capacity, Random(0), writers=writers), (BLOCKS,), advice=ADVISE_ALL, eviction_order=order)
+    session = LookingSession(
+        DuplicatingMachine(capacity, Random(0), writers=writers),
+        (BLOCKS,),
+        advice=ADVISE_ALL,
+        eviction_order=order,
+    )
     machine = session.machine
     learn(session, step, 8, look=8)
     before = machine.late, machine.faults
@@ -57,7 +64,9 @@ def test_a_training_step_is_learned(capacity: int, order: int) -> None:
     look=st.sampled_from((1, 7, 2 * LAUNCHES)),
     seed=st.integers(0, 1 << 20),
 )
-def test_whatever_writes_moves_go_right(capacity: int, order: int, write: set[int], look: int, seed: int) -> None:
+def test_whatever_writes_moves_go_right(
+    capacity: int, order: int, write: set[int], look: int, seed: int
+) -> None:
     step = there_and_back(BLOCKS, LAUNCHES)
     machine = DuplicatingMachine(capacity, Random(seed), writers={step[i].execution for i in write})
     session = LookingSession(machine, (BLOCKS,), advice=ADVISE_ALL, eviction_order=order)

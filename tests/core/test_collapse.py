@@ -1,4 +1,6 @@
-"""What ends duplication, and what it waits for; and what is not duplicated for it would have to be ended soon."""
+"""What ends duplication, and what it waits for; and what is not duplicated for it would have to be
+ended soon.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,8 @@ from duplicating import Program, Step, blocks, uses
 from deepum.core import BlockRange, Command
 
 X = BlockRange(0, 0, 4)
-REST = [uses(100 + i, BlockRange(1, 4 * i, 4)) for i in range(5)]  # makes all leave that is used before it
+# Makes all leave that is used before it.
+REST = [uses(100 + i, BlockRange(1, 4 * i, 4)) for i in range(5)]
 IDLE = [Step(200 + i) for i in range(95)]  # 100 launches make 5 a twentieth of an iteration
 READS, WRITES = Step(1, read=(X,)), Step(2, written=(X,))
 
@@ -30,8 +33,9 @@ def test_a_collapse_waits_for_the_prefetch_that_it_follows() -> None:
 
 
 def test_a_collapse_does_not_come_between_prefetches() -> None:
-    """It waits for copies out, which prefetches do not: what is fetched ahead for a launch that writes comes in one move, as its
-    duplication ends in another."""
+    """It waits for copies out, which prefetches do not: what is fetched ahead for a launch that
+    writes comes in one move, as its duplication ends in another.
+    """
     made = program(launch_queue=0, prefetch_degree=2)
     step = [READS, *REST, *IDLE[:20], WRITES, *REST, *IDLE[20:]]
     made.run(step, 5)
@@ -64,7 +68,9 @@ def test_a_prefetch_of_what_may_have_gone_does_not_wait_for_its_copy() -> None:
 
 
 def test_a_collapse_waits_for_the_copy_that_would_undo_it_and_for_the_prefetch_since() -> None:
-    """The copy may still be queued behind others when the prefetch, which did not wait for it, is done."""
+    """The copy may still be queued behind others when the prefetch, which did not wait for it, is
+    done.
+    """
     made = program(confidence_launches=20)
     made.run([WRITES, *IDLE[:60], READS, *REST, *IDLE[60:]], 5)
     copied = of_x([*made.launch(WRITES), *made.run(IDLE[:60])], "copy_out")

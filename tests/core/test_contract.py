@@ -1,5 +1,7 @@
-"""Every EvictionPolicy and every LaunchPredictor keeps the contract of its interface, a new one as well as those that the core has
-(tests/core/policies). The seams are C++, and so is what uses them here."""
+"""Every EvictionPolicy and every LaunchPredictor keeps the contract of its interface, a new one as
+well as those that the core has (tests/core/policies). The seams are C++, and so is what uses them
+here.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ CASES = (
     *(f"predictor-{name}" for name in ("history", "nothing", "tables")),
     *("recomputation", "recomputation-refused"),
 )
-ALONE = ("pace_trial.cpp", "remote_trial.cpp")  # sources whose own names others have, too (deepum_alone in CMakeLists.txt)
+# Sources whose own names others have, too (deepum_alone in CMakeLists.txt).
+ALONE = ("pace_trial.cpp", "remote_trial.cpp")
 
 
 @pytest.fixture(scope="session")
@@ -30,18 +33,33 @@ def contract(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("contract")
     sources = sorted(CORE.rglob("*.cpp"))
     unit = folder / "core.cpp"
-    unit.write_text("".join(f'#include "{source}"\n' for source in sources if source.name not in ALONE))
+    unit.write_text(
+        "".join(f'#include "{source}"\n' for source in sources if source.name not in ALONE)
+    )
     alone = [source for source in sources if source.name in ALONE]
     program = folder / "contract"
     warnings = ("-Wall", "-Wextra", "-Werror", "-D_GLIBCXX_ASSERTIONS")
     includes = (f"-I{CORE}", f"-I{ROOT / 'native' / 'wire'}", f"-I{POLICIES}")
-    command = [compiler, "-std=c++20", "-O1", *warnings, *includes, POLICIES / "contract.cpp", unit, *alone, "-o", program]
+    command = [
+        compiler,
+        "-std=c++20",
+        "-O1",
+        *warnings,
+        *includes,
+        POLICIES / "contract.cpp",
+        unit,
+        *alone,
+        "-o",
+        program,
+    ]
     subprocess.run(command, check=True)
     return program
 
 
 def test_all_cases_are_run(contract: Path) -> None:
-    assert subprocess.run([contract], check=True, capture_output=True, text=True).stdout.split() == sorted(CASES)
+    assert subprocess.run(
+        [contract], check=True, capture_output=True, text=True
+    ).stdout.split() == sorted(CASES)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -1,4 +1,6 @@
-"""What the core costs: counted in operations (links of the chain, blocks looked at), never in time; and the memory of its tables."""
+"""What the core costs: counted in operations (links of the chain, blocks looked at), never in time;
+and the memory of its tables.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,16 @@ BLOCKS = 4  # that a launch uses
 LOOKS = 8  # over the whole chain, while it passes
 RESTED = 32  # blocks that may be looked at in vain for one that may go
 AHEAD = CHAIN_STEPS * 5 * BLOCKS  # what is placed ahead for a launch
-MOST = AHEAD + 2 * 8 * RESTED  # a batch of evictions for what the launch needs, and one for the headroom
+# A batch of evictions for what the launch needs, and one for the headroom.
+MOST = AHEAD + 2 * 8 * RESTED
 INSERTED = 8  # launches nobody foresaw that do not end the chain
 FURTHEST_NEXT_USE = 2
 
 
 class Meter:
-    """A core that counts its operations launch by launch; one allocation. The program waits after each launch, or never; then the core
-    is told that the driver does not let it run ahead."""
+    """A core that counts its operations launch by launch; one allocation. The program waits after
+    each launch, or never; then the core is told that the driver does not let it run ahead.
+    """
 
     def __init__(self, capacity: int, blocks: int, waits: bool = False, **changes: int) -> None:
         self.waits = waits
@@ -59,7 +63,9 @@ def mean(counts: Sequence[int]) -> float:
 
 
 def steady(degree: int, capacity: int, launches: int, waits: bool, order: int) -> list[int]:
-    """The operations of the launches of a step that was learned; forward and backward over 4 x `launches` blocks."""
+    """The operations of the launches of a step that was learned; forward and backward over 4 x
+    `launches` blocks.
+    """
     step = there_and_back(BLOCKS * launches, launches)
     meter = Meter(capacity, BLOCKS * launches, waits, prefetch_degree=degree, eviction_order=order)
     meter.learn(step)
@@ -73,19 +79,31 @@ def steady(degree: int, capacity: int, launches: int, waits: bool, order: int) -
 @pytest.mark.parametrize("order", [0, 1, FURTHEST_NEXT_USE])
 @pytest.mark.parametrize("waits", [False, True])
 def test_a_long_chain_costs_no_more_than_a_short_one(waits: bool, order: int) -> None:
-    """The 2000 launches ahead fit memory, most of the time: 1000 of the blocks that a step uses do not, at either of its ends."""
-    near, far = (steady(degree, capacity=9000, launches=2500, waits=waits, order=order) for degree in (32, 2000))
+    """The 2000 launches ahead fit memory, most of the time: 1000 of the blocks that a step uses do
+    not, at either of its ends.
+    """
+    near, far = (
+        steady(degree, capacity=9000, launches=2500, waits=waits, order=order)
+        for degree in (32, 2000)
+    )
     assert mean(far) <= 1.6 * mean(near)
-    if not waits:  # what a wait gives time for is placed at once; the whole chain is looked over now and then
+    # What a wait gives time for is placed at once; the whole chain is looked over now and then.
+    if not waits:
         assert sum(count > AHEAD for count in far) <= len(far) / (2000 / LOOKS) + 1
 
 
 @pytest.mark.parametrize("waits", [False, True])
 @pytest.mark.parametrize("order", [0, 1, FURTHEST_NEXT_USE])
 @pytest.mark.parametrize("capacity", [700, 1500, 3000])
-def test_a_chain_that_memory_holds_up_costs_little_more(capacity: int, order: int, waits: bool) -> None:
-    """The 2000 launches ahead need more than there is: at each launch the chain tries again where it stands."""
-    near, far = (steady(degree, capacity, launches=1000, waits=waits, order=order) for degree in (32, 2000))
+def test_a_chain_that_memory_holds_up_costs_little_more(
+    capacity: int, order: int, waits: bool
+) -> None:
+    """The 2000 launches ahead need more than there is: at each launch the chain tries again where
+    it stands.
+    """
+    near, far = (
+        steady(degree, capacity, launches=1000, waits=waits, order=order) for degree in (32, 2000)
+    )
     assert mean(far) <= 2 * mean(near) + 8 * RESTED
     if not waits:
         assert sum(count > MOST for count in far) <= len(far) / 20
@@ -139,4 +157,5 @@ def test_launches_that_need_nothing_cost_next_to_nothing() -> None:
     meter = Meter(500, 400)
     meter.learn(step, 30)
     # One link of the chain; the launch's own blocks, and those placed at the chain's end.
-    assert max(meter.operations(step)) <= 1 + 4 * BLOCKS + 2 * len(step)  # a look over the chain included
+    # A look over the chain included.
+    assert max(meter.operations(step)) <= 1 + 4 * BLOCKS + 2 * len(step)

@@ -1,4 +1,6 @@
-"""Without pre-eviction the driver makes the room: nothing is evicted by command, and what goes for each block that comes is known."""
+"""Without pre-eviction the driver makes the room: nothing is evicted by command, and what goes for
+each block that comes is known.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,15 @@ BLOCKS = 24
 
 
 class Driver:
-    """Evicts what was migrated longest ago for what is prefetched where memory is full; a prefetch of what is there counts as one."""
+    """Evicts what was migrated longest ago for what is prefetched where memory is full; a prefetch
+    of what is there counts as one.
+    """
 
     def __init__(self, capacity: int, **changes: int) -> None:
         self.capacity = capacity
-        self.core = Core(CoreSettings.default(pre_eviction=0, eviction_order=LEAST_RECENTLY_MIGRATED, **changes))
+        self.core = Core(
+            CoreSettings.default(pre_eviction=0, eviction_order=LEAST_RECENTLY_MIGRATED, **changes)
+        )
         self.writer = EventWriter()
         self.writer.device(capacity)
         self.writer.allocate(0, BLOCKS)
@@ -36,7 +42,10 @@ class Driver:
         assert isinstance(event, Execute)
         self.core.process(record)
         commands = self.core.take_commands()
-        before = next((i for i, command in enumerate(commands) if command.after_sequence >= event.sequence), len(commands))
+        before = next(
+            (i for i, command in enumerate(commands) if command.after_sequence >= event.sequence),
+            len(commands),
+        )
         self.carry_out(commands[:before])
         for r in event.ranges:
             for key in ((r.slot, block) for block in range(r.first, r.first + r.count)):
@@ -67,7 +76,9 @@ class Driver:
 @pytest.mark.parametrize("capacity", [7, 16, 23])
 @pytest.mark.parametrize("queue", [0, 1024])
 def test_the_belief_is_what_the_driver_does(prediction: int, capacity: int, queue: int) -> None:
-    """Every launch finds its blocks, though nothing but prefetches is commanded, and none of them takes a place that is still used."""
+    """Every launch finds its blocks, though nothing but prefetches is commanded, and none of them
+    takes a place that is still used.
+    """
     driver = Driver(capacity, prediction=prediction, launch_queue=queue, prefetch_degree=4)
     for _ in range(6):
         for launch in there_and_back(BLOCKS, 8):
@@ -79,7 +90,9 @@ def test_the_belief_is_what_the_driver_does(prediction: int, capacity: int, queu
 
 
 def test_what_a_launch_needs_is_renewed_where_it_would_go_for_the_rest_of_it() -> None:
-    """The oldest block is one that the launch needs, with one that is missing: the second oldest goes."""
+    """The oldest block is one that the launch needs, with one that is missing: the second oldest
+    goes.
+    """
     driver = Driver(8, prefetch_degree=0)
     for launch in sweep(8, 8):
         driver.launch(write(driver.writer, [launch]))

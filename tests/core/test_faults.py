@@ -49,7 +49,9 @@ def test_a_new_allocation_has_no_history_of_faults() -> None:
     writer.free(0)
     writer.allocate(0, 64)
     core.process(writer.take())
-    assert not any(core.block_state(0, block) & (Core.FAULTED | Core.WRITTEN) for block in range(64))
+    assert not any(
+        core.block_state(0, block) & (Core.FAULTED | Core.WRITTEN) for block in range(64)
+    )
 
 
 def test_faults_of_what_is_not_there_are_refused_and_not_counted() -> None:
@@ -75,7 +77,8 @@ def test_a_loop_that_is_known_needs_no_faults_until_something_new_comes(policy: 
 def test_two_iterations_pass_before_a_loop_counts_as_known() -> None:
     core, writer = program()
     step = sweep(64, 64)
-    step = [Launch(i * 64 + one.execution, one.ranges) for i in range(16) for one in step]  # longer than the fixed part
+    # Longer than the fixed part.
+    step = [Launch(i * 64 + one.execution, one.ranges) for i in range(16) for one in step]
     assert all(launch(core, writer, step * 3)[: len(step) * 3 - 1])
     assert not any(launch(core, writer, step * 2)[SETTLED + 8 :])
 

@@ -1,4 +1,6 @@
-"""While the host runs ahead of the GPU, what is free or dead is fetched into for launches to come, and nothing leaves for that."""
+"""While the host runs ahead of the GPU, what is free or dead is fetched into for launches to come,
+and nothing leaves for that.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,21 @@ MOST_AHEAD = CAPACITY // 8
 
 
 class Iterations(Program):
-    """Weights are swept; then something of 80 blocks comes into being, which some of them leave for, and ends; much later they are used."""
+    """Weights are swept; then something of 80 blocks comes into being, which some of them leave
+    for, and ends; much later they are used.
+    """
 
     def __init__(self, **settings: int) -> None:
         super().__init__(
-            CAPACITY, (120,), **{"eviction_order": FURTHEST_NEXT_USE, "advice": 0, "launch_queue": QUEUE, "headroom_blocks": 4, **settings}
+            CAPACITY,
+            (120,),
+            **{
+                "eviction_order": FURTHEST_NEXT_USE,
+                "advice": 0,
+                "launch_queue": QUEUE,
+                "headroom_blocks": 4,
+                **settings,
+            },
         )
         self.writer.allocate(2, 4)
         self.writer.allocate(5, 100)  # not used, but more than there is
@@ -59,7 +71,8 @@ def test_what_left_comes_back_as_soon_as_there_is_space_for_it() -> None:
     left = set(of_weights(made.before(), "evict"))
     came = made.run(IDLE[40:], look=False)
     assert len(left) > MOST_AHEAD + 10
-    assert MOST_AHEAD < len(left.intersection(of_weights(came))) <= MOST_AHEAD + 10  # of a launch more than that, at most
+    # Of a launch more than that, at most.
+    assert MOST_AHEAD < len(left.intersection(of_weights(came))) <= MOST_AHEAD + 10
     assert not blocks(came, "evict")
     first = made.launch(WEIGHTS[0])
     assert not set(of_weights(first)).intersection(range(10)), "it is there"
@@ -71,11 +84,14 @@ def test_a_queue_that_holds_an_iteration_brings_most_of_it_early_enough() -> Non
         made.iteration()
     left = set(of_weights(made.before(), "evict"))
     came = made.run(IDLE[40:], look=False)
-    assert CAPACITY // 32 < len(left.intersection(of_weights(came))) <= CAPACITY // 32 + 10  # of a launch more than that, at most
+    # Of a launch more than that, at most.
+    assert CAPACITY // 32 < len(left.intersection(of_weights(came))) <= CAPACITY // 32 + 10
 
 
 def test_what_comes_into_being_until_then_has_its_room() -> None:
-    """As above, but 100 blocks are wanted for something else before the weights are used: nothing that came has to leave for that."""
+    """As above, but 100 blocks are wanted for something else before the weights are used: nothing
+    that came has to leave for that.
+    """
     made = Iterations()
     for _ in range(6):
         made.before()

@@ -1,7 +1,9 @@
-"""The belief about residency heals: what the driver took behind the core's back comes back, and what is there is asked for seldom.
+"""The belief about residency heals: what the driver took behind the core's back comes back, and
+what is there is asked for seldom.
 
-Nobody reports faults. The driver takes random blocks, and serves what a launch misses over the link instead of moving it, as it does with
-pages that thrash (docs/um-model.md): so only the core's commands bring a block back.
+Nobody reports faults. The driver takes random blocks, and serves what a launch misses over the link
+instead of moving it, as it does with pages that thrash (docs/um-model.md): so only the core's
+commands bring a block back.
 """
 
 from __future__ import annotations
@@ -25,7 +27,11 @@ class Stubborn(Machine):
     def run_launch(self) -> None:
         event = self.launched.popleft()
         del self.unfinished[event.sequence]
-        self.faults += sum((r.slot, block) not in self.resident for r in event.ranges for block in range(r.first, r.first + r.count))
+        self.faults += sum(
+            (r.slot, block) not in self.resident
+            for r in event.ranges
+            for block in range(r.first, r.first + r.count)
+        )
 
     def take(self, blocks: int) -> None:
         """The driver evicts random ones."""
@@ -34,8 +40,9 @@ class Stubborn(Machine):
 
 
 def check_healing(session: Session, step: Sequence[Launch], losses: int, share: float) -> None:
-    """Steady first; then losses at random launches of an iteration. Nothing is missed any longer once 24 times what is on the device was
-    fetched and one further iteration is over."""
+    """Steady first; then losses at random launches of an iteration. Nothing is missed any longer
+    once 24 times what is on the device was fetched and one further iteration is over.
+    """
     machine = session.machine
     assert isinstance(machine, Stubborn)
 
@@ -56,7 +63,9 @@ def check_healing(session: Session, step: Sequence[Launch], losses: int, share: 
         missed += iterate(when, len(step))
         missed += iterate(0, when)
         before = session.core.statistics()
-        while (session.core.statistics().bytes_prefetched - before.bytes_prefetched) // UM_BLOCK_BYTES < DOUBT_SHARE * machine.capacity:
+        while (
+            session.core.statistics().bytes_prefetched - before.bytes_prefetched
+        ) // UM_BLOCK_BYTES < DOUBT_SHARE * machine.capacity:
             iterate(0, len(step))
         iterate(0, len(step))
         assert iterate(0, len(step)) == 0
@@ -73,11 +82,17 @@ def check_healing(session: Session, step: Sequence[Launch], losses: int, share: 
 @pytest.mark.parametrize("degree", [4, 32, 2000])
 @pytest.mark.parametrize("order", [0, 1])
 @pytest.mark.parametrize("queue", [0, 1024])
-def test_lost_blocks_come_back(queue: int, order: int, degree: int, confidence: int, seed: int) -> None:
-    """With every part of the memory in use: weights that stay, and a sweep that does not fit. The iteration has 36 launches, and the
-    program waits at its end."""
+def test_lost_blocks_come_back(
+    queue: int, order: int, degree: int, confidence: int, seed: int
+) -> None:
+    """With every part of the memory in use: weights that stay, and a sweep that does not fit. The
+    iteration has 36 launches, and the program waits at its end.
+    """
     step = there_and_back(36, 18)
-    step = [Launch(launch.execution, (*launch.ranges, *sweep(12, 6, slot=1)[i % 6].ranges)) for i, launch in enumerate(step)]
+    step = [
+        Launch(launch.execution, (*launch.ranges, *sweep(12, 6, slot=1)[i % 6].ranges))
+        for i, launch in enumerate(step)
+    ]
     session = Session(
         Stubborn(40, Random(seed)),
         (36, 12),

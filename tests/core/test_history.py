@@ -1,4 +1,6 @@
-"""Prediction by the history: what it foresees, which differences it overlooks, and the room it makes for what is still to come."""
+"""Prediction by the history: what it foresees, which differences it overlooks, and the room it
+makes for what is still to come.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def happened(core: Core, records: bytes) -> CoreStatistics:
     before = core.statistics()
     core.process(records)
     after = core.statistics()
-    return CoreStatistics(**{name: value - getattr(before, name) for name, value in vars(after).items()})
+    return CoreStatistics(
+        **{name: value - getattr(before, name) for name, value in vars(after).items()}
+    )
 
 
 def test_a_step_is_predicted_from_its_second_occurrence_on() -> None:
@@ -41,7 +45,9 @@ def test_a_step_is_predicted_from_its_second_occurrence_on() -> None:
 
 
 def test_tensors_that_change_places_keep_their_step() -> None:
-    """Of equal size, and handed out in the same order: they have the same names wherever they lie."""
+    """Of equal size, and handed out in the same order: they have the same names wherever
+    they lie.
+    """
     core, writer = predictor()
     random = Random(1)
     steps = []
@@ -52,7 +58,9 @@ def test_tensors_that_change_places_keep_their_step() -> None:
 
 
 def swapping_step(writer: EventWriter, swapped: bool) -> None:
-    """A step with pairs of tensors that are handed out in one order or the other, so that they swap their names."""
+    """A step with pairs of tensors that are handed out in one order or the other, so that they swap
+    their names.
+    """
     size = 4 * UM_BLOCK_BYTES
     for pair in range(0, 12, 2):
         for place in (pair + 1, pair) if swapped else (pair, pair + 1):
@@ -64,8 +72,12 @@ def swapping_step(writer: EventWriter, swapped: bool) -> None:
 
 
 @pytest.mark.parametrize("prediction", [TABLES, HISTORY])
-def test_tensors_that_change_names_restart_the_tables_chain_again_and_again(prediction: int) -> None:
-    """By history twice, when most of what was launched lay elsewhere: from then on where each step has its like is followed."""
+def test_tensors_that_change_names_restart_the_tables_chain_again_and_again(
+    prediction: int,
+) -> None:
+    """By history twice, when most of what was launched lay elsewhere: from then on where each step
+    has its like is followed.
+    """
     core, writer = predictor(prediction=prediction)
     right = []
     for number in range(20):
@@ -83,14 +95,18 @@ def test_tensors_that_change_names_restart_the_tables_chain_again_and_again(pred
 def test_a_few_launches_that_nobody_foresaw_do_not_end_the_chain(new: int, restarts: int) -> None:
     core, writer = predictor()
     core.process(write(writer, STEP * 3))
-    found = happened(core, write(writer, [*STEP[:50], *(Launch(90_000 + i, ()) for i in range(new)), *STEP[50:]]))
+    found = happened(
+        core, write(writer, [*STEP[:50], *(Launch(90_000 + i, ()) for i in range(new)), *STEP[50:]])
+    )
     assert found.chain_restarts == restarts
     if not restarts:
         assert found.predictions_right == len(STEP)
 
 
 @pytest.mark.parametrize(("missing", "goes_on"), [(1, True), (63, True), (64, False)])
-def test_launches_that_are_missing_do_not_end_the_chain_if_what_follows_is_near(missing: int, goes_on: bool) -> None:
+def test_launches_that_are_missing_do_not_end_the_chain_if_what_follows_is_near(
+    missing: int, goes_on: bool
+) -> None:
     """It is looked for among the next 64 that were expected."""
     core, writer = predictor()
     core.process(write(writer, STEP * 3))
@@ -115,7 +131,9 @@ def test_repeated_layers_are_told_apart_by_where_they_stand(prediction: int, wro
 
 @pytest.mark.parametrize("before", ["", "abcd" * 3 + "X" + "abcd" * 12 + "Y"])
 def test_which_of_repeated_layers_it_is_shows_in_what_follows(before: str) -> None:
-    """After an interruption the program begins its step anew, or goes on in the middle of it. The chain is as long as the step."""
+    """After an interruption the program begins its step anew, or goes on in the middle of it. The
+    chain is as long as the step.
+    """
     core, writer = predictor(prefetch_degree=len(LAYERS))
     interruption = [Launch(80_000 + i, ()) for i in range(9)]
     core.process(write(writer, [*LAYERS * 4, *interruption, *kernels(before), *LAYERS * 2]))

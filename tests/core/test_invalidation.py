@@ -1,4 +1,6 @@
-"""Dead blocks: dropped instead of copied, before all others, and only where nobody can miss them."""
+"""Dead blocks: dropped instead of copied, before all others, and only where nobody can miss
+them.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,20 @@ BLOCK = UM_BLOCK_BYTES
 
 
 def start(**changes: int) -> tuple[Core, EventWriter]:
-    """A card of 16 blocks; slot 0 is PyTorch's, 24 blocks in PyTorch blocks of 4; slot 1 is another's, 8 blocks."""
+    """A card of 16 blocks; slot 0 is PyTorch's, 24 blocks in PyTorch blocks of 4; slot 1 is
+    another's, 8 blocks.
+    """
     core, writer = (
-        Core(CoreSettings.default(**{"invalidation": 1, "headroom_blocks": 0, "eviction_order": OLDEST_LAST_USE, **changes})),
+        Core(
+            CoreSettings.default(
+                **{
+                    "invalidation": 1,
+                    "headroom_blocks": 0,
+                    "eviction_order": OLDEST_LAST_USE,
+                    **changes,
+                }
+            )
+        ),
         EventWriter(),
     )
     writer.device(16)
@@ -47,7 +60,12 @@ def decided(core: Core, writer: EventWriter) -> list[Command]:
 
 
 def blocks(commands: list[Command], kind: str) -> set[tuple[int, int]]:
-    return {(c.slot, b) for c in commands if c.kind == kind for b in range(c.first_block, c.first_block + c.block_count)}
+    return {
+        (c.slot, b)
+        for c in commands
+        if c.kind == kind
+        for b in range(c.first_block, c.first_block + c.block_count)
+    }
 
 
 @pytest.mark.parametrize("order", [0, 1, 2])
@@ -61,12 +79,18 @@ def test_dead_blocks_go_before_older_ones_and_nothing_is_copied(order: int) -> N
     commands = decided(core, writer)
     assert blocks(commands, "discard") == {(0, b) for b in (*range(4, 8), *range(12, 16))}
     assert blocks(commands, "evict") == set()
-    assert all(c.after_sequence >= died and c.stream_mask == 0b11 for c in commands if c.kind == "discard" and c.first_block >= 12)
+    assert all(
+        c.after_sequence >= died and c.stream_mask == 0b11
+        for c in commands
+        if c.kind == "discard" and c.first_block >= 12
+    )
     assert core.statistics().bytes_invalidated == 8 * BLOCK
 
 
 def test_the_space_of_the_dead_is_taken_before_that_of_evictions_given_ahead() -> None:
-    """Eight blocks leave for the first two; what dies then is free sooner than the six that remain."""
+    """Eight blocks leave for the first two; what dies then is free sooner than the six that
+    remain.
+    """
     core, writer = start(eviction_order=FURTHEST_NEXT_USE)
     fill(core, writer)
     use(writer, 9, 1, 0, 2)
@@ -77,7 +101,9 @@ def test_the_space_of_the_dead_is_taken_before_that_of_evictions_given_ahead() -
     commands = decided(core, writer)
     discarded = [c for c in commands if c.kind == "discard"]
     assert blocks(discarded, "discard") == {(0, 4 * dying + i) for i in range(4)}
-    assert {c.after_move for c in commands if c.kind == "populate"} - {0} == {c.id for c in discarded}
+    assert {c.after_move for c in commands if c.kind == "populate"} - {0} == {
+        c.id for c in discarded
+    }
 
 
 def test_what_is_populated_in_its_space_waits_for_the_discard() -> None:
@@ -196,7 +222,9 @@ def answer(core: Core, writer: EventWriter, commands: list[Command], status: int
 
 
 @pytest.mark.parametrize("order", [0, 1, 2])
-def test_where_discards_are_refused_the_dead_are_evicted_and_none_is_asked_for_again(order: int) -> None:
+def test_where_discards_are_refused_the_dead_are_evicted_and_none_is_asked_for_again(
+    order: int,
+) -> None:
     core, writer = start(eviction_order=order)
     fill(core, writer)
     writer.block(False, 0, 8 * BLOCK, 4 * BLOCK, 20 * BLOCK)
@@ -232,7 +260,8 @@ def test_discards_that_are_cancelled_are_tried_again_ever_more_seldom() -> None:
         commands = decided(core, writer)
         if blocks(commands, "discard"):
             attempts.append(3 * launch)
-            writer.block(False, 0, 8 * BLOCK, 4 * BLOCK, 20 * BLOCK)  # still dead when the answer comes
+            # Still dead when the answer comes.
+            writer.block(False, 0, 8 * BLOCK, 4 * BLOCK, 20 * BLOCK)
             answer(core, writer, commands, CANCELLED)
             writer.block(True, 0, 8 * BLOCK, 4 * BLOCK, 24 * BLOCK)
     gaps = [after - before for before, after in itertools.pairwise(attempts)]

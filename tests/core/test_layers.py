@@ -1,5 +1,7 @@
-"""Folders of the core include what lies below them only: extras, placement, prediction, memory, and under all of them the clock and the
-stream of commands (docs/core.md). The plain-Python reference has the same folders, and imports likewise."""
+"""Folders of the core include what lies below them only: extras, placement, prediction, memory, and
+under all of them the clock and the stream of commands (docs/core.md). The plain-Python reference
+has the same folders, and imports likewise.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,15 @@ BELOW = {
     "placement": {"placement", "prediction", "memory"},
     "extras": {"extras", "placement", "prediction", "memory"},
 }
-UNDER_ALL = {"clock.hpp", "command_stream.hpp", "commands.hpp", "core.h", "parameters.h", "records.h", "range_parts.hpp"}
+UNDER_ALL = {
+    "clock.hpp",
+    "command_stream.hpp",
+    "commands.hpp",
+    "core.h",
+    "parameters.h",
+    "records.h",
+    "range_parts.hpp",
+}
 REFERENCE_UNDER_ALL = {"clock", "command_stream", "settings"}
 
 
@@ -42,11 +52,19 @@ def test_what_a_folder_of_the_reference_imports_lies_below_it(folder: str) -> No
     modules = sorted((REFERENCE / folder).glob("*.py"))
     allowed = BELOW[folder] | REFERENCE_UNDER_ALL
     assert modules
-    assert not [f"{module.name}: {name}" for module in modules for name in imports(module) if name.partition(".")[0] not in allowed]
+    assert not [
+        f"{module.name}: {name}"
+        for module in modules
+        for name in imports(module)
+        if name.partition(".")[0] not in allowed
+    ]
 
 
 def test_imports_of_the_reference_run_one_way() -> None:
-    graph = {".".join(path.relative_to(REFERENCE).with_suffix("").parts): imports(path) for path in REFERENCE.rglob("*.py")}
+    graph = {
+        ".".join(path.relative_to(REFERENCE).with_suffix("").parts): imports(path)
+        for path in REFERENCE.rglob("*.py")
+    }
     order = list(TopologicalSorter(graph).static_order())  # raises for a cycle
     assert order[-1] == "__init__"
     assert set(order) == set(graph)
@@ -54,4 +72,6 @@ def test_imports_of_the_reference_run_one_way() -> None:
 
 def test_all_folders_are_named() -> None:
     for root in (CORE, REFERENCE):
-        assert {path.name for path in root.iterdir() if path.is_dir()} - {"__pycache__"} == set(BELOW)
+        assert {path.name for path in root.iterdir() if path.is_dir()} - {"__pycache__"} == set(
+            BELOW
+        )

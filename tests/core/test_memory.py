@@ -15,7 +15,9 @@ Stream = Callable[[EventWriter, int], None]
 
 def new_kernels(writer: EventWriter, number: int) -> None:
     """Each launch has another hash, and up to 19 runs."""
-    writer.execute(number, [BlockRange(0, (number * 7 + i * 11) % 120, 1 + i % 3) for i in range(number % 20)])
+    writer.execute(
+        number, [BlockRange(0, (number * 7 + i * 11) % 120, 1 + i % 3) for i in range(number % 20)]
+    )
 
 
 def new_small_kernels(writer: EventWriter, number: int) -> None:
@@ -25,7 +27,9 @@ def new_small_kernels(writer: EventWriter, number: int) -> None:
 
 def new_runs(writer: EventWriter, number: int) -> None:
     """Forty kernels that never touch the same blocks twice."""
-    writer.execute(number % 40, [BlockRange(0, (number * i * 37) % 100, 1 + number % 27) for i in range(1, 40)])
+    writer.execute(
+        number % 40, [BlockRange(0, (number * i * 37) % 100, 1 + number % 27) for i in range(1, 40)]
+    )
 
 
 def new_contexts(writer: EventWriter, number: int) -> None:
@@ -41,7 +45,9 @@ def new_allocations(writer: EventWriter, number: int) -> None:
 
 
 def new_torch_blocks(writer: EventWriter, number: int) -> None:
-    """More and more of PyTorch's blocks of one size live at a time, then none, and again of another size."""
+    """More and more of PyTorch's blocks of one size live at a time, then none, and again of another
+    size.
+    """
     round_, at = divmod(number, 60)
     size = (1 + round_ % 2) * UM_BLOCK_BYTES
     writer.block(True, 0, at * 2 * UM_BLOCK_BYTES, size, 0)
@@ -59,7 +65,10 @@ def core_with_limit(mebibytes: int = 1, **changes: int) -> tuple[Core, EventWrit
     return core, writer
 
 
-@pytest.mark.parametrize("stream", [new_kernels, new_small_kernels, new_runs, new_contexts, new_allocations, new_torch_blocks])
+@pytest.mark.parametrize(
+    "stream",
+    [new_kernels, new_small_kernels, new_runs, new_contexts, new_allocations, new_torch_blocks],
+)
 def test_an_endless_stream_of_new_things_stays_within_the_limit(stream: Stream) -> None:
     core, writer = core_with_limit(execution_records=64)
     peak = 0
@@ -101,14 +110,21 @@ def test_what_lives_is_never_forgotten_for_its_names() -> None:
     core.process(writer.take())
     for launch in there_and_back(120, 12) * 3:
         core.process(write(writer, [launch]))
-        assert all(core.block_state(0, block) & Core.RESIDENT for r in launch.ranges for block in range(r.first, r.first + r.count))
+        assert all(
+            core.block_state(0, block) & Core.RESIDENT
+            for r in launch.ranges
+            for block in range(r.first, r.first + r.count)
+        )
     assert core.statistics().malformed_events == 0
 
 
 def test_a_step_whose_tables_do_not_fit_still_runs() -> None:
     """Its launches come back unknown."""
     core, writer = core_with_limit()
-    step = [Launch(i, tuple(BlockRange(0, (i + 3 * j) % 128, 1) for j in range(16))) for i in range(2000)]
+    step = [
+        Launch(i, tuple(BlockRange(0, (i + 3 * j) % 128, 1) for j in range(16)))
+        for i in range(2000)
+    ]
     for _ in range(3):
         core.process(write(writer, step))
         core.take_command_bytes()

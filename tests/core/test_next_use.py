@@ -1,4 +1,6 @@
-"""Evictions by next use: what is used last of all goes first, as far as it is known, and what was used just now rests before."""
+"""Evictions by next use: what is used last of all goes first, as far as it is known, and what was
+used just now rests before.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from deepum.core import UM_BLOCK_BYTES, BlockRange, Command, Core, CoreSettings,
 OLDEST_LAST_USE, FURTHEST_NEXT_USE = 1, 2
 ON_DEMAND = 0
 IDLE = [Step(900 + i) for i in range(1300)]  # launches that use nothing
-QUEUE = 64  # launches that the driver lets the host run ahead: what is farther back has run, and may go
+# Launches that the driver lets the host run ahead: what is farther back has run, and may go.
+QUEUE = 64
 RESTED = [Step(700 + i) for i in range(QUEUE)]
 X, Y, SHORT = BlockRange(0, 0, 8), BlockRange(0, 8, 8), BlockRange(1, 0, 8)
 FULL = [uses(90, SHORT)]  # 8 blocks of which the card has no room
@@ -21,7 +24,11 @@ FULL = [uses(90, SHORT)]  # 8 blocks of which the card has no room
 
 def program(sizes: tuple[int, ...] = (16, 24), **settings: int) -> Program:
     """A card of 16 blocks; X and Y fill it."""
-    return Program(16, sizes, **{"eviction_order": FURTHEST_NEXT_USE, "advice": 0, "launch_queue": QUEUE, **settings})
+    return Program(
+        16,
+        sizes,
+        **{"eviction_order": FURTHEST_NEXT_USE, "advice": 0, "launch_queue": QUEUE, **settings},
+    )
 
 
 def gone(commands: Iterable[Command]) -> set[tuple[int, int]]:
@@ -44,7 +51,9 @@ def test_what_is_needed_later_goes(nearer: BlockRange) -> None:
 
 @pytest.mark.parametrize(("needed", "goes"), [(900, X), (1300, Y)])
 def test_what_ends_by_itself_counts_as_sixteen_times_as_far(needed: int, goes: BlockRange) -> None:
-    """The tensor in X is taken back 70 launches after its last use; Y is needed again so many launches after its own."""
+    """The tensor in X is taken back 70 launches after its last use; Y is needed again so many
+    launches after its own.
+    """
     made = program()
     size = 8 * UM_BLOCK_BYTES
 
@@ -64,10 +73,21 @@ def test_what_ends_by_itself_counts_as_sixteen_times_as_far(needed: int, goes: B
 
 @pytest.mark.parametrize("first", [0, 4])
 def test_of_one_launchs_blocks_those_that_wait_longest_tell(first: int) -> None:
-    """Half of X, which half it is, is used again at once, the rest long after Y: that rest is what goes."""
+    """Half of X, which half it is, is used again at once, the rest long after Y: that rest is what
+    goes.
+    """
     half, rest = BlockRange(0, first, 4), BlockRange(0, 4 - first, 4)
     made = program()
-    step = [uses(1, X), uses(2, Y), uses(3, half), *IDLE[:8], uses(90, BlockRange(1, 0, 4)), uses(4, half), uses(5, Y), *IDLE[8:60]]
+    step = [
+        uses(1, X),
+        uses(2, Y),
+        uses(3, half),
+        *IDLE[:8],
+        uses(90, BlockRange(1, 0, 4)),
+        uses(4, half),
+        uses(5, Y),
+        *IDLE[8:60],
+    ]
     step += [uses(6, rest)]
     made.run(step, 4, look=False)
     made.run(step[:11], look=False)
@@ -76,7 +96,9 @@ def test_of_one_launchs_blocks_those_that_wait_longest_tell(first: int) -> None:
 
 
 def test_an_execution_that_follows_itself_is_met_again_by_itself_at_once() -> None:
-    """X is used in each of 40 launches in a row, Y before and long after: in the second of these it is known already."""
+    """X is used in each of 40 launches in a row, Y before and long after: in the second of these it
+    is known already.
+    """
     made = program()
     step = [uses(2, Y), *[uses(1, X)] * 40, *IDLE[:200]]
     made.run(step, 2, look=False)
@@ -85,8 +107,12 @@ def test_an_execution_that_follows_itself_is_met_again_by_itself_at_once() -> No
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_what_nobody_is_known_to_need_goes_if_it_was_used_before_what_is_needed_last(first: bool) -> None:
-    """A new kernel takes 4 blocks, as the first or the last of the step: nothing tells when they are needed again."""
+def test_what_nobody_is_known_to_need_goes_if_it_was_used_before_what_is_needed_last(
+    first: bool,
+) -> None:
+    """A new kernel takes 4 blocks, as the first or the last of the step: nothing tells when they
+    are needed again.
+    """
     made = program()
     there, new = uses(1, BlockRange(0, 0, 12)), uses(77, BlockRange(0, 12, 4))
     made.run([there, *RESTED, *FULL, *IDLE[:40]], 4, look=False)
@@ -96,9 +122,15 @@ def test_what_nobody_is_known_to_need_goes_if_it_was_used_before_what_is_needed_
     assert set(span(0, 12, 4)) <= left if first else not set(span(0, 12, 4)) & left
 
 
-def victims_of(capacity: int, launches: list[Launch], footprint: int, rounds: int) -> list[tuple[int, int]]:
-    """Of each victim: launches since its last use, and blocks that had come since. Slot 0 has `footprint` blocks."""
-    core = Core(CoreSettings.default(eviction_order=FURTHEST_NEXT_USE, prefetch_degree=1, headroom_blocks=0))
+def victims_of(
+    capacity: int, launches: list[Launch], footprint: int, rounds: int
+) -> list[tuple[int, int]]:
+    """Of each victim: launches since its last use, and blocks that had come since. Slot 0 has
+    `footprint` blocks.
+    """
+    core = Core(
+        CoreSettings.default(eviction_order=FURTHEST_NEXT_USE, prefetch_degree=1, headroom_blocks=0)
+    )
     writer = EventWriter()
     writer.device(capacity)
     writer.allocate(0, footprint)
@@ -119,7 +151,9 @@ def victims_of(capacity: int, launches: list[Launch], footprint: int, rounds: in
 
 
 def test_what_was_used_lately_rests_for_32_launches_and_32_blocks() -> None:
-    """Of a sweep what was used just now is needed last; but its space would come late. A sixteenth of the card is more here."""
+    """Of a sweep what was used just now is needed last; but its space would come late. A sixteenth
+    of the card is more here.
+    """
     found = victims_of(1024, sweep(1536, 1536), 1536, 4)
     assert found
     assert min(launches for launches, _ in found) in range(32, 40)
@@ -141,9 +175,20 @@ def test_of_large_launches_two_are_enough() -> None:
 
 @pytest.mark.parametrize("shared", [0, 7])
 def test_the_first_and_the_last_block_of_a_run_have_a_next_use_of_their_own(shared: int) -> None:
-    """Another tensor shares it, and is used before Y is; the rest of X is needed last. The chain does not look that far."""
+    """Another tensor shares it, and is used before Y is; the rest of X is needed last. The chain
+    does not look that far.
+    """
     made = program(prefetch_degree=1)
-    step = [uses(1, X), uses(2, Y), *RESTED, *FULL, *IDLE[:8], uses(3, BlockRange(0, shared, 1)), *IDLE[8:100], uses(4, Y)]
+    step = [
+        uses(1, X),
+        uses(2, Y),
+        *RESTED,
+        *FULL,
+        *IDLE[:8],
+        uses(3, BlockRange(0, shared, 1)),
+        *IDLE[8:100],
+        uses(4, Y),
+    ]
     step += [*IDLE[100:300], uses(5, X)]
     made.run(step, 4, look=False)
     made.run(step[: 2 + len(RESTED)], look=False)
@@ -153,16 +198,22 @@ def test_the_first_and_the_last_block_of_a_run_have_a_next_use_of_their_own(shar
 
 
 @pytest.mark.parametrize("more", [(), (BlockRange(0, 8, 1),)])
-def test_what_lies_elsewhere_each_time_is_used_again_as_what_was_expected_in_its_place(more: tuple[BlockRange, ...]) -> None:
-    """The tensor behind the first three blocks has another name in each iteration, so that its launches are new: it is needed again before
-    Y, as these are. Every second one of its launches has one argument more, or none has."""
+def test_what_lies_elsewhere_each_time_is_used_again_as_what_was_expected_in_its_place(
+    more: tuple[BlockRange, ...],
+) -> None:
+    """The tensor behind the first three blocks has another name in each iteration, so that its
+    launches are new: it is needed again before Y, as these are. Every second one of its launches
+    has one argument more, or none has.
+    """
     made, same, tensor = program(sizes=(16, 24, 48)), BlockRange(0, 0, 3), BlockRange(0, 3, 5)
     size = tensor.count * UM_BLOCK_BYTES
 
     def begin(number: int) -> None:
         made.writer.block(True, 2, number * size, size, 0)  # has the name that the tensor had
         made.writer.block(True, 0, tensor.first * UM_BLOCK_BYTES, size, 0)
-        made.run([uses(1, same, tensor, *(more if number % 2 else ())), uses(2, Y), *RESTED], look=False)
+        made.run(
+            [uses(1, same, tensor, *(more if number % 2 else ())), uses(2, Y), *RESTED], look=False
+        )
 
     for number in range(5):
         begin(number)
@@ -173,15 +224,29 @@ def test_what_lies_elsewhere_each_time_is_used_again_as_what_was_expected_in_its
 
 
 def test_what_a_launch_misses_leaves_at_once_and_in_order_of_last_use() -> None:
-    """The farthest is what was used first, the nearest what was used last; of them all must go, and the first used first."""
-    core, writer = Core(CoreSettings.default(eviction_order=FURTHEST_NEXT_USE, headroom_blocks=0, launch_queue=QUEUE)), EventWriter()
+    """The farthest is what was used first, the nearest what was used last; of them all must go, and
+    the first used first.
+    """
+    core, writer = (
+        Core(
+            CoreSettings.default(
+                eviction_order=FURTHEST_NEXT_USE, headroom_blocks=0, launch_queue=QUEUE
+            )
+        ),
+        EventWriter(),
+    )
     writer.device(64)
     writer.allocate(0, 64)
     writer.allocate(1, 40)
     core.process(writer.take())
     there = [Launch(100 + i, (BlockRange(0, 8 * i, 8),)) for i in range(8)]
     again = [Launch(200 + i, (BlockRange(0, 8 * i, 8),)) for i in reversed(range(8))]
-    step = [*there, *[Launch(300 + i, ()) for i in range(QUEUE)], Launch(1, (BlockRange(1, 0, 40),)), *again]
+    step = [
+        *there,
+        *[Launch(300 + i, ()) for i in range(QUEUE)],
+        Launch(1, (BlockRange(1, 0, 40),)),
+        *again,
+    ]
     for _ in range(4):
         core.process(write(writer, step))
     core.process(write(writer, step[: 8 + QUEUE]))
@@ -198,7 +263,16 @@ def test_what_a_launch_misses_leaves_at_once_and_in_order_of_last_use() -> None:
 
 def test_a_restart_of_the_chain_leaves_what_was_learned() -> None:
     made = program()
-    step = [uses(1, X), uses(2, Y), *RESTED, *FULL, *IDLE[:100], uses(3, Y), *IDLE[100:200], uses(4, X)]
+    step = [
+        uses(1, X),
+        uses(2, Y),
+        *RESTED,
+        *FULL,
+        *IDLE[:100],
+        uses(3, Y),
+        *IDLE[100:200],
+        uses(4, X),
+    ]
     made.run(step, 4, look=False)
     made.run(step[:2], look=False)
     restarts = made.core.statistics().chain_restarts
@@ -232,22 +306,39 @@ def test_what_the_program_brought_itself_stays_for_its_launch(order: int) -> Non
     made.run([uses(10 + i, BlockRange(0, 4 * i, 4)) for i in range(10)], look=False)
     made.writer.program_prefetch(BlockRange(1, 0, 24), 0)
     made.decided()
-    left = gone(made.run([uses(50 + i, BlockRange(1, 24 + 4 * i, 4)) for i in range(6)], look=False))
+    left = gone(
+        made.run([uses(50 + i, BlockRange(1, 24 + 4 * i, 4)) for i in range(6)], look=False)
+    )
     assert len(left) >= 24
     assert {slot for slot, _ in left} == {0}
 
 
 @pytest.mark.parametrize(("distance", "leaves"), [(100, (0, "drop")), (2, (1, "evict"))])
-def test_what_the_host_has_goes_first_unless_it_is_needed_soon(distance: int, leaves: tuple[int, str]) -> None:
-    """Slot 0 is read only, and needed again after so many launches of some 550; the tensor in slot 1, new in each iteration, later."""
+def test_what_the_host_has_goes_first_unless_it_is_needed_soon(
+    distance: int, leaves: tuple[int, str]
+) -> None:
+    """Slot 0 is read only, and needed again after so many launches of some 550; the tensor in slot
+    1, new in each iteration, later.
+    """
     made = Program(16, (8, 16), eviction_order=FURTHEST_NEXT_USE, launch_queue=QUEUE)
-    clean, tensor, short = Step(1, read=(BlockRange(0, 0, 8),)), BlockRange(1, 0, 8), Step(3, written=(BlockRange(1, 8, 8),))
+    clean, tensor, short = (
+        Step(1, read=(BlockRange(0, 0, 8),)),
+        BlockRange(1, 0, 8),
+        Step(3, written=(BlockRange(1, 8, 8),)),
+    )
     before = [clean, Step(2, written=(tensor,)), *RESTED]
-    behind = [*IDLE[:distance], Step(4, read=clean.read), *IDLE[distance:450], Step(5, read=(tensor,)), *IDLE[:50]]
+    behind = [
+        *IDLE[:distance],
+        Step(4, read=clean.read),
+        *IDLE[distance:450],
+        Step(5, read=(tensor,)),
+        *IDLE[:50],
+    ]
     size = 16 * UM_BLOCK_BYTES
     for _ in range(5):
         made.writer.block(True, 1, 0, size, size)
-        made.run([*before, short, *behind, Step(6, written=(BlockRange(1, 0, 16),))])  # all of slot 0 leaves, and comes back
+        # All of slot 0 leaves, and comes back.
+        made.run([*before, short, *behind, Step(6, written=(BlockRange(1, 0, 16),))])
         made.writer.block(False, 1, 0, size, 0)
     made.writer.block(True, 1, 0, size, size)
     made.run(before, look=False)
@@ -255,13 +346,21 @@ def test_what_the_host_has_goes_first_unless_it_is_needed_soon(distance: int, le
     assert {(c.slot, c.kind) for c in left} == {leaves}
 
 
-def test_what_was_not_used_when_it_should_have_been_is_not_needed_last_because_of_a_later_iteration() -> None:
-    """The chain holds more than three steps. Z is used twice in each, but not the second time in the latest: the chain's word of its next
-    use is passed, and what its end says of it is three steps away. W and then V, which are needed last of what is known, go, and not Z,
-    which was used after them: its copy would hold up all that leaves behind it. (The launches are another device's, so that nothing is
-    fetched ahead.)"""
+def test_what_was_not_used_when_it_should_have_been_is_not_needed_last_because_of_a_later_iteration() -> (
+    None
+):
+    """The chain holds more than three steps. Z is used twice in each, but not the second time in
+    the latest: the chain's word of its next use is passed, and what its end says of it is three
+    steps away. W and then V, which are needed last of what is known, go, and not Z, which was used
+    after them: its copy would hold up all that leaves behind it. (The launches are another
+    device's, so that nothing is fetched ahead.)
+    """
     turns, launches = 5, 200
-    core = Core(CoreSettings.default(headroom_blocks=0, advice=0, launch_queue=QUEUE, prefetch_degree=3 * launches + 90))
+    core = Core(
+        CoreSettings.default(
+            headroom_blocks=0, advice=0, launch_queue=QUEUE, prefetch_degree=3 * launches + 90
+        )
+    )
     writer = EventWriter()
     writer.device(32)
     writer.device(32, device=1)

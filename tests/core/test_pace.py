@@ -11,16 +11,21 @@ from timed import TimedProgram, Took
 from deepum.core import BlockRange, Command
 
 DUPLICATES = ("advise", "copy_out", "drop", "collapse")
-# 16 blocks of card and 24 of memory, which are read, written, and gone over once an iteration of 64 launches.
+# 16 blocks of card and 24 of memory, which are read, written, and gone over once an iteration of 64
+# launches.
 WEIGHTS = [Step(1 + i, read=(BlockRange(0, 4 * i, 4),)) for i in range(2)]
 REST = [uses(100 + i, BlockRange(1, 4 * i, 4)) for i in range(4)]
 IDLE = [uses(200 + i, BlockRange(1, 15, 1)) for i in range(58)]
 ITERATION = [*WEIGHTS, *REST, *IDLE]
-ON_DEMAND_OF_TIME = 12 + 3 + 12  # iterations by which the trial is over: learning and measuring, settling and measuring, what was queued
+# Iterations by which the trial is over: learning and measuring, settling and measuring, what was
+# queued.
+ON_DEMAND_OF_TIME = 12 + 3 + 12
 
 
 class Timed(TimedProgram):
-    """What is tried is whether anything leaves without a copy, in the iteration at hand or all through the one before."""
+    """What is tried is whether anything leaves without a copy, in the iteration at hand or all
+    through the one before.
+    """
 
     def __init__(self, took: Took, **settings: int) -> None:
         super().__init__(took, 16, (8, 16), **settings)

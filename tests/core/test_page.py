@@ -11,18 +11,27 @@ import pytest
 from deepum.core import CoreSettings, CoreStatistics, default_parameters
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = "\n".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("core.md", "core-reference.md"))
+PAGE = "\n".join(
+    (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("core.md", "core-reference.md")
+)
 CHOICES = ("policy", "prediction", "eviction_order", "advice", "parameters")
 GROUPS = {name.partition(".")[0] for name in default_parameters()}
-SOURCES = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "native" / "core").rglob("*.[ch]pp")))
+SOURCES = "\n".join(
+    path.read_text(encoding="utf-8")
+    for path in sorted((ROOT / "native" / "core").rglob("*.[ch]pp"))
+)
 
 
-@pytest.mark.parametrize("name", [field.name for field in (*fields(CoreSettings), *fields(CoreStatistics))])
+@pytest.mark.parametrize(
+    "name", [field.name for field in (*fields(CoreSettings), *fields(CoreStatistics))]
+)
 def test_every_setting_and_statistic_is_named(name: str) -> None:
     assert f"`{name}`" in PAGE
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(CoreSettings) if field.name not in CHOICES])
+@pytest.mark.parametrize(
+    "name", [field.name for field in fields(CoreSettings) if field.name not in CHOICES]
+)
 def test_the_defaults_are_those_of_the_core(name: str) -> None:
     found = re.search(rf"`{name}` \((?:N, )?(\d+)", PAGE)
     assert found is not None
@@ -41,7 +50,12 @@ def test_parameters_have_the_values_of_the_core(name: str, value: str) -> None:
     assert default_parameters()[name] == int(value)
 
 
-@pytest.mark.parametrize("name", sorted({name for name in re.findall(r"`(\w+\.\w+)`", PAGE) if name.partition(".")[0] in GROUPS}))
+@pytest.mark.parametrize(
+    "name",
+    sorted(
+        {name for name in re.findall(r"`(\w+\.\w+)`", PAGE) if name.partition(".")[0] in GROUPS}
+    ),
+)
 def test_parameters_are_those_of_the_core(name: str) -> None:
     assert name in default_parameters()
 

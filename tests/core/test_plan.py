@@ -1,4 +1,6 @@
-"""A plan of an iteration is followed as long as the program does what it is of; then the chain goes on."""
+"""A plan of an iteration is followed as long as the program does what it is of; then the chain goes
+on.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from programs import Launch, sweep, there_and_back
 from deepum.core import UM_BLOCK_BYTES, BlockRange, EventWriter, PlannedKind, PlannedMove, PlanPoint
 
 CAPACITY = 64
-LAYERS, WEIGHTS, ACTIVATION = 24, 8, 20  # UM blocks of a layer's weights, and of what it leaves for the way back
+# UM blocks of a layer's weights, and of what it leaves for the way back.
+LAYERS, WEIGHTS, ACTIVATION = 24, 8, 20
 SETTLED = 9  # steps after which all is learned
 
 Step = Callable[[EventWriter], None]
@@ -34,8 +37,9 @@ def looping(launches: list[Launch], wait: bool) -> tuple[Step, Step]:
 
 
 def training(shuffled: bool = False) -> tuple[Step, Step]:
-    """Weights of 192 blocks and activations of 480 on a card of 512; PyTorch reports the activations. Shuffled: they lie elsewhere in
-    each step, under the same names."""
+    """Weights of 192 blocks and activations of 480 on a card of 512; PyTorch reports the
+    activations. Shuffled: they lie elsewhere in each step, under the same names.
+    """
     alive = step_number = 0
 
     def setup(writer: EventWriter) -> None:
@@ -49,15 +53,27 @@ def training(shuffled: bool = False) -> tuple[Step, Step]:
     def tensor(writer: EventWriter, active: bool, layer: int) -> None:
         nonlocal alive
         alive += ACTIVATION if active else -ACTIVATION
-        writer.block(active, 1, place(layer) * UM_BLOCK_BYTES, ACTIVATION * UM_BLOCK_BYTES, alive * UM_BLOCK_BYTES)
+        writer.block(
+            active,
+            1,
+            place(layer) * UM_BLOCK_BYTES,
+            ACTIVATION * UM_BLOCK_BYTES,
+            alive * UM_BLOCK_BYTES,
+        )
 
     def step(writer: EventWriter) -> None:
         nonlocal step_number
         for layer in range(LAYERS):
             tensor(writer, True, layer)
-            writer.execute(100 + layer, [BlockRange(0, layer * WEIGHTS, WEIGHTS), BlockRange(1, place(layer), ACTIVATION)])
+            writer.execute(
+                100 + layer,
+                [BlockRange(0, layer * WEIGHTS, WEIGHTS), BlockRange(1, place(layer), ACTIVATION)],
+            )
         for layer in reversed(range(LAYERS)):
-            writer.execute(200 + layer, [BlockRange(0, layer * WEIGHTS, WEIGHTS), BlockRange(1, place(layer), ACTIVATION)])
+            writer.execute(
+                200 + layer,
+                [BlockRange(0, layer * WEIGHTS, WEIGHTS), BlockRange(1, place(layer), ACTIVATION)],
+            )
             tensor(writer, False, layer)
         for layer in range(LAYERS):
             writer.execute(300 + layer, [BlockRange(0, layer * WEIGHTS, WEIGHTS)])
@@ -87,9 +103,13 @@ def settled(program: str, **settings: int) -> PlannedRun:
 @pytest.mark.parametrize("order", (0, 1, 2))
 @pytest.mark.parametrize("launch_queue", (0, 4, 1024))
 @pytest.mark.parametrize("program", [name for name in PROGRAMS if "shuffled" not in name])
-def test_a_plan_of_what_the_chain_did_gives_the_same_commands(program: str, launch_queue: int, order: int) -> None:
-    """Where names lie elsewhere in each step too, but for a block now and then of which residency comes to be doubted by just what its own
-    launch fetches: the plan fetches that before the launch is placed."""
+def test_a_plan_of_what_the_chain_did_gives_the_same_commands(
+    program: str, launch_queue: int, order: int
+) -> None:
+    """Where names lie elsewhere in each step too, but for a block now and then of which residency
+    comes to be doubted by just what its own launch fetches: the plan fetches that before the launch
+    is placed.
+    """
     settings = {"launch_queue": launch_queue, "eviction_order": order}
     chain, follower = settled(program, **settings), settled(program, **settings)
     did = chain.step()
@@ -108,7 +128,9 @@ def test_a_plan_holds_where_memory_has_the_same_name_in_another_place() -> None:
     assert shuffled.core.statistics().planned_launches == before + len(did.launches)
     held = [command for command in moved.commands if command.kind == "hold"]
     assert len(held) <= len([command for command in did.commands if command.kind == "hold"]) + 2
-    assert {command.first_block for command in moved.commands} != {command.first_block for command in did.commands}
+    assert {command.first_block for command in moved.commands} != {
+        command.first_block for command in did.commands
+    }
 
 
 def moves_of(iteration: Iteration, kind: str) -> int:
@@ -116,7 +138,9 @@ def moves_of(iteration: Iteration, kind: str) -> int:
 
 
 def test_a_step_that_deviates_goes_on_by_the_chain_and_the_plan_goes_on_after_it() -> None:
-    """A launch is left out of each second step: the plan is followed again from the launch behind it that tells the place."""
+    """A launch is left out of each second step: the plan is followed again from the launch behind
+    it that tells the place.
+    """
     launches, number = there_and_back(96, 24), 0
 
     def step(writer: EventWriter) -> None:
@@ -161,17 +185,23 @@ def test_launches_that_are_alike_are_told_apart_by_what_came_before_them() -> No
 
 
 def test_a_plan_that_asks_for_too_much_is_carried_out_as_far_as_there_is_room() -> None:
-    """It fetches everything at every launch and lets nothing leave. Launches still find what they need."""
+    """It fetches everything at every launch and lets nothing leave. Launches still find what they
+    need.
+    """
     run = settled("there and back")
     greedy = [
-        PlannedMove(launch, PlanPoint.AFTER_LAUNCH, PlannedKind.PREFETCH, 1, 0, 96) for launch in range(48)
+        PlannedMove(launch, PlanPoint.AFTER_LAUNCH, PlannedKind.PREFETCH, 1, 0, 96)
+        for launch in range(48)
     ]  # the allocation's name is 1
     run.core.follow_plan([launch.execution for launch in there_and_back(96, 24)], greedy)
     for _ in range(3):
         run.step()
         assert run.core.statistics().resident_bytes <= CAPACITY * UM_BLOCK_BYTES
     last = there_and_back(96, 24)[-1].ranges[0]
-    assert all(run.core.block_state(0, block) & run.core.RESIDENT for block in range(last.first, last.first + last.count))
+    assert all(
+        run.core.block_state(0, block) & run.core.RESIDENT
+        for block in range(last.first, last.first + last.count)
+    )
 
 
 def test_a_plan_that_evicts_what_is_needed_costs_moves_only() -> None:
@@ -179,12 +209,18 @@ def test_a_plan_that_evicts_what_is_needed_costs_moves_only() -> None:
     usual = moves_of(run.step(), "evict")
     launches = there_and_back(96, 24)
     own = [launch.ranges[0] for launch in launches]
-    wrong = [PlannedMove(i, PlanPoint.BEFORE_LAUNCH, PlannedKind.EVICT, 1, r.first, r.count) for i, r in enumerate(own)]
+    wrong = [
+        PlannedMove(i, PlanPoint.BEFORE_LAUNCH, PlannedKind.EVICT, 1, r.first, r.count)
+        for i, r in enumerate(own)
+    ]
     run.core.follow_plan([launch.execution for launch in launches], wrong)
     done = run.step()
     assert moves_of(done, "evict") > usual
     last = launches[-1].ranges[0]
-    assert all(run.core.block_state(0, block) & run.core.RESIDENT for block in range(last.first, last.first + last.count))
+    assert all(
+        run.core.block_state(0, block) & run.core.RESIDENT
+        for block in range(last.first, last.first + last.count)
+    )
 
 
 def test_no_plan_any_longer() -> None:
@@ -206,12 +242,17 @@ EARLIER = PlannedMove(0, PlanPoint.AFTER_LAUNCH, PlannedKind.EVICT, 1, 0, 4)
         pytest.param([PlannedMove(2, MOVE.point, MOVE.kind, 1, 0, 4)], id="no launch of the plan"),
         pytest.param([PlannedMove(1, MOVE.point, MOVE.kind, 1, 0, 0)], id="no block"),
         pytest.param([MOVE, EARLIER], id="launches out of order"),
-        pytest.param([MOVE, PlannedMove(1, PlanPoint.BEFORE_LAUNCH, MOVE.kind, 1, 0, 4)], id="points out of order"),
+        pytest.param(
+            [MOVE, PlannedMove(1, PlanPoint.BEFORE_LAUNCH, MOVE.kind, 1, 0, 4)],
+            id="points out of order",
+        ),
         pytest.param([PlannedMove(1, MOVE.point, 7, 1, 0, 4)], id="no known kind"),  # type: ignore[arg-type]
         pytest.param([PlannedMove(1, 3, MOVE.kind, 1, 0, 4)], id="no known point"),  # type: ignore[arg-type]
     ),
 )
-def test_a_plan_that_cannot_be_is_refused_and_the_one_before_stays(moves: list[PlannedMove]) -> None:
+def test_a_plan_that_cannot_be_is_refused_and_the_one_before_stays(
+    moves: list[PlannedMove],
+) -> None:
     run = settled("there and back")
     did = run.step()
     run.core.follow_plan(did.launches, did.moves)

@@ -1,4 +1,6 @@
-"""What has no content is populated: in a direction of its own, which waits, and is waited for, apart from the prefetches."""
+"""What has no content is populated: in a direction of its own, which waits, and is waited for,
+apart from the prefetches.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,16 @@ TORCH = 8  # blocks of slot 0, which are PyTorch's
 
 
 class Card:
-    """A card of 16 blocks, full of what was used oldest first: of slot 0, PyTorch's memory, 8 blocks, then of slot 1."""
+    """A card of 16 blocks, full of what was used oldest first: of slot 0, PyTorch's memory, 8
+    blocks, then of slot 1.
+    """
 
     def __init__(self, **settings: int) -> None:
-        self.core = Core(CoreSettings.default(**{"headroom_blocks": 0, "eviction_order": OLDEST_LAST_USE, **settings}))
+        self.core = Core(
+            CoreSettings.default(
+                **{"headroom_blocks": 0, "eviction_order": OLDEST_LAST_USE, **settings}
+            )
+        )
         self.writer = EventWriter()
         self.writer.device(16)
         self.writer.allocate(0, TORCH)
@@ -96,29 +104,40 @@ def test_each_kind_waits_for_the_discard_whose_space_it_takes() -> None:
     assert waits(commands, "populate") == waits(commands, "prefetch") == [dropped]
     for kind in ("populate", "prefetch"):
         last = [c for c in commands if c.kind == kind][-1]
-        assert last.block_count > 0 and last.id > min(c.id for c in commands if c.kind == kind and c.block_count == 0)
+        assert last.block_count > 0 and last.id > min(
+            c.id for c in commands if c.kind == kind and c.block_count == 0
+        )
     again = card.launch(6, BlockRange(1, 20, 1), BlockRange(1, 4, 1))
     assert waits(again, "populate") == waits(again, "prefetch") == [], "what follows is behind it"
 
 
 @pytest.mark.parametrize("fresh_first", [True, False])
-def test_a_launch_is_held_for_its_latest_prefetch_and_for_its_latest_population(fresh_first: bool) -> None:
+def test_a_launch_is_held_for_its_latest_prefetch_and_for_its_latest_population(
+    fresh_first: bool,
+) -> None:
     """Whichever was given first."""
     card = Card()
     card.launch(3, BlockRange(1, 8, 8))
     fresh, known = BlockRange(1, 16, 4), BlockRange(0, 0, 4)
     commands = card.launch(4, *((fresh, known) if fresh_first else (known, fresh)))
-    brought = [next(c for c in reversed(commands) if c.kind == kind).id for kind in ("prefetch", "populate")]
+    brought = [
+        next(c for c in reversed(commands) if c.kind == kind).id
+        for kind in ("prefetch", "populate")
+    ]
     assert (brought[0] > brought[1]) == fresh_first
     holds = [c for c in commands if c.kind == "hold"]
     assert [hold.after_move for hold in holds] == brought
     assert all((hold.cause, hold.stream_mask) == (card.writer.sequence, 1) for hold in holds)
     assert card.core.statistics().holds >= 2
-    assert [c for c in card.launch(5, known, fresh) if c.kind == "hold"] == [], "held for these before"
+    assert [c for c in card.launch(5, known, fresh) if c.kind == "hold"] == [], (
+        "held for these before"
+    )
 
 
 def test_a_hold_tells_whether_what_it_waits_for_is_behind_launches_of_other_streams() -> None:
-    """As in a program whose gradients are reduced on streams of their own: without it its launches would not wait for what they need."""
+    """As in a program whose gradients are reduced on streams of their own: without it its launches
+    would not wait for what they need.
+    """
     writer = EventWriter()
     core = Core(CoreSettings.default(headroom_blocks=0, eviction_order=OLDEST_LAST_USE))
     writer.device(16)
@@ -133,19 +152,32 @@ def test_a_hold_tells_whether_what_it_waits_for_is_behind_launches_of_other_stre
 
 
 def doubted(confidence: int, idle: int, first: Sequence[Launch]) -> tuple[Core, bytes]:
-    """Block 0 is brought by the last of these launches, and then used by `idle` launches, each new, that bring others in turn."""
+    """Block 0 is brought by the last of these launches, and then used by `idle` launches, each new,
+    that bring others in turn.
+    """
     core, writer = (
-        Core(CoreSettings.default(headroom_blocks=0, eviction_order=OLDEST_LAST_USE, confidence_launches=confidence)),
+        Core(
+            CoreSettings.default(
+                headroom_blocks=0, eviction_order=OLDEST_LAST_USE, confidence_launches=confidence
+            )
+        ),
         EventWriter(),
     )
     writer.device(6)
     writer.allocate(0, 64)
-    turns = [Launch(1000 + i, (BlockRange(0, 0, 1), BlockRange(0, 8 + 2 * (i % 20), 1))) for i in range(idle)]
+    turns = [
+        Launch(1000 + i, (BlockRange(0, 0, 1), BlockRange(0, 8 + 2 * (i % 20), 1)))
+        for i in range(idle)
+    ]
     return core, writer.take() + write(writer, [*first, *turns])
 
 
 POPULATED = [Launch(1, (BlockRange(0, 0, 1),))]
-PREFETCHED = [*POPULATED, *[Launch(2 + i, (BlockRange(0, 8 + 2 * i, 1),)) for i in range(12)], *POPULATED]
+PREFETCHED = [
+    *POPULATED,
+    *[Launch(2 + i, (BlockRange(0, 8 + 2 * i, 1),)) for i in range(12)],
+    *POPULATED,
+]
 
 
 @pytest.mark.parametrize(
@@ -156,11 +188,19 @@ PREFETCHED = [*POPULATED, *[Launch(2 + i, (BlockRange(0, 8 + 2 * i, 1),)) for i 
         (POPULATED, 3500, "populate"),  # however long ago that was
     ],
 )
-def test_a_block_in_doubt_comes_as_it_came_the_last_time(first: list[Launch], confidence: int, expected: str) -> None:
-    """Its population may be on its way still: a prefetch would overtake it, into space that is not free yet."""
+def test_a_block_in_doubt_comes_as_it_came_the_last_time(
+    first: list[Launch], confidence: int, expected: str
+) -> None:
+    """Its population may be on its way still: a prefetch would overtake it, into space that is not
+    free yet.
+    """
     core, records = doubted(confidence, confidence + 10, first)
     core.process(records)
-    of_block = [c for c in core.take_commands() if c.kind in ("prefetch", "populate") and (c.first_block, c.block_count) == (0, 1)]
+    of_block = [
+        c
+        for c in core.take_commands()
+        if c.kind in ("prefetch", "populate") and (c.first_block, c.block_count) == (0, 1)
+    ]
     assert core.statistics().bytes_prefetched_again == UM_BLOCK_BYTES
     assert of_block[-1].kind == expected
     assert (of_block[-1].id - of_block[-2].id > REMEMBERED) == (confidence > 1000)
@@ -169,7 +209,10 @@ def test_a_block_in_doubt_comes_as_it_came_the_last_time(first: list[Launch], co
 def test_so_says_the_plain_one_for_what_was_long_ago() -> None:
     _, records = doubted(3500, 3600, POPULATED)
     for order in (OLDEST_LAST_USE, 2):
-        compare(CoreSettings.default(headroom_blocks=0, eviction_order=order, confidence_launches=3500), records)
+        compare(
+            CoreSettings.default(headroom_blocks=0, eviction_order=order, confidence_launches=3500),
+            records,
+        )
 
 
 def test_a_population_that_failed_is_not_believed() -> None:
@@ -183,5 +226,7 @@ def test_a_population_that_failed_is_not_believed() -> None:
 def test_where_the_driver_evicts_there_is_one_direction() -> None:
     """It goes by the order of what comes, so that must be the one decided."""
     card = Card(pre_eviction=0)
-    commands = card.launch(3, BlockRange(1, 8, 8)) + card.launch(4, BlockRange(0, 0, 4), BlockRange(1, 16, 4))
+    commands = card.launch(3, BlockRange(1, 8, 8)) + card.launch(
+        4, BlockRange(0, 0, 4), BlockRange(1, 16, 4)
+    )
     assert {c.kind for c in commands} == {"prefetch", "hold"}

@@ -1,4 +1,6 @@
-"""Profiles: what one run learned serves the next from its first iteration on; anything else is refused and changes nothing."""
+"""Profiles: what one run learned serves the next from its first iteration on; anything else is
+refused and changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -45,9 +47,13 @@ def step(weights: int, extra: int) -> list[Launch]:
     """Forward and backward over the one, a sweep over the other."""
 
     def moved(launch: Launch, slot: int) -> Launch:
-        return Launch(launch.execution, tuple(BlockRange(slot, r.first, r.count) for r in launch.ranges))
+        return Launch(
+            launch.execution, tuple(BlockRange(slot, r.first, r.count) for r in launch.ranges)
+        )
 
-    return [moved(launch, weights) for launch in there_and_back(24, 8)] + [moved(launch, extra) for launch in sweep(8, 4, slot=8)]
+    return [moved(launch, weights) for launch in there_and_back(24, 8)] + [
+        moved(launch, extra) for launch in sweep(8, 4, slot=8)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -150,8 +156,12 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "text": lambda p: b"nonsense" * 100,
     "one byte less, sealed": lambda p: sealed(bytearray(p[:-1])),
     "eight bytes more, sealed": lambda p: sealed(bytearray(p + bytes(8))),
-    "many names, sealed": lambda p: sealed(bytearray(p[:HEAD] + b"\xff\xff\xff\xff" + p[HEAD + 4 :])),
-    "empty but for counts, sealed": lambda p: sealed(bytearray(p[:HEAD] + b"\0\0\0\0\xff\xff\xff\x7f")),
+    "many names, sealed": lambda p: sealed(
+        bytearray(p[:HEAD] + b"\xff\xff\xff\xff" + p[HEAD + 4 :])
+    ),
+    "empty but for counts, sealed": lambda p: sealed(
+        bytearray(p[:HEAD] + b"\0\0\0\0\xff\xff\xff\x7f")
+    ),
 }
 
 
@@ -190,11 +200,15 @@ def test_any_bytes_behind_a_sound_head_are_survived(body: bytes) -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_random_damage_under_a_right_checksum_is_refused_or_harmless(seed: int, learned: bytes) -> None:
+def test_random_damage_under_a_right_checksum_is_refused_or_harmless(
+    seed: int, learned: bytes
+) -> None:
     """Predictions may be wrong then. The program that runs is served all the same."""
     random, profile = Random(seed), bytearray(learned)
     for _ in range(random.choice((1, 2, 40))):
-        profile[random.randrange(HEAD, len(profile))] = random.choice((0, 1, 255, random.randrange(256)))
+        profile[random.randrange(HEAD, len(profile))] = random.choice(
+            (0, 1, 255, random.randrange(256))
+        )
     core, writer = begin({0: 24, 1: 8}, execution_ids=random.choice((16, 65536)))
     try:
         core.load_tables(sealed(profile))

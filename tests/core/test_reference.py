@@ -51,17 +51,29 @@ def compare(core_settings: CoreSettings, records: bytes) -> None:
             assert core.block_state(slot, block.index) == expected, (slot, block)
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=250,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 @given(SETTINGS, event_programs())
 def test_random_programs(core_settings: CoreSettings, program: list[Any]) -> None:
     compare(core_settings, write_program(program, EventWriter()))
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=100,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 @given(SETTINGS, st.integers(2, 3), st.sampled_from((0, 1024)), event_programs(steady=True))
-def test_steady_programs(core_settings: CoreSettings, advice: int, launch_queue: int, program: list[Any]) -> None:
+def test_steady_programs(
+    core_settings: CoreSettings, advice: int, launch_queue: int, program: list[Any]
+) -> None:
     """Those in which blocks are duplicated, copied out, dropped, written and collapsed."""
-    core_settings = replace(core_settings, policy=1, pre_eviction=1, advice=advice, launch_queue=launch_queue)
+    core_settings = replace(
+        core_settings, policy=1, pre_eviction=1, advice=advice, launch_queue=launch_queue
+    )
     compare(core_settings, write_program(program, EventWriter()))
 
 
@@ -83,8 +95,15 @@ def test_training_loops(core_settings: CoreSettings, capacity: int, extra: list[
 
 
 @settings(max_examples=60, deadline=None)
-@given(SETTINGS, st.integers(6, 24), st.lists(st.permutations(range(7)), min_size=3, max_size=8), st.integers(1, 3))
-def test_tensors_that_move(core_settings: CoreSettings, capacity: int, steps: list[list[int]], blocks: int) -> None:
+@given(
+    SETTINGS,
+    st.integers(6, 24),
+    st.lists(st.permutations(range(7)), min_size=3, max_size=8),
+    st.integers(1, 3),
+)
+def test_tensors_that_move(
+    core_settings: CoreSettings, capacity: int, steps: list[list[int]], blocks: int
+) -> None:
     writer = EventWriter()
     writer.device(capacity)
     writer.allocate(0, 21)
@@ -97,9 +116,22 @@ def test_tensors_that_move(core_settings: CoreSettings, capacity: int, steps: li
 
 
 @settings(max_examples=25, deadline=None)
-@given(SETTINGS, st.sampled_from((96, 512, 600)), st.integers(4, 6), st.integers(0, 1 << 32), st.booleans())
-def test_by_next_use_on_larger_cards(core_settings: CoreSettings, capacity: int, steps: int, seed: int, vary: bool) -> None:
-    """Where blocks have to rest for as long as anywhere. Launches of tensors that vary are new each time."""
+@given(
+    SETTINGS,
+    st.sampled_from((96, 512, 600)),
+    st.integers(4, 6),
+    st.integers(0, 1 << 32),
+    st.booleans(),
+)
+def test_by_next_use_on_larger_cards(
+    core_settings: CoreSettings, capacity: int, steps: int, seed: int, vary: bool
+) -> None:
+    """Where blocks have to rest for as long as anywhere. Launches of tensors that vary are new each
+    time.
+    """
     writer = EventWriter()
     long_steps(writer, Random(seed), capacity, steps, vary)
-    compare(replace(core_settings, policy=1, eviction_order=2, prefetch_degree=2000, pre_eviction=1), writer.take())
+    compare(
+        replace(core_settings, policy=1, eviction_order=2, prefetch_degree=2000, pre_eviction=1),
+        writer.take(),
+    )

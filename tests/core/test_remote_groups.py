@@ -1,4 +1,6 @@
-"""Tensors of one size that are used once an iteration stay on the host where iterations are shorter so, and only there."""
+"""Tensors of one size that are used once an iteration stay on the host where iterations are shorter
+so, and only there.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def weights(i: int) -> Step:
 
 
 def decoding(caches: int = CACHES, again: int | None = None) -> list[Step]:
-    """Launches of an iteration: weights throughout, and each cache at its place; `again`: and once more, so many launches later."""
+    """Launches of an iteration: weights throughout, and each cache at its place; `again`: and once
+    more, so many launches later.
+    """
     steps = [weights(i) for i in range(LAUNCHES)]
     for i in range(caches):
         steps[12 * i + 3] = uses(200 + i, BlockRange(1 + i, 0, CACHE))
@@ -36,8 +40,16 @@ def decoding(caches: int = CACHES, again: int | None = None) -> list[Step]:
 class Timed(TimedProgram):
     """What is tried is advised to be on the host: `remote`, blocks by slot."""
 
-    def __init__(self, took: Took, card: int = CARD, sizes: tuple[int, ...] = (WEIGHTS, *[CACHE] * CACHES), **settings: int) -> None:
-        super().__init__(took, card, sizes, **{"advice": REMOTE, "eviction_order": FURTHEST_NEXT_USE, **settings})
+    def __init__(
+        self,
+        took: Took,
+        card: int = CARD,
+        sizes: tuple[int, ...] = (WEIGHTS, *[CACHE] * CACHES),
+        **settings: int,
+    ) -> None:
+        super().__init__(
+            took, card, sizes, **{"advice": REMOTE, "eviction_order": FURTHEST_NEXT_USE, **settings}
+        )
         self.remote: set[tuple[int, int]] = set()
 
     def other_way(self) -> bool:
@@ -50,7 +62,9 @@ class Timed(TimedProgram):
         return made
 
     def run_on(self, iterations: int, steps: list[Step] | None = None) -> list[Command]:
-        return [command for _ in range(iterations) for command in self.iteration(steps or decoding())]
+        return [
+            command for _ in range(iterations) for command in self.iteration(steps or decoding())
+        ]
 
     def run_until_tried(self) -> None:
         for _ in range(TRIED):
@@ -101,14 +115,24 @@ def test_where_iterations_are_shorter_so_they_stay_on_the_host(made: Callable[..
 def test_what_is_on_the_device_makes_its_room(made: Callable[..., Timed]) -> None:
     program = made(faster, card=40)
     program.run_on(TRIED)
-    at = next(i for i, command in enumerate(program.commands) if command.advice == SET_PREFERRED_LOCATION)
+    at = next(
+        i for i, command in enumerate(program.commands) if command.advice == SET_PREFERRED_LOCATION
+    )
     brought: set[tuple[int, int]] = set()
     for command in program.commands[:at]:
         named = {one for one in blocks([command], command.kind) if one[0] in CACHE_SLOTS}
-        brought = brought | named if command.kind in ("prefetch", "populate") else brought - named if command.kind == "evict" else brought
+        brought = (
+            brought | named
+            if command.kind in ("prefetch", "populate")
+            else brought - named
+            if command.kind == "evict"
+            else brought
+        )
     assert brought  # some of them are there
     cause = program.commands[at].cause
-    assert brought <= set(blocks([command for command in program.commands[at:] if command.cause == cause], "evict"))
+    assert brought <= set(
+        blocks([command for command in program.commands[at:] if command.cause == cause], "evict")
+    )
 
 
 def test_where_they_are_longer_so_they_are_called_back(made: Callable[..., Timed]) -> None:
@@ -146,7 +170,9 @@ def test_times_are_wanted_until_that_is_known(made: Callable[..., Timed]) -> Non
 
 
 @pytest.mark.parametrize("again", [20, 32, 45])
-def test_what_is_used_twice_an_iteration_is_not_tried(made: Callable[..., Timed], again: int) -> None:
+def test_what_is_used_twice_an_iteration_is_not_tried(
+    made: Callable[..., Timed], again: int
+) -> None:
     program = made(faster)
     program.run_on(TRIED, decoding(again=again))
     assert not program.tried()
@@ -167,14 +193,18 @@ def test_one_of_them_that_is_used_otherwise_tells_of_all(made: Callable[..., Tim
 
 
 @pytest.mark.parametrize("card", [WEIGHTS + CACHES * CACHE, WEIGHTS + 1])
-def test_what_all_fits_or_is_more_than_does_not_is_not_tried(made: Callable[..., Timed], card: int) -> None:
+def test_what_all_fits_or_is_more_than_does_not_is_not_tried(
+    made: Callable[..., Timed], card: int
+) -> None:
     program = made(faster, card=card)
     program.run_on(TRIED)
     assert not program.tried()
 
 
 @pytest.mark.parametrize(("took", "advice"), [(lambda _: 0, REMOTE), (faster, 0)])
-def test_without_times_or_advice_nothing_is_tried(made: Callable[..., Timed], took: Took, advice: int) -> None:
+def test_without_times_or_advice_nothing_is_tried(
+    made: Callable[..., Timed], took: Took, advice: int
+) -> None:
     program = made(took, advice=advice)
     program.run_on(TRIED)
     assert not program.tried()
@@ -201,7 +231,9 @@ def test_one_use_at_another_time_is_forgiven(made: Callable[..., Timed]) -> None
     assert program.remote_slots() == CACHE_SLOTS
 
 
-def test_iterations_of_another_length_end_a_trial_and_it_begins_anew(made: Callable[..., Timed]) -> None:
+def test_iterations_of_another_length_end_a_trial_and_it_begins_anew(
+    made: Callable[..., Timed],
+) -> None:
     program = made(faster)
     program.run_until_tried()
     longer = [*decoding(), *(weights(i) for i in range(32))]
@@ -225,10 +257,15 @@ def test_lost_events_end_a_trial(made: Callable[..., Timed]) -> None:
 def test_advice_that_fails_is_not_given_again(made: Callable[..., Timed]) -> None:
     program = made(faster)
     program.run_until_tried()
-    first = next(command for command in program.commands if command.advice == SET_PREFERRED_LOCATION)
+    first = next(
+        command for command in program.commands if command.advice == SET_PREFERRED_LOCATION
+    )
     program.writer.moved(first.id, FAILED)
     program.decided()
-    assert program.core.statistics().remote_bytes == (CACHES * CACHE - first.block_count) * UM_BLOCK_BYTES
+    assert (
+        program.core.statistics().remote_bytes
+        == (CACHES * CACHE - first.block_count) * UM_BLOCK_BYTES
+    )
     moved = blocks(program.run_on(30), "prefetch")
     assert first.slot in {slot for slot, _ in moved}
 
@@ -252,7 +289,9 @@ def test_what_clean_copies_pay_is_found_first(made: Callable[..., Timed]) -> Non
     read = [Step(step.execution, read=step.unknown) for step in decoding()]
     program.run_on(60, read)
     assert program.remote_slots() == CACHE_SLOTS
-    began = next(command.cause for command in program.commands if command.advice == SET_PREFERRED_LOCATION)
+    began = next(
+        command.cause for command in program.commands if command.advice == SET_PREFERRED_LOCATION
+    )
     assert blocks([command for command in program.commands if command.cause < began], "drop")
 
 
@@ -275,7 +314,12 @@ class Torch(Timed):
 
 
 def in_one_segment(step: Step) -> Step:
-    return Step(step.execution, tuple(r if r.slot == 0 else BlockRange(1, CACHE * (r.slot - 1), r.count) for r in step.unknown))
+    return Step(
+        step.execution,
+        tuple(
+            r if r.slot == 0 else BlockRange(1, CACHE * (r.slot - 1), r.count) for r in step.unknown
+        ),
+    )
 
 
 def test_pytorchs_tensors_are_told_apart(made: Callable[..., Timed]) -> None:

@@ -1,4 +1,6 @@
-"""Room for what is still to come into being, made while the program waits; and sweeps over more than there is."""
+"""Room for what is still to come into being, made while the program waits; and sweeps over more
+than there is.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +18,28 @@ Key = tuple[int, int]  # slot, UM block
 
 
 def blocks(command: Command) -> list[Key]:
-    return [(command.slot, block) for block in range(command.first_block, command.first_block + command.block_count)]
+    return [
+        (command.slot, block)
+        for block in range(command.first_block, command.first_block + command.block_count)
+    ]
 
 
 class Training:
-    """A training loop: forward makes activations, in PyTorch's blocks, backward gives them back, and the optimizer goes over its state.
-    Weights are slot 0, activations 1, state 2. The program waits after each step; the chain is as long as the step. Behind the optimizer's
-    `sweeps` come `idle` launches that use nothing."""
+    """A training loop: forward makes activations, in PyTorch's blocks, backward gives them back,
+    and the optimizer goes over its state. Weights are slot 0, activations 1, state 2. The program
+    waits after each step; the chain is as long as the step. Behind the optimizer's `sweeps` come
+    `idle` launches that use nothing.
+    """
 
-    def __init__(self, capacity: int, order: int, sweeps: int = 1, idle: int = 0, **settings: int) -> None:
+    def __init__(
+        self, capacity: int, order: int, sweeps: int = 1, idle: int = 0, **settings: int
+    ) -> None:
         self.sweeps, self.idle = sweeps, idle
-        settings = {"eviction_order": order, "prefetch_degree": (2 + sweeps) * LAYERS + idle, **settings}
+        settings = {
+            "eviction_order": order,
+            "prefetch_degree": (2 + sweeps) * LAYERS + idle,
+            **settings,
+        }
         self.core, self.writer = Core(CoreSettings.default(**settings)), EventWriter()
         self.writer.device(capacity)
         for slot, each in enumerate((WEIGHTS, ACTIVATIONS, STATE)):
@@ -34,10 +47,15 @@ class Training:
         self.core.process(self.writer.take())
 
     def launch(self, execution: int, layer: int, slot: int, each: int) -> int:
-        return self.writer.execute(execution + layer, [BlockRange(0, layer * WEIGHTS, WEIGHTS), BlockRange(slot, layer * each, each)])
+        return self.writer.execute(
+            execution + layer,
+            [BlockRange(0, layer * WEIGHTS, WEIGHTS), BlockRange(slot, layer * each, each)],
+        )
 
     def step(self) -> tuple[int, list[Command]]:
-        """The sequence of the launch at which memory is fullest, the end of forward, and what was decided before the wait."""
+        """The sequence of the launch at which memory is fullest, the end of forward, and what was
+        decided before the wait.
+        """
         size = ACTIVATIONS * UM_BLOCK_BYTES
         fullest = 0
         for layer in range(LAYERS):
@@ -62,15 +80,19 @@ class Training:
 
 @pytest.mark.parametrize("order", [OLDEST_LAST_USE, FURTHEST_NEXT_USE])
 def test_a_wait_makes_room_for_the_activations_to_come(order: int) -> None:
-    """What goes is the optimizer's state, which was used last but is needed only after the activations; of the weights, none. By next use
-    what left before goes before the wait, while the optimizer runs, and what is still in the way during it."""
+    """What goes is the optimizer's state, which was used last but is needed only after the
+    activations; of the weights, none. By next use what left before goes before the wait, while the
+    optimizer runs, and what is still in the way during it.
+    """
     training = Training(capacity=100, order=order)
     for _ in range(4):
         training.step()
         training.wait()
     for _ in range(3):
         fullest, decided = training.step()
-        assert not [c for c in decided if c.kind == "evict" and c.cause < fullest], "in time for the activations"
+        assert not [c for c in decided if c.kind == "evict" and c.cause < fullest], (
+            "in time for the activations"
+        )
         before = [key for c in decided if c.kind == "evict" for key in blocks(c) if key[0] != 1]
         gone = [key for c in training.wait() if c.kind == "evict" for key in blocks(c)]
         assert bool(before) == (order == FURTHEST_NEXT_USE)
@@ -79,25 +101,34 @@ def test_a_wait_makes_room_for_the_activations_to_come(order: int) -> None:
         assert {slot for slot, _ in before + gone} == {2}
 
 
-def test_what_left_before_leaves_ahead_once_nothing_has_left_for_want_of_space_for_a_while() -> None:
-    """The optimizer goes over its state, for which there is no room, again and again, and all the while nothing leaves but for what it
-    misses. A 64th of the iteration's 640 launches later more of the state leaves, a batch a launch, first what was used longest ago. The
-    program never waits."""
+def test_what_left_before_leaves_ahead_once_nothing_has_left_for_want_of_space_for_a_while() -> (
+    None
+):
+    """The optimizer goes over its state, for which there is no room, again and again, and all the
+    while nothing leaves but for what it misses. A 64th of the iteration's 640 launches later more
+    of the state leaves, a batch a launch, first what was used longest ago. The program never waits.
+    """
     training = Training(capacity=79, order=FURTHEST_NEXT_USE, sweeps=6, idle=512, chain_steps=64)
     for _ in range(3):
         training.step()
     for _ in range(3):
         fullest, decided = training.step()
         last = training.writer.sequence - training.idle  # launch that uses anything
-        left: dict[int, list[Key]] = {c.cause: [] for c in decided if c.kind == "evict" and c.cause > fullest}
+        left: dict[int, list[Key]] = {
+            c.cause: [] for c in decided if c.kind == "evict" and c.cause > fullest
+        }
         for command in decided:
             if command.cause in left and command.kind == "evict":
                 left[command.cause] += blocks(command)
         ahead = {cause: keys for cause, keys in left.items() if cause > last}
         assert min(ahead) == max(left.keys() - ahead.keys()) + 640 // 64
-        assert all(len(keys) <= BATCH and {slot for slot, _ in keys} == {2} for keys in ahead.values())
+        assert all(
+            len(keys) <= BATCH and {slot for slot, _ in keys} == {2} for keys in ahead.values()
+        )
         in_order = [block for cause in sorted(ahead) for _, block in ahead[cause]]
-        assert in_order == sorted(in_order), "of what is needed last, the optimizer used these first"
+        assert in_order == sorted(in_order), (
+            "of what is needed last, the optimizer used these first"
+        )
 
 
 @pytest.mark.parametrize("order", [OLDEST_LAST_USE, FURTHEST_NEXT_USE])
@@ -107,7 +138,12 @@ def test_nothing_behind_the_fullest_launch_is_fetched_before_it(order: int) -> N
     for number in range(7):
         fullest, decided = training.step()
         if number >= 4:
-            fetched = [key for c in waits + decided if c.kind in BRINGS and c.cause < fullest for key in blocks(c)]
+            fetched = [
+                key
+                for c in waits + decided
+                if c.kind in BRINGS and c.cause < fullest
+                for key in blocks(c)
+            ]
             assert fetched
             assert not [key for key in fetched if key[0] == 2]
         waits = training.wait()
@@ -116,7 +152,9 @@ def test_nothing_behind_the_fullest_launch_is_fetched_before_it(order: int) -> N
 @pytest.mark.parametrize("order", [OLDEST_LAST_USE, FURTHEST_NEXT_USE])
 @pytest.mark.parametrize("launches", [192, 768])
 def test_a_sweep_moves_about_what_exceeds_memory(order: int, launches: int) -> None:
-    """Over half as much again as there is, round after round, with a wait after each: not all of it, as without foresight."""
+    """Over half as much again as there is, round after round, with a wait after each: not all of
+    it, as without foresight.
+    """
     capacity, footprint = 512, 768
     core, writer = Core(CoreSettings.default(eviction_order=order)), EventWriter()
     writer.device(capacity)
@@ -137,10 +175,14 @@ def test_a_sweep_moves_about_what_exceeds_memory(order: int, launches: int) -> N
 
 
 def overtaken(order: int) -> tuple[int, int]:
-    """Of a sweep that is not waited for: the victims, and how many of them are needed before something else that might have gone. The
-    chain is as long as a round."""
+    """Of a sweep that is not waited for: the victims, and how many of them are needed before
+    something else that might have gone. The chain is as long as a round.
+    """
     capacity, footprint = 256, 384
-    core, writer = Core(CoreSettings.default(eviction_order=order, prefetch_degree=footprint)), EventWriter()
+    core, writer = (
+        Core(CoreSettings.default(eviction_order=order, prefetch_degree=footprint)),
+        EventWriter(),
+    )
     writer.device(capacity)
     writer.allocate(0, footprint)
     core.process(writer.take())
@@ -151,7 +193,9 @@ def overtaken(order: int) -> tuple[int, int]:
         core.process(write(writer, [launch]))
         commands = core.take_commands()
         gone = {block for c in commands if c.kind == "evict" for _, block in blocks(c)}
-        new = {block for c in commands if c.kind in BRINGS for _, block in blocks(c)} - (resident - gone)
+        new = {block for c in commands if c.kind in BRINGS for _, block in blocks(c)} - (
+            resident - gone
+        )
         until = {block: (block - number - 1) % footprint for block in resident}
         others = [until[block] for block in resident - gone if came - came_before[block] >= RESTED]
         if number >= 4 * footprint:

@@ -1,4 +1,6 @@
-"""Whose space is taken, by next use: what is fetched takes that of what left, and leaves that of the dead to content that comes soon."""
+"""Whose space is taken, by next use: what is fetched takes that of what left, and leaves that of
+the dead to content that comes soon.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,16 @@ SHARE = 64  # part of the device that is kept
 
 @pytest.mark.parametrize("order", [0, 1, 2])
 @pytest.mark.parametrize("fetched", [True, False])
-def test_prefetches_take_the_space_of_what_left_and_populations_that_of_the_dead(fetched: bool, order: int) -> None:
-    """By next use; in the other orders both take that of the dead first. There is space of each for either."""
-    core, writer = Core(CoreSettings.default(headroom_blocks=0, eviction_order=order)), EventWriter()
+def test_prefetches_take_the_space_of_what_left_and_populations_that_of_the_dead(
+    fetched: bool, order: int
+) -> None:
+    """By next use; in the other orders both take that of the dead first. There is space of each for
+    either.
+    """
+    core, writer = (
+        Core(CoreSettings.default(headroom_blocks=0, eviction_order=order)),
+        EventWriter(),
+    )
     writer.device(16)
     writer.allocate(0, 4)
     writer.allocate(1, 40)
@@ -31,7 +40,8 @@ def test_prefetches_take_the_space_of_what_left_and_populations_that_of_the_dead
     core.take_commands()
     away = next(block for block in range(12) if not core.block_state(1, block) & Core.RESIDENT)
     if order != FURTHEST_NEXT_USE:
-        # There nobody discards what there is room without: the next that needs some takes what the last left, until it is used up.
+        # There nobody discards what there is room without: the next that needs some takes what the
+        # last left, until it is used up.
         writer.execute(4, [BlockRange(1, 20, 7), BlockRange(1, 30, 1)])
     writer.execute(5, [BlockRange(1, away if fetched else 13, 1)])
     core.process(writer.take())
@@ -44,16 +54,24 @@ def test_prefetches_take_the_space_of_what_left_and_populations_that_of_the_dead
 
 
 class Loop:
-    """A card of 256 blocks under a loop that makes content: a tensor of `dying` blocks dies, blocks of slot 1 are fetched, and `later`
-    launches behind that a tensor of `coming` blocks comes into being, of slot 0 as well, on that device; then it dies. Slot 1 has 320
-    blocks, all of which an iteration uses; slot 2 is another device's."""
+    """A card of 256 blocks under a loop that makes content: a tensor of `dying` blocks dies, blocks
+    of slot 1 are fetched, and `later` launches behind that a tensor of `coming` blocks comes into
+    being, of slot 0 as well, on that device; then it dies. Slot 1 has 320 blocks, all of which an
+    iteration uses; slot 2 is another device's.
+    """
 
     CAPACITY = 256
     FETCH, COME = 500, 600  # executions
 
-    def __init__(self, dying: int = 4, coming: int = 4, later: int = 2, device: int = 0, **settings: int) -> None:
+    def __init__(
+        self, dying: int = 4, coming: int = 4, later: int = 2, device: int = 0, **settings: int
+    ) -> None:
         self.dying, self.coming, self.later, self.on = dying, coming, later, device
-        self.core = Core(CoreSettings.default(**{"headroom_blocks": 0, "eviction_order": FURTHEST_NEXT_USE, **settings}))
+        self.core = Core(
+            CoreSettings.default(
+                **{"headroom_blocks": 0, "eviction_order": FURTHEST_NEXT_USE, **settings}
+            )
+        )
         self.writer = EventWriter()
         self.writer.device(self.CAPACITY)
         self.writer.allocate(0, 32)
@@ -72,7 +90,8 @@ class Loop:
 
     def tensor(self, active: bool, slot: int, first: int, count: int) -> None:
         size = count * UM_BLOCK_BYTES
-        self.writer.block(active, slot, first * UM_BLOCK_BYTES, size, size if active else 0)  # one at a time
+        # One at a time.
+        self.writer.block(active, slot, first * UM_BLOCK_BYTES, size, size if active else 0)
 
     def begin(self) -> None:
         """Up to the first tensor's death."""
@@ -106,7 +125,9 @@ class Loop:
 
     def away(self, count: int) -> list[BlockRange]:
         """Blocks of slot 1 that have content and are not there."""
-        missing = [block for block in range(320) if not self.core.block_state(1, block) & Core.RESIDENT]
+        missing = [
+            block for block in range(320) if not self.core.block_state(1, block) & Core.RESIDENT
+        ]
         assert len(missing) >= count
         return [BlockRange(1, block, 1) for block in missing[:count]]
 
@@ -123,7 +144,9 @@ def test_the_dead_stay_for_content_that_comes_soon(fetched: int) -> None:
     commands = loop.end()
     (dropped,) = [c for c in commands if c.kind == "discard"]
     assert blocks([dropped], "discard") == span(0, 0, 4)
-    assert [c.after_move for c in commands if c.kind == "populate" and c.block_count == 0] == [dropped.id]
+    assert [c.after_move for c in commands if c.kind == "populate" and c.block_count == 0] == [
+        dropped.id
+    ]
     assert blocks(commands, "populate") == span(0, 16, 4)
 
 
@@ -176,7 +199,11 @@ def test_they_go_if_nothing_else_can() -> None:
     """The launch needs all else that is there."""
     loop = Loop()
     loop.begin()
-    there = [BlockRange(1, block, 1) for block in range(320) if loop.core.block_state(1, block) & Core.RESIDENT]
+    there = [
+        BlockRange(1, block, 1)
+        for block in range(320)
+        if loop.core.block_state(1, block) & Core.RESIDENT
+    ]
     missing = Loop.CAPACITY - len(there)
     wanted = loop.away(missing)
     commands = loop.fetch(*there, *wanted)
@@ -186,10 +213,17 @@ def test_they_go_if_nothing_else_can() -> None:
 
 @pytest.mark.parametrize("order", [0, 1, 2])
 @pytest.mark.parametrize("fetched", [True, False])
-def test_what_leaves_for_a_discard_that_was_undone_leaves_no_space(fetched: bool, order: int) -> None:
-    """The discard's space was another's already, so that what leaves after it makes up for that. What comes later waits for what leaves for
-    itself: else it would come before there is room, and the driver would evict what it likes, from then on in each iteration."""
-    core, writer = Core(CoreSettings.default(headroom_blocks=0, eviction_order=order)), EventWriter()
+def test_what_leaves_for_a_discard_that_was_undone_leaves_no_space(
+    fetched: bool, order: int
+) -> None:
+    """The discard's space was another's already, so that what leaves after it makes up for that.
+    What comes later waits for what leaves for itself: else it would come before there is room, and
+    the driver would evict what it likes, from then on in each iteration.
+    """
+    core, writer = (
+        Core(CoreSettings.default(headroom_blocks=0, eviction_order=order)),
+        EventWriter(),
+    )
     size = 8 * UM_BLOCK_BYTES
     writer.device(32)
     writer.allocate(0, 8)
@@ -212,10 +246,14 @@ def test_what_leaves_for_a_discard_that_was_undone_leaves_no_space(fetched: bool
     surplus = [c for c in core.take_commands() if c.kind == "evict"]
     assert len(blocks(surplus, "evict")) == 8
     missing = [block for block in range(48) if not core.block_state(1, block) & Core.RESIDENT]
-    writer.execute(52, [BlockRange(1, block, 1) for block in (missing[:8] if fetched else range(56, 64))])
+    writer.execute(
+        52, [BlockRange(1, block, 1) for block in (missing[:8] if fetched else range(56, 64))]
+    )
     core.process(writer.take())
     commands = core.take_commands()
-    came = [c for c in commands if c.kind == ("prefetch" if fetched else "populate") and c.block_count]
+    came = [
+        c for c in commands if c.kind == ("prefetch" if fetched else "populate") and c.block_count
+    ]
     own = {c.id for c in commands if c.kind == "evict"}
     assert sum(c.block_count for c in came) == 8
     assert {c.after_move for c in came} <= own, "of their own evictions"

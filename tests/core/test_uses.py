@@ -1,4 +1,6 @@
-"""What launches do with what they touch is learned: writes by trial, where they would fault; next uses by their distance."""
+"""What launches do with what they touch is learned: writes by trial, where they would fault; next
+uses by their distance.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from deepum.core.records import FAULT_WRITE
 MOST_TRIALS = 1 << 14
 SETTLED = 256  # launches
 X, Y = BlockRange(0, 0, 4), BlockRange(0, 4, 4)
-REST = [uses(100 + i, BlockRange(1, 4 * i, 4)) for i in range(5)]  # makes all leave that is used before it
+# Makes all leave that is used before it.
+REST = [uses(100 + i, BlockRange(1, 4 * i, 4)) for i in range(5)]
 READERS = (uses(1, X), uses(2, X), uses(3, X))
 
 
@@ -25,7 +28,9 @@ def collapsed_by(commands: list[Command]) -> list[tuple[int, int]]:
 
 
 def duplicated(*steps: Step, **settings: int) -> Program:
-    """Iterations of these; what they use on slot 0 is there and on the host then. What they do with it is not known yet."""
+    """Iterations of these; what they use on slot 0 is there and on the host then. What they do with
+    it is not known yet.
+    """
     made = program(**settings)
     made.run([*steps, *REST])
     made.run([*steps, *REST], 2, look=False)
@@ -59,7 +64,12 @@ def test_nothing_is_duplicated_before_faults_are_told(told: str) -> None:
 @pytest.mark.parametrize("advice", [0, 1])
 def test_nothing_is_duplicated_where_advice_does_not_say_so(advice: int) -> None:
     made = program(advice=advice)
-    assert {c.kind for c in made.run([uses(1, X), *REST], 6)} == {"prefetch", "populate", "evict", "hold"}
+    assert {c.kind for c in made.run([uses(1, X), *REST], 6)} == {
+        "prefetch",
+        "populate",
+        "evict",
+        "hold",
+    }
 
 
 def test_who_is_not_blamed_reads_and_nobody_asks_any_longer() -> None:
@@ -136,7 +146,9 @@ def test_other_blocks_make_nobody_suspect() -> None:
 
 @pytest.mark.parametrize("stream", [0, 1])
 def test_each_stream_is_looked_at_by_itself(stream: int) -> None:
-    """2 had completed at the look before, 1 had not begun at this one, or runs on a stream that was not looked at."""
+    """2 had completed at the look before, 1 had not begun at this one, or runs on a stream that was
+    not looked at.
+    """
     made = duplicated(uses(1, X), uses(2, X, stream=stream))
     one = made.launch(uses(2, X, stream=stream))
     reached = made.writer.sequence
@@ -249,4 +261,8 @@ def test_what_was_forgotten_is_not_said_of_what_has_its_number_now() -> None:
     for execution in range(300, 316):
         made.launch(uses(execution, Y))
     made.look(X)
-    assert [block for execution in range(300, 316) for block in collapsed_by(made.launch(uses(execution, Y)))] == []
+    assert [
+        block
+        for execution in range(300, 316)
+        for block in collapsed_by(made.launch(uses(execution, Y)))
+    ] == []

@@ -15,7 +15,9 @@ LOOK = 8  # launches
 
 
 class TimedProgram(Program, ABC):
-    """As Program; each launch takes the time of one way or the other, and a look behind every eighth one tells it."""
+    """As Program; each launch takes the time of one way or the other, and a look behind every
+    eighth one tells it.
+    """
 
     def __init__(self, took: Took, capacity: int, sizes: Sequence[int], **settings: int) -> None:
         super().__init__(capacity, sizes, **settings)
@@ -47,7 +49,12 @@ class TimedProgram(Program, ABC):
             self.launches += 1
             self.now += self.took(self.other_way())
             if self.launches % LOOK == 0:
-                self.writer.progress(0, self.writer.sequence, self.writer.sequence, self.now if self.took(True) else 0)
+                self.writer.progress(
+                    0,
+                    self.writer.sequence,
+                    self.writer.sequence,
+                    self.now if self.took(True) else 0,
+                )
                 made += self.decided()
         return made
 

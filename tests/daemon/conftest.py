@@ -17,7 +17,12 @@ from running import socket_of, wait_until
 @pytest.fixture
 def daemon(environment: dict[str, str], runtime_dir: Path) -> Iterator[subprocess.Popen[str]]:
     """`deepum daemon` in the foreground, listening."""
-    process = subprocess.Popen([sys.executable, "-P", "-m", "deepum", "daemon"], env=environment, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "deepum", "daemon"],
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert wait_until(socket_of(runtime_dir).exists), "the daemon does not listen"
     yield process
     process.terminate()

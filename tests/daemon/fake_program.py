@@ -1,4 +1,6 @@
-"""A program's side of a session in plain Python (native/wire): for tests of the daemon without a shim."""
+"""A program's side of a session in plain Python (native/wire): for tests of the daemon without a
+shim.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,13 @@ EVENT_RING = 1 << 22
 COMMAND_RING = 1 << 20
 CONTROL = 4096
 COMMAND_BYTES = 64
-_EVENT_RESERVED, _EVENT_CONSUMED, _DECIDED, _COMMAND_WRITTEN, _COMMAND_CONSUMED = 64, 128, 136, 192, 256
+_EVENT_RESERVED, _EVENT_CONSUMED, _DECIDED, _COMMAND_WRITTEN, _COMMAND_CONSUMED = (
+    64,
+    128,
+    136,
+    192,
+    256,
+)
 _DAEMON_SLEEPS, _MOVER_SLEEPS, _PROGRAM_LEFT, _DAEMON_LEFT, _WANTS_FAULTS = 320, 324, 328, 332, 336
 DEVICE, ALLOCATE, EXECUTE, SYNCHRONISE = 1, 2, 6, 7
 CARD = 64 << 20
@@ -42,7 +50,12 @@ class FakeProgram:
     """Connects, says hello, emits events, waits for decisions, reads commands."""
 
     def __init__(
-        self, folder: Path, settings: dict[str, str] | None = None, pid: int = 4242, hello: bytes | None = None, memory: int | None = None
+        self,
+        folder: Path,
+        settings: dict[str, str] | None = None,
+        pid: int = 4242,
+        hello: bytes | None = None,
+        memory: int | None = None,
     ) -> None:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.connect(str(daemon_files(folder).socket))
@@ -50,7 +63,11 @@ class FakeProgram:
         self.memory_fd = memory if memory is not None else shared_memory()
         self.daemon_fd, self.mover_fd = os.eventfd(0), os.eventfd(0)
         text = b"".join(f"{name}={value}\0".encode() for name, value in (settings or {}).items())
-        message = hello if hello is not None else struct.pack("<8sIIII", b"DEEPUMHI", 2, len(text), pid, 0) + text
+        message = (
+            hello
+            if hello is not None
+            else struct.pack("<8sIIII", b"DEEPUMHI", 2, len(text), pid, 0) + text
+        )
         socket.send_fds(self.socket, [message], [self.memory_fd, self.daemon_fd, self.mover_fd])
         answer = self.socket.recv(8192)
         if not answer:
@@ -59,13 +76,18 @@ class FakeProgram:
         if magic != b"DEEPUMOK":
             raise RefusedError(answer[16 : 16 + length].decode())
         self.memory = mmap.mmap(self.memory_fd, CONTROL + EVENT_RING + COMMAND_RING)
-        self.words = memoryview(self.memory).cast("Q")  # stored whole, unlike what struct.pack_into does
+        # Stored whole, unlike what struct.pack_into does.
+        self.words = memoryview(self.memory).cast("Q")
         self.reserved = 0
         self.commands_read = 0
         self.launched: dict[int, int] = {}  # sequence -> slot
 
     def _get(self, offset: int, form: str = "<Q") -> int:
-        return self.words[offset // 8] if form == "<Q" else int(struct.unpack_from(form, self.memory, offset)[0])
+        return (
+            self.words[offset // 8]
+            if form == "<Q"
+            else int(struct.unpack_from(form, self.memory, offset)[0])
+        )
 
     def emit(self, kind: int, body: bytes, flags: int = 0, device: int = 0) -> int:
         """Puts a record into the ring; returns its sequence."""
@@ -97,7 +119,11 @@ class FakeProgram:
 
     def execute(self, execution_hash: int, slot: int, blocks: int) -> int:
         """A launch that touches the first blocks of a slot."""
-        return self.emit(EXECUTE, struct.pack("<QIHHHHI", execution_hash, 0, 0, 0, 1, 0, 0) + struct.pack("<Q", slot << 44 | blocks))
+        return self.emit(
+            EXECUTE,
+            struct.pack("<QIHHHHI", execution_hash, 0, 0, 0, 1, 0, 0)
+            + struct.pack("<Q", slot << 44 | blocks),
+        )
 
     def wait_decided(self, sequence: int) -> None:
         """As a launch in lock-step does."""
@@ -110,7 +136,9 @@ class FakeProgram:
                 os.eventfd_read(self.mover_fd)
 
     def commands(self) -> list[tuple[int, ...]]:
-        """Commands not yet read: (id, cause, after_sequence, stream_mask, after_move, slot, generation, first, count, kind, ...)."""
+        """Commands not yet read: (id, cause, after_sequence, stream_mask, after_move, slot,
+        generation, first, count, kind, ...).
+        """
         found = []
         while self.commands_read < self._get(_COMMAND_WRITTEN):
             place = CONTROL + EVENT_RING + self.commands_read % COMMAND_RING
@@ -129,8 +157,12 @@ class FakeProgram:
         """The daemon asks for observed faults."""
         return bool(self._get(_WANTS_FAULTS, "<I"))
 
-    def train(self, rounds: int, arrays: int = 6, size: int = 16 << 20, set_up: bool = True) -> list[list[tuple[int, ...]]]:
-        """Sweeps over arrays that exceed the card, in lock-step; returns the commands of each round."""
+    def train(
+        self, rounds: int, arrays: int = 6, size: int = 16 << 20, set_up: bool = True
+    ) -> list[list[tuple[int, ...]]]:
+        """Sweeps over arrays that exceed the card, in lock-step; returns the commands of each
+        round.
+        """
         if set_up:
             self.device()
             for slot in range(arrays):
@@ -148,7 +180,11 @@ class FakeProgram:
 
     def ahead(self, commands: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
         """Of the commands, those that bring something else than the launch at hand needs."""
-        return [command for command in commands if command[9] in BRINGS and command[5] != self.launched.get(command[1])]
+        return [
+            command
+            for command in commands
+            if command[9] in BRINGS and command[5] != self.launched.get(command[1])
+        ]
 
     def close(self) -> None:
         """Leaves; a killed program does the same by ending."""

@@ -1,4 +1,6 @@
-"""Programs that write nonsense into their rings: the daemon counts it or ends the session, and serves the others."""
+"""Programs that write nonsense into their rings: the daemon counts it or ends the session, and
+serves the others.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,13 @@ def nonsense(random: Random, program: FakeProgram, records: int) -> int:
         if random.random() < 0.5:
             body = random.randbytes(8 * random.randrange(12))
         else:  # small numbers mean something more often
-            body = b"".join(struct.pack("<II", random.randrange(9), random.randrange(9)) for _ in range(random.randrange(8)))
-        last = program.emit(kind or 1, body, random.randrange(256), random.choice((0, 0, 0, 3, 16, 1 << 31)))
+            body = b"".join(
+                struct.pack("<II", random.randrange(9), random.randrange(9))
+                for _ in range(random.randrange(8))
+            )
+        last = program.emit(
+            kind or 1, body, random.randrange(256), random.choice((0, 0, 0, 3, 16, 1 << 31))
+        )
     return last
 
 
@@ -62,10 +69,14 @@ def test_nonsense_in_whole_records_is_counted_and_the_session_goes_on(
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_scribbled_memory_ends_a_session_at_most(daemon: subprocess.Popen[str], runtime_dir: Path, tmp_path: Path, seed: int) -> None:
+def test_scribbled_memory_ends_a_session_at_most(
+    daemon: subprocess.Popen[str], runtime_dir: Path, tmp_path: Path, seed: int
+) -> None:
     """Anywhere: the control page, lengths, positions."""
     random = Random(seed)
-    programs = [FakeProgram(runtime_dir, {"DEEPUM_STATS_DIR": str(tmp_path)}, pid=10 + i) for i in range(6)]
+    programs = [
+        FakeProgram(runtime_dir, {"DEEPUM_STATS_DIR": str(tmp_path)}, pid=10 + i) for i in range(6)
+    ]
     for program in programs:
         program.train(1)
         for _ in range(40):
@@ -73,7 +84,16 @@ def test_scribbled_memory_ends_a_session_at_most(daemon: subprocess.Popen[str], 
                 place = random.randrange(0, CONTROL, 8)
             else:
                 place = CONTROL + (program.reserved + random.randrange(-64, 256, 8)) % EVENT_RING
-            value = random.choice((0, 1, 1 << 16, random.getrandbits(64), program.reserved + random.randrange(0, 4096, 8), (1 << 64) - 8))
+            value = random.choice(
+                (
+                    0,
+                    1,
+                    1 << 16,
+                    random.getrandbits(64),
+                    program.reserved + random.randrange(0, 4096, 8),
+                    (1 << 64) - 8,
+                )
+            )
             struct.pack_into("<Q", program.memory, place, value)
             os.eventfd_write(program.daemon_fd, 1)
     assert daemon.poll() is None

@@ -24,7 +24,8 @@ def test_the_socket_is_private(daemon: subprocess.Popen[str], runtime_dir: Path)
 
 
 def test_a_repeated_sweep_is_prefetched(daemon: subprocess.Popen[str], runtime_dir: Path) -> None:
-    program = FakeProgram(runtime_dir, {"DEEPUM_LAUNCH_QUEUE": "0"})  # it never waits: as if each launch did
+    # It never waits: as if each launch did.
+    program = FakeProgram(runtime_dir, {"DEEPUM_LAUNCH_QUEUE": "0"})
     rounds = program.train(6)
     program.close()
     assert not program.ahead(rounds[0])
@@ -37,7 +38,9 @@ def test_on_demand_gives_no_commands(daemon: subprocess.Popen[str], runtime_dir:
     program.close()
 
 
-def test_faults_are_asked_for_from_the_start_until_the_program_is_known(daemon: subprocess.Popen[str], runtime_dir: Path) -> None:
+def test_faults_are_asked_for_from_the_start_until_the_program_is_known(
+    daemon: subprocess.Popen[str], runtime_dir: Path
+) -> None:
     program = FakeProgram(runtime_dir)
     assert program.wants_faults
     program.train(3)
@@ -49,7 +52,9 @@ def test_faults_are_asked_for_from_the_start_until_the_program_is_known(daemon: 
     program.close()
 
 
-def test_several_programs_at_once_do_not_disturb_each_other(daemon: subprocess.Popen[str], runtime_dir: Path) -> None:
+def test_several_programs_at_once_do_not_disturb_each_other(
+    daemon: subprocess.Popen[str], runtime_dir: Path
+) -> None:
     alone = FakeProgram(runtime_dir)
     expected = alone.train(4)
     alone.close()
@@ -63,8 +68,12 @@ def test_several_programs_at_once_do_not_disturb_each_other(daemon: subprocess.P
         program.close()
 
 
-def test_statistics_are_reported_when_the_program_goes(daemon: subprocess.Popen[str], runtime_dir: Path, tmp_path: Path) -> None:
-    program = FakeProgram(runtime_dir, {"DEEPUM_STATS_DIR": str(tmp_path), "DEEPUM_SYNC": "1"}, pid=77)
+def test_statistics_are_reported_when_the_program_goes(
+    daemon: subprocess.Popen[str], runtime_dir: Path, tmp_path: Path
+) -> None:
+    program = FakeProgram(
+        runtime_dir, {"DEEPUM_STATS_DIR": str(tmp_path), "DEEPUM_SYNC": "1"}, pid=77
+    )
     assert json.loads((tmp_path / "session-77.open").read_text())["pid"] == 77
     program.train(3)
     program.close()
@@ -76,7 +85,9 @@ def test_statistics_are_reported_when_the_program_goes(daemon: subprocess.Popen[
     assert told["warnings"] == []
 
 
-def test_events_written_just_before_the_end_are_counted(daemon: subprocess.Popen[str], runtime_dir: Path, tmp_path: Path) -> None:
+def test_events_written_just_before_the_end_are_counted(
+    daemon: subprocess.Popen[str], runtime_dir: Path, tmp_path: Path
+) -> None:
     program = FakeProgram(runtime_dir, {"DEEPUM_STATS_DIR": str(tmp_path)}, pid=78)
     program.device()
     program.allocate(0, 4 << 20)
@@ -92,7 +103,9 @@ def test_the_last_events_are_counted_though_nobody_reads_the_commands(
     daemon: subprocess.Popen[str], runtime_dir: Path, tmp_path: Path, recorded: bool
 ) -> None:
     """The ring of commands is full when the program ends."""
-    settings = {"DEEPUM_STATS_DIR": str(tmp_path)} | ({"DEEPUM_RECORD": str(tmp_path / "log")} if recorded else {})
+    settings = {"DEEPUM_STATS_DIR": str(tmp_path)} | (
+        {"DEEPUM_RECORD": str(tmp_path / "log")} if recorded else {}
+    )
     program = FakeProgram(runtime_dir, settings, pid=80)
     program.device()
     for slot in range(6):
@@ -106,8 +119,12 @@ def test_the_last_events_are_counted_though_nobody_reads_the_commands(
     assert (told["core"]["launches"], told["warnings"]) == (20000, [])
 
 
-def test_more_events_than_the_ring_holds_pass_through(daemon: subprocess.Popen[str], runtime_dir: Path, tmp_path: Path) -> None:
-    program = FakeProgram(runtime_dir, {"DEEPUM_STATS_DIR": str(tmp_path), "DEEPUM_POLICY": "on-demand"}, pid=79)
+def test_more_events_than_the_ring_holds_pass_through(
+    daemon: subprocess.Popen[str], runtime_dir: Path, tmp_path: Path
+) -> None:
+    program = FakeProgram(
+        runtime_dir, {"DEEPUM_STATS_DIR": str(tmp_path), "DEEPUM_POLICY": "on-demand"}, pid=79
+    )
     program.device()
     program.allocate(0, 4 << 20)
     for _ in range(30):
@@ -133,7 +150,9 @@ def test_a_profile_makes_the_second_run_prefetch_in_its_first_round(
     second.close()
 
 
-def test_a_corrupt_profile_is_refused_in_one_line(daemon: subprocess.Popen[str], runtime_dir: Path, tmp_path: Path) -> None:
+def test_a_corrupt_profile_is_refused_in_one_line(
+    daemon: subprocess.Popen[str], runtime_dir: Path, tmp_path: Path
+) -> None:
     profile = tmp_path / "profile"
     profile.write_bytes(b"nonsense" * 100)
     with pytest.raises(RefusedError, match="not a profile") as refusal:
@@ -143,11 +162,19 @@ def test_a_corrupt_profile_is_refused_in_one_line(daemon: subprocess.Popen[str],
 
 
 def test_two_equal_runs_leave_identical_logs_and_a_replay_gives_the_same_commands(
-    daemon: subprocess.Popen[str], runtime_dir: Path, tmp_path: Path, deepum: Callable[..., subprocess.CompletedProcess[str]]
+    daemon: subprocess.Popen[str],
+    runtime_dir: Path,
+    tmp_path: Path,
+    deepum: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
     for number in (1, 2):
         program = FakeProgram(
-            runtime_dir, {"DEEPUM_RECORD": str(tmp_path / f"log{number}"), "DEEPUM_STATS_DIR": str(tmp_path / "s"), "DEEPUM_SYNC": "1"}
+            runtime_dir,
+            {
+                "DEEPUM_RECORD": str(tmp_path / f"log{number}"),
+                "DEEPUM_STATS_DIR": str(tmp_path / "s"),
+                "DEEPUM_SYNC": "1",
+            },
         )
         program.train(5)
         program.close()
@@ -167,7 +194,10 @@ def _complete(log: Path) -> bool:
 
 
 def test_a_changed_log_is_noticed(
-    daemon: subprocess.Popen[str], runtime_dir: Path, tmp_path: Path, deepum: Callable[..., subprocess.CompletedProcess[str]]
+    daemon: subprocess.Popen[str],
+    runtime_dir: Path,
+    tmp_path: Path,
+    deepum: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
     log = tmp_path / "log"
     program = FakeProgram(runtime_dir, {"DEEPUM_RECORD": str(log), "DEEPUM_LAUNCH_QUEUE": "0"})
@@ -193,7 +223,9 @@ def test_a_changed_log_is_noticed(
         (struct.pack("<8sIIII", b"DEEPUMHI", 2, 0xFFFFFFFF, 1, 0), "cut off"),
     ],
 )
-def test_a_hostile_hello_is_refused_and_the_daemon_lives(daemon: subprocess.Popen[str], runtime_dir: Path, hello: bytes, text: str) -> None:
+def test_a_hostile_hello_is_refused_and_the_daemon_lives(
+    daemon: subprocess.Popen[str], runtime_dir: Path, hello: bytes, text: str
+) -> None:
     with pytest.raises((RefusedError, OSError), match=text if hello else None):
         FakeProgram(runtime_dir, hello=hello)
     program = FakeProgram(runtime_dir)
@@ -202,7 +234,9 @@ def test_a_hostile_hello_is_refused_and_the_daemon_lives(daemon: subprocess.Pope
 
 
 def test_a_hello_whose_descriptors_do_not_all_arrive_names_the_limit() -> None:
-    """As where the daemon may open no more; here because they are more than it takes, which looks the same."""
+    """As where the daemon may open no more; here because they are more than it takes, which looks
+    the same.
+    """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     read, write = os.pipe()
     os.set_blocking(read, False)
@@ -233,7 +267,9 @@ def test_a_hostile_ring_is_refused_and_the_daemon_lives(
     program.close()
 
 
-def test_nonsense_in_the_ring_ends_that_session_only(daemon: subprocess.Popen[str], runtime_dir: Path, tmp_path: Path) -> None:
+def test_nonsense_in_the_ring_ends_that_session_only(
+    daemon: subprocess.Popen[str], runtime_dir: Path, tmp_path: Path
+) -> None:
     other = FakeProgram(runtime_dir)
     other.train(2)
     bad = FakeProgram(runtime_dir, {"DEEPUM_STATS_DIR": str(tmp_path)}, pid=5)
@@ -249,12 +285,16 @@ def test_nonsense_in_the_ring_ends_that_session_only(daemon: subprocess.Popen[st
     bad.close()
 
 
-def test_unusable_settings_are_refused_by_name(daemon: subprocess.Popen[str], runtime_dir: Path) -> None:
+def test_unusable_settings_are_refused_by_name(
+    daemon: subprocess.Popen[str], runtime_dir: Path
+) -> None:
     with pytest.raises(RefusedError, match="DEEPUM_PREFETCH_DEGREE: 'many' is not a whole number"):
         FakeProgram(runtime_dir, {"DEEPUM_PREFETCH_DEGREE": "many"})
 
 
-def test_a_program_that_connects_and_says_nothing_blocks_nobody(daemon: subprocess.Popen[str], runtime_dir: Path) -> None:
+def test_a_program_that_connects_and_says_nothing_blocks_nobody(
+    daemon: subprocess.Popen[str], runtime_dir: Path
+) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as silent:
         silent.connect(str(socket_of(runtime_dir)))
         program = FakeProgram(runtime_dir)

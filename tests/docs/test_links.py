@@ -8,16 +8,51 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "news").glob("*.md"), *(ROOT / "examples").rglob("*.md")])
-FOLDERS = (".ci", "benchmarks", "deepum", "docs", "examples", "kernel_hooks", "native", "news", "scripts", "tests")
-SUFFIXES = {"", ".c", ".cpp", ".def", ".h", ".hpp", ".inc", ".jinja", ".md", ".py", ".pyi", ".supp", ".toml", ".txt"}
+PAGES = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "news").glob("*.md"),
+        *(ROOT / "examples").rglob("*.md"),
+    ]
+)
+FOLDERS = (
+    ".ci",
+    "benchmarks",
+    "deepum",
+    "docs",
+    "examples",
+    "kernel_hooks",
+    "native",
+    "news",
+    "scripts",
+    "tests",
+)
+SUFFIXES = {
+    "",
+    ".c",
+    ".cpp",
+    ".def",
+    ".h",
+    ".hpp",
+    ".inc",
+    ".jinja",
+    ".md",
+    ".py",
+    ".pyi",
+    ".supp",
+    ".toml",
+    ".txt",
+}
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _NAMED = re.compile(r"(?<![\w/.-])docs/[\w/.-]*\w\.(?:md|svg)\b")
 
 
 def prose(page: Path) -> str:
     """The page without its code."""
-    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(
+        r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+    )
     return re.sub(r"`[^`\n]*`", lambda code: "`" + "x" * (len(code[0]) - 2) + "`", text)
 
 
@@ -41,8 +76,20 @@ def test_links_of_a_page_resolve(page: Path) -> None:
 
 
 def test_pages_that_are_named_exist() -> None:
-    files = [*ROOT.glob("*.md"), *(file for folder in FOLDERS for file in (ROOT / folder).rglob("*") if file.suffix in SUFFIXES)]
-    files = [file for file in files if file.is_file() and file != Path(__file__) and "__pycache__" not in file.parts]
+    files = [
+        *ROOT.glob("*.md"),
+        *(
+            file
+            for folder in FOLDERS
+            for file in (ROOT / folder).rglob("*")
+            if file.suffix in SUFFIXES
+        ),
+    ]
+    files = [
+        file
+        for file in files
+        if file.is_file() and file != Path(__file__) and "__pycache__" not in file.parts
+    ]
     wrong = {
         f"{file.relative_to(ROOT)}: {name}"
         for file in files

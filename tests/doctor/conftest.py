@@ -15,7 +15,11 @@ from deepum.launcher.launch import device_environment
 
 @pytest.fixture(scope="session")
 def _simulated() -> Answer:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("DEEPUM_") and name != "LD_LIBRARY_PATH"}
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("DEEPUM_") and name != "LD_LIBRARY_PATH"
+    }
     return ask(device_environment(Device("v100-16gb"), clean), True)
 
 

@@ -1,4 +1,6 @@
-"""`scripts/gpu_acceptance` on the simulated GPU, in its short form; and what keeps it safe and honest."""
+"""`scripts/gpu_acceptance` on the simulated GPU, in its short form; and what keeps it safe and
+honest.
+"""
 
 from __future__ import annotations
 
@@ -21,18 +23,51 @@ from deepum.launcher.launch import device_environment
 from deepum.machines import machines
 
 ROOT = Path(__file__).resolve().parents[2]
-QUESTIONS = {"links", "calls", "discards", "clean", "remote", "order", "gates", "launches", "faults", "capture", "observe", "resolver"}
+QUESTIONS = {
+    "links",
+    "calls",
+    "discards",
+    "clean",
+    "remote",
+    "order",
+    "gates",
+    "launches",
+    "faults",
+    "capture",
+    "observe",
+    "resolver",
+}
 QUESTIONS |= {"sharing"}
 
 
 @pytest.fixture
-def acceptance(environment: dict[str, str], tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+def acceptance(
+    environment: dict[str, str], tmp_path: Path
+) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs it on the simulated V100 with what is built: acceptance("--only", "doctor")."""
 
-    def run(*arguments: object, device: str = "sim:v100-16gb", timeout: float = 120) -> subprocess.CompletedProcess[str]:
-        command = [str(ROOT / "scripts" / "gpu_acceptance"), "--device", device, "--short", "--build", "never", *map(str, arguments)]
+    def run(
+        *arguments: object, device: str = "sim:v100-16gb", timeout: float = 120
+    ) -> subprocess.CompletedProcess[str]:
+        command = [
+            str(ROOT / "scripts" / "gpu_acceptance"),
+            "--device",
+            device,
+            "--short",
+            "--build",
+            "never",
+            *map(str, arguments),
+        ]
         env = environment | {"PYTHON": sys.executable}
-        return subprocess.run(command, env=env, cwd=tmp_path, text=True, capture_output=True, timeout=timeout, check=False)
+        return subprocess.run(
+            command,
+            env=env,
+            cwd=tmp_path,
+            text=True,
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+        )
 
     return run
 
@@ -55,9 +90,15 @@ def told(folder: Path) -> dict[str, Any]:
     return dict(found)
 
 
-def test_questions_and_programs_run_to_their_end(acceptance: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path) -> None:
+def test_questions_and_programs_run_to_their_end(
+    acceptance: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
     sections = ("doctor", "questions", "correctness")
-    ran = acceptance(*(word for section in sections for word in ("--only", section)), "--results", tmp_path / "results")
+    ran = acceptance(
+        *(word for section in sections for word in ("--only", section)),
+        "--results",
+        tmp_path / "results",
+    )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     found = told(tmp_path / "results")
     assert ran.stdout.startswith("SIMULATED")
@@ -71,7 +112,10 @@ def test_questions_and_programs_run_to_their_end(acceptance: Callable[..., subpr
         assert found["sections"]["preset"][name] == pytest.approx(made[name], rel=0.1), name
     assert found["sections"]["preset"]["blocking_calls"] == 0
     assert asked["links"]["both_prefetch_one_thread_gbps"] == pytest.approx(25.8, rel=0.05)
-    assert asked["discards"]["discard_and_prefetch_to_host"]["free_bytes_won"] == asked["discards"]["bytes"]
+    assert (
+        asked["discards"]["discard_and_prefetch_to_host"]["free_bytes_won"]
+        == asked["discards"]["bytes"]
+    )
     assert asked["discards"]["discard"]["written_after"]["right_after_leaving"] == 1
     assert asked["clean"]["prefetch_to_host_duplicates"]["free_bytes_won"] == 0
     assert asked["order"]["to_gpu"]["returns_before_the_event"] is True
@@ -79,15 +123,26 @@ def test_questions_and_programs_run_to_their_end(acceptance: Callable[..., subpr
     assert asked["order"]["discard"]["returns_before_the_event"] is True
     assert asked["gates"]["gated"]["gpu_us"] >= asked["gates"]["plain"]["gpu_us"] > 0
     beside = asked["gates"]["while_a_stream_waits"]
-    assert (beside["streams"], beside["streams_held_up"], beside["prefetch_held_up"]) == (64, 0, False)
-    assert asked["capture"]["global_same_stream"]["prefetch"].startswith("STREAM_CAPTURE_UNSUPPORTED")
+    assert (beside["streams"], beside["streams_held_up"], beside["prefetch_held_up"]) == (
+        64,
+        0,
+        False,
+    )
+    assert asked["capture"]["global_same_stream"]["prefetch"].startswith(
+        "STREAM_CAPTURE_UNSUPPORTED"
+    )
     assert asked["capture"]["relaxed_other_stream"]["prefetch"] == "SUCCESS"
     assert asked["launches"]["launch_host_us"] > 0
     probe = asked["observe"]["uvm_tools"]["probe"]
     for does in ("read", "write"):
         assert sum(probe[does]["faults"].values()) > probe["blocks"] > 0
-        assert [probe[does][name] for name in ("blocks_missed", "blocks_besides", "strange", "dropped")] == [0] * 4
-    assert [asked["sharing"][kind]["ipc"] for kind in ("device", "managed")] == ["SUCCESS", "INVALID_VALUE"]
+        assert [
+            probe[does][name] for name in ("blocks_missed", "blocks_besides", "strange", "dropped")
+        ] == [0] * 4
+    assert [asked["sharing"][kind]["ipc"] for kind in ("device", "managed")] == [
+        "SUCCESS",
+        "INVALID_VALUE",
+    ]
     assert [asked["sharing"][kind]["says_ipc"] for kind in ("device", "managed")] == [True, False]
     assert asked["sharing"]["own_handle_opened"] == "INVALID_CONTEXT"
     programs = found["sections"]["correctness"]["programs"]
@@ -97,7 +152,9 @@ def test_questions_and_programs_run_to_their_end(acceptance: Callable[..., subpr
 
 
 @pytest.mark.torch
-def test_training_is_compared(acceptance: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path) -> None:
+def test_training_is_compared(
+    acceptance: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
     words = ("--only", "overhead", "--only", "budgets", "--model", "resnet", "--share", "50")
     ran = acceptance(*words, "--results", tmp_path / "results")
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -117,15 +174,22 @@ def test_training_is_compared(acceptance: Callable[..., subprocess.CompletedProc
     assert rows["checkpoint"]["peak_allocated_bytes"] < rows["plain"]["peak_allocated_bytes"]
 
 
-def test_a_simulated_result_cannot_be_where_measurements_are(acceptance: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+def test_a_simulated_result_cannot_be_where_measurements_are(
+    acceptance: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
     for folder in (ROOT / "benchmarks" / "results", ROOT / "benchmarks" / "results" / "below"):
         ran = acceptance("--only", "doctor", "--results", folder)
         assert ran.returncode == 2
-        assert ran.stderr.startswith("deepum: error: ") and "simulated results have to go elsewhere" in ran.stderr
+        assert (
+            ran.stderr.startswith("deepum: error: ")
+            and "simulated results have to go elsewhere" in ran.stderr
+        )
 
 
 def test_the_simulated_driver_is_not_taken_for_a_real_one(
-    acceptance: Callable[..., subprocess.CompletedProcess[str]], environment: dict[str, str], tmp_path: Path
+    acceptance: Callable[..., subprocess.CompletedProcess[str]],
+    environment: dict[str, str],
+    tmp_path: Path,
 ) -> None:
     environment["LD_LIBRARY_PATH"] = device_environment(Device("v100-16gb"), {})["LD_LIBRARY_PATH"]
     ran = acceptance("--only", "questions", "--results", tmp_path / "results", device="cuda")
@@ -135,7 +199,9 @@ def test_the_simulated_driver_is_not_taken_for_a_real_one(
 
 
 @pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="there is a GPU")
-def test_without_a_gpu_it_says_so(acceptance: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path) -> None:
+def test_without_a_gpu_it_says_so(
+    acceptance: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
     ran = acceptance("--only", "questions", "--results", tmp_path / "results", device="cuda")
     assert ran.returncode == 1
     assert ran.stderr.splitlines()[-1].startswith("deepum: error: GPU: none that answers")
@@ -154,17 +220,28 @@ def test_no_more_managed_memory_than_is_safe(environment: dict[str, str]) -> Non
         "print('taken')\n"
     )
     env = device_environment(Device("v100-16gb"), environment) | {"DEEPUM_SIM_MEMORY": str(1 << 30)}
-    ran = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False, timeout=60)
+    ran = subprocess.run(
+        [sys.executable, "-c", script],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     assert ran.returncode == 0, ran.stderr
     refused, taken = ran.stdout.splitlines()
     assert "are more than 60% of what is free, 614 MiB" in refused and taken == "taken"
 
 
-def test_the_cards_memory_is_watched(package: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_cards_memory_is_watched(
+    package: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     from acceptance.place import Place
     from acceptance.watch import Watch
 
-    monkeypatch.setenv("LD_LIBRARY_PATH", device_environment(Device("v100-16gb"), {})["LD_LIBRARY_PATH"])
+    monkeypatch.setenv(
+        "LD_LIBRARY_PATH", device_environment(Device("v100-16gb"), {})["LD_LIBRARY_PATH"]
+    )
     taken = Watch(Place("cuda", str(tmp_path), True, 1 << 30)).take()
     assert taken == (0, 0)  # the process beside the others has a card of its own here
     assert Watch(Place("sim:v100-16gb", str(tmp_path), True, 1 << 30)).take() is None
@@ -174,10 +251,16 @@ def test_on_a_real_card_programs_have_its_driver_and_a_soft_budget(package: None
     from acceptance.sections.correctness import OnCard
 
     settings = {"gpu_memory": "64MiB", "policy": "correlation"}
-    made = OnCard(0, "streams", (0,), settings, lock_step=False).environment({"DEEPUM_RUNTIME_DIR": "/x", "LD_LIBRARY_PATH": "/driver"})
+    made = OnCard(0, "streams", (0,), settings, lock_step=False).environment(
+        {"DEEPUM_RUNTIME_DIR": "/x", "LD_LIBRARY_PATH": "/driver"}
+    )
     assert made["LD_LIBRARY_PATH"] == "/driver"
     assert made["LD_PRELOAD"].endswith("/lib/libdeepum.so")
-    assert (made["DEEPUM_GPU_MEMORY"], made["DEEPUM_SYNC"], made["DEEPUM_RUNTIME_DIR"]) == (str(64 << 20), "0", "/x")
+    assert (made["DEEPUM_GPU_MEMORY"], made["DEEPUM_SYNC"], made["DEEPUM_RUNTIME_DIR"]) == (
+        str(64 << 20),
+        "0",
+        "/x",
+    )
     assert not [name for name in made if name.startswith("DEEPUM_SIM")]
 
 
@@ -205,7 +288,11 @@ def test_what_the_build_lacks_is_named(package: None, monkeypatch: pytest.Monkey
     monkeypatch.setattr(build.shutil, "which", lambda name: f"/nowhere/{name}")
     assert build.missing() == []
     real = build.importlib.util.find_spec
-    monkeypatch.setattr(build.importlib.util, "find_spec", lambda name: None if name in ("cffi", "nvidia") else real(name))
+    monkeypatch.setattr(
+        build.importlib.util,
+        "find_spec",
+        lambda name: None if name in ("cffi", "nvidia") else real(name),
+    )
     monkeypatch.setattr(build.shutil, "which", lambda name: None)
     lacking = [line.partition(":")[0] for line in build.missing()]
     assert {"cmake", "g++", "cffi"} <= set(lacking)
@@ -214,8 +301,22 @@ def test_what_the_build_lacks_is_named(package: None, monkeypatch: pytest.Monkey
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 def test_the_programs_kernels_compile_for_a_card(tmp_path: Path) -> None:
-    source, include = ROOT / "benchmarks" / "acceptance" / "native" / "proof_kernels.cu", ROOT / "tests" / "proof" / "executor"
-    command = ["nvcc", "-cubin", "-arch=sm_90", f"-I{include}", str(source), "-o", str(tmp_path / "kernels.cubin")]
+    source, include = (
+        ROOT / "benchmarks" / "acceptance" / "native" / "proof_kernels.cu",
+        ROOT / "tests" / "proof" / "executor",
+    )
+    command = [
+        "nvcc",
+        "-cubin",
+        "-arch=sm_90",
+        f"-I{include}",
+        str(source),
+        "-o",
+        str(tmp_path / "kernels.cubin"),
+    ]
     subprocess.run(command, check=True)
     names = (tmp_path / "kernels.cubin").read_bytes()
-    assert all(b".text." + name in names for name in (b"fill", b"update", b"combine", b"reduce", b"gather", b"sparse"))
+    assert all(
+        b".text." + name in names
+        for name in (b"fill", b"update", b"combine", b"reduce", b"gather", b"sparse")
+    )

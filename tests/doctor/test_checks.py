@@ -41,7 +41,9 @@ def put(root: Path, path: str, text: str) -> None:
         ("cuFuncGetParamInfo", gpus.parameters),
     ],
 )
-def test_a_function_that_the_driver_lacks_is_a_warning(known: dict[str, Any], name: str, check: Callable[[Answer], Any]) -> None:
+def test_a_function_that_the_driver_lacks_is_a_warning(
+    known: dict[str, Any], name: str, check: Callable[[Answer], Any]
+) -> None:
     assert check(Answer(known)).level == "ok"
     known["calls"][name] = False
     warned = check(Answer(known))
@@ -80,14 +82,35 @@ def test_slow_prefetches_are_a_warning(known: dict[str, Any]) -> None:
 def test_a_fault_source_is_cupti_else_uvm_tools_else_a_warning(known: dict[str, Any]) -> None:
     assert known["uvm_tools"] == {"release": "580.65.06", "layout": 2, "error": None}
     both = gpus.faults(Answer(known))
-    assert both.level == "ok" and both.found.startswith("CUPTI") and both.found.endswith("uvm-tools too")
+    assert (
+        both.level == "ok"
+        and both.found.startswith("CUPTI")
+        and both.found.endswith("uvm-tools too")
+    )
     refusing = known["cupti"] | {"error": "the driver lets only the superuser profile"}
     for cupti, why in ((None, "no libcupti.so.13"), (refusing, "superuser")):
         known["cupti"] = cupti
         replaced = gpus.faults(Answer(known))
-        assert replaced.level == "ok" and replaced.found.startswith("uvm-tools of driver 580.65.06") and why in replaced.found
-        neither = gpus.faults(Answer(known | {"uvm_tools": known["uvm_tools"] | {"error": "/dev/nvidia-uvm-tools: Permission denied"}}))
-        assert neither.level == "warn" and why in neither.found and "Permission denied" in neither.found and neither.remedy
+        assert (
+            replaced.level == "ok"
+            and replaced.found.startswith("uvm-tools of driver 580.65.06")
+            and why in replaced.found
+        )
+        neither = gpus.faults(
+            Answer(
+                known
+                | {
+                    "uvm_tools": known["uvm_tools"]
+                    | {"error": "/dev/nvidia-uvm-tools: Permission denied"}
+                }
+            )
+        )
+        assert (
+            neither.level == "warn"
+            and why in neither.found
+            and "Permission denied" in neither.found
+            and neither.remedy
+        )
 
 
 @pytest.mark.parametrize(
@@ -104,10 +127,22 @@ def test_a_fault_source_is_cupti_else_uvm_tools_else_a_warning(known: dict[str, 
         ("mute", 2, "its events were refused: EIO"),
     ],
 )
-def test_uvm_tools_is_tried_as_the_shim_would(driver: str, layout: int | None, error: str | None) -> None:
-    text = "from deepum.doctor import uvm_tools; from deepum.doctor.driver import Cuda; Cuda(0); print(uvm_tools.examine())"
+def test_uvm_tools_is_tried_as_the_shim_would(
+    driver: str, layout: int | None, error: str | None
+) -> None:
+    text = (
+        "from deepum.doctor import uvm_tools; from deepum.doctor.driver import Cuda; Cuda(0); "
+        "print(uvm_tools.examine())"
+    )
     made = device_environment(Device("v100-16gb"), os.environ | {"DEEPUM_SIM_UVM_TOOLS": driver})
-    ran = subprocess.run([sys.executable, "-c", text], env=made, text=True, capture_output=True, timeout=60, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", text],
+        env=made,
+        text=True,
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
     told = ast.literal_eval(ran.stdout)
     assert (told["layout"], told["error"]) == (layout, error)
 
@@ -122,16 +157,24 @@ def test_uvm_tools_has_the_numbers_that_the_shim_has() -> None:
     }
     assert {int(branch) for branch in re.findall(r"case (\d+):", layouts)} == set(uvm_tools.LAYOUTS)
     sizes = {f"v{layout.version}": layout.record_bytes for layout in uvm_tools.LAYOUTS.values()}
-    assert {name: int(size) for name, size in re.findall(r"sizeof\(deepum_uvm_fault_(v\d)\) == (\d+)", header)} == sizes
+    assert {
+        name: int(size)
+        for name, size in re.findall(r"sizeof\(deepum_uvm_fault_(v\d)\) == (\d+)", header)
+    } == sizes
 
 
 @pytest.fixture
-def driver_that(compile_program: Callable[..., Path], tmp_path: Path) -> Callable[[str], dict[str, str]]:
+def driver_that(
+    compile_program: Callable[..., Path], tmp_path: Path
+) -> Callable[[str], dict[str, str]]:
     """The environment with a libcuda.so.1 that makes this call when it is loaded."""
 
     def make(call: str) -> dict[str, str]:
         source, folder = tmp_path / "driver.c", tmp_path / "driver"
-        source.write_text(f"#include <stdlib.h>\n#include <unistd.h>\n__attribute__((constructor)) static void load(void) {{ {call}; }}\n")
+        source.write_text(
+            f"#include <stdlib.h>\n#include <unistd.h>\n__attribute__((constructor)) static "
+            f"void load(void) {{ {call}; }}\n"
+        )
         folder.mkdir()
         compile_program(source, shared=True).rename(folder / "libcuda.so.1")
         return os.environ | {"LD_LIBRARY_PATH": str(folder)}
@@ -139,7 +182,9 @@ def driver_that(compile_program: Callable[..., Path], tmp_path: Path) -> Callabl
     return make
 
 
-def test_a_driver_that_hangs_is_found_and_not_waited_for(driver_that: Callable[[str], dict[str, str]]) -> None:
+def test_a_driver_that_hangs_is_found_and_not_waited_for(
+    driver_that: Callable[[str], dict[str, str]],
+) -> None:
     answer = ask(driver_that("pause()"), False, seconds=3)
     assert answer.hung
     check = gpus.gpu(answer)
@@ -162,7 +207,14 @@ MEMINFO = "MemTotal:       67108864 kB\nMemFree:  1 kB\nMemAvailable:   33554432
     ("files", "available"),
     [
         ({}, 32 * GIB),
-        ({"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "max\n", "sys/fs/cgroup/memory.current": "5\n"}, 32 * GIB),
+        (
+            {
+                "proc/self/cgroup": "0::/\n",
+                "sys/fs/cgroup/memory.max": "max\n",
+                "sys/fs/cgroup/memory.current": "5\n",
+            },
+            32 * GIB,
+        ),
         (
             {
                 "proc/self/cgroup": "0::/a/b\n",
@@ -185,7 +237,9 @@ MEMINFO = "MemTotal:       67108864 kB\nMemFree:  1 kB\nMemAvailable:   33554432
     ],
     ids=["machine", "unlimited", "group-above", "version-1"],
 )
-def test_available_memory_is_what_machine_and_groups_leave(tmp_path: Path, files: dict[str, str], available: int) -> None:
+def test_available_memory_is_what_machine_and_groups_leave(
+    tmp_path: Path, files: dict[str, str], available: int
+) -> None:
     for path, text in {"proc/meminfo": MEMINFO, **files}.items():
         put(tmp_path, path, text)
     assert host.available_bytes(tmp_path) == available
@@ -193,14 +247,23 @@ def test_available_memory_is_what_machine_and_groups_leave(tmp_path: Path, files
 
 @pytest.mark.parametrize(
     ("kilobytes", "gpu", "level"),
-    [(40 << 20, 16 * GIB, "ok"), (8 << 20, 16 * GIB, "warn"), (1 << 19, 16 * GIB, "fail"), (8 << 20, None, "ok")],
+    [
+        (40 << 20, 16 * GIB, "ok"),
+        (8 << 20, 16 * GIB, "warn"),
+        (1 << 19, 16 * GIB, "fail"),
+        (8 << 20, None, "ok"),
+    ],
 )
-def test_host_memory_by_what_has_to_fit(tmp_path: Path, kilobytes: int, gpu: int | None, level: str) -> None:
+def test_host_memory_by_what_has_to_fit(
+    tmp_path: Path, kilobytes: int, gpu: int | None, level: str
+) -> None:
     put(tmp_path, "proc/meminfo", f"MemAvailable: {kilobytes} kB\n")
     assert hosts.memory(gpu, tmp_path).level == level
 
 
-@pytest.mark.parametrize(("mode", "level"), [("0\n", "ok"), ("1\n", "ok"), ("2\n", "warn"), (None, "ok")])
+@pytest.mark.parametrize(
+    ("mode", "level"), [("0\n", "ok"), ("1\n", "ok"), ("2\n", "warn"), (None, "ok")]
+)
 def test_strict_overcommit_is_a_warning(tmp_path: Path, mode: str | None, level: str) -> None:
     if mode is not None:
         put(tmp_path, "proc/sys/vm/overcommit_memory", mode)
@@ -212,15 +275,26 @@ def test_limited_address_space_fails() -> None:
         "import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 40, 1 << 40));"
         "from deepum.doctor.hosts import limits; print(limits().level)"
     )
-    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    ran = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+    )
     assert ran.stdout == "fail\n"
 
 
 @pytest.mark.parametrize(
     ("text", "driver"),
     [
-        ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  Thu Feb 22 01:44:30 UTC 2024\nGCC version:\n", "550.54.14"),
-        ("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  595.71.05  Release Build\n", "595.71.05"),
+        (
+            (
+                "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  Thu Feb 22 01:44:30 "
+                "UTC 2024\nGCC version:\n"
+            ),
+            "550.54.14",
+        ),
+        (
+            "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  595.71.05  Release Build\n",
+            "595.71.05",
+        ),
         ("", None),
     ],
 )
@@ -250,7 +324,10 @@ def test_wsl_has_other_nodes(tmp_path: Path) -> None:
     assert containers.devices(tmp_path).level == "warn"
 
 
-@pytest.mark.parametrize(("asked", "level"), [("compute,utility", "ok"), ("all", "ok"), ("utility", "fail"), (None, None)])
+@pytest.mark.parametrize(
+    ("asked", "level"),
+    [("compute,utility", "ok"), ("all", "ok"), ("utility", "fail"), (None, None)],
+)
 def test_driver_libraries(asked: str | None, level: str | None) -> None:
     check = containers.capabilities({} if asked is None else {"NVIDIA_DRIVER_CAPABILITIES": asked})
     assert (check.level if check is not None else None) == level
@@ -280,7 +357,14 @@ def test_pytorch_versions(tmp_path: Path, version: str, cuda: str, level: str, s
 
 
 def test_a_runtime_folder_that_is_too_long_fails(tmp_path: Path) -> None:
-    assert installation.runtime_folder({"DEEPUM_RUNTIME_DIR": str(tmp_path / ("x" * 100))}).level == "fail"
-    assert installation.runtime_folder({"DEEPUM_RUNTIME_DIR": "/tmp/deepum-not-there"}).level == "ok"
+    assert (
+        installation.runtime_folder({"DEEPUM_RUNTIME_DIR": str(tmp_path / ("x" * 100))}).level
+        == "fail"
+    )
+    assert (
+        installation.runtime_folder({"DEEPUM_RUNTIME_DIR": "/tmp/deepum-not-there"}).level == "ok"
+    )
     put(tmp_path, "file", "")
-    assert installation.runtime_folder({"DEEPUM_RUNTIME_DIR": str(tmp_path / "file")}).level == "fail"
+    assert (
+        installation.runtime_folder({"DEEPUM_RUNTIME_DIR": str(tmp_path / "file")}).level == "fail"
+    )

@@ -13,8 +13,26 @@ import pytest
 
 Deepum = Callable[..., "subprocess.CompletedProcess[str]"]
 ROOT = Path(__file__).resolve().parents[2]
-ALWAYS = {"deepum", "runtime folder", "host memory", "overcommit", "limits", "shared memory", "PyTorch", "allocator"}
-OF_DRIVER = {"GPU", "driver", "unified memory", "prefetch", "discard", "kernel arguments", "fault source", "link"}
+ALWAYS = {
+    "deepum",
+    "runtime folder",
+    "host memory",
+    "overcommit",
+    "limits",
+    "shared memory",
+    "PyTorch",
+    "allocator",
+}
+OF_DRIVER = {
+    "GPU",
+    "driver",
+    "unified memory",
+    "prefetch",
+    "discard",
+    "kernel arguments",
+    "fault source",
+    "link",
+}
 ELSEWHERE = {"share", "device nodes", "driver libraries", "cuda-bindings"}
 
 
@@ -29,7 +47,8 @@ def test_the_simulated_gpu_is_examined_whole(deepum: Deepum) -> None:
     assert all(checks[name]["level"] == "ok" for name in OF_DRIVER), ran.stdout
     assert checks["GPU"]["data"]["devices"][0]["memory_bytes"] == 40 << 30
     link = checks["link"]["data"]
-    assert link["to_gpu_pinned"] == pytest.approx(25, rel=0.05)  # the machine's figures, in virtual time
+    # The machine's figures, in virtual time.
+    assert link["to_gpu_pinned"] == pytest.approx(25, rel=0.05)
     assert link["to_gpu_on_demand"] < link["to_gpu_prefetch"] <= link["to_gpu_pinned"]
     assert link["to_host_on_demand"] is None
 
@@ -54,7 +73,9 @@ def test_without_a_gpu_it_fails_with_a_remedy_and_the_rest_is_told(deepum: Deepu
     assert "--device sim" in checks["GPU"]["remedy"]
 
 
-def test_without_the_bindings_the_extra_is_named_and_the_rest_is_told(deepum: Deepum, environment: dict[str, str], tmp_path: Path) -> None:
+def test_without_the_bindings_the_extra_is_named_and_the_rest_is_told(
+    deepum: Deepum, environment: dict[str, str], tmp_path: Path
+) -> None:
     (tmp_path / "cuda").mkdir()
     (tmp_path / "cuda" / "__init__.py").touch()  # before the real one, and without bindings
     path = f"{tmp_path}:{environment['PYTHONPATH']}"
@@ -66,7 +87,9 @@ def test_without_the_bindings_the_extra_is_named_and_the_rest_is_told(deepum: De
 
 
 def test_a_card_without_concurrent_managed_access_fails(deepum: Deepum) -> None:
-    ran = deepum("doctor", "--device", "sim", "--json", env={"DEEPUM_SIM_CONCURRENT_MANAGED_ACCESS": "0"})
+    ran = deepum(
+        "doctor", "--device", "sim", "--json", env={"DEEPUM_SIM_CONCURRENT_MANAGED_ACCESS": "0"}
+    )
     checks = _checks(ran)
     assert ran.returncode == 1
     assert checks["unified memory"]["level"] == "fail"
@@ -74,7 +97,15 @@ def test_a_card_without_concurrent_managed_access_fails(deepum: Deepum) -> None:
 
 
 def test_an_allocator_around_cudamalloc_is_warned_of(deepum: Deepum) -> None:
-    checks = _checks(deepum("doctor", "--device", "sim", "--json", env={"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}))
+    checks = _checks(
+        deepum(
+            "doctor",
+            "--device",
+            "sim",
+            "--json",
+            env={"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"},
+        )
+    )
     assert checks["allocator"]["level"] == "warn"
 
 
@@ -88,4 +119,6 @@ def test_an_unknown_device_is_one_line(deepum: Deepum) -> None:
 def test_the_documentation_lists_every_check() -> None:
     text = (ROOT / "docs" / "doctor.md").read_text(encoding="utf-8")
     table = text[text.index("| check |") : text.index("## Exit codes")]
-    assert set(re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)) == ALWAYS | OF_DRIVER | ELSEWHERE
+    assert (
+        set(re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)) == ALWAYS | OF_DRIVER | ELSEWHERE
+    )

@@ -52,28 +52,53 @@ def _managed_bytes(stats: Path) -> int:
         ([GOOD], KernelDriver((595, 71, 5), True), PLENTY, None),
     ],
 )
-def test_what_is_refused(gpus: list[Gpu], driver: KernelDriver | None, host_bytes: int | None, thing: str | None) -> None:
-    assert [reason.thing for reason in reasons(gpus, driver, host_bytes)] == ([] if thing is None else [thing])
+def test_what_is_refused(
+    gpus: list[Gpu], driver: KernelDriver | None, host_bytes: int | None, thing: str | None
+) -> None:
+    assert [reason.thing for reason in reasons(gpus, driver, host_bytes)] == (
+        [] if thing is None else [thing]
+    )
 
 
 def test_a_refusal_is_one_line_with_a_documented_code(deepum: Deepum) -> None:
     ran = deepum("run", "--device", "sim", "--", "touch", "started", env=LACKING)
     assert ran.returncode == 125
-    assert ran.stderr.startswith("deepum: error: simulated v100-16gb: has no concurrent managed access")
+    assert ran.stderr.startswith(
+        "deepum: error: simulated v100-16gb: has no concurrent managed access"
+    )
     assert "--force" in ran.stderr and ran.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("how", [("--force",), ()])
-def test_forced_memory_stays_on_the_card(deepum: Deepum, tmp_path: Path, how: tuple[str, ...]) -> None:
+def test_forced_memory_stays_on_the_card(
+    deepum: Deepum, tmp_path: Path, how: tuple[str, ...]
+) -> None:
     env = LACKING if how else LACKING | {"DEEPUM_FORCE": "1"}
-    ran = deepum("run", "--device", "sim", "--stats", "s.json", *how, "--", sys.executable, "-c", ALLOCATES, env=env)
+    ran = deepum(
+        "run",
+        "--device",
+        "sim",
+        "--stats",
+        "s.json",
+        *how,
+        "--",
+        sys.executable,
+        "-c",
+        ALLOCATES,
+        env=env,
+    )
     assert ran.returncode == 0, ran.stderr
     assert "deepum: warning: simulated v100-16gb: has no concurrent managed access" in ran.stderr
     assert _managed_bytes(tmp_path / "s.json") == 0
 
 
 def test_elsewhere_the_same_program_has_unified_memory(deepum: Deepum, tmp_path: Path) -> None:
-    assert deepum("run", "--device", "sim", "--stats", "s.json", "--", sys.executable, "-c", ALLOCATES).returncode == 0
+    assert (
+        deepum(
+            "run", "--device", "sim", "--stats", "s.json", "--", sys.executable, "-c", ALLOCATES
+        ).returncode
+        == 0
+    )
     assert _managed_bytes(tmp_path / "s.json") == 64 << 20
 
 
@@ -87,9 +112,14 @@ def test_the_launcher_asks_the_driver_itself(deepum: Deepum) -> None:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("DEEPUM_")}
     environment = device_environment(Device("rtx4090"), clean) | {"DEEPUM_SIM_DEVICES": "2"}
     cards = asked(environment)
-    assert [(card.memory_bytes, card.concurrent_managed_access) for card in cards] == [(24 << 30, True)] * 2
+    assert [(card.memory_bytes, card.concurrent_managed_access) for card in cards] == [
+        (24 << 30, True)
+    ] * 2
     assert not any(card.concurrent_managed_access for card in asked(environment | LACKING))
-    assert ask_driver(environment | {"DEEPUM_SIM_MACHINE": "abacus"}) == "cuInit fails with CUDA_ERROR_INVALID_VALUE (1)"
+    assert (
+        ask_driver(environment | {"DEEPUM_SIM_MACHINE": "abacus"})
+        == "cuInit fails with CUDA_ERROR_INVALID_VALUE (1)"
+    )
     assert "libcuda.so.1" in str(ask_driver(clean))  # this machine's, which has none
 
 
@@ -119,8 +149,15 @@ def test_a_share_of_a_machine_needs_a_limit(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(DeepumError) as refused:
         launch.unsafe(real, {}, values())
     told = str(refused.value)
-    assert told.startswith("machine: this process has a share of it (8.0 GiB of memory, by a control group)")
-    assert "--managed-limit" in told and "DEEPUM_MANAGED_LIMIT" in told and "--force" in told and "\n" not in told
+    assert told.startswith(
+        "machine: this process has a share of it (8.0 GiB of memory, by a control group)"
+    )
+    assert (
+        "--managed-limit" in told
+        and "DEEPUM_MANAGED_LIMIT" in told
+        and "--force" in told
+        and "\n" not in told
+    )
     assert refused.value.exit_code == 125
     assert launch.unsafe(real, {}, values(managed_limit=0)) == []
     assert launch.unsafe(real, {}, values(managed_limit=20 << 30)) == []
@@ -147,7 +184,9 @@ def test_what_is_a_share(tmp_path: Path, limits: tuple[str, ...], share: int | N
     groups = tmp_path / "sys/fs/cgroup/a"
     (groups / "b").mkdir(parents=True)
     (tmp_path / "proc/self").mkdir(parents=True)
-    (tmp_path / "proc/meminfo").write_text(f"MemTotal: {32 << 20} kB\nMemAvailable: {30 << 20} kB\n")
+    (tmp_path / "proc/meminfo").write_text(
+        f"MemTotal: {32 << 20} kB\nMemAvailable: {30 << 20} kB\n"
+    )
     (tmp_path / "proc/self/cgroup").write_text("0::/a/b\n")
     for folder, limit in zip((groups, groups / "b"), limits, strict=False):
         (folder / "memory.max").write_text(limit)

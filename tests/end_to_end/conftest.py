@@ -24,7 +24,11 @@ class Outcome:
     @property
     def rounds(self) -> list[float]:
         """Milliseconds of each round, virtual."""
-        return [float(line.split()[2]) for line in self.result.stdout.splitlines() if line.startswith("round ")]
+        return [
+            float(line.split()[2])
+            for line in self.result.stdout.splitlines()
+            if line.startswith("round ")
+        ]
 
 
 @pytest.fixture(scope="session")
@@ -36,11 +40,20 @@ def sweep(compile_program: Callable[..., Path]) -> list[str]:
 
 
 @pytest.fixture
-def run_sweep(deepum: Callable[..., subprocess.CompletedProcess[str]], sweep: list[str], tmp_path: Path) -> Callable[..., Outcome]:
-    """Runs it on a card of 256 MiB: run_sweep("--policy", "on-demand", rounds=6); `before`: a command that starts it."""
+def run_sweep(
+    deepum: Callable[..., subprocess.CompletedProcess[str]], sweep: list[str], tmp_path: Path
+) -> Callable[..., Outcome]:
+    """Runs it on a card of 256 MiB: run_sweep("--policy", "on-demand", rounds=6); `before`: a
+    command that starts it.
+    """
 
     def run(
-        *options: object, arrays: int = 10, size: int = 40, rounds: int = 6, env: dict[str, str] | None = None, before: tuple[str, ...] = ()
+        *options: object,
+        arrays: int = 10,
+        size: int = 40,
+        rounds: int = 6,
+        env: dict[str, str] | None = None,
+        before: tuple[str, ...] = (),
     ) -> Outcome:
         stats = tmp_path / "stats.json"
         flags = ("--device", "sim", "--gpu-memory", "256MiB", "--stats", stats, *options)

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-ARRAYS, KERNELS = 12, 36  # of tests/programs/ending.c; all are complete when it is ready, fills of the arrays included
+# Of tests/programs/ending.c; all are complete when it is ready, fills of the arrays included.
+ARRAYS, KERNELS = 12, 36
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +28,14 @@ def ending(compile_program: Callable[..., Path]) -> list[str]:
 def _launch(environment: dict[str, str], folder: Path, *command: str) -> subprocess.Popen[str]:
     flags = ["--device", "sim", "--gpu-memory", "256MiB", "--stats", str(folder / "s.json")]
     run = [sys.executable, "-P", "-m", "deepum", "run", *flags, "--", *command]
-    return subprocess.Popen(run, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    return subprocess.Popen(
+        run,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
 
 
 def _told(run: subprocess.Popen[str], folder: Path) -> tuple[dict[str, Any], str]:
@@ -44,8 +52,14 @@ def _all_is_known(told: dict[str, Any], said: str, how: str) -> None:
     assert process["simulated"]["complete"] is False
     assert len(told["warnings"]) == 1, told["warnings"]
     warning = told["warnings"][0]
-    assert f"process {process['pid']} {how} without its exit handlers" in warning and "no timeline" in warning
-    assert f"{KERNELS} kernels in {told['gpu_time_s']:.3f} s of virtual GPU time" in said and warning in said
+    assert (
+        f"process {process['pid']} {how} without its exit handlers" in warning
+        and "no timeline" in warning
+    )
+    assert (
+        f"{KERNELS} kernels in {told['gpu_time_s']:.3f} s of virtual GPU time" in said
+        and warning in said
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,13 +70,19 @@ def _all_is_known(told: dict[str, Any], said: str, how: str) -> None:
         ("segfault", -signal.SIGSEGV, "was ended by SIGSEGV"),
     ],
 )
-def test_a_program_that_ends_itself(environment: dict[str, str], ending: list[str], tmp_path: Path, way: str, code: int, how: str) -> None:
+def test_a_program_that_ends_itself(
+    environment: dict[str, str], ending: list[str], tmp_path: Path, way: str, code: int, how: str
+) -> None:
     run = _launch(environment, tmp_path, *ending, way)
     _all_is_known(*_told(run, tmp_path), how)
     assert run.returncode == code
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL, signal.SIGHUP], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGINT, signal.SIGTERM, signal.SIGKILL, signal.SIGHUP],
+    ids=lambda number: number.name,
+)
 def test_a_program_that_is_ended_by_a_signal(
     environment: dict[str, str], ending: list[str], tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -79,25 +99,46 @@ def test_a_program_that_is_ended_by_a_signal(
     assert run.returncode == -number
 
 
-def test_a_program_that_replaces_itself_is_told_of_twice(environment: dict[str, str], ending: list[str], tmp_path: Path) -> None:
+def test_a_program_that_replaces_itself_is_told_of_twice(
+    environment: dict[str, str], ending: list[str], tmp_path: Path
+) -> None:
     told, said = _told(_launch(environment, tmp_path, *ending, "exec", *ending, "_exit"), tmp_path)
     assert told["kernels"] == 2 * KERNELS
     first, second = told["processes"]
-    assert first["pid"] == second["pid"] and first["simulated"]["kernels"] == second["simulated"]["kernels"] == KERNELS
-    assert "replaced itself by exec: " in told["warnings"][0] and "exited with code 3" in told["warnings"][1]
+    assert (
+        first["pid"] == second["pid"]
+        and first["simulated"]["kernels"] == second["simulated"]["kernels"] == KERNELS
+    )
+    assert (
+        "replaced itself by exec: " in told["warnings"][0]
+        and "exited with code 3" in told["warnings"][1]
+    )
     assert "of 2 processes" in said
 
 
-def test_several_processes_are_told_apart(environment: dict[str, str], ending: list[str], tmp_path: Path) -> None:
+def test_several_processes_are_told_apart(
+    environment: dict[str, str], ending: list[str], tmp_path: Path
+) -> None:
     script = f"{' '.join(ending)} _exit & {' '.join(ending)} _exit; wait"
     told, said = _told(_launch(environment, tmp_path, "sh", "-c", script), tmp_path)
     times = [process["simulated"]["gpu_time_s"] for process in told["processes"]]
-    assert len(times) == 2 and told["gpu_time_max_s"] == max(times) and told["gpu_time_s"] == sum(times)
+    assert (
+        len(times) == 2
+        and told["gpu_time_max_s"] == max(times)
+        and told["gpu_time_s"] == sum(times)
+    )
     assert "each process had simulated GPUs of its own" in said
-    assert all(f"process {process['pid']}: {KERNELS} kernels in" in said for process in told["processes"])
+    assert all(
+        f"process {process['pid']}: {KERNELS} kernels in" in said for process in told["processes"]
+    )
 
 
-def test_what_nobody_counted_has_a_reason(environment: dict[str, str], ending: list[str], tmp_path: Path) -> None:
+def test_what_nobody_counted_has_a_reason(
+    environment: dict[str, str], ending: list[str], tmp_path: Path
+) -> None:
     told, _ = _told(_launch(environment | {"DEEPUM_DISABLE": "1"}, tmp_path, "true"), tmp_path)
-    assert told["gpu_time_s"] is None and told["missing"]["gpu_time_s"] == "no process used the GPU, as far as is known"
+    assert (
+        told["gpu_time_s"] is None
+        and told["missing"]["gpu_time_s"] == "no process used the GPU, as far as is known"
+    )
     assert set(told["missing"]) == {key for key, value in told.items() if value is None}

@@ -1,5 +1,6 @@
-"""Programs as people write them, with less memory than they need and default settings: they end, and nothing that they need is lost. Larger
-ones, and how fast they are: benchmarks/programs.py."""
+"""Programs as people write them, with less memory than they need and default settings: they end,
+and nothing that they need is lost. Larger ones, and how fast they are: benchmarks/programs.py.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ import pytest
 pytestmark = pytest.mark.torch
 Deepum = Callable[..., "subprocess.CompletedProcess[str]"]
 
-# Inputs are made on the card in each step; layers are of sizes between which im2col, pooling and batch norm take other kernels.
+# Inputs are made on the card in each step; layers are of sizes between which im2col, pooling and
+# batch norm take other kernels.
 IMAGES = """
 import torch
 from torch import nn
@@ -71,7 +73,9 @@ dist.destroy_process_group()
 
 @pytest.fixture
 def program(deepum: Deepum, tmp_path: Path) -> Callable[..., tuple[str, dict[str, Any]]]:
-    """Runs a script under `deepum run`, on a card of so much memory; its output, and the statistics."""
+    """Runs a script under `deepum run`, on a card of so much memory; its output, and the
+    statistics.
+    """
 
     def run(script: str, memory: str, *launcher: str) -> tuple[str, dict[str, Any]]:
         (tmp_path / "script.py").write_text(script)
@@ -89,14 +93,18 @@ def program(deepum: Deepum, tmp_path: Path) -> Callable[..., tuple[str, dict[str
     return run
 
 
-def test_convolutions_with_random_inputs(program: Callable[..., tuple[str, dict[str, Any]]]) -> None:
+def test_convolutions_with_random_inputs(
+    program: Callable[..., tuple[str, dict[str, Any]]],
+) -> None:
     _, told = program(IMAGES, "64MiB")
     assert told["bytes_evicted"] > told["gpu_memory_bytes"]
     assert told["processes"][0]["simulated"]["general_kernels"] == []
     assert told["warnings"] == []
 
 
-def test_generate_makes_as_many_tokens_as_it_is_asked_for(program: Callable[..., tuple[str, dict[str, Any]]]) -> None:
+def test_generate_makes_as_many_tokens_as_it_is_asked_for(
+    program: Callable[..., tuple[str, dict[str, Any]]],
+) -> None:
     """Whether it goes on it asks the card, after each token; 20 are its own limit."""
     out, told = program(GENERATE, "64MiB")
     asked, by_itself = map(int, out.split())
@@ -105,6 +113,11 @@ def test_generate_makes_as_many_tokens_as_it_is_asked_for(program: Callable[...,
 
 
 def test_fsdp2_over_gloo(program: Callable[..., tuple[str, dict[str, Any]]]) -> None:
-    out, told = program(FSDP2, "64MiB", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
-    assert sorted(line for line in out.splitlines() if line.startswith("rank")) == ["rank 0 ends", "rank 1 ends"]
+    out, told = program(
+        FSDP2, "64MiB", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"
+    )
+    assert sorted(line for line in out.splitlines() if line.startswith("rank")) == [
+        "rank 0 ends",
+        "rank 1 ends",
+    ]
     assert sum(process["simulated"] is not None for process in told["processes"]) >= 2

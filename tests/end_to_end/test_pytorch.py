@@ -1,4 +1,6 @@
-"""The real CUDA build of PyTorch on the simulated GPU, under deepum: the demo's job at a small size."""
+"""The real CUDA build of PyTorch on the simulated GPU, under deepum: the demo's job at a small
+size.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,17 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         command = [sys.executable, "-P", str(ROOT / "benchmarks" / "main_job.py")]
         command += ["--steps", "7", "--json", str(folder / "job.json")]
         kept = {name: value for name, value in os.environ.items() if not name.startswith("DEEPUM_")}
-        path = os.pathsep.join([str(ROOT / "tests" / "programs" / "site"), os.environ.get("PYTHONPATH", "")])
-        environment = kept | {"PYTHONPATH": path, "DEEPUM_RUNTIME_DIR": runtime, "DEEPUM_DAEMON_IDLE": "5"}
-        result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500, check=False)
+        path = os.pathsep.join(
+            [str(ROOT / "tests" / "programs" / "site"), os.environ.get("PYTHONPATH", "")]
+        )
+        environment = kept | {
+            "PYTHONPATH": path,
+            "DEEPUM_RUNTIME_DIR": runtime,
+            "DEEPUM_DAEMON_IDLE": "5",
+        }
+        result = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=500, check=False
+        )
     assert result.returncode == 0, result.stderr[-4000:]
     print(result.stdout)
     return dict(json.loads((folder / "job.json").read_text()))
@@ -39,7 +49,9 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def _steady(job: dict[str, Any], name: str, counter: str) -> float:
     run = next(run for run in job["runs"] if run["name"] == name)
     steps = run["steps"][3:]
-    return sum(step["ms"] if counter == "ms" else step["counts"][counter] for step in steps) / len(steps)
+    return sum(step["ms"] if counter == "ms" else step["counts"][counter] for step in steps) / len(
+        steps
+    )
 
 
 def test_the_footprint_exceeds_the_card(job: dict[str, Any]) -> None:
@@ -70,18 +82,44 @@ def test_the_script_runs_alike_without_pressure(job: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("script", ["train_mlp.py", "dlrm_like.py"])
 def test_other_scripts_run(deepum: Deepum, tmp_path: Path, script: str) -> None:
-    small = {"train_mlp.py": ("--width", 512, "--batch", 64), "dlrm_like.py": ("--tables", 4, "--rows", 100_000, "--batch", 64)}[script]
+    small = {
+        "train_mlp.py": ("--width", 512, "--batch", 64),
+        "dlrm_like.py": ("--tables", 4, "--rows", 100_000, "--batch", 64),
+    }[script]
     flags = ("--device", "sim", "--gpu-memory", "128MiB", "--stats", "s.json")
-    result = deepum("run", *flags, "--", sys.executable, ROOT / "examples" / script, *small, "--steps", 5, timeout=300)
+    result = deepum(
+        "run",
+        *flags,
+        "--",
+        sys.executable,
+        ROOT / "examples" / script,
+        *small,
+        "--steps",
+        5,
+        timeout=300,
+    )
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("step ") == 5
     assert json.loads((tmp_path / "s.json").read_text())["kernels"] > 0
 
 
-def test_a_model_whose_needs_are_random_is_foretold_less_well(deepum: Deepum, tmp_path: Path) -> None:
+def test_a_model_whose_needs_are_random_is_foretold_less_well(
+    deepum: Deepum, tmp_path: Path
+) -> None:
     small = ("--tables", 6, "--rows", 200_000, "--batch", 64, "--lookups", 1, "--steps", 6)
-    flags = ("--device", "sim", "--gpu-memory", "384MiB", "--tune", "advice=none", "--stats", "s.json")
-    result = deepum("run", *flags, "--", sys.executable, ROOT / "examples" / "dlrm_like.py", *small, timeout=300)
+    flags = (
+        "--device",
+        "sim",
+        "--gpu-memory",
+        "384MiB",
+        "--tune",
+        "advice=none",
+        "--stats",
+        "s.json",
+    )
+    result = deepum(
+        "run", *flags, "--", sys.executable, ROOT / "examples" / "dlrm_like.py", *small, timeout=300
+    )
     assert result.returncode == 0, result.stderr
     told = json.loads((tmp_path / "s.json").read_text())
     assert told["bytes_prefetched"] > 0
@@ -89,10 +127,30 @@ def test_a_model_whose_needs_are_random_is_foretold_less_well(deepum: Deepum, tm
 
 
 def test_tables_of_which_few_rows_are_used_stay_on_the_host(deepum: Deepum, tmp_path: Path) -> None:
-    script = (sys.executable, ROOT / "examples" / "dlrm_like.py", "--tables", 6, "--rows", 200_000, "--batch", 64, "--steps", 6)
+    script = (
+        sys.executable,
+        ROOT / "examples" / "dlrm_like.py",
+        "--tables",
+        6,
+        "--rows",
+        200_000,
+        "--batch",
+        64,
+        "--steps",
+        6,
+    )
     told = {}
     for advice in ("none", "remote"):
-        flags = ("--device", "sim", "--gpu-memory", "384MiB", "--tune", f"advice={advice}", "--stats", "s.json")
+        flags = (
+            "--device",
+            "sim",
+            "--gpu-memory",
+            "384MiB",
+            "--tune",
+            f"advice={advice}",
+            "--stats",
+            "s.json",
+        )
         result = deepum("run", *flags, "--", *script, timeout=300)
         assert result.returncode == 0, result.stderr
         told[advice] = json.loads((tmp_path / "s.json").read_text())
@@ -106,7 +164,15 @@ def test_numba_compiles_and_launches(deepum: Deepum, tmp_path: Path) -> None:
     needed("numba.cuda")
     flags = ("--device", "sim", "--gpu-memory", "128MiB", "--stats", "s.json")
     arguments = ("--elements", 8 << 20, "--rounds", 6)
-    result = deepum("run", *flags, "--", sys.executable, ROOT / "examples" / "numba_saxpy.py", *arguments, timeout=300)
+    result = deepum(
+        "run",
+        *flags,
+        "--",
+        sys.executable,
+        ROOT / "examples" / "numba_saxpy.py",
+        *arguments,
+        timeout=300,
+    )
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("round ") == 6
     assert json.loads((tmp_path / "s.json").read_text())["kernels"] == 24
@@ -116,7 +182,16 @@ def test_dropping_dead_blocks_moves_less_and_loses_nothing(deepum: Deepum, tmp_p
     script = (sys.executable, ROOT / "examples" / "train_gpt2.py", "--batch", 2, "--steps", 4)
     told = {}
     for drop in (0, 1):
-        flags = ("--device", "sim", "--gpu-memory", "2GiB", "--tune", f"invalidation={drop}", "--stats", "s.json")
+        flags = (
+            "--device",
+            "sim",
+            "--gpu-memory",
+            "2GiB",
+            "--tune",
+            f"invalidation={drop}",
+            "--stats",
+            "s.json",
+        )
         result = deepum("run", *flags, "--", *script, timeout=300)
         assert result.returncode == 0, result.stderr
         told[drop] = json.loads((tmp_path / "s.json").read_text())
@@ -128,15 +203,49 @@ def test_dropping_dead_blocks_moves_less_and_loses_nothing(deepum: Deepum, tmp_p
 
 def test_each_rank_of_torchrun_is_a_session_of_its_own(deepum: Deepum, tmp_path: Path) -> None:
     """Two ranks on one card, each with more memory than the half of it, gradients over gloo."""
-    torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2)
-    script = (ROOT / "examples" / "train_ddp.py", "--layers", 6, "--width", 1024, "--batch", 64, "--steps", 4)
-    result = deepum("run", "--device", "sim", "--gpu-memory", "96MiB", "--stats", "s.json", "--", *torchrun, *script, timeout=300)
+    torchrun = (
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        2,
+    )
+    script = (
+        ROOT / "examples" / "train_ddp.py",
+        "--layers",
+        6,
+        "--width",
+        1024,
+        "--batch",
+        64,
+        "--steps",
+        4,
+    )
+    result = deepum(
+        "run",
+        "--device",
+        "sim",
+        "--gpu-memory",
+        "96MiB",
+        "--stats",
+        "s.json",
+        "--",
+        *torchrun,
+        *script,
+        timeout=300,
+    )
     assert result.returncode == 0, result.stderr
     for rank in (0, 1):
-        assert [line.rpartition(": ")[0] for line in result.stdout.splitlines() if line.startswith(f"rank {rank} ")] == [
-            f"rank {rank} on cuda:0, step {step}" for step in range(1, 5)
-        ]
+        assert [
+            line.rpartition(": ")[0]
+            for line in result.stdout.splitlines()
+            if line.startswith(f"rank {rank} ")
+        ] == [f"rank {rank} on cuda:0, step {step}" for step in range(1, 5)]
     told = json.loads((tmp_path / "s.json").read_text())
     ranks = [process for process in told["processes"] if process["session"] is not None]
     assert len(ranks) == 2
-    assert all(rank["simulated"]["kernels"] > 0 and rank["session"]["core"]["bytes_evicted"] > 0 for rank in ranks)
+    assert all(
+        rank["simulated"]["kernels"] > 0 and rank["session"]["core"]["bytes_evicted"] > 0
+        for rank in ranks
+    )

@@ -1,4 +1,6 @@
-"""Memory that other processes and devices use: what stays device memory works there, and what does not is explained (docs/sharing.md)."""
+"""Memory that other processes and devices use: what stays device memory works there, and what does
+not is explained (docs/sharing.md).
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ ok(cuda.cuInit(0))
 """
 
 
-def test_listed_memory_drives_other_memory_out_and_is_refused_when_the_card_is_full(deepum: Deepum, tmp_path: Path) -> None:
+def test_listed_memory_drives_other_memory_out_and_is_refused_when_the_card_is_full(
+    deepum: Deepum, tmp_path: Path
+) -> None:
     program = f"""{DRIVER}
 context(0)
 filled = allocate(120 * MiB)
@@ -45,14 +49,29 @@ def attribute(which, memory):
 capable = [attribute(10, memory) for memory in (plain, managed)]  # CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE
 print(json.dumps([filled[0], plain[0], again[0], managed[0], byte.value, shared, capable, attribute(8, managed)]))
 """
-    flags = ("--device", "sim", "--gpu-memory", "128MiB", "--plain-memory", "100MiB", "--stats", "s.json")
+    flags = (
+        "--device",
+        "sim",
+        "--gpu-memory",
+        "128MiB",
+        "--plain-memory",
+        "100MiB",
+        "--stats",
+        "s.json",
+    )
     result = deepum("run", *flags, "--", sys.executable, "-c", program)
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout) == [0, 0, 2, 0, 1, [0, 1], [1, 0], 0]
-    assert "deepum: warning: cuIpcGetMemHandle: an allocation of 99MiB is managed memory" in result.stderr
+    assert (
+        "deepum: warning: cuIpcGetMemHandle: an allocation of 99MiB is managed memory"
+        in result.stderr
+    )
     told = json.loads((tmp_path / "s.json").read_text())
     assert told["handles_refused"] == 1
-    refused = "refused requests to share managed memory with other processes or devices: 1; --plain-memory helps (docs/sharing.md)"
+    refused = (
+        "refused requests to share managed memory with other processes or devices: 1; "
+        "--plain-memory helps (docs/sharing.md)"
+    )
     assert [text.partition(": ")[2] for text in told["warnings"]] == [refused]
 
 
@@ -67,7 +86,18 @@ back = (c.c_ubyte * (16 * MiB))()
 ok(cuda.cuMemcpyDtoH_v2(back, target[1], c.c_size_t(16 * MiB)))
 print(bytes(back) == bytes(data))
 """
-    result = deepum("run", "--device", "sim", "--stats", "s.json", "--", sys.executable, "-c", program, env={"DEEPUM_SIM_DEVICES": "2"})
+    result = deepum(
+        "run",
+        "--device",
+        "sim",
+        "--stats",
+        "s.json",
+        "--",
+        sys.executable,
+        "-c",
+        program,
+        env={"DEEPUM_SIM_DEVICES": "2"},
+    )
     assert result.returncode == 0, result.stderr
     assert result.stdout == "True\n"
     assert json.loads((tmp_path / "s.json").read_text())["peak_allocated_bytes"] == 32 << 20
@@ -77,7 +107,10 @@ print(bytes(back) == bytes(data))
 def test_unusable_rules_are_refused_in_one_line(deepum: Deepum, rules: str) -> None:
     result = deepum("run", "--device", "sim", "--plain-memory", rules, "--", "true")
     assert result.returncode == 2
-    assert result.stderr.startswith("deepum: error: --plain-memory: ") and result.stderr.count("\n") == 1
+    assert (
+        result.stderr.startswith("deepum: error: --plain-memory: ")
+        and result.stderr.count("\n") == 1
+    )
 
 
 TENSORS = """
@@ -120,8 +153,12 @@ if __name__ == "__main__":
 
 
 @pytest.mark.torch
-def test_pytorch_shares_tensors_of_listed_segments(deepum: Deepum, compile_program: Callable[..., Path], tmp_path: Path) -> None:
-    """By the size of the caching allocator's segments, and by a pool whose allocator is a library of its own."""
+def test_pytorch_shares_tensors_of_listed_segments(
+    deepum: Deepum, compile_program: Callable[..., Path], tmp_path: Path
+) -> None:
+    """By the size of the caching allocator's segments, and by a pool whose allocator is a library
+    of its own.
+    """
     (tmp_path / "share.py").write_text(TENSORS)
     library = tmp_path / "libshared_segments.so"
     library.write_bytes(compile_program("shared_segments.c", shared=True).read_bytes())
@@ -133,7 +170,10 @@ def test_pytorch_shares_tensors_of_listed_segments(deepum: Deepum, compile_progr
     assert told["seen"] == [[True, last[0]], [True, last[1]], "written"]
     assert told["values"] == [[7.0], [7.0]]
     assert told["refused"] == "CUDA error: invalid argument"
-    assert "an allocation of 48MiB is managed memory, which cannot be shared with another process (CUDA IPC)" in result.stderr
+    assert (
+        "an allocation of 48MiB is managed memory, which cannot be shared with another "
+        "process (CUDA IPC)"
+    ) in result.stderr
     statistics = json.loads((tmp_path / "s.json").read_text())
     assert statistics["handles_refused"] == 1
     assert not [text for text in statistics["warnings"] if "disagreed" in text]

@@ -35,19 +35,25 @@ class Ran:
 
     def failed(self, *names: str) -> int:
         """How many calls were failed: those of these names, or all."""
-        return sum(failed for name, (_, failed) in self.calls.items() if name in (names or self.calls))
+        return sum(
+            failed for name, (_, failed) in self.calls.items() if name in (names or self.calls)
+        )
 
 
 @dataclass(frozen=True)
 class Training:
-    """tests/programs/fault_training.c on the simulated GPU, with a driver that fails on demand between the shim and it."""
+    """tests/programs/fault_training.c on the simulated GPU, with a driver that fails on demand
+    between the shim and it.
+    """
 
     command: list[str]
     environment: dict[str, str]
     told: Path
 
     def start(self, *arguments: object, **settings: object) -> subprocess.Popen[str]:
-        """training.start(8, 2, 4): rounds, streams, layers, what is made anew. Settings are environment variables."""
+        """training.start(8, 2, 4): rounds, streams, layers, what is made anew. Settings are
+        environment variables.
+        """
         self.told.unlink(missing_ok=True)
         return subprocess.Popen(
             [*self.command, *map(str, arguments)],
@@ -65,12 +71,19 @@ class Training:
         finally:
             process.kill()
         lines = self.told.read_text().splitlines() if self.told.exists() else []
-        return Ran(process.returncode, out, err, {name: (int(made), int(failed)) for name, made, failed in map(str.split, lines)})
+        return Ran(
+            process.returncode,
+            out,
+            err,
+            {name: (int(made), int(failed)) for name, made, failed in map(str.split, lines)},
+        )
 
     def held_at(self, process: subprocess.Popen[str], round_: int) -> None:
         """Waits until the program waits after this round: one of FAULT_HOLD."""
         assert process.stdout is not None
-        assert any(line == f"round {round_}\n" for line in iter(process.stdout.readline, "")), "it ended before"
+        assert any(line == f"round {round_}\n" for line in iter(process.stdout.readline, "")), (
+            "it ended before"
+        )
 
     def go_on(self, process: subprocess.Popen[str]) -> None:
         """Lets a held program run."""
@@ -87,19 +100,29 @@ def stop(pid: int) -> None:
     """SIGSTOP; it has stopped when this returns."""
     os.kill(pid, signal.SIGSTOP)
     tasks = Path(f"/proc/{pid}/task")
-    assert wait_until(lambda: all((task / "stat").read_text().rpartition(")")[2].split()[0] == "T" for task in tasks.iterdir()))
+    assert wait_until(
+        lambda: all(
+            (task / "stat").read_text().rpartition(")")[2].split()[0] == "T"
+            for task in tasks.iterdir()
+        )
+    )
 
 
 def wait_until_idle(pid: int) -> None:
-    """Until the process has used next to no processor time for longer than the mover sleeps: it may have something to tell then."""
+    """Until the process has used next to no processor time for longer than the mover sleeps: it may
+    have something to tell then.
+    """
 
     def used() -> int:
-        return sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
+        return sum(
+            map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13])
+        )
 
     def idle() -> bool:
         before = used()
         time.sleep(1.5)
-        return used() - before <= 3  # ticks of 10 ms: threads that look around, on a machine that is busy otherwise
+        # Ticks of 10 ms: threads that look around, on a machine that is busy otherwise.
+        return used() - before <= 3
 
     assert wait_until(idle, 60)
 
@@ -126,19 +149,27 @@ def holdings(pid: int) -> dict[str, list[str]]:
             descriptors.append(re.sub(r"\[\d+\]", "", os.readlink(fd)))  # noqa: PTH115 - a link to no file
         except OSError:
             continue
-    maps = [line.split(maxsplit=5)[5].strip() for line in Path(f"/proc/{pid}/maps").read_text().splitlines() if "deepum (deleted)" in line]
+    maps = [
+        line.split(maxsplit=5)[5].strip()
+        for line in Path(f"/proc/{pid}/maps").read_text().splitlines()
+        if "deepum (deleted)" in line
+    ]
     return {"descriptors": sorted(descriptors), "memory": maps}
 
 
 def things(folder: Path) -> set[str]:
-    """Of the runtime folder and of shared memory. The ledger of managed memory stays by design: its slots are given out anew."""
+    """Of the runtime folder and of shared memory. The ledger of managed memory stays by design: its
+    slots are given out anew.
+    """
     own = {path.name for path in folder.iterdir() if not path.name.startswith("managed-")}
     return own | {str(path) for path in Path("/dev/shm").glob("deepum*")}
 
 
 @contextmanager
 def nothing_left_behind(folder: Path, daemon: int) -> Iterator[None]:
-    """Within it the daemon lives on, and afterwards it holds no more than before and there are no more files."""
+    """Within it the daemon lives on, and afterwards it holds no more than before and there are no
+    more files.
+    """
     held, there = holdings(daemon), things(folder)
     yield
     assert Path(f"/proc/{daemon}").exists(), "the daemon ended"

@@ -40,7 +40,9 @@ class RawCommand:
 
 
 class LateCore:
-    """Decides at once and answers `launches` launches later; `released` counts what went out, by kind."""
+    """Decides at once and answers `launches` launches later; `released` counts what went out, by
+    kind.
+    """
 
     def __init__(self, launches: int) -> None:
         self._core = Core(CoreSettings.default(invalidation=1, launch_queue=0))
@@ -51,12 +53,20 @@ class LateCore:
 
     def __call__(self, event: Event) -> list[RawCommand]:
         """To be the `decide` of a FakeDaemon."""
-        head = struct.pack("<HBBIQ", 2 + len(event.body) // 8, event.kind, event.flags, event.device, event.sequence)
+        head = struct.pack(
+            "<HBBIQ",
+            2 + len(event.body) // 8,
+            event.kind,
+            event.flags,
+            event.device,
+            event.sequence,
+        )
         self._core.process(head + event.body)
         given = self._core.take_command_bytes()
         self._launches += event.kind == EXECUTE
         self._waiting += [
-            (self._launches + self._late, RawCommand(given[at : at + COMMAND_BYTES])) for at in range(0, len(given), COMMAND_BYTES)
+            (self._launches + self._late, RawCommand(given[at : at + COMMAND_BYTES]))
+            for at in range(0, len(given), COMMAND_BYTES)
         ]
         now = []
         while self._waiting and self._waiting[0][0] <= self._launches:

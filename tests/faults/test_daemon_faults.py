@@ -40,10 +40,16 @@ def test_a_killed_daemon_is_done_without_and_the_next_program_gets_another(
     assert training.run(3, 2, 5).right
     (told,) = sessions(stats)
     assert told["core"]["commands"] > 0
-    assert things(runtime_dir) <= {socket_of(runtime_dir).name, lock_of(runtime_dir).name, "daemon.log"}
+    assert things(runtime_dir) <= {
+        socket_of(runtime_dir).name,
+        lock_of(runtime_dir).name,
+        "daemon.log",
+    }
 
 
-def test_a_daemon_that_is_ended_and_started_again_serves_those_that_come(training: Training, runtime_dir: Path, stats: Path) -> None:
+def test_a_daemon_that_is_ended_and_started_again_serves_those_that_come(
+    training: Training, runtime_dir: Path, stats: Path
+) -> None:
     first = training.start(200000, 2, 5, 0, 64)
     await_round(first, 3)
     old = daemon_of(runtime_dir)
@@ -59,13 +65,17 @@ def test_a_daemon_that_is_ended_and_started_again_serves_those_that_come(trainin
     assert len(sessions(stats)) == 2
 
 
-def test_a_daemon_that_sleeps_for_a_while_is_waited_for(training: Training, daemon: int, runtime_dir: Path, stats: Path) -> None:
+def test_a_daemon_that_sleeps_for_a_while_is_waited_for(
+    training: Training, daemon: int, runtime_dir: Path, stats: Path
+) -> None:
     with nothing_left_behind(runtime_dir, daemon):
         process = training.start(300, 2, 5, 0, 64)
         for number in range(1, 200, 40):
             await_round(process, number)
             os.kill(daemon, signal.SIGSTOP)
-            assert not wait_until(lambda: process.poll() is not None, 0.3), "it did not wait for the daemon"
+            assert not wait_until(lambda: process.poll() is not None, 0.3), (
+                "it did not wait for the daemon"
+            )
             os.kill(daemon, signal.SIGCONT)
         ran = training.finish(process)
         assert ran.right and ran.err == ""
@@ -73,7 +83,9 @@ def test_a_daemon_that_sleeps_for_a_while_is_waited_for(training: Training, daem
     assert told["core"]["launches"] == 3000 + 5 + 5  # kernels, memsets and copies: none was lost
 
 
-def test_a_stopped_daemon_holds_up_neither_those_that_run_nor_those_that_come(training: Training, daemon: int, runtime_dir: Path) -> None:
+def test_a_stopped_daemon_holds_up_neither_those_that_run_nor_those_that_come(
+    training: Training, daemon: int, runtime_dir: Path
+) -> None:
     with nothing_left_behind(runtime_dir, daemon):
         before = holdings(daemon)
         running = training.start(2000, 2, 5, 0, 64)

@@ -1,4 +1,6 @@
-"""The program is killed between any two of its steps: the daemon lives on, holds nothing of it, and the next program works."""
+"""The program is killed between any two of its steps: the daemon lives on, holds nothing of it, and
+the next program works.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,15 @@ from running import holders, lock_of, wait_until
 POINTS = 160
 
 
-def test_killed_between_any_two_steps_it_leaves_nothing(training: Training, daemon: int, runtime_dir: Path, stats: Path) -> None:
+def test_killed_between_any_two_steps_it_leaves_nothing(
+    training: Training, daemon: int, runtime_dir: Path, stats: Path
+) -> None:
     whole = training.run(3, 2, 4)
     assert whole.right
     steps = whole.calls["steps"][0]
     assert steps > 200
-    # Each step of the beginning, then evenly; counted by all threads, so that a few may fall beyond the end.
+    # Each step of the beginning, then evenly; counted by all threads, so that a few may fall beyond
+    # the end.
     points = sorted({*range(1, 60), *range(60, steps, max(1, steps // (POINTS - 60)))})
     killed = 0
     with nothing_left_behind(runtime_dir, daemon):
@@ -29,21 +34,32 @@ def test_killed_between_any_two_steps_it_leaves_nothing(training: Training, daem
     assert killed > 0.9 * len(points)
     told = sessions(stats)
     assert all(session["core"]["malformed_events"] == 0 for session in told)
-    assert len({session["pid"] for session in told}) > len(points) // 2, "most were killed after their session began"
+    assert len({session["pid"] for session in told}) > len(points) // 2, (
+        "most were killed after their session began"
+    )
     after = training.run(3, 2, 4)
     assert after.right and after.calls["steps"][0] > 200, "the next one is served"
     (served,) = [session for session in sessions(stats) if session not in told]
     assert served["core"]["commands"] > 0
 
 
-def test_killed_while_its_session_begins_it_leaves_a_daemon_that_ends_by_itself(training: Training, runtime_dir: Path) -> None:
-    """Nobody else is there: the killed program was about to start the daemon, was starting it, or had just done so."""
+def test_killed_while_its_session_begins_it_leaves_a_daemon_that_ends_by_itself(
+    training: Training, runtime_dir: Path
+) -> None:
+    """Nobody else is there: the killed program was about to start the daemon, was starting it, or
+    had just done so.
+    """
     for step in range(4, 34, 5):
         ran = training.run(2, 1, 4, FAULT_KILL=step, DEEPUM_DAEMON_IDLE=1)
         assert ran.code == -signal.SIGKILL
     assert wait_until(lambda: not holders(lock_of(runtime_dir)))
     stays = {lock_of(runtime_dir).name, "daemon.log"}
-    assert wait_until(lambda: {path.name for path in runtime_dir.iterdir() if not path.name.startswith("managed-")} <= stays)
+    assert wait_until(
+        lambda: (
+            {path.name for path in runtime_dir.iterdir() if not path.name.startswith("managed-")}
+            <= stays
+        )
+    )
     assert training.run(2, 1, 4).right
 
 
@@ -62,13 +78,17 @@ def test_ended_by_a_signal_it_is_reported_as_far_as_it_came(
     assert told["pid"] == process.pid and told["core"]["launches"] >= 20 and told["warnings"] == []
 
 
-def test_a_stopped_program_loses_neither_its_session_nor_its_numbers(training: Training, runtime_dir: Path, stats: Path) -> None:
+def test_a_stopped_program_loses_neither_its_session_nor_its_numbers(
+    training: Training, runtime_dir: Path, stats: Path
+) -> None:
     process = training.start(60, 2, 5)
     assert process.stdout is not None
     process.stdout.readline()
     for _ in range(5):
         process.send_signal(signal.SIGSTOP)
-        assert wait_until(lambda: Path(f"/proc/{process.pid}/stat").read_text().rsplit(")")[-1].split()[0] == "T")
+        assert wait_until(
+            lambda: Path(f"/proc/{process.pid}/stat").read_text().rsplit(")")[-1].split()[0] == "T"
+        )
         process.send_signal(signal.SIGCONT)
         process.stdout.readline()
     assert training.finish(process).right

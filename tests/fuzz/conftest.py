@@ -18,7 +18,9 @@ from running import socket_of, wait_until  # noqa: E402
 class Daemon:
     """`deepum daemon` in a process of its own, with few descriptors on wish."""
 
-    def __init__(self, folder: Path, environment: dict[str, str], descriptors: int | None = None) -> None:
+    def __init__(
+        self, folder: Path, environment: dict[str, str], descriptors: int | None = None
+    ) -> None:
         self.folder = folder
         limit = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh"] if descriptors else []
         self._errors = (folder / "stderr").open("w+")
@@ -57,8 +59,16 @@ class Daemon:
     def check(self, before: tuple[int, int]) -> None:
         """It lives, serves, holds nothing, and said one line at a time."""
         self.serves()
-        assert wait_until(lambda: (self.descriptors(), self.maps()) == before), (before, self.descriptors(), self.maps())
-        odd = [line for line in self.said() if not re.match(r"deepum: (serving|session of process|refused: \w)", line)]
+        assert wait_until(lambda: (self.descriptors(), self.maps()) == before), (
+            before,
+            self.descriptors(),
+            self.maps(),
+        )
+        odd = [
+            line
+            for line in self.said()
+            if not re.match(r"deepum: (serving|session of process|refused: \w)", line)
+        ]
         assert not odd, odd[:20]
 
     def close(self) -> None:

@@ -1,4 +1,6 @@
-"""Event logs and profiles that were damaged on disk: a documented exit code and one line, whatever is in them."""
+"""Event logs and profiles that were damaged on disk: a documented exit code and one line, whatever
+is in them.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,10 @@ HEAD = 16  # of a log
 @pytest.fixture
 def files(daemon: Daemon, runtime_dir: Path, tmp_path: Path) -> tuple[bytes, bytes]:
     """A real event log and a real profile, of one session."""
-    settings = {name: str(tmp_path / name.lower()) for name in ("DEEPUM_RECORD", "DEEPUM_PROFILE", "DEEPUM_STATS_DIR")}
+    settings = {
+        name: str(tmp_path / name.lower())
+        for name in ("DEEPUM_RECORD", "DEEPUM_PROFILE", "DEEPUM_STATS_DIR")
+    }
     (tmp_path / "deepum_stats_dir").mkdir()
     program = FakeProgram(runtime_dir, settings, pid=7)
     program.train(4)
@@ -39,10 +44,16 @@ def files(daemon: Daemon, runtime_dir: Path, tmp_path: Path) -> tuple[bytes, byt
 
 
 def damaged(random: Random, data: bytes, head: int) -> bytes:
-    """Cut off, bytes changed, taken out or put in, parts doubled; the head more often than its share."""
+    """Cut off, bytes changed, taken out or put in, parts doubled; the head more often than its
+    share.
+    """
     made = bytearray(data)
     for _ in range(random.choice((1, 1, 2, 6))):
-        at = random.randrange(min(head, len(made)) if random.random() < 0.5 else len(made)) if made else 0
+        at = (
+            random.randrange(min(head, len(made)) if random.random() < 0.5 else len(made))
+            if made
+            else 0
+        )
         how = random.randrange(6)
         if how == 0:
             del made[at:]
@@ -55,11 +66,15 @@ def damaged(random: Random, data: bytes, head: int) -> bytes:
         elif how == 4:
             made[at:at] = made[at : at + random.randrange(1, 400)]
         else:
-            made[at : at + 8] = random.choice((b"\xff" * 8, bytes(8), struct.pack("<Q", 1 << random.randrange(64))))
+            made[at : at + 8] = random.choice(
+                (b"\xff" * 8, bytes(8), struct.pack("<Q", 1 << random.randrange(64)))
+            )
     return bytes(made)
 
 
-def run_cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str]:
+def run_cli(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: object
+) -> tuple[int, str]:
     """The command line in this process: exit code and what went to standard error."""
     monkeypatch.setattr(sys, "argv", ["deepum", *map(str, arguments)])
     monkeypatch.setattr(os, "dup2", lambda *_: None)  # its standard output is the test's
@@ -116,7 +131,11 @@ BAD_SETTINGS: dict[str, Any] = {
 
 @pytest.mark.parametrize("what", BAD_SETTINGS)
 def test_a_log_with_impossible_settings(
-    files: tuple[bytes, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], what: str
+    files: tuple[bytes, bytes],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    what: str,
 ) -> None:
     (tmp_path / "log").write_bytes(with_settings(files[0], BAD_SETTINGS[what]))
     code, said = run_cli(monkeypatch, capsys, "log", "replay", tmp_path / "log")
@@ -124,7 +143,10 @@ def test_a_log_with_impossible_settings(
 
 
 def test_a_log_of_another_version(
-    files: tuple[bytes, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    files: tuple[bytes, bytes],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     (tmp_path / "log").write_bytes(files[0][:8] + struct.pack("<I", 99) + files[0][12:])
     code, said = run_cli(monkeypatch, capsys, "log", "show", tmp_path / "log")
@@ -133,7 +155,11 @@ def test_a_log_of_another_version(
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_damaged_profile_stops_a_run_before_it_starts(
-    files: tuple[bytes, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], seed: int
+    files: tuple[bytes, bytes],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    seed: int,
 ) -> None:
     random, profile = Random(seed), files[1]
     refused = 0
@@ -142,7 +168,17 @@ def test_a_damaged_profile_stops_a_run_before_it_starts(
         if damage[:12] + damage[16:] == profile[:12] + profile[16:]:
             continue  # four bytes of the head mean nothing
         (tmp_path / "p").write_bytes(damage)
-        code, said = run_cli(monkeypatch, capsys, "run", "--device", "sim", "--profile", tmp_path / "p", "--", "/nonexistent/program")
+        code, said = run_cli(
+            monkeypatch,
+            capsys,
+            "run",
+            "--device",
+            "sim",
+            "--profile",
+            tmp_path / "p",
+            "--",
+            "/nonexistent/program",
+        )
         assert code == 2 and ONE_LINE.match(said) and "profile" in said, (code, said)
         assert (tmp_path / "p").read_bytes() == damage, "it is the person's to delete"
         refused += 1
@@ -154,7 +190,11 @@ def test_a_profile_that_is_no_file_is_not_waited_for(
     deepum: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path, make: str
 ) -> None:
     path = tmp_path / "p"
-    {"fifo": lambda: os.mkfifo(path), "device": lambda: path.symlink_to("/dev/zero"), "folder": path.mkdir}[make]()
+    {
+        "fifo": lambda: os.mkfifo(path),
+        "device": lambda: path.symlink_to("/dev/zero"),
+        "folder": path.mkdir,
+    }[make]()
     ran = deepum("run", "--device", "sim", "--profile", path, "--", "true", timeout=20)
     assert ran.returncode == 2 and ONE_LINE.match(ran.stderr), ran
 

@@ -1,4 +1,6 @@
-"""The daemon's socket: whatever is sent is refused in one line or served, and the daemon goes on."""
+"""The daemon's socket: whatever is sent is refused in one line or served, and the daemon
+goes on.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def connect(folder: Path) -> socket.socket:
 
 
 def ask(folder: Path, message: bytes, descriptors: list[int]) -> str | None:
-    """Sends one message: the refusal, "" for a welcome, None for a connection that was closed without a word. The descriptors stay."""
+    """Sends one message: the refusal, "" for a welcome, None for a connection that was closed
+    without a word. The descriptors stay.
+    """
     with connect(folder) as sender:
         try:
             socket.send_fds(sender, [message], descriptors)
@@ -71,8 +75,18 @@ class Descriptors:
         self.sound = [shared_memory(), os.eventfd(0), os.eventfd(0)]
         pipe = os.pipe()
         file = os.memfd_create("plain")
-        self.odd = [*pipe, file, os.open("/", os.O_RDONLY), os.open("/dev/zero", os.O_RDWR), os.open("/proc/self/mem", os.O_RDWR)]
-        self.odd += [os.open(tempfile.gettempdir(), os.O_PATH), socket.socket(socket.AF_UNIX).detach(), select.epoll().fileno()]
+        self.odd = [
+            *pipe,
+            file,
+            os.open("/", os.O_RDONLY),
+            os.open("/dev/zero", os.O_RDWR),
+            os.open("/proc/self/mem", os.O_RDWR),
+        ]
+        self.odd += [
+            os.open(tempfile.gettempdir(), os.O_PATH),
+            socket.socket(socket.AF_UNIX).detach(),
+            select.epoll().fileno(),
+        ]
         self.odd = [fd for fd in self.odd if _is_open(fd)]
 
     def close(self) -> None:
@@ -97,20 +111,26 @@ def descriptors(request: pytest.FixtureRequest) -> Descriptors:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_random_messages_with_random_descriptors(daemon: Daemon, runtime_dir: Path, descriptors: Descriptors, seed: int) -> None:
+def test_random_messages_with_random_descriptors(
+    daemon: Daemon, runtime_dir: Path, descriptors: Descriptors, seed: int
+) -> None:
     random, before = Random(seed), daemon.holding()
     for _ in range(300):
         size = random.choice((1, 7, 8, 23, 24, 25, random.randrange(200), random.randrange(70000)))
         message = random.randbytes(size)
         if random.random() < 0.5:
             message = (b"DEEPUMHI" + message)[:size]
-        sent = random.choices(descriptors.sound + descriptors.odd, k=random.choice((0, 1, 2, 3, 3, 4, 16, 17)))
+        sent = random.choices(
+            descriptors.sound + descriptors.odd, k=random.choice((0, 1, 2, 3, 3, 4, 16, 17))
+        )
         assert refused(runtime_dir, message, sent), (message[:40], sent)
     daemon.check(before)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_sound_hello_with_a_few_bytes_changed(daemon: Daemon, runtime_dir: Path, descriptors: Descriptors, seed: int) -> None:
+def test_a_sound_hello_with_a_few_bytes_changed(
+    daemon: Daemon, runtime_dir: Path, descriptors: Descriptors, seed: int
+) -> None:
     random, before = Random(seed), daemon.holding()
     settings = b"DEEPUM_POLICY=on-demand\0DEEPUM_PREFETCH_DEGREE=12\0DEEPUM_SYNC=1\0"
     welcomed = 0
@@ -132,14 +152,18 @@ def test_a_sound_hello_with_a_few_bytes_changed(daemon: Daemon, runtime_dir: Pat
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 4, 15, 16, 17, 64, 253])
-def test_too_few_and_too_many_descriptors(daemon: Daemon, runtime_dir: Path, descriptors: Descriptors, count: int) -> None:
+def test_too_few_and_too_many_descriptors(
+    daemon: Daemon, runtime_dir: Path, descriptors: Descriptors, count: int
+) -> None:
     before = daemon.holding()
     for _ in range(20):
         assert refused(runtime_dir, hello(), (descriptors.sound * 85)[:count])
     daemon.check(before)
 
 
-def test_descriptors_of_the_wrong_kind_in_every_place(daemon: Daemon, runtime_dir: Path, descriptors: Descriptors) -> None:
+def test_descriptors_of_the_wrong_kind_in_every_place(
+    daemon: Daemon, runtime_dir: Path, descriptors: Descriptors
+) -> None:
     before = daemon.holding()
     assert len(descriptors.odd) >= 8
     for odd in (*descriptors.odd, *descriptors.sound):
@@ -155,18 +179,33 @@ def test_descriptors_of_the_wrong_kind_in_every_place(daemon: Daemon, runtime_di
 @pytest.mark.parametrize(
     ("size", "rings"),
     [
-        *((size, (EVENT_RING, COMMAND_RING)) for size in (0, 1, CONTROL - 1, CONTROL, WHOLE - 4096, WHOLE - 1)),
+        *(
+            (size, (EVENT_RING, COMMAND_RING))
+            for size in (0, 1, CONTROL - 1, CONTROL, WHOLE - 4096, WHOLE - 1)
+        ),
         *(
             (WHOLE, rings)
-            for rings in ((0, 0), (0, COMMAND_RING), (EVENT_RING, 0), (EVENT_RING + 1, COMMAND_RING), (64, 64), (1 << 31, 1 << 31))
+            for rings in (
+                (0, 0),
+                (0, COMMAND_RING),
+                (EVENT_RING, 0),
+                (EVENT_RING + 1, COMMAND_RING),
+                (64, 64),
+                (1 << 31, 1 << 31),
+            )
         ),
         (WHOLE, (EVENT_RING, COMMAND_RING * 2)),
         (WHOLE, (EVENT_RING, 32)),
     ],
 )
-def test_shared_memory_of_the_wrong_size(daemon: Daemon, runtime_dir: Path, size: int, rings: tuple[int, int]) -> None:
+def test_shared_memory_of_the_wrong_size(
+    daemon: Daemon, runtime_dir: Path, size: int, rings: tuple[int, int]
+) -> None:
     before = daemon.holding()
-    memory, events = os.memfd_create("deepum-test", os.MFD_ALLOW_SEALING), [os.eventfd(0), os.eventfd(0)]
+    memory, events = (
+        os.memfd_create("deepum-test", os.MFD_ALLOW_SEALING),
+        [os.eventfd(0), os.eventfd(0)],
+    )
     os.ftruncate(memory, max(size, 20))
     os.pwrite(memory, struct.pack("<8sIII", b"DEEPUMRG", 2, *rings), 0)
     os.ftruncate(memory, size)
@@ -177,15 +216,27 @@ def test_shared_memory_of_the_wrong_size(daemon: Daemon, runtime_dir: Path, size
     daemon.check(before)
 
 
-def test_sealed_memory_cannot_be_taken_away_but_its_pages_can(daemon: Daemon, runtime_dir: Path) -> None:
-    """Cut off after the hello: the seal forbids it. A hole in it reads as zeroes, which is no record."""
+def test_sealed_memory_cannot_be_taken_away_but_its_pages_can(
+    daemon: Daemon, runtime_dir: Path
+) -> None:
+    """Cut off after the hello: the seal forbids it. A hole in it reads as zeroes, which is no
+    record.
+    """
     before = daemon.holding()
     program = FakeProgram(runtime_dir)
     program.train(2)
     for size in (0, 4096, WHOLE - 1):
         with pytest.raises(PermissionError):
             os.ftruncate(program.memory_fd, size)
-    hole = ["fallocate", "--punch-hole", "--offset", "0", "--length", str(WHOLE), f"/proc/{os.getpid()}/fd/{program.memory_fd}"]
+    hole = [
+        "fallocate",
+        "--punch-hole",
+        "--offset",
+        "0",
+        "--length",
+        str(WHOLE),
+        f"/proc/{os.getpid()}/fd/{program.memory_fd}",
+    ]
     os.spawnvp(os.P_WAIT, hole[0], hole)
     os.eventfd_write(program.daemon_fd, 1)
     daemon.serves()
@@ -222,7 +273,9 @@ def test_eventfds_that_would_block(daemon: Daemon, runtime_dir: Path) -> None:
     daemon.check(before)
 
 
-def test_peers_that_stop_before_their_message_or_leave(daemon: Daemon, runtime_dir: Path, descriptors: Descriptors) -> None:
+def test_peers_that_stop_before_their_message_or_leave(
+    daemon: Daemon, runtime_dir: Path, descriptors: Descriptors
+) -> None:
     before = daemon.holding()
     silent = [connect(runtime_dir) for _ in range(20)]
     for number, one in enumerate(silent[10:]):
@@ -249,20 +302,27 @@ def test_a_second_message_ends_the_session_in_one_line(daemon: Daemon, runtime_d
     assert wait_until(lambda: program.daemon_left)
     program.close()
     daemon.check(before)
-    assert "deepum: session of process 55 ended: the program sent a message that nobody expected" in daemon.said()
+    assert (
+        "deepum: session of process 55 ended: the program sent a message that nobody expected"
+        in daemon.said()
+    )
 
 
 def test_hundreds_of_idle_connections_keep_nobody_out(daemon: Daemon, runtime_dir: Path) -> None:
     before = daemon.holding()
     idle = [connect(runtime_dir) for _ in range(400)]
     daemon.serves()
-    assert sum(bool(select.select([one], [], [], 0)[0]) for one in idle) > 100, "the oldest were let go"
+    assert sum(bool(select.select([one], [], [], 0)[0]) for one in idle) > 100, (
+        "the oldest were let go"
+    )
     for one in idle:
         one.close()
     daemon.check(before)
 
 
-def test_a_daemon_short_of_descriptors_goes_on_when_there_are_some(start_daemon: Callable[..., Daemon], runtime_dir: Path) -> None:
+def test_a_daemon_short_of_descriptors_goes_on_when_there_are_some(
+    start_daemon: Callable[..., Daemon], runtime_dir: Path
+) -> None:
     daemon = start_daemon(descriptors=40)
     daemon.serves()
     before = daemon.holding()
@@ -277,21 +337,50 @@ def test_a_daemon_short_of_descriptors_goes_on_when_there_are_some(start_daemon:
     held[0].train(2)
     for one in (*held, *idle):
         one.close()
-    assert wait_until(lambda: (daemon.descriptors(), daemon.maps()) == before), "it has some again once it has seen that they are gone"
+    assert wait_until(lambda: (daemon.descriptors(), daemon.maps()) == before), (
+        "it has some again once it has seen that they are gone"
+    )
     daemon.check(before)
 
 
 def _settings(seed: int, folder: Path) -> bytes:
     random = Random(seed)
     fifo, loop, file = folder / "fifo", folder / "loop", folder / "file"
-    for make in (lambda: os.mkfifo(fifo), lambda: loop.symlink_to(loop), lambda: file.write_text("x")):
+    for make in (
+        lambda: os.mkfifo(fifo),
+        lambda: loop.symlink_to(loop),
+        lambda: file.write_text("x"),
+    ):
         try:
             make()
         except FileExistsError:
             continue
-    places = [str(place) for place in (fifo, loop, file, file / "x", folder, folder / "none" / "x", folder / ("x" * 300))]
+    places = [
+        str(place)
+        for place in (
+            fifo,
+            loop,
+            file,
+            file / "x",
+            folder,
+            folder / "none" / "x",
+            folder / ("x" * 300),
+        )
+    ]
     places += ["/dev/zero", "/dev/full", "/proc/self/mem", "x" * 5000, "\udcff", "a\nb", ""]
-    values = [*places, "0", "-1", "1e9", "99999999999999999999", "9" * 5000, "nan", "on", "1TiB", "\u0663", " 12 "]
+    values = [
+        *places,
+        "0",
+        "-1",
+        "1e9",
+        "99999999999999999999",
+        "9" * 5000,
+        "nan",
+        "on",
+        "1TiB",
+        "\u0663",
+        " 12 ",
+    ]
     names = [
         "PROFILE",
         "RECORD",
@@ -312,7 +401,9 @@ def _settings(seed: int, folder: Path) -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_settings_that_nobody_should_have(daemon: Daemon, runtime_dir: Path, descriptors: Descriptors, tmp_path: Path, seed: int) -> None:
+def test_settings_that_nobody_should_have(
+    daemon: Daemon, runtime_dir: Path, descriptors: Descriptors, tmp_path: Path, seed: int
+) -> None:
     before = daemon.holding()
     welcomed = 0
     for number in range(200):

@@ -1,4 +1,6 @@
-"""A small CUDA driver program by ctypes, for snippets that the tests run in a process of their own under the shim."""
+"""A small CUDA driver program by ctypes, for snippets that the tests run in a process of their own
+under the shim.
+"""
 
 from __future__ import annotations
 
@@ -70,13 +72,24 @@ def function(name: str) -> c.c_void_p:
 
 
 def pointers(*values: Any) -> Any:
-    boxes = [v if isinstance(v, c.Structure | c.Array | c._SimpleCData) else c.c_uint64(v) for v in values]
+    boxes = [
+        v if isinstance(v, c.Structure | c.Array | c._SimpleCData) else c.c_uint64(v)
+        for v in values
+    ]
     array: Any = (c.c_void_p * max(1, len(boxes)))(*[c.addressof(box) for box in boxes])
     array.keep = boxes
     return array
 
 
-def launch(kernel: c.c_void_p, *values: Any, grid: int = 1, block: int = 32, shared: int = 0, stream: Any = None, suffix: str = "") -> None:
+def launch(
+    kernel: c.c_void_p,
+    *values: Any,
+    grid: int = 1,
+    block: int = 32,
+    shared: int = 0,
+    stream: Any = None,
+    suffix: str = "",
+) -> None:
     arguments = pointers(*values)
     entry = getattr(cuda, "cuLaunchKernel" + suffix)
     ok(entry(kernel, grid, 1, 1, block, 1, 1, shared, stream, arguments, None))

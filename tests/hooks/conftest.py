@@ -41,12 +41,21 @@ def compile_c(tmp_path_factory: pytest.TempPathFactory, cuda_include: Path) -> C
 @pytest.fixture(scope="session")
 def fake_driver(compile_c: Callable[..., Path]) -> Path:
     """The folder of a libcuda.so.1 that does nothing."""
-    library = compile_c("hook_fake_libcuda.c", "driver/libcuda.so.1", "-shared", "-fPIC", "-Wl,-Bsymbolic", "-Wl,-soname,libcuda.so.1")
+    library = compile_c(
+        "hook_fake_libcuda.c",
+        "driver/libcuda.so.1",
+        "-shared",
+        "-fPIC",
+        "-Wl,-Bsymbolic",
+        "-Wl,-soname,libcuda.so.1",
+    )
     return library.parent
 
 
 @pytest.fixture
-def environment(shim: Path, fake_driver: Path, runtime_dir: Path, preloading: Callable[..., dict[str, str]]) -> dict[str, str]:
+def environment(
+    shim: Path, fake_driver: Path, runtime_dir: Path, preloading: Callable[..., dict[str, str]]
+) -> dict[str, str]:
     """Under the shim, with the fake driver, and no daemon to be started."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("DEEPUM_")}
     return {
@@ -64,10 +73,16 @@ def environment(shim: Path, fake_driver: Path, runtime_dir: Path, preloading: Ca
 
 @pytest.fixture
 def run(environment: dict[str, str], listener: FakeDaemon) -> Callable[..., Ran]:
-    """Runs a program, or a snippet on top of client.py, under the shim and with a daemon that only listens."""
+    """Runs a program, or a snippet on top of client.py, under the shim and with a daemon that only
+    listens.
+    """
 
     def run(program: str | list[str | Path], **settings: str | None) -> Ran:
-        command = [sys.executable, "-c", "from client import *\n" + program] if isinstance(program, str) else [str(p) for p in program]
+        command = (
+            [sys.executable, "-c", "from client import *\n" + program]
+            if isinstance(program, str)
+            else [str(p) for p in program]
+        )
         merged: dict[str, str] = dict(environment)
         for key, value in settings.items():
             if value is None:

@@ -1,4 +1,6 @@
-"""A daemon that takes every event down and decides nothing: what the shim says, seen from the other end of the wire."""
+"""A daemon that takes every event down and decides nothing: what the shim says, seen from the other
+end of the wire.
+"""
 
 from __future__ import annotations
 
@@ -77,17 +79,31 @@ def execute(event: Event) -> Execute:
     ranges = [block_range(word) for word in event.words()[3:]]
     assert len(ranges) == writes + reads + unknowns
     return Execute(
-        execution_hash, stream, event.device, event.flags, ranges[:writes], ranges[writes : writes + reads], ranges[writes + reads :]
+        execution_hash,
+        stream,
+        event.device,
+        event.flags,
+        ranges[:writes],
+        ranges[writes : writes + reads],
+        ranges[writes + reads :],
     )
 
 
 class Session:
-    def __init__(self, connection: socket.socket, settings: dict[str, str], memory: mmap.mmap, wake: int, mover: int) -> None:
+    def __init__(
+        self,
+        connection: socket.socket,
+        settings: dict[str, str],
+        memory: mmap.mmap,
+        wake: int,
+        mover: int,
+    ) -> None:
         self.connection = connection
         self.settings = settings
         self.events: list[Event] = []
         self._memory = memory
-        self._words = memoryview(memory).cast("Q")  # read and stored whole, unlike what `struct` does: it clears the place first
+        # Read and stored whole, unlike what `struct` does: it clears the place first.
+        self._words = memoryview(memory).cast("Q")
         self._mover = mover
         self._wake = wake
         self._ring_bytes: int = struct.unpack_from("<I", memory, EVENT_RING_BYTES)[0]
@@ -106,7 +122,12 @@ class Session:
         while True:
             at = CONTROL_BYTES + position % self._ring_bytes
             header = self._words[at // 8]
-            words, kind, flags, device = header & 0xFFFF, header >> 16 & 0xFF, header >> 24 & 0xFF, header >> 32
+            words, kind, flags, device = (
+                header & 0xFFFF,
+                header >> 16 & 0xFF,
+                header >> 24 & 0xFF,
+                header >> 32,
+            )
             if words == 0:
                 break
             raw = bytes(memory[at : at + 8 * words])
@@ -175,7 +196,9 @@ class FakeDaemon:
 
     def _hello(self, connection: socket.socket) -> Session | None:
         descriptors = array.array("i")
-        message, ancillary, _, _ = connection.recvmsg(128 * 1024, socket.CMSG_SPACE(3 * descriptors.itemsize))
+        message, ancillary, _, _ = connection.recvmsg(
+            128 * 1024, socket.CMSG_SPACE(3 * descriptors.itemsize)
+        )
         for level, kind, data in ancillary:
             if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                 descriptors.frombytes(data[: len(data) - len(data) % descriptors.itemsize])
@@ -197,7 +220,8 @@ class FakeDaemon:
 
     def close(self) -> None:
         with contextlib.suppress(OSError):  # closed before
-            self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts: until then the socket lives on
+            # Wakes the thread that accepts: until then the socket lives on.
+            self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
     def __enter__(self) -> FakeDaemon:

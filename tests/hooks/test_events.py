@@ -1,4 +1,6 @@
-"""What the hooks tell the daemon: executions with their access sets, in launch order, the same in every run."""
+"""What the hooks tell the daemon: executions with their access sets, in launch order, the same in
+every run.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,13 @@ def of_kind(events: list[Event], kind: str) -> list[Event]:
     return [event for event in events if event.kind == kind]
 
 
-def test_allocations_are_named_by_size_and_order_and_take_the_lowest_slot(told: Callable[..., list[Event]]) -> None:
-    events = told("start()\na = alloc(5 * MiB); b = alloc(5 * MiB); own = managed(5 * MiB); free(a); c1 = alloc(5 * MiB); alloc(4096)")
+def test_allocations_are_named_by_size_and_order_and_take_the_lowest_slot(
+    told: Callable[..., list[Event]],
+) -> None:
+    events = told(
+        "start()\na = alloc(5 * MiB); b = alloc(5 * MiB); own = managed(5 * MiB); free(a); c1 "
+        "= alloc(5 * MiB); alloc(4096)"
+    )
     allocated = [struct.unpack("<IIQQQ", event.body) for event in of_kind(events, "allocate")]
     slots = [slot for slot, *_ in allocated]
     names = [name for _, _, name, *_ in allocated]
@@ -81,7 +88,9 @@ launch(kernel, a, c.c_uint32(1), b)
     assert by_buffer.hash == by_parameters.hash
 
 
-def test_execution_id_depends_on_function_shape_and_pointers_but_on_no_other_scalar(told: Callable[..., list[Event]]) -> None:
+def test_execution_id_depends_on_function_shape_and_pointers_but_on_no_other_scalar(
+    told: Callable[..., list[Event]],
+) -> None:
     launches = told(
         PROLOGUE
         + """
@@ -98,7 +107,9 @@ launch(function("one:8,8,4"), a, b, n(1))
     assert len(set(hashes[1:-1])) == 10
 
 
-def test_a_second_run_at_other_addresses_tells_the_same(told: Callable[..., list[Event]], listener: FakeDaemon) -> None:
+def test_a_second_run_at_other_addresses_tells_the_same(
+    told: Callable[..., list[Event]], listener: FakeDaemon
+) -> None:
     program = (
         PROLOGUE
         + """
@@ -117,7 +128,9 @@ for step in range(3):
     assert len(executions(first.events)) == 6
 
 
-def test_hundreds_of_pointers_and_more_than_a_record_holds(told: Callable[..., list[Event]]) -> None:
+def test_hundreds_of_pointers_and_more_than_a_record_holds(
+    told: Callable[..., list[Event]],
+) -> None:
     events = told(
         """
 start()
@@ -141,15 +154,25 @@ launch(function("huge:20000"), (c.c_uint64 * 2500)(*(many + more)))
     ("name", "flags"),
     [
         ("_ZN2at6native24vectorized_gather_kernelILi16ElEEvPcS2_PT0_illllb", SPARSE),
-        ("_ZN2at6native40EmbeddingBag_updateOutputKernel_sum_meanIflEEvPKT0_S4_PKT_PS5_PS2_lllllNS0_17EmbeddingBagModeE", SPARSE),
+        (
+            "_ZN2at6native40EmbeddingBag_updateOutputKernel_sum_meanIflEEvPKT0_S4_PKT_PS5_PS2_lllllNS0_17EmbeddingBagModeE",
+            SPARSE,
+        ),
         ("_ZN2at6native19indexFuncLargeIndexIfljLi2ELi2ELin2ELb1ENS0_9ReduceAddEEEvv", SPARSE),
-        ("_ZN2at6native24index_elementwise_kernelILi128ELi4EZNS0_16gpu_index_kernelEEEvlT1_", SPARSE),
+        (
+            "_ZN2at6native24index_elementwise_kernelILi128ELi4EZNS0_16gpu_index_kernelEEEvlT1_",
+            SPARSE,
+        ),
         ("_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEEEEviT0_T1_", 0),
         ("my_indexFuncLargeIndex", 0),
     ],
 )
-def test_pytorchs_gathers_are_known_by_name(told: Callable[..., list[Event]], name: str, flags: int) -> None:
-    (launch,) = executions(told(f"start(); launch(function('{name}:8,8'), alloc(64 * MiB), alloc(2 * MiB))"))
+def test_pytorchs_gathers_are_known_by_name(
+    told: Callable[..., list[Event]], name: str, flags: int
+) -> None:
+    (launch,) = executions(
+        told(f"start(); launch(function('{name}:8,8'), alloc(64 * MiB), alloc(2 * MiB))")
+    )
     assert launch.flags == flags and launch.unknown == [(0, 0, 32), (1, 0, 1)]
 
 
@@ -176,7 +199,9 @@ ok(cuda.cuMemcpyBatchAsync_v2((u * 2)(a, b), (u * 2)(b + 8 * MiB, a + 4 * MiB), 
     assert (batch.written, batch.read) == ([(0, 0, 1), (1, 0, 1)], [(1, 4, 1), (0, 2, 1)])
 
 
-def test_streams_get_the_lowest_free_id_at_their_first_use(told: Callable[..., list[Event]]) -> None:
+def test_streams_get_the_lowest_free_id_at_their_first_use(
+    told: Callable[..., list[Event]],
+) -> None:
     events = told(
         PROLOGUE
         + """
@@ -192,7 +217,9 @@ launch(k, a, stream=unused)
     assert struct.unpack("<II", of_kind(events, "stream_destroyed")[0].body)[0] == 1
 
 
-def test_default_streams_of_each_context_are_streams_of_their_own(told: Callable[..., list[Event]]) -> None:
+def test_default_streams_of_each_context_are_streams_of_their_own(
+    told: Callable[..., list[Event]],
+) -> None:
     """Their handles are the same, and work on the one says nothing of work on the other."""
     events = told(
         PROLOGUE
@@ -214,7 +241,9 @@ ok(cuda.cuCtxDestroy_v2(other))
 
 
 def test_streams_beyond_the_63rd_share_the_last_id(told: Callable[..., list[Event]]) -> None:
-    events = told(PROLOGUE + 'k = function("k:8")\nfor i in range(70): launch(k, a, stream=stream_create())')
+    events = told(
+        PROLOGUE + 'k = function("k:8")\nfor i in range(70): launch(k, a, stream=stream_create())'
+    )
     assert [launch.stream for launch in executions(events)] == [min(i, 63) for i in range(70)]
 
 
@@ -236,7 +265,9 @@ ok(cuda.cuLaunchCooperativeKernel(k, 3, 1, 1, 64, 1, 1, 16, None, pointers(a, b)
     assert all(launch.unknown == [(0, 0, 3), (1, 0, 5)] for launch in launches)
 
 
-def test_nothing_happens_during_capture_and_a_graph_launch_is_one_execution(told: Callable[..., list[Event]]) -> None:
+def test_nothing_happens_during_capture_and_a_graph_launch_is_one_execution(
+    told: Callable[..., list[Event]],
+) -> None:
     events = told(
         PROLOGUE
         + """
@@ -287,7 +318,11 @@ ok(cuda.cuStreamSynchronize(s)); ok(cuda.cuCtxSynchronize())
 event = c.c_void_p(); ok(cuda.cuEventCreate(c.byref(event), 0)); ok(cuda.cuEventSynchronize(event))
 """
     )
-    assert [struct.unpack("<II", event.body)[0] for event in of_kind(events, "synchronise")] == [0, 63, 63]
+    assert [struct.unpack("<II", event.body)[0] for event in of_kind(events, "synchronise")] == [
+        0,
+        63,
+        63,
+    ]
 
 
 def test_context_synchronisation_waits_for_the_programs_streams_only(run: Run) -> None:
@@ -357,7 +392,16 @@ launch(k, segment + MiB); launch(k, segment + 2 * MiB + MiB // 2); launch(k, seg
     )
     sets = [launch.unknown[0] for launch in executions(events)]
     assert sets[0] == (0, 0, 10)
-    assert sets[1:9] == [(0, 0, 1), (0, 0, 3), (0, 0, 3), (0, 0, 3), (0, 3, 1), (0, 4, 2), (0, 4, 2), (0, 6, 1)]
+    assert sets[1:9] == [
+        (0, 0, 1),
+        (0, 0, 3),
+        (0, 0, 3),
+        (0, 0, 3),
+        (0, 3, 1),
+        (0, 4, 2),
+        (0, 4, 2),
+        (0, 6, 1),
+    ]
     assert sets[9:] == [(0, 1, 1), (0, 0, 2), (0, 0, 2), (0, 2, 1)]
     active = [struct.unpack("<IIQQQQ", event.body) for event in of_kind(events, "block_active")]
     assert [(offset >> 20, size) for _, _, offset, size, _, _ in active][1] == (1, 5 << 20)
@@ -365,10 +409,13 @@ launch(k, segment + MiB); launch(k, segment + 2 * MiB + MiB // 2); launch(k, seg
     assert len(of_kind(events, "block_inactive")) == 1
 
 
-def test_allocations_that_share_a_um_block_are_told_apart(told: Callable[..., list[Event]], run: Run) -> None:
+def test_allocations_that_share_a_um_block_are_told_apart(
+    told: Callable[..., list[Event]], run: Run
+) -> None:
     events = told(
         "start()\nk = function('k:8')\nblocks = [managed(MiB // 2) for _ in range(40)]\n"
-        "for x in blocks: launch(k, x + 100)\nfor x in blocks[::2]: free(x)\nfor x in blocks[1::2]: launch(k, x + 100)"
+        "for x in blocks: launch(k, x + 100)\nfor x in blocks[::2]: free(x)\nfor x in "
+        "blocks[1::2]: launch(k, x + 100)"
     )
     slots = [launch.unknown[0][0] for launch in executions(events)]
     assert slots == [*range(40), *range(1, 40, 2)]

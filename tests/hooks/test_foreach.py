@@ -1,4 +1,6 @@
-"""Foreach launches: the access set is what the launch's blocks work on, not what earlier launches left in the struct."""
+"""Foreach launches: the access set is what the launch's blocks work on, not what earlier launches
+left in the struct.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def up_to(last: int) -> set[int]:
 
 @pytest.mark.parametrize("capacity", CAPACITIES)
 @pytest.mark.parametrize("kind", ["plain", "scalars"])
-def test_only_the_tensors_of_this_launch_are_named(launches: Launches, kind: str, capacity: str) -> None:
+def test_only_the_tensors_of_this_launch_are_named(
+    launches: Launches, kind: str, capacity: str
+) -> None:
     told = launches(f"""
 for depth in range(1, 6):
     kernel = Foreach({kind!r}, depth, {capacity!r}, stale)
@@ -78,7 +82,9 @@ for depth in (2, 3, 4, 5):
 
 
 @pytest.mark.parametrize("capacity", CAPACITIES)
-def test_the_type_of_the_scalars_decides_where_blocks_are_listed(launches: Launches, capacity: str) -> None:
+def test_the_type_of_the_scalars_decides_where_blocks_are_listed(
+    launches: Launches, capacity: str
+) -> None:
     # double and complex<double> of depth 1 make structs of one size in two of the layouts.
     told = launches(f"""
 for scalar in SCALARS:
@@ -86,7 +92,9 @@ for scalar in SCALARS:
         kernel = Foreach("scalars", depth, {capacity!r}, stale, scalar=scalar)
         kernel.launch(grid=kernel.fill([mine[3 * d : 3 * d + 3] for d in range(depth)], [1, 1, 1]))
 """)
-    assert [slots(launch) for launch in told] == [up_to(3 * depth) for _ in range(5) for depth in (1, 2, 3, 4)]
+    assert [slots(launch) for launch in told] == [
+        up_to(3 * depth) for _ in range(5) for depth in (1, 2, 3, 4)
+    ]
 
 
 def test_parameters_behind_the_struct_are_tried_as_ever(launches: Launches) -> None:
@@ -119,7 +127,9 @@ scalars.launch(grid=grid, name=scalars.name.replace("MetadataIf", "MetadataIe"))
 
 
 @pytest.mark.parametrize("capacity", CAPACITIES)
-def test_grids_that_the_struct_has_no_room_for_name_every_slot(launches: Launches, capacity: str) -> None:
+def test_grids_that_the_struct_has_no_room_for_name_every_slot(
+    launches: Launches, capacity: str
+) -> None:
     told = launches(f"""
 kernel = Foreach("plain", 2, {capacity!r}, stale)
 grid = kernel.fill([mine[:1], mine[1:2]], [2])
@@ -131,7 +141,9 @@ kernel.launch(grid=kernel.blocks)  # the last place there is: the last tensor th
 
 
 @pytest.mark.parametrize("capacity", CAPACITIES[:2])
-def test_tensors_that_the_struct_has_no_room_for_name_every_slot(launches: Launches, capacity: str) -> None:
+def test_tensors_that_the_struct_has_no_room_for_name_every_slot(
+    launches: Launches, capacity: str
+) -> None:
     told = launches(f"""
 kernel = Foreach("plain", 2, {capacity!r}, stale)
 grid = kernel.fill([mine[:1], mine[1:2]], [2])

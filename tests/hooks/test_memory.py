@@ -1,4 +1,6 @@
-"""Device allocations become unified memory, within real limits, and programs see the device memory they asked for."""
+"""Device allocations become unified memory, within real limits, and programs see the device memory
+they asked for.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +32,16 @@ tell(first=first, second=second, pitched=name_called(), pitch=pitch.value, left=
 
 
 def test_threshold_is_a_setting(run: Callable[..., Ran]) -> None:
-    facts = run("start(); alloc(MiB); tell(name=name_called())", DEEPUM_MANAGED_THRESHOLD=str(2 * MIB)).facts()
+    facts = run(
+        "start(); alloc(MiB); tell(name=name_called())", DEEPUM_MANAGED_THRESHOLD=str(2 * MIB)
+    ).facts()
     assert facts["name"] == "cuMemAlloc_v2"
 
 
 def test_memory_info_is_the_virtual_capacity(run: Callable[..., Ran]) -> None:
-    facts = run("start(); before = mem_info(); alloc(100 * MiB); tell(before=before, after=mem_info())").facts()
+    facts = run(
+        "start(); before = mem_info(); alloc(100 * MiB); tell(before=before, after=mem_info())"
+    ).facts()
     assert facts["before"] == [5 * GIB, 5 * GIB]
     assert facts["after"] == [5 * GIB - 100 * MIB, 5 * GIB]
 
@@ -47,11 +53,14 @@ def test_gpu_memory_setting_limits_what_is_counted_of_the_card(run: Callable[...
 
 def test_what_others_took_of_the_card_is_not_counted(run: Callable[..., Ran]) -> None:
     snippet = (
-        "start(); info = mem_info(); tell(info=info, results=[try_alloc(700 * MiB)[0], try_alloc(300 * MiB)[0], try_alloc(200 * MiB)[0]])"
+        "start(); info = mem_info(); tell(info=info, results=[try_alloc(700 * MiB)[0], "
+        "try_alloc(300 * MiB)[0], try_alloc(200 * MiB)[0]])"
     )
     facts = run(snippet, FAKE_FREE=str(GIB // 2), DEEPUM_HOST_MEMORY=str(GIB // 2)).facts()
     assert facts == {"info": [GIB, GIB], "results": [0, 0, 2]}
-    facts = run("start(); tell(info=mem_info())", FAKE_FREE=str(GIB // 2), DEEPUM_GPU_MEMORY=str(GIB // 4)).facts()
+    facts = run(
+        "start(); tell(info=mem_info())", FAKE_FREE=str(GIB // 2), DEEPUM_GPU_MEMORY=str(GIB // 4)
+    ).facts()
     assert facts["info"][1] == 4 * GIB + GIB // 4
 
 
@@ -103,7 +112,8 @@ tell(results=results, left=left)
 
 def test_freed_memory_can_be_allocated_again(run: Callable[..., Ran]) -> None:
     facts = run(
-        "start()\nfor _ in range(50):\n    a = alloc(900 * MiB); b = alloc(700 * MiB); free(a); free(b)\n"
+        "start()\nfor _ in range(50):\n    a = alloc(900 * MiB); b = alloc(700 * MiB); "
+        "free(a); free(b)\n"
         "tell(left=cuda.fake_managed_bytes())",
         DEEPUM_HOST_MEMORY=str(GIB),
     ).facts()
@@ -127,17 +137,26 @@ tell(refused=refused, taken=taken, refused_too=refused_too, again=try_alloc(60 *
     assert facts["info"] == [0, 100 * MIB]
 
 
-def test_managed_limit_holds_over_processes_and_the_dead_do_not_count(run: Callable[..., Ran], environment: dict[str, str]) -> None:
+def test_managed_limit_holds_over_processes_and_the_dead_do_not_count(
+    run: Callable[..., Ran], environment: dict[str, str]
+) -> None:
     limit = str(100 * MIB)
     holder = subprocess.Popen(
-        [sys.executable, "-c", "from client import *\nimport time\nstart(); alloc(70 * MiB); tell(); time.sleep(60)"],
+        [
+            sys.executable,
+            "-c",
+            "from client import *\nimport time\nstart(); alloc(70 * MiB); tell(); time.sleep(60)",
+        ],
         env={**environment, "DEEPUM_MANAGED_LIMIT": limit},
         stdout=subprocess.PIPE,
     )
     try:
         assert holder.stdout is not None
         holder.stdout.readline()
-        snippet = "start(); tell(big=try_alloc(40 * MiB)[0], small=try_alloc(30 * MiB)[0], info=mem_info())"
+        snippet = (
+            "start(); tell(big=try_alloc(40 * MiB)[0], small=try_alloc(30 * MiB)[0], "
+            "info=mem_info())"
+        )
         beside = run(snippet, DEEPUM_MANAGED_LIMIT=limit)
         assert beside.facts() == {"big": 2, "small": 0, "info": [0, 100 * MIB]}
         other_gpu = run("start(1); tell(big=try_alloc(90 * MiB)[0])", DEEPUM_MANAGED_LIMIT=limit)
@@ -145,7 +164,9 @@ def test_managed_limit_holds_over_processes_and_the_dead_do_not_count(run: Calla
     finally:
         holder.send_signal(signal.SIGKILL)
         holder.wait()
-    assert run("start(); tell(big=try_alloc(90 * MiB)[0])", DEEPUM_MANAGED_LIMIT=limit).facts() == {"big": 0}
+    assert run("start(); tell(big=try_alloc(90 * MiB)[0])", DEEPUM_MANAGED_LIMIT=limit).facts() == {
+        "big": 0
+    }
 
 
 def test_pointer_attributes_are_those_of_device_memory(run: Callable[..., Ran]) -> None:
@@ -168,12 +189,16 @@ tell(type=ask(ours, 2), managed=ask(ours, 8), host=ask(ours, 4, c.c_uint64)[0], 
      many=[kind.value, is_managed.value, host.value])
 """).facts()
     assert facts["type"] == [0, 2] and facts["managed"] == [0, 0] and facts["host"] == 1
-    assert facts["size"] == 5 * MIB and facts["range"] == [True, 5 * MIB] and facts["device"] == [0, 0]
+    assert (
+        facts["size"] == 5 * MIB and facts["range"] == [True, 5 * MIB] and facts["device"] == [0, 0]
+    )
     assert facts["own_type"] == [0, 4] and facts["own_managed"] == [0, 1] and facts["own_host"] == 0
     assert facts["many"] == [2, 0, 0]
 
 
-def test_without_concurrent_managed_access_everything_stays_plain_and_says_so_once(run: Callable[..., Ran]) -> None:
+def test_without_concurrent_managed_access_everything_stays_plain_and_says_so_once(
+    run: Callable[..., Ran],
+) -> None:
     done = run(
         "start(); alloc(4 * MiB); alloc(4 * MiB); tell(name=name_called(), info=mem_info())",
         FAKE_NO_MANAGED="1",
@@ -185,8 +210,12 @@ def test_without_concurrent_managed_access_everything_stays_plain_and_says_so_on
 
 
 @pytest.mark.parametrize(("place", "size", "said"), [(1, 20, 1), (1, 0, 0), (2, 20, 0)])
-def test_memory_that_cannot_be_managed_is_told_once(run: Callable[..., Ran], place: int, size: int, said: int) -> None:
-    """As PyTorch asks for it where a program sets expandable_segments itself. Places: the device's, the host's."""
+def test_memory_that_cannot_be_managed_is_told_once(
+    run: Callable[..., Ran], place: int, size: int, said: int
+) -> None:
+    """As PyTorch asks for it where a program sets expandable_segments itself. Places: the device's,
+    the host's.
+    """
     done = run(
         f"""
 start()
@@ -201,7 +230,9 @@ tell(name=name_called(), handle=handle.value)
     assert done.err.count("do not set expandable_segments in the program") == said
 
 
-def test_stream_ordered_memory_is_managed_and_reused_in_stream_order(run: Callable[..., Ran]) -> None:
+def test_stream_ordered_memory_is_managed_and_reused_in_stream_order(
+    run: Callable[..., Ran],
+) -> None:
     facts = run("""
 start()
 stream, other = stream_create(), stream_create()
@@ -225,7 +256,9 @@ tell(name=name, reused=first == again, elsewhere=elsewhere == first, small=[smal
     assert facts["held"] == 20 * MIB and facts["left"] == 0 and facts["info"][0] == facts["info"][1]
 
 
-def test_memory_freed_on_a_stream_that_ended_is_not_for_the_next_of_its_handle(run: Callable[..., Ran]) -> None:
+def test_memory_freed_on_a_stream_that_ended_is_not_for_the_next_of_its_handle(
+    run: Callable[..., Ran],
+) -> None:
     """The next is not ordered behind what the ended one still does."""
     facts = run("""
 start()
@@ -257,5 +290,8 @@ tell(result=try_alloc(800 * MiB)[0])
 
 
 def test_a_reset_device_gives_its_memory_back(run: Callable[..., Ran]) -> None:
-    facts = run("start(); alloc(500 * MiB); alloc(100); ok(cuda.cuDevicePrimaryCtxReset_v2(0)); start(); tell(info=mem_info())").facts()
+    facts = run(
+        "start(); alloc(500 * MiB); alloc(100); ok(cuda.cuDevicePrimaryCtxReset_v2(0)); "
+        "start(); tell(info=mem_info())"
+    ).facts()
     assert facts["info"][0] == facts["info"][1]

@@ -1,4 +1,6 @@
-"""DEEPUM_PLAIN_MEMORY: large memory that stays device memory, by its size and by the library that asks for it."""
+"""DEEPUM_PLAIN_MEMORY: large memory that stays device memory, by its size and by the library that
+asks for it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from running import Ran
 from deepum.configuration.plain_rules import MOST_RULES, SHARING_LIBRARIES, parse_rules
 
 MIB = 1 << 20
-# asked(library, size, way) and kinds(size...): the real function that memory came from, asked for by a library, and by the program.
+# asked(library, size, way) and kinds(size...): the real function that memory came from, asked for
+# by a library, and by the program.
 ASKING = """
 def asked(path, size, how="ask"):
     address = c.c_uint64()
@@ -28,11 +31,23 @@ start()
 
 
 @pytest.fixture(scope="module")
-def asker(compile_c: Callable[..., Path], fake_driver: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def asker(
+    compile_c: Callable[..., Path], fake_driver: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], Path]:
     """A library of that file name that allocates for itself, itself or through a libcudart."""
     driver = str(fake_driver / "libcuda.so.1")
-    runtime = compile_c("hook_asker.c", "askers/libcudart.so.13", "-DHAND_ON", "-shared", "-fPIC", driver)
-    compiled = compile_c("hook_asker.c", "askers/libasker.so", "-shared", "-fPIC", driver, str(runtime), f"-Wl,-rpath,{runtime.parent}")
+    runtime = compile_c(
+        "hook_asker.c", "askers/libcudart.so.13", "-DHAND_ON", "-shared", "-fPIC", driver
+    )
+    compiled = compile_c(
+        "hook_asker.c",
+        "askers/libasker.so",
+        "-shared",
+        "-fPIC",
+        driver,
+        str(runtime),
+        f"-Wl,-rpath,{runtime.parent}",
+    )
     folder = tmp_path_factory.mktemp("named")
 
     def named(name: str) -> Path:
@@ -41,29 +56,47 @@ def asker(compile_c: Callable[..., Path], fake_driver: Path, tmp_path_factory: p
     return named
 
 
-def test_what_communication_libraries_allocate_stays_device_memory(run: Callable[..., Ran], asker: Callable[[str], Path]) -> None:
-    listed = [str(asker(f"{name}.so.2")) for name in SHARING_LIBRARIES] + [str(asker("libnvshmem_host.so.3")), str(asker("libnccl-net.so"))]
-    others = [str(asker(name)) for name in ("libtorch_cuda.so", "libncclx.so", "mylibnccl.so", "libucm.so.0")]
+def test_what_communication_libraries_allocate_stays_device_memory(
+    run: Callable[..., Ran], asker: Callable[[str], Path]
+) -> None:
+    listed = [str(asker(f"{name}.so.2")) for name in SHARING_LIBRARIES] + [
+        str(asker("libnvshmem_host.so.3")),
+        str(asker("libnccl-net.so")),
+    ]
+    others = [
+        str(asker(name))
+        for name in ("libtorch_cuda.so", "libncclx.so", "mylibnccl.so", "libucm.so.0")
+    ]
     facts = run(
-        f"{ASKING}\ntell(listed=[asked(p, 4 * MiB) for p in {listed}], others=[asked(p, 4 * MiB) for p in {others}], own=kinds(4 * MiB))"
+        f"{ASKING}\ntell(listed=[asked(p, 4 * MiB) for p in {listed}], others=[asked(p, 4 * "
+        f"MiB) for p in {others}], own=kinds(4 * MiB))"
     ).facts()
     assert set(facts["listed"]) == {"cuMemAlloc_v2"}
     assert set(facts["others"]) == {"cuMemAllocManaged"}
     assert facts["own"] == ["cuMemAllocManaged"]
 
 
-def test_the_library_is_found_however_it_asks(run: Callable[..., Ran], asker: Callable[[str], Path]) -> None:
+def test_the_library_is_found_however_it_asks(
+    run: Callable[..., Ran], asker: Callable[[str], Path]
+) -> None:
     nccl, other = asker("libnccl.so.2"), asker("libother.so")
     ways = ("ask", "ask_through", "ask_pitched", "ask_in_order")
     facts = run(
         f"{ASKING}\ntell(nccl=[asked({str(nccl)!r}, 8 * MiB, way) for way in {ways}],"
         f" other=[asked({str(other)!r}, 8 * MiB, way) for way in {ways}])"
     ).facts()
-    assert facts["nccl"] == ["cuMemAlloc_v2", "cuMemAlloc_v2", "cuMemAllocPitch_v2", "cuMemAllocAsync"]
+    assert facts["nccl"] == [
+        "cuMemAlloc_v2",
+        "cuMemAlloc_v2",
+        "cuMemAllocPitch_v2",
+        "cuMemAllocAsync",
+    ]
     assert facts["other"] == ["cuMemAllocManaged"] * 4
 
 
-def test_a_library_loaded_later_is_known_and_one_that_went_is_forgotten(run: Callable[..., Ran], asker: Callable[[str], Path]) -> None:
+def test_a_library_loaded_later_is_known_and_one_that_went_is_forgotten(
+    run: Callable[..., Ran], asker: Callable[[str], Path]
+) -> None:
     nccl, other = str(asker("libnccl.so.2")), str(asker("libother.so"))
     facts = run(f"""{ASKING}
 import _ctypes
@@ -90,14 +123,24 @@ tell(told=told)
         ("libpython:2MiB-", []),
     ],
 )
-def test_sizes_that_stay_device_memory(run: Callable[..., Ran], rules: str, plain: list[int]) -> None:
-    facts = run(f"{ASKING}\ntell(kinds=kinds(*(i * MiB for i in range(1, 7))))", DEEPUM_PLAIN_MEMORY=rules).facts()
-    assert facts["kinds"] == ["cuMemAlloc_v2" if i in plain else "cuMemAllocManaged" for i in range(1, 7)]
+def test_sizes_that_stay_device_memory(
+    run: Callable[..., Ran], rules: str, plain: list[int]
+) -> None:
+    facts = run(
+        f"{ASKING}\ntell(kinds=kinds(*(i * MiB for i in range(1, 7))))", DEEPUM_PLAIN_MEMORY=rules
+    ).facts()
+    assert facts["kinds"] == [
+        "cuMemAlloc_v2" if i in plain else "cuMemAllocManaged" for i in range(1, 7)
+    ]
 
 
-def test_rules_add_to_the_default_and_none_takes_it_away(run: Callable[..., Ran], asker: Callable[[str], Path]) -> None:
+def test_rules_add_to_the_default_and_none_takes_it_away(
+    run: Callable[..., Ran], asker: Callable[[str], Path]
+) -> None:
     nccl, own = str(asker("libnccl.so.2")), str(asker("libown.so"))
-    program = f"{ASKING}\ntell(kinds=[asked(p, s * MiB) for p in ({nccl!r}, {own!r}) for s in (2, 8)])"
+    program = (
+        f"{ASKING}\ntell(kinds=[asked(p, s * MiB) for p in ({nccl!r}, {own!r}) for s in (2, 8)])"
+    )
     plain, managed = "cuMemAlloc_v2", "cuMemAllocManaged"
     for rules, kinds in (
         ("libown", [plain, plain, plain, plain]),
@@ -108,16 +151,30 @@ def test_rules_add_to_the_default_and_none_takes_it_away(run: Callable[..., Ran]
         assert run(program, DEEPUM_PLAIN_MEMORY=rules).facts()["kinds"] == kinds, rules
 
 
-def test_plain_memory_counts_against_the_capacity_and_is_told_to_nobody(run: Callable[..., Ran], listener: FakeDaemon) -> None:
+def test_plain_memory_counts_against_the_capacity_and_is_told_to_nobody(
+    run: Callable[..., Ran], listener: FakeDaemon
+) -> None:
     facts = run(
-        "start(); before = mem_info(); kept = alloc(20 * MiB); gone = alloc(20 * MiB); free(gone); tell(before=before, after=mem_info())",
+        (
+            "start(); before = mem_info(); kept = alloc(20 * MiB); gone = alloc(20 * MiB); "
+            "free(gone); tell(before=before, after=mem_info())"
+        ),
         DEEPUM_PLAIN_MEMORY="20MiB",
     ).facts()
     assert facts["before"][0] - facts["after"][0] == 20 * MIB
     assert [event.kind for event in listener.events() if event.kind in ("allocate", "free")] == []
 
 
-GOOD = ("none", "2MiB", "libx", "-1", "1-", "_x.so:1-2", "libopen-pal+1.2", ",".join(["7"] * (MOST_RULES - len(SHARING_LIBRARIES))))
+GOOD = (
+    "none",
+    "2MiB",
+    "libx",
+    "-1",
+    "1-",
+    "_x.so:1-2",
+    "libopen-pal+1.2",
+    ",".join(["7"] * (MOST_RULES - len(SHARING_LIBRARIES))),
+)
 BAD = (
     "x:",
     "-",
@@ -139,7 +196,11 @@ BAD = (
 @pytest.mark.parametrize("text", GOOD + BAD)
 def test_shim_and_launcher_understand_the_same_rules(run: Callable[..., Ran], text: str) -> None:
     done = run("start(); tell()", DEEPUM_PLAIN_MEMORY=text, DEEPUM_LOG="1")
-    refused = [line for line in done.err.splitlines() if line.startswith("deepum: warning: DEEPUM_PLAIN_MEMORY: '")]
+    refused = [
+        line
+        for line in done.err.splitlines()
+        if line.startswith("deepum: warning: DEEPUM_PLAIN_MEMORY: '")
+    ]
     assert len(refused) == (text in BAD), done.err
     assert all("is not usable; write sizes" in line for line in refused)
     if text in BAD:
@@ -149,14 +210,23 @@ def test_shim_and_launcher_understand_the_same_rules(run: Callable[..., Ran], te
         assert parse_rules(parse_rules(text)) == parse_rules(text)
 
 
-def test_an_unusable_value_leaves_the_default(run: Callable[..., Ran], asker: Callable[[str], Path]) -> None:
+def test_an_unusable_value_leaves_the_default(
+    run: Callable[..., Ran], asker: Callable[[str], Path]
+) -> None:
     nccl = str(asker("libnccl.so.2"))
-    facts = run(f"{ASKING}\ntell(kinds=[asked({nccl!r}, 4 * MiB), *kinds(5 * MiB)])", DEEPUM_PLAIN_MEMORY="5MiB,?").facts()
+    facts = run(
+        f"{ASKING}\ntell(kinds=[asked({nccl!r}, 4 * MiB), *kinds(5 * MiB)])",
+        DEEPUM_PLAIN_MEMORY="5MiB,?",
+    ).facts()
     assert facts["kinds"] == ["cuMemAlloc_v2", "cuMemAllocManaged"]
 
 
-def test_pytorchs_totals_are_told_without_its_blocks_in_plain_memory(run: Callable[..., Ran], listener: FakeDaemon) -> None:
-    """The daemon compares them with the blocks that it knows; a disagreement would end all discarding."""
+def test_pytorchs_totals_are_told_without_its_blocks_in_plain_memory(
+    run: Callable[..., Ran], listener: FakeDaemon
+) -> None:
+    """The daemon compares them with the blocks that it knows; a disagreement would end all
+    discarding.
+    """
     run(
         """
 report = c.CDLL(None)._ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE

@@ -12,7 +12,9 @@ from running import Ran
 Run = Callable[..., Ran]
 
 
-def test_threads_launch_while_others_allocate(run: Run, compile_c: Callable[..., Path], fake_driver: Path, listener: FakeDaemon) -> None:
+def test_threads_launch_while_others_allocate(
+    run: Run, compile_c: Callable[..., Path], fake_driver: Path, listener: FakeDaemon
+) -> None:
     program = compile_c("hook_threads.c", "threads", str(fake_driver / "libcuda.so.1"), "-lpthread")
     done = run([program, "4", "3000"])
     assert done.code == 0, done.err
@@ -25,7 +27,9 @@ def test_threads_launch_while_others_allocate(run: Run, compile_c: Callable[...,
     assert sequences == sorted(sequences)
 
 
-def test_forked_children_neither_hang_nor_crash(run: Run, compile_c: Callable[..., Path], fake_driver: Path, listener: FakeDaemon) -> None:
+def test_forked_children_neither_hang_nor_crash(
+    run: Run, compile_c: Callable[..., Path], fake_driver: Path, listener: FakeDaemon
+) -> None:
     program = compile_c("hook_fork.c", "fork", str(fake_driver / "libcuda.so.1"), "-lpthread")
     done = run([program, "after"])
     assert done.code == 0, (done.code, done.err)
@@ -37,19 +41,29 @@ def test_a_child_forked_before_cuda_is_a_program_of_its_own(
     program = compile_c("hook_fork.c", "fork", str(fake_driver / "libcuda.so.1"), "-lpthread")
     assert run([program, "before"]).code == 0
     listener.events()
-    told = [[event.kind for event in session.events if event.kind == "execute"] for session in listener.sessions]
+    told = [
+        [event.kind for event in session.events if event.kind == "execute"]
+        for session in listener.sessions
+    ]
     assert told == [["execute"], ["execute"]]
 
 
 def test_a_driver_that_calls_itself_is_seen_once(run: Run, listener: FakeDaemon) -> None:
-    done = run("start(); a = alloc(4 * MiB)\nok(cuda.cuLaunchCooperativeKernel(function('k:8'), 1, 1, 1, 1, 1, 1, 0, None, pointers(a)))")
+    done = run(
+        "start(); a = alloc(4 * MiB)\nok(cuda.cuLaunchCooperativeKernel(function('k:8'), 1, "
+        "1, 1, 1, 1, 1, 0, None, pointers(a)))"
+    )
     assert done.code == 0, done.err
     assert sum(event.kind == "execute" for event in listener.events()) == 1
 
 
 @pytest.mark.parametrize("disabled", ["0", "1"])
-def test_the_profiler_still_gets_its_memory_reports(run: Run, compile_c: Callable[..., Path], disabled: str) -> None:
-    library = compile_c("hook_libc10.c", "torch/libc10.so", "-shared", "-fPIC", "-Wl,-soname,libc10.so")
+def test_the_profiler_still_gets_its_memory_reports(
+    run: Run, compile_c: Callable[..., Path], disabled: str
+) -> None:
+    library = compile_c(
+        "hook_libc10.c", "torch/libc10.so", "-shared", "-fPIC", "-Wl,-soname,libc10.so"
+    )
     facts = run(
         f"""
 import os

@@ -1,4 +1,6 @@
-"""Memory handed to other processes and devices: the driver's answer is the program's, and the user learns what to do."""
+"""Memory handed to other processes and devices: the driver's answer is the program's, and the user
+learns what to do.
+"""
 
 from __future__ import annotations
 
@@ -35,48 +37,77 @@ def lines(done: Ran) -> list[str]:
 
 
 @pytest.mark.parametrize("way", list(LINES))
-def test_the_drivers_refusal_is_handed_on_counted_and_explained(run: Callable[..., Ran], listener: FakeDaemon, way: str) -> None:
+def test_the_drivers_refusal_is_handed_on_counted_and_explained(
+    run: Callable[..., Ran], listener: FakeDaemon, way: str
+) -> None:
     done = run(f"{WAYS}\ntell(result=share({way!r}, alloc(20 * MiB) + 4096))", DEEPUM_LOG="1")
     assert done.facts() == {"result": 801 if way == "dmabuf" else 1}
     what, impossible = LINES[way]
     assert lines(done) == [
-        f"deepum: warning: {what}: an allocation of 20MiB is managed memory, which cannot be {impossible}; "
-        "DEEPUM_PLAIN_MEMORY=20MiB (--plain-memory 20MiB) keeps allocations of this size device memory"
+        f"deepum: warning: {what}: an allocation of 20MiB is managed memory, which cannot be "
+        f"{impossible}; DEEPUM_PLAIN_MEMORY=20MiB (--plain-memory 20MiB) keeps allocations of this "
+        "size device memory"
     ]
     listener.events()
     assert [session.refused() for session in listener.sessions] == [1]
-    advised = run(f"{WAYS}\ntell(result=share({way!r}, alloc(20 * MiB) + 4096))", DEEPUM_LOG="1", DEEPUM_PLAIN_MEMORY="20MiB")
+    advised = run(
+        f"{WAYS}\ntell(result=share({way!r}, alloc(20 * MiB) + 4096))",
+        DEEPUM_LOG="1",
+        DEEPUM_PLAIN_MEMORY="20MiB",
+    )
     assert advised.facts() == {"result": 0} and not lines(advised)
 
 
-def test_each_size_is_told_once_and_every_refusal_counted(run: Callable[..., Ran], listener: FakeDaemon) -> None:
+def test_each_size_is_told_once_and_every_refusal_counted(
+    run: Callable[..., Ran], listener: FakeDaemon
+) -> None:
     done = run(
-        f"{WAYS}\nfor size in (2 * MiB, 3 * MiB + 5, 2 * MiB):\n    a = alloc(size); share('ipc', a); share('dmabuf', a)\ntell()",
+        (
+            f"{WAYS}\nfor size in (2 * MiB, 3 * MiB + 5, 2 * MiB):\n    a = alloc(size); "
+            f"share('ipc', a); share('dmabuf', a)\ntell()"
+        ),
         DEEPUM_LOG="1",
     )
     done.facts()
-    assert [line.split(" of ")[1].split()[0] for line in lines(done)] == ["2MiB", str(3 * (1 << 20) + 5)]
+    assert [line.split(" of ")[1].split()[0] for line in lines(done)] == [
+        "2MiB",
+        str(3 * (1 << 20) + 5),
+    ]
     listener.events()
     assert [session.refused() for session in listener.sessions] == [6]
 
 
-def test_a_program_that_shares_many_sizes_does_not_fill_the_log(run: Callable[..., Ran], listener: FakeDaemon) -> None:
-    done = run(f"{WAYS}\nfor i in range(40):\n    share('ipc', alloc((2 + i) * MiB))\ntell()", DEEPUM_LOG="1")
+def test_a_program_that_shares_many_sizes_does_not_fill_the_log(
+    run: Callable[..., Ran], listener: FakeDaemon
+) -> None:
+    done = run(
+        f"{WAYS}\nfor i in range(40):\n    share('ipc', alloc((2 + i) * MiB))\ntell()",
+        DEEPUM_LOG="1",
+    )
     done.facts()
     assert len(lines(done)) == 16
     listener.events()
     assert [session.refused() for session in listener.sessions] == [40]
 
 
-def test_nothing_is_said_of_what_is_not_our_doing(run: Callable[..., Ran], listener: FakeDaemon) -> None:
-    """The program's own managed memory, plain memory, addresses that nobody knows, other attributes, devices that share nothing."""
+def test_nothing_is_said_of_what_is_not_our_doing(
+    run: Callable[..., Ran], listener: FakeDaemon
+) -> None:
+    """The program's own managed memory, plain memory, addresses that nobody knows, other
+    attributes, devices that share nothing.
+    """
     done = run(
-        f"{WAYS}\nresults = [share('ipc', a) for a in (managed(4 * MiB), alloc(1000), 4096)] + [share('buffer', alloc(4 * MiB))]\n"
+        f"{WAYS}\nresults = [share('ipc', a) for a in (managed(4 * MiB), alloc(1000), 4096)] "
+        f"+ [share('buffer', alloc(4 * MiB))]\n"
         "tell(results=results)",
         DEEPUM_LOG="1",
     )
     assert done.facts() == {"results": [1, 0, 1, 1]} and not lines(done)
-    unable = run(f"{WAYS}\na = alloc(4 * MiB); tell(results=[share(way, a) for way in {list(LINES)}])", DEEPUM_LOG="1", FAKE_NO_SHARING="1")
+    unable = run(
+        f"{WAYS}\na = alloc(4 * MiB); tell(results=[share(way, a) for way in {list(LINES)}])",
+        DEEPUM_LOG="1",
+        FAKE_NO_SHARING="1",
+    )
     assert unable.facts() == {"results": [1, 801, 1, 1]} and not lines(unable)
     listener.events()
     assert [session.refused() for session in listener.sessions] == [0, 0]

@@ -1,4 +1,6 @@
-"""A program of the driver API with kernels that are executed: arrays that are filled, doubled again and again, and checked."""
+"""A program of the driver API with kernels that are executed: arrays that are filled, doubled again
+and again, and checked.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,20 @@ from typing import Any
 
 from sim_prelude import MIB, Module, ck, d, device, get, stream
 
-__all__ = ["COUNT", "MIB", "ROUNDS", "Arrays", "Module", "ck", "context_of", "d", "device", "get", "graph_kernel", "stream"]
+__all__ = [
+    "COUNT",
+    "MIB",
+    "ROUNDS",
+    "Arrays",
+    "Module",
+    "ck",
+    "context_of",
+    "d",
+    "device",
+    "get",
+    "graph_kernel",
+    "stream",
+]
 COUNT = 20 * MIB // 4  # floats of an array: ten UM blocks
 ROUNDS = 8
 
@@ -49,6 +64,8 @@ def graph_kernel(module: Module, name: str, *values: Any) -> Any:
     """The parameters of a graph's kernel node."""
     node = d.CUDA_KERNEL_NODE_PARAMS()
     node.func = module.functions[name]
-    node.gridDimX = node.gridDimY = node.gridDimZ = node.blockDimX = node.blockDimY = node.blockDimZ = 1
+    node.gridDimX = node.gridDimY = node.gridDimZ = node.blockDimX = node.blockDimY = (
+        node.blockDimZ
+    ) = 1
     node.kernelParams = module.values(name, *values)
     return node

@@ -42,7 +42,9 @@ def test_each_keeps_its_own_budget_and_computes_right(driver: Run, env: dict[str
     assert 200 * MIB < peaks(ran)[0] <= 256 * MIB
     assert 270 * MIB < peaks(ran)[1] <= 320 * MIB
     assert ran.told["budget_overshoot_bytes"] == 0
-    assert [device["memory_bytes"] for device in ran.told["devices"]] == ([256 * MIB, 320 * MIB] if not env else [16 << 30] * 2)
+    assert [device["memory_bytes"] for device in ran.told["devices"]] == (
+        [256 * MIB, 320 * MIB] if not env else [16 << 30] * 2
+    )
     # What was foreseen, on both: after the second round nothing is missed.
     assert ran.between_waits("faults", 2 * 5) == [0] * 10
     assert all(device["kernels"] == 20 * (1 + 8) for device in ran.told["devices"])
@@ -66,12 +68,18 @@ def test_pressure_on_one_moves_nothing_of_the_other(driver: Run) -> None:
 def test_the_summary_tells_of_each(driver: Run) -> None:
     ran = driver(["--gpu-memory", "256MiB,320MiB"], SWEEP, env=TWO)
     lines = [line for line in ran.err.splitlines() if line.startswith("deepum: GPU ")]
-    assert [line[: line.index(" kernels")] for line in lines] == ["deepum: GPU 0: 180", "deepum: GPU 1: 180"]
+    assert [line[: line.index(" kernels")] for line in lines] == [
+        "deepum: GPU 0: 180",
+        "deepum: GPU 1: 180",
+    ]
     assert lines[0].endswith("of 256.0 MiB") and lines[1].endswith("of 320.0 MiB")
 
 
 def test_with_one_the_summary_tells_of_none(driver: Run) -> None:
-    ran = driver(["--gpu-memory", "256MiB"], "context_of(0); arrays = Arrays(4); arrays.wait(); arrays.check(0)")
+    ran = driver(
+        ["--gpu-memory", "256MiB"],
+        "context_of(0); arrays = Arrays(4); arrays.wait(); arrays.check(0)",
+    )
     assert "GPU 0" not in ran.err
     assert len(ran.told["devices"]) == 1
 
@@ -101,7 +109,9 @@ def test_each_reads_and_copies_the_others_memory(driver: Run) -> None:
 
 @pytest.mark.torch
 def test_a_model_that_is_spread_over_two_is_fetched_for_on_both(python: Run) -> None:
-    """Each half gives memory back that the other's launches never used: its content is dropped without waiting for these."""
+    """Each half gives memory back that the other's launches never used: its content is dropped
+    without waiting for these.
+    """
     script = """
         import torch
         torch.manual_seed(0)
@@ -115,16 +125,20 @@ def test_a_model_that_is_spread_over_two_is_fetched_for_on_both(python: Run) -> 
             torch.cuda.synchronize(0); torch.cuda.synchronize(1)
         """
     ran, watched = (
-        python(["--gpu-memory", "256MiB,192MiB", "--policy", policy], script, env=TWO) for policy in ("correlation", "on-demand")
+        python(["--gpu-memory", "256MiB,192MiB", "--policy", policy], script, env=TWO)
+        for policy in ("correlation", "on-demand")
     )
     assert peaks(ran)[0] <= 256 * MIB and peaks(ran)[1] <= 192 * MIB
     assert all(device["bytes_prefetched"] > 200 * MIB for device in ran.told["devices"])
     assert ran.told["warnings"] == []
     assert ran.told["gpu_time_s"] < watched.told["gpu_time_s"] / 2
-    assert ran.told["faults"] < watched.told["faults"] / 2  # each waits for the discards of the other, too
+    # Each waits for the discards of the other, too.
+    assert ran.told["faults"] < watched.told["faults"] / 2
 
 
-@pytest.mark.parametrize("text", ["256MiB,", "256MiB,1MiB", ",".join(["256MiB"] * 17), "256MiB;1GiB"])
+@pytest.mark.parametrize(
+    "text", ["256MiB,", "256MiB,1MiB", ",".join(["256MiB"] * 17), "256MiB;1GiB"]
+)
 def test_budgets_that_are_none_stop_the_run(deepum: Callable[..., Any], text: str) -> None:
     done = deepum("run", "--device", "sim", "--gpu-memory", text, "--", "true")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)

@@ -1,4 +1,6 @@
-"""CUDA graphs, captured and made by hand, launched with more memory than the card has: right, foreseen, and fetched for."""
+"""CUDA graphs, captured and made by hand, launched with more memory than the card has: right,
+foreseen, and fetched for.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +98,11 @@ arrays.check(ROUNDS)
 """
 
 
-@pytest.mark.parametrize("program", [CAPTURED, FORKED, BY_HAND, CHANGED, UPDATED], ids=["captured", "forked", "hand", "changed", "updated"])
+@pytest.mark.parametrize(
+    "program",
+    [CAPTURED, FORKED, BY_HAND, CHANGED, UPDATED],
+    ids=["captured", "forked", "hand", "changed", "updated"],
+)
 def test_launches_are_right_and_foreseen(driver: Run, program: str) -> None:
     ran = driver(SMALL, HEAD + program)
     assert ran.told["bytes_evicted"] > 8 * 200 << 20
@@ -108,15 +114,25 @@ def test_launches_are_right_and_foreseen(driver: Run, program: str) -> None:
 
 
 def graph_launches(log: Path) -> list[Execute]:
-    return [e for e in events(EventLog.read(log).records) if isinstance(e, Execute) and e.flags & lib.DEEPUM_EXECUTE_GRAPH]
+    return [
+        e
+        for e in events(EventLog.read(log).records)
+        if isinstance(e, Execute) and e.flags & lib.DEEPUM_EXECUTE_GRAPH
+    ]
 
 
 def blocks(launch: Execute) -> list[tuple[int, int, int]]:
-    return sorted((r.slot, r.first, r.count) for r in (*launch.written, *launch.read, *launch.unknown))
+    return sorted(
+        (r.slot, r.first, r.count) for r in (*launch.written, *launch.read, *launch.unknown)
+    )
 
 
-def test_a_node_that_is_changed_does_what_it_was_given_and_no_more(driver: Run, tmp_path: Path) -> None:
-    """Kernel, memset, copy, child graph; disabled and enabled again. What was given first comes back with its identity."""
+def test_a_node_that_is_changed_does_what_it_was_given_and_no_more(
+    driver: Run, tmp_path: Path
+) -> None:
+    """Kernel, memset, copy, child graph; disabled and enabled again. What was given first comes
+    back with its identity.
+    """
     driver(
         ["--record", str(tmp_path / "log")],
         """
@@ -167,7 +183,18 @@ def test_a_node_that_is_changed_does_what_it_was_given_and_no_more(driver: Run, 
     )
     launches = graph_launches(tmp_path / "log")
     slots = [sorted({slot for slot, _, _ in blocks(launch)}) for launch in launches]
-    assert slots == [[0], [0, 1], [0, 1, 2], [0, 1, 2], [1, 2, 3], [1, 2], [1, 2, 3], [1, 2, 3], [1, 2, 3], [0]]
+    assert slots == [
+        [0],
+        [0, 1],
+        [0, 1, 2],
+        [0, 1, 2],
+        [1, 2, 3],
+        [1, 2],
+        [1, 2, 3],
+        [1, 2, 3],
+        [1, 2, 3],
+        [0],
+    ]
     assert not any(launch.flags & lib.DEEPUM_EXECUTE_PARTIAL for launch in launches)
     hashes = [launch.execution_hash for launch in launches]
     assert hashes[0] == hashes[-1] and hashes[4] == hashes[6] and hashes[7] == hashes[8]
@@ -217,12 +244,18 @@ for _ in range(8):
 
 @pytest.mark.torch
 def test_pytorchs_graphed_callables_are_fetched_for(python: Run) -> None:
-    """A capture's tensors die with it, and each replay uses their memory again: all of it is known, not just where they began.
+    """A capture's tensors die with it, and each replay uses their memory again: all of it is known,
+    not just where they began.
 
-    Its warm-up goes backwards from torch.empty_like of the outputs, so that kernels may read what was discarded: no error.
+    Its warm-up goes backwards from torch.empty_like of the outputs, so that kernels may read what
+    was discarded: no error.
     """
     ran = python(SMALL, TRAINING, "graphed callables")
-    assert [warning for warning in ran.told["warnings"] if "launches read memory that was discarded" not in warning] == []
+    assert [
+        warning
+        for warning in ran.told["warnings"]
+        if "launches read memory that was discarded" not in warning
+    ] == []
     assert ran.simulated["discarded_uses_sure"] == 0
     assert ran.told["bytes_evicted"] > 8 * 256 << 20
     assert ran.told["launches_over_capacity"] == 0
@@ -230,13 +263,18 @@ def test_pytorchs_graphed_callables_are_fetched_for(python: Run) -> None:
 
 
 @pytest.mark.torch
-def test_a_step_captured_whole_runs_where_it_fits_and_where_it_does_not(python: Run, tmp_path: Path) -> None:
-    """All of it is one launch. Where that needs more than the card has, the driver's faults serve it."""
+def test_a_step_captured_whole_runs_where_it_fits_and_where_it_does_not(
+    python: Run, tmp_path: Path
+) -> None:
+    """All of it is one launch. Where that needs more than the card has, the driver's faults serve
+    it.
+    """
     fits = python(["--gpu-memory", "2GiB", "--record", str(tmp_path / "log")], TRAINING, "graph")
     assert fits.between_waits("faults", 8) == [0] * 8
     replays = graph_launches(tmp_path / "log")
     assert len(replays) == 8 and len({replay.execution_hash for replay in replays}) == 1
-    # Every block that its kernels touch: parameters, gradients, activations. 37.8 million parameters are 144 MiB, gradients as much.
+    # Every block that its kernels touch: parameters, gradients, activations. 37.8 million
+    # parameters are 144 MiB, gradients as much.
     assert sum(count for _, _, count in set(blocks(replays[0]))) > 2 * 72 + 40
     short = python(SMALL, TRAINING, "graph")
     assert short.told["kernels"] == fits.told["kernels"]
@@ -244,8 +282,12 @@ def test_a_step_captured_whole_runs_where_it_fits_and_where_it_does_not(python: 
     assert "8 launches alone needed more GPU memory than they may have; they ran" in short.err
 
 
-@pytest.mark.parametrize("program", [CAPTURED, FORKED, UPDATED], ids=["captured", "forked", "updated"])
-def test_out_of_lock_step_a_graph_waits_at_its_gate_for_what_it_needs(driver: Run, program: str) -> None:
+@pytest.mark.parametrize(
+    "program", [CAPTURED, FORKED, UPDATED], ids=["captured", "forked", "updated"]
+)
+def test_out_of_lock_step_a_graph_waits_at_its_gate_for_what_it_needs(
+    driver: Run, program: str
+) -> None:
     """How late decisions are depends on the machine; without gates hardly any would be in time."""
     ran = driver([*SMALL, "--no-sync"], HEAD + program)
     assert ran.told["bytes_evicted"] > 4 * 200 << 20

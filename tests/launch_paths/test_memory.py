@@ -1,4 +1,6 @@
-"""Memory that a program takes and gives back in stream order (cuMemAllocAsync, pools), with more of it than the card has."""
+"""Memory that a program takes and gives back in stream order (cuMemAllocAsync, pools), with more of
+it than the card has.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,11 @@ import pytest
 from told import MIB, Ran
 
 
-@pytest.mark.parametrize("how", ["cuMemAllocAsync(4 * COUNT, s)", "cuMemAllocFromPoolAsync(4 * COUNT, pool, s)"], ids=["default", "pool"])
+@pytest.mark.parametrize(
+    "how",
+    ["cuMemAllocAsync(4 * COUNT, s)", "cuMemAllocFromPoolAsync(4 * COUNT, pool, s)"],
+    ids=["default", "pool"],
+)
 def test_it_is_right_and_fetched(driver: Callable[..., Ran], how: str) -> None:
     ran = driver(
         ["--gpu-memory", "256MiB"],

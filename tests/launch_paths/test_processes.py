@@ -1,4 +1,6 @@
-"""Several processes: a session and a budget for each, on one card or on one each; and children that load data."""
+"""Several processes: a session and a budget for each, on one card or on one each; and children that
+load data.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,11 @@ arrays.check(ROUNDS)
 
 
 def sessions(ran: Ran) -> list[dict[str, Any]]:
-    return [process for process in ran.told["processes"] if process["session"] is not None and process["simulated"] is not None]
+    return [
+        process
+        for process in ran.told["processes"]
+        if process["session"] is not None and process["simulated"] is not None
+    ]
 
 
 def start(ran: Callable[..., Ran], options: list[str], snippet: str, devices: int = 1) -> Ran:
@@ -108,8 +114,25 @@ def test_workers_that_load_data_are_forked_from_a_program_that_uses_the_gpu(pyth
 
 @pytest.mark.torch
 def test_ranks_of_torchrun_with_a_card_each(run: Run) -> None:
-    torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2)
-    script = (ROOT / "examples" / "train_ddp.py", "--layers", 6, "--width", 1024, "--batch", 64, "--steps", 4)
+    torchrun = (
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        2,
+    )
+    script = (
+        ROOT / "examples" / "train_ddp.py",
+        "--layers",
+        6,
+        "--width",
+        1024,
+        "--batch",
+        64,
+        "--steps",
+        4,
+    )
     ran = run(["--gpu-memory", "96MiB,80MiB"], *torchrun, *script, env={"DEEPUM_SIM_DEVICES": "2"})
     for rank in (0, 1):
         assert ran.out.count(f"rank {rank} on cuda:{rank}, step ") == 4

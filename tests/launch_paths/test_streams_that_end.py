@@ -1,4 +1,6 @@
-"""A program's streams end with work under way, with their context, or while another thread waits for the context."""
+"""A program's streams end with work under way, with their context, or while another thread waits
+for the context.
+"""
 
 from __future__ import annotations
 

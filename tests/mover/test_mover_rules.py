@@ -1,5 +1,6 @@
-"""The mover's rules on a backend that writes down what they ask of it: no driver, no threads, no clock. Rules and cases are C++; each case
-is one claim about one behaviour."""
+"""The mover's rules on a backend that writes down what they ask of it: no driver, no threads, no
+clock. Rules and cases are C++; each case is one claim about one behaviour.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +14,11 @@ import pytest
 HERE = Path(__file__).resolve().parent
 NATIVE = HERE.parents[1] / "native"
 SOURCES = sorted(HERE.glob("*.cpp"))
-CASES = sorted(case for source in SOURCES for case in re.findall(r"^CASE\((\w+)\)", source.read_text(), re.MULTILINE))
+CASES = sorted(
+    case
+    for source in SOURCES
+    for case in re.findall(r"^CASE\((\w+)\)", source.read_text(), re.MULTILINE)
+)
 
 
 @pytest.fixture(scope="session")
@@ -23,16 +28,33 @@ def rules(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert compiler, "g++: apt-get install g++"
     folder = tmp_path_factory.mktemp("mover")
     unit = folder / "all.cpp"
-    unit.write_text("".join(f'#include "{source}"\n' for source in [*sorted((NATIVE / "mover").glob("*.cpp")), *SOURCES]))
+    unit.write_text(
+        "".join(
+            f'#include "{source}"\n'
+            for source in [*sorted((NATIVE / "mover").glob("*.cpp")), *SOURCES]
+        )
+    )
     program = folder / "rules"
-    checks = ("-Wall", "-Wextra", "-Werror", "-D_GLIBCXX_ASSERTIONS", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    checks = (
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-D_GLIBCXX_ASSERTIONS",
+        "-fsanitize=address,undefined",
+        "-fno-sanitize-recover=all",
+    )
     includes = (f"-I{NATIVE / 'mover'}", f"-I{NATIVE / 'wire'}", f"-I{HERE}")
-    subprocess.run([compiler, "-std=c++20", "-g1", *checks, *includes, unit, "-o", program], check=True)
+    subprocess.run(
+        [compiler, "-std=c++20", "-g1", *checks, *includes, unit, "-o", program], check=True
+    )
     return program
 
 
 def test_all_cases_are_run(rules: Path) -> None:
-    assert sorted(subprocess.run([rules], check=True, capture_output=True, text=True).stdout.split()) == CASES
+    assert (
+        sorted(subprocess.run([rules], check=True, capture_output=True, text=True).stdout.split())
+        == CASES
+    )
 
 
 @pytest.mark.parametrize("case", CASES)

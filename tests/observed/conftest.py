@@ -64,27 +64,64 @@ def sim_module(compile_program: Callable[..., Path]) -> Path:
 
 @pytest.fixture
 def run(
-    deepum: Callable[..., subprocess.CompletedProcess[str]], environment: dict[str, str], sim_module: Path, tmp_path: Path
+    deepum: Callable[..., subprocess.CompletedProcess[str]],
+    environment: dict[str, str],
+    sim_module: Path,
+    tmp_path: Path,
 ) -> Callable[..., Ran]:
-    """`deepum run` of a Python text after `from sim_prelude import *`: run("...", "--faults", "off"); of a command with command=[...]."""
+    """`deepum run` of a Python text after `from sim_prelude import *`: run("...", "--faults",
+    "off"); of a command with command=[...].
+    """
 
-    def run(text: str = "", *options: object, command: list[object] | None = None, env: dict[str, str] | None = None) -> Ran:
+    def run(
+        text: str = "",
+        *options: object,
+        command: list[object] | None = None,
+        env: dict[str, str] | None = None,
+    ) -> Ran:
         log, stats = tmp_path / "log", tmp_path / "stats.json"
-        made = {"DEEPUM_FAULTS": "auto", "PYTHONPATH": f"{SIMGPU}:{environment['PYTHONPATH']}", "SIM_MODULE": str(sim_module)} | (env or {})
-        program = command or [sys.executable, "-c", "from sim_prelude import *\n" + textwrap.dedent(text)]
-        flags = ("--device", "sim", "--gpu-memory", "64MiB", "--policy", "on-demand", "--record", log, "--stats", stats, *options)
+        made = {
+            "DEEPUM_FAULTS": "auto",
+            "PYTHONPATH": f"{SIMGPU}:{environment['PYTHONPATH']}",
+            "SIM_MODULE": str(sim_module),
+        } | (env or {})
+        program = command or [
+            sys.executable,
+            "-c",
+            "from sim_prelude import *\n" + textwrap.dedent(text),
+        ]
+        flags = (
+            "--device",
+            "sim",
+            "--gpu-memory",
+            "64MiB",
+            "--policy",
+            "on-demand",
+            "--record",
+            log,
+            "--stats",
+            stats,
+            *options,
+        )
         done = deepum("run", *flags, "--", *program, env=made, timeout=200)
         assert done.returncode == 0, done.stderr[-4000:]
-        return Ran(done.stdout, done.stderr, json.loads(stats.read_text()), EventLog.read(log).records)
+        return Ran(
+            done.stdout, done.stderr, json.loads(stats.read_text()), EventLog.read(log).records
+        )
 
     return run
 
 
 @pytest.fixture
 def by_hand(
-    environment: dict[str, str], package: Path, sim_module: Path, preloading: Callable[..., dict[str, str]]
+    environment: dict[str, str],
+    package: Path,
+    sim_module: Path,
+    preloading: Callable[..., dict[str, str]],
 ) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs a text under the shim without the launcher, with libraries of another folder before the simulated GPU's."""
+    """Runs a text under the shim without the launcher, with libraries of another folder before the
+    simulated GPU's.
+    """
 
     def run(text: str, folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
         made = environment | {
@@ -101,7 +138,13 @@ def by_hand(
         made |= preloading(package / "lib" / "libdeepum.so") | settings
         program = "from sim_prelude import *\n" + textwrap.dedent(text)
         done = subprocess.run(
-            [sys.executable, "-c", program], env=made, text=True, capture_output=True, timeout=100, check=False, stdin=subprocess.DEVNULL
+            [sys.executable, "-c", program],
+            env=made,
+            text=True,
+            capture_output=True,
+            timeout=100,
+            check=False,
+            stdin=subprocess.DEVNULL,
         )
         assert done.returncode == 0, done.stderr
         return done
@@ -116,7 +159,9 @@ def spy(compile_program: Callable[..., Path], tmp_path: Path) -> Callable[..., P
     def make(*flags: str) -> Path:
         folder = tmp_path / "spy"
         folder.mkdir()
-        library = compile_program("cupti_spy.c", shared=True, flags=("-Wl,-soname,libcupti.so.13", *flags))
+        library = compile_program(
+            "cupti_spy.c", shared=True, flags=("-Wl,-soname,libcupti.so.13", *flags)
+        )
         (folder / "libcupti.so.13").symlink_to(library)
         return folder
 

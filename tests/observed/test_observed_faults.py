@@ -1,4 +1,6 @@
-"""What is observed of the GPU's faults is what the simulated GPU counts, and reaches the daemon; and when nobody looks."""
+"""What is observed of the GPU's faults is what the simulated GPU counts, and reaches the daemon;
+and when nobody looks.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ LOOP = (
 def test_events_tell_the_blocks_that_faulted_and_how(run: Run) -> None:
     ran = run(PROGRAM)
     reads = {(0, block): FAULT_READ for block in range(8)}
-    writes = {(1, block): FAULT_WRITE for block in range(8)} | {(2, block): FAULT_WRITE for block in (1, 2)}
+    writes = {(1, block): FAULT_WRITE for block in range(8)} | {
+        (2, block): FAULT_WRITE for block in (1, 2)
+    }
     assert ran.blocks == reads | writes
     assert ran.observed == ran.statistics["faults"] > 0
     # Taken at the one wait: neighbours that were accessed alike are one event.
@@ -55,13 +59,19 @@ def test_events_tell_the_blocks_that_faulted_and_how(run: Run) -> None:
     ]
     core = ran.statistics["processes"][0]["session"]["core"]
     assert core["faults_observed"] == ran.observed
-    assert core["faults_observed_writing"] == sum(f.faults for f in ran.faults if f.flags & FAULT_WRITE)
+    assert core["faults_observed_writing"] == sum(
+        f.faults for f in ran.faults if f.flags & FAULT_WRITE
+    )
     assert core["malformed_events"] == 0
 
 
 def test_two_runs_observe_the_same_to_the_bit(run: Run) -> None:
-    first = run(LOOP, "--policy", "correlation", "--faults", "on", env={"DEEPUM_FAULT_INTERVAL": "5"})
-    second = run(LOOP, "--policy", "correlation", "--faults", "on", env={"DEEPUM_FAULT_INTERVAL": "5"})
+    first = run(
+        LOOP, "--policy", "correlation", "--faults", "on", env={"DEEPUM_FAULT_INTERVAL": "5"}
+    )
+    second = run(
+        LOOP, "--policy", "correlation", "--faults", "on", env={"DEEPUM_FAULT_INTERVAL": "5"}
+    )
     assert first.log == second.log
     assert len(first.faults) > 20
     assert first.observed == first.statistics["faults"]
@@ -69,10 +79,13 @@ def test_two_runs_observe_the_same_to_the_bit(run: Run) -> None:
 
 def test_each_look_tells_when_the_gpu_was_there(run: Run) -> None:
     ran = run(LOOP, "--faults", "on", env={"DEEPUM_FAULT_INTERVAL": "4"})
-    told = [(event.completed, event.completed_at) for event in ran.events if isinstance(event, Progress)]
+    told = [
+        (event.completed, event.completed_at) for event in ran.events if isinstance(event, Progress)
+    ]
     assert all((completed > 0) == (at > 0) for completed, at in told)
     points = sorted({(completed, at) for completed, at in told if completed})
-    assert points == [point for i, point in enumerate(dict(told).items()) if i or point[0]]  # one time for a place, in order
+    # One time for a place, in order.
+    assert points == [point for i, point in enumerate(dict(told).items()) if i or point[0]]
     times = [at for _, at in points]
     assert times == sorted(times)
     taken = ran.statistics["processes"][0]["simulated"]["gpu_time_s"] * 1e6
@@ -106,7 +119,8 @@ def test_it_is_on_only_while_tables_learn(run: Run) -> None:
     launches = 24 * 16
     learning, always = run(LOOP), run(LOOP, "--faults", "on")
     assert always.launches_before_last_fault == launches
-    # One iteration to learn in, two in which nothing was new, 256 launches, and at most a look later.
+    # One iteration to learn in, two in which nothing was new, 256 launches, and at most a look
+    # later.
     assert learning.launches_before_last_fault <= 16 + 2 * 16 + 256 + 64 < launches
     assert 0 < learning.observed < learning.statistics["faults"] == always.statistics["faults"]
 
@@ -129,22 +143,36 @@ def test_off_means_off(run: Run) -> None:
     assert ran.statistics["warnings"] == []
 
 
-# With a choice of sources, CUPTI is left to a profiler and faults are observed through uvm-tools; with CUPTI alone they are not.
+# With a choice of sources, CUPTI is left to a profiler and faults are observed through uvm-tools;
+# with CUPTI alone they are not.
 @pytest.mark.parametrize("source", ["auto", "cupti"])
 def test_a_profiler_that_was_there_first_keeps_cupti(run: Run, source: str) -> None:
-    program = "from cupti_client import *\ncupti = Cupti()\nassert cupti.subscribe()[0] == 0\n" + textwrap.dedent(PROGRAM)
-    program += "cupti.start()\nck(m.set(0, at(c, 3), n, 1.0))\nck(d.cuCtxSynchronize())\nassert len(cupti.flush()) == 1\n"
+    program = (
+        "from cupti_client import *\ncupti = Cupti()\nassert cupti.subscribe()[0] == 0\n"
+        + textwrap.dedent(PROGRAM)
+    )
+    program += (
+        "cupti.start()\nck(m.set(0, at(c, 3), n, 1.0))\nck(d.cuCtxSynchronize())\nassert "
+        "len(cupti.flush()) == 1\n"
+    )
     ran = run(program, "--tune", f"fault_source={source}", env={"DEEPUM_LOG": "2"})
     if source == "auto":
         assert ran.observed == ran.statistics["faults"]
-        assert ran.err.count("deepum: faults are observed through uvm-tools: CUPTI: a profiler holds CUPTI") == 1
+        assert (
+            ran.err.count(
+                "deepum: faults are observed through uvm-tools: CUPTI: a profiler holds CUPTI"
+            )
+            == 1
+        )
     else:
         assert ran.faults == []
         assert ran.err.count("deepum: faults are not observed: CUPTI: a profiler holds CUPTI") == 1
 
 
 @pytest.mark.parametrize("source", ["auto", "cupti"])
-def test_a_profiler_that_comes_later_gets_cupti_and_all_of_its_records(run: Run, source: str) -> None:
+def test_a_profiler_that_comes_later_gets_cupti_and_all_of_its_records(
+    run: Run, source: str
+) -> None:
     ran = run(
         PROGRAM
         + """
@@ -164,10 +192,18 @@ def test_a_profiler_that_comes_later_gets_cupti_and_all_of_its_records(run: Run,
     if source == "auto":
         assert {block for slot, block in ran.blocks if slot == 0} == set(range(10))
         assert ran.observed == ran.statistics["faults"]
-        assert ran.err.count("deepum: faults are observed through uvm-tools: CUPTI: a profiler takes CUPTI") == 1
+        assert (
+            ran.err.count(
+                "deepum: faults are observed through uvm-tools: CUPTI: a profiler takes CUPTI"
+            )
+            == 1
+        )
     else:
         assert {block for slot, block in ran.blocks if slot == 0} == set(range(9))
-        assert ran.err.count("deepum: faults are not observed any more: CUPTI: a profiler takes CUPTI") == 1
+        assert (
+            ran.err.count("deepum: faults are not observed any more: CUPTI: a profiler takes CUPTI")
+            == 1
+        )
 
 
 def test_a_child_process_observes_nothing_and_ends(run: Run) -> None:
@@ -187,7 +223,9 @@ def test_a_child_process_observes_nothing_and_ends(run: Run) -> None:
 
 
 @pytest.mark.parametrize("lock_step", ["0", "1"])
-def test_off_calls_nothing_of_cupti(by_hand: Run, spy: Callable[..., Path], tmp_path: Path, lock_step: str) -> None:
+def test_off_calls_nothing_of_cupti(
+    by_hand: Run, spy: Callable[..., Path], tmp_path: Path, lock_step: str
+) -> None:
     folder, calls = spy(), tmp_path / "calls"
     settings = {"CUPTI_SPY": str(calls), "DEEPUM_SYNC": lock_step, "DEEPUM_SIM_UVM_TOOLS": "absent"}
     by_hand(PROGRAM + "    import time; time.sleep(0.3)\n", folder, **settings, DEEPUM_FAULTS="off")
@@ -197,9 +235,15 @@ def test_off_calls_nothing_of_cupti(by_hand: Run, spy: Callable[..., Path], tmp_
     assert "faults are not observed: CUPTI: cuptiSubscribe answered with error 35" in done.stderr
 
 
-def test_a_library_that_lacks_a_function_is_none(by_hand: Run, spy: Callable[..., Path], tmp_path: Path) -> None:
+def test_a_library_that_lacks_a_function_is_none(
+    by_hand: Run, spy: Callable[..., Path], tmp_path: Path
+) -> None:
     folder = spy("-DLACKING")
-    settings = {"CUPTI_SPY": str(tmp_path / "calls"), "DEEPUM_SYNC": "1", "DEEPUM_SIM_UVM_TOOLS": "absent"}
+    settings = {
+        "CUPTI_SPY": str(tmp_path / "calls"),
+        "DEEPUM_SYNC": "1",
+        "DEEPUM_SIM_UVM_TOOLS": "absent",
+    }
     done = by_hand(PROGRAM, folder, **settings)
     assert "faults are not observed: CUPTI: no libcupti.so.13 or .12 was found" in done.stderr
     assert not (tmp_path / "calls").exists()
@@ -210,11 +254,22 @@ def test_without_lock_step_a_thread_looks(by_hand: Run, tmp_path: Path) -> None:
     from deepum.core import EventLog, Fault, events
 
     log = tmp_path / "log"
-    threads = "    import time; time.sleep(0.5); print(*(p.read_text() for p in Path('/proc/self/task').glob('*/comm')))\n"
-    done = by_hand(PROGRAM + threads, tmp_path, DEEPUM_RECORD=str(log), DEEPUM_SYNC="0", DEEPUM_POLICY="on-demand")
+    threads = (
+        "    import time; time.sleep(0.5); print(*(p.read_text() for p in "
+        "Path('/proc/self/task').glob('*/comm')))\n"
+    )
+    done = by_hand(
+        PROGRAM + threads,
+        tmp_path,
+        DEEPUM_RECORD=str(log),
+        DEEPUM_SYNC="0",
+        DEEPUM_POLICY="on-demand",
+    )
     assert "deepum-faults" in done.stdout
     blocks: dict[tuple[int, int], int] = {}
-    for fault in (event for event in events(EventLog.read(log).records) if isinstance(event, Fault)):
+    for fault in (
+        event for event in events(EventLog.read(log).records) if isinstance(event, Fault)
+    ):
         for block in range(fault.range.first, fault.range.first + fault.range.count):
             blocks[fault.range.slot, block] = blocks.get((fault.range.slot, block), 0) | fault.flags
     assert blocks == {(0, block): FAULT_READ for block in range(8)} | {
@@ -225,11 +280,26 @@ def test_without_lock_step_a_thread_looks(by_hand: Run, tmp_path: Path) -> None:
 
 @pytest.mark.torch
 def test_pytorch(run: Run) -> None:
-    train = [sys.executable, EXAMPLES / "train_mlp.py", "--layers", "4", "--width", "2048", "--batch", "512", "--steps", "3"]
+    train = [
+        sys.executable,
+        EXAMPLES / "train_mlp.py",
+        "--layers",
+        "4",
+        "--width",
+        "2048",
+        "--batch",
+        "512",
+        "--steps",
+        "3",
+    ]
     first = run("", "--faults", "on", "--policy", "correlation", command=train)
     second = run("", "--faults", "on", "--policy", "correlation", command=train)
     assert first.log == second.log
     assert first.observed == first.statistics["faults"] > 0
     # Blocks that were read alone, written alone, and both since the last look.
-    assert {fault.flags for fault in first.faults} == {FAULT_READ, FAULT_WRITE, FAULT_READ | FAULT_WRITE}
+    assert {fault.flags for fault in first.faults} == {
+        FAULT_READ,
+        FAULT_WRITE,
+        FAULT_READ | FAULT_WRITE,
+    }
     assert first.statistics["warnings"] == [] and "faults are not" not in first.err

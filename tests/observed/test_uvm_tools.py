@@ -1,4 +1,6 @@
-"""Faults through /dev/nvidia-uvm-tools: the same as through CUPTI, and no more than a word where it cannot be had."""
+"""Faults through /dev/nvidia-uvm-tools: the same as through CUPTI, and no more than a word where it
+cannot be had.
+"""
 
 from __future__ import annotations
 
@@ -52,23 +54,40 @@ PROGRAM = (
 )
 
 
-@pytest.mark.parametrize(("seed", "release"), [(0, FIRST_LAYOUT), (1, CHOICE_OF_LAYOUTS), (2, SECOND_LAYOUT)])
+@pytest.mark.parametrize(
+    ("seed", "release"), [(0, FIRST_LAYOUT), (1, CHOICE_OF_LAYOUTS), (2, SECOND_LAYOUT)]
+)
 def test_both_sources_tell_the_same_in_both_layouts(run: Run, seed: int, release: str) -> None:
     program = RANDOM.replace("SEED", str(seed))
     interval = {"DEEPUM_FAULT_INTERVAL": "7"}
     cupti = run(program, "--faults", "on", "--tune", "fault_source=cupti", env=interval)
     assert len(cupti.faults) > 10 and cupti.observed == cupti.statistics["faults"]
-    told = run(program, "--faults", "on", "--tune", "fault_source=uvm-tools", env=interval | {"DEEPUM_SIM_UVM_TOOLS": release})
+    told = run(
+        program,
+        "--faults",
+        "on",
+        "--tune",
+        "fault_source=uvm-tools",
+        env=interval | {"DEEPUM_SIM_UVM_TOOLS": release},
+    )
     assert told.log == cupti.log
     assert told.statistics["warnings"] == [] and "faults are" not in told.err
 
 
 def test_it_is_on_only_while_tables_learn(run: Run) -> None:
-    loop = "    a = device(64 * n)\n" + "    for step in range(24):\n        for block in range(0, 64, 4):\n"
-    loop = TOUCH + loop + "            ck(m.set(0, at(a, block), 4 * n, 1.0))\n        ck(d.cuCtxSynchronize())\n"
+    loop = (
+        "    a = device(64 * n)\n"
+        + "    for step in range(24):\n        for block in range(0, 64, 4):\n"
+    )
+    loop = (
+        TOUCH
+        + loop
+        + "            ck(m.set(0, at(a, block), 4 * n, 1.0))\n        ck(d.cuCtxSynchronize())\n"
+    )
     ran = run(loop, "--tune", "fault_source=uvm-tools")
     assert 0 < ran.observed < ran.statistics["faults"]
-    # One iteration to learn in, two in which nothing was new, 256 launches, and at most a look later; as with CUPTI.
+    # One iteration to learn in, two in which nothing was new, 256 launches, and at most a look
+    # later; as with CUPTI.
     assert ran.launches_before_last_fault <= 16 + 2 * 16 + 256 + 64
 
 
@@ -90,7 +109,10 @@ def test_several_devices_are_told_apart(run: Run) -> None:
         "fault_source=uvm-tools",
         env={"DEEPUM_SIM_DEVICES": "2"},
     )
-    assert [(f.device, f.range.count, f.flags) for f in ran.faults] == [(1, 3, FAULT_WRITE), (0, 2, FAULT_WRITE)]
+    assert [(f.device, f.range.count, f.flags) for f in ran.faults] == [
+        (1, 3, FAULT_WRITE),
+        (0, 2, FAULT_WRITE),
+    ]
     assert ran.observed == ran.statistics["faults"]
 
 
@@ -109,12 +131,17 @@ def test_what_finds_no_room_is_left_out_and_said(run: Run) -> None:
     )
     lost = ran.statistics["faults"] - RING
     assert lost > 0 and ran.observed == RING
-    said = f"deepum: some faults are not observed: uvm-tools: its queue was full, {lost} were left out"
+    said = (
+        f"deepum: some faults are not observed: uvm-tools: its queue was full, {lost} were left out"
+    )
     assert ran.err.count("some faults are not observed") == ran.err.count(said) == 1
 
 
 UNUSABLE = {
-    "595.71.05": "the events' layout is not known for driver 595.71.05, but for 550, 555, 565, 570, 575 and 580",
+    "595.71.05": (
+        "the events' layout is not known for driver 595.71.05, but for 550, 555, 565, 570, 575 "
+        "and 580"
+    ),
     "absent": "/dev/nvidia-uvm-tools: No such file or directory",
     "forbidden": "/dev/nvidia-uvm-tools: Permission denied",
     "refusing": "its queue was refused with NV_STATUS 0x1b",
@@ -135,22 +162,37 @@ def test_events_that_are_laid_out_otherwise_end_it(run: Run) -> None:
     ran = run(PROGRAM, "--tune", "fault_source=uvm-tools", env={"DEEPUM_SIM_UVM_TOOLS": "skewed"})
     assert ran.observed < ran.statistics["faults"]
     assert ran.blocks == {} or set(ran.blocks) == {(0, 0)}
-    said = "deepum: faults are not observed any more: uvm-tools: its events are not laid out as this driver's should be"
+    said = (
+        "deepum: faults are not observed any more: uvm-tools: its events are not laid out as this "
+        "driver's should be"
+    )
     assert [line for line in ran.err.splitlines() if "faults are" in line] == [said]
 
 
 @pytest.mark.parametrize("lock_step", ["0", "1"])
-def test_a_cupti_that_refuses_is_replaced(by_hand: Run, spy: Callable[..., Path], tmp_path: Path, lock_step: str) -> None:
+def test_a_cupti_that_refuses_is_replaced(
+    by_hand: Run, spy: Callable[..., Path], tmp_path: Path, lock_step: str
+) -> None:
     from deepum.core import EventLog, events
 
     calls, log = tmp_path / "calls", tmp_path / "log"
-    settings = {"CUPTI_SPY": str(calls), "DEEPUM_SYNC": lock_step, "DEEPUM_RECORD": str(log), "DEEPUM_POLICY": "on-demand"}
+    settings = {
+        "CUPTI_SPY": str(calls),
+        "DEEPUM_SYNC": lock_step,
+        "DEEPUM_RECORD": str(log),
+        "DEEPUM_POLICY": "on-demand",
+    }
     done = by_hand(PROGRAM + "    import time; time.sleep(0.5)\n", spy(), **settings)
     assert calls.read_text().split() == ["cuptiSubscribe"]
-    said = "deepum: faults are observed through uvm-tools: CUPTI: cuptiSubscribe answered with error 35"
+    said = (
+        "deepum: faults are observed through uvm-tools: CUPTI: cuptiSubscribe answered with error "
+        "35"
+    )
     assert done.stderr.count(said) == 1
     faults = [event for event in events(EventLog.read(log).records) if isinstance(event, Fault)]
-    assert {block for f in faults for block in range(f.range.first, f.range.first + f.range.count)} == set(range(12))
+    assert {
+        block for f in faults for block in range(f.range.first, f.range.first + f.range.count)
+    } == set(range(12))
 
 
 def test_a_child_process_lets_go_of_the_queue(run: Run) -> None:
@@ -181,7 +223,11 @@ def test_a_child_process_lets_go_of_the_queue(run: Run) -> None:
 
 def test_without_asking_the_device_is_not_opened(run: Run) -> None:
     ran = run(
-        PROGRAM + '    assert "/dev/null" not in {os.path.realpath(f.path) for f in os.scandir("/proc/self/fd") if int(f.name) > 2}\n',
+        PROGRAM
+        + (
+            '    assert "/dev/null" not in {os.path.realpath(f.path) for f in '
+            'os.scandir("/proc/self/fd") if int(f.name) > 2}\n'
+        ),
         *("--faults", "off", "--tune", "fault_source=uvm-tools"),
     )
     assert ran.faults == []

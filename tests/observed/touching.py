@@ -1,4 +1,6 @@
-"""What the programs of these tests begin with: a context, the kernels, and the address of a UM block of an array."""
+"""What the programs of these tests begin with: a context, the kernels, and the address of a UM
+block of an array.
+"""
 
 from __future__ import annotations
 

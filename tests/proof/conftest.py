@@ -21,12 +21,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _option(config: pytest.Config, name: str, default: int) -> int:
-    return int(config.getoption(name, default))  # not there when all of tests/ is collected: the defaults
+    # Not there when all of tests/ is collected: the defaults.
+    return int(config.getoption(name, default))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "batch" in metafunc.fixturenames:
-        made = batches(_option(metafunc.config, "--programs", 2000), _option(metafunc.config, "--proof-seed", 0))
+        made = batches(
+            _option(metafunc.config, "--programs", 2000),
+            _option(metafunc.config, "--proof-seed", 0),
+        )
         metafunc.parametrize("batch", made, ids=str)
 
 
@@ -37,7 +41,9 @@ def proof_seed(pytestconfig: pytest.Config) -> int:
 
 
 @pytest.fixture(scope="session")
-def runner(tmp_path_factory: pytest.TempPathFactory, cuda_include: Path, package: Path) -> Iterator[Runner]:
+def runner(
+    tmp_path_factory: pytest.TempPathFactory, cuda_include: Path, package: Path
+) -> Iterator[Runner]:
     """One daemon serves all of it."""
     with opened(tmp_path_factory.mktemp("proof"), cuda_include, package) as made:
         yield made

@@ -1,4 +1,5 @@
-"""A daemon whose commands come late: `DEEPUM_PROOF_LATE` launches of the program after they were decided, at most. Started as deepum's.
+"""A daemon whose commands come late: `DEEPUM_PROOF_LATE` launches of the program after they were
+decided, at most. Started as deepum's.
 
 With `DEEPUM_PROOF_GONE` it loses a program after so many launches.
 
@@ -68,7 +69,10 @@ class _Late(Recorder):
 class _LateSession(Session):
     def _prepare(self, hello: Hello) -> None:
         super()._prepare(hello)
-        launches, gone = (int(hello.environment.get(name, "0")) for name in ("DEEPUM_PROOF_LATE", "DEEPUM_PROOF_GONE"))
+        launches, gone = (
+            int(hello.environment.get(name, "0"))
+            for name in ("DEEPUM_PROOF_LATE", "DEEPUM_PROOF_GONE")
+        )
         if (launches or gone) and self._recorder is None:
             self._recorder = _Late(launches, gone)
 

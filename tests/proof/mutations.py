@@ -1,7 +1,8 @@
-"""Mutations: each takes one edge or check out of the invalidation protocol, or out of the order of moves that it rests on.
+"""Mutations: each takes one edge or check out of the invalidation protocol, or out of the order of
+moves that it rests on.
 
-With any of them the random programs must fail (run_mutations), or the test that it names. Those that nothing can notice stay in the list
-with the reason why.
+With any of them the random programs must fail (run_mutations), or the test that it names. Those
+that nothing can notice stay in the list with the reason why.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Mutation:
-    """`old` occurs once in the file. removes: what is missing then. survives: why nothing can tell; empty: something must fail.
+    """`old` occurs once in the file. removes: what is missing then. survives: why nothing can tell;
+    empty: something must fail.
 
-    also: other mutations that are made together with this one, where two checks stand behind each other.
-    noticed_by: the test that must fail, where the behaviour is out of the random programs' reach; empty: the random programs.
+    also: other mutations that are made together with this one, where two checks stand behind each
+    other. noticed_by: the test that must fail, where the behaviour is out of the random programs'
+    reach; empty: the random programs.
     """
 
     name: str
@@ -43,14 +46,22 @@ _GATES = "tests/runtime/test_gates.py::"
 _BEHIND = Mutation(
     "commit-without-check-behind",
     _RUNTIME + "allocation_blocks.cpp",
-    "  if (block != book().blocks.end() && block->first < pin.address + pin.bytes) {\n    return false;\n  }\n",
+    (
+        "  if (block != book().blocks.end() && block->first < pin.address + pin.bytes) {\n    "
+        "return false;\n  }\n"
+    ),
     "",
     "that no active block begins in the memory of a discard",
 )
 _BEFORE = Mutation(
     "commit-without-check-before",
     _RUNTIME + "allocation_blocks.cpp",
-    "  if (block != book().blocks.begin() && std::prev(block)->first + std::prev(block)->second > pin.address) {\n    return false;\n  }\n",
+    (
+        "  if (block != book().blocks.begin() &&\n"
+        "      std::prev(block)->first + std::prev(block)->second > pin.address) {\n"
+        "    return false;\n"
+        "  }\n"
+    ),
     "",
     "that no active block reaches into the memory of a discard",
 )
@@ -59,19 +70,22 @@ _SINCE = Mutation(
     _RUNTIME + "allocation_blocks.cpp",
     "  if (table.handed_out(pin.address, pin.bytes) > command.cause) {\n    return false;\n  }\n",
     "",
-    "that memory which was handed out after the decision is not dropped, though it was taken back again",
+    (
+        "that memory which was handed out after the decision is not dropped, though it was taken "
+        "back again"
+    ),
 )
 _OWN = Mutation(
     "commit-own-memory",
     _RUNTIME + "allocation_blocks.cpp",
-    "record->of_program || ",
+    "record->of_program ||",
     "",
     "that the program's own managed memory is not committed",
 )
 _WITHOUT_BLOCKS = Mutation(
     "commit-without-blocks",
     _RUNTIME + "allocation_blocks.cpp",
-    " || !record->has_blocks.load(std::memory_order_relaxed)) {",
+    " ||\n      !record->has_blocks.load(std::memory_order_relaxed)) {",
     ") {",
     "that only memory of which PyTorch reports blocks is committed",
 )
@@ -92,7 +106,10 @@ _THREAD_WAITS = Mutation(
 _SINCE_MARK = Mutation(
     "marker-claims-in-flight-behind",
     _RUNTIME + "stream_markers.cpp",
-    "  unmarked_.store(in_flight_ || emitted_ > reach ? reach + 1 : 0, std::memory_order_relaxed);\n  Marker& oldest",
+    (
+        "  unmarked_.store(in_flight_ || emitted_ > reach ? reach + 1 : 0, "
+        "std::memory_order_relaxed);\n  Marker& oldest"
+    ),
     "  unmarked_.store(0, std::memory_order_relaxed);\n  Marker& oldest",
     "that launches in flight are without a marker still",
 )
@@ -108,7 +125,10 @@ MUTATIONS = (
     Mutation(
         "dies-in-part",
         _CORE + "memory/address_space.cpp",
-        "const std::uint64_t first = std::max(blocks_up(from + origin), (offset + origin) / kBlockBytes);",
+        (
+            "const std::uint64_t first = std::max(blocks_up(from + origin), (offset + origin) / "
+            "kBlockBytes);"
+        ),
         "const std::uint64_t first = (offset + origin) / kBlockBytes;",
         "that the head of a dead UM block is inactive, and the mover's look at it",
         also=(_BEFORE,),
@@ -126,7 +146,10 @@ MUTATIONS = (
         _CORE + "placement/departures.cpp",
         "std::max(block.content.died, block.moves.last_use), used_streams_,",
         "block.moves.last_use, 1ull << 0,",
-        "that a discard waits for all that was launched, on all streams, when the block was taken back",
+        (
+            "that a discard waits for all that was launched, on all streams, when the block was "
+            "taken back"
+        ),
     ),
     Mutation(
         "discard-waits-for-nothing",
@@ -138,10 +161,16 @@ MUTATIONS = (
     Mutation(
         "discard-not-after-moves",
         _CORE + "placement/departures.cpp",
-        "                  std::max(block.moves.in, block.moves.out)},\n                 recomputable",
+        (
+            "                  std::max(block.moves.in, block.moves.out)},\n                 "
+            "recomputable"
+        ),
         "                  0},\n                 recomputable",
         "that a discard waits for the block's moves",
-        "order for speed: a discard that overtakes a move of its block drops what nobody may read either way",
+        (
+            "order for speed: a discard that overtakes a move of its block drops what nobody may "
+            "read either way"
+        ),
     ),
     Mutation(
         "mismatch-check",
@@ -153,7 +182,10 @@ MUTATIONS = (
     Mutation(
         "space-not-after-discard",
         _CORE + "placement/placer.cpp",
-        "  commands_.fence(device.ordinal, kind,\n                  std::max(block.moves.discard, space.discarded ? space.move : 0));\n",
+        (
+            "  commands_.fence(device.ordinal, kind,\n                  "
+            "std::max(block.moves.discard, space.discarded ? space.move : 0));\n"
+        ),
         "",
         "that a prefetch waits for the discard of the block, or of the space that it takes",
         "order for speed: a prefetch that comes before its space is free makes the driver evict",
@@ -187,7 +219,10 @@ MUTATIONS = (
         _CORE + "memory/address_space.cpp",
         "      block.content.dead = false;\n",
         "",
-        "that a block handed out again is alive for the core, and that the mover looks at what is active",
+        (
+            "that a block handed out again is alive for the core, and that the mover looks at "
+            "what is active"
+        ),
         also=(_BEFORE, _BEHIND),
     ),
     Mutation(
@@ -195,7 +230,10 @@ MUTATIONS = (
         _CORE + "memory/address_space.cpp",
         "const std::uint64_t end = blocks_up(offset + bytes + allocation.first_offset);",
         "const std::uint64_t end = (offset + bytes + allocation.first_offset) / kBlockBytes;",
-        "that the last UM block of a block handed out again is alive for the core, and that the mover looks at what is active",
+        (
+            "that the last UM block of a block handed out again is alive for the core, and that "
+            "the mover looks at what is active"
+        ),
         also=(_BEFORE, _BEHIND),
     ),
     Mutation(
@@ -203,7 +241,10 @@ MUTATIONS = (
         _CORE + "memory/address_space.cpp",
         "  allocation.first_offset = event.first_offset % kBlockBytes;",
         "  allocation.first_offset = 0;",
-        "that an allocation need not begin at a UM block, for the core, and that the mover looks at what is active",
+        (
+            "that an allocation need not begin at a UM block, for the core, and that the mover "
+            "looks at what is active"
+        ),
         also=(_BEFORE, _BEHIND),
     ),
     # ---- what is committed (docs/runtime.md, "Discards")
@@ -223,13 +264,19 @@ MUTATIONS = (
         _RUNTIME + "cuda_backend.cpp",
         " && markers_.all_can_wait()",
         "",
-        "that nothing is discarded while a stream could not wait for it, and that the thread waits instead",
+        (
+            "that nothing is discarded while a stream could not wait for it, and that the thread "
+            "waits instead"
+        ),
         also=(_THREAD_WAITS,),
     ),
     Mutation(
         "commit-untold",
         _RUNTIME + "allocation_blocks.cpp",
-        "  return Discards::instance().propose(command.device, context, pin.address, pin.bytes, command.id);",
+        (
+            "  return Discards::instance().propose(command.device, context, pin.address, "
+            "pin.bytes, command.id);"
+        ),
         "  return context != nullptr;",
         "that whoever uses the memory again finds the discard",
     ),
@@ -277,7 +324,10 @@ MUTATIONS = (
         "    if (!backend_.still(marker)) {\n      return Wait::kAgain;\n    }\n",
         "",
         "that a marker which went on while the lane waited for it is noticed",
-        "not shown: a thread would have to record 512 markers between two calls of the mover, on another stream that has the id by then",
+        (
+            "not shown: a thread would have to record 512 markers between two calls of the mover, "
+            "on another stream that has the id by then"
+        ),
     ),
     Mutation(
         "moves-not-awaited",
@@ -285,7 +335,10 @@ MUTATIONS = (
         "      found->moves.emplace_back(&other, command.after_move);",
         "",
         "that a move waits for the move before it",
-        "order for speed: unified memory is coherent, and who uses memory again waits for its discard, whatever else moves",
+        (
+            "order for speed: unified memory is coherent, and who uses memory again waits for its "
+            "discard, whatever else moves"
+        ),
     ),
     Mutation(
         "markers-not-awaited",
@@ -308,7 +361,10 @@ MUTATIONS = (
         "shares ? std::min(limit, streams_[kShared].settled_up_to()) : limit",
         "limit",
         "the same for streams that share an id",
-        noticed_by=_MOVES + "test_no_marker_covers_what_another_thread_is_about_to_launch_on_a_stream_that_shares_its_id",
+        noticed_by=_MOVES
+        + (
+            "test_no_marker_covers_what_another_thread_is_about_to_launch_on_a_stream_that_shares_its_id"
+        ),
     ),
     Mutation(
         "marker-before-is-enough",
@@ -320,7 +376,10 @@ MUTATIONS = (
     Mutation(
         "lane-waits-once",
         _MOVER + "lane_ledger.cpp",
-        "found->second.incarnation > marker.incarnation || found->second.sequence >= marker.sequence",
+        (
+            "found->second.incarnation > marker.incarnation ||\n"
+            "         found->second.sequence >= marker.sequence"
+        ),
         "found->second.incarnation >= marker.incarnation",
         "that a lane which waited for a stream waits for what is launched there later",
     ),
@@ -344,7 +403,10 @@ MUTATIONS = (
         _RUNTIME + "session.cpp",
         "  session->markers.destroyed(stream, stream_id);\n",
         "",
-        "that a stream's end is told, so that its last launches are marked and another one may have its id",
+        (
+            "that a stream's end is told, so that its last launches are marked and another one "
+            "may have its id"
+        ),
     ),
     Mutation(
         "copies-unseen",
@@ -365,7 +427,8 @@ MUTATIONS = (
         "event-before-discard",
         _MOVER + "discard_rules.cpp",
         "      error = backend_.discard(id, *range);\n",
-        "      lane.ledger.issued(command.id, 0, false);\n      committed.behind = lane.ledger.event_after(backend_, command.id);\n"
+        "      lane.ledger.issued(command.id, 0, false);\n      committed.behind = "
+        "lane.ledger.event_after(backend_, command.id);\n"
         "      error = backend_.discard(id, *range);\n",
         "that the event which streams wait for lies behind the discard",
     ),
@@ -386,7 +449,10 @@ MUTATIONS = (
     Mutation(
         "new-stream-does-not-wait-alone",
         _RUNTIME + "session.cpp",
-        "  if (!session) [[unlikely]] {\n    follow(Discards::instance().latest(), stream);\n  } else",
+        (
+            "  if (!session) [[unlikely]] {\n    follow(Discards::instance().latest(), stream);\n "
+            " } else"
+        ),
         "  if (!session) [[unlikely]] {\n  } else",
         "that launches wait for discards when the daemon is gone",
         noticed_by=_LANES + "test_a_discard_is_waited_for_when_the_daemon_is_gone",
@@ -425,15 +491,24 @@ MUTATIONS = (
     Mutation(
         "new-stream-does-not-wait",
         _RUNTIME + "session.cpp",
-        "    session->markers.enter(stream, stream_id);\n    follow(Discards::instance().latest(), stream);\n",
+        (
+            "    session->markers.enter(stream, stream_id);\n    "
+            "follow(Discards::instance().latest(), stream);\n"
+        ),
         "",
         "that a stream launched on for the first time waits for discards",
     ),
     Mutation(
         "overlaps-before",
         _MOVER + "discard_map.cpp",
-        "  for (auto at = first_at(address); at != entries_.end() && at->first < address + bytes; ++at) {",
-        "  for (auto at = entries_.lower_bound(address); at != entries_.end() && at->first < address + bytes; ++at) {",
+        (
+            "  for (auto at = first_at(address); at != entries_.end() && at->first < address + "
+            "bytes; ++at) {"
+        ),
+        (
+            "  for (auto at = entries_.lower_bound(address); at != entries_.end() && at->first < "
+            "address + bytes; ++at) {"
+        ),
         "that a discard which begins before the memory is found",
     ),
     Mutation(
@@ -448,7 +523,10 @@ MUTATIONS = (
         _RUNTIME + "discards.cpp",
         "  lanes_[device].entries.ordered(id);",
         "  for (Lane& each : lanes_) each.entries.ordered(id);",
-        "that streams which wait for a discard of one device wait for earlier ones of another as well",
+        (
+            "that streams which wait for a discard of one device wait for earlier ones of another "
+            "as well"
+        ),
         noticed_by=_LANES + "test_streams_that_wait_for_one_device_wait_for_the_other_as_well",
     ),
     Mutation(
@@ -464,7 +542,9 @@ MUTATIONS = (
         "  wait_for_discards(describe(record).base, describe(record).bytes);\n",
         "",
         "that freed memory waits for its discards",
-        noticed_by="tests/runtime/test_lane_discards.py::test_memory_that_ends_waits_for_its_discards",
+        noticed_by=(
+            "tests/runtime/test_lane_discards.py::test_memory_that_ends_waits_for_its_discards"
+        ),
     ),
     Mutation(
         "any-stream-takes",
@@ -476,7 +556,10 @@ MUTATIONS = (
     Mutation(
         "incarnations-stay",
         _HOOKS + "streams.cpp",
-        "known_streams().incarnations[free] = found.incarnation = ++known_streams().latest_incarnation;",
+        (
+            "known_streams().incarnations[free] = found.incarnation = "
+            "++known_streams().latest_incarnation;"
+        ),
         "found.incarnation = known_streams().incarnations[free] = free + 1;",
         "that a stream is told from one that had its handle and its id before",
     ),
@@ -499,7 +582,8 @@ MUTATIONS = (
     Mutation(
         "forbid-does-not-wait",
         _RUNTIME + "discards.cpp",
-        "  for (std::size_t device = 0; device < lanes_.size(); ++device) {\n    wait_given(lanes_[device], proposed[device]);\n  }\n"
+        "  for (std::size_t device = 0; device < lanes_.size(); ++device) {\n    "
+        "wait_given(lanes_[device], proposed[device]);\n  }\n"
         "  return latest();",
         "  return latest();",
         "that a graph's launch waits until the mover has given what it committed to the driver",
@@ -525,7 +609,10 @@ MUTATIONS = (
     Mutation(
         "gate-before-unmarked-launches",
         _RUNTIME + "marker_table.cpp",
-        "    record(*markers, true, sequence - 1);\n  }\n  return markers->only_unmarked(sequence);",
+        (
+            "    record(*markers, true, sequence - 1);\n  }\n  return "
+            "markers->only_unmarked(sequence);"
+        ),
         "  }\n  return true;",
         "that a launch's moves wait for no marker that lies behind its gate",
         noticed_by=_GATES + "test_each_launch_has_a_marker_that_lies_before_the_next_gate",
@@ -535,24 +622,36 @@ MUTATIONS = (
         _MOVER + "mover_rules.cpp",
         "known_device && !ties_streams(command)",
         "known_device",
-        "that from the first graph launch on no launch waits at its gate for moves behind other streams",
-        noticed_by=_GATES + "test_a_graph_leaves_gates_but_no_launch_waits_for_other_streams_from_then_on",
+        (
+            "that from the first graph launch on no launch waits at its gate for moves behind "
+            "other streams"
+        ),
+        noticed_by=_GATES
+        + "test_a_graph_leaves_gates_but_no_launch_waits_for_other_streams_from_then_on",
     ),
     Mutation(
         "decided-during-a-round",
         _RUNTIME + "mover.cpp",
         " &&\n         !(gates_.used() && decided() != gates_.processed());",
         ";",
-        "that the mover does not sleep on a decision without commands that came while it was at work",
-        noticed_by=_GATES + "test_a_decision_without_commands_that_comes_during_a_round_opens_its_gate",
+        (
+            "that the mover does not sleep on a decision without commands that came while it was "
+            "at work"
+        ),
+        noticed_by=_GATES
+        + "test_a_decision_without_commands_that_comes_during_a_round_opens_its_gate",
     ),
     Mutation(
         "gate-without-wake-up",
         _RUNTIME + "gates.cpp",
         "  return processed() >= sequence;",
         "  return false;",
-        "that the mover comes back to a launch that was queued after its decision had been processed",
-        noticed_by=_GATES + "test_a_launch_that_is_decided_before_its_stream_waits_opens_all_the_same",
+        (
+            "that the mover comes back to a launch that was queued after its decision had been "
+            "processed"
+        ),
+        noticed_by=_GATES
+        + "test_a_launch_that_is_decided_before_its_stream_waits_opens_all_the_same",
     ),
     Mutation(
         "opened-once",
@@ -567,15 +666,21 @@ MUTATIONS = (
         _RUNTIME + "session.cpp",
         "    session->wait_for_mover();\n",
         "",
-        "that memory which is handed out waits for the mover, which may drop its content until then",
+        (
+            "that memory which is handed out waits for the mover, which may drop its content "
+            "until then"
+        ),
         noticed_by=_GATES + "test_memory_that_is_handed_out_waits_for_the_mover_and_not_for_long",
     ),
     Mutation(
         "handed-out-late-to-an-idle-gpu",
         _RUNTIME + "live_session.cpp",
-        " && markers.has_outstanding(mover::kLeastOutstanding)",
+        " &&\n                               markers.has_outstanding(mover::kLeastOutstanding)",
         "",
-        "that memory which is handed out does not wait for the mover while the GPU is about to run out of launches",
+        (
+            "that memory which is handed out does not wait for the mover while the GPU is about "
+            "to run out of launches"
+        ),
         noticed_by=_GATES + "test_it_does_not_wait_while_the_gpu_is_about_to_run_out_of_launches",
     ),
     Mutation(

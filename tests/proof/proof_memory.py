@@ -1,4 +1,6 @@
-"""What is known of a program's memory while it is lowered: which granules are written, and who used it last."""
+"""What is known of a program's memory while it is lowered: which granules are written, and who used
+it last.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from proof_caching import Piece
 
 @dataclass(slots=True, eq=False)
 class Memory:
-    """A memory of the program and what is known of it. `mask`: granules that are written, a bit each."""
+    """A memory of the program and what is known of it. `mask`: granules that are written, a bit
+    each.
+    """
 
     number: int
     kind: str
@@ -35,7 +39,8 @@ class Capture:
     device: int
     needs: dict[Memory, int] = field(default_factory=dict)
     makes: dict[Memory, int] = field(default_factory=dict)
-    touched: dict[int, set[Memory]] = field(default_factory=dict)  # by stream of the capture, since the fork
+    # By stream of the capture, since the fork.
+    touched: dict[int, set[Memory]] = field(default_factory=dict)
     private: list[Memory] = field(default_factory=list)
 
 

@@ -1,4 +1,6 @@
-"""What is ordered before what: vector clocks of the streams and of the host, by the rules of CUDA's streams and events."""
+"""What is ordered before what: vector clocks of the streams and of the host, by the rules of CUDA's
+streams and events.
+"""
 
 from __future__ import annotations
 
@@ -35,27 +37,41 @@ class Stream:
 
 
 class Order:
-    """The streams and the host's threads. `host` is what the calling thread has waited for; each operation comes after that."""
+    """The streams and the host's threads. `host` is what the calling thread has waited for; each
+    operation comes after that.
+    """
 
     def __init__(self, kinds: list[tuple[int, int]]) -> None:
         """Streams of (device, kind)."""
-        self.streams = [Stream(i, device, kind, [0] * len(kinds)) for i, (device, kind) in enumerate(kinds)]
+        self.streams = [
+            Stream(i, device, kind, [0] * len(kinds)) for i, (device, kind) in enumerate(kinds)
+        ]
         self.host: Clock = [0] * len(kinds)
 
         self.devices = sorted({device for device, _ in kinds})
-        self._joins = [[other for other in self.streams if self._join(stream, other)] for stream in self.streams]
+        self._joins = [
+            [other for other in self.streams if self._join(stream, other)]
+            for stream in self.streams
+        ]
 
     @staticmethod
     def _join(stream: Stream, other: Stream) -> bool:
-        """The default stream's rule: it and the blocking streams of its device wait for each other."""
-        if stream.device != other.device or stream is other or NON_BLOCKING in (stream.kind, other.kind):
+        """The default stream's rule: it and the blocking streams of its device wait for
+        each other.
+        """
+        if (
+            stream.device != other.device
+            or stream is other
+            or NON_BLOCKING in (stream.kind, other.kind)
+        ):
             return False
         return LEGACY in (stream.kind, other.kind)
 
     def enter(self, stream: Stream, joins: bool = True) -> None:
         """An operation, an event or a wait is put on the stream: it is one more.
 
-        joins: by the default stream's rule it waits for others. Nobody says so of stream-ordered allocations.
+        joins: by the default stream's rule it waits for others. Nobody says so of stream-ordered
+        allocations.
         """
         clock = stream.clock
         merge(clock, self.host)
@@ -64,7 +80,9 @@ class Order:
         clock[stream.number] += 1
 
     def end(self, stream: Stream) -> None:
-        """The stream is destroyed. Its work goes on, and the host may wait for it; that the default stream still does is nowhere said."""
+        """The stream is destroyed. Its work goes on, and the host may wait for it; that the default
+        stream still does is nowhere said.
+        """
         for joins in self._joins:
             if stream in joins:
                 joins.remove(stream)
@@ -77,9 +95,13 @@ class Order:
         return any(other.clock[number] >= count for other in self._joins[stream.number])
 
     def follows(self, stream: Stream, point: tuple[int, int]) -> bool:
-        """What is on the stream already comes after that point: a join that its next operation would bring does not count."""
+        """What is on the stream already comes after that point: a join that its next operation
+        would bring does not count.
+        """
         number, count = point
-        return number == stream.number or stream.clock[number] >= count or self.host[number] >= count
+        return (
+            number == stream.number or stream.clock[number] >= count or self.host[number] >= count
+        )
 
     def host_covers(self, point: tuple[int, int]) -> bool:
         """The thread has waited for it."""
@@ -96,6 +118,8 @@ class Order:
         merge(stream.clock, event)
 
     def wait_for_all(self, stream: Stream, events: int, clock: Clock) -> None:
-        """The stream waits for so many events, one after the other, before all of which together `clock` comes."""
+        """The stream waits for so many events, one after the other, before all of which together
+        `clock` comes.
+        """
         self.wait(stream, clock)
         stream.clock[stream.number] += events - 1

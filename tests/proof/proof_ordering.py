@@ -1,4 +1,6 @@
-"""The executor's lines, and their order: what conflicts is ordered by an event, a wait of the host, or the streams' own rules."""
+"""The executor's lines, and their order: what conflicts is ordered by an event, a wait of the host,
+or the streams' own rules.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ MOST_RENEWED = 32
 
 
 def renews_apart(op: Operation) -> bool:
-    """What the stream that takes the place does is in no order with what the one that ended has under way."""
+    """What the stream that takes the place does is in no order with what the one that ended has
+    under way.
+    """
     return op.verb == "renew" and op.pick(3, 3) == 0
 
 
@@ -24,12 +28,17 @@ class Ordering:
 
     def __init__(self, program: Program, index: int) -> None:
         self.program = program
-        # A stream that is renewed apart from the one before it is another one, though the program calls it by the same number.
-        apart = [op.stream % len(program.streams) for op in program.operations if renews_apart(op)][:MOST_RENEWED]
+        # A stream that is renewed apart from the one before it is another one, though the program
+        # calls it by the same number.
+        apart = [op.stream % len(program.streams) for op in program.operations if renews_apart(op)][
+            :MOST_RENEWED
+        ]
         self.order = Order([*program.streams, *(program.streams[index] for index in apart)])
-        self.streams = {i: self.order.streams[i] for i in range(len(program.streams))}  # the living ones, by the program's number
+        # The living ones, by the program's number.
+        self.streams = {i: self.order.streams[i] for i in range(len(program.streams))}
         self.spare = list(zip(apart, self.order.streams[len(program.streams) :], strict=True))
-        self.ended: dict[int, tuple[int, Clock]] = {}  # by number of a stream that ended: the event behind all of it
+        # By number of a stream that ended: the event behind all of it.
+        self.ended: dict[int, tuple[int, Clock]] = {}
         self.lines: list[str] = []
         self.memory: dict[str, Memory] = {}
         self.buffers: dict[int, Memory] = {}
@@ -41,20 +50,26 @@ class Ordering:
         self.thread = 0
         self.op = Operation("start")
         self.capture: Capture | None = None
-        self.owners: dict[object, int] | None = None  # in a parallel stretch: who has a stream or a memory,
+        # In a parallel stretch: who has a stream or a memory,.
+        self.owners: dict[object, int] | None = None
         self.before: list[Clock] = []  # and what was on the streams when it began
         self.free_numbers: list[int] = []
         self.quarantine: list[int] = []
         self.numbers = 0
         self.event = 0
-        self.recorded_on: dict[int, int] = {}  # by event: the device of the stream that it was recorded on last
+        # By event: the device of the stream that it was recorded on last.
+        self.recorded_on: dict[int, int] = {}
         self.valued: dict[int, int] = {}  # of flavour `values`, by event: what the stream writes
-        self.emit("program", index, program.place, program.threads, program.devices, int(program.resets))
+        self.emit(
+            "program", index, program.place, program.threads, program.devices, int(program.resets)
+        )
 
     # ---- what the lines have in common
 
     def emit(self, name: str, *numbers: int, thread: int | None = None) -> None:
-        self.lines.append(f"{self.thread if thread is None else thread} {name} {' '.join(map(str, numbers))}")
+        self.lines.append(
+            f"{self.thread if thread is None else thread} {name} {' '.join(map(str, numbers))}"
+        )
 
     def thread_of(self, *streams: Stream) -> int:
         """A thread's own default stream is only known to that thread, the first one."""
@@ -96,7 +111,11 @@ class Ordering:
             return self.ended[stream.number]
         if self.out_of_reach(stream):
             self.wait_from_afar(stream)
-            reached = next(each for each in self.streams.values() if each.device == stream.device and each.kind in (BLOCKING, NON_BLOCKING))
+            reached = next(
+                each
+                for each in self.streams.values()
+                if each.device == stream.device and each.kind in (BLOCKING, NON_BLOCKING)
+            )
             event, clock = self.record(reached)
             merge(clock, self.before[stream.number])
             return event, clock
@@ -106,15 +125,22 @@ class Ordering:
         if self.program.flavour == "values":
             self.valued[event] = self.valued.get(event, 0) + 1
             self.emit("wv", event, stream.number, self.valued[event], thread=self.thread_of(stream))
-        return event, self.before[stream.number].copy() if self.of_another(stream) else self.order.record(stream)
+        return event, self.before[stream.number].copy() if self.of_another(
+            stream
+        ) else self.order.record(stream)
 
     def of_another(self, stream: Stream) -> bool:
-        """In a parallel stretch: another thread launches on it meanwhile, so that only what was there before is known to come first."""
-        return self.owners is not None and self.owners.get(stream.number, self.thread) != self.thread
+        """In a parallel stretch: another thread launches on it meanwhile, so that only what was
+        there before is known to come first.
+        """
+        return (
+            self.owners is not None and self.owners.get(stream.number, self.thread) != self.thread
+        )
 
     def out_of_reach(self, stream: Stream) -> bool:
-        """In a parallel stretch: the default stream of another thread, which alone could record an event on it or wait for it, and does so
-        at another time than this one."""
+        """In a parallel stretch: the default stream of another thread, which alone could record an
+        event on it or wait for it, and does so at another time than this one.
+        """
         return self.owners is not None and self.thread_of(stream) != self.thread
 
     def wait_from_afar(self, stream: Stream) -> None:
@@ -136,7 +162,13 @@ class Ordering:
     def emit_wait(self, stream: Stream, event: int) -> None:
         by_value = event in self.valued and self.op.pick(29, 2) == 0
         number = (self.valued[event],) if by_value else ()
-        self.emit("vw" if by_value else "wai", stream.number, event, *number, thread=self.thread_of(stream))
+        self.emit(
+            "vw" if by_value else "wai",
+            stream.number,
+            event,
+            *number,
+            thread=self.thread_of(stream),
+        )
 
     def host_wait_event(self, event: int, clock: Clock) -> None:
         self.emit("eqy" if self.op.pick(31, 3) == 0 else "esy", event)
@@ -151,7 +183,10 @@ class Ordering:
             self.wait_from_afar(stream)
         elif roll < 50 and stream.number not in self.ended:
             self.emit("ssy", stream.number, thread=self.thread_of(stream))
-            merge(self.order.host, self.before[stream.number] if self.of_another(stream) else stream.clock)
+            merge(
+                self.order.host,
+                self.before[stream.number] if self.of_another(stream) else stream.clock,
+            )
         elif roll < 85 or self.owners is not None:
             self.host_wait_event(*self.record(stream))
         else:
@@ -163,7 +198,9 @@ class Ordering:
             if stream.device == device:
                 merge(self.order.host, stream.clock)
 
-    def order_behind(self, stream: Stream, points: Iterable[tuple[int, int]], joins: bool = True) -> None:
+    def order_behind(
+        self, stream: Stream, points: Iterable[tuple[int, int]], joins: bool = True
+    ) -> None:
         """joins: as in Order.enter, of what comes next."""
         for place, point in enumerate(points):
             if self.order.covers(stream, point) if joins else self.order.follows(stream, point):

@@ -1,4 +1,6 @@
-"""The shortest program that still fails: programs before it are left out, then operations, in ever smaller pieces (delta debugging)."""
+"""The shortest program that still fails: programs before it are left out, then operations, in ever
+smaller pieces (delta debugging).
+"""
 
 from __future__ import annotations
 
@@ -35,11 +37,19 @@ def reduce(items: Sequence[Item], fails: Callable[[list[Item]], bool], until: fl
 
 def flat(operations: list[Operation]) -> list[Operation]:
     """Without parallel stretches: one operation after the other."""
-    return [part for operation in operations for part in (operation.body if operation.verb == "parallel" else (operation,))]
+    return [
+        part
+        for operation in operations
+        for part in (operation.body if operation.verb == "parallel" else (operation,))
+    ]
 
 
-def shortest(runner: Runner, batch: Batch, programs: list[Program], failing: int) -> list[Program] | None:
-    """The failing program made short, behind those without which it does not fail. None: it did not fail again."""
+def shortest(
+    runner: Runner, batch: Batch, programs: list[Program], failing: int
+) -> list[Program] | None:
+    """The failing program made short, behind those without which it does not fail. None: it did not
+    fail again.
+    """
     until = time.monotonic() + SECONDS
     times = 1 if batch.lock_step else 4
 
@@ -66,7 +76,11 @@ def shortest(runner: Runner, batch: Batch, programs: list[Program], failing: int
     last = with_operations(reduce(last.operations, last_fails, until), last)
     for i, program in enumerate(before):
         head, tail = before[:i], [*before[i + 1 :], last]
-        shorter = reduce(program.operations, lambda some, h=head, t=tail, p=program: still([*h, with_operations(some, p), *t]), until)  # type: ignore[misc]
+        shorter = reduce(
+            program.operations,
+            lambda some, h=head, t=tail, p=program: still([*h, with_operations(some, p), *t]),
+            until,
+        )  # type: ignore[misc]
         before[i] = with_operations(shorter, program)
     return [*before, last]
 
@@ -75,20 +89,43 @@ def describe(runner: Runner, batch: Batch, programs: list[Program], command: str
     """What a person needs: the seed, the settings, the operations, where they differ."""
     path = runner.write(programs, "failing.txt")
     meant, ran = runner.meant(path, trace=True), runner.under_deepum(path, batch, trace=True)
-    lines = [f"programs of seed {', '.join(str(program.seed) for program in programs)}, batch {batch}, once more by: {command}"]
-    lines.append(f"settings: {batch.settings}, lock-step {batch.lock_step}, streams (device, kind) {programs[-1].streams}")
+    lines = [
+        (
+            f"programs of seed {', '.join(str(program.seed) for program in programs)}, batch "
+            f"{batch}, once more by: {command}"
+        )
+    ]
+    lines.append(
+        f"settings: {batch.settings}, lock-step {batch.lock_step}, streams (device, kind) "
+        f"{programs[-1].streams}"
+    )
     for program in programs:
         lines += [f"  {operation}" for operation in program.operations] + ["  --"]
-    lines += [f"what the executor does: {path}", *_differences(meant.said, ran.said), f"exit code {ran.code}"]
+    lines += [
+        f"what the executor does: {path}",
+        *_differences(meant.said, ran.said),
+        f"exit code {ran.code}",
+    ]
     return "\n".join(lines)
 
 
 def _differences(meant: str, ran: str) -> list[str]:
     """The first cells that are wrong, and all else that was said."""
     lines = [line for line in ran.splitlines() if not line.startswith("line ")]
-    for ours, theirs in zip(meant.splitlines(), (line for line in ran.splitlines() if line.startswith("line ")), strict=False):
-        wrong = [i for i, (a, b) in enumerate(zip(ours.split()[2:], theirs.split()[2:], strict=False)) if a != b]
+    for ours, theirs in zip(
+        meant.splitlines(),
+        (line for line in ran.splitlines() if line.startswith("line ")),
+        strict=False,
+    ):
+        wrong = [
+            i
+            for i, (a, b) in enumerate(zip(ours.split()[2:], theirs.split()[2:], strict=False))
+            if a != b
+        ]
         if wrong:
             poison = sum(word == "d5" * 8 for word in theirs.split())
-            lines.append(f"{ours.split(':')[0]}: {len(wrong)} cells wrong, from cell {wrong[0]} on; {poison} are poison (discarded memory)")
+            lines.append(
+                f"{ours.split(':')[0]}: {len(wrong)} cells wrong, from cell {wrong[0]} on; "
+                f"{poison} are poison (discarded memory)"
+            )
     return lines[:12]

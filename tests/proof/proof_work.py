@@ -13,7 +13,8 @@ MOST_LINEAR = 6  # granules that are copied or set as a whole: it takes the host
 COPY_ANY, COPY_TYPED, COPY_SYNCHRONOUS, COPY_CELLS, COPY_PEER = range(5)  # enum copy_how
 SET_D32, SET_D32_SYNCHRONOUS, SET_CELLS = range(3)  # enum set_how
 NAP = 3000  # microseconds
-FLOPS = (0, 0, 10**7, 10**8, 10**9, 5 * 10**9)  # up to a third of a millisecond on a V100, the time of two UM blocks over its link
+# Up to a third of a millisecond on a V100, the time of two UM blocks over its link.
+FLOPS = (0, 0, 10**7, 10**8, 10**9, 5 * 10**9)
 
 
 class Work(Ordering):
@@ -28,7 +29,11 @@ class Work(Ordering):
     def living(self, number: int) -> Stream:
         """The stream of that number, or one of its device that lives."""
         stream = self.order.streams[number]
-        return stream if stream.number not in self.ended else next(s for s in self.streams.values() if s.device == stream.device)
+        return (
+            stream
+            if stream.number not in self.ended
+            else next(s for s in self.streams.values() if s.device == stream.device)
+        )
 
     def find(self, name: str) -> Memory | None:
         """The memory of that name; None: there is none (here, now)."""
@@ -40,7 +45,11 @@ class Work(Ordering):
     def usable(self, name: str, stream: Stream) -> Memory | None:
         """As find, for kernels on the stream."""
         memory = self.memory.get(name)
-        return self.find(name) if memory is not None and not memory.on_host and memory.device == stream.device else None
+        return (
+            self.find(name)
+            if memory is not None and not memory.on_host and memory.device == stream.device
+            else None
+        )
 
     def do_new(self, op: Operation, stream: Stream) -> None:
         name = op.names[0]
@@ -50,18 +59,32 @@ class Work(Ordering):
         if op.kind == "torch":
             self.reuse_waiting(stream)
             padding = 512 * op.pick(1, 300) if op.pick(2, 3) else 0
-            memory.piece = self.caching.take(stream.number, stream.device, op.granules * GRANULE + padding, op.pick(3, 2) == 0)
+            memory.piece = self.caching.take(
+                stream.number, stream.device, op.granules * GRANULE + padding, op.pick(3, 2) == 0
+            )
             piece = memory.piece
-            silent = self.silent and (not self.handed_out or op.pick(5, 2) == 0)  # with the first one the totals disagree from the start
+            # With the first one the totals disagree from the start.
+            silent = self.silent and (not self.handed_out or op.pick(5, 2) == 0)
             self.handed_out += 1
-            self.emit("act", memory.number, piece.segment, piece.offset, piece.size, op.granules, int(silent))
+            self.emit(
+                "act",
+                memory.number,
+                piece.segment,
+                piece.offset,
+                piece.size,
+                op.granules,
+                int(silent),
+            )
         elif op.kind == "asy":
             self.order.enter(stream, joins=False)
-            self.emit("asy", memory.number, stream.number, op.granules, thread=self.thread_of(stream))
+            self.emit(
+                "asy", memory.number, stream.number, op.granules, thread=self.thread_of(stream)
+            )
         else:
             self.emit(op.kind, memory.number, stream.device, op.granules)
         if op.kind == "torch" and self.program.flavour == "managed":
-            self.record(stream)  # so that the CPU, which no stream orders, has something to wait for
+            # So that the CPU, which no stream orders, has something to wait for.
+            self.record(stream)
         if op.kind in ("torch", "asy"):
             # Stream-ordered: others have to wait for where the stream is now.
             memory.write = stream.at()
@@ -71,14 +94,23 @@ class Work(Ordering):
         self.memory[name] = memory
 
     def reuse_waiting(self, stream: Stream) -> None:
-        """Blocks that others used come back once their events are over; now and then the host waits for them, as when memory is short."""
+        """Blocks that others used come back once their events are over; now and then the host waits
+        for them, as when memory is short.
+        """
         left: list[Waiting] = []
         for waiting in self.caching.waiting:
             if waiting.piece.stream == stream.number:
                 for event, clock in waiting.events:
-                    if any(clock[i] > self.order.host[i] for i in range(len(clock))) and self.op.pick(9, 3) == 0:
+                    if (
+                        any(clock[i] > self.order.host[i] for i in range(len(clock)))
+                        and self.op.pick(9, 3) == 0
+                    ):
                         self.host_wait_event(event, clock)
-                if all(clock[i] <= self.order.host[i] for _, clock in waiting.events for i in range(len(clock))):
+                if all(
+                    clock[i] <= self.order.host[i]
+                    for _, clock in waiting.events
+                    for i in range(len(clock))
+                ):
                     self.caching.give_back(waiting.piece)
                     continue
             left.append(waiting)
@@ -88,7 +120,11 @@ class Work(Ordering):
         memory = self.find(op.names[0])
         if memory is None:
             return
-        if self.owners is not None and memory.piece is not None and self.owners.setdefault(memory.home, self.thread) != self.thread:
+        if (
+            self.owners is not None
+            and memory.piece is not None
+            and self.owners.setdefault(memory.home, self.thread) != self.thread
+        ):
             return
         del self.memory[op.names[0]]
         if memory.piece is not None:
@@ -96,7 +132,10 @@ class Work(Ordering):
         elif memory.kind == "asy":
             if stream.device != memory.device:
                 stream = self.living(memory.home)
-            if self.owners is not None and self.owners.setdefault(stream.number, self.thread) != self.thread:
+            if (
+                self.owners is not None
+                and self.owners.setdefault(stream.number, self.thread) != self.thread
+            ):
                 self.memory[op.names[0]] = memory
                 return
             self.order_behind(stream, list(memory.last.items()), joins=False)
@@ -104,18 +143,27 @@ class Work(Ordering):
             self.emit("fra", memory.number, stream.number, thread=self.thread_of(stream))
         else:
             for point in list(memory.last.items()):
-                # A free waits for its own device only, and who knows whether for streams that have ended.
-                if memory.on_host or self.order.streams[point[0]].device != memory.device or point[0] in self.ended:
+                # A free waits for its own device only, and who knows whether for streams that have
+                # ended.
+                if (
+                    memory.on_host
+                    or self.order.streams[point[0]].device != memory.device
+                    or point[0] in self.ended
+                ):
                     self.host_wait(point, op.pick(7, 100))
             self.emit("fre", memory.number)
         self.give_number_back(memory.number)
 
     def free_block(self, memory: Memory, piece: Piece) -> None:
-        """As PyTorch does: events on the streams that it was lent to, then the report; it may be handed out again when they are over."""
+        """As PyTorch does: events on the streams that it was lent to, then the report; it may be
+        handed out again when they are over.
+        """
         home = self.order.streams[memory.home]
         events = []
         for number, count in memory.last.items():
-            known = self.order.follows(home, (number, count)) and (self.owners is not None or self.op.pick(11, 3) > 0)
+            known = self.order.follows(home, (number, count)) and (
+                self.owners is not None or self.op.pick(11, 3) > 0
+            )
             if number != memory.home and not known:
                 events.append(self.record(self.order.streams[number]))
         self.emit("ina", memory.number)
@@ -151,18 +199,37 @@ class Work(Ordering):
         if target:
             self.reads(d, first, count)
         self.writes(d, first, 0 if kind == "sparse" else count)  # some of what was written already
-        sources = [number for memory, at, granules in read for number in (memory.number, at, granules)]
+        sources = [
+            number for memory, at, granules in read for number in (memory.number, at, granules)
+        ]
         sources += [0] * (6 - len(sources))
         salt = op.bits & 0xFFFFFFFF
         flops = FLOPS[-1] if op.heavy else FLOPS[op.pick(15, len(FLOPS))]
-        where = (KINDS.index(kind), stream.number, d.number, first, count, *sources, salt, flops, op.pick(16, 2), self.seems(d))
+        where = (
+            KINDS.index(kind),
+            stream.number,
+            d.number,
+            first,
+            count,
+            *sources,
+            salt,
+            flops,
+            op.pick(16, 2),
+            self.seems(d),
+        )
         self.emit("k", *where, thread=self.thread_of(stream))
 
     def seems(self, d: Memory) -> int:
-        """What the arguments of a kernel seem to be: 0: what they are; 1: no addresses; from 2 on: that of another memory + 2."""
+        """What the arguments of a kernel seem to be: 0: what they are; 1: no addresses; from 2 on:
+        that of another memory + 2.
+        """
         if not self.op.hidden or self.op.pick(17, 2) or self.owners is not None:
             return int(self.op.hidden)
-        others = [memory for memory in self.memory.values() if memory is not d and not memory.on_host and memory.device == d.device]
+        others = [
+            memory
+            for memory in self.memory.values()
+            if memory is not d and not memory.on_host and memory.device == d.device
+        ]
         return 2 + others[self.op.pick(18, len(others))].number if others else 1
 
     def do_set(self, op: Operation, stream: Stream) -> None:
@@ -183,7 +250,11 @@ class Work(Ordering):
         self.emit("ms", *where, thread=self.thread_of(stream))
 
     def legacy(self, device: int) -> Stream:
-        return next(stream for stream in self.order.streams if stream.device == device and stream.kind == LEGACY)
+        return next(
+            stream
+            for stream in self.order.streams
+            if stream.device == device and stream.kind == LEGACY
+        )
 
     def do_copy(self, op: Operation, stream: Stream) -> None:
         d, s = self.find(op.names[0]), self.find(op.names[1])
@@ -193,12 +264,18 @@ class Work(Ordering):
         if found is not None:
             self.copy(d, s, found, stream)
 
-    def copy(self, d: Memory, s: Memory, found: tuple[int, int], stream: Stream) -> tuple[int, int] | None:
+    def copy(
+        self, d: Memory, s: Memory, found: tuple[int, int], stream: Stream
+    ) -> tuple[int, int] | None:
         """Where it came to lie in d: (first, count). None: it cannot be done here."""
         op = self.op
         gpu = [memory.device for memory in (d, s) if not memory.on_host]
         pageable = "hst" in (d.kind, s.kind)
-        if (gpu and stream.device not in gpu) or (self.capture and (pageable or len(set(gpu)) > 1 or not gpu)) or not gpu:
+        if (
+            (gpu and stream.device not in gpu)
+            or (self.capture and (pageable or len(set(gpu)) > 1 or not gpu))
+            or not gpu
+        ):
             return None
         how = (COPY_ANY, COPY_TYPED, COPY_SYNCHRONOUS, COPY_CELLS, COPY_CELLS)[op.pick(4, 5)]
         if len(set(gpu)) > 1:
@@ -217,7 +294,17 @@ class Work(Ordering):
         self.use(stream, [] if staged else [s], [d])
         self.reads(s, first, count)
         self.writes(d, to, count)
-        self.emit("cp", how, stream.number, d.number, to, s.number, first, count, thread=self.thread_of(stream))
+        self.emit(
+            "cp",
+            how,
+            stream.number,
+            d.number,
+            to,
+            s.number,
+            first,
+            count,
+            thread=self.thread_of(stream),
+        )
         if how == COPY_SYNCHRONOUS and d.on_host:
             merge(self.order.host, stream.clock)
         return to, count
@@ -226,7 +313,8 @@ class Work(Ordering):
         """A host memory of the thread, for what it looks at."""
         if self.thread not in self.buffers:
             kind = "pin" if self.thread == 0 else "hst"
-            self.buffers[self.thread] = Memory(self.number(), kind, MOST_GRANULES, device % GPUS, 0)  # it outlives further contexts
+            # It outlives further contexts.
+            self.buffers[self.thread] = Memory(self.number(), kind, MOST_GRANULES, device % GPUS, 0)
             self.emit(kind, self.buffers[self.thread].number, device % GPUS, MOST_GRANULES)
         return self.buffers[self.thread]
 
@@ -261,10 +349,19 @@ class Work(Ordering):
                 self.read(memory, *found)
             return
         first, count = self.part(0, memory.granules, 2)
-        if not ours and stream.device == memory.device and op.pick(9, 2) == 0:  # on the stream, by a host function
+        # On the stream, by a host function.
+        if not ours and stream.device == memory.device and op.pick(9, 2) == 0:
             self.use(stream, [], [memory])
             self.writes(memory, first, count)
-            self.emit("hf", stream.number, memory.number, first, count, op.bits & 0xFFFFFFFF, thread=self.thread_of(stream))
+            self.emit(
+                "hf",
+                stream.number,
+                memory.number,
+                first,
+                count,
+                op.bits & 0xFFFFFFFF,
+                thread=self.thread_of(stream),
+            )
             return
         for point in list(memory.last.items()):
             self.host_wait(point, op.pick(7, 100))
@@ -279,7 +376,15 @@ class Work(Ordering):
         where = 0 if op.pick(1, 2) else memory.device + 1
         if op.pick(5, 2):
             self.order.enter(stream)
-            self.emit("pf", memory.number, first, count, where, stream.number, thread=self.thread_of(stream))
+            self.emit(
+                "pf",
+                memory.number,
+                first,
+                count,
+                where,
+                stream.number,
+                thread=self.thread_of(stream),
+            )
         else:
             self.emit("adv", memory.number, first, count, 1 + op.pick(6, 6), where)
 
@@ -291,14 +396,26 @@ class Work(Ordering):
 
     def do_renew(self, op: Operation, stream: Stream) -> None:
         """The stream ends and another takes its place, behind what it did or apart from it."""
-        if self.owners is not None or self.capture is not None or stream.kind not in (BLOCKING, NON_BLOCKING):
+        if (
+            self.owners is not None
+            or self.capture is not None
+            or stream.kind not in (BLOCKING, NON_BLOCKING)
+        ):
             return
         index = op.stream % len(self.streams)
-        place = next((i for i, (of, _) in enumerate(self.spare) if of == index), None) if renews_apart(op) else None
+        place = (
+            next((i for i, (of, _) in enumerate(self.spare) if of == index), None)
+            if renews_apart(op)
+            else None
+        )
         event = None if place is None and op.pick(1, 3) == 0 else self.record(stream)
         if event is None:
             self.host_wait(stream.at(), 0)
-        elsewhere = self.order.devices[op.pick(4, len(self.order.devices))] if op.pick(2, 3) == 0 else stream.device
+        elsewhere = (
+            self.order.devices[op.pick(4, len(self.order.devices))]
+            if op.pick(2, 3) == 0
+            else stream.device
+        )
         self.emit("sd", stream.number, elsewhere + 1)
         if place is not None and event is not None:
             self.order.end(stream)
@@ -310,7 +427,9 @@ class Work(Ordering):
             self.wait(stream, *event)
 
     def do_context(self, op: Operation, stream: Stream) -> None:
-        """A context comes and ends at once; or that of the stream ends, with all that is in it, and its streams come again."""
+        """A context comes and ends at once; or that of the stream ends, with all that is in it, and
+        its streams come again.
+        """
         device = stream.device
         if self.owners is not None or self.capture is not None or self.graphs:
             return
@@ -322,13 +441,18 @@ class Work(Ordering):
             self.op = Operation("free", (name,), self.memory[name].home, op.bits)
             self.do_free(self.op, self.order.streams[self.memory[name].home])
         self.op = op
-        for waiting in [waiting for waiting in self.caching.waiting if waiting.piece.device == device]:
+        for waiting in [
+            waiting for waiting in self.caching.waiting if waiting.piece.device == device
+        ]:
             for event, clock in waiting.events:
                 self.host_wait_event(event, clock)
             self.caching.give_back(waiting.piece)
             self.caching.waiting.remove(waiting)
-        for waiting in self.caching.waiting:  # events end with the context that recorded them, and they are over
-            waiting.events = [each for each in waiting.events if self.recorded_on[each[0]] != device]
+        # Events end with the context that recorded them, and they are over.
+        for waiting in self.caching.waiting:
+            waiting.events = [
+                each for each in waiting.events if self.recorded_on[each[0]] != device
+            ]
         self.caching.empty(device)
         self.synchronise_device(device)
         streams = [each for each in self.streams.values() if each.device == device]
@@ -339,17 +463,22 @@ class Work(Ordering):
             self.emit("sn", each.number, device, each.kind)
 
     def do_fork(self, op: Operation, stream: Stream) -> None:
-        """A child that never uses CUDA: it ends at once, or runs on for a while, or frees tensors that it got from its parent."""
+        """A child that never uses CUDA: it ends at once, or runs on for a while, or frees tensors
+        that it got from its parent.
+        """
         if self.owners is None and self.capture is None:
             self.emit("frk", op.pick(1, 4), 1000 * op.pick(2, 4))
 
     def do_nap(self, op: Operation, stream: Stream) -> None:
-        """Out of lock-step the program would have its memory back before anybody has decided to drop it."""
+        """Out of lock-step the program would have its memory back before anybody has decided to
+        drop it.
+        """
         self.emit("nap", NAP)
 
     def do_empty(self, op: Operation, stream: Stream) -> None:
         if self.owners is None:
-            for device in self.order.devices if op.pick(1, 2) else ():  # PyTorch waits first; a free waits anyway
+            # PyTorch waits first; a free waits anyway.
+            for device in self.order.devices if op.pick(1, 2) else ():
                 self.synchronise_device(device)
             for number in self.ended:
                 self.host_wait((number, self.order.streams[number].count), 60)

@@ -1,4 +1,5 @@
-"""Runs random programs with the package that is imported until one fails: prints its number, from 1, and what happened.
+"""Runs random programs with the package that is imported until one fails: prints its number, from
+1, and what happened.
 
 Usage: python tests/proof/run_until_failure.py PROGRAMS SEED    (exit code 1: one failed)
 """

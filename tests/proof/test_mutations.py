@@ -1,4 +1,6 @@
-"""The list of mutations fits the sources, and the programs notice one; the others are run_mutations' to say: each takes a build."""
+"""The list of mutations fits the sources, and the programs notice one; the others are
+run_mutations' to say: each takes a build.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def test_names_are_unique() -> None:
 
 def test_programs_notice_a_discard_that_waits_for_nothing(tmp_path: Path) -> None:
     copy = Copy(tmp_path)
-    mutation = next(mutation for mutation in MUTATIONS if mutation.name == "discard-waits-for-nothing")
+    mutation = next(
+        mutation for mutation in MUTATIONS if mutation.name == "discard-waits-for-nothing"
+    )
     assert copy.programs_until_failure(10, 0)[0] is None  # nothing is missing
     with copy.mutated(mutation):
         count, _ = copy.programs_until_failure(300, 0)

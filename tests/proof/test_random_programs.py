@@ -1,4 +1,6 @@
-"""No byte is ever wrong, whatever is moved, dropped or mispredicted: random programs end as they do one operation after the other."""
+"""No byte is ever wrong, whatever is moved, dropped or mispredicted: random programs end as they do
+one operation after the other.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ FLOORS = {  # UM blocks a program, asked for by the core
 DROPPED = 2.5  # UM blocks a program that were on the GPU when they were dropped
 
 
-def test_random_programs_end_as_on_plain_memory(runner: Runner, batch: Batch, proof_seed: int) -> None:
+def test_random_programs_end_as_on_plain_memory(
+    runner: Runner, batch: Batch, proof_seed: int
+) -> None:
     programs = batch.programs()
     path = runner.write(programs)
     meant = runner.meant(path)
@@ -33,7 +37,10 @@ def test_random_programs_end_as_on_plain_memory(runner: Runner, batch: Batch, pr
         command = f"python -m pytest tests/proof --proof-seed {proof_seed} -k '{batch}'"
         short = shortest(runner, batch, programs, failing)
         remark = "made shorter:" if short else f"seen once and not again: {ran.said}"
-        pytest.fail(f"{remark}\n{describe(runner, batch, short or programs[: failing + 1], command)}", pytrace=False)
+        pytest.fail(
+            f"{remark}\n{describe(runner, batch, short or programs[: failing + 1], command)}",
+            pytrace=False,
+        )
     assert ran.code == 0, ran.said
     runner.counted["programs"] += len(programs)
     runner.counted["batches of silent blocks"] += batch.flavour == "silent"
@@ -42,14 +49,18 @@ def test_random_programs_end_as_on_plain_memory(runner: Runner, batch: Batch, pr
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_without_deepum_they_mean_the_same(runner: Runner, flavour: str, proof_seed: int) -> None:
     """The generator orders all that has to be ordered, and the simulated GPU keeps the order."""
-    path = runner.write([random_program(proof_seed * 1_000_000 + seed, flavour) for seed in range(150)])
+    path = runner.write(
+        [random_program(proof_seed * 1_000_000 + seed, flavour) for seed in range(150)]
+    )
     meant, ran = runner.meant(path), runner.plain(path)
     assert ran.first_difference(meant, 150) is None, ran.said
     assert ran.code == 0
 
 
 def test_they_were_under_pressure_and_much_was_dropped(runner: Runner) -> None:
-    """Else all of the above would prove nothing. Floors for each program that was run, about half of what is usual; seeds differ."""
+    """Else all of the above would prove nothing. Floors for each program that was run, about half
+    of what is usual; seeds differ.
+    """
     ran = runner.counted
     if ran["programs"] == 0:
         pytest.skip("no batch was run")
@@ -64,12 +75,18 @@ def test_they_were_under_pressure_and_much_was_dropped(runner: Runner) -> None:
         for name, floor in FLOORS.items():
             assert total[name] > floor * BLOCK * ran["programs"], name
         assert dropped > DROPPED * BLOCK * ran["programs"]
-        predicted, right = (sum(core[name] for core in cores) for name in ("predictions", "predictions_right"))
+        predicted, right = (
+            sum(core[name] for core in cores) for name in ("predictions", "predictions_right")
+        )
         assert 0.2 * predicted < right < 0.9 * predicted
 
 
 def test_programs_use_all_there_is_to_use() -> None:
-    text = "".join(lower(program) for flavour in FLAVOURS for program in (random_program(seed, flavour) for seed in range(40)))
+    text = "".join(
+        lower(program)
+        for flavour in FLAVOURS
+        for program in (random_program(seed, flavour) for seed in range(40))
+    )
     names = set(re.findall(r"(?m)^  OP\((\w+)\)", (HERE / "executor" / "executor.h").read_text()))
     used = {line.split()[1] for line in text.splitlines()}
     assert len(names) > 30 and names <= used
@@ -79,9 +96,11 @@ def test_a_wrong_result_is_noticed(runner: Runner) -> None:
     """A program that reads what it never wrote differs from what it means."""
     path = runner.folder / "unwritten.txt"
     path.write_text(
-        "0 program 0 0 1 1 0\n0 sn 0 0 0\n0 mal 0 0 40\n0 pin 1 0 40\n0 cp 3 0 1 0 0 0 40\n0 ssy 0\n0 hr 1 0 40\n0 fre 0\n0 fre 1\n"
+        "0 program 0 0 1 1 0\n0 sn 0 0 0\n0 mal 0 0 40\n0 pin 1 0 40\n0 cp 3 0 1 0 0 0 40\n0 "
+        "ssy 0\n0 hr 1 0 40\n0 fre 0\n0 fre 1\n"
     )
     meant, ran = runner.meant(path), runner.under_deepum(path, batches(1, 0)[0])
     assert set(meant.results) == set(ran.results) == {0}
     assert ran.first_difference(meant, 1) == 0
-    assert Outcome({}, 0, "").first_difference(meant, 1) == 0  # one that tells nothing has failed too
+    # One that tells nothing has failed too.
+    assert Outcome({}, 0, "").first_difference(meant, 1) == 0

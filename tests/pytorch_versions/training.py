@@ -1,9 +1,11 @@
-"""A small GPT in plain PyTorch, any version from 2.4 on, trained for some steps: each step's time in virtual milliseconds and its loss.
-At the end, as JSON: whether frozen weights are as they were, and trained ones as the optimizer leaves them, the peak of allocated memory,
-the CUDA libraries in the process.
+"""A small GPT in plain PyTorch, any version from 2.4 on, trained for some steps: each step's time
+in virtual milliseconds and its loss. At the end, as JSON: whether frozen weights are as they were,
+and trained ones as the optimizer leaves them, the peak of allocated memory, the CUDA libraries in
+the process.
 
-Values are the same whatever the memory: the simulated GPU does no arithmetic, so what a kernel wrote reads as zeros, losses and trained
-weights among it, and what was only copied there stays (docs/simulated-gpu.md, Results).
+Values are the same whatever the memory: the simulated GPU does no arithmetic, so what a kernel
+wrote reads as zeros, losses and trained weights among it, and what was only copied there stays
+(docs/simulated-gpu.md, Results).
 """
 
 from __future__ import annotations
@@ -20,7 +22,11 @@ from torch import nn
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-BACKENDS = {"efficient": SDPBackend.EFFICIENT_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION, "math": SDPBackend.MATH}
+BACKENDS = {
+    "efficient": SDPBackend.EFFICIENT_ATTENTION,
+    "flash": SDPBackend.FLASH_ATTENTION,
+    "math": SDPBackend.MATH,
+}
 
 
 class Block(nn.Module):
@@ -30,11 +36,17 @@ class Block(nn.Module):
         self.before, self.after = nn.LayerNorm(width), nn.LayerNorm(width)
         self.attention, self.project = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.project.requires_grad_(False)  # as beside adapters: read in each step, written in none
-        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width), nn.Dropout(0.1))
+        self.mlp = nn.Sequential(
+            nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width), nn.Dropout(0.1)
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         batch, length, width = x.shape
-        q, k, v = self.attention(self.before(x)).view(batch, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
+        q, k, v = (
+            self.attention(self.before(x))
+            .view(batch, length, 3, self.heads, width // self.heads)
+            .permute(2, 0, 3, 1, 4)
+        )
         attended = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.project(attended.transpose(1, 2).reshape(batch, length, width))
         return x + self.mlp(self.after(x))
@@ -63,13 +75,19 @@ def digest(model: nn.Module) -> str:
 
 def all_zero(model: nn.Module) -> bool:
     """Every trained weight, read back from the GPU."""
-    return not any(parameter.detach().cpu().any() for parameter in model.parameters() if parameter.requires_grad)
+    return not any(
+        parameter.detach().cpu().any()
+        for parameter in model.parameters()
+        if parameter.requires_grad
+    )
 
 
 def libraries() -> list[str]:
     """Paths of the CUDA libraries that are loaded and that the simulated GPU stands in for."""
     paths = set(re.findall(r"/\S+", Path("/proc/self/maps").read_text()))
-    return sorted(path for path in paths if re.search(r"/lib(cuda|cudart|cublas|cublasLt|cupti)\.so", path))
+    return sorted(
+        path for path in paths if re.search(r"/lib(cuda|cudart|cublas|cublasLt|cupti)\.so", path)
+    )
 
 
 def main() -> None:
@@ -102,7 +120,9 @@ def main() -> None:
         optimizer.zero_grad()
         end.record()
         end.synchronize()
-        print(f"step {step + 1}: {begin.elapsed_time(end):.3f} ms, loss {loss.item():.6f}", flush=True)
+        print(
+            f"step {step + 1}: {begin.elapsed_time(end):.3f} ms, loss {loss.item():.6f}", flush=True
+        )
     told = {
         "version": torch.__version__,
         "cuda": torch.version.cuda,

@@ -25,18 +25,38 @@ def workload(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def recorded_run(
-    compile_program: Callable[..., Path], package: Path, preloading: Callable[..., dict[str, str]], tmp_path_factory: pytest.TempPathFactory
+    compile_program: Callable[..., Path],
+    package: Path,
+    preloading: Callable[..., dict[str, str]],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
-    """A folder with run.log, run.log.work and run.json of a program of the driver API on the simulated GPU: it adds to 10 arrays of 40 MiB
-    in turn, 4 times, and reads them back."""
+    """A folder with run.log, run.log.work and run.json of a program of the driver API on the
+    simulated GPU: it adds to 10 arrays of 40 MiB in turn, 4 times, and reads them back.
+    """
     examples = Path(__file__).resolve().parents[2] / "examples" / "driver_api"
     kernels = compile_program(examples / "kernels.c", shared=True)
     sweep = compile_program(examples / "sweep.c", link_cuda=True)
     folder = tmp_path_factory.mktemp("recorded")
     with tempfile.TemporaryDirectory(prefix="deepum-t-") as runtime:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("DEEPUM_")} | preloading()
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith("DEEPUM_")
+        } | preloading()
         environment |= {"DEEPUM_RUNTIME_DIR": runtime, "DEEPUM_DAEMON_IDLE": "1"}
-        command = [sys.executable, "-P", "-m", "deepum", "run", "--device", "sim", "--gpu-memory", "256MiB", "--record", folder / "run.log"]
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "deepum",
+            "run",
+            "--device",
+            "sim",
+            "--gpu-memory",
+            "256MiB",
+            "--record",
+            folder / "run.log",
+        ]
         command += ["--stats", folder / "run.json", "--", sweep, kernels, "10", "40", "4"]
-        subprocess.run(command, env=environment, cwd=folder, check=True, capture_output=True, timeout=120)
+        subprocess.run(
+            command, env=environment, cwd=folder, check=True, capture_output=True, timeout=120
+        )
     return folder

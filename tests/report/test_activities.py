@@ -1,4 +1,6 @@
-"""What a replay tells of what happened and when: it adds up to the counters, and telling it changes nothing."""
+"""What a replay tells of what happened and when: it adds up to the counters, and telling it changes
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,18 @@ def of(outcome: Outcome, *kinds: str) -> np.ndarray:
     return outcome.activities[np.isin(outcome.activities["kind"], numbers)]
 
 
-def run(trace: Trace, policy: str, memory: int, on: str = "v100-16gb", kept: bool = True) -> Outcome:
+def run(
+    trace: Trace, policy: str, memory: int, on: str = "v100-16gb", kept: bool = True
+) -> Outcome:
     figures = machine(on)
-    return replay(trace, figures, BY_NAME[policy].settings(int(figures.launch_queue)), memory, keep_commands=True, keep_activities=kept)
+    return replay(
+        trace,
+        figures,
+        BY_NAME[policy].settings(int(figures.launch_queue)),
+        memory,
+        keep_commands=True,
+        keep_activities=kept,
+    )
 
 
 def check(outcome: Outcome) -> None:
@@ -45,12 +56,16 @@ def check(outcome: Outcome) -> None:
     assert len(of(outcome, "KERNEL")) == counted["kernels"]
     kernels = of(outcome, "KERNEL")
     assert kernels["stall_ns"].sum() == pytest.approx(counted["stall_ns"])
-    assert (kernels["end_ns"] - kernels["start_ns"] - kernels["stall_ns"]).sum() == pytest.approx(counted["compute_ns"])
+    assert (kernels["end_ns"] - kernels["start_ns"] - kernels["stall_ns"]).sum() == pytest.approx(
+        counted["compute_ns"]
+    )
     machines = told[told["kind"] <= lib.DEEPUM_ACTIVITY_RELEASE]
     assert machines["resident_bytes"].max() <= counted["peak_resident_bytes"]
 
 
-@pytest.mark.parametrize("policy", ["on-demand", "deepum-paper", "deepum", "deepum-no-invalidation"])
+@pytest.mark.parametrize(
+    "policy", ["on-demand", "deepum-paper", "deepum", "deepum-no-invalidation"]
+)
 @pytest.mark.parametrize("seed", [0, 1, 3, 4])
 def test_activities_add_up_to_the_counters(tmp_path: Path, policy: str, seed: int) -> None:
     trace = g10.trace(random_iteration(tmp_path / "w", seed), 5, synchronise=seed % 2 == 0)
@@ -64,7 +79,12 @@ def test_a_run_whose_activities_are_kept_is_the_same(tmp_path: Path, policy: str
     trace = g10.trace(training(tmp_path / "w"), 4)
     kept, plain = run(trace, policy, 192 * MIB), run(trace, policy, 192 * MIB, kept=False)
     assert len(plain.activities) == 0 < len(kept.activities)
-    assert (kept.ns, kept.counters, kept.commands, kept.marks) == (plain.ns, plain.counters, plain.commands, plain.marks)
+    assert (kept.ns, kept.counters, kept.commands, kept.marks) == (
+        plain.ns,
+        plain.counters,
+        plain.commands,
+        plain.marks,
+    )
 
 
 def test_a_kernel_and_what_it_was_held_for_name_its_event(tmp_path: Path) -> None:
@@ -86,7 +106,12 @@ def test_decisions_are_those_of_the_core(tmp_path: Path) -> None:
     given = Counter(command.kind for command in commands(outcome.commands))
     assert set(given) == {"prefetch", "populate", "evict", "discard", "hold"}
     for kind, count in given.items():
-        assert decided[decided["command"] == getattr(lib, f"DEEPUM_COMMAND_{kind.upper()}")]["count"].sum() == count
+        assert (
+            decided[decided["command"] == getattr(lib, f"DEEPUM_COMMAND_{kind.upper()}")][
+                "count"
+            ].sum()
+            == count
+        )
     assert set(decided["tag"].tolist()) <= {event.sequence for event in events(trace.events)}
 
 
@@ -104,7 +129,11 @@ def test_copies_of_the_program_and_memory_given_back_are_told() -> None:
     outcome = run(made, "on-demand", 64 * MIB)
     check(outcome)
     assert into < out
-    assert of(outcome, "COPY_IN")["bytes"].tolist() == of(outcome, "COPY_OUT")["bytes"].tolist() == [16 * MIB]
+    assert (
+        of(outcome, "COPY_IN")["bytes"].tolist()
+        == of(outcome, "COPY_OUT")["bytes"].tolist()
+        == [16 * MIB]
+    )
     (released,) = of(outcome, "RELEASE")
     assert (released["bytes"], released["resident_bytes"]) == (16 * MIB, 0)
     assert of(outcome, "COPY_OUT")["resident_bytes"].tolist() == [16 * MIB]
@@ -122,7 +151,9 @@ def test_damaged_traces_are_refused_or_told_of(tmp_path: Path) -> None:
             target = random.choice((broken_events, broken_work))
             target[random.randrange(len(target))] = random.randrange(256)
         try:
-            outcome = run(Trace("broken", bytes(broken_events), bytes(broken_work)), "deepum", 64 * MIB)
+            outcome = run(
+                Trace("broken", bytes(broken_events), bytes(broken_work)), "deepum", 64 * MIB
+            )
         except ValueError:
             refused += 1
             continue

@@ -19,7 +19,16 @@ from deepum.trace import Trace, TraceWriter, columns, g10, work
 Deepum = Callable[..., "subprocess.CompletedProcess[str]"]
 arrow = needed("pyarrow", "columns")
 CLASSES = (
-    *(records.Device, records.Usage, records.Allocate, records.Free, records.Block, records.Execute, records.Stream, records.Program),
+    *(
+        records.Device,
+        records.Usage,
+        records.Allocate,
+        records.Free,
+        records.Block,
+        records.Execute,
+        records.Stream,
+        records.Program,
+    ),
     *(records.Fault, records.Moved, records.Lost, records.Progress, records.FreeMemory),
 )
 
@@ -48,7 +57,20 @@ def everything() -> Trace:
     made = writer.trace("everything")
     access = work.Access((1 << 32) - 1, 31, most, most)
     told = [
-        work.Work(lib.DEEPUM_WORK_LAUNCH, most, 1, (1 << 32) - 1, 3, -1, 1.5, 2e30, 0.25, most, most, (access, access)),
+        work.Work(
+            lib.DEEPUM_WORK_LAUNCH,
+            most,
+            1,
+            (1 << 32) - 1,
+            3,
+            -1,
+            1.5,
+            2e30,
+            0.25,
+            most,
+            most,
+            (access, access),
+        ),
         work.Work(lib.DEEPUM_WORK_SPEND, 1, ns=0.1),
     ]
     return Trace(made.name, made.events, b"".join(one.encode() for one in told))
@@ -74,7 +96,13 @@ def event_of(row: dict[str, Any]) -> Event:
 
 def work_of(row: dict[str, Any]) -> work.Work:
     numbers = {name: number for number, name in columns._WORK_KINDS.items()}
-    return work.Work(**{**row, "kind": numbers[row["kind"]], "accesses": tuple(work.Access(**one) for one in row["accesses"])})
+    return work.Work(
+        **{
+            **row,
+            "kind": numbers[row["kind"]],
+            "accesses": tuple(work.Access(**one) for one in row["accesses"]),
+        }
+    )
 
 
 def same(trace: Trace, told: Any, worked: Any) -> None:
@@ -96,19 +124,27 @@ def test_a_workload_comes_back_from_its_files(tmp_path: Path) -> None:
     tables = [parquet.read_table(path) for path, _ in written]
     assert [table.num_rows for table in tables] == [rows for _, rows in written]
     same(trace, *tables)
-    assert all(table.schema.metadata[b"deepum_columns"] == str(columns.VERSION).encode() for table in tables)
+    assert all(
+        table.schema.metadata[b"deepum_columns"] == str(columns.VERSION).encode()
+        for table in tables
+    )
     assert tables[0].schema.metadata[b"workload"] == b"w"
 
 
-def test_a_recorded_run_comes_back_from_its_files(deepum: Deepum, recorded_run: Path, tmp_path: Path) -> None:
+def test_a_recorded_run_comes_back_from_its_files(
+    deepum: Deepum, recorded_run: Path, tmp_path: Path
+) -> None:
     from pyarrow import parquet
 
-    told = deepum("trace", "convert", recorded_run / "run.log", "--output", tmp_path / "run.parquet")
+    told = deepum(
+        "trace", "convert", recorded_run / "run.log", "--output", tmp_path / "run.parquet"
+    )
     assert told.returncode == 0, told.stderr
     tables = [parquet.read_table(tmp_path / name) for name in ("run.parquet", "run.work.parquet")]
     same(load(str(recorded_run / "run.log"), None, False).trace, *tables)
     assert told.stdout.splitlines() == [
-        f"{tmp_path / name}: {table.num_rows} rows" for name, table in zip(("run.parquet", "run.work.parquet"), tables, strict=True)
+        f"{tmp_path / name}: {table.num_rows} rows"
+        for name, table in zip(("run.parquet", "run.work.parquet"), tables, strict=True)
     ]
 
 
@@ -122,7 +158,11 @@ def test_columns_have_a_type_whether_or_not_a_trace_has_such_events() -> None:
 
 def test_a_trace_without_work_is_one_file(tmp_path: Path) -> None:
     written = columns.write(Trace("bare", everything().events), tmp_path / "bare.parquet")
-    assert [path.name for path, _ in written] == ["bare.parquet"] == [path.name for path in tmp_path.iterdir()]
+    assert (
+        [path.name for path, _ in written]
+        == ["bare.parquet"]
+        == [path.name for path in tmp_path.iterdir()]
+    )
 
 
 @pytest.mark.parametrize(
@@ -133,7 +173,9 @@ def test_a_trace_without_work_is_one_file(tmp_path: Path) -> None:
         (("training", "--output", "no/x.parquet"), 125, "no/x.parquet: "),
     ],
 )
-def test_what_cannot_be_used_is_one_line(deepum: Deepum, workload: Path, arguments: tuple[str, ...], code: int, cause: str) -> None:
+def test_what_cannot_be_used_is_one_line(
+    deepum: Deepum, workload: Path, arguments: tuple[str, ...], code: int, cause: str
+) -> None:
     told = deepum("trace", "convert", *arguments, cwd=workload.parent)
     assert (told.returncode, told.stdout, len(told.stderr.splitlines())) == (code, "", 1)
     assert told.stderr.startswith("deepum: error: ") and cause in told.stderr

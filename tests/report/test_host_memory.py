@@ -15,7 +15,14 @@ from deepum.report.page import figures
 
 def told(fitting: dict[str, bool]) -> dict[str, Any]:
     """What `deepum simulate --json` writes of policies that fit, and of those that do not."""
-    times = {"step_ms": 2.0, "steps_ms": [2.0], "of_unlimited": 0.5, "speed_up_over_on_demand": 1.0, "of_bound": None, "a_step": {}}
+    times = {
+        "step_ms": 2.0,
+        "steps_ms": [2.0],
+        "of_unlimited": 0.5,
+        "speed_up_over_on_demand": 1.0,
+        "of_bound": None,
+        "a_step": {},
+    }
     none = {"does_not_fit": "100.0 MiB of host memory are too little"}
     policies = {name: times if fits else none for name, fits in fitting.items()}
     return {
@@ -39,7 +46,9 @@ def test_what_does_not_fit_is_told_without_times(tmp_path: Path) -> None:
 
 
 def test_a_ratio_to_what_does_not_fit_is_a_dash(tmp_path: Path) -> None:
-    """Unlimited memory of the card does not help a host that is too small for what the program pins."""
+    """Unlimited memory of the card does not help a host that is too small for what the program
+    pins.
+    """
     file = tmp_path / "out.json"
     simulation = told({"on-demand": True, "unlimited": False})
     simulation["policies"]["on-demand"]["of_unlimited"] = None
@@ -52,5 +61,7 @@ def test_a_ratio_to_what_does_not_fit_is_a_dash(tmp_path: Path) -> None:
 def test_without_on_demand_there_is_nothing_to_compare_with(tmp_path: Path) -> None:
     file = tmp_path / "out.json"
     file.write_text(json.dumps(told({"on-demand": False, "deepum": True})))
-    with pytest.raises(UsageError, match="on-demand paging is not there, or did not fit in the host's memory"):
+    with pytest.raises(
+        UsageError, match="on-demand paging is not there, or did not fit in the host's memory"
+    ):
         inputs.read((str(file),), None, False, None)

@@ -1,4 +1,6 @@
-"""`deepum report`: one page that needs nothing else, with a chart for everything it is given; and its errors."""
+"""`deepum report`: one page that needs nothing else, with a chart for everything it is given; and
+its errors.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,16 @@ class Parsed(HTMLParser):
 
 def test_a_workload_becomes_a_page(deepum: Deepum, workload: Path, tmp_path: Path) -> None:
     drawing()
-    told = deepum("report", workload, "--gpu-memory", "192MiB", "--output", tmp_path / "out.html", "--image", tmp_path / "out.png")
+    told = deepum(
+        "report",
+        workload,
+        "--gpu-memory",
+        "192MiB",
+        "--output",
+        tmp_path / "out.html",
+        "--image",
+        tmp_path / "out.png",
+    )
     assert told.returncode == 0, told.stderr
     html = (tmp_path / "out.html").read_text()
     assert len(html) < 3 << 20
@@ -85,10 +96,13 @@ def test_a_workload_becomes_a_page(deepum: Deepum, workload: Path, tmp_path: Pat
     ]
     assert len(page.charts) == 7
     targets = {told.get("href") for tag, told in page.elements if tag == "a"}
-    assert targets == {f"#{told['id']}" for tag, told in page.elements if tag == "h2"}, "the contents lead to every section"
+    assert targets == {f"#{told['id']}" for tag, told in page.elements if tag == "h2"}, (
+        "the contents lead to every section"
+    )
     outcome = html.partition("<nav>")[0].partition("<h1>")[2]
     assert re.search(
-        r"<li>training on a100-40gb-g10, 192.0 MiB: \d+\.\d ms a step under deepum, \d\.\d\d times as fast as on-demand", outcome
+        r"<li>training on a100-40gb-g10, 192.0 MiB: \d+\.\d ms a step under deepum, \d\.\d\d times as fast as on-demand",
+        outcome,
     )
     assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
 
@@ -97,9 +111,18 @@ def test_the_page_asks_nobody_for_anything(simulation: dict[str, Any]) -> None:
     drawing()
     html = report(inputs.Inputs([("a.json", simulation)]), []).html()
     page = Parsed(html)
-    (policy,) = (told["content"] for _, told in page.elements if told.get("http-equiv") == "Content-Security-Policy")
-    assert policy == "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:"
-    assert not any("src" in told or not (told.get("href") or "#").startswith("#") for _, told in page.elements)
+    (policy,) = (
+        told["content"]
+        for _, told in page.elements
+        if told.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert policy == (
+        "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src "
+        "'unsafe-inline'; img-src data: blob:"
+    )
+    assert not any(
+        "src" in told or not (told.get("href") or "#").startswith("#") for _, told in page.elements
+    )
     assert len(page.charts) == 3
     assert all("url" not in spec.get("data", {}) for spec in page.charts.values())
 
@@ -111,15 +134,23 @@ def test_names_cannot_become_code(simulation: dict[str, Any]) -> None:
     page = Parsed(html)
     assert not {"img", "b", "i"} & {tag for tag, _ in page.elements}
     assert page.headings[2].strip() == "</script><img src=x>& on <b>, 192.0 MiB (<i>.json)"
-    assert any(row["workload"].startswith("</script><img src=x>& on <b>") for row in page.charts["chart-0"]["data"]["values"])
+    assert any(
+        row["workload"].startswith("</script><img src=x>& on <b>")
+        for row in page.charts["chart-0"]["data"]["values"]
+    )
 
 
-def test_every_chart_can_be_drawn(simulation: dict[str, Any], workload: Path, recorded_run: Path) -> None:
+def test_every_chart_can_be_drawn(
+    simulation: dict[str, Any], workload: Path, recorded_run: Path
+) -> None:
     """By Vega-Lite itself: it refuses what it does not understand."""
     vega = drawing()
     given = inputs.read([str(recorded_run / "run.json")])
     loaded = load(str(workload), 5, False)
-    timelines = [observe(loaded, loaded.machine, BY_NAME[name], 192 * MIB) for name in ("on-demand", "deepum")]
+    timelines = [
+        observe(loaded, loaded.machine, BY_NAME[name], 192 * MIB)
+        for name in ("on-demand", "deepum")
+    ]
     given.simulations.append(("a.json", simulation))
     page = Parsed(report(given, [(simulation, timelines)]).html()).charts
     assert len(page) == 1 + 2 + (2 + 4) + 1
@@ -128,7 +159,9 @@ def test_every_chart_can_be_drawn(simulation: dict[str, Any], workload: Path, re
     stacked = [spec for spec in page.values() if "vconcat" in spec]
     assert len(stacked) == 5
     for spec in stacked:  # dragging one of them moves all
-        assert vega.vegalite_to_vega(json.dumps(spec))["scales"][0]["domainRaw"] == {"signal": 'zoom["t"]'}
+        assert vega.vegalite_to_vega(json.dumps(spec))["scales"][0]["domainRaw"] == {
+            "signal": 'zoom["t"]'
+        }
 
 
 def test_what_does_not_fit_is_said(simulation: dict[str, Any], tmp_path: Path) -> None:
@@ -140,7 +173,9 @@ def test_what_does_not_fit_is_said(simulation: dict[str, Any], tmp_path: Path) -
     (row,) = (row for row in figures(again)[1] if row[0] == "lms")
     assert row == ("lms", "does not fit", *"-------")
     spec = speed_ups.chart([again, simulation])
-    assert [row["missing"] for row in spec["data"]["values"] if row["policy"] == "lms"] == ["does not fit"]
+    assert [row["missing"] for row in spec["data"]["values"] if row["policy"] == "lms"] == [
+        "does not fit"
+    ]
     vega = drawing()
     svg = vega.vegalite_to_svg(json.dumps(spec))
     assert svg.count("does not fit</text>") == 1
@@ -153,15 +188,29 @@ def test_speed_ups_are_beside_the_bound(simulation: dict[str, Any]) -> None:
     told = {row["policy"]: row for row in rows}
     assert told["on-demand"]["value"] == 1 < told["deepum"]["value"] <= told["unlimited"]["value"]
     assert all(
-        row["bound"] == pytest.approx(simulation["policies"]["on-demand"]["step_ms"] / simulation["bound_ms"], rel=1e-4) for row in rows
+        row["bound"]
+        == pytest.approx(
+            simulation["policies"]["on-demand"]["step_ms"] / simulation["bound_ms"], rel=1e-4
+        )
+        for row in rows
     )
-    assert all("bound" not in row for row in speed_ups.chart([simulation | {"bound_ms": None}])["data"]["values"])
+    assert all(
+        "bound" not in row
+        for row in speed_ups.chart([simulation | {"bound_ms": None}])["data"]["values"]
+    )
 
 
-def test_the_bound_of_unified_memory_is_drawn_where_it_is_another(simulation: dict[str, Any]) -> None:
+def test_the_bound_of_unified_memory_is_drawn_where_it_is_another(
+    simulation: dict[str, Any],
+) -> None:
     other = simulation | {"kept_bound_ms": 1.25 * simulation["bound_ms"]}
-    before = {key: value for key, value in simulation.items() if not key.startswith("kept")}  # as it was when there was one bound
-    for told, is_drawn in ((other, True), (simulation | {"kept_bound_ms": simulation["bound_ms"]}, False), (before, False)):
+    # As it was when there was one bound.
+    before = {key: value for key, value in simulation.items() if not key.startswith("kept")}
+    for told, is_drawn in (
+        (other, True),
+        (simulation | {"kept_bound_ms": simulation["bound_ms"]}, False),
+        (before, False),
+    ):
         rows = speed_ups.bars([told])["data"]["values"]
         assert all(("kept" in row) == is_drawn for row in rows)
         assert not is_drawn or rows[0]["kept"] == pytest.approx(rows[0]["bound"] / 1.25, rel=1e-3)
@@ -180,7 +229,10 @@ def test_two_cards_of_one_name_are_told_apart(simulation: dict[str, Any]) -> Non
 
 def several(simulation: dict[str, Any], **bounds: float | None) -> list[dict[str, Any]]:
     """The simulation under other names with other bounds, ms."""
-    return [simulation | {"workload": f"{name}:batch=1", "bound_ms": bound, "kept_bound_ms": bound} for name, bound in bounds.items()]
+    return [
+        simulation | {"workload": f"{name}:batch=1", "bound_ms": bound, "kept_bound_ms": bound}
+        for name, bound in bounds.items()
+    ]
 
 
 def test_many_simulations_have_a_line_each_and_a_mean(simulation: dict[str, Any]) -> None:
@@ -188,53 +240,87 @@ def test_many_simulations_have_a_line_each_and_a_mean(simulation: dict[str, Any]
     spec = speed_ups.chart(told)
     _, points, strokes, beyond = (layer["data"]["values"] for layer in spec["layer"])
     names = [f"w{number}" for number in range(7)] + ["geometric mean"]
-    assert [row["workload"] for row in points] == names, "on-demand is where the axis begins, unlimited beyond the bound"
+    assert [row["workload"] for row in points] == names, (
+        "on-demand is where the axis begins, unlimited beyond the bound"
+    )
     assert {row["policy"] for row in points} == {"deepum"}
     value = simulation["policies"]["deepum"]["speed_up_over_on_demand"]
     assert [row["value"] for row in points] == pytest.approx([value] * 8, rel=1e-4)
     most = simulation["policies"]["on-demand"]["step_ms"] / simulation["bound_ms"]
-    assert [(row["workload"], row["most"]) for row in strokes] == [(name, pytest.approx(most, rel=1e-4)) for name in names]
+    assert [(row["workload"], row["most"]) for row in strokes] == [
+        (name, pytest.approx(most, rel=1e-4)) for name in names
+    ]
     assert beyond == []
     vega = drawing()
     assert all(f">{name}<" in vega.vegalite_to_svg(json.dumps(spec)) for name in names)
 
 
-def test_one_that_is_far_from_the_others_stands_at_the_end_in_figures(simulation: dict[str, Any]) -> None:
+def test_one_that_is_far_from_the_others_stands_at_the_end_in_figures(
+    simulation: dict[str, Any],
+) -> None:
     bound = simulation["bound_ms"]
-    spec = speed_ups.chart(several(simulation, a=bound, b=bound, c=bound, d=bound, e=bound, f=bound, g=bound / 1e6))
+    spec = speed_ups.chart(
+        several(simulation, a=bound, b=bound, c=bound, d=bound, e=bound, f=bound, g=bound / 1e6)
+    )
     _, points, strokes, beyond = (layer["data"]["values"] for layer in spec["layer"])
     (told,) = [row for row in beyond if row["workload"] == "g"]
     most = simulation["policies"]["on-demand"]["step_ms"] / bound * 1e6
     assert told["text"] == f"bound {most:.0f} >"
-    assert "g" not in {row["workload"] for row in strokes} and "g" in {row["workload"] for row in points}
+    assert "g" not in {row["workload"] for row in strokes} and "g" in {
+        row["workload"] for row in points
+    }
     assert all(row["most"] <= told["at"] for row in strokes)
 
 
 def test_without_all_bounds_their_mean_is_not_told(simulation: dict[str, Any]) -> None:
     bounds = dict.fromkeys("abcdef", simulation["bound_ms"])
-    _, points, strokes, _ = (layer["data"]["values"] for layer in speed_ups.chart(several(simulation, **bounds, g=None))["layer"])
+    _, points, strokes, _ = (
+        layer["data"]["values"]
+        for layer in speed_ups.chart(several(simulation, **bounds, g=None))["layer"]
+    )
     assert [row["workload"] for row in strokes] == list("abcdef")
     assert [row["workload"] for row in points][-1] == "geometric mean"
 
 
 def names_of_lines(told: list[dict[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(row["workload"] for row in speed_ups.lines(told)["layer"][1]["data"]["values"]))[:-1]
+    return list(
+        dict.fromkeys(
+            row["workload"] for row in speed_ups.lines(told)["layer"][1]["data"]["values"]
+        )
+    )[:-1]
 
 
 def test_lines_of_one_name_are_told_apart(simulation: dict[str, Any]) -> None:
     two = simulation | {"workload": "b:batch=1,image=2"}
-    told = [*several(simulation, a=1.0, b=1.0), simulation | {"workload": "b:batch=2,image=2"}, two, simulation, simulation]
+    told = [
+        *several(simulation, a=1.0, b=1.0),
+        simulation | {"workload": "b:batch=2,image=2"},
+        two,
+        simulation,
+        simulation,
+    ]
     assert names_of_lines(told[:3]) == ["a", "b batch=1", "b batch=2 image=2"]
     assert names_of_lines(told[2:4]) == ["b batch=2", "b batch=1"], "images are alike"
     assert names_of_lines(told[4:]) == ["training (1)", "training (2)"]
     on = f"on {simulation['machine']}"
-    assert names_of_lines([told[0], told[1], told[1] | {"machine": "h200"}]) == [f"a {on}", f"b {on}", "b on h200"]
+    assert names_of_lines([told[0], told[1], told[1] | {"machine": "h200"}]) == [
+        f"a {on}",
+        f"b {on}",
+        "b on h200",
+    ]
 
 
-def test_a_file_of_several_simulations_is_read_as_each(deepum: Deepum, simulation: dict[str, Any], tmp_path: Path) -> None:
-    (tmp_path / "s.json").write_text(json.dumps({"version": 1, "simulations": [simulation, simulation | {"workload": "other"}]}))
+def test_a_file_of_several_simulations_is_read_as_each(
+    deepum: Deepum, simulation: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "s.json").write_text(
+        json.dumps({"version": 1, "simulations": [simulation, simulation | {"workload": "other"}]})
+    )
     found = inputs.read([str(tmp_path / "s.json")])
-    assert [(name, told["workload"]) for name, told in found.simulations] == [("s.json", "training"), ("s.json", "other")]
+    assert [(name, told["workload"]) for name, told in found.simulations] == [
+        ("s.json", "training"),
+        ("s.json", "other"),
+    ]
     (tmp_path / "bad.json").write_text(json.dumps({"version": 1, "simulations": [simulation, 3]}))
     told = deepum("report", tmp_path / "bad.json")
     assert told.returncode == 2 and "the simulation's figures make no sense" in told.stderr
@@ -243,13 +329,25 @@ def test_a_file_of_several_simulations_is_read_as_each(deepum: Deepum, simulatio
 def test_faults_of_each_iteration(simulation: dict[str, Any]) -> None:
     told = simulation["policies"]
     rows = charts.by_iteration(simulation, "steps_faults", "faults", "symlog")["data"]["values"]
-    assert [row["value"] for row in rows if row["policy"] == "on-demand"] == pytest.approx(told["on-demand"]["steps_faults"], rel=1e-4)
+    assert [row["value"] for row in rows if row["policy"] == "on-demand"] == pytest.approx(
+        told["on-demand"]["steps_faults"], rel=1e-4
+    )
     assert sum(told["on-demand"]["steps_faults"][3:-1]) / 2 == told["on-demand"]["a_step"]["faults"]
 
 
-def test_inputs_are_told_apart_by_their_content(workload: Path, recorded_run: Path, simulation: dict[str, Any], tmp_path: Path) -> None:
+def test_inputs_are_told_apart_by_their_content(
+    workload: Path, recorded_run: Path, simulation: dict[str, Any], tmp_path: Path
+) -> None:
     (tmp_path / "s.json").write_text(json.dumps(simulation))
-    names = [str(path) for path in (recorded_run / "run.log", tmp_path / "s.json", workload, recorded_run / "run.json")]
+    names = [
+        str(path)
+        for path in (
+            recorded_run / "run.log",
+            tmp_path / "s.json",
+            workload,
+            recorded_run / "run.json",
+        )
+    ]
     found = inputs.read(names, steps=2)
     assert [one.name for one in found.workloads] == ["run.log", "training"]
     assert [name for name, _ in found.simulations] == ["s.json"]
@@ -299,7 +397,9 @@ def test_a_picture_is_of_the_kind_asked_for(simulation: dict[str, Any]) -> None:
         (("training", "--machine", "abacus"), "machine 'abacus': "),
     ],
 )
-def test_what_cannot_be_used_is_one_line(deepum: Deepum, workload: Path, arguments: tuple[str, ...], cause: str) -> None:
+def test_what_cannot_be_used_is_one_line(
+    deepum: Deepum, workload: Path, arguments: tuple[str, ...], cause: str
+) -> None:
     drawing()
     (workload.parent / "text").write_text("no")
     (workload.parent / "list.json").write_text("[1]")
@@ -323,7 +423,9 @@ def damaged(told: Any, random: Random) -> Any:
     return random.choice([None, -1, 0, "x", [], {}, [1], {"a": 1}, float("inf"), True])
 
 
-def test_damaged_files_are_refused_or_drawn(simulation: dict[str, Any], recorded_run: Path, tmp_path: Path) -> None:
+def test_damaged_files_are_refused_or_drawn(
+    simulation: dict[str, Any], recorded_run: Path, tmp_path: Path
+) -> None:
     random = Random(11)
     statistics = json.loads((recorded_run / "run.json").read_text())
     refused = 0
@@ -346,24 +448,36 @@ def test_a_place_that_cannot_be_written_is_said(deepum: Deepum, recorded_run: Pa
     assert "no/out.html: No such file or directory; name a file" in told.stderr
 
 
-def test_without_numpy_the_laboratory_is_refused_in_one_line(deepum: Deepum, environment: dict[str, str], tmp_path: Path) -> None:
+def test_without_numpy_the_laboratory_is_refused_in_one_line(
+    deepum: Deepum, environment: dict[str, str], tmp_path: Path
+) -> None:
     (tmp_path / "numpy.py").write_text("raise ModuleNotFoundError('not here', name='numpy')\n")
     path = {"PYTHONPATH": f"{tmp_path}:{environment['PYTHONPATH']}"}
     for command, extra in (("simulate", "lab"), ("report", "report"), ("trace", "lab")):
         told = deepum(command, "--any", "thing", "--help", env=path)
-        line = f"deepum: error: deepum {command}: needs numpy; install it with `pip install deepum[{extra}]`\n"
+        line = (
+            f"deepum: error: deepum {command}: needs numpy; install it with `pip install "
+            f"deepum[{extra}]`\n"
+        )
         assert (told.returncode, told.stdout, told.stderr) == (125, "", line)
     needed("torch", "torch")
     told = deepum("record", "--model", "lstm", tmp_path / "lstm.trace", env=path)
     assert (told.returncode, told.stdout) == (125, "")
-    assert told.stderr == "deepum: error: this command: needs numpy; install it with `pip install deepum[lab]`\n"
+    assert (
+        told.stderr
+        == "deepum: error: this command: needs numpy; install it with `pip install deepum[lab]`\n"
+    )
 
 
-def test_without_numpy_the_help_says_what_needs_it(deepum: Deepum, environment: dict[str, str], tmp_path: Path) -> None:
+def test_without_numpy_the_help_says_what_needs_it(
+    deepum: Deepum, environment: dict[str, str], tmp_path: Path
+) -> None:
     (tmp_path / "numpy.py").write_text("raise ModuleNotFoundError('not here', name='numpy')\n")
     path = {"PYTHONPATH": f"{tmp_path}:{environment['PYTHONPATH']}"}
     told = deepum("--help", env=path)
-    assert told.returncode == 0 and [told.stdout.count(f"Needs the extra `{extra}`.") for extra in ("lab", "report")] == [2, 1]
+    assert told.returncode == 0 and [
+        told.stdout.count(f"Needs the extra `{extra}`.") for extra in ("lab", "report")
+    ] == [2, 1]
     assert deepum("machines", env=path).returncode == 0
 
 
@@ -374,11 +488,17 @@ def test_a_missing_package_is_one_line_with_the_extra_that_has_it(
     (tmp_path / "without").mkdir()
     (tmp_path / "without" / f"{package}.py").write_text("raise ImportError('not here')\n")
     path = {"PYTHONPATH": f"{tmp_path / 'without'}:{environment['PYTHONPATH']}"}
-    commands = {"vl_convert": ("report", workload), "pyarrow": ("trace", "convert", workload, "--output", "x.parquet")}
+    commands = {
+        "vl_convert": ("report", workload),
+        "pyarrow": ("trace", "convert", workload, "--output", "x.parquet"),
+    }
     told = deepum(*commands[package], env=path)
     assert (told.returncode, told.stdout, len(told.stderr.splitlines())) == (125, "", 1)
     extra = {"vl_convert": "deepum[report]", "pyarrow": "deepum[columns]"}[package]
-    assert re.match(rf"deepum: error: \S+: is missing, .*; install it with `pip install {re.escape(extra)}`$", told.stderr.strip())
+    assert re.match(
+        rf"deepum: error: \S+: is missing, .*; install it with `pip install {re.escape(extra)}`$",
+        told.stderr.strip(),
+    )
 
 
 def test_tables_and_texts_are_escaped() -> None:

@@ -1,4 +1,6 @@
-"""`deepum trace export`: what the Trace Event Format asks for, checked by hand, and all that happened in it."""
+"""`deepum trace export`: what the Trace Event Format asks for, checked by hand, and all that
+happened in it.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ Events = list[dict[str, Any]]
 
 
 def valid(events: Events) -> None:
-    """Each event has what its phase needs; slices of a thread nest; by time; every thread has a name."""
+    """Each event has what its phase needs; slices of a thread nest; by time; every thread has a
+    name.
+    """
     latest = 0
     slices: dict[int, list[tuple[int, int]]] = defaultdict(list)
     threads, named = set(), set()
@@ -47,7 +51,9 @@ def valid(events: Events) -> None:
         elif event["ph"] == "i":
             assert event["s"] == "t"
         else:
-            assert event["args"] and all(isinstance(value, int) and value >= 0 for value in event["args"].values())
+            assert event["args"] and all(
+                isinstance(value, int) and value >= 0 for value in event["args"].values()
+            )
         threads |= {event["tid"]} if event["ph"] != "C" else set()
     assert threads <= named
     for told in slices.values():
@@ -55,7 +61,9 @@ def valid(events: Events) -> None:
         for start, end in told:
             while open_ends and open_ends[-1] <= start:
                 open_ends.pop()
-            assert not open_ends or end <= open_ends[-1], "slices of one thread overlap without nesting"
+            assert not open_ends or end <= open_ends[-1], (
+                "slices of one thread overlap without nesting"
+            )
             open_ends.append(end)
 
 
@@ -74,7 +82,10 @@ def test_all_that_happened_is_in_it(timeline: Timeline) -> None:
     told = list(perfetto.events(timeline))
     moved = sum(event["args"]["bytes"] for event in told if event.get("cat") == "move")
     assert moved == timeline.of("prefetch", "evict", "fault", "driver_evict")["bytes"].sum()
-    assert sum(event["args"].get("faults", 0) for event in told if event.get("cat") == "move") == timeline.of("fault")["count"].sum()
+    assert (
+        sum(event["args"].get("faults", 0) for event in told if event.get("cat") == "move")
+        == timeline.of("fault")["count"].sum()
+    )
     for category, kind in (("kernel", "kernel"), ("hold", "hold"), ("decision", "decision")):
         assert sum(event.get("cat") == category for event in told) == len(timeline.of(kind))
     assert sum(event.get("cat") == "iteration" for event in told) == 6
@@ -86,10 +97,16 @@ def test_all_that_happened_is_in_it(timeline: Timeline) -> None:
     assert max(event["args"].get("dead", 0) for event in counters) > 0
 
 
-def test_threads_have_the_kernels_of_one_stream_and_the_moves_of_one_cause(timeline: Timeline) -> None:
+def test_threads_have_the_kernels_of_one_stream_and_the_moves_of_one_cause(
+    timeline: Timeline,
+) -> None:
     told = list(perfetto.events(timeline))
-    names = {event["tid"]: event["args"]["name"] for event in told if event["name"] == "thread_name"}
-    where = {(event["cat"], event["name"]): names[event["tid"]] for event in told if event["ph"] == "X"}
+    names = {
+        event["tid"]: event["args"]["name"] for event in told if event["name"] == "thread_name"
+    }
+    where = {
+        (event["cat"], event["name"]): names[event["tid"]] for event in told if event["ph"] == "X"
+    }
     assert where["kernel", "forward"] == "stream 0"
     if timeline.policy == "deepum":
         assert where["hold", "held for prefetches"] == "stream 0"
@@ -101,14 +118,20 @@ def test_threads_have_the_kernels_of_one_stream_and_the_moves_of_one_cause(timel
 
 
 def test_what_would_overlap_gets_a_thread_of_its_own(timeline: Timeline) -> None:
-    """Fault batches of a copy while those of a kernel are serviced: never nested, so side by side."""
+    """Fault batches of a copy while those of a kernel are serviced: never nested, so side
+    by side.
+    """
     activities = timeline.activities.copy()
     faults = activities[activities["kind"] == KINDS["fault"]][:3].copy()
-    for fault, (start, end) in zip(faults, ((100.0, 200.0), (150.0, 300.0), (200.0, 250.0)), strict=True):
+    for fault, (start, end) in zip(
+        faults, ((100.0, 200.0), (150.0, 300.0), (200.0, 250.0)), strict=True
+    ):
         fault["start_ns"], fault["end_ns"] = start, end
     told = list(perfetto.events(Timeline(**{**vars(timeline), "activities": faults})))
     valid(told)
-    names = {event["tid"]: event["args"]["name"] for event in told if event["name"] == "thread_name"}
+    names = {
+        event["tid"]: event["args"]["name"] for event in told if event["name"] == "thread_name"
+    }
     assert [names[event["tid"]] for event in told if event["name"] == "fault"] == [
         "to the GPU: fault batches",
         "to the GPU: fault batches (2)",
@@ -123,7 +146,17 @@ def test_every_command_has_its_name() -> None:
 
 @pytest.mark.parametrize("name", ["out.json", "out.json.gz"])
 def test_the_command_writes_it(deepum: Deepum, workload: Path, tmp_path: Path, name: str) -> None:
-    told = deepum("trace", "export", workload, "--gpu-memory", "192MiB", "--steps", "2", "--output", tmp_path / name)
+    told = deepum(
+        "trace",
+        "export",
+        workload,
+        "--gpu-memory",
+        "192MiB",
+        "--steps",
+        "2",
+        "--output",
+        tmp_path / name,
+    )
     assert told.returncode == 0, told.stderr
     data = (tmp_path / name).read_bytes()
     document = json.loads(gzip.decompress(data) if name.endswith(".gz") else data)
@@ -138,7 +171,9 @@ def test_a_recorded_run_is_exported_with_its_copies(recorded_run: Path) -> None:
     valid(told)
     copied = [event["args"] for event in told if event["name"] == "copy out"]
     assert [one["copies"] for one in copied] == [1] * 10, "each array is read back"
-    assert 0 < sum(one["bytes"] for one in copied) <= 10 * 40 * MIB, "over the link, the part that was not on the host already"
+    assert 0 < sum(one["bytes"] for one in copied) <= 10 * 40 * MIB, (
+        "over the link, the part that was not on the host already"
+    )
     assert sum(event.get("cat") == "kernel" for event in told) == 40
 
 
@@ -148,18 +183,28 @@ def test_a_recorded_run_is_exported_with_its_copies(recorded_run: Path) -> None:
         (("nowhere", "--output", "x.json"), "nowhere: No such file or directory; "),
         (("training",), "Missing option '--output'"),
         (("training", "--output", "x.json", "--policy", "luck"), "policy 'luck': is unknown; "),
-        (("training", "--output", "x.json", "--policy", "deepum,on-demand"), "is more than one; name one of "),
+        (
+            ("training", "--output", "x.json", "--policy", "deepum,on-demand"),
+            "is more than one; name one of ",
+        ),
         (("training", "--output", "x.json", "--machine", "abacus"), "machine 'abacus': "),
-        (("training", "--output", "x.json", "--gpu-memory", "much"), "--gpu-memory: 'much' is not a size; "),
+        (
+            ("training", "--output", "x.json", "--gpu-memory", "much"),
+            "--gpu-memory: 'much' is not a size; ",
+        ),
     ],
 )
-def test_what_cannot_be_used_is_one_line(deepum: Deepum, workload: Path, arguments: tuple[str, ...], cause: str) -> None:
+def test_what_cannot_be_used_is_one_line(
+    deepum: Deepum, workload: Path, arguments: tuple[str, ...], cause: str
+) -> None:
     told = deepum("trace", "export", *arguments, cwd=workload.parent)
     assert (told.returncode, told.stdout, len(told.stderr.splitlines())) == (2, "", 1)
     assert told.stderr.startswith("deepum: error: ") and cause in told.stderr
 
 
 def test_a_place_that_cannot_be_written_is_said(deepum: Deepum, workload: Path) -> None:
-    told = deepum("trace", "export", workload, "--steps", "1", "--output", workload / "no" / "out.json")
+    told = deepum(
+        "trace", "export", workload, "--steps", "1", "--output", workload / "no" / "out.json"
+    )
     assert told.returncode == 125
     assert "no/out.json: No such file or directory; name a file" in told.stderr

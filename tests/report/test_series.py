@@ -1,4 +1,6 @@
-"""From what happened to what a chart shows: nothing is lost in it, and it does not grow with the run."""
+"""From what happened to what a chart shows: nothing is lost in it, and it does not grow with the
+run.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,13 @@ from deepum.simulate.workload import Workload, load
 from deepum.trace import Trace, TraceWriter
 
 
-def of_training(folder: Path, policy: str = "deepum", steps: int = 5, layers: int = 12, mode: Mode = GATED) -> Timeline:
+def of_training(
+    folder: Path, policy: str = "deepum", steps: int = 5, layers: int = 12, mode: Mode = GATED
+) -> Timeline:
     training(folder, layers=layers)
-    return observe(load(str(folder), steps, False), "a100-40gb-g10", BY_NAME[policy], 192 * MIB, mode=mode)
+    return observe(
+        load(str(folder), steps, False), "a100-40gb-g10", BY_NAME[policy], 192 * MIB, mode=mode
+    )
 
 
 def records(rows: list[tuple[float, float, int]]) -> np.ndarray:
@@ -43,14 +49,21 @@ def test_a_rate_has_all_bytes_where_they_were_moved() -> None:
 
 def test_rates_of_records_that_overlap_add_up() -> None:
     random = Random(3)
-    rows = [(start := random.uniform(0, 900), start + random.uniform(0, 99), random.randrange(1000)) for _ in range(200)]
+    rows = [
+        (start := random.uniform(0, 900), start + random.uniform(0, 99), random.randrange(1000))
+        for _ in range(200)
+    ]
     at = series.edges(0, 1000, 37)
-    assert (series.rate(records(rows), at) * np.diff(at)).sum() == pytest.approx(sum(size for _, _, size in rows))
+    assert (series.rate(records(rows), at) * np.diff(at)).sum() == pytest.approx(
+        sum(size for _, _, size in rows)
+    )
 
 
 def test_the_highest_value_of_a_step_function_in_each_part() -> None:
     times, values = np.array([5.0, 12.0, 13.0, 41.0]), np.array([3, 9, 1, 4])
-    assert series.highest(times, values, np.array([0.0, 10.0, 20.0, 30.0, 40.0, 50.0])).tolist() == [3, 9, 1, 1, 4]
+    assert series.highest(
+        times, values, np.array([0.0, 10.0, 20.0, 30.0, 40.0, 50.0])
+    ).tolist() == [3, 9, 1, 1, 4]
 
 
 @pytest.mark.parametrize("policy", ["on-demand", "deepum"])
@@ -59,7 +72,9 @@ def test_link_use_adds_up_to_the_bytes_moved(tmp_path: Path, policy: str) -> Non
     at = series.edges(0, timeline.activities["end_ns"].max(), 300)
     for kinds in (("prefetch", "fault"), ("evict", "driver_evict")):
         moved = timeline.of(*kinds)
-        assert (series.rate(moved, at) * np.diff(at)).sum() == pytest.approx(moved["bytes"].sum(), rel=1e-6)
+        assert (series.rate(moved, at) * np.diff(at)).sum() == pytest.approx(
+            moved["bytes"].sum(), rel=1e-6
+        )
         assert moved["bytes"].sum() > 0
 
 
@@ -71,10 +86,16 @@ def test_no_moves_are_faster_than_the_link(tmp_path: Path) -> None:
 
 
 def test_nor_are_they_behind_gates_each_by_itself(tmp_path: Path) -> None:
-    """A fault takes its share of the link from a prefetch under way, which is drawn as slower over all of its time."""
+    """A fault takes its share of the link from a prefetch under way, which is drawn as slower over
+    all of its time.
+    """
     timeline = of_training(tmp_path / "w", mode=GATED)
     at = series.edges(0, timeline.ns, 200)
-    for kind, gbps in (("prefetch", timeline.gbps[0]), ("fault", timeline.gbps[0]), ("evict", timeline.gbps[1])):
+    for kind, gbps in (
+        ("prefetch", timeline.gbps[0]),
+        ("fault", timeline.gbps[0]),
+        ("evict", timeline.gbps[1]),
+    ):
         assert 0 < series.rate(timeline.of(kind), at).max() <= gbps * (1 + 1e-6)
 
 
@@ -104,7 +125,12 @@ def test_memory_of_a_program_at_its_launches() -> None:
 def test_memory_over_time_is_within_its_limits(tmp_path: Path) -> None:
     timeline = of_training(tmp_path / "w")
     told = series.memory(timeline, series.edges(0, timeline.ns, 100))
-    assert told["resident"].max() == timeline.activities["resident_bytes"].max() <= 192 * MIB < told["allocated"].max()
+    assert (
+        told["resident"].max()
+        == timeline.activities["resident_bytes"].max()
+        <= 192 * MIB
+        < told["allocated"].max()
+    )
     assert np.all(told["dead"] <= told["allocated"])
     assert told["dead"].max() > 0
 
@@ -130,7 +156,9 @@ def test_a_steady_step_is_the_last_but_one(tmp_path: Path) -> None:
 
 def test_charts_do_not_grow_with_the_run(tmp_path: Path) -> None:
     """Four times the launches, and not much more to draw."""
-    small, large = (of_training(tmp_path / str(steps), steps=steps, layers=24) for steps in (12, 48))
+    small, large = (
+        of_training(tmp_path / str(steps), steps=steps, layers=24) for steps in (12, 48)
+    )
     assert len(large.activities) > 3.5 * len(small.activities)
     for draw in (charts.whole_run, charts.one_step):
         assert len(json.dumps(draw(large))) < 1.3 * len(json.dumps(draw(small))) < 400_000
@@ -146,7 +174,9 @@ def test_kernels_have_the_names_of_the_workload(tmp_path: Path) -> None:
 def test_a_trace_of_nothing_can_be_drawn() -> None:
     writer = TraceWriter()
     writer.device(64)
-    timeline = observe(Workload("nothing", writer.trace("nothing"), "v100-16gb"), "v100-16gb", BY_NAME["deepum"])
+    timeline = observe(
+        Workload("nothing", writer.trace("nothing"), "v100-16gb"), "v100-16gb", BY_NAME["deepum"]
+    )
     assert len(timeline.activities) == 0
     assert charts.whole_run(timeline)["vconcat"] and charts.one_step(timeline)["vconcat"]
     assert timeline.launched(np.array([7], dtype=np.uint64)).tolist() == [-1]
@@ -155,7 +185,10 @@ def test_a_trace_of_nothing_can_be_drawn() -> None:
 def test_every_kind_of_activity_is_known() -> None:
     from deepum._core import ffi
 
-    native = {name.removeprefix("DEEPUM_ACTIVITY_").lower() for name in ffi.typeof("enum deepum_activity_kind").relements}
+    native = {
+        name.removeprefix("DEEPUM_ACTIVITY_").lower()
+        for name in ffi.typeof("enum deepum_activity_kind").relements
+    }
     assert native == set(KINDS)
 
 
@@ -169,7 +202,9 @@ def test_damaged_traces_are_refused_or_drawn(tmp_path: Path) -> None:
         for _ in range(random.randrange(1, 4)):
             target = random.choice((broken_events, broken_work))
             target[random.randrange(len(target))] = random.randrange(256)
-        broken = Workload("broken", Trace("broken", bytes(broken_events), bytes(broken_work)), whole.machine)
+        broken = Workload(
+            "broken", Trace("broken", bytes(broken_events), bytes(broken_work)), whole.machine
+        )
         try:
             timeline = observe(broken, broken.machine, BY_NAME["deepum"], 64 * MIB)
         except UsageError:

@@ -1,4 +1,6 @@
-"""native/runtime as snippets see it that the tests run in a process of their own: `from client import *`."""
+"""native/runtime as snippets see it that the tests run in a process of their own: `from client
+import *`.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,18 @@ def enter(device: int = 0) -> None:
     _library.h_enter(device)
 
 
-def execute(stream: int = 0, hash: int = 7, refused: bool = False, handle: int | None = None, blocks: int = 0) -> int:
-    return int(_library.h_execute(stream, c.c_uint64(hash), int(refused), stream if handle is None else handle, blocks))
+def execute(
+    stream: int = 0,
+    hash: int = 7,
+    refused: bool = False,
+    handle: int | None = None,
+    blocks: int = 0,
+) -> int:
+    return int(
+        _library.h_execute(
+            stream, c.c_uint64(hash), int(refused), stream if handle is None else handle, blocks
+        )
+    )
 
 
 def emit_execute(stream: int, hash: int, ranges: int = 0) -> int:

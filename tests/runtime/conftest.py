@@ -18,11 +18,16 @@ from runtime_tools import Ran  # noqa: E402
 
 
 @pytest.fixture(scope="session")
-def harness(tmp_path_factory: pytest.TempPathFactory, cuda_include: Path, sanitizer_flags: tuple[str, ...]) -> Path:
+def harness(
+    tmp_path_factory: pytest.TempPathFactory, cuda_include: Path, sanitizer_flags: tuple[str, ...]
+) -> Path:
     """The runtime on a driver that only writes down what it is asked, as a shared library."""
     folder = tmp_path_factory.mktemp("harness")
     rooms = [ROOT / "native" / "mover", ROOT / "native" / "runtime"]
-    sources = [*(source for room in rooms for source in sorted(room.glob("*.cpp"))), ROOT / "tests" / "programs" / "runtime_harness.cpp"]
+    sources = [
+        *(source for room in rooms for source in sorted(room.glob("*.cpp"))),
+        ROOT / "tests" / "programs" / "runtime_harness.cpp",
+    ]
     flags = [
         "-std=gnu++20",
         "-O1",
@@ -42,7 +47,10 @@ def harness(tmp_path_factory: pytest.TempPathFactory, cuda_include: Path, saniti
     with ThreadPoolExecutor(2) as pool:
         objects = list(pool.map(build, sources))
     library = folder / "libharness.so"
-    subprocess.run(["g++", "-shared", "-pthread", *sanitizer_flags, "-o", str(library), *map(str, objects)], check=True)
+    subprocess.run(
+        ["g++", "-shared", "-pthread", *sanitizer_flags, "-o", str(library), *map(str, objects)],
+        check=True,
+    )
     return library
 
 
@@ -55,16 +63,21 @@ def runtime_folder(tmp_path_factory: pytest.TempPathFactory, harness: Path) -> P
 
 
 @pytest.fixture
-def start(harness: Path, runtime_folder: Path, preloading: Callable[..., dict[str, str]]) -> Callable[..., subprocess.Popen[str]]:
+def start(
+    harness: Path, runtime_folder: Path, preloading: Callable[..., dict[str, str]]
+) -> Callable[..., subprocess.Popen[str]]:
     """Starts a snippet on top of client.py; settings as keywords."""
 
     def start(snippet: str, **settings: str | None) -> subprocess.Popen[str]:
-        environment: dict[str, str] = {key: value for key, value in os.environ.items() if not key.startswith("DEEPUM_")}
+        environment: dict[str, str] = {
+            key: value for key, value in os.environ.items() if not key.startswith("DEEPUM_")
+        }
         environment |= preloading() | {
             "RUNTIME_HARNESS": str(harness),
             "DEEPUM_RUNTIME_DIR": str(runtime_folder),
             "DEEPUM_DAEMON": "/bin/false",
-            "DEEPUM_MOVES": "stream",  # Else more goes with the first moves (test_blocking_calls.py).
+            # Else more goes with the first moves (test_blocking_calls.py).
+            "DEEPUM_MOVES": "stream",
             "PYTHONPATH": str(HERE),
         }
         for key, value in settings.items():

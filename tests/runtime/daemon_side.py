@@ -1,6 +1,8 @@
-"""The daemon's side of the wire in plain Python: takes events, decides what the test says, writes commands.
+"""The daemon's side of the wire in plain Python: takes events, decides what the test says, writes
+commands.
 
-A reference for native/wire/ring.h: one thread a session; sleeps on the program's eventfd; publishes commands before the decision.
+A reference for native/wire/ring.h: one thread a session; sleeps on the program's eventfd; publishes
+commands before the decision.
 """
 
 from __future__ import annotations
@@ -36,10 +38,30 @@ PROGRAM_LEFT = 328
 DAEMON_LEFT = 332
 WANTS_FREE_MEMORY = 340
 
-PAD, DEVICE, ALLOCATE, FREE, BLOCK_ACTIVE, BLOCK_INACTIVE, EXECUTE, SYNCHRONISE, STREAM_DESTROYED = range(9)
+(
+    PAD,
+    DEVICE,
+    ALLOCATE,
+    FREE,
+    BLOCK_ACTIVE,
+    BLOCK_INACTIVE,
+    EXECUTE,
+    SYNCHRONISE,
+    STREAM_DESTROYED,
+) = range(9)
 MOVED, LOST = 13, 14
 FREE_MEMORY = 17
-PREFETCH, EVICT, DISCARD, ADVISE, HOLD, COPY_OUT, DROP, COLLAPSE, POPULATE = 1, 2, 3, 4, 5, 6, 7, 8, 9
+PREFETCH, EVICT, DISCARD, ADVISE, HOLD, COPY_OUT, DROP, COLLAPSE, POPULATE = (
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+    8,
+    9,
+)
 STATUS = {0: "issued", 1: "stale", 2: "cancelled", 3: "failed", 4: "refused"}
 
 
@@ -101,9 +123,18 @@ Decide = Callable[[Event], list[Command]]
 
 
 class Session:
-    """One program. `decide` answers every event with commands; `delay` seconds go by before each decision."""
+    """One program. `decide` answers every event with commands; `delay` seconds go by before each
+    decision.
+    """
 
-    def __init__(self, connection: socket.socket, message: bytes, descriptors: list[int], decide: Decide, delay: float) -> None:
+    def __init__(
+        self,
+        connection: socket.socket,
+        message: bytes,
+        descriptors: list[int],
+        decide: Decide,
+        delay: float,
+    ) -> None:
         magic, self.version, settings_bytes, self.pid, _ = struct.unpack_from("<8sIIII", message)
         assert magic == b"DEEPUMHI"
         text = message[24 : 24 + settings_bytes].decode()
@@ -142,7 +173,9 @@ class Session:
                 raw = bytes(self.memory[at : at + 8 * words])
                 sequence = struct.unpack_from("<Q", raw, 8)[0]
                 if sequence != self._consumed // 8 + 1 or sequence <= self._last_sequence:
-                    self.problems.append(f"sequence {sequence} at {self._consumed}, after {self._last_sequence}")
+                    self.problems.append(
+                        f"sequence {sequence} at {self._consumed}, after {self._last_sequence}"
+                    )
                 self._last_sequence = sequence
                 taken.append(Event(kind, word >> 24 & 0xFF, word >> 32, sequence, raw[16:]))
             self.memory[at : at + 8 * words] = bytes(8 * words)
@@ -191,7 +224,9 @@ class Session:
             elif self.turn():
                 continue
             self.store(DAEMON_SLEEPS, 1, "I")
-            if not self.paused.is_set() and self.load(CONTROL_BYTES + self._consumed % EVENT_RING_BYTES):
+            if not self.paused.is_set() and self.load(
+                CONTROL_BYTES + self._consumed % EVENT_RING_BYTES
+            ):
                 continue
             ready, _, _ = select.select([self.daemon_fd, self.connection.fileno()], [], [], 0.05)
             self.store(DAEMON_SLEEPS, 0, "I")
@@ -213,7 +248,9 @@ def socket_of(folder: Path) -> Path:
 
 
 class FakeDaemon:
-    """Serves the socket of a folder. refuse: text of a refusal; answer: raw bytes instead of a welcome; mute: never answers."""
+    """Serves the socket of a folder. refuse: text of a refusal; answer: raw bytes instead of a
+    welcome; mute: never answers.
+    """
 
     def __init__(
         self,
@@ -247,7 +284,11 @@ class FakeDaemon:
             message, descriptors, _, _ = socket.recv_fds(connection, 1 << 17, 3)
             if self._refuse is not None or self._answer is not None:
                 text = (self._refuse or "").encode()
-                connection.send(self._answer if self._answer is not None else struct.pack("<8sII", b"DEEPUMNO", 2, len(text)) + text)
+                connection.send(
+                    self._answer
+                    if self._answer is not None
+                    else struct.pack("<8sII", b"DEEPUMNO", 2, len(text)) + text
+                )
                 for fd in descriptors:
                     os.close(fd)
                 continue
@@ -278,7 +319,8 @@ class FakeDaemon:
 
     def close(self) -> None:
         with contextlib.suppress(OSError):  # closed before
-            self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts: until then the socket lives on
+            # Wakes the thread that accepts: until then the socket lives on.
+            self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         for connection in self._connections:
             connection.close()

@@ -1,4 +1,6 @@
-"""Dead memory in a process of its own, and discards of it by the ordinal of the launch that causes them."""
+"""Dead memory in a process of its own, and discards of it by the ordinal of the launch that causes
+them.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,12 @@ Run = Callable[..., Ran]
 DEAD = "enter(); call('discards'); allocate(64); block(64); unblock(64)\n"
 
 
-def lock_step(run: Run, folder: Path, plan: dict[int, list[Command]], snippet: str, **settings: str) -> tuple[list[str], Session]:
-    """Commands by the ordinal of the launch that causes them; `after` -1 stands for that launch, -2 for the one before."""
+def lock_step(
+    run: Run, folder: Path, plan: dict[int, list[Command]], snippet: str, **settings: str
+) -> tuple[list[str], Session]:
+    """Commands by the ordinal of the launch that causes them; `after` -1 stands for that launch, -2
+    for the one before.
+    """
     launches: list[int] = []
 
     def decide(event: Event) -> list[Command]:

@@ -18,14 +18,18 @@ INTERVAL = 64  # launches
 class Readings:
     """A daemon that wants them from the first launch on, and what it was told."""
 
-    def __init__(self, folder: Path, run: Run, snippet: str, wanted: bool = True, **settings: str) -> None:
+    def __init__(
+        self, folder: Path, run: Run, snippet: str, wanted: bool = True, **settings: str
+    ) -> None:
         def decide(event: Event) -> list[Command]:
             if event.kind == EXECUTE and wanted:
                 daemon.session().store(WANTS_FREE_MEMORY, 1, "I")
             return []
 
         with FakeDaemon(folder, decide) as daemon:
-            self.facts = run(snippet + "\ntell(calls=calls())", **{"DEEPUM_SYNC": "1", **settings}).facts()
+            self.facts = run(
+                snippet + "\ntell(calls=calls())", **{"DEEPUM_SYNC": "1", **settings}
+            ).facts()
             self.events = daemon.finished().events
         self.launches = [event.sequence for event in self.events if event.kind == EXECUTE]
         self.told = [event.words for event in self.events if event.kind == FREE_MEMORY]
@@ -67,12 +71,16 @@ def test_nobody_asks_the_driver_while_it_is_not_wanted(run: Run, runtime_folder:
 
 
 def test_it_is_told_every_so_many_launches(run: Run, runtime_folder: Path) -> None:
-    found = Readings(runtime_folder, run, f"enter(); allocate(64)\nfor _ in range({3 * INTERVAL + 1}): execute()")
+    found = Readings(
+        runtime_folder, run, f"enter(); allocate(64)\nfor _ in range({3 * INTERVAL + 1}): execute()"
+    )
     assert len(found.told) == 3
 
 
 def test_it_is_that_of_the_context_at_hand(run: Run, runtime_folder: Path) -> None:
-    snippet = "enter(); allocate(64); execute(); call('device_of_context', 1); call('read_free_memory')"
+    snippet = (
+        "enter(); allocate(64); execute(); call('device_of_context', 1); call('read_free_memory')"
+    )
     assert Readings(runtime_folder, run, snippet).told == []
 
 
@@ -86,8 +94,15 @@ def test_it_is_that_of_the_context_at_hand(run: Run, runtime_folder: Path) -> No
         ({"DEEPUM_GPU_MEMORY": "8GiB"}, 8 * 1024, 128),
     ],
 )
-def test_a_reserve_stays_free(run: Run, runtime_folder: Path, settings: dict[str, str], capacity: int, reserve: int) -> None:
-    found = Readings(runtime_folder, run, "enter(); allocate(64); execute(); call('read_free_memory')", **settings)
+def test_a_reserve_stays_free(
+    run: Run, runtime_folder: Path, settings: dict[str, str], capacity: int, reserve: int
+) -> None:
+    found = Readings(
+        runtime_folder,
+        run,
+        "enter(); allocate(64); execute(); call('read_free_memory')",
+        **settings,
+    )
     (device,) = (event.words for event in found.events if event.kind == DEVICE)
     assert device[1] == capacity * MIB
     assert found.told[0][1] == reserve * MIB

@@ -35,10 +35,16 @@ tell(early=early, calls=wait_calls(lambda all: any(c.startswith("prefetch") for 
         facts = run(snippet).facts()
         daemon.finished()
     assert facts["early"] == ["launch s0"]
-    assert [call for call in facts["calls"] if call != "synchronise"] == ["record e1 s0", "wait m1 e1", "prefetch m1 4096+2 host"]
+    assert [call for call in facts["calls"] if call != "synchronise"] == [
+        "record e1 s0",
+        "wait m1 e1",
+        "prefetch m1 4096+2 host",
+    ]
 
 
-def test_no_more_than_the_limit_is_handed_over_until_some_is_complete(run: Run, runtime_folder: Path) -> None:
+def test_no_more_than_the_limit_is_handed_over_until_some_is_complete(
+    run: Run, runtime_folder: Path
+) -> None:
     # 2 MiB each, not adjacent, 8 MiB at a time.
     moves = [Command(PREFETCH, first=2 * i) for i in range(10)]
     snippet = """
@@ -55,7 +61,9 @@ tell(first=count(first), queries=asked, rest=count(wait_calls(lambda all: count(
     assert 0 < facts["queries"] < 2000  # it looks now and then, it does not spin
 
 
-def test_moves_that_no_event_can_be_recorded_behind_do_not_stop_the_rest(run: Run, runtime_folder: Path) -> None:
+def test_moves_that_no_event_can_be_recorded_behind_do_not_stop_the_rest(
+    run: Run, runtime_folder: Path
+) -> None:
     moves = [Command(PREFETCH, first=2 * i) for i in range(10)]
     snippet = """
 enter(); allocate(64); call("complete", 0); call("event_error", 400); execute()
@@ -113,7 +121,9 @@ tell(calls=wait_calls(lambda all: any("device 0" in c for c in all)))
     assert not any("relaxed" in call or "blocking" in call or "context" in call for call in calls)
 
 
-def test_streams_that_share_an_id_get_a_marker_each_however_many_come_at_once(run: Run, runtime_folder: Path) -> None:
+def test_streams_that_share_an_id_get_a_marker_each_however_many_come_at_once(
+    run: Run, runtime_folder: Path
+) -> None:
     with FakeDaemon(runtime_folder) as daemon:
         ran = run("enter(); tell(unmarked=call('unmarked_of_shared', 4, 2000))", DEEPUM_SYNC="0")
         daemon.finished()

@@ -1,4 +1,6 @@
-"""Gates: out of lock-step, under pressure, launches wait on their streams for what is fetched for them."""
+"""Gates: out of lock-step, under pressure, launches wait on their streams for what is fetched for
+them.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,9 @@ Decide = Callable[[Event], list[Command]]
 
 
 def held(after_own: bool = False, behind_others: bool = False) -> Decide:
-    """Each launch is held for a prefetch of its own; `after_own`: which follows the launches before it; `behind_others`: it is said that
-    the prefetch may follow launches of other streams."""
+    """Each launch is held for a prefetch of its own; `after_own`: which follows the launches before
+    it; `behind_others`: it is said that the prefetch may follow launches of other streams.
+    """
     made = {"id": 0, "launches": 0}
 
     def decide(event: Event) -> list[Command]:
@@ -27,8 +30,24 @@ def held(after_own: bool = False, behind_others: bool = False) -> Decide:
         made["launches"] += 1
         made["id"] += 2
         after = event.sequence - 1 if after_own and made["launches"] > 1 else 0
-        move = Command(PREFETCH, first=made["launches"] % 16, after=after, id=made["id"] - 1, cause=event.sequence)
-        return [move, Command(HOLD, id=made["id"], after_move=made["id"] - 1, cause=event.sequence, count=0, advice=int(behind_others))]
+        move = Command(
+            PREFETCH,
+            first=made["launches"] % 16,
+            after=after,
+            id=made["id"] - 1,
+            cause=event.sequence,
+        )
+        return [
+            move,
+            Command(
+                HOLD,
+                id=made["id"],
+                after_move=made["id"] - 1,
+                cause=event.sequence,
+                count=0,
+                advice=int(behind_others),
+            ),
+        ]
 
     return decide
 
@@ -46,40 +65,67 @@ def first(decide: Decide) -> Decide:
     return once
 
 
-# The first launch begins it: gates are there from the second on, a moment after their words have been registered.
-BEGIN = "enter(); allocate(64); execute(); began = wait_calls(lambda all: any(c.startswith('register') for c in all)); time.sleep(0.05)\n"
+# The first launch begins it: gates are there from the second on, a moment after their words have
+# been registered.
+BEGIN = (
+    "enter(); allocate(64); execute(); began = wait_calls(lambda all: "
+    "any(c.startswith('register') for c in all)); time.sleep(0.05)\n"
+)
 
 
 def waits(calls: list[str], word: str = "w0") -> list[int]:
-    return [int(call.split()[-1]) for call in calls if call.startswith("gate") and call.split()[2] == word]
+    return [
+        int(call.split()[-1])
+        for call in calls
+        if call.startswith("gate") and call.split()[2] == word
+    ]
 
 
 def last_move(calls: list[str]) -> tuple[int, str]:
-    """Where the last prefetch is, and the event behind it. The first launch's may come late, when others wait already."""
+    """Where the last prefetch is, and the event behind it. The first launch's may come late, when
+    others wait already.
+    """
     at = max(i for i, call in enumerate(calls) if call.startswith("prefetch"))
-    (record,) = [call for call in calls[at:] if call.startswith("record") and call.split()[2] == calls[at].split()[1]]
+    (record,) = [
+        call
+        for call in calls[at:]
+        if call.startswith("record") and call.split()[2] == calls[at].split()[1]
+    ]
     return at, record.split()[1]
 
 
-def test_a_launch_waits_behind_its_gate_which_opens_behind_its_move(run: Run, runtime_folder: Path) -> None:
+def test_a_launch_waits_behind_its_gate_which_opens_behind_its_move(
+    run: Run, runtime_folder: Path
+) -> None:
     snippet = f"""{BEGIN}
 sequence = execute()
 tell(sequence=sequence, began=began, calls=wait_calls(lambda all: any(c.startswith("open") and c.endswith(f" {{sequence}}") for c in all)))
 """
-    with FakeDaemon(runtime_folder, held(), delay=0.1) as daemon:  # what is decided before a stream's first wait is not held
+    # What is decided before a stream's first wait is not held.
+    with FakeDaemon(runtime_folder, held(), delay=0.1) as daemon:
         facts = run(snippet).facts()
         daemon.finished()
     calls, sequence = facts["calls"], facts["sequence"]
     assert "register 65536 3" in facts["began"]
-    assert [call for call in calls if call[:4] in ("gate", "laun")] == [f"gate s0 w0 >= {sequence}", "launch s0"]
-    # The launches before it are let go first, then it waits for the event behind its prefetch, and for nothing else.
+    assert [call for call in calls if call[:4] in ("gate", "laun")] == [
+        f"gate s0 w0 >= {sequence}",
+        "launch s0",
+    ]
+    # The launches before it are let go first, then it waits for the event behind its prefetch, and
+    # for nothing else.
     behind, event = last_move(calls)
     writer = next(call.split()[1] for call in calls if call.startswith("open"))
     tail = [call for call in calls[behind:] if writer in call]
-    assert tail == [f"open {writer} w0 {sequence - 1}", f"wait {writer} {event}", f"open {writer} w0 {sequence}"]
+    assert tail == [
+        f"open {writer} w0 {sequence - 1}",
+        f"wait {writer} {event}",
+        f"open {writer} w0 {sequence}",
+    ]
 
 
-def test_each_launch_has_a_marker_that_lies_before_the_next_gate(run: Run, runtime_folder: Path) -> None:
+def test_each_launch_has_a_marker_that_lies_before_the_next_gate(
+    run: Run, runtime_folder: Path
+) -> None:
     snippet = f"""{BEGIN}
 for _ in range(4): execute()
 tell(calls=began + wait_calls(lambda all: sum(c.startswith("prefetch") for c in all) >= 4))
@@ -87,7 +133,11 @@ tell(calls=began + wait_calls(lambda all: sum(c.startswith("prefetch") for c in 
     with FakeDaemon(runtime_folder, held(after_own=True)) as daemon:
         calls = run(snippet).facts()["calls"]
         daemon.finished()
-    program = [call.split()[0] for call in calls if call.split()[0] in ("gate", "launch") or call.endswith(" s0")]
+    program = [
+        call.split()[0]
+        for call in calls
+        if call.split()[0] in ("gate", "launch") or call.endswith(" s0")
+    ]
     assert program == ["launch", "record", *["gate", "launch", "record"] * 4]
 
 
@@ -102,7 +152,9 @@ tell(sequence=sequence, calls=wait_calls(lambda all: any(c.startswith("open") an
     assert waits(facts["calls"]) == [facts["sequence"]]
 
 
-def test_a_launch_that_is_decided_before_its_stream_waits_opens_all_the_same(run: Run, runtime_folder: Path) -> None:
+def test_a_launch_that_is_decided_before_its_stream_waits_opens_all_the_same(
+    run: Run, runtime_folder: Path
+) -> None:
     """The mover has looked by then, and nothing else wakes it."""
     snippet = f"""{BEGIN}
 call("gate_delay", 300); sequence = execute(); call("gate_delay", 0)
@@ -118,8 +170,10 @@ AHEAD = 16  # launches that the GPU has before it when memory that is handed out
 
 
 def handing_out(launches: int) -> tuple[Decide, str]:
-    """So many launches that the GPU has not come to. The daemon drops what is dead at the last but one of all, after 1 ms, and at the
-    last, after 2 s; behind each of the two some of that is handed out again."""
+    """So many launches that the GPU has not come to. The daemon drops what is dead at the last but
+    one of all, after 1 ms, and at the last, after 2 s; behind each of the two some of that is
+    handed out again.
+    """
     begin, told, late = first(held()), [], {launches + 2: 0.001, launches + 3: 2.0}
 
     def decide(event: Event) -> list[Command]:
@@ -128,7 +182,15 @@ def handing_out(launches: int) -> tuple[Decide, str]:
         if event.kind == EXECUTE and len(told) in late:
             time.sleep(late[len(told)])
             blocks = {"first": 2 * (len(told) - launches) - 2, "count": 2}
-            return [Command(DISCARD, after=told[-2], cause=event.sequence, id=10 * (len(told) - launches), **blocks)]
+            return [
+                Command(
+                    DISCARD,
+                    after=told[-2],
+                    cause=event.sequence,
+                    id=10 * (len(told) - launches),
+                    **blocks,
+                )
+            ]
         return begin(event)
 
     snippet = f"""enter(); call("discards"); allocate(64); block(64); unblock(64); execute()
@@ -143,8 +205,12 @@ time.sleep(2.2); tell(took=took, calls=calls())
     return decide, snippet
 
 
-def test_memory_that_is_handed_out_waits_for_the_mover_and_not_for_long(run: Run, runtime_folder: Path) -> None:
-    """What is dead may be dropped until the mover has looked; a daemon that takes longer than that is not waited for again."""
+def test_memory_that_is_handed_out_waits_for_the_mover_and_not_for_long(
+    run: Run, runtime_folder: Path
+) -> None:
+    """What is dead may be dropped until the mover has looked; a daemon that takes longer than that
+    is not waited for again.
+    """
     decide, snippet = handing_out(AHEAD)
     with FakeDaemon(runtime_folder, decide) as daemon:
         facts = run(snippet).facts()
@@ -154,7 +220,9 @@ def test_memory_that_is_handed_out_waits_for_the_mover_and_not_for_long(run: Run
     assert min(facts["took"][1:]) < facts["took"][0], "only the first waits"
 
 
-def test_it_does_not_wait_while_the_gpu_is_about_to_run_out_of_launches(run: Run, runtime_folder: Path) -> None:
+def test_it_does_not_wait_while_the_gpu_is_about_to_run_out_of_launches(
+    run: Run, runtime_folder: Path
+) -> None:
     decide, snippet = handing_out(AHEAD - 3)  # with the two behind them, one less
     with FakeDaemon(runtime_folder, decide) as daemon:
         facts = run(snippet).facts()
@@ -164,8 +232,12 @@ def test_it_does_not_wait_while_the_gpu_is_about_to_run_out_of_launches(run: Run
 
 
 @pytest.mark.parametrize("settings", [{"DEEPUM_SYNC": "1"}, {"DEEPUM_GATES": "0"}])
-def test_there_are_none_in_lock_step_nor_where_they_are_not_wanted(run: Run, runtime_folder: Path, settings: dict[str, str]) -> None:
-    snippet = "enter(); allocate(64)\nfor _ in range(5): execute(); time.sleep(0.05)\ntell(calls=calls())"
+def test_there_are_none_in_lock_step_nor_where_they_are_not_wanted(
+    run: Run, runtime_folder: Path, settings: dict[str, str]
+) -> None:
+    snippet = (
+        "enter(); allocate(64)\nfor _ in range(5): execute(); time.sleep(0.05)\ntell(calls=calls())"
+    )
     with FakeDaemon(runtime_folder, held()) as daemon:
         calls = run(snippet, **settings).facts()["calls"]
         daemon.finished()
@@ -174,7 +246,10 @@ def test_there_are_none_in_lock_step_nor_where_they_are_not_wanted(run: Run, run
 
 
 def test_a_driver_that_has_none_is_done_without(run: Run, runtime_folder: Path) -> None:
-    snippet = "enter(); allocate(64); call('register_error', 801)\nfor _ in range(5): execute(); time.sleep(0.05)\ntell(calls=calls())"
+    snippet = (
+        "enter(); allocate(64); call('register_error', 801)\nfor _ in range(5): execute(); "
+        "time.sleep(0.05)\ntell(calls=calls())"
+    )
     with FakeDaemon(runtime_folder, held()) as daemon:
         ran = run(snippet, DEEPUM_LOG="2")
         daemon.finished()
@@ -183,7 +258,10 @@ def test_a_driver_that_has_none_is_done_without(run: Run, runtime_folder: Path) 
 
 
 def test_a_stream_that_cannot_wait_ends_them(run: Run, runtime_folder: Path) -> None:
-    snippet = f"{BEGIN}\ncall('gate_error', 801); execute(); call('gate_error', 0); execute(); time.sleep(0.1); tell(calls=calls())"
+    snippet = (
+        f"{BEGIN}\ncall('gate_error', 801); execute(); call('gate_error', 0); execute(); "
+        f"time.sleep(0.1); tell(calls=calls())"
+    )
     with FakeDaemon(runtime_folder, held()) as daemon:
         ran = run(snippet, DEEPUM_LOG="2")
         daemon.finished()
@@ -191,7 +269,9 @@ def test_a_stream_that_cannot_wait_ends_them(run: Run, runtime_folder: Path) -> 
     assert not waits(ran.facts()["calls"])
 
 
-@pytest.mark.parametrize("end", ["call('value_wait', 0)", "call('context_ending', 0xc0)", "call('leave')"])
+@pytest.mark.parametrize(
+    "end", ["call('value_wait', 0)", "call('context_ending', 0xc0)", "call('leave')"]
+)
 def test_all_are_opened_for_good(run: Run, runtime_folder: Path, end: str) -> None:
     """What the mover has queued may be written after that, and lower a word."""
     snippet = f"""{BEGIN}
@@ -207,11 +287,16 @@ tell(held=held, open=open, again=call("all_open"), calls=calls())
     assert len(waits(facts["calls"])) == 1
 
 
-@pytest.mark.parametrize(("before", "behind_others"), [("pass", True), ("call('graph', 0)", False), ("call('graph', 0)", True)])
+@pytest.mark.parametrize(
+    ("before", "behind_others"),
+    [("pass", True), ("call('graph', 0)", False), ("call('graph', 0)", True)],
+)
 def test_a_graph_leaves_gates_but_no_launch_waits_for_other_streams_from_then_on(
     run: Run, runtime_folder: Path, before: str, behind_others: bool
 ) -> None:
-    """From then on no stream waits for another through our moves: a graph would stand still until all that it needs is there."""
+    """From then on no stream waits for another through our moves: a graph would stand still until
+    all that it needs is there.
+    """
     snippet = f"""{BEGIN}
 {before}
 sequence = execute()
@@ -223,7 +308,9 @@ tell(sequence=sequence, calls=wait_calls(lambda all: any(c.startswith("open") an
     calls = facts["calls"]
     assert waits(calls) == [facts["sequence"]]
     writer = next(call.split()[1] for call in calls if call.startswith("open"))
-    assert (f"wait {writer} {last_move(calls)[1]}" in calls) == (before == "pass" or not behind_others)
+    assert (f"wait {writer} {last_move(calls)[1]}" in calls) == (
+        before == "pass" or not behind_others
+    )
 
 
 def test_none_waits_for_a_daemon_that_says_nothing_more(start: Start, runtime_folder: Path) -> None:
@@ -249,7 +336,9 @@ tell(before=before, after=after, sequence=sequence, calls=wait_calls(lambda all:
     assert waits(facts["calls"], "w0.1") == [facts["sequence"]]
 
 
-def test_a_decision_without_commands_that_comes_during_a_round_opens_its_gate(run: Run, runtime_folder: Path) -> None:
+def test_a_decision_without_commands_that_comes_during_a_round_opens_its_gate(
+    run: Run, runtime_folder: Path
+) -> None:
     """The mover stands in a call for the launch before when it comes, so that nobody wakes it."""
     snippet = f"""{BEGIN}
 time.sleep(0.1); calls(); call("prefetch_delay", 200)
@@ -267,18 +356,24 @@ execute(); execute(stream=1); execute(stream=1); time.sleep(0.4); tell(calls=cal
         ran = run(snippet, DEEPUM_LOG="2")
         daemon.finished()
     calls = ran.facts()["calls"]
-    assert waits(calls, "w1") == launches[-2:] and any(call.split()[2:] == ["w1", str(launches[-1])] for call in calls if "open" in call)
+    assert waits(calls, "w1") == launches[-2:] and any(
+        call.split()[2:] == ["w1", str(launches[-1])] for call in calls if "open" in call
+    )
     assert "all were opened" not in ran.err
 
 
-def test_behind_gates_the_lane_stands_still_for_advice_and_launches_go_on_waiting(run: Run, runtime_folder: Path) -> None:
+def test_behind_gates_the_lane_stands_still_for_advice_and_launches_go_on_waiting(
+    run: Run, runtime_folder: Path
+) -> None:
     """The second launch drops what it used. Later ones wait at their gates as before."""
     each = held()
 
     def decide(event: Event) -> list[Command]:
         commands = each(event)
         if commands and commands[0].id == 3:
-            commands.append(Command(DROP, first=20, after=event.sequence, id=1000, cause=event.sequence))
+            commands.append(
+                Command(DROP, first=20, after=event.sequence, id=1000, cause=event.sequence)
+            )
         return commands
 
     snippet = f"""{BEGIN}
@@ -293,5 +388,7 @@ tell(last=last, dropped=dropped, calls=wait_calls(lambda all: sum(c.startswith("
     dropped = facts["dropped"]
     lane = next(call.split()[1] for call in dropped if call.startswith("stands"))
     moved = dropped.index(f"prefetch {lane} 4136+2 host")
-    assert next(call for call in dropped[:moved] if lane in call).startswith(f"wait {lane}"), "it follows the launch"
+    assert next(call for call in dropped[:moved] if lane in call).startswith(f"wait {lane}"), (
+        "it follows the launch"
+    )
     assert dropped[:moved].count(f"stands {lane}") == dropped[moved:].count(f"stands {lane}") == 1

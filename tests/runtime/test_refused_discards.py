@@ -1,4 +1,6 @@
-"""Which discard the driver is asked for, and what is answered where it has none, or refuses them. Exact driver calls, in lock-step."""
+"""Which discard the driver is asked for, and what is answered where it has none, or refuses them.
+Exact driver calls, in lock-step.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,13 @@ def answers(session: Session) -> list[str]:
     return [event.moved[1] for event in session.events if event.kind == MOVED]
 
 
-def test_a_discard_alone_is_what_a_driver_with_both_forms_is_asked_for(run: Run, runtime_folder: Path) -> None:
+def test_a_discard_alone_is_what_a_driver_with_both_forms_is_asked_for(
+    run: Run, runtime_folder: Path
+) -> None:
     """The other one leaves zeroed pages on the host, which the next prefetch copies."""
-    calls, _ = lock_step(run, runtime_folder, {1: [discard()]}, "call('bare_discards'); execute(); execute()")
+    calls, _ = lock_step(
+        run, runtime_folder, {1: [discard()]}, "call('bare_discards'); execute(); execute()"
+    )
     assert calls[1] == "discard m1 4096+8"
 
 
@@ -24,9 +30,13 @@ def test_below_a_budget_the_memory_is_given_back_at_once(run: Run, runtime_folde
     assert calls[1] == "discard m1 4096+8 host"
 
 
-def test_a_driver_without_discards_says_so_and_so_does_one_whose_kernel_module_has_none(run: Run, runtime_folder: Path) -> None:
+def test_a_driver_without_discards_says_so_and_so_does_one_whose_kernel_module_has_none(
+    run: Run, runtime_folder: Path
+) -> None:
     old = {1: [discard()]}
-    calls, session = lock_step(run, runtime_folder, old, "call('no_discards'); execute(); execute()")
+    calls, session = lock_step(
+        run, runtime_folder, old, "call('no_discards'); execute(); execute()"
+    )
     assert (calls, answers(session)) == (["launch s0"] * 2, ["refused"])
 
 
@@ -39,11 +49,15 @@ def test_after_one_that_is_not_supported_none_is_asked_for(run: Run, runtime_fol
 
 
 def test_after_a_wait_for_a_value_they_are_refused(run: Run, runtime_folder: Path) -> None:
-    _, session = lock_step(run, runtime_folder, {1: [discard()]}, "execute(); call('value_wait', 0); execute()")
+    _, session = lock_step(
+        run, runtime_folder, {1: [discard()]}, "execute(); call('value_wait', 0); execute()"
+    )
     assert answers(session) == ["refused"]
 
 
-def test_discards_that_fail_again_and_again_end_the_discards_and_not_the_prefetches(run: Run, runtime_folder: Path) -> None:
+def test_discards_that_fail_again_and_again_end_the_discards_and_not_the_prefetches(
+    run: Run, runtime_folder: Path
+) -> None:
     plan = {i: [discard(first=i)] for i in range(1, 21)} | {22: [Command(PREFETCH, first=28)]}
     snippet = "call('bare_discards'); call('discard_error', 1)\nfor _ in range(23): execute()"
     calls, session = lock_step(run, runtime_folder, plan, snippet)

@@ -8,18 +8,31 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from daemon_side import ALLOCATE, BLOCK_ACTIVE, EVENT_RING_BYTES, EXECUTE, LOST, PREFETCH, Command, Event, FakeDaemon
+from daemon_side import (
+    ALLOCATE,
+    BLOCK_ACTIVE,
+    EVENT_RING_BYTES,
+    EXECUTE,
+    LOST,
+    PREFETCH,
+    Command,
+    Event,
+    FakeDaemon,
+)
 from runtime_tools import Ran
 
 Run = Callable[..., Ran]
 Start = Callable[..., "subprocess.Popen[str]"]
 
 
-def test_records_of_four_threads_arrive_whole_and_in_each_threads_order(run: Run, runtime_folder: Path) -> None:
+def test_records_of_four_threads_arrive_whole_and_in_each_threads_order(
+    run: Run, runtime_folder: Path
+) -> None:
     launches = 15000  # some 7 MB: the ring goes round
     with FakeDaemon(runtime_folder) as daemon:
         assert run(f"enter(); threads(4, {launches})").code == 0
-        session = daemon.finished()  # sequences rise, and are where they say: checked as they are taken
+        # Sequences rise, and are where they say: checked as they are taken.
+        session = daemon.finished()
     following = [0, 0, 0, 0]
     for event in session.events:
         if event.kind != EXECUTE:
@@ -33,7 +46,9 @@ def test_records_of_four_threads_arrive_whole_and_in_each_threads_order(run: Run
     assert session.load(128) == session.load(64) > EVENT_RING_BYTES
 
 
-def test_when_the_daemon_falls_behind_events_are_counted_and_what_lives_is_told_again(start: Start, runtime_folder: Path) -> None:
+def test_when_the_daemon_falls_behind_events_are_counted_and_what_lives_is_told_again(
+    start: Start, runtime_folder: Path
+) -> None:
     with FakeDaemon(runtime_folder) as daemon:
         snippet = """
 import sys
@@ -68,11 +83,18 @@ tell(lost=lost); sys.stdin.readline()
     assert tail[0].words == (lost,)
 
 
-def test_a_full_command_ring_is_emptied_while_a_launch_waits(run: Run, runtime_folder: Path) -> None:
+def test_a_full_command_ring_is_emptied_while_a_launch_waits(
+    run: Run, runtime_folder: Path
+) -> None:
     def decide(event: Event) -> list[Command]:
-        return [Command(PREFETCH, first=i % 32) for i in range(20000)] if event.kind == EXECUTE else []
+        return (
+            [Command(PREFETCH, first=i % 32) for i in range(20000)] if event.kind == EXECUTE else []
+        )
 
-    snippet = "enter(); allocate(64); execute(); n = len([c for c in calls() if c.startswith('prefetch')]); tell(n=n)"
+    snippet = (
+        "enter(); allocate(64); execute(); n = len([c for c in calls() if "
+        "c.startswith('prefetch')]); tell(n=n)"
+    )
     with FakeDaemon(runtime_folder, decide) as daemon:
         facts = run(snippet, DEEPUM_SYNC="1").facts()
         daemon.finished()

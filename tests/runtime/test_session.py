@@ -14,7 +14,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from daemon_side import ALLOCATE, DEVICE, EXECUTE, PREFETCH, PROGRAM_LEFT, Command, Event, FakeDaemon, socket_of
+from daemon_side import (
+    ALLOCATE,
+    DEVICE,
+    EXECUTE,
+    PREFETCH,
+    PROGRAM_LEFT,
+    Command,
+    Event,
+    FakeDaemon,
+    socket_of,
+)
 from runtime_tools import Ran
 
 Run = Callable[..., Ran]
@@ -23,9 +33,16 @@ Start = Callable[..., "subprocess.Popen[str]"]
 ALONE = "; going on with plain unified memory, without prefetching\n"
 
 
-def test_the_hello_brings_the_settings_and_sealed_memory_and_the_device_comes_first(run: Run, runtime_folder: Path) -> None:
+def test_the_hello_brings_the_settings_and_sealed_memory_and_the_device_comes_first(
+    run: Run, runtime_folder: Path
+) -> None:
     with FakeDaemon(runtime_folder) as daemon:
-        ran = run("enter(); enter(); allocate(4); execute()", DEEPUM_POLICY="on-demand", OTHER="x", DEEPUM_GPU_MEMORY="8GiB")
+        ran = run(
+            "enter(); enter(); allocate(4); execute()",
+            DEEPUM_POLICY="on-demand",
+            OTHER="x",
+            DEEPUM_GPU_MEMORY="8GiB",
+        )
         session = daemon.finished()
     assert ran.code == 0 and ran.err == ""
     assert session.settings["DEEPUM_POLICY"] == "on-demand" and "OTHER" not in session.settings
@@ -35,7 +52,9 @@ def test_the_hello_brings_the_settings_and_sealed_memory_and_the_device_comes_fi
     assert session.load(PROGRAM_LEFT, "I") == 1
 
 
-def test_capacity_is_the_free_memory_when_no_budget_is_given(run: Run, runtime_folder: Path) -> None:
+def test_capacity_is_the_free_memory_when_no_budget_is_given(
+    run: Run, runtime_folder: Path
+) -> None:
     with FakeDaemon(runtime_folder) as daemon:
         run("enter()", DEEPUM_GPU_RESERVE="0")
         assert daemon.finished().events[0].words == (16 << 30, 15 << 30)
@@ -54,8 +73,12 @@ def test_a_refusal_is_told_once_and_the_program_goes_on(run: Run, runtime_folder
     assert ran.err == "deepum: warning: daemon: refused this program: too many programs; end one\n"
 
 
-@pytest.mark.parametrize("answer", [b"DEEPUMOK" + b"\3\0\0\0" + b"\0\0\0\0", b"HTTP/1.1 200 OK\r\n", b"x", b""])
-def test_an_answer_of_another_version_or_kind_is_no_welcome(run: Run, runtime_folder: Path, answer: bytes) -> None:
+@pytest.mark.parametrize(
+    "answer", [b"DEEPUMOK" + b"\3\0\0\0" + b"\0\0\0\0", b"HTTP/1.1 200 OK\r\n", b"x", b""]
+)
+def test_an_answer_of_another_version_or_kind_is_no_welcome(
+    run: Run, runtime_folder: Path, answer: bytes
+) -> None:
     with FakeDaemon(runtime_folder, answer=answer):
         ran = run("enter(); tell(sequence=execute())")
     assert ran.facts()["sequence"] == 0
@@ -64,7 +87,10 @@ def test_an_answer_of_another_version_or_kind_is_no_welcome(run: Run, runtime_fo
 
 def test_without_a_daemon_the_program_runs_at_once(run: Run) -> None:
     began = time.monotonic()
-    ran = run("enter(); allocate(4); tell(sequence=execute()); synchronise(); call('destroy', 0); free()", DEEPUM_SYNC="1")
+    ran = run(
+        "enter(); allocate(4); tell(sequence=execute()); synchronise(); call('destroy', 0); free()",
+        DEEPUM_SYNC="1",
+    )
     assert ran.facts()["sequence"] == 0
     assert ran.err == "deepum: warning: daemon: it could not be started" + ALONE
     assert time.monotonic() - began < 4
@@ -72,7 +98,9 @@ def test_without_a_daemon_the_program_runs_at_once(run: Run) -> None:
 
 def test_a_starter_that_does_not_exist_is_named(run: Run) -> None:
     ran = run("enter()", DEEPUM_DAEMON="/nonexistent/python")
-    assert ran.err == "deepum: warning: daemon: /nonexistent/python: No such file or directory" + ALONE
+    assert (
+        ran.err == "deepum: warning: daemon: /nonexistent/python: No such file or directory" + ALONE
+    )
 
 
 def test_silence_is_a_setting(run: Run) -> None:
@@ -107,10 +135,18 @@ daemon.finished()
 
 
 def test_the_daemon_is_started_on_demand_with_a_clean_environment(
-    run: Run, runtime_folder: Path, tmp_path: Path, preloading: Callable[..., dict[str, str]], package: Path
+    run: Run,
+    runtime_folder: Path,
+    tmp_path: Path,
+    preloading: Callable[..., dict[str, str]],
+    package: Path,
 ) -> None:
     starter = tmp_path / "python"
-    starter.write_text(STARTER.format(python=sys.executable, here=str(Path(__file__).parent), package=str(package.parent)))
+    starter.write_text(
+        STARTER.format(
+            python=sys.executable, here=str(Path(__file__).parent), package=str(package.parent)
+        )
+    )
     starter.chmod(0o755)
     snippet = """
 enter(); tell(sequence=execute())
@@ -119,7 +155,13 @@ try:
 except ChildProcessError:
     tell(child=False)
 """
-    ran = run(snippet, DEEPUM_DAEMON=str(starter), DEEPUM_DAEMON_IDLE="7", DEEPUM_POLICY="on-demand", **({"LD_PRELOAD": ""} | preloading()))
+    ran = run(
+        snippet,
+        DEEPUM_DAEMON=str(starter),
+        DEEPUM_DAEMON_IDLE="7",
+        DEEPUM_POLICY="on-demand",
+        **({"LD_PRELOAD": ""} | preloading()),
+    )
     assert ran.facts()["sequence"] > 0 and ran.err == ""
     assert ran.facts()["child"] is False  # neither a running child nor a zombie
     environment, descriptors = json.loads((runtime_folder / "seen").read_text())
@@ -133,7 +175,9 @@ except ChildProcessError:
         time.sleep(0.01)
 
 
-def test_a_missing_runtime_folder_is_made_and_somebody_elses_is_not_used(run: Run, tmp_path: Path) -> None:
+def test_a_missing_runtime_folder_is_made_and_somebody_elses_is_not_used(
+    run: Run, tmp_path: Path
+) -> None:
     folder = tmp_path / "new"
     run("enter()", DEEPUM_RUNTIME_DIR=str(folder))
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -148,7 +192,9 @@ def test_a_socket_with_nobody_behind_it_is_no_daemon(run: Run, runtime_folder: P
 
 
 @pytest.mark.parametrize("lock_step", ["0", "1"])
-def test_a_daemon_that_dies_is_done_without(run: Run, start: Start, runtime_folder: Path, lock_step: str) -> None:
+def test_a_daemon_that_dies_is_done_without(
+    run: Run, start: Start, runtime_folder: Path, lock_step: str
+) -> None:
     with FakeDaemon(runtime_folder) as daemon:
         snippet = """
 enter(); allocate(4); execute(); tell(ready=True); sys.stdin.readline()
@@ -169,7 +215,9 @@ synchronise(); tell(last=last)
 
 
 @pytest.mark.parametrize("lock_step", ["0", "1"])
-def test_a_daemon_that_is_stopped_is_given_up_after_ten_seconds(start: Start, runtime_folder: Path, lock_step: str) -> None:
+def test_a_daemon_that_is_stopped_is_given_up_after_ten_seconds(
+    start: Start, runtime_folder: Path, lock_step: str
+) -> None:
     with FakeDaemon(runtime_folder) as daemon:
         snippet = """
 enter(); allocate(4); execute(); tell(ready=True); sys.stdin.readline()
@@ -187,36 +235,56 @@ tell(seconds=time.monotonic() - began)
         daemon.finished()  # the program closed the connection
 
 
-def test_a_daemon_that_decides_nothing_is_given_up_however_often_it_wakes_the_mover(start: Start, runtime_folder: Path) -> None:
-    """It takes the events; and whenever the mover was awake, those that wait for decisions look again."""
+def test_a_daemon_that_decides_nothing_is_given_up_however_often_it_wakes_the_mover(
+    start: Start, runtime_folder: Path
+) -> None:
+    """It takes the events; and whenever the mover was awake, those that wait for decisions look
+    again.
+    """
     stuck = threading.Event()
 
     def decide(event: Event) -> list[Command]:
         until = time.monotonic() + 30
-        while event.kind == EXECUTE and event.words[0] == 8 and not stuck.wait(0.2) and time.monotonic() < until:
+        while (
+            event.kind == EXECUTE
+            and event.words[0] == 8
+            and not stuck.wait(0.2)
+            and time.monotonic() < until
+        ):
             os.eventfd_write(daemon.session().mover_fd, 1)
         return []
 
     with FakeDaemon(runtime_folder, decide) as daemon:
-        process = start("enter(); execute(); execute(hash=8); tell(last=execute())", DEEPUM_SYNC="1")
+        process = start(
+            "enter(); execute(); execute(hash=8); tell(last=execute())", DEEPUM_SYNC="1"
+        )
         try:
             out, err = process.communicate(timeout=25)
         finally:
             stuck.set()
             process.kill()
-        assert (out, err) == ('{"last": 0}\n', "deepum: warning: daemon: it has been silent for 10 s" + ALONE)
+        assert (out, err) == (
+            '{"last": 0}\n',
+            "deepum: warning: daemon: it has been silent for 10 s" + ALONE,
+        )
         daemon.finished()
 
 
-def test_a_daemon_that_accepts_but_never_answers_delays_the_start_only(run: Run, runtime_folder: Path) -> None:
+def test_a_daemon_that_accepts_but_never_answers_delays_the_start_only(
+    run: Run, runtime_folder: Path
+) -> None:
     with FakeDaemon(runtime_folder, mute=True):
         ran = run("enter(); tell(sequence=execute())")
     assert ran.facts()["sequence"] == 0
     assert ran.err == "deepum: warning: daemon: it does not answer" + ALONE
 
 
-def test_looks_for_faults_and_old_markers_are_asked_for_in_a_way_that_spoils_no_capture(run: Run, runtime_folder: Path) -> None:
-    """Another thread may capture in the mode GLOBAL, and a question about an event would end that."""
+def test_looks_for_faults_and_old_markers_are_asked_for_in_a_way_that_spoils_no_capture(
+    run: Run, runtime_folder: Path
+) -> None:
+    """Another thread may capture in the mode GLOBAL, and a question about an event would
+    end that.
+    """
     snippet = """
 enter(); allocate(4)
 for _ in range(3): execute(); call('look')
@@ -231,7 +299,9 @@ tell(looked=looked, asked=queries(), calls=[line for line in calls() if "not rel
     assert facts["calls"] == []
 
 
-def test_a_slow_daemon_is_waited_for_in_lock_step_and_not_otherwise(run: Run, runtime_folder: Path) -> None:
+def test_a_slow_daemon_is_waited_for_in_lock_step_and_not_otherwise(
+    run: Run, runtime_folder: Path
+) -> None:
     snippet = """
 enter(); allocate(4); execute(); began = time.monotonic()
 for _ in range(5): execute()
@@ -258,7 +328,10 @@ def test_a_killed_program_ends_its_session(start: Start, runtime_folder: Path) -
 
 def test_leaving_twice_and_launching_afterwards_is_harmless(run: Run, runtime_folder: Path) -> None:
     with FakeDaemon(runtime_folder) as daemon:
-        ran = run("enter(); execute(); call('leave'); call('leave'); tell(sequence=execute()); synchronise(); enter(1)")
+        ran = run(
+            "enter(); execute(); call('leave'); call('leave'); tell(sequence=execute()); "
+            "synchronise(); enter(1)"
+        )
         assert ran.facts()["sequence"] == 0 and ran.err == ""
         daemon.finished()
 
@@ -274,7 +347,9 @@ def test_after_the_end_nothing_is_left(run: Run, runtime_folder: Path) -> None:
     with FakeDaemon(runtime_folder) as daemon:
         assert run("enter(); allocate(4); execute()").code == 0
         daemon.finished()
-    assert sorted(path.name for path in runtime_folder.iterdir()) == [socket_of(runtime_folder).name]
+    assert sorted(path.name for path in runtime_folder.iterdir()) == [
+        socket_of(runtime_folder).name
+    ]
     assert _left_behind() <= before
 
 
@@ -289,10 +364,15 @@ assert os.waitpid(child, 0)[1] == 0
 """
 
 
-def test_the_child_of_a_fork_has_no_session_and_does_not_keep_its_parents_open(run: Run, runtime_folder: Path) -> None:
+def test_the_child_of_a_fork_has_no_session_and_does_not_keep_its_parents_open(
+    run: Run, runtime_folder: Path
+) -> None:
     snippet = FORK.format(
         before="enter(); allocate(4); execute(); fds = len(os.listdir('/proc/self/fd'))",
-        child="tell(child=execute(), closed=fds - len(os.listdir('/proc/self/fd'))); synchronise(); enter(1); free(); call('leave')",
+        child=(
+            "tell(child=execute(), closed=fds - len(os.listdir('/proc/self/fd'))); synchronise(); "
+            "enter(1); free(); call('leave')"
+        ),
         after="tell(parent=execute())",
     )
     with FakeDaemon(runtime_folder) as daemon:
@@ -303,7 +383,9 @@ def test_the_child_of_a_fork_has_no_session_and_does_not_keep_its_parents_open(r
     assert [event.kind for event in session.events] == [DEVICE, ALLOCATE, EXECUTE, EXECUTE]
 
 
-def test_a_child_that_is_forked_while_another_thread_looks_for_the_daemon_keeps_nothing_of_it_open(run: Run, runtime_folder: Path) -> None:
+def test_a_child_that_is_forked_while_another_thread_looks_for_the_daemon_keeps_nothing_of_it_open(
+    run: Run, runtime_folder: Path
+) -> None:
     snippet = """
 import threading
 def opened(): return sorted(link.split(":")[0] for link in map(link_of, os.listdir("/proc/self/fd")) if link)
@@ -327,8 +409,12 @@ thread.join()
 
 
 @pytest.mark.parametrize("lock_step", ["0", "1"])
-def test_a_program_that_closes_all_it_finds_gets_nothing_into_its_files(run: Run, runtime_folder: Path, lock_step: str) -> None:
-    """It closes ours with them, and its own get the lowest numbers: what wakes the mover is not written there."""
+def test_a_program_that_closes_all_it_finds_gets_nothing_into_its_files(
+    run: Run, runtime_folder: Path, lock_step: str
+) -> None:
+    """It closes ours with them, and its own get the lowest numbers: what wakes the mover is not
+    written there.
+    """
     snippet = """
 import socket, tempfile
 enter(); allocate(4); execute()
@@ -346,8 +432,14 @@ tell(read=[its.recv(9, socket.MSG_DONTWAIT).decode() for its, _ in pairs], sizes
     assert ran.facts() == {"read": ["x"] * 8, "sizes": [0] * 8}
 
 
-def test_a_child_of_a_parent_that_had_no_session_may_have_one(run: Run, runtime_folder: Path) -> None:
-    snippet = FORK.format(before="", child="enter(); tell(child=execute()); call('leave')", after="enter(); tell(parent=execute())")
+def test_a_child_of_a_parent_that_had_no_session_may_have_one(
+    run: Run, runtime_folder: Path
+) -> None:
+    snippet = FORK.format(
+        before="",
+        child="enter(); tell(child=execute()); call('leave')",
+        after="enter(); tell(parent=execute())",
+    )
     with FakeDaemon(runtime_folder) as daemon:
         facts = run(snippet).facts()
         assert facts["child"] > 0 and facts["parent"] > 0
@@ -394,7 +486,9 @@ while not hits: time.sleep(0.01)
         ("DEEPUM_HANDOVER_BYTES", "2MiB", 8, 2 << 20),
     ],
 )
-def test_settings_are_read_as_the_launcher_reads_them(run: Run, variable: str, text: str, index: int, value: int) -> None:
+def test_settings_are_read_as_the_launcher_reads_them(
+    run: Run, variable: str, text: str, index: int, value: int
+) -> None:
     ran = run("tell(all=settings())", **{variable: text})
     assert ran.facts()["all"][index] == value and ran.err == ""
 
@@ -407,7 +501,10 @@ def test_settings_are_read_as_the_launcher_reads_them(run: Run, variable: str, t
         ("DEEPUM_GPU_MEMORY", "1MiB"),
         ("DEEPUM_GPU_MEMORY", "16g,"),
         ("DEEPUM_GPU_MEMORY", "16g,1MiB"),
-        ("DEEPUM_GPU_MEMORY", "16g,16g,16g,16g,16g,16g,16g,16g,16g,16g,16g,16g,16g,16g,16g,16g,16g"),
+        (
+            "DEEPUM_GPU_MEMORY",
+            "16g,16g,16g,16g,16g,16g,16g,16g,16g,16g,16g,16g,16g,16g,16g,16g,16g",
+        ),
         ("DEEPUM_GPU_MEMORY", "12 parsecs"),
         ("DEEPUM_GPU_MEMORY", "99999999999T"),
         ("DEEPUM_MARKER_INTERVAL", "0"),
@@ -417,15 +514,22 @@ def test_settings_are_read_as_the_launcher_reads_them(run: Run, variable: str, t
         ("DEEPUM_FAULT_SOURCE", "uvm_tools"),
     ],
 )
-def test_a_bad_setting_is_told_in_one_line_and_the_default_holds(run: Run, variable: str, text: str) -> None:
+def test_a_bad_setting_is_told_in_one_line_and_the_default_holds(
+    run: Run, variable: str, text: str
+) -> None:
     default = run("tell(all=settings())").facts()["all"]
     ran = run("settings(); tell(all=settings())", **{variable: text})
     assert ran.facts()["all"] == default
-    assert ran.err.startswith(f"deepum: warning: {variable}: '{text}' is not usable; write ") and ran.err.count("\n") == 1
+    assert (
+        ran.err.startswith(f"deepum: warning: {variable}: '{text}' is not usable; write ")
+        and ran.err.count("\n") == 1
+    )
 
 
 def test_a_round_that_takes_long_does_not_end_the_session(run: Run, runtime_folder: Path) -> None:
-    """Nor is it waited for again: the launches that follow go on, and are decided on, and once it is over they wait as ever."""
+    """Nor is it waited for again: the launches that follow go on, and are decided on, and once it
+    is over they wait as ever.
+    """
     moves = [Command(PREFETCH)]
 
     def decide(event: Event) -> list[Command]:
@@ -447,4 +551,7 @@ tell(first=first, next=next, last=last)
     assert facts["next"] < 1.5
     assert [event.kind for event in session.events].count(EXECUTE) == 52
     assert facts["last"] == session.events[-1].sequence
-    assert ran.err == "deepum: warning: mover: a move has taken more than 10 s; launches go on without waiting for such\n"
+    assert ran.err == (
+        "deepum: warning: mover: a move has taken more than 10 s; launches go on without "
+        "waiting for such\n"
+    )

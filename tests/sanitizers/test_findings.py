@@ -1,4 +1,6 @@
-"""The sanitizers see into each library: what is wrong there is found. Without this, silence would say nothing."""
+"""The sanitizers see into each library: what is wrong there is found. Without this, silence would
+say nothing.
+"""
 
 from __future__ import annotations
 
@@ -35,16 +37,26 @@ def test_that_does_not_look():
 
 @pytest.fixture
 def reported(run: Run, tmp_path: Path) -> Callable[..., str]:
-    """Runs a command that a sanitizer ends; what it reported. Its findings are not among those that scripts/sanitize counts."""
+    """Runs a command that a sanitizer ends; what it reported. Its findings are not among those that
+    scripts/sanitize counts.
+    """
 
     def reported(*command: object, shim: bool = False) -> str:
         log = f":detect_leaks=1:log_path={tmp_path / 'finding'}"
-        variables = {name: os.environ.get(name, "") + log for name in ("ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS")}
+        variables = {
+            name: os.environ.get(name, "") + log
+            for name in ("ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS")
+        }
         ran = run(
-            *command, shim=shim, leaks=True, env=variables | {"DEEPUM_DAEMON": "/bin/false", "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+            *command,
+            shim=shim,
+            leaks=True,
+            env=variables
+            | {"DEEPUM_DAEMON": "/bin/false", "PYTHONPATH": os.environ.get("PYTHONPATH", "")},
         )
         assert ran.returncode != 0, ran.stderr
-        # Next to UndefinedBehaviorSanitizer, the one for leaks writes only its last line to the file.
+        # Next to UndefinedBehaviorSanitizer, the one for leaks writes only its last line to the
+        # file.
         return ran.stderr + "".join(path.read_text() for path in tmp_path.glob("finding.*"))
 
     return reported
@@ -62,27 +74,45 @@ def test_a_finding_that_no_test_looks_at_is_a_failure(
     test = tmp_path / "test_unnoticed.py"
     mistake = "race" if SANITIZER == "thread" else "overflow"
     preload = preloading()["LD_PRELOAD"]
-    test.write_text(UNNOTICED.format(program=str(program), mistake=mistake, libraries=str(package / "sim"), preload=preload))
+    test.write_text(
+        UNNOTICED.format(
+            program=str(program), mistake=mistake, libraries=str(package / "sim"), preload=preload
+        )
+    )
     variables = {"PYTHON": sys.executable, "DEEPUM_TEST_REPORTS": str(tmp_path / "reports")}
     command = [ROOT / "scripts" / "sanitize", SANITIZER, "-q", test]
-    ran = subprocess.run(command, env=os.environ | variables, text=True, capture_output=True, timeout=300, check=False)
+    ran = subprocess.run(
+        command,
+        env=os.environ | variables,
+        text=True,
+        capture_output=True,
+        timeout=300,
+        check=False,
+    )
     assert "1 passed" in ran.stdout and ran.returncode == 1
     assert f"deepum: error: {SANITIZER} sanitizer: 1 processes with findings" in ran.stderr
 
 
 @pytest.mark.skipif(SANITIZER == "none", reason="needs scripts/sanitize")
 def test_every_library_is_instrumented(package: Path) -> None:
-    marks = {"address": {"__asan_init", "__ubsan_handle_type_mismatch_v1_abort"}, "thread": {"__tsan_init", "__tsan_func_entry"}}[SANITIZER]
+    marks = {
+        "address": {"__asan_init", "__ubsan_handle_type_mismatch_v1_abort"},
+        "thread": {"__tsan_init", "__tsan_func_entry"},
+    }[SANITIZER]
     libraries = [*package.glob("lib/*.so"), *package.glob("sim/*.so.*"), *package.glob("_core*.so")]
     assert len(libraries) == 11
     for library in libraries:
-        listing = subprocess.run(["nm", "-D", "--undefined-only", library], check=True, capture_output=True, text=True).stdout
+        listing = subprocess.run(
+            ["nm", "-D", "--undefined-only", library], check=True, capture_output=True, text=True
+        ).stdout
         assert marks <= {line.split()[-1] for line in listing.splitlines()}, library
 
 
 @by_address
 @pytest.mark.parametrize(("shim", "source"), ROOMS)
-def test_an_overflow_is_found(reported: Callable[..., str], program: Path, shim: bool, source: str) -> None:
+def test_an_overflow_is_found(
+    reported: Callable[..., str], program: Path, shim: bool, source: str
+) -> None:
     told = reported(program, "overflow", shim=shim)
     assert "heap-buffer-overflow" in told and source in told.split("#1")[0]
 
@@ -100,15 +130,22 @@ def test_a_leak_is_found(reported: Callable[..., str], program: Path) -> None:
 
 @by_address
 def test_undefined_behaviour_is_found(
-    reported: Callable[..., str], compile_program: Callable[..., Path], sanitizer_flags: tuple[str, ...], tmp_path: Path
+    reported: Callable[..., str],
+    compile_program: Callable[..., Path],
+    sanitizer_flags: tuple[str, ...],
+    tmp_path: Path,
 ) -> None:
-    (tmp_path / "shift.c").write_text("int main(int count, char** unused) { (void)unused; return 1 << (count + 63) ? 0 : 0; }\n")
+    (tmp_path / "shift.c").write_text(
+        "int main(int count, char** unused) { (void)unused; return 1 << (count + 63) ? 0 : 0; }\n"
+    )
     told = reported(compile_program(tmp_path / "shift.c", flags=sanitizer_flags))
     assert "runtime error: shift exponent 64 is too large" in told
 
 
 @by_thread
 @pytest.mark.parametrize(("shim", "source"), ROOMS)
-def test_a_race_is_found(reported: Callable[..., str], program: Path, shim: bool, source: str) -> None:
+def test_a_race_is_found(
+    reported: Callable[..., str], program: Path, shim: bool, source: str
+) -> None:
     told = reported(program, "race", shim=shim)
     assert "data race" in told and source in told

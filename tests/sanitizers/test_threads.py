@@ -1,4 +1,6 @@
-"""Threads that use everything at once compute what is right, alone on the simulated driver and with all of deepum between."""
+"""Threads that use everything at once compute what is right, alone on the simulated driver and with
+all of deepum between.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,11 @@ def test_under_the_shim_with_a_daemon_and_its_mover(
     run: Run, program: list[object], runtime_dir: Path, tmp_path: Path, forks: int, lock_step: str
 ) -> None:
     """On a card that is too small for it all."""
-    settings = {"DEEPUM_SYNC": lock_step, "DEEPUM_SIM_MEMORY": str(12 << 20), "DEEPUM_STATS_DIR": str(tmp_path)}
+    settings = {
+        "DEEPUM_SYNC": lock_step,
+        "DEEPUM_SIM_MEMORY": str(12 << 20),
+        "DEEPUM_STATS_DIR": str(tmp_path),
+    }
     ran = run(*program, 4, 25, forks, shim=True, leaks=forks == 0, env=settings)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "ok\n", "")
     assert "session of process" in (runtime_dir / "daemon.log").read_text()

@@ -1,4 +1,6 @@
-"""A training step captured with torch.cuda.CUDAGraph and replayed: prints the nodes of the graph by type, then a line a replay."""
+"""A training step captured with torch.cuda.CUDAGraph and replayed: prints the nodes of the graph by
+type, then a line a replay.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from torch.nn import functional
 
 
 def main(replays: int) -> None:
-    model = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Dropout(0.1), nn.LayerNorm(512), nn.Linear(512, 10)).cuda()
+    model = nn.Sequential(
+        nn.Linear(256, 512), nn.ReLU(), nn.Dropout(0.1), nn.LayerNorm(512), nn.Linear(512, 10)
+    ).cuda()
     optimizer = torch.optim.AdamW(model.parameters(), capturable=True)
     x, y = torch.randn(64, 256).cuda(), torch.randint(0, 10, (64,)).cuda()
 

@@ -43,10 +43,17 @@ def sim_module(compile_program: Callable[..., Path]) -> Path:
 
 
 @pytest.fixture
-def run_sim(sim: Path, sim_module: Path, environment: dict[str, str], tmp_path: Path) -> Callable[..., Ran]:
+def run_sim(
+    sim: Path, sim_module: Path, environment: dict[str, str], tmp_path: Path
+) -> Callable[..., Ran]:
     """Runs a command on the simulated GPU; a non-zero exit fails the test unless fails=True."""
 
-    def run(*command: object, env: dict[str, str] | None = None, fails: bool = False, timeout: float = 60) -> Ran:
+    def run(
+        *command: object,
+        env: dict[str, str] | None = None,
+        fails: bool = False,
+        timeout: float = 60,
+    ) -> Ran:
         statistics = tmp_path / "statistics"
         statistics.mkdir(exist_ok=True)
         made = environment | {
@@ -66,7 +73,10 @@ def run_sim(sim: Path, sim_module: Path, environment: dict[str, str], tmp_path: 
         )
         assert fails or done.returncode == 0, done.stdout + done.stderr
         return Ran(
-            done.returncode, done.stdout, done.stderr, [json.loads(path.read_text()) for path in sorted(statistics.glob("sim-*.json"))]
+            done.returncode,
+            done.stdout,
+            done.stderr,
+            [json.loads(path.read_text()) for path in sorted(statistics.glob("sim-*.json"))],
         )
 
     return run
@@ -74,7 +84,9 @@ def run_sim(sim: Path, sim_module: Path, environment: dict[str, str], tmp_path: 
 
 @pytest.fixture
 def script(run_sim: Callable[..., Ran]) -> Callable[..., Ran]:
-    """Runs Python text after `from sim_prelude import *`, with a context current unless bare=True."""
+    """Runs Python text after `from sim_prelude import *`, with a context current unless
+    bare=True.
+    """
 
     def run(text: str, *, bare: bool = False, **options: Any) -> Ran:
         prelude = "from sim_prelude import *\n" + ("" if bare else "ctx = context()\n")
@@ -84,15 +96,27 @@ def script(run_sim: Callable[..., Ran]) -> Callable[..., Ran]:
 
 
 @pytest.fixture(scope="session")
-def kernels_probe(compile_program: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory, sanitizer_flags: tuple[str, ...]) -> Path:
+def kernels_probe(
+    compile_program: Callable[..., Path],
+    tmp_path_factory: pytest.TempPathFactory,
+    sanitizer_flags: tuple[str, ...],
+) -> Path:
     """native/simgpu/kernels as a library for ctypes."""
     native = HERE.parent.parent / "native"
     folder = tmp_path_factory.mktemp("kernels")
-    flags = ("-std=gnu++20", "-O0", *sanitizer_flags, f"-I{native / 'simgpu' / 'kernels'}", f"-I{native / 'um_model'}")
+    flags = (
+        "-std=gnu++20",
+        "-O0",
+        *sanitizer_flags,
+        f"-I{native / 'simgpu' / 'kernels'}",
+        f"-I{native / 'um_model'}",
+    )
 
     def compiled(source: Path) -> str:
         target = folder / f"{source.stem}.o"
-        subprocess.run(["gcc", "-c", "-fPIC", "-Wall", *flags, "-o", str(target), str(source)], check=True)
+        subprocess.run(
+            ["gcc", "-c", "-fPIC", "-Wall", *flags, "-o", str(target), str(source)], check=True
+        )
         return str(target)
 
     with ThreadPoolExecutor(2) as pool:

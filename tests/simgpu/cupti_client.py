@@ -21,7 +21,10 @@ class Counter(ctypes.Structure):
     _fields_: ClassVar = [
         *((name, ctypes.c_uint32) for name in ("kind", "counter_kind")),
         *((name, ctypes.c_uint64) for name in ("value", "start", "end", "address")),
-        *((name, ctypes.c_uint32) for name in ("source", "destination", "stream", "process", "flags", "padding")),
+        *(
+            (name, ctypes.c_uint32)
+            for name in ("source", "destination", "stream", "process", "flags", "padding")
+        ),
         ("processors", ctypes.c_uint64 * 5),
     ]
 
@@ -35,9 +38,18 @@ class Fault(NamedTuple):
     end: int
 
 
-Requested = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_size_t), ctypes.POINTER(ctypes.c_size_t))
-Completed = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
-Callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p)
+Requested = ctypes.CFUNCTYPE(
+    None,
+    ctypes.POINTER(ctypes.c_void_p),
+    ctypes.POINTER(ctypes.c_size_t),
+    ctypes.POINTER(ctypes.c_size_t),
+)
+Completed = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t
+)
+Callback = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p
+)
 
 
 class Cupti:
@@ -56,7 +68,11 @@ class Cupti:
         return int(self.lib.cuptiActivityRegisterCallbacks(self._requested, self._completed))
 
     def configure(self, kind: int = GPU_PAGE_FAULT, enable: int = 1) -> int:
-        return int(self.lib.cuptiActivityConfigureUnifiedMemoryCounter(ctypes.byref(Config(1, kind, 0, enable)), 1))
+        return int(
+            self.lib.cuptiActivityConfigureUnifiedMemoryCounter(
+                ctypes.byref(Config(1, kind, 0, enable)), 1
+            )
+        )
 
     def enable(self, kind: int = UNIFIED_MEMORY_COUNTER) -> int:
         return int(self.lib.cuptiActivityEnable(kind))
@@ -94,8 +110,15 @@ class Cupti:
     def _complete(self, _context: Any, _stream: int, buffer: int, _size: int, valid: int) -> None:
         self.buffers += 1
         record = ctypes.POINTER(Counter)()
-        while self.lib.cuptiActivityGetNextRecord(ctypes.c_void_p(buffer), ctypes.c_size_t(valid), ctypes.byref(record)) == 0:
+        while (
+            self.lib.cuptiActivityGetNextRecord(
+                ctypes.c_void_p(buffer), ctypes.c_size_t(valid), ctypes.byref(record)
+            )
+            == 0
+        ):
             r = record.contents
             assert (r.kind, r.counter_kind) == (UNIFIED_MEMORY_COUNTER, GPU_PAGE_FAULT)
-            self.faults.append(Fault(r.address // BLOCK, r.value, "?rwa"[r.flags], r.source, r.start, r.end))
+            self.faults.append(
+                Fault(r.address // BLOCK, r.value, "?rwa"[r.flags], r.source, r.start, r.end)
+            )
         del self._given[buffer]

@@ -1,4 +1,5 @@
-"""Trains a language model and a CNN on each machine named: a process each, forked from one that has loaded PyTorch.
+"""Trains a language model and a CNN on each machine named: a process each, forked from one that has
+loaded PyTorch.
 
 With a `+` behind the name in all precisions, else in FP32 alone.
 """
@@ -27,13 +28,21 @@ class Language(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         hidden = self.table(x)
         heads = self.inputs(self.norm(hidden)).unflatten(-1, (3, 2, -1)).permute(2, 0, 3, 1, 4)
-        attended = functional.scaled_dot_product_attention(heads[0], heads[1], heads[2], is_causal=True)
+        attended = functional.scaled_dot_product_attention(
+            heads[0], heads[1], heads[2], is_causal=True
+        )
         return self.outputs(hidden + attended.transpose(1, 2).flatten(2))
 
 
 def convolutional() -> nn.Module:
     return nn.Sequential(
-        nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(128, 10)
+        nn.Conv2d(3, 8, 3),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.AdaptiveAvgPool2d(4),
+        nn.Flatten(),
+        nn.Linear(128, 10),
     )
 
 
@@ -48,10 +57,13 @@ def train(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> None:
 
 def main(kinds: tuple[torch.dtype, ...]) -> None:
     for kind in kinds:
-        words = torch.randint(0, 100, (2, 2048), device="cuda")  # so many that the table's gradient is made with CUB's sort
+        # So many that the table's gradient is made with CUB's sort.
+        words = torch.randint(0, 100, (2, 2048), device="cuda")
         train(Language().cuda().to(kind), words, words)
         images = torch.randn(4, 3, 16, 16, device="cuda", dtype=kind)
-        train(convolutional().cuda().to(kind), images, torch.zeros(4, dtype=torch.long, device="cuda"))
+        train(
+            convolutional().cuda().to(kind), images, torch.zeros(4, dtype=torch.long, device="cuda")
+        )
     assert not torch.backends.cudnn.enabled
     assert not torch.backends.cuda.cudnn_sdp_enabled()
     torch.cuda.synchronize()
@@ -63,7 +75,11 @@ for name in sys.argv[1:]:
         code = 1
         try:
             os.environ["DEEPUM_SIM_MACHINE"] = name.rstrip("+")
-            main((torch.float32, torch.bfloat16, torch.float16) if name.endswith("+") else (torch.float32,))
+            main(
+                (torch.float32, torch.bfloat16, torch.float16)
+                if name.endswith("+")
+                else (torch.float32,)
+            )
             code = 0
         except Exception:
             traceback.print_exc()

@@ -19,8 +19,12 @@ class Probe:
     def open(self, image: bytes | int, major: int = 8, minor: int = 0) -> Image:
         """image: bytes, or an address."""
         why = ctypes.create_string_buffer(512)
-        held = image if isinstance(image, int) else ctypes.create_string_buffer(image, len(image) + 64)
-        handle = self.library.probe_open(ctypes.c_void_p(held) if isinstance(held, int) else held, major, minor, why)
+        held = (
+            image if isinstance(image, int) else ctypes.create_string_buffer(image, len(image) + 64)
+        )
+        handle = self.library.probe_open(
+            ctypes.c_void_p(held) if isinstance(held, int) else held, major, minor, why
+        )
         if not handle:
             raise ValueError(why.value.decode())
         return Image(self.library, handle, held)
@@ -35,7 +39,9 @@ class Probe:
         block: tuple[int, int, int] = (128, 1, 1),
         ordinal: int = 0,
     ) -> tuple[list[tuple[int, int, str]], float]:
-        """Accesses as (address, bytes, "r", "w" or "rw"), and FLOPs. Parameters are packed, each aligned to its size, at most 8."""
+        """Accesses as (address, bytes, "r", "w" or "rw"), and FLOPs. Parameters are packed, each
+        aligned to its size, at most 8.
+        """
         buffer, layout = b"", []
         for value in parameters:
             align = min(8, 1 << (len(value) - 1).bit_length())
@@ -61,7 +67,9 @@ class Probe:
             ctypes.byref(flops),
         )
         modes = {1: "r", 2: "w", 3: "rw"}
-        return [(out[3 * i], out[3 * i + 1], modes[out[3 * i + 2]]) for i in range(min(count, most))], flops.value
+        return [
+            (out[3 * i], out[3 * i + 1], modes[out[3 * i + 2]]) for i in range(min(count, most))
+        ], flops.value
 
 
 class Image:
@@ -69,10 +77,14 @@ class Image:
         self.library, self.handle, self.held = library, ctypes.c_void_p(handle), held
 
     def layout(self, kernel: str) -> Layout:
-        """[(offset, size)] by ordinal, and the buffer's bytes. KeyError with the reason if there is none."""
+        """[(offset, size)] by ordinal, and the buffer's bytes. KeyError with the reason if there is
+        none.
+        """
         out, total = (ctypes.c_uint * 512)(), ctypes.c_uint()
         why = ctypes.create_string_buffer(512)
-        count = self.library.probe_layout(self.handle, kernel.encode(), out, 256, ctypes.byref(total), why)
+        count = self.library.probe_layout(
+            self.handle, kernel.encode(), out, 256, ctypes.byref(total), why
+        )
         if count < 0:
             raise KeyError(why.value.decode())
         return [(out[2 * i], out[2 * i + 1]) for i in range(count)], total.value
@@ -86,11 +98,15 @@ class Image:
         return int(self.library.probe_kernels(self.handle))
 
 
-def nv_info(parameters: Sequence[tuple[int, int]], total: int, *, second_form: bool = False) -> bytes:
+def nv_info(
+    parameters: Sequence[tuple[int, int]], total: int, *, second_form: bool = False
+) -> bytes:
     out = b""
     for ordinal, (offset, size) in reversed(list(enumerate(parameters))):
         word = size if second_form else size << 18 | 0x1F000
-        out += struct.pack("<BBHIHHI", 4, 0x45 if second_form else 0x17, 12, 0, ordinal, offset, word)
+        out += struct.pack(
+            "<BBHIHHI", 4, 0x45 if second_form else 0x17, 12, 0, ordinal, offset, word
+        )
     return out + struct.pack("<BBH", 3, 0x19, total)
 
 
@@ -103,24 +119,53 @@ def cubin(kernels: Mapping[str, bytes]) -> bytes:
     sections.append((".shstrtab", strings))
     body, headers, name_at = b"", [], 0
     for name, data in sections:
-        headers.append(struct.pack("<IIQQQQIIQQ", name_at, 1 if name else 0, 0, 0, 64 + len(body), len(data), 0, 0, 1, 0))
+        headers.append(
+            struct.pack(
+                "<IIQQQQIIQQ",
+                name_at,
+                1 if name else 0,
+                0,
+                0,
+                64 + len(body),
+                len(data),
+                0,
+                0,
+                1,
+                0,
+            )
+        )
         body += data
         name_at += len(name) + 1
     body += bytes(-len(body) % 8)
-    start = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HHI", 2, 190, 1) + bytes(8) + struct.pack("<QQ", 0, 64 + len(body))
-    return start + struct.pack("<IHHHHHH", 0, 64, 0, 0, 64, len(sections), len(sections) - 1) + body + b"".join(headers)
+    start = (
+        b"\x7fELF\x02\x01\x01"
+        + bytes(9)
+        + struct.pack("<HHI", 2, 190, 1)
+        + bytes(8)
+        + struct.pack("<QQ", 0, 64 + len(body))
+    )
+    return (
+        start
+        + struct.pack("<IHHHHHH", 0, 64, 0, 0, 64, len(sections), len(sections) - 1)
+        + body
+        + b"".join(headers)
+    )
 
 
 def compress_zstd(data: bytes) -> bytes:
     library = ctypes.CDLL("libzstd.so.1")
     library.ZSTD_compress.restype = ctypes.c_size_t
     out = ctypes.create_string_buffer(len(data) + 1024)
-    size = library.ZSTD_compress(out, ctypes.c_size_t(len(out)), data, ctypes.c_size_t(len(data)), 3)
+    size = library.ZSTD_compress(
+        out, ctypes.c_size_t(len(out)), data, ctypes.c_size_t(len(data)), 3
+    )
     return out.raw[:size]
 
 
 def compress_lz4(data: bytes) -> bytes:
-    """A block that matches only runs of one repeated byte: enough to have literals, matches that overlap themselves, long lengths."""
+    """A block that matches only runs of one repeated byte: enough to have literals, matches that
+    overlap themselves, long lengths.
+    """
 
     def length(n: int) -> bytes:
         return b"" if n < 15 else b"\xff" * ((n - 15) // 255) + bytes([(n - 15) % 255])
@@ -134,18 +179,42 @@ def compress_lz4(data: bytes) -> bytes:
             at += 1
             continue
         head, match = data[literals : at + 1], run - 1 - 4
-        out += bytes([min(len(head), 15) << 4 | min(match, 15)]) + length(len(head)) + head + b"\x01\x00" + length(match)
+        out += (
+            bytes([min(len(head), 15) << 4 | min(match, 15)])
+            + length(len(head))
+            + head
+            + b"\x01\x00"
+            + length(match)
+        )
         at += run
         literals = at
     rest = data[literals:]
     return out + bytes([min(len(rest), 15) << 4]) + length(len(rest)) + rest
 
 
-def entry(payload: bytes, architecture: int, *, kind: int = 2, flags: int = 0, size: int = 0) -> bytes:
+def entry(
+    payload: bytes, architecture: int, *, kind: int = 2, flags: int = 0, size: int = 0
+) -> bytes:
     """One piece of a fatbin. flags ZSTD or LZ4: payload is compressed, size its original size."""
     padded = payload + bytes(-len(payload) % 8)
     compressed = len(payload) if flags & (ZSTD | LZ4) else 0
-    header = struct.pack("<HHIQIIHHIIIQQQ", kind, 0x101, 64, len(padded), compressed, 0, 0, 1, architecture, 0, 0, flags, 0, size)
+    header = struct.pack(
+        "<HHIQIIHHIIIQQQ",
+        kind,
+        0x101,
+        64,
+        len(padded),
+        compressed,
+        0,
+        0,
+        1,
+        architecture,
+        0,
+        0,
+        flags,
+        0,
+        size,
+    )
     assert len(header) == 64
     return header + padded
 

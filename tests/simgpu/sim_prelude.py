@@ -1,4 +1,6 @@
-"""What the scripts run by these tests begin with: the driver through cuda-bindings, checked calls, a context, the host module."""
+"""What the scripts run by these tests begin with: the driver through cuda-bindings, checked calls,
+a context, the host module.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def context() -> Any:
 
 
 class Module:
-    """The host module of tests/programs/sim_module.c; module.scale(stream, p, n, 2.0) launches a kernel."""
+    """The host module of tests/programs/sim_module.c; module.scale(stream, p, n, 2.0) launches a
+    kernel.
+    """
 
     TYPES: ClassVar[dict[str, tuple[Any, ...]]] = {
         "scale": (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_float),
@@ -52,14 +56,21 @@ class Module:
 
     def __init__(self) -> None:
         self.handle = ck(d.cuModuleLoad(os.environ["SIM_MODULE"].encode()))
-        self.functions = {name: ck(d.cuModuleGetFunction(self.handle, name.encode())) for name in self.TYPES}
+        self.functions = {
+            name: ck(d.cuModuleGetFunction(self.handle, name.encode())) for name in self.TYPES
+        }
 
     def values(self, name: str, *values: Any) -> Any:
-        return tuple(float(v) if t is ctypes.c_float else int(v) for v, t in zip(values, self.TYPES[name], strict=True)), self.TYPES[name]
+        return tuple(
+            float(v) if t is ctypes.c_float else int(v)
+            for v, t in zip(values, self.TYPES[name], strict=True)
+        ), self.TYPES[name]
 
     def __getattr__(self, name: str) -> Any:
         def launch(stream: Any, *values: Any) -> Any:
-            return d.cuLaunchKernel(self.functions[name], 1, 1, 1, 1, 1, 1, 0, stream, self.values(name, *values), 0)
+            return d.cuLaunchKernel(
+                self.functions[name], 1, 1, 1, 1, 1, 1, 0, stream, self.values(name, *values), 0
+            )
 
         return launch
 
@@ -73,7 +84,11 @@ class Gate:
         self.word.value = 0
 
     def hold(self, stream: Any) -> None:
-        ck(d.cuStreamWaitValue32(stream, self.address, 1, d.CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_EQ.value))
+        ck(
+            d.cuStreamWaitValue32(
+                stream, self.address, 1, d.CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_EQ.value
+            )
+        )
 
     def open(self) -> None:
         self.word.value = 1

@@ -1,4 +1,6 @@
-"""The stand-ins of CUDA 12: C programs that are linked with libcudart.so.12 and the like, alone and with those of CUDA 13 loaded too."""
+"""The stand-ins of CUDA 12: C programs that are linked with libcudart.so.12 and the like, alone and
+with those of CUDA 13 loaded too.
+"""
 
 from __future__ import annotations
 
@@ -42,11 +44,15 @@ def _claims(ran: Any) -> None:
     assert ran.err == ""
 
 
-def test_functions_that_cuda_13_changed_are_as_cuda_12_has_them(run_sim: Callable[..., Any], compile_program: Compile, sim: Path) -> None:
+def test_functions_that_cuda_13_changed_are_as_cuda_12_has_them(
+    run_sim: Callable[..., Any], compile_program: Compile, sim: Path
+) -> None:
     _claims(run_sim(compile_program("sim_cuda12.c", flags=(f"-L{sim}", "-l:libcudart.so.12"))))
 
 
-def test_they_are_so_under_deepum_too(deepum: Callable[..., Any], compile_program: Compile, sim: Path) -> None:
+def test_they_are_so_under_deepum_too(
+    deepum: Callable[..., Any], compile_program: Compile, sim: Path
+) -> None:
     program = compile_program("sim_cuda12.c", flags=(f"-L{sim}", "-l:libcudart.so.12"))
     done = deepum("run", "--device", "sim:v100-16gb", "--", program)
     assert done.returncode == 0, done.stderr
@@ -55,11 +61,18 @@ def test_they_are_so_under_deepum_too(deepum: Callable[..., Any], compile_progra
 
 
 def test_a_program_takes_those_of_its_own_version_when_both_are_loaded(
-    run_sim: Callable[..., Any], compile_program: Compile, sim: Path, preloading: Callable[..., dict[str, str]]
+    run_sim: Callable[..., Any],
+    compile_program: Compile,
+    sim: Path,
+    preloading: Callable[..., dict[str, str]],
 ) -> None:
-    """Names are the same in both, and one that comes first would take the other's calls but for the versions of its symbols."""
+    """Names are the same in both, and one that comes first would take the other's calls but for the
+    versions of its symbols.
+    """
     twelve = compile_program("sim_cuda12.c", flags=(f"-L{sim}", "-l:libcudart.so.12"))
-    thirteen = compile_program("sim_runtime_memory.c", flags=(f"-L{sim}", "-l:libcudart.so.13", "-l:libcuda.so.1"))
+    thirteen = compile_program(
+        "sim_runtime_memory.c", flags=(f"-L{sim}", "-l:libcudart.so.13", "-l:libcuda.so.1")
+    )
     for first, second in ((12, 13), (13, 12)):
         env = preloading(sim / f"libcudart.so.{first}", sim / f"libcudart.so.{second}")
         _claims(run_sim(twelve, env=env))
@@ -75,12 +88,28 @@ def test_what_is_declared_here_is_what_nvidias_header_declares(
     include = (f"-I{cuda12_include}", "-idirafter", str(cuda_include))
     libraries = (f"-L{sim}", "-l:libcudart.so.12", "-ldl")
     warnings = ("-Wall", "-Werror", "-Wno-deprecated-declarations")
-    subprocess.run(["gcc", *warnings, "-DNVIDIAS_HEADER", "-o", str(program), str(source), *include, *libraries], check=True)
+    subprocess.run(
+        [
+            "gcc",
+            *warnings,
+            "-DNVIDIAS_HEADER",
+            "-o",
+            str(program),
+            str(source),
+            *include,
+            *libraries,
+        ],
+        check=True,
+    )
     _claims(run_sim(program))
 
 
-def test_layouts_are_those_of_nvidias_header(cuda12_include: Path, cuda_include: Path, tmp_path: Path) -> None:
-    """Every field of cudaDeviceProp; the structures that the shared objects take are alike in both majors."""
+def test_layouts_are_those_of_nvidias_header(
+    cuda12_include: Path, cuda_include: Path, tmp_path: Path
+) -> None:
+    """Every field of cudaDeviceProp; the structures that the shared objects take are alike in both
+    majors.
+    """
     ours = (ROOT / "native" / "simgpu" / "cudart" / "cuda12_layouts.hpp").read_text()
     body = re.search(r"struct DeviceProp \{(.*?)\n\};", ours, re.S)
     assert body
@@ -88,32 +117,63 @@ def test_layouts_are_those_of_nvidias_header(cuda12_include: Path, cuda_include:
     assert len(fields) > 90
     shared = (
         "cudaFuncAttributes", "cudaMemPoolProps", "cudaKernelNodeParams", "cudaMemsetParams", "cudaMemcpy3DParms",
-        "cudaGraphNodeParams", "cudaMemLocation", "cudaMemAccessDesc", "cudaGraphExecUpdateResultInfo_st", "cudaLaunchConfig_st",
+        "cudaGraphNodeParams", "cudaMemLocation", "cudaMemAccessDesc", (
+            "cudaGraphExecUpdateResultInfo_st"
+        ), "cudaLaunchConfig_st",
         "cudaLaunchAttribute_st", "cudaGraphEdgeData_st", "cudaGraphInstantiateParams_st",
     )  # fmt: skip
 
     def told(name: str, head: str, type_of: str, include: tuple[str, ...]) -> list[str]:
-        lines = [f'printf("{f} %zu %zu\\n", offsetof({type_of}, {f}), sizeof((({type_of}*)0)->{f}));' for f in fields]
+        lines = [
+            f'printf("{f} %zu %zu\\n", offsetof({type_of}, {f}), sizeof((({type_of}*)0)->{f}));'
+            for f in fields
+        ]
         lines += [f'printf("{s} %zu\\n", sizeof(struct {s}));' for s in shared]
         source = tmp_path / f"{name}.cpp"
-        source.write_text(f"#include <cstddef>\n#include <cstdio>\n{head}\nint main() {{ {' '.join(lines)} }}\n")
-        subprocess.run(["g++", "-std=c++20", "-o", str(tmp_path / name), str(source), *include], check=True)
-        return subprocess.run([str(tmp_path / name)], capture_output=True, text=True, check=True).stdout.splitlines()
+        source.write_text(
+            f"#include <cstddef>\n#include <cstdio>\n{head}\nint main() {{ {' '.join(lines)} }}\n"
+        )
+        subprocess.run(
+            ["g++", "-std=c++20", "-o", str(tmp_path / name), str(source), *include], check=True
+        )
+        return subprocess.run(
+            [str(tmp_path / name)], capture_output=True, text=True, check=True
+        ).stdout.splitlines()
 
-    theirs = told("theirs", "#include <driver_types.h>", "cudaDeviceProp", (f"-I{cuda12_include}", "-idirafter", str(cuda_include)))
+    theirs = told(
+        "theirs",
+        "#include <driver_types.h>",
+        "cudaDeviceProp",
+        (f"-I{cuda12_include}", "-idirafter", str(cuda_include)),
+    )
     head = '#include "cuda12_layouts.hpp"'
-    mine = told("ours", head, "deepum::simgpu::cudart::cuda12::DeviceProp", (f"-I{ROOT}/native/simgpu/cudart", f"-I{cuda_include}"))
+    mine = told(
+        "ours",
+        head,
+        "deepum::simgpu::cudart::cuda12::DeviceProp",
+        (f"-I{ROOT}/native/simgpu/cudart", f"-I{cuda_include}"),
+    )
     assert mine == theirs
 
 
 @pytest.mark.parametrize("major", ["12", "13"])
 @pytest.mark.parametrize("library", sorted(ROOMS))
-def test_only_and_all_names_of_the_real_library_are_exported(sim: Path, library: str, major: str) -> None:
+def test_only_and_all_names_of_the_real_library_are_exported(
+    sim: Path, library: str, major: str
+) -> None:
     """The .names lists tell what the real libraries export, of which major a name is."""
-    entries = [line.split() for line in (ROOT / "native" / "simgpu" / ROOMS[library] / f"{library}.names").read_text().splitlines()]
+    entries = [
+        line.split()
+        for line in (ROOT / "native" / "simgpu" / ROOMS[library] / f"{library}.names")
+        .read_text()
+        .splitlines()
+    ]
     names = {entry[0] for entry in entries if entry[1:] in ([], [major])}
     lines = subprocess.run(
-        ["nm", "-D", "--defined-only", sim / f"lib{library}.so.{major}"], capture_output=True, text=True, check=True
+        ["nm", "-D", "--defined-only", sim / f"lib{library}.so.{major}"],
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.splitlines()
     exported = {line.split()[-1] for line in lines if re.search(r" [TRD] ", line)}
     node = f"lib{library}.so.{major}"

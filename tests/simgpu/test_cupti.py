@@ -1,4 +1,6 @@
-"""The stand-in libcupti: records of page faults as a client of NVIDIA's takes them, and one subscriber at a time."""
+"""The stand-in libcupti: records of page faults as a client of NVIDIA's takes them, and one
+subscriber at a time.
+"""
 
 from __future__ import annotations
 
@@ -129,20 +131,39 @@ def test_calls_in_a_wrong_order_or_of_what_is_not_simulated_are_refused(script: 
     )
 
 
-def test_layouts_and_numbers_are_those_of_nvidias_header(cuda_include: Path, tmp_path: Path) -> None:
+def test_layouts_and_numbers_are_those_of_nvidias_header(
+    cuda_include: Path, tmp_path: Path
+) -> None:
     if not (cuda_include / "cupti.h").is_file():
         pytest.skip("no cupti.h: pip install nvidia-cuda-cupti")
     pairs = {
         "DEEPUM_CUPTI_API_VERSION": "CUPTI_API_VERSION",
-        **{f"DEEPUM_CUPTI_{name}": f"CUPTI_{name}" for name in ("SUCCESS", "ERROR_INVALID_PARAMETER", "ERROR_INVALID_OPERATION")},
-        **{f"DEEPUM_CUPTI_ERROR_{n}": f"CUPTI_ERROR_{n}" for n in ("MAX_LIMIT_REACHED", "NOT_INITIALIZED", "INVALID_KIND")},
-        **{f"DEEPUM_CUPTI_ERROR_{n}": f"CUPTI_ERROR_{n}" for n in ("NOT_SUPPORTED", "UM_PROFILING_NOT_SUPPORTED", "UNKNOWN")},
-        "DEEPUM_CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED": "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED",
+        **{
+            f"DEEPUM_CUPTI_{name}": f"CUPTI_{name}"
+            for name in ("SUCCESS", "ERROR_INVALID_PARAMETER", "ERROR_INVALID_OPERATION")
+        },
+        **{
+            f"DEEPUM_CUPTI_ERROR_{n}": f"CUPTI_ERROR_{n}"
+            for n in ("MAX_LIMIT_REACHED", "NOT_INITIALIZED", "INVALID_KIND")
+        },
+        **{
+            f"DEEPUM_CUPTI_ERROR_{n}": f"CUPTI_ERROR_{n}"
+            for n in ("NOT_SUPPORTED", "UM_PROFILING_NOT_SUPPORTED", "UNKNOWN")
+        },
+        "DEEPUM_CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED": (
+            "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"
+        ),
         "DEEPUM_CUPTI_KIND_UNIFIED_MEMORY_COUNTER": "CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER",
         "DEEPUM_CUPTI_FLUSH_FORCED": "CUPTI_ACTIVITY_FLAG_FLUSH_FORCED",
-        "DEEPUM_CUPTI_SCOPE_PROCESS_SINGLE_DEVICE": "CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_SINGLE_DEVICE",
-        "DEEPUM_CUPTI_SCOPE_PROCESS_ALL_DEVICES": "CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_ALL_DEVICES",
-        "DEEPUM_CUPTI_COUNTER_GPU_PAGE_FAULT": "CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_GPU_PAGE_FAULT",
+        "DEEPUM_CUPTI_SCOPE_PROCESS_SINGLE_DEVICE": (
+            "CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_SINGLE_DEVICE"
+        ),
+        "DEEPUM_CUPTI_SCOPE_PROCESS_ALL_DEVICES": (
+            "CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_ALL_DEVICES"
+        ),
+        "DEEPUM_CUPTI_COUNTER_GPU_PAGE_FAULT": (
+            "CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_GPU_PAGE_FAULT"
+        ),
         "(DEEPUM_CUPTI_COUNTER_LAST + 1)": "CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_COUNT",
         **{
             f"DEEPUM_CUPTI_ACCESS_{name}": f"CUPTI_ACTIVITY_UNIFIED_MEMORY_ACCESS_TYPE_{name}"
@@ -157,21 +178,50 @@ def test_layouts_and_numbers_are_those_of_nvidias_header(cuda_include: Path, tmp
         "destination": "dstId", "stream": "streamId", "process": "processId", "flags": "flags", "processors": "processors",
     }  # fmt: skip
     theirs = "CUpti_ActivityUnifiedMemoryCounter"
-    layout = [(f"offsetof(deepum_cupti_counter, {m})", f"offsetof({theirs}3, {member})") for m, member in members.items()]
-    layout += [(ours, member.replace("Counter3", "Counter2")) for ours, member in layout if "processors" not in member]
+    layout = [
+        (f"offsetof(deepum_cupti_counter, {m})", f"offsetof({theirs}3, {member})")
+        for m, member in members.items()
+    ]
+    layout += [
+        (ours, member.replace("Counter3", "Counter2"))
+        for ours, member in layout
+        if "processors" not in member
+    ]
     layout += [
         (f"offsetof(deepum_cupti_counter_config, {m})", f"offsetof({theirs}Config, {member})")
-        for m, member in {"scope": "scope", "kind": "kind", "device": "deviceId", "enable": "enable"}.items()
+        for m, member in {
+            "scope": "scope",
+            "kind": "kind",
+            "device": "deviceId",
+            "enable": "enable",
+        }.items()
     ]
-    checks = [f'_Static_assert({ours} == {expected}, "{expected}");' for ours, expected in [*pairs.items(), *layout]]
+    checks = [
+        f'_Static_assert({ours} == {expected}, "{expected}");'
+        for ours, expected in [*pairs.items(), *layout]
+    ]
     source = tmp_path / "check.c"
-    source.write_text("\n".join(["#include <cupti.h>", "#include <cupti_activity_deprecated.h>", '#include "cupti_abi.h"', *checks, ""]))
+    source.write_text(
+        "\n".join(
+            [
+                "#include <cupti.h>",
+                "#include <cupti_activity_deprecated.h>",
+                '#include "cupti_abi.h"',
+                *checks,
+                "",
+            ]
+        )
+    )
     abi = Path(__file__).resolve().parent.parent.parent / "native" / "cupti_abi"
-    subprocess.run(["gcc", "-fsyntax-only", f"-I{cuda_include}", f"-I{abi}", str(source)], check=True)
+    subprocess.run(
+        ["gcc", "-fsyntax-only", f"-I{cuda_include}", f"-I{abi}", str(source)], check=True
+    )
 
 
 @pytest.mark.torch
-def test_pytorchs_profiler_says_what_is_missing_and_the_program_goes_on(run_sim: Callable[..., Any], sim: Path) -> None:
+def test_pytorchs_profiler_says_what_is_missing_and_the_program_goes_on(
+    run_sim: Callable[..., Any], sim: Path
+) -> None:
     program = """
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -182,6 +232,11 @@ with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as seen:
 print(any(event.key == "aten::mm" for event in seen.key_averages()))
 """
     libraries = ("libcudart.so.13", "libcublas.so.13", "libcublasLt.so.13", "libcupti.so.13")
-    ran = run_sim(sys.executable, "-c", program, env={"LD_PRELOAD": " ".join(str(sim / name) for name in libraries)})
+    ran = run_sim(
+        sys.executable,
+        "-c",
+        program,
+        env={"LD_PRELOAD": " ".join(str(sim / name) for name in libraries)},
+    )
     assert ran.out == "True\n"
     assert "CUPTI_ERROR_NOT_SUPPORTED" in ran.err

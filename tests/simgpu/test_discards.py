@@ -1,4 +1,6 @@
-"""What the simulated driver makes of discarded memory that is read: an error where it is sure of it, else a count."""
+"""What the simulated driver makes of discarded memory that is read: an error where it is sure of
+it, else a count.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ p = managed(n)
 """
 
 
-def test_a_discard_of_memory_that_an_allocator_has_handed_out_is_surely_wrong(script: Script, sim: Path) -> None:
+def test_a_discard_of_memory_that_an_allocator_has_handed_out_is_surely_wrong(
+    script: Script, sim: Path
+) -> None:
     ran = script(
         f"""{REPORTS}
 hand_out(p, n)
@@ -70,7 +74,9 @@ assert error(d.cuStreamSynchronize(s)) == "ILLEGAL_ADDRESS"
     assert uses(ran) == (1, 1)
 
 
-def test_memory_that_was_discarded_between_two_owners_may_be_read_unwritten(script: Script, sim: Path) -> None:
+def test_memory_that_was_discarded_between_two_owners_may_be_read_unwritten(
+    script: Script, sim: Path
+) -> None:
     ran = script(
         f"""{REPORTS}
 hand_out(p, n)
@@ -87,7 +93,9 @@ ck(d.cuStreamSynchronize(s))
 
 
 @pytest.mark.parametrize("same", [True, False], ids=["same-stream", "other-stream"])
-def test_what_a_kernel_of_unknown_effect_may_have_written_is_not_surely_lost(script: Script, same: bool) -> None:
+def test_what_a_kernel_of_unknown_effect_may_have_written_is_not_surely_lost(
+    script: Script, same: bool
+) -> None:
     """It is handed nothing: what pointers in device memory lead to is not known either."""
     ran = script(
         f"""
@@ -162,7 +170,9 @@ def test_discarded_memory_is_poisoned_until_it_is_rewritten(script: Script) -> N
 
 @pytest.mark.parametrize("source", ["host", "device"])
 def test_a_pitched_copy_rewrites_the_regions_of_its_rows(script: Script, source: str) -> None:
-    """Its rows lie further apart than a 64 KiB region, and it writes all of them, not as many bytes from the first on."""
+    """Its rows lie further apart than a 64 KiB region, and it writes all of them, not as many bytes
+    from the first on.
+    """
     ran = script(
         f"""
         module, s, n, rows = Module(), stream(), 1 << 20, 64

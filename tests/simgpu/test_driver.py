@@ -1,4 +1,6 @@
-"""The simulated driver as such: how it is reached, what it answers, how it fails, what it leaves behind."""
+"""The simulated driver as such: how it is reached, what it answers, how it fails, what it leaves
+behind.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,11 @@ def test_device_answers_as_the_machine_says(script: Script) -> None:
         assert int(ck(d.cuDeviceGetByPCIBusId(ck(d.cuDeviceGetPCIBusId(32, dev))))) == 1
         assert ck(d.cuMemGetInfo()) == (3 << 30, 3 << 30)
         """,
-        env={"DEEPUM_SIM_MACHINE": "a100-40gb", "DEEPUM_SIM_MEMORY": str(3 << 30), "DEEPUM_SIM_DEVICES": "2"},
+        env={
+            "DEEPUM_SIM_MACHINE": "a100-40gb",
+            "DEEPUM_SIM_MEMORY": str(3 << 30),
+            "DEEPUM_SIM_DEVICES": "2",
+        },
     )
 
 
@@ -275,7 +281,9 @@ def test_a_context_ends_with_its_last_detach(script: Script) -> None:
 
 
 def test_a_function_keeps_its_old_style_launch(script: Script) -> None:
-    """Shape and parameters, set one by one, until they are set anew; the functions are declared by no header that cuda-bindings has."""
+    """Shape and parameters, set one by one, until they are set anew; the functions are declared by
+    no header that cuda-bindings has.
+    """
     script(
         """
         library = ctypes.CDLL("libcuda.so.1")

@@ -75,7 +75,9 @@ def test_cuda_core_builds_graphs_and_uses_pools_of_all_kinds(script: Script) -> 
 
 
 def test_numba_compiles_and_launches(script: Script) -> None:
-    """The kernel is compiled by numba's own tool chain and launched; its arithmetic is not done, and its result reads as zeros."""
+    """The kernel is compiled by numba's own tool chain and launched; its arithmetic is not done,
+    and its result reads as zeros.
+    """
     needed("numba.cuda")
     ran = script(
         """
@@ -129,7 +131,9 @@ def test_nvrtc_code_is_loaded_and_its_parameters_are_read(script: Script) -> Non
 def test_cupy_whose_modules_have_a_runtime_each(
     script: Script, sim: Path, preloading: Callable[..., dict[str, str]], cuda_include: Path
 ) -> None:
-    """Each of its extension modules has NVIDIA's runtime linked in statically. Its own kernels want NVRTC; here it is given one."""
+    """Each of its extension modules has NVIDIA's runtime linked in statically. Its own kernels want
+    NVRTC; here it is given one.
+    """
     if not importlib.util.find_spec("cupy"):
         pytest.skip("no CuPy")
     ran = script(
@@ -147,13 +151,16 @@ def test_cupy_whose_modules_have_a_runtime_each(
         from cupy.cuda import cub, thrust
         """,
         bare=True,
-        env=preloading(sim / "libcudart.so.13", sim / "libcudart.so.12") | {"CUDA_PATH": str(cuda_include.parent)},
+        env=preloading(sim / "libcudart.so.13", sim / "libcudart.so.12")
+        | {"CUDA_PATH": str(cuda_include.parent)},
     )
     assert "error" not in ran.err
     assert ran.statistics[0]["kernels"] == 1
 
 
-def test_pycuda_allocates_copies_and_launches(script: Script, sim: Path, cuda_include: Path) -> None:
+def test_pycuda_allocates_copies_and_launches(
+    script: Script, sim: Path, cuda_include: Path
+) -> None:
     if not importlib.util.find_spec("pycuda"):
         pytest.skip("no PyCUDA")
     script(

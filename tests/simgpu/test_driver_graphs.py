@@ -132,7 +132,9 @@ def test_a_relaxed_thread_allocates_during_capture(script: Script) -> None:
     )
 
 
-def test_the_default_stream_may_not_be_used_while_a_blocking_stream_captures(script: Script) -> None:
+def test_the_default_stream_may_not_be_used_while_a_blocking_stream_captures(
+    script: Script,
+) -> None:
     script(
         BEGIN
         + """
@@ -316,12 +318,18 @@ def test_events_and_children_are_changed_in_place(script: Script) -> None:
     )
 
 
-def test_host_functions_in_graphs(run_sim: Script, compile_program: Script, sim_module: Any) -> None:
-    for line in run_sim(compile_program("sim_graph_host.c", link_cuda=True), sim_module).out.splitlines():
+def test_host_functions_in_graphs(
+    run_sim: Script, compile_program: Script, sim_module: Any
+) -> None:
+    for line in run_sim(
+        compile_program("sim_graph_host.c", link_cuda=True), sim_module
+    ).out.splitlines():
         assert line.endswith(": yes"), line
 
 
-def test_user_objects_live_as_long_as_what_needs_them(run_sim: Script, compile_program: Script) -> None:
+def test_user_objects_live_as_long_as_what_needs_them(
+    run_sim: Script, compile_program: Script
+) -> None:
     lines = run_sim(compile_program("sim_user_objects.c", link_cuda=True)).out.splitlines()
     assert len(lines) > 8
     assert [line for line in lines if not line.endswith(": yes")] == []

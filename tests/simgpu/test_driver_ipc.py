@@ -52,7 +52,9 @@ assert error(d.cuMemGetHandleForAddressRange(shared, 4 * MIB, dmabuf, 0)) == "IN
 
 
 def test_both_processes_see_what_either_writes(script: Script) -> None:
-    """Data from before the handle was made, from after it, and from the other process; pages never written are zeros in both."""
+    """Data from before the handle was made, from after it, and from the other process; pages never
+    written are zeros in both.
+    """
     script(
         OTHER
         + """

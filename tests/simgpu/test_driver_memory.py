@@ -1,4 +1,6 @@
-"""Memory: allocations of all kinds, copies, memsets, migration calls, and what they cost the host."""
+"""Memory: allocations of all kinds, copies, memsets, migration calls, and what they cost
+the host.
+"""
 
 from __future__ import annotations
 
@@ -266,7 +268,9 @@ def test_memory_and_code_are_given_back_without_a_current_context(script: Script
     )
 
 
-def test_a_free_does_not_wait_for_a_helpers_discard_which_then_hits_what_comes_next(script: Script) -> None:
+def test_a_free_does_not_wait_for_a_helpers_discard_which_then_hits_what_comes_next(
+    script: Script,
+) -> None:
     """Nobody says that a driver does: who discards has to wait before the free."""
     script(
         """

@@ -7,7 +7,8 @@ from typing import Any
 
 Script = Callable[..., Any]
 
-# A kernel that takes long in virtual time, so that what is queued beside it would finish first if nothing held it back.
+# A kernel that takes long in virtual time, so that what is queued beside it would finish first if
+# nothing held it back.
 LONG = 10**12
 
 
@@ -127,7 +128,9 @@ def test_each_thread_has_a_default_stream_of_its_own(script: Script) -> None:
     )
 
 
-def test_a_threads_own_stream_ends_with_its_context_and_is_not_taken_for_one_that_lies_where_it_was(script: Script) -> None:
+def test_a_threads_own_stream_ends_with_its_context_and_is_not_taken_for_one_that_lies_where_it_was(
+    script: Script,
+) -> None:
     script(
         """
         own = d.CUstream(2)
@@ -177,7 +180,9 @@ def test_polling_makes_time_pass(script: Script) -> None:
     )
 
 
-def test_host_functions_run_in_stream_order_without_the_drivers_lock(run_sim: Script, compile_program: Script, sim_module: Any) -> None:
+def test_host_functions_run_in_stream_order_without_the_drivers_lock(
+    run_sim: Script, compile_program: Script, sim_module: Any
+) -> None:
     program = compile_program("sim_host_functions.c", link_cuda=True)
     for line in run_sim(program, sim_module).out.splitlines():
         assert line.endswith(": yes"), line

@@ -1,4 +1,6 @@
-"""Device code: formats, compression, the choice of an architecture, layouts; against bytes made by hand and against PyTorch's own."""
+"""Device code: formats, compression, the choice of an architecture, layouts; against bytes made by
+hand and against PyTorch's own.
+"""
 
 from __future__ import annotations
 
@@ -47,20 +49,30 @@ def test_cubin_by_itself(probe: p.Probe) -> None:
 
 def test_second_form_of_parameter_records(probe: p.Probe) -> None:
     large = [(0, 25768), (25768, 1), (25772, 4)]
-    assert probe.open(p.cubin({"foreach": p.nv_info(large, 25776, second_form=True)})).layout("foreach") == (large, 25776)
+    assert probe.open(p.cubin({"foreach": p.nv_info(large, 25776, second_form=True)})).layout(
+        "foreach"
+    ) == (large, 25776)
 
 
 @pytest.mark.parametrize("flags", [0, p.ZSTD, p.LZ4])
 def test_compressions(probe: p.Probe, flags: int) -> None:
-    elf = p.cubin({f"kernel{i}": p.nv_info(THREE, 48) for i in range(40)}) + bytes(5000) + bytes(range(256)) * 2
+    elf = (
+        p.cubin({f"kernel{i}": p.nv_info(THREE, 48) for i in range(40)})
+        + bytes(5000)
+        + bytes(range(256)) * 2
+    )
     payload = {0: lambda data: data, p.ZSTD: p.compress_zstd, p.LZ4: p.compress_lz4}[flags](elf)
     assert flags == 0 or len(payload) < len(elf)
-    image = probe.open(p.container(p.entry(payload, 80, flags=flags, size=len(elf) if flags else 0)))
+    image = probe.open(
+        p.container(p.entry(payload, 80, flags=flags, size=len(elf) if flags else 0))
+    )
     assert image.layout("kernel39") == (THREE, 48)
 
 
 def test_wrapper(probe: p.Probe) -> None:
-    held = ctypes.create_string_buffer(p.container(p.entry(p.cubin({"add": p.nv_info(TWO, 12)}), 80)))
+    held = ctypes.create_string_buffer(
+        p.container(p.entry(p.cubin({"add": p.nv_info(TWO, 12)}), 80))
+    )
     image = probe.open(struct.pack("<IIQQ", 0x466243B1, 1, ctypes.addressof(held), 0))
     assert image.layout("add") == (TWO, 12)
 
@@ -74,10 +86,20 @@ def test_empty_container(probe: p.Probe) -> None:
 
 @pytest.mark.parametrize(
     ("device", "chosen"),
-    [((7, 5), 75), ((8, 0), 80), ((8, 6), 86), ((8, 9), 86), ((9, 0), 90), ((10, 3), 100), ((12, 0), 120)],
+    [
+        ((7, 5), 75),
+        ((8, 0), 80),
+        ((8, 6), 86),
+        ((8, 9), 86),
+        ((9, 0), 90),
+        ((10, 3), 100),
+        ((12, 0), 120),
+    ],
 )
 def test_architecture(probe: p.Probe, device: tuple[int, int], chosen: int) -> None:
-    entries = [p.entry(p.cubin({"k": p.nv_info([(0, sm)], sm)}), sm) for sm in (120, 75, 86, 80, 100, 90)]
+    entries = [
+        p.entry(p.cubin({"k": p.nv_info([(0, sm)], sm)}), sm) for sm in (120, 75, 86, 80, 100, 90)
+    ]
     image = probe.open(p.container(*entries), *device)
     assert image.layout("k") == ([(0, chosen)], chosen)
     assert image.compiled_for("k") == (chosen, chosen)
@@ -105,14 +127,20 @@ def test_no_code_for_the_device(probe: p.Probe) -> None:
 
 
 def test_ptx(probe: p.Probe) -> None:
-    for image in (probe.open(PTX.encode() + b"\0"), probe.open(p.container(p.entry(PTX.encode() + b"\0", 80, kind=1)), 9, 0)):
+    for image in (
+        probe.open(PTX.encode() + b"\0"),
+        probe.open(p.container(p.entry(PTX.encode() + b"\0", 80, kind=1)), 9, 0),
+    ):
         assert image.layout("scale") == ([(0, 8), (8, 4), (16, 24), (40, 8)], 48)
         assert image.layout("nothing") == image.layout("bare") == ([], 0)
         assert image.compiled_for("bare") in ((80, 80), (90, 80))  # PTX is compiled for the device
         assert image.kernels() == 3
 
 
-@pytest.mark.parametrize("image", [b"no code at all" * 4, b"\x7fELF" + bytes(60), struct.pack("<IIQQ", 0x466243B1, 1, 0, 0)])
+@pytest.mark.parametrize(
+    "image",
+    [b"no code at all" * 4, b"\x7fELF" + bytes(60), struct.pack("<IIQQ", 0x466243B1, 1, 0, 0)],
+)
 def test_what_is_no_code(probe: p.Probe, image: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         probe.open(image)
@@ -122,14 +150,20 @@ def test_corrupt_code_is_refused_not_guessed(probe: p.Probe) -> None:
     elf = p.cubin({f"kernel{i}": p.nv_info(THREE, 48) for i in range(8)})
     packed = p.compress_zstd(elf)
     with pytest.raises(KeyError, match="not readable"):
-        probe.open(p.container(p.entry(packed[:-9], 80, flags=p.ZSTD, size=len(elf)))).layout("kernel0")
+        probe.open(p.container(p.entry(packed[:-9], 80, flags=p.ZSTD, size=len(elf)))).layout(
+            "kernel0"
+        )
     with pytest.raises(KeyError, match="not readable"):
-        probe.open(p.container(p.entry(p.compress_lz4(elf)[:-9], 80, flags=p.LZ4, size=len(elf)))).layout("kernel0")
+        probe.open(
+            p.container(p.entry(p.compress_lz4(elf)[:-9], 80, flags=p.LZ4, size=len(elf)))
+        ).layout("kernel0")
     chance = random.Random(1)
     for _ in range(300):
         broken = bytearray(elf)
         for _ in range(chance.randint(1, 8)):
-            broken[chance.randrange(64 if chance.random() < 0.5 else 0, len(broken))] = chance.randrange(256)
+            broken[chance.randrange(64 if chance.random() < 0.5 else 0, len(broken))] = (
+                chance.randrange(256)
+            )
         image = probe.open(p.container(p.entry(bytes(broken), 80)))
         try:
             image.layout("kernel0")
@@ -159,7 +193,10 @@ def _layouts(elf: bytes) -> dict[str, p.Layout]:
             if form == 4:
                 if attribute in (0x17, 0x45):
                     _, ordinal, place, word = struct.unpack_from("<IHHI", elf, at)
-                    parameters[ordinal] = (place, word >> 18 if attribute == 0x17 else word & 0xFFFFFF)
+                    parameters[ordinal] = (
+                        place,
+                        word >> 18 if attribute == 0x17 else word & 0xFFFFFF,
+                    )
                 at += value
             elif attribute == 0x19:
                 total = value
@@ -169,7 +206,9 @@ def _layouts(elf: bytes) -> dict[str, p.Layout]:
 
 @pytest.mark.torch
 def test_layouts_in_pytorch(probe: p.Probe) -> None:
-    """Every kernel of some containers of libtorch_cuda, for two architectures. (The smallest hold no kernels.)"""
+    """Every kernel of some containers of libtorch_cuda, for two architectures. (The smallest hold
+    no kernels.)
+    """
     spec = importlib.util.find_spec("torch")
     assert spec is not None and spec.origin is not None
     zstd = ctypes.CDLL("libzstd.so.1")
@@ -177,7 +216,9 @@ def test_layouts_in_pytorch(probe: p.Probe) -> None:
     with (Path(spec.origin).parent / "lib" / "libtorch_cuda.so").open("rb") as file:
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     base = ctypes.addressof(ctypes.c_char.from_buffer(data))
-    start, size = next((offset, size) for name, offset, size in _elf_sections(data) if name == ".nv_fatbin")
+    start, size = next(
+        (offset, size) for name, offset, size in _elf_sections(data) if name == ".nv_fatbin"
+    )
     containers, at = [], start
     while at < start + size:
         magic, _, header, body = struct.unpack_from("<IHHQ", data, at)
@@ -189,18 +230,24 @@ def test_layouts_in_pytorch(probe: p.Probe) -> None:
     for body, place in sorted(containers)[100:200:10]:
         at = place + 16
         while at < place + 16 + body:
-            kind, _, header, padded, packed, _, _, _, architecture, _, _, flags, _, unpacked = struct.unpack_from(
-                "<HHIQIIHHIIIQQQ", data, at
+            kind, _, header, padded, packed, _, _, _, architecture, _, _, flags, _, unpacked = (
+                struct.unpack_from("<HHIQIIHHIIIQQQ", data, at)
             )
             if kind == 2 and architecture in (80, 90) and not flags & 0x300000:
                 elf = ctypes.create_string_buffer(unpacked)
                 assert zstd.ZSTD_decompress(
-                    elf, ctypes.c_size_t(unpacked), data[at + header : at + header + packed], ctypes.c_size_t(packed)
+                    elf,
+                    ctypes.c_size_t(unpacked),
+                    data[at + header : at + header + packed],
+                    ctypes.c_size_t(packed),
                 )
                 image = probe.open(base + place, architecture // 10, architecture % 10)
                 for name, (parameters, total) in _layouts(elf.raw).items():
                     got, bytes_ = image.layout(name)
-                    assert (got, bytes_) == (parameters, max([total, *(o + s for o, s in parameters)]))
+                    assert (got, bytes_) == (
+                        parameters,
+                        max([total, *(o + s for o, s in parameters)]),
+                    )
                     checked += 1
             at += header + padded
     assert checked > 10

@@ -44,7 +44,9 @@ def test_registered_memory_is_pinned_until_it_is_not(script: Script) -> None:
     )
 
 
-def test_with_a_disk_behind_it_there_is_no_end_and_statistics_say_what_went_there(script: Script) -> None:
+def test_with_a_disk_behind_it_there_is_no_end_and_statistics_say_what_went_there(
+    script: Script,
+) -> None:
     ran = script(
         """
         array = ck(d.cuMemAllocManaged(256 * MIB, 1))
@@ -53,7 +55,11 @@ def test_with_a_disk_behind_it_there_is_no_end_and_statistics_say_what_went_ther
             ck(d.cuCtxSynchronize())
         assert error(d.cuMemHostAlloc(96 * MIB, 0)) == "OUT_OF_MEMORY"
         """,
-        env={"DEEPUM_SIM_MACHINE": "a100-40gb-g10-ssd", "DEEPUM_SIM_MEMORY": str(64 << 20), "DEEPUM_SIM_HOST_MEMORY": str(64 << 20)},
+        env={
+            "DEEPUM_SIM_MACHINE": "a100-40gb-g10-ssd",
+            "DEEPUM_SIM_MEMORY": str(64 << 20),
+            "DEEPUM_SIM_HOST_MEMORY": str(64 << 20),
+        },
     )
     told = ran.statistics[0]
     assert 0 < told["host_bytes"] <= told["peak_host_bytes"] <= 64 << 20
@@ -62,5 +68,9 @@ def test_with_a_disk_behind_it_there_is_no_end_and_statistics_say_what_went_ther
 
 
 def test_a_size_that_cannot_be_is_refused(script: Script) -> None:
-    ran = script('assert error(d.cuInit(0)) == "INVALID_VALUE"', bare=True, env={"DEEPUM_SIM_HOST_MEMORY": "much"})
+    ran = script(
+        'assert error(d.cuInit(0)) == "INVALID_VALUE"',
+        bare=True,
+        env={"DEEPUM_SIM_HOST_MEMORY": "much"},
+    )
     assert "DEEPUM_SIM_HOST_MEMORY=much: not usable" in ran.err

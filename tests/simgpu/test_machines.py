@@ -1,4 +1,6 @@
-"""Every machine of `deepum machines` trains a language model and a CNN: none lacks code that the others have."""
+"""Every machine of `deepum machines` trains a language model and a CNN: none lacks code that the
+others have.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,11 @@ pytestmark = pytest.mark.torch
 PROGRAM = Path(__file__).with_name("machines.py")
 
 
-def test_all_machines_train_a_language_model_and_a_cnn(run_sim: Callable[..., Any], sim: Path) -> None:
-    # Which code runs depends on the compute capability alone: of those that share one, the first is tried in all precisions.
+def test_all_machines_train_a_language_model_and_a_cnn(
+    run_sim: Callable[..., Any], sim: Path
+) -> None:
+    # Which code runs depends on the compute capability alone: of those that share one, the first is
+    # tried in all precisions.
     capabilities: set[tuple[int, int]] = set()
     names = []
     for machine in machines():

@@ -1,4 +1,6 @@
-"""What matrix products cost: tiles of 128 x 128 in waves over the multiprocessors, as the real library's kernels run."""
+"""What matrix products cost: tiles of 128 x 128 in waves over the multiprocessors, as the real
+library's kernels run.
+"""
 
 from __future__ import annotations
 
@@ -38,34 +40,45 @@ def products(script: Script) -> Callable[..., list[float]]:
 
     def run(*calls: str, machine: str = "v100-16gb") -> list[float]:
         asked = ", ".join(f"ms({call})" for call in calls)
-        ran = script(PREPARE + f"\n    print(json.dumps([{asked}]))", env={"DEEPUM_SIM_MACHINE": machine})
+        ran = script(
+            PREPARE + f"\n    print(json.dumps([{asked}]))", env={"DEEPUM_SIM_MACHINE": machine}
+        )
         return [float(ms) for ms in json.loads(ran.out)]
 
     return run
 
 
 @pytest.mark.parametrize(
-    ("machine", "type_", "tflops"), [("v100-16gb", 0, 13), ("v100-16gb", 2, 101), ("a100-40gb", 0, 19), ("a100-40gb", 2, 256)]
+    ("machine", "type_", "tflops"),
+    [("v100-16gb", 0, 13), ("v100-16gb", 2, 101), ("a100-40gb", 0, 19), ("a100-40gb", 2, 256)],
 )
-def test_large_products_reach_what_was_measured(products: Callable[..., list[float]], machine: str, type_: int, tflops: float) -> None:
+def test_large_products_reach_what_was_measured(
+    products: Callable[..., list[float]], machine: str, type_: int, tflops: float
+) -> None:
     """TFLOP/s of the sources in machine.cpp; type 0: FP32, 2: FP16."""
     (ms,) = products(f"8192, 8192, 8192, type={type_}", machine=machine)
     assert 2 * 8192**3 / ms / 1e9 == pytest.approx(tflops, rel=0.1)
 
 
-def test_a_product_just_over_a_wave_takes_two_and_just_over_a_tile_a_whole_one(products: Callable[..., list[float]]) -> None:
+def test_a_product_just_over_a_wave_takes_two_and_just_over_a_tile_a_whole_one(
+    products: Callable[..., list[float]],
+) -> None:
     wave, next_wave, next_tile = products("1024, 1280, 500", "1024, 1408, 500", "1024, 1281, 500")
     assert next_wave == pytest.approx(2 * wave, rel=0.03)
     assert next_tile == pytest.approx(next_wave, rel=0.01)
 
 
 def test_k_is_split_where_tiles_are_few(products: Callable[..., list[float]]) -> None:
-    """A weight's gradient: 36 tiles on 80 multiprocessors would leave more than half of them idle."""
+    """A weight's gradient: 36 tiles on 80 multiprocessors would leave more than half of
+    them idle.
+    """
     small, large = products("768, 768, 8192", "6144, 6144, 8192")
     assert 1 < small / (large / 64) < 1.2
 
 
-def test_many_small_products_fill_the_card_as_one_large_one(products: Callable[..., list[float]]) -> None:
+def test_many_small_products_fill_the_card_as_one_large_one(
+    products: Callable[..., list[float]],
+) -> None:
     batched, large = products("64, 64, 1024, batches=8000", "8000, 4096, 1024")
     assert batched == pytest.approx(large, rel=0.05)
 

@@ -13,7 +13,9 @@ Run = Callable[..., Any]
 
 @pytest.fixture
 def claims(run_sim: Run, compile_program: Callable[..., Path], sim: Path) -> Run:
-    """Compiles and runs a program with the runtime linked; every line it prints has to be a claim that holds."""
+    """Compiles and runs a program with the runtime linked; every line it prints has to be a claim
+    that holds.
+    """
 
     def run(source: str, *arguments: object, flags: tuple[str, ...] = ()) -> Any:
         libraries = (*flags, f"-L{sim}", "-l:libcudart.so.13", "-l:libcuda.so.1")

@@ -1,4 +1,6 @@
-"""What launches of known kernels touch in truth, against counts worked out by hand from the kernels' sources."""
+"""What launches of known kernels touch in truth, against counts worked out by hand from the
+kernels' sources.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ def calculator(sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> bytes:
     for size in sizes:
         shift = (size - 1).bit_length()
         dividers += i32(size, (((1 << 32) * ((1 << shift) - size)) // size + 1) & 0xFFFFFFFF, shift)
-    table = [strides[o][d] if d < len(sizes) else 0xDEAD for d in range(25) for o in range(len(strides))]
+    table = [
+        strides[o][d] if d < len(sizes) else 0xDEAD for d in range(25) for o in range(len(strides))
+    ]
     return i32(len(sizes)) + dividers + b"\x55" * (300 - len(dividers)) + i32(*table)
 
 
@@ -110,7 +114,9 @@ def test_strided_elementwise(probe: p.Probe) -> None:
     assert found == [(B, 99 * 512 + 63 * 4 + 4, "r"), (A, 99 * 4 + 63 * 400 + 4, "w")]
 
 
-def strided_copy(probe: p.Probe, sizes: Sequence[int], to: Sequence[int], source: Sequence[int]) -> list[tuple[int, int, str]]:
+def strided_copy(
+    probe: p.Probe, sizes: Sequence[int], to: Sequence[int], source: Sequence[int]
+) -> list[tuple[int, int, str]]:
     """What a copy of floats touches; strides in bytes."""
     lambda_ = calculator(sizes, [to, source]) + i64(A, B) + bytes(16)
     found, _ = probe.truth(COPY, [i32(math.prod(sizes)), lambda_ + bytes(-len(lambda_) % 8)], ROOM)
@@ -118,7 +124,8 @@ def strided_copy(probe: p.Probe, sizes: Sequence[int], to: Sequence[int], source
 
 
 def test_what_lies_between_rows_far_apart_is_not_touched(probe: p.Probe) -> None:
-    # A row of 128 floats for each of 3 x 2 matrices, 256 KiB each, of which the last two dimensions are packed.
+    # A row of 128 floats for each of 3 x 2 matrices, 256 KiB each, of which the last two dimensions
+    # are packed.
     found = strided_copy(probe, [128, 2, 3], [4, 1 << 18, 2 << 18], [4, 512, 1024])
     assert found == [(B, 3 * 1024, "r"), *((A + (matrix << 18), 512, "w") for matrix in range(6))]
 
@@ -132,12 +139,23 @@ def test_gaps_shorter_than_a_region_are_touched(probe: p.Probe) -> None:
 
 
 def test_attention_reads_what_a_cache_holds_and_not_its_room(probe: p.Probe) -> None:
-    # flash.h: one query for each of 2 sequences and 3 heads; keys and values are 512 of 1024 rows of 128 halves.
+    # flash.h: one query for each of 2 sequences and 3 heads; keys and values are 512 of 1024 rows
+    # of 128 halves.
     batches, heads, depth, keys, room = 2, 3, 128, 512, 1024
     parameters = bytearray(200)
     parameters[0:24] = i64(A, B, C)
     whole = heads * room * depth
-    strides = (heads * depth, whole, whole, heads * depth, depth, depth, depth, room * depth, room * depth)
+    strides = (
+        heads * depth,
+        whole,
+        whole,
+        heads * depth,
+        depth,
+        depth,
+        depth,
+        room * depth,
+        room * depth,
+    )
     parameters[24:96] = i64(*strides)
     parameters[96:104] = i32(heads, heads)
     parameters[112:120] = i64(D)
@@ -145,19 +163,32 @@ def test_attention_reads_what_a_cache_holds_and_not_its_room(probe: p.Probe) -> 
     found, _ = probe.truth("flash_fwd_splitkv_kernel", [bytes(parameters)], ROOM)
     rows = [(head * room * depth * 2, keys * depth * 2) for head in range(batches * heads)]
     for base in (B, C):
-        assert [(at - base, size) for at, size, mode in found if base <= at < base + (256 << 20)] == rows
+        assert [
+            (at - base, size) for at, size, mode in found if base <= at < base + (256 << 20)
+        ] == rows
         assert all(mode == "r" for at, _, mode in found if base <= at < base + (256 << 20))
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_strided_operands_are_where_their_elements_are(probe: p.Probe, seed: int) -> None:
-    """Every element is touched, nothing that is a region away from all; a captured program has the same places."""
+    """Every element is touched, nothing that is a region away from all; a captured program has the
+    same places.
+    """
     random = Random(seed)
     sizes = [random.randint(1, 6) for _ in range(random.randint(1, 4))]
     strides = [4 * random.choice((1, 3, 64, 5000, 16000, 17000, 40000, 300000)) for _ in sizes]
     packed = [4 * math.prod(sizes[:dimension]) for dimension in range(len(sizes))]
-    found = [(at - A, size) for at, size, mode in strided_copy(probe, sizes, strides, packed) if mode == "w"]
-    elements = sorted(sum(offsets) for offsets in itertools.product(*(range(0, n * s, s) for n, s in zip(sizes, strides, strict=True))))
+    found = [
+        (at - A, size)
+        for at, size, mode in strided_copy(probe, sizes, strides, packed)
+        if mode == "w"
+    ]
+    elements = sorted(
+        sum(offsets)
+        for offsets in itertools.product(
+            *(range(0, n * s, s) for n, s in zip(sizes, strides, strict=True))
+        )
+    )
     for at, size in found:
         inside = [element for element in elements if at <= element < at + size]
         assert inside[0] == at
@@ -171,11 +202,24 @@ def test_strided_operands_are_where_their_elements_are(probe: p.Probe, seed: int
 
 def test_gather_reads_rows_of_the_table(probe: p.Probe) -> None:
     rows, row, count = 50257, 3072, 100
-    parameters = [i64(A), i64(B), i64(C), i32(count), i64(row), i64(rows), i64(row), i64(row), b"\0"]
+    parameters = [
+        i64(A),
+        i64(B),
+        i64(C),
+        i32(count),
+        i64(row),
+        i64(rows),
+        i64(row),
+        i64(row),
+        b"\0",
+    ]
     found, _ = probe.truth(GATHER, parameters, ROOM, ordinal=7)
     table = [access for access in found if access[0] >= B and access[0] < C]
     assert 95 <= len(table) <= count
-    assert all(mode == "r" and size == row and (at - B) % row == 0 and at - B < rows * row for at, size, mode in table)
+    assert all(
+        mode == "r" and size == row and (at - B) % row == 0 and at - B < rows * row
+        for at, size, mode in table
+    )
     assert len({at for at, _, _ in table}) == len(table)
     assert (A, count * row, "w") in found
     assert (C, count * 8, "r") in found
@@ -186,14 +230,17 @@ def test_gather_reads_rows_of_the_table(probe: p.Probe) -> None:
 
 
 def test_multi_tensor(probe: p.Probe) -> None:
-    # Two tensors of three lists: 100000 elements (its second chunk in this launch only) and 10. Unused slots hold rubbish.
+    # Two tensors of three lists: 100000 elements (its second chunk in this launch only) and 10.
+    # Unused slots hold rubbish.
     tensors = 336
     metadata = bytearray(i64(*[D + 8] * (3 * tensors)) + i64(*[1 << 40] * tensors))
     for index, base in enumerate((A, B, C)):
         metadata[8 * tensors * index : 8 * tensors * index + 16] = i64(base, base + (1 << 20))
     metadata[8 * tensors * 3 : 8 * tensors * 3 + 16] = i64(100000, 10)
     metadata += struct.pack("<2240H", 0, 1, *[7] * 2238) + i32(1, 0, *[9] * 2238) + bytes(8)
-    found, _ = probe.truth(FOREACH, [bytes(metadata), b"\0", b"\0", i32(0)], ROOM, grid=(2, 1, 1), block=(512, 1, 1))
+    found, _ = probe.truth(
+        FOREACH, [bytes(metadata), b"\0", b"\0", i32(0)], ROOM, grid=(2, 1, 1), block=(512, 1, 1)
+    )
     second = 65536 * 4
     expected = []
     for base, mode in ((A, "rw"), (B, "r"), (C, "r")):
@@ -208,7 +255,9 @@ def test_multi_tensor_of_builds_for_4_kib_of_parameters(probe: p.Probe) -> None:
         metadata[8 * tensors * index : 8 * tensors * index + 16] = i64(base, base + (1 << 20))
     metadata[8 * tensors * 3 : 8 * tensors * 3 + 16] = i64(100000, 10)
     metadata += struct.pack("<320B", 0, 1, *[7] * 318) + i32(1, 0, *[9] * 318) + bytes(8)
-    found, _ = probe.truth(FOREACH, [bytes(metadata), b"\0", b"\0", i32(0)], ROOM, grid=(2, 1, 1), block=(512, 1, 1))
+    found, _ = probe.truth(
+        FOREACH, [bytes(metadata), b"\0", b"\0", i32(0)], ROOM, grid=(2, 1, 1), block=(512, 1, 1)
+    )
     expected = []
     for base, mode in ((A, "rw"), (B, "r"), (C, "r")):
         expected += [(base + 65536 * 4, (100000 - 65536) * 4, mode), (base + (1 << 20), 40, mode)]
@@ -216,7 +265,13 @@ def test_multi_tensor_of_builds_for_4_kib_of_parameters(probe: p.Probe) -> None:
 
 
 def test_multi_tensor_with_scalars(probe: p.Probe) -> None:
-    metadata = i64(A, *[D] * 671) + i64(30, *[1 << 30] * 671) + i32(*[0] * 672) + struct.pack("<2240H", *[0] * 2240) + i32(*[0] * 2240)
+    metadata = (
+        i64(A, *[D] * 671)
+        + i64(30, *[1 << 30] * 671)
+        + i32(*[0] * 672)
+        + struct.pack("<2240H", *[0] * 2240)
+        + i32(*[0] * 2240)
+    )
     found, _ = probe.truth(SCALARS, [metadata, b"\0", b"\0"], ROOM, block=(512, 1, 1))
     assert found == [(A, 120, "rw")]
 
@@ -228,7 +283,12 @@ def test_index_select(probe: p.Probe) -> None:
         return i64(pointer) + i32(*sizes, *pad) + i32(*strides, *pad) + i32(len(sizes), 0)
 
     tensors = [info(A, [1, 64], [64, 1]), info(B, [1, 64], [64, 1]), info(C, [20], [1])]
-    found, _ = probe.truth(INDEX_SELECT, [*tensors, i32(0), i32(0), i32(20 * 64), i32(64), i64(1000)], ROOM, grid=(10, 1, 1))
+    found, _ = probe.truth(
+        INDEX_SELECT,
+        [*tensors, i32(0), i32(0), i32(20 * 64), i32(64), i64(1000)],
+        ROOM,
+        grid=(10, 1, 1),
+    )
     assert (C, 160, "r") in found
     assert (A, 20 * 256, "w") in found
     rows = [(at, size) for at, size, mode in found if B <= at < C]
@@ -246,39 +306,81 @@ def test_reduction(probe: p.Probe) -> None:
     assert found == [(A, 1000 * 50 * 4, "r"), (B, 200, "w")]
 
 
-def test_a_reduction_of_halves_that_is_accumulated_in_floats_reads_no_more_than_them(probe: p.Probe) -> None:
+def test_a_reduction_of_halves_that_is_accumulated_in_floats_reads_no_more_than_them(
+    probe: p.Probe,
+) -> None:
     # Means over the rows of [1000, 50] halves.
     config = i32(4, 1000, 50, 256, 1, 1, 1, 0, 0, 0, 0, 32, 8, 256, 0, 1)
     operation = bytes(8) + config + calculator([1000], [[100]]) + calculator([50], [[2], [2]])
     operation += bytes(-len(operation) % 8) + i64(A, B, 0, 0, 0, 0, 0) + i32(0, 1)
-    found, _ = probe.truth(REDUCE.replace("ReduceOpIf", "ReduceOpIN3c104HalfE"), [operation], ROOM, grid=(7, 1, 1), block=(32, 8, 1))
+    found, _ = probe.truth(
+        REDUCE.replace("ReduceOpIf", "ReduceOpIN3c104HalfE"),
+        [operation],
+        ROOM,
+        grid=(7, 1, 1),
+        block=(32, 8, 1),
+    )
     assert found[0] == (A, 1000 * 50 * 2, "r")
 
 
 def test_softmax(probe: p.Probe) -> None:
-    found, _ = probe.truth(SOFTMAX, [i64(A), i64(B), i32(50257)], ROOM, grid=(100, 1, 1), block=(1024, 1, 1))
+    found, _ = probe.truth(
+        SOFTMAX, [i64(A), i64(B), i32(50257)], ROOM, grid=(100, 1, 1), block=(1024, 1, 1)
+    )
     assert found == [(B, 100 * 50257 * 4, "r"), (A, 100 * 50257 * 4, "w")]
 
 
 def test_attention(probe: p.Probe) -> None:
     batches, heads, length, depth = 2, 12, 128, 64
     row = heads * depth
-    parameters = i64(A, B, C, 0, 0, 0, 0, 0, D, D, 0) + i32(0, 0) + i32(depth, depth, length, length, length, 1)
-    parameters += i32(row, row, row, 0, row, depth, depth, depth) + i64(0, length * row, length * row, length * row, 0) + bytes(80)
-    found, flops = probe.truth(ATTENTION, [parameters], ROOM, grid=(2, heads, batches), block=(32, 4, 1))
+    parameters = (
+        i64(A, B, C, 0, 0, 0, 0, 0, D, D, 0)
+        + i32(0, 0)
+        + i32(depth, depth, length, length, length, 1)
+    )
+    parameters += (
+        i32(row, row, row, 0, row, depth, depth, depth)
+        + i64(0, length * row, length * row, length * row, 0)
+        + bytes(80)
+    )
+    found, flops = probe.truth(
+        ATTENTION, [parameters], ROOM, grid=(2, heads, batches), block=(32, 4, 1)
+    )
     whole = batches * length * row * 4
     assert found == [(A, whole, "r"), (B, whole, "r"), (C, whole, "r"), (D, whole, "w")]
     assert flops == 4 * batches * heads * length * length * depth / 2  # causal
 
 
 def test_general_rule(probe: p.Probe) -> None:
-    found, flops = probe.truth("my_kernel", [i64(A), i32(5), i64(B + 16), i64(12345)], ROOM, grid=(10, 2, 1), block=(64, 1, 1))
+    found, flops = probe.truth(
+        "my_kernel",
+        [i64(A), i32(5), i64(B + 16), i64(12345)],
+        ROOM,
+        grid=(10, 2, 1),
+        block=(64, 1, 1),
+    )
     assert found == [(A, 10 * 2 * 64 * 4, "rw"), (B + 16, 10 * 2 * 64 * 4, "rw")]
     assert flops == 0
 
 
 @pytest.mark.parametrize(
-    "kernel", [ADD, FILL, COPY, GATHER, INDEX_SELECT, FOREACH, SCALARS, REDUCE, SOFTMAX, ATTENTION, "flash_fwd_kernel", "_ZN9", "L", "S1"]
+    "kernel",
+    [
+        ADD,
+        FILL,
+        COPY,
+        GATHER,
+        INDEX_SELECT,
+        FOREACH,
+        SCALARS,
+        REDUCE,
+        SOFTMAX,
+        ATTENTION,
+        "flash_fwd_kernel",
+        "_ZN9",
+        "L",
+        "S1",
+    ],
 )
 @pytest.mark.parametrize("size", [0, 1, 8, 64, 700, 30000])
 def test_parameters_of_another_form_do_no_harm(probe: p.Probe, kernel: str, size: int) -> None:
@@ -286,4 +388,7 @@ def test_parameters_of_another_form_do_no_harm(probe: p.Probe, kernel: str, size
         value = (fill * (size + 8))[:size]
         for parameters in ([value], [i32(7), value, value], [value] * 8):
             found, _ = probe.truth(kernel, [v for v in parameters if v] or [b"\1"], ROOM)
-            assert all(any(start <= at and at + length <= start + room for start, room in ROOM) for at, length, _ in found[:20000])
+            assert all(
+                any(start <= at and at + length <= start + room for start, room in ROOM)
+                for at, length, _ in found[:20000]
+            )

@@ -1,4 +1,6 @@
-"""/dev/nvidia-uvm-tools of the simulated GPU, as a client of its own meets it: records of faults, and requests that are refused."""
+"""/dev/nvidia-uvm-tools of the simulated GPU, as a client of its own meets it: records of faults,
+and requests that are refused.
+"""
 
 from __future__ import annotations
 
@@ -78,5 +80,9 @@ def test_what_the_driver_would_refuse_is_refused(script: Script) -> None:
 
 
 def test_a_driver_that_cannot_be_played_is_refused(script: Script) -> None:
-    ran = script('assert error(d.cuInit(0)) == "INVALID_VALUE"', bare=True, env={"DEEPUM_SIM_UVM_TOOLS": "newest"})
+    ran = script(
+        'assert error(d.cuInit(0)) == "INVALID_VALUE"',
+        bare=True,
+        env={"DEEPUM_SIM_UVM_TOOLS": "newest"},
+    )
     assert "DEEPUM_SIM_UVM_TOOLS=newest: not usable; give a driver's release" in ran.err

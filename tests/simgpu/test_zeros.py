@@ -1,4 +1,6 @@
-"""What no arithmetic was done for reads as zeros, never as what somebody else left there; what was copied to the card stays."""
+"""What no arithmetic was done for reads as zeros, never as what somebody else left there; what was
+copied to the card stays.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ PTX = """
 """
 
 
-def test_a_kernel_that_nobody_knows_leaves_zeros_where_its_threads_are(script: Callable[..., Any]) -> None:
+def test_a_kernel_that_nobody_knows_leaves_zeros_where_its_threads_are(
+    script: Callable[..., Any],
+) -> None:
     script(
         f"""
         ptx = {PTX!r}
@@ -64,7 +68,9 @@ print("ok")
 
 
 @pytest.mark.torch
-def test_results_of_pytorch_read_as_zeros_and_data_stays(run_sim: Callable[..., Any], sim: Any) -> None:
+def test_results_of_pytorch_read_as_zeros_and_data_stays(
+    run_sim: Callable[..., Any], sim: Any
+) -> None:
     ran = run_sim(sys.executable, "-c", PROGRAM, env={"LD_PRELOAD": preload(sim)}, timeout=120)
     assert ran.out == "ok\n"
     assert ran.statistics[0]["discarded_uses"] == 0
@@ -97,7 +103,12 @@ assert not torch.ones(5000, device="cuda").cpu().any()  # large ones are not: th
 @pytest.mark.torch
 def test_conditions_of_a_few_integers_are_computed(run_sim: Callable[..., Any], sim: Any) -> None:
     """As PyTorch computes them on the CPU."""
-    both = "told = []\n" + CONDITIONS + "on_card = told\ntold = []\n" + CONDITIONS.replace(".cuda()", "").split("going, left")[0]
+    both = (
+        "told = []\n"
+        + CONDITIONS
+        + "on_card = told\ntold = []\n"
+        + CONDITIONS.replace(".cuda()", "").split("going, left")[0]
+    )
     ran = run_sim(
         sys.executable,
         "-c",

@@ -1,8 +1,10 @@
-"""Follows a program under LMS byte range by byte range: a second, naive account of what is where, for comparison with the rewriting.
+"""Follows a program under LMS byte range by byte range: a second, naive account of what is where,
+for comparison with the rewriting.
 
-A tensor is known from the trace as it was, a place from the trace as it became; both have the same launches in the same order. Content is a
-tensor and the number of its last write. What is copied back must be what was copied out; no launch may touch a place where a copy that the
-host has not waited for is under way.
+A tensor is known from the trace as it was, a place from the trace as it became; both have the same
+launches in the same order. Content is a tensor and the number of its last write. What is copied
+back must be what was copied out; no launch may touch a place where a copy that the host has not
+waited for is under way.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ class Followed:
 
 
 def operands(trace: Trace) -> Iterator[list[tuple[int, int, int, int, int]]]:
-    """Of each launch and copy, for each access: the tensor (numbered as handed out), offset in it, bytes, flags, size of the tensor."""
+    """Of each launch and copy, for each access: the tensor (numbered as handed out), offset in it,
+    bytes, flags, size of the tensor.
+    """
     told = events(trace.events)
     event = next(told, None)
     live: dict[int, dict[int, tuple[int, int]]] = {}
@@ -51,7 +55,10 @@ def operands(trace: Trace) -> Iterator[list[tuple[int, int, int, int, int]]]:
             for access in one.accesses:
                 for offset, (tensor, size) in sorted(live.get(access.slot, {}).items()):
                     if offset < access.offset + access.bytes and access.offset < offset + size:
-                        low, high = max(offset, access.offset), min(offset + size, access.offset + access.bytes)
+                        low, high = (
+                            max(offset, access.offset),
+                            min(offset + size, access.offset + access.bytes),
+                        )
                         found.append((tensor, low - offset, high - low, access.flags, size))
             yield found
 
@@ -64,7 +71,8 @@ class _Follower:
     def __init__(self) -> None:
         self.seen = Followed()
         self.mapped: dict[int, int] = {}
-        self.device: dict[tuple[int, int], Content | None] = {}  # None: copied back, from whom is not known yet
+        # None: copied back, from whom is not known yet.
+        self.device: dict[tuple[int, int], Content | None] = {}
         self.host: dict[int, int] = {}  # by tensor: the write that was copied out
         self.written: dict[int, int] = {}
         self.under_way: dict[int, tuple[int, int]] = {}  # events' places
@@ -79,7 +87,11 @@ class _Follower:
             start = one.accesses[0].offset
             end = start + self.mapped.pop(start)
             assert not any(_meets(place, (start, end)) for place in self.under_way.values())
-            self.device = {place: content for place, content in self.device.items() if not _meets(place, (start, end))}
+            self.device = {
+                place: content
+                for place, content in self.device.items()
+                if not _meets(place, (start, end))
+            }
         elif one.kind == work.COPY:
             self.copy(one)
         elif one.kind == lib.DEEPUM_WORK_RECORD and self.last is not None:
@@ -95,7 +107,9 @@ class _Follower:
         assert one.device_bytes == access.bytes
         if one.flags & work.TO_DEVICE:
             self.seen.bytes_in += access.bytes
-            self.device = {known: content for known, content in self.device.items() if not _meets(known, place)}
+            self.device = {
+                known: content for known, content in self.device.items() if not _meets(known, place)
+            }
             self.device[place] = None
         else:
             self.seen.bytes_out += access.bytes
@@ -105,26 +119,38 @@ class _Follower:
             self.host[content[0]] = content[1]
 
     def inside(self, place: tuple[int, int]) -> None:
-        assert any(start <= place[0] and place[1] <= start + size for start, size in self.mapped.items()), "no memory there"
+        assert any(
+            start <= place[0] and place[1] <= start + size for start, size in self.mapped.items()
+        ), "no memory there"
 
     def operation(self, one: Work, found: list[tuple[int, int, int, int, int]]) -> None:
         """The program's own launch or copy."""
         assert all(access.slot == BY_ADDRESS for access in one.accesses)
-        assert [(a.bytes, a.flags) for a in one.accesses] == [(size, flags) for _, _, size, flags, _ in found]
+        assert [(a.bytes, a.flags) for a in one.accesses] == [
+            (size, flags) for _, _, size, flags, _ in found
+        ]
         self.seen.launches += 1
         places = []
         for access, (tensor, within, _, _, size) in zip(one.accesses, found, strict=True):
             place = access.offset - within, access.offset - within + size
             self.inside(place)
-            assert not any(_meets(place, other) for other in self.under_way.values()), "a copy is under way there"
+            assert not any(_meets(place, other) for other in self.under_way.values()), (
+                "a copy is under way there"
+            )
             if tensor not in self.written:  # its first use; whatever was there has to be dead
-                self.device = {known: content for known, content in self.device.items() if not _meets(known, place)}
+                self.device = {
+                    known: content
+                    for known, content in self.device.items()
+                    if not _meets(known, place)
+                }
                 self.device[place] = tensor, 0
                 self.written[tensor] = 0
             assert place in self.device, "its content is not on the device"
             if self.device[place] is None:
                 self.device[place] = tensor, self.host.pop(tensor)
-            assert self.device[place] == (tensor, self.written[tensor]), "what is there is not what was last written"
+            assert self.device[place] == (tensor, self.written[tensor]), (
+                "what is there is not what was last written"
+            )
             places.append((place, tensor, access.flags))
         for place, tensor, flags in places:
             self.written[tensor] += bool(flags & (WRITE | PERHAPS))

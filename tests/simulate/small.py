@@ -16,7 +16,9 @@ Kernel = tuple[str, float, Sequence[int], Sequence[int], int]
 
 
 def write(folder: Path, tensors: dict[int, tuple[int, bool]], kernels: Sequence[Kernel]) -> Path:
-    """The two files; tensors by id: bytes and whether they are global; kernels: name, us, reads, writes, workspace."""
+    """The two files; tensors by id: bytes and whether they are global; kernels: name, us, reads,
+    writes, workspace.
+    """
     folder.mkdir(exist_ok=True)
     rows = [f"{tensor},{size},{int(is_global)}\n" for tensor, (size, is_global) in tensors.items()]
     (folder / "tensors.csv").write_text(TENSORS + "".join(rows))
@@ -28,8 +30,16 @@ def write(folder: Path, tensors: dict[int, tuple[int, bool]], kernels: Sequence[
     return folder
 
 
-def training(folder: Path, layers: int = 12, weights_mib: int = 6, activations_mib: int = 24, us: float = 3000.0) -> Iteration:
-    """A training step: forward through the layers, back again, then an update; each layer has a weight and makes an activation."""
+def training(
+    folder: Path,
+    layers: int = 12,
+    weights_mib: int = 6,
+    activations_mib: int = 24,
+    us: float = 3000.0,
+) -> Iteration:
+    """A training step: forward through the layers, back again, then an update; each layer has a
+    weight and makes an activation.
+    """
     tensors: dict[int, tuple[int, bool]] = {}
     kernels: list[Kernel] = []
     for layer in range(layers):
@@ -47,12 +57,23 @@ def training(folder: Path, layers: int = 12, weights_mib: int = 6, activations_m
 def random_iteration(folder: Path, seed: int) -> Iteration:
     """Kernels on random tensors, some of them global, of up to 12 MiB."""
     random = Random(seed)
-    tensors = {i: (random.randrange(1, 12 * MIB), random.random() < 0.4) for i in range(random.randrange(3, 14))}
+    tensors = {
+        i: (random.randrange(1, 12 * MIB), random.random() < 0.4)
+        for i in range(random.randrange(3, 14))
+    }
     kernels: list[Kernel] = []
     for _ in range(random.randrange(3, 30)):
         touched = random.sample(sorted(tensors), random.randrange(1, min(4, len(tensors)) + 1))
         cut = random.randrange(len(touched) + 1)
         both = touched[:1] if random.random() < 0.3 else []
         workspace = random.choice((0, 0, random.randrange(1, 4 * MIB)))
-        kernels.append((f"k{random.randrange(5)}", random.uniform(5, 900), touched[:cut], sorted({*touched[cut:], *both}), workspace))
+        kernels.append(
+            (
+                f"k{random.randrange(5)}",
+                random.uniform(5, 900),
+                touched[:cut],
+                sorted({*touched[cut:], *both}),
+                workspace,
+            )
+        )
     return read(write(folder, tensors, kernels))

@@ -72,7 +72,9 @@ def test_blocks_never_overlap_and_all_is_given_back(seed: int) -> None:
             allocator.free(held.pop(random.randrange(len(held))))
         else:
             held.append(allocator.allocate(int(2 ** random.uniform(0, 26))))
-        spans = sorted((block.segment.slot, block.offset, block.offset + block.bytes) for block in held)
+        spans = sorted(
+            (block.segment.slot, block.offset, block.offset + block.bytes) for block in held
+        )
         assert all(a[0] != b[0] or a[2] <= b[1] for a, b in itertools.pairwise(spans))
         assert all(block.offset + block.bytes <= block.segment.bytes for block in held)
         assert allocator.allocated_bytes == sum(block.bytes for block in held)
@@ -82,5 +84,7 @@ def test_blocks_never_overlap_and_all_is_given_back(seed: int) -> None:
         allocator.free(block)
     assert allocator.allocated_bytes == 0
     for segment in allocator.segments:  # whole again: each can be had in one piece
-        assert allocator.allocate(segment.bytes if segment.bytes != UM_BLOCK_BYTES else MIB).bytes > 0
+        assert (
+            allocator.allocate(segment.bytes if segment.bytes != UM_BLOCK_BYTES else MIB).bytes > 0
+        )
     assert allocator.reserved_bytes == reserved

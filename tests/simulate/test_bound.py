@@ -1,4 +1,6 @@
-"""The lower bound: never above the best schedule that brute force finds, nor above anything that the simulation reaches."""
+"""The lower bound: never above the best schedule that brute force finds, nor above anything that
+the simulation reaches.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +23,22 @@ GBPS = 15.754
 
 
 def work(ns: float, reads: str = "", writes: str = "", dies: str = "", size: int = 1) -> Work:
-    """A kernel on pieces with names of one letter; one that is read and written is changed in place."""
-    uses = tuple(Use(key, size, key in reads, key in writes) for key in dict.fromkeys(reads + writes))
+    """A kernel on pieces with names of one letter; one that is read and written is changed in
+    place.
+    """
+    uses = tuple(
+        Use(key, size, key in reads, key in writes) for key in dict.fromkeys(reads + writes)
+    )
     return Work(ns, uses, tuple(dies))
 
 
 def best_schedule(works: list[Work], memory: int) -> int:
-    """The shortest time by trying everything: pieces of one byte, a link of one byte a ns each way, moves that begin at whole ns.
+    """The shortest time by trying everything: pieces of one byte, a link of one byte a ns each way,
+    moves that begin at whole ns.
 
-    At each ns one piece may begin to come in (if the host has its content and there is room) and one may be copied out (its place is
-    kept; a clean piece, or one without content, leaves at once). A kernel starts when its pieces are there; what it writes is not copied
-    out meanwhile.
+    At each ns one piece may begin to come in (if the host has its content and there is room) and
+    one may be copied out (its place is kept; a clean piece, or one without content, leaves at
+    once). A kernel starts when its pieces are there; what it writes is not copied out meanwhile.
     """
     needed = [frozenset(use.key for use in one.uses) for one in works]
     first_use = {}
@@ -51,10 +58,13 @@ def best_schedule(works: list[Work], memory: int) -> int:
             continue
         seen[kernel, left, there, content, host] = now
         running = needed[kernel] if left else frozenset()
-        # What may leave at once, leaves if there is need: every subset of one is enough, others follow at no time.
+        # What may leave at once, leaves if there is need: every subset of one is enough, others
+        # follow at no time.
         for key in there - running:
             if key not in content or key in host:
-                heapq.heappush(queue, (now, next(tie), kernel, left, there - {key}, content - {key}, host))
+                heapq.heappush(
+                    queue, (now, next(tie), kernel, left, there - {key}, content - {key}, host)
+                )
         if not left:
             present = all(
                 (key in there and (key in content or not first_use[kernel, key].reads))
@@ -64,7 +74,13 @@ def best_schedule(works: list[Work], memory: int) -> int:
             fresh = needed[kernel] - there
             if present and len(there) + len(fresh) <= memory:
                 written = frozenset(key for key in needed[kernel] if first_use[kernel, key].writes)
-                state = (kernel, int(works[kernel].ns), there | fresh, content | written, host - written)
+                state = (
+                    kernel,
+                    int(works[kernel].ns),
+                    there | fresh,
+                    content | written,
+                    host - written,
+                )
                 heapq.heappush(queue, (now, next(tie), *state))
         into = [key for key in host - there if len(there) < memory] + [None]
         changing = {key for key in running if first_use[kernel, key].writes}
@@ -80,7 +96,18 @@ def best_schedule(works: list[Work], memory: int) -> int:
                     after_kernel += 1
                     now_content, now_host = now_content - dead, now_host - dead
                 if left or arrives or leaves:
-                    heapq.heappush(queue, (now + 1, next(tie), after_kernel, after_left, now_there, now_content, now_host))
+                    heapq.heappush(
+                        queue,
+                        (
+                            now + 1,
+                            next(tie),
+                            after_kernel,
+                            after_left,
+                            now_there,
+                            now_content,
+                            now_host,
+                        ),
+                    )
     raise AssertionError("no schedule")
 
 
@@ -112,7 +139,9 @@ def test_what_does_not_fit_crosses_the_link() -> None:
 
 
 def test_it_sees_when_data_can_move() -> None:
-    """A forward pass that makes more than fits: what exceeds the card has to leave before the pass ends, though the link is idle later."""
+    """A forward pass that makes more than fits: what exceeds the card has to leave before the pass
+    ends, though the link is idle later.
+    """
     forward = [work(1, "", key) for key in "abcdef"]
     backward = [work(10, key, "", key) for key in "fedcba"]
     found = bound([*forward, *backward], Link(3, 1, 0.25))
@@ -123,13 +152,21 @@ def test_it_sees_when_data_can_move() -> None:
 
 def test_dead_and_overwritten_content_costs_nothing() -> None:
     dead = [work(1, "", "a"), work(1, "a", "", "a"), work(1, "", "b"), work(1, "b", "", "b")]
-    overwritten = [work(1, "", "a"), work(1, "", "b"), work(1, "", "c"), work(1, "", "a"), work(1, "", "b")]
+    overwritten = [
+        work(1, "", "a"),
+        work(1, "", "b"),
+        work(1, "", "c"),
+        work(1, "", "a"),
+        work(1, "", "b"),
+    ]
     for works in (dead * 3, overwritten * 3):
         assert bound(works, Link(1, 1, 1)).transfers_ns == 0
 
 
 def test_clean_content_need_not_be_copied_out_again() -> None:
-    """Weights that are only read come in each time, and never go out: a slow link outwards costs nothing."""
+    """Weights that are only read come in each time, and never go out: a slow link outwards costs
+    nothing.
+    """
     works = [work(1, "", key) for key in "abcd"] + [work(1, key) for key in "abcd" * 6]
     slow_out, slow_in = bound(works, Link(2, 1, 0.01)), bound(works, Link(2, 0.01, 1))
     assert slow_in.ns > 6 * 200
@@ -138,14 +175,21 @@ def test_clean_content_need_not_be_copied_out_again() -> None:
 
 def test_data_on_one_side_at_a_time_leaves_after_its_last_use() -> None:
     """Written long ago, read just now, away soon: a copy ahead of need would be there already."""
-    works = [work(1, "", key) for key in "abc"] + [work(9, "z")] * 3 + [work(1, key) for key in "abc"] + [work(1, "", key) for key in "xyw"]
+    works = (
+        [work(1, "", key) for key in "abc"]
+        + [work(9, "z")] * 3
+        + [work(1, key) for key in "abc"]
+        + [work(1, "", key) for key in "xyw"]
+    )
     works += [work(1, key) for key in "xywabc"]
     ahead, after = (bound(works, Link(3, 1, 0.1, duplicates)).ns for duplicates in (True, False))
     assert after > ahead + 20
 
 
 def test_an_iteration_is_bounded_by_what_follows_it() -> None:
-    """Weights of the last kernels are needed by the first of the next iteration: a single one does not show it."""
+    """Weights of the last kernels are needed by the first of the next iteration: a single one does
+    not show it.
+    """
     works = [work(1, key, key) for key in "abcd"]
     assert bound(works, Link(2, 1, 1)).transfers_ns == 0
     found = periodic(works, Link(2, 0.5, 1))
@@ -155,7 +199,11 @@ def test_an_iteration_is_bounded_by_what_follows_it() -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_no_policy_is_below_it(tmp_path: Path, seed: int) -> None:
-    iteration = training(tmp_path / "w", layers=5 + seed, us=200 * seed + 50) if seed < 4 else random_iteration(tmp_path / "w", seed)
+    iteration = (
+        training(tmp_path / "w", layers=5 + seed, us=200 * seed + 50)
+        if seed < 4
+        else random_iteration(tmp_path / "w", seed)
+    )
     made, works = g10.trace(iteration, 7), of_iteration(iteration)
     memory = (64 + 32 * (seed % 3)) * MIB
     limit = periodic(works, Link(memory, GBPS, GBPS)).ns
@@ -167,11 +215,18 @@ def test_no_policy_is_below_it(tmp_path: Path, seed: int) -> None:
         queue = policy.launch_queue or 1024
         if policy.swaps:  # copies ahead of need, and keeps what it copied
             try:
-                ends = [mark.ns for mark in run(Workload("w", made, "a100-40gb-g10"), "a100-40gb-g10", policy, memory, 1024).marks]
+                ends = [
+                    mark.ns
+                    for mark in run(
+                        Workload("w", made, "a100-40gb-g10"), "a100-40gb-g10", policy, memory, 1024
+                    ).marks
+                ]
             except DoesNotFitError:
                 continue
             assert (ends[-1] - ends[2]) / (len(ends) - 3) >= limit * (1 - 1e-6), policy.name
             continue
-        outcome = replay(made, machine("a100-40gb-g10", launch_queue=queue), policy.settings(queue), memory)
+        outcome = replay(
+            made, machine("a100-40gb-g10", launch_queue=queue), policy.settings(queue), memory
+        )
         ends = [mark.ns for mark in outcome.marks]
         assert (ends[-1] - ends[2]) / (len(ends) - 3) >= moving * (1 - 1e-6), policy.name

@@ -23,13 +23,17 @@ STEPS = 16
 
 
 def training() -> Trace:
-    """Each layer has memory of its own, which PyTorch's allocator asks for when it first needs it; the launches' queue holds them all."""
+    """Each layer has memory of its own, which PyTorch's allocator asks for when it first needs it;
+    the launches' queue holds them all.
+    """
     writer = TraceWriter()
     writer.device(CARD // UM_BLOCK_BYTES)
 
     def launch(execution: int, slot: int, flags: int) -> None:
         where = BlockRange(slot, 0, WIDTH)
-        writer.launch(execution, [where], [work.Access(slot, flags, 0, WIDTH * UM_BLOCK_BYTES)], 6e5, 0)
+        writer.launch(
+            execution, [where], [work.Access(slot, flags, 0, WIDTH * UM_BLOCK_BYTES)], 6e5, 0
+        )
 
     for step in range(STEPS):
         for layer in range(LAYERS):
@@ -47,7 +51,13 @@ def training() -> Trace:
 @cache
 def outcome(policy: str, error: int, tells: bool = True) -> Outcome:
     workload = Workload("capacity", training(), "v100-16gb")
-    return run(workload, "v100-16gb", BY_NAME[policy], CARD, driver=Driver(capacity_error=error, tells_free_memory=tells))
+    return run(
+        workload,
+        "v100-16gb",
+        BY_NAME[policy],
+        CARD,
+        driver=Driver(capacity_error=error, tells_free_memory=tells),
+    )
 
 
 def later_steps(found: Outcome) -> float:
@@ -58,7 +68,9 @@ def later_steps(found: Outcome) -> float:
 
 @pytest.mark.parametrize("error", [ERROR, 2 * ERROR])
 def test_free_memory_corrects_it_before_anything_is_lost(error: int) -> None:
-    right, corrected, wrong = (outcome("deepum", size, tells) for size, tells in ((0, True), (error, True), (error, False)))
+    right, corrected, wrong = (
+        outcome("deepum", size, tells) for size, tells in ((0, True), (error, True), (error, False))
+    )
     assert later_steps(corrected) <= 1.03 * later_steps(right)
     assert later_steps(wrong) > 1.1 * later_steps(right)
     assert right.core.capacity_withdrawn_bytes == wrong.core.capacity_withdrawn_bytes == 0
@@ -70,7 +82,11 @@ def test_free_memory_corrects_it_before_anything_is_lost(error: int) -> None:
 def test_faults_correct_it_afterwards(error: int) -> None:
     right, corrected, wrong = (
         outcome(policy, size, tells_free)
-        for policy, size, tells_free in (("deepum-faults", 0, False), ("deepum-faults", error, False), ("deepum", error, False))
+        for policy, size, tells_free in (
+            ("deepum-faults", 0, False),
+            ("deepum-faults", error, False),
+            ("deepum", error, False),
+        )
     )
     assert right.core.driver_evictions_seen == 0 < corrected.core.driver_evictions_seen
     assert error <= corrected.core.capacity_withdrawn_bytes + 32 * UM_BLOCK_BYTES <= 2.5 * error

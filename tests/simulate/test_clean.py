@@ -1,4 +1,5 @@
-"""Clean copies in whole: the core, the mover's rules and the model. What launches write is learned from faults, then there are none.
+"""Clean copies in whole: the core, the mover's rules and the model. What launches write is learned
+from faults, then there are none.
 
 In lock-step: gates end with the first advice that is given in order.
 """
@@ -40,22 +41,36 @@ class Step:
 
 @cache
 def training(waits: bool) -> Trace:
-    """Weights are read forward and backward and written once; activations are written forward and read backward, and stay. The events
-    do not tell reads from writes."""
+    """Weights are read forward and backward and written once; activations are written forward and
+    read backward, and stay. The events do not tell reads from writes.
+    """
     writer = TraceWriter()
     writer.device(MEMORY // UM_BLOCK_BYTES)
     for slot in (0, 1):
         writer.allocate(slot, LAYERS * BLOCKS)
 
-    def launch(kernel: int, us: float, reads: tuple[BlockRange, ...], writes: tuple[BlockRange, ...], ends_step: bool = False) -> None:
+    def launch(
+        kernel: int,
+        us: float,
+        reads: tuple[BlockRange, ...],
+        writes: tuple[BlockRange, ...],
+        ends_step: bool = False,
+    ) -> None:
         touched = tuple(dict.fromkeys((*reads, *writes)))
         accesses = [
-            work.Access(r.slot, work.READ * (r in reads) | work.WRITE * (r in writes), r.first * UM_BLOCK_BYTES, r.count * UM_BLOCK_BYTES)
+            work.Access(
+                r.slot,
+                work.READ * (r in reads) | work.WRITE * (r in writes),
+                r.first * UM_BLOCK_BYTES,
+                r.count * UM_BLOCK_BYTES,
+            )
             for r in touched
         ]
         writer.launch(kernel, touched, accesses, us * 1e3, ends_step=ends_step)
 
-    weights, activations = ([BlockRange(slot, layer * BLOCKS, BLOCKS) for layer in range(LAYERS)] for slot in (0, 1))
+    weights, activations = (
+        [BlockRange(slot, layer * BLOCKS, BLOCKS) for layer in range(LAYERS)] for slot in (0, 1)
+    )
     for _ in range(STEPS):
         for layer in range(LAYERS):
             before = (activations[layer - 1],) if layer else ()
@@ -63,7 +78,9 @@ def training(waits: bool) -> Trace:
         for layer in reversed(range(LAYERS)):
             launch(200 + layer, 2 * US, (weights[layer], activations[layer]), ())
         for layer in range(LAYERS):
-            launch(300 + layer, US, (weights[layer],), (weights[layer],), ends_step=layer == LAYERS - 1)
+            launch(
+                300 + layer, US, (weights[layer],), (weights[layer],), ends_step=layer == LAYERS - 1
+            )
         if waits:
             writer.synchronise()
     return writer.trace("training")
@@ -72,12 +89,27 @@ def training(waits: bool) -> Trace:
 @cache
 def steps(advice: int, order: int, waits: bool = False, observe: bool = True) -> tuple[Step, ...]:
     settings = CoreSettings.default(advice=advice, eviction_order=order, launch_queue=QUEUE)
-    outcome = replay(training(waits), machine("v100-16gb", launch_queue=QUEUE), settings, MEMORY, observe_faults=observe, mode=LOCK_STEP)
+    outcome = replay(
+        training(waits),
+        machine("v100-16gb", launch_queue=QUEUE),
+        settings,
+        MEMORY,
+        observe_faults=observe,
+        mode=LOCK_STEP,
+    )
     ends = [mark for mark in outcome.marks if mark.kind == "step"]
     made = []
     for before, after in itertools.pairwise(ends):
         change = {name: after.counters[name] - before.counters[name] for name in after.counters}
-        made.append(Step(after.ns - before.ns, change["faults"], change["bytes_demand"], change["bytes_h2d"], change["bytes_d2h"]))
+        made.append(
+            Step(
+                after.ns - before.ns,
+                change["faults"],
+                change["bytes_demand"],
+                change["bytes_h2d"],
+                change["bytes_d2h"],
+            )
+        )
     return tuple(made)
 
 
@@ -92,4 +124,6 @@ def test_once_learned_nothing_faults(order: int, waits: bool) -> None:
 
 
 def test_where_faults_are_not_observed_nothing_is_duplicated() -> None:
-    assert steps(ALL, OLDEST_LAST_USE, observe=False) == steps(REMOTE, OLDEST_LAST_USE, observe=False)
+    assert steps(ALL, OLDEST_LAST_USE, observe=False) == steps(
+        REMOTE, OLDEST_LAST_USE, observe=False
+    )

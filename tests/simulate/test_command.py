@@ -1,4 +1,6 @@
-"""`deepum simulate`: its table, its file, its errors; and what it says of G10's workloads where they are at hand."""
+"""`deepum simulate`: its table, its file, its errors; and what it says of G10's workloads where
+they are at hand.
+"""
 
 from __future__ import annotations
 
@@ -29,38 +31,103 @@ def test_the_table_has_a_line_a_policy(deepum: Deepum, workload: Path, tmp_path:
     assert told.returncode == 0, told.stderr
     head, columns, *rows = told.stdout.splitlines()
     assert head.startswith("training on a100-40gb-g10, 192.0 MiB, gated; lower bound ")
-    assert columns.split()[:8] == ["ms/step", "faults", "in", "out", "of", "unlimited", "over", "on-demand"]
+    assert columns.split()[:8] == [
+        "ms/step",
+        "faults",
+        "in",
+        "out",
+        "of",
+        "unlimited",
+        "over",
+        "on-demand",
+    ]
     assert columns.split()[8:] == ["of", "bound", "of", "bound", "(UM)"]
     assert [row.split()[0] for row in rows] == list(DEFAULT)
     figures = json.loads((tmp_path / "out.json").read_text())
     policies = figures["policies"]
-    assert policies["unlimited"]["of_unlimited"] == policies["on-demand"]["speed_up_over_on_demand"] == 1
-    assert policies["on-demand"]["step_ms"] > policies["deepum"]["step_ms"] >= figures["bound_ms"] > 0
-    assert f"; lower bound {figures['bound_ms']:.1f} ms, of unified memory {figures['kept_bound_ms']:.1f} ms; without copies" in head
-    assert head.endswith(f" {figures['moving_bound_ms']:.1f} ms, {figures['kept_moving_bound_ms']:.1f} ms")
-    assert all(row.split()[-1] == f"{policies[row.split()[0]]['of_kept_bound']:.3f}" for row in rows)
+    assert (
+        policies["unlimited"]["of_unlimited"]
+        == policies["on-demand"]["speed_up_over_on_demand"]
+        == 1
+    )
+    assert (
+        policies["on-demand"]["step_ms"] > policies["deepum"]["step_ms"] >= figures["bound_ms"] > 0
+    )
+    assert (
+        f"; lower bound {figures['bound_ms']:.1f} ms, of unified memory "
+        f"{figures['kept_bound_ms']:.1f} ms; without copies"
+    ) in head
+    assert head.endswith(
+        f" {figures['moving_bound_ms']:.1f} ms, {figures['kept_moving_bound_ms']:.1f} ms"
+    )
+    assert all(
+        row.split()[-1] == f"{policies[row.split()[0]]['of_kept_bound']:.3f}" for row in rows
+    )
     assert len(policies["deepum"]["steps_ms"]) == 7
-    assert policies["deepum"]["a_step"]["bytes_h2d"] > 0 == policies["unlimited"]["a_step"]["bytes_h2d"]
+    assert (
+        policies["deepum"]["a_step"]["bytes_h2d"]
+        > 0
+        == policies["unlimited"]["a_step"]["bytes_h2d"]
+    )
 
 
-def test_policies_steps_and_queue_are_chosen(deepum: Deepum, workload: Path, tmp_path: Path) -> None:
-    options = ("--policy", "deepum,lookahead-8", "--steps", "4", "--synchronise", "--launch-queue", "32", "--machine", "h200")
-    told = deepum("simulate", workload, "--gpu-memory", "192MiB", *options, "--json", tmp_path / "out.json")
+def test_policies_steps_and_queue_are_chosen(
+    deepum: Deepum, workload: Path, tmp_path: Path
+) -> None:
+    options = (
+        "--policy",
+        "deepum,lookahead-8",
+        "--steps",
+        "4",
+        "--synchronise",
+        "--launch-queue",
+        "32",
+        "--machine",
+        "h200",
+    )
+    told = deepum(
+        "simulate", workload, "--gpu-memory", "192MiB", *options, "--json", tmp_path / "out.json"
+    )
     assert [row.split()[0] for row in told.stdout.splitlines()[2:]] == ["deepum", "lookahead-8"]
     assert json.loads((tmp_path / "out.json").read_text())["machine"] == "h200"
 
 
 def test_what_does_not_fit_is_a_result(deepum: Deepum, workload: Path, tmp_path: Path) -> None:
-    options = ("--policy", "lms,deepum", "--steps", "2", "--gpu-memory", "64MiB", "--json", tmp_path / "out.json")
+    options = (
+        "--policy",
+        "lms,deepum",
+        "--steps",
+        "2",
+        "--gpu-memory",
+        "64MiB",
+        "--json",
+        tmp_path / "out.json",
+    )
     told = deepum("simulate", workload, *options)
     assert told.returncode == 0, told.stderr
     assert told.stdout.splitlines()[2].split()[0] == "deepum"
     (name, cause) = told.stdout.splitlines()[3].split(maxsplit=1)
     assert name == "lms" and cause.startswith("does not fit: out of memory in step 1, after ")
-    assert json.loads((tmp_path / "out.json").read_text())["policies"]["lms"] == {"does_not_fit": cause.removeprefix("does not fit: ")}
-    told = deepum("trace", "export", workload, "--policy", "lms", "--steps", "2", "--gpu-memory", "64MiB", "--output", tmp_path / "o.json")
+    assert json.loads((tmp_path / "out.json").read_text())["policies"]["lms"] == {
+        "does_not_fit": cause.removeprefix("does not fit: ")
+    }
+    told = deepum(
+        "trace",
+        "export",
+        workload,
+        "--policy",
+        "lms",
+        "--steps",
+        "2",
+        "--gpu-memory",
+        "64MiB",
+        "--output",
+        tmp_path / "o.json",
+    )
     assert told.returncode == 125
-    assert told.stderr.startswith("deepum: error: workload training: does not fit under lms: out of memory in step 1, after ")
+    assert told.stderr.startswith(
+        "deepum: error: workload training: does not fit under lms: out of memory in step 1, after "
+    )
     assert len(told.stderr.splitlines()) == 1
 
 
@@ -75,12 +142,17 @@ def test_what_does_not_fit_is_a_result(deepum: Deepum, workload: Path, tmp_path:
         (("training", "--gpu-memory", "much"), "--gpu-memory: 'much' is not a size; "),
         (("training", "--gpu-memory", "1KiB"), "out of range; give 64MiB to 16TiB"),
         (("training", "--steps", "0"), "--steps"),
-        (("training", "--steps", "4", "--warm-up", "4"), "5 steps leave none behind a warm-up of 4; make at least 6, "),
+        (
+            ("training", "--steps", "4", "--warm-up", "4"),
+            "5 steps leave none behind a warm-up of 4; make at least 6, ",
+        ),
         (("training/kernels.csv",), "not an event log; record it anew"),
         (("training/kernels.csv", "--steps", "3"), "is no single iteration; "),
     ],
 )
-def test_what_cannot_be_used_is_one_line(deepum: Deepum, workload: Path, arguments: tuple[str, ...], cause: str) -> None:
+def test_what_cannot_be_used_is_one_line(
+    deepum: Deepum, workload: Path, arguments: tuple[str, ...], cause: str
+) -> None:
     told = deepum("simulate", *arguments, cwd=workload.parent)
     assert told.returncode == 2
     assert told.stdout == ""
@@ -103,9 +175,24 @@ def test_steps_that_count_are_those_in_the_middle() -> None:
     assert [step.ns for step in steady(made, 4)] == [4, 5]
 
 
-def test_what_counts_begins_behind_the_warm_up(deepum: Deepum, workload: Path, tmp_path: Path) -> None:
+def test_what_counts_begins_behind_the_warm_up(
+    deepum: Deepum, workload: Path, tmp_path: Path
+) -> None:
     told = tmp_path / "out.json"
-    done = deepum("simulate", workload, "--policy", "deepum", "--steps", "6", "--warm-up", "1", "--gpu-memory", "192MiB", "--json", told)
+    done = deepum(
+        "simulate",
+        workload,
+        "--policy",
+        "deepum",
+        "--steps",
+        "6",
+        "--warm-up",
+        "1",
+        "--gpu-memory",
+        "192MiB",
+        "--json",
+        told,
+    )
     assert done.returncode == 0, done.stderr
     found = json.loads(told.read_text())
     of = found["policies"]["deepum"]
@@ -118,18 +205,28 @@ def test_the_period_of_launches_is_found_behind_a_beginning_and_before_an_end() 
     layers = [layer for _ in range(40) for layer in (1, 2, 3)]
     step = [10, *layers, 11, *reversed(layers), 12, 13]
     ends = [2 + len(step) * i for i in range(1, 7)]
-    assert period([90, 91, *step * 6, 92, 93], [1, 2, *ends, ends[-1] + 1, ends[-1] + 2]) == len(step)
-    assert period([90, 91, *step * 6, 92, 93], [1, 2, *ends]) == len(step), "not the layers, which repeat more often"
-    assert period([90, 91, *step * 6], [1, 2, *(end + within for end in ends for within in (-30, 0))]) == len(step)
+    assert period([90, 91, *step * 6, 92, 93], [1, 2, *ends, ends[-1] + 1, ends[-1] + 2]) == len(
+        step
+    )
+    assert period([90, 91, *step * 6, 92, 93], [1, 2, *ends]) == len(step), (
+        "not the layers, which repeat more often"
+    )
+    assert period(
+        [90, 91, *step * 6], [1, 2, *(end + within for end in ends for within in (-30, 0))]
+    ) == len(step)
     alike = [1, 2] * 12
-    assert period([90, *alike * 6], [1, 3, 5, *(1 + 24 * i for i in range(1, 7))]) == len(alike), "nobody waits for a layer"
+    assert period([90, *alike * 6], [1, 3, 5, *(1 + 24 * i for i in range(1, 7))]) == len(alike), (
+        "nobody waits for a layer"
+    )
     assert period(list(range(100)), [10, 20, 30, 40, 50, 60]) is None
     assert period([1, 2] * 20, []) is None
     assert period([], []) is None
 
 
 def test_a_step_of_several_iterations_is_told() -> None:
-    """A program that waits only when it logs: its step is what lies between, with what the log itself launches."""
+    """A program that waits only when it logs: its step is what lies between, with what the log
+    itself launches.
+    """
     iteration = [*range(100, 140), 7, 7]  # two launches alike
     assert most_come(iteration) == 1
     assert most_come([*iteration, *iteration, 1, 2, 3]) == 2
@@ -142,7 +239,8 @@ def test_a_step_of_several_iterations_is_told() -> None:
 # --- G10's workloads, as published
 
 FIRST_MARK = {"BERT_Base-b256": 0.97, "VIT-b1280": 0.82, "ResNet152-b1280": 0.98}
-PROTOTYPE = {"BERT_Base-b256": 0.912, "VIT-b1280": 0.680, "ResNet152-b1280": 0.979}  # of look-ahead 8 under the timing rule, without faults
+# Of look-ahead 8 under the timing rule, without faults.
+PROTOTYPE = {"BERT_Base-b256": 0.912, "VIT-b1280": 0.680, "ResNet152-b1280": 0.979}
 
 
 @pytest.fixture(scope="module", params=list(FIRST_MARK))
@@ -156,7 +254,10 @@ def test_ours_is_near_unlimited_memory(found: Comparison) -> None:
 
 
 def test_ours_is_better_than_every_other(found: Comparison) -> None:
-    assert all(found.rows["deepum"].ns <= found.rows[name].ns for name in ("on-demand", "deepum-paper", "lookahead-8"))
+    assert all(
+        found.rows["deepum"].ns <= found.rows[name].ns
+        for name in ("on-demand", "deepum-paper", "lookahead-8")
+    )
 
 
 def test_the_look_ahead_is_what_the_timing_rule_says(found: Comparison) -> None:
@@ -167,4 +268,8 @@ def test_nothing_is_below_the_bound(found: Comparison) -> None:
     assert found.bound_ns is not None
     assert found.moving_bound_ns is not None
     assert all(row.ns >= found.bound_ns * (1 - 1e-9) for row in found.rows.values())
-    assert all(row.ns >= found.moving_bound_ns * (1 - 1e-9) for name, row in found.rows.items() if name != "unlimited")
+    assert all(
+        row.ns >= found.moving_bound_ns * (1 - 1e-9)
+        for name, row in found.rows.items()
+        if name != "unlimited"
+    )

@@ -16,14 +16,18 @@ CARD = 16  # UM blocks
 
 
 def training() -> Trace:
-    """Activations are handed out on the way forward and taken back on the way back, and another's buffers are used in between."""
+    """Activations are handed out on the way forward and taken back on the way back, and another's
+    buffers are used in between.
+    """
     writer = TraceWriter()
     writer.device(CARD)
     writer.allocate(0, LAYERS * WIDTH)
     writer.allocate(1, 8)
 
     def launch(execution: int, where: BlockRange, flags: int) -> None:
-        access = work.Access(where.slot, flags, where.first * UM_BLOCK_BYTES, where.count * UM_BLOCK_BYTES)
+        access = work.Access(
+            where.slot, flags, where.first * UM_BLOCK_BYTES, where.count * UM_BLOCK_BYTES
+        )
         writer.launch(execution, [where], [access], 1e6, 0)
 
     active = 0
@@ -42,9 +46,18 @@ def training() -> Trace:
 
 
 def run(driver: Driver, invalidation: int = 1, mode: Mode = GATED) -> Outcome:
-    settings = CoreSettings.default(eviction_order=FURTHEST_NEXT_USE, headroom_blocks=1, invalidation=invalidation)
+    settings = CoreSettings.default(
+        eviction_order=FURTHEST_NEXT_USE, headroom_blocks=1, invalidation=invalidation
+    )
     figures = driver.figures(machine("v100-16gb"))
-    return replay(training(), machine("v100-16gb", **figures), settings, CARD * UM_BLOCK_BYTES, keep_commands=True, mode=mode)
+    return replay(
+        training(),
+        machine("v100-16gb", **figures),
+        settings,
+        CARD * UM_BLOCK_BYTES,
+        keep_commands=True,
+        mode=mode,
+    )
 
 
 def asked(outcome: Outcome) -> int:
@@ -58,10 +71,18 @@ def later_faults(outcome: Outcome) -> float:
 
 @pytest.mark.parametrize("mode", [LOCK_STEP, GATED], ids=str)
 def test_refused_discards_cost_no_more_than_none(mode: Mode) -> None:
-    """Behind gates but for the first step, whose discards the driver has not refused yet when the next ones are decided."""
-    refused, without = run(Driver(discards="refused"), mode=mode), run(Driver(), invalidation=0, mode=mode)
+    """Behind gates but for the first step, whose discards the driver has not refused yet when the
+    next ones are decided.
+    """
+    refused, without = (
+        run(Driver(discards="refused"), mode=mode),
+        run(Driver(), invalidation=0, mode=mode),
+    )
     assert refused.counters["bytes_discarded"] == 0 < refused.core.discards_undone
-    took, at_most = (one.counters["gpu_time_ns"] - (one.marks[0].ns if mode is GATED else 0) for one in (refused, without))
+    took, at_most = (
+        one.counters["gpu_time_ns"] - (one.marks[0].ns if mode is GATED else 0)
+        for one in (refused, without)
+    )
     assert took <= 1.02 * at_most
     assert later_faults(refused) <= later_faults(without)
     assert asked(refused) < asked(run(Driver(discards="ideal"), mode=mode)) / 4, "it goes on asking"
@@ -81,7 +102,9 @@ def test_they_pay_at_all_costs(costs: str) -> None:
 
 
 def test_kind_costs_are_the_least_and_unkind_ones_the_most() -> None:
-    kind, expected, unkind = (run(Driver(costs, "driver")).counters["gpu_time_ns"] for costs in COSTS)
+    kind, expected, unkind = (
+        run(Driver(costs, "driver")).counters["gpu_time_ns"] for costs in COSTS
+    )
     assert kind < expected < unkind
 
 

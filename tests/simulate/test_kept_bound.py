@@ -1,5 +1,7 @@
-"""The lower bound of those who keep content until the program gives it up: never above the best such schedule, nor above what any policy
-reaches; above the first bound by what only a clairvoyant saves."""
+"""The lower bound of those who keep content until the program gives it up: never above the best
+such schedule, nor above what any policy reaches; above the first bound by what only a clairvoyant
+saves.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +29,19 @@ MOVE_NS = ARRAY / 10.0  # at the link's 10 bytes a ns
 
 
 def kernel(ns: float, reads: str = "", writes: str = "", dies: str = "", fresh: str = "") -> Work:
-    """A kernel on pieces with names of one letter; one that is read and written is changed in place."""
-    uses = tuple(Use(key, 1, key in reads, key in writes, key in fresh) for key in dict.fromkeys(reads + writes))
+    """A kernel on pieces with names of one letter; one that is read and written is changed in
+    place.
+    """
+    uses = tuple(
+        Use(key, 1, key in reads, key in writes, key in fresh)
+        for key in dict.fromkeys(reads + writes)
+    )
     return Work(ns, uses, tuple(dies))
 
 
-def kept(works: list[Work], memory: int, duplicates: bool = True, out_gbps: float = 1.0) -> bound.Bound:
+def kept(
+    works: list[Work], memory: int, duplicates: bool = True, out_gbps: float = 1.0
+) -> bound.Bound:
     return bound.bound(works, Link(memory, 1, out_gbps, duplicates, kept=True))
 
 
@@ -59,14 +68,19 @@ def test_it_is_at_or_below_the_best_schedule(seeds: range, duplicates: bool) -> 
         random = Random(seed)
         memory = random.randrange(2, 4)
         works = random_works(random, memory)
-        first, found = bound.bound(works, Link(memory, 1, 1, duplicates)).ns, kept(works, memory, duplicates).ns
+        first, found = (
+            bound.bound(works, Link(memory, 1, 1, duplicates)).ns,
+            kept(works, memory, duplicates).ns,
+        )
         assert first <= found <= best_kept_schedule(works, memory, duplicates)
         above += found > first
     assert above, "it says more than the first"
 
 
 def test_what_nobody_reads_again_has_to_go_somewhere() -> None:
-    """Four pieces are written, of which the card holds two, and given up at the end: two go out, read or not."""
+    """Four pieces are written, of which the card holds two, and given up at the end: two go out,
+    read or not.
+    """
     works = [*(kernel(1, "", key) for key in "abcd"), kernel(1, dies="abcd")]
     assert bound.bound(works, Link(2, 1, 0.1)).ns == 5
     assert kept(works, 2, out_gbps=0.1).ns == 20 + 1
@@ -74,19 +88,32 @@ def test_what_nobody_reads_again_has_to_go_somewhere() -> None:
 
 
 def test_it_is_kept_until_it_ends_and_not_a_kernel_longer() -> None:
-    """One piece after the other, on a card for one: given up before the next kernel begins, or overwritten by the driver."""
-    given_up = [kernel(1, "", "a"), kernel(1, "", "b", dies="a"), kernel(1, "", "c", dies="b"), kernel(1, "", "d", dies="c")]
+    """One piece after the other, on a card for one: given up before the next kernel begins, or
+    overwritten by the driver.
+    """
+    given_up = [
+        kernel(1, "", "a"),
+        kernel(1, "", "b", dies="a"),
+        kernel(1, "", "c", dies="b"),
+        kernel(1, "", "d", dies="c"),
+    ]
     overwritten = [kernel(1, "", "a")] * 2 + [kernel(1, "", "a", fresh="a")] * 3
     for works in (given_up, overwritten):
         assert kept(works, 1, out_gbps=0.01).ns == len(works) == best_kept_schedule(works, 1)
     later = [kernel(1, "", "a"), kernel(1, "", "b"), kernel(1, "", "c", dies="ab")]
-    assert kept(later, 1, out_gbps=0.01).ns == 100 + 1, "there are two before the last kernel, and one is away"
+    assert kept(later, 1, out_gbps=0.01).ns == 100 + 1, (
+        "there are two before the last kernel, and one is away"
+    )
 
 
 def test_what_a_kernel_overwrites_is_kept_and_read_where_it_is() -> None:
-    """Two pieces in turn, overwritten and then read, on a card for one. Nobody may forget a piece because a kernel will overwrite it: it
-    comes back, or is written where it is; then it is read from there."""
-    works = [kernel(1, "", "a"), kernel(1, "", "b")] + [one for key in "abab" for one in (kernel(1, "", key), kernel(1, key))]
+    """Two pieces in turn, overwritten and then read, on a card for one. Nobody may forget a piece
+    because a kernel will overwrite it: it comes back, or is written where it is; then it is read
+    from there.
+    """
+    works = [kernel(1, "", "a"), kernel(1, "", "b")] + [
+        one for key in "abab" for one in (kernel(1, "", key), kernel(1, key))
+    ]
     assert bound.bound(works, Link(1, 0.1, 1)).transfers_ns == 0
     found = kept(works, 1)
     assert found.transfers_ns == 3, "the other one is there each time but the last"
@@ -99,8 +126,12 @@ def test_what_a_kernel_overwrites_is_kept_and_read_where_it_is() -> None:
 
 
 def test_what_was_given_up_leaves_nothing_behind() -> None:
-    """Neither has it to come in when the memory is used again, nor was what is there then written before."""
-    over = [kernel(1, "", "a"), kernel(1, "", "b")] + [one for key in "abab" for one in (kernel(1, "", key, fresh=key), kernel(1))]
+    """Neither has it to come in when the memory is used again, nor was what is there then written
+    before.
+    """
+    over = [kernel(1, "", "a"), kernel(1, "", "b")] + [
+        one for key in "abab" for one in (kernel(1, "", key, fresh=key), kernel(1))
+    ]
     for duplicates in (True, False):
         assert bound.bound(over, Link(1, 1 / 1000, 1, duplicates, kept=True)).ns == len(over)
     for again in (
@@ -108,16 +139,31 @@ def test_what_was_given_up_leaves_nothing_behind() -> None:
         [Work(1, (Use("a", 1, False, False, fresh=True),)), kernel(1, "", "b")],
     ):
         works = [kernel(1, "", "a"), *again, kernel(1)]
-        assert kept(works, 1, out_gbps=1 / 1000).ns == len(works), "it may be on the host, which nobody wrote to"
+        assert kept(works, 1, out_gbps=1 / 1000).ns == len(works), (
+            "it may be on the host, which nobody wrote to"
+        )
 
 
 def test_what_was_given_up_has_no_reader() -> None:
-    works = [kernel(1, "", "a"), kernel(1, "", "b"), kernel(1, "b", dies="a"), kernel(1, dies="b"), kernel(1, "", "a"), kernel(1, "a")]
-    assert bound.bound(works, Link(1, 1 / 1000, 1, kept=True)).ns == len(works) <= best_kept_schedule(works, 1)
+    works = [
+        kernel(1, "", "a"),
+        kernel(1, "", "b"),
+        kernel(1, "b", dies="a"),
+        kernel(1, dies="b"),
+        kernel(1, "", "a"),
+        kernel(1, "a"),
+    ]
+    assert (
+        bound.bound(works, Link(1, 1 / 1000, 1, kept=True)).ns
+        == len(works)
+        <= best_kept_schedule(works, 1)
+    )
 
 
 def test_what_is_overwritten_often_is_there_once() -> None:
-    """Of three pieces one comes in before the long kernel, whatever was written over and over is read behind it."""
+    """Of three pieces one comes in before the long kernel, whatever was written over and over is
+    read behind it.
+    """
     written = [kernel(1, "", key) for key in "bcaaa"]
     works = [*written, kernel(1, "b"), kernel(1, "c"), kernel(50), kernel(1, "a")]
     assert bound.bound(works, Link(1, 0.1, 1, kept=True)).ns == len(written) + 10 + 50 + 1
@@ -130,7 +176,12 @@ def test_of_a_disk_nothing_is_said() -> None:
 
 
 def test_without_copies_in_advance_what_was_read_leaves_after_that() -> None:
-    works = [kernel(1, "", key) for key in "ab"] + [kernel(9)] * 2 + [kernel(1, key) for key in "ab"] + [kernel(1, "", key) for key in "cd"]
+    works = (
+        [kernel(1, "", key) for key in "ab"]
+        + [kernel(9)] * 2
+        + [kernel(1, key) for key in "ab"]
+        + [kernel(1, "", key) for key in "cd"]
+    )
     works.append(kernel(1, dies="abcd"))
     ahead, after = (kept(works, 2, duplicates, 0.1).ns for duplicates in (True, False))
     assert ahead == 25, "copied out when they had been written"
@@ -138,15 +189,22 @@ def test_without_copies_in_advance_what_was_read_leaves_after_that() -> None:
 
 
 def steps_of(trace: Trace) -> Steps:
-    outcome = replay(trace, machine("v100-16gb"), BY_NAME["unlimited"].settings(1024), 1 << 40, keep_launches=True)
+    outcome = replay(
+        trace,
+        machine("v100-16gb"),
+        BY_NAME["unlimited"].settings(1024),
+        1 << 40,
+        keep_launches=True,
+    )
     found = needs(trace, outcome.launches, step_ends(outcome, trace))
     assert found is not None
     return found
 
 
 class Arrays:
-    """A program on arrays of 64 MiB, each of them PyTorch's only block of an allocation; each launch is a step of 1 us, unless it is
-    shorter."""
+    """A program on arrays of 64 MiB, each of them PyTorch's only block of an allocation; each
+    launch is a step of 1 us, unless it is shorter.
+    """
 
     def __init__(self, count: int) -> None:
         self.writer = TraceWriter()
@@ -159,7 +217,13 @@ class Arrays:
 
     def launch(self, slot: int, flags: int, bytes: int = ARRAY, ns: float = 1e3) -> None:
         ends_step = ns >= 1e3
-        self.writer.launch(1 + slot, [BlockRange(slot, 0, 32)], [Access(slot, flags, 0, bytes)], ns, ends_step=ends_step)
+        self.writer.launch(
+            1 + slot,
+            [BlockRange(slot, 0, 32)],
+            [Access(slot, flags, 0, bytes)],
+            ns,
+            ends_step=ends_step,
+        )
 
     def fill(self, slot: int) -> None:
         self.writer.copy_inside(9, Access(slot, WRITE, 0, ARRAY), None, [BlockRange(slot, 0, 32)])
@@ -171,17 +235,23 @@ class Arrays:
     def steps(self) -> Steps:
         return steps_of(self.writer.trace("arrays"))
 
-    def transfers_ns(self, is_kept: bool = True, in_gbps: float = 10.0, out_gbps: float = 10.0) -> float:
+    def transfers_ns(
+        self, is_kept: bool = True, in_gbps: float = 10.0, out_gbps: float = 10.0
+    ) -> float:
         """Of all of it, on a card of 64 MiB."""
         found = self.steps
         works = found.kept if is_kept else found.works
         assert works is not None
-        return bound.between(works, Link(ARRAY, in_gbps, out_gbps, kept=is_kept), 0, found.gaps[-1]).transfers_ns
+        return bound.between(
+            works, Link(ARRAY, in_gbps, out_gbps, kept=is_kept), 0, found.gaps[-1]
+        ).transfers_ns
 
 
 @pytest.mark.parametrize("how", ["block", "allocation", "another in its place"])
 def test_content_ends_where_the_program_gives_it_up(how: str) -> None:
-    """Arrays are written one after the other, and never read. The card holds one; the next is written right behind the other's end."""
+    """Arrays are written one after the other, and never read. The card holds one; the next is
+    written right behind the other's end.
+    """
 
     def written(gives_up: bool) -> Arrays:
         arrays = Arrays(6)
@@ -203,7 +273,9 @@ def test_content_ends_where_the_program_gives_it_up(how: str) -> None:
 
 @pytest.mark.parametrize("how", ["kernel", "memset", "copy from the host"])
 def test_only_the_driver_overwrites_for_certain(how: str) -> None:
-    """Two arrays in turn are overwritten, then read. What a kernel overwrites has to come in first; what the driver overwrites has not."""
+    """Two arrays in turn are overwritten, then read. What a kernel overwrites has to come in first;
+    what the driver overwrites has not.
+    """
 
     def read_in_turn() -> Arrays:
         arrays = Arrays(2)
@@ -237,7 +309,9 @@ def test_memory_that_is_handed_out_again_has_nothing_to_fetch(flags: int) -> Non
 
 
 def test_launches_in_a_row_are_told_apart_where_content_ends() -> None:
-    """Short kernels between two gaps: one writes, the memory is handed out again, and the other reads what nobody has written."""
+    """Short kernels between two gaps: one writes, the memory is handed out again, and the other
+    reads what nobody has written.
+    """
     arrays = Arrays(3)
     for slot in (0, 1):
         arrays.launch(slot, WRITE, ns=1.0)
@@ -256,9 +330,13 @@ def test_what_is_announced_once_more_has_not_ended() -> None:
     assert arrays.transfers_ns() == pytest.approx(2 * MOVE_NS)
 
 
-@pytest.mark.parametrize(("flags", "size"), [(WRITE, 1 << 10), (PERHAPS, 1 << 10), (PERHAPS, ARRAY)])
+@pytest.mark.parametrize(
+    ("flags", "size"), [(WRITE, 1 << 10), (PERHAPS, 1 << 10), (PERHAPS, ARRAY)]
+)
 def test_what_a_kernel_may_overwrite_is_kept(flags: int, size: int) -> None:
-    """Two arrays are read in turn. Before each reading a kernel writes a KiB there, or perhaps all: nobody can tell what is left."""
+    """Two arrays are read in turn. Before each reading a kernel writes a KiB there, or perhaps all:
+    nobody can tell what is left.
+    """
     arrays = Arrays(2)
     for number in range(8):
         arrays.launch(number % 2, flags, size)
@@ -275,8 +353,11 @@ def test_what_ends_on_another_stream_is_not_in_order() -> None:
     trace = writer.trace("one stream")
     assert steps_of(trace).kept is not None
     *_, last = work.decode(trace.work)
-    for kind, is_told in ((work.DISCARD, False), (work.COPY, True)):  # a copy to the host ends nothing
-        beside = work.Work(kind, last.sequence, stream=7, device_bytes=ARRAY, accesses=(Access(0, 0, 0, ARRAY),))
+    # A copy to the host ends nothing.
+    for kind, is_told in ((work.DISCARD, False), (work.COPY, True)):
+        beside = work.Work(
+            kind, last.sequence, stream=7, device_bytes=ARRAY, accesses=(Access(0, 0, 0, ARRAY),)
+        )
         found = steps_of(Trace("two streams", trace.events, trace.work + beside.encode()))
         assert (found.kept is not None) == is_told
 
@@ -285,7 +366,9 @@ def test_what_ends_on_another_stream_is_not_in_order() -> None:
 def test_no_policy_is_below_it(on: str) -> None:
     above = 0
     for seed in range(8):
-        compared = compare(Workload("random", random_program(seed), on), on, POLICIES, (24 + 24 * (seed % 3)) * MIB)
+        compared = compare(
+            Workload("random", random_program(seed), on), on, POLICIES, (24 + 24 * (seed % 3)) * MIB
+        )
         assert compared.bound_ns is not None
         assert compared.kept_bound_ns is not None
         assert compared.kept_bound_ns >= compared.bound_ns

@@ -1,4 +1,6 @@
-"""Tensor swapping as LMS does it: what is where when a launch runs, whose memory is taken, what it costs, and when there is none."""
+"""Tensor swapping as LMS does it: what is where when a launch runs, whose memory is taken, what it
+costs, and when there is none.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,9 @@ def use(swapper: Swapper, *tensors: Tensor) -> None:
     swapper.unpin(list(tensors))
 
 
-def test_the_least_recently_used_tensor_goes_first(swapper: Callable[[int], Swapper], log: Log) -> None:
+def test_the_least_recently_used_tensor_goes_first(
+    swapper: Callable[[int], Swapper], log: Log
+) -> None:
     card = swapper(60)
     a, b, c = (card.allocate(20 * MIB) for _ in range(3))
     for tensor in (a, b, c, a):
@@ -102,7 +106,9 @@ def test_the_least_recently_used_tensor_goes_first(swapper: Callable[[int], Swap
     assert log.take() == ["out 3+0", "wait for out 3+0", "back 3+0", "wait for back 3+0"]
     assert (card.told.swapped_out, card.told.swapped_in) == (2, 1)
     assert (card.told.bytes_out, card.told.bytes_in) == (40 * MIB, 20 * MIB)
-    assert (card.told.host_bytes, card.told.peak_host_bytes) == (20 * MIB, 40 * MIB), "c is there; b was until it came back"
+    assert (card.told.host_bytes, card.told.peak_host_bytes) == (20 * MIB, 40 * MIB), (
+        "c is there; b was until it came back"
+    )
 
 
 def test_a_tensor_in_use_or_never_used_stays(swapper: Callable[[int], Swapper], log: Log) -> None:
@@ -118,7 +124,9 @@ def test_a_tensor_in_use_or_never_used_stays(swapper: Callable[[int], Swapper], 
     assert new.host is False
 
 
-def test_the_first_that_is_large_enough_goes_with_what_is_free_beside_it(swapper: Callable[[int], Swapper], log: Log) -> None:
+def test_the_first_that_is_large_enough_goes_with_what_is_free_beside_it(
+    swapper: Callable[[int], Swapper], log: Log
+) -> None:
     card = swapper(100)
     whole = card.allocate(60 * MIB)
     small = card.allocate(12 * MIB)
@@ -130,12 +138,17 @@ def test_the_first_that_is_large_enough_goes_with_what_is_free_beside_it(swapper
     use(card, first, second, third, rest)
     card.free(second)
     log.take()
-    # Oldest are small (too small), then rest, third, first: the last of an operation's operands is the oldest of them.
+    # Oldest are small (too small), then rest, third, first: the last of an operation's operands is
+    # the oldest of them.
     card.allocate(38 * MIB)
-    assert log.take() == ["out 1+40", "wait for out 1+40"], "28 MiB are too few; 20 and the 20 beside are enough"
+    assert log.take() == ["out 1+40", "wait for out 1+40"], (
+        "28 MiB are too few; 20 and the 20 beside are enough"
+    )
 
 
-def test_fragments_go_together_where_no_single_one_is_enough(swapper: Callable[[int], Swapper], log: Log) -> None:
+def test_fragments_go_together_where_no_single_one_is_enough(
+    swapper: Callable[[int], Swapper], log: Log
+) -> None:
     card = swapper(80)
     card.free(card.allocate(60 * MIB))
     pieces = [card.allocate(20 * MIB) for _ in range(3)]
@@ -146,22 +159,30 @@ def test_fragments_go_together_where_no_single_one_is_enough(swapper: Callable[[
     log.take()
     card.allocate(50 * MIB)
     outs = ["out 1+0", "out 1+20", "out 1+40"]
-    assert log.take() == [*outs, *(f"wait for {out}" for out in outs)], "all begun before the first is waited for; segment 2 is too small"
+    assert log.take() == [*outs, *(f"wait for {out}" for out in outs)], (
+        "all begun before the first is waited for; segment 2 is too small"
+    )
 
 
-def test_all_goes_and_then_the_cache_before_memory_is_out(swapper: Callable[[int], Swapper], log: Log) -> None:
+def test_all_goes_and_then_the_cache_before_memory_is_out(
+    swapper: Callable[[int], Swapper], log: Log
+) -> None:
     card = swapper(80)
     tensors = [card.allocate(20 * MIB) for _ in range(4)]
     use(card, *tensors)
     log.take()
     card.allocate(70 * MIB)
     told = log.take()
-    assert [line.split()[0] for line in told] == ["out"] * 4 + ["wait"] * 4 + ["drain"] + ["unmap"] * 4 + ["map"]
+    assert [line.split()[0] for line in told] == ["out"] * 4 + ["wait"] * 4 + ["drain"] + [
+        "unmap"
+    ] * 4 + ["map"]
     with pytest.raises(OutOfMemoryError):
         use(card, tensors[0])
 
 
-def test_what_is_copied_out_in_each_round_is_copied_ahead_of_need(swapper: Callable[[int], Swapper], log: Log) -> None:
+def test_what_is_copied_out_in_each_round_is_copied_ahead_of_need(
+    swapper: Callable[[int], Swapper], log: Log
+) -> None:
     """And a copy that was not needed is waited for when the tensor is used, or gone."""
     card = swapper(60)
     ends = []
@@ -187,7 +208,9 @@ def test_what_is_copied_out_in_each_round_is_copied_ahead_of_need(swapper: Calla
     assert card.told.host_bytes == 0
 
 
-def test_emptying_the_cache_gives_whole_segments_back(swapper: Callable[[int], Swapper], log: Log) -> None:
+def test_emptying_the_cache_gives_whole_segments_back(
+    swapper: Callable[[int], Swapper], log: Log
+) -> None:
     card = swapper(100)
     a, b = card.allocate(40 * MIB), card.allocate(40 * MIB)
     card.free(a)
@@ -204,7 +227,9 @@ def test_emptying_the_cache_gives_whole_segments_back(swapper: Callable[[int], S
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("every", [None, 3])
-def test_all_that_a_launch_touches_is_there_and_is_what_was_written(tmp_path: Path, seed: int, every: int | None) -> None:
+def test_all_that_a_launch_touches_is_there_and_is_what_was_written(
+    tmp_path: Path, seed: int, every: int | None
+) -> None:
     iteration = random_iteration(tmp_path / "random", seed)
     trace = g10.trace(iteration, 4)
     for memory in (40 * MIB, 64 * MIB, 128 * MIB, 1 << 40):
@@ -225,20 +250,32 @@ def workload(tmp_path: Path) -> Workload:
 
 
 @pytest.mark.parametrize("policy", [LMS, MOD], ids=lambda policy: policy.name)
-def test_the_machine_moves_what_was_swapped_and_nothing_else(workload: Workload, policy: object) -> None:
+def test_the_machine_moves_what_was_swapped_and_nothing_else(
+    workload: Workload, policy: object
+) -> None:
     """No launch reads over the link or faults: bytes each way are those of the copies."""
     swapped = lms.rewrite(workload.trace, 192 * MIB)
     assert swapped.trace is not None
     assert follow(workload.trace, swapped.trace).bytes_out > 0
     outcome = run(workload, MACHINE, LMS, 192 * MIB)
-    assert (outcome.counters["bytes_h2d"], outcome.counters["bytes_d2h"]) == (swapped.told.bytes_in, swapped.told.bytes_out)
-    assert outcome.counters["faults"] == outcome.counters["peak_managed_bytes"] == outcome.core.commands == 0
+    assert (outcome.counters["bytes_h2d"], outcome.counters["bytes_d2h"]) == (
+        swapped.told.bytes_in,
+        swapped.told.bytes_out,
+    )
+    assert (
+        outcome.counters["faults"]
+        == outcome.counters["peak_managed_bytes"]
+        == outcome.core.commands
+        == 0
+    )
     assert outcome.core.launches == run(workload, MACHINE, UNLIMITED).core.launches
 
 
 def test_where_all_fits_it_is_unlimited_memory(workload: Workload) -> None:
     memory = 4096 * MIB
-    told = [steps(run(workload, MACHINE, policy, memory), workload.trace) for policy in (LMS, UNLIMITED)]
+    told = [
+        steps(run(workload, MACHINE, policy, memory), workload.trace) for policy in (LMS, UNLIMITED)
+    ]
     for swapping, unlimited in zip(*(steady(one) for one in told), strict=True):
         assert swapping.ns == pytest.approx(unlimited.ns, rel=1e-9)
         assert swapping.launches == unlimited.launches
@@ -264,7 +301,9 @@ def test_the_host_waits_as_the_program_does(tmp_path: Path) -> None:
     marks = {}
     for policy in (LMS, UNLIMITED):
         loaded = Workload("training", g10.trace(iteration, 6, synchronise=True), MACHINE)
-        marks[policy.name] = [(mark.kind, mark.launches) for mark in run(loaded, MACHINE, policy, 192 * MIB).marks]
+        marks[policy.name] = [
+            (mark.kind, mark.launches) for mark in run(loaded, MACHINE, policy, 192 * MIB).marks
+        ]
     assert marks["lms"] == marks["unlimited"]
     assert [kind for kind, _ in marks["lms"]].count("synchronise") == 6
 
@@ -272,14 +311,17 @@ def test_the_host_waits_as_the_program_does(tmp_path: Path) -> None:
 def test_operands_of_one_launch_that_do_not_fit_are_out_of_memory(tmp_path: Path) -> None:
     def iteration(operands: int) -> Workload:
         tensors = dict.fromkeys(range(6), (40 * MIB, True))
-        kernels = [("one", 100.0, [number], [number], 0) for number in tensors] + [("all", 100.0, list(range(operands)), [], 0)]
+        kernels = [("one", 100.0, [number], [number], 0) for number in tensors] + [
+            ("all", 100.0, list(range(operands)), [], 0)
+        ]
         folder = write(tmp_path / f"operands{operands}", tensors, kernels)
         return Workload("operands", g10.trace(g10.read(folder), 5), MACHINE)
 
     memory = 200 * MIB  # 190 for tensors: four of them
     assert run(iteration(4), MACHINE, LMS, memory).counters["bytes_h2d"] > 0
     with pytest.raises(
-        DoesNotFitError, match=r"does not fit under lms: out of memory in step 1, after 12 launches: 40\.0 MiB asked for"
+        DoesNotFitError,
+        match=r"does not fit under lms: out of memory in step 1, after 12 launches: 40\.0 MiB asked for",
     ) as error:
         run(iteration(5), MACHINE, LMS, memory)
     found = compare(iteration(5), MACHINE, [LMS], memory)
@@ -292,7 +334,10 @@ def test_operands_of_one_launch_that_do_not_fit_are_out_of_memory(tmp_path: Path
 def test_the_next_operation_has_what_it_takes_before_its_results_get_memory(tmp_path: Path) -> None:
     """Else the oldest tensor, which it takes, would go for the result and come back at once."""
     tensors = dict.fromkeys(range(3), (40 * MIB, True)) | {9: (40 * MIB, False)}
-    kernels = [("use", 100.0, [number], [], 0) for number in range(3)] + [("make", 100.0, [0], [9], 0), ("take", 100.0, [9], [], 0)]
+    kernels = [("use", 100.0, [number], [], 0) for number in range(3)] + [
+        ("make", 100.0, [0], [9], 0),
+        ("take", 100.0, [9], [], 0),
+    ]
     trace = g10.trace(g10.read(write(tmp_path / "next", tensors, kernels)), 1)
     swapped = lms.rewrite(trace, 128 * MIB)
     assert swapped.trace is not None
@@ -315,9 +360,14 @@ def test_memory_that_is_not_pytorchs_stays_and_counts() -> None:
     swapped = lms.rewrite(program(40 * MIB), 100 * MIB)
     assert swapped.trace is not None
     (launch,) = (one for one in work.decode(swapped.trace.work) if one.kind == work.LAUNCH)
-    assert [(access.bytes, access.flags) for access in launch.accesses] == [(5 * MIB, READ), (20 * MIB, WRITE)]
+    assert [(access.bytes, access.flags) for access in launch.accesses] == [
+        (5 * MIB, READ),
+        (20 * MIB, WRITE),
+    ]
     assert launch.device_bytes == 0
-    assert lms.rewrite(program(82 * MIB), 100 * MIB).out_of_memory is not None, "95 % of the 18 MiB left are less than the 20 asked for"
+    assert lms.rewrite(program(82 * MIB), 100 * MIB).out_of_memory is not None, (
+        "95 % of the 18 MiB left are less than the 20 asked for"
+    )
     assert lms.rewrite(program(102 * MIB), 100 * MIB).out_of_memory is not None
 
 
@@ -329,7 +379,10 @@ def test_a_log_without_work_is_followed_by_what_its_launches_may_touch(workload:
     outcome = run(dataclasses.replace(workload, trace=bare), MACHINE, LMS, 256 * MIB)
     assert outcome.counters["bytes_h2d"] == swapped.told.bytes_in
     fits_all = [
-        run(dataclasses.replace(workload, trace=bare), MACHINE, policy, 1 << 33).counters["compute_ns"] for policy in (LMS, UNLIMITED)
+        run(dataclasses.replace(workload, trace=bare), MACHINE, policy, 1 << 33).counters[
+            "compute_ns"
+        ]
+        for policy in (LMS, UNLIMITED)
     ]
     assert fits_all[0] == pytest.approx(fits_all[1], rel=1e-9)
 
@@ -342,10 +395,15 @@ def test_a_log_without_work_is_followed_by_what_its_launches_may_touch(workload:
         ("has lost events", lambda w: w.lost(3)),
         ("has managed memory of its own", lambda w: w.allocate(7, 1, flags=1)),
         ("launches graphs, whose memory stays where it is", lambda w: w.execute(1, flags=2)),
-        ("puts work on several streams", lambda w: (w.block(True, 0, 0, MIB, MIB), w.execute(1), w.execute(1, stream=1))),
+        (
+            "puts work on several streams",
+            lambda w: (w.block(True, 0, 0, MIB, MIB), w.execute(1), w.execute(1, stream=1)),
+        ),
     ],
 )
-def test_what_cannot_be_followed_is_refused(reason: str, make: Callable[[TraceWriter], object]) -> None:
+def test_what_cannot_be_followed_is_refused(
+    reason: str, make: Callable[[TraceWriter], object]
+) -> None:
     writer = TraceWriter()
     writer.device(100)
     writer.allocate(0, 4)

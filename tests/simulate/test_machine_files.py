@@ -15,7 +15,8 @@ from deepum.machines import machines, named
 from deepum.simulate.replay import machine
 
 Deepum = Callable[..., "subprocess.CompletedProcess[str]"]
-# Prefetches 64 MiB to the host and back through the driver; the launcher's statistics say how long that takes in virtual time.
+# Prefetches 64 MiB to the host and back through the driver; the launcher's statistics say how long
+# that takes in virtual time.
 _PREFETCH = """
 import ctypes as c
 cuda = c.CDLL("libcuda.so.1")
@@ -37,7 +38,13 @@ def write(folder: Path, told: object) -> Path:
 
 def test_a_file_changes_what_it_names_and_nothing_else(tmp_path: Path) -> None:
     preset = machine("a100-40gb")
-    changed = machine(str(write(tmp_path, {"like": "a100-40gb", "name": "mine", "h2d_gbps": 11, "launch_queue": 64})))
+    changed = machine(
+        str(
+            write(
+                tmp_path, {"like": "a100-40gb", "name": "mine", "h2d_gbps": 11, "launch_queue": 64}
+            )
+        )
+    )
     assert (changed.h2d_gbps, changed.launch_queue) == (11.0, 64)
     changed.h2d_gbps, changed.launch_queue = preset.h2d_gbps, preset.launch_queue
     assert ffi.buffer(changed) == ffi.buffer(preset)
@@ -59,7 +66,17 @@ def test_programs_run_on_it(deepum: Deepum, tmp_path: Path) -> None:
     half = write(tmp_path, {"like": "v100-16gb", "h2d_gbps": 6.45, "d2h_gbps": 6.45})
     seconds = []
     for on in ("v100-16gb", half):
-        ran = deepum("run", "--device", f"sim:{on}", "--stats", tmp_path / "stats.json", "--", "python", "-c", _PREFETCH)
+        ran = deepum(
+            "run",
+            "--device",
+            f"sim:{on}",
+            "--stats",
+            tmp_path / "stats.json",
+            "--",
+            "python",
+            "-c",
+            _PREFETCH,
+        )
         assert ran.returncode == 0, ran.stderr
         simulated = json.loads((tmp_path / "stats.json").read_text())["processes"][0]["simulated"]
         seconds.append(simulated["gpu_time_s"])
@@ -70,7 +87,11 @@ def test_programs_run_on_it(deepum: Deepum, tmp_path: Path) -> None:
 def test_every_figure_may_be_given(deepum: Deepum, tmp_path: Path) -> None:
     """To the model and to the simulated driver, which has its own list."""
     preset = machine("a100-40gb-g10-ssd")
-    figures = {name: getattr(preset, name) for name, field in ffi.typeof("deepum_machine").fields if field.type.kind == "primitive"}
+    figures = {
+        name: getattr(preset, name)
+        for name, field in ffi.typeof("deepum_machine").fields
+        if field.type.kind == "primitive"
+    }
     path = write(tmp_path, {"like": "v100-16gb", **figures})
     made = machine(str(path))
     assert {name: getattr(made, name) for name in figures} == figures
@@ -93,12 +114,20 @@ def test_every_figure_may_be_given(deepum: Deepum, tmp_path: Path) -> None:
         ('{"like": "h200", "h2d_gbps": NaN}', "'nan' is no number"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_one_line(deepum: Deepum, tmp_path: Path, told: object, text: str) -> None:
+def test_a_file_that_cannot_be_used_is_one_line(
+    deepum: Deepum, tmp_path: Path, told: object, text: str
+) -> None:
     path = write(tmp_path, told)
     training(tmp_path / "training")
-    for ran in (deepum("simulate", tmp_path / "training", "--machine", path), deepum("run", "--device", f"sim:{path}", "--", "true")):
+    for ran in (
+        deepum("simulate", tmp_path / "training", "--machine", path),
+        deepum("run", "--device", f"sim:{path}", "--", "true"),
+    ):
         assert (ran.returncode, ran.stdout) == (2, "")
-        assert ran.stderr.startswith(f"deepum: error: machine {path}: ") and ran.stderr.count("\n") == 1
+        assert (
+            ran.stderr.startswith(f"deepum: error: machine {path}: ")
+            and ran.stderr.count("\n") == 1
+        )
         assert text in ran.stderr
 
 

@@ -1,4 +1,5 @@
-"""How late a move comes that waits for a launch: markers of the simulated program lie where those of a real one do (tests/runtime).
+"""How late a move comes that waits for a launch: markers of the simulated program lie where those
+of a real one do (tests/runtime).
 
 In lock-step; behind gates each launch has a marker.
 """
@@ -18,7 +19,9 @@ MS = 1e6  # ns
 
 
 def run(blocks: int) -> Outcome:
-    """A card of 256 UM blocks. A launch uses `blocks` of slot 0, ten long ones a small array, the last one what these have to leave for."""
+    """A card of 256 UM blocks. A launch uses `blocks` of slot 0, ten long ones a small array, the
+    last one what these have to leave for.
+    """
     writer = TraceWriter()
     writer.device(256)
     for slot, size in enumerate((128, 1, 160)):
@@ -35,12 +38,22 @@ def run(blocks: int) -> Outcome:
     settings = CoreSettings.default(headroom_blocks=0, prefetch_degree=0)
     kept = {"keep_launches": True, "keep_activities": True}
     # While readings of free memory are wanted markers lie closer.
-    return replay(writer.trace("markers"), machine("v100-16gb"), settings, 512 * MIB, without_free_memory=True, mode=LOCK_STEP, **kept)
+    return replay(
+        writer.trace("markers"),
+        machine("v100-16gb"),
+        settings,
+        512 * MIB,
+        without_free_memory=True,
+        mode=LOCK_STEP,
+        **kept,
+    )
 
 
 @pytest.mark.parametrize(("blocks", "waited_for"), [(128, 0), (127, 1), (117, 10)])
 def test_an_eviction_waits_for_the_marker_behind_its_launch(blocks: int, waited_for: int) -> None:
-    """There is one behind 256 MiB, of one launch or of several; behind less it lies where the program was when somebody asked."""
+    """There is one behind 256 MiB, of one launch or of several; behind less it lies where the
+    program was when somebody asked.
+    """
     outcome = run(blocks)
     evictions = outcome.activities[outcome.activities["kind"] == lib.DEEPUM_ACTIVITY_EVICT]
     assert len(evictions) > 0

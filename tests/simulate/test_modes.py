@@ -1,4 +1,6 @@
-"""How deepum runs beside a program: in lock-step, free, and free with gates. All of them end; gates give what lock-step gives."""
+"""How deepum runs beside a program: in lock-step, free, and free with gates. All of them end; gates
+give what lock-step gives.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,16 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
     return g10.trace(training(tmp_path_factory.mktemp("modes") / "w"), STEPS)
 
 
-def run(trace: Trace, mode: Mode, memory: int = CARD, queue: int = 1024, policy: str = "deepum") -> Outcome:
-    return replay(trace, machine("v100-16gb", launch_queue=queue), BY_NAME[policy].settings(queue), memory, mode=mode)
+def run(
+    trace: Trace, mode: Mode, memory: int = CARD, queue: int = 1024, policy: str = "deepum"
+) -> Outcome:
+    return replay(
+        trace,
+        machine("v100-16gb", launch_queue=queue),
+        BY_NAME[policy].settings(queue),
+        memory,
+        mode=mode,
+    )
 
 
 def steps(outcome: Outcome) -> list[Mark]:
@@ -45,7 +55,9 @@ def later_ns(outcome: Outcome) -> float:
     return marks[-1].ns - marks[STEPS // 2].ns
 
 
-def test_behind_gates_nothing_faults_and_steps_take_what_they_take_in_lock_step(trace: Trace) -> None:
+def test_behind_gates_nothing_faults_and_steps_take_what_they_take_in_lock_step(
+    trace: Trace,
+) -> None:
     lock_step, free, gated = (run(trace, mode) for mode in (LOCK_STEP, FREE, GATED))
     assert later(lock_step, "faults") == later(gated, "faults") == 0 < later(free, "faults")
     assert later_ns(gated) == pytest.approx(later_ns(lock_step), rel=0.02)
@@ -53,10 +65,14 @@ def test_behind_gates_nothing_faults_and_steps_take_what_they_take_in_lock_step(
 
 
 def test_late_decisions_cost_no_discards_behind_gates() -> None:
-    """Whoever memory is handed out to waits until the mover has looked, but not for a daemon that takes too long."""
+    """Whoever memory is handed out to waits until the mover has looked, but not for a daemon that
+    takes too long.
+    """
     settings = BY_NAME["deepum"].settings(1024)
     modes = [replace(mode, decision_lag_ns=5e5) for mode in (GATED, FREE)]
-    gated, free = (replay(activations(), machine("v100-16gb"), settings, 32 * MIB, mode=mode) for mode in modes)
+    gated, free = (
+        replay(activations(), machine("v100-16gb"), settings, 32 * MIB, mode=mode) for mode in modes
+    )
     assert gated.counters["bytes_discarded"] > 1.3 * free.counters["bytes_discarded"]
     assert gated.counters["discarded_uses_sure"] == free.counters["discarded_uses_sure"] == 0
 
@@ -80,9 +96,13 @@ def test_all_work_of_random_programs_is_done(tmp_path: Path, seed: int) -> None:
     expected = run(made, LOCK_STEP, 1 << 40).counters["kernels"]
     for mode, queue in itertools.product((FREE, GATED), (1, 16, 1024)):
         lag, handover = random.choice((0.0, 2e4, 1e6)), random.choice((2 * MIB, 64 * MIB))
-        outcome = run(made, replace(mode, decision_lag_ns=lag, handover_bytes=handover), 24 * MIB, queue)
+        outcome = run(
+            made, replace(mode, decision_lag_ns=lag, handover_bytes=handover), 24 * MIB, queue
+        )
         assert outcome.counters["kernels"] == expected
-        assert len(steps(outcome)) == 6 and all(mark.ns == mark.ns for mark in steps(outcome)), "a launch never ended"
+        assert len(steps(outcome)) == 6 and all(mark.ns == mark.ns for mark in steps(outcome)), (
+            "a launch never ended"
+        )
         assert outcome.counters["discarded_uses_sure"] == 0
 
 
@@ -92,11 +112,15 @@ def test_where_all_fits_a_mode_costs_nothing(trace: Trace) -> None:
 
 
 def test_the_lag_goes_with_the_costs() -> None:
-    assert [mode_of("free", costs).decision_lag_ns for costs in DECISION_LAG_NS] == [*DECISION_LAG_NS.values()]
+    assert [mode_of("free", costs).decision_lag_ns for costs in DECISION_LAG_NS] == [
+        *DECISION_LAG_NS.values()
+    ]
     assert mode_of("gated", None) == GATED
 
 
-@pytest.mark.parametrize("wrong", [{"decision_lag_ns": -1.0}, {"decision_lag_ns": float("nan")}, {"handover_bytes": MIB}])
+@pytest.mark.parametrize(
+    "wrong", [{"decision_lag_ns": -1.0}, {"decision_lag_ns": float("nan")}, {"handover_bytes": MIB}]
+)
 def test_what_no_program_can_have_is_refused(trace: Trace, wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="out of range"):
         run(trace, replace(FREE, **wrong))

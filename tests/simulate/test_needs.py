@@ -1,4 +1,6 @@
-"""What is found in a trace for its bound: the same as where the iteration is known beforehand, and never more than any policy needs."""
+"""What is found in a trace for its bound: the same as where the iteration is known beforehand, and
+never more than any policy needs.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,26 @@ from deepum.trace import Trace, TraceWriter, g10, work
 from deepum.trace.work import READ, REGION_BYTES, WRITE, Access
 
 MIB = 1 << 20
-NAMES = ("on-demand", "deepum-paper", "lookahead-8", "deepum", *(name for name in BY_NAME if name.endswith("-use")))
+NAMES = (
+    "on-demand",
+    "deepum-paper",
+    "lookahead-8",
+    "deepum",
+    *(name for name in BY_NAME if name.endswith("-use")),
+)
 POLICIES = [BY_NAME[name] for name in NAMES]
 LINK = bound.Link(64 * MIB, 10.0, 10.0)
 
 
 def found(trace: Trace) -> Steps | None:
     """Of its steps."""
-    outcome = replay(trace, machine("v100-16gb"), BY_NAME["unlimited"].settings(1024), 1 << 40, keep_launches=True)
+    outcome = replay(
+        trace,
+        machine("v100-16gb"),
+        BY_NAME["unlimited"].settings(1024),
+        1 << 40,
+        keep_launches=True,
+    )
     return needs(trace, outcome.launches, step_ends(outcome, trace))
 
 
@@ -50,7 +64,9 @@ def test_a_training_steps_bound_is_that_of_its_iteration(tmp_path: Path, memory:
 @pytest.mark.parametrize("seed", range(12))
 def test_no_policy_is_below_the_bound_of_a_trace(tmp_path: Path, seed: int) -> None:
     trace = g10.trace(random_iteration(tmp_path / "random", seed), 7)
-    compared = compare(Workload("random", trace, "a100-40gb-g10"), "a100-40gb-g10", POLICIES, 64 * MIB)
+    compared = compare(
+        Workload("random", trace, "a100-40gb-g10"), "a100-40gb-g10", POLICIES, 64 * MIB
+    )
     assert compared.bound_ns is not None
     assert compared.moving_bound_ns is not None
     for name, row in compared.rows.items():
@@ -59,9 +75,13 @@ def test_no_policy_is_below_the_bound_of_a_trace(tmp_path: Path, seed: int) -> N
             assert row.ns >= compared.moving_bound_ns * (1 - 1e-9), name
 
 
-def two_arrays(launches: list[tuple[int, int]], forget: bool = False, flags_of_small: int | None = None) -> bound.Bound:
-    """The bound of launches on two arrays of 64 MiB on a card of 64 MiB: (array, flags); each launch is a step of 1 us. `forget`: PyTorch
-    takes both blocks back before each. `flags_of_small`: of an access of a KiB before each."""
+def two_arrays(
+    launches: list[tuple[int, int]], forget: bool = False, flags_of_small: int | None = None
+) -> bound.Bound:
+    """The bound of launches on two arrays of 64 MiB on a card of 64 MiB: (array, flags); each
+    launch is a step of 1 us. `forget`: PyTorch takes both blocks back before each.
+    `flags_of_small`: of an access of a KiB before each.
+    """
     writer = TraceWriter()
     writer.device(1 << 20)
     for slot in range(2):
@@ -72,8 +92,16 @@ def two_arrays(launches: list[tuple[int, int]], forget: bool = False, flags_of_s
                 writer.block(True, slot, 0, 64 * MIB, 0)
                 writer.block(False, slot, 0, 64 * MIB, 0)
         if flags_of_small is not None:
-            writer.launch(9, [BlockRange(array, 0, 1)], [Access(array, flags_of_small, 5, 1 << 10)], 1.0)
-        writer.launch(array, [BlockRange(array, 0, 32)], [Access(array, flags, 0, 64 * MIB)], 1e3, ends_step=True)
+            writer.launch(
+                9, [BlockRange(array, 0, 1)], [Access(array, flags_of_small, 5, 1 << 10)], 1.0
+            )
+        writer.launch(
+            array,
+            [BlockRange(array, 0, 32)],
+            [Access(array, flags, 0, 64 * MIB)],
+            1e3,
+            ends_step=True,
+        )
     steps = found(writer.trace("arrays"))
     assert steps is not None
     return bound.between(steps.works, LINK, steps.gaps[1], steps.gaps[-1])
@@ -89,7 +117,12 @@ def test_what_is_read_in_turn_has_to_come_in_turn() -> None:
 def test_what_is_overwritten_dead_or_uncertain_has_not() -> None:
     in_turn = [(number % 2, READ | WRITE) for number in range(12)]
     assert two_arrays([(array, WRITE) for array, _ in in_turn]).transfers_ns == 0
-    assert two_arrays([(array, READ | WRITE | work.WRITTEN_FIRST) for array, _ in in_turn]).transfers_ns == 0
+    assert (
+        two_arrays(
+            [(array, READ | WRITE | work.WRITTEN_FIRST) for array, _ in in_turn]
+        ).transfers_ns
+        == 0
+    )
     assert two_arrays(in_turn, forget=True).transfers_ns == 0
     assert two_arrays(in_turn, flags_of_small=work.PERHAPS).transfers_ns == 0
     assert two_arrays(in_turn, flags_of_small=READ).transfers_ns > 0
@@ -97,12 +130,20 @@ def test_what_is_overwritten_dead_or_uncertain_has_not() -> None:
 
 def test_what_is_overwritten_in_part_is_needed_still() -> None:
     in_turn = [(number % 2, READ | WRITE) for number in range(12)]
-    assert two_arrays(in_turn, flags_of_small=WRITE).transfers_ns == two_arrays(in_turn).transfers_ns
+    assert (
+        two_arrays(in_turn, flags_of_small=WRITE).transfers_ns == two_arrays(in_turn).transfers_ns
+    )
 
 
-@pytest.mark.parametrize(("parts", "read_between", "needed"), [(64, False, False), (63, False, True), (64, True, True)])
-def test_parts_that_make_up_all_of_a_region_end_its_content(parts: int, read_between: bool, needed: bool) -> None:
-    """An array of one region, and one that fills the card in between; parts of a KiB are written one after the other."""
+@pytest.mark.parametrize(
+    ("parts", "read_between", "needed"), [(64, False, False), (63, False, True), (64, True, True)]
+)
+def test_parts_that_make_up_all_of_a_region_end_its_content(
+    parts: int, read_between: bool, needed: bool
+) -> None:
+    """An array of one region, and one that fills the card in between; parts of a KiB are written
+    one after the other.
+    """
     region, room = REGION_BYTES, LINK.memory
     writer = TraceWriter()
     writer.device(1 << 20)
@@ -115,7 +156,9 @@ def test_parts_that_make_up_all_of_a_region_end_its_content(parts: int, read_bet
         for part in range(parts):
             if read_between and part == parts // 2:
                 writer.launch(1, one, [Access(0, READ, 0, region)], 1.0)
-            writer.launch(3, one, [Access(0, WRITE, part << 10, 1 << 10)], 1.0, ends_step=part == parts - 1)
+            writer.launch(
+                3, one, [Access(0, WRITE, part << 10, 1 << 10)], 1.0, ends_step=part == parts - 1
+            )
     steps = found(writer.trace("parts"))
     assert steps is not None
     moved = bound.between(steps.works, LINK, steps.gaps[1], steps.gaps[-1]).transfers_ns
@@ -123,10 +166,15 @@ def test_parts_that_make_up_all_of_a_region_end_its_content(parts: int, read_bet
 
 
 def test_a_part_may_lie_in_either_of_two_regions() -> None:
-    """A gather's rows are told to lie in 64 KiB from a place on, which need not be where a region begins."""
+    """A gather's rows are told to lie in 64 KiB from a place on, which need not be where a region
+    begins.
+    """
     parts = Parts()
     assert parts.written(REGION_BYTES // 2, REGION_BYTES - 1) == []
-    assert sorted(parts.written(REGION_BYTES // 2, 1)) == [(0, REGION_BYTES), (REGION_BYTES, 2 * REGION_BYTES)]
+    assert sorted(parts.written(REGION_BYTES // 2, 1)) == [
+        (0, REGION_BYTES),
+        (REGION_BYTES, 2 * REGION_BYTES),
+    ]
 
 
 def test_regions_used_in_part_are_not_asked_for() -> None:
@@ -139,10 +187,20 @@ def test_regions_used_in_part_are_not_asked_for() -> None:
             writer.allocate(slot, 32)
         for number in range(12):
             slot = number % 2
-            writer.launch(slot, [BlockRange(slot, 0, 32)], [Access(slot, READ | WRITE, cut, 64 * MIB - 2 * cut)], 1e3, ends_step=True)
+            writer.launch(
+                slot,
+                [BlockRange(slot, 0, 32)],
+                [Access(slot, READ | WRITE, cut, 64 * MIB - 2 * cut)],
+                1e3,
+                ends_step=True,
+            )
         steps = found(writer.trace("cut"))
         assert steps is not None
-        moved.append(bound.between(steps.works, bound.Link(32 * MIB, 10.0, 10.0), steps.gaps[1], steps.gaps[-1]).transfers_ns)
+        moved.append(
+            bound.between(
+                steps.works, bound.Link(32 * MIB, 10.0, 10.0), steps.gaps[1], steps.gaps[-1]
+            ).transfers_ns
+        )
     assert moved[0] - moved[1] == pytest.approx(10 * 2 * REGION_BYTES / LINK.in_gbps)
 
 
@@ -151,7 +209,14 @@ def test_of_two_streams_nothing_is_said() -> None:
     writer.device(1 << 20)
     writer.allocate(0, 32)
     for number in range(6):
-        writer.launch(1, [BlockRange(0, 0, 32)], [Access(0, READ, 0, 64 * MIB)], 1e3, stream=number % 2, ends_step=True)
+        writer.launch(
+            1,
+            [BlockRange(0, 0, 32)],
+            [Access(0, READ, 0, 64 * MIB)],
+            1e3,
+            stream=number % 2,
+            ends_step=True,
+        )
     assert found(writer.trace("streams")) is None
 
 

@@ -1,4 +1,6 @@
-"""The simulated mover carries populations out in a lane of their own, as the mover in the program does (tests/runtime)."""
+"""The simulated mover carries populations out in a lane of their own, as the mover in the program
+does (tests/runtime).
+"""
 
 from __future__ import annotations
 
@@ -15,15 +17,23 @@ MS = 1e6  # ns
 FIRST, LONG, SMALL, FRESH, BACK = 10, 20, 30, 40, 50  # executions
 
 
-def launch(writer: TraceWriter, execution: int, where: BlockRange, ns: float, stream: int = 0) -> None:
-    access = work.Access(where.slot, work.READ | work.WRITE, where.first * UM_BLOCK_BYTES, where.count * UM_BLOCK_BYTES)
+def launch(
+    writer: TraceWriter, execution: int, where: BlockRange, ns: float, stream: int = 0
+) -> None:
+    access = work.Access(
+        where.slot,
+        work.READ | work.WRITE,
+        where.first * UM_BLOCK_BYTES,
+        where.count * UM_BLOCK_BYTES,
+    )
     writer.launch(execution, [where], [access], ns, stream)
 
 
 def trace() -> Trace:
-    """A card of 16 blocks. Stream 0 uses 12 of slot 1, and another for which eight leave; a long kernel of stream 1 uses 4 of PyTorch's
-    memory, slot 0, which is taken back while it runs. Then stream 0 makes content that takes their space, and two blocks that left come
-    back."""
+    """A card of 16 blocks. Stream 0 uses 12 of slot 1, and another for which eight leave; a long
+    kernel of stream 1 uses 4 of PyTorch's memory, slot 0, which is taken back while it runs. Then
+    stream 0 makes content that takes their space, and two blocks that left come back.
+    """
     writer = TraceWriter()
     writer.device(16)
     writer.allocate(0, 4)
@@ -40,7 +50,9 @@ def trace() -> Trace:
 
 
 def run(fetches: bool = True) -> Outcome:
-    settings = CoreSettings.default(eviction_order=FURTHEST_NEXT_USE, headroom_blocks=0, invalidation=1, prefetch_degree=0)
+    settings = CoreSettings.default(
+        eviction_order=FURTHEST_NEXT_USE, headroom_blocks=0, invalidation=1, prefetch_degree=0
+    )
     return replay(
         trace(),
         machine("v100-16gb"),
@@ -56,7 +68,10 @@ def run(fetches: bool = True) -> Outcome:
 
 def moves(outcome: Outcome, kind: str) -> list[tuple[float, float]]:
     """Start and end, ns, of what was moved over the link."""
-    found = outcome.activities[(outcome.activities["kind"] == getattr(lib, f"DEEPUM_ACTIVITY_{kind}")) & (outcome.activities["bytes"] > 0)]
+    found = outcome.activities[
+        (outcome.activities["kind"] == getattr(lib, f"DEEPUM_ACTIVITY_{kind}"))
+        & (outcome.activities["bytes"] > 0)
+    ]
     return list(zip(found["start_ns"].tolist(), found["end_ns"].tolist(), strict=True))
 
 
@@ -68,11 +83,15 @@ def test_a_population_that_waits_for_a_discard_does_not_hold_up_a_prefetch_behin
     (back,) = [c for c in given if c.kind == "prefetch"]
     assert back.id > waits
     (evicted,), (fetched,) = moves(outcome, "EVICT"), moves(outcome, "PREFETCH")
-    assert evicted[1] <= fetched[0] < fetched[1] < outcome.launches[1].end, "while the discard waits for the long kernel"
+    assert evicted[1] <= fetched[0] < fetched[1] < outcome.launches[1].end, (
+        "while the discard waits for the long kernel"
+    )
 
 
 def test_a_launch_is_held_for_a_population_as_for_a_prefetch() -> None:
-    """The small one's has no space before the eviction is done; what is fetched is there before its launch."""
+    """The small one's has no space before the eviction is done; what is fetched is there before its
+    launch.
+    """
     outcome = run()
     small = outcome.launches[2]
     ((_, evicted),) = moves(outcome, "EVICT")
@@ -83,6 +102,10 @@ def test_a_launch_is_held_for_a_population_as_for_a_prefetch() -> None:
 def test_without_prefetching_both_only_wait() -> None:
     whole, outcome = run(), run(fetches=False)
     assert outcome.counters["bytes_prefetched"] == 0
-    assert outcome.counters["bytes_missing"] == outcome.counters["bytes_accessed"] > whole.counters["bytes_missing"]
+    assert (
+        outcome.counters["bytes_missing"]
+        == outcome.counters["bytes_accessed"]
+        > whole.counters["bytes_missing"]
+    )
     assert outcome.launches[2].ready == pytest.approx(whole.launches[2].ready), "held all the same"
     assert outcome.commands == whole.commands

@@ -30,22 +30,53 @@ Deepum = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture(scope="session")
 def sweep(compile_program: Callable[..., Path]) -> list[str]:
-    """A program of the driver API: it adds to 10 arrays of 40 MiB in turn, 6 times, and reads them back."""
+    """A program of the driver API: it adds to 10 arrays of 40 MiB in turn, 6 times, and reads them
+    back.
+    """
     kernels = compile_program(EXAMPLES / "driver_api" / "kernels.c", shared=True)
-    return [str(compile_program(EXAMPLES / "driver_api" / "sweep.c", link_cuda=True)), str(kernels), "10", "40", "6"]
+    return [
+        str(compile_program(EXAMPLES / "driver_api" / "sweep.c", link_cuda=True)),
+        str(kernels),
+        "10",
+        "40",
+        "6",
+    ]
 
 
 def run(
-    deepum: Deepum, folder: Path, *command: str, options: tuple[str, ...] = (), memory: int = 256 * MIB
+    deepum: Deepum,
+    folder: Path,
+    *command: str,
+    options: tuple[str, ...] = (),
+    memory: int = 256 * MIB,
 ) -> tuple[Trace, dict[str, Any]]:
     """Records the program; its trace, and what the simulated driver counted."""
     log, stats = folder / "run.log", folder / "run.json"
-    result = deepum("run", "--device", "sim", "--gpu-memory", memory, "--record", log, "--stats", stats, *options, "--", *command)
+    result = deepum(
+        "run",
+        "--device",
+        "sim",
+        "--gpu-memory",
+        memory,
+        "--record",
+        log,
+        "--stats",
+        stats,
+        *options,
+        "--",
+        *command,
+    )
     assert result.returncode == 0, result.stderr
     return recorded(log), json.loads(stats.read_text())["processes"][0]["simulated"]
 
 
-def again(trace: Trace, memory: int = 256 * MIB, faults: bool = False, without_prefetch: bool = False, profile: bytes = b"") -> Outcome:
+def again(
+    trace: Trace,
+    memory: int = 256 * MIB,
+    faults: bool = False,
+    without_prefetch: bool = False,
+    profile: bytes = b"",
+) -> Outcome:
     """Replayed as it was recorded."""
     return replay(
         trace,
@@ -100,10 +131,16 @@ def test_a_driver_api_program_is_replayed_to_the_command(
     deepum: Deepum, sweep: list[str], tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     trace, told = run(deepum, tmp_path, *sweep, options=options)
-    same(again(trace, faults="--faults" in options, without_prefetch="prefetch=0" in options), trace, told)
+    same(
+        again(trace, faults="--faults" in options, without_prefetch="prefetch=0" in options),
+        trace,
+        told,
+    )
 
 
-def test_a_run_with_a_profile_is_replayed_with_it(deepum: Deepum, sweep: list[str], tmp_path: Path) -> None:
+def test_a_run_with_a_profile_is_replayed_with_it(
+    deepum: Deepum, sweep: list[str], tmp_path: Path
+) -> None:
     profile = tmp_path / "profile"
     run(deepum, tmp_path, *sweep, options=("--profile", str(profile)))
     learned = profile.read_bytes()
@@ -122,24 +159,34 @@ def test_its_rounds_are_found(deepum: Deepum, sweep: list[str], tmp_path: Path) 
 
 
 def test_another_card_is_another_result(deepum: Deepum, sweep: list[str], tmp_path: Path) -> None:
-    """What was recorded on a card where it does not fit is simulated on one where it does, and the other way round."""
+    """What was recorded on a card where it does not fit is simulated on one where it does, and the
+    other way round.
+    """
     trace, _ = run(deepum, tmp_path, *sweep)
     settings = BY_NAME["deepum"].settings(1024)
-    small, large = (replay(trace, machine("v100-16gb"), settings, memory) for memory in (256 * MIB, 1024 * MIB))
+    small, large = (
+        replay(trace, machine("v100-16gb"), settings, memory) for memory in (256 * MIB, 1024 * MIB)
+    )
     assert large.core.commands == 0 < small.core.commands
     assert large.ns < small.ns
     fits, _ = run(deepum, tmp_path, *sweep, memory=1024 * MIB)
-    assert replay(fits, machine("v100-16gb"), settings, 256 * MIB).ns == pytest.approx(small.ns, rel=0.02)
+    assert replay(fits, machine("v100-16gb"), settings, 256 * MIB).ns == pytest.approx(
+        small.ns, rel=0.02
+    )
 
 
-def test_without_the_work_a_launch_takes_as_long_as_its_memory_lets_it(deepum: Deepum, sweep: list[str], tmp_path: Path) -> None:
+def test_without_the_work_a_launch_takes_as_long_as_its_memory_lets_it(
+    deepum: Deepum, sweep: list[str], tmp_path: Path
+) -> None:
     whole, told = run(deepum, tmp_path, *sweep)
     work_path(tmp_path / "run.log").unlink()
     bare = recorded(tmp_path / "run.log")
     assert bare.work == b""
     assert bare.events == whole.events
     outcome = again(bare)
-    assert hashlib.sha256(outcome.commands).hexdigest() == bare.settings["commands_sha256"], "decisions do not depend on time"
+    assert hashlib.sha256(outcome.commands).hexdigest() == bare.settings["commands_sha256"], (
+        "decisions do not depend on time"
+    )
     assert outcome.ns == pytest.approx(told["gpu_time_s"] * 1e9, rel=0.01)
 
 
@@ -151,9 +198,24 @@ def test_the_work_of_an_earlier_recording_does_not_stay(deepum: Deepum, tmp_path
 
 
 @pytest.mark.torch
-def test_a_training_script_of_pytorch_is_replayed_to_the_command(deepum: Deepum, tmp_path: Path) -> None:
-    script = [sys.executable, str(EXAMPLES / "train_gpt2.py"), "--model", "tiny", "--batch", "4", "--sequence", "256", "--steps", "5"]
-    trace, told = run(deepum, tmp_path, *script, options=("--tune", "invalidation=1"), memory=768 * MIB)
+def test_a_training_script_of_pytorch_is_replayed_to_the_command(
+    deepum: Deepum, tmp_path: Path
+) -> None:
+    script = [
+        sys.executable,
+        str(EXAMPLES / "train_gpt2.py"),
+        "--model",
+        "tiny",
+        "--batch",
+        "4",
+        "--sequence",
+        "256",
+        "--steps",
+        "5",
+    ]
+    trace, told = run(
+        deepum, tmp_path, *script, options=("--tune", "invalidation=1"), memory=768 * MIB
+    )
     outcome = again(trace, 768 * MIB)
     same(outcome, trace, told)
     assert outcome.core.commands > 100
@@ -164,29 +226,49 @@ def test_a_training_script_of_pytorch_is_replayed_to_the_command(deepum: Deepum,
 @pytest.mark.torch
 def test_a_training_script_of_pytorch_is_followed_under_lms(deepum: Deepum, tmp_path: Path) -> None:
     """With its work, and from its events alone."""
-    script = [sys.executable, str(EXAMPLES / "train_gpt2.py"), "--model", "tiny", "--batch", "4", "--sequence", "256", "--steps", "5"]
+    script = [
+        sys.executable,
+        str(EXAMPLES / "train_gpt2.py"),
+        "--model",
+        "tiny",
+        "--batch",
+        "4",
+        "--sequence",
+        "256",
+        "--steps",
+        "5",
+    ]
     whole, _ = run(deepum, tmp_path, *script, memory=2048 * MIB)
     for trace in (whole, replace(whole, work=b"")):
         workload = Workload("tiny", trace, "v100-16gb")
-        told = {name: observed(workload, "v100-16gb", BY_NAME[name], 768 * MIB) for name in ("lms", "on-demand", "unlimited")}
+        told = {
+            name: observed(workload, "v100-16gb", BY_NAME[name], 768 * MIB)
+            for name in ("lms", "on-demand", "unlimited")
+        }
         swapped = lms.rewrite(trace, 768 * MIB).told
         unlimited = told["unlimited"].counters
         assert swapped.bytes_in > 0
         assert told["lms"].counters["bytes_h2d"] == swapped.bytes_in + unlimited["bytes_h2d"]
         assert told["lms"].counters["faults"] == 0
         assert told["unlimited"].ns < told["lms"].ns < told["on-demand"].ns
-        assert [mark.launches for mark in told["lms"].marks] == [mark.launches for mark in told["unlimited"].marks]
-        assert told["lms"].counters["compute_ns"] == pytest.approx(unlimited["compute_ns"], rel=1e-3)
+        assert [mark.launches for mark in told["lms"].marks] == [
+            mark.launches for mark in told["unlimited"].marks
+        ]
+        assert told["lms"].counters["compute_ns"] == pytest.approx(
+            unlimited["compute_ns"], rel=1e-3
+        )
         assert lms.rewrite(trace, 400 * MIB).out_of_memory is not None
 
 
-def test_a_program_without_pytorch_is_not_followed(deepum: Deepum, sweep: list[str], tmp_path: Path) -> None:
+def test_a_program_without_pytorch_is_not_followed(
+    deepum: Deepum, sweep: list[str], tmp_path: Path
+) -> None:
     run(deepum, tmp_path, *sweep)
     told = deepum("simulate", tmp_path / "run.log", "--policy", "lms")
     assert (told.returncode, told.stdout) == (2, "")
-    assert (
-        told.stderr
-        == "deepum: error: policy 'lms': cannot follow run.log, which has no blocks of PyTorch's allocator; leave the policy out\n"
+    assert told.stderr == (
+        "deepum: error: policy 'lms': cannot follow run.log, which has no blocks of PyTorch's "
+        "allocator; leave the policy out\n"
     )
 
 
@@ -209,9 +291,21 @@ for _ in range(5):
 
 
 @pytest.mark.torch
-def test_streams_that_wait_for_each_other_are_replayed_to_the_command(deepum: Deepum, tmp_path: Path) -> None:
-    trace, told = run(deepum, tmp_path, sys.executable, "-c", _STREAMS, options=("--tune", "invalidation=1"), memory=320 * MIB)
+def test_streams_that_wait_for_each_other_are_replayed_to_the_command(
+    deepum: Deepum, tmp_path: Path
+) -> None:
+    trace, told = run(
+        deepum,
+        tmp_path,
+        sys.executable,
+        "-c",
+        _STREAMS,
+        options=("--tune", "invalidation=1"),
+        memory=320 * MIB,
+    )
     outcome = again(trace, 320 * MIB)
     same(outcome, trace, told)
     assert outcome.core.commands > 100
-    assert outcome.counters["bytes_driver_evicted"] == 0 < outcome.core.holds, "launches are held behind moves that wait for other streams"
+    assert outcome.counters["bytes_driver_evicted"] == 0 < outcome.core.holds, (
+        "launches are held behind moves that wait for other streams"
+    )

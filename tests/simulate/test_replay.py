@@ -1,4 +1,6 @@
-"""The replay: host, launch queue and GPU in virtual time; decisions that know nothing of the future; traces that are damaged."""
+"""The replay: host, launch queue and GPU in virtual time; decisions that know nothing of the
+future; traces that are damaged.
+"""
 
 from __future__ import annotations
 
@@ -53,12 +55,19 @@ def test_short_kernels_wait_for_their_launches() -> None:
 
 
 def test_the_host_is_no_further_ahead_than_the_launch_queue(tmp_path: Path) -> None:
-    """Nothing is predicted: what a launch needs is fetched once it is launched, so a longer queue hides more of it. In order
-    of last use: by next use the longest queues may be a hundredth slower than shorter ones. In lock-step: behind gates a decision that
-    comes late takes of what a short queue hides."""
+    """Nothing is predicted: what a launch needs is fetched once it is launched, so a longer queue
+    hides more of it. In order of last use: by next use the longest queues may be a hundredth slower
+    than shorter ones. In lock-step: behind gates a decision that comes late takes of what a short
+    queue hides.
+    """
     made = g10.trace(training(tmp_path / "w", layers=16, us=500), 4)
     settings = CoreSettings.default(prefetch_degree=0, invalidation=1, eviction_order=1)
-    times = [replay(made, machine("a100-40gb-g10", launch_queue=queue), settings, 256 * MIB, mode=LOCK_STEP).ns for queue in (1, 2, 8, 64)]
+    times = [
+        replay(
+            made, machine("a100-40gb-g10", launch_queue=queue), settings, 256 * MIB, mode=LOCK_STEP
+        ).ns
+        for queue in (1, 2, 8, 64)
+    ]
     assert times[0] > times[1] > times[2] >= times[3]
 
 
@@ -70,10 +79,15 @@ def test_a_wait_is_a_mark_with_the_hosts_time() -> None:
     assert wait.launches == 20
 
 
-@pytest.mark.parametrize("policy", ["deepum", "deepum-paper", "lookahead-8", *(name for name in BY_NAME if name.endswith("-use"))])
+@pytest.mark.parametrize(
+    "policy",
+    ["deepum", "deepum-paper", "lookahead-8", *(name for name in BY_NAME if name.endswith("-use"))],
+)
 def test_what_comes_later_changes_no_earlier_command(tmp_path: Path, policy: str) -> None:
-    """Two runs that part after 60 % of their events give the same commands up to there. In lock-step: behind gates decisions hang on
-    when moves were done, and one of the two has no times of launches."""
+    """Two runs that part after 60 % of their events give the same commands up to there. In
+    lock-step: behind gates decisions hang on when moves were done, and one of the two has no times
+    of launches.
+    """
     iteration = training(tmp_path / "w")
     whole = g10.trace(iteration, 5)
     told = list(events(whole.events))
@@ -87,7 +101,9 @@ def test_what_comes_later_changes_no_earlier_command(tmp_path: Path, policy: str
         begin += length
     headers = [record[8:16] for record in rest]
     random.shuffle(rest)
-    shuffled = b"".join(record[:8] + header + record[16:] for record, header in zip(rest, headers, strict=True))
+    shuffled = b"".join(
+        record[:8] + header + record[16:] for record, header in zip(rest, headers, strict=True)
+    )
     settings = BY_NAME[policy].settings(1024)
     cards = machine("a100-40gb-g10", launch_queue=BY_NAME[policy].launch_queue or 1024)
     outcomes = [
@@ -101,7 +117,14 @@ def test_what_comes_later_changes_no_earlier_command(tmp_path: Path, policy: str
         )
         for tail in (whole.events[at:], shuffled)
     ]
-    known = replay(Trace("t", whole.events[:at], whole.work), cards, settings, 256 * MIB, keep_commands=True, mode=LOCK_STEP).commands
+    known = replay(
+        Trace("t", whole.events[:at], whole.work),
+        cards,
+        settings,
+        256 * MIB,
+        keep_commands=True,
+        mode=LOCK_STEP,
+    ).commands
     assert len(known) > 0
     assert all(outcome.commands.startswith(known) for outcome in outcomes)
     assert outcomes[0].commands != outcomes[1].commands
@@ -111,7 +134,17 @@ def test_what_comes_later_changes_no_earlier_command(tmp_path: Path, policy: str
 def test_two_replays_are_the_same(tmp_path: Path, seed: int) -> None:
     made = g10.trace(random_iteration(tmp_path / "w", seed), 4, synchronise=True)
     settings = BY_NAME["deepum"].settings(1024)
-    first, second = (replay(made, machine("a100-40gb-g10"), settings, 64 * MIB, keep_commands=True, keep_launches=True) for _ in range(2))
+    first, second = (
+        replay(
+            made,
+            machine("a100-40gb-g10"),
+            settings,
+            64 * MIB,
+            keep_commands=True,
+            keep_launches=True,
+        )
+        for _ in range(2)
+    )
     assert first == second
 
 
@@ -137,7 +170,12 @@ def test_damaged_traces_are_refused(tmp_path: Path) -> None:
         if random.random() < 0.3:
             del broken_work[random.randrange(len(broken_work)) :]
         try:
-            replay(Trace("broken", bytes(broken_events), bytes(broken_work)), machine("v100-16gb"), CoreSettings.default(), 64 * MIB)
+            replay(
+                Trace("broken", bytes(broken_events), bytes(broken_work)),
+                machine("v100-16gb"),
+                CoreSettings.default(),
+                64 * MIB,
+            )
         except ValueError:
             refused += 1
     assert 0 < refused < 300
@@ -160,7 +198,9 @@ def test_a_memset_of_which_only_the_event_is_known_brings_nothing_from_the_host(
         writer = TraceWriter()
         writer.device(64)
         writer.allocate(0, 4)
-        writer.execute(7, written=[BlockRange(0, 0, 4)], flags=int(lib.DEEPUM_EXECUTE_COPY) | memset)
+        writer.execute(
+            7, written=[BlockRange(0, 0, 4)], flags=int(lib.DEEPUM_EXECUTE_COPY) | memset
+        )
         writer.synchronise()
         brought.append(on_demand(writer.trace("writes")).counters["bytes_h2d"])
     assert brought == [8 * MIB, 0]

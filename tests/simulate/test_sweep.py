@@ -1,4 +1,6 @@
-"""Sweeps: each point's result in the order of the points, whoever runs it; a point that fails is told and the others go on."""
+"""Sweeps: each point's result in the order of the points, whoever runs it; a point that fails is
+told and the others go on.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,12 @@ def cluster() -> Iterator[str]:
     """The address of a Dask cluster of two processes on this machine."""
     distributed = needed("dask.distributed", "cluster")
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1", silence_logs=50
+        n_workers=2,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address=None,
+        host="127.0.0.1",
+        silence_logs=50,
     ) as local:
         yield local.scheduler_address
 
@@ -52,21 +59,36 @@ def where(request: pytest.FixtureRequest) -> dict[str, Any]:
     return {"jobs": 1 if request.param == "this process" else 2}
 
 
-def test_results_come_in_the_order_of_the_points_and_a_failure_ends_nothing(where: dict[str, Any]) -> None:
+def test_results_come_in_the_order_of_the_points_and_a_failure_ends_nothing(
+    where: dict[str, Any],
+) -> None:
     points = [8, 3, 2, 13, 6, 4]
     found = list(sweep(half, points, **where))
     assert [done.point for done in found] == points
-    assert [done.result[0] for done in found if not isinstance(done.result, Failure)] == [4, 1, 3, 2]
+    assert [done.result[0] for done in found if not isinstance(done.result, Failure)] == [
+        4,
+        1,
+        3,
+        2,
+    ]
     assert found[1].result == Failure("deepum: error: 3: is odd; give an even number", 2)
     assert isinstance(found[3].result, Failure) and found[3].result.exit_code == 125
-    assert found[3].result.line.startswith("deepum: error: 13: ZeroDivisionError: nobody expected that; ")
-    others = {done.result[1] for done in found if not isinstance(done.result, Failure)} - {os.getpid()}
+    assert found[3].result.line.startswith(
+        "deepum: error: 13: ZeroDivisionError: nobody expected that; "
+    )
+    others = {done.result[1] for done in found if not isinstance(done.result, Failure)} - {
+        os.getpid()
+    }
     assert bool(others) == (where != {"jobs": 1})
 
 
 @pytest.mark.parametrize("where", ["processes", "cluster"], indirect=True)
-def test_points_run_side_by_side_and_are_told_in_order(where: dict[str, Any], tmp_path: Path) -> None:
-    found = list(sweep(functools.partial(after_the_second, tmp_path), [("a", "b"), ("b", "")], **where))
+def test_points_run_side_by_side_and_are_told_in_order(
+    where: dict[str, Any], tmp_path: Path
+) -> None:
+    found = list(
+        sweep(functools.partial(after_the_second, tmp_path), [("a", "b"), ("b", "")], **where)
+    )
     assert [done.result for done in found] == ["a", "b"]
 
 
@@ -91,18 +113,27 @@ def test_a_cluster_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPa
     needed("dask.distributed", "cluster")
     monkeypatch.setattr("deepum.simulate.sweep._CONNECTING_S", 0.2)
     for address in ("tcp://127.0.0.1:9", "no address"):
-        with pytest.raises(UsageError, match=r"--cluster .*; give the address of a Dask scheduler, as tcp://HOST:8786"):
+        with pytest.raises(
+            UsageError,
+            match=r"--cluster .*; give the address of a Dask scheduler, as tcp://HOST:8786",
+        ):
             list(sweep(half, [2, 4], cluster=address))
 
 
-def test_without_dask_a_cluster_is_refused_and_what_to_install_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_dask_a_cluster_is_refused_and_what_to_install_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "dask.distributed", None)
-    with pytest.raises(DeepumError, match=r"Dask is missing; install it with `pip install deepum\[cluster\]`"):
+    with pytest.raises(
+        DeepumError, match=r"Dask is missing; install it with `pip install deepum\[cluster\]`"
+    ):
         list(sweep(half, [2, 4], cluster="tcp://127.0.0.1:9"))
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_a_bar_counts_points_on_a_terminal_only(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bar_counts_points_on_a_terminal_only(
+    terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     said = io.StringIO()
     monkeypatch.setattr(said, "isatty", lambda: terminal, raising=False)
     monkeypatch.setattr(sys, "stderr", said)
@@ -126,7 +157,12 @@ def test_a_sweep_simulates_as_one_simulation_does(where: dict[str, Any], tmp_pat
     chosen = (BY_NAME["deepum"],)
     point = Point(str(tmp_path / "training"), chosen, memory_bytes=192 * MIB, steps=4)
     host = Host(128 * MIB, 3.2)
-    points = [point, Point(point.workload, chosen, "h200", 256 * MIB, 32, 4, True), replace(point, host=host), Point("nowhere", chosen)]
+    points = [
+        point,
+        Point(point.workload, chosen, "h200", 256 * MIB, 32, 4, True),
+        replace(point, host=host),
+        Point("nowhere", chosen),
+    ]
     alone = [
         compare(load(points[0].workload, 4, False), "a100-40gb-g10", chosen, 192 * MIB),
         compare(load(points[1].workload, 4, True, "h200"), "h200", chosen, 256 * MIB, 32),
@@ -154,7 +190,9 @@ def test_pressure_divides_what_is_allocated_by_the_card(tmp_path: Path) -> None:
     training(tmp_path / "training")
     found = simulate(Point(str(tmp_path / "training"), (BY_NAME["deepum"],), steps=2, pressure=1.5))
     allocated = footprint(load(str(tmp_path / "training"), 2, False).trace).allocated
-    assert found.footprint.allocated == allocated > 12 * 24 * MIB, "all activations are there at the end of the forward pass"
+    assert found.footprint.allocated == allocated > 12 * 24 * MIB, (
+        "all activations are there at the end of the forward pass"
+    )
     assert found.memory_bytes == allocated * 2 // 3 // (2 * MIB) * (2 * MIB)
     (tmp_path / "log").write_bytes(EventLog.header({}))
     with pytest.raises(UsageError, match="reports no allocated memory"):
@@ -178,12 +216,16 @@ def test_means_are_geometric_and_of_bounds_that_all_have() -> None:
     assert means([one(8.0, None), one(8.0, 4.0)], "deepum") == Means(pytest.approx(2.0), None, 2)
     nowhere = one(8.0, 4.0)
     nowhere.rows["deepum"] = Row(math.inf)  # did not fit
-    assert means([one(8.0, 4.0), nowhere], "deepum") == Means(pytest.approx(2.0), pytest.approx(1.0), 1)
+    assert means([one(8.0, 4.0), nowhere], "deepum") == Means(
+        pytest.approx(2.0), pytest.approx(1.0), 1
+    )
     assert means([nowhere], "deepum") is None
     alone = one(math.inf, 4.0)  # it fits, on demand does not
     assert alone.ratios("deepum") == (0.25, math.inf, 1.0)
     assert alone.ratios("on-demand") == (0.0, 0.0, math.inf)
-    assert means([one(8.0, 4.0), alone], "deepum") == Means(pytest.approx(2.0), pytest.approx(1.0), 1)
+    assert means([one(8.0, 4.0), alone], "deepum") == Means(
+        pytest.approx(2.0), pytest.approx(1.0), 1
+    )
     assert means([alone], "deepum") is None
     both = means([one(8.0, 1.0, 2.0), one(8.0, 1.0, 4.0)], "deepum")
     assert both == Means(pytest.approx(2.0), pytest.approx(4.0), 2, pytest.approx(2**0.5))
@@ -197,11 +239,21 @@ def _two(tmp_path: Path) -> list[Path]:
     return [tmp_path / "training", tmp_path / "smaller"]
 
 
-def test_the_command_takes_several_workloads_and_machines(deepum: Deepum, tmp_path: Path, where: dict[str, Any]) -> None:
+def test_the_command_takes_several_workloads_and_machines(
+    deepum: Deepum, tmp_path: Path, where: dict[str, Any]
+) -> None:
     chosen = ("--policy", "on-demand,deepum", "--steps", "4", "--gpu-memory", "128MiB")
-    options = (*chosen, "--machine", "a100-40gb-g10,h200", *(word for key, value in where.items() for word in (f"--{key}", value)))
+    options = (
+        *chosen,
+        "--machine",
+        "a100-40gb-g10,h200",
+        *(word for key, value in where.items() for word in (f"--{key}", value)),
+    )
     told = deepum("simulate", *_two(tmp_path), *options, "--json", tmp_path / "out.json")
-    assert (told.returncode, told.stderr) == (0, f"deepum: to see it drawn: deepum report {tmp_path / 'out.json'}\n")
+    assert (told.returncode, told.stderr) == (
+        0,
+        f"deepum: to see it drawn: deepum report {tmp_path / 'out.json'}\n",
+    )
     *tables, last = told.stdout.split("\n\n")
     assert [table.split(",")[0] for table in tables] == [
         f"{name} on {on}" for on in ("a100-40gb-g10", "h200") for name in ("training", "smaller")
@@ -214,7 +266,15 @@ def test_the_command_takes_several_workloads_and_machines(deepum: Deepum, tmp_pa
     assert [(one["workload"], one["machine"]) for one in figures["simulations"]] == [
         tuple(table.split(",")[0].split(" on ")) for table in tables
     ]
-    alone = deepum("simulate", tmp_path / "training", *chosen, "--machine", "h200", "--json", tmp_path / "one.json")
+    alone = deepum(
+        "simulate",
+        tmp_path / "training",
+        *chosen,
+        "--machine",
+        "h200",
+        "--json",
+        tmp_path / "one.json",
+    )
     assert alone.stdout == tables[2] + "\n"
     assert json.loads((tmp_path / "one.json").read_text()) == figures["simulations"][2]
 
@@ -230,8 +290,12 @@ def test_the_command_tells_what_failed_and_goes_on(deepum: Deepum, tmp_path: Pat
     assert len(json.loads((tmp_path / "out.json").read_text())["simulations"]) == 2
 
 
-def test_an_unknown_machine_is_said_once_and_before_the_work(deepum: Deepum, tmp_path: Path) -> None:
+def test_an_unknown_machine_is_said_once_and_before_the_work(
+    deepum: Deepum, tmp_path: Path
+) -> None:
     for machines in ("h200,abacus", "h200,"):
         told = deepum("simulate", *_two(tmp_path), "--machine", machines)
         assert (told.returncode, told.stdout, len(told.stderr.splitlines())) == (2, "", 1)
-        assert told.stderr.startswith(f"deepum: error: machine '{machines.split(',')[1]}': no machine is called ")
+        assert told.stderr.startswith(
+            f"deepum: error: machine '{machines.split(',')[1]}': no machine is called "
+        )

@@ -1,4 +1,6 @@
-"""Fixtures for programs that launch work, each under `deepum run` on the simulated GPU: what conftest.py of such a folder imports."""
+"""Fixtures for programs that launch work, each under `deepum run` on the simulated GPU: what
+conftest.py of such a folder imports.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +25,32 @@ def host_module(compile_program: Callable[..., Path]) -> Path:
 
 @pytest.fixture
 def run(
-    deepum: Callable[..., subprocess.CompletedProcess[str]], environment: dict[str, str], host_module: Path, tmp_path: Path
+    deepum: Callable[..., subprocess.CompletedProcess[str]],
+    environment: dict[str, str],
+    host_module: Path,
+    tmp_path: Path,
 ) -> Callable[..., Ran]:
-    """Runs a command on the simulated V100 16 GB: run(["--gpu-memory", "256MiB"], *command, env={...})."""
+    """Runs a command on the simulated V100 16 GB: run(["--gpu-memory", "256MiB"], *command,
+    env={...}).
+    """
 
     def run(options: list[str], *command: object, env: dict[str, str] | None = None) -> Ran:
         stats = tmp_path / "stats.json"
-        path = f"{TESTS / 'launch_paths'}:{TESTS / 'simgpu'}:{environment['PYTHONPATH']}"  # path_client.py, sim_prelude.py
+        # path_client.py, sim_prelude.py.
+        path = f"{TESTS / 'launch_paths'}:{TESTS / 'simgpu'}:{environment['PYTHONPATH']}"
         made = {"PYTHONPATH": path, "SIM_MODULE": str(host_module)} | (env or {})
-        done = deepum("run", "--device", "sim:v100-16gb", "--stats", stats, *options, "--", *command, env=made, timeout=300)
+        done = deepum(
+            "run",
+            "--device",
+            "sim:v100-16gb",
+            "--stats",
+            stats,
+            *options,
+            "--",
+            *command,
+            env=made,
+            timeout=300,
+        )
         assert done.returncode == 0, done.stderr[-4000:]
         return Ran(done.stdout, done.stderr, json.loads(stats.read_text()))
 
@@ -40,10 +59,21 @@ def run(
 
 @pytest.fixture
 def driver(run: Callable[..., Ran]) -> Callable[..., Ran]:
-    """Runs a snippet of the driver API in which the names of path_client.py are known: driver(["--gpu-memory", "256MiB"], "...")."""
+    """Runs a snippet of the driver API in which the names of path_client.py are known:
+    driver(["--gpu-memory", "256MiB"], "...").
+    """
 
-    def driver(options: list[str], snippet: str, *arguments: object, env: dict[str, str] | None = None) -> Ran:
-        return run(options, sys.executable, "-c", "from path_client import *\n" + textwrap.dedent(snippet), *arguments, env=env)
+    def driver(
+        options: list[str], snippet: str, *arguments: object, env: dict[str, str] | None = None
+    ) -> Ran:
+        return run(
+            options,
+            sys.executable,
+            "-c",
+            "from path_client import *\n" + textwrap.dedent(snippet),
+            *arguments,
+            env=env,
+        )
 
     return driver
 
@@ -52,7 +82,9 @@ def driver(run: Callable[..., Ran]) -> Callable[..., Ran]:
 def python(run: Callable[..., Ran], tmp_path: Path) -> Callable[..., Ran]:
     """Runs a script, from a file: Triton reads the source of its kernels."""
 
-    def python(options: list[str], script: str, *arguments: object, env: dict[str, str] | None = None) -> Ran:
+    def python(
+        options: list[str], script: str, *arguments: object, env: dict[str, str] | None = None
+    ) -> Ran:
         file = tmp_path / "script.py"
         file.write_text(textwrap.dedent(script))
         return run(options, sys.executable, file, *arguments, env=env)

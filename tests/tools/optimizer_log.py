@@ -7,15 +7,26 @@ from pathlib import Path
 from deepum.core import EventLog, Execute, Stream, events
 
 ALL_STREAMS = 63
-WEIGHTS, UM_BLOCKS, CHUNKS = 30, 12, 96  # of each weight: 2 MiB blocks, and chunks of 65536 elements
+# Of each weight: 2 MiB blocks, and chunks of 65536 elements.
+WEIGHTS, UM_BLOCKS, CHUNKS = 30, 12, 96
 
 
 def named_in_second_step(log: Path) -> list[int]:
     """How many UM blocks each launch names."""
     told = list(events(EventLog.read(log).records))
-    waits = [i for i, event in enumerate(told) if isinstance(event, Stream) and event.kind == "synchronise" and event.stream == ALL_STREAMS]
+    waits = [
+        i
+        for i, event in enumerate(told)
+        if isinstance(event, Stream) and event.kind == "synchronise" and event.stream == ALL_STREAMS
+    ]
     return [_um_blocks(event) for event in told[waits[2] : waits[3]] if isinstance(event, Execute)]
 
 
 def _um_blocks(execution: Execute) -> int:
-    return len({(run.slot, block) for run in execution.unknown for block in range(run.first, run.first + run.count)})
+    return len(
+        {
+            (run.slot, block)
+            for run in execution.unknown
+            for block in range(run.first, run.first + run.count)
+        }
+    )

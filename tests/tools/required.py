@@ -15,7 +15,11 @@ def required_packages() -> bool:
 
 
 def needed(name: str, extra: str = "") -> ModuleType:
-    """The module of this name. Without it the test is skipped; where DEEPUM_TEST_REQUIRE names `packages`, it fails."""
+    """The module of this name. Without it the test is skipped; where DEEPUM_TEST_REQUIRE names
+    `packages`, it fails.
+    """
     if required_packages():
         return importlib.import_module(name)
-    return pytest.importorskip(name, reason=f"needs pip install deepum[{extra}]" if extra else None)  # type: ignore[no-any-return]
+    return pytest.importorskip(
+        name, reason=(f"needs pip install deepum[{extra}]") if extra else None
+    )  # type: ignore[no-any-return]

@@ -54,7 +54,9 @@ def holders(path: Path) -> list[int]:
     found = []
     for process in Path("/proc").iterdir():
         try:
-            if process.name.isdigit() and any(fd.readlink() == path for fd in (process / "fd").iterdir()):
+            if process.name.isdigit() and any(
+                fd.readlink() == path for fd in (process / "fd").iterdir()
+            ):
                 found.append(int(process.name))
         except OSError:
             continue

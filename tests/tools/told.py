@@ -37,6 +37,11 @@ class Ran:
         return dict(json.loads(self.out.splitlines()[-1]))
 
     def between_waits(self, counter: str, last: int) -> list[int]:
-        """How much the simulated GPU's counter rose from one of the program's waits to the next, at the last of them."""
+        """How much the simulated GPU's counter rose from one of the program's waits to the next, at
+        the last of them.
+        """
         points = [int(point[counter]) for point in self.simulated["timeline"]]
-        return [after - before for before, after in zip(points[-last - 1 : -1], points[-last:], strict=True)]
+        return [
+            after - before
+            for before, after in zip(points[-last - 1 : -1], points[-last:], strict=True)
+        ]

@@ -1,5 +1,7 @@
-"""Triton's kernels, launched by hand and made by torch.compile. The simulated GPU runs no PTX, so nothing is said of their values: their
-launches are seen and have the same identities in every run, and the memory that they name is foreseen and fetched."""
+"""Triton's kernels, launched by hand and made by torch.compile. The simulated GPU runs no PTX, so
+nothing is said of their values: their launches are seen and have the same identities in every run,
+and the memory that they name is foreseen and fetched.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,9 @@ for options, sizes in (({"mode": "reduce-overhead"}, [256]), ({"dynamic": True},
 
 @pytest.fixture
 def caches(tmp_path: Path) -> dict[str, str]:
-    """Of this test alone: Triton's, and that of torch.compile, which compiles in the process itself here."""
+    """Of this test alone: Triton's, and that of torch.compile, which compiles in the process itself
+    here.
+    """
     return {
         "TRITON_CACHE_DIR": str(tmp_path / "triton"),
         "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor"),
@@ -84,16 +88,24 @@ def caches(tmp_path: Path) -> dict[str, str]:
 
 
 def launches(log: Path) -> list[Execute]:
-    return [event for event in events(EventLog.read(log).records) if isinstance(event, Execute) and event.flags == 0]
+    return [
+        event
+        for event in events(EventLog.read(log).records)
+        if isinstance(event, Execute) and event.flags == 0
+    ]
 
 
-def test_a_kernel_that_is_launched_by_hand(python: Run, caches: dict[str, str], tmp_path: Path) -> None:
+def test_a_kernel_that_is_launched_by_hand(
+    python: Run, caches: dict[str, str], tmp_path: Path
+) -> None:
     options = ["--gpu-memory", "128MiB", "--record", str(tmp_path / "log")]
     ran = python(options, BY_HAND, env=caches)
     assert (ran.told["kernels"], ran.told["warnings"]) == (8 * 12, [])
     told = launches(tmp_path / "log")
     # Each names three tensors of 16 MiB, of 12 different ones.
-    assert len(told) == 8 * 12 and all(sum(run.count for run in launch.unknown) == 3 * 8 for launch in told)
+    assert len(told) == 8 * 12 and all(
+        sum(run.count for run in launch.unknown) == 3 * 8 for launch in told
+    )
     assert ran.between_waits("faults", 4) == [0] * 4
     assert ran.told["bytes_prefetched"] > 4 * 128 << 20
     first = (tmp_path / "log").read_bytes()
@@ -117,11 +129,16 @@ def test_a_compiled_training_step(python: Run, caches: dict[str, str], tmp_path:
     step = len(warm) // 8
     assert warm[-step:] == cold[-step:]
     assert set(warm) <= set(cold)
-    assert len(list((tmp_path / "triton").rglob("triton_*.cubin"))) >= 6  # of the forward and the backward pass
+    # Of the forward and the backward pass.
+    assert len(list((tmp_path / "triton").rglob("triton_*.cubin"))) >= 6
 
 
 def test_compiled_with_graphs_and_for_any_shape(python: Run, caches: dict[str, str]) -> None:
     ran = python(["--gpu-memory", "96MiB"], MODES, env=caches)
     assert ran.told["peak_allocated_bytes"] > 1.3 * ran.told["gpu_memory_bytes"]
-    assert (ran.simulated["discarded_uses_sure"], ran.simulated["not_simulated"], ran.simulated["unparsed_kernels"]) == (0, [], [])
+    assert (
+        ran.simulated["discarded_uses_sure"],
+        ran.simulated["not_simulated"],
+        ran.simulated["unparsed_kernels"],
+    ) == (0, [], [])
     assert any(name.startswith("triton_") for name in ran.simulated["general_kernels"])

@@ -15,19 +15,32 @@ BASE = 1 << 40  # address of block 0
 
 
 class Model:
-    """One engine. Memory is named by block number; an access is (first block, blocks, "r", "w" or "rw")."""
+    """One engine. Memory is named by block number; an access is (first block, blocks, "r", "w" or
+    "rw").
+    """
 
     def __init__(
-        self, machine: str = "v100-16gb", blocks: int = 0, devices: int = 1, density: bool = True, seed: int = 0, **figures: float
+        self,
+        machine: str = "v100-16gb",
+        blocks: int = 0,
+        devices: int = 1,
+        density: bool = True,
+        seed: int = 0,
+        **figures: float,
     ) -> None:
         native = ffi.new("deepum_machine *")
         assert lib.deepum_machine_find(machine.encode(), native) == 0
         for name, value in figures.items():
             setattr(native, name, value)
-        options = ffi.new("deepum_model_options *", {"devices": devices, "memory_bytes": blocks * BLOCK, "density_prefetcher": density})
+        options = ffi.new(
+            "deepum_model_options *",
+            {"devices": devices, "memory_bytes": blocks * BLOCK, "density_prefetcher": density},
+        )
         options.random_eviction_seed = seed
         self.machine: Any = native
-        self.native = ffi.gc(lib.deepum_model_create_with(native, options), lib.deepum_model_destroy)
+        self.native = ffi.gc(
+            lib.deepum_model_create_with(native, options), lib.deepum_model_destroy
+        )
         assert self.native != ffi.NULL
 
     # hosts
@@ -45,21 +58,35 @@ class Model:
 
     # memory
     def map(self, first: int, blocks: int, device: int = 0) -> None:
-        assert lib.deepum_model_map_managed(self.native, BASE + first * BLOCK, blocks * BLOCK, device) == 0
+        assert (
+            lib.deepum_model_map_managed(self.native, BASE + first * BLOCK, blocks * BLOCK, device)
+            == 0
+        )
 
     def map_device(self, first: int, blocks: int, device: int = 0) -> None:
-        assert lib.deepum_model_map_device(self.native, BASE + first * BLOCK, blocks * BLOCK, device) == 0
+        assert (
+            lib.deepum_model_map_device(self.native, BASE + first * BLOCK, blocks * BLOCK, device)
+            == 0
+        )
 
     def unmap(self, first: int) -> None:
         lib.deepum_model_unmap(self.native, BASE + first * BLOCK)
 
     def resident(self, blocks: Sequence[int], device: int = 0) -> list[int]:
         """Which of the blocks have their first region on the device."""
-        return [block for block in blocks if lib.deepum_model_is_resident(self.native, device, BASE + block * BLOCK)]
+        return [
+            block
+            for block in blocks
+            if lib.deepum_model_is_resident(self.native, device, BASE + block * BLOCK)
+        ]
 
     def regions(self, block: int, device: int = 0) -> int:
         """Mask of the 64 KiB regions of a block that are on the device."""
-        return sum(lib.deepum_model_is_resident(self.native, device, BASE + block * BLOCK + r * REGION) << r for r in range(32))
+        return sum(
+            lib.deepum_model_is_resident(self.native, device, BASE + block * BLOCK + r * REGION)
+            << r
+            for r in range(32)
+        )
 
     def content(self, block: int) -> Any:
         """Where the block's content is, by region."""
@@ -88,44 +115,105 @@ class Model:
     def event(self) -> int:
         return int(lib.deepum_model_add_event(self.native))
 
-    def launch(self, stream: int, *accesses: tuple[int, int, str], ns: float = 0, host: int = 0) -> None:
-        """ns: compute time (the machine's shortest kernel or memory bandwidth may make it longer)."""
-        self.launch_bytes(stream, *((BASE + first * BLOCK, count * BLOCK, kind) for first, count, kind in accesses), ns=ns, host=host)
+    def launch(
+        self, stream: int, *accesses: tuple[int, int, str], ns: float = 0, host: int = 0
+    ) -> None:
+        """ns: compute time (the machine's shortest kernel or memory bandwidth may make it
+        longer).
+        """
+        self.launch_bytes(
+            stream,
+            *((BASE + first * BLOCK, count * BLOCK, kind) for first, count, kind in accesses),
+            ns=ns,
+            host=host,
+        )
 
-    def launch_bytes(self, stream: int, *accesses: tuple[int, int, str], ns: float = 0, host: int = 0) -> None:
-        native = ffi.new("deepum_model_access[]", [(address, count, "r" in kind, "w" in kind) for address, count, kind in accesses])
+    def launch_bytes(
+        self, stream: int, *accesses: tuple[int, int, str], ns: float = 0, host: int = 0
+    ) -> None:
+        native = ffi.new(
+            "deepum_model_access[]",
+            [(address, count, "r" in kind, "w" in kind) for address, count, kind in accesses],
+        )
         flops = ns * self.machine.fp32_gflops * self.machine.fp32_sustained
-        assert lib.deepum_model_launch(self.native, host, stream, native, len(accesses), flops, 0, 0, 0.0, 0) == 0
+        assert (
+            lib.deepum_model_launch(
+                self.native, host, stream, native, len(accesses), flops, 0, 0, 0.0, 0
+            )
+            == 0
+        )
 
-    def prefetch(self, stream: int, first: int, blocks: int, location: int = 0, host: int = 0) -> None:
-        assert lib.deepum_model_prefetch(self.native, host, stream, self._ranges(first, blocks), 1, location) == 0
+    def prefetch(
+        self, stream: int, first: int, blocks: int, location: int = 0, host: int = 0
+    ) -> None:
+        assert (
+            lib.deepum_model_prefetch(
+                self.native, host, stream, self._ranges(first, blocks), 1, location
+            )
+            == 0
+        )
 
-    def discard(self, stream: int, first: int, blocks: int, then: int | None = None, host: int = 0) -> None:
+    def discard(
+        self, stream: int, first: int, blocks: int, then: int | None = None, host: int = 0
+    ) -> None:
         result = lib.deepum_model_discard(
-            self.native, host, stream, self._ranges(first, blocks), 1, 0 if then is None else then, then is not None
+            self.native,
+            host,
+            stream,
+            self._ranges(first, blocks),
+            1,
+            0 if then is None else then,
+            then is not None,
         )
         assert result == 0
 
     def advise(self, first: int, blocks: int, advice: str, location: int = 0) -> None:
         number = getattr(lib, "DEEPUM_MODEL_" + advice)
-        assert lib.deepum_model_advise(self.native, 0, self._ranges(first, blocks), 1, number, location) == 0
+        assert (
+            lib.deepum_model_advise(
+                self.native, 0, self._ranges(first, blocks), 1, number, location
+            )
+            == 0
+        )
 
-    def serve_advice(self, stream: int, first: int, blocks: int, advice: str, location: int = 0) -> None:
+    def serve_advice(
+        self, stream: int, first: int, blocks: int, advice: str, location: int = 0
+    ) -> None:
         """In stream order: the server gives it while the stream stands still."""
         number = getattr(lib, "DEEPUM_MODEL_" + advice)
-        assert lib.deepum_model_serve_advice(self.native, 0, stream, self._ranges(first, blocks), 1, number, location) == 0
+        assert (
+            lib.deepum_model_serve_advice(
+                self.native, 0, stream, self._ranges(first, blocks), 1, number, location
+            )
+            == 0
+        )
 
-    def copy(self, stream: int, first: int, blocks: int, kind: str, host_address: int = 1 << 30) -> None:
+    def copy(
+        self, stream: int, first: int, blocks: int, kind: str, host_address: int = 1 << 30
+    ) -> None:
         managed = (BASE + first * BLOCK, blocks * BLOCK)
         host = (host_address, blocks * BLOCK)
         pair = (managed, host) if kind == "H2D" else (host, managed)
-        assert lib.deepum_model_copy(self.native, 0, stream, pair[0], pair[1], getattr(lib, "DEEPUM_MODEL_COPY_" + kind)) == 0
+        assert (
+            lib.deepum_model_copy(
+                self.native, 0, stream, pair[0], pair[1], getattr(lib, "DEEPUM_MODEL_COPY_" + kind)
+            )
+            == 0
+        )
 
     def fill(self, stream: int, first: int, blocks: int) -> None:
-        assert lib.deepum_model_fill(self.native, 0, stream, (BASE + first * BLOCK, blocks * BLOCK)) == 0
+        assert (
+            lib.deepum_model_fill(self.native, 0, stream, (BASE + first * BLOCK, blocks * BLOCK))
+            == 0
+        )
 
     def cpu_access(self, first: int, blocks: int, write: bool) -> None:
-        assert lib.deepum_model_cpu_access(self.native, 0, (BASE + first * BLOCK, blocks * BLOCK), write) == 0
+        assert (
+            lib.deepum_model_cpu_access(
+                self.native, 0, (BASE + first * BLOCK, blocks * BLOCK), write
+            )
+            == 0
+        )
 
     def record(self, event: int, stream: int, host: int = 0) -> None:
         assert lib.deepum_model_record(self.native, host, event, stream) == 0
@@ -181,7 +269,10 @@ class Model:
         buffer = ffi.new("deepum_model_fault[]", 1 << 16)
         count = lib.deepum_model_take_faults(self.native, buffer, 1 << 16)
         taken = [buffer[i] for i in range(count)]
-        return [((f.address - BASE) // BLOCK, f.faults, "w" if f.write else "r", f.start_ns, f.end_ns) for f in taken]
+        return [
+            ((f.address - BASE) // BLOCK, f.faults, "w" if f.write else "r", f.start_ns, f.end_ns)
+            for f in taken
+        ]
 
     def faults_dropped(self) -> int:
         return int(lib.deepum_model_faults_dropped(self.native))

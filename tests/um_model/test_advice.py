@@ -20,7 +20,9 @@ def prepared(make_model: Callable[..., Any], blocks: int = 4, **options: Any) ->
     return model, model.stream()
 
 
-def test_read_mostly_duplicates_and_so_leaves_nothing_to_copy_back(make_model: Callable[..., Any]) -> None:
+def test_read_mostly_duplicates_and_so_leaves_nothing_to_copy_back(
+    make_model: Callable[..., Any],
+) -> None:
     model, stream = prepared(make_model, blocks=8)
     model.advise(0, 8, "READ_MOSTLY")
     model.prefetch(stream, 0, 4)
@@ -33,7 +35,9 @@ def test_read_mostly_duplicates_and_so_leaves_nothing_to_copy_back(make_model: C
     assert model.counters().bytes_d2h == 0
 
 
-def test_a_prefetch_to_the_cpu_under_read_mostly_cleans_and_keeps_the_device_copy(make_model: Callable[..., Any]) -> None:
+def test_a_prefetch_to_the_cpu_under_read_mostly_cleans_and_keeps_the_device_copy(
+    make_model: Callable[..., Any],
+) -> None:
     model, stream = prepared(make_model, blocks=4)
     model.launch(stream, (0, 4, "w"))
     model.synchronise(stream)
@@ -45,7 +49,9 @@ def test_a_prefetch_to_the_cpu_under_read_mostly_cleans_and_keeps_the_device_cop
     assert model.resident(range(4)) == [0, 1, 2, 3]
 
 
-def test_a_write_collapses_duplicates_at_the_price_of_a_fault(make_model: Callable[..., Any]) -> None:
+def test_a_write_collapses_duplicates_at_the_price_of_a_fault(
+    make_model: Callable[..., Any],
+) -> None:
     model, stream = prepared(make_model, blocks=1)
     model.advise(0, 1, "READ_MOSTLY")
     model.launch(stream, (0, 1, "r"))
@@ -75,7 +81,9 @@ def test_unset_read_mostly_keeps_the_preferred_copy(make_model: Callable[..., An
 
 
 @pytest.mark.parametrize("mapped", [True, False])
-def test_preferred_on_the_cpu_is_accessed_over_the_link(make_model: Callable[..., Any], mapped: bool) -> None:
+def test_preferred_on_the_cpu_is_accessed_over_the_link(
+    make_model: Callable[..., Any], mapped: bool
+) -> None:
     model, stream = prepared(make_model, blocks=4)
     model.advise(0, 4, "PREFERRED_LOCATION", CPU)
     if mapped:
@@ -91,7 +99,9 @@ def test_preferred_on_the_cpu_is_accessed_over_the_link(make_model: Callable[...
     assert counters.stall_ns >= 7 * BLOCK / model.machine.h2d_gbps
 
 
-def test_accessed_by_does_not_keep_a_first_touch_off_the_device(make_model: Callable[..., Any]) -> None:
+def test_accessed_by_does_not_keep_a_first_touch_off_the_device(
+    make_model: Callable[..., Any],
+) -> None:
     model = make_model()
     stream = model.stream()
     model.map(0, 4)
@@ -142,7 +152,9 @@ def test_advice_holds_from_its_call_on_not_before(make_model: Callable[..., Any]
     assert model.resident([0, 1]) == [0]
 
 
-def test_discard_and_prefetch_to_the_cpu_frees_space_without_a_copy(make_model: Callable[..., Any]) -> None:
+def test_discard_and_prefetch_to_the_cpu_frees_space_without_a_copy(
+    make_model: Callable[..., Any],
+) -> None:
     model = make_model(blocks=4)
     stream = model.stream()
     model.map(0, 8)
@@ -164,7 +176,9 @@ def test_discard_and_prefetch_to_the_cpu_frees_space_without_a_copy(make_model: 
 def test_nvidias_driver_makes_pages_on_the_host_for_what_is_discarded_and_prefetched_there(
     make_model: Callable[..., Any], then: int | None, copied: int
 ) -> None:
-    """They are copied like all others when the block comes to the device again. A discard alone makes none."""
+    """They are copied like all others when the block comes to the device again. A discard alone
+    makes none.
+    """
     model = make_model(blocks=4, discards=1)
     stream = model.stream()
     model.map(0, 8)
@@ -179,7 +193,9 @@ def test_nvidias_driver_makes_pages_on_the_host_for_what_is_discarded_and_prefet
     assert model.counters().discarded_uses == 0
 
 
-def test_the_drivers_handling_of_a_block_is_paid_for_whatever_a_prefetch_or_a_discard_does_with_it(make_model: Callable[..., Any]) -> None:
+def test_the_drivers_handling_of_a_block_is_paid_for_whatever_a_prefetch_or_a_discard_does_with_it(
+    make_model: Callable[..., Any],
+) -> None:
     def took(handling: float) -> list[float]:
         model = make_model(blocks=8, block_ns=handling)
         stream = model.stream()
@@ -200,7 +216,9 @@ def test_the_drivers_handling_of_a_block_is_paid_for_whatever_a_prefetch_or_a_di
     assert [round((b - a) / 20e3) for a, b in zip(free, paid, strict=True)] == [4, 4, 2, 2, 2]
 
 
-def test_directions_slow_each_other_down_where_they_share_something(make_model: Callable[..., Any]) -> None:
+def test_directions_slow_each_other_down_where_they_share_something(
+    make_model: Callable[..., Any],
+) -> None:
     def took(factor: float, both: bool) -> float:
         model = make_model(blocks=16, both_ways=factor)
         into, out = model.stream(), model.stream()
@@ -216,7 +234,9 @@ def test_directions_slow_each_other_down_where_they_share_something(make_model: 
     assert took(1.25, True) > 1.15 * took(1.0, True)
 
 
-def test_discard_and_prefetch_to_the_device_populates_without_a_copy(make_model: Callable[..., Any]) -> None:
+def test_discard_and_prefetch_to_the_device_populates_without_a_copy(
+    make_model: Callable[..., Any],
+) -> None:
     model, stream = prepared(make_model, blocks=4)
     model.discard(stream, 0, 4, then=0)
     model.launch(stream, (0, 4, "w"))
@@ -227,7 +247,9 @@ def test_discard_and_prefetch_to_the_device_populates_without_a_copy(make_model:
 
 
 @pytest.mark.parametrize("then", [None, CPU, 0])
-def test_reading_what_was_discarded_is_an_error_of_the_program(make_model: Callable[..., Any], then: int | None) -> None:
+def test_reading_what_was_discarded_is_an_error_of_the_program(
+    make_model: Callable[..., Any], then: int | None
+) -> None:
     model = make_model()
     stream = model.stream()
     model.map(0, 4)

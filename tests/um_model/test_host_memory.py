@@ -1,4 +1,6 @@
-"""Host memory of a size, with and without a disk behind it: what goes there, what comes back, and when."""
+"""Host memory of a size, with and without a disk behind it: what goes there, what comes back, and
+when.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,18 @@ BLOCK = 2 << 20
 ALL = 0xFFFFFFFF
 CPU = -1
 READ, WRITE = 2.0, 1.0  # GB/s
-DISK = {"disk_read_gbps": READ, "disk_write_gbps": WRITE, "disk_read_latency_ns": 12e3, "disk_write_latency_ns": 16e3}
+DISK = {
+    "disk_read_gbps": READ,
+    "disk_write_gbps": WRITE,
+    "disk_read_latency_ns": 12e3,
+    "disk_write_latency_ns": 16e3,
+}
 
 
 class Reference:
-    """The rules in plain Python, for whole blocks that move one after the other: what is where, and what the disk did."""
+    """The rules in plain Python, for whole blocks that move one after the other: what is where, and
+    what the disk did.
+    """
 
     def __init__(self, device: int, host: int, keeps: bool) -> None:
         self.room, self.size, self.keeps = device, host, keeps
@@ -109,16 +118,37 @@ class Reference:
 
 @pytest.mark.parametrize("keeps", [False, True])
 @pytest.mark.parametrize("seed", range(20))
-def test_the_disk_does_what_the_reference_says(make_model: Callable[..., Any], seed: int, keeps: bool) -> None:
+def test_the_disk_does_what_the_reference_says(
+    make_model: Callable[..., Any], seed: int, keeps: bool
+) -> None:
     random = Random(seed)
     blocks, device, host = 24, random.randrange(1, 9), random.randrange(1, 14)
-    model = make_model(blocks=device, host_memory_bytes=host * BLOCK, disk_buffer_bytes=4 * BLOCK, host_keeps=keeps, **DISK)
+    model = make_model(
+        blocks=device,
+        host_memory_bytes=host * BLOCK,
+        disk_buffer_bytes=4 * BLOCK,
+        host_keeps=keeps,
+        **DISK,
+    )
     expected = Reference(device, host, keeps)
     stream = model.stream()
     model.map(0, blocks)
     for _ in range(400):
         block = random.randrange(blocks)
-        match random.choice(("launch", "launch", "launch", "prefetch", "prefetch", "evict", "evict", "discard", "write", "read")):
+        match random.choice(
+            (
+                "launch",
+                "launch",
+                "launch",
+                "prefetch",
+                "prefetch",
+                "evict",
+                "evict",
+                "discard",
+                "write",
+                "read",
+            )
+        ):
             case "launch":
                 model.launch(stream, (block, 1, "w"))
                 expected.launch(block)
@@ -136,8 +166,12 @@ def test_the_disk_does_what_the_reference_says(make_model: Callable[..., Any], s
                 expected.use_on_host(block, what == "write")
         model.synchronise(stream)
         found = [model.content(one) for one in range(blocks)]
-        assert [one for one in range(blocks) if found[one].on_device == ALL] == sorted(expected.device)
-        assert [one for one in range(blocks) if found[one].in_host_memory == ALL] == sorted(expected.memory)
+        assert [one for one in range(blocks) if found[one].on_device == ALL] == sorted(
+            expected.device
+        )
+        assert [one for one in range(blocks) if found[one].in_host_memory == ALL] == sorted(
+            expected.memory
+        )
         assert [one for one in range(blocks) if found[one].on_disk == ALL] == sorted(expected.disk)
         counters = model.counters()
         assert counters.host_bytes == len(expected.memory) * BLOCK <= host * BLOCK
@@ -158,20 +192,31 @@ def on_disk(make_model: Callable[..., Any], blocks: int, **figures: float) -> tu
 
 
 @pytest.mark.parametrize("buffered", [0, 1, 8])
-def test_a_prefetch_reads_on_while_blocks_cross_the_link(make_model: Callable[..., Any], buffered: int) -> None:
-    """With a buffer the slower of the two, disk and link, sets the pace; without, one follows the other."""
+def test_a_prefetch_reads_on_while_blocks_cross_the_link(
+    make_model: Callable[..., Any], buffered: int
+) -> None:
+    """With a buffer the slower of the two, disk and link, sets the pace; without, one follows the
+    other.
+    """
     model, stream = on_disk(make_model, 32, disk_buffer_bytes=buffered * BLOCK)
     ns = model.elapsed(stream, lambda: model.prefetch(stream, 0, 32))
     read, link = BLOCK / READ, BLOCK / model.machine.h2d_gbps
     latency = 12e3 + model.machine.copy_latency_ns
     assert ns == pytest.approx(
-        32 * read + link + latency if buffered else 32 * (read + link + 12e3) + model.machine.copy_latency_ns, rel=1e-3
+        32 * read + link + latency
+        if buffered
+        else 32 * (read + link + 12e3) + model.machine.copy_latency_ns,
+        rel=1e-3,
     )
     assert model.counters().bytes_h2d == model.counters().bytes_disk_read == 32 * BLOCK
 
 
-def test_reads_begin_when_the_prefetch_is_asked_for_and_its_turn_has_come(make_model: Callable[..., Any]) -> None:
-    """Several prefetches in the queue are read ahead for as one: a pause between them would show."""
+def test_reads_begin_when_the_prefetch_is_asked_for_and_its_turn_has_come(
+    make_model: Callable[..., Any],
+) -> None:
+    """Several prefetches in the queue are read ahead for as one: a pause between them would
+    show.
+    """
     model, stream = on_disk(make_model, 32, disk_buffer_bytes=8 * BLOCK)
 
     def one_by_one() -> None:
@@ -190,7 +235,9 @@ def test_reads_begin_when_the_prefetch_is_asked_for_and_its_turn_has_come(make_m
     in_order = model.elapsed(stream, one_by_one)
     queued = again.elapsed(other, side_by_side)
     assert queued == pytest.approx(32 * BLOCK / READ, rel=0.02)
-    assert in_order == pytest.approx(32 * (BLOCK / READ + BLOCK / model.machine.h2d_gbps), rel=0.02), "a stream asks for one at a time"
+    assert in_order == pytest.approx(
+        32 * (BLOCK / READ + BLOCK / model.machine.h2d_gbps), rel=0.02
+    ), "a stream asks for one at a time"
 
 
 def test_a_fault_batch_waits_for_the_disk(make_model: Callable[..., Any]) -> None:
@@ -201,7 +248,9 @@ def test_a_fault_batch_waits_for_the_disk(make_model: Callable[..., Any]) -> Non
     stall = model.counters().stall_ns - before
     assert model.counters().fault_batches == 1
     copied = model.machine.fault_ns_per_byte * BLOCK
-    assert stall == pytest.approx(16 * BLOCK / READ + 12e3 + copied, rel=0.02), "each block is copied while the next is read"
+    assert stall == pytest.approx(16 * BLOCK / READ + 12e3 + copied, rel=0.02), (
+        "each block is copied while the next is read"
+    )
 
 
 def test_what_is_still_being_written_is_read_afterwards(make_model: Callable[..., Any]) -> None:
@@ -228,7 +277,9 @@ def test_room_is_made_at_the_disks_pace_beyond_its_buffer(make_model: Callable[.
     assert model.counters().bytes_disk_written == 36 * BLOCK
 
 
-def test_what_was_read_back_and_not_written_is_not_written_again(make_model: Callable[..., Any]) -> None:
+def test_what_was_read_back_and_not_written_is_not_written_again(
+    make_model: Callable[..., Any],
+) -> None:
     model, _ = on_disk(make_model, 8)
     written = model.counters().bytes_disk_written
     for _ in range(3):
@@ -240,13 +291,17 @@ def test_what_was_read_back_and_not_written_is_not_written_again(make_model: Cal
     assert model.counters().bytes_disk_written - written > 4 * BLOCK
 
 
-def test_a_duplicate_of_what_the_disk_has_costs_no_memory_and_a_write_ends_it(make_model: Callable[..., Any]) -> None:
+def test_a_duplicate_of_what_the_disk_has_costs_no_memory_and_a_write_ends_it(
+    make_model: Callable[..., Any],
+) -> None:
     model, stream = on_disk(make_model, 8)
     model.advise(0, 8, "READ_MOSTLY")
     used = model.counters().host_bytes
     model.prefetch(stream, 0, 8)
     model.synchronise(stream)
-    assert all(model.content(block).on_disk == model.content(block).on_device == ALL for block in range(8))
+    assert all(
+        model.content(block).on_disk == model.content(block).on_device == ALL for block in range(8)
+    )
     assert model.counters().host_bytes == used
     model.prefetch(stream, 0, 8, CPU)
     model.synchronise(stream)
@@ -256,7 +311,9 @@ def test_a_duplicate_of_what_the_disk_has_costs_no_memory_and_a_write_ends_it(ma
     assert [model.content(block).on_disk for block in range(8)] == [0] * 4 + [ALL] * 4
 
 
-def test_a_duplicate_in_memory_is_dropped_rather_than_written(make_model: Callable[..., Any]) -> None:
+def test_a_duplicate_in_memory_is_dropped_rather_than_written(
+    make_model: Callable[..., Any],
+) -> None:
     model = make_model(host_memory_bytes=4 * BLOCK, **DISK)
     stream = model.stream()
     model.map(0, 8)
@@ -266,10 +323,14 @@ def test_a_duplicate_in_memory_is_dropped_rather_than_written(make_model: Callab
     model.synchronise(stream)
     model.on_cpu(4, 4)
     assert model.counters().bytes_disk_written == 0
-    assert [(model.content(block).on_device, model.content(block).on_host) for block in range(4)] == [(ALL, 0)] * 4
+    assert [
+        (model.content(block).on_device, model.content(block).on_host) for block in range(4)
+    ] == [(ALL, 0)] * 4
 
 
-def test_used_in_place_it_comes_into_memory_and_crosses_the_link(make_model: Callable[..., Any]) -> None:
+def test_used_in_place_it_comes_into_memory_and_crosses_the_link(
+    make_model: Callable[..., Any],
+) -> None:
     model, stream = on_disk(make_model, 2)
     model.advise(0, 2, "PREFERRED_LOCATION", CPU)
     model.launch(stream, (0, 2, "r"))
@@ -283,7 +344,9 @@ def test_used_in_place_it_comes_into_memory_and_crosses_the_link(make_model: Cal
     assert [model.content(block).in_host_memory for block in range(2)] == [ALL, ALL]
 
 
-def test_discarded_and_unmapped_content_leaves_memory_and_disk(make_model: Callable[..., Any]) -> None:
+def test_discarded_and_unmapped_content_leaves_memory_and_disk(
+    make_model: Callable[..., Any],
+) -> None:
     model, stream = on_disk(make_model, 8)
     model.discard(stream, 0, 9)
     model.synchronise(stream)
@@ -330,7 +393,12 @@ def test_with_a_disk_managed_memory_has_no_limit(make_model: Callable[..., Any])
 
 
 @pytest.mark.parametrize(
-    "figures", [{"disk_read_gbps": 1.0}, {"disk_read_gbps": -1.0, "disk_write_gbps": -1.0}, {"disk_read_latency_ns": float("nan")}]
+    "figures",
+    [
+        {"disk_read_gbps": 1.0},
+        {"disk_read_gbps": -1.0, "disk_write_gbps": -1.0},
+        {"disk_read_latency_ns": float("nan")},
+    ],
 )
 def test_half_a_disk_is_refused(make_model: Callable[..., Any], figures: dict[str, float]) -> None:
     with pytest.raises(AssertionError):

@@ -18,7 +18,8 @@ HOST = (
 )
 
 
-# What no GPU has answered yet: prefetches cost the driver nothing beside their copies, and discards empty blocks.
+# What no GPU has answered yet: prefetches cost the driver nothing beside their copies, and discards
+# empty blocks.
 KIND = ("block_ns", "discards", "queued_prefetch_faults", "blocking_calls")
 
 
@@ -33,7 +34,15 @@ def presets() -> dict[str, Any]:
 
 def test_the_presets_are_there_and_can_be_found_by_name() -> None:
     machines = presets()
-    assert list(machines) == ["v100-16gb", "v100-32gb", "rtx4090", "a100-40gb", "a100-40gb-g10", "a100-40gb-g10-ssd", "h200"]
+    assert list(machines) == [
+        "v100-16gb",
+        "v100-32gb",
+        "rtx4090",
+        "a100-40gb",
+        "a100-40gb-g10",
+        "a100-40gb-g10-ssd",
+        "h200",
+    ]
     for name, machine in machines.items():
         again = ffi.new("deepum_machine *")
         assert lib.deepum_machine_find(name.encode(), again) == 0
@@ -46,7 +55,13 @@ def test_the_presets_are_there_and_can_be_found_by_name() -> None:
 def test_the_v100s_present_themselves_as_8_0_and_say_so() -> None:
     capabilities = {name: (m.presented_major, m.presented_minor) for name, m in presets().items()}
     a100s = dict.fromkeys(("a100-40gb", "a100-40gb-g10", "a100-40gb-g10-ssd"), (8, 0))
-    assert capabilities == {"v100-16gb": (8, 0), "v100-32gb": (8, 0), "rtx4090": (8, 9), **a100s, "h200": (9, 0)}
+    assert capabilities == {
+        "v100-16gb": (8, 0),
+        "v100-32gb": (8, 0),
+        "rtx4090": (8, 9),
+        **a100s,
+        "h200": (9, 0),
+    }
     for name in ("v100-16gb", "v100-32gb"):
         assert "8.0" in ffi.string(presets()[name].description).decode()
 
@@ -54,15 +69,29 @@ def test_the_v100s_present_themselves_as_8_0_and_say_so() -> None:
 def test_every_figure_of_every_preset_is_set_and_sound() -> None:
     for preset, machine in presets().items():
         for name, field in ffi.typeof("deepum_machine").fields:
-            if field.type.kind == "primitive" and name not in ("presented_minor", "eviction_ns_per_block", *KIND, *HOST):
+            if field.type.kind == "primitive" and name not in (
+                "presented_minor",
+                "eviction_ns_per_block",
+                *KIND,
+                *HOST,
+            ):
                 assert getattr(machine, name) > 0, name
         assert all((getattr(machine, name) > 0) == (preset == "a100-40gb-g10-ssd") for name in HOST)
         assert machine.memory_bytes % (2 << 20) == 0
-        for sustained in (machine.fp32_sustained, machine.tensor_sustained, machine.memory_sustained):
+        for sustained in (
+            machine.fp32_sustained,
+            machine.tensor_sustained,
+            machine.memory_sustained,
+        ):
             assert 0.5 < sustained < 1
-        # An eviction is at least its copy, unless it goes on beside the batch; a fault at least its transfer.
+        # An eviction is at least its copy, unless it goes on beside the batch; a fault at least its
+        # transfer.
         beside = preset.startswith("a100-40gb-g10")
-        assert machine.eviction_ns_per_block == 0 if beside else machine.eviction_ns_per_block >= (2 << 20) / machine.d2h_gbps
+        assert (
+            machine.eviction_ns_per_block == 0
+            if beside
+            else machine.eviction_ns_per_block >= (2 << 20) / machine.d2h_gbps
+        )
         assert machine.fault_ns_per_byte >= 1 / machine.h2d_gbps
         assert machine.fault_ns_per_byte_no_prefetcher >= machine.fault_ns_per_byte
 

@@ -1,4 +1,6 @@
-"""What a fault source would be told of the model's faults: where, how many, whether any of them wrote, when."""
+"""What a fault source would be told of the model's faults: where, how many, whether any of them
+wrote, when.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,11 @@ def test_a_record_tells_the_block_and_whether_the_access_wrote(make_model: Make)
     stream = model.stream()
     model.launch(stream, (0, 1, "r"), (1, 1, "w"), (2, 1, "rw"))
     model.synchronise(stream)
-    assert [(block, kind) for block, _, kind, _, _ in model.observed()] == [(0, "r"), (1, "w"), (2, "w")]
+    assert [(block, kind) for block, _, kind, _, _ in model.observed()] == [
+        (0, "r"),
+        (1, "w"),
+        (2, "w"),
+    ]
 
 
 def test_records_add_up_to_the_counted_faults(make_model: Make) -> None:
@@ -46,7 +52,9 @@ def test_a_write_that_collapses_a_duplicate_is_a_write_fault(make_model: Make) -
     assert model.observed() == []
     model.launch(stream, (0, 1, "w"))
     model.synchronise(stream)
-    assert [(block, faults, kind) for block, faults, kind, _, _ in model.observed()] == [(0, 1, "w")]
+    assert [(block, faults, kind) for block, faults, kind, _, _ in model.observed()] == [
+        (0, 1, "w")
+    ]
     assert model.counters().faults == before + 1
 
 
@@ -59,7 +67,9 @@ def test_the_fault_that_maps_remote_memory_is_told(make_model: Make) -> None:
     model.launch(stream, (0, 1, "r"))
     model.launch(stream, (0, 1, "w"))
     model.synchronise(stream)
-    assert [(block, faults, kind) for block, faults, kind, _, _ in model.observed()] == [(0, 1, "r")]
+    assert [(block, faults, kind) for block, faults, kind, _, _ in model.observed()] == [
+        (0, 1, "r")
+    ]
 
 
 def test_times_are_those_of_the_batches_service(make_model: Make) -> None:

@@ -12,13 +12,26 @@ from hypothesis import strategies as st
 BLOCK = 2 << 20
 CPU = -1
 MAPPED = 24
-ADVICE = ["READ_MOSTLY", "UNSET_READ_MOSTLY", "PREFERRED_LOCATION", "UNSET_PREFERRED_LOCATION", "ACCESSED_BY", "UNSET_ACCESSED_BY"]
+ADVICE = [
+    "READ_MOSTLY",
+    "UNSET_READ_MOSTLY",
+    "PREFERRED_LOCATION",
+    "UNSET_PREFERRED_LOCATION",
+    "ACCESSED_BY",
+    "UNSET_ACCESSED_BY",
+]
 
 first = st.integers(0, MAPPED - 1)
 count = st.integers(1, MAPPED)
 where = st.sampled_from([CPU, 0, 1])
 moves = st.one_of(
-    st.tuples(st.just("launch"), first, count, st.sampled_from(["r", "w", "rw"]), st.integers(0, 2_000_000)),
+    st.tuples(
+        st.just("launch"),
+        first,
+        count,
+        st.sampled_from(["r", "w", "rw"]),
+        st.integers(0, 2_000_000),
+    ),
     st.tuples(st.just("prefetch"), first, count, where, st.booleans()),
     st.tuples(st.just("spend"), st.integers(0, 5_000_000)),
     st.tuples(st.just("query")),
@@ -40,7 +53,9 @@ program = st.lists(st.tuples(st.integers(0, 3), operation), max_size=40)
 
 
 def check_host(model: Any) -> None:
-    """What the host has is in its memory or on the disk, nothing else is, and its memory is never over its size."""
+    """What the host has is in its memory or on the disk, nothing else is, and its memory is never
+    over its size.
+    """
     size = model.machine.host_memory_bytes
     if size == 0:
         return
@@ -61,7 +76,9 @@ def run(model: Any, steps: list[tuple[int, Any]], capacity: int) -> tuple[float,
     device_memory = pinned = False
     for number, (what, *details) in steps:
         stream = streams[number]
-        start, blocks = (details[0], min(details[1], MAPPED - details[0])) if len(details) > 1 else (0, 0)
+        start, blocks = (
+            (details[0], min(details[1], MAPPED - details[0])) if len(details) > 1 else (0, 0)
+        )
         if what == "launch":
             model.program_call()
             model.launch(stream, (start, blocks, details[2]), (0, 2, "r"), ns=details[3])
@@ -102,7 +119,9 @@ def run(model: Any, steps: list[tuple[int, Any]], capacity: int) -> tuple[float,
         else:
             model.synchronise(stream)
         for device in (0, 1):
-            assert model.counters(device).resident_bytes + model.free_bytes(device) <= capacity * BLOCK
+            assert (
+                model.counters(device).resident_bytes + model.free_bytes(device) <= capacity * BLOCK
+            )
             assert model.counters(device).peak_resident_bytes <= capacity * BLOCK
         check_host(model)
     for device in (0, 1):
@@ -112,17 +131,37 @@ def run(model: Any, steps: list[tuple[int, Any]], capacity: int) -> tuple[float,
     return model.now(), bytes(ffi.buffer(model.counters()))
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(steps=program, capacity=st.integers(1, 30), density=st.booleans(), seed=st.sampled_from([0, 0, 5]))
-def test_any_program(make_model: Callable[..., Any], steps: list[tuple[int, Any]], capacity: int, density: bool, seed: int) -> None:
-    options = {"blocks": capacity, "devices": 2, "density": density, "seed": seed, "launch_queue": 4}
+@settings(
+    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    steps=program,
+    capacity=st.integers(1, 30),
+    density=st.booleans(),
+    seed=st.sampled_from([0, 0, 5]),
+)
+def test_any_program(
+    make_model: Callable[..., Any],
+    steps: list[tuple[int, Any]],
+    capacity: int,
+    density: bool,
+    seed: int,
+) -> None:
+    options = {
+        "blocks": capacity,
+        "devices": 2,
+        "density": density,
+        "seed": seed,
+        "launch_queue": 4,
+    }
     model, again = make_model(**options), make_model(**options)
     model.map(0, MAPPED)
     again.map(0, MAPPED)
     assert run(model, steps, capacity) == run(again, steps, capacity)
     for device in (0, 1):
         c = model.counters(device)
-        # What stays is what came or was made there, less what left: it can be no more than what the device holds.
+        # What stays is what came or was made there, less what left: it can be no more than what the
+        # device holds.
         assert c.resident_bytes <= capacity * BLOCK
         assert c.bytes_demand + c.bytes_prefetched <= c.bytes_h2d
         assert c.bytes_driver_evicted + c.bytes_prefetched_out <= c.bytes_d2h
@@ -132,19 +171,42 @@ def test_any_program(make_model: Callable[..., Any], steps: list[tuple[int, Any]
         assert 0 <= c.compute_ns <= c.gpu_time_ns + 1, "one kernel at a time"
         assert 0 <= c.stall_ns <= c.gpu_time_ns + 1
         assert c.gpu_time_ns <= model.now() + 1
-    assert all(model.regions(block, 0) & model.regions(block, 1) == 0 for block in range(MAPPED)), "on one device at most"
+    assert all(model.regions(block, 0) & model.regions(block, 1) == 0 for block in range(MAPPED)), (
+        "on one device at most"
+    )
 
 
-DISK = {"disk_read_gbps": 3.2, "disk_write_gbps": 2.0, "disk_read_latency_ns": 12e3, "disk_write_latency_ns": 16e3}
+DISK = {
+    "disk_read_gbps": 3.2,
+    "disk_write_gbps": 2.0,
+    "disk_read_latency_ns": 12e3,
+    "disk_write_latency_ns": 16e3,
+}
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(steps=program, capacity=st.integers(1, 30), host=st.integers(2, 30), buffer=st.integers(0, 8), keeps=st.booleans())
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    steps=program,
+    capacity=st.integers(1, 30),
+    host=st.integers(2, 30),
+    buffer=st.integers(0, 8),
+    keeps=st.booleans(),
+)
 @example(
     # What is to be pinned needs the place of a block that is on its way to the host.
     steps=[
         (0, (what, *details))
-        for what, *details in (("pin",), ("fill", 0, 1), ("pin",), ("synchronise",), ("prefetch", 0, 1, -1, False), ("query",), ("pin",))
+        for what, *details in (
+            ("pin",),
+            ("fill", 0, 1),
+            ("pin",),
+            ("synchronise",),
+            ("prefetch", 0, 1, -1, False),
+            ("query",),
+            ("pin",),
+        )
     ],
     capacity=1,
     host=2,
@@ -152,22 +214,42 @@ DISK = {"disk_read_gbps": 3.2, "disk_write_gbps": 2.0, "disk_read_latency_ns": 1
     keeps=False,
 )
 def test_any_program_on_a_host_with_a_disk(
-    make_model: Callable[..., Any], steps: list[tuple[int, Any]], capacity: int, host: int, buffer: int, keeps: bool
+    make_model: Callable[..., Any],
+    steps: list[tuple[int, Any]],
+    capacity: int,
+    host: int,
+    buffer: int,
+    keeps: bool,
 ) -> None:
-    figures = {"host_memory_bytes": host * BLOCK, "disk_buffer_bytes": buffer * BLOCK, "host_keeps": keeps, **DISK}
-    model, again = (make_model(blocks=capacity, devices=2, launch_queue=4, **figures) for _ in range(2))
+    figures = {
+        "host_memory_bytes": host * BLOCK,
+        "disk_buffer_bytes": buffer * BLOCK,
+        "host_keeps": keeps,
+        **DISK,
+    }
+    model, again = (
+        make_model(blocks=capacity, devices=2, launch_queue=4, **figures) for _ in range(2)
+    )
     model.map(0, MAPPED)
     again.map(0, MAPPED)
     assert run(model, steps, capacity) == run(again, steps, capacity)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(steps=program, capacity=st.integers(1, 30), disk=st.booleans())
 def test_a_host_that_is_large_enough_changes_nothing(
     make_model: Callable[..., Any], steps: list[tuple[int, Any]], capacity: int, disk: bool
 ) -> None:
     plain = make_model(blocks=capacity, devices=2, launch_queue=4)
-    sized = make_model(blocks=capacity, devices=2, launch_queue=4, host_memory_bytes=(MAPPED + 2) * BLOCK, **(DISK if disk else {}))
+    sized = make_model(
+        blocks=capacity,
+        devices=2,
+        launch_queue=4,
+        host_memory_bytes=(MAPPED + 2) * BLOCK,
+        **(DISK if disk else {}),
+    )
     for model in (plain, sized):
         model.map(0, MAPPED)
     (ended, _), (sized_ended, _) = run(plain, steps, capacity), run(sized, steps, capacity)
@@ -180,17 +262,25 @@ def test_a_host_that_is_large_enough_changes_nothing(
     )
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(steps=st.lists(st.tuples(st.integers(0, 3), moves), max_size=40), capacity=st.integers(1, 30))
+@settings(
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    steps=st.lists(st.tuples(st.integers(0, 3), moves), max_size=40), capacity=st.integers(1, 30)
+)
 def test_bytes_are_conserved_without_advice_and_discard(
     make_model: Callable[..., Any], steps: list[tuple[int, Any]], capacity: int
 ) -> None:
-    """All blocks begin on the CPU and are nowhere twice: what came to the devices and did not leave is what they hold."""
+    """All blocks begin on the CPU and are nowhere twice: what came to the devices and did not leave
+    is what they hold.
+    """
     model = make_model(blocks=capacity, devices=2)
     model.map(0, MAPPED)
     model.on_cpu(0, MAPPED)
     run(model, steps, capacity)
     c = model.counters()
-    on_devices = 65536 * sum(model.regions(block, device).bit_count() for block in range(MAPPED) for device in (0, 1))
+    on_devices = 65536 * sum(
+        model.regions(block, device).bit_count() for block in range(MAPPED) for device in (0, 1)
+    )
     assert c.bytes_h2d - c.bytes_d2h == on_devices
     assert c.bytes_h2d == c.bytes_demand + c.bytes_prefetched

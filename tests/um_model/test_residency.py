@@ -16,7 +16,9 @@ MS = 1e6
 
 
 def density_reference(present: int, wanted: int) -> tuple[int, int]:
-    """uvm_perf_prefetch.c in plain Python: (regions that come, faults) for an ascending sweep over `wanted`."""
+    """uvm_perf_prefetch.c in plain Python: (regions that come, faults) for an ascending sweep over
+    `wanted`.
+    """
     before, faults = present, 0
     for region in range(32):
         if not wanted >> region & 1 or present >> region & 1:
@@ -53,7 +55,9 @@ def test_the_density_prefetcher_agrees_with_its_reference(make_model: Callable[.
             assert model.counters().faults == faults
 
 
-def test_without_the_density_prefetcher_only_what_is_touched_comes(make_model: Callable[..., Any]) -> None:
+def test_without_the_density_prefetcher_only_what_is_touched_comes(
+    make_model: Callable[..., Any],
+) -> None:
     model = make_model(density=False)
     stream = model.stream()
     model.map(0, 1)
@@ -92,7 +96,9 @@ def test_a_first_touch_populates_without_a_transfer(make_model: Callable[..., An
     assert model.counters().bytes_d2h == 16 * BLOCK  # it has content now
 
 
-def test_the_driver_evicts_the_least_recently_migrated_not_the_least_recently_used(make_model: Callable[..., Any]) -> None:
+def test_the_driver_evicts_the_least_recently_migrated_not_the_least_recently_used(
+    make_model: Callable[..., Any],
+) -> None:
     model = make_model(blocks=4)
     stream = model.stream()
     model.map(0, 8)
@@ -145,7 +151,9 @@ def test_a_kernel_larger_than_memory_streams_through(make_model: Callable[..., A
         assert counters.bytes_accessed == 40 * BLOCK  # blocks count once a launch
 
 
-def test_with_no_room_for_managed_memory_a_kernel_works_over_the_link(make_model: Callable[..., Any]) -> None:
+def test_with_no_room_for_managed_memory_a_kernel_works_over_the_link(
+    make_model: Callable[..., Any],
+) -> None:
     model = make_model(blocks=4)
     stream = model.stream()
     model.map(0, 8)
@@ -159,7 +167,9 @@ def test_with_no_room_for_managed_memory_a_kernel_works_over_the_link(make_model
     assert model.free_bytes() == 0
 
 
-def test_device_memory_pushes_managed_memory_out_and_gives_the_space_back(make_model: Callable[..., Any]) -> None:
+def test_device_memory_pushes_managed_memory_out_and_gives_the_space_back(
+    make_model: Callable[..., Any],
+) -> None:
     model = make_model(blocks=8)
     stream = model.stream()
     model.map(0, 8)
@@ -192,7 +202,9 @@ def test_freed_memory_leaves_its_space_and_its_content(make_model: Callable[...,
     assert model.counters().bytes_h2d == 0
 
 
-def test_a_kernel_waits_for_a_block_in_flight_instead_of_faulting(make_model: Callable[..., Any]) -> None:
+def test_a_kernel_waits_for_a_block_in_flight_instead_of_faulting(
+    make_model: Callable[..., Any],
+) -> None:
     model = make_model()
     compute, mover = model.stream(), model.stream()
     model.map(0, 64)
@@ -208,7 +220,9 @@ def test_a_kernel_waits_for_a_block_in_flight_instead_of_faulting(make_model: Ca
     assert model.counters().bytes_prefetched_used == BLOCK
 
 
-def test_a_kernel_waits_for_a_block_that_leaves_and_brings_it_back(make_model: Callable[..., Any]) -> None:
+def test_a_kernel_waits_for_a_block_that_leaves_and_brings_it_back(
+    make_model: Callable[..., Any],
+) -> None:
     model = make_model()
     compute, mover = model.stream(), model.stream()
     model.map(0, 1)
@@ -240,7 +254,9 @@ def test_prefetches_move_only_what_is_not_there(make_model: Callable[..., Any]) 
     assert model.counters().resident_bytes == 4 * BLOCK
 
 
-def test_a_prefetch_into_full_memory_evicts_as_the_driver_does(make_model: Callable[..., Any]) -> None:
+def test_a_prefetch_into_full_memory_evicts_as_the_driver_does(
+    make_model: Callable[..., Any],
+) -> None:
     model = make_model(blocks=4)
     stream = model.stream()
     model.map(0, 8)
@@ -251,7 +267,9 @@ def test_a_prefetch_into_full_memory_evicts_as_the_driver_does(make_model: Calla
     assert ns >= 2 * (model.machine.eviction_ns_per_block + BLOCK / model.machine.h2d_gbps)
 
 
-def test_prefetched_bytes_count_as_used_once_and_only_if_used(make_model: Callable[..., Any]) -> None:
+def test_prefetched_bytes_count_as_used_once_and_only_if_used(
+    make_model: Callable[..., Any],
+) -> None:
     model = make_model()
     stream = model.stream()
     model.map(0, 8)
@@ -279,7 +297,9 @@ def test_the_cpu_gets_its_data_back(make_model: Callable[..., Any]) -> None:
     assert model.now() - before >= 2 * BLOCK / model.machine.d2h_gbps
 
 
-def test_a_copy_or_a_fill_touches_managed_memory_on_the_device(make_model: Callable[..., Any]) -> None:
+def test_a_copy_or_a_fill_touches_managed_memory_on_the_device(
+    make_model: Callable[..., Any],
+) -> None:
     model = make_model()
     stream = model.stream()
     model.map(0, 8)
@@ -296,7 +316,9 @@ def test_a_copy_or_a_fill_touches_managed_memory_on_the_device(make_model: Calla
     assert model.counters().bytes_d2h == 8 * BLOCK
 
 
-def test_random_evictions_happen_only_when_asked_for_and_alike_for_one_seed(make_model: Callable[..., Any]) -> None:
+def test_random_evictions_happen_only_when_asked_for_and_alike_for_one_seed(
+    make_model: Callable[..., Any],
+) -> None:
     def run(seed: int) -> tuple[int, float]:
         model = make_model(seed=seed)
         stream = model.stream()

@@ -1,4 +1,6 @@
-"""A stream stands still while a server acts for it: so advice, which has no place in a stream, gets one."""
+"""A stream stands still while a server acts for it: so advice, which has no place in a stream, gets
+one.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,14 @@ def prepared(make_model: Callable[..., Any], blocks: int = 4) -> tuple[Any, int]
     return model, model.stream()
 
 
-def test_the_stream_stands_still_as_long_as_the_server_takes(make_model: Callable[..., Any]) -> None:
+def test_the_stream_stands_still_as_long_as_the_server_takes(
+    make_model: Callable[..., Any],
+) -> None:
     model, stream = prepared(make_model)
     alone = model.elapsed(stream, lambda: None)
-    assert model.elapsed(stream, lambda: model.serve_advice(stream, 0, 4, "READ_MOSTLY")) == pytest.approx(alone + SERVED_NS + CALL_NS)
+    assert model.elapsed(
+        stream, lambda: model.serve_advice(stream, 0, 4, "READ_MOSTLY")
+    ) == pytest.approx(alone + SERVED_NS + CALL_NS)
 
 
 def test_the_program_does_not_wait_for_it(make_model: Callable[..., Any]) -> None:
@@ -40,7 +46,9 @@ def test_the_program_does_not_wait_for_it(make_model: Callable[..., Any]) -> Non
 
 
 @pytest.mark.parametrize("served", [True, False])
-def test_what_was_queued_before_is_not_touched_by_it(make_model: Callable[..., Any], served: bool) -> None:
+def test_what_was_queued_before_is_not_touched_by_it(
+    make_model: Callable[..., Any], served: bool
+) -> None:
     """A read that comes before READ_MOSTLY takes the block away from the CPU."""
     model, stream = prepared(make_model)
     model.launch(stream, ns=8 * MS)
@@ -64,10 +72,14 @@ def test_what_was_queued_behind_it_finds_it_done(make_model: Callable[..., Any])
     model.cpu_access(0, 4, write=False)
     counters = model.counters()
     assert model.resident(range(4)) == [0, 1, 2, 3]
-    assert (counters.bytes_d2h, counters.bytes_h2d) == (4 * BLOCK, 4 * BLOCK), "the write fetched it; it was copied out once"
+    assert (counters.bytes_d2h, counters.bytes_h2d) == (4 * BLOCK, 4 * BLOCK), (
+        "the write fetched it; it was copied out once"
+    )
 
 
-def test_duplicates_leave_without_a_copy_where_the_cpu_is_preferred_for_a_moment(make_model: Callable[..., Any]) -> None:
+def test_duplicates_leave_without_a_copy_where_the_cpu_is_preferred_for_a_moment(
+    make_model: Callable[..., Any],
+) -> None:
     model, stream = prepared(make_model)
     model.advise(0, 4, "READ_MOSTLY")
     model.prefetch(stream, 0, 4)
@@ -93,6 +105,13 @@ def test_one_stream_is_served_after_the_other(make_model: Callable[..., Any]) ->
 
 def test_what_is_no_advice_is_refused(make_model: Callable[..., Any]) -> None:
     model, stream = prepared(make_model)
-    assert lib.deepum_model_serve_advice(model.native, 0, stream, model._ranges(0, 4), 1, 6, 0) == -1
-    assert lib.deepum_model_serve_advice(model.native, 0, stream + 1, model._ranges(0, 4), 1, 0, 0) == -1
-    assert lib.deepum_model_serve_advice(model.native, 0, stream, model._ranges(0, 4), 1, 0, 7) == -1
+    assert (
+        lib.deepum_model_serve_advice(model.native, 0, stream, model._ranges(0, 4), 1, 6, 0) == -1
+    )
+    assert (
+        lib.deepum_model_serve_advice(model.native, 0, stream + 1, model._ranges(0, 4), 1, 0, 0)
+        == -1
+    )
+    assert (
+        lib.deepum_model_serve_advice(model.native, 0, stream, model._ranges(0, 4), 1, 0, 7) == -1
+    )

@@ -13,7 +13,9 @@ CPU = -1
 MS = 1e6
 
 
-def test_a_stream_runs_in_order_and_two_streams_share_the_compute_engine(make_model: Callable[..., Any]) -> None:
+def test_a_stream_runs_in_order_and_two_streams_share_the_compute_engine(
+    make_model: Callable[..., Any],
+) -> None:
     model = make_model()
     a, b = model.stream(), model.stream()
     events = [model.event() for _ in range(4)]
@@ -41,7 +43,9 @@ def test_a_wait_holds_a_stream_until_the_event(make_model: Callable[..., Any]) -
     assert model.time(done) >= model.time(gate) >= 8 * MS
 
 
-def test_a_wait_is_for_the_recording_that_was_latest_when_it_was_queued(make_model: Callable[..., Any]) -> None:
+def test_a_wait_is_for_the_recording_that_was_latest_when_it_was_queued(
+    make_model: Callable[..., Any],
+) -> None:
     model = make_model()
     a, b = model.stream(), model.stream()
     event, done = model.event(), model.event()
@@ -118,7 +122,9 @@ def test_the_launch_queue_holds_the_host_back(make_model: Callable[..., Any]) ->
     assert 4 * MS <= model.now() < 5 * MS
 
 
-def test_a_helper_acts_no_earlier_than_the_decision_could_be_made(make_model: Callable[..., Any]) -> None:
+def test_a_helper_acts_no_earlier_than_the_decision_could_be_made(
+    make_model: Callable[..., Any],
+) -> None:
     model = make_model()
     compute, mover = model.stream(), model.stream()
     helper = model.helper()
@@ -163,7 +169,9 @@ def test_transfers_of_one_direction_share_the_link(make_model: Callable[..., Any
     assert model.synchronise_device() - begun >= 256 * BLOCK / model.machine.h2d_gbps
 
 
-def test_faults_take_their_share_of_the_link_from_prefetches(make_model: Callable[..., Any]) -> None:
+def test_faults_take_their_share_of_the_link_from_prefetches(
+    make_model: Callable[..., Any],
+) -> None:
     model = make_model()
     compute, mover = model.stream(), model.stream()
     model.map(0, 256)

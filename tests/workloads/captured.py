@@ -47,7 +47,12 @@ class Loop:
         self._function()
 
 
-def capture(make: Callable[[str], Callable[[], object]], steps: int = 1, differs: bool = False, **options: Any) -> Captured:
+def capture(
+    make: Callable[[str], Callable[[], object]],
+    steps: int = 1,
+    differs: bool = False,
+    **options: Any,
+) -> Captured:
     """`make(device)` gives the function that is a step."""
     return capture_job("test", lambda device: Loop(make(device)), steps, differs=differs, **options)
 
@@ -62,7 +67,9 @@ class Launch:
     @property
     def sizes(self) -> list[tuple[str, int]]:
         """How each access is and how long: ("r", 4096)."""
-        return [(("", "r", "w", "rw")[access.flags & 3], access.bytes) for access in self.work.accesses]
+        return [
+            (("", "r", "w", "rw")[access.flags & 3], access.bytes) for access in self.work.accesses
+        ]
 
     @property
     def places(self) -> list[Access]:
@@ -74,7 +81,11 @@ def launches(trace: Trace) -> list[Launch]:
     """Kernels, copies and memsets."""
     told = {event.sequence: event for event in events(trace.events) if isinstance(event, Execute)}
     kinds = (work.LAUNCH, work.COPY)
-    return [Launch(told[one.sequence], one) for one in work.decode(trace.work) if one.kind in kinds and one.sequence in told]
+    return [
+        Launch(told[one.sequence], one)
+        for one in work.decode(trace.work)
+        if one.kind in kinds and one.sequence in told
+    ]
 
 
 def told(trace: Trace, *kinds: str) -> list[Event]:

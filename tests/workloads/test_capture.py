@@ -1,4 +1,6 @@
-"""What a captured program launches and when its memory lives, on programs small enough to tell it by hand."""
+"""What a captured program launches and when its memory lives, on programs small enough to tell it
+by hand.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ MEBI = 1 << 18  # elements of four bytes
 
 
 def of(body: Callable[[Any], object], **options: Any) -> list[Launch]:
-    """Launches of a step that does this with a tensor of 1 MiB, without the one that made the tensor."""
+    """Launches of a step that does this with a tensor of 1 MiB, without the one that made the
+    tensor.
+    """
 
     def make(device: str) -> Callable[[], object]:
         tensor = torch.zeros(512, 512, device=device)
@@ -44,7 +48,10 @@ def test_views_launch_nothing_and_are_their_tensors_memory() -> None:
     source, result = launch.places
     assert (source.offset, source.bytes) == (1024 * 4, 1024 * 4)
     assert result.bytes == 1024 * 4
-    assert of(lambda x: (torch.empty_like(x), x.expand(3, 512, 512), x.unbind(), x.split(7), x.t())) == []
+    assert (
+        of(lambda x: (torch.empty_like(x), x.expand(3, 512, 512), x.unbind(), x.split(7), x.t()))
+        == []
+    )
 
 
 def test_strided_tensors_are_met_from_their_first_to_their_last_element() -> None:
@@ -78,7 +85,11 @@ def test_the_host_brings_data_and_waits_for_what_it_reads() -> None:
         return step
 
     trace = capture(make).trace
-    kinds = [(one.work.kind, bool(one.work.flags & work.TO_DEVICE)) for one in launches(trace) if one.work.kind == work.COPY]
+    kinds = [
+        (one.work.kind, bool(one.work.flags & work.TO_DEVICE))
+        for one in launches(trace)
+        if one.work.kind == work.COPY
+    ]
     assert kinds == [(work.COPY, True), (work.COPY, False), (work.COPY, False)]
     assert launches(trace)[0].work.device_bytes == MIB
     assert len(told(trace, "synchronise")) == 2
@@ -102,7 +113,9 @@ def test_memory_lives_as_long_as_python_holds_it() -> None:
         return step
 
     trace = capture(make, steps=1).trace
-    blocks = [event for event in told(trace, "block_active", "block_inactive") if isinstance(event, Block)]
+    blocks = [
+        event for event in told(trace, "block_active", "block_inactive") if isinstance(event, Block)
+    ]
     assert [(block.kind == "block_active", block.allocated_bytes // MIB) for block in blocks] == [
         (True, 1),
         (True, 2),
@@ -159,7 +172,9 @@ def test_gradients_of_several_uses_are_added_in_place() -> None:
 
         return step
 
-    adds = [one.sizes for one in launches(capture(make).trace) if one.sizes == [("r", MIB), ("rw", MIB)]]
+    adds = [
+        one.sizes for one in launches(capture(make).trace) if one.sizes == [("r", MIB), ("rw", MIB)]
+    ]
     assert adds == [[("r", MIB), ("rw", MIB)]]
 
 
@@ -181,7 +196,9 @@ def test_executions_are_known_by_kernel_and_shapes_and_layers_by_their_memory() 
 
 def test_a_step_that_is_like_the_one_before_is_repeated_to_the_byte() -> None:
     def make(device: str) -> Callable[[], object]:
-        model = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 256)).to(device)
+        model = torch.nn.Sequential(
+            torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 256)
+        ).to(device)
         table = torch.nn.Embedding(5000, 256, device=device)
         optimizer = torch.optim.AdamW([*model.parameters(), *table.parameters()], foreach=True)
 
@@ -192,14 +209,20 @@ def test_a_step_that_is_like_the_one_before_is_repeated_to_the_byte() -> None:
 
         return step
 
-    repeated, step_by_step = (capture(make, steps=9, differs=differs, synchronise=True).trace for differs in (False, True))
+    repeated, step_by_step = (
+        capture(make, steps=9, differs=differs, synchronise=True).trace for differs in (False, True)
+    )
     assert repeated.events == step_by_step.events
     assert repeated.work == step_by_step.work
     assert len(told(repeated, "synchronise")) == 9
 
 
 def test_steps_end_with_their_last_launch() -> None:
-    trace = capture(lambda device: lambda: [torch.zeros(9, device=device).add_(1) for _ in range(3)], steps=4, differs=True).trace
+    trace = capture(
+        lambda device: lambda: [torch.zeros(9, device=device).add_(1) for _ in range(3)],
+        steps=4,
+        differs=True,
+    ).trace
     ends = [bool(one.work.flags & work.ENDS_STEP) for one in launches(trace)]
     assert ends == ([False] * 5 + [True]) * 4
 

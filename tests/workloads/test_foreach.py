@@ -12,7 +12,9 @@ TENSORS = {1: 770, 2: 448, 3: 336, 4: 252, 5: 210}
 
 
 def as_pytorch(elements: list[int], depth: int, scalars: bool) -> list[list[Part]]:
-    """MultiTensorApply.cuh, multi_tensor_apply: a launch when the tensors or the blocks are as many as fit, and at the end."""
+    """MultiTensorApply.cuh, multi_tensor_apply: a launch when the tensors or the blocks are as many
+    as fit, and at the end.
+    """
     most = 672 if scalars and depth == 1 else TENSORS[depth]
     done: list[list[tuple[int, int]]] = []
     blocks: list[tuple[int, int]] = []
@@ -44,7 +46,10 @@ def _merged(blocks: list[tuple[int, int]], elements: list[int]) -> list[Part]:
     return merged
 
 
-sizes = some.lists(some.one_of(some.integers(0, 9), some.integers(1, 200 * CHUNK), some.just(3000 * CHUNK)), max_size=40)
+sizes = some.lists(
+    some.one_of(some.integers(0, 9), some.integers(1, 200 * CHUNK), some.just(3000 * CHUNK)),
+    max_size=40,
+)
 
 
 @given(sizes, some.integers(1, 5), some.booleans())
@@ -53,6 +58,8 @@ def test_launches_are_pytorchs(elements: list[int], depth: int, scalars: bool) -
 
 
 @given(some.integers(1, 5), some.booleans(), some.integers(0, 2000), some.integers(0, 3 * CHUNK))
-def test_many_small_tensors_are_cut_by_their_number(depth: int, scalars: bool, count: int, size: int) -> None:
+def test_many_small_tensors_are_cut_by_their_number(
+    depth: int, scalars: bool, count: int, size: int
+) -> None:
     elements = [size] * count
     assert list(parts(elements, depth, scalars)) == as_pytorch(elements, depth, scalars)

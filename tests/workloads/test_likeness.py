@@ -1,4 +1,6 @@
-"""Captured, a workload is what the CUDA build of PyTorch does with it on the simulated GPU; with `pytest -s`, how nearly."""
+"""Captured, a workload is what the CUDA build of PyTorch does with it on the simulated GPU; with
+`pytest -s`, how nearly.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ pytestmark = pytest.mark.torch
 Deepum = Callable[..., "subprocess.CompletedProcess[str]"]
 MIB = 1 << 20
 STEPS = 6
-# Without convolutions, which the simulated GPU has no cuDNN for. MiB of memory: too little by a third or so.
+# Without convolutions, which the simulated GPU has no cuDNN for. MiB of memory: too little by a
+# third or so.
 WORKLOADS = {
     "gpt2-small:batch=8": 10_000,
     "bert-base:batch=16,seq=256": 4_000,
@@ -56,10 +59,27 @@ def both(name: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Trace, Tr
     with tempfile.TemporaryDirectory(prefix="deepum-t-") as runtime:
         kept = {key: value for key, value in os.environ.items() if not key.startswith("DEEPUM_")}
         path = os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])
-        environment = kept | {"PYTHONPATH": path, "DEEPUM_RUNTIME_DIR": runtime, "DEEPUM_DAEMON_IDLE": "5"}
-        command = [sys.executable, "-P", "-m", "deepum", "run", "--device", "sim:v100-16gb", "--record", str(log), "--"]
+        environment = kept | {
+            "PYTHONPATH": path,
+            "DEEPUM_RUNTIME_DIR": runtime,
+            "DEEPUM_DAEMON_IDLE": "5",
+        }
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "deepum",
+            "run",
+            "--device",
+            "sim:v100-16gb",
+            "--record",
+            str(log),
+            "--",
+        ]
         command += [sys.executable, "-P", "-c", _SCRIPT, name, str(STEPS)]
-        result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+        result = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=300, check=False
+        )
     assert result.returncode == 0, result.stderr[-4000:]
     return recorded(log), capture(parse(name), STEPS, synchronise=True).trace
 
@@ -85,8 +105,22 @@ def alike(what: str, pair: Iterable[float], rel: float) -> None:
 
 
 def test_memory_is_the_same(both: tuple[Trace, Trace]) -> None:
-    peaks = [max(event.allocated_bytes for event in told(trace, "block_active") if isinstance(event, Block)) for trace in both]
-    reserved = [max(event.reserved_bytes for event in told(trace, "block_active") if isinstance(event, Block)) for trace in both]
+    peaks = [
+        max(
+            event.allocated_bytes
+            for event in told(trace, "block_active")
+            if isinstance(event, Block)
+        )
+        for trace in both
+    ]
+    reserved = [
+        max(
+            event.reserved_bytes
+            for event in told(trace, "block_active")
+            if isinstance(event, Block)
+        )
+        for trace in both
+    ]
     alike("MiB allocated at most", (peak / MIB for peak in peaks), 0.005)
     alike("MiB reserved", (size / MIB for size in reserved), 0.02)
 
@@ -101,12 +135,18 @@ def test_products_are_cut_into_the_same_tiles(last: list[list[Launch]]) -> None:
 
 
 def test_launches_are_nearly_as_many(last: list[list[Launch]]) -> None:
-    alike("kernels", (sum(not one.work.flags & work.UNCOUNTED for one in step) for step in last), 0.06)
+    alike(
+        "kernels", (sum(not one.work.flags & work.UNCOUNTED for one in step) for step in last), 0.06
+    )
 
 
 def test_nearly_as_much_memory_is_touched(last: list[list[Launch]]) -> None:
     touched = [[access for one in step for access in one.places] for step in last]
-    alike("bytes read and written", (sum(access.bytes * (access.flags & 3).bit_count() for access in one) for one in touched), 0.05)
+    alike(
+        "bytes read and written",
+        (sum(access.bytes * (access.flags & 3).bit_count() for access in one) for one in touched),
+        0.05,
+    )
 
 
 @pytest.mark.parametrize("policy", ["unlimited", "on-demand", "deepum"])
@@ -114,7 +154,10 @@ def test_steps_take_nearly_as_long(both: tuple[Trace, Trace], name: str, policy:
     memory = 1 << 40 if policy == "unlimited" else WORKLOADS[name] * MIB
     times = []
     for trace in both:
-        outcome = replay(trace, machine("v100-16gb"), BY_NAME[policy].settings(1024), memory, mode=LOCK_STEP)  # as what is real runs
+        # As what is real runs.
+        outcome = replay(
+            trace, machine("v100-16gb"), BY_NAME[policy].settings(1024), memory, mode=LOCK_STEP
+        )
         kept = steady(steps(outcome, trace))
         times.append(sum(step.ns for step in kept) / len(kept))
     alike(f"ms, {policy}", (ns / 1e6 for ns in times), 0.1)

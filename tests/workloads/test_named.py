@@ -1,4 +1,6 @@
-"""Every named workload, small: captured, simulated, and never below its bound; the cache; the commands."""
+"""Every named workload, small: captured, simulated, and never below its bound; the cache; the
+commands.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,15 @@ from deepum.workloads import WORKLOADS, parse  # noqa: E402
 
 Deepum = Callable[..., "subprocess.CompletedProcess[str]"]
 UM_BLOCK = 2 << 20
-POLICIES = [BY_NAME[name] for name in ("on-demand", "deepum-paper", "deepum", *(name for name in BY_NAME if name.endswith("-use")))]
+POLICIES = [
+    BY_NAME[name]
+    for name in (
+        "on-demand",
+        "deepum-paper",
+        "deepum",
+        *(name for name in BY_NAME if name.endswith("-use")),
+    )
+]
 SWAPPED = ("gpt2-l", "dlrm", "llama-7b")  # fit when tensors are swapped
 
 
@@ -43,7 +53,9 @@ def test_no_policy_is_below_the_bound(name: str) -> None:
     assert 0 < allocated(captured.trace) <= captured.peak_bytes <= captured.reserved_bytes
     memory = max(captured.reserved_bytes * 2 // 3 // UM_BLOCK, 32) * UM_BLOCK
     swapping = [BY_NAME["lms"]] if name in SWAPPED else []
-    found = compare(Workload(name, captured.trace, "v100-16gb"), "v100-16gb", POLICIES + swapping, memory)
+    found = compare(
+        Workload(name, captured.trace, "v100-16gb"), "v100-16gb", POLICIES + swapping, memory
+    )
     assert all(row.does_not_fit is None for row in found.rows.values())
     assert found.bound_ns is not None
     assert found.moving_bound_ns is not None
@@ -59,7 +71,10 @@ def test_no_policy_is_below_the_bound(name: str) -> None:
 def test_the_largest_batch_is_the_last_that_runs() -> None:
     """Under LMS the card decides, under unified memory the host."""
     name, memory = small("bert-large"), 300 << 20
-    swapping, managed = (largest_batch(name, BY_NAME[policy], memory, 1 << 30, most=64, steps=2) for policy in ("lms", "deepum"))
+    swapping, managed = (
+        largest_batch(name, BY_NAME[policy], memory, 1 << 30, most=64, steps=2)
+        for policy in ("lms", "deepum")
+    )
     assert swapping is not None
     assert managed is not None
     assert 1 < swapping < managed < 64
@@ -86,14 +101,32 @@ def test_weights_of_a_decoder_are_only_read() -> None:
     trace = capture(parse(small("llama-decode")), steps=3).trace
     made = launches(trace)
     first = next(number for number, one in enumerate(made) if one.work.flags & work.ENDS_STEP)
-    matrices = {(a.slot, a.offset) for one in made[:first] if one.work.flops for a in one.places if a.flags == work.READ}
-    written = {(a.slot, a.offset) for one in made[first + 1 :] for a in one.places if a.flags & work.WRITE and a.bytes > 256 << 10}
-    read = {(a.slot, a.offset) for one in made[first + 1 :] for a in one.places if a.flags == work.READ and a.bytes > 256 << 10}
+    matrices = {
+        (a.slot, a.offset)
+        for one in made[:first]
+        if one.work.flops
+        for a in one.places
+        if a.flags == work.READ
+    }
+    written = {
+        (a.slot, a.offset)
+        for one in made[first + 1 :]
+        for a in one.places
+        if a.flags & work.WRITE and a.bytes > 256 << 10
+    }
+    read = {
+        (a.slot, a.offset)
+        for one in made[first + 1 :]
+        for a in one.places
+        if a.flags == work.READ and a.bytes > 256 << 10
+    }
     assert len(read & matrices) >= 10
     assert not written & read & matrices
 
 
-def test_the_cache_gives_the_same_trace_without_capturing_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_gives_the_same_trace_without_capturing_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     request = parse(small("gpt2-small"))
     first = cache.captured(request, 3, within=tmp_path)
 
@@ -103,7 +136,12 @@ def test_the_cache_gives_the_same_trace_without_capturing_again(tmp_path: Path, 
     monkeypatch.setattr(cache, "capture", never)
     again = cache.captured(request, 3, within=tmp_path)
     assert (again.name, again.events, again.work) == (first.name, first.events, first.work)
-    for other in ((request, 4), (request, 3, True), (request, 3, False, 108), (parse("gpt2-small:batch=2"), 3)):
+    for other in (
+        (request, 4),
+        (request, 3, True),
+        (request, 3, False, 108),
+        (parse("gpt2-small:batch=2"), 3),
+    ):
         with pytest.raises(AssertionError, match="captured again"):
             cache.captured(*other, within=tmp_path)
 
@@ -125,13 +163,24 @@ def test_the_oldest_traces_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert {path.name.partition("-")[0] for path in tmp_path.iterdir()} == {"lstm"}
 
 
-def test_what_is_recorded_is_what_is_simulated(deepum: Deepum, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_recorded_is_what_is_simulated(
+    deepum: Deepum, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = small("gpt2-small")
     told = deepum("record", "--model", name, "--steps", 5, "out.log")
     assert told.returncode == 0, told.stderr
     assert told.stdout.startswith("gpt2-small:batch=4,seq=256,")
     assert " launches a step, 0." in told.stdout
-    of_file = deepum("simulate", "out.log", "--gpu-memory", "512MiB", "--policy", "deepum,on-demand", "--json", "file.json")
+    of_file = deepum(
+        "simulate",
+        "out.log",
+        "--gpu-memory",
+        "512MiB",
+        "--policy",
+        "deepum,on-demand",
+        "--json",
+        "file.json",
+    )
     assert of_file.returncode == 0, of_file.stderr
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     by_name = load(name, 4, False)
@@ -147,13 +196,23 @@ def test_what_is_recorded_is_what_is_simulated(deepum: Deepum, tmp_path: Path, m
     ("arguments", "code", "cause"),
     [
         (("record", "--model", "gpt5", "out"), 2, "workload 'gpt5': is unknown; "),
-        (("record", "--model", small("dlrm"), "--steps", "1", "no/out"), 125, "no/out: No such file or directory; name a file"),
+        (
+            ("record", "--model", small("dlrm"), "--steps", "1", "no/out"),
+            125,
+            "no/out: No such file or directory; name a file",
+        ),
         (("record", "out"), 2, "--model"),
-        (("simulate", "gpt2-small:bath=2"), 2, "workload gpt2-small: has no number 'bath'; it has batch, "),
+        (
+            ("simulate", "gpt2-small:bath=2"),
+            2,
+            "workload gpt2-small: has no number 'bath'; it has batch, ",
+        ),
         (("simulate", "gpt5"), 2, "or one of `deepum workloads`"),
     ],
 )
-def test_what_cannot_be_captured_is_one_line(deepum: Deepum, arguments: tuple[str, ...], code: int, cause: str) -> None:
+def test_what_cannot_be_captured_is_one_line(
+    deepum: Deepum, arguments: tuple[str, ...], code: int, cause: str
+) -> None:
     told = deepum(*arguments)
     assert told.returncode == code
     assert told.stdout == ""

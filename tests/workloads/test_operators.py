@@ -29,7 +29,9 @@ def flops(make: Callable[[str], Callable[[], object]]) -> float:
 
 
 def products(make: Callable[[str], Callable[[], object]]) -> float:
-    """Those of matrix products and convolutions, which are cut into tiles; a model's first values cost FLOPs, too."""
+    """Those of matrix products and convolutions, which are cut into tiles; a model's first values
+    cost FLOPs, too.
+    """
     return sum(one.work.flops for one in launches(capture(make).trace) if one.work.tiles)
 
 
@@ -41,7 +43,10 @@ def is_sparse(launch: Launch) -> bool:
 MODELS: dict[str, Callable[[str], tuple[Any, Any]]] = {
     "products": lambda d: (torch.nn.Linear(256, 512, device=d), torch.zeros(384, 256, device=d)),
     "convolutions": lambda d: (
-        torch.nn.Sequential(torch.nn.Conv2d(128, 256, 3, 2, 1, device=d), torch.nn.ConvTranspose2d(256, 128, 4, 2, 1, device=d)),
+        torch.nn.Sequential(
+            torch.nn.Conv2d(128, 256, 3, 2, 1, device=d),
+            torch.nn.ConvTranspose2d(256, 128, 4, 2, 1, device=d),
+        ),
         torch.zeros(8, 128, 32, 32, device=d, requires_grad=True),
     ),
 }
@@ -67,7 +72,9 @@ def test_convolutions_by_groups_cost_a_product_a_group() -> None:
         x = torch.zeros(8, 512, 16, 16, device=device, requires_grad=True)
         return lambda: model(x).sum().backward()
 
-    assert products(make) == 3 * 2.0 * (8 * 16 * 16) * 512 * (512 // 4) * 9, "forward, gradient of the input, of the weight"
+    assert products(make) == 3 * 2.0 * (8 * 16 * 16) * 512 * (512 // 4) * 9, (
+        "forward, gradient of the input, of the weight"
+    )
 
 
 def test_random_numbers_and_norms_cost_what_they_do_on_the_simulated_gpu() -> None:
@@ -84,11 +91,15 @@ def test_random_numbers_and_norms_cost_what_they_do_on_the_simulated_gpu() -> No
     assert flops(normed) == (5 + 4) * n
 
 
-def attention(device: str, dtype: Any, causal: bool = False, mask: bool = False) -> Callable[[], object]:
+def attention(
+    device: str, dtype: Any, causal: bool = False, mask: bool = False
+) -> Callable[[], object]:
     """Scaled dot products of 4 heads, 512 long, 64 deep, forward and backward."""
     x = torch.zeros(2, 4, 512, 64, device=device, dtype=dtype, requires_grad=True)
     bias = torch.zeros(512, 512, device=device, dtype=torch.bool) if mask else None
-    return lambda: functional.scaled_dot_product_attention(x, x, x, bias, is_causal=causal).sum().backward()
+    return lambda: (
+        functional.scaled_dot_product_attention(x, x, x, bias, is_causal=causal).sum().backward()
+    )
 
 
 PRODUCT = 2.0 * 2 * 4 * 512 * 512 * 64
@@ -97,7 +108,10 @@ PRODUCT = 2.0 * 2 * 4 * 512 * 512 * 64
 @pytest.mark.parametrize(("causal", "part"), [(False, 1.0), (True, 0.5)])
 def test_attention_is_fused(causal: bool, part: float) -> None:
     for dtype in (torch.float32, torch.bfloat16):
-        assert flops(lambda device, dtype=dtype: attention(device, dtype, causal)) == 7 * PRODUCT * part
+        assert (
+            flops(lambda device, dtype=dtype: attention(device, dtype, causal))
+            == 7 * PRODUCT * part
+        )
     found = launches(capture(lambda device: attention(device, torch.float32, mask=True)).trace)
     assert sum(one.work.flops for one in found) == 7 * PRODUCT
     assert max(size for one in found for _, size in one.sizes) <= 2 * 4 * 512 * 512 * 4
@@ -133,15 +147,21 @@ def lookups(device: str, sparse: bool, rows: int = 200_000) -> Callable[[], obje
 
 def places(launch: Launch, table: int) -> set[tuple[int, int]]:
     """Regions of the table's slot that it touches in pieces."""
-    return {(access.slot, access.offset // REGION) for access in launch.places if access.slot == table}
+    return {
+        (access.slot, access.offset // REGION) for access in launch.places if access.slot == table
+    }
 
 
 def test_lookups_touch_the_rows_that_indices_pick_and_updates_the_same() -> None:
     trace = capture(lambda device: lookups(device, True), steps=3, differs=True).trace
     made = launches(trace)
     table = made[0].places[-1].slot
-    gathers = [one for one in made if is_sparse(one) and any(access.slot == table for access in one.places)]
-    assert not any(one.event.flags & COPY and one.event.read for one in made), "autograd takes the gradient over"
+    gathers = [
+        one for one in made if is_sparse(one) and any(access.slot == table for access in one.places)
+    ]
+    assert not any(one.event.flags & COPY and one.event.read for one in made), (
+        "autograd takes the gradient over"
+    )
     assert len(gathers) == 6, "a lookup and an update a step"
     for gather in gathers:
         touched = sum(access.bytes for access in gather.places if access.slot == table)
@@ -172,8 +192,12 @@ GATHERS: dict[str, Callable[[Any, Any], object]] = {
     "embedding": lambda table, index: functional.embedding(index, table),
     "index_select": lambda table, index: table.index_select(0, index),
     "index": lambda table, index: table[index],
-    "index_put": lambda table, index: table.index_put_((index,), torch.zeros(len(index), 64, device=table.device)),
-    "index_add": lambda table, index: table.index_add_(0, index, torch.zeros(len(index), 64, device=table.device)),
+    "index_put": lambda table, index: table.index_put_(
+        (index,), torch.zeros(len(index), 64, device=table.device)
+    ),
+    "index_add": lambda table, index: table.index_add_(
+        0, index, torch.zeros(len(index), 64, device=table.device)
+    ),
 }
 
 
@@ -187,13 +211,18 @@ def test_gathers_and_scatters_are_marked_and_touch_few_places(name: str) -> None
     (gather,) = [one for one in launches(trace) if is_sparse(one)]
     (table,) = [access.slot for access in launches(trace)[0].places]
     assert 0 < sum(access.bytes for access in gather.places if access.slot == table) <= 20 * 64 * 4
-    assert any(event.flags & SPARSE for event in told(trace, "execute") if isinstance(event, Execute))
+    assert any(
+        event.flags & SPARSE for event in told(trace, "execute") if isinstance(event, Execute)
+    )
 
 
 def test_an_lstm_cell_is_two_products_and_one_kernel() -> None:
     def make(device: str) -> Callable[[], object]:
         cell = torch.nn.LSTMCell(128, 128, device=device)
-        x, state = torch.zeros(128, 128, device=device), (torch.zeros(128, 128, device=device), torch.zeros(128, 128, device=device))
+        x, state = (
+            torch.zeros(128, 128, device=device),
+            (torch.zeros(128, 128, device=device), torch.zeros(128, 128, device=device)),
+        )
 
         def step() -> None:
             with torch.no_grad():
@@ -248,10 +277,18 @@ def test_a_cache_is_written_and_read_where_its_rows_are() -> None:
 
         return step
 
-    *_, copy, total = (one for one in launches(capture(make).trace) if len(one.work.accesses) > batches * heads)
+    *_, copy, total = (
+        one for one in launches(capture(make).trace) if len(one.work.accesses) > batches * heads
+    )
     matrix, width = room * depth * 4, depth * 4
-    read = [(access.offset, access.bytes) for access in total.work.accesses if access.flags == work.READ]
+    read = [
+        (access.offset, access.bytes) for access in total.work.accesses if access.flags == work.READ
+    ]
     begin = read[0][0]
     assert read == [(begin + head * matrix, (at + 1) * width) for head in range(batches * heads)]
-    written = [(access.offset, access.bytes) for access in copy.work.accesses if access.flags == work.WRITE]
-    assert written == [(begin + head * matrix + at * width, width) for head in range(batches * heads)]
+    written = [
+        (access.offset, access.bytes) for access in copy.work.accesses if access.flags == work.WRITE
+    ]
+    assert written == [
+        (begin + head * matrix + at * width, width) for head in range(batches * heads)
+    ]

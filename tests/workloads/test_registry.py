@@ -14,7 +14,17 @@ from deepum.errors import UsageError
 from deepum.workloads import WORKLOADS, parse
 
 Deepum = Callable[..., "subprocess.CompletedProcess[str]"]
-PAPER = {"resnet152", "resnet200", "mobilenet", "dcgan", "bert-base", "bert-large", "gpt2-l", "gpt2-xl", "dlrm"}
+PAPER = {
+    "resnet152",
+    "resnet200",
+    "mobilenet",
+    "dcgan",
+    "bert-base",
+    "bert-large",
+    "gpt2-l",
+    "gpt2-xl",
+    "dlrm",
+}
 
 
 def test_the_nine_of_the_paper_are_there() -> None:
@@ -24,7 +34,11 @@ def test_the_nine_of_the_paper_are_there() -> None:
 
 def test_numbers_are_those_given_and_the_workloads_own() -> None:
     request = parse("gpt2-xl: batch=3,seq=512")
-    assert (request.numbers["batch"], request.numbers["seq"], request.numbers["layers"]) == (3, 512, 48)
+    assert (request.numbers["batch"], request.numbers["seq"], request.numbers["layers"]) == (
+        3,
+        512,
+        48,
+    )
     assert parse(str(request)) == request
     assert parse("gpt2-xl").numbers == WORKLOADS["gpt2-xl"].numbers
 
@@ -32,9 +46,15 @@ def test_numbers_are_those_given_and_the_workloads_own() -> None:
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
-        ("gpt2-xxl", "workload 'gpt2-xxl': is unknown; did you mean gpt2-xl? `deepum workloads` lists them"),
+        (
+            "gpt2-xxl",
+            "workload 'gpt2-xxl': is unknown; did you mean gpt2-xl? `deepum workloads` lists them",
+        ),
         ("zzz", "workload 'zzz': is unknown; `deepum workloads` lists them"),
-        ("gpt2-xl:bach=3", "workload gpt2-xl: has no number 'bach'; it has batch, seq, layers, width, heads"),
+        (
+            "gpt2-xl:bach=3",
+            "workload gpt2-xl: has no number 'bach'; it has batch, seq, layers, width, heads",
+        ),
         ("gpt2-xl:batch", "workload gpt2-xl: 'batch' is no number; write batch=5"),
         ("gpt2-xl:batch=-1", "workload gpt2-xl: 'batch=-1' is no number; write batch=5"),
         ("gpt2-xl:batch=many", "workload gpt2-xl: 'batch=many' is no number; write batch=5"),
@@ -61,11 +81,15 @@ def test_the_list_is_shown(deepum: Deepum) -> None:
 def no_torch(tmp_path: Path) -> None:
     """An installation without PyTorch."""
     (tmp_path / "absent").mkdir()
-    (tmp_path / "absent" / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n")
+    (tmp_path / "absent" / "torch.py").write_text(
+        "raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n"
+    )
 
 
 @pytest.mark.usefixtures("no_torch")
-@pytest.mark.parametrize("command", [("record", "--model", "gpt2-small", "out"), ("simulate", "gpt2-small")])
+@pytest.mark.parametrize(
+    "command", [("record", "--model", "gpt2-small", "out"), ("simulate", "gpt2-small")]
+)
 def test_without_pytorch_one_line_names_what_to_install(
     deepum: Deepum, environment: dict[str, str], tmp_path: Path, command: tuple[str, ...]
 ) -> None:

@@ -1,4 +1,6 @@
-"""What does a prefetch call cost the host, from 2 MiB to 1 GiB: single and in batches, either way, and where nothing is to be moved?"""
+"""What does a prefetch call cost the host, from 2 MiB to 1 GiB: single and in batches, either way,
+and where nothing is to be moved?
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,12 @@ def answer(bench: Bench) -> dict[str, Any]:
     single = []
     for size in [mib * MIB for mib in _SIZES if mib * MIB <= most]:
         row: dict[str, Any] = {"bytes": size}
-        for name, place in (("to_host", cuda.host), ("to_host_again", cuda.host), ("to_gpu", cuda.gpu), ("to_gpu_again", cuda.gpu)):
+        for name, place in (
+            ("to_host", cuda.host),
+            ("to_host_again", cuda.host),
+            ("to_gpu", cuda.gpu),
+            ("to_gpu_again", cuda.gpu),
+        ):
 
             def call(size: int = size, place: Any = place) -> None:
                 cuda.prefetch(memory, size, place, bench.stream)
@@ -28,8 +35,13 @@ def answer(bench: Bench) -> dict[str, Any]:
             row[f"{name}_done_us"] = round(row[f"{name}_host_us"] + host_us(bench.wait), 2)
         single.append(row)
     batched = []
-    for count in [count for count in _RANGES if 2 * count * BLOCK <= most and bench.has("cuMemPrefetchBatchAsync")]:
-        ranges = [(memory + 2 * i * BLOCK, BLOCK) for i in range(count)]  # apart: neighbours could be taken together
+    for count in [
+        count
+        for count in _RANGES
+        if 2 * count * BLOCK <= most and bench.has("cuMemPrefetchBatchAsync")
+    ]:
+        # Apart: neighbours could be taken together.
+        ranges = [(memory + 2 * i * BLOCK, BLOCK) for i in range(count)]
         row = {"ranges": count, "bytes": count * BLOCK}
         for name, place in (("to_host", cuda.host), ("to_gpu", cuda.gpu)):
 
@@ -41,9 +53,14 @@ def answer(bench: Bench) -> dict[str, Any]:
                     cuda.prefetch(address, size, place, bench.stream)
 
             row[f"{name}_batch_host_us"] = host_us(call_batch)
-            row[f"{name}_batch_done_us"] = round(row[f"{name}_batch_host_us"] + host_us(bench.wait), 2)
-            bench.put(memory, most, cuda.gpu if place is cuda.host else cuda.host)  # back, for the calls one by one
+            row[f"{name}_batch_done_us"] = round(
+                row[f"{name}_batch_host_us"] + host_us(bench.wait), 2
+            )
+            # back, for the calls one by one.
+            bench.put(memory, most, cuda.gpu if place is cuda.host else cuda.host)
             row[f"{name}_each_host_us"] = host_us(call_each)
-            row[f"{name}_each_done_us"] = round(row[f"{name}_each_host_us"] + host_us(bench.wait), 2)
+            row[f"{name}_each_done_us"] = round(
+                row[f"{name}_each_host_us"] + host_us(bench.wait), 2
+            )
         batched.append(row)
     return {"single": single, "batched": batched}

@@ -1,4 +1,6 @@
-"""Prefetch, discard and advice while a stream captures: on that stream and on another, in each mode. Does the capture live on?"""
+"""Prefetch, discard and advice while a stream captures: on that stream and on another, in each
+mode. Does the capture live on?
+"""
 
 from __future__ import annotations
 
@@ -20,16 +22,25 @@ def answer(bench: Bench) -> dict[str, Any]:
     calls: dict[str, Callable[[Any], str]] = {
         "prefetch": lambda s: cuda.answer("cuMemPrefetchAsync", memory, BLOCK, host, 0, s),
         "prefetch_batch": lambda s: cuda.answer("cuMemPrefetchBatchAsync", *batch, s),
-        "discard_and_prefetch": lambda s: cuda.answer("cuMemDiscardAndPrefetchBatchAsync", *batch, s),
+        "discard_and_prefetch": lambda s: cuda.answer(
+            "cuMemDiscardAndPrefetchBatchAsync", *batch, s
+        ),
         "discard": lambda s: cuda.answer("cuMemDiscardBatchAsync", addresses, sizes, 1, 0, s),
-        "advise": lambda _: cuda.answer("cuMemAdvise", memory, BLOCK, cuda.api.CUmem_advise.CU_MEM_ADVISE_SET_ACCESSED_BY, cuda.gpu),
+        "advise": lambda _: cuda.answer(
+            "cuMemAdvise",
+            memory,
+            BLOCK,
+            cuda.api.CUmem_advise.CU_MEM_ADVISE_SET_ACCESSED_BY,
+            cuda.gpu,
+        ),
         "free_memory": lambda _: cuda.answer("cuMemGetInfo"),
     }
     told: dict[str, Any] = {}
     for mode in _MODES:
         for where in ("same_stream", "other_stream"):
             told[f"{mode.lower()}_{where}"] = {
-                name: _under_capture(bench, mode, where == "same_stream", call) for name, call in calls.items()
+                name: _under_capture(bench, mode, where == "same_stream", call)
+                for name, call in calls.items()
             }
     return told
 
@@ -38,7 +49,11 @@ def _under_capture(bench: Bench, mode: str, same: bool, call: Callable[[Any], st
     """What the call answers, and what the capture's end does if that is no success."""
     cuda = bench.cuda
     stream, other = cuda.stream(), cuda.stream()
-    cuda("cuStreamBeginCapture", stream, getattr(cuda.api.CUstreamCaptureMode, f"CU_STREAM_CAPTURE_MODE_{mode}"))
+    cuda(
+        "cuStreamBeginCapture",
+        stream,
+        getattr(cuda.api.CUstreamCaptureMode, f"CU_STREAM_CAPTURE_MODE_{mode}"),
+    )
     answered = call(stream if same else other)
     ended = cuda.answer("cuStreamEndCapture", stream)
     cuda.answer("cuStreamSynchronize", other)

@@ -1,4 +1,6 @@
-"""READ_MOSTLY: does a prefetch to the CPU leave the GPU's copy, and can that copy be dropped afterwards without a transfer?"""
+"""READ_MOSTLY: does a prefetch to the CPU leave the GPU's copy, and can that copy be dropped
+afterwards without a transfer?
+"""
 
 from __future__ import annotations
 
@@ -19,18 +21,30 @@ def answer(bench: Bench) -> dict[str, Any]:
     told["resident_read_ms"] = bench.milliseconds(lambda: bench.sweep("read", memory, size))
 
     def step(name: str, work: Any) -> None:
-        """What it takes, what the card has more afterwards, and what a kernel then sees: at the GPU's own speed the copy is there."""
+        """What it takes, what the card has more afterwards, and what a kernel then sees: at the
+        GPU's own speed the copy is there.
+        """
         counters.take()
         before = cuda.free_bytes()
         elapsed = bench.milliseconds(work)
-        told[name] = {"gpu_ms": elapsed, "free_bytes_won": cuda.free_bytes() - before, "counted": counters.take()}
+        told[name] = {
+            "gpu_ms": elapsed,
+            "free_bytes_won": cuda.free_bytes() - before,
+            "counted": counters.take(),
+        }
 
     def read(name: str) -> None:
         elapsed = bench.milliseconds(lambda: bench.sweep("read", memory, size))
-        told[name] |= {"read_after_ms": elapsed, "read_after_gbps": gbps(size, elapsed), "counted_reading": counters.take()}
+        told[name] |= {
+            "read_after_ms": elapsed,
+            "read_after_gbps": gbps(size, elapsed),
+            "counted_reading": counters.take(),
+        }
 
     cuda.advise(memory, size, "SET_READ_MOSTLY", cuda.gpu)
-    step("prefetch_to_host_duplicates", lambda: cuda.prefetch(memory, size, cuda.host, bench.stream))
+    step(
+        "prefetch_to_host_duplicates", lambda: cuda.prefetch(memory, size, cuda.host, bench.stream)
+    )
     read("prefetch_to_host_duplicates")
 
     def drop() -> None:

@@ -19,7 +19,11 @@ def answer(bench: Bench) -> dict[str, Any]:
     counters = Counters(int(cuda.device))
     size = bench.whole(256 * MIB)
     memory = cuda.managed(size)
-    told: dict[str, Any] = {"supported": True, "bytes": size, "counters": counters.refused or "CUPTI"}
+    told: dict[str, Any] = {
+        "supported": True,
+        "bytes": size,
+        "counters": counters.refused or "CUPTI",
+    }
 
     def move(name: str, work: Callable[[], None]) -> dict[str, Any]:
         bench.put(memory, size, cuda.gpu)
@@ -33,24 +37,49 @@ def answer(bench: Bench) -> dict[str, Any]:
             host = host_us(work)
 
         elapsed = bench.milliseconds(timed)
-        told[name] = {"host_us": host, "gpu_ms": elapsed, "free_bytes_won": cuda.free_bytes() - before, "counted": counters.take()}
+        told[name] = {
+            "host_us": host,
+            "gpu_ms": elapsed,
+            "free_bytes_won": cuda.free_bytes() - before,
+            "counted": counters.take(),
+        }
         return dict(told[name])
 
     move("prefetch_to_host", lambda: cuda.prefetch(memory, size, cuda.host, bench.stream))
-    move("discard_and_prefetch_to_host", lambda: bench.batch("cuMemDiscardAndPrefetchBatchAsync", [(memory, size)], cuda.host))
-    # What a program does with memory that it is handed out again: it writes, and reads that. By way of a fault, then of a prefetch.
-    told["discard_and_prefetch_to_host"]["written_after"] = _rewrite(bench, memory, size, prefetch=False)
-    move("again", lambda: bench.batch("cuMemDiscardAndPrefetchBatchAsync", [(memory, size)], cuda.host))
+    move(
+        "discard_and_prefetch_to_host",
+        lambda: bench.batch("cuMemDiscardAndPrefetchBatchAsync", [(memory, size)], cuda.host),
+    )
+    # What a program does with memory that it is handed out again: it writes, and reads that. By way
+    # of a fault, then of a prefetch.
+    told["discard_and_prefetch_to_host"]["written_after"] = _rewrite(
+        bench, memory, size, prefetch=False
+    )
+    move(
+        "again",
+        lambda: bench.batch("cuMemDiscardAndPrefetchBatchAsync", [(memory, size)], cuda.host),
+    )
     told["again"]["written_after_prefetch"] = _rewrite(bench, memory, size, prefetch=True)
     blocks = [(memory + at, BLOCK) for at in range(0, size, BLOCK)]
-    move("discard_and_prefetch_block_by_block", lambda: bench.batch("cuMemDiscardAndPrefetchBatchAsync", blocks, cuda.host))
-    move("discard_and_prefetch_to_gpu", lambda: bench.batch("cuMemDiscardAndPrefetchBatchAsync", [(memory, size)], cuda.gpu))
-    told["discard_and_prefetch_to_gpu"]["written_after"] = _rewrite(bench, memory, size, prefetch=False)
+    move(
+        "discard_and_prefetch_block_by_block",
+        lambda: bench.batch("cuMemDiscardAndPrefetchBatchAsync", blocks, cuda.host),
+    )
+    move(
+        "discard_and_prefetch_to_gpu",
+        lambda: bench.batch("cuMemDiscardAndPrefetchBatchAsync", [(memory, size)], cuda.gpu),
+    )
+    told["discard_and_prefetch_to_gpu"]["written_after"] = _rewrite(
+        bench, memory, size, prefetch=False
+    )
     move("discard", lambda: bench.batch("cuMemDiscardBatchAsync", [(memory, size)], None))
-    # The danger: if the old mapping stays, the write takes no fault, the memory still counts as discarded, and leaving the GPU loses it.
+    # The danger: if the old mapping stays, the write takes no fault, the memory still counts as
+    # discarded, and leaving the GPU loses it.
     told["discard"]["written_after"] = _rewrite(bench, memory, size, prefetch=False)
     if not bench.simulated:  # there, reading what was discarded is an error
-        move("read_unwritten", lambda: bench.batch("cuMemDiscardBatchAsync", [(memory, size)], None))
+        move(
+            "read_unwritten", lambda: bench.batch("cuMemDiscardBatchAsync", [(memory, size)], None)
+        )
         told["read_unwritten"]["old_content"] = bench.same(memory, size, OLD)
         told["read_unwritten"]["zeros"] = bench.same(memory, size, 0)
     counters.stop()
@@ -59,7 +88,9 @@ def answer(bench: Bench) -> dict[str, Any]:
 
 
 def _rewrite(bench: Bench, memory: int, size: int, prefetch: bool) -> dict[str, Any]:
-    """What is written on the GPU after a discard is sent to the host and read: the share of pages that have it, which has to be 1."""
+    """What is written on the GPU after a discard is sent to the host and read: the share of pages
+    that have it, which has to be 1.
+    """
     if prefetch:
         bench.put(memory, size, bench.cuda.gpu)
 
@@ -72,4 +103,8 @@ def _rewrite(bench: Bench, memory: int, size: int, prefetch: bool) -> dict[str, 
     elapsed = bench.milliseconds(write)
     there = bench.same(memory, size, NEW)
     bench.put(memory, size, bench.cuda.host)
-    return {"write_ms": elapsed, "right_on_gpu": there, "right_after_leaving": bench.same(memory, size, NEW)}
+    return {
+        "write_ms": elapsed,
+        "right_on_gpu": there,
+        "right_after_leaving": bench.same(memory, size, NEW),
+    }

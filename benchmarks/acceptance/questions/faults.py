@@ -1,7 +1,10 @@
-"""What does access on demand cost: by bytes (all of the memory) and by faults (a word of each block)? And what does watching it cost?"""
+"""What does access on demand cost: by bytes (all of the memory) and by faults (a word of each
+block)? And what does watching it cost?
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +22,10 @@ def answer(bench: Bench) -> dict[str, Any]:
     cuda = bench.cuda
     most = bench.whole(_SIZES[-1] * MIB)
     memory = cuda.managed(most)
-    told: dict[str, Any] = {"first_touch_ms": bench.milliseconds(lambda: bench.sweep("write", memory, most)), "bytes": most}
+    told: dict[str, Any] = {
+        "first_touch_ms": bench.milliseconds(lambda: bench.sweep("write", memory, most)),
+        "bytes": most,
+    }
     sizes = [mib * MIB for mib in _SIZES if mib * MIB <= most]
     for name, rows in _rows(bench, memory, sizes).items():
         told[name] = rows
@@ -43,18 +49,26 @@ def _rows(bench: Bench, memory: int, sizes: list[int]) -> dict[str, list[dict[st
             best = 1e9
             for _ in range(_ROUNDS):
                 bench.put(memory, size, bench.cuda.host)
-                if name == "swept":
-                    best = min(best, bench.milliseconds(lambda: bench.sweep("read", memory, size)))  # noqa: B023 - called at once
-                else:
-                    best = min(best, bench.milliseconds(lambda: bench.launch("read", memory, size // BLOCK, BLOCK)))  # noqa: B023
+                launch = (
+                    partial(bench.sweep, "read", memory, size)
+                    if name == "swept"
+                    else partial(bench.launch, "read", memory, size // BLOCK, BLOCK)
+                )
+                best = min(best, bench.milliseconds(launch))
             table.append({"bytes": size, "blocks": size // BLOCK, "ms": best})
     return rows
 
 
 def _fit(rows: list[dict[str, Any]]) -> dict[str, float] | None:
-    """Microseconds at the start and for a block more, by least squares over what one batch of faults may hold."""
+    """Microseconds at the start and for a block more, by least squares over what one batch of
+    faults may hold.
+    """
     rows = [row for row in rows if row["blocks"] <= _BATCH_BLOCKS]
     if len(rows) < 2:
         return None
     slope, base = np.polyfit([row["blocks"] for row in rows], [row["ms"] * 1e3 for row in rows], 1)
-    return {"base_us": round(float(base), 2), "us_per_block": round(float(slope), 3), "us_per_kib": round(float(slope) / 2048, 5)}
+    return {
+        "base_us": round(float(base), 2),
+        "us_per_block": round(float(slope), 3),
+        "us_per_kib": round(float(slope) / 2048, 5),
+    }

@@ -1,4 +1,6 @@
-"""What does a wait for a value cost a launch, and what else stands still while a stream waits for one: other streams, prefetches, calls?"""
+"""What does a wait for a value cost a launch, and what else stands still while a stream waits for
+one: other streams, prefetches, calls?
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def answer(bench: Bench) -> dict[str, Any]:
 
 
 def _chain(bench: Bench, memory: int, gated: bool) -> dict[str, float]:
-    """Launches one behind the other, each of them behind a wait for a value that another stream has written long ago."""
+    """Launches one behind the other, each of them behind a wait for a value that another stream has
+    written long ago.
+    """
     cuda = bench.cuda
     word, stream, writer = cuda.pinned(8), cuda.stream(), cuda.stream()
     at_least = cuda.api.CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_GEQ.value
@@ -41,16 +45,26 @@ def _chain(bench: Bench, memory: int, gated: bool) -> dict[str, float]:
 
     begin = time.perf_counter()
     gpu_ms = bench.milliseconds(queue, stream)
-    return {"gpu_us": round(gpu_ms * 1e3 / _LAUNCHES, 3), "host_us": round((time.perf_counter() - begin) * 1e6 / _LAUNCHES, 3)}
+    return {
+        "gpu_us": round(gpu_ms * 1e3 / _LAUNCHES, 3),
+        "host_us": round((time.perf_counter() - begin) * 1e6 / _LAUNCHES, 3),
+    }
 
 
 def _beside(bench: Bench, memory: int) -> dict[str, Any]:
-    """One stream of many waits for a value: which of the others do not get on until it is written, and which calls do not return?"""
+    """One stream of many waits for a value: which of the others do not get on until it is written,
+    and which calls do not return?
+    """
     cuda = bench.cuda
     size = bench.whole(16 * MIB)
     managed, plain = cuda.managed(size), int(cuda("cuMemAlloc", 1 << 16))
     bench.put(managed, size, cuda.host)
-    streams, held, moves, gate = [cuda.stream() for _ in range(_STREAMS)], cuda.stream(), cuda.stream(), Gate(cuda)
+    streams, held, moves, gate = (
+        [cuda.stream() for _ in range(_STREAMS)],
+        cuda.stream(),
+        cuda.stream(),
+        Gate(cuda),
+    )
     gate.hold(held)
     bench.launch("read", memory, 32, stream=held)
     for stream in streams:
@@ -77,7 +91,9 @@ def _beside(bench: Bench, memory: int) -> dict[str, Any]:
 
 
 def _beside_a_free(bench: Bench, memory: int, managed: int, size: int, plain: int) -> float | None:
-    """The host's time of a prefetch while another thread frees memory, which waits for a stream that waits for a value."""
+    """The host's time of a prefetch while another thread frees memory, which waits for a stream
+    that waits for a value.
+    """
     cuda = bench.cuda
     if bench.simulated:
         return None  # one call at a time: the simulated driver's free holds up all others

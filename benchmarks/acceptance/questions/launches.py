@@ -1,4 +1,6 @@
-"""What do a launch, a value written by a stream, an event and a host function cost, and how far may the host run ahead?"""
+"""What do a launch, a value written by a stream, an event and a host function cost, and how far may
+the host run ahead?
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from acceptance.bench import Bench, Gate
 
 _MOST_QUEUED = 20_000
 _STANDSTILL_S = 0.1  # a launch that takes so long waits for room in the queue
-_WHAT = ("launch", "with_write_value", "with_event", "with_host_function")  # as native/loops.c numbers them
+# As native/loops.c numbers them.
+_WHAT = ("launch", "with_write_value", "with_event", "with_host_function")
 _ROUNDS = 3
 
 
@@ -34,17 +37,29 @@ def _loops(bench: Bench, memory: int, path: str) -> dict[str, Any]:
     run = ctypes.CDLL(path).deepum_loops
     values = [ctypes.c_uint64(value) for value in (memory, 32, 4)]
     parameters = (ctypes.c_void_p * 3)(*[ctypes.addressof(value) for value in values])
-    function, stream = (ctypes.c_void_p(int(handle)) for handle in (cuda.kernel("read"), bench.stream))
+    function, stream = (
+        ctypes.c_void_p(int(handle)) for handle in (cuda.kernel("read"), bench.stream)
+    )
     told: dict[str, Any] = {"launches": count}
     for number, name in enumerate(_WHAT):
         for _ in range(_ROUNDS):  # the first has the driver's own preparations in it
             host, done = ctypes.c_double(), ctypes.c_double()
-            arguments = (function, stream, parameters, ctypes.c_uint64(word), ctypes.c_void_p(int(event)), number, count)
+            arguments = (
+                function,
+                stream,
+                parameters,
+                ctypes.c_uint64(word),
+                ctypes.c_void_p(int(event)),
+                number,
+                count,
+            )
             if code := run(*arguments, ctypes.byref(host), ctypes.byref(done)):
                 told[name] = f"error {code}"
                 break
             for what, value in (("host_us", host.value), ("done_us", done.value)):
-                told[f"{name}_{what}"] = min(round(value / count, 3), told.get(f"{name}_{what}", 1e9))
+                told[f"{name}_{what}"] = min(
+                    round(value / count, 3), told.get(f"{name}_{what}", 1e9)
+                )
     return told
 
 

@@ -1,4 +1,6 @@
-"""How fast is the link each way, and both ways at once: pinned copies, prefetches (from one thread, from two), on demand?"""
+"""How fast is the link each way, and both ways at once: pinned copies, prefetches (from one thread,
+from two), on demand?
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ def answer(bench: Bench) -> dict[str, Any]:
     told: dict[str, Any] = {"one_way": link.measure(cuda, bench.simulated)}
     size = bench.whole(256 * MIB)
     other = cuda.stream()
-    pinned, device = [cuda.pinned(size) for _ in range(2)], [int(cuda("cuMemAlloc", size)) for _ in range(2)]
+    pinned, device = (
+        [cuda.pinned(size) for _ in range(2)],
+        [int(cuda("cuMemAlloc", size)) for _ in range(2)],
+    )
 
     def copies() -> None:
         cuda("cuMemcpyHtoDAsync", device[0], pinned[0], size, bench.stream)
@@ -37,7 +42,10 @@ def answer(bench: Bench) -> dict[str, Any]:
         cuda.prefetch(coming, size, cuda.gpu, bench.stream)
         thread.join()
 
-    for name, work in (("both_prefetch_one_thread_gbps", prefetches), ("both_prefetch_two_threads_gbps", in_two_threads)):
+    for name, work in (
+        ("both_prefetch_one_thread_gbps", prefetches),
+        ("both_prefetch_two_threads_gbps", in_two_threads),
+    ):
         best = 0.0
         for _ in range(3):
             bench.put(going, size, cuda.gpu)
@@ -54,7 +62,9 @@ def _prefetch_elsewhere(bench: Bench, address: int, size: int, stream: Any) -> N
 
 
 def _both(bench: Bench, other: Any, work: Any) -> float:
-    """Milliseconds until both streams are done: by GPU events on the simulated GPU, whose time is virtual, by the clock on a real one."""
+    """Milliseconds until both streams are done: by GPU events on the simulated GPU, whose time is
+    virtual, by the clock on a real one.
+    """
     cuda = bench.cuda
     if not bench.simulated:
         begin = time.perf_counter()

@@ -1,4 +1,6 @@
-"""Which ways of seeing the driver's work are there: CUPTI, /dev/nvidia-uvm-tools? And does the latter tell of a kernel's faults?"""
+"""Which ways of seeing the driver's work are there: CUPTI, /dev/nvidia-uvm-tools? And does the
+latter tell of a kernel's faults?
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ _BLOCKS = 8  # of the probe
 
 
 def answer(bench: Bench) -> dict[str, Any]:
-    told: dict[str, Any] = {"cupti": cupti.examine(int(bench.cuda.device)), "uvm_tools": {"there": _TOOLS.exists()}}
+    told: dict[str, Any] = {
+        "cupti": cupti.examine(int(bench.cuda.device)),
+        "uvm_tools": {"there": _TOOLS.exists()},
+    }
     if _TOOLS.exists():
         try:
             os.close(os.open(_TOOLS, os.O_RDWR | os.O_CLOEXEC))
@@ -27,16 +32,23 @@ def answer(bench: Bench) -> dict[str, Any]:
     if told["uvm_tools"]["error"] is None:
         told["uvm_tools"]["probe"] = _probe(bench)
     driver = host.kernel_driver()
-    told["kernel_driver"] = {"version": driver.text, "open": driver.open} if driver is not None else None
+    told["kernel_driver"] = (
+        {"version": driver.text, "open": driver.open} if driver is not None else None
+    )
     # The module's settings, where they can be read: the prefetcher, its threshold, HMM.
     parameters = Path("/sys/module/nvidia_uvm/parameters")
-    told["module_parameters"] = {path.name: host.read(str(path.relative_to("/"))).strip() for path in sorted(parameters.glob("*"))}
+    told["module_parameters"] = {
+        path.name: host.read(str(path.relative_to("/"))).strip()
+        for path in sorted(parameters.glob("*"))
+    }
     return told
 
 
 def _probe(bench: Bench) -> dict[str, Any]:
-    """What a queue tells of memory that is on the host and that a kernel reads, then of such memory that it writes: by access, in the
-    blocks that were touched (`blocks_missed`, `blocks_besides`), and how much of it is no record of a fault (`strange`)."""
+    """What a queue tells of memory that is on the host and that a kernel reads, then of such memory
+    that it writes: by access, in the blocks that were touched (`blocks_missed`, `blocks_besides`),
+    and how much of it is no record of a fault (`strange`).
+    """
     size = min(_BLOCKS * BLOCK, bench.whole(_BLOCKS * BLOCK))
     memory = bench.cuda.managed(size)
     touched = set(range(memory // BLOCK, (memory + size - 1) // BLOCK + 1))

@@ -1,5 +1,7 @@
-"""A prefetch on a stream that waits for an event: does the call come back before the event, does the move keep to the order, and how fast
-is it then, either way and both at once? And does a discard's call come back?"""
+"""A prefetch on a stream that waits for an event: does the call come back before the event, does
+the move keep to the order, and how fast is it then, either way and both at once? And does a
+discard's call come back?
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,18 @@ def answer(bench: Bench) -> dict[str, Any]:
         told[name] = _behind_event(bench, size, [_prefetch(bench, memory, size, place)])
     bench.put(memory, size, cuda.gpu)
     bench.put(other, size, cuda.host)
-    told["both"] = _behind_event(bench, 2 * size, [_prefetch(bench, memory, size, cuda.host), _prefetch(bench, other, size, cuda.gpu)])
+    told["both"] = _behind_event(
+        bench,
+        2 * size,
+        [_prefetch(bench, memory, size, cuda.host), _prefetch(bench, other, size, cuda.gpu)],
+    )
     if bench.has("cuMemDiscardBatchAsync"):
         bench.put(memory, size, cuda.gpu)
-        told["discard"] = _behind_event(bench, size, [lambda stream: bench.batch("cuMemDiscardBatchAsync", [(memory, size)], None, stream)])
+        told["discard"] = _behind_event(
+            bench,
+            size,
+            [lambda stream: bench.batch("cuMemDiscardBatchAsync", [(memory, size)], None, stream)],
+        )
     return told
 
 
@@ -37,7 +47,9 @@ def _prefetch(bench: Bench, memory: int, size: int, place: Any) -> Callable[[Any
 
 
 def _behind_event(bench: Bench, size: int, moves: list[Callable[[Any], None]]) -> dict[str, Any]:
-    """One stream a move, all behind one event of a stream that is held up; `size`: bytes of all moves."""
+    """One stream a move, all behind one event of a stream that is held up; `size`: bytes of all
+    moves.
+    """
     cuda = bench.cuda
     gate, busy = Gate(cuda), cuda.stream()
     streams = [cuda.stream() for _ in moves]
@@ -55,13 +67,21 @@ def _behind_event(bench: Bench, size: int, moves: list[Callable[[Any], None]]) -
         host.append(round((time.perf_counter() - before) * 1e6, 2))
     returned = time.perf_counter() - begin
     early = returned < _HELD_S / 2
-    done_early = any(cuda.answer("cuStreamQuery", stream) == "SUCCESS" for stream in streams) if early else None
+    done_early = (
+        any(cuda.answer("cuStreamQuery", stream) == "SUCCESS" for stream in streams)
+        if early
+        else None
+    )
     timer.join()
     opened = time.perf_counter()
     for stream in streams:
         bench.wait(stream)
     waited_ms = (time.perf_counter() - opened) * 1e3
-    told = {"returns_before_the_event": early, "host_us": host, "moved_before_the_event": done_early}
+    told = {
+        "returns_before_the_event": early,
+        "host_us": host,
+        "moved_before_the_event": done_early,
+    }
     if early and not bench.simulated:  # the simulated GPU's time is not the clock's
         told["gbps_behind_it"] = gbps(size, waited_ms)
     return told

@@ -1,4 +1,6 @@
-"""PREFERRED_LOCATION = CPU with ACCESSED_BY = GPU: is memory used where it is, atomics too, and how fast?"""
+"""PREFERRED_LOCATION = CPU with ACCESSED_BY = GPU: is memory used where it is, atomics too, and how
+fast?
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ def answer(bench: Bench) -> dict[str, Any]:
     memory = cuda.managed(size)
     bench.fill(memory, size, 0)
     told: dict[str, Any] = {"bytes": size, "counters": counters.refused or "CUPTI"}
-    told["resident_read_gbps"] = gbps(size, bench.milliseconds(lambda: bench.sweep("read", memory, size)))
+    told["resident_read_gbps"] = gbps(
+        size, bench.milliseconds(lambda: bench.sweep("read", memory, size))
+    )
     cuda.advise(memory, size, "SET_PREFERRED_LOCATION", cuda.host)
     cuda.advise(memory, size, "SET_ACCESSED_BY", cuda.gpu)
     bench.put(memory, size, cuda.host)

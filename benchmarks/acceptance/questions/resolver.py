@@ -1,4 +1,6 @@
-"""Are the functions that cuGetProcAddress hands out the library's exported symbols? If so, a hook knows by the address which one it is."""
+"""Are the functions that cuGetProcAddress hands out the library's exported symbols? If so, a hook
+knows by the address which one it is.
+"""
 
 from __future__ import annotations
 

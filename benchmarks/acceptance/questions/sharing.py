@@ -1,4 +1,6 @@
-"""What other processes and devices need of memory: what does the driver answer for device memory, and for managed memory?"""
+"""What other processes and devices need of memory: what does the driver answer for device memory,
+and for managed memory?
+"""
 
 from __future__ import annotations
 
@@ -29,20 +31,32 @@ def answer(bench: Bench) -> dict[str, Any]:
         told: dict[str, Any] = {
             "ipc": cuda.answer("cuIpcGetMemHandle", address),
             "dma_buf": cuda.answer(
-                "cuMemGetHandleForAddressRange", address, _BYTES, cuda.api.CUmemRangeHandleType.CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0
+                "cuMemGetHandleForAddressRange",
+                address,
+                _BYTES,
+                cuda.api.CUmemRangeHandleType.CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD,
+                0,
             ),
             "p2p_tokens": attribute("cuPointerGetAttribute", _P2P_TOKENS, address)[0],
             "sync_memops": attribute("cuPointerSetAttribute", _SYNC_MEMOPS, address)[0],
         }
-        for name, number in (("says_ipc", _IS_LEGACY_CUDA_IPC_CAPABLE), ("says_gpu_direct", _IS_GPU_DIRECT_RDMA_CAPABLE)):
+        for name, number in (
+            ("says_ipc", _IS_LEGACY_CUDA_IPC_CAPABLE),
+            ("says_gpu_direct", _IS_GPU_DIRECT_RDMA_CAPABLE),
+        ):
             result, value = attribute("cuPointerGetAttribute", number, address)
             told[name] = bool(value & 0xFFFFFFFF) if result == "SUCCESS" else result
         return told
 
     device, managed = int(cuda("cuMemAlloc", _BYTES)), cuda.managed(_BYTES)
     return {
-        "able": {name.lower(): cuda.attribute(name) for name in ("IPC_EVENT_SUPPORTED", "DMA_BUF_SUPPORTED", "GPU_DIRECT_RDMA_SUPPORTED")},
+        "able": {
+            name.lower(): cuda.attribute(name)
+            for name in ("IPC_EVENT_SUPPORTED", "DMA_BUF_SUPPORTED", "GPU_DIRECT_RDMA_SUPPORTED")
+        },
         "device": asked(device),
         "managed": asked(managed),
-        "own_handle_opened": cuda.answer("cuIpcOpenMemHandle", cuda("cuIpcGetMemHandle", device), 1),
+        "own_handle_opened": cuda.answer(
+            "cuIpcOpenMemHandle", cuda("cuIpcGetMemHandle", device), 1
+        ),
     }

@@ -1,1 +1,3 @@
-"""What the acceptance consists of, one a file: `run(place, keep, deadline)` keeps what it knows as it goes."""
+"""What the acceptance consists of, one a file: `run(place, keep, deadline)` keeps what it knows as
+it goes.
+"""

@@ -1,6 +1,6 @@
-"""Training with a budget of 25, 50 and 75 % of what it needs: deepum, the same evictions without prefetching, plain memory, and what a
-user would take instead. Beside each the ratio to the bound: the larger of the plain step and the transfer of what exceeds the budget,
-in and out at once.
+"""Training with a budget of 25, 50 and 75 % of what it needs: deepum, the same evictions without
+prefetching, plain memory, and what a user would take instead. Beside each the ratio to the bound:
+the larger of the plain step and the transfer of what exceeds the budget, in and out at once.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ _SPARSE = ("dlrm",)  # a step uses little of the memory: what exceeds the budget
 
 
 def run(place: Place, keep: Callable[[dict[str, Any]], None], deadline: Deadline) -> None:
-    """`rows` of runs; those with a budget have `bound_ms`, `to_bound` and `same_bits`. `left_out`: what there was no time for. `traces`: of
-    which models one was kept."""
+    """`rows` of runs; those with a budget have `bound_ms`, `to_bound` and `same_bits`. `left_out`:
+    what there was no time for. `traces`: of which models one was kept.
+    """
     told: dict[str, Any] = {"rows": [], "left_out": [], "link": _link(place), "traces": {}}
     watch = Watch(place)
     plain: dict[str, dict[str, Any]] = {}
     known = _sections(place, "overhead").get("rows", [])
     for model in place.models:
-        rows = [row for row in known if row["model"] == model and row["what"] in overhead.instead(place)]
+        rows = [
+            row for row in known if row["model"] == model and row["what"] in overhead.instead(place)
+        ]
         if not any(row["what"] == PLAIN and "error" not in row for row in rows):
             rows = train(place, watch, model, PLAIN, None, deadline.left, overhead.instead(place))
         told["rows"] += rows
@@ -38,21 +41,30 @@ def run(place: Place, keep: Callable[[dict[str, Any]], None], deadline: Deadline
         keep(told)
     # The simulated GPU is always in lock-step.
     kinds = {50: (DEEPUM, EMULATED, *([] if place.simulated else [SYNC]))}
-    cases = [(share, model, what) for share in place.shares for what in kinds.get(share, (DEEPUM, EMULATED)) for model in place.models]
+    cases = [
+        (share, model, what)
+        for share in place.shares
+        for what in kinds.get(share, (DEEPUM, EMULATED))
+        for model in place.models
+    ]
     for share, model, what in cases:
         if model not in plain or deadline.left < 5:
             told["left_out"].append(f"{model} {share} % {what}")
             continue
         budget = max(_LEAST_BUDGET, plain[model]["peak_allocated_bytes"] * share // 100)
         row = train(place, watch, model, what, budget, deadline.left)[0]
-        told["rows"].append(row | {"share": share, **_against(plain[model], row, budget, told["link"])})
+        told["rows"].append(
+            row | {"share": share, **_against(plain[model], row, budget, told["link"])}
+        )
         if "error" not in row and model not in told["traces"]:
             told["traces"][model] = traces.keep(place, model, budget)
         keep(told)
     keep(told)
 
 
-def _against(plain: dict[str, Any], row: dict[str, Any], budget: int, link: dict[str, Any]) -> dict[str, Any]:
+def _against(
+    plain: dict[str, Any], row: dict[str, Any], budget: int, link: dict[str, Any]
+) -> dict[str, Any]:
     """The bound of a step, and how far from it this one is."""
     if "error" in row:
         return {}

@@ -1,5 +1,7 @@
-"""Is every byte right? The random programs of tests/proof, their kernels as CUDA kernels, without deepum and under it; and, from the
-sections before, training whose losses and parameters have to be the same bits as in plain device memory."""
+"""Is every byte right? The random programs of tests/proof, their kernels as CUDA kernels, without
+deepum and under it; and, from the sections before, training whose losses and parameters have to be
+the same bits as in plain device memory.
+"""
 
 from __future__ import annotations
 
@@ -37,14 +39,18 @@ class OnCard(Batch):
     """A batch as `deepum run --device cuda` runs it; the budget is a soft limit there."""
 
     def environment(self, base: dict[str, str]) -> dict[str, str]:
-        values = resolve({name: BY_NAME[name].parse(text, name) for name, text in self.settings.items()}, {})
+        values = resolve(
+            {name: BY_NAME[name].parse(text, name) for name, text in self.settings.items()}, {}
+        )
         made, _ = child_environment(values, Device(None), base)
         made |= {name: base[name] for name in base if name.startswith("DEEPUM_")}
         return made | {"DEEPUM_SYNC": str(int(self.lock_step)), "DEEPUM_PROOF_LATE": str(self.late)}
 
 
 def run(place: Place, keep: Callable[[dict[str, Any]], None], deadline: Deadline) -> None:
-    """`programs`: how many were right, and what went wrong; `training`: where bits were compared."""
+    """`programs`: how many were right, and what went wrong; `training`: where bits were
+    compared.
+    """
     told: dict[str, Any] = {"training": _training(place), "programs": {}}
     keep(told)
     folder = Path(place.folder) / "proof"
@@ -74,22 +80,40 @@ def _cuda_kernels(place: Place, folder: Path) -> Path:
     cubin = folder / "proof-kernels.cubin"
     nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
     include = ROOT / "tests" / "proof" / "executor"
-    command = [nvcc, "-cubin", f"-arch={place.capability}", f"-I{include}", str(HERE / "native" / "proof_kernels.cu"), "-o", str(cubin)]
+    command = [
+        nvcc,
+        "-cubin",
+        f"-arch={place.capability}",
+        f"-I{include}",
+        str(HERE / "native" / "proof_kernels.cu"),
+        "-o",
+        str(cubin),
+    ]
     subprocess.run(command, check=True, capture_output=True)
     return cubin
 
 
 def _on_card(batch: Batch) -> Batch:
-    return OnCard(batch.number, batch.flavour, batch.seeds, batch.settings, batch.lock_step, 0, batch.late)
+    return OnCard(
+        batch.number, batch.flavour, batch.seeds, batch.settings, batch.lock_step, 0, batch.late
+    )
 
 
 def _fit(batch: Batch, simulated: bool) -> list[Program]:
-    """What can run: on a real card no programs for two, nor such as end their contexts, which takes a second each."""
+    """What can run: on a real card no programs for two, nor such as end their contexts, which takes
+    a second each.
+    """
     programs = batch.programs()
-    return programs if simulated else [program for program in programs if program.devices == 1 and not program.resets]
+    return (
+        programs
+        if simulated
+        else [program for program in programs if program.devices == 1 and not program.resets]
+    )
 
 
-def _programs(place: Place, runner: Runner, keep: Callable[[dict[str, Any]], None], deadline: Deadline) -> None:
+def _programs(
+    place: Place, runner: Runner, keep: Callable[[dict[str, Any]], None], deadline: Deadline
+) -> None:
     right: Counter[str] = Counter()
     wrong: list[dict[str, Any]] = []
     without = 0
@@ -114,12 +138,23 @@ def _programs(place: Place, runner: Runner, keep: Callable[[dict[str, Any]], Non
             right[what] += len(programs) if failing is None else failing
             if failing is not None or ran.code != 0:
                 seed = programs[failing].seed if failing is not None else None
-                wrong.append({"what": what, "batch": str(batch), "seed": seed, "code": ran.code, "said": ran.said[-300:]})
+                wrong.append(
+                    {
+                        "what": what,
+                        "batch": str(batch),
+                        "seed": seed,
+                        "code": ran.code,
+                        "said": ran.said[-300:],
+                    }
+                )
         told |= {"right": dict(right), "wrong": wrong}
         keep(told)
     reports = runner.reports()
     names = ("bytes_prefetched", "bytes_evicted", "bytes_invalidated")
-    told["moved"] = {name: sum(session["core"][name] for session in reports.sessions) for name in names}  # else it would prove nothing
+    # Else it would prove nothing.
+    told["moved"] = {
+        name: sum(session["core"][name] for session in reports.sessions) for name in names
+    }
     keep(told)
 
 
@@ -136,6 +171,10 @@ def _training(place: Place) -> list[dict[str, Any]]:
         told = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         for row in told.get(rows, []):
             if "same_bits" in row:
-                where = f"{row['what']} at {row['share']} %" if section == "budgets" else "deepum, all fits"
+                where = (
+                    f"{row['what']} at {row['share']} %"
+                    if section == "budgets"
+                    else "deepum, all fits"
+                )
                 found.append({"model": row["model"], "what": where, "same_bits": row["same_bits"]})
     return found

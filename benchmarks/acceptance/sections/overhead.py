@@ -1,4 +1,6 @@
-"""What deepum costs when everything fits: a step under it against plain PyTorch, three models. The losses have to be the same bits."""
+"""What deepum costs when everything fits: a step under it against plain PyTorch, three models. The
+losses have to be the same bits.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,15 @@ MODELS = ("gpt2", "bert", "resnet")
 
 
 def instead(place: Place) -> tuple[str, ...]:
-    """Plain training, and what a user would take instead of deepum, in one process: they have all of the card. On the simulated GPU
-    copies to host memory are carried out, so that offloading a model of full size takes minutes."""
-    return (PLAIN, "checkpoint", "offload") if place.short or not place.simulated else (PLAIN, "checkpoint")
+    """Plain training, and what a user would take instead of deepum, in one process: they have all
+    of the card. On the simulated GPU copies to host memory are carried out, so that offloading a
+    model of full size takes minutes.
+    """
+    return (
+        (PLAIN, "checkpoint", "offload")
+        if place.short or not place.simulated
+        else (PLAIN, "checkpoint")
+    )
 
 
 def run(place: Place, keep: Callable[[dict[str, Any]], None], deadline: Deadline) -> None:

@@ -1,4 +1,6 @@
-"""The open questions to the driver, each in a process of its own: one that hangs is cut off, and the rest are asked."""
+"""The open questions to the driver, each in a process of its own: one that hangs is cut off, and
+the rest are asked.
+"""
 
 from __future__ import annotations
 

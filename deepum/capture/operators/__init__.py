@@ -1,12 +1,22 @@
-"""From operators of ATen to launches. One without an entry is one kernel that reads its inputs and writes its outputs: nearly all are.
+"""From operators of ATen to launches. One without an entry is one kernel that reads its inputs and
+writes its outputs: nearly all are.
 
-Numbers of kernels and their operands are those of the CUDA sources (aten/src/ATen/native/cuda), named where they are not obvious.
+Numbers of kernels and their operands are those of the CUDA sources (aten/src/ATen/native/cuda),
+named where they are not obvious.
 """
 
 from __future__ import annotations
 
 from deepum.capture.launch import Launch
-from deepum.capture.operators import attention, copies, gathers, normalisation, products, random, reductions  # noqa: F401
+from deepum.capture.operators import (  # noqa: F401
+    attention,
+    copies,
+    gathers,
+    normalisation,
+    products,
+    random,
+    reductions,
+)
 from deepum.capture.operators.call import HANDLERS, Call, one_kernel
 from deepum.capture.operators.lists import of_lists
 

@@ -13,10 +13,11 @@ from deepum.trace.work import READ, WRITE, Cost
 
 @dataclass
 class Call:
-    """One operator as it was called. Arguments by name; tensors of the device that it reads, changes, and makes.
+    """One operator as it was called. Arguments by name; tensors of the device that it reads,
+    changes, and makes.
 
-    `rows(indices, table, row_bytes, count)`: the places that those indices pick. `same_rows(to, indices)`: what is made holds the same
-    indices. `backward`: autograd calls it.
+    `rows(indices, table, row_bytes, count)`: the places that those indices pick. `same_rows(to,
+    indices)`: what is made holds the same indices. `backward`: autograd calls it.
     """
 
     name: str

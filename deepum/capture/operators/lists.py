@@ -13,7 +13,11 @@ from deepum.trace.work import READ, WRITE
 
 
 def _lists(call: Call) -> list[list[Any]]:
-    return [list(value) for value in call.arguments.values() if isinstance(value, (list, tuple)) and value and hasattr(value[0], "numel")]
+    return [
+        list(value)
+        for value in call.arguments.values()
+        if isinstance(value, (list, tuple)) and value and hasattr(value[0], "numel")
+    ]
 
 
 @dataclass(frozen=True)
@@ -31,9 +35,16 @@ def of_lists(call: Call) -> list[Launch]:
     if call.made:  # a new list, or one number for each tensor (norms)
         lists.append((list(call.made), WRITE))
     else:
-        lists[0] = lists[0][0], WRITE if call.name in ("_foreach_copy_", "_foreach_zero_") else READ | WRITE
+        lists[0] = (
+            lists[0][0],
+            WRITE if call.name in ("_foreach_copy_", "_foreach_zero_") else READ | WRITE,
+        )
     sizes = [tensor.numel() for tensor in lists[0][0]]
-    scalars = any(isinstance(call[name], (list, tuple)) and not hasattr(call[name][0], "numel") for name in ("scalars",) if call[name])
+    scalars = any(
+        isinstance(call[name], (list, tuple)) and not hasattr(call[name][0], "numel")
+        for name in ("scalars",)
+        if call[name]
+    )
     done = []
     for part in foreach.parts(sizes, len(lists), scalars):
         uses = []

@@ -1,4 +1,6 @@
-"""Matrix products, and convolutions: one implicit product each, as cuDNN has them, without workspace."""
+"""Matrix products, and convolutions: one implicit product each, as cuDNN has them, without
+workspace.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from deepum.trace.work import Cost
 
 @handles("mm", "addmm", "bmm", "baddbmm", "_addmm_activation")
 def _product(call: Call) -> list[Launch]:
-    a, b = (call["self"], call["mat2"]) if call.name in ("mm", "bmm") else (call["mat1"], call["mat2"])
+    a, b = (
+        (call["self"], call["mat2"]) if call.name in ("mm", "bmm") else (call["mat1"], call["mat2"])
+    )
     if call.name == "baddbmm":
         a, b = call["batch1"], call["batch2"]
     batches = a.shape[0] if a.dim() == 3 else 1
@@ -22,10 +26,12 @@ def _product(call: Call) -> list[Launch]:
     # cuBLAS has matrices by columns: what PyTorch has by rows is its product the other way round.
     done = []
     result = write(*call.made)
-    if added and added[0].dim() > 1:  # a bias vector is added by cuBLASLt as it writes; anything else is copied to the result first
+    # A bias vector is added by cuBLASLt as it writes; anything else is copied to the result first.
+    if added and added[0].dim() > 1:
         done.append(Launch("copy", read(*added) + result))
         added, result = [], update(*call.made)
-    # CUBLAS_WORKSPACE_CONFIG :4096:2:16:8, the default before Hopper; a handle for each thread that computes, of which autograd has its own
+    # CUBLAS_WORKSPACE_CONFIG :4096:2:16:8, the default before Hopper; a handle for each thread that
+    # computes, of which autograd has its own
     scratch = Scratch("cublas backward" if call.backward else "cublas", 8_519_680)
     return [*done, Launch("gemm", [*read(b, a, *added), *result, Use(scratch, 0)], cost)]
 
@@ -34,8 +40,12 @@ def _groups(call: Call) -> int:
     return int(call["groups"] or 1)
 
 
-def _convolution_cost(call: Call, source: Any, weight: Any, result_shape: Sequence[int], what: str) -> Cost:
-    """Its three products: `forward`, `input` (gradient of the input), `weight`. A transposed one is the gradient of the other's input."""
+def _convolution_cost(
+    call: Call, source: Any, weight: Any, result_shape: Sequence[int], what: str
+) -> Cost:
+    """Its three products: `forward`, `input` (gradient of the input), `weight`. A transposed one is
+    the gradient of the other's input.
+    """
     groups = _groups(call)
     places = prod(source.shape[2:]) if call["transposed"] else prod(result_shape[2:])
     rows = source.shape[0] * places
@@ -51,7 +61,13 @@ def _convolution_cost(call: Call, source: Any, weight: Any, result_shape: Sequen
 def _convolution(call: Call) -> list[Launch]:
     source, weight = call["input"], call["weight"]
     (out,) = call.made
-    done = [Launch("convolution", read(source, weight) + write(out), _convolution_cost(call, source, weight, out.shape, "forward"))]
+    done = [
+        Launch(
+            "convolution",
+            read(source, weight) + write(out),
+            _convolution_cost(call, source, weight, out.shape, "forward"),
+        )
+    ]
     if call["bias"] is not None:
         done.append(Launch("add_bias", update(out) + read(call["bias"])))
     return done

@@ -1,4 +1,6 @@
-"""What a launch does of which only the event is known: as in the replay (replay_work.cpp, default_work), all that it may."""
+"""What a launch does of which only the event is known: as in the replay (replay_work.cpp,
+default_work), all that it may.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,16 @@ class Assumed(Work):
     """Work whose accesses are whole UM blocks, with all that lies in them."""
 
 
-def _accesses(ranges: tuple[BlockRange, ...], flags: int, allocated: Mapping[int, Allocate]) -> Iterator[Access]:
+def _accesses(
+    ranges: tuple[BlockRange, ...], flags: int, allocated: Mapping[int, Allocate]
+) -> Iterator[Access]:
     for where in ranges:
         place = allocated.get(where.slot)
         if place is not None:
             low = max(where.first * UM_BLOCK_BYTES - place.first_offset, 0)
-            high = min((where.first + where.count) * UM_BLOCK_BYTES - place.first_offset, place.bytes)
+            high = min(
+                (where.first + where.count) * UM_BLOCK_BYTES - place.first_offset, place.bytes
+            )
             if low < high:
                 yield Access(where.slot, flags | _ESTIMATED, low, high - low)
 
@@ -40,4 +46,10 @@ def assumed(event: Execute, allocated: Mapping[int, Allocate]) -> Assumed:
     if to_device == from_device or event.flags & _MEMSET:
         return Assumed(work.LAUNCH, event.sequence, work.UNCOUNTED, accesses=accesses)
     size = sum(access.bytes for access in accesses)
-    return Assumed(work.COPY, event.sequence, work.TO_DEVICE if to_device else 0, device_bytes=size, accesses=accesses)
+    return Assumed(
+        work.COPY,
+        event.sequence,
+        work.TO_DEVICE if to_device else 0,
+        device_bytes=size,
+        accesses=accesses,
+    )

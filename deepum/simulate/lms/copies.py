@@ -1,4 +1,6 @@
-"""What LMS has the machine do, as work records: memory that comes and goes, copies on two streams of their own, waits of the host."""
+"""What LMS has the machine do, as work records: memory that comes and goes, copies on two streams
+of their own, waits of the host.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,16 @@ from deepum.trace import work
 from deepum.trace.work import BY_ADDRESS, READ, WRITE, Access, Work
 
 _OWN: int = lib.DEEPUM_WORK_OF_HELPER
-# Numbers that no program's streams and events have: those of recorded runs count from 0, those that only events name from 2^31.
+# Numbers that no program's streams and events have: those of recorded runs count from 0, those that
+# only events name from 2^31.
 _OUT_STREAM, _IN_STREAM, _EVENTS = 0x4000_0000, 0x4000_0001, 0x4000_0000
 _FIRST_ADDRESS = 1 << 50  # beyond those of a driver
 
 
 class Copies:
-    """Collects records. `sequence`: of the event that they follow; `compute`: the stream of the program's launches."""
+    """Collects records. `sequence`: of the event that they follow; `compute`: the stream of the
+    program's launches.
+    """
 
     def __init__(self, compute: int) -> None:
         self.records: list[bytes] = []
@@ -30,7 +35,10 @@ class Copies:
 
     def map(self, size: int) -> int:
         """Device memory comes; its address."""
-        address, self._address = self._address, self._address + -(-size // UM_BLOCK_BYTES) * UM_BLOCK_BYTES
+        address, self._address = (
+            self._address,
+            self._address + -(-size // UM_BLOCK_BYTES) * UM_BLOCK_BYTES,
+        )
         self._own(Work(lib.DEEPUM_WORK_MAP, accesses=(Access(BY_ADDRESS, 0, address, size),)))
         return address
 
@@ -55,16 +63,35 @@ class Copies:
         self._own(Work(lib.DEEPUM_WORK_SYNCHRONISE_EVENT, event=event))
         self._free_events.append(event)
 
-    # One event for both ends, as in CudaLmsStorageImpl::swap: a wait is for what was recorded last before it.
+    # One event for both ends, as in CudaLmsStorageImpl::swap: a wait is for what was recorded last
+    # before it.
     def _copy(self, stream: int, flags: int, access: Access) -> int:
         event = self._free_events.pop() if self._free_events else self._events
         self._events += event == self._events
         self._own(Work(lib.DEEPUM_WORK_RECORD, stream=self._compute, event=event))
         self._own(Work(lib.DEEPUM_WORK_WAIT, stream=stream, event=event))
-        self._own(Work(work.COPY, flags=flags, stream=stream, device_bytes=access.bytes, accesses=(access,)))
+        self._own(
+            Work(
+                work.COPY, flags=flags, stream=stream, device_bytes=access.bytes, accesses=(access,)
+            )
+        )
         self._own(Work(lib.DEEPUM_WORK_RECORD, stream=stream, event=event))
         return event
 
     def _own(self, one: Work) -> None:
-        flags = one.flags if one.kind in (lib.DEEPUM_WORK_MAP, lib.DEEPUM_WORK_UNMAP) else one.flags | _OWN
-        self.put(Work(one.kind, self.sequence, flags, one.stream, one.event, device_bytes=one.device_bytes, accesses=one.accesses))
+        flags = (
+            one.flags
+            if one.kind in (lib.DEEPUM_WORK_MAP, lib.DEEPUM_WORK_UNMAP)
+            else one.flags | _OWN
+        )
+        self.put(
+            Work(
+                one.kind,
+                self.sequence,
+                flags,
+                one.stream,
+                one.event,
+                device_bytes=one.device_bytes,
+                accesses=one.accesses,
+            )
+        )

@@ -1,8 +1,11 @@
-"""Which tensors LMS copies out before anybody asks for their memory: those whose like was swapped at this point of its life before.
+"""Which tensors LMS copies out before anybody asks for their memory: those whose like was swapped
+at this point of its life before.
 
-A tensor is known by its size, by how many tensors had been swapping candidates before it, and by how many were when it became one: in a
-program that repeats itself, the same tensor of each iteration. Its history is one bit for each time that it stopped being a candidate:
-swapped out, or used again (`LMSReclaimHistory`, `predict_reclaim` and `record_reclaim` in CUDACachingAllocator.cpp).
+A tensor is known by its size, by how many tensors had been swapping candidates before it, and by
+how many were when it became one: in a program that repeats itself, the same tensor of each
+iteration. Its history is one bit for each time that it stopped being a candidate: swapped out, or
+used again (`LMSReclaimHistory`, `predict_reclaim` and `record_reclaim` in
+CUDACachingAllocator.cpp).
 """
 
 from __future__ import annotations
@@ -43,7 +46,9 @@ class Histories:
         self._live = 0
 
     def name(self, size: int, candidates: int) -> int:
-        """The name of a tensor that becomes a candidate for the first time, beside so many others."""
+        """The name of a tensor that becomes a candidate for the first time, beside so many
+        others.
+        """
         self._live += 1
         name = (size << 24) + (self._live << 12) + candidates
         self._by_name.setdefault(name, _History()).renew()

@@ -1,8 +1,10 @@
 """The trace of a program, as it would be under LMS.
 
-The program's own part stays as it is: launches, copies, events, waits, in their order. Its memory is PyTorch's blocks, each of them a
-tensor, which get places anew; a launch is an operation that takes the tensors it touches. What is allocated between two launches belongs to
-the operation of the second, which has pinned by then what it takes: so do LMS's guards, which stand at the beginning of an operator.
+The program's own part stays as it is: launches, copies, events, waits, in their order. Its memory
+is PyTorch's blocks, each of them a tensor, which get places anew; a launch is an operation that
+takes the tensors it touches. What is allocated between two launches belongs to the operation of the
+second, which has pinned by then what it takes: so do LMS's guards, which stand at the beginning of
+an operator.
 """
 
 from __future__ import annotations
@@ -33,8 +35,9 @@ _Item = tuple[Event, bytes] | Work
 
 @dataclass(frozen=True)
 class Swapped:
-    """`trace`: None where memory ran out: then `out_of_memory` says so, after `launches` launches and copies and `steps` whole steps, if
-    the trace tells of steps."""
+    """`trace`: None where memory ran out: then `out_of_memory` says so, after `launches` launches
+    and copies and `steps` whole steps, if the trace tells of steps.
+    """
 
     trace: Trace | None
     told: Told
@@ -56,7 +59,9 @@ class Swapped:
 
 
 def refusal(trace: Trace) -> str | None:
-    """Why the program cannot be followed under LMS, None if it can be. Raises ValueError for a damaged trace."""
+    """Why the program cannot be followed under LMS, None if it can be. Raises ValueError for a
+    damaged trace.
+    """
     reported = False
     streams = set()
     for event in events(trace.events):
@@ -73,13 +78,24 @@ def refusal(trace: Trace) -> str | None:
             streams.add(event.stream)
     if not reported:
         return "has no blocks of PyTorch's allocator"
-    if len(streams) > 1 or len({one.stream for one in work.decode(trace.work) if one.kind in _OPERATIONS and one.accesses}) > 1:
+    if (
+        len(streams) > 1
+        or len(
+            {
+                one.stream
+                for one in work.decode(trace.work)
+                if one.kind in _OPERATIONS and one.accesses
+            }
+        )
+        > 1
+    ):
         return "puts work on several streams"
     return None
 
 
 def rewrite(trace: Trace, memory: int, empty_cache_every: int | None = None) -> Swapped:
-    """`memory`: of the card, bytes. `empty_cache_every`: launches after which the cache is given back to the driver, again and again.
+    """`memory`: of the card, bytes. `empty_cache_every`: launches after which the cache is given
+    back to the driver, again and again.
 
     Raises ValueError for a damaged trace; `refusal` has nothing against it.
     """
@@ -89,7 +105,11 @@ def rewrite(trace: Trace, memory: int, empty_cache_every: int | None = None) -> 
         made.run()
     except OutOfMemoryError as caught:
         error = caught
-    written = Trace(trace.name, b"".join(made.events), b"".join(made.copies.records), trace.settings) if error is None else None
+    written = (
+        Trace(trace.name, b"".join(made.events), b"".join(made.copies.records), trace.settings)
+        if error is None
+        else None
+    )
     return Swapped(written, made.swapper.told, made.launches, made.steps, error)
 
 
@@ -123,7 +143,9 @@ def _items(trace: Trace) -> Iterator[_Item]:
 
 @dataclass
 class _Allocation:
-    """`tensors` by offset, which `offsets` has in order. `address`: of what is no segment of PyTorch's."""
+    """`tensors` by offset, which `offsets` has in order. `address`: of what is no segment of
+    PyTorch's.
+    """
 
     bytes: int
     address: int | None = None
@@ -143,10 +165,13 @@ class _Rewriter:
         self._items = items
         self._empty_cache_every = empty_cache_every
         self._of_pytorch = {
-            (item[0].slot, item[0].generation) for item in items if not isinstance(item, Work) and isinstance(item[0], Block)
+            (item[0].slot, item[0].generation)
+            for item in items
+            if not isinstance(item, Work) and isinstance(item[0], Block)
         }
         self._allocations: dict[int, _Allocation] = {}
-        self._plain: dict[int, tuple[int, int]] = {}  # the program's device memory: address and bytes by its own address
+        # The program's device memory: address and bytes by its own address.
+        self._plain: dict[int, tuple[int, int]] = {}
         self._pinned_at = -1  # the operation that has pinned what it takes
         self._next = _next_operations(items)
 
@@ -172,7 +197,9 @@ class _Rewriter:
         if known is not None and known.bytes == event.bytes:
             return  # announced once more
         of_pytorch = (event.slot, event.generation) in self._of_pytorch
-        self._allocations[event.slot] = _Allocation(event.bytes, None if of_pytorch else self.swapper.take(event.bytes))
+        self._allocations[event.slot] = _Allocation(
+            event.bytes, None if of_pytorch else self.swapper.take(event.bytes)
+        )
 
     def _free(self, slot: int) -> None:
         gone = self._allocations.pop(slot, None)
@@ -212,14 +239,21 @@ class _Rewriter:
             if isinstance(event, Block):
                 ended.add((event.slot, event.offset))
             elif isinstance(event, Free):
-                ended |= {(event.slot, offset) for offset in self._allocations.get(event.slot, _Allocation(0)).offsets}
+                ended |= {
+                    (event.slot, offset)
+                    for offset in self._allocations.get(event.slot, _Allocation(0)).offsets
+                }
         operation = self._items[after]
         assert isinstance(operation, Work)
-        self.swapper.pin(tensor for place, tensor in self._taken(operation).items() if place not in ended)
+        self.swapper.pin(
+            tensor for place, tensor in self._taken(operation).items() if place not in ended
+        )
 
     def _taken(self, one: Work) -> dict[tuple[int, int], Tensor]:
-        """The tensors that an operation touches, by slot and offset. Of whole UM blocks, those that they cover; of a range that is only
-        estimated, the one that it begins in: it comes from a pointer, and what is known of it is that it is not longer."""
+        """The tensors that an operation touches, by slot and offset. Of whole UM blocks, those that
+        they cover; of a range that is only estimated, the one that it begins in: it comes from a
+        pointer, and what is known of it is that it is not longer.
+        """
         taken = {}
         slot = low = high = -1  # of the latest: a gather touches many rows of one tensor
         for access in one.accesses:
@@ -242,7 +276,9 @@ class _Rewriter:
         if place is None:
             return
         end = access.offset + access.bytes
-        for at in range(max(bisect.bisect_right(place.offsets, access.offset) - 1, 0), len(place.offsets)):
+        for at in range(
+            max(bisect.bisect_right(place.offsets, access.offset) - 1, 0), len(place.offsets)
+        ):
             offset = place.offsets[at]
             if offset >= end:
                 return
@@ -256,7 +292,11 @@ class _Rewriter:
             self._plain_memory(one)
         elif one.kind in _OPERATIONS:
             self._operation(one)
-        elif one.kind not in (lib.DEEPUM_WORK_PREFETCH, lib.DEEPUM_WORK_DISCARD, lib.DEEPUM_WORK_ADVISE):
+        elif one.kind not in (
+            lib.DEEPUM_WORK_PREFETCH,
+            lib.DEEPUM_WORK_DISCARD,
+            lib.DEEPUM_WORK_ADVISE,
+        ):
             self.copies.put(one)
 
     def _operation(self, one: Work) -> None:
@@ -290,9 +330,16 @@ class _Rewriter:
             left = access.bytes
             for offset, tensor in self._met(access):
                 if (access.slot, offset) in taken:
-                    slot, low, high, address = access.slot, offset, offset + tensor.bytes, self.swapper.address(tensor)
+                    slot, low, high, address = (
+                        access.slot,
+                        offset,
+                        offset + tensor.bytes,
+                        self.swapper.address(tensor),
+                    )
                     first, last = max(low, start), min(high, end)
-                    made.append(Access(BY_ADDRESS, access.flags, address + first - low, last - first))
+                    made.append(
+                        Access(BY_ADDRESS, access.flags, address + first - low, last - first)
+                    )
                     left -= last - first
             if not access.flags & work.PERHAPS:
                 elsewhere += left * (bool(access.flags & READ) + bool(access.flags & WRITE))
@@ -320,4 +367,8 @@ def _next_operations(items: list[_Item]) -> list[int]:
 
 def _without_ranges(raw: bytes) -> bytes:
     """An execution that touches no managed memory."""
-    return struct.pack("<H", _EXECUTE_BYTES // 8) + raw[2:_RANGES_AT] + bytes(_EXECUTE_BYTES - _RANGES_AT)
+    return (
+        struct.pack("<H", _EXECUTE_BYTES // 8)
+        + raw[2:_RANGES_AT]
+        + bytes(_EXECUTE_BYTES - _RANGES_AT)
+    )

@@ -1,9 +1,12 @@
-"""LMS itself: tensors that are in use, candidates for swapping, or on the host; and whose memory is taken when there is none left.
+"""LMS itself: tensors that are in use, candidates for swapping, or on the host; and whose memory is
+taken when there is none left.
 
-A tensor is pinned while an operation runs that takes it. Before, it is brought back if it is on the host; after, it is a candidate, the
-youngest. When a block is asked for and neither the cache nor the driver has one, candidates are swapped out, oldest first, the host waiting
-for the copy: one whose block, with what is free beside it, is large enough; else all in segments that are large enough; else all
-(`reclaim_one`, `reclaim_fragments`, `reclaim_all`). Only then is the cache given back to the driver for another try.
+A tensor is pinned while an operation runs that takes it. Before, it is brought back if it is on the
+host; after, it is a candidate, the youngest. When a block is asked for and neither the cache nor
+the driver has one, candidates are swapped out, oldest first, the host waiting for the copy: one
+whose block, with what is free beside it, is large enough; else all in segments that are large
+enough; else all (`reclaim_one`, `reclaim_fragments`, `reclaim_all`). Only then is the cache given
+back to the driver for another try.
 """
 
 from __future__ import annotations
@@ -20,7 +23,9 @@ _SHARE = 95, 100  # of the memory that is free at the start, for tensors (LMSSet
 
 
 class OutOfMemoryError(Exception):
-    """No memory for `asked` bytes, with all swapped out that can be. `allocated`: bytes in blocks; `memory`: of the card."""
+    """No memory for `asked` bytes, with all swapped out that can be. `allocated`: bytes in blocks;
+    `memory`: of the card.
+    """
 
     def __init__(self, asked: int, allocated: int, memory: int) -> None:
         super().__init__(f"{asked} bytes asked for, {allocated} in blocks of a card of {memory}")
@@ -57,7 +62,9 @@ class Tensor:
 
 @dataclass
 class Told:
-    """What was done, since the start. `speculative`: copies out before the memory was asked for, and how many of them were then needed."""
+    """What was done, since the start. `speculative`: copies out before the memory was asked for,
+    and how many of them were then needed.
+    """
 
     swapped_out: int = 0
     swapped_in: int = 0
@@ -80,7 +87,8 @@ class Swapper:
         self._allocator = CachingAllocator()
         self._others = 0  # bytes that are not the allocator's
         self._addresses: dict[int, int] = {}  # of segments
-        self._candidates: dict[bool, dict[Tensor, None]] = {True: {}, False: {}}  # of small blocks, of others; oldest first
+        # Of small blocks, of others; oldest first.
+        self._candidates: dict[bool, dict[Tensor, None]] = {True: {}, False: {}}
         self._turns = 0
         self._histories = Histories()
 
@@ -118,7 +126,9 @@ class Swapper:
             self._histories.ended()
 
     def pin(self, tensors: Iterable[Tensor]) -> None:
-        """An operation takes them, one after the other: what was not pinned yet may go for what is."""
+        """An operation takes them, one after the other: what was not pinned yet may go for
+        what is.
+        """
         for tensor in tensors:
             if tensor.state is _State.CANDIDATE:
                 self._remove(tensor, swapped=False)
@@ -135,13 +145,17 @@ class Swapper:
             self._arrive(tensor)
 
     def unpin(self, tensors: list[Tensor]) -> None:
-        """It is over, as far as the host knows: they are candidates, the first of them the youngest."""
+        """It is over, as far as the host knows: they are candidates, the first of them the
+        youngest.
+        """
         for tensor in reversed(tensors):
             tensor.state = _State.CANDIDATE
             self._candidates[tensor.place.segment.small][tensor] = None
             tensor.turn = self._turns = self._turns + 1
             if tensor.name is None:
-                tensor.name = self._histories.name(tensor.place.bytes, sum(map(len, self._candidates.values())))
+                tensor.name = self._histories.name(
+                    tensor.place.bytes, sum(map(len, self._candidates.values()))
+                )
             if self._histories.predicts(tensor.name):
                 self._copy_out(tensor)
                 self.told.speculative += 1
@@ -173,7 +187,12 @@ class Swapper:
     # --- Memory
 
     def _block(self, size: int) -> Block:
-        tries: tuple[Callable[[int], Block | None], ...] = (self._allocator.cached, self._grown, self._reclaimed, self._after_emptying)
+        tries: tuple[Callable[[int], Block | None], ...] = (
+            self._allocator.cached,
+            self._grown,
+            self._reclaimed,
+            self._after_emptying,
+        )
         for attempt in tries:
             block = attempt(size)
             if block is not None:
@@ -189,7 +208,9 @@ class Swapper:
         block = self._allocator.grown(size)
         for segment in self._allocator.segments[known:]:
             self._addresses[segment.slot] = self._copies.map(segment.bytes)
-            self.told.peak_reserved_bytes = max(self.told.peak_reserved_bytes, self._allocator.reserved_bytes)
+            self.told.peak_reserved_bytes = max(
+                self.told.peak_reserved_bytes, self._allocator.reserved_bytes
+            )
         return block
 
     def _after_emptying(self, size: int) -> Block | None:
@@ -206,7 +227,12 @@ class Swapper:
         self._swap_out([tensor for tensor in alike if tensor.place.segment.bytes >= needed])
         block = self._allocator.cached(size)
         if block is None:
-            self._swap_out(sorted((tensor for pool in self._candidates.values() for tensor in pool), key=lambda tensor: tensor.turn))
+            self._swap_out(
+                sorted(
+                    (tensor for pool in self._candidates.values() for tensor in pool),
+                    key=lambda tensor: tensor.turn,
+                )
+            )
             block = self._allocator.cached(size)
         return block
 

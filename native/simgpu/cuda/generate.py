@@ -1,11 +1,13 @@
-"""Writes what follows from CUDA's own headers: stubs, per-thread-stream variants, the cuGetProcAddress table, error names.
+"""Writes what follows from CUDA's own headers: stubs, per-thread-stream variants, the
+cuGetProcAddress table, error names.
 
     generate.py INCLUDE_FOLDER COMPILER OUTPUT_FOLDER SOURCE...
 
-Whatever function of cuda.h the SOURCEs do not define gets a stub that answers CUDA_ERROR_NOT_SUPPORTED. A `_ptsz`/`_ptds` variant
-of a defined function forwards to it with the calling thread's own stream as default stream. The table of cuGetProcAddress pairs the
-versions that cudaTypedefs.h names (PFN_cuX_v12020) with the symbols cuX_v2, cuX of cuda.h, newest first, up to DRIVER_VERSION; the
-compiler checks each pair's type.
+Whatever function of cuda.h the SOURCEs do not define gets a stub that answers
+CUDA_ERROR_NOT_SUPPORTED. A `_ptsz`/`_ptds` variant of a defined function forwards to it with the
+calling thread's own stream as default stream. The table of cuGetProcAddress pairs the versions that
+cudaTypedefs.h names (PFN_cuX_v12020) with the symbols cuX_v2, cuX of cuda.h, newest first, up to
+DRIVER_VERSION; the compiler checks each pair's type.
 """
 
 from __future__ import annotations
@@ -16,12 +18,22 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-# Rows that the headers do not spell out: since 12.0 the bare name means the variant with flags (`#define cuGraphInstantiate` in cuda.h).
-EXTRA_ROWS = (("cuGraphInstantiate", 12000, "cuGraphInstantiateWithFlags", "PFN_cuGraphInstantiateWithFlags_v11040"),)
+# Rows that the headers do not spell out: since 12.0 the bare name means the variant with flags
+# (`#define cuGraphInstantiate` in cuda.h).
+EXTRA_ROWS = (
+    (
+        "cuGraphInstantiate",
+        12000,
+        "cuGraphInstantiateWithFlags",
+        "PFN_cuGraphInstantiateWithFlags_v11040",
+    ),
+)
 SUFFIXES = ("_ptsz", "_ptds")
-# The driver's release. Later headers name further forms, which a driver of this release does not have.
+# The driver's release. Later headers name further forms, which a driver of this release does not
+# have.
 DRIVER_VERSION = 13000
-# Not the driver API's: for the other stand-in libraries (fault_feed.h), and for who would open /dev/nvidia-uvm-tools (uvm_tools_device.h).
+# Not the driver API's: for the other stand-in libraries (fault_feed.h), and for who would open
+# /dev/nvidia-uvm-tools (uvm_tools_device.h).
 OWN_SYMBOLS = ("deepum_sim_note_block", "deepum_sim_take_faults", "deepum_uvm_tools_device")
 
 
@@ -36,12 +48,18 @@ class Function:
         """Names of the parameters, in order."""
         if self.parameters in ("", "void"):
             return []
-        return [found[-1] for p in self.parameters.split(",") if (found := re.findall(r"\w+", re.sub(r"\[\w*\]", "", p)))]
+        return [
+            found[-1]
+            for p in self.parameters.split(",")
+            if (found := re.findall(r"\w+", re.sub(r"\[\w*\]", "", p)))
+        ]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One row of the cuGetProcAddress table. pair: the function type of cudaTypedefs.h, or empty."""
+    """One row of the cuGetProcAddress table. pair: the function type of cudaTypedefs.h, or
+    empty.
+    """
 
     base: str
     version: int
@@ -54,7 +72,9 @@ def declarations(include: str, compiler: str) -> dict[str, Function]:
     """All functions of cuda.h, every version and variant."""
     text = "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n"
     command = [compiler, "-x", "c", "-E", "-P", f"-I{include}", "-"]
-    expanded = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
+    expanded = subprocess.run(
+        command, input=text, capture_output=True, text=True, check=True
+    ).stdout
     flat = re.sub(r"\s+", " ", expanded)
     found = re.findall(r"CUresult (cu[A-Z]\w+) ?\(([^()]*)\)", flat)
     return {name: Function(name, parameters.strip()) for name, parameters in found}
@@ -62,11 +82,19 @@ def declarations(include: str, compiler: str) -> dict[str, Function]:
 
 def defined(sources: list[Path]) -> set[str]:
     """Functions that the sources define: `CUresult cuX(` at the start of a line."""
-    return {name for path in sources for name in re.findall(r"^(?:CUresult|EXPORTED) (cu[A-Z]\w+)\(", path.read_text(), re.MULTILINE)}
+    return {
+        name
+        for path in sources
+        for name in re.findall(
+            r"^(?:CUresult|EXPORTED) (cu[A-Z]\w+)\(", path.read_text(), re.MULTILINE
+        )
+    }
 
 
 def typed_versions(include: str) -> dict[str, dict[int, set[str]]]:
-    """base name -> version -> suffixes ("", "_ptsz", "_ptds") of the function types in cudaTypedefs.h."""
+    """base name -> version -> suffixes ("", "_ptsz", "_ptds") of the function types in
+    cudaTypedefs.h.
+    """
     versions: dict[str, dict[int, set[str]]] = {}
     text = Path(include, "cudaTypedefs.h").read_text()
     for base, version, suffix in re.findall(r"\*PFN_(cu[A-Z]\w*?)_v(\d+)(_pt[sd][zs])?\)", text):
@@ -80,14 +108,26 @@ def table(include: str, available: set[str]) -> list[Entry]:
     versions = typed_versions(include)
     for base, by_version in versions.items():
         for suffix in ("", *SUFFIXES):
-            symbols = [s + suffix for s in [base, *(f"{base}_v{i}" for i in range(2, 9))] if s + suffix in available]
-            numbers = sorted((v for v, found in by_version.items() if suffix in found), reverse=True)
+            symbols = [
+                s + suffix
+                for s in [base, *(f"{base}_v{i}" for i in range(2, 9))]
+                if s + suffix in available
+            ]
+            numbers = sorted(
+                (v for v, found in by_version.items() if suffix in found), reverse=True
+            )
             for version, symbol in zip(numbers, reversed(symbols), strict=False):
                 if version <= DRIVER_VERSION:
-                    rows.append(Entry(base, version, bool(suffix), symbol, f"PFN_{base}_v{version}{suffix}"))
+                    rows.append(
+                        Entry(base, version, bool(suffix), symbol, f"PFN_{base}_v{version}{suffix}")
+                    )
     plain = {re.sub(r"(_v\d+)?(_pt[sd][zs])?$", "", name) for name in available}
-    rows += [Entry(name, 0, False, name, "") for name in plain - versions.keys() if name in available]
-    rows += [Entry(base, version, False, symbol, pair) for base, version, symbol, pair in EXTRA_ROWS]
+    rows += [
+        Entry(name, 0, False, name, "") for name in plain - versions.keys() if name in available
+    ]
+    rows += [
+        Entry(base, version, False, symbol, pair) for base, version, symbol, pair in EXTRA_ROWS
+    ]
     return sorted(rows, key=lambda r: (r.base, r.version, r.per_thread))
 
 
@@ -102,7 +142,11 @@ def main() -> None:
     folder = Path(output)
     known = declarations(include, compiler)
     hand = defined([Path(p) for p in sys.argv[4:]])
-    profiler = {"cuProfilerInitialize": "const char*, const char*, int", "cuProfilerStart": "void", "cuProfilerStop": "void"}
+    profiler = {
+        "cuProfilerInitialize": "const char*, const char*, int",
+        "cuProfilerStart": "void",
+        "cuProfilerStop": "void",
+    }
     known |= {n: Function(n, p) for n, p in profiler.items()}
     forwards = {n for n in known if n.endswith(SUFFIXES) and n[:-5] in hand and n not in hand}
     stubs = sorted(known.keys() - hand - forwards)
@@ -111,24 +155,44 @@ def main() -> None:
     macros = sorted(set(re.findall(r"^\s*#\s*define\s+(cu[A-Z]\w+)\b", header, re.MULTILINE)))
     write(folder / "undefine.inc", "".join(f"#undef {m}\n" for m in macros))
 
-    lines = ['#include "cuda_api.hpp"', '#include "not_simulated.hpp"', '#include "streams.hpp"', "", "using namespace deepum::simgpu;", ""]
+    lines = [
+        '#include "cuda_api.hpp"',
+        '#include "not_simulated.hpp"',
+        '#include "streams.hpp"',
+        "",
+        "using namespace deepum::simgpu;",
+        "",
+    ]
     for name in sorted(forwards):
         f = known[name]
         call = f"{name[:-5]}({', '.join(f.argument_names())})"
-        lines.append(f'extern "C" CUresult {name}({f.parameters}) {{\n  PerThreadDefault scope;\n  return {call};\n}}')
+        lines.append(
+            f'extern "C" CUresult {name}({f.parameters}) {{\n  PerThreadDefault scope;\n  '
+            f"return {call};\n}}"
+        )
     for name in stubs:
         f = known[name]
-        lines.append(f'extern "C" CUresult {name}({f.parameters}) {{ return not_simulated("{name}"); }}')
+        lines.append(
+            f'extern "C" CUresult {name}({f.parameters}) {{ return not_simulated("{name}"); }}'
+        )
     write(folder / "stubs.cpp", "\n".join(lines) + "\n")
 
     available = set(known) | hand
     rows = table(include, available)
-    lines = ['#include "cuda_api.hpp"', '#include "proc_table.hpp"', "#include <cudaTypedefs.h>", ""]
+    lines = [
+        '#include "cuda_api.hpp"',
+        '#include "proc_table.hpp"',
+        "#include <cudaTypedefs.h>",
+        "",
+    ]
     lines += [f'extern "C" CUresult {n}({p});' for n, p in profiler.items()]
     lines += ["namespace deepum::simgpu {", "const ProcAddress kProcAddresses[] = {"]
     for r in rows:
         pointer = f"static_cast<{r.pair}>(&::{r.symbol})" if r.pair else f"&::{r.symbol}"
-        lines.append(f'    {{"{r.base}", {r.version}, {str(r.per_thread).lower()}, reinterpret_cast<void*>({pointer})}},')
+        lines.append(
+            f'    {{"{r.base}", {r.version}, {str(r.per_thread).lower()}, '
+            f"reinterpret_cast<void*>({pointer})}},"
+        )
     lines += [
         "};",
         "const std::size_t kProcAddressCount = sizeof(kProcAddresses) / sizeof(kProcAddresses[0]);",

@@ -1,5 +1,6 @@
-"""Write the functions of the stand-in libcupti that are not done by hand: each answers 27, CUPTI_ERROR_NOT_SUPPORTED. Also writes the
-version that the library answers, and the linker's version script. A name with 12 or 13 behind it in NAMES is in that major's library alone.
+"""Write the functions of the stand-in libcupti that are not done by hand: each answers 27,
+CUPTI_ERROR_NOT_SUPPORTED. Also writes the version that the library answers, and the linker's
+version script. A name with 12 or 13 behind it in NAMES is in that major's library alone.
 
 Usage: stubs.py NAMES MAJOR OUT.c OUT.map SOURCE
 """
@@ -19,10 +20,15 @@ def main() -> None:
     if unknown := done - {entry[0] for entry in entries}:
         sys.exit(f"not in {names_file}: {', '.join(sorted(unknown))}")
     stubs = [f"const unsigned deepum_sim_cupti_version = {API_VERSIONS[major]};"]
-    stubs += [f'__attribute__((visibility("default"))) int {name}(void) {{ return 27; }}' for name in sorted(names - done)]
+    stubs += [
+        f'__attribute__((visibility("default"))) int {name}(void) {{ return 27; }}'
+        for name in sorted(names - done)
+    ]
     pathlib.Path(out).write_text("\n".join(stubs) + "\n")
     exported = "".join(f"    {name};\n" for name in sorted(names | {"deepum_sim_cupti_state"}))
-    pathlib.Path(version_script).write_text(f"libcupti.so.{major} {{\n  global:\n{exported}  local: *;\n}};\n")
+    pathlib.Path(version_script).write_text(
+        f"libcupti.so.{major} {{\n  global:\n{exported}  local: *;\n}};\n"
+    )
 
 
 if __name__ == "__main__":

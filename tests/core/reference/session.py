@@ -1,8 +1,8 @@
 """The decision core: what native/core decides, said as simply as possible. Events in, commands out.
 
-It owns the parts and the order in which an event passes them. Left out, because they change nothing in what is decided within the limits
-that the tests use: rows and ways of the block tables (they only forget), the limit on table memory, bounds against hostile events,
-profiles.
+It owns the parts and the order in which an event passes them. Left out, because they change nothing
+in what is decided within the limits that the tests use: rows and ways of the block tables (they
+only forget), the limit on table memory, bounds against hostile events, profiles.
 """
 
 from __future__ import annotations
@@ -34,7 +34,13 @@ from reference.placement.room_maker import DriverEviction, PreEviction, RoomMake
 from reference.prediction.execution_table import NO_CONTEXT, Execution, ExecutionTable, pushed
 from reference.prediction.history import LaunchHistory, PastLaunch
 from reference.prediction.iteration_meter import IterationMeter, LearningMonitor
-from reference.prediction.launch_chain import HistoryPredictor, LaunchChain, LaunchPredictor, Step, TablePredictor
+from reference.prediction.launch_chain import (
+    HistoryPredictor,
+    LaunchChain,
+    LaunchPredictor,
+    Step,
+    TablePredictor,
+)
 from reference.prediction.use_tracker import STREAMS, UseTracker, UseTrials
 from reference.settings import CORRELATION, DUPLICATE, HISTORY, by_next_use
 
@@ -54,34 +60,55 @@ class Reference(ContentListener):
         self.history = LaunchHistory()
         self.context = NO_CONTEXT  # of the latest launches
         by_history = settings.prediction == HISTORY
-        self.predictor: LaunchPredictor = HistoryPredictor(self.history) if by_history else TablePredictor(self.executions)
-        self.chain = chain = LaunchChain(self.predictor, settings.chain_steps, settings.prefetch_degree)
+        self.predictor: LaunchPredictor = (
+            HistoryPredictor(self.history) if by_history else TablePredictor(self.executions)
+        )
+        self.chain = chain = LaunchChain(
+            self.predictor, settings.chain_steps, settings.prefetch_degree
+        )
         self.iterations = IterationMeter(now)
         self.learning = LearningMonitor(now)
         self.trials = UseTrials(now, memory)
 
         self.growth = growth = GrowthForecast(now, devices, chain, self.history)
-        self.departures = departures = Departures(now, commands, devices, sorts=by_next_use(settings))
+        self.departures = departures = Departures(
+            now, commands, devices, sorts=by_next_use(settings)
+        )
         self.room: RoomMaker = (
             PreEviction(settings, now, departures, growth)
             if settings.pre_eviction
             else DriverEviction(settings, now, departures, growth, commands)
         )
-        self.placer = Placer(settings, now, commands, memory, devices, departures, growth, self.room)
-        self.planner = ChainPlanner(settings, now, chain, memory, devices, departures, growth, self.room, self.placer)
+        self.placer = Placer(
+            settings, now, commands, memory, devices, departures, growth, self.room
+        )
+        self.planner = ChainPlanner(
+            settings, now, chain, memory, devices, departures, growth, self.room, self.placer
+        )
 
         self.invalidation = Invalidation(settings, now, memory, devices, departures)
-        self.copy_back = copy_back = CopyBack(settings, now, commands, memory, devices, self.iterations, self.trials)
+        self.copy_back = copy_back = CopyBack(
+            settings, now, commands, memory, devices, self.iterations, self.trials
+        )
         self.uses = UseTracker(now, memory, lambda block: copy_back.judge(block, left=False))
         self.host_residents = HostResidents(settings, now, commands, memory, devices, copy_back)
-        self.host_groups = HostGroups(settings, now, memory, devices, departures, copy_back, self.host_residents)
+        self.host_groups = HostGroups(
+            settings, now, memory, devices, departures, copy_back, self.host_residents
+        )
         self.wants_free_memory = False
 
         self.room.promises = self.planner
         departures.rules = [self.invalidation, copy_back]
         self.placer.rules = [copy_back]
         # What write-backs and advice do to a block comes before its place in the order changes.
-        memory.listeners = [growth, copy_back, self.host_residents, self.uses, self.invalidation, self]
+        memory.listeners = [
+            growth,
+            copy_back,
+            self.host_residents,
+            self.uses,
+            self.invalidation,
+            self,
+        ]
 
     @property
     def commands(self) -> list[Command]:
@@ -90,7 +117,9 @@ class Reference(ContentListener):
     @property
     def wants_faults(self) -> bool:
         unknown = self.trials.latest_unknown
-        trying = bool(self.settings.advice & DUPLICATE and unknown and self.learning.lately(unknown))
+        trying = bool(
+            self.settings.advice & DUPLICATE and unknown and self.learning.lately(unknown)
+        )
         timing = self.copy_back.pace.under_way() or self.host_groups.trial.under_way()
         return trying or self.learning.lost_blocks_lately() or timing or self.learning.learning()
 
@@ -109,7 +138,9 @@ class Reference(ContentListener):
             events.Progress: self.on_progress,
             events.Moved: self.on_moved,
             events.Lost: self.on_lost,
-            events.FreeMemory: lambda event: self.devices[event.device].residency.read_free_memory(event),
+            events.FreeMemory: lambda event: self.devices[event.device].residency.read_free_memory(
+                event
+            ),
         }
         if type(event) in handlers:
             handlers[type(event)](event)
@@ -123,7 +154,9 @@ class Reference(ContentListener):
         self.follow(execution)
 
         self.copy_back.before(accesses)
-        self.placer.place(accesses, self.placer.placement(self.now.launch, Urgency.AT_HAND, execution))
+        self.placer.place(
+            accesses, self.placer.placement(self.now.launch, Urgency.AT_HAND, execution)
+        )
         self.uses.begin_trials(accesses, event.stream, self.trials)
         self.growth.launched(event.device)
         self.placer.hold(accesses, event.stream)
@@ -134,16 +167,24 @@ class Reference(ContentListener):
             self.chain.extend()
             self.copy_back.after(accesses, event.device, event.stream)
             self.planner.launched(self.devices[event.device])
-        wanted = [device.residency.note_fill_point(self.learning.learning()) for device in self.devices.in_use()]
+        wanted = [
+            device.residency.note_fill_point(self.learning.learning())
+            for device in self.devices.in_use()
+        ]
         self.wants_free_memory = any(wanted)
 
     def resolve(self, event: events.Execute) -> tuple[list[Access], list[int], int]:
-        """Its accesses, how many launches before it the memory of each was handed out, and its hash: the names of PyTorch's blocks stand
-        for places in them."""
+        """Its accesses, how many launches before it the memory of each was handed out, and its
+        hash: the names of PyTorch's blocks stand for places in them.
+        """
         accesses: list[Access] = []
         ages: list[int] = []
         execution_hash = event.execution_hash
-        uses = [Use.WRITES] * len(event.written) + [Use.READS] * len(event.read) + [Use.UNKNOWN] * len(event.unknown)
+        uses = (
+            [Use.WRITES] * len(event.written)
+            + [Use.READS] * len(event.read)
+            + [Use.UNKNOWN] * len(event.unknown)
+        )
         for r, use in zip(event.ranges, uses, strict=True):
             allocation = self.memory.resolve(r)
             if allocation is None or r.count == 0:
@@ -160,7 +201,10 @@ class Reference(ContentListener):
     def exceeds_capacity(self, accesses: list[Access]) -> bool:
         touched = {block for access in accesses for block in self.memory.blocks(access.span)}
         blocks = Counter(map(self.devices.of, touched))
-        return any(device.residency.known and count > device.residency.capacity for device, count in blocks.items())
+        return any(
+            device.residency.known and count > device.residency.capacity
+            for device, count in blocks.items()
+        )
 
     def begin_launch(self, accesses: list[Access]) -> None:
         over_capacity = self.exceeds_capacity(accesses)
@@ -171,7 +215,9 @@ class Reference(ContentListener):
             device.order.launch_passed()
             device.window.launch_passed()
 
-    def learn_accesses(self, event: events.Execute, execution_hash: int, accesses: list[Access], ages: list[int]) -> Execution:
+    def learn_accesses(
+        self, event: events.Execute, execution_hash: int, accesses: list[Access], ages: list[int]
+    ) -> Execution:
         """The tables learn what the launch is and what it touches."""
         execution = self.executions.identify(execution_hash)
         self.executions.learn(self.context, execution.id)
@@ -188,7 +234,9 @@ class Reference(ContentListener):
         self.iterations.launched(execution.period)
         self.copy_back.launched()
         self.host_groups.launched()
-        self.history.append(PastLaunch(execution_hash, event.execution_hash, execution, event.device))
+        self.history.append(
+            PastLaunch(execution_hash, event.execution_hash, execution, event.device)
+        )
         return execution
 
     def follow(self, execution: Execution) -> None:
@@ -234,7 +282,9 @@ class Reference(ContentListener):
 
     def on_allocate(self, event: events.Allocate) -> None:
         self.memory.allocate(event)
-        self.devices[event.device].residency.allocated += len(self.memory.allocations[event.slot].blocks)
+        self.devices[event.device].residency.allocated += len(
+            self.memory.allocations[event.slot].blocks
+        )
 
     def memory_gone(self, allocation: Allocation) -> None:
         """The space of the blocks is free with the allocation."""
@@ -256,7 +306,11 @@ class Reference(ContentListener):
             elif event.location < 0 and block.resident:
                 device.residency.end_filling()
                 device.drop(block)
-            elif event.location == allocation.device and not block.resident and device.residency.free():
+            elif (
+                event.location == allocation.device
+                and not block.resident
+                and device.residency.free()
+            ):
                 device.residency.take_space(by_next_use(self.settings))
                 device.add(block)
                 device.order.will_be_used(block)
@@ -264,7 +318,9 @@ class Reference(ContentListener):
                 device.residency.confirm(block)
 
     def on_fault(self, event: events.Fault) -> None:
-        """The blocks are there now; but the belief about their neighbours is shaken. The write of a duplicate faults though it is there."""
+        """The blocks are there now; but the belief about their neighbours is shaken. The write of a
+        duplicate faults though it is there.
+        """
         allocation = self.memory.resolve(event.range)
         if allocation is None:
             return
@@ -276,7 +332,9 @@ class Reference(ContentListener):
             if not first <= block.index < end:
                 residency.shake(block)
                 continue
-            taken += evident and residency.was_taken(block, self.trials.reported[block.first_stream])
+            taken += evident and residency.was_taken(
+                block, self.trials.reported[block.first_stream]
+            )
             residency.confirm(block)
             block.faulted = True
             block.write_faulted |= wrote
@@ -309,7 +367,11 @@ class Reference(ContentListener):
 
     def on_moved(self, event: events.Moved) -> None:
         given, refused = self.command_stream.find(event.command), event.status == REFUSED
-        if event.status not in (FAILED, CANCELLED, REFUSED) or given is None or (refused and given.kind != "discard"):
+        if (
+            event.status not in (FAILED, CANCELLED, REFUSED)
+            or given is None
+            or (refused and given.kind != "discard")
+        ):
             return
         if refused:
             self.invalidation.refused()

@@ -1,7 +1,8 @@
 """On the path of programs that tests start: gives autograd time to end.
 
-A PyTorch script that ends right after a backward() may abort at its very end, which is PyTorch's own (docs/simulated-gpu.md): a worker of
-autograd still drops a Python object while the interpreter ends.
+A PyTorch script that ends right after a backward() may abort at its very end, which is PyTorch's
+own (docs/simulated-gpu.md): a worker of autograd still drops a Python object while the interpreter
+ends.
 """
 
 import atexit

@@ -1,6 +1,7 @@
 """Clean pages: what the host has as well leaves the device without a copy.
 
-READ_MOSTLY makes a prefetch duplicate; what was written is written back ahead of need. A launch that writes ends it.
+READ_MOSTLY makes a prefetch duplicate; what was written is written back ahead of need. A launch
+that writes ends it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from reference.prediction.use_tracker import UseTrials
 from reference.settings import DUPLICATE
 
 SETTLED_SHARE = 20  # part of an iteration without a write, after which none is expected
-QUIET_SHARE = 8  # part in which nothing was copied for want of space, after which write-backs may go
+# Part in which nothing was copied for want of space, after which write-backs may go.
+QUIET_SHARE = 8
 SCAN = 256  # blocks looked at for a launch
 LASTING_SHARE = 32  # part of an iteration's work, before what is written back at once is used again
 HASTE = 2  # times the pace at which all would be written back within an iteration
@@ -33,14 +35,17 @@ class WriteBack:
     """Of a device."""
 
     at_once: deque[UmBlock] = field(default_factory=deque)
-    once_settled: deque[tuple[UmBlock, int]] = field(default_factory=deque)  # each with the launch that wrote it
+    # Each with the launch that wrote it.
+    once_settled: deque[tuple[UmBlock, int]] = field(default_factory=deque)
     evictions_lately: int = 0  # blocks, in the iteration before this one,
     evictions: int = 0  # and since
     counted_from: int = 0  # that launch
     evicted_at: int = 0  # launch at which a block last left by a copy
 
     def queues(self, block: UmBlock) -> bool:
-        return any(other is block for other in self.at_once) or any(other is block for other, _ in self.once_settled)
+        return any(other is block for other in self.at_once) or any(
+            other is block for other, _ in self.once_settled
+        )
 
 
 @dataclass(eq=False)
@@ -54,7 +59,8 @@ class CopyBack(ContentListener, TransferRule):
     trials: UseTrials
     pace: PaceTrial = field(default_factory=PaceTrial)  # whether clean pages pay
     saved: int = 0  # blocks that were written back ahead of need, or dropped
-    write_backs: defaultdict[int, WriteBack] = field(default_factory=lambda: defaultdict(WriteBack))  # by device
+    # By device.
+    write_backs: defaultdict[int, WriteBack] = field(default_factory=lambda: defaultdict(WriteBack))
 
     def may_ever_duplicate(self) -> bool:
         return bool(self.settings.advice & DUPLICATE) and self.trials.observed
@@ -64,7 +70,13 @@ class CopyBack(ContentListener, TransferRule):
 
     def may_duplicate(self, block: UmBlock) -> bool:
         """What is left to us."""
-        others = block.stays_on_host or block.mapped or block.sparse_uses or block.dead or block.of_program
+        others = (
+            block.stays_on_host
+            or block.mapped
+            or block.sparse_uses
+            or block.dead
+            or block.of_program
+        )
         return not others and self.duplicates()
 
     # Whether the host has the same content.
@@ -85,9 +97,15 @@ class CopyBack(ContentListener, TransferRule):
         self.forget_duplicate(block)
 
     def await_write_backs(self, blocks: list[UmBlock]) -> None:
-        """Those still to be made would undo the end of a duplication, which is therefore done behind them."""
+        """Those still to be made would undo the end of a duplication, which is therefore done
+        behind them.
+        """
         duplicates = [block for block in blocks if block.read_mostly]
-        awaited = [block.move_out for block in duplicates if block.out_keeps and block.move_out < block.move_in]
+        awaited = [
+            block.move_out
+            for block in duplicates
+            if block.out_keeps and block.move_out < block.move_in
+        ]
         if awaited:
             self.commands.fence(blocks[0].device, "collapse", max(awaited), "copy")
 
@@ -108,28 +126,46 @@ class CopyBack(ContentListener, TransferRule):
             self.end_duplication(block)
 
     def memory_gone(self, allocation: Allocation) -> None:
-        queued, slots = self.write_backs[allocation.device], {block.slot for block in allocation.blocks}
+        queued, slots = (
+            self.write_backs[allocation.device],
+            {block.slot for block in allocation.blocks},
+        )
         queued.at_once = deque(block for block in queued.at_once if block.slot not in slots)
         queued.once_settled = deque(one for one in queued.once_settled if one[0].slot not in slots)
 
     # Blocks come and go.
 
     def before_entry(self, block: UmBlock, access: Access) -> None:
-        """It is duplicated if it outlives an iteration and was not written lately, or is known to leave before it is written again."""
+        """It is duplicated if it outlives an iteration and was not written lately, or is known to
+        leave before it is written again.
+        """
         now = self.now
         if block.read_mostly and (access.use is Use.WRITES or not self.pace.on()):
             self.end_duplication(block)
         lived = now.launch - block.filled
-        written_lately = block.written_at and now.launch - block.written_at <= now.iteration // SETTLED_SHARE
+        written_lately = (
+            block.written_at and now.launch - block.written_at <= now.iteration // SETTLED_SHARE
+        )
         settled = lived > now.iteration and not written_lately
         pays = settled or (access.leaves and lived > 0)
         reads_content = access.use is not Use.WRITES and block.populated
-        waits = self.commands.direction(block.move_in) == "collapse" or self.commands.direction(block.move_out) == "copy"
+        waits = (
+            self.commands.direction(block.move_in) == "collapse"
+            or self.commands.direction(block.move_out) == "copy"
+        )
         queued = self.write_backs[block.device]
         if not self.pace.on() and settled and reads_content and not queued.queues(block):
             queued.once_settled.append((block, now.launch))
-        if pays and not block.read_mostly and not waits and reads_content and self.may_duplicate(block):
-            self.commands.move("advise", block, After(move=max(block.move_in, block.move_out)), SET_READ_MOSTLY, -1)
+        if (
+            pays
+            and not block.read_mostly
+            and not waits
+            and reads_content
+            and self.may_duplicate(block)
+        ):
+            self.commands.move(
+                "advise", block, After(move=max(block.move_in, block.move_out)), SET_READ_MOSTLY, -1
+            )
             block.read_mostly = True
         if block.read_mostly and block.populated:
             self.devices.of(block).mark(block, clean=True)
@@ -153,7 +189,9 @@ class CopyBack(ContentListener, TransferRule):
         ahead, block.ahead_of_need = block.ahead_of_need, False
         writer = block.writer
         if ahead and writer is not None and not writer.is_past and self.pace.representative():
-            writer.in_vain = max(0, writer.in_vain - 1) if left else min(writer.in_vain + 1, MOST_IN_VAIN)
+            writer.in_vain = (
+                max(0, writer.in_vain - 1) if left else min(writer.in_vain + 1, MOST_IN_VAIN)
+            )
 
     # Launches.
 
@@ -172,7 +210,9 @@ class CopyBack(ContentListener, TransferRule):
                         self.end_duplication(block)
 
     def after(self, accesses: list[Access], device: int, stream: int) -> None:
-        """What the launch at hand wrote, or may have, is queued for write-back, and what is due is written back behind it."""
+        """What the launch at hand wrote, or may have, is queued for write-back, and what is due is
+        written back behind it.
+        """
         if self.duplicates():
             for access in accesses:
                 self.queue(access)
@@ -206,8 +246,14 @@ class CopyBack(ContentListener, TransferRule):
         return self.now.launch - block.filled > self.now.iteration and not in_vain
 
     def write_back(self, device: DeviceMemory, stream: int) -> None:
-        """No more than is evicted in an iteration; what has settled not faster than all of it in a part of one."""
-        queued, launch, iteration = self.write_backs[device.ordinal], self.now.launch, self.now.iteration
+        """No more than is evicted in an iteration; what has settled not faster than all of it in a
+        part of one.
+        """
+        queued, launch, iteration = (
+            self.write_backs[device.ordinal],
+            self.now.launch,
+            self.now.iteration,
+        )
         if launch - queued.counted_from >= iteration:
             queued.evictions_lately, queued.evictions = queued.evictions, 0
             queued.counted_from = launch
@@ -222,13 +268,21 @@ class CopyBack(ContentListener, TransferRule):
                 self.copy_out(device, block, stream)
         left = 1 + HASTE * queued.evictions_lately // iteration
         for _ in range(SCAN):
-            if not queued.once_settled or left == 0 or not device.residency.clean < queued.evictions_lately:
+            if (
+                not queued.once_settled
+                or left == 0
+                or not device.residency.clean < queued.evictions_lately
+            ):
                 break
             block, since = queued.once_settled[0]
             if launch - since < iteration // SETTLED_SHARE:
                 break
             queued.once_settled.popleft()
-            if block.written_at > since and self.may_duplicate(block) and self.pays_once_settled(block):
+            if (
+                block.written_at > since
+                and self.may_duplicate(block)
+                and self.pays_once_settled(block)
+            ):
                 queued.once_settled.append((block, launch))
             elif self.pays_once_settled(block):
                 left -= self.copy_out(device, block, stream)
@@ -237,11 +291,18 @@ class CopyBack(ContentListener, TransferRule):
         """False: not now."""
         now = self.now
         dirty = block.resident and block.populated and not block.clean
-        soon_written = block.next_use is Use.WRITES and now.launch < block.next_launch < now.launch + now.iteration // 2
+        soon_written = (
+            block.next_use is Use.WRITES
+            and now.launch < block.next_launch < now.launch + now.iteration // 2
+        )
         if not dirty or soon_written or not self.may_duplicate(block):
             return False
         self.saved += 1
-        self.commands.move("copy_out", block, After(now.event, 1 << stream | block.streams, max(block.move_in, block.move_out)))
+        self.commands.move(
+            "copy_out",
+            block,
+            After(now.event, 1 << stream | block.streams, max(block.move_in, block.move_out)),
+        )
         block.read_mostly = True
         block.valid_since = now.event
         block.ahead_of_need = True

@@ -1,4 +1,6 @@
-"""Which tensors are tried on the host: those of one size, used once an iteration, for good if iterations are shorter then."""
+"""Which tensors are tried on the host: those of one size, used once an iteration, for good if
+iterations are shorter then.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,15 @@ from reference.placement.device_memory import DeviceMemory, Devices
 from reference.settings import CORRELATION, REMOTE
 
 LEAST_ITERATION = 64  # launches
-STABLE, PATIENCE = 3, 16  # iterations of that length before a trial, and while that of clean pages is not over
+# Iterations of that length before a trial, and while that of clean pages is not over.
+STABLE, PATIENCE = 3, 16
 LEAST_TENSOR = 4  # UM blocks
 LEAST_PART = 16  # of what does not fit
 
 
 Group = tuple[int, int]  # device, and bytes of a tensor
-Tensor = tuple[list[UmBlock], int, int, Regularity]  # its UM blocks, bytes, the launch after which it was handed out, when it is used
+# Its UM blocks, bytes, the launch after which it was handed out, when it is used.
+Tensor = tuple[list[UmBlock], int, int, Regularity]
 
 
 @dataclass(eq=False)
@@ -50,10 +54,17 @@ class HostGroups:
             if not allocation.reported:
                 yield allocation.blocks, allocation.bytes, allocation.born, allocation.regularity
             for offset, block in sorted(allocation.active.items()):
-                yield allocation.whole_blocks(offset, offset + block.bytes), block.bytes, block.born, block.regularity
+                yield (
+                    allocation.whole_blocks(offset, offset + block.bytes),
+                    block.bytes,
+                    block.born,
+                    block.regularity,
+                )
 
     def smallest_group(self, device: DeviceMemory) -> Group | None:
-        """That was not tried yet. All tensors of the size are alike, and together they have no more than does not fit."""
+        """That was not tried yet. All tensors of the size are alike, and together they have no more
+        than does not fit.
+        """
         total: dict[int, int] = defaultdict(int)
         unlike: set[int] = set()
         away = 0
@@ -62,7 +73,9 @@ class HostGroups:
                 continue
             total[size] += len(blocks)
             launch, iteration = self.now.launch, self.now.iteration
-            alike = regularity.once_an_iteration(launch, iteration) and launch - born > 2 * iteration
+            alike = (
+                regularity.once_an_iteration(launch, iteration) and launch - born > 2 * iteration
+            )
             if not alike or not self.residents.may_stay_as_group(blocks[0]):
                 unlike.add(size)
             away += len(blocks) if blocks[0].advised else 0
@@ -70,17 +83,27 @@ class HostGroups:
         found = [
             (count, size)
             for size, count in total.items()
-            if size not in unlike and (device.ordinal, size) not in self.tried and over // LEAST_PART <= count <= over - min(over, away)
+            if size not in unlike
+            and (device.ordinal, size) not in self.tried
+            and over // LEAST_PART <= count <= over - min(over, away)
         ]
         return (device.ordinal, min(found)[1]) if found else None
 
     def find_group(self) -> Group | None:
-        groups = (self.smallest_group(device) for device in self.devices.in_use() if device.residency.under_pressure())
+        groups = (
+            self.smallest_group(device)
+            for device in self.devices.in_use()
+            if device.residency.under_pressure()
+        )
         return next((group for group in groups if group is not None), None)
 
     def launched(self) -> None:
         """A trial begins, goes on, or ends."""
-        if not self.settings.advice & REMOTE or self.settings.policy != CORRELATION or not self.timed:
+        if (
+            not self.settings.advice & REMOTE
+            or self.settings.policy != CORRELATION
+            or not self.timed
+        ):
             return
         trial, now, pace = self.trial, self.now, self.copy_back.pace
         trial.launched(now.launch, now.event, now.iteration)
@@ -91,7 +114,11 @@ class HostGroups:
             self.tried.pop()
         if turn in ("keep", "call back"):
             self.last_search = None
-        if now.iteration < LEAST_ITERATION or not trial.ready(STABLE if pace.over() else PATIENCE) or pace.under_way():
+        if (
+            now.iteration < LEAST_ITERATION
+            or not trial.ready(STABLE if pace.over() else PATIENCE)
+            or pace.under_way()
+        ):
             return
         if self.last_search is not None and now.launch - self.last_search < now.iteration:
             return
@@ -113,7 +140,9 @@ class HostGroups:
 
         device, size = self.group
         for blocks in [blocks for blocks, bytes_, *_ in self.tensors(device) if bytes_ == size]:
-            for changing, run in [(changing, list(run)) for changing, run in groupby(blocks, changes)]:
+            for changing, run in [
+                (changing, list(run)) for changing, run in groupby(blocks, changes)
+            ]:
                 for block in run if changing else ():
                     if on_host and block.resident and self.settings.pre_eviction:
                         self.departures.collect(block, Exit.EVICT)  # its space is what this is for

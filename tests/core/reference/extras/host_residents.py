@@ -39,15 +39,27 @@ class HostResidents(ContentListener):
         """Of the launch at hand. Copies say nothing about how a table is used."""
         for access in accesses if not flags & lib.DEEPUM_EXECUTE_COPY else ():
             blocks = self.memory.blocks(access.span)
-            sparse = bool(flags & lib.DEEPUM_EXECUTE_SPARSE) and len(blocks) >= LEAST_TABLE and not blocks[0].of_program
+            sparse = (
+                bool(flags & lib.DEEPUM_EXECUTE_SPARSE)
+                and len(blocks) >= LEAST_TABLE
+                and not blocks[0].of_program
+            )
             under_pressure = self.devices.of(blocks[0]).residency.under_pressure()
-            may_advise = bool(self.settings.advice & REMOTE) and self.settings.policy == CORRELATION and under_pressure
+            may_advise = (
+                bool(self.settings.advice & REMOTE)
+                and self.settings.policy == CORRELATION
+                and under_pressure
+            )
             if sparse and may_advise:
                 self.map_tables(blocks)
             run: list[UmBlock] = []
             for block in blocks:
                 if self.changes(block, sparse, may_advise):
-                    block.advised, block.mapped, block.also_dense = sparse, sparse and block.mapped, not sparse
+                    block.advised, block.mapped, block.also_dense = (
+                        sparse,
+                        sparse and block.mapped,
+                        not sparse,
+                    )
                     run.append(block)
                 else:
                     self.advise(run, sparse)
@@ -63,10 +75,16 @@ class HostResidents(ContentListener):
             return block.advised
         block.sparse_uses = min(block.sparse_uses + 1, PROVEN_SPARSE)
         proven = block.sparse_uses == PROVEN_SPARSE
-        return may_advise and proven and not (block.stays_on_host or block.also_dense or block.advice_refused)
+        return (
+            may_advise
+            and proven
+            and not (block.stays_on_host or block.also_dense or block.advice_refused)
+        )
 
     def map_tables(self, blocks: list[UmBlock]) -> None:
-        """What was there for an iteration is no result of a gather: it need not come for one, and comes for other launches."""
+        """What was there for an iteration is no result of a gather: it need not come for one, and
+        comes for other launches.
+        """
         for may, group in groupby(blocks, self.may_map):
             run = list(group) if may else []
             for block in run:
@@ -76,17 +94,33 @@ class HostResidents(ContentListener):
             self.commands.advise(run, SET_ACCESSED_BY)
 
     def may_map(self, block: UmBlock) -> bool:
-        if block.mapped or block.advice_refused or block.stays_on_host or block.dead or not block.populated:
+        if (
+            block.mapped
+            or block.advice_refused
+            or block.stays_on_host
+            or block.dead
+            or not block.populated
+        ):
             return False
         return 0 < self.now.iteration < self.now.launch - block.filled
 
     def advise(self, run: list[UmBlock], on_host: bool) -> None:
-        for advice in (SET_ACCESSED_BY, SET_PREFERRED_LOCATION) if on_host else (UNSET_PREFERRED_LOCATION, UNSET_ACCESSED_BY):
+        for advice in (
+            (SET_ACCESSED_BY, SET_PREFERRED_LOCATION)
+            if on_host
+            else (UNSET_PREFERRED_LOCATION, UNSET_ACCESSED_BY)
+        ):
             self.commands.advise(run, advice)
 
     def advice_failed(self, block: UmBlock) -> None:
         """The driver did not take it."""
-        block.sparse_uses, block.advised, block.of_group, block.mapped, block.advice_refused = 0, False, False, False, True
+        block.sparse_uses, block.advised, block.of_group, block.mapped, block.advice_refused = (
+            0,
+            False,
+            False,
+            False,
+            True,
+        )
 
     def content_begins(self, block: UmBlock) -> None:
         """Another tensor has its place."""
@@ -99,7 +133,13 @@ class HostResidents(ContentListener):
 
     @staticmethod
     def may_stay_as_group(block: UmBlock) -> bool:
-        return not (block.stays_on_host or block.advice_refused or block.dead or block.mapped or block.sparse_uses)
+        return not (
+            block.stays_on_host
+            or block.advice_refused
+            or block.dead
+            or block.mapped
+            or block.sparse_uses
+        )
 
     @staticmethod
     def set_of_group(block: UmBlock, on_host: bool) -> None:

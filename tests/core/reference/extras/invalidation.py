@@ -14,8 +14,21 @@ SHORTEST_PAUSE, LONGEST_PAUSE = 64, 1 << 20  # launches without discards after o
 
 
 class Invalidation(ContentListener, TransferRule):
-    def __init__(self, settings: CoreSettings, now: Clock, memory: AddressSpace, devices: Devices, departures: Departures) -> None:
-        self.settings, self.now, self.memory, self.devices, self.departures = settings, now, memory, devices, departures
+    def __init__(
+        self,
+        settings: CoreSettings,
+        now: Clock,
+        memory: AddressSpace,
+        devices: Devices,
+        departures: Departures,
+    ) -> None:
+        self.settings, self.now, self.memory, self.devices, self.departures = (
+            settings,
+            now,
+            memory,
+            devices,
+            departures,
+        )
         self.graphs = False  # some were launched, whose memory looks inactive
         self.is_refused = False  # the program's side carries no discards out
         self.next_attempt = 0  # launch before which none is tried again,
@@ -26,7 +39,11 @@ class Invalidation(ContentListener, TransferRule):
 
     def discardable(self, block: UmBlock) -> bool:
         told = not self.graphs and not self.memory.block_mismatches and not block.of_program
-        decides = self.drops_dead() and self.settings.policy == CORRELATION and self.now.launch >= self.next_attempt
+        decides = (
+            self.drops_dead()
+            and self.settings.policy == CORRELATION
+            and self.now.launch >= self.next_attempt
+        )
         return block.dead and decides and told and self.devices.of(block).residency.under_pressure()
 
     def exit(self, block: UmBlock) -> Exit | None:

@@ -1,4 +1,6 @@
-"""What time tells: iterations are timed one way and the other, and the better of the two goes on."""
+"""What time tells: iterations are timed one way and the other, and the better of the two
+goes on.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ ALIKE_SHARE = 8  # of an iteration
 MOST_CHANGES = 64  # of the length of an iteration, after which nothing is tried
 LEARNING = 9  # iterations
 MOST_TRIALS = 8
-BETTER, HOPELESS = 1 / 64, 2  # part by which launches have to be faster; times what they took before
+# Part by which launches have to be faster; times what they took before.
+BETTER, HOPELESS = 1 / 64, 2
 
 
 def differ(iteration: int, known: int) -> bool:
@@ -31,7 +34,12 @@ class PaceMeter:
 
     def begin(self, position: int, iteration: int, settling: int) -> None:
         """Behind that launch iterations are timed, the first so many of them not counted."""
-        self.iteration, self.start, self.began, self.since = iteration, position + settling * iteration, None, None
+        self.iteration, self.start, self.began, self.since = (
+            iteration,
+            position + settling * iteration,
+            None,
+            None,
+        )
 
     def launched(self, position: int, event: int) -> None:
         if len(self.launches) == MOST_LAUNCHES:
@@ -40,7 +48,10 @@ class PaceMeter:
 
     def completed(self, event: int, at: int) -> float | None:
         """What a launch took, once, when the iterations are over."""
-        done = [self.launches.popleft() for _ in range(sum(1 for each in self.launches if each[0] <= event))]
+        done = [
+            self.launches.popleft()
+            for _ in range(sum(1 for each in self.launches if each[0] <= event))
+        ]
         self.told |= at != 0
         if not done or at == 0:
             return None
@@ -84,7 +95,8 @@ class PaceTrial:
         self.iteration = 0
         self.relearned = 0  # launch by which what leaves is as it was again
         self.pace = 0.0  # with clean pages, then the better one
-        self.saved_before = self.saved = 0  # blocks written back ahead or dropped, when the phase began and so far
+        # Blocks written back ahead or dropped, when the phase began and so far.
+        self.saved_before = self.saved = 0
         self.changes = 0
 
     def on(self) -> bool:
@@ -99,10 +111,16 @@ class PaceTrial:
 
     def representative(self) -> bool:
         """What leaves and is written back now tells what will be."""
-        return self.phase != "without" and not (self.phase == "better with" and self.position < self.relearned)
+        return self.phase != "without" and not (
+            self.phase == "better with" and self.position < self.relearned
+        )
 
     def under_way(self) -> bool:
-        return not self.over() and self.meter.told and (self.phase == "without" or self.saved != self.saved_before)
+        return (
+            not self.over()
+            and self.meter.told
+            and (self.phase == "without" or self.saved != self.saved_before)
+        )
 
     def begin(self, phase: str, settling: int) -> None:
         self.phase, self.saved_before = phase, self.saved
@@ -154,7 +172,12 @@ class RemoteTrial:
 
     def ready(self, iterations: int) -> bool:
         """Iterations have been of that length for so many of them, and nothing is tried."""
-        if self.phase or not self.iteration or self.trials >= MOST_TRIALS or self.changes > MOST_CHANGES:
+        if (
+            self.phase
+            or not self.iteration
+            or self.trials >= MOST_TRIALS
+            or self.changes > MOST_CHANGES
+        ):
             return False
         return self.position - self.changed >= iterations * self.iteration
 
@@ -187,7 +210,9 @@ class RemoteTrial:
             return
         pace = self.meter.completed(event, at)
         passed, taken = self.meter.taken()
-        hopeless = self.phase == "placed" and taken > HOPELESS * self.pace * (passed + self.iteration)
+        hopeless = self.phase == "placed" and taken > HOPELESS * self.pace * (
+            passed + self.iteration
+        )
         if pace is None and not hopeless:
             return
         self.known_at = self.position

@@ -11,7 +11,8 @@ from reference.memory.torch_blocks import TorchBlockNames
 from reference.memory.um_block import Name, Run, Span, UmBlock
 
 MOST_IRREGULAR = 6  # uses in a row at another time
-BURST_SHARE, PERIOD_TOLERANCE = 16, 8  # parts of an iteration after which a use is of another burst, and which a burst may take
+# Parts of an iteration after which a use is of another burst, and which a burst may take.
+BURST_SHARE, PERIOD_TOLERANCE = 16, 8
 MOST_SMALL_BYTES = 1 << 20  # PyTorch's blocks up to there are of its small pool
 OF_PROGRAM = 1
 
@@ -30,10 +31,16 @@ class Regularity:
         gap = launch - self.last
         another = not self.last or gap > iteration // BURST_SHARE
         tolerance = iteration // PERIOD_TOLERANCE
-        irregular = bool(self.last and iteration and (gap < iteration - tolerance if another else launch - self.burst_began > tolerance))
+        irregular = bool(
+            self.last
+            and iteration
+            and (gap < iteration - tolerance if another else launch - self.burst_began > tolerance)
+        )
         self.last, self.burst_began = launch, launch if another else self.burst_began
         in_a_row = min(self.irregular_in_a_row + 1, MOST_IRREGULAR)
-        self.irregular_in_a_row = in_a_row if irregular else 0 if another else self.irregular_in_a_row
+        self.irregular_in_a_row = (
+            in_a_row if irregular else 0 if another else self.irregular_in_a_row
+        )
         self.last_irregular = launch if irregular else self.last_irregular
         return self.irregular_in_a_row == MOST_IRREGULAR
 
@@ -69,16 +76,22 @@ class Allocation:
     def overlapping_blocks(self, begin: int, end: int) -> list[UmBlock]:
         """UM blocks with any of its bytes [begin, end)."""
         origin = self.first_offset
-        return self.blocks[(origin + begin) // UM_BLOCK_BYTES : -(-(origin + end) // UM_BLOCK_BYTES)]
+        return self.blocks[
+            (origin + begin) // UM_BLOCK_BYTES : -(-(origin + end) // UM_BLOCK_BYTES)
+        ]
 
     def whole_blocks(self, begin: int, end: int) -> list[UmBlock]:
         """UM blocks of which the range has all bytes."""
         origin = self.first_offset
-        return self.blocks[-(-(origin + begin) // UM_BLOCK_BYTES) : (origin + end) // UM_BLOCK_BYTES]
+        return self.blocks[
+            -(-(origin + begin) // UM_BLOCK_BYTES) : (origin + end) // UM_BLOCK_BYTES
+        ]
 
 
 class ContentListener:
-    """Hears of each block in turn. Listeners hear in the order in which they were added: commands come out in it."""
+    """Hears of each block in turn. Listeners hear in the order in which they were added: commands
+    come out in it.
+    """
 
     # All of it became inactive PyTorch memory; it was not before where `died_now`.
     def content_died(self, block: UmBlock, died_now: bool) -> None: ...
@@ -94,7 +107,8 @@ class AddressSpace:
     def __init__(self, now: Clock) -> None:
         self.now = now
         self.allocations: dict[int, Allocation] = {}
-        self.places: dict[Name, tuple[int, int]] = {}  # slot and first UM block of what bears the name
+        # Slot and first UM block of what bears the name.
+        self.places: dict[Name, tuple[int, int]] = {}
         self.torch_names = TorchBlockNames()
         self.block_mismatches = 0  # reports of PyTorch's that do not add up
         self.listeners: list[ContentListener] = []
@@ -105,8 +119,19 @@ class AddressSpace:
         origin = event.first_offset % UM_BLOCK_BYTES
         count = -(-(origin + event.bytes) // UM_BLOCK_BYTES)
         name, of_program = ("allocation", event.name), bool(event.flags & OF_PROGRAM)
-        blocks = [UmBlock(event.slot, i, event.generation, event.device, of_program) for i in range(count)]
-        made = Allocation(event.generation, event.device, of_program, name, event.bytes, self.now.launch, blocks, origin)
+        blocks = [
+            UmBlock(event.slot, i, event.generation, event.device, of_program) for i in range(count)
+        ]
+        made = Allocation(
+            event.generation,
+            event.device,
+            of_program,
+            name,
+            event.bytes,
+            self.now.launch,
+            blocks,
+            origin,
+        )
         self.allocations[event.slot] = made
         self.places[name] = (event.slot, 0)
 
@@ -145,12 +170,20 @@ class AddressSpace:
         if event.kind == "block_active":
             name = self.torch_names.take(allocation.device, event.bytes)
             allocation.active[event.offset] = TorchBlock(event.bytes, name, self.now.launch)
-            self.places[name] = (event.slot, (allocation.first_offset + event.offset) // UM_BLOCK_BYTES)
+            self.places[name] = (
+                event.slot,
+                (allocation.first_offset + event.offset) // UM_BLOCK_BYTES,
+            )
             self.begin_content(allocation, event.offset, event.offset + event.bytes)
         elif known:
             self.end_content(allocation, event.offset, event.offset + event.bytes)
-        on_device = (other for other in self.allocations.values() if other.device == allocation.device)
-        self.block_mismatches += sum(block.bytes for other in on_device for block in other.active.values()) != event.allocated_bytes
+        on_device = (
+            other for other in self.allocations.values() if other.device == allocation.device
+        )
+        self.block_mismatches += (
+            sum(block.bytes for other in on_device for block in other.active.values())
+            != event.allocated_bytes
+        )
 
     def begin_content(self, allocation: Allocation, begin: int, end: int) -> None:
         for block in allocation.overlapping_blocks(begin, end):
@@ -163,7 +196,9 @@ class AddressSpace:
 
     def end_content(self, allocation: Allocation, begin: int, end: int) -> None:
         """Of all UM blocks of the inactive stretch around the range that have bytes of it."""
-        stretch_end = min((offset for offset in allocation.active if offset >= begin), default=allocation.bytes)
+        stretch_end = min(
+            (offset for offset in allocation.active if offset >= begin), default=allocation.bytes
+        )
         before = max((offset for offset in allocation.active if offset < begin), default=None)
         stretch = 0 if before is None else before + allocation.active[before].bytes
         for block in allocation.overlapping_blocks(begin, end):
@@ -178,7 +213,11 @@ class AddressSpace:
     def resolve(self, where: BlockRange) -> Allocation | None:
         """The allocation that the range lies in."""
         allocation = self.allocations.get(where.slot)
-        return allocation if allocation and where.first + where.count <= len(allocation.blocks) else None
+        return (
+            allocation
+            if allocation and where.first + where.count <= len(allocation.blocks)
+            else None
+        )
 
     def blocks(self, span: Span) -> list[UmBlock]:
         slot, first, count = span
@@ -190,10 +229,18 @@ class AddressSpace:
 
     def lives(self, block: UmBlock) -> bool:
         allocation, index = self.allocations.get(block.slot), block.index
-        return allocation is not None and index < len(allocation.blocks) and allocation.blocks[index] is block
+        return (
+            allocation is not None
+            and index < len(allocation.blocks)
+            and allocation.blocks[index] is block
+        )
 
-    def name_run(self, allocation: Allocation, first: int, count: int) -> tuple[Run, int, Regularity]:
-        """The run by name, the launch after which what bears the name was handed out, and when that is used."""
+    def name_run(
+        self, allocation: Allocation, first: int, count: int
+    ) -> tuple[Run, int, Regularity]:
+        """The run by name, the launch after which what bears the name was handed out, and when that
+        is used.
+        """
         begin, end = first * UM_BLOCK_BYTES, (first + count) * UM_BLOCK_BYTES
         best, most = None, 0
         # Only from the block that begins last before the run; blocks do not overlap.
@@ -204,11 +251,21 @@ class AddressSpace:
             low, high = origin + offset, origin + offset + block.bytes
             if high <= begin or low >= end:
                 continue
-            exact = low >= begin and high <= end and low // UM_BLOCK_BYTES == first and (high - 1) // UM_BLOCK_BYTES == first + count - 1
+            exact = (
+                low >= begin
+                and high <= end
+                and low // UM_BLOCK_BYTES == first
+                and (high - 1) // UM_BLOCK_BYTES == first + count - 1
+            )
             size = min(high, end) - max(low, begin) + (end if exact else 0)
             if size > most:
                 best, most = block, size
-        if best is None or best.bytes <= MOST_SMALL_BYTES or best.name not in self.places or self.places[best.name][1] > first:
+        if (
+            best is None
+            or best.bytes <= MOST_SMALL_BYTES
+            or best.name not in self.places
+            or self.places[best.name][1] > first
+        ):
             return (allocation.name, first, count), allocation.born, allocation.regularity
         return (best.name, first - self.places[best.name][1], count), best.born, best.regularity
 

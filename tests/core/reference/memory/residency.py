@@ -1,4 +1,6 @@
-"""What is believed to be on one device once all commands given so far are carried out, and the space there."""
+"""What is believed to be on one device once all commands given so far are carried out, and the
+space there.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,13 @@ from reference.clock import Clock
 from reference.memory.um_block import UmBlock
 from reference.settings import CORRELATION
 
-DOUBT_SHARE = 24  # of what is fetched, the part that is asked for again where it is believed to be, at most
+# Of what is fetched, the part that is asked for again where it is believed to be, at most.
+DOUBT_SHARE = 24
 FREE_DOUBTS = 5  # and besides, as many times as much as is on the device
 WORTH_READING = 8  # of the capacity, the part allocated from which on readings are wanted
 READING_TOLERANCE = 8  # blocks
-LOSS_SHARE, LEAST_LOSS_WINDOW = 64, 256  # of the initial capacity, the part that an iteration's losses take off at most; launches
+# Of the initial capacity, the part that an iteration's losses take off at most; launches.
+LOSS_SHARE, LEAST_LOSS_WINDOW = 64, 256
 LEAST_SHARE = 2  # and the part that they leave
 
 
@@ -25,12 +29,14 @@ class ResidencyBelief:
         self.initial = 0  # blocks, as reported when the device came into use
         self.withdrawn = 0  # by how much that was found to be too high
         self.filling = True  # nothing has left but with its allocation
-        self.fill_points: list[tuple[int, int, int]] = []  # by launch: its event, blocks that had become resident, and by command
+        # By launch: its event, blocks that had become resident, and by command.
+        self.fill_points: list[tuple[int, int, int]] = []
         self.loss_window_start = 0  # launch at which the count of the driver's own evictions began
         self.loss_window_blocks = 0  # capacity that was withdrawn because of these
         self.allocated = 0
         self.used = 0
-        # Evictions whose space is not taken yet, and discards, each with the event of the launch that it waits for.
+        # Evictions whose space is not taken yet, and discards, each with the event of the launch
+        # that it waits for.
         self.evicted: deque[tuple[int, int]] = deque()
         self.discarded: deque[tuple[int, int]] = deque()
         self.clean = 0
@@ -66,15 +72,24 @@ class ResidencyBelief:
         block.clean = clean
 
     def eviction_frees_first(self) -> bool:
-        return bool(self.evicted) and (not self.discarded or self.evicted[0][1] < self.discarded[0][1])
+        return bool(self.evicted) and (
+            not self.discarded or self.evicted[0][1] < self.discarded[0][1]
+        )
 
     def frees_by_evictions_only(self) -> bool:
         return not self.discarded and self.free() <= len(self.evicted)
 
     def take_space(self, earliest_first: bool) -> tuple[int, int]:
-        """The eviction or the discard that makes it. That of discards goes first, or what is free sooner."""
-        while len(self.evicted) + len(self.discarded) > self.free():  # the first to be free is what is not there
-            (self.evicted if not self.discarded or self.eviction_frees_first() else self.discarded).popleft()
+        """The eviction or the discard that makes it. That of discards goes first, or what is free
+        sooner.
+        """
+        # The first to be free is what is not there.
+        while len(self.evicted) + len(self.discarded) > self.free():
+            (
+                self.evicted
+                if not self.discarded or self.eviction_frees_first()
+                else self.discarded
+            ).popleft()
         self.used += 1
         unclaimed = max(0, self.capacity - self.used)
         if unclaimed >= len(self.evicted) + len(self.discarded):
@@ -114,7 +129,8 @@ class ResidencyBelief:
         """The driver surely made room by itself."""
         self.freely_doubted -= min(self.freely_doubted, self.used)
 
-    # Capacity: as reported, as free memory tells while it fills, and by what the driver evicts afterwards.
+    # Capacity: as reported, as free memory tells while it fills, and by what the driver evicts
+    # afterwards.
 
     def report_capacity(self, event: Device) -> None:
         if event.kind == "device":
@@ -146,7 +162,14 @@ class ResidencyBelief:
 
     def arrived_by(self, event: int) -> tuple[int, int]:
         """Blocks that had become resident by then, and those of them that did by command."""
-        return next(((arrived, commanded) for at, arrived, commanded in reversed(self.fill_points) if at <= event), (0, 0))
+        return next(
+            (
+                (arrived, commanded)
+                for at, arrived, commanded in reversed(self.fill_points)
+                if at <= event
+            ),
+            (0, 0),
+        )
 
     def read_free_memory(self, event: FreeMemory) -> None:
         if not self.known or not self.filling:
@@ -154,24 +177,36 @@ class ResidencyBelief:
         gone = self.migrations - self.used
 
         def capacity(arrived: int) -> int:
-            return max(0, max(0, arrived - gone) + event.free_bytes // UM_BLOCK_BYTES - event.reserve_bytes // UM_BLOCK_BYTES)
+            return max(
+                0,
+                max(0, arrived - gone)
+                + event.free_bytes // UM_BLOCK_BYTES
+                - event.reserve_bytes // UM_BLOCK_BYTES,
+            )
 
         begun, commanded = self.arrived_by(event.begun)
-        least, most = capacity(self.arrived_by(event.completed)[0]), capacity(begun + self.commanded - commanded)
+        least, most = (
+            capacity(self.arrived_by(event.completed)[0]),
+            capacity(begun + self.commanded - commanded),
+        )
         if self.capacity > most + READING_TOLERANCE:
             self.withdraw_to(most)
         elif self.capacity + READING_TOLERANCE < least and self.withdrawn:
             self.withdraw_to(least)
 
     def was_taken(self, block: UmBlock, reported: int) -> bool:
-        """By the driver: it was to stay, and the faults of a launch that used it, up to event `reported`, have been told before."""
+        """By the driver: it was to stay, and the faults of a launch that used it, up to event
+        `reported`, have been told before.
+        """
         stays = block.resident and block.move_in > block.move_out
         elsewhere = block.read_mostly or block.stays_on_host or block.mapped or block.of_program
         return self.under_pressure() and stays and not elsewhere and 0 < block.first_use <= reported
 
     def note_taken(self, blocks: int) -> None:
         launch = self.now.launch
-        if not self.loss_window_start or launch - self.loss_window_start > max(self.now.iteration, LEAST_LOSS_WINDOW):
+        if not self.loss_window_start or launch - self.loss_window_start > max(
+            self.now.iteration, LEAST_LOSS_WINDOW
+        ):
             self.loss_window_start, self.loss_window_blocks = launch, 0
         most = max(0, self.initial // LOSS_SHARE - self.loss_window_blocks)
         off = min(blocks, most, max(0, self.capacity - self.initial // LEAST_SHARE))

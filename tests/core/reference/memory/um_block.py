@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-Name = tuple[str, int, int] | tuple[str, int]  # of an allocation, or of a PyTorch block by size and ordinal
+# Of an allocation, or of a PyTorch block by size and ordinal.
+Name = tuple[str, int, int] | tuple[str, int]
 Run = tuple[Name, int, int]  # so many UM blocks of what bears the name, from the first
 Span = tuple[int, int, int]  # likewise of a slot
 
@@ -19,7 +20,8 @@ class Use(Enum):
     DIES = 3  # its content ends
 
 
-FIRST, INNER, LAST = range(3)  # parts of a run: other tensors may share its first and its last UM block
+# Parts of a run: other tensors may share its first and its last UM block.
+FIRST, INNER, LAST = range(3)
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,8 @@ class RunUse:
     now: Use = Use.UNKNOWN
     next: list[NextUse] = field(default_factory=lambda: [NextUse()] * 3)  # by part
     is_past: bool = False  # the execution was given up, or touches something else now
-    in_vain: int = 0  # write-backs ahead of need of what it wrote that were for nothing, less those that were not
+    # Write-backs ahead of need of what it wrote that were for nothing, less those that were not.
+    in_vain: int = 0
 
     def leaves(self) -> bool:
         return any(part.leaves for part in self.next)

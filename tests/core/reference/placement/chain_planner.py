@@ -1,4 +1,6 @@
-"""Launches of the chain are placed: when the program waits and soon after, and what there is room for while the host runs ahead."""
+"""Launches of the chain are placed: when the program waits and soon after, and what there is room
+for while the host runs ahead.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from reference.settings import HISTORY, SHORT_QUEUE, by_next_use
 
 SOON_AFTER_WAIT = 8  # launches
 SPARE_AHEAD = 3072  # launches that are placed into spare room, at most
-IDLE_SHARE, LEAST_IDLE = 64, 2  # part of an iteration, and launches, in which nothing left for want of space
+# Part of an iteration, and launches, in which nothing left for want of space.
+IDLE_SHARE, LEAST_IDLE = 64, 2
 
 
 @dataclass(eq=False)
@@ -87,9 +90,15 @@ class ChainPlanner:
 
     def place_into_spare_room(self, device: DeviceMemory) -> None:
         """Nothing leaves for what is fetched for launches that come early enough by themselves."""
-        fetches = by_next_use(self.settings) and self.settings.pre_eviction and self.settings.prediction == HISTORY
+        fetches = (
+            by_next_use(self.settings)
+            and self.settings.pre_eviction
+            and self.settings.prediction == HISTORY
+        )
         if fetches and device.residency.under_pressure():
-            self.place_until(min(self.chain.trusted(), SPARE_AHEAD), self.settings.chain_steps, Urgency.SPARE)
+            self.place_until(
+                min(self.chain.trusted(), SPARE_AHEAD), self.settings.chain_steps, Urgency.SPARE
+            )
 
     def place_until(self, until: int, most: int, urgency: Urgency) -> None:
         for _ in range(most):
@@ -100,7 +109,9 @@ class ChainPlanner:
         return launch.execution if not launch.execution.given_up else None
 
     def place_next(self, urgency: Urgency) -> bool:
-        """False: there is no room. What is fetched for launches behind the one with the most content would be in the way."""
+        """False: there is no room. What is fetched for launches behind the one with the most
+        content would be in the way.
+        """
         launch = self.now.launch + self.placed + 1
         if self.now.launch < self.growth.fullest < launch:
             return False
@@ -127,26 +138,42 @@ class ChainPlanner:
             for access in execution.locate(self.memory, self.expected):
                 for block in self.memory.blocks(access.span):
                     device = self.devices.of(block)
-                    if device.residency.under_pressure() and block.resident and not block.read_in_place(execution.sparse):
+                    if (
+                        device.residency.under_pressure()
+                        and block.resident
+                        and not block.read_in_place(execution.sparse)
+                    ):
                         device.order.expected_one_day(block, self.now.launch + self.expected)
 
     def reserve_ahead(self, most: int) -> None:
-        """What launches to come need besides what exists has no place yet, so its space is counted."""
+        """What launches to come need besides what exists has no place yet, so its space is
+        counted.
+        """
         self.growth.find_fullest()
-        until = min(self.chain.trusted(), self.reserved + most, max(0, self.growth.fullest - self.now.launch))
+        until = min(
+            self.chain.trusted(),
+            self.reserved + most,
+            max(0, self.growth.fullest - self.now.launch),
+        )
         while self.reserved < until:
             self.growth.reserve(self.reserved)
             self.reserved += 1
 
     def lacking(self, device: DeviceMemory) -> int:
-        """Blocks that are to be free besides, for what is reserved; at most 0 where room is not made for it."""
+        """Blocks that are to be free besides, for what is reserved; at most 0 where room is not
+        made for it.
+        """
         reserved = self.growth.reserved_blocks(device.ordinal)
         if not reserved or not device.residency.under_pressure() or not self.settings.pre_eviction:
             return 0
-        return reserved + self.room.headroom(device) - device.residency.free() - len(device.order.dead)
+        return (
+            reserved + self.room.headroom(device) - device.residency.free() - len(device.order.dead)
+        )
 
     def make_reserved_room(self, device: DeviceMemory) -> None:
-        """While the program waits, by what is needed only when there is the most content, and before what is trusted ends."""
+        """While the program waits, by what is needed only when there is the most content, and
+        before what is trusted ends.
+        """
         late = max(self.growth.fullest, self.now.launch)
         while self.lacking(device) > 0:
             victim = device.order.needed_after(late, self.now.launch + self.chain.trusted())
@@ -155,18 +182,30 @@ class ChainPlanner:
             self.departures.evict(victim, late)
 
     def evict_ahead(self, device: DeviceMemory) -> None:
-        """While nothing is in the way: of what is needed only when there is the most content, what left before in this place."""
-        idle = self.now.launch - device.demanded_at >= max(self.now.iteration // IDLE_SHARE, LEAST_IDLE)
+        """While nothing is in the way: of what is needed only when there is the most content, what
+        left before in this place.
+        """
+        idle = self.now.launch - device.demanded_at >= max(
+            self.now.iteration // IDLE_SHARE, LEAST_IDLE
+        )
         lacking = self.lacking(device) if idle else 0
         if lacking <= 0:
             return
 
         def left_before(block: UmBlock) -> bool:
             dies = block.next_use is Use.DIES and block.next_launch > self.now.launch
-            left = block.user is not None and not block.user.is_past and block.user.next[block.part].left
+            left = (
+                block.user is not None
+                and not block.user.is_past
+                and block.user.next[block.part].left
+            )
             return left and not dies and not block.prefetched
 
-        late = filter(left_before, device.order.expected_after(max(self.growth.fullest, self.now.launch)))
-        for block in sorted(late, key=lambda block: block.last_launch)[: min(lacking, EVICTION_BATCH)]:
+        late = filter(
+            left_before, device.order.expected_after(max(self.growth.fullest, self.now.launch))
+        )
+        for block in sorted(late, key=lambda block: block.last_launch)[
+            : min(lacking, EVICTION_BATCH)
+        ]:
             self.departures.collect(block)
         self.departures.flush(self.now.launch)

@@ -1,5 +1,6 @@
-"""Blocks leave a device by the timing rule: an eviction waits for its victim's last use, a discard for all that was launched, and both
-for the block's moves before."""
+"""Blocks leave a device by the timing rule: an eviction waits for its victim's last use, a discard
+for all that was launched, and both for the block's moves before.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +24,10 @@ class Exit(Enum):
 class TransferRule:
     """How a block comes and goes, where it is no plain transfer."""
 
-    def before_entry(self, block: UmBlock, access: Access) -> None: ...  # it is about to be brought for that
-    def after_exit(self, block: UmBlock, way: Exit) -> None: ...  # it leaves in that way; the command was given
+    # It is about to be brought for that.
+    def before_entry(self, block: UmBlock, access: Access) -> None: ...
+    # It leaves in that way; the command was given.
+    def after_exit(self, block: UmBlock, way: Exit) -> None: ...
 
     def exit(self, _block: UmBlock) -> Exit | None:
         """How it leaves; None: this rule does not say."""
@@ -40,14 +43,18 @@ class Streams:
 class Departures:
     def __init__(self, now: Clock, commands: CommandStream, devices: Devices, sorts: bool) -> None:
         self.now, self.commands, self.devices = now, commands, devices
-        self.sorts = sorts  # by next use they leave in the order of last use: what was used last would hold up the others
+        # By next use they leave in the order of last use: what was used last would hold up the
+        # others.
+        self.sorts = sorts
         self.rules: list[TransferRule] = []  # the first that says how a block leaves decides
         self.leaving: list[tuple[UmBlock, Exit]] = []
         self.used_streams = 0  # by launches so far, a bit each
         self.streams: dict[int, Streams] = {}  # by device
 
     def exit_of(self, block: UmBlock) -> Exit:
-        return next((way for rule in self.rules if (way := rule.exit(block)) is not None), Exit.EVICT)
+        return next(
+            (way for rule in self.rules if (way := rule.exit(block)) is not None), Exit.EVICT
+        )
 
     def evict(self, block: UmBlock, for_launch: int) -> None:
         way = self.exit_of(block)
@@ -55,7 +62,9 @@ class Departures:
         self.leave(block, way, for_launch)
 
     def collect(self, block: UmBlock, way: Exit | None = None) -> None:
-        """One of several that leave at once: its space is free from now on, the commands are given by flush."""
+        """One of several that leave at once: its space is free from now on, the commands are given
+        by flush.
+        """
         self.leaving.append((block, way or self.exit_of(block)))
         self.devices.of(block).drop(block)
 
@@ -70,7 +79,9 @@ class Departures:
         self.leaving = []
 
     def leave(self, block: UmBlock, way: Exit, for_launch: int) -> None:
-        """What was dropped leaves the device: READ_MOSTLY ends before what the host lacks is copied, or nothing would be."""
+        """What was dropped leaves the device: READ_MOSTLY ends before what the host lacks is
+        copied, or nothing would be.
+        """
         residency = self.devices.of(block).residency
         residency.end_filling()
         if not block.populated:
@@ -84,7 +95,11 @@ class Departures:
         else:
             self.note_streams(block)
             duplicate = block.read_mostly
-            behind = max(block.move_in, block.move_out) if way is Exit.DROP or duplicate else block.move_in
+            behind = (
+                max(block.move_in, block.move_out)
+                if way is Exit.DROP or duplicate
+                else block.move_in
+            )
             after = After(block.last_use, block.streams, behind)
             if way is Exit.DROP:
                 self.commands.move("drop", block, after)
@@ -96,7 +111,9 @@ class Departures:
 
     def discard(self, block: UmBlock) -> None:
         """Behind all that was launched when it died, and behind its moves."""
-        after = After(max(block.died, block.last_use), self.used_streams, max(block.move_in, block.move_out))
+        after = After(
+            max(block.died, block.last_use), self.used_streams, max(block.move_in, block.move_out)
+        )
         self.commands.move("discard", block, after)
         block.populated = False
 
@@ -110,7 +127,9 @@ class Departures:
             streams.latest = used_on
 
     def wait_for_stream_alone(self, device: int, stream: int) -> bool:
-        """Whether evictions from the device wait for launches of that stream alone, as far as is known."""
+        """Whether evictions from the device wait for launches of that stream alone, as far as is
+        known.
+        """
         streams = self.streams.get(device, Streams())
         long_past = not streams.mixed_at or self.now.launch - streams.mixed_at > LONG_PAST
         return streams.latest == 0 or (streams.latest == 1 << stream and long_past)

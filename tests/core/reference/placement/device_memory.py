@@ -1,4 +1,6 @@
-"""One device's memory: what is believed to be there, in which order it leaves, and how much may be fetched ahead."""
+"""One device's memory: what is believed to be there, in which order it leaves, and how much may be
+fetched ahead.
+"""
 
 from __future__ import annotations
 
@@ -39,10 +41,14 @@ class PrefetchWindow:
         self.full = False
 
 
-def eviction_policy(settings: CoreSettings, now: Clock, residency: ResidencyBelief) -> EvictionPolicy:
+def eviction_policy(
+    settings: CoreSettings, now: Clock, residency: ResidencyBelief
+) -> EvictionPolicy:
     if by_next_use(settings):
         return NextUsePolicy(now, residency, settings.launch_queue)
-    return RecencyPolicy(now, residency, settings.eviction_order == LEAST_RECENTLY_MIGRATED, settings.prefetch_degree)
+    return RecencyPolicy(
+        now, residency, settings.eviction_order == LEAST_RECENTLY_MIGRATED, settings.prefetch_degree
+    )
 
 
 class DeviceMemory:
@@ -50,11 +56,15 @@ class DeviceMemory:
         self.ordinal = ordinal
         self.residency = ResidencyBelief(settings, now)
         self.order = eviction_policy(settings, now, self.residency)
-        self.driver_order: list[UmBlock] = []  # all resident blocks, in the order of their migration
+        # All resident blocks, in the order of their migration.
+        self.driver_order: list[UmBlock] = []
         self.window = PrefetchWindow()
-        self.window_counts_expected = settings.prediction != HISTORY and not by_next_use(settings)  # they expect once they are placed
+        # They expect once they are placed.
+        self.window_counts_expected = settings.prediction != HISTORY and not by_next_use(settings)
         self.wanted = 0  # blocks that the launch being placed misses
-        self.demanded_at = 0  # launch at which a block last left by a copy because a launch that was placed wanted its space
+        # Launch at which a block last left by a copy because a launch that was placed wanted its
+        # space.
+        self.demanded_at = 0
 
     def add(self, block: UmBlock) -> None:
         """It becomes resident."""
@@ -83,7 +93,11 @@ class DeviceMemory:
 
     def ahead_blocks(self) -> int:
         """Those that the window limits."""
-        return sum(map(len, self.order.expected_blocks.values())) if self.window_counts_expected else self.order.prefetched
+        return (
+            sum(map(len, self.order.expected_blocks.values()))
+            if self.window_counts_expected
+            else self.order.prefetched
+        )
 
     def note_mistake(self) -> None:
         self.window.note_mistake(self.ahead_blocks(), self.residency.capacity)

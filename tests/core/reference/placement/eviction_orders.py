@@ -5,20 +5,32 @@ from __future__ import annotations
 from reference.clock import Clock
 from reference.memory.residency import ResidencyBelief
 from reference.memory.um_block import Place, UmBlock, Use
-from reference.placement.eviction_policy import EVICTABLE, EXPECTED_SCAN, VICTIM_SCAN, EvictionPolicy, Victim, VictimQuery
+from reference.placement.eviction_policy import (
+    EVICTABLE,
+    EXPECTED_SCAN,
+    VICTIM_SCAN,
+    EvictionPolicy,
+    Victim,
+    VictimQuery,
+)
 
 COOL_DOWN_BLOCKS = 32  # that were brought since a block's last use
 FARTHEST, TURN = 1 << 16, 8  # launches up to which next uses are told apart, by so many
-LEAST_LAUNCHES, LEAST_BLOCKS = 2, 32  # that a block cools down for: launches, and blocks brought; on small cards less;
+# That a block cools down for: launches, and blocks brought; on small cards less;
+LEAST_LAUNCHES, LEAST_BLOCKS = 2, 32
 MANY_LAUNCHES, BLOCKS_SHARE = 32, 16  # and so many launches, or that part of the device in blocks
 DYING = 16  # what ends by itself leaves as if it were needed so many times later
 FAR = 8  # part of an iteration, after which what left without a copy comes back in time
 
 
 class RecencyPolicy(EvictionPolicy):
-    """What launches to come are expected to use leaves after all others, the block that is needed last first."""
+    """What launches to come are expected to use leaves after all others, the block that is needed
+    last first.
+    """
 
-    def __init__(self, now: Clock, residency: ResidencyBelief, by_migration: bool, prefetch_degree: int) -> None:
+    def __init__(
+        self, now: Clock, residency: ResidencyBelief, by_migration: bool, prefetch_degree: int
+    ) -> None:
         super().__init__(now, residency, prefetch_degree, 1)
         self.by_migration = by_migration
 
@@ -56,7 +68,9 @@ class RecencyPolicy(EvictionPolicy):
 
 
 class NextUsePolicy(EvictionPolicy):
-    """A block that was used just now cools down before its next use counts, so that its space comes in time."""
+    """A block that was used just now cools down before its next use counts, so that its space comes
+    in time.
+    """
 
     splits_expected = True
 
@@ -86,7 +100,9 @@ class NextUsePolicy(EvictionPolicy):
 
     def expected(self, block: UmBlock, by: int) -> None:
         if block.place is Place.COOLING_DOWN:
-            block.afterwards = by if block.afterwards <= self.now.launch else min(block.afterwards, by)
+            block.afterwards = (
+                by if block.afterwards <= self.now.launch else min(block.afterwards, by)
+            )
         else:
             super().expected(block, by)
 
@@ -100,13 +116,22 @@ class NextUsePolicy(EvictionPolicy):
             self.wake(cooling_down[0])
 
     def cooled_down(self, block: UmBlock) -> bool:
-        launches, brought = self.now.launch - block.order_launch, self.residency.migrations - block.migrations_at_use
+        launches, brought = (
+            self.now.launch - block.order_launch,
+            self.residency.migrations - block.migrations_at_use,
+        )
         share = self.residency.capacity // BLOCKS_SHARE
-        enough = launches >= min(LEAST_LAUNCHES, self.now.iteration // BLOCKS_SHARE) and brought >= min(LEAST_BLOCKS, share)
-        return launches > self.launch_queue or (enough and (launches >= MANY_LAUNCHES or brought >= share))
+        enough = launches >= min(
+            LEAST_LAUNCHES, self.now.iteration // BLOCKS_SHARE
+        ) and brought >= min(LEAST_BLOCKS, share)
+        return launches > self.launch_queue or (
+            enough and (launches >= MANY_LAUNCHES or brought >= share)
+        )
 
     def wake(self, block: UmBlock) -> None:
-        """It is expected by its next use, or by none. What was learned counts only where next uses are mostly known."""
+        """It is expected by its next use, or by none. What was learned counts only where next uses
+        are mostly known.
+        """
         launch = self.now.launch
         learned = block.next_launch
         if block.next_use is Use.DIES:
@@ -125,11 +150,17 @@ class NextUsePolicy(EvictionPolicy):
         self.put(block, Place.EXPECTED if first else Place.EVICTABLE, first or block.order_launch)
 
     def choose(self, query: VictimQuery) -> Victim:
-        """The farthest that no launch placed needs, or the first of those whose next use is unknown, if it was used before that; else, for
-        the launch at hand, what cools down, or is expected by whomever."""
-        victim = self.farthest(query, max(query.launch, query.promised_until), EXPECTED_SCAN, also_prefetched=False)
+        """The farthest that no launch placed needs, or the first of those whose next use is
+        unknown, if it was used before that; else, for the launch at hand, what cools down, or is
+        expected by whomever.
+        """
+        victim = self.farthest(
+            query, max(query.launch, query.promised_until), EXPECTED_SCAN, also_prefetched=False
+        )
         unknown = self.first_evictable(query)
-        if victim is None or (unknown is not None and not victim.clean and unknown.last_launch <= victim.last_launch):
+        if victim is None or (
+            unknown is not None and not victim.clean and unknown.last_launch <= victim.last_launch
+        ):
             victim = unknown
         if victim is not None or not query.last_resort:
             return victim, False
@@ -138,11 +169,19 @@ class NextUsePolicy(EvictionPolicy):
         victim = self.farthest(query, 0, VICTIM_SCAN, also_prefetched=True)
         return victim, victim is not None
 
-    def farthest(self, query: VictimQuery, beyond: int, most: int, also_prefetched: bool) -> UmBlock | None:
+    def farthest(
+        self, query: VictimQuery, beyond: int, most: int, also_prefetched: bool
+    ) -> UmBlock | None:
         """What leaves without a copy before all else, if it has the time to come back."""
         dirty, clean = (
-            [block for block in expected.beyond(beyond)[:most] if query.allows(block) and (also_prefetched or not block.prefetched)]
+            [
+                block
+                for block in expected.beyond(beyond)[:most]
+                if query.allows(block) and (also_prefetched or not block.prefetched)
+            ]
             for expected in self.expected_blocks.values()
         )
-        comes_back = bool(clean) and clean[0].order_launch - self.now.launch >= self.now.iteration // FAR
+        comes_back = (
+            bool(clean) and clean[0].order_launch - self.now.launch >= self.now.iteration // FAR
+        )
         return next(iter((clean or dirty) if comes_back else (dirty or clean)), None)

@@ -1,4 +1,6 @@
-"""Which block leaves a device when room is needed: what the orders by recency and by next use share."""
+"""Which block leaves a device when room is needed: what the orders by recency and by next use
+share.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +13,20 @@ from reference.clock import Clock
 from reference.memory.residency import ResidencyBelief
 from reference.memory.um_block import Place, UmBlock, Use
 
-VICTIM_SCAN, EXPECTED_SCAN, LATE_SCAN = 4096, 256, 4096  # blocks looked at for one victim, of those expected, and for one needed late
-EVICTABLE, EXPECTED = (Place.EVICTABLE, Place.EVICTABLE_CLEAN), (Place.EXPECTED, Place.EXPECTED_CLEAN)
+# Blocks looked at for one victim, of those expected, and for one needed late.
+VICTIM_SCAN, EXPECTED_SCAN, LATE_SCAN = 4096, 256, 4096
+EVICTABLE, EXPECTED = (
+    (Place.EVICTABLE, Place.EVICTABLE_CLEAN),
+    (Place.EXPECTED, Place.EXPECTED_CLEAN),
+)
 
 
 class ExpectedBlocks:
     """By turns of so many launches, the first of a turn first."""
 
     def __init__(self, turns: int, launches: int) -> None:
-        self.span = 1 << (turns + 1).bit_length()  # turns that are told apart: two more, and a power of two
+        # Turns that are told apart: two more, and a power of two.
+        self.span = 1 << (turns + 1).bit_length()
         self.launches = launches  # of a turn
         self.turns: dict[int, list[UmBlock]] = {}
         self.passed = 0  # turns that nothing is expected in any longer
@@ -39,7 +46,9 @@ class ExpectedBlocks:
             del self.turns[turn]
 
     def overdue(self, launch: int) -> Iterator[UmBlock]:
-        """Those of the turns that end with that launch or before, each of which has to be put elsewhere; then these turns have passed."""
+        """Those of the turns that end with that launch or before, each of which has to be put
+        elsewhere; then these turns have passed.
+        """
         last = (launch + 1) // self.launches - 1
         for turn in sorted(self.turns):
             if turn > last:
@@ -51,7 +60,9 @@ class ExpectedBlocks:
 
     def beyond(self, launch: int) -> list[UmBlock]:
         """By launches of turns beyond that of this one, the farthest first."""
-        turns = sorted((turn for turn in self.turns if turn > launch // self.launches), reverse=True)
+        turns = sorted(
+            (turn for turn in self.turns if turn > launch // self.launches), reverse=True
+        )
         return [block for turn in turns for block in self.turns[turn]]
 
     def __len__(self) -> int:
@@ -69,7 +80,8 @@ class VictimQuery(NamedTuple):
         return block.claim != self.claim
 
 
-Victim = tuple[UmBlock | None, bool]  # True: an earlier launch needs it, so that too much was fetched ahead
+# True: an earlier launch needs it, so that too much was fetched ahead.
+Victim = tuple[UmBlock | None, bool]
 
 
 class EvictionPolicy(ABC):
@@ -81,7 +93,9 @@ class EvictionPolicy(ABC):
     def __init__(self, now: Clock, residency: ResidencyBelief, turns: int, launches: int) -> None:
         """Expected blocks are told apart up to so many turns of so many launches."""
         self.now, self.residency = now, residency
-        self.lists: dict[Place, list[UmBlock]] = {place: [] for place in (*EVICTABLE, Place.COOLING_DOWN, Place.DEAD)}
+        self.lists: dict[Place, list[UmBlock]] = {
+            place: [] for place in (*EVICTABLE, Place.COOLING_DOWN, Place.DEAD)
+        }
         self.expected_blocks = {place: ExpectedBlocks(turns, launches) for place in EXPECTED}
         self.prefetched = 0  # blocks, for launches to come, that were not used since
 
@@ -236,12 +250,19 @@ class EvictionPolicy(ABC):
 
     def first_evictable(self, query: VictimQuery) -> UmBlock | None:
         """The first in order that no launch is known to need."""
-        dirty, clean = (list(filter(query.allows, self.lists[place][:VICTIM_SCAN]))[:1] for place in EVICTABLE)
-        return min(dirty + clean, key=lambda block: block.migrated if self.by_migration else block.order_launch, default=None)
+        dirty, clean = (
+            list(filter(query.allows, self.lists[place][:VICTIM_SCAN]))[:1] for place in EVICTABLE
+        )
+        return min(
+            dirty + clean,
+            key=lambda block: block.migrated if self.by_migration else block.order_launch,
+            default=None,
+        )
 
     def needed_after(self, launch: int, known_until: int) -> UmBlock | None:
-        """The block that is needed last of those that are needed only after that launch, and by a launch up to `known_until` where none
-        is expected yet. Not what ends by itself."""
+        """The block that is needed last of those that are needed only after that launch, and by a
+        launch up to `known_until` where none is expected yet. Not what ends by itself.
+        """
 
         def lives_on(block: UmBlock) -> bool:
             return block.next_use is not Use.DIES or block.next_launch <= self.now.launch
@@ -249,7 +270,10 @@ class EvictionPolicy(ABC):
         def late_enough(block: UmBlock) -> bool:
             return block.next_use is not Use.DIES and launch < block.next_launch <= known_until
 
-        expected = (filter(lives_on, blocks.beyond(launch)[:LATE_SCAN]) for blocks in self.expected_blocks.values())
+        expected = (
+            filter(lives_on, blocks.beyond(launch)[:LATE_SCAN])
+            for blocks in self.expected_blocks.values()
+        )
         others = (Place.EVICTABLE_CLEAN, Place.EVICTABLE, Place.COOLING_DOWN)
         waiting = (filter(late_enough, self.lists[place][:LATE_SCAN]) for place in others)
         found: list[Iterable[UmBlock]] = [*expected, *waiting]

@@ -1,4 +1,6 @@
-"""How much content there will be, by what the history says of the iteration before, and at which launch the most."""
+"""How much content there will be, by what the history says of the iteration before, and at which
+launch the most.
+"""
 
 from __future__ import annotations
 
@@ -42,12 +44,16 @@ class Link:
 
 
 class GrowthForecast(ContentListener):
-    def __init__(self, now: Clock, devices: Devices, chain: LaunchChain, history: LaunchHistory) -> None:
+    def __init__(
+        self, now: Clock, devices: Devices, chain: LaunchChain, history: LaunchHistory
+    ) -> None:
         self.now, self.devices, self.chain, self.history = now, devices, chain, history
         self.growing: defaultdict[int, Growing] = defaultdict(Growing)
         self.links: deque[Link] = deque()  # of the chain's launches, as far as they were looked at
-        self.fullest = 0  # launch at which there will be the most content; one past or at hand: none is known
-        self.sweeping = False  # content does not grow much until then: memory is swept over and over
+        # Launch at which there will be the most content; one past or at hand: none is known.
+        self.fullest = 0
+        # Content does not grow much until then: memory is swept over and over.
+        self.sweeping = False
         self.found_at = 0  # launch at which that was found; 0: it is not known
         self.found_among = 0  # launches of the chain, then
 
@@ -70,7 +76,9 @@ class GrowthForecast(ContentListener):
             self.content_died(block, died_now=not block.dead)
 
     def launched(self, device: int) -> None:
-        """The launch at hand, on that device, is in the history: it gets what grew and died since the one before."""
+        """The launch at hand, on that device, is in the history: it gets what grew and died since
+        the one before.
+        """
         growing, past = self.growing[device], self.history.launches[-1]
         past.growth, past.died_away = growing.grown, growing.died_away
         growing.grown = growing.died_away = 0
@@ -82,7 +90,11 @@ class GrowthForecast(ContentListener):
             front = self.links.popleft() if self.links else Link()
             growing = self.growing[front.device]
             growing.reserved -= front.reserved
-            growing.most_reserved = growing.most_reserved - front.reserved if self.now.launch < self.fullest else growing.reserved
+            growing.most_reserved = (
+                growing.most_reserved - front.reserved
+                if self.now.launch < self.fullest
+                else growing.reserved
+            )
 
     def restarted(self) -> None:
         self.links.clear()
@@ -102,12 +114,16 @@ class GrowthForecast(ContentListener):
     # Forecasts.
 
     def find_fullest(self) -> None:
-        """Of the next iteration: where content has risen most, about as high as ever, before most of that dies again, or the chain ends.
-        Where it never rises by much, where there is the most."""
+        """Of the next iteration: where content has risen most, about as high as ever, before most
+        of that dies again, or the chain ends. Where it never rises by much, where there is the
+        most.
+        """
         if self.knows_fullest():
             return
         pasts = [self.history.at(launch.place) for launch in self.chain.launches]
-        capacity = self.devices[pasts[0].device if pasts and pasts[0] is not None else 0].residency.capacity
+        capacity = self.devices[
+            pasts[0].device if pasts and pasts[0] is not None else 0
+        ].residency.capacity
         totals = list(accumulate(past.growth if past is not None else 0 for past in pasts))
         highest = max(totals, default=0)
         self.found_at, self.found_among, self.sweeping = self.now.launch, len(totals), True
@@ -116,7 +132,11 @@ class GrowthForecast(ContentListener):
         at = self.now.launch
         for i, content in enumerate(totals):
             rise = most - least
-            dies = rise > 0 and rise * SWEEP >= capacity and (most - content) * FALLEN >= rise * (FALLEN - 1)
+            dies = (
+                rise > 0
+                and rise * SWEEP >= capacity
+                and (most - content) * FALLEN >= rise * (FALLEN - 1)
+            )
             if dies and (highest - most) * LOWER <= rise:
                 break
             if dies or content < least:
@@ -129,7 +149,11 @@ class GrowthForecast(ContentListener):
 
     def knows_fullest(self) -> bool:
         passed = not self.sweeping and self.found_at < self.fullest <= self.now.launch
-        return self.found_at != 0 and self.now.launch - self.found_at < self.found_among // 8 and not passed
+        return (
+            self.found_at != 0
+            and self.now.launch - self.found_at < self.found_among // 8
+            and not passed
+        )
 
     def reserve(self, ahead: int) -> None:
         """The growth of that launch of the chain has room from now on."""
@@ -152,7 +176,9 @@ class GrowthForecast(ContentListener):
             link.device, link.growth, link.counted = past.device, past.needs(), True
 
     def placed(self, device: int) -> tuple[int, int]:
-        """Blocks there will be besides, on the way through the launches that are placed: at most, and at last more than at least."""
+        """Blocks there will be besides, on the way through the launches that are placed: at most,
+        and at last more than at least.
+        """
         content = most = least = 0
         for link in self.links:
             if link.counted and link.device == device:

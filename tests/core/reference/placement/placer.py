@@ -1,4 +1,6 @@
-"""Placement: a launch's blocks are made resident, at hand or ahead, on the belief that holds when all commands given so far are done."""
+"""Placement: a launch's blocks are made resident, at hand or ahead, on the belief that holds when
+all commands given so far are done.
+"""
 
 from __future__ import annotations
 
@@ -38,12 +40,20 @@ class Placer:
     growth: GrowthForecast
     room: RoomMaker
     rules: list[TransferRule] = field(default_factory=list)
-    held: dict[tuple[int, int, str], int] = field(default_factory=dict)  # by device, stream and kind: the latest move held for
+    # By device, stream and kind: the latest move held for.
+    held: dict[tuple[int, int, str], int] = field(default_factory=dict)
 
     def placement(self, launch: int, urgency: Urgency, execution: Execution) -> Placement:
-        """Blocks are doubted after a little less than the period, so that whatever was lost is back after an iteration."""
+        """Blocks are doubted after a little less than the period, so that whatever was lost is back
+        after an iteration.
+        """
         most, period = self.settings.confidence_launches, execution.period
-        return Placement(launch, urgency, execution.sparse, min(most, max(period - period // 8, LEAST_DOUBT)) if period else most)
+        return Placement(
+            launch,
+            urgency,
+            execution.sparse,
+            min(most, max(period - period // 8, LEAST_DOUBT)) if period else most,
+        )
 
     def place(self, accesses: list[Access], placement: Placement) -> bool:
         """False: there is no room for a launch ahead; to be tried again."""
@@ -81,7 +91,11 @@ class Placer:
 
     def ask_again(self, device: DeviceMemory, block: UmBlock) -> None:
         """A prefetch of what is there does not wait for a copy of it."""
-        self.commands.move("populate" if block.in_populates else "prefetch", block, After(move=0 if block.out_keeps else block.move_out))
+        self.commands.move(
+            "populate" if block.in_populates else "prefetch",
+            block,
+            After(move=0 if block.out_keeps else block.move_out),
+        )
         device.residency.confirm(block)
         if not self.settings.pre_eviction:
             device.renew(block)
@@ -100,12 +114,16 @@ class Placer:
         if decides:
             if not at_hand and not device.window.admits(device.ahead_blocks(), residency.capacity):
                 return False
-            has_room, outgoing = self.room.make_room(device, placement.launch, placement.urgency, fetches)
+            has_room, outgoing = self.room.make_room(
+                device, placement.launch, placement.urgency, fetches
+            )
             if not has_room:
                 return at_hand  # a launch at hand that does not fit runs all the same
             if block.evicted_for > placement.launch:
                 device.note_mistake()
-        elif residency.known and not residency.free() and (first := device.order.first()) is not None:  # as the driver will do
+        elif (
+            residency.known and not residency.free() and (first := device.order.first()) is not None
+        ):  # as the driver will do
             residency.end_filling()
             device.drop(first)
         block.evicted_for = 0
@@ -130,8 +148,17 @@ class Placer:
             self.fetch(device, block, fetches, space, outgoing)
         return True
 
-    def fetch(self, device: DeviceMemory, block: UmBlock, fetches: bool, space: tuple[int, int], outgoing: UmBlock | None) -> None:
-        """Behind what frees its space, and behind its own move before. What has no content yet is populated."""
+    def fetch(
+        self,
+        device: DeviceMemory,
+        block: UmBlock,
+        fetches: bool,
+        space: tuple[int, int],
+        outgoing: UmBlock | None,
+    ) -> None:
+        """Behind what frees its space, and behind its own move before. What has no content yet is
+        populated.
+        """
         evicted, discarded = space
         kind = "prefetch" if fetches or not self.settings.pre_eviction else "populate"
         self.commands.fence(device.ordinal, kind, max(block.discard, discarded))
@@ -155,4 +182,6 @@ class Placer:
             held = (device, stream, BRINGS[kind])
             if move > self.held.get(held, 0):
                 self.held[held] = move
-                self.commands.hold_launch(device, stream, move, not self.departures.wait_for_stream_alone(device, stream))
+                self.commands.hold_launch(
+                    device, stream, move, not self.departures.wait_for_stream_alone(device, stream)
+                )

@@ -19,13 +19,15 @@ from reference.settings import HISTORY, SHORT_QUEUE, by_next_use
 EVICTION_BATCH = 8  # blocks that leave at once
 HEADROOM_SHARE = 8  # part of the device that is kept free, at most
 SOON_SHARE = 64  # part that is kept of the dead, for content that comes soon
-PREFETCHED_SHARE, PREFETCHED_LITTLE = 8, 32  # parts for what is fetched into spare room: the latter where the queue holds an iteration
+# Parts for what is fetched into spare room: the latter where the queue holds an iteration.
+PREFETCHED_SHARE, PREFETCHED_LITTLE = 8, 32
 SPARED = 16  # part that is left to what comes into being
 
 
 class Urgency(Enum):
     AT_HAND = 0  # others leave for it
-    PLANNED = 1  # it is predicted: others leave for it, as far as the driver's queue makes that worth it
+    # It is predicted: others leave for it, as far as the driver's queue makes that worth it.
+    PLANNED = 1
     SPARE = 2  # it is predicted, and takes only room that is not needed on the way there
 
 
@@ -35,11 +37,14 @@ class Promises(Protocol):
     def promised_until(self) -> int: ...  # blocks that launches up to that one expect stay for them
 
 
-Room = tuple[bool, UmBlock | None]  # whether there is any, and the block that the driver evicts for it
+# Whether there is any, and the block that the driver evicts for it.
+Room = tuple[bool, UmBlock | None]
 
 
 class RoomMaker(ABC):
-    def __init__(self, settings: CoreSettings, now: Clock, departures: Departures, growth: GrowthForecast) -> None:
+    def __init__(
+        self, settings: CoreSettings, now: Clock, departures: Departures, growth: GrowthForecast
+    ) -> None:
         self.settings, self.now, self.departures, self.growth = settings, now, departures, growth
         self.promises: Promises
         self.claim = 0  # what the latest placement claims does not leave for it
@@ -57,7 +62,9 @@ class RoomMaker(ABC):
         return 0
 
     def may_take_room(self, device: DeviceMemory, urgency: Urgency) -> bool:
-        """What is only predicted takes what is not needed on the way there, and makes others leave only for a short queue."""
+        """What is only predicted takes what is not needed on the way there, and makes others leave
+        only for a short queue.
+        """
         modest = self.settings.prediction == HISTORY and self.settings.launch_queue >= SHORT_QUEUE
         reserved = self.growth.reserved_blocks(device.ordinal)
         spare = device.residency.free() + len(device.order.dead) > self.headroom(device) + reserved
@@ -76,7 +83,11 @@ class PreEviction(RoomMaker):
             return self.make_spare_room(device, launch), None
         if not self.may_take_room(device, urgency):
             return False, None
-        frees_late = by_next_use(self.settings) and residency.free() > headroom and residency.frees_by_evictions_only()
+        frees_late = (
+            by_next_use(self.settings)
+            and residency.free() > headroom
+            and residency.frees_by_evictions_only()
+        )
         if frees_late and not (fetches and self.keeps_dead(device)):
             self.discard_dead(device, launch)
         if residency.free() <= headroom:
@@ -92,7 +103,9 @@ class PreEviction(RoomMaker):
             if fetches and self.keeps_dead(device):
                 victim = self.next_victim(device, launch, last_resort=False, dead_may_leave=False)
             if victim is None:
-                victim = self.next_victim(device, launch, last_resort=at_hand and residency.free() == 0)
+                victim = self.next_victim(
+                    device, launch, last_resort=at_hand and residency.free() == 0
+                )
             if victim is None:
                 break
             self.departures.collect(victim)
@@ -100,8 +113,12 @@ class PreEviction(RoomMaker):
             device.demanded_at = self.now.launch
         self.departures.flush(launch)
 
-    def next_victim(self, device: DeviceMemory, launch: int, last_resort: bool, dead_may_leave: bool = True) -> UmBlock | None:
-        query = VictimQuery(launch, self.promises.promised_until(), self.claim, last_resort, dead_may_leave)
+    def next_victim(
+        self, device: DeviceMemory, launch: int, last_resort: bool, dead_may_leave: bool = True
+    ) -> UmBlock | None:
+        query = VictimQuery(
+            launch, self.promises.promised_until(), self.claim, last_resort, dead_may_leave
+        )
         victim, mistake = device.order.victim(query)
         if mistake:
             device.note_mistake()
@@ -112,14 +129,20 @@ class PreEviction(RoomMaker):
         dead = len(device.order.dead)
         if not by_next_use(self.settings) or self.settings.prediction != HISTORY or not dead:
             return False
-        return dead <= min(self.growth.soon(device.ordinal), device.residency.capacity // SOON_SHARE)
+        return dead <= min(
+            self.growth.soon(device.ordinal), device.residency.capacity // SOON_SHARE
+        )
 
     def make_spare_room(self, device: DeviceMemory, launch: int) -> bool:
         """What is free or dead, and not needed by what comes into being on the way there."""
         residency, headroom = device.residency, self.headroom(device)
         spared = residency.capacity // SPARED
         growth, rise = self.growth.placed(device.ordinal)
-        share = PREFETCHED_SHARE if self.now.iteration > self.settings.launch_queue else PREFETCHED_LITTLE
+        share = (
+            PREFETCHED_SHARE
+            if self.now.iteration > self.settings.launch_queue
+            else PREFETCHED_LITTLE
+        )
         if device.order.prefetched > residency.capacity // share or rise > spared:
             return False
         if residency.free() + len(device.order.dead) <= headroom + growth + spared:
@@ -129,7 +152,9 @@ class PreEviction(RoomMaker):
         return residency.free() > headroom
 
     def discard_dead(self, device: DeviceMemory, launch: int) -> None:
-        for block in [block for block in device.order.dead if block.claim != self.claim][:EVICTION_BATCH]:
+        for block in [block for block in device.order.dead if block.claim != self.claim][
+            :EVICTION_BATCH
+        ]:
             self.departures.evict(block, launch)
 
     def evict_surplus(self, device: DeviceMemory) -> None:
@@ -141,9 +166,18 @@ class PreEviction(RoomMaker):
 
 
 class DriverEviction(RoomMaker):
-    """The driver evicts for what is fetched, in the order of its own list, where a prefetch of what is there counts as a migration."""
+    """The driver evicts for what is fetched, in the order of its own list, where a prefetch of what
+    is there counts as a migration.
+    """
 
-    def __init__(self, settings: CoreSettings, now: Clock, departures: Departures, growth: GrowthForecast, commands: CommandStream) -> None:
+    def __init__(
+        self,
+        settings: CoreSettings,
+        now: Clock,
+        departures: Departures,
+        growth: GrowthForecast,
+        commands: CommandStream,
+    ) -> None:
         super().__init__(settings, now, departures, growth)
         self.commands = commands
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from reference.memory.address_space import AddressSpace
 from reference.memory.um_block import Access, NextUse, Run, RunUse
 
-Context = tuple[int | None, int | None, int | None, int | None]  # IDs of the latest launches, the latest first
+# IDs of the latest launches, the latest first.
+Context = tuple[int | None, int | None, int | None, int | None]
 NO_CONTEXT: Context = (None, None, None, None)
 
 
@@ -22,8 +23,10 @@ class Execution:
     launches: int = 0
     last: int = 0  # the latest launch
     period: int = 0  # launches from the one before it to that; 0: there was none
-    records: list[tuple[tuple[int | None, ...], int]] = field(default_factory=list)  # what was before and what followed, the latest first
-    runs: dict[Run, int] = field(default_factory=dict)  # each with how many launches before the latest one it had been handed out
+    # What was before and what followed, the latest first.
+    records: list[tuple[tuple[int | None, ...], int]] = field(default_factory=list)
+    # Each with how many launches before the latest one it had been handed out.
+    runs: dict[Run, int] = field(default_factory=dict)
     uses: dict[Run, RunUse] = field(default_factory=dict)  # of the runs
     kernel: int = 0  # the hash without the names of PyTorch's blocks
     sparse: bool = False  # it touches some rows of tables
@@ -32,7 +35,8 @@ class Execution:
     def touch(self, runs: list[tuple[Run, int]]) -> None:
         """By a launch: in order, each with how many launches before it had been handed out.
 
-        As many runs are taken for those of the same arguments, which lie elsewhere now: each will be used again as soon.
+        As many runs are taken for those of the same arguments, which lie elsewhere now: each will
+        be used again as soon.
         """
         ages = dict(reversed(runs))  # of a run that comes twice, the first
         order = list(dict.fromkeys(run for run, _ in runs))
@@ -40,14 +44,19 @@ class Execution:
             before = list(self.uses.values())
             self.forget_uses()
             known = before if len(before) == len(order) else [RunUse() for _ in order]
-            self.uses = {run: RunUse(next=list(one.next), in_vain=one.in_vain) for run, one in zip(order, known, strict=True)}
+            self.uses = {
+                run: RunUse(next=list(one.next), in_vain=one.in_vain)
+                for run, one in zip(order, known, strict=True)
+            }
         self.runs = {run: ages[run] for run in order}
 
     def knows_next(self) -> bool:
         return any(part.gap for use in self.uses.values() for part in use.next)
 
     def inherit(self, like: Execution) -> None:
-        """The next uses of what was expected in its place: run by run, or those of the last run before that both have."""
+        """The next uses of what was expected in its place: run by run, or those of the last run
+        before that both have.
+        """
         theirs = list(like.uses)
         before, start = [NextUse()] * 3, 0
         for i, (run, use) in enumerate(self.uses.items()):
@@ -56,7 +65,9 @@ class Execution:
                 before = like.uses[run].next
                 use.next = list(before)
             else:
-                use.next = list(like.uses[theirs[i]].next if len(theirs) == len(self.uses) else before)
+                use.next = list(
+                    like.uses[theirs[i]].next if len(theirs) == len(self.uses) else before
+                )
 
     def forget_uses(self) -> None:
         for use in self.uses.values():

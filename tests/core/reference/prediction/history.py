@@ -24,7 +24,9 @@ class PastLaunch:
 
 
 class Recollection(NamedTuple):
-    """A place in the history, and how well what led up to it agrees with what led up to the present."""
+    """A place in the history, and how well what led up to it agrees with what led up to the
+    present.
+    """
 
     place: int | None = None
     agreement: int = 0  # 1 one execution, 2 many kernels, 3 some executions, 4 many
@@ -35,7 +37,8 @@ class LaunchHistory:
 
     def __init__(self) -> None:
         self.launches: list[PastLaunch] = []
-        self.places: dict[int, tuple[int, int]] = {}  # by context modulo the size: the context and the latest place of it
+        # By context modulo the size: the context and the latest place of it.
+        self.places: dict[int, tuple[int, int]] = {}
         self.size = 0
         self.recalled = Recollection()
 

@@ -10,7 +10,9 @@ SETTLED_AFTER = 256  # launches, and two iterations
 
 
 class IterationMeter:
-    """The longest way back to the same launch, of late. It advances the clock's iteration and work."""
+    """The longest way back to the same launch, of late. It advances the clock's iteration
+    and work.
+    """
 
     def __init__(self, now: Clock) -> None:
         self.now = now
@@ -42,8 +44,10 @@ class LearningMonitor:
     def __init__(self, now: Clock) -> None:
         self.now = now
         self.surprised = 0  # the latest launch that was new or not predicted,
-        self.longest_period = 0  # and the longest way back to the same launch since, while faults were wanted
-        self.taken_at = 0  # the latest launch before which blocks were seen to have been taken by the driver
+        # And the longest way back to the same launch since, while faults were wanted.
+        self.longest_period = 0
+        # The latest launch before which blocks were seen to have been taken by the driver.
+        self.taken_at = 0
         self.taken_lately = False  # since the latest launch
 
     def launched(self, surprise: bool) -> None:

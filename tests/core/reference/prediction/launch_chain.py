@@ -1,4 +1,6 @@
-"""The launches expected to follow the latest one: predicted by the execution correlation table, or by the history, which is the default."""
+"""The launches expected to follow the latest one: predicted by the execution correlation table, or
+by the history, which is the default.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ class LaunchPredictor(ABC):
         return 0 if chain[0].execution is execution else None
 
     def confirm(self, _passed: PredictedLaunch, _right: bool) -> bool:
-        """The launch was found in the chain, exactly as its first one or not. False: the chain is to be made anew from another place."""
+        """The launch was found in the chain, exactly as its first one or not. False: the chain is
+        to be made anew from another place.
+        """
         return True
 
     def tolerate(self) -> bool:
@@ -89,19 +93,26 @@ class HistoryPredictor(LaunchPredictor):
         self.history = history
         self.match = Recollection()  # of the latest launch, which the chain follows
         self.inserted = 0  # launches in a row that were not in the chain
-        self.astray: deque[bool] = deque(maxlen=32)  # of the latest that were, whether each was not quite as predicted
+        # Of the latest that were, whether each was not quite as predicted.
+        self.astray: deque[bool] = deque(maxlen=32)
 
     def next(self, previous: PredictedLaunch | None) -> PredictedLaunch | None:
         before = self.match.place if previous is None else previous.place
         past = self.history.at(before + 1) if before is not None else None
-        return PredictedLaunch(past.execution, past.kernel, before + 1) if past is not None and before is not None else None
+        return (
+            PredictedLaunch(past.execution, past.kernel, before + 1)
+            if past is not None and before is not None
+            else None
+        )
 
     def find(self, chain: Chain, execution: Execution) -> int | None:
         links = list(chain)[:SKIPPED]
         if links[0].execution is execution or links[0].kernel == execution.kernel:
             return 0
         exact = [i for i, link in enumerate(links) if link.execution is execution]
-        alike = [i for i, link in enumerate(links[:SKIPPED_KERNELS]) if link.kernel == execution.kernel]
+        alike = [
+            i for i, link in enumerate(links[:SKIPPED_KERNELS]) if link.kernel == execution.kernel
+        ]
         return next(iter(exact or alike), None)
 
     def confirm(self, passed: PredictedLaunch, right: bool) -> bool:
@@ -112,7 +123,9 @@ class HistoryPredictor(LaunchPredictor):
             self.match = Recollection(passed.place, max(agreement, now.agreement))
             return True
         self.match = Recollection(passed.place, agreement)
-        return right or not (now.agreement > agreement or (now.agreement > KNOWN and sum(self.astray) >= ASTRAY))
+        return right or not (
+            now.agreement > agreement or (now.agreement > KNOWN and sum(self.astray) >= ASTRAY)
+        )
 
     def tolerate(self) -> bool:
         if self.agrees_better(self.history.recalled):

@@ -1,4 +1,6 @@
-"""What launches do with what they touch: whether they write it, and how many launches later it is touched again."""
+"""What launches do with what they touch: whether they write it, and how many launches later it is
+touched again.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ class UseTrials:
         self.now, self.memory = now, memory
         self.observed = False  # faults are told
         self.completed = [0] * STREAMS
-        self.reported = [0] * STREAMS  # completed at the look before: their faults have been reported
+        # Completed at the look before: their faults have been reported.
+        self.reported = [0] * STREAMS
         self.begun = [0] * STREAMS
         self.begun_at_all = 0  # no launch behind that event had, on any stream
         self.trials: list[deque[Trial]] = [deque(maxlen=MOST_TRIALS) for _ in range(STREAMS)]
@@ -60,7 +63,9 @@ class UseTrials:
         self.begun_at_all = max(self.begun_at_all, event.begun)
 
     def blame(self, blocks: list[UmBlock]) -> None:
-        """A write of them faulted: one of those that may have been running did it, rather not one that is known to read."""
+        """A write of them faulted: one of those that may have been running did it, rather not one
+        that is known to read.
+        """
         suspects = [
             (trial.use, trial.block, stream)
             for stream, (trials, begun) in enumerate(zip(self.trials, self.begun, strict=True))
@@ -68,7 +73,9 @@ class UseTrials:
             if trial.event <= begun and trial.block in blocks and not trial.use.is_past
         ]
         first: dict[tuple[int, int], RunUse] = {}  # by stream and block
-        for use, block, stream in [one for one in suspects if one[0].now is not Use.READS] or suspects:
+        for use, block, stream in [
+            one for one in suspects if one[0].now is not Use.READS
+        ] or suspects:
             first.setdefault((stream, block.index), use)
         for use in first.values():
             use.now = Use.WRITES
@@ -82,7 +89,9 @@ class UseTrials:
 class UseTracker(ContentListener):
     def __init__(self, now: Clock, memory: AddressSpace, wasted: Callable[[UmBlock], None]) -> None:
         self.now, self.memory = now, memory
-        self.wasted = wasted  # hears of blocks that were written back ahead of need and are written again before they left
+        # Hears of blocks that were written back ahead of need and are written again before they
+        # left.
+        self.wasted = wasted
         self.representative = True  # what leaves the device now tells what will
 
     def learn(self, accesses: list[Access], execution: Execution, chain: LaunchChain) -> None:
@@ -98,14 +107,17 @@ class UseTracker(ContentListener):
             access.creates = self.memory.middle(access.span).user is None
             blocks = list(enumerate(self.memory.blocks(access.span)))
             last = len(blocks) - 1
-            elsewhere = [(i, block) for i, block in blocks if not block.read_in_place(execution.sparse)]
+            elsewhere = [
+                (i, block) for i, block in blocks if not block.read_in_place(execution.sparse)
+            ]
             told: tuple[RunUse | None, int] = (None, FIRST)  # by the block before
             for _, block in elsewhere:
                 if block.last_launch != self.now.launch and (block.user, block.part) != told:
                     self.learn_next(block, access.use, access.leaves)
                     told = (block.user, block.part)
             for i, block in elsewhere:
-                if run_use is not None or block.last_launch != self.now.launch:  # else an access before this one told more
+                # Else an access before this one told more.
+                if run_use is not None or block.last_launch != self.now.launch:
                     self.note_use(block, access, FIRST if i == 0 else LAST if i == last else INNER)
 
     def inherit(self, execution: Execution, chain: LaunchChain) -> None:
@@ -119,7 +131,12 @@ class UseTracker(ContentListener):
     def note_use(self, block: UmBlock, access: Access, part: int) -> None:
         now = self.now
         block.left_since = False
-        block.last_launch, block.user, block.work_before, block.part = now.launch, access.run_use, now.work, part
+        block.last_launch, block.user, block.work_before, block.part = (
+            now.launch,
+            access.run_use,
+            now.work,
+            part,
+        )
         if access.use is Use.WRITES or (access.use is Use.UNKNOWN and not block.clean):
             if block.ahead_of_need:
                 self.wasted(block)
@@ -129,7 +146,9 @@ class UseTracker(ContentListener):
         block.next_use = following.use
 
     def learn_next(self, block: UmBlock, use: Use, leaves: bool) -> None:
-        """Whoever used the block last learns what came next: of what one launch of it used as one part, the longest wait."""
+        """Whoever used the block last learns what came next: of what one launch of it used as one
+        part, the longest wait.
+        """
         if block.user is None:
             return
         known = block.user.next[block.part]
@@ -137,10 +156,19 @@ class UseTracker(ContentListener):
         again = known.round == block.last_launch
         if not again or gap > known.gap:
             stands = again or not self.representative
-            known = NextUse(use, gap, self.now.work - block.work_before, block.last_launch, stands and known.left, stands and known.leaves)
+            known = NextUse(
+                use,
+                gap,
+                self.now.work - block.work_before,
+                block.last_launch,
+                stands and known.left,
+                stands and known.leaves,
+            )
         if self.representative:
             leaves = block.left_since or (leaves and use is not Use.WRITES)
-            known = replace(known, left=known.left or block.left_since, leaves=known.leaves or leaves)
+            known = replace(
+                known, left=known.left or block.left_since, leaves=known.leaves or leaves
+            )
         block.user.next[block.part] = known
 
     def begin_trials(self, accesses: list[Access], stream: int, trials: UseTrials) -> None:
