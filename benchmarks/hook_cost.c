@@ -1,7 +1,9 @@
-/* Launches a kernel with POINTERS pointer arguments LAUNCHES times from each of THREADS threads, prints nanoseconds per launch (the
- * best round, averaged over the threads). Launches come in bursts of 500 with a pause of 2 ms, as no GPU takes launches back to back for
- * long: so the daemon keeps up, and each burst pays for waking it. The memory is PyTorch-like: 64 allocations of 20 MiB, blocks inside
- * them. Usage: hook_cost POINTERS LAUNCHES THREADS ROUNDS. With POINTERS > 16 they travel in one struct, as in a foreach launch.
+/* Launches a kernel with POINTERS pointer arguments LAUNCHES times from each of THREADS threads,
+ * prints nanoseconds per launch (the best round, averaged over the threads). Launches come in
+ * bursts of 500 with a pause of 2 ms, as no GPU takes launches back to back for long: so the daemon
+ * keeps up, and each burst pays for waking it. The memory is PyTorch-like: 64 allocations of 20
+ * MiB, blocks inside them. Usage: hook_cost POINTERS LAUNCHES THREADS ROUNDS. With POINTERS > 16
+ * they travel in one struct, as in a foreach launch.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -13,7 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-typedef int (*launch_t)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);
+typedef int (*launch_t)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                        void*, void**, void**);
 typedef void (*report_t)(void*, int64_t, size_t, size_t, int);
 
 enum { SEGMENTS = 64, SEGMENT = 20 << 20, BLOCK = 3 << 20, DISTINCT = 16, BURST = 500 };
@@ -87,10 +90,12 @@ int main(int argc, char** argv) {
   ((int (*)(void**, int))must("cuDevicePrimaryCtxRetain"))(&context, 0);
   ((int (*)(void*))must("cuCtxSetCurrent"))(context);
   launch = (launch_t)must("cuLaunchKernel");
-  report_t report = (report_t)dlsym(RTLD_DEFAULT, "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE");
+  report_t report =
+      (report_t)dlsym(RTLD_DEFAULT, "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE");
   for (int i = 0; i < SEGMENTS; ++i) {
     ((int (*)(uint64_t*, size_t))must("cuMemAlloc_v2"))(&segments[i], SEGMENT);
-    for (int block = 0; report && block < 6; ++block) report((void*)(segments[i] + (uint64_t)block * BLOCK), BLOCK, 0, 0, 1);
+    for (int block = 0; report && block < 6; ++block)
+      report((void*)(segments[i] + (uint64_t)block * BLOCK), BLOCK, 0, 0, 1);
   }
   void* module;
   ((int (*)(void**, const void*))must("cuModuleLoadData"))(&module, "");
@@ -100,7 +105,8 @@ int main(int argc, char** argv) {
     if (pointers > 16) {
       snprintf(name + length, sizeof name - (size_t)length, ":%d", 8 * pointers);
     } else {
-      for (int i = 0; i < pointers; ++i) length += snprintf(name + length, sizeof name - (size_t)length, "%s8", i ? "," : ":");
+      for (int i = 0; i < pointers; ++i)
+        length += snprintf(name + length, sizeof name - (size_t)length, "%s8", i ? "," : ":");
     }
     ((int (*)(void**, void*, const char*))must("cuModuleGetFunction"))(&functions[f], module, name);
   }

@@ -78,16 +78,20 @@ class Parameter:
 def parameters() -> list[Parameter]:
     """All of them, in the order of the header."""
     defaults = default_parameters()
+    text = re.sub(r"\n +\* ", " ", HEADER.read_text(encoding="utf-8"))  # a comment is one line
     found = []
-    classes = ""
-    for line in HEADER.read_text(encoding="utf-8").splitlines():
+    classes = above = ""
+    for line in text.splitlines():
         if heading := re.fullmatch(r"/\* (.+) \*/", line):
             classes = heading[1]
         elif struct := re.match(r"typedef struct deepum_(\w+)_parameters \{", line):
             group = struct[1]
-        elif field := re.fullmatch(r"  uint32_t (\w+); +/\* (.+) \*/", line):
+        elif comment := re.fullmatch(r"  /\* (.+?)\.? \*/", line):
+            above = comment[1][0].lower() + comment[1][1:]
+        elif field := re.fullmatch(r"  uint32_t (\w+);(?: +/\* (.+) \*/)?", line):
             name = f"{group}.{field[1]}"
-            found.append(Parameter(name, defaults[name], field[2], classes))
+            found.append(Parameter(name, defaults[name], field[2] or above, classes))
+            above = ""
     return found
 
 

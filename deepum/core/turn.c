@@ -1,6 +1,7 @@
 #include "turn.h"
 
-void deepum_take_turn(deepum_ring_reader* reader, deepum_core* core, uint8_t* records, size_t most, deepum_turn* turn) {
+void deepum_take_turn(deepum_ring_reader* reader, deepum_core* core, uint8_t* records, size_t most,
+                      deepum_turn* turn) {
   deepum_command commands[64];
   turn->event_bytes = 0;
   turn->commands = 0;

@@ -1,4 +1,5 @@
-/* One turn of the daemon's loop: events out of a ring, through the core, commands into the ring. Python reads this file. */
+/* One turn of the daemon's loop: events out of a ring, through the core, commands into the ring.
+ * Python reads this file. */
 #ifndef DEEPUM_CORE_TURN_H
 #define DEEPUM_CORE_TURN_H
 
@@ -14,8 +15,10 @@ typedef struct deepum_turn {
   uint32_t blocked;     /* 1: the command ring is full; come again, even if no events do */
 } deepum_turn;
 
-/* `turn` starts as zeros and is kept from turn to turn. Events are taken only while the command ring has room, so a mover that does
- * not read holds up its own session and nothing else. `most` is at least DEEPUM_MAX_EVENT_WORDS * 8. */
-void deepum_take_turn(deepum_ring_reader* reader, deepum_core* core, uint8_t* records, size_t most, deepum_turn* turn);
+/* `turn` starts as zeros and is kept from turn to turn. Events are taken only while the command
+ * ring has room, so a mover that does not read holds up its own session and nothing else. `most` is
+ * at least DEEPUM_MAX_EVENT_WORDS * 8. */
+void deepum_take_turn(deepum_ring_reader* reader, deepum_core* core, uint8_t* records, size_t most,
+                      deepum_turn* turn);
 
 #endif

@@ -1,8 +1,9 @@
-/* Sweeps over several arrays again and again with the driver API, and checks every number at the end. More arrays than the GPU
- * holds make it a program that needs deepum:
+/* Sweeps over several arrays again and again with the driver API, and checks every number at the
+ * end. More arrays than the GPU holds make it a program that needs deepum:
  *
  *   gcc -O2 sweep.c -I CUDA_INCLUDE -lcuda -o sweep
- *   deepum run --device sim --gpu-memory 256MiB -- ./sweep kernels.so 8 64 4     (8 arrays of 64 MiB, 4 rounds)
+ *   deepum run --device sim --gpu-memory 256MiB -- ./sweep kernels.so 8 64 4     (8 arrays of 64
+ * MiB, 4 rounds)
  *
  * With a real GPU, give a cubin or PTX file that has a kernel `add` instead of kernels.so.
  */
@@ -56,7 +57,8 @@ int main(int argc, char** argv) {
     for (int i = 0; i < arrays; i++) {
       uint32_t amount = (uint32_t)round + 1;
       void* parameters[] = {&data[i], &count, &amount};
-      CHECK(cuLaunchKernel(add, (unsigned)((count + 255) / 256), 1, 1, 256, 1, 1, 0, NULL, parameters, NULL));
+      CHECK(cuLaunchKernel(add, (unsigned)((count + 255) / 256), 1, 1, 256, 1, 1, 0, NULL,
+                           parameters, NULL));
     }
     CHECK(cuEventRecord(end, NULL));
     CHECK(cuEventSynchronize(end));
@@ -73,7 +75,8 @@ int main(int argc, char** argv) {
     CHECK(cuMemcpyDtoH(host, data[i], bytes));
     for (uint64_t k = 0; k < count; k++) {
       if (host[k] != (uint32_t)i + added) {
-        fprintf(stderr, "array %d, element %llu: %u instead of %u\n", i, (unsigned long long)k, host[k], (uint32_t)i + added);
+        fprintf(stderr, "array %d, element %llu: %u instead of %u\n", i, (unsigned long long)k,
+                host[k], (uint32_t)i + added);
         return 1;
       }
     }

@@ -1,10 +1,11 @@
-/* The part of CUPTI's interface that tells of page faults, declared here so that nothing needs CUPTI's headers to build: the names, numbers
- * and layouts of cupti_activity.h, cupti_callbacks.h and cupti_result.h of CUDA 13.0 (CUPTI_API_VERSION 130001). tests/simgpu compares
- * them with the headers where these are installed.
+/* The part of CUPTI's interface that tells of page faults, declared here so that nothing needs
+ * CUPTI's headers to build: the names, numbers and layouts of cupti_activity.h, cupti_callbacks.h
+ * and cupti_result.h of CUDA 13.0 (CUPTI_API_VERSION 130001). tests/simgpu compares them with the
+ * headers where these are installed.
  *
- * The record of CUDA 12's CUpti_ActivityUnifiedMemoryCounter2 is the same but for `processors`, which only CUDA 13's
- * CUpti_ActivityUnifiedMemoryCounter3 has at its end: a reader that stops before it understands both. The next record begins where
- * cuptiActivityGetNextRecord says.
+ * The record of CUDA 12's CUpti_ActivityUnifiedMemoryCounter2 is the same but for `processors`,
+ * which only CUDA 13's CUpti_ActivityUnifiedMemoryCounter3 has at its end: a reader that stops
+ * before it understands both. The next record begins where cuptiActivityGetNextRecord says.
  */
 #ifndef DEEPUM_CUPTI_ABI_H
 #define DEEPUM_CUPTI_ABI_H
@@ -83,19 +84,23 @@ typedef struct deepum_cupti_counter {
   uint64_t processors[5]; /* CUDA 13 only */
 } deepum_cupti_counter;
 
-typedef void (*deepum_cupti_buffer_requested)(uint8_t** buffer, size_t* bytes, size_t* most_records);
-typedef void (*deepum_cupti_buffer_completed)(void* context, uint32_t stream, uint8_t* buffer, size_t bytes, size_t valid_bytes);
-typedef void (*deepum_cupti_callback)(void* data, int32_t domain, uint32_t id, const void* parameters);
+typedef void (*deepum_cupti_buffer_requested)(uint8_t** buffer, size_t* bytes,
+                                              size_t* most_records);
+typedef void (*deepum_cupti_buffer_completed)(void* context, uint32_t stream, uint8_t* buffer,
+                                              size_t bytes, size_t valid_bytes);
+typedef void (*deepum_cupti_callback)(void* data, int32_t domain, uint32_t id,
+                                      const void* parameters);
 
 #ifdef __cplusplus
 }
 
 static_assert(sizeof(deepum_cupti_counter_config) == 16);
-static_assert(offsetof(deepum_cupti_counter, value) == 8 && offsetof(deepum_cupti_counter, start) == 16 &&
-              offsetof(deepum_cupti_counter, end) == 24 && offsetof(deepum_cupti_counter, address) == 32 &&
-              offsetof(deepum_cupti_counter, source) == 40 && offsetof(deepum_cupti_counter, process) == 52 &&
-              offsetof(deepum_cupti_counter, flags) == 56 && offsetof(deepum_cupti_counter, processors) == 64 &&
-              sizeof(deepum_cupti_counter) == 104);
+static_assert(
+    offsetof(deepum_cupti_counter, value) == 8 && offsetof(deepum_cupti_counter, start) == 16 &&
+    offsetof(deepum_cupti_counter, end) == 24 && offsetof(deepum_cupti_counter, address) == 32 &&
+    offsetof(deepum_cupti_counter, source) == 40 && offsetof(deepum_cupti_counter, process) == 52 &&
+    offsetof(deepum_cupti_counter, flags) == 56 &&
+    offsetof(deepum_cupti_counter, processors) == 64 && sizeof(deepum_cupti_counter) == 104);
 #endif
 
 #endif

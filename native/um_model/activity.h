@@ -1,7 +1,8 @@
-/* What happened on a machine, and when: kernels, copies by what caused them, faults, drops. For charts and traces of a run; kept only if
- * asked for.
+/* What happened on a machine, and when: kernels, copies by what caused them, faults, drops. For
+ * charts and traces of a run; kept only if asked for.
  *
- * C, so that C++ includes it and Python reads it: plain enums and structs, fixed-width types, no implicit padding.
+ * C, so that C++ includes it and Python reads it: plain enums and structs, fixed-width types, no
+ * implicit padding.
  */
 #ifndef DEEPUM_UM_MODEL_ACTIVITY_H
 #define DEEPUM_UM_MODEL_ACTIVITY_H
@@ -22,19 +23,24 @@ enum deepum_activity_kind {
   DEEPUM_ACTIVITY_DISCARD = 11, /* left the device without a copy, its content being dead */
   DEEPUM_ACTIVITY_RELEASE = 12, /* memory was unmapped */
   /* Of a simulation (native/simulate), not of a machine: */
-  DEEPUM_ACTIVITY_HOLD = 13,    /* a launch waited for its prefetches */
-  DEEPUM_ACTIVITY_DECISION = 14 /* commands of one kind that the core gave for one event; the host's time */
+  DEEPUM_ACTIVITY_HOLD = 13, /* a launch waited for its prefetches */
+  /* Commands of one kind that the core gave for one event; the host's time. */
+  DEEPUM_ACTIVITY_DECISION = 14
 };
 
-/* Moves of UM blocks that follow each other are one record, of 32 MiB at most. start_ns of a copy: when it had the link. */
+/* Moves of UM blocks that follow each other are one record, of 32 MiB at most. start_ns of a copy:
+ * when it had the link. */
 typedef struct deepum_activity {
   uint32_t kind; /* enum deepum_activity_kind */
   int32_t device;
-  uint32_t count;          /* FAULT: regions that missed; moves: UM blocks; DECISION: commands; else 1 */
-  uint32_t command;        /* DECISION: enum deepum_command_kind */
-  uint64_t tag;            /* KERNEL, HOLD, DECISION: of the launch or event; 0: none */
-  uint64_t bytes;          /* over the link; DISCARD, RELEASE: given up; DECISION: of the UM blocks named; else 0 */
-  uint64_t resident_bytes; /* managed memory on the device when this was over; 0 for HOLD and DECISION */
+  /* FAULT: regions that missed; moves: UM blocks; DECISION: commands; else 1. */
+  uint32_t count;
+  uint32_t command; /* DECISION: enum deepum_command_kind */
+  uint64_t tag;     /* KERNEL, HOLD, DECISION: of the launch or event; 0: none */
+  /* Over the link; DISCARD, RELEASE: given up; DECISION: of the UM blocks named; else 0. */
+  uint64_t bytes;
+  /* Managed memory on the device when this was over; 0 for HOLD and DECISION. */
+  uint64_t resident_bytes;
   double start_ns, end_ns;
   double stall_ns; /* KERNEL: of its time, waiting for memory */
 } deepum_activity;

@@ -1,7 +1,8 @@
-/* The model's C face, for Python (cffi) and tests. One engine is used by one thread at a time; nothing here blocks in real time.
- * Times in nanoseconds of virtual time, sizes in bytes, rates in bytes/ns (GB/s) and FLOP/ns (GFLOP/s). Devices are numbered from 0; the
- * CPU is -1. Hosts: 0 is the program, others come from deepum_model_add_helper. Functions that return int: 0, or -1 for an argument out of
- * range or when memory ran out; nothing has happened then.
+/* The model's C face, for Python (cffi) and tests. One engine is used by one thread at a time;
+ * nothing here blocks in real time. Times in nanoseconds of virtual time, sizes in bytes, rates in
+ * bytes/ns (GB/s) and FLOP/ns (GFLOP/s). Devices are numbered from 0; the CPU is -1. Hosts: 0 is
+ * the program, others come from deepum_model_add_helper. Functions that return int: 0, or -1 for an
+ * argument out of range or when memory ran out; nothing has happened then.
  */
 #ifndef DEEPUM_UM_MODEL_UM_MODEL_H
 #define DEEPUM_UM_MODEL_UM_MODEL_H
@@ -111,7 +112,12 @@ typedef struct deepum_model_content {
   uint32_t in_host_memory, on_disk;
 } deepum_model_content;
 
-enum deepum_model_copy_kind { DEEPUM_MODEL_COPY_H2H = 0, DEEPUM_MODEL_COPY_H2D = 1, DEEPUM_MODEL_COPY_D2H = 2, DEEPUM_MODEL_COPY_D2D = 3 };
+enum deepum_model_copy_kind {
+  DEEPUM_MODEL_COPY_H2H = 0,
+  DEEPUM_MODEL_COPY_H2D = 1,
+  DEEPUM_MODEL_COPY_D2H = 2,
+  DEEPUM_MODEL_COPY_D2D = 3
+};
 
 enum deepum_model_advice {
   DEEPUM_MODEL_READ_MOSTLY = 0,
@@ -128,10 +134,12 @@ size_t deepum_machine_count(void);
 int deepum_machine_get(size_t index, deepum_machine* machine);
 int deepum_machine_find(const char* name, deepum_machine* machine);
 
-/* NULL for an unknown machine, options out of range (1 to 32 devices), or when out of memory. options may be NULL. */
+/* NULL for an unknown machine, options out of range (1 to 32 devices), or when out of memory.
+ * options may be NULL. */
 deepum_model* deepum_model_create(const char* machine, const deepum_model_options* options);
 /* The same with figures of the caller's. */
-deepum_model* deepum_model_create_with(const deepum_machine* machine, const deepum_model_options* options);
+deepum_model* deepum_model_create_with(const deepum_machine* machine,
+                                       const deepum_model_options* options);
 void deepum_model_destroy(deepum_model* engine);
 
 uint32_t deepum_model_add_helper(deepum_model* engine);
@@ -139,18 +147,23 @@ double deepum_model_now(const deepum_model* engine, uint32_t host);
 void deepum_model_spend(deepum_model* engine, uint32_t host, double ns);
 void deepum_model_program_call(deepum_model* engine);
 
-int deepum_model_map_managed(deepum_model* engine, uint64_t address, uint64_t bytes, int32_t device);
+int deepum_model_map_managed(deepum_model* engine, uint64_t address, uint64_t bytes,
+                             int32_t device);
 int deepum_model_map_device(deepum_model* engine, uint64_t address, uint64_t bytes, int32_t device);
 void deepum_model_unmap(deepum_model* engine, uint64_t address);
 uint64_t deepum_model_free_bytes(const deepum_model* engine, int32_t device);
-int deepum_model_is_resident(const deepum_model* engine, int32_t device, uint64_t address); /* 0 or 1 */
+/* 0 or 1. */
+int deepum_model_is_resident(const deepum_model* engine, int32_t device, uint64_t address);
 /* Pinned host memory comes or goes; -1 where the host has not as much, or none of it is pinned. */
 int deepum_model_pin(deepum_model* engine, uint64_t bytes);
 int deepum_model_unpin(deepum_model* engine, uint64_t bytes);
-/* Whether host and devices can hold that much more managed and pinned memory, as Engine::holds: 0 or 1. */
+/* Whether host and devices can hold that much more managed and pinned memory, as Engine::holds: 0
+ * or 1. */
 int deepum_model_holds(const deepum_model* engine, uint64_t managed, uint64_t pinned);
-/* Where the content of the UM block at the address is, a bit for each of its regions; -1: never mapped. */
-int deepum_model_get_content(const deepum_model* engine, uint64_t address, deepum_model_content* content);
+/* Where the content of the UM block at the address is, a bit for each of its regions; -1: never
+ * mapped. */
+int deepum_model_get_content(const deepum_model* engine, uint64_t address,
+                             deepum_model_content* content);
 
 int deepum_model_add_stream(deepum_model* engine, int32_t device); /* its number, or -1 */
 void deepum_model_remove_stream(deepum_model* engine, uint32_t stream);
@@ -158,37 +171,49 @@ int deepum_model_add_event(deepum_model* engine); /* its number, or -1 */
 void deepum_model_remove_event(deepum_model* engine, uint32_t event);
 
 /* The rest as in Kernel of engine.hpp. peak_fraction: 0 to 1. */
-int deepum_model_launch(deepum_model* engine, uint32_t host, uint32_t stream, const deepum_model_access* accesses, size_t count,
-                        double flops, int32_t matrix_units, uint64_t device_bytes, double peak_fraction, uint64_t tiles);
-int deepum_model_copy(deepum_model* engine, uint32_t host, uint32_t stream, deepum_model_range destination, deepum_model_range source,
-                      int32_t kind);
-int deepum_model_fill(deepum_model* engine, uint32_t host, uint32_t stream, deepum_model_range destination);
-int deepum_model_prefetch(deepum_model* engine, uint32_t host, uint32_t stream, const deepum_model_range* ranges, size_t count,
-                          int32_t location);
+int deepum_model_launch(deepum_model* engine, uint32_t host, uint32_t stream,
+                        const deepum_model_access* accesses, size_t count, double flops,
+                        int32_t matrix_units, uint64_t device_bytes, double peak_fraction,
+                        uint64_t tiles);
+int deepum_model_copy(deepum_model* engine, uint32_t host, uint32_t stream,
+                      deepum_model_range destination, deepum_model_range source, int32_t kind);
+int deepum_model_fill(deepum_model* engine, uint32_t host, uint32_t stream,
+                      deepum_model_range destination);
+int deepum_model_prefetch(deepum_model* engine, uint32_t host, uint32_t stream,
+                          const deepum_model_range* ranges, size_t count, int32_t location);
 /* then_prefetch 0: discard only. */
-int deepum_model_discard(deepum_model* engine, uint32_t host, uint32_t stream, const deepum_model_range* ranges, size_t count,
-                         int32_t then_location, int32_t then_prefetch);
-int deepum_model_advise(deepum_model* engine, uint32_t host, const deepum_model_range* ranges, size_t count, int32_t advice,
-                        int32_t location);
+int deepum_model_discard(deepum_model* engine, uint32_t host, uint32_t stream,
+                         const deepum_model_range* ranges, size_t count, int32_t then_location,
+                         int32_t then_prefetch);
+int deepum_model_advise(deepum_model* engine, uint32_t host, const deepum_model_range* ranges,
+                        size_t count, int32_t advice, int32_t location);
 /* In stream order: the server gives the advice while the stream stands still. */
-int deepum_model_serve_advice(deepum_model* engine, uint32_t host, uint32_t stream, const deepum_model_range* ranges, size_t count,
-                              int32_t advice, int32_t location);
+int deepum_model_serve_advice(deepum_model* engine, uint32_t host, uint32_t stream,
+                              const deepum_model_range* ranges, size_t count, int32_t advice,
+                              int32_t location);
 int deepum_model_record(deepum_model* engine, uint32_t host, uint32_t event, uint32_t stream);
 int deepum_model_wait(deepum_model* engine, uint32_t host, uint32_t stream, uint32_t event);
-int deepum_model_cpu_access(deepum_model* engine, uint32_t host, deepum_model_range range, int32_t write);
+int deepum_model_cpu_access(deepum_model* engine, uint32_t host, deepum_model_range range,
+                            int32_t write);
 
-int deepum_model_query(deepum_model* engine, uint32_t host, uint32_t event); /* 1: complete by the host's clock, else 0 */
+/* 1: complete by the host's clock, else 0. */
+int deepum_model_query(deepum_model* engine, uint32_t host, uint32_t event);
 int deepum_model_query_stream(deepum_model* engine, uint32_t host, uint32_t stream);
 int deepum_model_synchronise(deepum_model* engine, uint32_t host, uint32_t event);
 int deepum_model_synchronise_stream(deepum_model* engine, uint32_t host, uint32_t stream);
 int deepum_model_synchronise_device(deepum_model* engine, uint32_t host, int32_t device);
-double deepum_model_event_time(const deepum_model* engine, uint32_t event); /* NaN while incomplete or never recorded */
+/* NaN while incomplete or never recorded. */
+double deepum_model_event_time(const deepum_model* engine, uint32_t event);
 
-int deepum_model_get_counters(const deepum_model* engine, int32_t device, deepum_model_counters* counters); /* -1: all devices */
+/* -1: all devices. */
+int deepum_model_get_counters(const deepum_model* engine, int32_t device,
+                              deepum_model_counters* counters);
 size_t deepum_model_violation_count(const deepum_model* engine);
-/* Copies up to `most` faults observed since the last call and drops the rest; returns how many were copied. */
+/* Copies up to `most` faults observed since the last call and drops the rest; returns how many were
+ * copied. */
 size_t deepum_model_take_faults(deepum_model* engine, deepum_model_fault* faults, size_t most);
-uint64_t deepum_model_faults_dropped(const deepum_model* engine); /* records that came while 65,536 waited to be taken */
+/* Records that came while 65,536 waited to be taken. */
+uint64_t deepum_model_faults_dropped(const deepum_model* engine);
 
 #ifdef __cplusplus
 }

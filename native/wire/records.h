@@ -1,12 +1,15 @@
-/* Event and command records: the one definition of what crosses between a program, the daemon and the event log.
+/* Event and command records: the one definition of what crosses between a program, the daemon and
+ * the event log.
  *
- * C, so that C++ includes it and Python reads it (deepum/core/_build.py feeds it to cffi). Keep to plain enums and
- * structs: one declaration a line, no macros but the include guard, fixed-width types, no implicit padding.
+ * C, so that C++ includes it and Python reads it (deepum/core/_build.py feeds it to cffi). Keep to
+ * plain enums and structs: one declaration a line, no macros but the include guard, fixed-width
+ * types, no implicit padding.
  *
- * An event record is a header and a body, a multiple of 8 bytes long. Events carry no addresses and no clock, so that
- * two runs of a deterministic program give identical bytes: memory is named by (slot, UM block), where a slot is the
- * index of a live allocation (lowest free one first) and UM block 0 of a slot is the 2 MiB-aligned block of the address
- * space that holds the allocation's first byte.
+ * An event record is a header and a body, a multiple of 8 bytes long. Events carry no addresses and
+ * no clock, so that two runs of a deterministic program give identical bytes: memory is named by
+ * (slot, UM block), where a slot is the index of a live allocation (lowest free one first) and UM
+ * block 0 of a slot is the 2 MiB-aligned block of the address space that holds the allocation's
+ * first byte.
  */
 #ifndef DEEPUM_WIRE_RECORDS_H
 #define DEEPUM_WIRE_RECORDS_H
@@ -36,36 +39,45 @@ enum deepum_event_kind {
   DEEPUM_EVENT_PROGRAM_ADVISE = 11,   /* the program's own advice: deepum_program_event */
   DEEPUM_EVENT_FAULT = 12,            /* observed GPU faults: deepum_fault_event */
   DEEPUM_EVENT_MOVED = 13,            /* what became of a command: deepum_moved_event */
-  DEEPUM_EVENT_LOST = 14,             /* events were dropped; every live allocation and block is announced again next: deepum_lost_event */
-  DEEPUM_EVENT_USAGE = 15,            /* beyond its budget more of a device is in use than ever before: deepum_usage_event */
-  DEEPUM_EVENT_PROGRESS = 16,         /* how far a stream was at a look for faults: deepum_progress_event */
-  DEEPUM_EVENT_FREE_MEMORY = 17       /* what the driver says is free of a device: deepum_free_memory_event */
+  /* Events were dropped; every live allocation and block is announced again next:
+   * deepum_lost_event. */
+  DEEPUM_EVENT_LOST = 14,
+  /* Beyond its budget more of a device is in use than ever before: deepum_usage_event. */
+  DEEPUM_EVENT_USAGE = 15,
+  /* How far a stream was at a look for faults: deepum_progress_event. */
+  DEEPUM_EVENT_PROGRESS = 16,
+  /* What the driver says is free of a device: deepum_free_memory_event. */
+  DEEPUM_EVENT_FREE_MEMORY = 17
 };
 
 typedef struct deepum_event_header {
-  uint16_t words;    /* length of the record, header included, in 8-byte words */
-  uint8_t kind;      /* enum deepum_event_kind */
-  uint8_t flags;     /* by kind */
-  uint32_t device;   /* CUDA ordinal */
-  uint64_t sequence; /* rises by at least 1 from record to record of a session, over all threads; set by the ring */
+  uint16_t words;  /* length of the record, header included, in 8-byte words */
+  uint8_t kind;    /* enum deepum_event_kind */
+  uint8_t flags;   /* by kind */
+  uint32_t device; /* CUDA ordinal */
+  /* Rises by at least 1 from record to record of a session, over all threads; set by the ring. */
+  uint64_t sequence;
 } deepum_event_header;
 
 typedef struct deepum_device_event {
   deepum_event_header header;
-  uint64_t total_bytes;    /* memory of the device */
-  uint64_t capacity_bytes; /* what managed memory may occupy: what was free when it came into use less the reserve, or the budget,
-                            * whichever is less; without plain device memory */
+  uint64_t total_bytes; /* memory of the device */
+  /* What managed memory may occupy: what was free when it came into use less the reserve, or the
+   * budget, whichever is less; without plain device memory. */
+  uint64_t capacity_bytes;
 } deepum_device_event;
 
 enum deepum_allocate_flags {
-  DEEPUM_ALLOCATION_OF_PROGRAM = 1 /* the program asked for managed memory itself: the CPU may touch it, never discard */
+  /* The program asked for managed memory itself: the CPU may touch it, never discard. */
+  DEEPUM_ALLOCATION_OF_PROGRAM = 1
 };
 
 typedef struct deepum_allocate_event {
   deepum_event_header header; /* flags: enum deepum_allocate_flags */
   uint32_t slot;
   uint32_t generation; /* rises each time the slot is given out; names the allocation in commands */
-  uint64_t name;       /* hash of (device, bytes, ordinal among live allocations of that size): equal in a second run */
+  /* Hash of (device, bytes, ordinal among live allocations of that size): equal in a second run. */
+  uint64_t name;
   uint64_t bytes;
   uint64_t first_offset; /* of the first byte inside UM block 0, bytes; 0 when 2 MiB-aligned */
 } deepum_allocate_event;
@@ -82,7 +94,9 @@ typedef struct deepum_block_event {
   uint32_t generation;
   uint64_t offset; /* from the allocation's first byte, bytes */
   uint64_t bytes;
-  uint64_t allocated_bytes; /* the allocator's own totals after the call, for the cross-check; without blocks in plain device memory */
+  /* The allocator's own totals after the call, for the cross-check; without blocks in plain
+   * device memory. */
+  uint64_t allocated_bytes;
   uint64_t reserved_bytes;
 } deepum_block_event;
 
@@ -90,11 +104,14 @@ enum deepum_execute_flags {
   DEEPUM_EXECUTE_COPY = 1,    /* a memcpy or memset */
   DEEPUM_EXECUTE_GRAPH = 2,   /* a graph launch */
   DEEPUM_EXECUTE_PARTIAL = 4, /* ranges did not fit, or an argument could not be read */
-  DEEPUM_EXECUTE_SPARSE = 8,  /* a gather or scatter: of its large ranges it touches the few places that data tells it */
-  DEEPUM_EXECUTE_MEMSET = 16  /* beside DEEPUM_EXECUTE_COPY: a memset; what is written comes from nowhere */
+  /* A gather or scatter: of its large ranges it touches the few places that data tells it. */
+  DEEPUM_EXECUTE_SPARSE = 8,
+  /* Beside DEEPUM_EXECUTE_COPY: a memset; what is written comes from nowhere. */
+  DEEPUM_EXECUTE_MEMSET = 16
 };
 
-/* ranges follow the body: first those known to be written only, then those known to be read only, then the unknown. */
+/* ranges follow the body: first those known to be written only, then those known to be read only,
+ * then the unknown. */
 typedef struct deepum_execute_event {
   deepum_event_header header; /* flags: enum deepum_execute_flags */
   uint64_t execution_hash;    /* equal in a second run */
@@ -131,13 +148,11 @@ typedef struct deepum_program_event {
   int32_t advice;   /* CUmem_advise; 0 for a prefetch */
 } deepum_program_event;
 
-enum deepum_fault_access { /* what the accesses were that faulted, as far as the driver told; none: it did not */
-                           DEEPUM_FAULT_READ = 1,
-                           DEEPUM_FAULT_WRITE = 2,
-                           DEEPUM_FAULT_ATOMIC = 4
-};
+/* What the accesses were that faulted, as far as the driver told; none: it did not. */
+enum deepum_fault_access { DEEPUM_FAULT_READ = 1, DEEPUM_FAULT_WRITE = 2, DEEPUM_FAULT_ATOMIC = 4 };
 
-/* Faults of the launches since the last such records, of one device; each UM block is in at most one record at a time. */
+/* Faults of the launches since the last such records, of one device; each UM block is in at most
+ * one record at a time. */
 typedef struct deepum_fault_event {
   deepum_event_header header; /* flags: enum deepum_fault_access, or'ed */
   deepum_block_range range;   /* every block of it faulted */
@@ -150,9 +165,13 @@ typedef struct deepum_progress_event {
   uint32_t stream;
   uint32_t reserved0;
   uint64_t
-      completed; /* sequence: all launches of the stream up to it had completed before the look: their faults have been told, or are next */
-  uint64_t begun;        /* sequence: none of the stream's launches behind it had begun after the look */
-  uint64_t completed_at; /* when those up to `completed` had: the GPU's time, microseconds from 1; 0: not known */
+      /* Sequence: all launches of the stream up to it had completed before the look: their
+       * faults have been told, or are next. */
+      completed;
+  /* Sequence: none of the stream's launches behind it had begun after the look. */
+  uint64_t begun;
+  /* When those up to `completed` had: the GPU's time, microseconds from 1; 0: not known. */
+  uint64_t completed_at;
 } deepum_progress_event;
 
 enum deepum_moved_status {
@@ -160,7 +179,8 @@ enum deepum_moved_status {
   DEEPUM_MOVED_STALE = 1,  /* the allocation is gone */
   DEEPUM_MOVED_CANCELLED = 2,
   DEEPUM_MOVED_FAILED = 3, /* error holds the CUresult */
-  DEEPUM_MOVED_REFUSED = 4 /* a discard or a recomputation: none like it will be carried out in this session any more */
+  /* A discard or a recomputation: none like it will be carried out in this session any more. */
+  DEEPUM_MOVED_REFUSED = 4
 };
 
 typedef struct deepum_moved_event {
@@ -177,12 +197,13 @@ typedef struct deepum_lost_event {
 
 typedef struct deepum_usage_event {
   deepum_event_header header;
-  uint64_t used_bytes;   /* taken since the device came into use, as the driver's free memory tells: by whomever */
+  /* Taken since the device came into use, as the driver's free memory tells: by whomever. */
+  uint64_t used_bytes;
   uint64_t budget_bytes; /* DEEPUM_GPU_MEMORY, less than the device has */
 } deepum_usage_event;
 
-/* While the daemon wants it (deepum_ring_control.wants_free_memory). What the GPU has run since tells how much of what was launched is in
- * the memory that is not free. */
+/* While the daemon wants it (deepum_ring_control.wants_free_memory). What the GPU has run since
+ * tells how much of what was launched is in the memory that is not free. */
 typedef struct deepum_free_memory_event {
   deepum_event_header header;
   uint64_t free_bytes;    /* as cuMemGetInfo tells */
@@ -194,15 +215,19 @@ typedef struct deepum_free_memory_event {
 enum deepum_command_kind {
   DEEPUM_COMMAND_PREFETCH = 1, /* to the device */
   DEEPUM_COMMAND_EVICT =
-      2, /* to the CPU; advice DEEPUM_MEM_ADVISE_UNSET_READ_MOSTLY: that first, so that what the CPU has as well is not copied */
-  /* Drops the content of dead blocks, wherever it is. Proposed: the mover commits it if all of it is inactive PyTorch memory still. */
+      /* To the CPU; advice DEEPUM_MEM_ADVISE_UNSET_READ_MOSTLY: that first, so that what the CPU
+       * has as well is not copied. */
+  2,
+  /* Drops the content of dead blocks, wherever it is. Proposed: the mover commits it if all of it
+     is inactive PyTorch memory still. */
   DEEPUM_COMMAND_DISCARD = 3,
   DEEPUM_COMMAND_ADVISE = 4,
-  /* In lock-step: the launch `cause`, of the one stream in stream_mask, starts when the prefetch or population after_move has completed.
-   * Names no blocks. advice: enum deepum_hold_advice.
+  /* In lock-step: the launch `cause`, of the one stream in stream_mask, starts when the prefetch or
+   * population after_move has completed. Names no blocks. advice: enum deepum_hold_advice.
    */
   DEEPUM_COMMAND_HOLD = 5,
-  /* Copies to the CPU under READ_MOSTLY, which is set first: the device keeps what it has, until somebody writes. */
+  /* Copies to the CPU under READ_MOSTLY, which is set first: the device keeps what it has, until
+     somebody writes. */
   DEEPUM_COMMAND_COPY_OUT = 6,
   /* To the CPU, where the same is believed to be: what is not is copied. READ_MOSTLY stays set. */
   DEEPUM_COMMAND_DROP = 7,
@@ -210,7 +235,8 @@ enum deepum_command_kind {
   DEEPUM_COMMAND_COLLAPSE = 8,
   /* To the device, blocks without content: there is nothing to copy. */
   DEEPUM_COMMAND_POPULATE = 9,
-  /* To the device without a copy: the program computes the content again. Refused: nothing in the program can. */
+  /* To the device without a copy: the program computes the content again. Refused: nothing in the
+     program can. */
   DEEPUM_COMMAND_RECOMPUTE = 10
 };
 
@@ -224,11 +250,14 @@ enum deepum_mem_advise { /* CUmem_advise */
 };
 
 enum deepum_hold_advice {
-  DEEPUM_HOLD_BEHIND_OTHERS = 1 /* the move may wait for launches of other streams: left out where nothing is discarded any more */
+  /* The move may wait for launches of other streams: left out where nothing is discarded any
+   * more. */
+  DEEPUM_HOLD_BEHIND_OTHERS = 1
 };
 
 enum deepum_discard_advice {
-  /* The blocks are not dead, the program is to compute their content again before it is used (RECOMPUTE). Refused: nothing in it can. */
+  /* The blocks are not dead, the program is to compute their content again before it is used
+     (RECOMPUTE). Refused: nothing in it can. */
   DEEPUM_DISCARD_RECOMPUTABLE = 1
 };
 
@@ -244,11 +273,13 @@ enum deepum_direction {
   DEEPUM_DIRECTIONS = 8
 };
 
-/* Commands of one direction and device are carried out in the order of their ids. A command starts when
- *   - all work launched up to after_sequence on the streams of stream_mask has completed (after_sequence 0: at once), and
+/* Commands of one direction and device are carried out in the order of their ids. A command starts
+ * when
+ *   - all work launched up to after_sequence on the streams of stream_mask has completed
+ * (after_sequence 0: at once), and
  *   - the command after_move of another direction has completed (0: none).
- * A prefetch, population, recomputation or collapse of 0 blocks only waits, and with it all behind it in its direction. Advice takes
- * effect at once, unless it follows a command.
+ * A prefetch, population, recomputation or collapse of 0 blocks only waits, and with it all behind
+ * it in its direction. Advice takes effect at once, unless it follows a command.
  */
 typedef struct deepum_command {
   uint64_t id;    /* rises within a session, over all directions, from 1 */
@@ -260,13 +291,16 @@ typedef struct deepum_command {
   uint32_t generation;
   uint32_t first_block;
   uint32_t block_count;
-  uint8_t kind;   /* enum deepum_command_kind */
-  uint8_t advice; /* enum deepum_mem_advise, for ADVISE and EVICT; enum deepum_hold_advice; enum deepum_discard_advice */
+  uint8_t kind; /* enum deepum_command_kind */
+  /* Enum deepum_mem_advise, for ADVISE and EVICT; enum deepum_hold_advice; enum
+   * deepum_discard_advice. */
+  uint8_t advice;
   uint16_t device;
   int32_t location; /* of the advice: CUDA ordinal, -1 for the CPU */
 } deepum_command;
 
-/* The event log: this header, settings_bytes of JSON (the session's settings, UTF-8, padded with spaces to 8 bytes), then event records. */
+/* The event log: this header, settings_bytes of JSON (the session's settings, UTF-8, padded with
+ * spaces to 8 bytes), then event records. */
 typedef struct deepum_log_header {
   uint8_t magic[8]; /* "DEEPUMEV" */
   uint32_t version; /* DEEPUM_WIRE_VERSION */

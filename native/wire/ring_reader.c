@@ -19,11 +19,13 @@ int deepum_ring_open(deepum_ring_reader* reader, void* memory, size_t bytes) {
   memset(reader, 0, sizeof *reader);
   if (bytes < DEEPUM_CONTROL_BYTES) return -1;
   deepum_ring_control* control = memory;
-  if (memcmp(control->magic, "DEEPUMRG", 8) != 0 || control->version != DEEPUM_WIRE_VERSION) return -1;
+  if (memcmp(control->magic, "DEEPUMRG", 8) != 0 || control->version != DEEPUM_WIRE_VERSION)
+    return -1;
   const uint64_t event_bytes = __atomic_load_n(&control->event_ring_bytes, __ATOMIC_RELAXED);
   const uint64_t command_bytes = __atomic_load_n(&control->command_ring_bytes, __ATOMIC_RELAXED);
   if (!power_of_two(event_bytes) || !power_of_two(command_bytes)) return -1;
-  if (event_bytes < 2ull * DEEPUM_MAX_EVENT_WORDS * 8 || command_bytes < sizeof(deepum_command)) return -1;
+  if (event_bytes < 2ull * DEEPUM_MAX_EVENT_WORDS * 8 || command_bytes < sizeof(deepum_command))
+    return -1;
   if (DEEPUM_CONTROL_BYTES + event_bytes + command_bytes > bytes) return -1;
   reader->control = control;
   reader->events = (uint8_t*)memory + DEEPUM_CONTROL_BYTES;
@@ -51,14 +53,16 @@ size_t deepum_ring_take(deepum_ring_reader* reader, uint8_t* records, size_t mos
     const uint64_t kind = (word >> 16) & 0xff;
     const uint64_t bytes = words * 8;
     const uint64_t place = reader->event_consumed & (reader->event_bytes - 1);
-    if (words < (kind == DEEPUM_EVENT_PAD ? 1 : 2) || words > DEEPUM_MAX_EVENT_WORDS || place + bytes > reader->event_bytes) {
+    if (words < (kind == DEEPUM_EVENT_PAD ? 1 : 2) || words > DEEPUM_MAX_EVENT_WORDS ||
+        place + bytes > reader->event_bytes) {
       reader->broken = DEEPUM_RING_BAD_LENGTH;
       break;
     }
     if (!looked || reserved - reader->event_consumed < bytes) {
       reserved = __atomic_load_n(&reader->control->event_reserved, __ATOMIC_ACQUIRE);
       looked = 1;
-      if (reserved - reader->event_consumed < bytes || reserved - reader->event_consumed > reader->event_bytes) {
+      if (reserved - reader->event_consumed < bytes ||
+          reserved - reader->event_consumed > reader->event_bytes) {
         reader->broken = DEEPUM_RING_BAD_RESERVED;
         break;
       }
@@ -95,7 +99,8 @@ size_t deepum_ring_write(deepum_ring_reader* reader, const deepum_command* comma
   const size_t written = count < room ? count : room;
   if (reader->unheard) return written;
   for (size_t i = 0; i < written; i++) {
-    memcpy(reader->commands + (reader->command_written & (reader->command_bytes - 1)), &commands[i], sizeof(deepum_command));
+    memcpy(reader->commands + (reader->command_written & (reader->command_bytes - 1)), &commands[i],
+           sizeof(deepum_command));
     reader->command_written += sizeof(deepum_command);
   }
   __atomic_store_n(&reader->control->command_written, reader->command_written, __ATOMIC_RELEASE);
@@ -103,14 +108,17 @@ size_t deepum_ring_write(deepum_ring_reader* reader, const deepum_command* comma
 }
 
 void deepum_ring_want_faults(deepum_ring_reader* reader, int wanted) {
-  if (reader->control && __atomic_load_n(&reader->control->wants_faults, __ATOMIC_RELAXED) != (uint32_t)(wanted != 0)) {
+  if (reader->control && __atomic_load_n(&reader->control->wants_faults, __ATOMIC_RELAXED) !=
+                             (uint32_t)(wanted != 0)) {
     __atomic_store_n(&reader->control->wants_faults, (uint32_t)(wanted != 0), __ATOMIC_RELAXED);
   }
 }
 
 void deepum_ring_want_free_memory(deepum_ring_reader* reader, int wanted) {
-  if (reader->control && __atomic_load_n(&reader->control->wants_free_memory, __ATOMIC_RELAXED) != (uint32_t)(wanted != 0)) {
-    __atomic_store_n(&reader->control->wants_free_memory, (uint32_t)(wanted != 0), __ATOMIC_RELAXED);
+  if (reader->control && __atomic_load_n(&reader->control->wants_free_memory, __ATOMIC_RELAXED) !=
+                             (uint32_t)(wanted != 0)) {
+    __atomic_store_n(&reader->control->wants_free_memory, (uint32_t)(wanted != 0),
+                     __ATOMIC_RELAXED);
   }
 }
 
@@ -121,7 +129,9 @@ int deepum_ring_publish_decided(deepum_ring_reader* reader, uint64_t sequence) {
   return __atomic_load_n(&reader->control->mover_sleeps, __ATOMIC_RELAXED) != 0;
 }
 
-int deepum_ring_pending(const deepum_ring_reader* reader) { return reader->control && !reader->broken && first_word(reader) != 0; }
+int deepum_ring_pending(const deepum_ring_reader* reader) {
+  return reader->control && !reader->broken && first_word(reader) != 0;
+}
 
 int deepum_ring_prepare_sleep(deepum_ring_reader* reader) {
   if (!reader->control) return 1;
@@ -134,7 +144,8 @@ void deepum_ring_woke(deepum_ring_reader* reader) {
   if (reader->control) __atomic_store_n(&reader->control->daemon_sleeps, 0, __ATOMIC_RELEASE);
 }
 
-int deepum_ring_wait(deepum_ring_reader* reader, int event_fd, int socket, uint32_t spin, int timeout_ms) {
+int deepum_ring_wait(deepum_ring_reader* reader, int event_fd, int socket, uint32_t spin,
+                     int timeout_ms) {
   for (uint32_t i = 0; i < spin; i++) {
     if (deepum_ring_pending(reader)) return 1;
     relax();

@@ -1,4 +1,5 @@
-/* A libcupti.so.13 that writes the name of every function called to the file $CUPTI_SPY, and refuses. */
+/* A libcupti.so.13 that writes the name of every function called to the file $CUPTI_SPY, and
+ * refuses. */
 #include <stdio.h>
 #include <stdlib.h>
 

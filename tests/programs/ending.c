@@ -1,5 +1,6 @@
-/* Works on the GPU for a while, says "ready" once that is done, and ends in a way that runs no exit handlers.
- * ending MODULE WAY [ARGUMENT...]: MODULE has a kernel `add`; WAY: _exit, abort, segfault, exec (of ARGUMENT), or wait (for a signal). */
+/* Works on the GPU for a while, says "ready" once that is done, and ends in a way that runs no exit
+ * handlers. ending MODULE WAY [ARGUMENT...]: MODULE has a kernel `add`; WAY: _exit, abort,
+ * segfault, exec (of ARGUMENT), or wait (for a signal). */
 #include <cuda.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -7,13 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CHECK(call)                                                            \
-  do {                                                                         \
-    const CUresult result_ = (call);                                           \
-    if (result_ != CUDA_SUCCESS) {                                             \
-      fprintf(stderr, "%s: %d\n", #call, (int)result_);                        \
-      return 3;                                                                \
-    }                                                                          \
+#define CHECK(call)                                     \
+  do {                                                  \
+    const CUresult result_ = (call);                    \
+    if (result_ != CUDA_SUCCESS) {                      \
+      fprintf(stderr, "%s: %d\n", #call, (int)result_); \
+      return 3;                                         \
+    }                                                   \
   } while (0)
 
 int main(int argc, char** argv) {

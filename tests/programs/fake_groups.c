@@ -6,7 +6,8 @@
 #include <string.h>
 
 FILE* fopen(const char* path, const char* mode) {
-  FILE* (*const real)(const char*, const char*) = (FILE * (*)(const char*, const char*)) dlsym(RTLD_NEXT, "fopen");
+  FILE* (*const real)(const char*, const char*) =
+      (FILE * (*)(const char*, const char*)) dlsym(RTLD_NEXT, "fopen");
   const char* root = getenv("FAKE_ROOT");
   char other[4096];
   if (root && (!strcmp(path, "/proc/self/cgroup") || !strncmp(path, "/sys/fs/cgroup", 14))) {

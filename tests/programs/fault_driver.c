@@ -1,14 +1,16 @@
-/* A driver that fails on demand, in front of the simulated one: the shim finds it as libcuda.so.1, and every function that is not here
- * in the library behind it (libcuda-behind.so). The program's own calls are not failed: those of the shim are known by their
- * events, which are made without timing, and by the moves, which the test's program never asks for.
+/* A driver that fails on demand, in front of the simulated one: the shim finds it as libcuda.so.1,
+ * and every function that is not here in the library behind it (libcuda-behind.so). The program's
+ * own calls are not failed: those of the shim are known by their events, which are made without
+ * timing, and by the moves, which the test's program never asks for.
  *
  *   FAULT_CALL    the calls that fail, with commas
  *   FAULT_RESULT  their CUresult
- *   FAULT_FROM, FAULT_TO  the first and the last call of each that fails, counted from 1; TO 0: all that follow
- *   FAULT_PAUSE   milliseconds: they take so long instead, and succeed
- *   FAULT_THREAD  mover: only calls of the mover's thread are counted and failed; program: only those of the others
- *   FAULT_KILL    the process ends by SIGKILL at the start of this step. Steps are the calls here, of the driver and of libc.
- *   FAULT_TOLD    a file to write at the end: how often each call was made and was failed, and the number of steps
+ *   FAULT_FROM, FAULT_TO  the first and the last call of each that fails, counted from 1; TO 0: all
+ * that follow FAULT_PAUSE   milliseconds: they take so long instead, and succeed FAULT_THREAD
+ * mover: only calls of the mover's thread are counted and failed; program: only those of the others
+ *   FAULT_KILL    the process ends by SIGKILL at the start of this step. Steps are the calls here,
+ * of the driver and of libc. FAULT_TOLD    a file to write at the end: how often each call was made
+ * and was failed, and the number of steps
  */
 #define _GNU_SOURCE
 #define __CUDA_API_VERSION_INTERNAL
@@ -73,7 +75,8 @@ static CUresult fault(struct Call* call) {
   const char* thread = getenv("FAULT_THREAD");
   if (thread && on_mover() != (strcmp(thread, "mover") == 0)) return CUDA_SUCCESS;
   const unsigned long ordinal = atomic_fetch_add(&call->made, 1) + 1, last = number("FAULT_TO", 0);
-  if (!wanted(call->name) || ordinal < number("FAULT_FROM", 1) || (last && ordinal > last)) return CUDA_SUCCESS;
+  if (!wanted(call->name) || ordinal < number("FAULT_FROM", 1) || (last && ordinal > last))
+    return CUDA_SUCCESS;
   atomic_fetch_add(&call->failed, 1);
   const unsigned long pause = number("FAULT_PAUSE", 0);
   if (!pause) return (CUresult)number("FAULT_RESULT", CUDA_ERROR_UNKNOWN);
@@ -101,35 +104,42 @@ int deepum_sim_take_faults(void (*each)(void*, const void*), void* data, uint64_
 }
 
 /* ---- the driver's ---- */
-#define CALLS(CALL)                                                                                                                        \
-  CALL(cuMemPrefetchAsync, (CUdeviceptr a, size_t b, CUdevice d, CUstream s), (a, b, d, s), 1)                                             \
-  CALL(cuMemPrefetchAsync_v2, (CUdeviceptr a, size_t b, CUmemLocation l, unsigned f, CUstream s), (a, b, l, f, s), 1)                      \
-  CALL(cuMemPrefetchBatchAsync,                                                                                                            \
-       (CUdeviceptr * a, size_t* b, size_t c, CUmemLocation* l, size_t* i, size_t n, unsigned long long f, CUstream s),                    \
-       (a, b, c, l, i, n, f, s), 1)                                                                                                        \
-  CALL(cuMemDiscardAndPrefetchBatchAsync,                                                                                                  \
-       (CUdeviceptr * a, size_t* b, size_t c, CUmemLocation* l, size_t* i, size_t n, unsigned long long f, CUstream s),                    \
-       (a, b, c, l, i, n, f, s), 1)                                                                                                        \
-  CALL(cuMemDiscardBatchAsync, (CUdeviceptr * a, size_t* b, size_t c, unsigned long long f, CUstream s), (a, b, c, f, s), 1)               \
-  CALL(cuMemAdvise_v2, (CUdeviceptr a, size_t b, CUmem_advise w, CUmemLocation l), (a, b, w, l), 1)                                        \
-  CALL(cuLaunchHostFunc, (CUstream s, CUhostFn f, void* d), (s, f, d), 1)                                                                  \
-  CALL(cuEventRecord, (CUevent e, CUstream s), (e, s), is_ours(e))                                                                         \
-  CALL(cuStreamWaitEvent, (CUstream s, CUevent e, unsigned f), (s, e, f), is_ours(e))                                                      \
-  CALL(cuEventQuery, (CUevent e), (e), is_ours(e))                                                                                         \
-  CALL(cuEventSynchronize, (CUevent e), (e), is_ours(e))                                                                                   \
-  CALL(cuMemAllocManaged, (CUdeviceptr * a, size_t b, unsigned f), (a, b, f), 1)                                                           \
-  CALL(cuInit, (unsigned f), (f), 0)                                                                                                       \
-  CALL(cuDevicePrimaryCtxRetain, (CUcontext * c, CUdevice d), (c, d), 0)                                                                   \
-  CALL(cuCtxSetCurrent, (CUcontext c), (c), 0)                                                                                             \
-  CALL(cuModuleLoad, (CUmodule * m, const char* n), (m, n), 0)                                                                             \
-  CALL(cuMemsetD32_v2, (CUdeviceptr a, unsigned v, size_t n), (a, v, n), 0)                                                                \
-  CALL(cuMemcpyDtoH_v2, (void* h, CUdeviceptr a, size_t b), (h, a, b), 0)                                                                  \
-  CALL(cuMemFree_v2, (CUdeviceptr a), (a), 0)                                                                                              \
-  CALL(cuCtxSynchronize, (void), (), 0)                                                                                                    \
-  CALL(cuStreamSynchronize, (CUstream s), (s), 0)                                                                                          \
-  CALL(cuLaunchKernel,                                                                                                                     \
-       (CUfunction f, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned g, unsigned m, CUstream s, void** p, void** x), \
-       (f, a, b, c, d, e, g, m, s, p, x), 0)                                                                                               \
+#define CALLS(CALL)                                                                               \
+  CALL(cuMemPrefetchAsync, (CUdeviceptr a, size_t b, CUdevice d, CUstream s), (a, b, d, s), 1)    \
+  CALL(cuMemPrefetchAsync_v2, (CUdeviceptr a, size_t b, CUmemLocation l, unsigned f, CUstream s), \
+       (a, b, l, f, s), 1)                                                                        \
+  CALL(cuMemPrefetchBatchAsync,                                                                   \
+       (CUdeviceptr * a, size_t* b, size_t c, CUmemLocation* l, size_t* i, size_t n,              \
+        unsigned long long f, CUstream s),                                                        \
+       (a, b, c, l, i, n, f, s), 1)                                                               \
+  CALL(cuMemDiscardAndPrefetchBatchAsync,                                                         \
+       (CUdeviceptr * a, size_t* b, size_t c, CUmemLocation* l, size_t* i, size_t n,              \
+        unsigned long long f, CUstream s),                                                        \
+       (a, b, c, l, i, n, f, s), 1)                                                               \
+  CALL(cuMemDiscardBatchAsync,                                                                    \
+       (CUdeviceptr * a, size_t* b, size_t c, unsigned long long f, CUstream s), (a, b, c, f, s), \
+       1)                                                                                         \
+  CALL(cuMemAdvise_v2, (CUdeviceptr a, size_t b, CUmem_advise w, CUmemLocation l), (a, b, w, l),  \
+       1)                                                                                         \
+  CALL(cuLaunchHostFunc, (CUstream s, CUhostFn f, void* d), (s, f, d), 1)                         \
+  CALL(cuEventRecord, (CUevent e, CUstream s), (e, s), is_ours(e))                                \
+  CALL(cuStreamWaitEvent, (CUstream s, CUevent e, unsigned f), (s, e, f), is_ours(e))             \
+  CALL(cuEventQuery, (CUevent e), (e), is_ours(e))                                                \
+  CALL(cuEventSynchronize, (CUevent e), (e), is_ours(e))                                          \
+  CALL(cuMemAllocManaged, (CUdeviceptr * a, size_t b, unsigned f), (a, b, f), 1)                  \
+  CALL(cuInit, (unsigned f), (f), 0)                                                              \
+  CALL(cuDevicePrimaryCtxRetain, (CUcontext * c, CUdevice d), (c, d), 0)                          \
+  CALL(cuCtxSetCurrent, (CUcontext c), (c), 0)                                                    \
+  CALL(cuModuleLoad, (CUmodule * m, const char* n), (m, n), 0)                                    \
+  CALL(cuMemsetD32_v2, (CUdeviceptr a, unsigned v, size_t n), (a, v, n), 0)                       \
+  CALL(cuMemcpyDtoH_v2, (void* h, CUdeviceptr a, size_t b), (h, a, b), 0)                         \
+  CALL(cuMemFree_v2, (CUdeviceptr a), (a), 0)                                                     \
+  CALL(cuCtxSynchronize, (void), (), 0)                                                           \
+  CALL(cuStreamSynchronize, (CUstream s), (s), 0)                                                 \
+  CALL(cuLaunchKernel,                                                                            \
+       (CUfunction f, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned g,     \
+        unsigned m, CUstream s, void** p, void** x),                                              \
+       (f, a, b, c, d, e, g, m, s, p, x), 0)                                                      \
   CALL(cuDevicePrimaryCtxRelease_v2, (CUdevice d), (d), 0)
 
 #define DEFINE(name, parameters, arguments, failable)        \
@@ -200,20 +210,23 @@ STEP(int, socket, (int d, int t, int p), (d, t, p))
 STEP(int, connect, (int fd, const struct sockaddr* a, socklen_t b), (fd, a, b))
 STEP(ssize_t, sendmsg, (int fd, const struct msghdr* m, int f), (fd, m, f))
 STEP(int, poll, (struct pollfd * f, nfds_t n, int t), (f, n, t))
-STEP(int, ppoll, (struct pollfd * f, nfds_t n, const struct timespec* t, const sigset_t* m), (f, n, t, m))
+STEP(int, ppoll, (struct pollfd * f, nfds_t n, const struct timespec* t, const sigset_t* m),
+     (f, n, t, m))
 STEP(ssize_t, recv, (int fd, void* b, size_t n, int f), (fd, b, n, f))
 STEP(int, eventfd_write, (int fd, eventfd_t v), (fd, v))
 STEP(int, mkdir, (const char* n, mode_t m), (n, m))
 STEP(int, posix_spawn,
-     (pid_t * p, const char* n, const posix_spawn_file_actions_t* f, const posix_spawnattr_t* a, char* const* v, char* const* e),
+     (pid_t * p, const char* n, const posix_spawn_file_actions_t* f, const posix_spawnattr_t* a,
+      char* const* v, char* const* e),
      (p, n, f, a, v, e))
 
 __attribute__((destructor)) static void tell(void) {
   const char* path = getenv("FAULT_TOLD");
   FILE* file = path ? fopen(path, "w") : NULL;
   if (!file) return;
-#define TELL(name, parameters, arguments, failable) \
-  fprintf(file, "%s %lu %lu\n", #name, atomic_load(&call_of_##name.made), atomic_load(&call_of_##name.failed));
+#define TELL(name, parameters, arguments, failable)                       \
+  fprintf(file, "%s %lu %lu\n", #name, atomic_load(&call_of_##name.made), \
+          atomic_load(&call_of_##name.failed));
   CALLS(TELL)
   TELL(cuEventCreate, , , )
   TELL(cuStreamCreate, , , )

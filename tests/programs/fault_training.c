@@ -1,12 +1,14 @@
-/* Something like training, on more memory than the card has, with PyTorch's reports of blocks, so that dead memory can be discarded.
- * Each round fills one activation a layer, then adds them to the layers' weights in the opposite order and gives them back. Work
- * crosses streams by events. At the end every number is checked, and the ends are told:
+/* Something like training, on more memory than the card has, with PyTorch's reports of blocks, so
+ * that dead memory can be discarded. Each round fills one activation a layer, then adds them to the
+ * layers' weights in the opposite order and gives them back. Work crosses streams by events. At the
+ * end every number is checked, and the ends are told:
  *
  *   fault_training MODULE ROUNDS [STREAMS [LAYERS [NEW [COUNT [TEMPORARIES]]]]]
  *
- * NEW: made anew every round are 1: the streams, 2: the activations' memory, 3: both. COUNT: elements of each array that are computed.
- * TEMPORARIES: how often an activation's block is taken and given back unused before it is taken for good, in each round.
- * FAULT_HOLD: after the rounds named, in rising order (FAULT_HOLD=20,5600), it waits for a line of standard input.
+ * NEW: made anew every round are 1: the streams, 2: the activations' memory, 3: both. COUNT:
+ * elements of each array that are computed. TEMPORARIES: how often an activation's block is taken
+ * and given back unused before it is taken for good, in each round. FAULT_HOLD: after the rounds
+ * named, in rising order (FAULT_HOLD=20,5600), it waits for a line of standard input.
  *
  * Exit codes: 0 right, 1 a call failed, 2 a number is wrong.
  */
@@ -46,7 +48,8 @@ static CUdeviceptr segment(void) {
 }
 
 static void launch(CUfunction kernel, CUstream stream, void** parameters) {
-  CHECK(cuLaunchKernel(kernel, (unsigned)((count + 255) / 256), 1, 1, 256, 1, 1, 0, stream, parameters, NULL));
+  CHECK(cuLaunchKernel(kernel, (unsigned)((count + 255) / 256), 1, 1, 256, 1, 1, 0, stream,
+                       parameters, NULL));
 }
 
 static void follow(CUstream later, CUstream earlier) {
@@ -58,7 +61,9 @@ static void follow(CUstream later, CUstream earlier) {
   CHECK(cuEventDestroy(event));
 }
 
-static uint32_t value_of(int round, int layer) { return (uint32_t)(round * 1000003 + layer * 7919 + 1); }
+static uint32_t value_of(int round, int layer) {
+  return (uint32_t)(round * 1000003 + layer * 7919 + 1);
+}
 
 static void train(int round, CUdeviceptr* weights, CUdeviceptr* activations) {
   for (int i = 0; i < layers; i++) {
@@ -148,8 +153,8 @@ int main(int argc, char** argv) {
     CHECK(cuMemcpyDtoH(host, weights[i], ARRAY));
     for (uint64_t k = 0; k < count; k++) {
       if (host[k * stride] == sum + (uint32_t)k * (uint32_t)rounds) continue;
-      fprintf(stderr, "layer %d, element %llu: %u instead of %u\n", i, (unsigned long long)k, host[k],
-              sum + (uint32_t)k * (uint32_t)rounds);
+      fprintf(stderr, "layer %d, element %llu: %u instead of %u\n", i, (unsigned long long)k,
+              host[k], sum + (uint32_t)k * (uint32_t)rounds);
       wrong = 1;
       break;
     }

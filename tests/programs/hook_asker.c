@@ -1,5 +1,6 @@
-/* A library that asks for memory. Compiled under several names, and with HAND_ON as one that only hands on what others ask of it. Nothing
- * here is a tail call: a library that has left the stack cannot be seen to have asked. */
+/* A library that asks for memory. Compiled under several names, and with HAND_ON as one that only
+ * hands on what others ask of it. Nothing here is a tail call: a library that has left the stack
+ * cannot be seen to have asked. */
 #include <cuda.h>
 
 #ifdef HAND_ON

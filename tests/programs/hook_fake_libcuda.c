@@ -1,9 +1,11 @@
-/* A driver that does nothing, for what the hooks promise: version keys, variants, what is forwarded and what is not. Memory is
- * mapped but never moved, kernels are never run, and `fake_called` names the function that was called last.
+/* A driver that does nothing, for what the hooks promise: version keys, variants, what is forwarded
+ * and what is not. Memory is mapped but never moved, kernels are never run, and `fake_called` names
+ * the function that was called last.
  *
- * Environment: FAKE_MEMORY bytes of the card (1 GiB), FAKE_FREE bytes that are free of it always (all), FAKE_NO_MANAGED=1 no concurrent
- * managed access, FAKE_OTHER_POINTERS=1 cuGetProcAddress answers with addresses that are not those of the exported symbols, FAKE_SHUFFLE=1
- * memory at other addresses, FAKE_NO_SHARING=1 a device without IPC and GPUDirect.
+ * Environment: FAKE_MEMORY bytes of the card (1 GiB), FAKE_FREE bytes that are free of it always
+ * (all), FAKE_NO_MANAGED=1 no concurrent managed access, FAKE_OTHER_POINTERS=1 cuGetProcAddress
+ * answers with addresses that are not those of the exported symbols, FAKE_SHUFFLE=1 memory at other
+ * addresses, FAKE_NO_SHARING=1 a device without IPC and GPUDirect.
  *
  * A module is any text; a function's name may carry its parameter sizes: "add:8,8,4".
  */
@@ -157,8 +159,11 @@ static CUresult map(CUdeviceptr* address, size_t bytes, int managed) {
   if (foreign()) return CUDA_ERROR_NOT_INITIALIZED;
   if (!address || !bytes) return CUDA_ERROR_INVALID_VALUE;
   const size_t block = 2u << 20;
-  if (getenv("FAKE_SHUFFLE")) mmap(NULL, block * (1 + bytes % 7), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  char* raw = mmap(NULL, bytes + 2 * block, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (getenv("FAKE_SHUFFLE"))
+    mmap(NULL, block * (1 + bytes % 7), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+         0);
+  char* raw = mmap(NULL, bytes + 2 * block, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (raw == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
   char* base = (char*)(((size_t)raw + block - 1) & ~(block - 1));
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -187,13 +192,15 @@ CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
   NOTE();
   return map(address, bytes, 0);
 }
-CUresult cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width, size_t height, unsigned element) {
+CUresult cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width, size_t height,
+                            unsigned element) {
   NOTE();
   (void)element;
   *pitch = (width + 511) / 512 * 512;
   return map(address, *pitch * height, 0);
 }
-CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* properties, unsigned long long flags) {
+CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
+                     const CUmemAllocationProp* properties, unsigned long long flags) {
   NOTE();
   (void)bytes, (void)properties, (void)flags;
   *handle = 7;
@@ -214,7 +221,8 @@ CUresult cuMemAllocAsync_ptsz(CUdeviceptr* address, size_t bytes, CUstream strea
   (void)stream;
   return map(address, bytes, 0);
 }
-CUresult cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream) {
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes, CUmemoryPool pool,
+                                 CUstream stream) {
   NOTE();
   (void)stream;
   (void)pool;
@@ -256,7 +264,8 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr a
 /* Managed memory is not shared. */
 static CUresult share(CUdeviceptr address) {
   const int i = find(address);
-  return i < 0 || memory[i].managed || getenv("FAKE_NO_SHARING") ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  return i < 0 || memory[i].managed || getenv("FAKE_NO_SHARING") ? CUDA_ERROR_INVALID_VALUE
+                                                                 : CUDA_SUCCESS;
 }
 CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr address) {
   const int i = find(address);
@@ -289,25 +298,30 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
   (void)handle;
   return share(address);
 }
-CUresult cuMemGetHandleForAddressRange(void* handle, CUdeviceptr address, size_t bytes, CUmemRangeHandleType type,
-                                       unsigned long long flags) {
+CUresult cuMemGetHandleForAddressRange(void* handle, CUdeviceptr address, size_t bytes,
+                                       CUmemRangeHandleType type, unsigned long long flags) {
   NOTE();
   (void)handle, (void)bytes, (void)type, (void)flags;
   return share(address) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
-CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr address) {
+CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
+                               CUdeviceptr address) {
   NOTE();
   (void)value, (void)attribute;
   return share(address);
 }
-CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data, CUdeviceptr address) {
+CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data,
+                                CUdeviceptr address) {
   for (unsigned i = 0; i < count; ++i) cuPointerGetAttribute(data[i], attributes[i], address);
   return CUDA_SUCCESS;
 }
-BOTH(cuMemPrefetchAsync, _ptsz, (CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream))
-BOTH(cuMemPrefetchAsync_v2, _ptsz, (CUdeviceptr address, size_t bytes, CUmemLocation location, unsigned flags, CUstream stream))
+BOTH(cuMemPrefetchAsync, _ptsz,
+     (CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream))
+BOTH(cuMemPrefetchAsync_v2, _ptsz,
+     (CUdeviceptr address, size_t bytes, CUmemLocation location, unsigned flags, CUstream stream))
 PLAIN(cuMemAdvise, (CUdeviceptr address, size_t bytes, CUmem_advise advice, CUdevice device))
-PLAIN(cuMemAdvise_v2, (CUdeviceptr address, size_t bytes, CUmem_advise advice, CUmemLocation location))
+PLAIN(cuMemAdvise_v2,
+      (CUdeviceptr address, size_t bytes, CUmem_advise advice, CUmemLocation location))
 BOTH(cuMemcpyHtoD_v2, _ptds, (CUdeviceptr dst, const void* src, size_t bytes))
 BOTH(cuMemcpyDtoH_v2, _ptds, (void* dst, CUdeviceptr src, size_t bytes))
 BOTH(cuMemcpyDtoD_v2, _ptds, (CUdeviceptr dst, CUdeviceptr src, size_t bytes))
@@ -315,11 +329,12 @@ BOTH(cuMemcpyDtoDAsync_v2, _ptsz, (CUdeviceptr dst, CUdeviceptr src, size_t byte
 BOTH(cuMemcpyHtoDAsync_v2, _ptsz, (CUdeviceptr dst, const void* src, size_t bytes, CUstream stream))
 BOTH(cuMemcpy2D_v2, _ptds, (const CUDA_MEMCPY2D* copy))
 BOTH(cuMemcpyBatchAsync, _ptsz,
-     (CUdeviceptr * dsts, CUdeviceptr* srcs, size_t* sizes, size_t count, CUmemcpyAttributes* attributes, size_t* starts,
-      size_t attribute_count, size_t* fail, CUstream stream))
+     (CUdeviceptr * dsts, CUdeviceptr* srcs, size_t* sizes, size_t count,
+      CUmemcpyAttributes* attributes, size_t* starts, size_t attribute_count, size_t* fail,
+      CUstream stream))
 BOTH(cuMemcpyBatchAsync_v2, _ptsz,
-     (CUdeviceptr * dsts, CUdeviceptr* srcs, size_t* sizes, size_t count, CUmemcpyAttributes* attributes, size_t* starts,
-      size_t attribute_count, CUstream stream))
+     (CUdeviceptr * dsts, CUdeviceptr* srcs, size_t* sizes, size_t count,
+      CUmemcpyAttributes* attributes, size_t* starts, size_t attribute_count, CUstream stream))
 BOTH(cuMemsetD32_v2, _ptds, (CUdeviceptr dst, unsigned value, size_t count))
 BOTH(cuMemsetD8Async, _ptsz, (CUdeviceptr dst, unsigned char value, size_t count, CUstream stream))
 
@@ -347,7 +362,8 @@ static unsigned synchronised_streams;
 unsigned fake_synchronised_streams(void) { return synchronised_streams; }
 static CUgraph capture_of(CUstream stream) { return (size_t)stream > 2 ? stream->capture : NULL; }
 
-/* Not from the heap: sanitizers that watch it do not see how one thread's stream becomes another's. */
+/* Not from the heap: sanitizers that watch it do not see how one thread's stream becomes another's.
+ */
 static struct CUstream_st streams[1 << 16];
 static unsigned streams_made;
 static __thread CUstream ended_stream; /* the thread's next one gets its handle, as it often does */
@@ -386,7 +402,8 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
   *status = capture_of(stream) ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
   return CUDA_SUCCESS;
 }
-// Not noted: the mover's thread calls it when it starts, at any time from the program's point of view.
+// Not noted: the mover's thread calls it when it starts, at any time from the program's point of
+// view.
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   (void)mode;
   return CUDA_SUCCESS;
@@ -433,7 +450,8 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
   (void)module;
   CUfunction made = calloc(1, sizeof *made);
   const char* sizes = strchr(name, ':');
-  snprintf(made->name, sizeof made->name, "%.*s", (int)(sizes ? sizes - name : (long)strlen(name)), name);
+  snprintf(made->name, sizeof made->name, "%.*s", (int)(sizes ? sizes - name : (long)strlen(name)),
+           name);
   size_t offset = 0;
   while (sizes && *sizes) {
     const size_t size = strtoull(sizes + 1, (char**)&sizes, 10);
@@ -461,7 +479,8 @@ CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t* offset, s
   return CUDA_SUCCESS;
 }
 
-static CUresult launch(CUfunction function, unsigned grid, unsigned block, CUstream stream, void** parameters) {
+static CUresult launch(CUfunction function, unsigned grid, unsigned block, CUstream stream,
+                       void** parameters) {
   CUgraph graph = capture_of(stream);
   if (!graph) return CUDA_SUCCESS;
   struct Launch* node = &graph->nodes[graph->count++].launch;
@@ -474,26 +493,30 @@ static CUresult launch(CUfunction function, unsigned grid, unsigned block, CUstr
   }
   return CUDA_SUCCESS;
 }
-#define LAUNCH(name)                                                                                                         \
-  CUresult name(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, \
-                CUstream stream, void** parameters, void** extra) {                                                          \
-    NOTE();                                                                                                                  \
-    launches = launches + 1;                                                                                                 \
-    (void)gy, (void)gz, (void)by, (void)bz, (void)shared, (void)extra;                                                       \
-    return launch(f, gx, bx, stream, parameters);                                                                            \
+#define LAUNCH(name)                                                                              \
+  CUresult name(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,    \
+                unsigned bz, unsigned shared, CUstream stream, void** parameters, void** extra) { \
+    NOTE();                                                                                       \
+    launches = launches + 1;                                                                      \
+    (void)gy, (void)gz, (void)by, (void)bz, (void)shared, (void)extra;                            \
+    return launch(f, gx, bx, stream, parameters);                                                 \
   }
 LAUNCH(cuLaunchKernel)
 LAUNCH(cuLaunchKernel_ptsz)
 /* A driver may build one of its functions on another that it exports. */
-CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                                   unsigned shared, CUstream stream, void** parameters) {
-  CUresult (*exported)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**, void**) =
-      dlsym(RTLD_DEFAULT, "cuLaunchKernel");
-  return exported ? exported(f, gx, gy, gz, bx, by, bz, shared, stream, parameters, NULL) : CUDA_SUCCESS;
+CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                                   unsigned by, unsigned bz, unsigned shared, CUstream stream,
+                                   void** parameters) {
+  CUresult (*exported)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                       unsigned, CUstream, void**, void**) = dlsym(RTLD_DEFAULT, "cuLaunchKernel");
+  return exported ? exported(f, gx, gy, gz, bx, by, bz, shared, stream, parameters, NULL)
+                  : CUDA_SUCCESS;
 }
-BOTH(cuLaunchKernelEx, _ptsz, (const CUlaunchConfig* config, CUfunction f, void** parameters, void** extra))
-PLAIN(cuLaunchCooperativeKernel_ptsz, (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                                       unsigned shared, CUstream stream, void** parameters))
+BOTH(cuLaunchKernelEx, _ptsz,
+     (const CUlaunchConfig* config, CUfunction f, void** parameters, void** extra))
+PLAIN(cuLaunchCooperativeKernel_ptsz,
+      (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+       unsigned shared, CUstream stream, void** parameters))
 
 CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, size_t* count) {
   for (size_t i = 0; nodes && i < graph->count; ++i) nodes[i] = &graph->nodes[i];
@@ -529,14 +552,16 @@ static CUresult later_alloc(CUdeviceptr* address, size_t bytes, void* context) {
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-static CUresult other_launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
-                             CUstream stream, void** parameters, void** extra) {
+static CUresult other_launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                             unsigned by, unsigned bz, unsigned shared, CUstream stream,
+                             void** parameters, void** extra) {
   return cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra);
 }
 #define ENTRY(name, version, symbol) {name, version, 0, (void*)symbol}
 #define ENTRY_PT(name, version, symbol) {name, version, 1, (void*)symbol}
 CUresult cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags);
-CUresult cuGetProcAddress_v2(const char* symbol, void** function, int version, cuuint64_t flags, CUdriverProcAddressQueryResult* status) {
+CUresult cuGetProcAddress_v2(const char* symbol, void** function, int version, cuuint64_t flags,
+                             CUdriverProcAddressQueryResult* status) {
   static const struct {
     const char* name;
     int since, per_thread;
@@ -564,13 +589,17 @@ CUresult cuGetProcAddress_v2(const char* symbol, void** function, int version, c
   for (int per_thread = asked; !*function && per_thread >= 0; --per_thread) {
     int best = 0;
     for (size_t i = 0; i < sizeof table / sizeof *table; ++i) {
-      if (strcmp(table[i].name, symbol) || table[i].since > version || table[i].since < best || table[i].per_thread != per_thread) continue;
+      if (strcmp(table[i].name, symbol) || table[i].since > version || table[i].since < best ||
+          table[i].per_thread != per_thread)
+        continue;
       best = table[i].since;
       *function = table[i].address;
     }
   }
-  if (*function == (void*)cuLaunchKernel && getenv("FAKE_OTHER_POINTERS")) *function = (void*)other_launch;
-  if (status) *status = *function ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  if (*function == (void*)cuLaunchKernel && getenv("FAKE_OTHER_POINTERS"))
+    *function = (void*)other_launch;
+  if (status)
+    *status = *function ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
   return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 CUresult cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags) {

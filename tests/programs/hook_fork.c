@@ -1,5 +1,6 @@
-/* argv[1] "after": forks 20 times in the middle of CUDA work of several threads; the children make the calls they must not make and
- * leave in three ways. "before": forks before any CUDA call; the child is a CUDA program of its own. */
+/* argv[1] "after": forks 20 times in the middle of CUDA work of several threads; the children make
+ * the calls they must not make and leave in three ways. "before": forks before any CUDA call; the
+ * child is a CUDA program of its own. */
 #include <cuda.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -16,16 +17,20 @@ static int use(void) {
   CUmodule module;
   CUfunction function;
   if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context)) return 1;
-  if (cuMemAlloc(&address, 4 << 20) || cuModuleLoadData(&module, "") || cuModuleGetFunction(&function, module, "k:8")) return 2;
+  if (cuMemAlloc(&address, 4 << 20) || cuModuleLoadData(&module, "") ||
+      cuModuleGetFunction(&function, module, "k:8"))
+    return 2;
   void* arguments[] = {&address};
-  if (cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, 0, arguments, 0) || cuCtxSynchronize()) return 3;
+  if (cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, 0, arguments, 0) || cuCtxSynchronize())
+    return 3;
   return cuMemFree(address) ? 4 : 0;
 }
 
 static void* busy(void* unused) {
   (void)unused;
   cuCtxSetCurrent(context);
-  /* Not more allocations a fork than the fake driver, which gives no address out twice, has mappings for: forks can be slow. */
+  /* Not more allocations a fork than the fake driver, which gives no address out twice, has
+   * mappings for: forks can be slow. */
   for (int allocations = 0; !done;) {
     CUdeviceptr address = kept;
     CUstream stream;

@@ -4,7 +4,8 @@
 
 static int64_t sum;
 static int calls;
-void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(void* pointer, int64_t bytes, size_t allocated, size_t reserved,
+void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(void* pointer, int64_t bytes,
+                                                           size_t allocated, size_t reserved,
                                                            int16_t device) {
   (void)pointer;
   sum += bytes + (int64_t)allocated + (int64_t)reserved + device;

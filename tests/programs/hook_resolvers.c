@@ -1,5 +1,6 @@
-/* Reaches the driver by dlopen and dlsym, by cuGetProcAddress in both versions, and asks for what must not be touched. Built at -O0 and
- * -O2. argv[1]: a library that defines cublasCreate_v2, cudnnCreate, cuFancy and next_answer of its own. */
+/* Reaches the driver by dlopen and dlsym, by cuGetProcAddress in both versions, and asks for what
+ * must not be touched. Built at -O0 and -O2. argv[1]: a library that defines cublasCreate_v2,
+ * cudnnCreate, cuFancy and next_answer of its own. */
 #define _GNU_SOURCE
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
@@ -25,7 +26,8 @@ int main(int argc, char** argv) {
   printf(", \"dlsym_missing\": \"%s\"", owner(dlsym(library, "cuNoSuchThing")));
   printf(", \"error\": %d", dlerror() != NULL);
 
-  typedef CUresult (*resolve_v2)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
+  typedef CUresult (*resolve_v2)(const char*, void**, int, cuuint64_t,
+                                 CUdriverProcAddressQueryResult*);
   typedef CUresult (*resolve_v1)(const char*, void**, int, cuuint64_t);
   resolve_v2 v2 = (resolve_v2)dlsym(library, "cuGetProcAddress_v2");
   resolve_v1 v1 = (resolve_v1)dlsym(library, "cuGetProcAddress");
@@ -46,13 +48,17 @@ int main(int argc, char** argv) {
   v2("cuGetProcAddress", &found, 11030, 0, &status);
   printf(", \"gpa_gpa_v1\": %d", found == (void*)v1);
   v2("cuMemPrefetchAsync", &found, 8000, 0, &status);
-  printf(", \"prefetch_8000\": %d", found == dlsym(library, "cuMemPrefetchAsync") && !strcmp(owner(found), "shim"));
+  printf(", \"prefetch_8000\": %d",
+         found == dlsym(library, "cuMemPrefetchAsync") && !strcmp(owner(found), "shim"));
   v2("cuMemPrefetchAsync", &found, 12020, 0, &status);
-  printf(", \"prefetch_12020\": %d", found == dlsym(library, "cuMemPrefetchAsync_v2") && !strcmp(owner(found), "shim"));
+  printf(", \"prefetch_12020\": %d",
+         found == dlsym(library, "cuMemPrefetchAsync_v2") && !strcmp(owner(found), "shim"));
   v2("cuLaunchKernel", &found, 12000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &status);
-  printf(", \"launch_ptsz\": %d", found == dlsym(library, "cuLaunchKernel_ptsz") && !strcmp(owner(found), "shim"));
+  printf(", \"launch_ptsz\": %d",
+         found == dlsym(library, "cuLaunchKernel_ptsz") && !strcmp(owner(found), "shim"));
   v2("cuLaunchKernel", &found, 12000, 0, &status);
-  printf(", \"launch\": %d", found == dlsym(library, "cuLaunchKernel") && !strcmp(owner(found), "shim"));
+  printf(", \"launch\": %d",
+         found == dlsym(library, "cuLaunchKernel") && !strcmp(owner(found), "shim"));
   v2("cuMemAlloc", &found, 13050, 0, &status);
   printf(", \"later_form\": \"%s\"", owner(found));
   v2("cuFutureFunction", &found, 13000, 0, &status);
@@ -65,7 +71,8 @@ int main(int argc, char** argv) {
   printf(", \"fancy\": \"%s\"", owner(dlsym(other, "cuFancy")));
   const char* (*next)(void) = (const char* (*)(void))dlsym(other, "next_answer");
   printf(", \"next\": \"%s\"", next());
-  printf(", \"next_cu\": \"%s\"", owner(((void* (*)(const char*))dlsym(other, "next_of"))("cuMemAlloc_v2")));
+  printf(", \"next_cu\": \"%s\"",
+         owner(((void* (*)(const char*))dlsym(other, "next_of"))("cuMemAlloc_v2")));
   printf(", \"default\": %d}\n", dlsym(RTLD_DEFAULT, "printf") != NULL);
   return 0;
 }

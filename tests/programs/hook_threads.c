@@ -1,12 +1,14 @@
-/* argv[1] threads launch argv[2] kernels each, on streams of their own, over memory that one more thread keeps allocating and
- * freeing around them and reporting PyTorch blocks in. Exits 0 if every call succeeded. */
+/* argv[1] threads launch argv[2] kernels each, on streams of their own, over memory that one more
+ * thread keeps allocating and freeing around them and reporting PyTorch blocks in. Exits 0 if every
+ * call succeeded. */
 #include <cuda.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(void*, int64_t, size_t, size_t, int16_t) __attribute__((weak));
+void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(void*, int64_t, size_t, size_t, int16_t)
+    __attribute__((weak));
 
 static CUcontext context;
 static CUmodule module;
@@ -29,9 +31,11 @@ static void* launcher(void* number) {
     check(cuModuleGetFunction(&functions[i], module, name));
   }
   for (int i = 0; i < launches; ++i) {
-    CUdeviceptr a = fixed[i % 8] + (CUdeviceptr)(i % 4096), b = fixed[(i + (int)(intptr_t)number) % 8];
+    CUdeviceptr a = fixed[i % 8] + (CUdeviceptr)(i % 4096),
+                b = fixed[(i + (int)(intptr_t)number) % 8];
     void* arguments[] = {&a, &b};
-    check(cuLaunchKernel(functions[i % 4], 1, 1, 1, 32, 1, 1, 0, i % 16 ? stream : CU_STREAM_PER_THREAD, arguments, NULL));
+    check(cuLaunchKernel(functions[i % 4], 1, 1, 1, 32, 1, 1, 0,
+                         i % 16 ? stream : CU_STREAM_PER_THREAD, arguments, NULL));
     if (i % 1000 == 999) check(cuStreamSynchronize(stream));
   }
   check(cuStreamDestroy(stream));
@@ -44,10 +48,12 @@ static void* allocator(void* unused) {
   while (!done) {
     CUdeviceptr segments[6];
     for (int i = 0; i < 6; ++i) check(cuMemAlloc(&segments[i], (size_t)(2 + 3 * i) << 20));
-    for (int round = 0; _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE && round < 2; ++round) {
+    for (int round = 0; _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE && round < 2;
+         ++round) {
       for (int i = 0; i < 6; ++i) {
-        _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE((void*)(segments[i] + 512),
-                                                              round ? -(1 << 20) - (i << 20) : (1 << 20) + (i << 20), 0, 0, 1);
+        _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(
+            (void*)(segments[i] + 512), round ? -(1 << 20) - (i << 20) : (1 << 20) + (i << 20), 0,
+            0, 1);
       }
     }
     for (int i = 0; i < 6; ++i) check(cuMemFree(segments[i]));

@@ -1,6 +1,6 @@
-/* Threads that each sweep over arrays of their own on their own default stream, and check every number: compiled with
- * CUDA_API_PER_THREAD_DEFAULT_STREAM, or without, when all of them share the legacy stream.
- * path_default_streams MODULE THREADS ARRAYS MEBIBYTES ROUNDS
+/* Threads that each sweep over arrays of their own on their own default stream, and check every
+ * number: compiled with CUDA_API_PER_THREAD_DEFAULT_STREAM, or without, when all of them share the
+ * legacy stream. path_default_streams MODULE THREADS ARRAYS MEBIBYTES ROUNDS
  */
 #include <cuda.h>
 #include <pthread.h>
@@ -40,7 +40,8 @@ static void* sweep(void* number) {
     const float wanted = (float)((long)number * 100 + i + 1) * (float)(1 << rounds);
     for (uint64_t k = 0; k < count; ++k) {
       if (host[k] != wanted) {
-        fprintf(stderr, "thread %ld, array %d, element %lu: %f instead of %f\n", (long)number, i, (unsigned long)k, host[k], wanted);
+        fprintf(stderr, "thread %ld, array %d, element %lu: %f instead of %f\n", (long)number, i,
+                (unsigned long)k, host[k], wanted);
         exit(1);
       }
     }

@@ -1,5 +1,5 @@
-/* sanitizer_findings NAME: makes a mistake that a sanitizer is to find: "overflow" and "race" in the driver or in the shim in front
- * of it, "leak" by itself. */
+/* sanitizer_findings NAME: makes a mistake that a sanitizer is to find: "overflow" and "race" in
+ * the driver or in the shim in front of it, "leak" by itself. */
 #include <cuda.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -17,7 +17,8 @@ static void* ask(void* unused) {
 }
 
 int main(int argc, char** argv) {
-  if (argc < 2 || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context)) return 2;
+  if (argc < 2 || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context))
+    return 2;
   if (!strcmp(argv[1], "overflow")) {
     size_t* half = malloc(sizeof(size_t) / 2);
     cuMemGetInfo(half, &total);

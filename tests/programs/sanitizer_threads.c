@@ -1,6 +1,7 @@
-/* sanitizer_threads MODULE THREADS ROUNDS FORKS: threads that do everything at once - memory of several kinds, copies, kernels,
- * events across streams, captures, host functions - on streams of their own and on one that all share, and check what they computed,
- * while the main thread asks and forks. MODULE is sim_module.c. Prints "ok". */
+/* sanitizer_threads MODULE THREADS ROUNDS FORKS: threads that do everything at once - memory of
+ * several kinds, copies, kernels, events across streams, captures, host functions - on streams of
+ * their own and on one that all share, and check what they computed, while the main thread asks and
+ * forks. MODULE is sim_module.c. Prints "ok". */
 #include <cuda.h>
 #include <pthread.h>
 #include <stdint.h>

@@ -1,4 +1,5 @@
-// nvcc's own: two files, kernels by <<<>>>, streams, events, managed memory. Prints "claim: yes" or "claim: no".
+// nvcc's own: two files, kernels by <<<>>>, streams, events, managed memory. Prints "claim: yes" or
+// "claim: no".
 #include <cstdio>
 
 __global__ void saxpy(int n, float a, const float* x, float* y) {
@@ -11,7 +12,9 @@ __global__ void writes() { everywhere[0] = 1; }
 
 cudaError_t fill(float* memory, int n, cudaStream_t stream);  // saxpy_fill.cu
 
-static void claim(const char* text, bool holds) { std::printf("%s: %s\n", text, holds ? "yes" : "no"); }
+static void claim(const char* text, bool holds) {
+  std::printf("%s: %s\n", text, holds ? "yes" : "no");
+}
 static bool ok(cudaError_t error) { return error == cudaSuccess; }
 
 int main() {
@@ -22,10 +25,14 @@ int main() {
   float *x = nullptr, *y = nullptr, *z = nullptr;
   cudaStream_t stream;
   cudaEvent_t begin, end;
-  claim("memory", ok(cudaMalloc(&x, kBytes)) && ok(cudaMalloc(&y, kBytes)) && ok(cudaMallocManaged(&z, kBytes)));
-  claim("a stream and events", ok(cudaStreamCreate(&stream)) && ok(cudaEventCreate(&begin)) && ok(cudaEventCreate(&end)));
-  claim("copies", ok(cudaMemcpyAsync(x, sent, kBytes, cudaMemcpyHostToDevice, stream)) && ok(cudaEventRecord(begin, stream)) &&
-                      ok(cudaMemcpyAsync(came, x, kBytes, cudaMemcpyDeviceToHost, stream)) && ok(cudaStreamSynchronize(stream)));
+  claim("memory", ok(cudaMalloc(&x, kBytes)) && ok(cudaMalloc(&y, kBytes)) &&
+                      ok(cudaMallocManaged(&z, kBytes)));
+  claim("a stream and events",
+        ok(cudaStreamCreate(&stream)) && ok(cudaEventCreate(&begin)) && ok(cudaEventCreate(&end)));
+  claim("copies", ok(cudaMemcpyAsync(x, sent, kBytes, cudaMemcpyHostToDevice, stream)) &&
+                      ok(cudaEventRecord(begin, stream)) &&
+                      ok(cudaMemcpyAsync(came, x, kBytes, cudaMemcpyDeviceToHost, stream)) &&
+                      ok(cudaStreamSynchronize(stream)));
   claim("of the data", came[123] == 23);
   saxpy<<<kCount / 256, 256, 0, stream>>>(kCount, 2, x, y);
   claim("a launch", ok(cudaGetLastError()));
@@ -36,9 +43,13 @@ int main() {
   everywhere[999] = 7;
   writes<<<1, 1>>>();
   int seen = 0;
-  claim("a managed variable", ok(cudaDeviceSynchronize()) && everywhere[999] == 7 &&
-                                  ok(cudaMemcpyFromSymbol(&seen, everywhere, sizeof seen, 999 * sizeof seen)) && seen == 7);
+  claim("a managed variable",
+        ok(cudaDeviceSynchronize()) && everywhere[999] == 7 &&
+            ok(cudaMemcpyFromSymbol(&seen, everywhere, sizeof seen, 999 * sizeof seen)) &&
+            seen == 7);
   cudaDeviceProp properties;
-  claim("the device's name", ok(cudaGetDeviceProperties(&properties, 0)) && properties.name[0] != 0);
-  claim("all is freed", ok(cudaFree(x)) && ok(cudaFree(y)) && ok(cudaFree(z)) && ok(cudaStreamDestroy(stream)));
+  claim("the device's name",
+        ok(cudaGetDeviceProperties(&properties, 0)) && properties.name[0] != 0);
+  claim("all is freed",
+        ok(cudaFree(x)) && ok(cudaFree(y)) && ok(cudaFree(z)) && ok(cudaStreamDestroy(stream)));
 }

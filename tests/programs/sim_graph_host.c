@@ -1,4 +1,5 @@
-/* A host function inside a captured graph, and an event recorded from it. Prints "claim: yes" or "claim: no". */
+/* A host function inside a captured graph, and an event recorded from it. Prints "claim: yes" or
+ * "claim: no". */
 #include <cuda.h>
 #include <stdio.h>
 
@@ -21,8 +22,9 @@ int main(int argc, char** argv) {
   CUgraph graph;
   CUgraphExec exec;
   CUevent event;
-  if (argc < 2 || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) || cuModuleLoad(&module, argv[1]) ||
-      cuModuleGetFunction(&scale, module, "scale") || cuMemAllocManaged(&p, N * sizeof(float), CU_MEM_ATTACH_GLOBAL) ||
+  if (argc < 2 || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
+      cuModuleLoad(&module, argv[1]) || cuModuleGetFunction(&scale, module, "scale") ||
+      cuMemAllocManaged(&p, N * sizeof(float), CU_MEM_ATTACH_GLOBAL) ||
       cuStreamCreate(&s, CU_STREAM_NON_BLOCKING) || cuEventCreate(&event, CU_EVENT_DEFAULT))
     return 1;
   data = (float*)p;
@@ -40,7 +42,8 @@ int main(int argc, char** argv) {
   claim("instantiate", cuGraphInstantiateWithFlags(&exec, graph, 0) == CUDA_SUCCESS);
   cuGraphLaunch(exec, s);
   cuGraphLaunch(exec, s);
-  claim("the event is recorded by the launch", cuEventSynchronize(event) == CUDA_SUCCESS && calls >= 1);
+  claim("the event is recorded by the launch",
+        cuEventSynchronize(event) == CUDA_SUCCESS && calls >= 1);
   cuStreamSynchronize(s);
   claim("the host function ran twice", calls == 2);
   claim("in the middle of each launch", seen[0] == 2.0f && seen[1] == 8.0f);

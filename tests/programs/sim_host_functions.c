@@ -68,9 +68,11 @@ int main(int argc, char** argv) {
   CUdeviceptr p;
   pthread_t thread;
   int one = 1, two = 2;
-  if (argc < 2 || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) || cuModuleLoad(&module, argv[1]) ||
-      cuModuleGetFunction(&set, module, "set") || cuModuleGetFunction(&scale, module, "scale") ||
-      cuMemAllocManaged(&p, N * sizeof(float), CU_MEM_ATTACH_GLOBAL) || cuStreamCreate(&s, CU_STREAM_NON_BLOCKING))
+  if (argc < 2 || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
+      cuModuleLoad(&module, argv[1]) || cuModuleGetFunction(&set, module, "set") ||
+      cuModuleGetFunction(&scale, module, "scale") ||
+      cuMemAllocManaged(&p, N * sizeof(float), CU_MEM_ATTACH_GLOBAL) ||
+      cuStreamCreate(&s, CU_STREAM_NON_BLOCKING))
     return 1;
   seen_by_function = (float*)p;
 

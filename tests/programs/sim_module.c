@@ -21,7 +21,8 @@ static void add_run(const deepum_host_launch* l) {
   for (uint64_t i = 0; i < count(l, 3); ++i) out[i] = a[i] + b[i];
 }
 static size_t add_accesses(const deepum_host_launch* l, deepum_host_access* a, size_t most) {
-  for (int i = 0; i < 3 && (size_t)i < most; ++i) a[i] = (deepum_host_access){address(l, i), 4 * count(l, 3), i < 2, i == 2};
+  for (int i = 0; i < 3 && (size_t)i < most; ++i)
+    a[i] = (deepum_host_access){address(l, i), 4 * count(l, 3), i < 2, i == 2};
   return 3;
 }
 
@@ -49,7 +50,8 @@ static size_t shape_accesses(const deepum_host_launch* l, deepum_host_access* a,
   return 1;
 }
 
-/* read_anything(const float *data, uint64_t n): as a library's kernel, which cannot know whether its caller wrote that */
+/* read_anything(const float *data, uint64_t n): as a library's kernel, which cannot know whether
+ * its caller wrote that */
 static size_t read_accesses(const deepum_host_launch* l, deepum_host_access* a, size_t most) {
   if (most > 0) a[0] = (deepum_host_access){address(l, 0), 4 * count(l, 1), 1, 0};
   return 1;
@@ -57,18 +59,40 @@ static size_t read_accesses(const deepum_host_launch* l, deepum_host_access* a, 
 
 /* unknown(void *data): nobody knows what it touches */
 
-static const uint32_t scale_sizes[] = {8, 8, 4}, add_sizes[] = {8, 8, 8, 8}, one[] = {8}, mixed_sizes[] = {1, 8, 2, 12};
+static const uint32_t scale_sizes[] = {8, 8, 4}, add_sizes[] = {8, 8, 8, 8}, one[] = {8},
+                      mixed_sizes[] = {1, 8, 2, 12};
 
 static const deepum_host_kernel kernels[] = {
-    {.name = "scale", .parameter_count = 3, .parameter_sizes = scale_sizes, .run = scale_run, .accesses = scale_accesses},
-    {.name = "add", .parameter_count = 4, .parameter_sizes = add_sizes, .run = add_run, .accesses = add_accesses},
-    {.name = "set", .parameter_count = 3, .parameter_sizes = scale_sizes, .run = set_run, .accesses = set_accesses},
+    {.name = "scale",
+     .parameter_count = 3,
+     .parameter_sizes = scale_sizes,
+     .run = scale_run,
+     .accesses = scale_accesses},
+    {.name = "add",
+     .parameter_count = 4,
+     .parameter_sizes = add_sizes,
+     .run = add_run,
+     .accesses = add_accesses},
+    {.name = "set",
+     .parameter_count = 3,
+     .parameter_sizes = scale_sizes,
+     .run = set_run,
+     .accesses = set_accesses},
     {.name = "slow", .parameter_count = 1, .parameter_sizes = one, .flops = slow_flops},
-    {.name = "shape", .parameter_count = 1, .parameter_sizes = one, .run = shape_run, .accesses = shape_accesses},
-    {.name = "read_anything", .parameter_count = 2, .parameter_sizes = add_sizes, .accesses = read_accesses, .reads_unwritten = 1},
+    {.name = "shape",
+     .parameter_count = 1,
+     .parameter_sizes = one,
+     .run = shape_run,
+     .accesses = shape_accesses},
+    {.name = "read_anything",
+     .parameter_count = 2,
+     .parameter_sizes = add_sizes,
+     .accesses = read_accesses,
+     .reads_unwritten = 1},
     {.name = "unknown", .parameter_count = 1, .parameter_sizes = one, .unknown = 1},
     {.name = "mixed", .parameter_count = 4, .parameter_sizes = mixed_sizes},
 };
 
 __attribute__((visibility("default"))) const deepum_host_module_table deepum_host_module = {
-    DEEPUM_HOST_MODULE_MAGIC, DEEPUM_HOST_MODULE_VERSION, sizeof kernels / sizeof kernels[0], kernels};
+    DEEPUM_HOST_MODULE_MAGIC, DEEPUM_HOST_MODULE_VERSION, sizeof kernels / sizeof kernels[0],
+    kernels};

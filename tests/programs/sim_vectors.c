@@ -1,5 +1,6 @@
-/* A program of the driver API: adds two vectors with a host module's kernel. With -DRESOLVE it dlopens the driver and asks
- * cuGetProcAddress for everything, as runtimes do; else it is linked. Prints "ok". */
+/* A program of the driver API: adds two vectors with a host module's kernel. With -DRESOLVE it
+ * dlopens the driver and asks cuGetProcAddress for everything, as runtimes do; else it is linked.
+ * Prints "ok". */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* Asks the driver for one of its private tables, as a CUDA runtime does that is linked in statically. Built as a library, too. */
+/* Asks the driver for one of its private tables, as a CUDA runtime does that is linked in
+ * statically. Built as a library, too. */
 #include <cuda.h>
 #include <dlfcn.h>
 
@@ -8,9 +9,10 @@ __attribute__((visibility("default"))) int asks(void) {
   const void* found = &found;
   const CUuuid id = {{1}};
   *(void**)&table = driver == NULL ? NULL : dlsym(driver, "cuGetExportTable");
-  CUresult (*const start)(unsigned) = driver == NULL ? NULL : (CUresult(*)(unsigned))dlsym(driver, "cuInit");
-  return start != NULL && start(0) == CUDA_SUCCESS && table(&found, &id) == CUDA_ERROR_NOT_FOUND && found == 0 &&
-         table(&found, &id) == CUDA_ERROR_NOT_FOUND;
+  CUresult (*const start)(unsigned) =
+      driver == NULL ? NULL : (CUresult(*)(unsigned))dlsym(driver, "cuInit");
+  return start != NULL && start(0) == CUDA_SUCCESS && table(&found, &id) == CUDA_ERROR_NOT_FOUND &&
+         found == 0 && table(&found, &id) == CUDA_ERROR_NOT_FOUND;
 }
 
 int main(int count, char** names) {

@@ -1,4 +1,5 @@
-/* Calls kernels_work() of static_kernels.c, with -DLINKED of the library that it is linked with, else of each one named. */
+/* Calls kernels_work() of static_kernels.c, with -DLINKED of the library that it is linked with,
+ * else of each one named. */
 #include <dlfcn.h>
 #include <stdio.h>
 
@@ -11,7 +12,8 @@ int main(void) { claim("the library's kernel ran", kernels_work()); }
 int main(int count, char** names) {
   for (int i = 1; i < count; ++i) {
     void* const library = dlopen(names[i], RTLD_NOW);
-    int (*const work)(void) = library == NULL ? NULL : (int (*)(void))dlsym(library, "kernels_work");
+    int (*const work)(void) =
+        library == NULL ? NULL : (int (*)(void))dlsym(library, "kernels_work");
     claim("the library's kernel ran", work != NULL && work());
     if (library != NULL) dlclose(library);
   }

@@ -7,6 +7,7 @@ void** __cudaRegisterFatBinary(void* image) { return image; }
 
 int main(void) {
   void* memory = &memory;
-  const int own = cudaMalloc(&memory, 7) == 1 && cudaLaunchKernel() == 1 && __cudaRegisterFatBinary(&memory) == &memory;
+  const int own = cudaMalloc(&memory, 7) == 1 && cudaLaunchKernel() == 1 &&
+                  __cudaRegisterFatBinary(&memory) == &memory;
   printf("its own functions are called: %s\n", own ? "yes" : "no");
 }

@@ -1,4 +1,5 @@
-// What one of the runtime stand-ins exports, by name: generated (generate.py), sorted, with a null name behind the last.
+// What one of the runtime stand-ins exports, by name: generated (generate.py), sorted, with a null
+// name behind the last.
 #pragma once
 
 #ifdef __cplusplus
@@ -9,8 +10,10 @@ struct deepum_sim_function {
   const char* name;
   const void* function;
 };
-extern __attribute__((visibility("default"))) const struct deepum_sim_function deepum_sim_cudart13_functions[];
-extern __attribute__((visibility("default"))) const struct deepum_sim_function deepum_sim_cudart12_functions[];
+extern __attribute__((visibility("default")))
+const struct deepum_sim_function deepum_sim_cudart13_functions[];
+extern __attribute__((visibility("default")))
+const struct deepum_sim_function deepum_sim_cudart12_functions[];
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
-/* Programs on the GPU, by the driver API. Blocks of the caching allocator are reported as PyTorch reports them: under its lock, with the
- * totals of the device after the call.
+/* Programs on the GPU, by the driver API. Blocks of the caching allocator are reported as PyTorch
+ * reports them: under its lock, with the totals of the device after the call.
  */
 #include <cuda.h>
 #include <errno.h>
@@ -16,11 +16,14 @@
 
 const bool backend_has_threads = true;
 
-/* c10::reportMemoryUsageToProfiler(void*, int64_t, size_t, size_t, c10::Device): libdeepum's when it is there, nobody's otherwise. */
+/* c10::reportMemoryUsageToProfiler(void*, int64_t, size_t, size_t, c10::Device): libdeepum's when
+ * it is there, nobody's otherwise. */
 typedef struct torch_device {
   int8_t type, index;
 } torch_device;
-__attribute__((weak)) void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(void*, int64_t, size_t, size_t, torch_device);
+__attribute__((weak)) void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(void*, int64_t,
+                                                                                 size_t, size_t,
+                                                                                 torch_device);
 
 typedef struct memory {
   uint64_t base, bytes;
@@ -35,7 +38,8 @@ static struct {
   uint64_t device;
   bool made;
 } streams[MOST_STREAMS];
-static CUevent events[MOST_DEVICES][MOST_EVENTS]; /* an event belongs to the device of the stream that it is recorded on */
+/* An event belongs to the device of the stream that it is recorded on. */
+static CUevent events[MOST_DEVICES][MOST_EVENTS];
 static uint64_t event_device[MOST_EVENTS];
 static CUgraphExec graphs[MOST_GRAPHS];
 static CUcontext contexts[MOST_DEVICES];
@@ -44,7 +48,8 @@ static const char* kernels_path;
 static pthread_mutex_t allocator = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t allocated[GPUS], reserved[GPUS];
 static uint64_t resets;
-static __thread CUcontext current; /* of the calling thread, if current_resets says that it still is */
+/* Of the calling thread, if current_resets says that it still is. */
+static __thread CUcontext current;
 static __thread uint64_t current_resets;
 
 static bool check(CUresult result, const operation* op, const char* call) {
@@ -61,7 +66,8 @@ static bool check(CUresult result, const operation* op, const char* call) {
 static CUdevice gpu_of(uint64_t device) { return (CUdevice)(device % GPUS); }
 
 static bool begin_context(uint64_t device, const operation* op) {
-  static const char* const names[KERNEL_KINDS] = {"fill", "update", "combine", "reduce", "gather", "sparse"};
+  static const char* const names[KERNEL_KINDS] = {"fill",   "update", "combine",
+                                                  "reduce", "gather", "sparse"};
   CUmodule module;
   if (device < GPUS) {
     TRY(cuDevicePrimaryCtxRetain(&contexts[device], gpu_of(device)));
@@ -70,7 +76,8 @@ static bool begin_context(uint64_t device, const operation* op) {
     TRY(cuCtxCreate(&contexts[device], NULL, 0, gpu_of(device)));
   }
   TRY(cuModuleLoad(&module, kernels_path));
-  for (int i = 0; i < KERNEL_KINDS; ++i) TRY(cuModuleGetFunction(&functions[device][i], module, names[i]));
+  for (int i = 0; i < KERNEL_KINDS; ++i)
+    TRY(cuModuleGetFunction(&functions[device][i], module, names[i]));
   return true;
 }
 
@@ -110,7 +117,8 @@ bool backend_open(const char* kernels) {
 static uint64_t place(void) { return current_program.at[1]; }
 
 cells cells_of(uint64_t number, uint64_t first, uint64_t count) {
-  return (cells){(char*)(memories[number].base + first * PROOF_GRANULE + place()), PROOF_GRANULE, count};
+  return (cells){(char*)(memories[number].base + first * PROOF_GRANULE + place()), PROOF_GRANULE,
+                 count};
 }
 
 static void report(const memory* block, bool active) {
@@ -118,8 +126,9 @@ static void report(const memory* block, bool active) {
   if (active) allocated[device] += block->bytes;
   if (!active) allocated[device] -= block->bytes;
   if (block->silent || _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE == NULL) return;
-  _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE((void*)block->base, active ? (int64_t)block->bytes : -(int64_t)block->bytes,
-                                                        allocated[device], reserved[device], (torch_device){1, (int8_t)device});
+  _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(
+      (void*)block->base, active ? (int64_t)block->bytes : -(int64_t)block->bytes,
+      allocated[device], reserved[device], (torch_device){1, (int8_t)device});
 }
 
 static bool allocate(const operation* op) {
@@ -207,7 +216,9 @@ static bool launch(const operation* op) {
   uint64_t values[13] = {0};
   void* parameters[13];
   const uint64_t first_address = memories[a[2]].base + (a[3] - (a[13] ? a[3] : 0)) * PROOF_GRANULE;
-  const uint64_t key = a[14] == 0 ? 0 : a[14] == 1 ? PROOF_KEY : first_address ^ memories[a[14] - 2].base;
+  const uint64_t key = a[14] == 0   ? 0
+                       : a[14] == 1 ? PROOF_KEY
+                                    : first_address ^ memories[a[14] - 2].base;
   CUstream stream;
   if (!stream_of(op, a[1], &stream)) return false;
   for (int i = 0; i < 3; ++i) {
@@ -222,7 +233,8 @@ static bool launch(const operation* op) {
   values[11] = a[12];
   values[12] = key;
   for (int i = 0; i < 13; ++i) parameters[i] = &values[i];
-  TRY(cuLaunchKernel(functions[streams[a[1]].device][a[0]], (unsigned)a[4], 1, 1, 256, 1, 1, 0, stream, parameters, NULL));
+  TRY(cuLaunchKernel(functions[streams[a[1]].device][a[0]], (unsigned)a[4], 1, 1, 256, 1, 1, 0,
+                     stream, parameters, NULL));
   return true;
 }
 
@@ -246,7 +258,8 @@ static bool copy_cells(const operation* op, CUstream stream) {
 
 static bool copy(const operation* op) {
   const memory *const to = &memories[op->at[2]], *const from = &memories[op->at[4]];
-  const uint64_t d = to->base + op->at[3] * PROOF_GRANULE, s = from->base + op->at[5] * PROOF_GRANULE, bytes = op->at[6] * PROOF_GRANULE;
+  const uint64_t d = to->base + op->at[3] * PROOF_GRANULE,
+                 s = from->base + op->at[5] * PROOF_GRANULE, bytes = op->at[6] * PROOF_GRANULE;
   CUstream stream;
   if (!stream_of(op, op->at[1], &stream)) return false;
   switch (op->at[0]) {
@@ -328,7 +341,8 @@ static bool value(const operation* op) {
   CUstream stream;
   if (!stream_of(op, op->at[writes ? 1 : 0], &stream)) return false;
   if (values == NULL) {
-    TRY(cuMemHostAlloc((void**)&values, MOST_EVENTS * sizeof *values, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
+    TRY(cuMemHostAlloc((void**)&values, MOST_EVENTS * sizeof *values,
+                       CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
     memset(values, 0, MOST_EVENTS * sizeof *values);
   }
   const CUdeviceptr at = (CUdeviceptr)&values[op->at[writes ? 0 : 1]];
@@ -355,7 +369,8 @@ static void CUDA_CB write_on_host(void* given) {
 static bool host_function(const operation* op) {
   CUstream stream;
   host_write* const write = malloc(sizeof *write);
-  if (write == NULL || !stream_of(op, op->at[0], &stream)) return failed(op, "malloc", "out of memory");
+  if (write == NULL || !stream_of(op, op->at[0], &stream))
+    return failed(op, "malloc", "out of memory");
   *write = (host_write){cells_of(op->at[1], op->at[2], op->at[3]), op->at[4]};
   TRY(cuLaunchHostFunc(stream, write_on_host, write));
   return true;
@@ -365,7 +380,8 @@ enum { MOST_CHILDREN = 64 };
 static pid_t children[MOST_CHILDREN];
 static int child_count;
 
-/* Tensors that a child got from its parent are freed when it collects its garbage, and their blocks are handed out to it again. */
+/* Tensors that a child got from its parent are freed when it collects its garbage, and their blocks
+ * are handed out to it again. */
 static void report_in_child(void) {
   for (uint64_t i = 0; i < MOST_MEMORIES; ++i) {
     if (memories[i].kind != BLOCK) continue;
@@ -428,12 +444,14 @@ static bool graph(const operation* op) {
 }
 
 static CUmemLocation location(uint64_t device) {
-  return (CUmemLocation){.type = device == 0 ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE,
-                         .id = device == 0 ? 0 : gpu_of(device - 1)};
+  return (CUmemLocation){
+      .type = device == 0 ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE,
+      .id = device == 0 ? 0 : gpu_of(device - 1)};
 }
 
 static bool managed(const operation* op) {
-  const uint64_t at = memories[op->at[0]].base + op->at[1] * PROOF_GRANULE, bytes = op->at[2] * PROOF_GRANULE;
+  const uint64_t at = memories[op->at[0]].base + op->at[1] * PROOF_GRANULE,
+                 bytes = op->at[2] * PROOF_GRANULE;
   CUstream stream;
   if (op->code == OP_pf) {
     if (!stream_of(op, op->at[4], &stream)) return false;
@@ -449,7 +467,9 @@ static bool make_stream(const operation* op) {
   if (!use(op->at[1], op)) return false;
   CUstream handle = op->at[2] == STREAM_PER_THREAD ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
   const bool made = op->at[2] == STREAM_BLOCKING || op->at[2] == STREAM_NON_BLOCKING;
-  if (made) TRY(cuStreamCreate(&handle, op->at[2] == STREAM_BLOCKING ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING));
+  if (made)
+    TRY(cuStreamCreate(&handle,
+                       op->at[2] == STREAM_BLOCKING ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING));
   streams[op->at[0]].handle = handle;
   streams[op->at[0]].device = op->at[1];
   streams[op->at[0]].made = made;
@@ -522,7 +542,8 @@ bool execute(const operation* op) {
     case OP_sn:
       return make_stream(op);
     case OP_sd:
-      if (!stream_of(op, op->at[0], &stream) || (op->at[1] != 0 && !use(op->at[1] - 1, op))) return false;
+      if (!stream_of(op, op->at[0], &stream) || (op->at[1] != 0 && !use(op->at[1] - 1, op)))
+        return false;
       if (streams[op->at[0]].made) TRY(cuStreamDestroy(stream));
       return true;
     default:

@@ -21,7 +21,8 @@ static pthread_mutex_t output = PTHREAD_MUTEX_INITIALIZER;
 bool failed(const operation* op, const char* what, const char* why) {
   pthread_mutex_lock(&output);
   if (!broken)
-    printf("%llu failed at line %u, %s: %s: %s\n", (unsigned long long)current_program.at[0], op->line, names[op->code], what, why);
+    printf("%llu failed at line %u, %s: %s: %s\n", (unsigned long long)current_program.at[0],
+           op->line, names[op->code], what, why);
   broken = true;
   pthread_mutex_unlock(&output);
   return false;
@@ -31,7 +32,8 @@ bool failed(const operation* op, const char* what, const char* why) {
 static void observe(const operation* op) {
   const cells read = cells_of(op->at[0], op->at[1], op->at[2]);
   uint64_t sum = 0;
-  for (uint64_t i = 0; i < read.count; ++i) sum += mixed(*cell(&read, i) + mixed(op->line * 4096ull + i));
+  for (uint64_t i = 0; i < read.count; ++i)
+    sum += mixed(*cell(&read, i) + mixed(op->line * 4096ull + i));
   pthread_mutex_lock(&output);
   hash += sum;
   if (tracing) {
@@ -51,7 +53,8 @@ static void carry_out(const operation* op) {
   }
 }
 
-/* ---- threads: 0 is the main one; the others wait for a stretch of operations, of which each carries out its own ---- */
+/* ---- threads: 0 is the main one; the others wait for a stretch of operations, of which each
+ * carries out its own ---- */
 
 typedef struct worker {
   pthread_t thread;
@@ -128,7 +131,8 @@ static void run_program(const operation* at, const operation* end) {
     at = to;
   }
   const bool complete = !broken;
-  if (end_program() && complete) printf("%llu %016llx\n", (unsigned long long)current_program.at[0], (unsigned long long)hash);
+  if (end_program() && complete)
+    printf("%llu %016llx\n", (unsigned long long)current_program.at[0], (unsigned long long)hash);
   fflush(stdout);
 }
 
@@ -144,13 +148,15 @@ static bool parse(char* text, uint32_t line, operation* op) {
     if (strcmp(names[code], name) == 0) op->code = code;
   }
   int count = 0;
-  for (char* word = strtok(NULL, " \n"); word != NULL && count < MOST_ARGUMENTS; word = strtok(NULL, " \n")) {
+  for (char* word = strtok(NULL, " \n"); word != NULL && count < MOST_ARGUMENTS;
+       word = strtok(NULL, " \n")) {
     op->at[count++] = strtoull(word, NULL, 10);
   }
   return op->code != OP_CODES && op->thread < MOST_THREADS;
 }
 
-/* All of it is read before anything runs: a child process that exits would put back what is read ahead, in the file that they share. */
+/* All of it is read before anything runs: a child process that exits would put back what is read
+ * ahead, in the file that they share. */
 static FILE* open_text(const char* path) {
   FILE* const file = fopen(path, "r");
   if (file == NULL) return NULL;

@@ -1,6 +1,7 @@
-/* Random programs as text, one operation a line: THREAD NAME NUMBER... (docs/proof.md). This part reads them, runs each on its threads and
- * prints "INDEX HASH" for each; how an operation is carried out is the backend's: on the GPU by the driver API (cuda.c), or one after the
- * other on plain arrays (model.c).
+/* Random programs as text, one operation a line: THREAD NAME NUMBER... (docs/proof.md). This part
+ * reads them, runs each on its threads and prints "INDEX HASH" for each; how an operation is
+ * carried out is the backend's: on the GPU by the driver API (cuda.c), or one after the other on
+ * plain arrays (model.c).
  */
 #ifndef PROOF_EXECUTOR_H
 #define PROOF_EXECUTOR_H
@@ -10,46 +11,51 @@
 
 #include "cells.h"
 
-#define OPERATIONS(OP)                                                                                                 \
-  OP(program) /* index, place of the cell in its granule, threads, contexts, 1: they end with it */                    \
-  OP(seg)     /* memory, device, bytes, 1: managed; of the caching allocator */                                        \
-  OP(act)     /* memory, segment, offset, bytes, granules, 1: silently; a block is handed out, and reported */         \
-  OP(ina)     /* memory, 1: a graph keeps it for itself: the block is taken back, and reported */                      \
-  OP(mal)     /* memory, device, granules */                                                                           \
-  OP(man)     /* memory, device, granules: the program's own managed memory */                                         \
-  OP(asy)     /* memory, stream, granules: stream-ordered */                                                           \
-  OP(pin)     /* memory, device, granules: of the host */                                                              \
-  OP(hst)     /* memory, device, granules: of the host, pageable */                                                    \
-  OP(fre)     /* memory */                                                                                             \
-  OP(fra)     /* memory, stream */                                                                                     \
-  OP(k)       /* kind, stream, d, first, count, a, first, count, b, first, count, salt, flops, 1: first as a number,   \
-                 1: addresses that nobody but the kernel can read; from 2 on: they seem to be that of memory - 2 */    \
-  OP(cp)      /* how (enum copy_how), stream, d, first, s, first, count */                                             \
-  OP(ms)      /* how (enum set_how), stream, d, first, count, value (32 bits; a cell is two of them) */                \
-  OP(rec)     /* event, stream */                                                                                      \
-  OP(wai)     /* stream, event */                                                                                      \
-  OP(esy)     /* event */                                                                                              \
-  OP(eqy)     /* event: asked until it is done */                                                                      \
-  OP(ssy)     /* stream */                                                                                             \
-  OP(csy)     /* device */                                                                                             \
-  OP(hw)      /* memory, first, count, salt: the CPU writes */                                                         \
-  OP(hf)      /* stream, memory, first, count, salt: a host function writes */                                         \
-  OP(hr)      /* memory, first, count: the CPU reads; what counts */                                                   \
-  OP(pf)      /* memory, first, count, device + 1 (0: CPU), stream */                                                  \
-  OP(adv)     /* memory, first, count, CUmem_advise, device + 1 */                                                     \
-  OP(gb)      /* graph, stream: capture begins */                                                                      \
-  OP(ge)      /* graph, stream: capture ends */                                                                        \
-  OP(gl)      /* graph, stream */                                                                                      \
-  OP(gd)      /* graph */                                                                                              \
-  OP(sn)      /* stream, device, enum stream_kind */                                                                   \
-  OP(sd)      /* stream, device + 1 whose context is current then (0: the stream's) */                                 \
-  OP(wv)      /* event, stream, number: as rec, by a value that the stream writes */                                   \
-  OP(vw)      /* stream, event, number: as wai, for that value */                                                      \
-  OP(cm)      /* device: a context comes, and ends at once */                                                          \
-  OP(ce)      /* device: its context ends; all that it had is gone */                                                  \
-  OP(frk)     /* enum child, microseconds: a child process that uses no CUDA */                                         \
-  OP(nap)     /* microseconds of the host's own time, in which the daemon decides and the mover acts */                 \
-  OP(par)     /* from here to `end` the threads run at the same time */                                                \
+#define OPERATIONS(OP)                                                                             \
+  OP(program) /* index, place of the cell in its granule, threads, contexts, 1: they end with      \
+                 it */                                                                             \
+  OP(seg)     /* memory, device, bytes, 1: managed; of the caching allocator */                    \
+  OP(act)     /* memory, segment, offset, bytes, granules, 1: silently; a block is handed out,     \
+                 and reported */                                                                   \
+  OP(ina)     /* memory, 1: a graph keeps it for itself: the block is taken back, and reported */  \
+  OP(mal)     /* memory, device, granules */                                                       \
+  OP(man)     /* memory, device, granules: the program's own managed memory */                     \
+  OP(asy)     /* memory, stream, granules: stream-ordered */                                       \
+  OP(pin)     /* memory, device, granules: of the host */                                          \
+  OP(hst)     /* memory, device, granules: of the host, pageable */                                \
+  OP(fre)     /* memory */                                                                         \
+  OP(fra)     /* memory, stream */                                                                 \
+  OP(k)       /* kind, stream, d, first, count, a, first, count, b, first, count, salt, flops,     \
+                 1: first as a number, 1: addresses that nobody but the kernel can read; from 2    \
+                 on: they seem to be that of memory - 2 */                                         \
+  OP(cp)      /* how (enum copy_how), stream, d, first, s, first, count */                         \
+  OP(ms)      /* how (enum set_how), stream, d, first, count, value (32 bits; a cell is two of     \
+                 them) */                                                                          \
+  OP(rec)     /* event, stream */                                                                  \
+  OP(wai)     /* stream, event */                                                                  \
+  OP(esy)     /* event */                                                                          \
+  OP(eqy)     /* event: asked until it is done */                                                  \
+  OP(ssy)     /* stream */                                                                         \
+  OP(csy)     /* device */                                                                         \
+  OP(hw)      /* memory, first, count, salt: the CPU writes */                                     \
+  OP(hf)      /* stream, memory, first, count, salt: a host function writes */                     \
+  OP(hr)      /* memory, first, count: the CPU reads; what counts */                               \
+  OP(pf)      /* memory, first, count, device + 1 (0: CPU), stream */                              \
+  OP(adv)     /* memory, first, count, CUmem_advise, device + 1 */                                 \
+  OP(gb)      /* graph, stream: capture begins */                                                  \
+  OP(ge)      /* graph, stream: capture ends */                                                    \
+  OP(gl)      /* graph, stream */                                                                  \
+  OP(gd)      /* graph */                                                                          \
+  OP(sn)      /* stream, device, enum stream_kind */                                               \
+  OP(sd)      /* stream, device + 1 whose context is current then (0: the stream's) */             \
+  OP(wv)      /* event, stream, number: as rec, by a value that the stream writes */               \
+  OP(vw)      /* stream, event, number: as wai, for that value */                                  \
+  OP(cm)      /* device: a context comes, and ends at once */                                      \
+  OP(ce)      /* device: its context ends; all that it had is gone */                              \
+  OP(frk)     /* enum child, microseconds: a child process that uses no CUDA */                    \
+  OP(nap)     /* microseconds of the host's own time, in which the daemon decides and the mover    \
+                 acts */                                                                           \
+  OP(par)     /* from here to `end` the threads run at the same time */                            \
   OP(end)
 
 #define OP(name) OP_##name,

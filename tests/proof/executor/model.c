@@ -1,5 +1,6 @@
-/* What programs mean: one operation after the other on plain arrays, one cell a granule. No GPU, no order, no loss.
- * Memory that is handed out holds other garbage than the GPU's would: a program that reads what it has not written gives itself away.
+/* What programs mean: one operation after the other on plain arrays, one cell a granule. No GPU, no
+ * order, no loss. Memory that is handed out holds other garbage than the GPU's would: a program
+ * that reads what it has not written gives itself away.
  */
 #include <stdlib.h>
 
@@ -21,7 +22,8 @@ static graph* capturing;
 bool backend_open(const char* kernels) { return kernels != NULL; }
 
 cells cells_of(uint64_t memory, uint64_t first, uint64_t count) {
-  if (memory >= MOST_MEMORIES || first + count > memories[memory].count) abort(); /* the generator is wrong */
+  /* The generator is wrong. */
+  if (memory >= MOST_MEMORIES || first + count > memories[memory].count) abort();
   return (cells){(char*)(memories[memory].cells + first), sizeof(uint64_t), count};
 }
 
@@ -44,13 +46,15 @@ static bool drop(uint64_t memory) {
 static bool run_kernel(const operation* op) {
   const uint64_t* const a = op->at;
   const cells none = {NULL, 0, 0};
-  compute((enum kernel_kind)a[0], cells_of(a[2], a[3], a[4]), a[7] ? cells_of(a[5], a[6], a[7]) : none,
-          a[10] ? cells_of(a[8], a[9], a[10]) : none, a[11]);
+  compute((enum kernel_kind)a[0], cells_of(a[2], a[3], a[4]),
+          a[7] ? cells_of(a[5], a[6], a[7]) : none, a[10] ? cells_of(a[8], a[9], a[10]) : none,
+          a[11]);
   return true;
 }
 
 static bool copy(const operation* op) {
-  const cells to = cells_of(op->at[2], op->at[3], op->at[6]), from = cells_of(op->at[4], op->at[5], op->at[6]);
+  const cells to = cells_of(op->at[2], op->at[3], op->at[6]),
+              from = cells_of(op->at[4], op->at[5], op->at[6]);
   for (uint64_t i = 0; i < to.count; ++i) *cell(&to, i) = *cell(&from, i);
   return true;
 }
@@ -108,7 +112,8 @@ bool execute(const operation* op) {
       capturing = NULL;
       return true;
     case OP_gl:
-      for (size_t i = 0; i < graphs[op->at[0]].count; ++i) carry_out(&graphs[op->at[0]].operations[i]);
+      for (size_t i = 0; i < graphs[op->at[0]].count; ++i)
+        carry_out(&graphs[op->at[0]].operations[i]);
       return true;
     default:
       break;

@@ -1,4 +1,5 @@
-/* A driver in front of the simulated one in which the mover's calls take a while, so that other threads of the program come in between. */
+/* A driver in front of the simulated one in which the mover's calls take a while, so that other
+ * threads of the program come in between. */
 #define _GNU_SOURCE
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
@@ -13,15 +14,17 @@ static void dawdle(unsigned microseconds) {
   if (strcmp(name, "deepum-mover") == 0) usleep(microseconds);
 }
 
-CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr* a, size_t* b, size_t c, CUmemLocation* l, size_t* i, size_t n, unsigned long long f,
-                                           CUstream s) {
-  static CUresult (*next)(CUdeviceptr*, size_t*, size_t, CUmemLocation*, size_t*, size_t, unsigned long long, CUstream);
+CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr* a, size_t* b, size_t c, CUmemLocation* l,
+                                           size_t* i, size_t n, unsigned long long f, CUstream s) {
+  static CUresult (*next)(CUdeviceptr*, size_t*, size_t, CUmemLocation*, size_t*, size_t,
+                          unsigned long long, CUstream);
   if (next == NULL) *(void**)&next = dlsym(RTLD_NEXT, "cuMemDiscardAndPrefetchBatchAsync");
   dawdle(300);
   return next(a, b, c, l, i, n, f, s);
 }
 
-CUresult cuMemDiscardBatchAsync(CUdeviceptr* a, size_t* b, size_t c, unsigned long long f, CUstream s) {
+CUresult cuMemDiscardBatchAsync(CUdeviceptr* a, size_t* b, size_t c, unsigned long long f,
+                                CUstream s) {
   static CUresult (*next)(CUdeviceptr*, size_t*, size_t, unsigned long long, CUstream);
   if (next == NULL) *(void**)&next = dlsym(RTLD_NEXT, "cuMemDiscardBatchAsync");
   dawdle(300);
