@@ -11,6 +11,7 @@
 
 #include "cells.h"
 
+/* clang-format off */
 #define OPERATIONS(OP)                                                                             \
   OP(program) /* index, place of the cell in its granule, threads, contexts, 1: they end with      \
                  it */                                                                             \
@@ -57,6 +58,7 @@
                  acts */                                                                           \
   OP(par)     /* from here to `end` the threads run at the same time */                            \
   OP(end)
+/* clang-format on */
 
 #define OP(name) OP_##name,
 enum op_code { OPERATIONS(OP) OP_CODES };
