@@ -50,6 +50,7 @@ MECHANISMS = (
         "b->uses.last; });\n",
         "",
         "what leaves then is what is needed last, not what was used longest ago",
+        "steps of equal length (decision 006)",
     ),
     Mechanism(
         "evict-ahead-left-before",

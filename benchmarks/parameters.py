@@ -87,7 +87,7 @@ def parameters() -> list[Parameter]:
         elif struct := re.match(r"typedef struct deepum_(\w+)_parameters \{", line):
             group = struct[1]
         elif comment := re.fullmatch(r"  /\* (.+?)\.? \*/", line):
-            above = comment[1][0].lower() + comment[1][1:]
+            above = re.sub(r"^[A-Z](?=[a-z])", lambda first: first[0].lower(), comment[1])
         elif field := re.fullmatch(r"  uint32_t (\w+);(?: +/\* (.+) \*/)?", line):
             name = f"{group}.{field[1]}"
             found.append(Parameter(name, defaults[name], field[2] or above, classes))

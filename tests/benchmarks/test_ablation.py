@@ -139,7 +139,7 @@ def test_an_interrupted_table_goes_on_where_it_stopped(
 def test_a_run_that_fails_costs_its_row_and_is_tried_again(
     ablation: ModuleType, call: Call, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from main_job import JobError  # type: ignore[import-not-found]
+    from main_job import JobError
 
     results = tmp_path / "results.json"
     ablation.made.fails = {": + prefetch": JobError("+ prefetch: the script ended with 1")}
@@ -240,9 +240,10 @@ def test_a_tiny_model_on_the_simulated_gpu(
     """The runs are made: prefetching alone is better than what the driver does, and not as good as
     unlimited memory.
     """
-    import ablation  # type: ignore[import-not-found]
+    import ablation
+    from ablation_cases import ROWS
 
-    kept = {row: ablation.ROWS[row] for row in ("on-demand", "+ prefetch")}
+    kept = {row: ROWS[row] for row in ("on-demand", "+ prefetch")}
     monkeypatch.setattr(ablation, "ROWS", kept)
     monkeypatch.setenv("DEEPUM_RUNTIME_DIR", str(tmp_path))
     monkeypatch.setenv("DEEPUM_DAEMON_IDLE", "5")

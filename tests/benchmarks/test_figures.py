@@ -20,8 +20,8 @@ Call = Callable[..., None]
 
 @pytest.mark.usefixtures("benchmarks")
 def test_the_page_tells_the_file() -> None:
-    from ablation_report import page  # type: ignore[import-not-found]
-    from ablation_results import Results  # type: ignore[import-not-found]
+    from ablation_report import page
+    from ablation_results import Results
 
     text = PAGE.read_text()
     assert page(Results(FILE), text) == text
@@ -29,8 +29,8 @@ def test_the_page_tells_the_file() -> None:
 
 @pytest.mark.usefixtures("benchmarks")
 def test_the_file_has_every_case_with_every_row_and_none_failed() -> None:
-    from ablation_cases import MECHANISMS, ROWS, SWEPT, UNLIMITED, sweep_rows  # type: ignore[import-not-found]
-    from ablation_results import Results  # type: ignore[import-not-found]
+    from ablation_cases import MECHANISMS, ROWS, SWEPT, UNLIMITED, sweep_rows
+    from ablation_results import Results
 
     cases = Results(FILE).cases
     wanted = {f"mechanisms: {case.name}": {UNLIMITED, *ROWS} for case in MECHANISMS} | {
@@ -42,16 +42,16 @@ def test_the_file_has_every_case_with_every_row_and_none_failed() -> None:
 
 @pytest.mark.usefixtures("benchmarks")
 def test_a_page_without_marks_is_refused() -> None:
-    from ablation_report import page  # type: ignore[import-not-found]
-    from ablation_results import Results  # type: ignore[import-not-found]
-    from main_job import JobError  # type: ignore[import-not-found]
+    from ablation_report import page
+    from ablation_results import Results
+    from main_job import JobError
 
     with pytest.raises(JobError, match="no place is marked for mechanisms"):
         page(Results(None), "# Figures\n")
 
 
 def test_the_plot_of_the_page_shows_each_system_on_each_case(benchmarks: Path) -> None:
-    from ablation_cases import SWEPT, SYSTEMS  # type: ignore[import-not-found]
+    from ablation_cases import SWEPT, SYSTEMS
 
     drawn = (ROOT / "docs" / "research" / "figures-degrees.svg").read_text()
     assert "figures-degrees.svg" in PAGE.read_text()

@@ -40,7 +40,7 @@ def call(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
 
     def call(*arguments: object) -> None:
-        import paper  # type: ignore[import-not-found]
+        import paper
 
         monkeypatch.setattr(sys, "argv", ["paper.py", *map(str, arguments)])
         paper.main()
@@ -82,7 +82,7 @@ def simulation(workload: str, on_demand: float, **steps: float | None) -> dict[s
 @pytest.mark.usefixtures("benchmarks")
 @pytest.mark.parametrize("seed", range(40))
 def test_the_largest_batch_is_found_in_few_tries(seed: int) -> None:
-    from paper_batches import last_that_fits  # type: ignore[import-not-found]
+    from paper_batches import last_that_fits
 
     random = Random(seed)
     base, slope = random.randrange(0, 1000), random.uniform(0.5, 300)
@@ -104,7 +104,7 @@ def test_the_largest_batch_is_found_in_few_tries(seed: int) -> None:
 
 @pytest.mark.usefixtures("benchmarks")
 def test_beyond_what_is_captured_the_line_answers_and_says_so() -> None:
-    from paper_batches import Answer, last_that_fits  # type: ignore[import-not-found]
+    from paper_batches import Answer, last_that_fits
 
     def bytes_of(batch: int) -> int:
         assert batch <= 64
@@ -117,7 +117,7 @@ def test_beyond_what_is_captured_the_line_answers_and_says_so() -> None:
 @pytest.mark.usefixtures("benchmarks")
 @pytest.mark.parametrize("last", [0, 1, 2, 7, 64, 100, 1000])
 def test_where_only_running_tells_it_is_bisected(last: int) -> None:
-    from paper_batches import last_that_runs  # type: ignore[import-not-found]
+    from paper_batches import last_that_runs
 
     tried: list[int] = []
 
@@ -131,7 +131,7 @@ def test_where_only_running_tells_it_is_bisected(last: int) -> None:
 
 @pytest.mark.usefixtures("benchmarks")
 def test_energy_is_of_time_kernels_and_bytes() -> None:
-    from paper_energy import Power, joules  # type: ignore[import-not-found]
+    from paper_energy import Power, joules
 
     power = Power(
         "", busy_w=200, waiting_w=50, host_w=100, device_memory_pj=1, host_memory_pj=2, link_pj=3
@@ -155,7 +155,7 @@ def results() -> dict[str, Any]:
 
 @pytest.mark.usefixtures("benchmarks")
 def test_what_does_not_fit_is_left_out_and_means_say_of_how_many_they_are() -> None:
-    from paper_tables import faults, speed_ups, tables  # type: ignore[import-not-found]
+    from paper_tables import faults, speed_ups, tables
 
     assert speed_ups(results()) == [
         "| v100-32gb, 32.0 GiB | GiB | on-demand, ms | lms | deepum | bound |",
@@ -182,7 +182,7 @@ def test_means_are_told_without_dlrm_as_well() -> None:
 
 @pytest.mark.usefixtures("benchmarks")
 def test_what_is_published_stands_beside_what_is_here() -> None:
-    from paper_published import rows  # type: ignore[import-not-found]
+    from paper_published import rows
 
     several = [
         simulation(f"{name}:batch=8", 100.0, deepum_paper=ms, lookahead_8=ms)
@@ -223,7 +223,7 @@ def test_what_is_published_stands_beside_what_is_here() -> None:
 
 @pytest.mark.usefixtures("benchmarks")
 def test_degrees_are_told_against_on_demand_and_against_eight() -> None:
-    from paper_tables import degrees  # type: ignore[import-not-found]
+    from paper_tables import degrees
 
     one = simulation("a:batch=8", 100.0)
     one["policies"] |= {"paper, N = 8": policy(50.0, 100.0), "paper, N = 32": policy(25.0, 100.0)}
@@ -320,7 +320,7 @@ def test_the_page_tells_the_file() -> None:
 @pytest.mark.usefixtures("benchmarks")
 def test_the_file_has_every_point() -> None:
     from paper import questions
-    from paper_cases import ablation, degrees, speed_ups  # type: ignore[import-not-found]
+    from paper_cases import ablation, degrees, speed_ups
 
     told = json.loads(FILE.read_text())
 

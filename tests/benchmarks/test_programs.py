@@ -24,7 +24,7 @@ def ran(programs: Any, status: int, seconds: float, destroyed: int = 0) -> Any:
 
 @pytest.fixture
 def programs(benchmarks: Path) -> Any:
-    import programs  # type: ignore[import-not-found]
+    import programs
 
     return programs
 

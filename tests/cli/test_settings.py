@@ -139,9 +139,11 @@ def test_the_documentation_lists_every_setting(heading: str, settings: tuple[Set
     text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     section = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
     (told,) = (part for part in section if part.startswith(f"{heading}\n"))
-    first = {"Options": lambda s: s.option, "Tunables": lambda s: s.name}.get(
-        heading, lambda s: s.variable
-    )
+    named = {"Options": "option", "Tunables": "name"}.get(heading, "variable")
+
+    def first(setting: Setting) -> str:
+        return str(getattr(setting, named))
+
     expected = [
         f"| `{first(s)}` |{f' `{s.variable}` |' if first(s) != s.variable else ''} {s.help} | "
         f"{s.range_text} | {s.default_text} | {', '.join(s.readers)} |"

@@ -40,7 +40,7 @@ def contract(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = folder / "contract"
     warnings = ("-Wall", "-Wextra", "-Werror", "-D_GLIBCXX_ASSERTIONS")
     includes = (f"-I{CORE}", f"-I{ROOT / 'native' / 'wire'}", f"-I{POLICIES}")
-    command = [
+    command: list[str | Path] = [
         compiler,
         "-std=c++20",
         "-O1",

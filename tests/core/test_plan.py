@@ -5,6 +5,7 @@ on.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from planning import Iteration, PlannedRun
@@ -94,7 +95,7 @@ PROGRAMS: dict[str, Callable[[], tuple[Step, Step]]] = {
 
 
 def settled(program: str, **settings: int) -> PlannedRun:
-    run = PlannedRun(*PROGRAMS[program](), **settings)
+    run = PlannedRun(*PROGRAMS[program](), **dict[str, Any](settings))
     for _ in range(SETTLED):
         run.step()
     return run

@@ -4,7 +4,7 @@ so, and only there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 from duplicating import FAILED, Step, blocks, uses
@@ -309,7 +309,7 @@ class Torch(Timed):
         self.total += size if active else -size
         self.writer.block(active, 1, i * size, size, self.total)
 
-    def iteration(self, steps: list[Step]) -> list[Command]:
+    def iteration(self, steps: Sequence[Step]) -> list[Command]:
         return super().iteration([in_one_segment(step) for step in steps])
 
 

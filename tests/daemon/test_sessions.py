@@ -9,6 +9,7 @@ import stat
 import struct
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -178,7 +179,7 @@ def test_two_equal_runs_leave_identical_logs_and_a_replay_gives_the_same_command
         )
         program.train(5)
         program.close()
-        assert wait_until(lambda n=number: _complete(tmp_path / f"log{n}"))
+        assert wait_until(partial(_complete, tmp_path / f"log{number}"))
     assert (tmp_path / "log1").read_bytes() == (tmp_path / "log2").read_bytes()
     replayed = deepum("log", "replay", tmp_path / "log1")
     assert replayed.returncode == 0, replayed.stderr

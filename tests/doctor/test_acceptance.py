@@ -4,6 +4,7 @@ honest.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import shutil
@@ -285,15 +286,15 @@ def test_what_hangs_is_cut_off_with_what_it_started(package: None, tmp_path: Pat
 def test_what_the_build_lacks_is_named(package: None, monkeypatch: pytest.MonkeyPatch) -> None:
     from acceptance import build
 
-    monkeypatch.setattr(build.shutil, "which", lambda name: f"/nowhere/{name}")
+    monkeypatch.setattr(shutil, "which", lambda name: f"/nowhere/{name}")
     assert build.missing() == []
-    real = build.importlib.util.find_spec
+    real = importlib.util.find_spec
     monkeypatch.setattr(
-        build.importlib.util,
+        importlib.util,
         "find_spec",
         lambda name: None if name in ("cffi", "nvidia") else real(name),
     )
-    monkeypatch.setattr(build.shutil, "which", lambda name: None)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
     lacking = [line.partition(":")[0] for line in build.missing()]
     assert {"cmake", "g++", "cffi"} <= set(lacking)
     assert build.build(Path("/nowhere"), 1)["built"] is False

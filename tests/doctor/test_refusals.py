@@ -126,9 +126,9 @@ def test_the_launcher_asks_the_driver_itself(deepum: Deepum) -> None:
 def test_a_real_card_that_is_refused_ends_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     from deepum.launcher import launch
 
-    monkeypatch.setattr(launch.host, "available_bytes", lambda: PLENTY)
-    monkeypatch.setattr(launch.host, "kernel_driver", lambda: None)
-    monkeypatch.setattr(launch.host, "share_bytes", lambda: None)
+    monkeypatch.setattr(host, "available_bytes", lambda: PLENTY)
+    monkeypatch.setattr(host, "kernel_driver", lambda: None)
+    monkeypatch.setattr(host, "share_bytes", lambda: None)
     with pytest.raises(DeepumError, match="concurrent managed access"):
         launch.unsafe(Device(None, (BARE,)), {}, values())
     assert "--force was given" in launch.unsafe(Device(None, (BARE,)), {}, values(force=True))[0]
@@ -142,9 +142,9 @@ def values(**given: Value) -> dict[str, Value]:
 def test_a_share_of_a_machine_needs_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     from deepum.launcher import launch
 
-    monkeypatch.setattr(launch.host, "available_bytes", lambda: PLENTY)
-    monkeypatch.setattr(launch.host, "kernel_driver", lambda: None)
-    monkeypatch.setattr(launch.host, "share_bytes", lambda: 8 << 30)
+    monkeypatch.setattr(host, "available_bytes", lambda: PLENTY)
+    monkeypatch.setattr(host, "kernel_driver", lambda: None)
+    monkeypatch.setattr(host, "share_bytes", lambda: 8 << 30)
     real = Device(None, (GOOD,))
     with pytest.raises(DeepumError) as refused:
         launch.unsafe(real, {}, values())

@@ -49,9 +49,8 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def _steady(job: dict[str, Any], name: str, counter: str) -> float:
     run = next(run for run in job["runs"] if run["name"] == name)
     steps = run["steps"][3:]
-    return sum(step["ms"] if counter == "ms" else step["counts"][counter] for step in steps) / len(
-        steps
-    )
+    counted = [step["ms"] if counter == "ms" else step["counts"][counter] for step in steps]
+    return float(sum(counted)) / len(steps)
 
 
 def test_the_footprint_exceeds_the_card(job: dict[str, Any]) -> None:

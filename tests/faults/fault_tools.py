@@ -129,10 +129,9 @@ def wait_until_idle(pid: int) -> None:
 
 def daemon_of(folder: Path) -> int:
     """The daemon that serves the folder, once it listens: it has opened all that it keeps open."""
-    found: list[int] = []
     assert wait_until(socket_of(folder).exists), "no daemon listens"
-    assert wait_until(lambda: found.extend(holders(lock_of(folder))) or found), "no daemon"
-    return found[0]
+    assert wait_until(lambda: holders(lock_of(folder))), "no daemon"
+    return holders(lock_of(folder))[0]
 
 
 def sessions(folder: Path) -> list[dict[str, Any]]:

@@ -190,11 +190,12 @@ def test_a_profile_that_is_no_file_is_not_waited_for(
     deepum: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path, make: str
 ) -> None:
     path = tmp_path / "p"
-    {
+    makers: dict[str, Callable[[], None]] = {
         "fifo": lambda: os.mkfifo(path),
         "device": lambda: path.symlink_to("/dev/zero"),
         "folder": path.mkdir,
-    }[make]()
+    }
+    makers[make]()
     ran = deepum("run", "--device", "sim", "--profile", path, "--", "true", timeout=20)
     assert ran.returncode == 2 and ONE_LINE.match(ran.stderr), ran
 

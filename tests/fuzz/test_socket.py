@@ -335,7 +335,9 @@ def test_a_daemon_short_of_descriptors_goes_on_when_there_are_some(
     assert 3 < len(held) < 12
     idle = [connect(runtime_dir) for _ in range(30)]
     held[0].train(2)
-    for one in (*held, *idle):
+    for program in held:
+        program.close()
+    for one in idle:
         one.close()
     assert wait_until(lambda: (daemon.descriptors(), daemon.maps()) == before), (
         "it has some again once it has seen that they are gone"

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sim_prelude import MIB, Module, ck, d, device, get, stream
+from cuda.bindings import driver as d
+from sim_prelude import MIB, Module, ck, device, get, stream
 
 __all__ = [
     "COUNT",

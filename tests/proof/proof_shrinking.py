@@ -76,11 +76,11 @@ def shortest(
     last = with_operations(reduce(last.operations, last_fails, until), last)
     for i, program in enumerate(before):
         head, tail = before[:i], [*before[i + 1 :], last]
-        shorter = reduce(
-            program.operations,
-            lambda some, h=head, t=tail, p=program: still([*h, with_operations(some, p), *t]),
-            until,
-        )  # type: ignore[misc]
+
+        def fails(some: list[Operation]) -> bool:
+            return still([*head, with_operations(some, program), *tail])  # noqa: B023 - called here
+
+        shorter = reduce(program.operations, fails, until)
         before[i] = with_operations(shorter, program)
     return [*before, last]
 

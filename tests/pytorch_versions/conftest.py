@@ -51,17 +51,16 @@ class Training:
 
     @property
     def simulated(self) -> dict[str, Any]:
-        return next(
-            process["simulated"] for process in self.statistics["processes"] if process["simulated"]
-        )
+        processes = self.statistics["processes"]
+        return dict(next(one["simulated"] for one in processes if one["simulated"]))
 
     def faults(self) -> list[int]:
         """Of each step."""
-        from main_job import Step, attribute  # type: ignore[import-not-found]
+        from main_job import Step, attribute
 
         steps = [Step(ms) for ms, _ in self.steps]
         attribute(steps, self.simulated["timeline"])
-        return [step.counts["faults"] for step in steps]
+        return [step.counts["faults"] for step in steps if step.counts is not None]
 
 
 @pytest.fixture(scope="session")

@@ -42,7 +42,7 @@ def recorded_run(
             name: value for name, value in os.environ.items() if not name.startswith("DEEPUM_")
         } | preloading()
         environment |= {"DEEPUM_RUNTIME_DIR": runtime, "DEEPUM_DAEMON_IDLE": "1"}
-        command = [
+        command: list[str | Path] = [
             sys.executable,
             "-P",
             "-m",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from daemon_side import DEVICE, EXECUTE, FREE_MEMORY, WANTS_FREE_MEMORY, Command, Event, FakeDaemon
@@ -101,7 +102,7 @@ def test_a_reserve_stays_free(
         runtime_folder,
         run,
         "enter(); allocate(64); execute(); call('read_free_memory')",
-        **settings,
+        **dict[str, Any](settings),
     )
     (device,) = (event.words for event in found.events if event.kind == DEVICE)
     assert device[1] == capacity * MIB

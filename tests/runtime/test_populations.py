@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from daemon_side import DISCARD, EVICT, HOLD, MOVED, POPULATE, PREFETCH, Command
+from discarding import lock_step
 from runtime_tools import Ran
-from test_lane_discards import lock_step
 
 Run = Callable[..., Ran]
 

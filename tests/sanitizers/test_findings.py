@@ -80,7 +80,7 @@ def test_a_finding_that_no_test_looks_at_is_a_failure(
         )
     )
     variables = {"PYTHON": sys.executable, "DEEPUM_TEST_REPORTS": str(tmp_path / "reports")}
-    command = [ROOT / "scripts" / "sanitize", SANITIZER, "-q", test]
+    command: list[str | Path] = [ROOT / "scripts" / "sanitize", SANITIZER, "-q", test]
     ran = subprocess.run(
         command,
         env=os.environ | variables,

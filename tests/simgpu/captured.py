@@ -22,12 +22,12 @@ def main(replays: int) -> None:
     def step() -> torch.Tensor:
         optimizer.zero_grad(set_to_none=False)
         loss = functional.cross_entropy(model(x), y)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         optimizer.step()
         return loss
 
     # What PyTorch's documentation asks for: a few steps on another stream before the capture.
-    side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         for _ in range(3):
@@ -40,7 +40,7 @@ def main(replays: int) -> None:
     torch.cuda.synchronize()
     for _ in range(replays):
         x.copy_(torch.randn(64, 256))
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         begin.record()
         graph.replay()
         end.record()

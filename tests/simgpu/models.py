@@ -95,9 +95,9 @@ def main(kind: str, steps: int) -> None:
     model = model.cuda()
     optimizer = torch.optim.AdamW(model.parameters())
     for _ in range(steps):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         begin.record()
-        loss(model).backward()  # type: ignore[no-untyped-call]
+        loss(model).backward()
         optimizer.step()
         optimizer.zero_grad()
         end.record()

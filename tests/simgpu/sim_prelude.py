@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from cuda.bindings import driver as d  # type: ignore[import-untyped]
+from cuda.bindings import driver as d
 
 F = np.float32
 CPU = d.CUmemLocation()

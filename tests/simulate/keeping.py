@@ -5,7 +5,7 @@ bound is compared with.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 from random import Random
@@ -19,7 +19,7 @@ from deepum.trace.allocator import Block
 from deepum.trace.program import Program, exact
 from deepum.trace.work import PERHAPS, READ, WRITE, WRITTEN_FIRST, Access
 
-Keys = frozenset[str]
+Keys = frozenset[Hashable]
 NONE: Keys = frozenset()
 
 
@@ -84,8 +84,8 @@ def _starts(state: State, one: Work, memory: int, duplicates: bool) -> Iterator[
                 )
                 found.append(here)
             if duplicates and use.key not in way.device:
-                reading = {use.key} if use.reads and known else NONE
-                writing = {use.key} if use.writes else NONE
+                reading = frozenset({use.key}) if use.reads and known else NONE
+                writing = frozenset({use.key}) if use.writes else NONE
                 far = replace(way, host=way.host | {use.key}, afar=way.afar | {use.key})
                 found.append(
                     replace(far, reading=way.reading | reading, writing=way.writing | writing)
@@ -103,8 +103,8 @@ def _next(state: State, works: list[Work], duplicates: bool, memory: int) -> Ite
         None
     ]
     out = [*(state.device - state.host - (changing if duplicates else here)), None]
-    for arrives in [*into, *(("read", key) for key in sorted(state.reading)[:1])]:
-        for leaves in [*out, *(("write", key) for key in sorted(state.writing)[:1])]:
+    for arrives in [*into, *(("read", key) for key in sorted(state.reading, key=str)[:1])]:
+        for leaves in [*out, *(("write", key) for key in sorted(state.writing, key=str)[:1])]:
             new = replace(state, left=max(state.left - 1, 0))
             if isinstance(leaves, tuple):
                 new = replace(new, writing=new.writing - {leaves[1]})
@@ -180,7 +180,9 @@ class _Random(Program):
         super().__init__()
         self._random = Random(seed)
         self._plan: list[tuple[str, int, tuple[int, ...], tuple[int, ...]]] = []
-        random, sizes, live = self._random, {}, []
+        random = self._random
+        sizes: dict[int, int] = {}
+        live: list[int] = []
         most_ns = random.choice((20_000, 200_000, 2_000_000))
         self.tables = [random.randrange(1, 24 * MIB) for _ in range(random.randrange(1, 4))]
         for _ in range(random.randrange(12, 40)):

@@ -8,6 +8,7 @@ import heapq
 from itertools import count
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from small import MIB, random_iteration, training
@@ -41,19 +42,19 @@ def best_schedule(works: list[Work], memory: int) -> int:
     once). A kernel starts when its pieces are there; what it writes is not copied out meanwhile.
     """
     needed = [frozenset(use.key for use in one.uses) for one in works]
-    first_use = {}
+    first_use: dict[tuple[int, Any], Use] = {}
     for number, one in enumerate(works):
         for use in one.uses:
             first_use.setdefault((number, use.key), use)
     start = frozenset(key for keys in needed for key in keys)
     # time, tie, kernel, ns left of it, on the device, content on the device, content on the host
     tie = count()
-    queue = [(0, next(tie), 0, 0, frozenset(), frozenset(), start)]
-    seen = {}
+    queue: list[tuple[Any, ...]] = [(0, next(tie), 0, 0, frozenset(), frozenset(), start)]
+    seen: dict[Any, Any] = {}
     while queue:
         now, _, kernel, left, there, content, host = heapq.heappop(queue)
         if kernel == len(works):
-            return now
+            return int(now)
         if seen.get((kernel, left, there, content, host), 1 << 30) <= now:
             continue
         seen[kernel, left, there, content, host] = now
@@ -116,7 +117,8 @@ def test_it_is_at_or_below_the_best_schedule(seed: int) -> None:
     random = Random(seed)
     pieces = "abcde"[: random.randrange(3, 6)]
     memory = random.randrange(2, len(pieces))
-    works, dead = [], set()
+    works: list[Work] = []
+    dead: set[str] = set()
     for _ in range(random.randrange(3, 8)):
         touched = random.sample(pieces, random.randrange(1, min(2, memory) + 1))
         reads = "".join(key for key in touched if key not in dead and random.random() < 0.75)

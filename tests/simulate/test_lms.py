@@ -334,7 +334,8 @@ def test_operands_of_one_launch_that_do_not_fit_are_out_of_memory(tmp_path: Path
 def test_the_next_operation_has_what_it_takes_before_its_results_get_memory(tmp_path: Path) -> None:
     """Else the oldest tensor, which it takes, would go for the result and come back at once."""
     tensors = dict.fromkeys(range(3), (40 * MIB, True)) | {9: (40 * MIB, False)}
-    kernels = [("use", 100.0, [number], [], 0) for number in range(3)] + [
+    kernels: list[tuple[str, float, list[int], list[int], int]] = [
+        *(("use", 100.0, [number], [], 0) for number in range(3)),
         ("make", 100.0, [0], [9], 0),
         ("take", 100.0, [9], [], 0),
     ]

@@ -36,7 +36,6 @@ def run(blocks: int) -> Outcome:
         launch(2, BlockRange(1, 0, 1), 10 * MS)
     launch(3, BlockRange(2, 0, 160), MS, last=True)
     settings = CoreSettings.default(headroom_blocks=0, prefetch_degree=0)
-    kept = {"keep_launches": True, "keep_activities": True}
     # While readings of free memory are wanted markers lie closer.
     return replay(
         writer.trace("markers"),
@@ -45,7 +44,8 @@ def run(blocks: int) -> Outcome:
         512 * MIB,
         without_free_memory=True,
         mode=LOCK_STEP,
-        **kept,
+        keep_launches=True,
+        keep_activities=True,
     )
 
 

@@ -8,6 +8,7 @@ import itertools
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from small import MIB, random_iteration, training
@@ -121,6 +122,6 @@ def test_the_lag_goes_with_the_costs() -> None:
 @pytest.mark.parametrize(
     "wrong", [{"decision_lag_ns": -1.0}, {"decision_lag_ns": float("nan")}, {"handover_bytes": MIB}]
 )
-def test_what_no_program_can_have_is_refused(trace: Trace, wrong: dict[str, float]) -> None:
+def test_what_no_program_can_have_is_refused(trace: Trace, wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="out of range"):
         run(trace, replace(FREE, **wrong))

@@ -206,29 +206,37 @@ class Row:
     ns: float
 
 
+def nearly(
+    over_on_demand: float, of_bound: float | None, count: int, of_kept_bound: float | None = None
+) -> Any:
+    """Means that are about these."""
+    values: list[Any] = [
+        None if value is None else pytest.approx(value)
+        for value in (over_on_demand, of_bound, of_kept_bound)
+    ]
+    return Means(values[0], values[1], count, values[2])
+
+
 def test_means_are_geometric_and_of_bounds_that_all_have() -> None:
     def one(on_demand: float, bound: float | None, kept: float | None = None) -> Comparison:
         rows: Any = {"on-demand": Row(on_demand), "unlimited": Row(1.0), "deepum": Row(4.0)}
         return Comparison("", "", 0, rows, bound, bound, Footprint(0, 0), kept_bound_ns=kept)
 
     told = means([one(8.0, 2.0), one(32.0, 4.0)], "deepum")
-    assert told == Means(pytest.approx(4.0), pytest.approx(2**0.5), 2)
-    assert means([one(8.0, None), one(8.0, 4.0)], "deepum") == Means(pytest.approx(2.0), None, 2)
+    assert told == nearly(4.0, 2**0.5, 2)
+    assert means([one(8.0, None), one(8.0, 4.0)], "deepum") == nearly(2.0, None, 2)
     nowhere = one(8.0, 4.0)
-    nowhere.rows["deepum"] = Row(math.inf)  # did not fit
-    assert means([one(8.0, 4.0), nowhere], "deepum") == Means(
-        pytest.approx(2.0), pytest.approx(1.0), 1
-    )
+    rows: Any = nowhere.rows
+    rows["deepum"] = Row(math.inf)  # did not fit
+    assert means([one(8.0, 4.0), nowhere], "deepum") == nearly(2.0, 1.0, 1)
     assert means([nowhere], "deepum") is None
     alone = one(math.inf, 4.0)  # it fits, on demand does not
     assert alone.ratios("deepum") == (0.25, math.inf, 1.0)
     assert alone.ratios("on-demand") == (0.0, 0.0, math.inf)
-    assert means([one(8.0, 4.0), alone], "deepum") == Means(
-        pytest.approx(2.0), pytest.approx(1.0), 1
-    )
+    assert means([one(8.0, 4.0), alone], "deepum") == nearly(2.0, 1.0, 1)
     assert means([alone], "deepum") is None
     both = means([one(8.0, 1.0, 2.0), one(8.0, 1.0, 4.0)], "deepum")
-    assert both == Means(pytest.approx(2.0), pytest.approx(4.0), 2, pytest.approx(2**0.5))
+    assert both == nearly(2.0, 4.0, 2, 2**0.5)
     told = means([one(8.0, 1.0, 2.0), one(8.0, 1.0)], "deepum")
     assert told is not None and told.of_kept_bound is None
 

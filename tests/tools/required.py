@@ -20,6 +20,6 @@ def needed(name: str, extra: str = "") -> ModuleType:
     """
     if required_packages():
         return importlib.import_module(name)
-    return pytest.importorskip(
-        name, reason=(f"needs pip install deepum[{extra}]") if extra else None
-    )  # type: ignore[no-any-return]
+    reason = f"needs pip install deepum[{extra}]" if extra else None
+    module: ModuleType = pytest.importorskip(name, reason=reason)
+    return module

@@ -228,7 +228,7 @@ def test_directions_slow_each_other_down_where_they_share_something(
         model.synchronise(out)
         if both:
             model.prefetch(out, 8, 8, CPU)
-        return model.elapsed(into, lambda: model.prefetch(into, 0, 8))
+        return float(model.elapsed(into, lambda: model.prefetch(into, 0, 8)))
 
     assert took(1.25, False) == pytest.approx(took(1.0, False))
     assert took(1.25, True) > 1.15 * took(1.0, True)

@@ -8,6 +8,7 @@ import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from required import needed
@@ -136,14 +137,15 @@ def test_the_cache_gives_the_same_trace_without_capturing_again(
     monkeypatch.setattr(cache, "capture", never)
     again = cache.captured(request, 3, within=tmp_path)
     assert (again.name, again.events, again.work) == (first.name, first.events, first.work)
-    for other in (
+    others: tuple[tuple[Any, ...], ...] = (
         (request, 4),
         (request, 3, True),
         (request, 3, False, 108),
         (parse("gpt2-small:batch=2"), 3),
-    ):
+    )
+    for other in others:
         with pytest.raises(AssertionError, match="captured again"):
-            cache.captured(*other, within=tmp_path)
+            cast(Any, cache.captured)(*other, within=tmp_path)
 
 
 def test_a_damaged_or_unwritable_cache_is_none(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -108,10 +109,7 @@ PRODUCT = 2.0 * 2 * 4 * 512 * 512 * 64
 @pytest.mark.parametrize(("causal", "part"), [(False, 1.0), (True, 0.5)])
 def test_attention_is_fused(causal: bool, part: float) -> None:
     for dtype in (torch.float32, torch.bfloat16):
-        assert (
-            flops(lambda device, dtype=dtype: attention(device, dtype, causal))
-            == 7 * PRODUCT * part
-        )
+        assert flops(partial(attention, dtype=dtype, causal=causal)) == 7 * PRODUCT * part
     found = launches(capture(lambda device: attention(device, torch.float32, mask=True)).trace)
     assert sum(one.work.flops for one in found) == 7 * PRODUCT
     assert max(size for one in found for _, size in one.sizes) <= 2 * 4 * 512 * 512 * 4
