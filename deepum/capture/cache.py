@@ -17,7 +17,7 @@ from deepum.paths import PACKAGE
 from deepum.trace import Trace, work, work_path
 from deepum.workloads import Request
 
-_MOST_BYTES = 1 << 30
+_MOST_BYTES = 4 << 30  # the forty workloads with and without waits take more than one GiB
 _CODE = ("capture", "workloads", "trace", "core")  # what a trace depends on
 
 

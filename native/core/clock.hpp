@@ -15,8 +15,8 @@ struct Clock {
   LaunchIndex launch = 0;   // the latest launch
   EventSequence event = 0;  // the event at hand
   Work work = 0;            // a time base that follows kernel cost better than the launch count
-  std::uint64_t iteration =
-      0;  // launches in an iteration, as estimated by IterationMeter; 0: not known
+  // Launches in an iteration, as estimated by IterationMeter; 0: not known.
+  std::uint64_t iteration = 0;
 };
 
 }  // namespace deepum::core

@@ -85,8 +85,8 @@ void CommandStream::fence(std::uint32_t device, deepum_command_kind kind, MoveId
   deepum_command made = blank(kind, device);
   made.after_move = move;
   give(made);
-  last_of_direction_[deepum::direction_of(static_cast<std::uint8_t>(kind))] =
-      0;  // what follows is behind it
+  // What follows is behind it.
+  last_of_direction_[deepum::direction_of(static_cast<std::uint8_t>(kind))] = 0;
 }
 
 void CommandStream::hold_launch(std::uint32_t device, std::uint32_t stream, MoveId move,
@@ -167,8 +167,8 @@ void CommandStream::advise(const UmBlock& first, std::uint32_t count, deepum_mem
   made.advice = static_cast<std::uint8_t>(advice);
   made.location = of_device ? static_cast<std::int32_t>(first.key.device) : -1;
   give_and_remember(made);
-  last_of_direction_[DEEPUM_DIRECTION_IN] =
-      0;  // prefetches that are decided from now on come behind it
+  // Prefetches that are decided from now on come behind it.
+  last_of_direction_[DEEPUM_DIRECTION_IN] = 0;
   last_advice_ = 0;
 }
 

@@ -289,8 +289,8 @@ bool load_profile(std::span<const std::uint8_t> bytes, const deepum_core_setting
     target.blocks.learn(runs, execution.ages, limits);
     target.blocks.restore_uses(runs, execution.uses);
     target.kernel = execution.kernel;
-    target.launches =
-        kLaunchesByProfile;  // what was kept was learned: the first step may already fetch ahead
+    // What was kept was learned: the first step may already fetch ahead.
+    target.launches = kLaunchesByProfile;
     executions.note_bytes(static_cast<std::ptrdiff_t>(target.blocks.bytes()) - before);
   }
   for (const SavedLaunch& launch : launches) {

@@ -31,8 +31,8 @@ struct BlockUser {
 struct SpanUse {
   Use now = Use::kUnknown;
   bool leaves = false;  // the blocks leave the device later, before they are written again
-  bool creates =
-      false;  // the launch is the first to use their content: it writes, or there was none
+  // The launch is the first to use their content: it writes, or there was none.
+  bool creates = false;
 };
 
 // UM blocks [first, first + count) of the allocation with that name (an index into Names).

@@ -110,8 +110,8 @@ class ResidencyBelief {
   std::uint64_t capacity_ = 0;
   std::uint64_t initial_ = 0;    // the capacity that was reported when the device came into use
   std::uint64_t withdrawn_ = 0;  // by how much that was found to be too high
-  LaunchIndex loss_window_start_ =
-      0;  // launch at which the count of the driver's own evictions began
+  // Launch at which the count of the driver's own evictions began.
+  LaunchIndex loss_window_start_ = 0;
   std::uint64_t loss_window_blocks_ = 0;  // capacity that was withdrawn because of those
   std::deque<FillPoint> fill_points_;     // the oldest first
   bool filling_ = true;
@@ -123,8 +123,8 @@ class ResidencyBelief {
   std::uint64_t migrations_ = 0;  // blocks that became resident,
   std::uint64_t commanded_ = 0;   // of these by command,
   std::uint64_t fetches_ = 0;     // and of these, with content
-  std::uint64_t freely_doubted_ =
-      0;  // blocks that were asked for again without having been unconfirmed for long
+  // Blocks that were asked for again without having been unconfirmed for long.
+  std::uint64_t freely_doubted_ = 0;
 };
 
 }  // namespace deepum::core

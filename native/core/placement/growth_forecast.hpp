@@ -68,9 +68,10 @@ class GrowthForecast final : public ContentListener {
   struct Growing {                // on a device, in blocks
     std::int64_t grown = 0;       // with new content since the latest launch, less those that died,
     std::uint64_t died_away = 0;  // and those of them that were not here
-    std::int64_t reserved =
-        0;  // needed besides what exists now by the last launch that is reserved for,
-    std::int64_t most_reserved = 0;  // and by the one on the way there that needs most
+    // Needed besides what exists now by the last launch that is reserved for, and by the one on the
+    // way there that needs most.
+    std::int64_t reserved = 0;
+    std::int64_t most_reserved = 0;
     GrowthAhead placed;
     std::int64_t soon = 0;
     LaunchIndex soon_at = 0;  // launch at which that was found

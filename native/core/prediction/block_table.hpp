@@ -28,8 +28,8 @@ constexpr std::size_t heap_bytes(std::size_t bytes) {
 struct NextUse {
   Use use = Use::kUnknown;  // by the launch that uses it next, or that its content ends before
   std::uint32_t gap = 0;    // so many launches later; 0: not known
-  std::uint32_t touched =
-      0;  // so many UM blocks were touched by launches until then, each launch being one more
+  // So many UM blocks were touched by launches until then, each launch being one more.
+  std::uint32_t touched = 0;
   std::uint32_t round = 0;  // launch, modulo 2^32, of which that was learned
   bool left = false;        // the block that told of it had left in between
   bool leaves = false;      // or what it has then leaves later, before it is written again
@@ -98,8 +98,8 @@ class BlockTable {
   std::size_t rows_ = 0, ways_ = 0;
   std::uint32_t turn_ = 0;
   BlockRun start_{}, end_{};
-  std::uint64_t learned_ =
-      0;  // hash of the accesses learned last, where the chain does not tell them
+  // Hash of the accesses learned last, where the chain does not tell them.
+  std::uint64_t learned_ = 0;
   std::vector<BlockRun> chain_;
   std::vector<std::uint32_t> ages_;  // of the chain's runs
   std::vector<RunUse> uses_;

@@ -28,8 +28,8 @@ class HistoryPredictor final : public LaunchPredictor {
   const deepum_prediction_parameters& parameters_;
   Recollection match_;          // of the latest launch, which the chain follows
   std::uint32_t inserted_ = 0;  // launches in a row that were not in the chain
-  std::uint32_t astray_ =
-      0;  // of the latest 32 that were, a bit for each that was not quite as predicted
+  // Of the latest 32 that were, a bit for each that was not quite as predicted.
+  std::uint32_t astray_ = 0;
 };
 
 }  // namespace deepum::core

@@ -17,8 +17,8 @@ class LaunchChain {
 
   // What became of the chain with a launch.
   struct Step {
-    std::size_t passed =
-        0;  // launches that left its front: the one that came, and those before it that did not
+    // Launches that left its front: the one that came, and those before it that did not.
+    std::size_t passed = 0;
     bool restarted = false;  // it was given up
   };
   Step follow(const Launch& launch, const Execution& execution);

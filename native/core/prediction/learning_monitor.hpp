@@ -42,8 +42,8 @@ class LearningMonitor {
   const deepum_iteration_parameters& parameters_;
   LaunchIndex surprised_ = 0;         // the latest launch that was new or not predicted,
   std::uint64_t longest_period_ = 0;  // and the longest way back to the same launch since
-  LaunchIndex taken_at_ =
-      0;  // the latest launch before which blocks were seen to have been taken; 0: none
+  // The latest launch before which blocks were seen to have been taken; 0: none.
+  LaunchIndex taken_at_ = 0;
   bool taken_lately_ = false;  // since the latest launch
 };
 
