@@ -125,9 +125,10 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* pdptr, CUipcMemHandle handle, unsign
   std::uint64_t address = 0;
   CUresult error = CUDA_ERROR_INVALID_VALUE;
   if (known.offset < um_model::kBlockBytes && known.offset < mapped &&
-      known.bytes <= mapped - known.offset)
+      known.bytes <= mapped - known.offset) {
     error = open_shared(state, call.context(),
                         {file, known.id, mapped, known.offset, known.bytes, known.device}, address);
+  }
   if (error != CUDA_SUCCESS) {
     close(file);
     return error;

@@ -31,9 +31,10 @@ CUresult gather(const CUfunc_st& function, void* const* parameters, void* const*
     }
   }
   if (size < wanted || (buffer == nullptr && wanted > 0)) return CUDA_ERROR_INVALID_VALUE;
-  if (buffer != nullptr)
+  if (buffer != nullptr) {
     packed.assign(static_cast<const std::uint8_t*>(buffer),
                   static_cast<const std::uint8_t*>(buffer) + size);
+  }
   return CUDA_SUCCESS;
 }
 

@@ -53,15 +53,17 @@ struct Settings {
     const char* name = std::getenv("DEEPUM_SIM_MACHINE");
     if (name == nullptr || *name == '\0') name = kDefaultMachine;
     const um_model::Machine* const preset = um_model::find_machine(name);
-    if (preset == nullptr)
+    if (preset == nullptr) {
       return unusable("DEEPUM_SIM_MACHINE", name,
                       "name one of the machines in docs/simulated-gpu.md, such as v100-16gb");
+    }
     const char* const figures = std::getenv("DEEPUM_SIM_FIGURES");
     const std::optional<um_model::Machine> made =
         um_model::with_figures(*preset, figures == nullptr ? "" : figures);
-    if (!made)
+    if (!made) {
       return unusable("DEEPUM_SIM_FIGURES", figures,
                       "give figures of deepum_machine, as h2d_gbps=11.2,launch_ns=4100");
+    }
     machine = *made;
     // Statistics name the machine: it is not the preset.
     if (figures != nullptr && *figures != '\0') {

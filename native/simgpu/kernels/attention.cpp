@@ -51,9 +51,10 @@ bool describe_efficient_forward(const Facts& f, Touch& t) {
   read(t, f.pointer_at(start + 8), {batches, u64(168), keys, u32(124), heads, u32(144), depth}, e);
   read(t, f.pointer_at(start + 16),
        {batches, u64(176), keys, u32(128), heads, u32(148), value_depth}, e);
-  if (u64(24) != 0)
+  if (u64(24) != 0) {
     read(t, f.pointer_at(start + 24), {batches, u64(184), queries, u32(132), heads, u64(152), keys},
          e);
+  }
   const std::uint64_t output = batches * queries * heads * value_depth;
   if (u64(72) != u64(64)) t.both(f.pointer_at(start + 72), output * 4);
   t.write(f.pointer_at(start + 64), output * e);
@@ -141,9 +142,10 @@ bool describe_flash(const Facts& f, Touch& t) {
     }
   }
   const bool main = f.named("fwd_kernel") || f.named("bwd_dq_dk_dv");
-  if (main)
+  if (main) {
     add_flops(t, {double(batches), double(heads), double(queries), double(keys), double(depth)},
               backward ? 5 : 2, false);
+  }
   t.peak_fraction(kFlashFraction);
   t.use_matrix_units();
   return true;

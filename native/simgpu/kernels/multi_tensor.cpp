@@ -128,9 +128,10 @@ bool describe_multi_tensor(const Facts& facts, Touch& touch) {
     const std::uint64_t chunk = facts.value<std::uint32_t>(0, metadata->block_to_chunk + 4 * block);
     if (tensor >= metadata->tensors) return false;
     const auto [entry, is_new] = used.try_emplace(tensor, Chunks{chunk, chunk + 1});
-    if (!is_new)
+    if (!is_new) {
       entry->second = {std::min(entry->second.first, chunk),
                        std::max(entry->second.end, chunk + 1)};
+    }
   }
   const std::vector<std::uint64_t> types = template_type_bytes(facts.kernel(), "Functor");
   const std::uint64_t element = types.empty() ? facts.element_bytes() : types[0];

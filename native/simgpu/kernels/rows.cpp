@@ -157,9 +157,10 @@ bool describe_dropout(const Facts& f, Touch& t) {
 bool describe_cat(const Facts& f, Touch& t) {
   if (!f.named("CatArrayBatchedCopy") || f.parameters() < 3) return false;
   std::uint64_t e = 4;
-  if (const std::size_t at = f.kernel().find("OpaqueTypeILj"); at != std::string_view::npos)
+  if (const std::size_t at = f.kernel().find("OpaqueTypeILj"); at != std::string_view::npos) {
     // "16" or "4E"
     e = std::strtoul(std::string(f.kernel().substr(at + 13, 2)).c_str(), nullptr, 10);
+  }
   const std::uint32_t n = f.size(1) == 3392 ? 64 : f.size(1) == 2720 ? 128 : 0;
   if (n == 0 || f.launch().grid[1] > n) return false;
   std::uint64_t total = 0;
