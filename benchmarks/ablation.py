@@ -19,7 +19,9 @@ Rows of `mechanisms`, the first four after the paper's ablation (DeepUM, section
   unlimited          a card on which everything fits
 
 Times are the script's own (virtual); faults and bytes are a step, of those after the warm-up. The
-bound is that of benchmarks/main_job.py.
+bound is that of benchmarks/main_job.py. The program runs as on a GPU, out of lock-step and with
+gates, and with the expected driver; --mode and --costs choose others. Out of lock-step the times of
+two runs differ by up to one per cent.
 
 Each run is written down as it ends, in a file for its case beside FILE (FILE.parts/); the end
 merges them into FILE. What is there and was run with the same settings is not run again, so that an
@@ -33,8 +35,10 @@ PYTHONPATH names a checkout that is built.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +49,19 @@ from ablation_results import Results, figures
 from main_job import ROOT, JobError, machine, run, say
 
 import deepum
+from deepum.machines import named
+from deepum.simulate.driver import BAND
 
 PAGE = ROOT / "docs" / "research" / "figures.md"
+MODES = {"gated": "--no-sync", "lock-step": "--sync"}
+
+
+@dataclass(frozen=True)
+class How:
+    """What all runs share. mode: a key of MODES; costs: one of BAND."""
+
+    mode: str
+    costs: str
 
 
 class Progress:
@@ -81,16 +96,24 @@ class Progress:
 
 
 def run_case(
-    results: Results, what: str, case: Case, rows: dict[str, list[str]], progress: Progress
+    results: Results,
+    what: str,
+    case: Case,
+    rows: dict[str, list[str]],
+    progress: Progress,
+    how: How,
 ) -> dict[str, Any]:
     """The case's record, with the runs that it lacked. A failure is written down in it."""
     preset = machine(case.machine)
+    changed = BAND[how.costs].figures(named(case.machine).native())
     memory = int(case.gibibytes * 2**30) if case.gibibytes else int(preset["memory_bytes"])
-    record = results.open(what, case, preset, memory)
+    record = results.open(what, case, preset | changed, memory, how.mode, how.costs)
     with tempfile.TemporaryDirectory(prefix="deepum-ablation-") as folder:
+        device = Path(folder) / f"{case.machine}-{how.costs}.json"
+        device.write_text(json.dumps({"like": case.machine, **changed}), encoding="utf-8")
         for row, given in rows.items():
             card = "1TiB" if row == UNLIMITED else str(memory)
-            options = ["--device", f"sim:{case.machine}", "--gpu-memory", card, *given]
+            options = ["--gpu-memory", card, MODES[how.mode], *given]
             name = f"{case.name}: {row}"
             if row in record["rows"] and record["rows"][row]["options"] == options:
                 progress.end(case.steps)
@@ -101,7 +124,15 @@ def run_case(
             record["rows"].pop(row, None)
             try:
                 record["rows"][row] = figures(
-                    run(name, options, case.command, progress.tell, errors), options, case.warm_up
+                    run(
+                        name,
+                        ["--device", f"sim:{device}", *options],
+                        case.command,
+                        progress.tell,
+                        errors,
+                    ),
+                    options,
+                    case.warm_up,
                 )
             except JobError as error:
                 said = (
@@ -131,14 +162,14 @@ def cases_of(what: str, only: str | None, tiny: bool, steps: int | None) -> list
     return [case.with_steps(steps) if steps is not None else case for case in chosen]
 
 
-def make(what: str, cases: list[Case], results: Results, plot: Path | None) -> int:
+def make(what: str, cases: list[Case], results: Results, plot: Path | None, how: How) -> int:
     """Runs and prints them; how many rows failed."""
     say(f"measured is {Path(deepum.__file__).parent}")
     rows = {UNLIMITED: ["--policy", "on-demand"], **ROWS} if what == "mechanisms" else sweep_rows()
     progress = Progress(sum(case.steps for case in cases) * len(rows))
     records = []
     for case in cases:
-        records.append(run_case(results, what, case, rows, progress))
+        records.append(run_case(results, what, case, rows, progress, how))
         print(table(records[-1]) if what == "mechanisms" else sweep_table(records[-1]), flush=True)
     results.merge()
     if plot is not None:
@@ -170,6 +201,10 @@ def main() -> None:
     parser.add_argument(
         "--tiny", action="store_true", help="a model that takes seconds, to try the script"
     )
+    parser.add_argument("--mode", choices=MODES, default="gated", help="(%(default)s)")
+    parser.add_argument(
+        "--costs", choices=BAND, default="expected", help="what the driver costs (%(default)s)"
+    )
     given = parser.parse_args()
     try:
         results = Results(given.json)
@@ -177,7 +212,7 @@ def main() -> None:
             PAGE.write_text(page(results, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
             return
         cases = cases_of(given.what, given.only, given.tiny, given.steps)
-        failed = make(given.what, cases, results, given.plot)
+        failed = make(given.what, cases, results, given.plot, How(given.mode, given.costs))
     except JobError as error:
         sys.exit(f"deepum: error: {error}")
     if failed:

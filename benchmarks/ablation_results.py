@@ -1,9 +1,9 @@
 """What is kept of an ablation: a JSON file of cases, and beside it, while it is being made, a file
 for each case.
 
-    {"version": 2, "cases": {"mechanisms: gpt2-xl b5 on v100-16gb": {
-       "what", "case", "job", "script", "waiting", "machine" (the preset), "memory_bytes", "steps",
-       "warm_up", "sparse",
+    {"version": 3, "cases": {"mechanisms: gpt2-xl b5 on v100-16gb": {
+       "what", "case", "job", "script", "waiting", "machine" (as it was run), "memory_bytes",
+       "steps", "warm_up", "mode" (gated, lock-step), "costs" (kind, expected, unkind), "sparse",
        "rows": {"on-demand": {"options", "date", "deepum", "python", "steps_ms", "step_ms",
                               "a_step": {"faults", "bytes_h2d", ...}, "peak_allocated_bytes",
                               "peak_resident_bytes", "bytes_discarded", "speed_up", "of_bound"},
@@ -29,8 +29,20 @@ from main_job import JobError, Run, bound
 
 import deepum
 
-VERSION = 2
-HEAD = ("what", "case", "job", "script", "waiting", "machine", "memory_bytes", "steps", "warm_up")
+VERSION = 3
+HEAD = (
+    "what",
+    "case",
+    "job",
+    "script",
+    "waiting",
+    "machine",
+    "memory_bytes",
+    "steps",
+    "warm_up",
+    "mode",
+    "costs",
+)
 
 
 def figures(one: Run, options: list[str], warm_up: int) -> dict[str, Any]:
@@ -87,7 +99,13 @@ class Results:
         return self.path.with_suffix(".parts")
 
     def open(
-        self, what: str, case: Case, machine: dict[str, Any], memory_bytes: int
+        self,
+        what: str,
+        case: Case,
+        machine: dict[str, Any],
+        memory_bytes: int,
+        mode: str,
+        costs: str,
     ) -> dict[str, Any]:
         """The record of a case, with the rows that were run as it is now."""
         head = (
@@ -100,6 +118,8 @@ class Results:
             memory_bytes,
             case.steps,
             case.warm_up,
+            mode,
+            costs,
         )
         record = dict(zip(HEAD, head, strict=True)) | {
             "sparse": case.sparse,

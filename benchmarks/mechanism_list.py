@@ -197,7 +197,7 @@ MECHANISMS = (
         "  block.order.afterwards = last > next ? last : 0;\n",
         "  block.order.afterwards = 0;\n",
         "of a predicted and a learned next use only the earlier one is kept",
-        "plans that repeat from iteration to iteration, with most-reserved (tests/core/test_plan.py)",
+        "plans that repeat from iteration to iteration (tests/core/test_plan.py)",
     ),
     Mechanism(
         "dying",

@@ -32,7 +32,7 @@ MECHANISMS = [
 
 def only_case(path: Path) -> dict[str, Any]:
     told = json.loads(path.read_text())
-    assert told["version"] == 2
+    assert told["version"] == 3
     (record,) = told["cases"].values()
     return dict(record)
 
@@ -114,7 +114,7 @@ def test_the_file_tells_what_was_run_on_what(call: Call, tmp_path: Path) -> None
     assert list(record["rows"]) == MECHANISMS
     assert record["bound_ms"] == pytest.approx(2 * 2**31 / 2 / 12.9e6)
     one = record["rows"]["ours"]
-    assert one["options"][:2] == ["--device", "sim:v100-16gb"]
+    assert one["options"][:2] == ["--gpu-memory", str(2**30)]
     assert len(one["date"]) == 10 and one["deepum"] and len(one["steps_ms"]) == 5
     assert (one["step_ms"], one["speed_up"], one["a_step"]["bytes_d2h"]) == (50.0, 2.0, 2**31)
     assert one["of_bound"] == pytest.approx(50 / record["bound_ms"])
