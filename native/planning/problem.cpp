@@ -69,7 +69,8 @@ void Problem::add_item(std::int32_t item, std::span<const deepum_planning_event>
   };
   std::int32_t writer = kNone;
   for (const std::size_t use : uses) {
-    const std::size_t next = use == uses.back() ? uses.front() : *std::upper_bound(uses.begin(), uses.end(), use);
+    const std::size_t next =
+        use == uses.back() ? uses.front() : *std::upper_bound(uses.begin(), uses.end(), use);
     writer = events[use].writes != 0 ? events[use].launch : writer;
     writer = death_behind(use, next) != kNone ? kNone : writer;
   }
@@ -117,8 +118,7 @@ std::vector<std::int64_t> Problem::occupancy(std::span<const std::uint8_t> evict
     for (std::int32_t i = -1; i <= iterations; ++i) {
       const std::int32_t shift = i * launches();
       const std::int32_t first = std::clamp(gap.start + shift, 0, total);
-      const std::int32_t last =
-          std::clamp(there_until(gap, evicted[index] != 0) + shift, 0, total);
+      const std::int32_t last = std::clamp(there_until(gap, evicted[index] != 0) + shift, 0, total);
       if (first < last) {
         change[first] += bytes(gap.item);
         change[last] -= bytes(gap.item);

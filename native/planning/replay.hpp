@@ -1,5 +1,5 @@
-// What a plan takes when it is carried out, to the nanosecond: launches one after the other, and one
-// transfer at a time in each direction.
+// What a plan takes when it is carried out, to the nanosecond: launches one after the other, and
+// one transfer at a time in each direction.
 #pragma once
 
 #include <cstdint>
