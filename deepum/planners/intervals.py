@@ -18,7 +18,9 @@ import numpy as np
 from deepum.planners.linear_program import LinearProgram
 from deepum.planners.problem import Floats, Gap, Plan, Problem
 
-GIB = 2.0**30
+# The program's numbers are of that part of the memory and of the computing time, so that those of
+# any device are neither large nor small.
+_MEMORY_UNITS, _TIME_UNITS = 64, 1000
 # What a nanosecond of transfers costs beside one of time: where time is to spare, the fewest bytes
 # are best, and rounding goes wrong otherwise.
 _COST_OF_MOVES = 1e-3
@@ -59,6 +61,12 @@ class Relaxation:
 
     def __init__(self, problem: Problem, ends_ns: Floats, intervals: int) -> None:
         self._problem, self._count = problem, intervals
+        self._unit_bytes = problem.link.memory_bytes / _MEMORY_UNITS
+        self._unit_ns = problem.iteration.compute_ns / _TIME_UNITS
+        self._in_rate, self._out_rate = (
+            gbps * self._unit_ns / self._unit_bytes
+            for gbps in (problem.link.in_gbps, problem.link.out_gbps)
+        )
         starts = np.concatenate([[0.0], ends_ns[:-1]]) / ends_ns[-1]
         self._of_launch = np.minimum(starts * intervals, intervals - 1).astype(int)
         self._program = LinearProgram()
@@ -67,19 +75,21 @@ class Relaxation:
 
     def solve(self, seconds: float) -> Relaxed | None:
         """None where that time was too short. Raises DeepumError without HiGHS."""
-        values = self._program.solve(seconds)
-        if values is None:
+        solution = self._program.solve(seconds)
+        if solution is None:
             return None
+        values = solution.values
         away = np.zeros(len(self._problem))
         for one, columns in zip(self._classes, self._away, strict=True):
             for number, mine in enumerate(columns):
-                most = max(float(values[column]) for column in mine.values()) * GIB
+                most = max(float(values[column]) for column in mine.values()) * self._unit_bytes
                 # The items of a class are full one after the other.
                 for gaps in one.gaps:
                     size = float(self._bytes(gaps[number]))
                     away[gaps[number]] = min(size, most)
                     most -= away[gaps[number]]
-        return Relaxed(float(sum(values[column] for column in self._ms)) * 1e6, away)
+        # What moves in the shortest iteration takes no longer than it does, in each direction.
+        return Relaxed(solution.cost * self._unit_ns / (1 + 2 * _COST_OF_MOVES), away)
 
     def _bytes(self, gap: int) -> int:
         return int(self._problem.item_bytes[self._problem.gaps[gap].item])
@@ -98,7 +108,8 @@ class Relaxation:
             versions: dict[int, int] = {}
             for number, gap in gaps:
                 first = self._interval(gap.start)
-                last = self._interval(gap.end if gap.death is None else gap.death)
+                # What ends with the first launch of an interval is not there at its beginning.
+                last = self._interval(gap.end if gap.death is None else gap.death - 1)
                 if first < last:
                     written = None if gap.writer is None else self._interval(gap.writer)
                     version = versions.setdefault(gap.version, len(versions))
@@ -111,24 +122,24 @@ class Relaxation:
         return list(found.values())
 
     def _rows(self) -> None:
-        program, count, link = self._program, self._count, self._problem.link
-        compute = np.bincount(self._of_launch, self._problem.iteration.launch_ns, count) / 1e6
-        self._ms = [program.column(cost=1.0, least=float(ms)) for ms in compute]
+        program, count = self._program, self._count
+        compute = np.bincount(self._of_launch, self._problem.iteration.launch_ns, count)
+        self._times = [program.column(1.0, least=float(ns) / self._unit_ns) for ns in compute]
         self._away: list[list[dict[int, int]]] = []  # by class and span: columns by interval
-        self._alive = np.zeros(count)  # GiB at the beginning of each interval, all kept
+        self._alive = np.zeros(count)  # at the beginning of each interval, all kept
         self._kept: list[list[tuple[int, float]]] = [[] for _ in range(count)]
         self._in: list[list[tuple[int, float]]] = [[] for _ in range(count)]
         self._out: list[list[tuple[int, float]]] = [[] for _ in range(count)]
         for one in self._classes:
             self._class(one)
         for i in range(count):
-            rates = ((self._in[i], link.in_gbps), (self._out[i], link.out_gbps))
-            program.row(self._kept[i], most=link.memory_bytes / GIB - float(self._alive[i]))
-            for moved, gbps in rates:
-                program.row([*moved, (self._ms[i], -gbps * 1e6 / GIB)], most=0.0)
+            transfers = ((self._in[i], self._in_rate), (self._out[i], self._out_rate))
+            program.row(self._kept[i], most=_MEMORY_UNITS - float(self._alive[i]))
+            for moved, rate in transfers:
+                program.row([*moved, (self._times[i], -rate)], most=0.0)
 
     def _class(self, one: _Alike) -> None:
-        size, program, link = one.bytes / GIB, self._program, self._problem.link
+        size, program = one.bytes / self._unit_bytes, self._program
         columns: list[dict[int, int]] = []
         for span in one.spans:
             away = {b: program.column(most=size) for b in range(span.first + 1, span.last + 1)}
@@ -136,8 +147,7 @@ class Relaxation:
                 self._alive[b % self._count] += size
                 self._kept[b % self._count].append((column, -1.0))
                 if span.fetches:
-                    cost = _COST_OF_MOVES * GIB / 1e6 / link.in_gbps
-                    back = program.column(cost, most=size)
+                    back = program.column(_COST_OF_MOVES / self._in_rate, most=size)
                     self._in[b % self._count].append((back, 1.0))
                     later = [(away[b + 1], 1.0)] if b + 1 in away else []
                     program.row([(back, 1.0), (column, -1.0), *later], least=0.0)
@@ -154,13 +164,12 @@ class Relaxation:
         """Of one version of content: what was copied by each interval's beginning, of which no less
         may be away. Its gaps in an iteration behind the write's count from the write all the same.
         """
-        program, link = self._program, self._problem.link
+        program = self._program
         copied: dict[int, int] = {}  # by intervals since the write
         written = gaps[0][0]
-        cost = _COST_OF_MOVES * GIB / 1e6 / link.out_gbps
         for after in range(1, max(max(away) - since for since, away in gaps) + 1):
             copied[after] = program.column(most=size)
-            now = program.column(cost, most=size)
+            now = program.column(_COST_OF_MOVES / self._out_rate, most=size)
             self._out[(written + after - 1) % self._count].append((now, 1.0))
             before = [(copied[after - 1], 1.0)] if after > 1 else []
             program.row([(now, 1.0), (copied[after], -1.0), *before], least=0.0)
@@ -173,5 +182,3 @@ def rounded(problem: Problem, relaxed: Relaxed) -> Plan:
     """Gaps of which more than half is away are evicted. The plan need not fit."""
     sizes = np.array([problem.item_bytes[gap.item] for gap in problem.gaps], dtype=np.float64)
     return (relaxed.away_bytes > sizes / 2).astype(np.uint8)
-
-

@@ -15,6 +15,14 @@ INFINITE = float("inf")
 _TOLERANCE = 1e-4  # of the interior point method: plans are rounded anyway
 
 
+@dataclass(frozen=True)
+class Solution:
+    """values: of the columns; cost: their sum, each times its column's."""
+
+    values: Floats
+    cost: float
+
+
 @dataclass
 class LinearProgram:
     """Minimises the columns' costs within the bounds of columns and rows."""
@@ -54,10 +62,8 @@ class LinearProgram:
         """Rows and columns."""
         return len(self._row_least), len(self._costs)
 
-    def solve(self, seconds: float) -> Floats | None:
-        """The columns' values; None where that time was too short. Raises DeepumError without
-        HiGHS.
-        """
+    def solve(self, seconds: float) -> Solution | None:
+        """None where that time was too short. Raises DeepumError without HiGHS."""
         try:
             import highspy
         except ImportError:
@@ -74,16 +80,22 @@ class LinearProgram:
         model.a_matrix_.index_ = np.array(self._columns)
         model.a_matrix_.value_ = np.array(self._values)
         solver = highspy.Highs()
-        for option, value in {
+        options: dict[str, bool | float | str] = {
             "output_flag": False,
             "solver": "ipm",
             "run_crossover": "off",
             "ipm_optimality_tolerance": _TOLERANCE,
             "time_limit": float(seconds),
             "threads": 1,
-        }.items():
+        }
+        for option, value in options.items():
             solver.setOptionValue(option, value)
         solver.passModel(model)
         solver.run()
+        if solver.getModelStatus() not in (
+            highspy.HighsModelStatus.kOptimal,
+            highspy.HighsModelStatus.kUnknown,  # to the tolerance of the interior point alone
+        ):
+            return None
         values = np.array(solver.getSolution().col_value)
-        return values if len(values) == len(self._costs) and solver.getInfo().valid else None
+        return Solution(values, float(values @ model.col_cost_))

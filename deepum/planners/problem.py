@@ -50,7 +50,9 @@ class Replayed:
 
 
 class Problem:
-    """Raises ValueError for events that are of no launch, memory or rates that are not positive."""
+    """Raises ValueError for events that are of no launch or out of order, and for memory or rates
+    that are not positive.
+    """
 
     def __init__(self, iteration: Iteration, link: Link) -> None:
         self.iteration, self.link = iteration, link
@@ -78,8 +80,8 @@ class Problem:
         )
         if made == ffi.NULL:
             raise ValueError(
-                "iteration: an event is of no launch, or the link's memory or rates are not "
-                "positive"
+                "iteration: an event is of no launch or not in order, or the link's memory or rates "
+                "are not positive"
             )
         self._native = ffi.gc(made, lib.deepum_planning_destroy)
         native = ffi.new("deepum_planning_gap[]", max(len(self), 1))
@@ -156,9 +158,7 @@ class Problem:
         None: it cannot fit.
         """
         plan = self.nothing()
-        failed = lib.deepum_planning_pressure(
-            self._native, self._memory(slack), self._bytes(plan)
-        )
+        failed = lib.deepum_planning_pressure(self._native, self._memory(slack), self._bytes(plan))
         return None if failed else plan
 
     def fill(self, plan: Plan, order: Sequence[int] | npt.NDArray[np.int_]) -> Plan:
@@ -184,7 +184,9 @@ class Problem:
 
     def _bytes(self, plan: Plan) -> Any:
         if plan.shape != (len(self),) or plan.dtype != np.uint8:
-            raise ValueError(f"plan: has {plan.size} gaps of {plan.dtype}, not {len(self)} of uint8")
+            raise ValueError(
+                f"plan: has {plan.size} gaps of {plan.dtype}, not {len(self)} of uint8"
+            )
         return ffi.cast("uint8_t *", plan.ctypes.data)
 
 

@@ -44,15 +44,18 @@ def iteration_of(works: Sequence[bound.Work], item_bytes: int = ITEM_BYTES) -> I
     return Iteration(tuple(work.ns for work in works), merged(pieces, item_bytes))
 
 
-def steady_iteration(workload: Workload, machine: str) -> SteadyIteration:
-    """The last step but one of the workload, with its memory unlimited. Raises DeepumError where what
-    its launches use is not known, or where it takes fewer than three steps.
+def steady_iteration(
+    workload: Workload, machine: str, memory_bytes: int | None = None
+) -> SteadyIteration:
+    """The last step but one of the workload, for a card of so many bytes (the machine's unless
+    given). Raises DeepumError where what its launches use is not known, or where it takes fewer
+    than three steps.
     """
     unlimited = run(workload, machine, BY_NAME["unlimited"], keep_launches=True)
     ends = step_ends(unlimited, workload.trace)
     figures = preset_of(machine)
     link = bound.Link(
-        int(figures.memory_bytes), float(figures.h2d_gbps), float(figures.d2h_gbps)
+        memory_bytes or int(figures.memory_bytes), float(figures.h2d_gbps), float(figures.d2h_gbps)
     )
     if len(ends) < 3:
         raise DeepumError(f"{workload.name}: takes {len(ends)} steps; record at least three")

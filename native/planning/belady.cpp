@@ -23,8 +23,8 @@ class Belady {
         gap_of_(problem.items(), kAway),
         copied_(problem.versions(), false) {}
 
-  // Where what is on the device at the end of an iteration is what it was at its beginning, the
-  // plan repeats; that takes two iterations, or three.
+  // Once what is on the device at the end of an iteration is what it was at its beginning, the plan
+  // repeats: mostly in the third.
   bool run() {
     for (int iteration = 0; iteration < 3; ++iteration) {
       std::ranges::fill(plan_, std::uint8_t{0});
@@ -116,9 +116,30 @@ class Belady {
 
 }  // namespace
 
+// Victims may change from iteration to iteration for ever. What left in one leaves in all then, and
+// the rest is chosen anew, until the iteration fits that the plan says.
 bool belady(const Problem& problem, std::int64_t memory, double clean_bonus,
             std::span<const std::uint8_t> preset, PlanView plan) {
-  return Belady(problem, memory, clean_bonus, preset, plan).run();
+  std::vector<std::uint8_t> leaves(preset.begin(), preset.end());
+  for (;;) {
+    if (!Belady(problem, memory, clean_bonus, leaves, plan).run()) {
+      return false;
+    }
+    const std::vector<std::int64_t> there = problem.occupancy(plan, 1);
+    if (*std::max_element(there.begin(), there.begin() + problem.launches()) <= memory) {
+      return true;
+    }
+    leaves.resize(plan.size(), static_cast<std::uint8_t>(Preset::kFree));
+    bool more = false;
+    for (std::size_t gap = 0; gap < plan.size(); ++gap) {
+      constexpr auto kEvicted = static_cast<std::uint8_t>(Preset::kEvicted);
+      more = more || (plan[gap] != 0 && leaves[gap] != kEvicted);
+      leaves[gap] = plan[gap] != 0 ? kEvicted : leaves[gap];
+    }
+    if (!more) {
+      return false;
+    }
+  }
 }
 
 }  // namespace deepum::planning

@@ -60,7 +60,7 @@ typedef struct deepum_planning_options {
 typedef struct deepum_planning_problem deepum_planning_problem;
 
 /* Events of an item are in the order of launches, a death before the use at the same launch. NULL
- * where a number is out of range or memory is short. */
+ * where they are not, a number is out of range, or memory is short. */
 deepum_planning_problem* deepum_planning_create(const deepum_planning_machine* machine,
                                                 const double* launch_ns, size_t launches,
                                                 const int64_t* item_bytes, size_t items,

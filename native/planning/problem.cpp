@@ -24,7 +24,13 @@ std::optional<Problem> Problem::make(const deepum_planning_machine& machine,
         event.launch >= made.launches()) {
       return std::nullopt;
     }
-    by_item[event.item].push_back(event);
+    std::vector<deepum_planning_event>& mine = by_item[event.item];
+    if (!mine.empty() &&
+        (event.launch < mine.back().launch ||
+         (event.launch == mine.back().launch && event.kind == DEEPUM_PLANNING_DEATH))) {
+      return std::nullopt;
+    }
+    mine.push_back(event);
   }
   for (std::int32_t item = 0; item < made.items(); ++item) {
     made.add_item(item, by_item[item]);
