@@ -36,6 +36,11 @@ class Planned:
     bound_ns: float | None
 
 
+def fits(problem: Problem) -> bool:
+    """Whether everything may stay on the device."""
+    return int(problem.occupancy(problem.nothing()).max()) <= problem.link.memory_bytes
+
+
 def planned(problem: Problem, planner: str, seconds: float, seed: int) -> Planned | None:
     """None where the planner found no plan that can run."""
     began = time.monotonic()
@@ -96,7 +101,7 @@ def _head(name: str, machine: str, steady: SteadyIteration, problem: Problem) ->
     help="How it is planned.",
 )
 @click.option("--compare", is_flag=True, help="All planners, one after the other.")
-@click.option("--machine", metavar="NAME", default="v100-16gb", show_default=True)
+@click.option("--machine", metavar="NAME", help="The machine; the workload's own by default.")
 @click.option("--gpu-memory", metavar="SIZE", help="Memory of the card, instead of the machine's.")
 @click.option(
     "--time-limit",
@@ -112,7 +117,7 @@ def command(
     workload: str,
     planner: str,
     compare: bool,
-    machine: str,
+    machine: str | None,
     gpu_memory: str | None,
     time_limit: float,
     seed: int,
@@ -122,24 +127,29 @@ def command(
 
     Times are of the replay: launches and transfers alone, no faults and no costs of the driver.
     """
-    preset_of(machine)  # said before the work
     memory = gpu_memory_bytes(gpu_memory)
-    steady = steady_iteration(load(workload, None, False, machine), machine, memory)
+    if machine is not None:
+        preset_of(machine)  # said before the work
+    loaded = load(workload, None, False, machine)
+    on = machine or loaded.machine
+    steady = steady_iteration(loaded, on, memory)
     problem = Problem(steady.iteration, steady.link)
-    if problem.replay(problem.nothing()).ns <= steady.iteration.compute_ns:
-        click.echo(f"{workload} on {machine}: an iteration fits; nothing is to be planned")
+    if fits(problem):
+        click.echo(f"{loaded.name} on {on}: an iteration fits; nothing is to be planned")
         return
     names = [one.name for one in PLANNERS] if compare else [planner]
     found = [planned(problem, name, time_limit, seed) for name in names]
-    for name, one in zip(names, found, strict=True):
-        if one is None:
-            click.echo(f"{name}: found no plan; a launch needs more than the card holds", err=True)
-    click.echo("\n".join(table(steady, _head(workload, machine, steady, problem), found)))
-    if json_file is not None:
-        _write(json_file, workload, machine, steady, found)
-    if not any(found):
+    if any(found):
+        for name, one in zip(names, found, strict=True):
+            if one is None:
+                click.echo(f"{name}: found no plan that can run", err=True)
+        click.echo("\n".join(table(steady, _head(loaded.name, on, steady, problem), found)))
+        if json_file is not None:
+            _write(json_file, loaded.name, on, steady, found)
+    else:
         raise UsageError(
-            f"{workload} on {machine}: no planner found a plan; give more --gpu-memory"
+            f"{loaded.name} on {on}: a launch needs more than the card holds; give more "
+            f"--gpu-memory"
         )
 
 

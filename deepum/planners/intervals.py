@@ -89,7 +89,8 @@ class Relaxation:
                     away[gaps[number]] = min(size, most)
                     most -= away[gaps[number]]
         # What moves in the shortest iteration takes no longer than it does, in each direction.
-        return Relaxed(solution.cost * self._unit_ns / (1 + 2 * _COST_OF_MOVES), away)
+        least = solution.cost * self._unit_ns / (1 + 2 * _COST_OF_MOVES)
+        return Relaxed(max(least, self._problem.iteration.compute_ns), away)
 
     def _bytes(self, gap: int) -> int:
         return int(self._problem.item_bytes[self._problem.gaps[gap].item])

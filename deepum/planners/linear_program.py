@@ -79,7 +79,7 @@ class LinearProgram:
         model.a_matrix_.start_ = np.array([*self._row_starts, len(self._columns)])
         model.a_matrix_.index_ = np.array(self._columns)
         model.a_matrix_.value_ = np.array(self._values)
-        solver = highspy.Highs()
+        solver = highspy.Highs()  # type: ignore[no-untyped-call, unused-ignore]
         options: dict[str, bool | float | str] = {
             "output_flag": False,
             "solver": "ipm",

@@ -80,8 +80,8 @@ class Problem:
         )
         if made == ffi.NULL:
             raise ValueError(
-                "iteration: an event is of no launch or not in order, or the link's memory or rates "
-                "are not positive"
+                "iteration: an event is of no launch or not in order, or the link's memory or its "
+                "rates are not positive"
             )
         self._native = ffi.gc(made, lib.deepum_planning_destroy)
         native = ffi.new("deepum_planning_gap[]", max(len(self), 1))

@@ -47,16 +47,22 @@ def iteration_of(works: Sequence[bound.Work], item_bytes: int = ITEM_BYTES) -> I
 def steady_iteration(
     workload: Workload, machine: str, memory_bytes: int | None = None
 ) -> SteadyIteration:
-    """The last step but one of the workload, for a card of so many bytes (the machine's unless
-    given). Raises DeepumError where what its launches use is not known, or where it takes fewer
-    than three steps.
+    """The iteration that the workload is, or its last step but one, for a card of so many bytes
+    (the machine's unless given). Raises DeepumError where what its launches use is not known, or
+    where it takes fewer than three steps.
     """
-    unlimited = run(workload, machine, BY_NAME["unlimited"], keep_launches=True)
-    ends = step_ends(unlimited, workload.trace)
     figures = preset_of(machine)
     link = bound.Link(
         memory_bytes or int(figures.memory_bytes), float(figures.h2d_gbps), float(figures.d2h_gbps)
     )
+    if workload.kernels is not None:
+        return SteadyIteration(
+            iteration_of(workload.kernels),
+            Link(link.memory, link.in_gbps, link.out_gbps),
+            bound.periodic(workload.kernels, link).ns,
+        )
+    unlimited = run(workload, machine, BY_NAME["unlimited"], keep_launches=True)
+    ends = step_ends(unlimited, workload.trace)
     if len(ends) < 3:
         raise DeepumError(f"{workload.name}: takes {len(ends)} steps; record at least three")
     grouped = needs.needs(workload.trace, unlimited.launches, ends)

@@ -67,8 +67,10 @@ void Problem::add_item(std::int32_t item, std::span<const deepum_planning_event>
   const auto death_behind = [&](std::size_t use, std::size_t next_use) {
     const std::size_t until = next_use <= use ? count + next_use : next_use;
     for (std::size_t i = use + 1; i < until; ++i) {
-      if (events[i % count].kind == DEEPUM_PLANNING_DEATH) {
-        return events[i % count].launch + (i >= count ? launches() : 0);
+      const bool later = i >= count;  // in the next iteration
+      const deepum_planning_event& event = events[later ? i - count : i];
+      if (event.kind == DEEPUM_PLANNING_DEATH) {
+        return event.launch + (later ? launches() : 0);
       }
     }
     return kNone;

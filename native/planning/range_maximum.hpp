@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -19,7 +20,7 @@ class RangeMaximum {
     for (std::size_t i = 0; i < values.size(); ++i) {
       nodes_[leaves_ + i].greatest = values[i];
     }
-    for (std::int32_t node = leaves_ - 1; node > 0; --node) {
+    for (auto node = static_cast<std::size_t>(leaves_) - 1; node > 0; --node) {
       nodes_[node].greatest = std::max(nodes_[2 * node].greatest, nodes_[2 * node + 1].greatest);
     }
   }
@@ -40,7 +41,8 @@ class RangeMaximum {
     std::int64_t added = 0;     // to all of that
   };
   struct Place {
-    std::int32_t node, first, end;
+    std::size_t node;
+    std::int32_t first, end;
     std::int32_t middle() const { return (first + end) / 2; }
     Place left() const { return {2 * node, first, middle()}; }
     Place right() const { return {2 * node + 1, middle(), end}; }
