@@ -88,6 +88,7 @@ def _head(name: str, machine: str, steady: SteadyIteration, problem: Problem) ->
         f"{name} on {machine}, {size(steady.link.memory_bytes)}: {problem.launches} launches, "
         f"{len(steady.iteration.items)} items, {len(problem)} gaps; lower bound of unified memory "
         f"{steady.bound_ns / 1e6:.1f} ms, computing {steady.iteration.compute_ns / 1e6:.1f} ms"
+        + ("" if steady.repeats else "; its steps are not alike: the bound is of other ones too")
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -15,17 +16,20 @@ from deepum.simulate.steps import steady_range, step_ends
 from deepum.simulate.workload import Workload
 
 ITEM_BYTES = 16 << 20  # of an item at most
+_ALIKE = 1e-3  # part of the bytes that may differ: blocks change places
 
 
 @dataclass(frozen=True)
 class SteadyIteration:
     """The iteration, the link that it is planned for, and the lower bound of unified memory for a
-    steady one, in ns.
+    steady one, in ns. repeats: the step before used as much memory at each launch, but for a
+    thousandth; else the bound, of the mean of the steady steps, is of others than the iteration.
     """
 
     iteration: Iteration
     link: Link
     bound_ns: float
+    repeats: bool = True
 
 
 def iteration_of(works: Sequence[bound.Work], item_bytes: int = ITEM_BYTES) -> Iteration:
@@ -49,7 +53,7 @@ def steady_iteration(
 ) -> SteadyIteration:
     """The iteration that the workload is, or its last step but one, for a card of so many bytes
     (the machine's unless given). Raises DeepumError where what its launches use is not known, or
-    where it takes fewer than three steps.
+    where it takes fewer than four steps.
     """
     figures = preset_of(machine)
     link = bound.Link(
@@ -63,10 +67,13 @@ def steady_iteration(
         )
     unlimited = run(workload, machine, BY_NAME["unlimited"], keep_launches=True)
     ends = step_ends(unlimited, workload.trace)
-    if len(ends) < 3:
-        raise DeepumError(f"{workload.name}: takes {len(ends)} steps; record at least three")
+    if len(ends) < 4:
+        raise DeepumError(f"{workload.name}: takes {len(ends)} steps; record at least four")
     grouped = needs.needs(workload.trace, unlimited.launches, ends)
-    works = needs.by_launch(workload.trace, unlimited.launches, ends[-3], ends[-2])
+    before, works = (
+        needs.by_launch(workload.trace, unlimited.launches, *span)
+        for span in itertools.pairwise(ends[-4:-1])
+    )
     if grouped is None or grouped.kept is None or not works:
         raise DeepumError(
             f"{workload.name}: what its launches use is not known, so that nothing can be planned; "
@@ -82,4 +89,15 @@ def steady_iteration(
         iteration_of(works),
         Link(link.memory, link.in_gbps, link.out_gbps),
         max(one.ns for one in bounds) / len(counted),
+        before is not None and _alike(_used(before), _used(works)),
     )
+
+
+def _used(works: Sequence[bound.Work]) -> list[int]:
+    """Bytes, by launch."""
+    return [sum(use.bytes for use in work.uses) for work in works]
+
+
+def _alike(one: Sequence[int], other: Sequence[int]) -> bool:
+    differ = sum(abs(a - b) for a, b in zip(one, other, strict=False))
+    return len(one) == len(other) and differ <= _ALIKE * sum(other)
