@@ -18,6 +18,7 @@ BELOW = {
     "native/uvm_tools_abi": set[str](),
     "native/um_model": set[str](),
     "native/core": {"native/wire"},
+    "native/planning": set[str](),
     "native/mover": {"native/wire"},
     "native/simulate": {"native/core", "native/mover", "native/um_model", "native/wire"},
     "native/runtime": {"native/mover", "native/wire"},
@@ -37,8 +38,9 @@ RUNTIME = {
 LABORATORY = {
     "trace": {"deepum", "core"},
     "workloads": {"deepum"},
+    "planners": {"deepum"},
     "capture": {"deepum", "core", "trace", "workloads"},
-    "simulate": {"deepum", "capture", "core", "trace", "workloads"},
+    "simulate": {"deepum", "capture", "core", "planners", "trace", "workloads"},
     "report": {"deepum", "core", "simulate", "statistics", "trace"},
 }
 PYTHON = RUNTIME | LABORATORY

@@ -21,13 +21,14 @@ _COMMANDS = (
     "log",
     "record",
     "simulate",
+    "plan",
     "workloads",
     "report",
     "trace",
     "version",
 )
 # By subcommand: what brings numpy.
-_EXTRAS = {"simulate": "lab", "trace": "lab", "report": "report"}
+_EXTRAS = {"simulate": "lab", "plan": "plan", "trace": "lab", "report": "report"}
 
 
 class _Commands(click.Group):

@@ -313,3 +313,21 @@ def needs(trace: Trace, times: Sequence[Launch], ends: Sequence[Mark]) -> Steps 
         [where[int(np.searchsorted(executions, mark.launches, side="right"))] for mark in ends],
         kept,
     )
+
+
+def by_launch(
+    trace: Trace, times: Sequence[Launch], begins: Mark, ends: Mark
+) -> list[bound.Work] | None:
+    """What each launch between two marks needs of those who keep content. None where that is not
+    known.
+    """
+    program = _program(trace, times) if trace.work and times else None
+    if program is None or not program.in_order:
+        return None
+    executions = np.array([kernel.executions for kernel in program.kernels])
+    first, last = (
+        int(np.searchsorted(executions, mark.launches, side="right")) for mark in (begins, ends)
+    )
+    kernels = program.kernels[first:last]
+    pieces = _Pieces(kernels)
+    return [_kept_together([kernel], pieces) for kernel in kernels]

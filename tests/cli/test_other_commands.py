@@ -43,6 +43,7 @@ def test_help_names_every_command(deepum: Deepum) -> None:
         "log",
         "record",
         "simulate",
+        "plan",
         "workloads",
         "report",
         "trace",

@@ -1,0 +1,136 @@
+"""What planning a steady iteration reaches, of the lower bound of unified memory: each planner's
+plan, carried out in an exact replay.
+
+    python benchmarks/planners.py                          # named workloads that do not fit
+    python benchmarks/planners.py --points gpt2-xl@v100-16gb,llama-7b@a100-40gb
+    python benchmarks/planners.py --page                   # docs/planning.md of what is kept
+
+Results are kept in FILE (--json) as each workload is done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import platform
+import sys
+from pathlib import Path
+from statistics import geometric_mean
+from typing import Any
+
+from deepum.cli.plan import fits, planned
+from deepum.errors import DeepumError
+from deepum.planners import Problem
+from deepum.planners.planner import PLANNERS
+from deepum.simulate.iterations import steady_iteration
+from deepum.simulate.workload import load
+from deepum.workloads import WORKLOADS
+
+ROOT = Path(__file__).resolve().parents[1]
+FILE = ROOT / "benchmarks" / "results" / "planners.json"
+PAGE = ROOT / "docs" / "planning.md"
+BEGIN, END = "<!-- benchmarks/planners.py: begin -->", "<!-- benchmarks/planners.py: end -->"
+NAMES = [planner.name for planner in PLANNERS]
+
+
+def measure(point: str, seconds: float) -> dict[str, Any] | None:
+    """None where an iteration fits the card. Raises DeepumError."""
+    name, _, machine = point.partition("@")
+    steady = steady_iteration(load(name, None, False, machine), machine)
+    problem = Problem(steady.iteration, steady.link)
+    if fits(problem):
+        return None
+    found = {planner: planned(problem, planner, seconds, 1) for planner in NAMES}
+    return {
+        "launches": problem.launches,
+        "gaps": len(problem),
+        "repeats": steady.repeats,
+        "bound_ms": steady.bound_ns / 1e6,
+        "lp_ms": max((one.bound_ns or 0.0 for one in found.values() if one), default=0.0) / 1e6,
+        "planners": {
+            planner: {"ms": one.ns / 1e6, "seconds": round(one.seconds, 2)}
+            for planner, one in found.items()
+            if one is not None
+        },
+    }
+
+
+def table(kept: dict[str, Any]) -> str:
+    """Of all points, in Markdown."""
+    columns = ["of the bound", "bound, ms", "the LP's", *NAMES, "`search` planned in"]
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    points: dict[str, Any] = kept["points"]
+    for point, one in points.items():
+        bound, found = one["bound_ms"], one["planners"]
+        cells = [f"`{point}`" + ("" if one["repeats"] else " [a]"), f"{bound:.0f}"]
+        cells.append(f"{one['lp_ms'] / bound:.3f}" if one["lp_ms"] else "-")
+        cells += [f"{found[name]['ms'] / bound:.3f}" if name in found else "-" for name in NAMES]
+        cells.append(f"{found['search']['seconds']:.1f} s" if "search" in found else "-")
+        lines.append("| " + " | ".join(cells) + " |")
+    repeating = [one for one in points.values() if one["repeats"]]
+    means = [
+        geometric_mean(one["planners"][name]["ms"] / one["bound_ms"] for one in repeating)
+        if all(name in one["planners"] for one in repeating)
+        else None
+        for name in NAMES
+    ]
+    cells = [f"{mean:.3f}" if mean else "-" for mean in means]
+    lines.append(
+        f"| geometric mean without [a], {len(repeating)} | | | " + " | ".join(cells) + " | |"
+    )
+    lines += ["", "[a]: steps are not alike; the plan is of one of them, the bound of all."]
+    return "\n".join(lines) + "\n"
+
+
+def page(kept: dict[str, Any], text: str) -> str:
+    """The page with the table between its marks."""
+    before, _, rest = text.partition(BEGIN + "\n")
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{table(kept)}{END}{after}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--points", help="WORKLOAD@MACHINE, with commas between them")
+    parser.add_argument("--machine", default="v100-16gb", help="of the named (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=10.0, help="a planner (%(default)s)")
+    parser.add_argument("--json", type=Path, default=FILE, metavar="FILE", help="what is kept")
+    parser.add_argument("--page", action="store_true", help="make the page, instead")
+    given = parser.parse_args()
+    kept: dict[str, Any] = (
+        json.loads(given.json.read_text(encoding="utf-8"))
+        if given.json.is_file()
+        else {"points": {}}
+    )
+    if given.page:
+        PAGE.write_text(page(kept, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+        return 0
+    named = (f"{name}@{given.machine}" for name in WORKLOADS)
+    for point in given.points.split(",") if given.points else named:
+        try:
+            found = measure(point, given.seconds)
+        except DeepumError as error:
+            print(f"{point}: {error}", file=sys.stderr)
+            continue
+        if found is None:
+            print(f"{point}: fits")
+            continue
+        kept |= {
+            "date": datetime.date.today().isoformat(),
+            "processor": platform.processor() or platform.machine(),
+            "seconds": given.seconds,
+        }
+        kept["points"][point] = found
+        given.json.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        told = ", ".join(
+            f"{name} {one['ms'] / found['bound_ms']:.3f}" for name, one in found["planners"].items()
+        )
+        print(f"{point}: bound {found['bound_ms']:.1f} ms; {told}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,175 @@
+"""`deepum plan`: what planning the steady iteration of a workload reaches."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from deepum.cli.workload_options import gpu_memory_bytes
+from deepum.errors import DeepumError, UsageError
+from deepum.planners import Problem
+from deepum.planners.planner import BY_NAME, PLANNERS, Budget
+from deepum.simulate.comparison import preset_of
+from deepum.simulate.iterations import SteadyIteration, steady_iteration
+from deepum.simulate.workload import load
+from deepum.sizes import size
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a planner found: ns of the iteration, bytes each way, the most bytes that the plan has
+    on the device, seconds that planning took, and the planner's own lower bound, if it has one.
+    """
+
+    planner: str
+    ns: float
+    in_bytes: int
+    out_bytes: int
+    peak_bytes: int
+    seconds: float
+    bound_ns: float | None
+
+
+def fits(problem: Problem) -> bool:
+    """Whether everything may stay on the device."""
+    return int(problem.occupancy(problem.nothing()).max()) <= problem.link.memory_bytes
+
+
+def planned(problem: Problem, planner: str, seconds: float, seed: int) -> Planned | None:
+    """None where the planner found no plan that can run."""
+    began = time.monotonic()
+    found = BY_NAME[planner]().best(problem, Budget(seconds, seed))
+    took = time.monotonic() - began
+    if found is None:
+        return None
+    result = problem.replay(found.plan)
+    peak = int(problem.occupancy(found.plan).max())
+    return Planned(
+        planner, result.ns, result.in_bytes, result.out_bytes, peak, took, found.bound_ns
+    )
+
+
+def table(steady: SteadyIteration, head: str, found: Sequence[Planned | None]) -> list[str]:
+    """For people: a line for each planner."""
+    rows = [("", "ms/step", "of bound", "of the LP's", "in", "out", "peak", "planned in")]
+    least = max((one.bound_ns or 0.0 for one in found if one), default=0.0)
+    for one in found:
+        if one is not None:
+            rows.append(
+                (
+                    one.planner,
+                    f"{one.ns / 1e6:.1f}",
+                    f"{one.ns / steady.bound_ns:.3f}",
+                    f"{one.ns / least:.3f}" if least else "-",
+                    size(one.in_bytes),
+                    size(one.out_bytes),
+                    size(one.peak_bytes),
+                    f"{one.seconds:.2f} s",
+                )
+            )
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = [
+        "  "
+        + f"{row[0]:<{widths[0]}}"
+        + "".join(f"{cell:>{width + 2}}" for cell, width in zip(row[1:], widths[1:], strict=True))
+        for row in rows
+    ]
+    return [head, *lines]
+
+
+def _head(name: str, machine: str, steady: SteadyIteration, problem: Problem) -> str:
+    return (
+        f"{name} on {machine}, {size(steady.link.memory_bytes)}: {problem.launches} launches, "
+        f"{len(steady.iteration.items)} items, {len(problem)} gaps; lower bound of unified memory "
+        f"{steady.bound_ns / 1e6:.1f} ms, computing {steady.iteration.compute_ns / 1e6:.1f} ms"
+        + ("" if steady.repeats else "; its steps are not alike: the bound is of other ones too")
+    )
+
+
+@click.command()
+@click.argument("workload")
+@click.option(
+    "--planner",
+    type=click.Choice([planner.name for planner in PLANNERS]),
+    default="search",
+    show_default=True,
+    help="How it is planned.",
+)
+@click.option("--compare", is_flag=True, help="All planners, one after the other.")
+@click.option("--machine", metavar="NAME", help="The machine; the workload's own by default.")
+@click.option("--gpu-memory", metavar="SIZE", help="Memory of the card, instead of the machine's.")
+@click.option(
+    "--time-limit",
+    metavar="SECONDS",
+    type=click.FloatRange(0.0, 86400.0),
+    default=10.0,
+    show_default=True,
+    help="What each planner may take.",
+)
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+@click.option("--json", "json_file", metavar="FILE", help="The same figures, to this file.")
+def command(
+    workload: str,
+    planner: str,
+    compare: bool,
+    machine: str | None,
+    gpu_memory: str | None,
+    time_limit: float,
+    seed: int,
+    json_file: str | None,
+) -> None:
+    """Plan the steady iteration of WORKLOAD, and carry the plan out in a replay.
+
+    Times are of the replay: launches and transfers alone, no faults and no costs of the driver.
+    """
+    memory = gpu_memory_bytes(gpu_memory)
+    if machine is not None:
+        preset_of(machine)  # said before the work
+    loaded = load(workload, None, False, machine)
+    on = machine or loaded.machine
+    steady = steady_iteration(loaded, on, memory)
+    problem = Problem(steady.iteration, steady.link)
+    if fits(problem):
+        click.echo(f"{loaded.name} on {on}: an iteration fits; nothing is to be planned")
+        return
+    names = [one.name for one in PLANNERS] if compare else [planner]
+    found = [planned(problem, name, time_limit, seed) for name in names]
+    if any(found):
+        for name, one in zip(names, found, strict=True):
+            if one is None:
+                click.echo(f"{name}: found no plan that can run", err=True)
+        click.echo("\n".join(table(steady, _head(loaded.name, on, steady, problem), found)))
+        if json_file is not None:
+            _write(json_file, loaded.name, on, steady, found)
+    else:
+        raise UsageError(
+            f"{loaded.name} on {on}: a launch needs more than the card holds; give more "
+            f"--gpu-memory"
+        )
+
+
+def _write(
+    name: str,
+    workload: str,
+    machine: str,
+    steady: SteadyIteration,
+    found: Sequence[Planned | None],
+) -> None:
+    told: dict[str, Any] = {
+        "workload": workload,
+        "machine": machine,
+        "memory_bytes": steady.link.memory_bytes,
+        "bound_ns": steady.bound_ns,
+        "compute_ns": steady.iteration.compute_ns,
+        "planners": {one.planner: asdict(one) for one in found if one is not None},
+    }
+    try:
+        Path(name).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise DeepumError(f"{name}: {error.strerror}; name a file that can be written") from None

@@ -1,0 +1,183 @@
+"""Planners behind one interface. Each yields better and better plans until its time is spent, so
+that the best so far can be followed at once.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from deepum.planners.intervals import Relaxation, rounded
+from deepum.planners.problem import Plan, Problem
+
+_CLEAN_BONUSES = (0.0, 0.25, 0.5, 1.0)  # iterations
+_SLACKS = (0.0, 0.02, 0.05)  # parts of the memory
+
+
+@dataclass
+class Budget:
+    """Seconds that a planner may take, from now on; the same seed plans the same where no time is
+    short.
+    """
+
+    seconds: float = 10.0
+    seed: int = 1
+    _until: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._until = time.monotonic() + self.seconds
+
+    @property
+    def left(self) -> float:
+        """Seconds; 0 when it is spent."""
+        return max(0.0, self._until - time.monotonic())
+
+
+@dataclass(frozen=True)
+class Incumbent:
+    """The best plan so far: ns of the iteration. bound_ns: of any plan's, as the planner found."""
+
+    plan: Plan
+    ns: float
+    bound_ns: float | None = None
+
+
+class Planner(ABC):
+    """One way to plan. name: as `deepum plan --planner` has it."""
+
+    name: str
+
+    @abstractmethod
+    def incumbents(self, problem: Problem, budget: Budget) -> Iterator[Incumbent]:
+        """Each better than the one before; none where nothing was found that can run."""
+
+    def best(self, problem: Problem, budget: Budget) -> Incumbent | None:
+        """The last of them."""
+        best = None
+        for incumbent in self.incumbents(problem, budget):
+            best = incumbent
+        return best
+
+
+def best_of(problem: Problem, plans: Iterable[Plan | None]) -> Incumbent | None:
+    """The one of those that can run that takes the least time."""
+    found: Incumbent | None = None
+    for plan in plans:
+        if plan is not None:
+            ns = problem.replay(plan).ns
+            if ns < (found.ns if found else float("inf")):
+                found = Incumbent(plan, ns)
+    return found
+
+
+class Belady(Planner):
+    """What is needed last leaves (Belady, 1966); the best of several slacks and weights of what
+    needs no copy. `preset`: gaps that leave in any case.
+    """
+
+    name = "belady"
+
+    def __init__(self, preset: Plan | None = None) -> None:
+        self._preset = preset
+
+    def incumbents(self, problem: Problem, budget: Budget) -> Iterator[Incumbent]:
+        made = (
+            problem.belady(slack=slack, clean_bonus=bonus, preset=self._preset)
+            for bonus in _CLEAN_BONUSES
+            for slack in _SLACKS
+        )
+        if found := best_of(problem, made):
+            yield found
+
+
+class Pressure(Planner):
+    """By the pressure that a gap takes away for the time of its transfers (G10, MICRO'23); then
+    what fits stays after all, the last first.
+    """
+
+    name = "g10"
+
+    def incumbents(self, problem: Problem, budget: Budget) -> Iterator[Incumbent]:
+        made = [problem.relieve_pressure(slack=slack) for slack in (0.0, 0.03)]
+        plans = [plan for plan in made if plan is not None]
+        if found := best_of(
+            problem, [*plans, *(problem.fill(p, np.flatnonzero(p)[::-1]) for p in plans)]
+        ):
+            yield found
+
+
+class Heuristic(Planner):
+    """All leaves after each use, then what fits stays, largest tensors first (Lee, SNU, 2021)."""
+
+    name = "heuristic"
+
+    def incumbents(self, problem: Problem, budget: Budget) -> Iterator[Incumbent]:
+        tensors = np.array([problem.iteration.items[gap.item].tensor_bytes for gap in problem.gaps])
+        order = np.argsort(-tensors, kind="stable")
+        if found := best_of(problem, [problem.fill(problem.everything(), order)]):
+            yield found
+
+
+class Linear(Planner):
+    """The relaxation over intervals, rounded, and made to fit by Belady's rule; again with the
+    times of the replayed plan. Begins with the best of others.
+    """
+
+    name = "linear"
+
+    def __init__(self, rounds: int = 2, intervals: int = 32) -> None:
+        self._rounds, self._intervals = rounds, intervals
+
+    def incumbents(self, problem: Problem, budget: Budget) -> Iterator[Incumbent]:
+        best, bound = None, None
+        for other in (Belady(), Pressure()):
+            for found in other.incumbents(problem, budget):
+                if best is None or found.ns < best.ns:
+                    best = found
+                    yield best
+        for _ in range(self._rounds if best else 0):
+            assert best is not None
+            ends = problem.replay(best.plan).ends_ns
+            relaxed = Relaxation(problem, ends, self._intervals).solve(budget.left)
+            if relaxed is None or budget.left == 0:
+                return
+            bound = relaxed.ns if bound is None else max(bound, relaxed.ns)
+            for found in Belady(rounded(problem, relaxed)).incumbents(problem, budget):
+                if found.ns < best.ns:
+                    best = found
+            best = Incumbent(best.plan, best.ns, bound)
+            yield best
+
+
+class Search(Planner):
+    """Local search from the linear planner's, by `tries` at a time, until the time is spent or so
+    many times in a row nothing was better.
+    """
+
+    name = "search"
+
+    def __init__(self, tries: int = 50, patience: int = 4) -> None:
+        self._tries, self._patience = tries, patience
+
+    def incumbents(self, problem: Problem, budget: Budget) -> Iterator[Incumbent]:
+        best = None
+        for best in Linear().incumbents(problem, budget):
+            yield best
+        if best is None:
+            return
+        least, seed, fruitless = problem.iteration.compute_ns, budget.seed, 0
+        while budget.left > 0 and fruitless < self._patience and best.ns > least:
+            plan = problem.search(best.plan, tries=self._tries, seed=seed)
+            ns, seed = problem.replay(plan).ns, seed + 1
+            fruitless = 0 if ns < best.ns else fruitless + 1
+            if ns < best.ns:
+                best = Incumbent(plan, ns, best.bound_ns)
+                yield best
+
+
+PLANNERS: Sequence[type[Planner]] = (Heuristic, Belady, Pressure, Linear, Search)
+BY_NAME = {planner.name: planner for planner in PLANNERS}

@@ -1,0 +1,194 @@
+"""An iteration on a device, and what can be done with plans of it (native/planning)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deepum._core import ffi, lib
+from deepum.planners.iteration import Iteration, Link
+
+# By gap of a problem: 1, the item is evicted in it, 0, it stays.
+Plan = npt.NDArray[np.uint8]
+Floats = npt.NDArray[np.float64]
+_NONE = -(2**31)
+_FAR = 2**30
+
+
+@dataclass(frozen=True)
+class Gap:
+    """An item from the launch that uses it (`start`) to the next one (`end`, up to an iteration
+    later). death: launch before which the content ends. writer: launch that wrote it last, negative
+    in an earlier iteration. version: of the content; gaps behind the same write share it. fetches:
+    the launch at `end` needs the content.
+    """
+
+    item: int
+    start: int
+    end: int
+    death: int | None
+    writer: int | None
+    version: int
+    fetches: bool
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What a plan takes, carried out: ns and bytes of an iteration, and by launch when it ended and
+    how long it waited. ns is infinite where a launch could never run.
+    """
+
+    ns: float
+    in_bytes: int
+    out_bytes: int
+    ends_ns: Floats
+    stall_ns: Floats
+
+
+class Problem:
+    """Raises ValueError for events that are of no launch or out of order, and for memory or rates
+    that are not positive.
+    """
+
+    def __init__(self, iteration: Iteration, link: Link) -> None:
+        self.iteration, self.link = iteration, link
+        self.item_bytes = np.array([item.bytes for item in iteration.items], dtype=np.int64)
+        launch_ns = np.array(iteration.launch_ns, dtype=np.float64)
+        rows = [
+            (number, event.launch, event.dies, event.reads, event.writes)
+            for number, item in enumerate(iteration.items)
+            for event in item.events
+        ]
+        events = ffi.new("deepum_planning_event[]", max(len(rows), 1))
+        for row, event in zip(rows, events, strict=False):
+            event.item, event.launch, event.kind, event.reads, event.writes = row
+        machine = ffi.new(
+            "deepum_planning_machine *", (link.memory_bytes, link.in_gbps, link.out_gbps)
+        )
+        made = lib.deepum_planning_create(
+            machine,
+            _doubles(launch_ns),
+            len(launch_ns),
+            ffi.cast("int64_t *", self.item_bytes.ctypes.data),
+            len(self.item_bytes),
+            events,
+            len(rows),
+        )
+        if made == ffi.NULL:
+            raise ValueError(
+                "iteration: an event is of no launch or not in order, or the link's memory or its "
+                "rates are not positive"
+            )
+        self._native = ffi.gc(made, lib.deepum_planning_destroy)
+        native = ffi.new("deepum_planning_gap[]", max(len(self), 1))
+        lib.deepum_planning_gaps(self._native, native)
+        self.gaps = [
+            Gap(
+                gap.item,
+                gap.start,
+                gap.end,
+                None if gap.death == _NONE else gap.death,
+                None if gap.writer == _NONE else gap.writer,
+                gap.version,
+                bool(gap.fetches),
+            )
+            for gap in native[0 : len(self)]
+        ]
+
+    def __len__(self) -> int:
+        """How many gaps there are."""
+        return int(lib.deepum_planning_gap_count(self._native))
+
+    @property
+    def launches(self) -> int:
+        """Of the iteration."""
+        return len(self.iteration.launch_ns)
+
+    def nothing(self) -> Plan:
+        """The plan in which all items stay."""
+        return np.zeros(len(self), dtype=np.uint8)
+
+    def everything(self) -> Plan:
+        """The plan in which all items leave after each use."""
+        return np.ones(len(self), dtype=np.uint8)
+
+    def occupancy(self, plan: Plan) -> npt.NDArray[np.int64]:
+        """Bytes on the device at each launch."""
+        there = np.zeros(self.launches, dtype=np.int64)
+        lib.deepum_planning_occupancy(
+            self._native, self._bytes(plan), ffi.cast("int64_t *", there.ctypes.data)
+        )
+        return there
+
+    def replay(self, plan: Plan, *, reach: int = _FAR, copies_early: bool = True) -> Replayed:
+        """The plan carried out. reach: launches ahead for which content is fetched. copies_early:
+        right after the write instead of when it leaves.
+        """
+        ends, stall = np.zeros(self.launches), np.zeros(self.launches)
+        options = ffi.new("deepum_planning_options *", (reach, copies_early))
+        found = lib.deepum_planning_replay(
+            self._native, self._bytes(plan), options, _doubles(stall), _doubles(ends)
+        )
+        ns = found.ns if found.stuck < 0 else float("inf")
+        return Replayed(ns, int(found.in_bytes), int(found.out_bytes), ends, stall)
+
+    def belady(
+        self, *, slack: float = 0.0, clean_bonus: float = 0.0, preset: Plan | None = None
+    ) -> Plan | None:
+        """While there is too much, what is needed last leaves. slack: part of the memory that is
+        left free. clean_bonus: part of an iteration by which what needs no copy counts as needed
+        later. preset: by gap 1, evicted, 2, kept if it can be. None: a launch needs more memory.
+        """
+        plan = self.nothing()
+        failed = lib.deepum_planning_belady(
+            self._native,
+            self._memory(slack),
+            clean_bonus * self.launches,
+            ffi.NULL if preset is None else self._bytes(preset),
+            self._bytes(plan),
+        )
+        return None if failed else plan
+
+    def relieve_pressure(self, *, slack: float = 0.0) -> Plan | None:
+        """Gaps leave by the pressure that they take away for the time of their transfers (G10).
+        None: it cannot fit.
+        """
+        plan = self.nothing()
+        failed = lib.deepum_planning_pressure(self._native, self._memory(slack), self._bytes(plan))
+        return None if failed else plan
+
+    def fill(self, plan: Plan, order: Sequence[int] | npt.NDArray[np.int_]) -> Plan:
+        """The plan with evicted gaps kept where they fit, in that order."""
+        filled, indices = plan.copy(), np.ascontiguousarray(order, dtype=np.int32)
+        lib.deepum_planning_fill(
+            self._native,
+            ffi.cast("int32_t *", indices.ctypes.data),
+            len(indices),
+            self._memory(0),
+            self._bytes(filled),
+        )
+        return filled
+
+    def search(self, plan: Plan, *, tries: int, seed: int = 1) -> Plan:
+        """What a local search of that many tries makes of it. The same seed finds the same."""
+        found = plan.copy()
+        lib.deepum_planning_search(self._native, self._bytes(found), tries, seed)
+        return found
+
+    def _memory(self, slack: float) -> int:
+        return int(self.link.memory_bytes * (1 - slack))
+
+    def _bytes(self, plan: Plan) -> Any:
+        if plan.shape != (len(self),) or plan.dtype != np.uint8:
+            raise ValueError(
+                f"plan: has {plan.size} gaps of {plan.dtype}, not {len(self)} of uint8"
+            )
+        return ffi.cast("uint8_t *", plan.ctypes.data)
+
+
+def _doubles(array: Floats) -> Any:
+    return ffi.cast("double *", array.ctypes.data)

@@ -1,0 +1,34 @@
+"""docs/planning.md is what benchmarks/planners.py makes of its results; what it says of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.usefixtures("benchmarks")
+def test_the_page_tells_the_file() -> None:
+    import json
+
+    from planners import FILE, PAGE, page
+
+    text = PAGE.read_text(encoding="utf-8")
+    assert page(json.loads(FILE.read_text(encoding="utf-8")), text) == text
+
+
+@pytest.mark.usefixtures("benchmarks")
+def test_means_are_of_what_repeats() -> None:
+    from planners import NAMES, table
+
+    def point(repeats: bool, ms: float) -> dict[str, object]:
+        found = {name: {"ms": ms, "seconds": 1.0} for name in NAMES}
+        return {"repeats": repeats, "bound_ms": 10.0, "lp_ms": 11.0, "planners": found}
+
+    told = table({"points": {"a@m": point(True, 12.0), "b@m": point(False, 9.0)}}).splitlines()
+    cells = [cell.strip() for cell in told[2].strip("|").split("|")]
+    assert cells[:4] == ["`a@m`", "10", "1.100", "1.200"]
+    assert told[3].startswith("| `b@m` [a] |")
+    assert "without [a], 1 " in told[4] and "1.200" in told[4] and "0.900" not in told[4]

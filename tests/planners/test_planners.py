@@ -1,0 +1,135 @@
+"""Planners on random iterations: what they plan fits, never takes less than the best plan of all,
+and the relaxation is below that.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+from deepum.planners import Event, Item, Iteration, Link, Problem
+from deepum.planners.intervals import Relaxation
+from deepum.planners.iteration import merged
+from deepum.planners.planner import PLANNERS, Budget, Linear, Planner, Search
+
+SEEDS = range(12)
+
+
+def random_problem(
+    seed: int, launches: int = 6, items: int = 5, most_gaps: int = 10, memory: int = 120
+) -> Problem:
+    """Items that live across iterations, and such as begin and end within one."""
+    chance = random.Random(seed)
+    while True:
+        made = []
+        for _ in range(items):
+            at = sorted(chance.sample(range(launches), chance.randint(1, 3)))
+            events = [Event(n, reads=True, writes=chance.random() < 0.4) for n in at]
+            if chance.random() < 0.4 and len(at) > 1:  # it begins and ends
+                events[0] = Event(at[0], writes=True)
+                events.append(Event.death((at[-1] + 1) % launches))
+            made.append(Item(chance.randint(20, 100), tuple(sorted(events, key=_order))))
+        times = tuple(float(chance.randint(10, 200)) for _ in range(launches))
+        link = Link(chance.randint(memory, memory + 100), 1.0, chance.choice((0.8, 1.0)))
+        problem = Problem(Iteration(times, tuple(made)), link)
+        if 3 <= len(problem) <= most_gaps and problem.belady() is not None:
+            return problem
+
+
+def _order(event: Event) -> tuple[int, bool]:
+    return event.launch, not event.dies
+
+
+def shortest(problem: Problem) -> float:
+    """By trying all plans that fit."""
+    best = float("inf")
+    for bits in itertools.product((0, 1), repeat=len(problem)):
+        plan = np.array(bits, dtype=np.uint8)
+        if problem.occupancy(plan).max() <= problem.link.memory_bytes:
+            best = min(best, problem.replay(plan).ns)
+    return best
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("planner", PLANNERS, ids=lambda planner: planner.name)
+def test_what_is_planned_fits_and_is_no_shorter_than_the_best(
+    planner: type[Planner], seed: int
+) -> None:
+    problem = random_problem(seed)
+    found = planner().best(problem, Budget(5.0))
+    if found is None:
+        pytest.skip("this planner finds nothing here")
+    assert problem.occupancy(found.plan).max() <= problem.link.memory_bytes
+    assert found.ns == problem.replay(found.plan).ns
+    assert found.ns >= shortest(problem) - 1e-6
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_relaxation_is_below_every_plan(seed: int) -> None:
+    problem = random_problem(seed)
+    start = problem.belady()
+    assert start is not None
+    ends = problem.replay(start).ends_ns
+    for intervals in (2, 4, problem.launches):
+        relaxed = Relaxation(problem, ends, intervals).solve(10.0)
+        assert relaxed is not None
+        assert problem.iteration.compute_ns * 0.99 <= relaxed.ns <= shortest(problem) * 1.0005
+
+
+def test_the_search_finds_the_best_of_most_small_problems() -> None:
+    found = 0
+    for seed in SEEDS:
+        problem = random_problem(seed)
+        best = Search().best(problem, Budget(5.0))
+        assert best is not None
+        found += best.ns <= shortest(problem) + 1e-6
+    assert found >= len(SEEDS) * 3 // 4
+
+
+def test_incumbents_only_get_better() -> None:
+    problem = random_problem(3, launches=40, items=40, most_gaps=200)
+    for planner in (Linear(), Search()):
+        times = [one.ns for one in planner.incumbents(problem, Budget(5.0))]
+        assert times and times == sorted(times, reverse=True)
+
+
+def test_the_same_seed_searches_the_same() -> None:
+    problem = random_problem(5, launches=40, items=40, most_gaps=200)
+    plan = problem.belady()
+    assert plan is not None
+    first, again = (problem.search(plan, tries=80, seed=7) for _ in range(2))
+    assert (first == again).all()
+
+
+def test_a_search_makes_a_poor_plan_better() -> None:
+    problem = random_problem(8, launches=40, items=40, most_gaps=200)
+    poor = problem.everything()
+    found = problem.search(poor, tries=200)
+    assert problem.replay(found).ns < problem.replay(poor).ns
+
+
+def test_a_preset_is_evicted_or_kept_where_that_can_be() -> None:
+    problem = random_problem(2, launches=40, items=40, most_gaps=200, memory=1000)
+    plain = problem.belady()
+    assert plain is not None
+    kept = evicted = 0
+    for gap in range(len(problem)):
+        preset = problem.nothing()
+        preset[gap] = 2 if plain[gap] else 1
+        made = problem.belady(preset=preset)
+        if made is not None and plain[gap]:
+            kept += not made[gap]
+        elif made is not None:
+            assert made[gap]
+            evicted += 1
+    assert evicted > 10 and kept > int(plain.sum()) // 2
+
+
+def test_pieces_that_are_used_alike_are_one_item_cut_to_size() -> None:
+    uses = (Event(0, reads=True), Event(3, writes=True))
+    items = merged([(30, uses), (50, tuple(reversed(uses))), (8, [Event.death(1)])], 32)
+    assert [item.bytes for item in items] == [26, 27, 27]
+    assert all(item.events == uses and item.tensor_bytes == 80 for item in items)
