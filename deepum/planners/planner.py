@@ -111,7 +111,7 @@ class Pressure(Planner):
 
 
 class Heuristic(Planner):
-    """All leaves after each use, then what fits stays, largest tensors first (Lee, SNU, 2021)."""
+    """All leaves after each use, then what fits stays, largest tensors first (Lee's thesis, SNU)."""
 
     name = "heuristic"
 
