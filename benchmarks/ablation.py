@@ -57,7 +57,7 @@ MODES = {"gated": "--no-sync", "lock-step": "--sync"}
 
 
 @dataclass(frozen=True)
-class How:
+class Setup:
     """What all runs share. mode: a key of MODES; costs: one of BAND."""
 
     mode: str
@@ -101,19 +101,19 @@ def run_case(
     case: Case,
     rows: dict[str, list[str]],
     progress: Progress,
-    how: How,
+    setup: Setup,
 ) -> dict[str, Any]:
     """The case's record, with the runs that it lacked. A failure is written down in it."""
     preset = machine(case.machine)
-    changed = BAND[how.costs].figures(named(case.machine).native())
+    changed = BAND[setup.costs].figures(named(case.machine).native())
     memory = int(case.gibibytes * 2**30) if case.gibibytes else int(preset["memory_bytes"])
-    record = results.open(what, case, preset | changed, memory, how.mode, how.costs)
+    record = results.open(what, case, preset | changed, memory, setup.mode, setup.costs)
     with tempfile.TemporaryDirectory(prefix="deepum-ablation-") as folder:
-        device = Path(folder) / f"{case.machine}-{how.costs}.json"
+        device = Path(folder) / f"{case.machine}-{setup.costs}.json"
         device.write_text(json.dumps({"like": case.machine, **changed}), encoding="utf-8")
         for row, given in rows.items():
             card = "1TiB" if row == UNLIMITED else str(memory)
-            options = ["--gpu-memory", card, MODES[how.mode], *given]
+            options = ["--gpu-memory", card, MODES[setup.mode], *given]
             name = f"{case.name}: {row}"
             if row in record["rows"] and record["rows"][row]["options"] == options:
                 progress.end(case.steps)
@@ -162,14 +162,14 @@ def cases_of(what: str, only: str | None, tiny: bool, steps: int | None) -> list
     return [case.with_steps(steps) if steps is not None else case for case in chosen]
 
 
-def make(what: str, cases: list[Case], results: Results, plot: Path | None, how: How) -> int:
+def make(what: str, cases: list[Case], results: Results, plot: Path | None, setup: Setup) -> int:
     """Runs and prints them; how many rows failed."""
     say(f"measured is {Path(deepum.__file__).parent}")
     rows = {UNLIMITED: ["--policy", "on-demand"], **ROWS} if what == "mechanisms" else sweep_rows()
     progress = Progress(sum(case.steps for case in cases) * len(rows))
     records = []
     for case in cases:
-        records.append(run_case(results, what, case, rows, progress, how))
+        records.append(run_case(results, what, case, rows, progress, setup))
         print(table(records[-1]) if what == "mechanisms" else sweep_table(records[-1]), flush=True)
     results.merge()
     if plot is not None:
@@ -212,7 +212,7 @@ def main() -> None:
             PAGE.write_text(page(results, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
             return
         cases = cases_of(given.what, given.only, given.tiny, given.steps)
-        failed = make(given.what, cases, results, given.plot, How(given.mode, given.costs))
+        failed = make(given.what, cases, results, given.plot, Setup(given.mode, given.costs))
     except JobError as error:
         sys.exit(f"deepum: error: {error}")
     if failed:

@@ -19,10 +19,10 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
-from deepum.cli.plan import fits, planned
 from deepum.errors import DeepumError
 from deepum.planners import Problem
-from deepum.planners.planner import PLANNERS
+from deepum.planners.evaluation import evaluate
+from deepum.planners.planner import PLANNERS, Limits
 from deepum.simulate.iterations import steady_iteration
 from deepum.simulate.workload import load
 from deepum.workloads import WORKLOADS
@@ -39,9 +39,9 @@ def measure(point: str, seconds: float) -> dict[str, Any] | None:
     name, _, machine = point.partition("@")
     steady = steady_iteration(load(name, None, False, machine), machine)
     problem = Problem(steady.iteration, steady.link)
-    if fits(problem):
+    if problem.fits:
         return None
-    found = {planner: planned(problem, planner, seconds, 1) for planner in NAMES}
+    found = {planner: evaluate(problem, planner, Limits(seconds)) for planner in NAMES}
     return {
         "launches": problem.launches,
         "gaps": len(problem),

@@ -2,60 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any
 
 import click
 
+from deepum.cli.output import aligned, write_json
 from deepum.cli.workload_options import gpu_memory_bytes
-from deepum.errors import DeepumError, UsageError
+from deepum.errors import UsageError
 from deepum.planners import Problem
-from deepum.planners.planner import BY_NAME, PLANNERS, Budget
+from deepum.planners.evaluation import Evaluation, evaluate
+from deepum.planners.planner import PLANNERS, Limits
 from deepum.simulate.comparison import preset_of
 from deepum.simulate.iterations import SteadyIteration, steady_iteration
 from deepum.simulate.workload import load
 from deepum.sizes import size
 
 
-@dataclass(frozen=True)
-class Planned:
-    """What a planner found: ns of the iteration, bytes each way, the most bytes that the plan has
-    on the device, seconds that planning took, and the planner's own lower bound, if it has one.
-    """
-
-    planner: str
-    ns: float
-    in_bytes: int
-    out_bytes: int
-    peak_bytes: int
-    seconds: float
-    bound_ns: float | None
-
-
-def fits(problem: Problem) -> bool:
-    """Whether everything may stay on the device."""
-    return int(problem.occupancy(problem.nothing()).max()) <= problem.link.memory_bytes
-
-
-def planned(problem: Problem, planner: str, seconds: float, seed: int) -> Planned | None:
-    """None where the planner found no plan that can run."""
-    began = time.monotonic()
-    found = BY_NAME[planner]().best(problem, Budget(seconds, seed))
-    took = time.monotonic() - began
-    if found is None:
-        return None
-    result = problem.replay(found.plan)
-    peak = int(problem.occupancy(found.plan).max())
-    return Planned(
-        planner, result.ns, result.in_bytes, result.out_bytes, peak, took, found.bound_ns
-    )
-
-
-def table(steady: SteadyIteration, head: str, found: Sequence[Planned | None]) -> list[str]:
+def table(steady: SteadyIteration, head: str, found: Sequence[Evaluation | None]) -> list[str]:
     """For people: a line for each planner."""
     rows = [("", "ms/step", "of bound", "of the LP's", "in", "out", "peak", "planned in")]
     least = max((one.bound_ns or 0.0 for one in found if one), default=0.0)
@@ -73,14 +38,7 @@ def table(steady: SteadyIteration, head: str, found: Sequence[Planned | None]) -
                     f"{one.seconds:.2f} s",
                 )
             )
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = [
-        "  "
-        + f"{row[0]:<{widths[0]}}"
-        + "".join(f"{cell:>{width + 2}}" for cell, width in zip(row[1:], widths[1:], strict=True))
-        for row in rows
-    ]
-    return [head, *lines]
+    return [head, *aligned(rows)]
 
 
 def _head(name: str, machine: str, steady: SteadyIteration, problem: Problem) -> str:
@@ -135,18 +93,18 @@ def command(
     on = machine or loaded.machine
     steady = steady_iteration(loaded, on, memory)
     problem = Problem(steady.iteration, steady.link)
-    if fits(problem):
+    if problem.fits:
         click.echo(f"{loaded.name} on {on}: an iteration fits; nothing is to be planned")
         return
     names = [one.name for one in PLANNERS] if compare else [planner]
-    found = [planned(problem, name, time_limit, seed) for name in names]
+    found = [evaluate(problem, name, Limits(time_limit, seed)) for name in names]
     if any(found):
         for name, one in zip(names, found, strict=True):
             if one is None:
                 click.echo(f"{name}: found no plan that can run", err=True)
         click.echo("\n".join(table(steady, _head(loaded.name, on, steady, problem), found)))
         if json_file is not None:
-            _write(json_file, loaded.name, on, steady, found)
+            write_json(json_file, _document(loaded.name, on, steady, found))
     else:
         raise UsageError(
             f"{loaded.name} on {on}: a launch needs more than the card holds; give more "
@@ -154,14 +112,10 @@ def command(
         )
 
 
-def _write(
-    name: str,
-    workload: str,
-    machine: str,
-    steady: SteadyIteration,
-    found: Sequence[Planned | None],
-) -> None:
-    told: dict[str, Any] = {
+def _document(
+    workload: str, machine: str, steady: SteadyIteration, found: Sequence[Evaluation | None]
+) -> dict[str, Any]:
+    return {
         "workload": workload,
         "machine": machine,
         "memory_bytes": steady.link.memory_bytes,
@@ -169,7 +123,3 @@ def _write(
         "compute_ns": steady.iteration.compute_ns,
         "planners": {one.planner: asdict(one) for one in found if one is not None},
     }
-    try:
-        Path(name).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise DeepumError(f"{name}: {error.strerror}; name a file that can be written") from None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from pathlib import Path
 from typing import Any
 
 import click
 
+from deepum.cli.output import write
 from deepum.cli.workload_options import gpu_memory_bytes, workload_options
-from deepum.errors import DeepumError, UsageError
+from deepum.errors import UsageError
 from deepum.report import inputs
 from deepum.report.page import library, picture
 from deepum.report.timeline import Timeline, observe
@@ -23,10 +23,7 @@ _PICTURES = (".png", ".svg")
 
 
 def _write(name: str, data: bytes) -> None:
-    try:
-        Path(name).write_bytes(data)
-    except OSError as error:
-        raise DeepumError(f"{name}: {error.strerror}; name a file that can be written") from None
+    write(name, data)
     click.echo(f"{name}: {size(len(data))}")
 
 

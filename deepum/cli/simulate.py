@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import click
 
 from deepum.cli.driver_options import capacity_error_bytes, driver_options
 from deepum.cli.groups import Group, GroupedCommand
 from deepum.cli.host_options import host_of, host_options
+from deepum.cli.output import aligned, write_json
 from deepum.cli.workload_options import gpu_memory_bytes
-from deepum.errors import DeepumError
 from deepum.simulate import policies
 from deepum.simulate.comparison import Comparison, means, preset_of
 from deepum.simulate.driver import Driver
@@ -85,19 +82,14 @@ def _table(found: Comparison, names: Sequence[str]) -> list[str]:
         ("", "ms/step", "faults", *_moved(found), *_RATIOS),
         *((name, *_cells(found, name)) for name in fitting),
     ]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     head = (
         f"{found.workload} on {found.machine}, {size(found.memory_bytes)}{_host(found)}, "
         f"{found.mode.name}{_bounds(found)}"
     )
-    widest = max(widths[0], *(len(name) for name in names))
+    widest = max(len(name) for name in names)
     return [
         head,
-        *(
-            f"  {row[0]:<{widest}}"
-            + "".join(f"{cell:>{w + 2}}" for cell, w in zip(row[1:], widths[1:], strict=True))
-            for row in rows
-        ),
+        *aligned(rows, widest),
         *([f"  {told}"] if (told := repeated(found.repetitions)) else []),
         *(
             f"  {name:<{widest}}  does not fit: {cause}"
@@ -125,13 +117,6 @@ def _machines(given: str | None) -> list[str]:
     for on in machines:
         preset_of(on)  # said once, and before the work
     return list(dict.fromkeys(machines))
-
-
-def _write(name: str, told: dict[str, Any]) -> None:
-    try:
-        Path(name).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise DeepumError(f"{name}: {error.strerror}; name a file that can be written") from None
 
 
 GROUPS = (
@@ -300,7 +285,7 @@ def command(
         )
     if json_file is not None and found:
         told = [one.as_json() for one in found]
-        _write(json_file, told[0] if len(points) == 1 else {"version": 1, "simulations": told})
+        write_json(json_file, told[0] if len(points) == 1 else {"version": 1, "simulations": told})
         click.echo(f"deepum: to see it drawn: deepum report {shlex.quote(json_file)}", err=True)
     if failures:
         raise SystemExit(failures[0].exit_code)

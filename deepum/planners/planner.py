@@ -19,8 +19,8 @@ _SLACKS = (0.0, 0.02, 0.05)  # parts of the memory
 
 
 @dataclass
-class Budget:
-    """Seconds that a planner may take, from now on; the same seed plans the same where no time is
+class Limits:
+    """What ends a planner: seconds, from now on. The same seed plans the same where no time is
     short.
     """
 
@@ -52,13 +52,13 @@ class Planner(ABC):
     name: str
 
     @abstractmethod
-    def incumbents(self, problem: Problem, budget: Budget) -> Iterator[Incumbent]:
+    def incumbents(self, problem: Problem, limits: Limits) -> Iterator[Incumbent]:
         """Each better than the one before; none where nothing was found that can run."""
 
-    def best(self, problem: Problem, budget: Budget) -> Incumbent | None:
+    def best(self, problem: Problem, limits: Limits) -> Incumbent | None:
         """The last of them."""
         best = None
-        for incumbent in self.incumbents(problem, budget):
+        for incumbent in self.incumbents(problem, limits):
             best = incumbent
         return best
 
@@ -84,7 +84,7 @@ class Belady(Planner):
     def __init__(self, preset: Plan | None = None) -> None:
         self._preset = preset
 
-    def incumbents(self, problem: Problem, budget: Budget) -> Iterator[Incumbent]:
+    def incumbents(self, problem: Problem, limits: Limits) -> Iterator[Incumbent]:
         made = (
             problem.belady(slack=slack, clean_bonus=bonus, preset=self._preset)
             for bonus in _CLEAN_BONUSES
@@ -101,7 +101,7 @@ class Pressure(Planner):
 
     name = "g10"
 
-    def incumbents(self, problem: Problem, budget: Budget) -> Iterator[Incumbent]:
+    def incumbents(self, problem: Problem, limits: Limits) -> Iterator[Incumbent]:
         made = [problem.relieve_pressure(slack=slack) for slack in (0.0, 0.03)]
         plans = [plan for plan in made if plan is not None]
         if found := best_of(
@@ -111,14 +111,14 @@ class Pressure(Planner):
 
 
 class Heuristic(Planner):
-    """All leaves after each use, then what fits stays, largest tensors first (Lee's thesis, SNU)."""
+    """All leaves after each use, then what fits stays, largest tensors first (Lee's thesis)."""
 
     name = "heuristic"
 
-    def incumbents(self, problem: Problem, budget: Budget) -> Iterator[Incumbent]:
+    def incumbents(self, problem: Problem, limits: Limits) -> Iterator[Incumbent]:
         tensors = np.array([problem.iteration.items[gap.item].tensor_bytes for gap in problem.gaps])
         order = np.argsort(-tensors, kind="stable")
-        if found := best_of(problem, [problem.fill(problem.everything(), order)]):
+        if found := best_of(problem, [problem.fill(problem.evict_all(), order)]):
             yield found
 
 
@@ -132,21 +132,21 @@ class Linear(Planner):
     def __init__(self, rounds: int = 2, intervals: int = 32) -> None:
         self._rounds, self._intervals = rounds, intervals
 
-    def incumbents(self, problem: Problem, budget: Budget) -> Iterator[Incumbent]:
+    def incumbents(self, problem: Problem, limits: Limits) -> Iterator[Incumbent]:
         best, bound = None, None
         for other in (Belady(), Pressure()):
-            for found in other.incumbents(problem, budget):
+            for found in other.incumbents(problem, limits):
                 if best is None or found.ns < best.ns:
                     best = found
                     yield best
         for _ in range(self._rounds if best else 0):
             assert best is not None
             ends = problem.replay(best.plan).ends_ns
-            relaxed = Relaxation(problem, ends, self._intervals).solve(budget.left)
-            if relaxed is None or budget.left == 0:
+            relaxed = Relaxation(problem, ends, self._intervals).solve(limits.left)
+            if relaxed is None or limits.left == 0:
                 return
             bound = relaxed.ns if bound is None else max(bound, relaxed.ns)
-            for found in Belady(rounded(problem, relaxed)).incumbents(problem, budget):
+            for found in Belady(rounded(problem, relaxed)).incumbents(problem, limits):
                 if found.ns < best.ns:
                     best = found
             best = Incumbent(best.plan, best.ns, bound)
@@ -163,14 +163,14 @@ class Search(Planner):
     def __init__(self, tries: int = 50, patience: int = 4) -> None:
         self._tries, self._patience = tries, patience
 
-    def incumbents(self, problem: Problem, budget: Budget) -> Iterator[Incumbent]:
+    def incumbents(self, problem: Problem, limits: Limits) -> Iterator[Incumbent]:
         best = None
-        for best in Linear().incumbents(problem, budget):
+        for best in Linear().incumbents(problem, limits):
             yield best
         if best is None:
             return
-        least, seed, fruitless = problem.iteration.compute_ns, budget.seed, 0
-        while budget.left > 0 and fruitless < self._patience and best.ns > least:
+        least, seed, fruitless = problem.iteration.compute_ns, limits.seed, 0
+        while limits.left > 0 and fruitless < self._patience and best.ns > least:
             plan = problem.search(best.plan, tries=self._tries, seed=seed)
             ns, seed = problem.replay(plan).ns, seed + 1
             fruitless = 0 if ns < best.ns else fruitless + 1

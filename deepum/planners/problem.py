@@ -108,13 +108,18 @@ class Problem:
         """Of the iteration."""
         return len(self.iteration.launch_ns)
 
-    def nothing(self) -> Plan:
+    def keep_all(self) -> Plan:
         """The plan in which all items stay."""
         return np.zeros(len(self), dtype=np.uint8)
 
-    def everything(self) -> Plan:
+    def evict_all(self) -> Plan:
         """The plan in which all items leave after each use."""
         return np.ones(len(self), dtype=np.uint8)
+
+    @property
+    def fits(self) -> bool:
+        """Whether everything may stay on the device."""
+        return int(self.occupancy(self.keep_all()).max()) <= self.link.memory_bytes
 
     def occupancy(self, plan: Plan) -> npt.NDArray[np.int64]:
         """Bytes on the device at each launch."""
@@ -143,7 +148,7 @@ class Problem:
         left free. clean_bonus: part of an iteration by which what needs no copy counts as needed
         later. preset: by gap 1, evicted, 2, kept if it can be. None: a launch needs more memory.
         """
-        plan = self.nothing()
+        plan = self.keep_all()
         failed = lib.deepum_planning_belady(
             self._native,
             self._memory(slack),
@@ -157,7 +162,7 @@ class Problem:
         """Gaps leave by the pressure that they take away for the time of their transfers (G10).
         None: it cannot fit.
         """
-        plan = self.nothing()
+        plan = self.keep_all()
         failed = lib.deepum_planning_pressure(self._native, self._memory(slack), self._bytes(plan))
         return None if failed else plan
 

@@ -311,7 +311,7 @@ def compare(
         bound.Link(memory, float(preset.h2d_gbps), float(preset.d2h_gbps), duplicates, behind)
         for duplicates in (True, False)
     ]
-    (bound_ns, moving_bound_ns), (kept, kept_moving) = _limits(workload, times, links, warm_up)
+    (bound_ns, moving_bound_ns), (kept, kept_moving) = lower_bounds(workload, times, links, warm_up)
     told = footprint(workload.trace)
     bounds = (kept, kept_moving)
     return Comparison(
@@ -334,10 +334,12 @@ def compare(
 _Limits = Sequence[float | None]  # by link
 
 
-def _limits(
+def lower_bounds(
     workload: Workload, unlimited: Outcome | None, links: Sequence[bound.Link], warm_up: int
 ) -> tuple[_Limits, _Limits]:
-    """The bounds of a steady step, and those where content is kept."""
+    """The bounds of a steady step by link, ns, and those where content is kept; None where what its
+    launches need is not known. `unlimited`: the workload with all of its memory on the card.
+    """
     if workload.kernels is not None:
         # Known without its memory: nothing there outlives its last use but what comes back in the
         # next iteration.

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from deepum.errors import DeepumError
 from deepum.planners.iteration import Event, Iteration, Link, merged
 from deepum.simulate import bound, needs
-from deepum.simulate.comparison import preset_of, run
+from deepum.simulate.comparison import lower_bounds, preset_of, run
 from deepum.simulate.policies import BY_NAME
-from deepum.simulate.steps import steady_range, step_ends
+from deepum.simulate.steps import WARM_UP, step_ends
 from deepum.simulate.workload import Workload
 
 ITEM_BYTES = 16 << 20  # of an item at most
@@ -59,38 +58,24 @@ def steady_iteration(
     link = bound.Link(
         memory_bytes or int(figures.memory_bytes), float(figures.h2d_gbps), float(figures.d2h_gbps)
     )
+    planned = Link(link.memory, link.in_gbps, link.out_gbps)
     if workload.kernels is not None:
-        return SteadyIteration(
-            iteration_of(workload.kernels),
-            Link(link.memory, link.in_gbps, link.out_gbps),
-            bound.periodic(workload.kernels, link).ns,
-        )
+        _, (least,) = lower_bounds(workload, None, [link], WARM_UP)
+        assert least is not None  # it is known of an iteration that the workload is
+        return SteadyIteration(iteration_of(workload.kernels), planned, least)
     unlimited = run(workload, machine, BY_NAME["unlimited"], keep_launches=True)
     ends = step_ends(unlimited, workload.trace)
     if len(ends) < 4:
         raise DeepumError(f"{workload.name}: takes {len(ends)} steps; record at least four")
-    grouped = needs.needs(workload.trace, unlimited.launches, ends)
-    before, works = (
-        needs.by_launch(workload.trace, unlimited.launches, *span)
-        for span in itertools.pairwise(ends[-4:-1])
-    )
-    if grouped is None or grouped.kept is None or not works:
+    _, (least,) = lower_bounds(workload, unlimited, [link], WARM_UP)
+    works = needs.by_launch(workload.trace, unlimited.launches, ends[-4:-1])
+    if least is None or works is None or not works[-1]:
         raise DeepumError(
             f"{workload.name}: what its launches use is not known, so that nothing can be planned; "
             f"record it with its work, on one stream"
         )
-    counted = steady_range(len(ends))
-    span = grouped.gaps[counted[0] - 1], grouped.gaps[counted[-1]]
-    bounds = (
-        bound.between(grouped.works, link, *span),
-        bound.between(grouped.kept, replace(link, kept=True), *span),
-    )
-    return SteadyIteration(
-        iteration_of(works),
-        Link(link.memory, link.in_gbps, link.out_gbps),
-        max(one.ns for one in bounds) / len(counted),
-        before is not None and _alike(_used(before), _used(works)),
-    )
+    before, last = works
+    return SteadyIteration(iteration_of(last), planned, least, _alike(_used(before), _used(last)))
 
 
 def _used(works: Sequence[bound.Work]) -> list[int]:

@@ -316,18 +316,19 @@ def needs(trace: Trace, times: Sequence[Launch], ends: Sequence[Mark]) -> Steps 
 
 
 def by_launch(
-    trace: Trace, times: Sequence[Launch], begins: Mark, ends: Mark
-) -> list[bound.Work] | None:
-    """What each launch between two marks needs of those who keep content. None where that is not
-    known.
+    trace: Trace, times: Sequence[Launch], marks: Sequence[Mark]
+) -> list[list[bound.Work]] | None:
+    """What each launch needs of those who keep content, between each two marks in a row. None where
+    that is not known.
     """
     program = _program(trace, times) if trace.work and times else None
     if program is None or not program.in_order:
         return None
     executions = np.array([kernel.executions for kernel in program.kernels])
-    first, last = (
-        int(np.searchsorted(executions, mark.launches, side="right")) for mark in (begins, ends)
-    )
-    kernels = program.kernels[first:last]
-    pieces = _Pieces(kernels)
-    return [_kept_together([kernel], pieces) for kernel in kernels]
+    at = [int(np.searchsorted(executions, mark.launches, side="right")) for mark in marks]
+    parts = [program.kernels[first:last] for first, last in itertools.pairwise(at)]
+    pieces = [_Pieces(part) for part in parts]
+    return [
+        [_kept_together([kernel], of_part) for kernel in part]
+        for part, of_part in zip(parts, pieces, strict=True)
+    ]

@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import itertools
 import random
+import sys
 
 import numpy as np
 import pytest
 
+from deepum.errors import DeepumError
 from deepum.planners import Event, Item, Iteration, Link, Problem
 from deepum.planners.intervals import Relaxation
 from deepum.planners.iteration import merged
-from deepum.planners.planner import PLANNERS, Budget, Linear, Planner, Search
+from deepum.planners.planner import PLANNERS, Limits, Linear, Planner, Search
 
 SEEDS = range(12)
 
@@ -59,9 +61,8 @@ def test_what_is_planned_fits_and_is_no_shorter_than_the_best(
     planner: type[Planner], seed: int
 ) -> None:
     problem = random_problem(seed)
-    found = planner().best(problem, Budget(5.0))
-    if found is None:
-        pytest.skip("this planner finds nothing here")
+    found = planner().best(problem, Limits(5.0))
+    assert found is not None
     assert problem.occupancy(found.plan).max() <= problem.link.memory_bytes
     assert found.ns == problem.replay(found.plan).ns
     assert found.ns >= shortest(problem) - 1e-6
@@ -83,7 +84,7 @@ def test_the_search_finds_the_best_of_most_small_problems() -> None:
     found = 0
     for seed in SEEDS:
         problem = random_problem(seed)
-        best = Search().best(problem, Budget(5.0))
+        best = Search().best(problem, Limits(5.0))
         assert best is not None
         found += best.ns <= shortest(problem) + 1e-6
     assert found >= len(SEEDS) * 3 // 4
@@ -92,7 +93,7 @@ def test_the_search_finds_the_best_of_most_small_problems() -> None:
 def test_incumbents_only_get_better() -> None:
     problem = random_problem(3, launches=40, items=40, most_gaps=200)
     for planner in (Linear(), Search()):
-        times = [one.ns for one in planner.incumbents(problem, Budget(5.0))]
+        times = [one.ns for one in planner.incumbents(problem, Limits(5.0))]
         assert times and times == sorted(times, reverse=True)
 
 
@@ -106,7 +107,7 @@ def test_the_same_seed_searches_the_same() -> None:
 
 def test_a_search_makes_a_poor_plan_better() -> None:
     problem = random_problem(8, launches=40, items=40, most_gaps=200)
-    poor = problem.everything()
+    poor = problem.evict_all()
     found = problem.search(poor, tries=200)
     assert problem.replay(found).ns < problem.replay(poor).ns
 
@@ -117,7 +118,7 @@ def test_a_preset_is_evicted_or_kept_where_that_can_be() -> None:
     assert plain is not None
     kept = evicted = 0
     for gap in range(len(problem)):
-        preset = problem.nothing()
+        preset = problem.keep_all()
         preset[gap] = 2 if plain[gap] else 1
         made = problem.belady(preset=preset)
         if made is not None and plain[gap]:
@@ -126,6 +127,12 @@ def test_a_preset_is_evicted_or_kept_where_that_can_be() -> None:
             assert made[gap]
             evicted += 1
     assert evicted > 10 and kept > int(plain.sum()) // 2
+
+
+def test_a_missing_solver_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "highspy", None)
+    with pytest.raises(DeepumError, match=r"highspy is missing; install it with .*deepum\[plan\]"):
+        Linear().best(random_problem(1), Limits(5.0))
 
 
 def test_pieces_that_are_used_alike_are_one_item_cut_to_size() -> None:

@@ -55,17 +55,17 @@ def test_content_that_ends_is_not_fetched() -> None:
 
 def test_what_fits_takes_what_it_computes() -> None:
     made = problem([10.0, 20.0], Item(100, (read(0),)), Item(100, (change(1),)))
-    result = made.replay(made.nothing())
+    result = made.replay(made.keep_all())
     assert (result.ns, result.in_bytes, result.out_bytes) == (30.0, 0, 0)
     assert list(result.ends_ns) == [10.0, 30.0]
-    assert list(made.occupancy(made.nothing())) == [200, 200]
+    assert list(made.occupancy(made.keep_all())) == [200, 200]
 
 
 def test_an_eviction_of_what_the_host_has_moves_in_one_direction() -> None:
     # The item is away from the end of launch 0 to launch 0 of the next iteration, and comes back
     # while the other launches run.
     made = problem([10.0, 500.0], Item(100, (read(0),)), Item(250, (read(1),)))
-    plan = made.everything()
+    plan = made.evict_all()
     result = made.replay(plan)
     assert (result.in_bytes, result.out_bytes) == (350, 0)
     # Neither fits beside the other: each launch waits for its own.
@@ -74,7 +74,7 @@ def test_an_eviction_of_what_the_host_has_moves_in_one_direction() -> None:
 
 def test_what_was_written_leaves_when_its_copy_is_done() -> None:
     made = problem([10.0, 10.0], Item(200, (change(0),)), Item(200, (change(1),)))
-    result = made.replay(made.everything())
+    result = made.replay(made.evict_all())
     assert (result.in_bytes, result.out_bytes) == (400, 400)
     assert result.ns == pytest.approx(2 * (200 + 200 + 10))
     assert result.stall_ns.sum() == pytest.approx(result.ns - 20)
@@ -85,7 +85,7 @@ def test_a_copy_ahead_of_the_eviction_hides_behind_launches() -> None:
     link = Link(memory_bytes=200, in_gbps=1.0, out_gbps=1.0)
     items = Item(200, (change(0), read(1))), Item(200, (read(2),))
     made = problem([10.0, 300.0, 10.0], *items, link=link)
-    plan = made.nothing()
+    plan = made.keep_all()
     plan[[i for i, gap in enumerate(made.gaps) if gap.start in (1, 2)]] = 1
     early, late = made.replay(plan), made.replay(plan, copies_early=False)
     assert early.ns == pytest.approx(10 + 300 + 200 + 10 + 200)
@@ -96,20 +96,20 @@ def test_dead_content_makes_room_without_a_copy() -> None:
     link = Link(memory_bytes=200, in_gbps=1.0, out_gbps=1.0)
     dead = Item(200, (write(0), Event.death(1)))
     made = problem([10.0, 10.0], dead, Item(200, (Event.death(0), write(1))), link=link)
-    result = made.replay(made.nothing())
+    result = made.replay(made.keep_all())
     assert (result.ns, result.in_bytes, result.out_bytes) == (20.0, 0, 0)
 
 
 def test_fetches_reach_as_far_ahead_as_is_asked() -> None:
     items = Item(100, (read(0),)), Item(50, (read(2),))
     made = problem([10.0, 100.0, 10.0], *items)
-    plan = made.everything()
+    plan = made.evict_all()
     assert made.replay(plan).ns < made.replay(plan, reach=0).ns
 
 
 def test_what_cannot_run_takes_for_ever() -> None:
     made = problem([1.0], Item(200, (read(0),)), Item(200, (Event.death(0), write(0))))
-    assert made.replay(made.everything()).ns == float("inf")
+    assert made.replay(made.evict_all()).ns == float("inf")
     assert made.belady() is None and made.relieve_pressure() is None
 
 

@@ -11,7 +11,7 @@ import pytest
 from small import training
 
 from deepum.planners import Event, Problem
-from deepum.planners.planner import BY_NAME, PLANNERS, Budget
+from deepum.planners.planner import BY_NAME, PLANNERS, Limits
 from deepum.simulate import bound
 from deepum.simulate.iterations import iteration_of, steady_iteration
 from deepum.simulate.workload import load
@@ -78,5 +78,5 @@ def test_an_unknown_workload_and_machine_are_refused(deepum: Deepum, workload: P
 def test_g10s_workloads_take_what_they_compute(published: Path, name: str) -> None:
     steady = steady_iteration(load(str(published / name), None, False), "a100-40gb-g10")
     problem = Problem(steady.iteration, steady.link)
-    found = BY_NAME["linear"]().best(problem, Budget(60.0))
+    found = BY_NAME["linear"]().best(problem, Limits(60.0))
     assert found is not None and found.ns <= 1.003 * steady.iteration.compute_ns

@@ -1,0 +1,38 @@
+"""What a planner reaches: its best plan, carried out in a replay."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from deepum.planners.planner import BY_NAME, Limits
+from deepum.planners.problem import Problem
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Of the plan that a planner found: ns of the iteration, bytes each way, the most bytes that it
+    has on the device, seconds that planning took, and the planner's own lower bound, if it has one.
+    """
+
+    planner: str
+    ns: float
+    in_bytes: int
+    out_bytes: int
+    peak_bytes: int
+    seconds: float
+    bound_ns: float | None
+
+
+def evaluate(problem: Problem, planner: str, limits: Limits) -> Evaluation | None:
+    """Of the planner of that name. None where it found no plan that can run."""
+    began = time.monotonic()
+    found = BY_NAME[planner]().best(problem, limits)
+    took = time.monotonic() - began
+    if found is None:
+        return None
+    result = problem.replay(found.plan)
+    peak = int(problem.occupancy(found.plan).max())
+    return Evaluation(
+        planner, result.ns, result.in_bytes, result.out_bytes, peak, took, found.bound_ns
+    )
