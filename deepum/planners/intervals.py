@@ -109,8 +109,8 @@ class Relaxation:
             versions: dict[int, int] = {}
             for number, gap in gaps:
                 first = self._interval(gap.start)
-                # What ends with the first launch of an interval is not there at its beginning.
-                last = self._interval(gap.end if gap.death is None else gap.death - 1)
+                # What ends between two intervals is there until the first of them has run.
+                last = self._interval(gap.end if gap.death is None else gap.death)
                 if first < last:
                     written = None if gap.writer is None else self._interval(gap.writer)
                     version = versions.setdefault(gap.version, len(versions))
