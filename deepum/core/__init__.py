@@ -6,7 +6,7 @@ through a core.
 """
 
 from deepum.core.engine import Core, CoreSettings, CoreStatistics, default_parameters
-from deepum.core.plan import PlannedKind, PlannedMove, PlanPoint
+from deepum.core.plan import LaunchTime, Plan, PlannedKind, PlannedMove, PlanPoint, Recording
 from deepum.core.records import (
     Allocate,
     Block,
@@ -48,13 +48,16 @@ __all__ = [
     "Fault",
     "Free",
     "FreeMemory",
+    "LaunchTime",
     "Lost",
     "Moved",
+    "Plan",
     "PlanPoint",
     "PlannedKind",
     "PlannedMove",
     "Program",
     "Progress",
+    "Recording",
     "Ring",
     "RingError",
     "Stream",

@@ -8,8 +8,10 @@ from functools import cache
 from typing import Any
 
 from deepum._core import ffi, lib
-from deepum.core.plan import PlannedMove
+from deepum.core.plan import LaunchTime, PlannedMove, Recording
 from deepum.core.records import Buffer, Command, commands
+
+_MOST_TIMES = 1 << 16  # of one call
 
 
 @dataclass(frozen=True)
@@ -216,9 +218,41 @@ class Core:
         ):
             raise ValueError("a move of the plan is of no launch, of no block, or out of order")
 
+    def record(self, launches: int) -> None:
+        """The next so many launches are recorded; what was recorded before goes. A launch that the
+        detected iteration does not have there begins the recording anew. 0: nothing any longer.
+        """
+        if lib.deepum_core_record(self._handle, launches) != 0:
+            raise MemoryError("there is no memory to record launches")
+
+    def recorded(self) -> Recording | None:
+        """What was recorded; None until all of it is."""
+        if not lib.deepum_core_has_recorded(self._handle):
+            return None
+        count = int(lib.deepum_core_recorded_launches(self._handle, ffi.NULL, 0))
+        launches = ffi.new("deepum_recorded_launch[]", max(count, 1))
+        lib.deepum_core_recorded_launches(self._handle, launches, count)
+        used = int(lib.deepum_core_recorded_uses(self._handle, ffi.NULL, 0))
+        uses = ffi.new("deepum_recorded_use[]", max(used, 1))
+        lib.deepum_core_recorded_uses(self._handle, uses, used)
+        return Recording(
+            bytes(ffi.buffer(launches, count * Recording.LAUNCH_BYTES)),
+            bytes(ffi.buffer(uses, used * Recording.USE_BYTES)),
+        )
+
+    def want_times(self, wanted: bool) -> None:
+        """Whether PROGRESS events are wanted for the times of launches (`launch_times`)."""
+        lib.deepum_core_want_times(self._handle, wanted)
+
+    def launch_times(self) -> list[LaunchTime]:
+        """When launches had completed, as far as it became known since the call before."""
+        times = ffi.new("deepum_launch_time[]", _MOST_TIMES)
+        count = int(lib.deepum_core_take_times(self._handle, times, _MOST_TIMES))
+        return [LaunchTime(int(t.launch), int(t.completed_at)) for t in times[0:count]]
+
     @property
     def wants_faults(self) -> bool:
-        """Whether observed faults are of use now: the tables still learn."""
+        """Whether observed faults, or times of launches, are of use now."""
         return bool(lib.deepum_core_wants_faults(self._handle))
 
     @property

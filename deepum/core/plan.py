@@ -1,11 +1,14 @@
-"""What a plan of an iteration says to a core (`Core.follow_plan`)."""
+"""What a plan of an iteration says to a core (`Core.follow_plan`), and the iteration that it is made
+of (`Core.recorded`).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from deepum._core import lib
+from deepum._core import ffi, lib
 
 
 class PlannedKind(IntEnum):
@@ -37,3 +40,41 @@ class PlannedMove:
     name: int
     first: int
     count: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An iteration's execution hashes, and what moves at its launches, in the order of launches and
+    points. It names nothing by place, so that it holds in the next run.
+    """
+
+    launches: Sequence[int]
+    moves: Sequence[PlannedMove]
+
+
+@dataclass(frozen=True)
+class Recording:
+    """An iteration as a core saw it: records of `deepum_recorded_launch` and of
+    `deepum_recorded_use` (native/core/core.h), as bytes.
+    """
+
+    launches: bytes
+    uses: bytes
+
+    LAUNCH_BYTES = ffi.sizeof("deepum_recorded_launch")
+    USE_BYTES = ffi.sizeof("deepum_recorded_use")
+
+    @property
+    def launch_count(self) -> int:
+        """Of the iteration."""
+        return len(self.launches) // self.LAUNCH_BYTES
+
+
+@dataclass(frozen=True)
+class LaunchTime:
+    """All launches up to that one, counted from 1, had completed by then: microseconds of the GPU's
+    clock.
+    """
+
+    launch: int
+    completed_at: int

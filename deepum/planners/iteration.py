@@ -38,11 +38,16 @@ class Item:
 
 @dataclass(frozen=True)
 class Link:
-    """The device's memory in bytes, and the link's rates in GB/s (10^9), which are bytes a ns."""
+    """The device's memory in bytes, and the link's rates in GB/s (10^9), which are bytes a ns.
+
+    copies_early: what will leave is copied right after it was written, and stays on the device
+    until then; else it is copied when it leaves, as unified memory moves it.
+    """
 
     memory_bytes: int
     in_gbps: float
     out_gbps: float
+    copies_early: bool = True
 
 
 @dataclass(frozen=True)

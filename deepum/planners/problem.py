@@ -67,7 +67,8 @@ class Problem:
         for row, event in zip(rows, events, strict=False):
             event.item, event.launch, event.kind, event.reads, event.writes = row
         machine = ffi.new(
-            "deepum_planning_machine *", (link.memory_bytes, link.in_gbps, link.out_gbps)
+            "deepum_planning_machine *",
+            (link.memory_bytes, link.in_gbps, link.out_gbps, link.copies_early),
         )
         made = lib.deepum_planning_create(
             machine,
@@ -129,12 +130,10 @@ class Problem:
         )
         return there
 
-    def replay(self, plan: Plan, *, reach: int = _FAR, copies_early: bool = True) -> Replayed:
-        """The plan carried out. reach: launches ahead for which content is fetched. copies_early:
-        right after the write instead of when it leaves.
-        """
+    def replay(self, plan: Plan, *, reach: int = _FAR) -> Replayed:
+        """The plan carried out. reach: launches ahead for which content is fetched."""
         ends, stall = np.zeros(self.launches), np.zeros(self.launches)
-        options = ffi.new("deepum_planning_options *", (reach, copies_early))
+        options = ffi.new("deepum_planning_options *", (reach,))
         found = lib.deepum_planning_replay(
             self._native, self._bytes(plan), options, _doubles(stall), _doubles(ends)
         )

@@ -107,6 +107,43 @@ int deepum_core_name_block(deepum_core* core, uint32_t slot, uint32_t block, uin
   return core->core.name_block(slot, block, *name, *index) ? 0 : -1;
 }
 
+int deepum_core_record(deepum_core* core, uint32_t launches) {
+  try {
+    core->core.recorder().begin(launches);
+    return 0;
+  } catch (const std::exception&) {
+    return -1;
+  }
+}
+
+int deepum_core_has_recorded(const deepum_core* core) {
+  return core->core.recorder().complete() ? 1 : 0;
+}
+
+size_t deepum_core_recorded_launches(const deepum_core* core, deepum_recorded_launch* launches,
+                                     size_t most) {
+  const auto recorded = core->core.recorder().launches();
+  std::copy_n(recorded.begin(), std::min(most, recorded.size()), launches);
+  return recorded.size();
+}
+
+size_t deepum_core_recorded_uses(const deepum_core* core, deepum_recorded_use* uses, size_t most) {
+  const auto recorded = core->core.recorder().uses();
+  std::copy_n(recorded.begin(), std::min(most, recorded.size()), uses);
+  return recorded.size();
+}
+
+void deepum_core_want_times(deepum_core* core, int wanted) {
+  core->core.launch_clock().want(wanted != 0);
+}
+
+size_t deepum_core_take_times(deepum_core* core, deepum_launch_time* times, size_t most) {
+  const std::vector<deepum_launch_time> taken = core->core.launch_clock().take();
+  const size_t count = std::min(most, taken.size());
+  std::copy_n(taken.begin(), count, times);
+  return count;
+}
+
 void deepum_core_get_statistics(const deepum_core* core, deepum_core_statistics* statistics) {
   *statistics = core->core.statistics();
 }

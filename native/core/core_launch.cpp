@@ -25,6 +25,8 @@ bool Core::on_launch(const deepum_execute_event& event,
                       execution.launches == 1,
                       execution.sparse};
   follow(launch, execution);
+  recorder_.launched(event, accesses_, runs_, true);
+  launch_clock_.launched(event.header.sequence, now_.launch, event.stream);
 
   copy_back_.before(accesses_);
   placer_.place(accesses_, {now_.launch, Urgency::kAtHand, launch.sparse,

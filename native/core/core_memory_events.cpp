@@ -116,6 +116,7 @@ bool Core::on_progress(const deepum_progress_event& event) {
     return false;
   }
   trials_.progress(event);
+  launch_clock_.completed(event);
   copy_back_.trial().completed(event.completed, event.completed_at);
   host_groups_.completed(event.completed, event.completed_at);
   return true;

@@ -62,6 +62,7 @@ Core::Core(const deepum_core_settings& settings, const EvictionPolicyFactory& ma
       host_residents_(settings_, now_, statistics_, commands_, memory_, devices_, copy_back_),
       host_groups_(settings_, now_, statistics_, memory_, devices_, departures_, copy_back_,
                    host_residents_),
+      recorder_(now_, memory_),
       foretold_(DEEPUM_MAX_DEVICES) {
   room_->set_promises(planner_);
   departures_.add_rule(invalidation_);
@@ -69,7 +70,7 @@ Core::Core(const deepum_core_settings& settings, const EvictionPolicyFactory& ma
   placer_.add_rule(copy_back_);
   // What copies and advice do to a block comes before its place in the order changes.
   for (ContentListener* const listener : std::initializer_list<ContentListener*>{
-           &growth_, &copy_back_, &host_residents_, &uses_, &invalidation_, this}) {
+           &recorder_, &growth_, &copy_back_, &host_residents_, &uses_, &invalidation_, this}) {
     memory_.add_listener(*listener);
   }
 }
@@ -190,7 +191,7 @@ bool Core::wants_faults() const {
   const bool untried = (settings_.advice & DEEPUM_ADVISE_DUPLICATE) != 0 && unknown != 0 &&
                        learning_.lately(unknown);
   return untried || learning_.lost_blocks_lately() || copy_back_.trial().under_way() ||
-         host_groups_.under_way() || learning_.learning();
+         host_groups_.under_way() || learning_.learning() || launch_clock_.wanted();
 }
 
 void Core::naming() {
@@ -211,6 +212,7 @@ void Core::forget_tables() {
 }
 
 void Core::forget_launches() {
+  recorder_.begin(0);
   context_ = {};
   chain_.forget();
   planner_.forget();

@@ -32,6 +32,8 @@
 #include "prediction/learning_monitor.hpp"
 #include "prediction/use_tracker.hpp"
 #include "prediction/use_trials.hpp"
+#include "recording/launch_clock.hpp"
+#include "recording/use_recorder.hpp"
 
 namespace deepum::core {
 
@@ -59,6 +61,9 @@ class Core final : private ContentListener {
   void follow_plan(Plan plan) { planner_.follow(std::move(plan)); }
   bool name_block(std::uint32_t slot, std::uint32_t index, std::uint64_t& name,
                   std::uint32_t& place);
+  UseRecorder& recorder() { return recorder_; }
+  const UseRecorder& recorder() const { return recorder_; }
+  LaunchClock& launch_clock() { return launch_clock_; }
   std::vector<std::uint8_t> save_tables() const;
   bool load_tables(std::span<const std::uint8_t> bytes);
 
@@ -123,6 +128,9 @@ class Core final : private ContentListener {
   UseTracker uses_;
   HostResidents host_residents_;
   HostGroups host_groups_;
+
+  UseRecorder recorder_;
+  LaunchClock launch_clock_;
 
   // Of the launch at hand: its accesses, by place and by name, and how many launches before it the
   // named memory was handed out.

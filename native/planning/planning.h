@@ -18,6 +18,9 @@ typedef struct deepum_planning_machine {
   int64_t memory_bytes;
   double in_bytes_per_ns;
   double out_bytes_per_ns;
+  /* 1: what will leave is copied right after it was written, and stays until then; 0: it is copied
+   * when it leaves, as unified memory moves it. */
+  uint8_t copies_early;
 } deepum_planning_machine;
 
 enum deepum_planning_kind {
@@ -53,8 +56,7 @@ typedef struct deepum_planning_result {
 
 /* How a plan is carried out. */
 typedef struct deepum_planning_options {
-  int32_t reach;        /* launches ahead for which is fetched */
-  uint8_t copies_early; /* right after the write; else when the content leaves */
+  int32_t reach; /* launches ahead for which is fetched */
 } deepum_planning_options;
 
 typedef struct deepum_planning_problem deepum_planning_problem;

@@ -38,6 +38,7 @@ class Problem {
 
   std::int32_t launches() const { return static_cast<std::int32_t>(launch_ns_.size()); }
   std::int64_t memory() const { return machine_.memory_bytes; }
+  bool copies_early() const { return machine_.copies_early != 0; }
   double fetch_ns(std::int32_t item) const { return bytes(item) / machine_.in_bytes_per_ns; }
   double copy_ns(std::int32_t item) const { return bytes(item) / machine_.out_bytes_per_ns; }
   double launch_ns(std::int32_t launch) const { return launch_ns_[launch]; }

@@ -109,7 +109,7 @@ bool Replay::start_copy() {
     return false;
   }
   const Copy copy = copies_.top();
-  if (options_.copies_early == 0 && copy.leaves >= launch_) {
+  if (!problem_.copies_early() && copy.leaves >= launch_) {
     return false;
   }
   copies_.pop();

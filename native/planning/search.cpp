@@ -42,7 +42,7 @@ class Search {
   // Infinite where a launch could never run.
   double time(std::span<const std::uint8_t> plan, std::span<double> stall) const {
     std::ranges::fill(stall, 0.0);
-    const deepum_planning_options options{.reach = 2 * problem_.launches(), .copies_early = 1};
+    const deepum_planning_options options{.reach = 2 * problem_.launches()};
     const deepum_planning_result result = Replay(problem_, plan, options).run(stall, {});
     return result.stuck < 0 ? result.ns : std::numeric_limits<double>::infinity();
   }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -85,9 +87,10 @@ def test_a_copy_ahead_of_the_eviction_hides_behind_launches() -> None:
     link = Link(memory_bytes=200, in_gbps=1.0, out_gbps=1.0)
     items = Item(200, (change(0), read(1))), Item(200, (read(2),))
     made = problem([10.0, 300.0, 10.0], *items, link=link)
+    moving = problem([10.0, 300.0, 10.0], *items, link=replace(link, copies_early=False))
     plan = made.keep_all()
     plan[[i for i, gap in enumerate(made.gaps) if gap.start in (1, 2)]] = 1
-    early, late = made.replay(plan), made.replay(plan, copies_early=False)
+    early, late = made.replay(plan), moving.replay(plan)
     assert early.ns == pytest.approx(10 + 300 + 200 + 10 + 200)
     assert late.ns == pytest.approx(early.ns + 200)
 

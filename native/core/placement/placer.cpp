@@ -70,6 +70,16 @@ inline void Placer::note_use(DeviceMemory& device, UmBlock& block, const Placeme
   }
 }
 
+// The first to leave, if its content is dead. False: nothing is.
+bool Placer::drop_dead(DeviceMemory& device) {
+  UmBlock* const first = device.order->first();
+  if (first == nullptr || !first->content.dead) {
+    return false;
+  }
+  departures_.evict(*first, now_.launch);
+  return device.residency.free() > 0;
+}
+
 // What is there is claimed, so that bringing the rest does not evict it.
 bool Placer::claim_resident(std::span<const Access> accesses, const Placement& placement) {
   const std::uint64_t claim = room_.begin_placement();
@@ -135,7 +145,7 @@ bool Placer::bring(DeviceMemory& device, UmBlock& block, SpanUse use_for,
   const UmBlock* outgoing = nullptr;
   if (decide) {
     if (placement.urgency == Urgency::kScheduled) {  // what the plan evicted has made the room
-      if (device.residency.free() == 0) {
+      if (device.residency.free() == 0 && !drop_dead(device)) {
         return false;
       }
     } else if (!at_hand &&

@@ -56,6 +56,7 @@ class Placer {
                       const Placement& placement);  // true: some are missing
   void ask_again(DeviceMemory& device, UmBlock& block);
   static void note_use(DeviceMemory& device, UmBlock& block, const Placement& placement);
+  bool drop_dead(DeviceMemory& device);
   bool bring(DeviceMemory& device, UmBlock& block, SpanUse use, const Placement& placement);
   Entry entry_of(const DeviceMemory& device, const UmBlock& block) const;
   void fetch(DeviceMemory& device, UmBlock& block, Entry entry, Space space,

@@ -25,33 +25,43 @@ void PlanFollower::followed(const Launch& launch, const LaunchChain::Step& step)
     return;
   }
   if (on_plan()) {  // the program did not wait where the plan's did
-    carry_out(DEEPUM_PLAN_AT_WAIT);
+    carry_out(*position_.current(), DEEPUM_PLAN_AT_WAIT);
   }
   statistics_.operations += position_.candidates();
   position_.launched(launch.kernel);
+  if (position_.odd()) {
+    return;
+  }
   if (!on_plan()) {
     waiting_.clear();
     return;
   }
   ++statistics_.planned_launches;
+  carry_out_left_out();
   next_ = first_move_[*position_.current()];
-  carry_out(DEEPUM_PLAN_BEFORE_LAUNCH);
+  carry_out(*position_.current(), DEEPUM_PLAN_BEFORE_LAUNCH);
 }
 
 void PlanFollower::launched(const Launch& launch) {
+  if (position_.odd()) {
+    return;
+  }
   if (!on_plan()) {
     fallback_.launched(launch);
     return;
   }
-  carry_out(DEEPUM_PLAN_AFTER_LAUNCH);
+  carry_out(*position_.current(), DEEPUM_PLAN_AFTER_LAUNCH);
 }
 
 void PlanFollower::about_to_wait() {
+  if (position_.odd()) {
+    return;
+  }
   if (!on_plan()) {
     fallback_.about_to_wait();
     return;
   }
-  carry_out(DEEPUM_PLAN_AT_WAIT);
+  carry_out(*position_.current(), DEEPUM_PLAN_AT_WAIT);
 }
 
 void PlanFollower::forget() {
@@ -63,11 +73,19 @@ void PlanFollower::forget() {
 // The plan itself makes the room that it needs; what else leaves for a launch at hand is chosen as
 // without a plan.
 LaunchIndex PlanFollower::promised_until() const {
-  return on_plan() ? now_.launch : fallback_.promised_until();
+  return on_plan() || position_.odd() ? now_.launch : fallback_.promised_until();
 }
 
-void PlanFollower::carry_out(std::uint8_t until_point) {
-  const std::size_t end = first_move_[*position_.current() + 1];
+void PlanFollower::carry_out_left_out() {
+  for (std::uint32_t back = position_.left_out(); back > 0; --back) {
+    const std::uint32_t launch = position_.before(*position_.current(), back);
+    next_ = first_move_[launch];
+    carry_out(launch, DEEPUM_PLAN_AT_WAIT);
+  }
+}
+
+void PlanFollower::carry_out(std::uint32_t launch, std::uint8_t until_point) {
+  const std::size_t end = first_move_[launch + 1];
   for (; next_ < end && plan_.moves[next_].point <= until_point; ++next_) {
     const deepum_planned_move& move = plan_.moves[next_];
     if (move.kind == DEEPUM_PLAN_PREFETCH) {

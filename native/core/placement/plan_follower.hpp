@@ -1,6 +1,7 @@
 // A plan that was made beforehand is followed, launch by launch, as long as the program does what
 // it is of; where it does not, another planner goes on, until the program is where the plan knows
-// it again.
+// it again. At one odd launch nothing is moved ahead; what the plan has for launches that were left
+// out is done at the next.
 //
 // What a plan says costs time only if it is wrong: a launch brings what it needs and the plan did
 // not, and what the plan evicts is copied as ever.
@@ -43,7 +44,8 @@ class PlanFollower final : public Planner {
 
  private:
   bool on_plan() const { return position_.current().has_value(); }
-  void carry_out(std::uint8_t until_point);
+  void carry_out(std::uint32_t launch, std::uint8_t until_point);
+  void carry_out_left_out();
   void evict(std::span<UmBlock> blocks);
   bool prefetch(const deepum_planned_move& move);  // true: nothing of it is left to do
   void prefetch_waiting();
