@@ -129,6 +129,8 @@ class CoreStatistics:
     faults_observed: int
     faults_observed_writing: int
     planned_launches: int
+    iterations: int
+    iteration_launches: int
     operations: int
 
 

@@ -16,6 +16,7 @@
 #include "extras/host_groups.hpp"
 #include "extras/host_residents.hpp"
 #include "extras/invalidation.hpp"
+#include "iteration/iteration_detector.hpp"
 #include "memory/address_space.hpp"
 #include "placement/chain_planner.hpp"
 #include "placement/departures.hpp"
@@ -59,6 +60,7 @@ class Core final : private ContentListener {
   void follow_plan(Plan plan) { planner_.follow(std::move(plan)); }
   bool name_block(std::uint32_t slot, std::uint32_t index, std::uint64_t& name,
                   std::uint32_t& place);
+  const IterationDetector& iteration() const { return detector_; }
   std::vector<std::uint8_t> save_tables() const;
   bool load_tables(std::span<const std::uint8_t> bytes);
 
@@ -108,6 +110,7 @@ class Core final : private ContentListener {
   std::unique_ptr<LaunchPredictor> predictor_;
   LaunchChain chain_;
   IterationMeter iterations_;
+  IterationDetector detector_;
   LearningMonitor learning_;
   UseTrials trials_;
 

@@ -1,0 +1,58 @@
+#include "iteration/repeat_finder.hpp"
+
+#include <algorithm>
+
+namespace deepum::core {
+
+// All launches are kept until the table has its full size.
+void RepeatFinder::grow() {
+  last_.assign(2 * last_.size(), 0);
+  --shift_;
+  RecentLaunches again;
+  for (std::uint64_t i = 0; i + 1 < launches_.count(); ++i) {
+    again.append(launches_.at(i));
+    last_[index_of(again.context())] = static_cast<std::uint32_t>(again.count());
+  }
+}
+
+void RepeatFinder::launched() {
+  const std::uint64_t noted = way_back_of_latest();
+  const std::uint64_t latest = launches_.count() - 1;
+  const auto same = [&](std::uint64_t distance) {
+    return distance != 0 && distance < launches_.size() &&
+           launches_.at(latest - distance) == launches_.at(latest);
+  };
+  const std::uint64_t back = same(noted) ? noted : 0;
+  note_way_back(back);
+  if (same(distance_)) {
+    ++matched_;
+    return;
+  }
+  distance_ = back;
+  matched_ = 0;
+  while (distance_ != 0 && matched_ + distance_ < launches_.size() &&
+         launches_.at(latest - matched_) == launches_.at(latest - matched_ - distance_)) {
+    ++matched_;
+  }
+}
+
+void RepeatFinder::note_way_back(std::uint64_t way_back) {
+  if (way_back >= way_back_ || launches_.count() - way_back_at_ > 2 * way_back_) {
+    way_back_ = way_back;
+    way_back_at_ = launches_.count();
+  }
+}
+
+void RepeatFinder::restart(std::uint64_t way_back) {
+  distance_ = matched_ = 0;
+  way_back_ = way_back;
+  way_back_at_ = launches_.count();
+}
+
+void RepeatFinder::forget() {
+  last_.assign(kFirstEntries, 0);
+  shift_ = kFirstShift;
+  restart(0);
+}
+
+}  // namespace deepum::core
