@@ -14,7 +14,7 @@ bool Core::on_launch(const deepum_execute_event& event,
   std::uint64_t hash = event.execution_hash;
   const bool sound = resolve(event, ranges, hash);
   begin_launch();
-  detector_.launched(hash);
+  detector_.launched(event.execution_hash, hash);
 
   Execution& execution = learn_accesses(event, hash);
   const Launch launch{executions_.id_of(execution),

@@ -10,11 +10,17 @@ void IterationDetector::search(std::uint64_t hash) {
   if (recognise(hash)) {
     return;
   }
-  const std::uint64_t period = finder_.distance();
-  if (period != 0 && 2 * period <= launches_.size() && finder_.matched() >= period &&
-      finder_.matched() >= least_matched(period) && !is_of_known(period)) {
-    take(period, finder_.matched());
+  if (repeats()) {
+    take();
   }
+}
+
+// The latest launches are those of an iteration that came before.
+bool IterationDetector::repeats() const {
+  const std::uint64_t period = finder_.distance(), run = finder_.run();
+  return period != 0 && (finder_.exact() >= period || run >= 2 * period) &&
+         2 * finder_.named() >= run && 2 * period <= launches_.size() && run >= least_run(period) &&
+         !is_of_known(period);
 }
 
 // A pattern from before is recognised when it was there from its first launch to its last.
@@ -52,7 +58,7 @@ bool IterationDetector::is_of_known(std::uint64_t period) const {
              [&](const Dropped& each) { return each.waits && each.launches.size() < period; });
 }
 
-std::uint64_t IterationDetector::least_matched(std::uint64_t period) const {
+std::uint64_t IterationDetector::least_run(std::uint64_t period) const {
   std::uint64_t least = kLeastWithWaits;
   if (!waited_in(period)) {
     const bool waits = waited_at_ != 0 && launches_.count() - waited_at_ <= kLeastBetweenWaits;
@@ -62,16 +68,17 @@ std::uint64_t IterationDetector::least_matched(std::uint64_t period) const {
   return finder_.way_back() > period ? std::max(least, finder_.way_back()) : least;
 }
 
-void IterationDetector::take(std::uint64_t period, std::uint64_t matched) {
+void IterationDetector::take() {
+  const std::uint64_t period = finder_.distance();
   const std::uint64_t now = launches_.count();
   const std::uint64_t boundary = now - waited_at_ < period && waited_at_ != 0 ? waited_at_ : now;
   std::vector<std::uint64_t> launches;
   launches.reserve(period);
   for (std::uint64_t i = boundary - period; i < boundary; ++i) {
-    launches.push_back(launches_.at(i));
+    launches.push_back(launches_.at(i).hash);
   }
   held_.emplace(std::move(launches), now - boundary);
-  const std::uint64_t began = std::max(now - matched - period, counted_until_);
+  const std::uint64_t began = std::max(now - finder_.run() - period, counted_until_);
   counted_ += boundary > began ? (boundary - began) / period : 0;
   counted_until_ = boundary;
 }

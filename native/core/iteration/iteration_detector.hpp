@@ -2,9 +2,10 @@
 // from the launches alone (pattern detection at run time of Lee's thesis, SNU; renumbered tensors
 // are the core's names).
 //
-// A pattern is taken when all launches of a whole period equal those of the period before. It is
-// held through a few odd launches (HeldPattern), dropped when the program does something else, and
-// recognised when it comes back. Nothing in what the core decides depends on it.
+// A pattern is taken when all launches of a whole period equal those of the period before, or all
+// but a few of two periods do, and most of them touch memory of the same names. It is held through
+// a few odd launches (HeldPattern), dropped when the program does something else, and recognised
+// when it comes back. Nothing in what the core decides depends on it.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +25,10 @@ class IterationDetector {
   IterationDetector(const IterationDetector&) = delete;
   IterationDetector& operator=(const IterationDetector&) = delete;
 
-  // A launch came, of that hash.
-  void launched(std::uint64_t hash) {
-    launches_.append(hash);
+  // A launch came: the hash of its kernel and arguments, and that with the names of the memory that
+  // it touches mixed in.
+  void launched(std::uint64_t hash, std::uint64_t named) {
+    launches_.append({hash, named});
     if (!held_) {
       search(hash);
       return;
@@ -84,9 +86,10 @@ class IterationDetector {
   void search(std::uint64_t hash);
   bool recognise(std::uint64_t hash);
   bool waited_in(std::uint64_t period) const;
+  bool repeats() const;
   bool is_of_known(std::uint64_t period) const;
-  std::uint64_t least_matched(std::uint64_t period) const;
-  void take(std::uint64_t period, std::uint64_t matched);
+  std::uint64_t least_run(std::uint64_t period) const;
+  void take();
   void drop();
 
   RecentLaunches launches_;

@@ -1,5 +1,6 @@
-// The latest launches' hashes, and one over the last few of them, by which a place in the program
-// is told from others that run the same kernel.
+// The latest launches: hashes of kernel and arguments, and those with the names of the memory that
+// they touch besides; and one over the last few, by which a place in the program is told from
+// others that run the same kernel.
 #pragma once
 
 #include <cstddef>
@@ -14,22 +15,27 @@ class RecentLaunches {
   static constexpr std::size_t kMost = 1u << 17;  // launches kept
   static constexpr std::size_t kContext = 8;      // launches of a context
 
-  RecentLaunches() : hashes_(kFirst) {}
+  struct Launch {
+    std::uint64_t hash;
+    std::uint64_t named;
+  };
 
-  void append(std::uint64_t hash) {
-    const std::uint64_t leaves = size() >= kContext ? at(count_ - kContext) : 0;
-    context_ = context_ * kFactor + hash - leaves * kFactorToContext;
-    if (count_ == hashes_.size() && hashes_.size() < kMost) {
-      hashes_.resize(2 * hashes_.size());
+  RecentLaunches() : launches_(kFirst) {}
+
+  void append(const Launch& launch) {
+    const std::uint64_t leaves = size() >= kContext ? at(count_ - kContext).hash : 0;
+    context_ = context_ * kFactor + launch.hash - leaves * kFactorToContext;
+    if (count_ == launches_.size() && launches_.size() < kMost) {
+      launches_.resize(2 * launches_.size());
     }
-    hashes_[count_++ & (hashes_.size() - 1)] = hash;
+    launches_[count_++ & (launches_.size() - 1)] = launch;
   }
   // Launches so far; the index of the next one.
   std::uint64_t count() const { return count_; }
   // Those of them that are kept.
-  std::uint64_t size() const { return count_ < hashes_.size() ? count_ : hashes_.size(); }
+  std::uint64_t size() const { return count_ < launches_.size() ? count_ : launches_.size(); }
   // The launch of that index, which is kept.
-  std::uint64_t at(std::uint64_t index) const { return hashes_[index & (hashes_.size() - 1)]; }
+  const Launch& at(std::uint64_t index) const { return launches_[index & (launches_.size() - 1)]; }
   // Over the last kContext launches.
   std::uint64_t context() const { return context_; }
   static std::uint64_t context_of(std::span<const std::uint64_t, kContext> hashes) {
@@ -51,7 +57,7 @@ class RecentLaunches {
     return power;
   }();
 
-  std::vector<std::uint64_t> hashes_;  // a ring once it is full
+  std::vector<Launch> launches_;  // a ring once it is full
   std::uint64_t count_ = 0;
   std::uint64_t context_ = 0;
 };

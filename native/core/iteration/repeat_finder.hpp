@@ -1,8 +1,8 @@
 // How far back the launches are found again that the program does now.
 //
 // A table has where each context of launches was last. From there on the launches are compared one
-// by one; a distance stands until a launch differs, so that an iteration is not left for the layers
-// in it, which are found again at shorter distances all the while.
+// by one; a distance stands as long as no more than a few launches differ, so that an iteration is
+// not left for the layers in it, which are found again at shorter distances all the while.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +31,13 @@ class RepeatFinder {
 
   // Launches from a launch back to the same one; 0: nothing repeats.
   std::uint64_t distance() const { return distance_; }
-  // The latest launches that equal those that came so many before them.
-  std::uint64_t matched() const { return matched_; }
+  // The latest launches that equal those that came so many before them, but for a few,
+  std::uint64_t run() const { return run_; }
+  // since the last of those that differ,
+  std::uint64_t exact() const { return exact_; }
+  // and how many of the run touch memory of the same names. Layers run the same kernels on other
+  // memory.
+  std::uint64_t named() const { return named_; }
   // The longest way back of late.
   std::uint64_t way_back() const { return way_back_; }
 
@@ -51,8 +56,12 @@ class RepeatFinder {
     return before != 0 ? now - before : 0;
   }
   void grow();
+  void follow(std::uint64_t distance);
+  bool tolerate();
   void note_way_back(std::uint64_t way_back);
 
+  static constexpr std::uint64_t kMostInARow = 2;
+  static constexpr std::uint64_t kOddShare = 32;
   static constexpr std::uint64_t kMix = 0xd1342543de82ef95ull;
 
   const RecentLaunches& launches_;
@@ -60,7 +69,11 @@ class RepeatFinder {
   std::vector<std::uint32_t> last_;
   std::uint32_t shift_ = kFirstShift;
   std::uint64_t distance_ = 0;
-  std::uint64_t matched_ = 0;
+  std::uint64_t run_ = 0;
+  std::uint64_t exact_ = 0;
+  std::uint64_t named_ = 0;
+  std::uint64_t odd_ = 0;         // launches that differed, of the run's present period,
+  std::uint64_t odd_in_row_ = 0;  // up to the latest
   std::uint64_t way_back_ = 0;
   std::uint64_t way_back_at_ = 0;  // count of launches then
 };
