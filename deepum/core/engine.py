@@ -131,6 +131,8 @@ class CoreStatistics:
     faults_observed: int
     faults_observed_writing: int
     planned_launches: int
+    iterations: int
+    iteration_launches: int
     operations: int
 
 
@@ -153,6 +155,13 @@ class Core:
         if handle == ffi.NULL:
             raise ValueError(f"the decision core refuses its settings: {self.settings}")
         self._handle: Any = ffi.gc(handle, lib.deepum_core_destroy)
+
+    @classmethod
+    def of(cls, handle: Any, settings: CoreSettings) -> Core:
+        """The core that somebody else made with these settings, and ends: not to be used then."""
+        core = cls.__new__(cls)
+        core.settings, core._handle = settings, handle  # noqa: SLF001
+        return core
 
     @property
     def handle(self) -> Any:

@@ -13,20 +13,24 @@ from typing import Any, Protocol
 from deepum.core.engine import Core, CoreStatistics
 from deepum.core.plan import LaunchTime, Plan, Recording
 from deepum.core.timeline import Timeline
+from deepum.core.writer import UM_BLOCK_BYTES
 
 _SETTLED_ITERATIONS = 2  # that a pattern has to be held for before it is recorded
 _MEASURED_ITERATIONS = 2  # that are compared, before and with a plan
 _SETTLING_ITERATIONS = 1  # with a plan, before it is measured
 _LEAST_GAIN = 0.005  # part of an iteration that a plan has to save
 _CLEARLY_WORSE = 1.25  # times an iteration: a trial ends at once
-_MOST_PLANS = 2  # of an iteration
+# Parts of the memory that a plan leaves free: of the first plan of an iteration, and of the next.
+_SLACKS = (0.0, 0.03)
 
 
 class Planning(Protocol):
     """Where plans are made, beside the program."""
 
-    def begin(self, recording: Recording, times: list[LaunchTime], attempt: int) -> None:
-        """Asks for a plan. attempt: how many were asked for of the same iteration before."""
+    def begin(
+        self, recording: Recording, times: list[LaunchTime], memory_bytes: int
+    ) -> None:
+        """Asks for a plan that takes no more memory than that."""
 
     def poll(self) -> Plan | str | None:
         """The plan, or why there is none; None while it is being made."""
@@ -168,12 +172,14 @@ class PlannedPolicy:
         if recording is not None and len(done) >= _MEASURED_ITERATIONS:
             self._before, self._recording = done, recording
             self.core.record(0)
-            self._ask()
+            self._ask(statistics)
 
-    def _ask(self) -> None:
+    def _ask(self, statistics: CoreStatistics) -> None:
         assert self._recording is not None
         self.outcomes[-1].before_us = fmean(self._before)
-        self.planning.begin(self._recording, self._timeline.known, self._attempts)
+        capacity = statistics.capacity_bytes - self.core.settings.headroom_blocks * UM_BLOCK_BYTES
+        memory = int(capacity * (1 - _SLACKS[self._attempts]))
+        self.planning.begin(self._recording, self._timeline.known, max(memory, 1))
         self._attempts += 1
         self.phase = Phase.PLANNING
 
@@ -212,12 +218,12 @@ class PlannedPolicy:
             outcome.kept = True
             self.core.want_times(False)
             self.phase = Phase.FOLLOWING
-        elif self._attempts < _MOST_PLANS:
+        elif self._attempts < len(_SLACKS):
             outcome.reason = "iterations are not shorter with it"
             self.core.follow_plan([], [])
             self._plan = None
             self.outcomes.append(Outcome(self._period))
-            self._ask()
+            self._ask(statistics)
         else:
             self._stop("iterations are not shorter with it")
 

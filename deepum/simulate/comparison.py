@@ -17,6 +17,7 @@ from deepum.simulate.footprint import Footprint, footprint
 from deepum.simulate.host import Host
 from deepum.simulate.mode import DEFAULT, Mode
 from deepum.simulate.needs import needs
+from deepum.simulate.planned import planning
 from deepum.simulate.policies import BY_NAME, Policy
 from deepum.simulate.replay import Outcome, machine, replay
 from deepum.simulate.steps import (
@@ -223,6 +224,8 @@ def run(
             policy.settings(queue),
             memory,
             observe_faults=policy.observe_faults,
+            observe_times=policy.plans,
+            watch=planning(policy, preset) if policy.plans else None,
             capacity_error=driver.capacity_error,
             without_free_memory=not driver.tells_free_memory,
             mode=mode,

@@ -35,7 +35,8 @@ class Policy:
     """`changes` of the core's settings. `launch_queue`: the driver's, if not the machine's.
     `unlimited`: all memory fits. `observe_faults`: the core is told of faults while it learns
     (`--faults auto`). `swaps`: the program is rewritten, its memory not managed, and its cache
-    emptied every so many launches, if at all (`empty_cache_every`).
+    emptied every so many launches, if at all (`empty_cache_every`). `plans`: the iteration is planned
+    (deepum.core.planned).
 
     Goes to other processes and machines: plain data.
     """
@@ -48,6 +49,7 @@ class Policy:
     observe_faults: bool = False
     swaps: bool = False
     empty_cache_every: int | None = None
+    plans: bool = False
 
     def settings(self, launch_queue: int) -> CoreSettings:
         """The core's settings on a machine with that launch queue."""
@@ -86,6 +88,19 @@ POLICIES: tuple[Policy, ...] = (
         "ours, with clean copies: what is read is on the host as well; faults observed",
         {"advice": lib.DEEPUM_ADVISE_ALL},
         observe_faults=True,
+    ),
+    Policy(
+        "planned",
+        "ours, and the iteration that repeats is planned (docs/planned.md)",
+        {"invalidation": 1},
+        plans=True,
+    ),
+    Policy(
+        "planned-clean",
+        "the same, with clean copies; faults observed",
+        {"advice": lib.DEEPUM_ADVISE_ALL},
+        observe_faults=True,
+        plans=True,
     ),
     Policy(
         "lms",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -9,10 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from deepum._core import ffi, lib
-from deepum.core import CoreSettings, CoreStatistics
+from deepum.core import Core, CoreSettings, CoreStatistics
 from deepum.machines import named
 from deepum.simulate.mode import DEFAULT, Mode
 from deepum.trace import Trace
+
+WATCHED = 64  # launches
+_ALL = 2**64 - 1
+_OBSERVE = {  # (faults, times)
+    (False, False): lib.DEEPUM_SIMULATION_OBSERVE_NOTHING,
+    (True, False): lib.DEEPUM_SIMULATION_OBSERVE_FAULTS,
+    (False, True): lib.DEEPUM_SIMULATION_OBSERVE_TIMES,
+}
+Watch = Callable[[Core], Callable[[], None]]
 
 
 @dataclass(frozen=True)
@@ -101,17 +111,21 @@ def replay(
     keep_commands: bool = False,
     keep_launches: bool = False,
     observe_faults: bool = False,
+    observe_times: bool = False,
     keep_activities: bool = False,
     without_prefetch: bool = False,
     mode: Mode = DEFAULT,
     capacity_error: int = 0,
     without_free_memory: bool = False,
     profile: bytes = b"",
+    watch: Watch | None = None,
 ) -> Outcome:
     """Runs it from the start, without the GIL. `on`: as `machine` gives it. `memory_bytes`: of the
     card, 0: the machine's.
 
-    `observe_faults`: the core is told of faults while it wants to be. `without_prefetch`: as under
+    `observe_faults`: the core is told of faults while it wants to be, and of times of launches;
+    `observe_times`: of these alone. `watch`: gets the core before the first event, and makes what is
+    called after every `WATCHED` launches. `without_prefetch`: as under
     `prefetch=0`. `mode`: what launches wait for, and how long decisions take. `capacity_error`:
     bytes by which the capacity told at the start is too high. `without_free_memory`: the core is
     never told what is free. `profile`: what an earlier run learned. Raises ValueError when the
@@ -126,7 +140,7 @@ def replay(
             "density_prefetcher": 1,
             **mode.options(),
             "marker_interval": marker_interval,
-            "observe_faults": observe_faults,
+            "observe": _OBSERVE[observe_faults, observe_times and not observe_faults],
             "without_prefetch": without_prefetch,
             "without_free_memory": without_free_memory,
             "keep_commands": keep_commands,
@@ -146,14 +160,8 @@ def replay(
         != 0
     ):
         raise ValueError("the profile is damaged, or another version's")
-    events, work = (
-        ffi.from_buffer("uint8_t[]", trace.events),
-        ffi.from_buffer("uint8_t[]", trace.work),
-    )
-    if (
-        lib.deepum_simulation_run(handle, events, len(trace.events), work, len(trace.work)) != 0
-        or lib.deepum_simulation_finish(handle) != 0
-    ):
+    _run(handle, trace, settings, watch)
+    if lib.deepum_simulation_finish(handle) != 0:
         raise ValueError("the trace is damaged, or memory ran out")
     return Outcome(
         float(lib.deepum_simulation_now(handle)),
@@ -171,6 +179,32 @@ def replay(
         _launches(handle),
         _activities(handle),
     )
+
+
+def _run(handle: Any, trace: Trace, settings: CoreSettings, watch: Watch | None) -> None:
+    events, work = (
+        ffi.from_buffer("uint8_t[]", trace.events),
+        ffi.from_buffer("uint8_t[]", trace.work),
+    )
+    look = watch(Core.of(lib.deepum_simulation_core(handle), settings)) if watch else None
+    done, worked = ffi.new("size_t *"), ffi.new("size_t *")
+    at = work_at = 0
+    while at < len(trace.events):
+        failed = lib.deepum_simulation_run_launches(
+            handle,
+            events + at,
+            len(trace.events) - at,
+            work + work_at,
+            len(trace.work) - work_at,
+            WATCHED if look is not None else _ALL,
+            done,
+            worked,
+        )
+        if failed:
+            raise ValueError("the trace is damaged, or memory ran out")
+        at, work_at = at + int(done[0]), work_at + int(worked[0])
+        if look is not None:
+            look()
 
 
 def _read(handle: Any, ctype: str, get: Any, convert: Any) -> Any:

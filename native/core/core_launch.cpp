@@ -14,6 +14,7 @@ bool Core::on_launch(const deepum_execute_event& event,
   std::uint64_t hash = event.execution_hash;
   const bool sound = resolve(event, ranges, hash);
   begin_launch();
+  detector_.launched(event.execution_hash, hash);
 
   Execution& execution = learn_accesses(event, hash);
   const Launch launch{executions_.id_of(execution),
@@ -25,7 +26,8 @@ bool Core::on_launch(const deepum_execute_event& event,
                       execution.launches == 1,
                       execution.sparse};
   follow(launch, execution);
-  recorder_.launched(event, accesses_, runs_, true);
+  recorder_.launched(event, accesses_, runs_,
+                     detector_.as_expected() || !detector_.period().has_value());
   launch_clock_.launched(event.header.sequence, now_.launch, event.stream);
 
   copy_back_.before(accesses_);

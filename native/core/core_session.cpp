@@ -177,6 +177,7 @@ bool Core::dispatch(const deepum_event_header* header) {
       return event != nullptr && on_program_advise(*event);
     }
     case DEEPUM_EVENT_SYNCHRONISE:
+      detector_.waited();
       if (settings_.policy == DEEPUM_POLICY_CORRELATION) {
         planner_.about_to_wait();
       }
@@ -214,6 +215,7 @@ void Core::forget_tables() {
 void Core::forget_launches() {
   recorder_.begin(0);
   context_ = {};
+  detector_.forget();
   chain_.forget();
   planner_.forget();
   for (const auto& device : devices_.all()) {
@@ -224,6 +226,8 @@ void Core::forget_launches() {
 deepum_core_statistics Core::statistics() const {
   deepum_core_statistics s = statistics_;
   s.execution_ids = executions_.size();
+  s.iterations = detector_.iterations();
+  s.iteration_launches = detector_.period().value_or(0);
   s.allocated_bytes = memory_.allocated_bytes();
   s.table_bytes = executions_.bytes() + memory_.names().bytes() + history_.bytes();
   s.dead_bytes = memory_.dead_bytes();

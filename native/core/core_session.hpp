@@ -16,6 +16,7 @@
 #include "extras/host_groups.hpp"
 #include "extras/host_residents.hpp"
 #include "extras/invalidation.hpp"
+#include "iteration/iteration_detector.hpp"
 #include "memory/address_space.hpp"
 #include "placement/chain_planner.hpp"
 #include "placement/departures.hpp"
@@ -64,6 +65,7 @@ class Core final : private ContentListener {
   UseRecorder& recorder() { return recorder_; }
   const UseRecorder& recorder() const { return recorder_; }
   LaunchClock& launch_clock() { return launch_clock_; }
+  const IterationDetector& iteration() const { return detector_; }
   std::vector<std::uint8_t> save_tables() const;
   bool load_tables(std::span<const std::uint8_t> bytes);
 
@@ -113,6 +115,7 @@ class Core final : private ContentListener {
   std::unique_ptr<LaunchPredictor> predictor_;
   LaunchChain chain_;
   IterationMeter iterations_;
+  IterationDetector detector_;
   LearningMonitor learning_;
   UseTrials trials_;
 

@@ -67,7 +67,7 @@ Replay::Replay(const um_model::Machine& machine, const deepum_simulation_options
                                                     : um_model::Blocking::kNone,
              markers_, places_),
       mover_thread_(engine_, mover_),
-      observing_(options.observe_faults != 0) {
+      observing_(options.observe != DEEPUM_SIMULATION_OBSERVE_NOTHING) {
   if (options_.keep_activities != 0) {
     engine_.keep_activities();
   }
@@ -76,7 +76,8 @@ Replay::Replay(const um_model::Machine& machine, const deepum_simulation_options
   }
 }
 
-bool Replay::run(std::span<const std::uint8_t> events, std::span<const std::uint8_t> work) {
+bool Replay::run(std::span<const std::uint8_t> events, std::span<const std::uint8_t> work,
+                 std::uint64_t launches, Done* done) {
   std::size_t work_at = 0;
   const auto next_work = [&](std::span<const deepum_work_access>* accesses) -> const deepum_work* {
     if (work.size() - work_at < sizeof(deepum_work)) {
@@ -92,15 +93,20 @@ bool Replay::run(std::span<const std::uint8_t> events, std::span<const std::uint
     return record;
   };
   std::span<const deepum_work_access> accesses;
-  for (; const deepum_work* const record = next_work(&accesses);
-       work_at += std::size_t{record->words} * 8) {
-    work_waits_ = work_waits_ || waits(*record);
+  if (const std::uint8_t* const end = work.data() + work.size(); end != checked_until_) {
+    for (; const deepum_work* const record = next_work(&accesses);
+         work_at += std::size_t{record->words} * 8) {
+      work_waits_ = work_waits_ || waits(*record);
+    }
+    if (work_at != work.size()) {
+      return false;
+    }
+    work_at = 0;
+    checked_until_ = end;
   }
-  if (work_at != work.size()) {
-    return false;
-  }
-  work_at = 0;
-  for (std::size_t at = 0; at < events.size();) {
+  const std::uint64_t until = launches > UINT64_MAX - launches_ ? UINT64_MAX : launches_ + launches;
+  std::size_t at = 0;
+  while (at < events.size()) {
     deepum_event_header header;
     if (events.size() - at < sizeof header) {
       return false;
@@ -110,6 +116,9 @@ bool Replay::run(std::span<const std::uint8_t> events, std::span<const std::uint
     if (bytes < sizeof header || header.words > DEEPUM_MAX_EVENT_WORDS ||
         bytes > events.size() - at) {
       return false;
+    }
+    if (header.kind == DEEPUM_EVENT_EXECUTE && launches_ == until) {
+      break;
     }
     catch_up();
     worked_ = false;
@@ -146,6 +155,9 @@ bool Replay::run(std::span<const std::uint8_t> events, std::span<const std::uint
       executing_ = nullptr;
     }
     at += bytes;
+  }
+  if (done != nullptr) {
+    *done = {at, work_at};
   }
   return true;
 }

@@ -38,8 +38,13 @@ class Replay {
          const deepum_core_settings& settings);
   bool usable() const { return core_.core != nullptr; }
 
-  // False: malformed.
-  bool run(std::span<const std::uint8_t> events, std::span<const std::uint8_t> work);
+  // Bytes of what was given that are done with.
+  struct Done {
+    std::size_t event_bytes, work_bytes;
+  };
+  // Up to the launch behind so many of them. False: malformed.
+  bool run(std::span<const std::uint8_t> events, std::span<const std::uint8_t> work,
+           std::uint64_t launches = UINT64_MAX, Done* done = nullptr);
   void finish();
 
   double now() const { return engine_.now(um_model::kProgram); }
@@ -116,6 +121,7 @@ class Replay {
   std::map<std::uint64_t, um_model::Range> plain_;
   std::uint64_t next_plain_ = 1ull << 52;
   bool work_waits_ = false;  // waits are in the work, not in the events
+  const std::uint8_t* checked_until_ = nullptr;  // end of the work that was found to be sound
 
   std::vector<std::uint64_t> record_;  // the event at hand
   std::uint64_t sequence_ = 0;         // of the latest event given to the core

@@ -14,7 +14,7 @@ void Replay::look_after_launches() {
 
 void Replay::look_for_faults() {
   launches_since_look_ = 0;
-  if (options_.observe_faults == 0) {
+  if (options_.observe == DEEPUM_SIMULATION_OBSERVE_NOTHING) {
     return;
   }
   const bool wanted = deepum_core_wants_faults(core_.core) != 0;
@@ -25,7 +25,9 @@ void Replay::look_for_faults() {
   const std::vector<um_model::Engine::Fault> faults = engine_.take_faults();
   if (observing_) {
     tell_progress();
-    tell_faults(faults);
+    if (options_.observe == DEEPUM_SIMULATION_OBSERVE_FAULTS) {
+      tell_faults(faults);
+    }
   }
   observing_ = wanted;
 }

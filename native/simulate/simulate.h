@@ -22,6 +22,13 @@ enum deepum_simulation_mode {
   DEEPUM_SIMULATION_FREE = 1
 };
 
+/* What the core is told of the GPU while it wants to be. */
+enum deepum_simulation_observe {
+  DEEPUM_SIMULATION_OBSERVE_NOTHING = 0,
+  DEEPUM_SIMULATION_OBSERVE_FAULTS = 1, /* and times of launches */
+  DEEPUM_SIMULATION_OBSERVE_TIMES = 2
+};
+
 typedef struct deepum_simulation_options {
   /* Of each device; 0: the machine's. Events that tell the capacity are told of this one. */
   uint64_t memory_bytes;
@@ -37,7 +44,7 @@ typedef struct deepum_simulation_options {
   /* Running free: with the driver at a time, each way; at least 2 MiB. */
   uint64_t handover_bytes;
   int32_t marker_interval; /* launches of a stream between two progress markers */
-  int32_t observe_faults;  /* 1: the core is told of faults while it wants to be */
+  int32_t observe;         /* enum deepum_simulation_observe */
   /* 1: what is to be fetched is waited for, but not fetched: DEEPUM_PREFETCH=0. */
   int32_t without_prefetch;
   int32_t without_free_memory; /* 1: the core is not told what is free of the devices */
@@ -87,6 +94,12 @@ int deepum_simulation_load_tables(deepum_simulation* simulation, const uint8_t* 
  * happened. */
 int deepum_simulation_run(deepum_simulation* simulation, const uint8_t* events, size_t event_bytes,
                           const uint8_t* work, size_t work_bytes);
+/* The same, up to the launch behind so many of them: how many bytes of each were done. */
+int deepum_simulation_run_launches(deepum_simulation* simulation, const uint8_t* events,
+                                   size_t event_bytes, const uint8_t* work, size_t work_bytes,
+                                   size_t launches, size_t* events_done, size_t* work_done);
+/* Its core, which lives as long as it does. */
+deepum_core* deepum_simulation_core(deepum_simulation* simulation);
 /* All of the program's work is done: the clock goes there. */
 int deepum_simulation_finish(deepum_simulation* simulation);
 

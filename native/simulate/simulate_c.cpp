@@ -58,6 +58,25 @@ int deepum_simulation_run(deepum_simulation* simulation, const uint8_t* events, 
   }
 }
 
+int deepum_simulation_run_launches(deepum_simulation* simulation, const uint8_t* events,
+                                   size_t event_bytes, const uint8_t* work, size_t work_bytes,
+                                   size_t launches, size_t* events_done, size_t* work_done) {
+  try {
+    deepum::simulate::Replay::Done done{};
+    const bool sound =
+        simulation->replay.run({events, event_bytes}, {work, work_bytes}, launches, &done);
+    *events_done = done.event_bytes;
+    *work_done = done.work_bytes;
+    return sound ? 0 : -1;
+  } catch (...) {
+    return -1;
+  }
+}
+
+deepum_core* deepum_simulation_core(deepum_simulation* simulation) {
+  return simulation->replay.core();
+}
+
 int deepum_simulation_finish(deepum_simulation* simulation) {
   try {
     simulation->replay.finish();

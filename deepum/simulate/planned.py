@@ -1,0 +1,65 @@
+"""The policy that plans, in a replay: plans are made at once, and followed from the next look on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from deepum._core import lib
+from deepum.core import Core, LaunchTime, Plan, Recording
+from deepum.core.planned import PlannedPolicy
+from deepum.errors import DeepumError
+from deepum.planners.requests import Options, Request
+from deepum.planners.worker import planned
+from deepum.simulate.policies import Policy
+from deepum.simulate.replay import Watch
+
+PLANNING_SECONDS = 10.0
+
+
+class ImmediatePlanning:
+    """Plans within the call, on that link: GB/s (10^9)."""
+
+    def __init__(self, in_gbps: float, out_gbps: float, *, duplicates: bool) -> None:
+        self._link = in_gbps, out_gbps
+        self._duplicates = duplicates
+        self._found: Plan | str | None = None
+
+    def begin(
+        self, recording: Recording, times: list[LaunchTime], memory_bytes: int
+    ) -> None:
+        """As `deepum.core.planned.Planning` has it."""
+        options = Options(memory_bytes, *self._link, PLANNING_SECONDS, self._duplicates)
+        try:
+            self._found = planned(Request(recording, times, options))
+        except (DeepumError, ValueError) as error:
+            self._found = str(error)
+
+    def poll(self) -> Plan | str | None:
+        """The plan, or why there is none."""
+        found, self._found = self._found, None
+        return found
+
+    def stop(self) -> None:
+        """Nothing is under way."""
+        self._found = None
+
+
+def planning(
+    policy: Policy, preset: Any, finished: Callable[[PlannedPolicy], None] | None = None
+) -> Watch:
+    """For `replay`: the policy on a machine with those figures. finished: gets the driver at once,
+    to be asked what it did when the replay is over.
+    """
+
+    def watch(core: Core) -> Callable[[], None]:
+        duplicates = policy.changes.get("advice") == lib.DEEPUM_ADVISE_ALL
+        made = PlannedPolicy(
+            core,
+            ImmediatePlanning(float(preset.h2d_gbps), float(preset.d2h_gbps), duplicates=duplicates),
+        )
+        if finished is not None:
+            finished(made)
+        return made.poll
+
+    return watch

@@ -1,0 +1,85 @@
+#include "iteration/repeat_finder.hpp"
+
+#include <algorithm>
+
+namespace deepum::core {
+
+// All launches are kept until the table has its full size.
+void RepeatFinder::grow() {
+  last_.assign(2 * last_.size(), 0);
+  --shift_;
+  RecentLaunches again;
+  for (std::uint64_t i = 0; i + 1 < launches_.count(); ++i) {
+    again.append(launches_.at(i));
+    last_[index_of(again.context())] = static_cast<std::uint32_t>(again.count());
+  }
+}
+
+void RepeatFinder::launched() {
+  const std::uint64_t noted = way_back_of_latest();
+  const std::uint64_t latest = launches_.count() - 1;
+  const auto same = [&](std::uint64_t distance) {
+    return distance != 0 && distance < launches_.size() &&
+           launches_.at(latest - distance).hash == launches_.at(latest).hash;
+  };
+  const std::uint64_t back = same(noted) ? noted : 0;
+  note_way_back(back);
+  if (same(distance_)) {
+    ++run_;
+    ++exact_;
+    named_ += launches_.at(latest - distance_).named == launches_.at(latest).named ? 1 : 0;
+    odd_in_row_ = 0;
+    odd_ = run_ % distance_ == 0 ? 0 : odd_;
+  } else if (!tolerate()) {
+    follow(back);
+  }
+}
+
+// The latest launch differs.
+bool RepeatFinder::tolerate() {
+  if (distance_ == 0 || distance_ >= launches_.size() || ++odd_in_row_ > kMostInARow ||
+      ++odd_ > distance_ / kOddShare) {
+    return false;
+  }
+  ++run_;
+  exact_ = 0;
+  return true;
+}
+
+// The run at that distance begins where launches differ.
+void RepeatFinder::follow(std::uint64_t distance) {
+  distance_ = distance;
+  run_ = named_ = odd_ = odd_in_row_ = 0;
+  const std::uint64_t latest = launches_.count() - 1;
+  while (distance_ != 0 && run_ + distance_ < launches_.size()) {
+    const RecentLaunches::Launch &now = launches_.at(latest - run_),
+                                 &before = launches_.at(latest - run_ - distance_);
+    if (now.hash != before.hash) {
+      break;
+    }
+    ++run_;
+    named_ += now.named == before.named ? 1 : 0;
+  }
+  exact_ = run_;
+}
+
+void RepeatFinder::note_way_back(std::uint64_t way_back) {
+  if (way_back >= way_back_ || launches_.count() - way_back_at_ > 2 * way_back_) {
+    way_back_ = way_back;
+    way_back_at_ = launches_.count();
+  }
+}
+
+void RepeatFinder::restart(std::uint64_t way_back) {
+  distance_ = run_ = exact_ = named_ = odd_ = odd_in_row_ = 0;
+  way_back_ = way_back;
+  way_back_at_ = launches_.count();
+}
+
+void RepeatFinder::forget() {
+  last_.assign(kFirstEntries, 0);
+  shift_ = kFirstShift;
+  restart(0);
+}
+
+}  // namespace deepum::core
