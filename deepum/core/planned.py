@@ -176,7 +176,6 @@ class PlannedPolicy:
 
     def _ask(self, statistics: CoreStatistics) -> None:
         assert self._recording is not None
-        self.outcomes[-1].before_us = fmean(self._before)
         capacity = statistics.capacity_bytes - self.core.settings.headroom_blocks * UM_BLOCK_BYTES
         memory = int(capacity * (1 - _SLACKS[self._attempts]))
         self.planning.begin(self._recording, self._timeline.known, max(memory, 1))
@@ -188,7 +187,8 @@ class PlannedPolicy:
         if isinstance(made, str):
             self._stop(made)
         elif made is not None:
-            self._before = self._timed(self._since) or self._before
+            if self._attempts == 1:  # iterations that came while the plan was made count, too
+                self._before = self._timed(self._since)
             self.outcomes[-1].before_us = fmean(self._before[-_MEASURED_ITERATIONS:])
             self.outcomes[-1].moves = len(made.moves)
             self._follow(made)

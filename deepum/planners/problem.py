@@ -15,7 +15,7 @@ from deepum.planners.iteration import Iteration, Link
 # By gap of a problem: 1, the item is evicted in it, 0, it stays.
 Plan = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
-_NONE = -(2**31)
+_NONE = NOT_FETCHED = -(2**31)
 _FAR = 2**30
 
 
@@ -39,7 +39,9 @@ class Gap:
 @dataclass(frozen=True)
 class Replayed:
     """What a plan takes, carried out: ns and bytes of an iteration, and by launch when it ended and
-    how long it waited. ns is infinite where a launch could never run.
+    how long it waited. ns is infinite where a launch could never run. fetched_behind: by gap, the
+    launch that ran, or had run, when the content for the launch at its end was fetched, of that
+    one's iteration or negative in one before; `NOT_FETCHED` where nothing was.
     """
 
     ns: float
@@ -47,6 +49,7 @@ class Replayed:
     out_bytes: int
     ends_ns: Floats
     stall_ns: Floats
+    fetched_behind: npt.NDArray[np.int32]
 
 
 class Problem:
@@ -133,12 +136,18 @@ class Problem:
     def replay(self, plan: Plan, *, reach: int = _FAR) -> Replayed:
         """The plan carried out. reach: launches ahead for which content is fetched."""
         ends, stall = np.zeros(self.launches), np.zeros(self.launches)
+        behind = np.full(max(len(self), 1), NOT_FETCHED, dtype=np.int32)
         options = ffi.new("deepum_planning_options *", (reach,))
         found = lib.deepum_planning_replay(
-            self._native, self._bytes(plan), options, _doubles(stall), _doubles(ends)
+            self._native,
+            self._bytes(plan),
+            options,
+            _doubles(stall),
+            _doubles(ends),
+            ffi.cast("int32_t *", behind.ctypes.data),
         )
         ns = found.ns if found.stuck < 0 else float("inf")
-        return Replayed(ns, int(found.in_bytes), int(found.out_bytes), ends, stall)
+        return Replayed(ns, int(found.in_bytes), int(found.out_bytes), ends, stall, behind[: len(self)])
 
     def belady(
         self, *, slack: float = 0.0, clean_bonus: float = 0.0, preset: Plan | None = None

@@ -70,12 +70,14 @@ void deepum_planning_occupancy(const deepum_planning_problem* problem, const uin
 deepum_planning_result deepum_planning_replay(const deepum_planning_problem* problem,
                                               const uint8_t* plan,
                                               const deepum_planning_options* options,
-                                              double* stall_ns, double* ends_ns) {
+                                              double* stall_ns, double* ends_ns,
+                                              int32_t* fetched_behind) {
   return guarded(deepum_planning_result{}, [&] {
     const auto launches = static_cast<std::size_t>(problem->problem.launches());
     return deepum::planning::Replay(problem->problem, {plan, problem->gaps()}, *options)
         .run({stall_ns, stall_ns == nullptr ? 0 : launches},
-             {ends_ns, ends_ns == nullptr ? 0 : launches});
+             {ends_ns, ends_ns == nullptr ? 0 : launches},
+             {fetched_behind, fetched_behind == nullptr ? 0 : problem->gaps()});
   });
 }
 

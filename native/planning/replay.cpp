@@ -146,6 +146,10 @@ bool Replay::start_fetch() {
   free_ -= bytes;
   item.place = Place::kComing;
   in_ = {now_ + problem_.fetch_ns(gap.item), gap.item, -1, kNone};
+  const std::int32_t measured = (kIterations - 1) * problem_.launches();
+  if (!fetched_behind_.empty() && fetch.need >= measured) {
+    fetched_behind_[fetch.gap] = (running_ ? launch_ : launch_ - 1) - measured;
+  }
   result_.in_bytes += measuring() ? static_cast<double>(bytes) : 0.0;
   return true;
 }
@@ -206,7 +210,10 @@ void Replay::end_kernel() {
   }
 }
 
-deepum_planning_result Replay::run(std::span<double> stall_ns, std::span<double> ends_ns) {
+deepum_planning_result Replay::run(std::span<double> stall_ns, std::span<double> ends_ns,
+                                   std::span<std::int32_t> fetched_behind) {
+  fetched_behind_ = fetched_behind;
+  std::ranges::fill(fetched_behind_, kNone);
   const std::int32_t launches = problem_.launches(), total = kIterations * launches;
   begin();
   double began = 0;

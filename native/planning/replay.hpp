@@ -19,8 +19,9 @@ class Replay {
   Replay(const Problem& problem, std::span<const std::uint8_t> plan,
          const deepum_planning_options& options);
 
-  // Each may be empty, or has a number for each launch.
-  deepum_planning_result run(std::span<double> stall_ns, std::span<double> ends_ns);
+  // Each may be empty, or has a number for each launch, `fetched_behind` for each gap.
+  deepum_planning_result run(std::span<double> stall_ns, std::span<double> ends_ns,
+                             std::span<std::int32_t> fetched_behind = {});
 
  private:
   static constexpr std::int32_t kIterations = 3;  // of which the last is measured
@@ -77,6 +78,7 @@ class Replay {
   bool running_ = false;
   bool has_room_ = false;  // for what it does not fetch
   double now_ = 0, kernel_until_ = 0, ready_since_ = 0;
+  std::span<std::int32_t> fetched_behind_;
   deepum_planning_result result_{};
 };
 

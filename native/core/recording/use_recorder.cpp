@@ -18,14 +18,28 @@ void UseRecorder::launched(const deepum_execute_event& event, std::span<const Ac
     begin(static_cast<std::uint32_t>(wanted_));
     return;
   }
+  const bool sparse = (event.header.flags & DEEPUM_EXECUTE_SPARSE) != 0;
   const auto number = static_cast<std::uint32_t>(launches_.size());
   for (std::size_t i = 0; i < accesses.size(); ++i) {
     const BlockSpan span = accesses[i].span;
     const std::uint64_t name = memory_.names().name(runs[i].name);
     const bool writes = accesses[i].use.now != Use::kReads;
     const std::uint8_t kind = writes ? DEEPUM_RECORDED_WRITES : 0;
-    uses_.push_back({name, number, span.slot, span.first, runs[i].first, span.count, kind, 0,
-                     static_cast<std::uint16_t>(event.header.device)});
+    const std::span<const UmBlock> blocks = memory_.blocks(span);
+    const auto comes = [&](const UmBlock& block) {
+      return !block.on_host.stays() && !block.on_host.read_in_place(sparse);
+    };
+    for (std::uint32_t from = 0; from < span.count;) {
+      std::uint32_t to = from;
+      while (to < span.count && comes(blocks[to])) {
+        ++to;
+      }
+      if (to > from) {
+        uses_.push_back({name, number, span.slot, span.first + from, runs[i].first + from,
+                         to - from, kind, 0, static_cast<std::uint16_t>(event.header.device)});
+      }
+      from = to + 1;
+    }
   }
   launches_.push_back({event.execution_hash, now_.launch});
 }
