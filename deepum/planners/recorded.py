@@ -60,12 +60,12 @@ class RecordedIteration:
         uses = np.frombuffer(recording.uses, _USE)
         if len(launches) == 0 or len(launches) != len(launch_ns):
             raise ValueError("recording: has no launches, or not as many as there are times")
-        if len(np.unique(uses["device"][uses["kind"] != lib.DEEPUM_RECORDED_ENDS])) > 1:
+        if len(np.unique(uses["device"])) > 1:
             raise ValueError("recording: is of several devices, of which none can be planned")
         self.hashes = tuple(int(value) for value in launches["hash"])
         self._count = len(launches)
         rows = _blocks_of(uses)
-        ends = rows["kind"] == lib.DEEPUM_RECORDED_ENDS
+        ends = (rows["kind"] & lib.DEEPUM_RECORDED_ENDS) != 0
         used = rows[~ends]
         self._keys: _Ints = used["block"] * self._count + used["launch"]
         order = np.argsort(self._keys, kind="stable")
@@ -95,11 +95,19 @@ class RecordedIteration:
                 found.append(Run(name, index, 1))
         return found
 
+    def left(self, item: int, launch: int) -> bool:
+        """Whether most of the item had left the device, before a launch that uses it, since the use
+        before: as the recorded run had it.
+        """
+        places = np.searchsorted(self._keys, self.blocks[item] * self._count + launch)
+        left = (self._used["kind"][places] & lib.DEEPUM_RECORDED_LEFT) != 0
+        return bool(2 * np.count_nonzero(left) > len(left))
+
     def _alike(
         self, rows: npt.NDArray[np.void], duplicates: bool
     ) -> dict[tuple[Event, ...], list[int]]:
         """UM blocks by their events, in order of place."""
-        ends = rows["kind"] == lib.DEEPUM_RECORDED_ENDS
+        ends = (rows["kind"] & lib.DEEPUM_RECORDED_ENDS) != 0
         launch = rows["launch"] % self._count  # what ends behind the last ends before the first
         order = np.lexsort((~ends, launch, rows["block"]))
         block, launch, ends = rows["block"][order], launch[order], ends[order]

@@ -11,10 +11,9 @@ from deepum.planners.problem import Floats
 
 
 def launch_ns(times: Sequence[LaunchTime], first: int, launches: int) -> Floats:
-    """ns of each launch of the iteration whose first launch was number `first` of the session, the
-    least over all iterations of which times are known: a launch that waited for memory in one may
-    not in another. Launches between two times share theirs evenly. Raises ValueError where not even
-    one iteration is known.
+    """ns of each launch of the iteration whose first launch was number `first` of the session, what
+    it waited for memory included: the mean over all iterations of which times are known. Launches
+    between two times share theirs evenly. Raises ValueError where not even one iteration is known.
     """
     known = sorted({time.launch: time.completed_at for time in times}.items())
     at = np.array([launch for launch, _ in known], dtype=np.float64)
@@ -25,6 +24,5 @@ def launch_ns(times: Sequence[LaunchTime], first: int, launches: int) -> Floats:
     numbers = np.arange(int(at[0]) + 1, int(at[-1]) + 1)
     ends = np.interp(np.arange(int(at[0]), int(at[-1]) + 1), at, us)
     took = np.diff(ends) * 1e3
-    least = np.full(launches, np.inf)
-    np.minimum.at(least, (numbers - first) % launches, took)
-    return least
+    number = (numbers - first) % launches
+    return np.bincount(number, took, launches) / np.bincount(number, minlength=launches)

@@ -14,9 +14,9 @@ import numpy as np
 
 from deepum.core import Plan, plan_files
 from deepum.errors import DeepumError
+from deepum.planners.calibration import calibrated, leaner
 from deepum.planners.iteration import Link
 from deepum.planners.planner import BY_NAME, Limits
-from deepum.planners.problem import Problem
 from deepum.planners.recorded import RecordedIteration
 from deepum.planners.requests import Request
 from deepum.planners.schedule import scheduled
@@ -42,13 +42,13 @@ def planned(request: Request) -> Plan:
     link = Link(
         options.memory_bytes, options.in_gbps, options.out_gbps, copies_early=options.duplicates
     )
-    problem = Problem(recorded.iteration, link)
+    problem = calibrated(recorded, link)
     if problem.fits:
         raise DeepumError("the iteration fits: nothing is to be planned")
     found = BY_NAME[_planner()]().best(problem, Limits(options.seconds))
     if found is None:
         raise DeepumError("no plan was found that fits the memory")
-    return scheduled(recorded, problem, found.plan)
+    return scheduled(recorded, problem, leaner(problem, found.plan))
 
 
 def _planner() -> str:

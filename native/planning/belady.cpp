@@ -50,7 +50,8 @@ class Belady {
   double needed(std::int32_t index) const {
     const Gap& gap = problem_.gap(index);
     const double launches = problem_.launches();
-    double at = gap.end + (gap.fetches ? 0.0 : kNotNeeded * launches);
+    // What ends soon makes its room by itself, and would be copied for nothing.
+    double at = gap.death != kNone ? gap.death : gap.end + (gap.fetches ? 0.0 : kNotNeeded * launches);
     at += !preset_.empty() && preset_[index] == static_cast<std::uint8_t>(Preset::kKept)
               ? kKept * launches
               : 0.0;
