@@ -160,7 +160,7 @@ class Core:
     def of(cls, handle: Any, settings: CoreSettings) -> Core:
         """The core that somebody else made with these settings, and ends: not to be used then."""
         core = cls.__new__(cls)
-        core.settings, core._handle = settings, handle  # noqa: SLF001
+        core.settings, core._handle = settings, handle
         return core
 
     @property

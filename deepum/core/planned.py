@@ -4,8 +4,8 @@ a trial, and kept only where iterations are shorter with it (docs/planned.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from statistics import fmean
 from typing import Any, Protocol
@@ -20,17 +20,21 @@ _MEASURED_ITERATIONS = 2  # that are compared, before and with a plan
 _SETTLING_ITERATIONS = 1  # with a plan, before it is measured
 _LEAST_GAIN = 0.005  # part of an iteration that a plan has to save
 _CLEARLY_WORSE = 1.25  # times an iteration: a trial ends at once
-# Parts of the memory that a plan leaves free: of the first plan of an iteration, and of the next.
-_SLACKS = (0.0, 0.03)
+_MOST_PLANS = 2  # of an iteration
+# Of another iteration, until the plan that is kept is given up for it: an evaluation phase is over
+# sooner.
+_OTHER_ITERATIONS = 16
 
 
 class Planning(Protocol):
     """Where plans are made, beside the program."""
 
     def begin(
-        self, recording: Recording, times: list[LaunchTime], memory_bytes: int
+        self, recording: Recording, times: Sequence[Sequence[LaunchTime]], memory_bytes: int
     ) -> None:
-        """Asks for a plan that takes no more memory than that."""
+        """Asks for a plan that takes no more memory than that. times: of the recorded run, and with
+        each plan that was tried.
+        """
 
     def poll(self) -> Plan | str | None:
         """The plan, or why there is none; None while it is being made."""
@@ -54,7 +58,7 @@ class Phase(Enum):
 @dataclass
 class Outcome:
     """Of one plan: mean microseconds of an iteration before and with it. kept: it is followed on.
-    reason: why there is no plan, or it is not kept.
+    reason: why there is no plan, or it is not kept. launches: of the iteration; moves: of the plan.
     """
 
     launches: int
@@ -76,19 +80,22 @@ class PlannedPolicy:
     given: Plan | None = None
     phase: Phase = field(default=Phase.LEARNING, init=False)
     outcomes: list[Outcome] = field(default_factory=list, init=False)
+    plan: Plan | None = field(default=None, init=False)  # the best so far, if any pays
     _timeline: Timeline = field(default_factory=Timeline, init=False)
     _period: int = field(default=0, init=False)
     _since: int = field(default=0, init=False)  # launch from which on is measured
-    _before: list[float] = field(default_factory=list, init=False)
+    _us: float = field(default=0.0, init=False)  # an iteration with `plan`, or without one
+    _times: list[list[LaunchTime]] = field(default_factory=list, init=False)
     _recording: Recording | None = field(default=None, init=False)
-    _plan: Plan | None = field(default=None, init=False)
-    _attempts: int = field(default=0, init=False)
-    _stopped_periods: set[int] = field(default_factory=set, init=False)
+    _tried: Plan | None = field(default=None, init=False)
+    _plans: int = field(default=0, init=False)  # that were asked for of this iteration
+    _other: tuple[int, int] = field(default=(0, 0), init=False)  # iteration, and launch since which
+    _hopeless: set[int] = field(default_factory=set, init=False)  # iterations, by launches
 
     def __post_init__(self) -> None:
         if self.given is not None:
-            self._follow(self.given)
-            self._period = len(self.given.launches)
+            self.plan, self._period = self.given, len(self.given.launches)
+            self.core.follow_plan(self.given.launches, self.given.moves)
             self.outcomes.append(Outcome(self._period, kept=True, moves=len(self.given.moves)))
             self.phase = Phase.FOLLOWING
 
@@ -97,65 +104,56 @@ class PlannedPolicy:
         statistics = self.core.statistics()
         if self.phase in _TIMED:
             self._timeline.extend(self.core.launch_times())
-        if self.phase not in (Phase.LEARNING, Phase.STOPPED) and self._lost(statistics):
+        if self._is_another(statistics):
             self._begin_anew()
         elif (go_on := _STEPS.get(self.phase)) is not None:
             go_on(self, statistics)
 
+    @property
+    def busy(self) -> bool:
+        """Whether something is under way that does not wait for the program alone."""
+        return self.phase is Phase.PLANNING
+
     def close(self) -> None:
-        """Ends what is under way; the plan that is kept is `plan`."""
+        """Ends what is under way."""
         self.planning.stop()
 
-    @property
-    def plan(self) -> Plan | None:
-        """The plan that is kept."""
-        return self._plan if self.phase is Phase.FOLLOWING else None
-
     def summary(self) -> list[dict[str, Any]]:
-        """What became of each plan, for statistics: times in microseconds an iteration."""
-        return [
-            {
-                "launches": one.launches,
-                "moves": one.moves,
-                "before_us": one.before_us,
-                "with_us": one.with_us,
-                "kept": one.kept,
-                "reason": one.reason,
-            }
-            for one in self.outcomes
-        ]
+        """What became of each plan, for statistics."""
+        return [asdict(one) for one in self.outcomes]
 
-    def _lost(self, statistics: CoreStatistics) -> bool:
+    def _is_another(self, statistics: CoreStatistics) -> bool:
         """Another iteration is repeated now. While none is, the core goes on by itself."""
         period = statistics.iteration_launches
-        return period != 0 and period != self._period
+        if self.phase is Phase.LEARNING or period in (0, self._period):
+            self._other = (0, 0)
+            return False
+        if self.phase is not Phase.FOLLOWING:
+            return True
+        if self._other[0] != period:
+            self._other = (period, statistics.launches)
+        return statistics.launches - self._other[1] > _OTHER_ITERATIONS * period
 
     def _begin_anew(self) -> None:
-        if self.outcomes and self.phase not in (Phase.FOLLOWING, Phase.MEASURING):
-            self.outcomes[-1].reason = self.outcomes[-1].reason or "the iteration changed"
-        self._leave(Phase.LEARNING)
-        self._attempts = 0
+        if self.phase in (Phase.PLANNING, Phase.SETTLING, Phase.TRYING):
+            self.outcomes[-1].reason = "the iteration changed"
+        self.core.follow_plan([], [])
+        self.plan, self._plans = None, 0
+        self._end_trials(Phase.LEARNING)
 
-    def _leave(self, phase: Phase) -> None:
-        """Nothing is followed, recorded or timed any longer."""
+    def _end_trials(self, phase: Phase) -> None:
+        """Nothing is recorded, timed or tried any longer."""
         self.planning.stop()
         self.core.record(0)
         self.core.want_times(False)
         self._timeline.clear()
-        if self._plan is not None:
-            self.core.follow_plan([], [])
-            self._plan = None
+        self._times, self._recording, self._tried = [], None, None
         self.phase = phase
-
-    def _stop(self, reason: str) -> None:
-        self.outcomes[-1].reason = reason
-        self._stopped_periods.add(self._period)
-        self._leave(Phase.STOPPED)
 
     def _learn(self, statistics: CoreStatistics) -> None:
         period = statistics.iteration_launches
         presses = statistics.allocated_bytes > statistics.capacity_bytes > 0
-        if period == 0 or not presses or period in self._stopped_periods:
+        if period == 0 or not presses or period in self._hopeless:
             return
         if period != self._period:
             self._period, self._since = period, statistics.launches
@@ -163,41 +161,34 @@ class PlannedPolicy:
             self._since = statistics.launches
             self.core.want_times(True)
             self.core.record(period)
-            self.outcomes.append(Outcome(period))
             self.phase = Phase.MEASURING
 
     def _measure(self, statistics: CoreStatistics) -> None:
-        recording = self.core.recorded()
-        done = self._timed(self._since)
-        if recording is not None and len(done) >= _MEASURED_ITERATIONS:
-            self._before, self._recording = done, recording
+        recording, took = self.core.recorded(), self._took()
+        if recording is not None and len(took) >= _MEASURED_ITERATIONS:
+            self._recording, self._us = recording, fmean(took)
             self.core.record(0)
             self._ask(statistics)
 
     def _ask(self, statistics: CoreStatistics) -> None:
         assert self._recording is not None
-        capacity = statistics.capacity_bytes - self.core.settings.headroom_blocks * UM_BLOCK_BYTES
-        memory = int(capacity * (1 - _SLACKS[self._attempts]))
-        self.planning.begin(self._recording, self._timeline.known, max(memory, 1))
-        self._attempts += 1
+        self.outcomes.append(Outcome(self._period, self._us))
+        self._times.append(self._timeline.since(self._since))
+        room = statistics.capacity_bytes - self.core.settings.headroom_blocks * UM_BLOCK_BYTES
+        self.planning.begin(self._recording, self._times, max(room, 1))
+        self._plans += 1
         self.phase = Phase.PLANNING
 
     def _await_plan(self, statistics: CoreStatistics) -> None:
         made = self.planning.poll()
         if isinstance(made, str):
-            self._stop(made)
+            self.outcomes[-1].reason = made
+            self._decide()
         elif made is not None:
-            if self._attempts == 1:  # iterations that came while the plan was made count, too
-                self._before = self._timed(self._since)
-            self.outcomes[-1].before_us = fmean(self._before[-_MEASURED_ITERATIONS:])
             self.outcomes[-1].moves = len(made.moves)
-            self._follow(made)
-            self._since = statistics.launches
+            self.core.follow_plan(made.launches, made.moves)
+            self._tried, self._since = made, statistics.launches
             self.phase = Phase.SETTLING
-
-    def _follow(self, plan: Plan) -> None:
-        self.core.follow_plan(plan.launches, plan.moves)
-        self._plan = plan
 
     def _settle(self, statistics: CoreStatistics) -> None:
         # What was launched by then is known once as many launches behind it are.
@@ -207,42 +198,44 @@ class PlannedPolicy:
             self.phase = Phase.TRYING
 
     def _try(self, statistics: CoreStatistics) -> None:
-        outcome, done = self.outcomes[-1], self._timed(self._since)
-        before = outcome.before_us
-        assert before is not None
-        worse = bool(done) and done[0] > _CLEARLY_WORSE * before
-        if len(done) < _MEASURED_ITERATIONS and not worse:
+        outcome, took = self.outcomes[-1], self._took()
+        worse = bool(took) and took[0] > _CLEARLY_WORSE * self._us
+        if len(took) < _MEASURED_ITERATIONS and not worse:
             return
-        outcome.with_us = fmean(done[:_MEASURED_ITERATIONS])
-        if outcome.with_us <= (1 - _LEAST_GAIN) * before:
-            outcome.kept = True
-            self.core.want_times(False)
-            self.phase = Phase.FOLLOWING
-        elif self._attempts < len(_SLACKS):
+        outcome.with_us = fmean(took)
+        if outcome.with_us <= (1 - _LEAST_GAIN) * self._us:
+            for other in self.outcomes:
+                other.kept = other is outcome
+            self.plan, self._us = self._tried, outcome.with_us
+        else:
             outcome.reason = "iterations are not shorter with it"
-            self.core.follow_plan([], [])
-            self._plan = None
-            self.outcomes.append(Outcome(self._period))
+            self._follow_best()
+        if self._plans < _MOST_PLANS:
             self._ask(statistics)
         else:
-            self._stop("iterations are not shorter with it")
+            self._decide()
 
-    def _timed(self, first: int) -> list[float]:
-        return self._timeline.iterations(self._timeline.first_from(first), self._period)
+    def _follow_best(self) -> None:
+        """The core follows the plan that was the best so far, or none."""
+        if self.plan is not None:
+            self.core.follow_plan(self.plan.launches, self.plan.moves)
+        else:
+            self.core.follow_plan([], [])
 
-    def _rest(self, statistics: CoreStatistics) -> None:
-        """A plan that did not pay is not made again for the same iteration."""
-        period = statistics.iteration_launches
-        if period != 0 and period not in self._stopped_periods:
-            self._begin_anew()
+    def _decide(self) -> None:
+        if self.plan is None:
+            self._hopeless.add(self._period)
+        self._end_trials(Phase.STOPPED if self.plan is None else Phase.FOLLOWING)
+
+    def _took(self) -> list[float]:
+        return self._timeline.iterations(self._timeline.first_from(self._since), self._period)
 
 
 _TIMED = (Phase.MEASURING, Phase.PLANNING, Phase.SETTLING, Phase.TRYING)
 _STEPS: dict[Phase, Callable[[PlannedPolicy, CoreStatistics], None]] = {
-    Phase.LEARNING: PlannedPolicy._learn,  # noqa: SLF001
-    Phase.MEASURING: PlannedPolicy._measure,  # noqa: SLF001
-    Phase.PLANNING: PlannedPolicy._await_plan,  # noqa: SLF001
-    Phase.SETTLING: PlannedPolicy._settle,  # noqa: SLF001
-    Phase.TRYING: PlannedPolicy._try,  # noqa: SLF001
-    Phase.STOPPED: PlannedPolicy._rest,  # noqa: SLF001
+    Phase.LEARNING: PlannedPolicy._learn,
+    Phase.MEASURING: PlannedPolicy._measure,
+    Phase.PLANNING: PlannedPolicy._await_plan,
+    Phase.SETTLING: PlannedPolicy._settle,
+    Phase.TRYING: PlannedPolicy._try,
 }

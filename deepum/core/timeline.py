@@ -34,10 +34,11 @@ class Timeline:
         self._launches.clear()
         self._times.clear()
 
-    @property
-    def known(self) -> list[LaunchTime]:
-        """All of them."""
-        return [LaunchTime(*pair) for pair in zip(self._launches, self._times, strict=True)]
+    def since(self, launch: int) -> list[LaunchTime]:
+        """Those of that launch and of those behind it."""
+        place = bisect_left(self._launches, launch)
+        pairs = zip(self._launches[place:], self._times[place:], strict=True)
+        return [LaunchTime(*pair) for pair in pairs]
 
     @property
     def latest(self) -> int:

@@ -25,17 +25,18 @@ def plan_of_run(recorded: RecordedIteration, problem: Problem) -> Plan:
     return plan
 
 
-def calibrated(recorded: RecordedIteration, link: Link) -> Problem:
-    """The problem of the iteration, each launch taking the same part of what it took in the run."""
+def calibrated(recorded: RecordedIteration, link: Link, took_ns: float) -> Problem:
+    """The problem of the iteration, each launch taking the same part of what it is said to take, so
+    that the recorded run takes `took_ns`.
+    """
     iteration = recorded.iteration
-    taken = iteration.compute_ns
 
-    def scaled(part: float) -> Problem:
+    def scaled(part: float, on: Link) -> Problem:
         return Problem(
-            replace(iteration, launch_ns=tuple(part * ns for ns in iteration.launch_ns)), link
+            replace(iteration, launch_ns=tuple(part * ns for ns in iteration.launch_ns)), on
         )
 
-    whole = scaled(1.0)
+    whole = scaled(1.0, link)
     moved = plan_of_run(recorded, whole)
     # The run's own plan need not fit to the byte: its room is what it takes.
     room = max(int(whole.occupancy(moved).max()), link.memory_bytes)
@@ -43,12 +44,9 @@ def calibrated(recorded: RecordedIteration, link: Link) -> Problem:
     low, high = _LEAST, 1.0
     for _ in range(_STEPS):
         part = (low + high) / 2
-        problem = Problem(
-            replace(iteration, launch_ns=tuple(part * ns for ns in iteration.launch_ns)),
-            link_of_run,
-        )
-        low, high = (part, high) if problem.replay(moved).ns < taken else (low, part)
-    return scaled((low + high) / 2)
+        problem = scaled(part, link_of_run)
+        low, high = (part, high) if problem.replay(moved).ns < took_ns else (low, part)
+    return scaled((low + high) / 2, link)
 
 
 def leaner(problem: Problem, plan: Plan) -> Plan:
@@ -56,7 +54,9 @@ def leaner(problem: Problem, plan: Plan) -> Plan:
     be copied for nothing; the same where that takes longer.
     """
     gone = np.flatnonzero(plan)
-    ends = np.array([problem.gaps[number].death is not None for number in gone.tolist()], dtype=bool)
+    ends = np.array(
+        [problem.gaps[number].death is not None for number in gone.tolist()], dtype=bool
+    )
     with_ends_kept = problem.fill(plan, gone[ends])
     filled = problem.fill(with_ends_kept, gone[~ends][::-1])
     by_time = sorted(

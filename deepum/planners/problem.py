@@ -147,7 +147,9 @@ class Problem:
             ffi.cast("int32_t *", behind.ctypes.data),
         )
         ns = found.ns if found.stuck < 0 else float("inf")
-        return Replayed(ns, int(found.in_bytes), int(found.out_bytes), ends, stall, behind[: len(self)])
+        return Replayed(
+            ns, int(found.in_bytes), int(found.out_bytes), ends, stall, behind[: len(self)]
+        )
 
     def belady(
         self, *, slack: float = 0.0, clean_bonus: float = 0.0, preset: Plan | None = None

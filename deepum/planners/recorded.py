@@ -75,9 +75,7 @@ class RecordedIteration:
         for events, blocks in self._alike(rows, duplicates).items():
             for at in range(0, len(blocks), ITEM_BLOCKS):
                 mine = blocks[at : at + ITEM_BLOCKS]
-                items.append(
-                    Item(len(mine) * UM_BLOCK_BYTES, events, len(blocks) * UM_BLOCK_BYTES)
-                )
+                items.append(Item(len(mine) * UM_BLOCK_BYTES, events, len(blocks) * UM_BLOCK_BYTES))
                 self.blocks.append(np.array(mine, dtype=np.int64))
         self.iteration = Iteration(tuple(launch_ns), tuple(items))
 

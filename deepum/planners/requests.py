@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass
 
 from deepum.core import LaunchTime, Recording
 
-_HEADER = struct.Struct("<8sIIII")  # magic, bytes of options, launches, uses, times
+# Magic, bytes of options, launches, uses, runs of times; the count of each run's times follows.
+_HEADER = struct.Struct("<8sIIII")
 _MAGIC = b"DEEPUMRQ"
 
 
@@ -31,18 +32,19 @@ class Options:
 
 @dataclass(frozen=True)
 class Request:
-    """times: as `planners.times.launch_ns` takes them."""
+    """times: when launches had completed, of the recorded run and of each with a plan."""
 
     recording: Recording
-    times: Sequence[LaunchTime]
+    times: Sequence[Sequence[LaunchTime]]
     options: Options
 
     def encode(self) -> bytes:
         """As `decode` reads it."""
         text = json.dumps(asdict(self.options)).encode()
-        times = array("Q")
-        for time in self.times:
-            times.extend((time.launch, time.completed_at))
+        numbers = array("Q", [len(run) for run in self.times])
+        for run in self.times:
+            for time in run:
+                numbers.extend((time.launch, time.completed_at))
         head = _HEADER.pack(
             _MAGIC,
             len(text),
@@ -51,7 +53,7 @@ class Request:
             len(self.times),
         )
         return b"".join(
-            (head, text, self.recording.launches, self.recording.uses, times.tobytes())
+            (head, text, self.recording.launches, self.recording.uses, numbers.tobytes())
         )
 
     @classmethod
@@ -59,17 +61,22 @@ class Request:
         """Raises ValueError where the bytes are no request."""
         if len(data) < _HEADER.size:
             raise ValueError("not a request for a plan")
-        magic, text, launches, uses, times = _HEADER.unpack_from(data)
-        sizes = (text, launches * Recording.LAUNCH_BYTES, uses * Recording.USE_BYTES, times * 16)
-        if magic != _MAGIC or len(data) != _HEADER.size + sum(sizes):
-            raise ValueError("not a request for a plan")
+        magic, text, launches, uses, runs = _HEADER.unpack_from(data)
+        sizes = (text, launches * Recording.LAUNCH_BYTES, uses * Recording.USE_BYTES, 8 * runs)
         at, parts = _HEADER.size, []
         for size in sizes:
             parts.append(data[at : at + size])
             at += size
-        numbers = array("Q", parts[3])
+        if magic != _MAGIC or len(data) < at or (len(data) - at) % 16:
+            raise ValueError("not a request for a plan")
+        counts, numbers = array("Q", parts[3]), iter(array("Q", data[at:]))
+        if 16 * sum(counts) != len(data) - at:
+            raise ValueError("not a request for a plan")
         return cls(
             Recording(parts[1], parts[2]),
-            tuple(LaunchTime(*pair) for pair in zip(numbers[::2], numbers[1::2], strict=True)),
+            tuple(
+                tuple(LaunchTime(next(numbers), next(numbers)) for _ in range(count))
+                for count in counts
+            ),
             Options(**json.loads(parts[0])),
         )

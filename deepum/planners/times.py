@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 import numpy as np
 
@@ -23,6 +24,21 @@ def launch_ns(times: Sequence[LaunchTime], first: int, launches: int) -> Floats:
     us = np.maximum.accumulate(us)
     numbers = np.arange(int(at[0]) + 1, int(at[-1]) + 1)
     ends = np.interp(np.arange(int(at[0]), int(at[-1]) + 1), at, us)
-    took = np.diff(ends) * 1e3
     number = (numbers - first) % launches
-    return np.bincount(number, took, launches) / np.bincount(number, minlength=launches)
+    return np.bincount(number, np.diff(ends) * 1e3, launches) / np.bincount(
+        number, minlength=launches
+    )
+
+
+def least_ns(runs: Sequence[Sequence[LaunchTime]], first: int, launches: int) -> Floats:
+    """The least over runs that moved memory at different launches: where a launch waited for memory
+    in one, it may not have in another. The first run has to be known; others are left out where
+    they are not.
+    """
+    known = [launch_ns(runs[0], first, launches)]
+    for run in runs[1:]:
+        try:
+            known.append(launch_ns(run, first, launches))
+        except ValueError:
+            continue
+    return reduce(np.minimum, known)

@@ -20,7 +20,7 @@ from deepum.planners.planner import BY_NAME, Limits
 from deepum.planners.recorded import RecordedIteration
 from deepum.planners.requests import Request
 from deepum.planners.schedule import scheduled
-from deepum.planners.times import launch_ns
+from deepum.planners.times import launch_ns, least_ns
 
 _LOWEST_PRIORITY = 19
 _THREAD_SETTINGS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -34,15 +34,19 @@ def planned(request: Request) -> Plan:
     launches = np.frombuffer(request.recording.launches, "<u8").reshape(-1, 2)
     if len(launches) == 0:
         raise ValueError("recording: has no launches")
+    if not request.times:
+        raise ValueError("times: there are none")
+    first = int(launches[0][1])
+    took_ns = float(launch_ns(request.times[0], first, len(launches)).sum())
     recorded = RecordedIteration(
         request.recording,
-        launch_ns(request.times, int(launches[0][1]), len(launches)).tolist(),
+        least_ns(request.times, first, len(launches)).tolist(),
         duplicates=options.duplicates,
     )
     link = Link(
         options.memory_bytes, options.in_gbps, options.out_gbps, copies_early=options.duplicates
     )
-    problem = calibrated(recorded, link)
+    problem = calibrated(recorded, link, took_ns)
     if problem.fits:
         raise DeepumError("the iteration fits: nothing is to be planned")
     found = BY_NAME[_planner()]().best(problem, Limits(options.seconds))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from deepum._core import lib
@@ -26,7 +26,7 @@ class ImmediatePlanning:
         self._found: Plan | str | None = None
 
     def begin(
-        self, recording: Recording, times: list[LaunchTime], memory_bytes: int
+        self, recording: Recording, times: Sequence[Sequence[LaunchTime]], memory_bytes: int
     ) -> None:
         """As `deepum.core.planned.Planning` has it."""
         options = Options(memory_bytes, *self._link, PLANNING_SECONDS, self._duplicates)
@@ -56,7 +56,9 @@ def planning(
         duplicates = policy.changes.get("advice") == lib.DEEPUM_ADVISE_ALL
         made = PlannedPolicy(
             core,
-            ImmediatePlanning(float(preset.h2d_gbps), float(preset.d2h_gbps), duplicates=duplicates),
+            ImmediatePlanning(
+                float(preset.h2d_gbps), float(preset.d2h_gbps), duplicates=duplicates
+            ),
         )
         if finished is not None:
             finished(made)
