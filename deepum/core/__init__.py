@@ -24,6 +24,7 @@ from deepum.core.records import (
     Progress,
     Stream,
     Usage,
+    Waited,
     commands,
     events,
 )
@@ -63,6 +64,7 @@ __all__ = [
     "Stream",
     "Turn",
     "Usage",
+    "Waited",
     "commands",
     "default_parameters",
     "events",

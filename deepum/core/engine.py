@@ -257,7 +257,9 @@ class Core:
         """When launches had completed, as far as it became known since the call before."""
         times = ffi.new("deepum_launch_time[]", _MOST_TIMES)
         count = int(lib.deepum_core_take_times(self._handle, times, _MOST_TIMES))
-        return [LaunchTime(int(t.launch), int(t.completed_at)) for t in times[0:count]]
+        return [
+            LaunchTime(int(t.launch), int(t.completed_at), int(t.waited)) for t in times[0:count]
+        ]
 
     @property
     def wants_faults(self) -> bool:

@@ -72,9 +72,10 @@ class Recording:
 
 @dataclass(frozen=True)
 class LaunchTime:
-    """All launches up to that one, counted from 1, had completed by then: microseconds of the GPU's
-    clock.
+    """All launches up to that one, counted from 1, had completed by then, and their stream had stood
+    still for moves for so long: microseconds of the GPU's clock.
     """
 
     launch: int
     completed_at: int
+    waited: int = 0

@@ -173,6 +173,17 @@ class Progress(Event):
 
 
 @dataclass(frozen=True)
+class Waited(Event):
+    """How long a stream stood still for moves before its launches up to the sequence `completed`,
+    in microseconds of the GPU, of all that were timed so far.
+    """
+
+    stream: int
+    completed: int
+    waited: int
+
+
+@dataclass(frozen=True)
 class Moved(Event):
     """What became of a command."""
 
@@ -265,6 +276,9 @@ _DECODERS: dict[int, Any] = {
     lib.DEEPUM_EVENT_FAULT: _ranged("deepum_fault_event", Fault, "faults"),
     lib.DEEPUM_EVENT_PROGRESS: _simple(
         "deepum_progress_event", Progress, "stream", "completed", "begun", "completed_at"
+    ),
+    lib.DEEPUM_EVENT_WAITED: _simple(
+        "deepum_waited_event", Waited, "stream", "completed", "waited"
     ),
     lib.DEEPUM_EVENT_MOVED: _simple("deepum_moved_event", Moved, "command", "status", "error"),
     lib.DEEPUM_EVENT_LOST: _simple("deepum_lost_event", Lost, "events"),

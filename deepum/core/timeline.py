@@ -15,6 +15,7 @@ class Timeline:
         self._most = most
         self._launches: list[int] = []
         self._times: list[int] = []
+        self._known: list[LaunchTime] = []
 
     def extend(self, times: Iterable[LaunchTime]) -> None:
         """Those that became known. One that is not behind the others, as of another stream, is left
@@ -26,19 +27,19 @@ class Timeline:
             ):
                 self._launches.append(time.launch)
                 self._times.append(time.completed_at)
+                self._known.append(time)
         if len(self._launches) > 2 * self._most:
-            del self._launches[: -self._most], self._times[: -self._most]
+            for kept in (self._launches, self._times, self._known):
+                del kept[: -self._most]
 
     def clear(self) -> None:
         """Forgets them all."""
-        self._launches.clear()
-        self._times.clear()
+        for kept in (self._launches, self._times, self._known):
+            kept.clear()
 
     def since(self, launch: int) -> list[LaunchTime]:
         """Those of that launch and of those behind it."""
-        place = bisect_left(self._launches, launch)
-        pairs = zip(self._launches[place:], self._times[place:], strict=True)
-        return [LaunchTime(*pair) for pair in pairs]
+        return self._known[bisect_left(self._launches, launch) :]
 
     @property
     def latest(self) -> int:

@@ -134,6 +134,12 @@ class EventWriter:
             struct.pack("<IIQQQ", stream, 0, completed, begun, completed_at),
         )
 
+    def waited(self, stream: int, completed: int, waited: int) -> int:
+        """How long a stream has stood still before its launches up to that sequence, microseconds."""
+        return self.record(
+            lib.DEEPUM_EVENT_WAITED, struct.pack("<IIQQ", stream, 0, completed, waited)
+        )
+
     def moved(self, command: int, status: int, error: int = 0) -> int:
         """What became of a command."""
         return self.record(lib.DEEPUM_EVENT_MOVED, struct.pack("<QII", command, status, error))

@@ -15,6 +15,7 @@ from deepum.core import LaunchTime, Recording
 # Magic, bytes of options, launches, uses, runs of times; the count of each run's times follows.
 _HEADER = struct.Struct("<8sIIII")
 _MAGIC = b"DEEPUMRQ"
+_TIME_BYTES = 24
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Request:
         numbers = array("Q", [len(run) for run in self.times])
         for run in self.times:
             for time in run:
-                numbers.extend((time.launch, time.completed_at))
+                numbers.extend((time.launch, time.completed_at, time.waited))
         head = _HEADER.pack(
             _MAGIC,
             len(text),
@@ -67,15 +68,15 @@ class Request:
         for size in sizes:
             parts.append(data[at : at + size])
             at += size
-        if magic != _MAGIC or len(data) < at or (len(data) - at) % 16:
+        if magic != _MAGIC or len(data) < at or (len(data) - at) % _TIME_BYTES:
             raise ValueError("not a request for a plan")
         counts, numbers = array("Q", parts[3]), iter(array("Q", data[at:]))
-        if 16 * sum(counts) != len(data) - at:
+        if _TIME_BYTES * sum(counts) != len(data) - at:
             raise ValueError("not a request for a plan")
         return cls(
             Recording(parts[1], parts[2]),
             tuple(
-                tuple(LaunchTime(next(numbers), next(numbers)) for _ in range(count))
+                tuple(LaunchTime(next(numbers), next(numbers), next(numbers)) for _ in range(count))
                 for count in counts
             ),
             Options(**json.loads(parts[0])),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 
 import numpy as np
 
@@ -12,13 +11,14 @@ from deepum.planners.problem import Floats
 
 
 def launch_ns(times: Sequence[LaunchTime], first: int, launches: int) -> Floats:
-    """ns of each launch of the iteration whose first launch was number `first` of the session, what
-    it waited for memory included: the mean over all iterations of which times are known. Launches
-    between two times share theirs evenly. Raises ValueError where not even one iteration is known.
+    """ns of each launch of the iteration whose first launch was number `first` of the session,
+    without what its stream stood still for moves: the mean over all iterations of which times are
+    known. Launches between two times share theirs evenly. Raises ValueError where not even one
+    iteration is known.
     """
-    known = sorted({time.launch: time.completed_at for time in times}.items())
+    known = sorted({time.launch: time.completed_at - time.waited for time in times}.items())
     at = np.array([launch for launch, _ in known], dtype=np.float64)
-    us = np.array([completed for _, completed in known], dtype=np.float64)
+    us = np.array([worked for _, worked in known], dtype=np.float64)
     if len(at) < 2 or at[-1] - at[0] < launches:
         raise ValueError("times: are known of no whole iteration")
     us = np.maximum.accumulate(us)
@@ -28,17 +28,3 @@ def launch_ns(times: Sequence[LaunchTime], first: int, launches: int) -> Floats:
     return np.bincount(number, np.diff(ends) * 1e3, launches) / np.bincount(
         number, minlength=launches
     )
-
-
-def least_ns(runs: Sequence[Sequence[LaunchTime]], first: int, launches: int) -> Floats:
-    """The least over runs that moved memory at different launches: where a launch waited for memory
-    in one, it may not have in another. The first run has to be known; others are left out where
-    they are not.
-    """
-    known = [launch_ns(runs[0], first, launches)]
-    for run in runs[1:]:
-        try:
-            known.append(launch_ns(run, first, launches))
-        except ValueError:
-            continue
-    return reduce(np.minimum, known)

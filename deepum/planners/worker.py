@@ -14,13 +14,14 @@ import numpy as np
 
 from deepum.core import Plan, plan_files
 from deepum.errors import DeepumError
-from deepum.planners.calibration import calibrated, leaner
 from deepum.planners.iteration import Link
+from deepum.planners.leaner import leaner
 from deepum.planners.planner import BY_NAME, Limits
+from deepum.planners.problem import Problem
 from deepum.planners.recorded import RecordedIteration
 from deepum.planners.requests import Request
 from deepum.planners.schedule import scheduled
-from deepum.planners.times import launch_ns, least_ns
+from deepum.planners.times import launch_ns
 
 _LOWEST_PRIORITY = 19
 _THREAD_SETTINGS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -37,16 +38,15 @@ def planned(request: Request) -> Plan:
     if not request.times:
         raise ValueError("times: there are none")
     first = int(launches[0][1])
-    took_ns = float(launch_ns(request.times[0], first, len(launches)).sum())
     recorded = RecordedIteration(
         request.recording,
-        least_ns(request.times, first, len(launches)).tolist(),
+        launch_ns(request.times[-1], first, len(launches)).tolist(),
         duplicates=options.duplicates,
     )
     link = Link(
         options.memory_bytes, options.in_gbps, options.out_gbps, copies_early=options.duplicates
     )
-    problem = calibrated(recorded, link, took_ns)
+    problem = Problem(recorded.iteration, link)
     if problem.fits:
         raise DeepumError("the iteration fits: nothing is to be planned")
     found = BY_NAME[_planner()]().best(problem, Limits(options.seconds))

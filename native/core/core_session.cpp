@@ -155,6 +155,11 @@ bool Core::dispatch(const deepum_event_header* header) {
       const auto* event = as<deepum_progress_event>(header);
       return event != nullptr && on_progress(*event);
     }
+    case DEEPUM_EVENT_WAITED: {
+      const auto* event = as<deepum_waited_event>(header);
+      return event != nullptr && event->stream < DEEPUM_MAX_STREAMS &&
+             (launch_clock_.waited(*event), true);
+    }
     case DEEPUM_EVENT_MOVED: {
       const auto* event = as<deepum_moved_event>(header);
       return event != nullptr && (on_moved(*event), true);

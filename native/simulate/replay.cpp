@@ -170,7 +170,8 @@ bool Replay::take(const deepum_event_header& header, std::span<const std::uint8_
     return false;
   }
   if (header.kind == DEEPUM_EVENT_MOVED || header.kind == DEEPUM_EVENT_FAULT ||
-      header.kind == DEEPUM_EVENT_PROGRESS || header.kind == DEEPUM_EVENT_FREE_MEMORY) {
+      header.kind == DEEPUM_EVENT_PROGRESS || header.kind == DEEPUM_EVENT_WAITED ||
+      header.kind == DEEPUM_EVENT_FREE_MEMORY) {
     shift_ -= header.words;
     return true;
   }
@@ -376,7 +377,7 @@ void Replay::release(const deepum_free_event& event) {
 void Replay::execute(const deepum_execute_event& event) {
   ++launches_;
   reached_.reset();
-  if (watches() && markers_[event.stream].stream()) {
+  if ((watches() || times_launches()) && markers_[event.stream].stream()) {
     reached_ = engine_.add_event();
     engine_.record(kProgram, *reached_, *markers_[event.stream].stream());
   }

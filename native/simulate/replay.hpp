@@ -3,6 +3,7 @@
 // which a program does it that runs free or in lock-step (docs/simulate.md).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -87,6 +88,8 @@ class Replay {
   void look_at_memory(std::uint32_t device);
   void tell_faults(const std::vector<um_model::Engine::Fault>& faults);
   void tell_progress();
+  bool times_launches() const;
+  void tell_waited(std::uint32_t stream, std::uint64_t completed);
   void emit(deepum_event_header& header);
   void default_work(const deepum_execute_event& event);
 
@@ -113,6 +116,14 @@ class Replay {
   std::uint32_t launches_since_look_ = 0;
   std::uint32_t launches_since_reading_ = 0;
   std::optional<um_model::Event> first_look_;
+  // Launches that are timed: the one before was done, and their moves were.
+  struct Stall {
+    std::uint32_t stream;
+    std::uint64_t sequence;
+    um_model::Event reached, ready;
+  };
+  std::deque<Stall> stalls_;
+  std::array<double, DEEPUM_MAX_STREAMS> waited_ns_{};
 
   std::unordered_map<std::uint32_t, um_model::Stream> streams_;  // by number in the work
   std::unordered_map<std::uint32_t, um_model::Event> events_;

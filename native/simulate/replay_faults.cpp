@@ -50,6 +50,7 @@ void Replay::tell_progress() {
     if (!progress.known) {
       continue;
     }
+    tell_waited(id, progress.completed);
     deepum_progress_event event{};
     event.header.words = sizeof event / 8;
     event.header.kind = DEEPUM_EVENT_PROGRESS;
@@ -59,6 +60,30 @@ void Replay::tell_progress() {
     event.completed_at = progress.completed_at;
     emit(event.header);
   }
+}
+
+bool Replay::times_launches() const {
+  return options_.observe == DEEPUM_SIMULATION_OBSERVE_TIMES &&
+         deepum_core_wants_faults(core_.core) != 0;
+}
+
+void Replay::tell_waited(std::uint32_t stream, std::uint64_t completed) {
+  const bool any = std::erase_if(stalls_, [&](const Stall& stall) {
+    const bool done = stall.stream == stream && stall.sequence <= completed;
+    waited_ns_[stream] +=
+        done ? engine_.event_time(stall.ready) - engine_.event_time(stall.reached) : 0;
+    return done;
+  }) != 0;
+  if (!any) {
+    return;
+  }
+  deepum_waited_event event{};
+  event.header.words = sizeof event / 8;
+  event.header.kind = DEEPUM_EVENT_WAITED;
+  event.stream = stream;
+  event.completed = completed;
+  event.waited = static_cast<std::uint64_t>(waited_ns_[stream] * 1e-3);
+  emit(event.header);
 }
 
 // An event that the trace does not have: those that follow come later by its length.

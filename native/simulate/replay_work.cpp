@@ -212,6 +212,11 @@ void Replay::launch(const deepum_work& work, std::span<const deepum_work_access>
   }
   Timed timed{executing_ != nullptr ? executing_->header.sequence : 0, 0, 0, 0, traced_, 0};
   const bool watched = watches();
+  if (times_launches() && reached_ && executing_ != nullptr) {
+    const um_model::Event ready = engine_.add_event();
+    engine_.record(kProgram, ready, on);
+    stalls_.push_back({executing_->stream, timed.sequence, *reached_, ready});
+  }
   if (watched) {
     timed.kernel_ns = um_model::kernel_ns(machine_, kernel);
     timed.ready = engine_.add_event();

@@ -47,7 +47,10 @@ enum deepum_event_kind {
   /* How far a stream was at a look for faults: deepum_progress_event. */
   DEEPUM_EVENT_PROGRESS = 16,
   /* What the driver says is free of a device: deepum_free_memory_event. */
-  DEEPUM_EVENT_FREE_MEMORY = 17
+  DEEPUM_EVENT_FREE_MEMORY = 17,
+  /* How long a stream has stood still for moves, before the PROGRESS event of each look:
+   * deepum_waited_event. */
+  DEEPUM_EVENT_WAITED = 18
 };
 
 typedef struct deepum_event_header {
@@ -173,6 +176,18 @@ typedef struct deepum_progress_event {
   /* When those up to `completed` had: the GPU's time, microseconds from 1; 0: not known. */
   uint64_t completed_at;
 } deepum_progress_event;
+
+/* Only where times of launches are wanted, and the stream's launches are held for their moves. */
+typedef struct deepum_waited_event {
+  deepum_event_header header;
+  uint32_t stream;
+  uint32_t reserved0;
+  /* Sequence: of the launches up to it, which had completed before the look. */
+  uint64_t completed;
+  /* So long the stream stood still before those launches, of all that were timed so far: the GPU's
+   * time, microseconds. */
+  uint64_t waited;
+} deepum_waited_event;
 
 enum deepum_moved_status {
   DEEPUM_MOVED_ISSUED = 0, /* handed to the driver */

@@ -1,9 +1,11 @@
-// When launches had completed, by the GPU's clock, as PROGRESS events say: every so many launches,
-// and only while it is wanted.
+// When launches had completed, by the GPU's clock, as PROGRESS events say, and how long they had
+// waited for moves: every so many launches, and only while it is wanted.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include "clock.hpp"
@@ -43,7 +45,13 @@ class LaunchClock {
       return done;
     });
     if (latest != 0 && times_.size() < kMostTimes) {
-      times_.push_back({latest, event.completed_at});
+      times_.push_back({latest, event.completed_at, waited_[event.stream]});
+    }
+  }
+  // Comes before the PROGRESS event of the same look.
+  void waited(const deepum_waited_event& event) {
+    if (event.stream < waited_.size()) {
+      waited_[event.stream] = event.waited;
     }
   }
   // Those since it was asked before.
@@ -58,6 +66,7 @@ class LaunchClock {
     std::uint32_t stream;
   };
   bool wanted_ = false;
+  std::array<std::uint64_t, DEEPUM_MAX_STREAMS> waited_{};
   std::deque<Pending> pending_;  // launches of which it is not known that they are done
   std::vector<deepum_launch_time> times_;
 };
