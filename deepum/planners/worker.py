@@ -13,12 +13,12 @@ import sys
 import numpy as np
 
 from deepum.core import Plan, plan_files
+from deepum.core.plan_requests import Request
 from deepum.errors import DeepumError
 from deepum.planners.calibration import calibrated, leaner
 from deepum.planners.iteration import Link
 from deepum.planners.planner import BY_NAME, Limits
 from deepum.planners.recorded import RecordedIteration
-from deepum.planners.requests import Request
 from deepum.planners.schedule import scheduled
 from deepum.planners.times import launch_ns, least_ns
 
