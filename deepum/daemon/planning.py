@@ -8,7 +8,7 @@ from typing import Any
 
 from deepum.configuration.setting import Value
 from deepum.core import Core, Plan
-from deepum.core.planned import Phase, PlannedPolicy, Planning
+from deepum.core.planned import PlannedPolicy, Planning
 from deepum.daemon.background import BackgroundPlanning
 from deepum.daemon.link import LinkRates, link_rates
 
@@ -63,7 +63,7 @@ class SessionPlanning:
     @property
     def _waits(self) -> bool:
         """A plan is being made; else nothing changes without events."""
-        return self._policy.phase is Phase.PLANNING
+        return self._policy.busy
 
     @property
     def plan(self) -> Plan | None:
