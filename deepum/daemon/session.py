@@ -14,9 +14,9 @@ from deepum.configuration.resolve import resolve
 from deepum.configuration.setting import Value
 from deepum.core import Core, Plan, Ring, RingError
 from deepum.daemon.hello import Hello, RefusedError
+from deepum.daemon.planning import PLANNED, SessionPlanning, session_planning
 from deepum.daemon.recorder import Recorder
 from deepum.daemon.report import Report
-from deepum.daemon.planning import PLANNED, SessionPlanning, session_planning
 from deepum.daemon.sources import load_plan, load_profile, make_core, save_plan, save_profile
 from deepum.errors import UsageError
 

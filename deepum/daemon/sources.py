@@ -83,9 +83,7 @@ def _read(path: Path, what: str) -> bytes:
             )
         return path.read_bytes()
     except OSError as error:
-        raise UsageError(
-            f"{what} {path}: {error.strerror}; name a file that can be read"
-        ) from None
+        raise UsageError(f"{what} {path}: {error.strerror}; name a file that can be read") from None
 
 
 def save_profile(path: Path, core: Core) -> None:

@@ -184,10 +184,14 @@ def _plans(report: Mapping[str, Any]) -> list[str]:
         why = plans[-1]["reason"] or "the program ended before one had been tried"
         return [f"plans: none kept: {why}"]
     plan = kept[-1]
-    if plan["with_us"] is None:
+    if plan["before_us"] is None:
         return [f"plans: one was given ({plan['moves']} moves an iteration)"]
     # The plans before it are of the same iteration, until there is one of another.
-    before = next(one for one in plans if one["launches"] == plan["launches"])["before_us"]
+    before = next(
+        one["before_us"]
+        for one in plans
+        if one["launches"] == plan["launches"] and one["before_us"] is not None
+    )
     return [
         f"plans: kept ({_duration(before)} an iteration before, "
         f"{_duration(plan['with_us'])} with it)"

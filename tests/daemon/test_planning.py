@@ -166,18 +166,23 @@ def planning() -> Iterator[Make]:
         one.stop()
 
 
-def ask(planning: BackgroundPlanning, seconds: float = 60) -> Plan | str:
-    """Asks for a plan of the sweep, and waits for it."""
-    planning.begin(*recorded(), (CARD_BLOCKS - 16) << 21)
+def answer_of(planning: BackgroundPlanning) -> Plan | str:
+    """What comes of what was asked for."""
     answer: list[Plan | str | None] = [None]
 
     def came() -> bool:
         answer[0] = planning.poll()
         return answer[0] is not None
 
-    assert wait_until(came, seconds) and answer[0] is not None
+    assert wait_until(came, 60) and answer[0] is not None
     assert planning.poll() is None  # it is told once
     return answer[0]
+
+
+def ask(planning: BackgroundPlanning) -> Plan | str:
+    """Asks for a plan of the sweep, and waits for it."""
+    planning.begin(*recorded(), (CARD_BLOCKS - 16) << 21)
+    return answer_of(planning)
 
 
 def test_the_worker_makes_a_plan_that_a_core_takes(planning: Make) -> None:
@@ -192,9 +197,7 @@ def test_the_worker_makes_a_plan_that_a_core_takes(planning: Make) -> None:
 def test_a_worker_that_refuses_tells_why(planning: Make) -> None:
     made = planning()
     made.begin(Recording(b"", b""), [], 1 << 30)
-    answers: list[Any] = []
-    assert wait_until(lambda: answers.append(made.poll()) or answers[-1], 60)
-    assert answers[-1] == "recording: has no launches"
+    assert answer_of(made) == "recording: has no launches"
 
 
 @pytest.mark.parametrize(
@@ -380,7 +383,7 @@ def test_a_plan_is_tried_and_judged_though_the_program_is_idle_while_it_is_made(
 def test_without_times_the_policy_is_refused(
     daemon: subprocess.Popen[str], runtime_dir: Path
 ) -> None:
-    with pytest.raises(RefusedError, match="policy planned: .*DEEPUM_FAULTS=times"):
+    with pytest.raises(RefusedError, match=r"policy planned: .*DEEPUM_FAULTS=times"):
         FakeProgram(runtime_dir, {"DEEPUM_POLICY": "planned"})
 
 
@@ -404,5 +407,3 @@ def test_a_plan_is_followed_from_the_start_and_left_as_it_was(
     file.write_bytes(before[:-1])
     with pytest.raises(RefusedError, match="a plan that was cut off"):
         FakeProgram(runtime_dir, settings)
-
-
