@@ -50,7 +50,7 @@ struct Watch {
   ForkableMutex mutex;
   Phase phase = Phase::kIdle;
   std::size_t next = 0;           // of sources(): those before it cannot be had
-  FaultSource* source = nullptr;  // while observing
+  FaultSource* source = nullptr;  // while faults are observed, and not times alone
   std::vector<ObservedFault> faults;
 };
 Watch& watch() noexcept { return immortal<Watch>(); }
@@ -150,8 +150,15 @@ void start(Watch& watch, const char* observed_before) noexcept {
   end(watch);
 }
 
+bool times_alone() noexcept { return runtime::settings().faults == runtime::Faults::kTimes; }
+
 // False: the source is of no use any more.
 bool take(Watch& watch) noexcept {
+  if (!watch.source) {
+    runtime::begin_progress();
+    runtime::tell_progress();
+    return true;
+  }
   bool sound = true;
   try {
     watch.faults.clear();
@@ -162,6 +169,12 @@ bool take(Watch& watch) noexcept {
   } catch (const std::bad_alloc&) {  // these are missed
   }
   return sound;
+}
+
+void stop(Watch& watch) noexcept {
+  if (watch.source) {
+    watch.source->stop();
+  }
 }
 
 // Under the lock.
@@ -175,9 +188,12 @@ void look(Watch& watch) noexcept {
     if (!take(watch)) {
       start(watch, watch.source->why());
     } else if (!wanted) {
-      watch.source->stop();
+      stop(watch);
       watch.phase = Phase::kIdle;
     }
+  } else if (wanted && times_alone()) {
+    watch.phase = Phase::kObserving;
+    take(watch);  // times are counted from here on
   } else if (wanted) {
     start(watch, nullptr);
   }
@@ -222,8 +238,9 @@ void leave_source(const char* why) noexcept {
   seen.mutex.lock();
   if (seen.phase == Phase::kObserving) {
     take(seen);
-    seen.source->stop();
-    runtime::say(runtime::Level::kWarning, "faults are not observed any more: %s", why);
+    stop(seen);
+    runtime::say(runtime::Level::kWarning, "%s are not observed any more: %s",
+                 times_alone() ? "times of launches" : "faults", why);
   }
   seen.phase = Phase::kOver;
   seen.mutex.unlock();

@@ -3,6 +3,7 @@
 // In lock-step the program's own threads take them, every so many launches and at each wait and
 // free, so that a simulated run is the same bit for bit. Otherwise a thread of ours does, and no
 // launch pays for it. Nothing is observed unless the daemon asks for it (runtime::faults_wanted).
+// With DEEPUM_FAULTS=times no source is opened, and the looks tell how far streams are alone.
 // CUPTI is not used after another user of it came.
 #pragma once
 

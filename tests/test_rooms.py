@@ -38,7 +38,7 @@ RUNTIME = {
 LABORATORY = {
     "trace": {"deepum", "core"},
     "workloads": {"deepum"},
-    "planners": {"deepum"},
+    "planners": {"deepum", "core"},
     "capture": {"deepum", "core", "trace", "workloads"},
     "simulate": {"deepum", "capture", "core", "planners", "trace", "workloads"},
     "report": {"deepum", "core", "simulate", "statistics", "trace"},

@@ -130,6 +130,11 @@ def replay(file: str, profile: str | None) -> int:
     Exit codes: 0 the same, 1 different, 2 unusable file.
     """
     log = _read(file)
+    if log.settings.get("planned"):
+        raise DeepumError(
+            f"{file}: the session had --policy planned, and what was planned when is in no log; "
+            f"record it with --policy correlation"
+        )
     core = _core(log, profile)
     core.process(log.records)
     given = core.take_command_bytes()

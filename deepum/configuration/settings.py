@@ -53,9 +53,13 @@ OPTIONS: tuple[Setting, ...] = (
     Setting(
         "policy",
         "choice",
-        "on-demand only watches; correlation prefetches and pre-evicts",
+        (
+            "on-demand only watches; correlation prefetches and pre-evicts; planned also follows "
+            "plans of the iteration, made beside the program"
+        ),
         "correlation",
-        choices=("on-demand", "correlation"),
+        ("launcher", "daemon"),
+        choices=("on-demand", "correlation", "planned"),
     ),
     Setting(
         "sync",
@@ -67,10 +71,13 @@ OPTIONS: tuple[Setting, ...] = (
     Setting(
         "faults",
         "choice",
-        "observe the GPU's faults: while tables still learn (auto), always, or never",
-        "off",
-        ("shim",),
-        choices=("auto", "on", "off"),
+        (
+            "observe the GPU's faults: while tables still learn (auto), always, or never, but when "
+            "launches end, while plans are made (times)"
+        ),
+        readers=("launcher", "shim"),
+        choices=("auto", "on", "off", "times"),
+        unset="off; times with --policy planned",
     ),
     Setting(
         "managed_limit",
@@ -115,6 +122,16 @@ OPTIONS: tuple[Setting, ...] = (
 )
 
 TUNABLES: tuple[Setting, ...] = (
+    Setting(
+        "plan",
+        "path",
+        (
+            "with --policy planned, the plan that is kept: followed from the start if the file "
+            "exists, written at the end"
+        ),
+        readers=("launcher", "daemon"),
+        unset="nothing is kept",
+    ),
     Setting(
         "prediction",
         "choice",

@@ -16,6 +16,7 @@ from deepum._core import lib
 from deepum.configuration.setting import Value
 from deepum.core import Core, Ring
 from deepum.core.records import COMMAND_BYTES
+from deepum.daemon.planning import PLANNED
 from deepum.daemon.sources import core_settings
 
 _HEADER = struct.Struct("<8sII")
@@ -42,6 +43,8 @@ class Recorder:
             "commands": None,
             "commands_sha256": None,
         }
+        if values["policy"] == PLANNED:
+            self._told["planned"] = True  # commands came of plans, too, which are in no log
         # Not blocking: a pipe without a reader is refused, and not waited for.
         self._file = os.fdopen(
             os.open(

@@ -7,15 +7,17 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from deepum.configuration.resolve import resolve
 from deepum.configuration.setting import Value
-from deepum.core import Core, Ring, RingError
+from deepum.core import Core, Plan, Ring, RingError
 from deepum.daemon.hello import Hello, RefusedError
+from deepum.daemon.planning import PLANNED, SessionPlanning, session_planning
 from deepum.daemon.recorder import Recorder
 from deepum.daemon.report import Report
-from deepum.daemon.sources import load_profile, make_core, save_profile
+from deepum.daemon.sources import load_plan, load_profile, make_core, save_plan, save_profile
 from deepum.errors import UsageError
 
 # Looks at the ring before going to sleep, about 50 us: in lock-step the next launch comes a few
@@ -62,6 +64,7 @@ class Session:
         self._stopping = False
         self._recorder: Recorder | None = None
         self._ring: Ring | None = None
+        self._planning: SessionPlanning | None = None
         try:
             self._prepare(hello)
         except BaseException:
@@ -80,6 +83,7 @@ class Session:
             )
             self._core: Core = make_core(self._values)
             profile = self._load_profile()
+            plan = self._load_plan(hello.environment)
         except UsageError as error:
             raise RefusedError(str(error)) from None
         try:
@@ -101,6 +105,10 @@ class Session:
                     f"record {self._values['record']}: {error.strerror}; choose another place"
                 ) from None
         self._report = Report(Path(folder) if folder else None, hello.pid)
+        if self._values["policy"] == PLANNED:
+            self._planning = session_planning(
+                self._core, self._values, hello.environment, self._report.warnings.append, plan
+            )
 
     def _load_profile(self) -> bytes | None:
         if self._values["profile"] is None:
@@ -109,6 +117,19 @@ class Session:
         if not os.path.lexists(path):
             return None
         return load_profile(path, self._values, self._core)
+
+    def _load_plan(self, environment: Mapping[str, str]) -> Plan | None:
+        """Raises UsageError."""
+        if self._values["policy"] != PLANNED:
+            return None
+        if environment.get("DEEPUM_FAULTS", "off") == "off":
+            raise UsageError(
+                "policy planned: needs the times of launches; set DEEPUM_FAULTS=times as well"
+            )
+        if self._values["plan"] is None:
+            return None
+        path = Path(str(self._values["plan"]))
+        return load_plan(path, self._values, self._core) if os.path.lexists(path) else None
 
     @property
     def pid(self) -> int:
@@ -142,6 +163,7 @@ class Session:
         assert ring is not None
         daemon_fd, mover_fd = self._hello.daemon_fd, self._hello.mover_fd
         spin = _LOCK_STEP_SPIN if self._lock_step else 0
+        planning = self._planning
         closed = False
         naps = 0
         while not self._stopping:
@@ -161,6 +183,8 @@ class Session:
                     continue
             if busy:
                 naps = 0
+            if planning is not None and planning.turned(busy):
+                ring.tell_wants(core)
             if wake:
                 with contextlib.suppress(BlockingIOError):  # full: it wakes all the same
                     os.eventfd_write(mover_fd, 1)
@@ -181,7 +205,8 @@ class Session:
                     return f"the ring was refused: {ring.broken}"
                 if closed:
                     return None
-                if ring.wait(daemon_fd, connection_fd, spin, -1) == _SOCKET_SPOKE:
+                sleep_ms = -1 if planning is None else planning.sleep_ms
+                if ring.wait(daemon_fd, connection_fd, spin, sleep_ms) == _SOCKET_SPOKE:
                     # One more look at the ring comes first: the last events were written before it
                     # closed.
                     closed = _is_closed(connection)
@@ -213,6 +238,7 @@ class Session:
             self._report.warnings.append(
                 f"profile {self._values['profile']}: {error.strerror}; nothing was saved"
             )
+        plans = self._finish_planning()
         recorded = self._recorder.path if self._recorder is not None else None
         if self._recorder is not None:
             try:
@@ -227,9 +253,27 @@ class Session:
             self._values,
             record=str(recorded) if recorded else None,
             handles_refused=refused,
+            **plans,
         )
 
+    def _finish_planning(self) -> dict[str, object]:
+        """What the report says of plans; the one that is kept is written."""
+        if self._planning is None:
+            return {}
+        self._planning.close()
+        plan = self._planning.plan
+        try:
+            if self._values["plan"] is not None and plan is not None:
+                save_plan(Path(str(self._values["plan"])), plan)
+        except OSError as error:
+            self._report.warnings.append(
+                f"plan {self._values['plan']}: {error.strerror}; nothing was saved"
+            )
+        return {"plans": self._planning.summary()}
+
     def _release(self) -> None:
+        if self._planning is not None:
+            self._planning.close()
         if self._recorder is not None:
             _recording.discard(self._recorder.path)
         if self._ring is not None:

@@ -5,6 +5,7 @@ report.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import re
 import shutil
@@ -66,16 +67,46 @@ def _writable(path: Path, what: str) -> Path:
     return path
 
 
-def _usable_profile(path: Path, values: Mapping[str, Value]) -> Path:
-    path = _writable(path, "profile")
-    if not path.exists():
-        return path
-    if not os.access(path.parent, os.W_OK):
-        raise UsageError(f"profile {path}: its folder cannot be written; choose another place")
-    from deepum.daemon.sources import load_profile  # only here: it loads the native core
-
-    load_profile(path, values)
+def _replaceable(path: Path, what: str) -> Path:
+    """The absolute path of a file that is written anew, by renaming. Raises UsageError."""
+    path = _writable(path, what)
+    if path.exists() and not os.access(path.parent, os.W_OK):
+        raise UsageError(f"{what} {path}: its folder cannot be written; choose another place")
     return path
+
+
+def _usable_profile(path: Path, values: Mapping[str, Value]) -> Path:
+    path = _replaceable(path, "profile")
+    if path.exists():
+        from deepum.daemon.sources import load_profile  # only here: it loads the native core
+
+        load_profile(path, values)
+    return path
+
+
+def _usable_plan(path: Path, values: Mapping[str, Value]) -> Path:
+    path = _replaceable(path, "plan")
+    if path.exists():
+        from deepum.daemon.sources import load_plan  # only here: it loads the native core
+
+        load_plan(path, values)
+    return path
+
+
+def _faults_of_plans(given: Value) -> Value:
+    """What `faults` is with --policy planned: plans need the times of launches. Raises UsageError
+    where no plan could be made.
+    """
+    if given == "off":
+        raise UsageError(
+            "--faults off: --policy planned needs the times of launches; leave --faults out"
+        )
+    if importlib.util.find_spec("numpy") is None:
+        raise UsageError(
+            "--policy planned: needs numpy; install it with `pip install 'deepum[lab]'`, or with "
+            "`deepum[plan]`, whose solver plans better"
+        )
+    return "times" if given is None else given
 
 
 def plan(command: Sequence[str], values: dict[str, Value], environment: Mapping[str, str]) -> Plan:
@@ -92,18 +123,26 @@ def plan(command: Sequence[str], values: dict[str, Value], environment: Mapping[
             f"--device sim, or use CUDA_VISIBLE_DEVICES"
         )
     paths.shim()
+    if values["policy"] == "planned":
+        values["faults"] = _faults_of_plans(values["faults"])
+    elif values["plan"] is not None:
+        raise UsageError(f"plan {values['plan']}: is for --policy planned; add that")
     for name in ("record", "stats"):
         if values[name] is not None:
             values[name] = str(_writable(Path(str(values[name])), name))
     if values["profile"] is not None:
         values["profile"] = str(_usable_profile(Path(str(values["profile"])), values))
+    if values["plan"] is not None:
+        values["plan"] = str(_usable_plan(Path(str(values["plan"])), values))
     written = [
-        str(values[name]) for name in ("record", "stats", "profile") if values[name] is not None
+        str(values[name])
+        for name in ("record", "stats", "profile", "plan")
+        if values[name] is not None
     ]
     if len(set(written)) < len(written):
         raise UsageError(
-            f"{max(written, key=written.count)}: is given for two of --record, --stats and "
-            f"--profile; give each a file of its own"
+            f"{max(written, key=written.count)}: is given for two of --record, --stats, "
+            f"--profile and --tune plan; give each a file of its own"
         )
     program = child.find_program(command[0], environment)
     made, remarks = child_environment(values, device, environment)

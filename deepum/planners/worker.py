@@ -13,13 +13,13 @@ import sys
 import numpy as np
 
 from deepum.core import Plan, plan_files
+from deepum.core.plan_requests import Request
 from deepum.errors import DeepumError
 from deepum.planners.iteration import Link
 from deepum.planners.leaner import leaner
 from deepum.planners.planner import BY_NAME, Limits
 from deepum.planners.problem import Problem
 from deepum.planners.recorded import RecordedIteration
-from deepum.planners.requests import Request
 from deepum.planners.schedule import scheduled
 from deepum.planners.times import launch_ns
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from deepum._core import lib
 from deepum.core import Core, LaunchTime, Plan, Recording
+from deepum.core.plan_requests import Options, Request
 from deepum.core.planned import PlannedPolicy
 from deepum.errors import DeepumError
-from deepum.planners.requests import Options, Request
 from deepum.planners.worker import planned
 from deepum.simulate.policies import Policy
 from deepum.simulate.replay import Watch

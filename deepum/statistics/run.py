@@ -15,7 +15,7 @@ VERSION = 1
 KEYS: dict[str, str] = {
     "version": "of this format; rises when a key changes its meaning or goes",
     "device": "`sim:MACHINE` or `cuda`",
-    "policy": "`on-demand` or `correlation`",
+    "policy": "`on-demand`, `correlation` or `planned`",
     "prefetch_degree": "launches that the chain may run ahead",
     "gpu_memory_bytes": "memory of the smallest GPU, or `--gpu-memory` where that is less",
     "gpu_time_s": (
@@ -77,6 +77,9 @@ KEYS: dict[str, str] = {
     ),
     "table_bytes": "memory of the learned tables",
     "daemon_events": "events that the daemon took",
+    "plans": "list, one for each plan of an iteration with `--policy planned`: its `launches` and "
+    "`moves`, mean microseconds of an iteration `before_us` and `with_us` it, whether it was "
+    "`kept`, and the `reason` why not; null without",
     "warnings": "list of texts: whatever makes the figures doubtful",
     "missing": "why, by key, for each of the above that is null",
     "devices": "list, one a GPU: `memory_bytes`, `gpu_time_s`, `kernels`, `faults`, `bytes_h2d`, "
@@ -88,7 +91,9 @@ KEYS: dict[str, str] = {
     ),
 }
 # What statistics of earlier versions lack.
-ADDED_KEYS = frozenset({"gpu_memory_bytes", "gpu_time_max_s", "missing", "compute_s", "last_step"})
+ADDED_KEYS = frozenset(
+    {"gpu_memory_bytes", "gpu_time_max_s", "missing", "compute_s", "last_step", "plans"}
+)
 _COUNTED_BY_THE_CORE = frozenset(
     {
         "execution_ids",
@@ -170,9 +175,11 @@ def _why_missing(key: str, device: str, reports: Reports, cores: list[dict[str, 
         return "no process used the GPU, as far as is known"
     if key == "budget_overshoot_bytes" and cores:
         return "--gpu-memory was not given"
+    if key == "plans" and reports.sessions:
+        return "--policy planned was not given"
     if key == "last_step" and reports.simulators:
         return _why_no_last_step(reports.simulators)
-    if key == "handles_refused" or key in _COUNTED_BY_THE_CORE:
+    if key in ("handles_refused", "plans") or key in _COUNTED_BY_THE_CORE:
         return "no process had a session with the daemon that was reported"
     if device == "cuda":
         return "a real GPU's driver does not tell it"
@@ -301,11 +308,17 @@ def _merge(
         "handles_refused": _sum(reports.sessions, "handles_refused"),
         "table_bytes": _sum(cores, "table_bytes"),
         "daemon_events": _sum(cores, "events"),
+        "plans": _plans(reports.sessions),
         "warnings": said,
         "missing": None,
         "devices": _devices(simulators) if simulators else None,
         "processes": _processes(reports),
     }
+
+
+def _plans(sessions: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
+    planning = [session["plans"] for session in sessions if "plans" in session]
+    return [plan for plans in planning for plan in plans] if planning else None
 
 
 def _devices(simulators: list[dict[str, Any]]) -> list[dict[str, Any]]:

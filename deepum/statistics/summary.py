@@ -27,7 +27,7 @@ def summary(report: Mapping[str, Any], written: Sequence[str] = ()) -> list[str]
 
 def _outcome(report: Mapping[str, Any]) -> list[str]:
     policy = report["policy"]
-    if policy == "correlation":
+    if policy != "on-demand":
         policy += f" (predicts up to N = {report['prefetch_degree']} launches ahead)"
     count = len(report["processes"])
     ran = f"{report['kernels']} kernels" + (f" of {count} processes" if count > 1 else "")
@@ -150,6 +150,7 @@ def _figures(report: Mapping[str, Any]) -> list[str]:
             f"GPU {ordinal}: {counted['kernels']} kernels, {counted['faults']} faults; "
             f"{moved}; {peak}"
         )
+    lines += _plans(report)
     if report["launches_over_capacity"]:
         lines.append(
             f"{report['launches_over_capacity']} launches alone needed more GPU memory than "
@@ -170,6 +171,35 @@ def _figures(report: Mapping[str, Any]) -> list[str]:
                 f"count what was evicted among them"
             )
     return lines
+
+
+def _plans(report: Mapping[str, Any]) -> list[str]:
+    plans = report.get("plans")  # earlier versions did not tell them
+    if plans is None:
+        return []
+    if not plans:
+        return ["plans: none, since no iteration was seen to repeat that memory is short for"]
+    kept = [plan for plan in plans if plan["kept"]]
+    if not kept:
+        why = plans[-1]["reason"] or "the program ended before one had been tried"
+        return [f"plans: none kept: {why}"]
+    plan = kept[-1]
+    if plan["before_us"] is None:
+        return [f"plans: one was given ({plan['moves']} moves an iteration)"]
+    # The plans before it are of the same iteration, until there is one of another.
+    before = next(
+        one["before_us"]
+        for one in plans
+        if one["launches"] == plan["launches"] and one["before_us"] is not None
+    )
+    return [
+        f"plans: kept ({_duration(before)} an iteration before, "
+        f"{_duration(plan['with_us'])} with it)"
+    ]
+
+
+def _duration(us: float) -> str:
+    return f"{us / 1e6:.2f} s" if us >= 1e6 else f"{us / 1e3:.2f} ms"
 
 
 def _processes(processes: Sequence[Mapping[str, Any]]) -> list[str]:

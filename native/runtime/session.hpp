@@ -12,7 +12,7 @@
 
 namespace deepum::runtime {
 
-enum class Faults { kAuto, kOn, kOff };
+enum class Faults { kAuto, kOn, kOff, kTimes };
 enum class FaultSources { kAuto, kCupti, kUvmTools };
 
 // A size for each GPU, by ordinal.
@@ -49,7 +49,8 @@ struct ShimSettings {
   // DEEPUM_PLAIN_MEMORY: which others stay device memory.
   PlainRules plain_memory;
   bool prefetch = true;  // DEEPUM_PREFETCH: carry prefetches out
-  // DEEPUM_FAULTS: auto, while the daemon asks for them; on; off.
+  // DEEPUM_FAULTS: auto, while the daemon asks for them; on; off; times, no faults, but how far
+  // streams are, while the daemon asks for it.
   Faults faults = Faults::kOff;
   // DEEPUM_FAULT_SOURCE: auto, CUPTI if it can be had, else uvm-tools; cupti; uvm-tools.
   FaultSources fault_source = FaultSources::kAuto;
@@ -76,8 +77,8 @@ const char* daemon_silent() noexcept;
 void enter_device(CUdevice device) noexcept;
 
 bool has_session() noexcept;
-// Whether somebody is to be told of observed faults: by DEEPUM_FAULTS, and by the daemon
-// (deepum_ring_control.wants_faults). False without a session.
+// Whether somebody is to be told of observed faults, or of how far streams are: by DEEPUM_FAULTS,
+// and by the daemon (deepum_ring_control.wants_faults). False without a session.
 bool faults_wanted() noexcept;
 
 // Around the taking of observed faults, by one thread at a time with the program's context current:

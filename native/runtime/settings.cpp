@@ -175,8 +175,11 @@ ShimSettings read(Reader& reader) noexcept {
   reader.number("DEEPUM_MARKER_INTERVAL", 1, 1u << 20, "write a number from 1 to 1048576",
                 &interval);
   reader.choice("DEEPUM_FAULTS",
-                {{"auto", Faults::kAuto}, {"on", Faults::kOn}, {"off", Faults::kOff}},
-                "write auto, on or off", &made.faults);
+                {{"auto", Faults::kAuto},
+                 {"on", Faults::kOn},
+                 {"off", Faults::kOff},
+                 {"times", Faults::kTimes}},
+                "write auto, on, off or times", &made.faults);
   reader.choice("DEEPUM_FAULT_SOURCE",
                 {{"auto", FaultSources::kAuto},
                  {"cupti", FaultSources::kCupti},

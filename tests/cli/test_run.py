@@ -21,6 +21,7 @@ from deepum.launcher.launch import child_environment
 
 Deepum = Callable[..., "subprocess.CompletedProcess[str]"]
 SIM = ("run", "--device", "sim")
+PLANNED = (*SIM, "--policy", "planned")
 
 
 @pytest.mark.parametrize("code", [0, 1, 2, 7, 125, 255])
@@ -180,6 +181,11 @@ def test_the_program_starts_with_the_callers_signal_mask(deepum: Deepum) -> None
         ((*SIM, "--stats", "x", "--record", "x", "--", "true"), 2, "two of"),
         ((*SIM, "--profile", "corrupt", "--", "true"), 2, "profile"),
         ((*SIM, "--profile", "no/such/folder/p", "--", "true"), 2, "profile"),
+        ((*SIM, "--policy", "planned", "--faults", "off", "--", "true"), 2, "leave --faults out"),
+        ((*SIM, "--tune", "plan=p", "--", "true"), 2, "p: is for --policy planned"),
+        ((*PLANNED, "--tune", "plan=corrupt", "--", "true"), 2, "corrupt: not a plan"),
+        ((*PLANNED, "--tune", "plan=no/such/p", "--", "true"), 2, "plan"),
+        ((*PLANNED, "--tune", "plan=x", "--stats", "x", "--", "true"), 2, "two of"),
         ((*SIM, "--config", "missing.toml", "--", "true"), 2, "missing.toml"),
         ((*SIM, "--config", "bad.toml", "--", "true"), 2, "bad.toml"),
         ((*SIM, "--config", "deep.toml", "--", "true"), 2, "deep.toml"),
@@ -251,6 +257,33 @@ def test_lock_step_is_the_simulated_gpus_default_alone(deepum: Deepum) -> None:
     assert told == ["1", "1", "0", "0"]
     on_a_gpu, _ = child_environment(resolve({}, {}), Device(None), {})
     assert "DEEPUM_SYNC" not in on_a_gpu
+
+
+def test_the_policy_that_plans_has_the_times_of_launches_told(deepum: Deepum) -> None:
+    told = [
+        _child_environment(deepum, *flags).get("DEEPUM_FAULTS")
+        for flags in (
+            (),
+            ("--policy", "planned"),
+            ("--policy", "planned", "--faults", "auto"),
+            ("--faults", "off"),
+        )
+    ]
+    assert told == [None, "times", "auto", "off"]
+
+
+def test_without_numpy_the_policy_that_plans_is_refused(deepum: Deepum, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import importlib.util\n"
+        "find = importlib.util.find_spec\n"
+        "importlib.util.find_spec = lambda name, *more: None if name == 'numpy' else find(name, *more)\n"
+    )
+    path = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    refused = deepum(*PLANNED, "--", "true", env=path)
+    assert refused.returncode == 2 and refused.stderr.count("\n") == 1
+    assert refused.stderr.startswith("deepum: error: --policy planned: needs numpy; install it ")
+    assert "deepum[lab]" in refused.stderr
+    assert deepum(*SIM, "--", "true", env=path).returncode == 0
 
 
 def test_the_shim_gets_its_settings_in_plain_numbers(

@@ -108,9 +108,15 @@ def test_the_defaults_are_those_of_the_core() -> None:
 )
 def test_the_core_takes_both_ends_of_each_range(name: str) -> None:
     setting = BY_NAME[name]
-    ends = range(len(setting.choices)) if setting.choices else (setting.low, setting.high)
-    for value in ends:
-        Core(CoreSettings.default(**{name: value}))
+    for value in setting.choices or (setting.low, setting.high):
+        Core(core_settings(resolve({name: value}, {})))
+
+
+def test_the_policy_that_plans_is_correlation_to_the_core() -> None:
+    made = {
+        name: core_settings(resolve({"policy": name}, {})) for name in BY_NAME["policy"].choices
+    }
+    assert made["planned"] == made["correlation"] == CoreSettings.default() != made["on-demand"]
 
 
 def test_every_variable_that_is_read_is_known() -> None:

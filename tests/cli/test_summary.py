@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from deepum.statistics.summary import summary
 
 GIB = 1 << 30
@@ -78,3 +80,40 @@ def test_the_summary_says_how_much_of_it_was_computing() -> None:
         "the last step: 9 kernels in 500.0 ms, computing for 250.0 ms; 3 faults, 1.0 GiB to "
         "the GPU, 0 B back"
     ) in lines
+
+
+def plan(**told: Any) -> dict[str, Any]:
+    """What a session reports of one."""
+    unknown = {"launches": 9, "moves": 4, "before_us": None, "with_us": None}
+    return unknown | {"kept": False, "reason": None} | told
+
+
+@pytest.mark.parametrize(
+    ("plans", "told"),
+    [
+        ([], "none, since no iteration was seen to repeat that memory is short for"),
+        ([plan()], "none kept: the program ended before one had been tried"),
+        ([plan(before_us=5e3, reason="no plan was found")], "none kept: no plan was found"),
+        ([plan(kept=True)], "one was given (4 moves an iteration)"),
+        (
+            [plan(before_us=1.31e6, with_us=1.12e6, kept=True)],
+            "kept (1.31 s an iteration before, 1.12 s with it)",
+        ),
+        (
+            [
+                plan(reason="the iteration changed", launches=8, before_us=1e3),
+                plan(before_us=2e4, with_us=1.9e4),
+                plan(before_us=1.9e4, with_us=1.8e4, kept=True),
+                plan(before_us=1.8e4, with_us=2e4, reason="iterations are not shorter with it"),
+            ],
+            "kept (20.00 ms an iteration before, 18.00 ms with it)",
+        ),
+    ],
+)
+def test_what_became_of_plans_is_a_line(plans: list[dict[str, Any]], told: str) -> None:
+    assert f"plans: {told}" in summary(report(plans=plans), [])
+
+
+@pytest.mark.parametrize("changed", [{}, {"plans": None}])
+def test_without_the_policy_that_plans_there_is_no_such_line(changed: dict[str, Any]) -> None:
+    assert not [line for line in summary(report(**changed), []) if line.startswith("plans")]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from touching import TOUCH
 
-from deepum.core import Progress
+from deepum.core import Execute, Progress
 from deepum.core.records import FAULT_READ, FAULT_WRITE
 
 Run = Callable[..., Any]
@@ -223,12 +223,15 @@ def test_a_child_process_observes_nothing_and_ends(run: Run) -> None:
 
 
 @pytest.mark.parametrize("lock_step", ["0", "1"])
+@pytest.mark.parametrize("faults", ["off", "times"])
 def test_off_calls_nothing_of_cupti(
-    by_hand: Run, spy: Callable[..., Path], tmp_path: Path, lock_step: str
+    by_hand: Run, spy: Callable[..., Path], tmp_path: Path, lock_step: str, faults: str
 ) -> None:
     folder, calls = spy(), tmp_path / "calls"
     settings = {"CUPTI_SPY": str(calls), "DEEPUM_SYNC": lock_step, "DEEPUM_SIM_UVM_TOOLS": "absent"}
-    by_hand(PROGRAM + "    import time; time.sleep(0.3)\n", folder, **settings, DEEPUM_FAULTS="off")
+    by_hand(
+        PROGRAM + "    import time; time.sleep(0.3)\n", folder, **settings, DEEPUM_FAULTS=faults
+    )
     assert not calls.exists()
     done = by_hand(PROGRAM + "    import time; time.sleep(0.3)\n", folder, **settings)
     assert calls.read_text().split() == ["cuptiSubscribe"]  # it refuses, and is not asked again
@@ -303,3 +306,17 @@ def test_pytorch(run: Run) -> None:
         FAULT_READ | FAULT_WRITE,
     }
     assert first.statistics["warnings"] == [] and "faults are not" not in first.err
+
+
+def test_times_alone_are_told_without_faults_while_the_daemon_wants_them(run: Run) -> None:
+    interval = {"DEEPUM_FAULT_INTERVAL": "4"}
+    ran, always = run(LOOP, "--faults", "times", env=interval), run(LOOP, "--faults", "on")
+    assert ran.faults == [] and ran.statistics["faults"] == always.statistics["faults"] > 0
+    told = [event for event in ran.events if isinstance(event, Progress)]
+    times = [event.completed_at for event in told if event.completed]
+    assert len(set(times)) > 10 and times == sorted(times) and all(times)
+    # As with `auto`: nobody plans here, so that they are wanted while tables learn.
+    kinds = [type(event) for event in ran.events]
+    last = len(kinds) - kinds[::-1].index(Progress)
+    assert sum(kind is Execute for kind in kinds[:last]) <= 16 + 2 * 16 + 256 + 64 < 24 * 16
+    assert ran.statistics["warnings"] == []

@@ -1,5 +1,5 @@
-"""What a plan is asked for with, as bytes that cross to another process: the recorded iteration, the
-times of launches, and the device.
+"""What a plan is asked for with, as bytes that cross to another process: the recorded iteration,
+the times of launches, and the device.
 """
 
 from __future__ import annotations
