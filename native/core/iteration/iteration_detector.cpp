@@ -19,7 +19,7 @@ void IterationDetector::search(std::uint64_t hash) {
 bool IterationDetector::repeats() const {
   const std::uint64_t period = finder_.distance(), run = finder_.run();
   return period != 0 && (finder_.exact() >= period || run >= 2 * period) &&
-         2 * finder_.named() >= run && 2 * period <= launches_.size() && run >= least_run(period) &&
+         finder_.on_same_memory() && 2 * period <= launches_.size() && run >= least_run(period) &&
          !is_of_known(period);
 }
 
