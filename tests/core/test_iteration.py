@@ -69,7 +69,14 @@ def test_positions_count_on_and_stay(follow: Follow) -> None:
 @pytest.mark.parametrize("wait", (True, False))
 def test_layers_are_no_iteration(follow: Follow, wait: bool) -> None:
     forward, backward = layers(48, 20, 10), layers(48, 30, 100)
-    step: list[Happening] = [1, *forward, 2, *backward, *kernels(500, 50), *([WAIT] if wait else [])]
+    step: list[Happening] = [
+        1,
+        *forward,
+        2,
+        *backward,
+        *kernels(500, 50),
+        *([WAIT] if wait else []),
+    ]
     length = 1 + 960 + 1 + 1440 + 50
     states = follow(8 * step)
     assert changes(states) == [(2 * length, length)]
@@ -88,7 +95,9 @@ def test_a_short_step_with_a_wait_in_each_is_found_soon(follow: Follow) -> None:
 
 def test_a_step_that_is_never_the_same_is_not_found(follow: Follow) -> None:
     assert not changes(
-        follow([at + 1000 * (step if at % 20 == 0 else 0) for step in range(20) for at in range(300)])
+        follow(
+            [at + 1000 * (step if at % 20 == 0 else 0) for step in range(20) for at in range(300)]
+        )
     )
 
 

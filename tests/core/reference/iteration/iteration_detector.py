@@ -101,9 +101,7 @@ class IterationDetector:
     def least_run(self, period: int) -> int:
         least = LEAST_WITH_WAITS
         if not self.waited_in(period):
-            waits = (
-                self.waited_at != 0 and self.launches.count - self.waited_at <= LEAST_OF_LAYERS
-            )
+            waits = self.waited_at != 0 and self.launches.count - self.waited_at <= LEAST_OF_LAYERS
             may_be_layers = period < LONGEST_LAYER
             least = LEAST_OF_LAYERS if waits or may_be_layers else LEAST_WITHOUT_WAITS
             least = max(least, MOST_LAYERS * period if may_be_layers else 0)

@@ -12,6 +12,9 @@ MIX = 0xD1342543DE82EF95
 class RepeatFinder:
     def __init__(self, launches: RecentLaunches) -> None:
         self.launches = launches
+        self.last: list[int] = []
+        self.distance = self.run = self.exact = 0
+        self.named = self.same_names = self.odd = self.odd_in_row = 0
         self.forget()
 
     def forget(self) -> None:
