@@ -78,3 +78,18 @@ def test_the_summary_says_how_much_of_it_was_computing() -> None:
         "the last step: 9 kernels in 500.0 ms, computing for 250.0 ms; 3 faults, 1.0 GiB to "
         "the GPU, 0 B back"
     ) in lines
+
+
+def test_the_summary_counts_steps() -> None:
+    counted = {"iterations": 12, "iteration_launches": 855}
+    lines = summary(report() | counted)
+    assert "12 steps were found in the launches, of 855 launches each at the end" in lines
+    assert "1 step was found in the launches" in summary(
+        report() | {"iterations": 1, "iteration_launches": 0}
+    )
+    assert not any("found in the launches" in line for line in summary(report()))
+    two = report() | counted
+    two["processes"] = [*two["processes"], *two["processes"]]
+    assert any(
+        "found in the launches of the process that made most" in line for line in summary(two)
+    )
