@@ -32,15 +32,12 @@ class Execution {
     if (!runtime::allocation_table.lookup(value, &extent)) {
       return;
     }
-    const bool fresh = add(extent.range, Access::kUnknown);
-    // In PyTorch's memory, where places are left out, a pointer counts by the block that it brings:
-    // structures have unused slots that hold what was there before, by chance a pointer to a block
-    // that the launch names anyway.
+    // In PyTorch's memory places are left out, and so is whether it is memory that the launch names
+    // already: which small tensors share a UM block changes from step to step.
     if (extent.name != 0) {
       hash_ = mix(hash_ ^ extent.name, extent.offset ^ position << 48);
-    } else if (fresh) {
-      hash_ = mix(hash_, 1);
     }
+    add(extent.range, Access::kUnknown);
   }
   // Exactly these bytes.
   void add_bytes(std::uint64_t address, std::uint64_t bytes, Access access,

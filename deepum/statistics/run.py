@@ -28,6 +28,10 @@ KEYS: dict[str, str] = {
     "last_step": "the last step, from wait to wait, of a program whose waits repeat: `s` and, of "
     "these, `compute_s`; `kernels`, `faults`, `bytes_h2d`, `bytes_d2h`; one process on the "
     "simulated GPU only",
+    "iterations": "steps that were found in the launches, whole ones, of the process that made "
+    "most; the first may be another than those that repeat, and is not counted then",
+    "iteration_launches": "launches of a step, of the process that made most, as it was at the "
+    "end; 0: nothing repeated then",
     "kernels": "kernels that ran; on a real GPU, launches seen",
     "execution_ids": "execution IDs known at the end",
     "faults": "64 KiB regions that a kernel missed; simulated GPU only",
@@ -92,11 +96,22 @@ KEYS: dict[str, str] = {
 }
 # What statistics of earlier versions lack.
 ADDED_KEYS = frozenset(
-    {"gpu_memory_bytes", "gpu_time_max_s", "missing", "compute_s", "last_step", "plans"}
+    {
+        "gpu_memory_bytes",
+        "gpu_time_max_s",
+        "missing",
+        "compute_s",
+        "last_step",
+        "plans",
+        "iterations",
+        "iteration_launches",
+    }
 )
 _COUNTED_BY_THE_CORE = frozenset(
     {
         "execution_ids",
+        "iterations",
+        "iteration_launches",
         "window_mistakes",
         "launches_over_capacity",
         "budget_overshoot_bytes",
@@ -276,6 +291,7 @@ def _merge(
         "gpu_time_max_s": _most(simulators, "gpu_time_s"),
         "compute_s": _sum(simulators, "compute_s"),
         "last_step": last_step(simulators[0].get("timeline", [])) if len(simulators) == 1 else None,
+        **_iterations(cores),
         "kernels": _sum(simulators, "kernels") if simulators else _sum(cores, "launches"),
         "execution_ids": _sum(cores, "execution_ids"),
         "faults": _sum(simulators, "faults"),
@@ -319,6 +335,12 @@ def _merge(
 def _plans(sessions: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
     planning = [session["plans"] for session in sessions if "plans" in session]
     return [plan for plans in planning for plan in plans] if planning else None
+
+
+def _iterations(cores: list[dict[str, Any]]) -> dict[str, int | None]:
+    keys = ("iterations", "iteration_launches")
+    most = max(cores, key=lambda core: int(core.get(keys[0], 0)), default=None)
+    return {key: most.get(key, 0) if most is not None else None for key in keys}
 
 
 def _devices(simulators: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -60,7 +60,7 @@ def _outcome(report: Mapping[str, Any]) -> list[str]:
             "each process had simulated GPUs of its own: the times do not add up, and how "
             "processes share a card is not simulated"
         )
-    return lines + _fits(report) + _last_step(report)
+    return lines + _fits(report) + _iterations(report) + _last_step(report)
 
 
 def _fits(report: Mapping[str, Any]) -> list[str]:
@@ -89,6 +89,17 @@ def _fits(report: Mapping[str, Any]) -> list[str]:
             f"{size(memory)} there{share}): the rest was moved"
         )
     ]
+
+
+def _iterations(report: Mapping[str, Any]) -> list[str]:
+    count = report.get("iterations")  # earlier versions did not tell it
+    if not count:
+        return []
+    launches = report["iteration_launches"]
+    each = f", of {launches} launches each at the end" if launches else ""
+    steps = "1 step was" if count == 1 else f"{count} steps were"
+    most = " of the process that made most" if len(report["processes"]) > 1 else ""
+    return [f"{steps} found in the launches{most}{each}"]
 
 
 def _last_step(report: Mapping[str, Any]) -> list[str]:

@@ -16,6 +16,7 @@
 #include "records.h"
 #include "session.hpp"
 #include "shared_memory.hpp"
+#include "stall_clock.hpp"
 
 namespace deepum::runtime {
 
@@ -62,6 +63,7 @@ class Session final : public MoverListener {
   MarkerTable markers;
   Progress progress;
   Gates gates;
+  StallClock stalls;
   LockStep lock_step;
   Connection connection;
   DaemonStart starter;

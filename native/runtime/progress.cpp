@@ -70,10 +70,19 @@ void Progress::begin(MarkerTable& markers) {
   });
 }
 
-void Progress::tell(MarkerTable& markers) noexcept {
+void Progress::tell(MarkerTable& markers, StallClock& stalls) noexcept {
   markers.each_stream([&](std::uint32_t id, StreamMarkers& of) {
     if (!streams_[id] || streams_[id]->made == 0) {  // of another context: nothing is known of it
       return;
+    }
+    if (stalls.knows(id)) {
+      deepum_waited_event waited{};
+      waited.header.words = sizeof waited / 8;
+      waited.header.kind = DEEPUM_EVENT_WAITED;
+      waited.stream = id;
+      waited.completed = streams_[id]->completed;
+      waited.waited = stalls.waited(id, waited.completed);
+      emit(&waited.header);
     }
     deepum_progress_event event{};
     event.header.words = sizeof event / 8;

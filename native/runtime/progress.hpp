@@ -10,6 +10,7 @@
 
 #include "marker_table.hpp"
 #include "records.h"
+#include "stall_clock.hpp"
 
 namespace deepum::runtime {
 
@@ -17,7 +18,8 @@ namespace deepum::runtime {
 class Progress {
  public:
   void begin(MarkerTable& markers);          // what had completed before the faults are taken
-  void tell(MarkerTable& markers) noexcept;  // and what had begun after: PROGRESS events
+  // And what had begun after: PROGRESS events, and before them WAITED ones of streams that are timed.
+  void tell(MarkerTable& markers, StallClock& stalls) noexcept;
 
  private:
   static constexpr std::uint64_t kKept = 64;  // looks: a launch queue and more

@@ -197,7 +197,7 @@ void begin_progress() noexcept try {
 void tell_progress() noexcept {
   if (Session* session = live.load(std::memory_order_acquire)) {
     const Relaxed mode;
-    session->progress.tell(session->markers);
+    session->progress.tell(session->markers, session->stalls);
   }
 }
 
@@ -209,6 +209,11 @@ std::uint64_t emit(deepum_event_header* record) noexcept {
 void before_execute(CUdevice, CUstream stream, std::uint32_t stream_id,
                     std::uint64_t sequence) noexcept {
   Session* session = live.load(std::memory_order_acquire);
+  const bool timed = session && sequence != 0 && settings().faults == Faults::kTimes &&
+                     session->wants_faults();
+  if (timed) [[unlikely]] {
+    session->stalls.before(stream, stream_id);
+  }
   if (session && sequence != 0 && settings().lock_step) {
     // Nobody but this thread can do anything on its own default stream: the marker that the mover
     // may need comes first, what holds the launch comes after.
@@ -234,6 +239,9 @@ void before_execute(CUdevice, CUstream stream, std::uint32_t stream_id,
   }
   if (session && sequence != 0 && session->gates.used()) {
     session->wait_at_gate(stream, stream_id, sequence);
+  }
+  if (timed) [[unlikely]] {
+    session->stalls.after(stream, stream_id, sequence);
   }
 }
 

@@ -117,3 +117,18 @@ def test_what_became_of_plans_is_a_line(plans: list[dict[str, Any]], told: str) 
 @pytest.mark.parametrize("changed", [{}, {"plans": None}])
 def test_without_the_policy_that_plans_there_is_no_such_line(changed: dict[str, Any]) -> None:
     assert not [line for line in summary(report(**changed), []) if line.startswith("plans")]
+
+
+def test_the_summary_counts_steps() -> None:
+    counted = {"iterations": 12, "iteration_launches": 855}
+    lines = summary(report() | counted)
+    assert "12 steps were found in the launches, of 855 launches each at the end" in lines
+    assert "1 step was found in the launches" in summary(
+        report() | {"iterations": 1, "iteration_launches": 0}
+    )
+    assert not any("found in the launches" in line for line in summary(report()))
+    two = report() | counted
+    two["processes"] = [*two["processes"], *two["processes"]]
+    assert any(
+        "found in the launches of the process that made most" in line for line in summary(two)
+    )

@@ -15,6 +15,7 @@ CORE = Path(__file__).resolve().parents[2] / "native" / "core"
 REFERENCE = Path(__file__).resolve().parent / "reference"
 BELOW = {
     "memory": {"memory"},
+    "iteration": {"iteration"},
     "prediction": {"prediction", "memory"},
     "placement": {"placement", "prediction", "memory"},
     "extras": {"extras", "placement", "prediction", "memory"},

@@ -43,6 +43,8 @@ def compare(core_settings: CoreSettings, records: bytes) -> None:
     devices = reference.devices.in_use()
     withdrawn = sum(device.residency.withdrawn for device in devices)
     assert core.statistics().capacity_withdrawn_bytes == withdrawn * UM_BLOCK_BYTES
+    assert core.statistics().iterations == reference.detector.iterations
+    assert core.statistics().iteration_launches == reference.detector.period
     assert core.statistics().window_mistakes == sum(device.window.mistakes for device in devices)
     for slot, allocation in reference.memory.allocations.items():
         for block in allocation.blocks:

@@ -200,6 +200,18 @@ def test_dropping_dead_blocks_moves_less_and_loses_nothing(deepum: Deepum, tmp_p
     assert told[1]["gpu_time_s"] < told[0]["gpu_time_s"]
 
 
+def test_steps_are_counted(deepum: Deepum, tmp_path: Path) -> None:
+    """Small tensors lie in other places in each of them."""
+    flags = ("--device", "sim", "--gpu-memory", "2GiB", "--stats", "s.json")
+    script = (sys.executable, ROOT / "examples" / "train_gpt2.py", "--batch", 2, "--steps", 7)
+    result = deepum("run", *flags, "--", *script, timeout=300)
+    assert result.returncode == 0, result.stderr
+    told = json.loads((tmp_path / "s.json").read_text())
+    assert told["iterations"] in (5, 6)  # the first is another
+    assert 0.9 < told["iteration_launches"] / told["last_step"]["kernels"] < 1.2
+    assert f"deepum: {told['iterations']} steps were found in the launches" in result.stderr
+
+
 def test_each_rank_of_torchrun_is_a_session_of_its_own(deepum: Deepum, tmp_path: Path) -> None:
     """Two ranks on one card, each with more memory than the half of it, gradients over gloo."""
     torchrun = (

@@ -369,6 +369,35 @@ def block(address, size, device=1): report(address, size, 11, 22, device)
 """
 
 
+def test_an_execution_id_leaves_out_where_pytorchs_blocks_lie(
+    told: Callable[..., list[Event]],
+) -> None:
+    """And which of them share a UM block, or are neighbours, for that changes from step to step."""
+    events = told(
+        REPORT
+        + """
+start()
+segment, other = alloc(20 * MiB), alloc(20 * MiB)
+k = function("k:8,8,8")
+for at in (segment, segment + 512, segment + 4 * MiB, other, other + 4 * MiB):
+    block(at, 512)
+block(segment + 8 * MiB, 3 * MiB)
+block(segment + 11 * MiB, 3 * MiB)
+block(other + 8 * MiB, 3 * MiB)
+launch(k, segment, segment + 512, segment)
+launch(k, segment, segment + 4 * MiB, segment)
+launch(k, segment, other, other + 4 * MiB)
+launch(k, segment + 8 * MiB, segment + 11 * MiB, segment + 8 * MiB)
+launch(k, segment + 8 * MiB, other + 8 * MiB, segment + 8 * MiB)
+launch(k, segment, segment + 512, segment, grid=2)
+"""
+    )
+    *alike, another = executions(events)
+    assert len({launch.hash for launch in alike}) == 1 != len(alike)
+    assert another.hash != alike[0].hash
+    assert [len(launch.unknown) for launch in alike] == [1, 2, 3, 1, 2]
+
+
 def test_pytorch_blocks_are_the_access_sets(told: Callable[..., list[Event]]) -> None:
     events = told(
         REPORT

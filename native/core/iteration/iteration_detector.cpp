@@ -19,7 +19,7 @@ void IterationDetector::search(std::uint64_t hash) {
 bool IterationDetector::repeats() const {
   const std::uint64_t period = finder_.distance(), run = finder_.run();
   return period != 0 && (finder_.exact() >= period || run >= 2 * period) &&
-         2 * finder_.named() >= run && 2 * period <= launches_.size() && run >= least_run(period) &&
+         finder_.on_same_memory() && 2 * period <= launches_.size() && run >= least_run(period) &&
          !is_of_known(period);
 }
 
@@ -61,9 +61,10 @@ bool IterationDetector::is_of_known(std::uint64_t period) const {
 std::uint64_t IterationDetector::least_run(std::uint64_t period) const {
   std::uint64_t least = kLeastWithWaits;
   if (!waited_in(period)) {
-    const bool waits = waited_at_ != 0 && launches_.count() - waited_at_ <= kLeastBetweenWaits;
-    least = std::max(waits ? kLeastBetweenWaits : kLeastWithoutWaits,
-                     period < kLongestLayer ? kMostLayers * period : 0);
+    const bool waits = waited_at_ != 0 && launches_.count() - waited_at_ <= kLeastOfLayers;
+    const bool may_be_layers = period < kLongestLayer;
+    least = waits || may_be_layers ? kLeastOfLayers : kLeastWithoutWaits;
+    least = std::max(least, may_be_layers ? kMostLayers * period : 0);
   }
   return finder_.way_back() > period ? std::max(least, finder_.way_back()) : least;
 }

@@ -64,13 +64,12 @@ class IterationDetector {
 
  private:
   // Launches over which a repetition goes on at least: where the program waits in each, where it
-  // has not waited for long, and where it waits otherwise: a repetition between waits is one of
-  // layers.
+  // has not waited for long, and where it may be one of layers.
   static constexpr std::uint64_t kLeastWithWaits = 32;
   static constexpr std::uint64_t kLeastWithoutWaits = 256;
-  static constexpr std::uint64_t kLeastBetweenWaits = 1024;
-  // Where it does not wait in each, what is shorter than that many launches may be a layer, and has
-  // to come so many times.
+  static constexpr std::uint64_t kLeastOfLayers = 1024;
+  // It may be, and has to come so many times, where it has fewer launches than that and the program
+  // does not wait in each; and where the program waits elsewhere.
   static constexpr std::uint64_t kLongestLayer = 128;
   static constexpr std::uint64_t kMostLayers = 64;
   static constexpr std::size_t kMostDropped = 2;  // training and evaluation

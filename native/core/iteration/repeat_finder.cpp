@@ -27,7 +27,7 @@ void RepeatFinder::launched() {
   if (same(distance_)) {
     ++run_;
     ++exact_;
-    named_ += launches_.at(latest - distance_).named == launches_.at(latest).named ? 1 : 0;
+    note_names(launches_.at(latest), launches_.at(latest - distance_));
     odd_in_row_ = 0;
     odd_ = run_ % distance_ == 0 ? 0 : odd_;
   } else if (!tolerate()) {
@@ -49,7 +49,7 @@ bool RepeatFinder::tolerate() {
 // The run at that distance begins where launches differ.
 void RepeatFinder::follow(std::uint64_t distance) {
   distance_ = distance;
-  run_ = named_ = odd_ = odd_in_row_ = 0;
+  run_ = named_ = same_names_ = odd_ = odd_in_row_ = 0;
   const std::uint64_t latest = launches_.count() - 1;
   while (distance_ != 0 && run_ + distance_ < launches_.size()) {
     const RecentLaunches::Launch &now = launches_.at(latest - run_),
@@ -58,7 +58,7 @@ void RepeatFinder::follow(std::uint64_t distance) {
       break;
     }
     ++run_;
-    named_ += now.named == before.named ? 1 : 0;
+    note_names(now, before);
   }
   exact_ = run_;
 }
@@ -71,7 +71,7 @@ void RepeatFinder::note_way_back(std::uint64_t way_back) {
 }
 
 void RepeatFinder::restart(std::uint64_t way_back) {
-  distance_ = run_ = exact_ = named_ = odd_ = odd_in_row_ = 0;
+  distance_ = run_ = exact_ = named_ = same_names_ = odd_ = odd_in_row_ = 0;
   way_back_ = way_back;
   way_back_at_ = launches_.count();
 }

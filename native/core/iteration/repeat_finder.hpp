@@ -35,9 +35,9 @@ class RepeatFinder {
   std::uint64_t run() const { return run_; }
   // since the last of those that differ,
   std::uint64_t exact() const { return exact_; }
-  // and how many of the run touch memory of the same names. Layers run the same kernels on other
-  // memory.
-  std::uint64_t named() const { return named_; }
+  // and whether most of the run that touch memory with names touch the same. Layers run the same
+  // kernels on other memory.
+  bool on_same_memory() const { return 2 * same_names_ >= named_; }
   // The longest way back of late.
   std::uint64_t way_back() const { return way_back_; }
 
@@ -58,6 +58,10 @@ class RepeatFinder {
   void grow();
   void follow(std::uint64_t distance);
   bool tolerate();
+  void note_names(const RecentLaunches::Launch& now, const RecentLaunches::Launch& before) {
+    named_ += now.named != now.hash ? 1 : 0;
+    same_names_ += now.named != now.hash && now.named == before.named ? 1 : 0;
+  }
   void note_way_back(std::uint64_t way_back);
 
   static constexpr std::uint64_t kMostInARow = 2;
@@ -71,7 +75,8 @@ class RepeatFinder {
   std::uint64_t distance_ = 0;
   std::uint64_t run_ = 0;
   std::uint64_t exact_ = 0;
-  std::uint64_t named_ = 0;
+  std::uint64_t named_ = 0;       // launches of the run that touch memory with names,
+  std::uint64_t same_names_ = 0;  // and the same as those before
   std::uint64_t odd_ = 0;         // launches that differed, of the run's present period,
   std::uint64_t odd_in_row_ = 0;  // up to the latest
   std::uint64_t way_back_ = 0;

@@ -22,6 +22,7 @@ from reference.extras.copy_back import CopyBack
 from reference.extras.host_groups import HostGroups
 from reference.extras.host_residents import HostResidents
 from reference.extras.invalidation import Invalidation
+from reference.iteration.iteration_detector import IterationDetector
 from reference.memory.address_space import AddressSpace, Allocation, ContentListener
 from reference.memory.torch_blocks import mix, name_hash
 from reference.memory.um_block import Access, UmBlock, Use
@@ -67,6 +68,7 @@ class Reference(ContentListener):
             self.predictor, settings.chain_steps, settings.prefetch_degree
         )
         self.iterations = IterationMeter(now)
+        self.detector = IterationDetector()
         self.learning = LearningMonitor(now)
         self.trials = UseTrials(now, memory)
 
@@ -150,6 +152,7 @@ class Reference(ContentListener):
     def on_launch(self, event: events.Execute) -> None:
         accesses, ages, execution_hash = self.resolve(event)
         self.begin_launch(accesses)
+        self.detector.launched(event.execution_hash, execution_hash)
         execution = self.learn_accesses(event, execution_hash, accesses, ages)
         self.follow(execution)
 
@@ -268,6 +271,8 @@ class Reference(ContentListener):
                 block.populated = True
 
     def on_stream(self, event: events.Stream) -> None:
+        if event.kind == "synchronise":
+            self.detector.waited()
         if event.kind == "synchronise" and self.settings.policy == CORRELATION:
             self.planner.about_to_wait()
 
@@ -359,6 +364,7 @@ class Reference(ContentListener):
             self.devices[device].residency.end_filling()
         self.memory.forget_everything()
         self.context = NO_CONTEXT
+        self.detector.forget()
         self.chain.forget()
         self.planner.forget()
         self.expect_nothing()
