@@ -1,5 +1,5 @@
-"""What a plan of an iteration says to a core (`Core.follow_plan`), and the iteration that it is made
-of (`Core.recorded`).
+"""What a plan of an iteration says to a core (`Core.follow_plan`), and the iteration that it is
+made of (`Core.recorded`).
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class Recording:
 
 @dataclass(frozen=True)
 class LaunchTime:
-    """All launches up to that one, counted from 1, had completed by then, and their stream had stood
-    still for moves for so long: microseconds of the GPU's clock.
+    """All launches up to that one, counted from 1, had completed by then, and their stream had
+    stood still for moves for so long: microseconds of the GPU's clock.
     """
 
     launch: int

@@ -135,7 +135,9 @@ class EventWriter:
         )
 
     def waited(self, stream: int, completed: int, waited: int) -> int:
-        """How long a stream has stood still before its launches up to that sequence, microseconds."""
+        """How long a stream has stood still before its launches up to that sequence, in
+        microseconds.
+        """
         return self.record(
             lib.DEEPUM_EVENT_WAITED, struct.pack("<IIQQ", stream, 0, completed, waited)
         )

@@ -65,7 +65,7 @@ class RecordedIteration:
         self.hashes = tuple(int(value) for value in launches["hash"])
         self._count = len(launches)
         rows = _blocks_of(uses)
-        ends = (rows["kind"] & lib.DEEPUM_RECORDED_ENDS) != 0
+        ends = rows["kind"] == lib.DEEPUM_RECORDED_ENDS
         used = rows[~ends]
         self._keys: _Ints = used["block"] * self._count + used["launch"]
         order = np.argsort(self._keys, kind="stable")
@@ -93,19 +93,11 @@ class RecordedIteration:
                 found.append(Run(name, index, 1))
         return found
 
-    def left(self, item: int, launch: int) -> bool:
-        """Whether most of the item had left the device, before a launch that uses it, since the use
-        before: as the recorded run had it.
-        """
-        places = np.searchsorted(self._keys, self.blocks[item] * self._count + launch)
-        left = (self._used["kind"][places] & lib.DEEPUM_RECORDED_LEFT) != 0
-        return bool(2 * np.count_nonzero(left) > len(left))
-
     def _alike(
         self, rows: npt.NDArray[np.void], duplicates: bool
     ) -> dict[tuple[Event, ...], list[int]]:
         """UM blocks by their events, in order of place."""
-        ends = (rows["kind"] & lib.DEEPUM_RECORDED_ENDS) != 0
+        ends = rows["kind"] == lib.DEEPUM_RECORDED_ENDS
         launch = rows["launch"] % self._count  # what ends behind the last ends before the first
         order = np.lexsort((~ends, launch, rows["block"]))
         block, launch, ends = rows["block"][order], launch[order], ends[order]

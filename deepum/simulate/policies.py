@@ -35,8 +35,8 @@ class Policy:
     """`changes` of the core's settings. `launch_queue`: the driver's, if not the machine's.
     `unlimited`: all memory fits. `observe_faults`: the core is told of faults while it learns
     (`--faults auto`). `swaps`: the program is rewritten, its memory not managed, and its cache
-    emptied every so many launches, if at all (`empty_cache_every`). `plans`: the iteration is planned
-    (deepum.core.planned).
+    emptied every so many launches, if at all (`empty_cache_every`). `plans`: the iteration is
+    planned (deepum.core.planned).
 
     Goes to other processes and machines: plain data.
     """

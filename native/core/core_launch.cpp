@@ -16,7 +16,6 @@ bool Core::on_launch(const deepum_execute_event& event,
   begin_launch();
   detector_.launched(event.execution_hash, hash);
 
-  recorder_.before(accesses_);
   Execution& execution = learn_accesses(event, hash);
   const Launch launch{executions_.id_of(execution),
                       execution.generation,

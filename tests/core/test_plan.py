@@ -277,3 +277,34 @@ def test_blocks_that_are_not_there() -> None:
     run.core.follow_plan(did.launches, [*strange, *did.moves])
     run.step()
     assert run.core.statistics().planned_launches == len(did.launches)
+
+
+def followed(launched: list[int]) -> list[int]:
+    """By each of the launches, how many of them the plan was followed at, from an iteration on that
+    was as planned.
+    """
+    run = PlannedRun(*looping(there_and_back(96, 24), False))
+    for _ in range(SETTLED):
+        run.step()
+    did = run.step()
+    run.core.follow_plan(did.launches, did.moves)
+    run.step()
+    counts = []
+    for number in launched:
+        execution = there_and_back(96, 24)[number % len(did.launches)] if number >= 0 else None
+        before = run.core.statistics().planned_launches
+        ranges = execution.ranges if execution else [BlockRange(0, 0, 1)]
+        run.writer.execute(execution.execution if execution else 77777, ranges)
+        run.core.process(run.writer.take())
+        counts.append(run.core.statistics().planned_launches - before)
+    return counts
+
+
+def test_one_odd_launch_does_not_lose_the_place_and_two_do() -> None:
+    assert followed([0, 1, -1, 2, 3]) == [1, 1, 0, 1, 1]
+    assert followed([0, 1, -1, -1, 2])[:4] == [1, 1, 0, 0]
+
+
+def test_launches_that_are_left_out_do_not_lose_the_place() -> None:
+    """What the plan has for them is done at the next."""
+    assert followed([0, 1, 2, 10, 11]) == [1, 1, 1, 1, 1]

@@ -9,18 +9,6 @@ void UseRecorder::begin(std::uint32_t launches) {
   launches_.reserve(launches);
 }
 
-void UseRecorder::before(std::span<const Access> accesses) {
-  if (!under_way()) {
-    return;
-  }
-  left_.clear();
-  for (const Access& access : accesses) {
-    for (const UmBlock& block : memory_.blocks(access.span)) {
-      left_.push_back(block.uses.left_since);
-    }
-  }
-}
-
 void UseRecorder::launched(const deepum_execute_event& event, std::span<const Access> accesses,
                            std::span<const BlockRun> runs, bool expected) {
   if (!under_way()) {
@@ -32,8 +20,7 @@ void UseRecorder::launched(const deepum_execute_event& event, std::span<const Ac
   }
   const bool sparse = (event.header.flags & DEEPUM_EXECUTE_SPARSE) != 0;
   const auto number = static_cast<std::uint32_t>(launches_.size());
-  std::size_t at = 0;  // of the access, in left_
-  for (std::size_t i = 0; i < accesses.size(); at += accesses[i++].span.count) {
+  for (std::size_t i = 0; i < accesses.size(); ++i) {
     const BlockSpan span = accesses[i].span;
     const std::uint64_t name = memory_.names().name(runs[i].name);
     const bool writes = accesses[i].use.now != Use::kReads;
@@ -44,16 +31,14 @@ void UseRecorder::launched(const deepum_execute_event& event, std::span<const Ac
     };
     for (std::uint32_t from = 0; from < span.count;) {
       std::uint32_t to = from;
-      while (to < span.count && comes(blocks[to]) && left_[at + to] == left_[at + from]) {
+      while (to < span.count && comes(blocks[to])) {
         ++to;
       }
       if (to > from) {
-        const int left = left_[at + from] ? DEEPUM_RECORDED_LEFT : 0;
         uses_.push_back({name, number, span.slot, span.first + from, runs[i].first + from,
-                         to - from, static_cast<std::uint8_t>(kind | left), 0,
-                         static_cast<std::uint16_t>(event.header.device)});
+                         to - from, kind, 0, static_cast<std::uint16_t>(event.header.device)});
       }
-      from = to + (to == from ? 1 : 0);
+      from = to + 1;
     }
   }
   launches_.push_back({event.execution_hash, now_.launch});

@@ -23,8 +23,6 @@ class UseRecorder final : public ContentListener {
   // All that were asked for have come, and none of them was odd.
   bool complete() const { return wanted_ != 0 && !under_way(); }
 
-  // A launch is about to use those blocks, of which it is known still whether they had left.
-  void before(std::span<const Access> accesses);
   // A launch uses those blocks, but for what it uses where it is, on the host. `runs`: the same by name. Expected: the iteration that is repeated
   // has it here; a recording with another one begins anew.
   void launched(const deepum_execute_event& event, std::span<const Access> accesses,
@@ -43,7 +41,6 @@ class UseRecorder final : public ContentListener {
   const Clock& now_;
   AddressSpace& memory_;
   std::size_t wanted_ = 0;
-  std::vector<bool> left_;  // by block of the launch at hand
   std::vector<deepum_recorded_launch> launches_;
   std::vector<deepum_recorded_use> uses_;  // in the order of launches
 };

@@ -1,0 +1,151 @@
+"""What planning brings a program while it runs: a step of the default policy and of the one that
+plans, of the lower bound of unified memory, and the longest step while plans are tried.
+
+    python benchmarks/planned.py                            # all points, expected costs
+    python benchmarks/planned.py --points t5-large@v100-16gb --costs kind
+    python benchmarks/planned.py --page                     # docs/planned.md of what is kept
+
+Gated, as a run on a GPU is by default. Each point takes 18 steps; means are of the 15th to 17th.
+Plans are made at once, so that iterations while they are made are not in it. Results are kept in
+FILE (--json) as each point is done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import platform
+import sys
+from pathlib import Path
+from statistics import geometric_mean
+from typing import Any
+
+from deepum.errors import DeepumError
+from deepum.simulate.comparison import compare
+from deepum.simulate.driver import BAND
+from deepum.simulate.mode import mode_of
+from deepum.simulate.policies import BY_NAME
+from deepum.simulate.workload import load
+
+ROOT = Path(__file__).resolve().parents[1]
+FILE = ROOT / "benchmarks" / "results" / "planned.json"
+PAGE = ROOT / "docs" / "planned.md"
+BEGIN, END = "<!-- benchmarks/planned.py: begin -->", "<!-- benchmarks/planned.py: end -->"
+POINTS = (
+    "resnet152@v100-16gb",
+    "bert-base@v100-16gb",
+    "bert-large@v100-16gb",
+    "gpt2-small@v100-16gb",
+    "gpt2-l@v100-16gb",
+    "t5-large@v100-16gb",
+    "unet@v100-16gb",
+    "llama-7b-lora@v100-16gb",
+    "llama-7b@v100-16gb",
+    "llama-7b@a100-40gb",
+    "dlrm-dense@v100-16gb",
+    "dlrm-dense@rtx4090",
+)
+POLICIES = ("deepum", "planned", "deepum-clean", "planned-clean")
+STEPS, WARM_UP = 18, 14
+
+
+def measure(point: str, costs: str) -> dict[str, Any]:
+    """Raises DeepumError."""
+    name, _, machine = point.partition("@")
+    found = compare(
+        load(name, STEPS, False, machine),
+        machine,
+        [BY_NAME[policy] for policy in POLICIES],
+        warm_up=WARM_UP,
+        driver=BAND[costs],
+        mode=mode_of("gated", costs),
+    )
+    if found.kept_bound_ns is None:
+        raise DeepumError(f"{point}: has no bound")
+    # The first steps learn; from the fourth on the default policy is steady.
+    return {
+        "bound_ms": found.kept_bound_ns / 1e6,
+        "policies": {
+            policy: {
+                "ms": found.rows[policy].ns / 1e6,
+                "longest_ms": max(step.ns for step in found.rows[policy].all_steps[4:-1]) / 1e6,
+            }
+            for policy in POLICIES
+        },
+    }
+
+
+def table(kept: dict[str, Any]) -> str:
+    """Of all points, in Markdown."""
+    columns = ["of the bound", "bound, ms", *(f"`{policy}`" for policy in POLICIES)]
+    columns.append("longest step of `planned`, of the step without")
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    points: dict[str, Any] = kept["points"]
+    for point, one in points.items():
+        bound, found = one["bound_ms"], one["policies"]
+        cells = [f"`{point}`", f"{bound:.0f}"]
+        cells += [f"{found[policy]['ms'] / bound:.3f}" for policy in POLICIES]
+        cells.append(f"{found['planned']['longest_ms'] / found['deepum']['ms']:.2f}")
+        lines.append("| " + " | ".join(cells) + " |")
+    means = [
+        geometric_mean(one["policies"][policy]["ms"] / one["bound_ms"] for one in points.values())
+        for policy in POLICIES
+    ]
+    worst = max(
+        one["policies"]["planned"]["longest_ms"] / one["policies"]["deepum"]["ms"]
+        for one in points.values()
+    )
+    cells = [f"geometric mean, {len(points)}", "", *(f"{mean:.3f}" for mean in means)]
+    lines.append("| " + " | ".join([*cells, f"at most {worst:.2f}"]) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def page(kept: dict[str, Any], text: str) -> str:
+    """The page with the table between its marks."""
+    before, _, rest = text.partition(BEGIN + "\n")
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{table(kept)}{END}{after}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--points", help="WORKLOAD@MACHINE, with commas between them")
+    parser.add_argument(
+        "--costs", choices=BAND, default="expected", help="what the driver costs (%(default)s)"
+    )
+    parser.add_argument("--json", type=Path, default=FILE, metavar="FILE", help="what is kept")
+    parser.add_argument("--page", action="store_true", help="make the page, instead")
+    given = parser.parse_args()
+    kept: dict[str, Any] = (
+        json.loads(given.json.read_text(encoding="utf-8"))
+        if given.json.is_file()
+        else {"points": {}}
+    )
+    if given.page:
+        PAGE.write_text(page(kept, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+        return 0
+    for point in given.points.split(",") if given.points else POINTS:
+        try:
+            found = measure(point, given.costs)
+        except DeepumError as error:
+            print(f"{point}: {error}", file=sys.stderr)
+            continue
+        kept |= {
+            "date": datetime.date.today().isoformat(),
+            "processor": platform.processor() or platform.machine(),
+            "costs": given.costs,
+        }
+        kept["points"][point] = found
+        given.json.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        told = ", ".join(
+            f"{name} {one['ms'] / found['bound_ms']:.3f}" for name, one in found["policies"].items()
+        )
+        print(f"{point}: bound {found['bound_ms']:.1f} ms; {told}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,206 @@
+"""The policy that plans: what it asks for when, what it keeps and what it gives up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from deepum.core import (
+    BlockRange,
+    Core,
+    EventWriter,
+    LaunchTime,
+    Plan,
+    PlannedKind,
+    PlannedMove,
+    PlanPoint,
+    Recording,
+)
+from deepum.core.planned import Phase, PlannedPolicy
+from deepum.core.timeline import Timeline
+
+LAUNCHES, CAPACITY = 40, 32
+
+
+class FakePlanning:
+    """Gives what it is told to."""
+
+    def __init__(self, *answers: Plan | str) -> None:
+        self.answers = list(answers)
+        self.asked: list[tuple[Recording, int, int]] = []  # recording, runs of times, memory
+        self._due = False
+
+    def begin(
+        self, recording: Recording, times: Sequence[Sequence[LaunchTime]], memory_bytes: int
+    ) -> None:
+        self.asked.append((recording, len(times), memory_bytes))
+        self._due = True
+
+    def poll(self) -> Plan | str | None:
+        if not self._due:
+            return None
+        self._due = False
+        return self.answers.pop(0)
+
+    def stop(self) -> None:
+        self._due = False
+
+
+class Program:
+    """Launches the same iteration over and over on a card that is too small; each launch takes as
+    many microseconds as it is told.
+    """
+
+    def __init__(self, planning: FakePlanning, given: Plan | None = None) -> None:
+        self.core, self.writer = Core(), EventWriter()
+        self.writer.device(CAPACITY)
+        self.writer.allocate(0, 2 * LAUNCHES, name=1)
+        self.core.process(self.writer.take())
+        self.policy = PlannedPolicy(self.core, planning, given)
+        self.now = 1
+
+    def iterate(self, us: int, times: int = 1, first: int = 100, launches: int = LAUNCHES) -> None:
+        for _ in range(times):
+            for i in range(launches):
+                sequence = self.writer.execute(first + i, [BlockRange(0, 2 * (i % LAUNCHES), 2)])
+                self.now += us
+                self.writer.progress(0, sequence, sequence, self.now)
+                self.core.process(self.writer.take())
+                self.core.take_commands()
+                self.policy.poll()
+            self.writer.synchronise()
+            self.core.process(self.writer.take())
+
+    def iterate_until_asked(self, times: int, us: int = 100) -> None:
+        """Until so many plans were asked for, and the last is followed."""
+        planning = self.policy.planning
+        assert isinstance(planning, FakePlanning)
+        for _ in range(40):
+            if len(planning.asked) == times and self.policy.phase is not Phase.PLANNING:
+                return
+            self.iterate(us)
+        raise AssertionError(f"{len(planning.asked)} plans were asked for")
+
+
+def plan(count: int = 1) -> Plan:
+    moves = [
+        PlannedMove(i, PlanPoint.AFTER_LAUNCH, PlannedKind.EVICT, 1, 2 * i, 2) for i in range(count)
+    ]
+    return Plan(tuple(100 + i for i in range(LAUNCHES)), tuple(moves))
+
+
+def planned_launches(program: Program) -> int:
+    return program.core.statistics().planned_launches
+
+
+def kept(program: Program) -> list[bool]:
+    return [one.kept for one in program.policy.outcomes]
+
+
+def test_a_plan_with_which_iterations_are_shorter_is_kept_and_another_is_tried() -> None:
+    planning = FakePlanning(plan(1), plan(2))
+    program = Program(planning)
+    program.iterate_until_asked(1)
+    assert program.policy.phase is Phase.SETTLING
+    recording, runs, memory = planning.asked[0]
+    assert recording.launch_count == LAUNCHES and runs == 1
+    assert 0 < memory < CAPACITY << 21
+    program.iterate_until_asked(2, 90)
+    program.iterate(95, 6)
+    assert program.policy.phase is Phase.FOLLOWING and program.policy.plan == plan(1)
+    assert kept(program) == [True, False]
+    assert [asked[1] for asked in planning.asked] == [1, 2]
+    first, second = program.policy.summary()
+    assert first["before_us"] == pytest.approx(100 * LAUNCHES)
+    assert first["with_us"] < first["before_us"] and first["reason"] is None
+    assert second["reason"] == "iterations are not shorter with it"
+    before = planned_launches(program)
+    program.iterate(90, 2)
+    assert planned_launches(program) == before + 2 * LAUNCHES
+
+
+def test_plans_that_do_not_pay_are_not_followed_and_not_made_again() -> None:
+    planning = FakePlanning(plan(1), plan(2))
+    program = Program(planning)
+    program.iterate(100, 30)
+    assert program.policy.phase is Phase.STOPPED and program.policy.plan is None
+    assert kept(program) == [False, False] and len(planning.asked) == 2
+    before = planned_launches(program)
+    program.iterate(100, 10)
+    assert planned_launches(program) == before and len(planning.asked) == 2
+    assert not program.core.wants_faults or program.core.statistics().launches < 2000
+
+
+def test_a_plan_that_is_clearly_worse_is_given_up_after_an_iteration() -> None:
+    program = Program(FakePlanning(plan(1), "there is no other"))
+    program.iterate_until_asked(1)
+    before = planned_launches(program)
+    program.iterate(200, 6)
+    assert planned_launches(program) - before <= 3 * LAUNCHES
+    assert program.policy.phase is Phase.STOPPED
+    assert [one.reason for one in program.policy.outcomes] == [
+        "iterations are not shorter with it",
+        "there is no other",
+    ]
+
+
+def test_nothing_is_planned_where_all_fits() -> None:
+    planning = FakePlanning()
+    program = Program(planning)
+    program.writer.device(4 * LAUNCHES)
+    program.core = Core()
+    program.policy = PlannedPolicy(program.core, planning)
+    program.writer.allocate(1, 2 * LAUNCHES, name=2)
+    program.iterate(100, 20)
+    assert program.policy.phase is Phase.LEARNING and not planning.asked
+
+
+def test_a_given_plan_is_followed_from_the_start() -> None:
+    program = Program(FakePlanning(), given=plan(2))
+    program.iterate(100, 2)
+    assert planned_launches(program) == 2 * LAUNCHES
+    assert program.policy.plan == plan(2) and kept(program) == [True]
+
+
+def test_an_evaluation_does_not_end_a_plan_and_another_program_does() -> None:
+    planning = FakePlanning(plan(1), "no other", "none for this")
+    program = Program(planning)
+    program.iterate_until_asked(1)
+    program.iterate(80, 6)
+    assert program.policy.phase is Phase.FOLLOWING
+    for _ in range(3):
+        program.iterate(80, 4, first=500, launches=32)
+        program.iterate(80, 3)
+    assert program.policy.plan == plan(1)
+    before = planned_launches(program)
+    program.iterate(80, 1)
+    assert planned_launches(program) == before + LAUNCHES
+    program.iterate(80, 40, first=500, launches=32)
+    assert program.policy.plan is None
+    assert planning.asked[-1][0].launch_count == 32
+
+
+def test_iterations_are_timed_between_known_launches() -> None:
+    timeline = Timeline()
+    timeline.extend([LaunchTime(10, 100), LaunchTime(20, 300), LaunchTime(15, 400)])
+    timeline.extend([LaunchTime(40, 500)])
+    assert timeline.at(15) == 200 and timeline.at(30) == 400
+    assert timeline.at(9) is None and timeline.at(41) is None
+    assert timeline.iterations(10, 10) == [200.0, 100.0, 100.0]
+    assert timeline.iterations(5, 10) == []
+    assert timeline.first_from(11) == 20 and timeline.first_from(50) == 50
+    assert [time.launch for time in timeline.since(15)] == [20, 40]
+
+
+def test_the_timeline_keeps_the_latest() -> None:
+    timeline = Timeline(most=4)
+    timeline.extend(LaunchTime(n, n) for n in range(1, 30))
+    assert timeline.latest == 29
+    assert timeline.at(1) is None and timeline.at(28) == 28
+
+
+def test_names_of_phases_are_sentences() -> None:
+    told: list[Any] = [phase.value for phase in Phase]
+    assert len(set(told)) == len(told)

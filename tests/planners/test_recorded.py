@@ -1,0 +1,187 @@
+"""From what a core recorded to a plan that a core follows."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+import pytest
+from deepum._core import lib
+
+from deepum.core import UM_BLOCK_BYTES, LaunchTime, PlannedKind, PlannedMove, Recording, plan_files
+from deepum.core.plan_requests import Options, Request
+from deepum.errors import DeepumError
+from deepum.planners import Event, Link, Problem
+from deepum.planners.leaner import leaner
+from deepum.planners.recorded import ITEM_BLOCKS, RecordedIteration, Run
+from deepum.planners.schedule import scheduled
+from deepum.planners.times import launch_ns
+from deepum.planners.worker import planned
+
+WRITES, ENDS = lib.DEEPUM_RECORDED_WRITES, lib.DEEPUM_RECORDED_ENDS
+_USE = struct.Struct("<QIIIIIBBH")
+
+
+def use(
+    launch: int, block: int, count: int, *, kind: int = WRITES, name: int = 1, first: int = -1
+) -> bytes:
+    """UM blocks of slot 0, which have their index there in what has the name unless given."""
+    return _USE.pack(name, launch, 0, block, block if first < 0 else first, count, kind, 0, 0)
+
+
+def recording(launches: int, uses: Sequence[bytes], first: int = 1) -> Recording:
+    return Recording(
+        b"".join(struct.pack("<QQ", 100 + i, first + i) for i in range(launches)), b"".join(uses)
+    )
+
+
+def iteration(launches: int, *uses: bytes, duplicates: bool = False) -> RecordedIteration:
+    return RecordedIteration(recording(launches, uses), [1e6] * launches, duplicates=duplicates)
+
+
+def test_blocks_that_are_used_alike_are_one_item() -> None:
+    made = iteration(3, use(0, 0, 4), use(1, 4, 2), use(2, 0, 4))
+    sizes = [item.bytes // UM_BLOCK_BYTES for item in made.iteration.items]
+    assert sorted(sizes) == [2, 4]
+    assert [blocks.tolist() for blocks in made.blocks] == [[0, 1, 2, 3], [4, 5]]
+    assert [event.launch for event in made.iteration.items[0].events] == [0, 2]
+
+
+def test_an_item_has_no_more_than_so_many_blocks() -> None:
+    made = iteration(2, use(0, 0, 3 * ITEM_BLOCKS + 1), use(1, 90, 1))
+    assert [len(blocks) for blocks in made.blocks] == [ITEM_BLOCKS] * 3 + [1, 1]
+    assert made.iteration.items[0].tensor_bytes == (3 * ITEM_BLOCKS + 1) * UM_BLOCK_BYTES
+
+
+def test_what_leaves_unified_memory_is_copied_even_if_it_was_only_read() -> None:
+    read = use(1, 0, 1, kind=0)
+    moved, kept = (
+        iteration(2, use(0, 0, 1), read, duplicates=duplicates) for duplicates in (False, True)
+    )
+    assert [event.writes for event in moved.iteration.items[0].events] == [True, True]
+    assert [event.writes for event in kept.iteration.items[0].events] == [True, False]
+
+
+def test_content_that_ended_is_not_read() -> None:
+    made = iteration(4, use(1, 0, 1), use(2, 0, 1), use(3, 0, 1, kind=ENDS), use(3, 9, 1))
+    assert made.iteration.items[0].events == (
+        Event(1, reads=False, writes=True),
+        Event(2, reads=True, writes=True),
+        Event.death(3),
+    )
+
+
+def test_what_ends_behind_all_launches_ends_before_the_first() -> None:
+    made = iteration(2, use(0, 0, 1), use(1, 0, 1), use(2, 0, 1, kind=ENDS))
+    assert made.iteration.items[0].events[0] == Event.death(0)
+    assert not made.iteration.items[0].events[1].reads
+
+
+def test_an_item_has_the_names_that_it_has_at_each_launch() -> None:
+    made = iteration(2, use(0, 4, 2, name=5, first=0), use(1, 3, 3, name=6, first=7))
+    item = [blocks.tolist() for blocks in made.blocks].index([4, 5])
+    assert made.runs(item, 0) == [Run(5, 0, 2)]
+    assert made.runs(item, 1) == [Run(6, 8, 2)]
+
+
+def test_several_devices_and_no_launches_are_refused() -> None:
+    other = _USE.pack(1, 0, 1, 0, 0, 1, WRITES, 0, 1)
+    with pytest.raises(ValueError, match="several devices"):
+        iteration(1, use(0, 0, 1), other)
+    with pytest.raises(ValueError, match="no launches"):
+        RecordedIteration(Recording(b"", b""), [])
+
+
+def times(
+    ns: Sequence[float], waits: Sequence[float], iterations: int, every: int = 1
+) -> list[LaunchTime]:
+    """Of a program whose launches take and wait so many microseconds, from the 11th on."""
+    told, now, waited = [], 50.0, 0.0
+    for number in range(iterations * len(ns)):
+        now += ns[number % len(ns)] + waits[number % len(ns)]
+        waited += waits[number % len(ns)]
+        if number % every == 0:
+            told.append(LaunchTime(11 + number, round(now), round(waited)))
+    return told
+
+
+def test_launches_take_what_they_took_without_what_they_waited_for() -> None:
+    took, waits = [30.0, 10.0, 50.0, 10.0], [0.0, 500.0, 0.0, 70.0]
+    found = launch_ns(times(took, waits, 3), 11, 4)
+    assert found == pytest.approx([1000 * us for us in took])
+    shifted = launch_ns(times(took, waits, 3), 12, 4)
+    assert shifted == pytest.approx([10e3, 50e3, 10e3, 30e3])
+
+
+def test_launches_between_two_times_share_theirs() -> None:
+    found = launch_ns(times([30.0, 10.0, 50.0, 10.0], [0.0] * 4, 4, every=2), 11, 4)
+    assert found == pytest.approx([20e3, 30e3, 30e3, 20e3])
+    with pytest.raises(ValueError, match="no whole iteration"):
+        launch_ns(times([1.0] * 4, [0.0] * 4, 1, every=2), 11, 4)
+
+
+BLOCK = UM_BLOCK_BYTES
+
+
+def layers(count: int, blocks: int) -> Recording:
+    """There and back over layers of so many blocks."""
+    order = [*range(count), *reversed(range(count))]
+    return recording(
+        2 * count, [use(i, blocks * layer, blocks) for i, layer in enumerate(order)], first=11
+    )
+
+
+def test_a_plan_that_is_followed_fits_and_brings_what_is_needed() -> None:
+    """Its moves, carried out launch by launch, never have more on the device than there is."""
+    told, room, count = layers(12, 4), 30, 24
+    steady = RecordedIteration(told, [2e6] * count)
+    problem = Problem(steady.iteration, Link(room * BLOCK, 1.0, 1.0, copies_early=False))
+    gaps = problem.belady()
+    assert gaps is not None
+    plan = scheduled(steady, problem, gaps)
+    assert list(plan.launches) == [100 + i for i in range(count)]
+    order = [*range(12), *reversed(range(12))]
+    there: set[int] = set()
+    missing = 0
+    for iteration_number in range(3):
+        for launch in range(count):
+            needed = set(range(4 * order[launch], 4 * order[launch] + 4))
+            missing += len(needed - there) if iteration_number == 2 else 0
+            there |= needed
+            for move in (move for move in plan.moves if move.launch == launch):
+                blocks = set(range(move.first, move.first + move.count))
+                there = there - blocks if move.kind is PlannedKind.EVICT else there | blocks
+                if iteration_number == 2:
+                    assert len(there) <= room
+    assert missing == 0
+    assert any(move.kind is PlannedKind.PREFETCH for move in plan.moves)
+
+
+def test_a_leaner_plan_moves_less_and_takes_no_longer() -> None:
+    steady = RecordedIteration(layers(12, 4), [20e6] * 24)
+    problem = Problem(steady.iteration, Link(30 * BLOCK, 1.0, 1.0, copies_early=False))
+    wasteful = problem.belady(slack=0.5)
+    assert wasteful is not None
+    lean = leaner(problem, wasteful)
+    assert lean.sum() < wasteful.sum()
+    assert problem.replay(lean).ns <= problem.replay(wasteful).ns * 1.001
+    assert problem.occupancy(lean).max() <= 30 * BLOCK
+
+
+def request(memory_blocks: int) -> Request:
+    told = tuple(LaunchTime(11 + i, 1000 + 2000 * i) for i in range(72))
+    return Request(layers(12, 4), (told,), Options(memory_blocks * BLOCK, 1.0, 1.0, 2.0))
+
+
+def test_the_worker_plans_what_does_not_fit_and_says_why_it_does_not_otherwise() -> None:
+    plan = planned(request(30))
+    assert plan_files.decode(plan_files.encode(plan)) == plan
+    kinds = dict.fromkeys(PlannedKind, 0)
+    for move in plan.moves:
+        kinds[move.kind] += move.count
+    assert kinds[PlannedKind.PREFETCH] == kinds[PlannedKind.EVICT] > 0
+    assert all(isinstance(move, PlannedMove) and move.name == 1 for move in plan.moves)
+    with pytest.raises(DeepumError, match="fits"):
+        planned(request(48))
+    with pytest.raises(DeepumError, match="no plan"):
+        planned(request(3))
