@@ -137,6 +137,10 @@ void deepum_core_want_times(deepum_core* core, int wanted) {
   core->core.launch_clock().want(wanted != 0);
 }
 
+int deepum_core_wants_times(const deepum_core* core) {
+  return core->core.launch_clock().wanted() ? 1 : 0;
+}
+
 size_t deepum_core_take_times(deepum_core* core, deepum_launch_time* times, size_t most) {
   const std::vector<deepum_launch_time> taken = core->core.launch_clock().take();
   const size_t count = std::min(most, taken.size());

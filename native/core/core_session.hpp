@@ -65,6 +65,7 @@ class Core final : private ContentListener {
   UseRecorder& recorder() { return recorder_; }
   const UseRecorder& recorder() const { return recorder_; }
   LaunchClock& launch_clock() { return launch_clock_; }
+  const LaunchClock& launch_clock() const { return launch_clock_; }
   const IterationDetector& iteration() const { return detector_; }
   std::vector<std::uint8_t> save_tables() const;
   bool load_tables(std::span<const std::uint8_t> bytes);

@@ -63,8 +63,8 @@ void Replay::tell_progress() {
 }
 
 bool Replay::times_launches() const {
-  return options_.observe == DEEPUM_SIMULATION_OBSERVE_TIMES &&
-         deepum_core_wants_faults(core_.core) != 0;
+  return options_.observe != DEEPUM_SIMULATION_OBSERVE_NOTHING &&
+         deepum_core_wants_times(core_.core) != 0;
 }
 
 void Replay::tell_waited(std::uint32_t stream, std::uint64_t completed) {

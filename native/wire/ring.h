@@ -59,7 +59,10 @@ typedef struct deepum_ring_control {
   uint32_t wants_faults;
   /* Daemon: 1 while FREE_MEMORY events are of use to it; changes only with launches decided. */
   uint32_t wants_free_memory;
-  uint64_t reserved6[5];
+  /* Daemon: 1 while it wants to know how long launches wait for their moves (WAITED events). */
+  uint32_t wants_times;
+  uint32_t reserved5;
+  uint64_t reserved6[4];
 } deepum_ring_control;
 
 /* First message on the daemon's Unix socket (SOCK_SEQPACKET), program to daemon, with three file

@@ -107,19 +107,22 @@ size_t deepum_ring_write(deepum_ring_reader* reader, const deepum_command* comma
   return written;
 }
 
-void deepum_ring_want_faults(deepum_ring_reader* reader, int wanted) {
-  if (reader->control && __atomic_load_n(&reader->control->wants_faults, __ATOMIC_RELAXED) !=
-                             (uint32_t)(wanted != 0)) {
-    __atomic_store_n(&reader->control->wants_faults, (uint32_t)(wanted != 0), __ATOMIC_RELAXED);
+static void want(uint32_t* flag, int wanted) {
+  if (__atomic_load_n(flag, __ATOMIC_RELAXED) != (uint32_t)(wanted != 0)) {
+    __atomic_store_n(flag, (uint32_t)(wanted != 0), __ATOMIC_RELAXED);
   }
 }
 
+void deepum_ring_want_faults(deepum_ring_reader* reader, int wanted) {
+  if (reader->control) want(&reader->control->wants_faults, wanted);
+}
+
 void deepum_ring_want_free_memory(deepum_ring_reader* reader, int wanted) {
-  if (reader->control && __atomic_load_n(&reader->control->wants_free_memory, __ATOMIC_RELAXED) !=
-                             (uint32_t)(wanted != 0)) {
-    __atomic_store_n(&reader->control->wants_free_memory, (uint32_t)(wanted != 0),
-                     __ATOMIC_RELAXED);
-  }
+  if (reader->control) want(&reader->control->wants_free_memory, wanted);
+}
+
+void deepum_ring_want_times(deepum_ring_reader* reader, int wanted) {
+  if (reader->control) want(&reader->control->wants_times, wanted);
 }
 
 int deepum_ring_publish_decided(deepum_ring_reader* reader, uint64_t sequence) {
