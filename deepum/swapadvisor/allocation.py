@@ -53,7 +53,7 @@ class Sizes:
         self.memory_bytes = memory_bytes
         self.of_tensor = np.searchsorted(self.sizes, np.asarray(sizes, dtype=np.int64))
         self._tensors: Ints = np.bincount(self.of_tensor, minlength=len(self.sizes))
-        self._needed: Ints = np.ones((1, len(self.sizes)), dtype=np.int64)
+        self._needed: Ints = np.zeros((1, len(self.sizes)), dtype=np.int64)
 
     @classmethod
     def of(cls, graph: Graph, memory_bytes: int) -> Sizes:
@@ -101,7 +101,7 @@ class Sizes:
             if not len(able):
                 break
             share = over / len(able)
-            for one in able:
+            for one in able[::-1]:  # small objects fill what large ones leave
                 cut = min(int(-(-share // size[one])), int(left[one] - least[one]), -(-over // int(size[one])))
                 left[one] -= cut
                 over -= cut * int(size[one])

@@ -23,17 +23,18 @@ from deepum.swapadvisor.graph import Graph, Schedule
 
 @dataclass(frozen=True)
 class Parameters:
-    """population: individuals that survive a generation (N_p). children: pairs that are crossed in
-    one, four children each. chance: that a class number or a count mutates; of operators, and of
-    children that keep their parent's schedule, see `operator_chances`. spread: standard deviation
+    """population: individuals that survive a generation (the paper's N_p). pairs: that are crossed
+    in one, for four children each. pool_chances: that a class number or a count mutates, one of
+    them drawn for each child; schedule_chances: that an operator does. spread: standard deviation
     of a count's mutation, of the count. temperature: divides the normalized times before the
-    softmax; 1 is the paper's. seed: the same finds the same, by however many workers.
+    softmax; 1 is the paper's. It ends after so many generations, or seconds. seed: the same finds
+    the same in as many generations, by however many workers.
     """
 
     population: int = 24
     pairs: int = 12
-    chance: float = 0.05
-    operator_chances: tuple[float, ...] = (0.0, 0.002, 0.02, 0.2)
+    pool_chances: tuple[float, ...] = (0.0, 0.02, 0.1, 0.3)
+    schedule_chances: tuple[float, ...] = (0.0, 0.002, 0.02, 0.2)
     spread: float = 0.2
     temperature: float = 0.05
     generations: int | None = None
@@ -98,11 +99,10 @@ def _children(engine: Engine, parameters: Parameters, pair: _Pair) -> Iterator[I
     )
     for order in orders:
         for pool in pools:
-            chance = float(random.choice(parameters.operator_chances))
+            chance = float(random.choice(parameters.schedule_chances))
             made = engine.mutated(order, chance, int(random.integers(1 << 62))) if chance else order
-            drawn = allocation.mutated(
-                engine.sizes, pool, parameters.chance, parameters.spread, random
-            )
+            chance = float(random.choice(parameters.pool_chances))
+            drawn = allocation.mutated(engine.sizes, pool, chance, parameters.spread, random)
             yield evaluated(engine, made, drawn)
 
 
