@@ -29,7 +29,13 @@ _COMMANDS = (
     "version",
 )
 # By subcommand: what brings numpy.
-_EXTRAS = {"simulate": "lab", "plan": "plan", "swapadvisor": "plan", "trace": "lab", "report": "report"}
+_EXTRAS = {
+    "simulate": "lab",
+    "plan": "plan",
+    "swapadvisor": "plan",
+    "trace": "lab",
+    "report": "report",
+}
 
 
 class _Commands(click.Group):

@@ -64,9 +64,9 @@ def _graph(workload: str, machine: str | None, memory: int | None) -> tuple[str,
     return loaded.name, on, graph_of(steady.iteration), steady.link
 
 
-def _linear(plan: SwapPlan, graph: Graph, link: Link, seconds: float, seed: int) -> tuple[
-    Evaluation | None, Evaluation | None
-]:
+def _linear(
+    plan: SwapPlan, graph: Graph, link: Link, seconds: float, seed: int
+) -> tuple[Evaluation | None, Evaluation | None]:
     """What deepum's own planner makes of the program's order and of the plan's."""
 
     def one(schedule: Any) -> Evaluation | None:
@@ -210,7 +210,8 @@ def command(
     head = (
         f"{name} on {on}, {size(link.memory_bytes)}: {len(graph.operators)} operators, "
         f"{len(graph.tensors)} tensors of {len(engine.sizes.sizes)} sizes, peak "
-        f"{size(graph.peak_bytes(graph.program))}; {found.evaluations} plans in {found.seconds:.1f} s"
+        f"{size(graph.peak_bytes(graph.program))}; {found.evaluations} plans in "
+        f"{found.seconds:.1f} s"
     )
     click.echo("\n".join(table(graph, planned, head)))
     if output is not None:

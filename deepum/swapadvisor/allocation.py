@@ -57,7 +57,7 @@ class Sizes:
 
     @classmethod
     def of(cls, graph: Graph, memory_bytes: int) -> Sizes:
-        """Of its tensors that are used. What an operator uses at once a pool has to hold at least."""
+        """Of its tensors. What an operator uses at once a pool has to hold at least."""
         made = cls([tensor.bytes for tensor in graph.tensors], memory_bytes)
         rows = np.zeros((len(graph.operators), len(made.sizes)), dtype=np.int64)
         for row, operator in zip(rows, graph.operators, strict=True):
@@ -69,15 +69,18 @@ class Sizes:
     def class_bytes(self, classes: Sequence[int]) -> Ints:
         """By class, the size of its objects: that of the largest tensor in it."""
         ends = np.flatnonzero(np.diff(np.asarray(classes), append=classes[-1] + 1))
-        return self.sizes[ends]
+        largest: Ints = self.sizes[ends]
+        return largest
 
     def least(self, classes: Sequence[int]) -> Ints:
         """By class, the objects without which some operator cannot run."""
-        return np.maximum(self._by_class(self._needed, classes).max(axis=0), 1)
+        needed: Ints = self._by_class(self._needed, classes).max(axis=0)
+        return np.maximum(needed, 1)
 
     def most(self, classes: Sequence[int]) -> Ints:
         """By class, the objects beyond which more are of no use: its tensors."""
-        return self._by_class(self._tensors[None, :], classes)[0]
+        counts: Ints = self._by_class(self._tensors[None, :], classes)[0]
+        return counts
 
     def used_bytes(self, allocation: Allocation) -> int:
         """By all objects of all classes."""
@@ -95,14 +98,20 @@ class Sizes:
         is too much, the allocation cannot run, and is left so.
         """
         size, least = self.class_bytes(classes), self.least(classes)
-        left = np.clip(np.asarray(counts, dtype=np.int64), least, np.maximum(least, self.most(classes)))
+        left = np.clip(
+            np.asarray(counts, dtype=np.int64), least, np.maximum(least, self.most(classes))
+        )
         while (over := int(size @ left) - self.memory_bytes) > 0:
             able = np.flatnonzero(left > least)
             if not len(able):
                 break
             share = over / len(able)
             for one in able[::-1]:  # small objects fill what large ones leave
-                cut = min(int(-(-share // size[one])), int(left[one] - least[one]), -(-over // int(size[one])))
+                cut = min(
+                    int(-(-share // size[one])),
+                    int(left[one] - least[one]),
+                    -(-over // int(size[one])),
+                )
                 left[one] -= cut
                 over -= cut * int(size[one])
                 if over <= 0:
@@ -111,7 +120,8 @@ class Sizes:
 
     def _by_class(self, rows: Ints, classes: Sequence[int]) -> Ints:
         begins = np.flatnonzero(np.diff(np.asarray(classes), prepend=0))
-        return np.add.reduceat(rows, begins, axis=1)
+        summed: Ints = np.add.reduceat(rows, begins, axis=1)
+        return summed
 
 
 def crossed(

@@ -149,9 +149,7 @@ class Engine:
         made = np.empty_like(parent)
         if (
             len(parent) != len(self.graph.operators)
-            or lib.deepum_swapadvisor_mutate(
-                self._native, _ints(parent), chance, seed, _ints(made)
-            )
+            or lib.deepum_swapadvisor_mutate(self._native, _ints(parent), chance, seed, _ints(made))
             != 0
         ):
             raise ValueError("schedule: is not of this graph")

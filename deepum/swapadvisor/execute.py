@@ -14,7 +14,7 @@ from deepum.swapadvisor.engine import Kind, Move, SwapPlan
 from deepum.swapadvisor.exported import Program, content, is_view, tensors_of
 
 
-class PlannedInterpreter(torch.fx.Interpreter):
+class PlannedInterpreter(torch.fx.Interpreter):  # type: ignore[misc]
     """Runs nodes as the plan's engine started them. An object of the pool has one tensor at a time;
     an operator finds its arguments in the pool alone. Raises RuntimeError where the plan does not
     have them there.

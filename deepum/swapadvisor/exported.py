@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator as builtin
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,7 +142,10 @@ def of_program(exported: Any, costs: Costs) -> Program:
             keys = dict.fromkeys(content(one) for one in node.all_input_nodes)
             read = [numbers[key] for key in keys if key is not None]
             made = add(node, False, False)
-            uses = [*(Use(one, True, False) for one in read), *(Use(one, False, True) for one in made)]
+            uses = [
+                *(Use(one, True, False) for one in read),
+                *(Use(one, False, True) for one in made),
+            ]
             touched = sum(tensors[use.tensor].bytes for use in uses)
             nodes.append(node)
             operators.append(Operator(node.name, costs.ns(node, touched), tuple(uses)))
@@ -155,6 +159,8 @@ def load_program(name: str, costs: Costs) -> Program:
     load: Callable[[Any], Any] = torch.export.load
     if not Path(name).is_file():
         raise UsageError(f"program {name}: no such file; write one by torch.export.save")
+    if not zipfile.is_zipfile(name):
+        raise UsageError(f"program {name}: is no such program; write one by torch.export.save")
     try:
         exported = load(name).run_decompositions()
     except (RuntimeError, OSError, ValueError, KeyError) as error:

@@ -33,10 +33,10 @@ class Parameters:
 
     population: int = 24
     pairs: int = 12
-    pool_chances: tuple[float, ...] = (0.0, 0.02, 0.1, 0.3)
+    pool_chances: tuple[float, ...] = (0.0, 0.01, 0.03, 0.1)
     schedule_chances: tuple[float, ...] = (0.0, 0.002, 0.02, 0.2)
     spread: float = 0.2
-    temperature: float = 0.05
+    temperature: float = 0.001
     generations: int | None = None
     seconds: float = 10.0
     seed: int = 1
@@ -108,21 +108,20 @@ def _children(engine: Engine, parameters: Parameters, pair: _Pair) -> Iterator[I
 
 def evaluated(engine: Engine, schedule: Schedule, pool: Allocation) -> Individual:
     """With the time of its plan."""
-    ns = (
-        engine.evaluate(schedule, pool).ns
-        if engine.sizes.runs(pool)
-        else float("inf")
-    )
+    ns = engine.evaluate(schedule, pool).ns if engine.sizes.runs(pool) else float("inf")
     return Individual(schedule, pool, ns)
 
 
-def survival(times: Sequence[float], best: float, temperature: float = 1.0) -> npt.NDArray[np.float64]:
+def survival(
+    times: Sequence[float], best: float, temperature: float = 1.0
+) -> npt.NDArray[np.float64]:
     """The probability of each: softmax over (best - t) / best, where `best` is the shortest time of
     all individuals so far (section 5.1). 0 for what cannot run.
     """
     normalized = (best - np.asarray(times, dtype=np.float64)) / best / temperature
     weights = np.exp(normalized - normalized.max())
-    return weights / weights.sum()
+    chances: npt.NDArray[np.float64] = weights / weights.sum()
+    return chances
 
 
 def survivors(
@@ -154,9 +153,7 @@ def first_generation(engine: Engine, parameters: Parameters) -> list[Individual]
     for _ in range(parameters.population):
         chance = float(random.choice((0.0, 0.01, 0.1, 1.0)))
         order = engine.mutated(program, chance, int(random.integers(1 << 62)))
-        made.append(
-            evaluated(engine, order, starts.random_allocation(engine, wanted, random))
-        )
+        made.append(evaluated(engine, order, starts.random_allocation(engine, wanted, random)))
     return made
 
 
@@ -183,12 +180,10 @@ def search(
             return
         generation += 1
         random = np.random.default_rng((parameters.seed, generation))
+        parents = random.integers(0, len(population), (parameters.pairs, 2)).tolist()
         pairs = [
-            _Pair(
-                *(population[n] for n in random.integers(0, len(population), 2)),
-                (parameters.seed, generation, number),
-            )
-            for number in range(parameters.pairs)
+            _Pair(population[one], population[other], (parameters.seed, generation, number))
+            for number, (one, other) in enumerate(parents)
         ]
         if executor is None:
             children = [child for pair in pairs for child in _children(engine, parameters, pair)]

@@ -22,7 +22,8 @@ def widths(sizes: Sizes) -> Iterator[tuple[int, ...]]:
     """
     told = set()
     for width in _WIDTHS:
-        classes, smallest = [], 0.0
+        classes: list[int] = []
+        smallest = 0.0
         for size in sizes.sizes.tolist():
             if not classes or size >= width * smallest:
                 classes.append(classes[-1] + 1 if classes else 1)
@@ -54,7 +55,7 @@ def peaks(graph: Graph, sizes: Sizes, schedule: Schedule) -> list[int]:
             left[use.tensor] -= 1
             if left[use.tensor] == 0 and not graph.tensors[use.tensor].stays:
                 alive[sizes.of_tensor[use.tensor]] -= 1
-    return np.maximum(most, 1).tolist()
+    return [max(int(one), 1) for one in most]
 
 
 def in_proportion(sizes: Sizes, classes: tuple[int, ...], wanted: list[int]) -> Allocation:
@@ -67,7 +68,11 @@ def in_proportion(sizes: Sizes, classes: tuple[int, ...], wanted: list[int]) -> 
     beyond = np.maximum(full - least, 0)
     rest = sizes.memory_bytes - int(size @ least)
     share = min(1.0, max(0.0, rest / max(int(size @ beyond), 1)))
-    return sizes.repaired(classes, (least + np.floor(share * beyond)).astype(np.int64).tolist())
+    counts = least + np.floor(share * beyond).astype(np.int64)
+    for one in range(len(size) - 1, -1, -1):  # what rounding has left, to large objects first
+        rest = sizes.memory_bytes - int(size @ counts)
+        counts[one] += min(max(0, rest // int(size[one])), max(0, int(full[one] - counts[one])))
+    return sizes.repaired(classes, counts.tolist())
 
 
 def defaults(engine: Engine) -> list[Allocation]:

@@ -115,8 +115,8 @@ class Engine {
       stream->node = stream->ready.top();
       stream->ready.pop();
       Move& move = moves_[stream->node - operations_];
-      stream->end = now + (stream == &streams_[1] ? graph_.in_ns(move.tensor)
-                                                  : graph_.out_ns(move.tensor));
+      stream->end =
+          now + (stream == &streams_[1] ? graph_.in_ns(move.tensor) : graph_.out_ns(move.tensor));
       move.start_ns = now;
       move.end_ns = stream->end;
       move.order = order_++;
@@ -135,8 +135,8 @@ class Engine {
 
 }  // namespace
 
-double run_engine(const Graph& graph, std::span<const std::int32_t> schedule,
-                  std::span<Move> moves, std::span<Run> runs) {
+double run_engine(const Graph& graph, std::span<const std::int32_t> schedule, std::span<Move> moves,
+                  std::span<Run> runs) {
   return Engine(graph, schedule, moves, runs).run();
 }
 

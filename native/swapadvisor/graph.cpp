@@ -24,9 +24,8 @@ std::optional<Graph> Graph::make(std::span<const double> operation_ns,
   };
   if (!std::ranges::all_of(operation_ns, [](double ns) { return ns >= 0; }) ||
       std::ranges::any_of(tensors, [](const Tensor& tensor) { return tensor.bytes <= 0; }) ||
-      std::ranges::any_of(edges, [&](const auto& edge) {
-        return outside(edge.before) || outside(edge.after);
-      })) {
+      std::ranges::any_of(
+          edges, [&](const auto& edge) { return outside(edge.before) || outside(edge.after); })) {
     return std::nullopt;
   }
   made.first_use_.assign(operation_ns.size() + 1, 0);

@@ -173,9 +173,8 @@ class Pass {
           break;
       }
     }
-    std::ranges::stable_sort(misses_, {}, [](const Miss& miss) {
-      return std::pair(miss.of_class, miss.produced);
-    });
+    std::ranges::stable_sort(
+        misses_, {}, [](const Miss& miss) { return std::pair(miss.of_class, miss.produced); });
     for (std::size_t begin = 0, end = 0; begin < misses_.size(); begin = end) {
       while (end < misses_.size() && misses_[end].of_class == misses_[begin].of_class) {
         ++end;
@@ -218,8 +217,7 @@ class Pass {
 
   bool evict(Class& mine, std::int32_t position) {
     auto found = mine.candidates.rbegin();
-    while (found != mine.candidates.rend() &&
-           position - last_[std::get<2>(*found)] < threshold_) {
+    while (found != mine.candidates.rend() && position - last_[std::get<2>(*found)] < threshold_) {
       ++found;
     }
     if (found == mine.candidates.rend()) {
@@ -249,8 +247,15 @@ class Pass {
   std::int32_t add(std::int32_t kind, std::int32_t tensor, std::int32_t position,
                    std::int32_t after_operation, std::int32_t after_move = kNone,
                    std::int32_t own_out = kNone) {
-    moves_.push_back({kind, tensor, object_of_[tensor], position, after_operation,
-                      {after_move, own_out}, kNone, 0, 0});
+    moves_.push_back({kind,
+                      tensor,
+                      object_of_[tensor],
+                      position,
+                      after_operation,
+                      {after_move, own_out},
+                      kNone,
+                      0,
+                      0});
     return static_cast<std::int32_t>(moves_.size()) - 1;
   }
 

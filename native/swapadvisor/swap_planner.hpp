@@ -15,7 +15,7 @@ struct Pool {
 };
 
 struct SwapPlan {
-  std::vector<Move> moves;      // times not known yet
+  std::vector<Move> moves;     // times not known yet
   std::int32_t stuck = kNone;  // position of an operator that needs more than its classes have
 };
 

@@ -97,13 +97,13 @@ deepum_swapadvisor_graph* deepum_swapadvisor_create(
     size_t tensor_count, const deepum_swapadvisor_use* uses, size_t use_count,
     const deepum_swapadvisor_edge* edges, size_t edge_count, double in_bytes_per_ns,
     double out_bytes_per_ns) {
-  return guarded(static_cast<deepum_swapadvisor_graph*>(nullptr),
-                 [&]() -> deepum_swapadvisor_graph* {
-                   std::optional<Graph> made = Graph::make(
-                       {operation_ns, operations}, {tensors, tensor_count}, {uses, use_count},
-                       {edges, edge_count}, in_bytes_per_ns, out_bytes_per_ns);
-                   return made ? new deepum_swapadvisor_graph{*std::move(made)} : nullptr;
-                 });
+  return guarded(
+      static_cast<deepum_swapadvisor_graph*>(nullptr), [&]() -> deepum_swapadvisor_graph* {
+        std::optional<Graph> made =
+            Graph::make({operation_ns, operations}, {tensors, tensor_count}, {uses, use_count},
+                        {edges, edge_count}, in_bytes_per_ns, out_bytes_per_ns);
+        return made ? new deepum_swapadvisor_graph{*std::move(made)} : nullptr;
+      });
 }
 
 void deepum_swapadvisor_destroy(deepum_swapadvisor_graph* graph) { delete graph; }
