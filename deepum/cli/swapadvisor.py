@@ -11,7 +11,7 @@ import click
 
 from deepum.cli.output import aligned, write_json
 from deepum.cli.workload_options import gpu_memory_bytes
-from deepum.errors import UsageError
+from deepum.errors import DeepumError, UsageError
 from deepum.planners import Link, Problem
 from deepum.planners.evaluation import Evaluation, evaluate
 from deepum.planners.planner import Limits
@@ -43,8 +43,14 @@ class _Planned:
 def _graph(workload: str, machine: str | None, memory: int | None) -> tuple[str, str, Graph, Link]:
     """The workload's name, the machine's, the graph and the card."""
     if workload.endswith(_PROGRAM):
-        from deepum.swapadvisor.exported import Costs, load_program
-
+        try:
+            from deepum.swapadvisor.exported import Costs, load_program
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise
+            raise DeepumError(
+                f"program {workload}: needs PyTorch; install it with `pip install deepum[torch]`"
+            ) from None
         on = machine or MACHINES[-1]
         figures = preset_of(on)
         link = Link(

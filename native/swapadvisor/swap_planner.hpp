@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "graph.hpp"
+#include "dataflow_graph.hpp"
 
 namespace deepum::swapadvisor {
 

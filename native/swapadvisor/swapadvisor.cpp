@@ -8,8 +8,8 @@
 #include <random>
 #include <utility>
 
-#include "engine.hpp"
-#include "graph.hpp"
+#include "dataflow_engine.hpp"
+#include "dataflow_graph.hpp"
 #include "swap_planner.hpp"
 
 using deepum::swapadvisor::Graph;

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "graph.hpp"
+#include "dataflow_graph.hpp"
 
 namespace deepum::swapadvisor {
 

@@ -1,4 +1,4 @@
-#include "graph.hpp"
+#include "dataflow_graph.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "engine.hpp"
+#include "dataflow_engine.hpp"
 
 #include <functional>
 #include <limits>
