@@ -127,8 +127,6 @@ def table(graph: Graph, planned: _Planned, head: str) -> list[str]:
         if one is not None:
             add(name, one.ns, one.in_bytes, one.out_bytes, "")
     lines = [head, *aligned(rows)]
-    if planned.default is None:
-        lines.append("default: no pool of its kind can run every operator")
     if (best := _best(planned)) is not None:
         lines.append(f"best order for `deepum plan`: {best}")
     return lines
@@ -203,8 +201,8 @@ def command(
     plan = engine.plan(found.best.schedule, found.best.allocation) if found else None
     if found is None or plan is None:
         raise UsageError(
-            f"{name} on {on}: no pool was found in which every operator can run; give more "
-            f"--gpu-memory, {size(graph.operator_bytes())} at least"
+            f"{name} on {on}: in no pool every operator can run; give --gpu-memory "
+            f"{size(engine.sizes.leanest()[1])} at least"
         )
     start = default(engine)
     planned = _Planned(

@@ -92,6 +92,30 @@ class Sizes:
             (np.asarray(allocation.counts) >= self.least(allocation.classes)).all()
         )
 
+    def leanest(self) -> tuple[tuple[int, ...], int]:
+        """The classes whose pool takes the fewest bytes with what operators need at once, and
+        these bytes: with less memory no pool can run all operators.
+        """
+        count = len(self.sizes)
+        sums = np.concatenate([np.zeros((len(self._needed), 1), np.int64), self._needed], axis=1)
+        sums = np.cumsum(sums, axis=1)
+        # By number of sizes, the fewest bytes of a pool for the first so many, and where its last
+        # class begins.
+        fewest: Ints = np.zeros(count + 1, dtype=np.int64)
+        begins = [0] * (count + 1)
+        for end in range(1, count + 1):
+            needed = np.maximum((sums[:, end, None] - sums[:, :end]).max(axis=0), 1)
+            total = fewest[:end] + needed * self.sizes[end - 1]
+            begins[end] = int(np.argmin(total))
+            fewest[end] = total[begins[end]]
+        classes: list[int] = []
+        end = count
+        while end:  # the last class gets 0, the one before -1, and so on
+            before = classes[0] - 1 if classes else 0
+            classes = [before] * (end - begins[end]) + classes
+            end = begins[end]
+        return monotone(classes), int(fewest[count])
+
     def repaired(self, classes: Sequence[int], counts: Sequence[int]) -> Allocation:
         """Made to fit: counts are reduced in inverse proportion to the sizes of their classes, each
         class by the same number of bytes, but not below what some operator needs. Where that alone

@@ -17,8 +17,8 @@ _WIDTHS = (1.0, 1.25, 1.5, 2.0, 4.0, 8.0, 16.0, 64.0, float("inf"))
 
 
 def widths(sizes: Sizes) -> Iterator[tuple[int, ...]]:
-    """CLS of pools from the finest, a class for each size, to the coarsest, one for all; each
-    once.
+    """CLS of pools from the finest, a class for each size, to the coarsest, one for all, and the
+    one that needs the least memory; each once.
     """
     told = set()
     for width in _WIDTHS:
@@ -33,6 +33,8 @@ def widths(sizes: Sizes) -> Iterator[tuple[int, ...]]:
         if tuple(classes) not in told:
             told.add(tuple(classes))
             yield tuple(classes)
+    if (leanest := sizes.leanest()[0]) not in told:
+        yield leanest
 
 
 def peaks(graph: Graph, sizes: Sizes, schedule: Schedule) -> list[int]:
@@ -76,7 +78,9 @@ def in_proportion(sizes: Sizes, classes: tuple[int, ...], wanted: list[int]) -> 
 
 
 def defaults(engine: Engine) -> list[Allocation]:
-    """Pools for the program's order, those that can run, from the finest to the coarsest."""
+    """Pools for the program's order, those that can run, as `widths` has them: none where there is
+    none at all.
+    """
     wanted = peaks(engine.graph, engine.sizes, engine.graph.program)
     made = [in_proportion(engine.sizes, classes, wanted) for classes in widths(engine.sizes)]
     return [allocation for allocation in made if engine.sizes.runs(allocation)]

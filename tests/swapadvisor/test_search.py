@@ -74,6 +74,19 @@ def last(engine: Engine, parameters: Parameters) -> Incumbent | None:
     return next(reversed(list(search(engine, parameters))), None)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_the_leanest_pool_takes_the_fewest_bytes(seed: int) -> None:
+    graph = random_graph(seed, operators=10, sizes=6)
+    sizes = Engine(graph, Link(10**6, 1.0, 1.0)).sizes
+    classes, count = sizes.leanest()
+    assert int(sizes.class_bytes(classes) @ sizes.least(classes)) == count
+    for steps in itertools.product((0, 1), repeat=len(sizes.sizes) - 1):
+        other = (1, *(1 + np.cumsum(steps)).tolist())
+        assert int(sizes.class_bytes(other) @ sizes.least(other)) >= count
+    for memory, runs in ((count, True), (count - 1, False)):
+        assert (default(Engine(graph, Link(memory, 1.0, 1.0))) is not None) == runs
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_plan_is_shorter_than_the_best_of_all(seed: int) -> None:
     engine = small(seed)

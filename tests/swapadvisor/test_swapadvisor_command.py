@@ -61,9 +61,7 @@ def test_a_card_too_small_for_an_operator_is_refused(deepum: Deepum, tmp_path: P
     training(tmp_path / "large", activations_mib=40)
     told = deepum("swapadvisor", tmp_path / "large", "--gpu-memory", "64MiB", "--workers", "1")
     assert told.returncode == 2 and told.stdout == ""
-    assert "no pool was found in which every operator can run; give more --gpu-memory, " in (
-        told.stderr
-    )
+    assert "in no pool every operator can run; give --gpu-memory " in told.stderr
 
 
 def test_unusable_arguments_are_refused(deepum: Deepum, workload: Path, tmp_path: Path) -> None:
