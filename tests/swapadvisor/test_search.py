@@ -90,7 +90,7 @@ def test_the_leanest_pool_takes_the_fewest_bytes(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_plan_is_shorter_than_the_best_of_all(seed: int) -> None:
     engine = small(seed)
-    found = last(engine, Parameters(generations=8, seconds=100))
+    found = last(engine, Parameters(generations=3, seconds=100))
     if found is None:
         assert shortest(seed) == float("inf")
         return
@@ -103,7 +103,7 @@ def test_no_plan_is_shorter_than_the_best_of_all(seed: int) -> None:
 def test_the_best_of_most_small_graphs_is_found() -> None:
     best = 0
     for seed in SEEDS:
-        found = last(small(seed), Parameters(generations=30, seconds=100))
+        found = last(small(seed), Parameters(generations=10, seconds=100))
         best += (found.best.ns if found else float("inf")) == shortest(seed)
     assert best >= len(SEEDS) - 2
 

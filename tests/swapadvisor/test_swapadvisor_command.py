@@ -86,4 +86,3 @@ def test_an_exported_program_is_a_workload(deepum: Deepum, tmp_path: Path) -> No
     )
     assert told.returncode == 0, told.stderr
     assert "model.pt2 on v100-16gb, 16.0 GiB: 3 operators, " in told.stdout
-    assert deepum("swapadvisor", tmp_path / "none.pt2").returncode == 2
