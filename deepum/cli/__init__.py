@@ -22,13 +22,20 @@ _COMMANDS = (
     "record",
     "simulate",
     "plan",
+    "swapadvisor",
     "workloads",
     "report",
     "trace",
     "version",
 )
 # By subcommand: what brings numpy.
-_EXTRAS = {"simulate": "lab", "plan": "plan", "trace": "lab", "report": "report"}
+_EXTRAS = {
+    "simulate": "lab",
+    "plan": "plan",
+    "swapadvisor": "plan",
+    "trace": "lab",
+    "report": "report",
+}
 
 
 class _Commands(click.Group):

@@ -15,7 +15,7 @@ from deepum.core.plan import LaunchTime, Plan, Recording
 from deepum.core.timeline import Timeline
 from deepum.core.writer import UM_BLOCK_BYTES
 
-_SETTLED_ITERATIONS = 2  # that a pattern has to be held for before it is recorded
+_SETTLED_ITERATIONS = 1  # that a pattern has to be held for before it is recorded
 _MEASURED_ITERATIONS = 2  # that are compared, before and with a plan
 _SETTLING_ITERATIONS = 1  # with a plan, before it is measured
 _LEAST_GAIN = 0.005  # part of an iteration that a plan has to save

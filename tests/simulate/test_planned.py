@@ -15,12 +15,12 @@ from deepum.simulate.steps import steps
 from deepum.simulate.workload import Workload, load
 
 MACHINE = "v100-16gb"
-STEPS = 16
+STEPS = 26
 
 
 @pytest.fixture(scope="module")
 def workload() -> Workload:
-    """Some hundred launches a step, which take three quarters more than the card has."""
+    """Some hundred launches a step, which take half as much again as the card has."""
     return load("gpt2-small:batch=15,layers=4", STEPS, False, MACHINE)
 
 
@@ -45,7 +45,7 @@ def run(workload: Workload, name: str, memory: int, mode: object) -> tuple[Outco
 def test_a_plan_is_tried_and_the_last_steps_are_no_longer_than_without(
     workload: Workload, mode: object
 ) -> None:
-    memory = 5 << 30
+    memory = 10 << 30
     without, _ = run(workload, "deepum", memory, mode)
     found, policy = run(workload, "planned", memory, mode)
     assert policy.outcomes, policy.phase
@@ -53,7 +53,7 @@ def test_a_plan_is_tried_and_the_last_steps_are_no_longer_than_without(
     assert all(one.before_us and one.with_us for one in policy.outcomes)
     assert any(one.kept for one in policy.outcomes) == (policy.phase is Phase.FOLLOWING)
     before, after = steps(without, workload.trace)[-2], steps(found, workload.trace)[-2]
-    assert after.ns <= 1.01 * before.ns
+    assert after.ns <= 1.02 * before.ns
     assert found.counters["faults"] <= without.counters["faults"] * 1.01 + 64
 
 
@@ -73,7 +73,7 @@ def test_times_are_of_launches_alone(workload: Workload) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(worker, "launch_ns", listen)
-        run(workload, "planned", 5 << 30, GATED)
+        run(workload, "planned", 10 << 30, GATED)
     unlimited, _ = run(workload, "unlimited", 1 << 44, GATED)
     computing = steps(unlimited, workload.trace)[-2].ns
     assert told and told[0] == pytest.approx(computing, rel=0.02)
@@ -94,11 +94,11 @@ def test_a_replay_that_is_watched_goes_as_one_that_is_not(workload: Workload) ->
         workload.trace,
         preset,
         settings,
-        5 << 30,
+        10 << 30,
         keep_commands=True,
         watch=lambda core: lambda: looks.append(core.statistics().launches),
     )
-    plain = replay(workload.trace, preset, settings, 5 << 30, keep_commands=True)
+    plain = replay(workload.trace, preset, settings, 10 << 30, keep_commands=True)
     assert watched == plain
     assert looks[-1] == plain.core.launches and looks == sorted(set(looks))
 

@@ -1,0 +1,58 @@
+"""docs/swapadvisor.md is what benchmarks/swapadvisor.py makes of its results; what it says of
+them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.usefixtures("benchmarks")
+def test_the_page_tells_the_file() -> None:
+    import json
+
+    from swapadvisor import FILE, PAGE, page
+
+    text = PAGE.read_text(encoding="utf-8")
+    assert page(json.loads(FILE.read_text(encoding="utf-8")), text) == text
+
+
+@pytest.mark.usefixtures("benchmarks")
+def test_means_are_of_what_all_ways_can_run() -> None:
+    from swapadvisor import FRACTIONS, WAYS, table
+
+    def point(default: float | None) -> dict[str, object]:
+        found = {"memory_bytes": 1 << 30} | dict.fromkeys(WAYS, 20.0) | {"default": default}
+        return {"unlimited_ms": 10.0, "parts": dict.fromkeys(FRACTIONS, found)}
+
+    told = table({"points": {"resnet152@m": point(40.0), "b@m": point(None)}}).splitlines()
+    count = len(FRACTIONS)
+    assert told[2] == "| `resnet152@m` | 1, 1.0 GiB | 25.0% | 50.0% | 50.0% | 50.0% |"
+    assert [line for line in told if line.count("[t]") and line.startswith("| `")] == [
+        "| `resnet152@m` | 1/2, 1.0 GiB [t] | 25.0% | 50.0% | 50.0% | 50.0% |"
+    ]
+    assert told[2 + count].split(" | ")[2] == "-"
+    assert told[2 + 2 * count] == "| geometric mean, 1 | 1 | 25.0% | 50.0% | 50.0% | 50.0% |"
+
+
+@pytest.mark.usefixtures("benchmarks")
+def test_a_small_graph_is_measured_in_every_way() -> None:
+    from swapadvisor import WAYS, at
+
+    from deepum.planners import Event, Item, Iteration, Link
+    from deepum.swapadvisor.traced import graph_of
+
+    launches = 24
+    items = [
+        Item(4 << 20, (Event(n, writes=True), Event(launches - 1 - n, reads=True)))
+        for n in range(launches // 2)
+    ]
+    graph = graph_of(Iteration((1e6,) * launches, tuple(items)))
+    link = Link(graph.peak_bytes(graph.program) // 2, 12.0, 12.0)
+    found = at(graph, link, 2, 0.5)
+    assert all(found[way] >= graph.compute_ns / 1e6 * (1 - 1e-9) for way in WAYS)
+    assert found["swapadvisor"] <= found["default"]

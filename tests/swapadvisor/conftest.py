@@ -1,0 +1,8 @@
+"""Graphs and a plain engine beside the tests of SwapAdvisor."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
