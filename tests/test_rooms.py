@@ -19,6 +19,7 @@ BELOW = {
     "native/um_model": set[str](),
     "native/core": {"native/wire"},
     "native/planning": set[str](),
+    "native/arena": set[str](),
     "native/mover": {"native/wire"},
     "native/simulate": {"native/core", "native/mover", "native/um_model", "native/wire"},
     "native/runtime": {"native/mover", "native/wire"},
@@ -39,8 +40,9 @@ LABORATORY = {
     "trace": {"deepum", "core"},
     "workloads": {"deepum"},
     "planners": {"deepum"},
+    "arena": {"deepum", "planners"},
     "capture": {"deepum", "core", "trace", "workloads"},
-    "simulate": {"deepum", "capture", "core", "planners", "trace", "workloads"},
+    "simulate": {"deepum", "arena", "capture", "core", "planners", "trace", "workloads"},
     "report": {"deepum", "core", "simulate", "statistics", "trace"},
 }
 PYTHON = RUNTIME | LABORATORY

@@ -22,13 +22,14 @@ _COMMANDS = (
     "record",
     "simulate",
     "plan",
+    "arena",
     "workloads",
     "report",
     "trace",
     "version",
 )
 # By subcommand: what brings numpy.
-_EXTRAS = {"simulate": "lab", "plan": "plan", "trace": "lab", "report": "report"}
+_EXTRAS = {"simulate": "lab", "plan": "plan", "arena": "lab", "trace": "lab", "report": "report"}
 
 
 class _Commands(click.Group):

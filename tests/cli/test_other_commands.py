@@ -44,6 +44,7 @@ def test_help_names_every_command(deepum: Deepum) -> None:
         "record",
         "simulate",
         "plan",
+        "arena",
         "workloads",
         "report",
         "trace",
