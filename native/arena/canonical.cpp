@@ -20,20 +20,15 @@ Canonical::Canonical(const Problem& problem, std::int64_t base, std::span<const 
       rank_(rank),
       blame_(blame),
       lowest_(problem.size()),
-      remaining_(problem.sections()),
-      next_open_(problem.sections() + 1),
+      above_(problem.sections()),
       base_(base) {}
 
 Canonical::Outcome Canonical::run(std::span<const std::int32_t> buffers, std::int64_t height,
                                   std::int64_t nodes, Clock::time_point until,
                                   std::span<std::int64_t> offsets) {
-  std::ranges::fill(remaining_, 0);
   for (const std::int32_t index : buffers) {
     const Buffer& buffer = problem_[index];
     lowest_[index] = aligned(base_, buffer.alignment);
-    for (std::int32_t at = buffer.begin; at < buffer.end; ++at) {
-      remaining_[at] += buffer.size;
-    }
   }
   height_ = height;
   nodes_ = nodes;
@@ -96,13 +91,6 @@ std::int64_t Canonical::least(std::int32_t index, std::span<const std::int32_t> 
   return found == kFar ? -1 : found;
 }
 
-std::int32_t Canonical::open(std::int32_t section) {
-  while (next_open_[section] != section) {
-    section = next_open_[section] = next_open_[next_open_[section]];
-  }
-  return section;
-}
-
 bool Canonical::can_fit(std::span<const std::int32_t> left, Last last) {
   by_offset_.clear();
   for (const std::int32_t index : left) {
@@ -115,24 +103,29 @@ bool Canonical::can_fit(std::span<const std::int32_t> left, Last last) {
       return false;
     }
     by_offset_.push_back({offset, index});
-    for (std::int32_t at = problem_[index].begin; at <= problem_[index].end; ++at) {
-      next_open_[at] = at;
-    }
+    const auto sections = std::span(above_).subspan(
+        problem_[index].begin, problem_[index].end - problem_[index].begin);
+    std::ranges::fill(sections, 0);
   }
   std::ranges::sort(by_offset_, [](const Candidate& a, const Candidate& b) {
-    return std::pair(a.offset, a.index) < std::pair(b.offset, b.index);
+    return std::pair(a.offset, a.index) > std::pair(b.offset, b.index);
   });
-  for (const auto& [floor, index] : by_offset_) {  // each section's, by its lowest buffer
-    const std::int32_t end = problem_[index].end;
-    for (std::int32_t at = open(problem_[index].begin); at < end; at = open(at)) {
-      if (floor + remaining_[at] > height_) {
-        for (const std::int32_t other : left) {
-          const bool there = problem_[other].begin <= at && at < problem_[other].end;
-          blame_[other] += there ? kBlameCrowded : 0.0;
-        }
-        return false;
+  for (const auto& [offset, index] : by_offset_) {  // what is as high at least, by section
+    const Buffer& buffer = problem_[index];
+    std::int64_t most = 0;
+    for (std::int32_t at = buffer.begin; at < buffer.end; ++at) {
+      above_[at] += buffer.size;
+      most = std::max(most, above_[at]);
+    }
+    if (offset + most > height_) {
+      const auto crowded = std::ranges::max_element(std::span(above_).subspan(
+          buffer.begin, buffer.end - buffer.begin));
+      const auto at = static_cast<std::int32_t>(&*crowded - above_.data());
+      for (const std::int32_t other : left) {
+        const bool there = problem_[other].begin <= at && at < problem_[other].end;
+        blame_[other] += there ? kBlameCrowded : 0.0;
       }
-      next_open_[at] = at + 1;
+      return false;
     }
   }
   return true;
@@ -168,15 +161,9 @@ bool Canonical::branch(std::span<const std::int32_t> left, Last last) {
         lowest_[other] = aligned(offset + buffer.size, problem_[other].alignment);
       }
     }
-    for (std::int32_t at = buffer.begin; at < buffer.end; ++at) {
-      remaining_[at] -= buffer.size;
-    }
     offsets_[index] = offset;
     if (solve(rest, {offset, rank_[index]})) {
       return true;
-    }
-    for (std::int32_t at = buffer.begin; at < buffer.end; ++at) {
-      remaining_[at] += buffer.size;
     }
     for (const auto& [before, other] : raised) {
       lowest_[other] = before;

@@ -4,8 +4,8 @@
 //
 // Such a solution of the least sum of offsets exists wherever any solution does, so that a buffer is
 // passed over where one that is left would fit below it, and a buffer that was passed over comes to
-// lie on one that is still to be placed. A branch ends where in some section the lowest offset of
-// what is left, and what is left, are beyond the height. What no remaining lifetime connects is
+// lie on one that is still to be placed. A branch ends where in some section what cannot lie lower than
+// an offset is too much to lie above it. What no remaining lifetime connects is
 // searched apart.
 #pragma once
 
@@ -55,15 +55,13 @@ class Canonical {
     return lowest_[index] < last.offset ||
            (lowest_[index] == last.offset && rank_[index] < last.rank);
   }
-  std::int32_t open(std::int32_t section);
 
   const Problem& problem_;
   std::span<const std::int32_t> rank_;
   std::span<double> blame_;
   std::span<std::int64_t> offsets_;
   std::vector<std::int64_t> lowest_;  // by buffer: above what was placed
-  std::vector<std::int64_t> remaining_;  // by section: bytes of what is left
-  std::vector<std::int32_t> next_open_;  // by section, while floors are found
+  std::vector<std::int64_t> above_;  // by section, while it is found whether all can fit
   std::vector<Candidate> by_offset_;
   std::int64_t base_;
   std::int64_t height_ = 0;
