@@ -35,7 +35,7 @@ def _columns(header: Sequence[str]) -> dict[str, int]:
     for name in named:
         if name not in _KNOWN:
             raise ValueError(f"line 1: '{name}' is no column; write {','.join(_REQUIRED)}")
-    for name in _REQUIRED:
+    for name in (*_REQUIRED, *named):
         if named.count(name) != 1:
             raise ValueError(f"line 1: has {named.count(name)} columns '{name}'; write one")
     return {name: number for number, name in enumerate(named)}

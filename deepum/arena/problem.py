@@ -112,9 +112,7 @@ class Search:
         Raises MemoryError.
         """
         height, bound = ffi.new("int64_t *"), ffi.new("int64_t *")
-        found = lib.deepum_arena_search_next(
-            self._native, seconds, self._offsets, height, bound
-        )
+        found = lib.deepum_arena_search_next(self._native, seconds, self._offsets, height, bound)
         if found == lib.DEEPUM_ARENA_FAILED:
             raise MemoryError("arena: memory is short for a search")
         self.height, self.bound = int(height[0]), int(bound[0])

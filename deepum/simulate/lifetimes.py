@@ -104,9 +104,7 @@ def lifetimes(workload: Workload, machine: str) -> Lifetimes:
             f"workload {workload.name}: tells nothing of PyTorch's blocks; name one that does"
         )
     if len(ends) < 4:
-        raise UsageError(
-            f"workload {workload.name}: takes {len(ends)} steps; record at least four"
-        )
+        raise UsageError(f"workload {workload.name}: takes {len(ends)} steps; record at least four")
     before, begin, end = (mark.launches for mark in ends[-4:-1])
     within = [i for i, at in enumerate(told.executions) if begin <= at < end]
     if not within:

@@ -1,6 +1,6 @@
-/* Static allocation: buffers whose lifetimes are known get offsets in one arena, so that no two that
- * live at the same time overlap (docs/arena.md). Lifetimes are half-open, [begin, end); sizes and
- * offsets are bytes. */
+/* Static allocation: buffers whose lifetimes are known get offsets in one arena, so that no two
+ * that live at the same time overlap (docs/arena.md). Lifetimes are half-open, [begin, end); sizes
+ * and offsets are bytes. */
 #pragma once
 
 #include <stddef.h>
@@ -33,8 +33,8 @@ enum deepum_arena_found {
 typedef struct deepum_arena_problem deepum_arena_problem;
 typedef struct deepum_arena_search deepum_arena_search;
 
-/* NULL where a lifetime is empty or begins before 0, a size is negative, an alignment is not positive, all sizes and
- * alignments together are beyond 62 bits, or memory is short. */
+/* NULL where a lifetime is empty or begins before 0, a size is negative, an alignment is not
+ * positive, all sizes and alignments together are beyond 62 bits, or memory is short. */
 deepum_arena_problem* deepum_arena_create(const deepum_arena_buffer* buffers, size_t count);
 void deepum_arena_destroy(deepum_arena_problem* problem);
 /* The most bytes that live at one time: no arena is smaller. */
@@ -53,11 +53,10 @@ int64_t deepum_arena_place(const deepum_arena_problem* problem, const int32_t* o
 deepum_arena_search* deepum_arena_search_create(const deepum_arena_problem* problem, int64_t goal,
                                                 uint64_t seed);
 void deepum_arena_search_destroy(deepum_arena_search* search);
-/* Until something better is found, for so many seconds. `offsets`, `height` and `bound` are the best
- * so far, whatever is returned but DEEPUM_ARENA_FAILED; `bound`: no arena is smaller. */
+/* Until something better is found, for so many seconds. `offsets`, `height` and `bound` are the
+ * best so far, whatever is returned but DEEPUM_ARENA_FAILED; `bound`: no arena is smaller. */
 enum deepum_arena_found deepum_arena_search_next(deepum_arena_search* search, double seconds,
-                                                 int64_t* offsets, int64_t* height,
-                                                 int64_t* bound);
+                                                 int64_t* offsets, int64_t* height, int64_t* bound);
 
 #ifdef __cplusplus
 }

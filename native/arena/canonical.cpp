@@ -103,8 +103,8 @@ bool Canonical::can_fit(std::span<const std::int32_t> left, Last last) {
       return false;
     }
     by_offset_.push_back({offset, index});
-    const auto sections = std::span(above_).subspan(
-        problem_[index].begin, problem_[index].end - problem_[index].begin);
+    const auto sections = std::span(above_).subspan(problem_[index].begin,
+                                                    problem_[index].end - problem_[index].begin);
     std::ranges::fill(sections, 0);
   }
   std::ranges::sort(by_offset_, [](const Candidate& a, const Candidate& b) {
@@ -118,8 +118,8 @@ bool Canonical::can_fit(std::span<const std::int32_t> left, Last last) {
       most = std::max(most, above_[at]);
     }
     if (offset + most > height_) {
-      const auto crowded = std::ranges::max_element(std::span(above_).subspan(
-          buffer.begin, buffer.end - buffer.begin));
+      const auto crowded = std::ranges::max_element(
+          std::span(above_).subspan(buffer.begin, buffer.end - buffer.begin));
       const auto at = static_cast<std::int32_t>(&*crowded - above_.data());
       for (const std::int32_t other : left) {
         const bool there = problem_[other].begin <= at && at < problem_[other].end;

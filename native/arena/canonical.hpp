@@ -2,11 +2,11 @@
 // on another one, and buffers are placed in the order of their offsets (Moffitt, "MiniMalloc",
 // ASPLOS'23).
 //
-// Such a solution of the least sum of offsets exists wherever any solution does, so that a buffer is
-// passed over where one that is left would fit below it, and a buffer that was passed over comes to
-// lie on one that is still to be placed. A branch ends where in some section what cannot lie lower than
-// an offset is too much to lie above it. What no remaining lifetime connects is
-// searched apart.
+// Such a solution of the least sum of offsets exists wherever any solution does, so that a buffer
+// is passed over where one that is left would fit below it, and a buffer that was passed over comes
+// to lie on one that is still to be placed. A branch ends where in some section what cannot lie
+// lower than an offset is too much to lie above it. What no remaining lifetime connects is searched
+// apart.
 #pragma once
 
 #include <chrono>
@@ -61,7 +61,7 @@ class Canonical {
   std::span<double> blame_;
   std::span<std::int64_t> offsets_;
   std::vector<std::int64_t> lowest_;  // by buffer: above what was placed
-  std::vector<std::int64_t> above_;  // by section, while it is found whether all can fit
+  std::vector<std::int64_t> above_;   // by section, while it is found whether all can fit
   std::vector<Candidate> by_offset_;
   std::int64_t base_;
   std::int64_t height_ = 0;

@@ -1,5 +1,5 @@
-// A problem in parts that can be placed apart: time is cut where nothing lives across, and what lives
-// all the time of a part lies below the rest of it.
+// A problem in parts that can be placed apart: time is cut where nothing lives across, and what
+// lives all the time of a part lies below the rest of it.
 #pragma once
 
 #include <cstdint>

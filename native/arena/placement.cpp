@@ -19,6 +19,9 @@ std::int64_t Placement::place(std::int32_t index, deepum_arena_fit fit) {
 
 std::int64_t Placement::where(const Buffer& buffer, deepum_arena_fit fit) const {
   std::int64_t at = aligned(base_, buffer.alignment);
+  if (buffer.size == 0) {
+    return at;
+  }
   std::int64_t top = base_;  // of all below
   std::int64_t best = -1;
   std::int64_t least = std::numeric_limits<std::int64_t>::max();

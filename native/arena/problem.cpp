@@ -13,8 +13,8 @@ std::optional<Problem> Problem::make(std::span<const deepum_arena_buffer> buffer
   std::vector<std::int64_t> times;
   std::int64_t left = kMost;
   for (const deepum_arena_buffer& one : buffers) {
-    if (one.begin < 0 || one.begin >= one.end || one.size < 0 || one.alignment < 1 || one.size > left ||
-        one.alignment > left - one.size) {
+    if (one.begin < 0 || one.begin >= one.end || one.size < 0 || one.alignment < 1 ||
+        one.size > left || one.alignment > left - one.size) {
       return std::nullopt;
     }
     left -= one.size + one.alignment;

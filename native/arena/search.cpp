@@ -16,9 +16,9 @@ namespace {
 constexpr std::size_t kMostBuffers = 4096;  // of a part that is searched: each level keeps a list
 constexpr std::int64_t kNodes = 500;        // of a round; of every other one twice as many, and on
 constexpr int kMostDoublings = 10;
-constexpr std::uint64_t kRelaxedEvery = 4;                  // rounds ask for more than the least
-constexpr std::array kRelaxed{0.125, 0.25, 0.5, 1.0};       // of what is above the least
-constexpr std::array kNoise{0.2, 0.2, 0.5};                 // of ranks, as an exponent
+constexpr std::uint64_t kRelaxedEvery = 4;             // rounds ask for more than the least
+constexpr std::array kRelaxed{0.125, 0.25, 0.5, 1.0};  // of what is above the least
+constexpr std::array kNoise{0.2, 0.2, 0.5};            // of ranks, as an exponent
 enum Measure : std::size_t { kArea, kLifetime, kSize, kMeasures };
 
 double measured(const Buffer& buffer, std::size_t measure) {
@@ -49,17 +49,18 @@ Search::Search(const Problem& problem, std::int64_t goal, std::uint64_t seed)
                        .bound = part.base + *std::ranges::max_element(changes)});
   }
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(problem.size()); ++i) {
-    below_ = std::max(below_, offsets_[i] + problem[i].size);  // of parts: 0, which they are not below
+    below_ = std::max(below_, offsets_[i] + problem[i].size);  // those of parts are still 0
   }
   for (State& state : states_) {
     place_greedily(state);
   }
 }
 
-void Search::place_in_order(State& state, std::span<const std::int32_t> order) {
+void Search::place_in_order(State& state, std::span<const std::int32_t> order,
+                            deepum_arena_fit fit) {
   Placement placement(problem_, state.part.base);
   for (const std::int32_t index : order) {
-    tried_[index] = placement.place(index, DEEPUM_ARENA_LOWEST);
+    tried_[index] = placement.place(index, fit);
   }
   if (state.height == 0 || placement.height() < state.height) {
     state.height = placement.height();
@@ -71,12 +72,14 @@ void Search::place_in_order(State& state, std::span<const std::int32_t> order) {
 
 void Search::place_greedily(State& state) {
   std::vector<std::int32_t> order = state.part.buffers;
-  place_in_order(state, order);
+  place_in_order(state, order, DEEPUM_ARENA_LOWEST);
+  place_in_order(state, order, DEEPUM_ARENA_SMALLEST);
   for (std::size_t measure = 0; measure < kMeasures; ++measure) {
     std::ranges::stable_sort(order, std::greater{}, [&](std::int32_t index) {
       return measured(problem_[index], measure);
     });
-    place_in_order(state, order);
+    place_in_order(state, order, DEEPUM_ARENA_LOWEST);
+    place_in_order(state, order, DEEPUM_ARENA_SMALLEST);
   }
 }
 
@@ -144,7 +147,7 @@ void Search::improve(State& state, Clock::time_point until) {
   const std::vector<std::int32_t> ordered = order(state);
   const std::uint64_t round = state.round++;
   if (ordered.size() > kMostBuffers) {
-    place_in_order(state, ordered);
+    place_in_order(state, ordered, DEEPUM_ARENA_LOWEST);
     return;
   }
   for (std::size_t i = 0; i < ordered.size(); ++i) {

@@ -33,7 +33,7 @@ class Search {
   };
 
   void place_greedily(State& state);
-  void place_in_order(State& state, std::span<const std::int32_t> order);
+  void place_in_order(State& state, std::span<const std::int32_t> order, deepum_arena_fit fit);
   void improve(State& state, Clock::time_point until);  // or its bound
   // The height that a round asks for.
   std::int64_t asked(const State& state, bool relaxed) const;
