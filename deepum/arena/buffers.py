@@ -8,6 +8,7 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from deepum.errors import UsageError
 
@@ -89,7 +90,7 @@ def parse(text: str) -> list[Buffer]:
 def read(name: str) -> list[Buffer]:
     """Of the file of that name. Raises UsageError."""
     try:
-        with open(name, encoding="utf-8", newline="") as file:
+        with Path(name).open(encoding="utf-8", newline="") as file:
             return parse(file.read())
     except OSError as error:
         raise UsageError(f"arena {name}: {error.strerror}; name a CSV file") from None

@@ -4,6 +4,7 @@ and the search finds that one.
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,7 @@ def test_a_path_cover_has_as_few_groups_as_live_at_once_and_keeps_its_bound(seed
         assert len(groups) == problem.overlap
         for group in groups:
             members = [problem.buffers[number] for number in group]
-            assert all(a.end <= b.begin for a, b in zip(members, members[1:], strict=False))
+            assert all(a.end <= b.begin for a, b in itertools.pairwise(members))
         assert PathCover().best(problem, Limits(5.0)).bytes <= path_cover_bound(problem)
 
 
