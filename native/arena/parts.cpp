@@ -35,7 +35,8 @@ std::vector<Part> parts(const Problem& problem, std::span<std::int64_t> offsets)
   }
   const bool divides = std::ranges::all_of(
       by_begin, [&](std::int32_t i) { return alignment % problem[i].alignment == 0; });
-  std::ranges::stable_sort(by_begin, {}, [&](std::int32_t i) { return problem[i].begin; });
+  std::ranges::stable_sort(
+      by_begin, {}, [&](std::int32_t i) { return std::pair(problem[i].begin, -problem[i].size); });
   std::vector<Part> found;
   std::vector<Part> left;
   left.push_back({std::move(by_begin), 0});

@@ -11,7 +11,7 @@
 namespace deepum::arena {
 
 struct Part {
-  std::vector<std::int32_t> buffers;  // by begin
+  std::vector<std::int32_t> buffers;  // by begin, the largest first
   std::int64_t base;                  // nothing of it lies lower
 };
 

@@ -15,8 +15,9 @@ namespace {
 
 constexpr std::size_t kMostBuffers = 4096;  // of a part that is searched: each level keeps a list
 constexpr std::int64_t kNodes = 500;        // of a round; of every other one twice as many, and on
+constexpr std::int64_t kFirstNodes = 4000;  // of the first round of each measure, without noise
 constexpr int kMostDoublings = 10;
-constexpr std::uint64_t kRelaxedEvery = 4;             // rounds ask for more than the least
+constexpr std::uint64_t kRelaxedEvery = 8;             // rounds ask for more than the least
 constexpr std::array kRelaxed{0.125, 0.25, 0.5, 1.0};  // of what is above the least
 constexpr std::array kNoise{0.2, 0.2, 0.5};            // of ranks, as an exponent
 enum Measure : std::size_t { kArea, kLifetime, kSize, kMeasures };
@@ -44,9 +45,8 @@ Search::Search(const Problem& problem, std::int64_t goal, std::uint64_t seed)
       changes[problem[index].end] -= problem[index].size;
     }
     std::partial_sum(changes.begin(), changes.end(), changes.begin());
-    states_.push_back({.part = std::move(part),
-                       .height = 0,
-                       .bound = part.base + *std::ranges::max_element(changes)});
+    const std::int64_t bound = part.base + *std::ranges::max_element(changes);
+    states_.push_back({.part = std::move(part), .height = 0, .bound = bound});
   }
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(problem.size()); ++i) {
     below_ = std::max(below_, offsets_[i] + problem[i].size);  // those of parts are still 0
@@ -128,6 +128,7 @@ std::vector<std::int32_t> Search::order(const State& state) {
   }
   std::ranges::sort(keys);
   std::vector<std::int32_t> made;
+  made.reserve(keys.size());
   for (const auto& [key, index] : keys) {
     made.push_back(index);
   }
@@ -155,10 +156,12 @@ void Search::improve(State& state, Clock::time_point until) {
   }
   const bool relaxed = state.eager || round % kRelaxedEvery == kRelaxedEvery - 1;
   const std::int64_t height = asked(state, relaxed);
-  const int doublings = std::min(std::countr_zero(round + 1), kMostDoublings);
+  const std::int64_t nodes = round < kMeasures
+                                 ? kFirstNodes
+                                 : kNodes << std::min(std::countr_zero(round + 1), kMostDoublings);
   Canonical canonical(problem_, state.part.base, rank_, blame_);
   const Canonical::Outcome outcome =
-      canonical.run(state.part.buffers, height, kNodes << doublings, until, tried_);
+      canonical.run(state.part.buffers, height, nodes, until, tried_);
   if (relaxed) {
     state.eager = outcome == Canonical::Outcome::kFound;
     state.relaxed += state.eager ? 0 : 1;
