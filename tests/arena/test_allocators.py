@@ -168,7 +168,7 @@ def test_what_cannot_be_placed_is_refused() -> None:
         problem.place([0, 0], Fit.LOWEST)
 
 
-@pytest.mark.parametrize("name", ["B", "C", "D"])
+@pytest.mark.parametrize("name", ["B", "C", "D", "F"])
 def test_published_instances_fit_their_capacity(published: Path, name: str) -> None:
     buffers = read(str(published / "minimalloc" / f"{name}.1048576.csv"))
     found = Search().best(Problem(buffers), Limits(60.0), 1 << 20)
