@@ -8,6 +8,7 @@ from typing import Any
 
 from deepum._core import ffi, lib
 from deepum.arena.buffers import Buffer
+from deepum.errors import DeepumError
 
 
 class Fit(IntEnum):
@@ -97,7 +98,7 @@ class Search:
         self._problem = problem  # outlives the search
         made = lib.deepum_arena_search_create(native, goal, seed)
         if made == ffi.NULL:
-            raise MemoryError("arena: memory is short for a search")
+            raise DeepumError("arena: memory is short for a search; try another allocator")
         self._native = ffi.gc(made, lib.deepum_arena_search_destroy)
         self._offsets = ffi.new("int64_t[]", len(problem))
         self.height, self.bound, self.ended = 0, problem.load, False
@@ -109,12 +110,12 @@ class Search:
 
     def advance(self, seconds: float) -> bool:
         """Until something better is found, or a bound; False where it ended, or the time did.
-        Raises MemoryError.
+        Raises DeepumError.
         """
         height, bound = ffi.new("int64_t *"), ffi.new("int64_t *")
         found = lib.deepum_arena_search_next(self._native, seconds, self._offsets, height, bound)
         if found == lib.DEEPUM_ARENA_FAILED:
-            raise MemoryError("arena: memory is short for a search")
+            raise DeepumError("arena: memory is short for a search; try another allocator")
         self.height, self.bound = int(height[0]), int(bound[0])
         self.ended = found == lib.DEEPUM_ARENA_DONE
         return bool(found == lib.DEEPUM_ARENA_BETTER)
@@ -122,5 +123,5 @@ class Search:
 
 def _there(height: int) -> int:
     if height < 0:
-        raise MemoryError("arena: memory is short")
+        raise DeepumError("arena: memory is short; place fewer buffers")
     return height
