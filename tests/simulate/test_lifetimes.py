@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from small import training
 
-from deepum.core import Block
+from deepum.arena import Problem
+from deepum.core import Block, events
 from deepum.errors import UsageError
 from deepum.simulate.lifetimes import lifetimes, lifetimes_of
 from deepum.simulate.workload import Workload, load
@@ -61,6 +62,14 @@ def test_an_iteration_of_a_workload_needs_less_than_the_caching_allocator(
     best = kept["found"][-1]
     assert kept["input"] == "training" and kept["buffers"] > 20
     assert kept["load_bytes"] <= best["bytes"] < kept["reserved_bytes"]
+
+
+def test_what_lives_at_once_is_what_pytorch_has_handed_out_at_most(tmp_path: Path) -> None:
+    training(tmp_path / "training")
+    loaded = load(str(tmp_path / "training"), None, False)
+    told = [event for event in events(loaded.trace.events) if isinstance(event, Block)]
+    most = max(block.allocated_bytes for block in told)
+    assert Problem(lifetimes(loaded, loaded.machine).buffers).load == most
 
 
 def test_a_trace_without_blocks_or_steps_is_refused(tmp_path: Path) -> None:
