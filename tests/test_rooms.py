@@ -20,6 +20,7 @@ BELOW = {
     "native/core": {"native/wire"},
     "native/planning": set[str](),
     "native/swapadvisor": set[str](),
+    "native/arena": set[str](),
     "native/mover": {"native/wire"},
     "native/simulate": {"native/core", "native/mover", "native/um_model", "native/wire"},
     "native/runtime": {"native/mover", "native/wire"},
@@ -41,8 +42,9 @@ LABORATORY = {
     "workloads": {"deepum"},
     "planners": {"deepum", "core"},
     "swapadvisor": {"deepum", "planners"},
+    "arena": {"deepum", "planners"},
     "capture": {"deepum", "core", "trace", "workloads"},
-    "simulate": {"deepum", "capture", "core", "planners", "trace", "workloads"},
+    "simulate": {"deepum", "arena", "capture", "core", "planners", "trace", "workloads"},
     "report": {"deepum", "core", "simulate", "statistics", "trace"},
 }
 PYTHON = RUNTIME | LABORATORY

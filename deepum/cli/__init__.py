@@ -23,6 +23,7 @@ _COMMANDS = (
     "simulate",
     "plan",
     "swapadvisor",
+    "arena",
     "workloads",
     "report",
     "trace",
@@ -33,6 +34,7 @@ _EXTRAS = {
     "simulate": "lab",
     "plan": "plan",
     "swapadvisor": "plan",
+    "arena": "lab",
     "trace": "lab",
     "report": "report",
 }

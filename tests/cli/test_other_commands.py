@@ -45,6 +45,7 @@ def test_help_names_every_command(deepum: Deepum) -> None:
         "simulate",
         "plan",
         "swapadvisor",
+        "arena",
         "workloads",
         "report",
         "trace",
