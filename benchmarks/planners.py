@@ -22,7 +22,8 @@ from typing import Any
 from deepum.errors import DeepumError
 from deepum.planners import Problem
 from deepum.planners.evaluation import evaluate
-from deepum.planners.planner import PLANNERS, Limits
+from deepum.planners.catalogue import PLANNERS
+from deepum.planners.planner import Limits
 from deepum.simulate.iterations import steady_iteration
 from deepum.simulate.workload import load
 from deepum.workloads import WORKLOADS

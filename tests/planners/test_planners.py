@@ -13,9 +13,10 @@ import pytest
 
 from deepum.errors import DeepumError
 from deepum.planners import Event, Item, Iteration, Link, Problem
+from deepum.planners.catalogue import PLANNERS
 from deepum.planners.intervals import Relaxation
 from deepum.planners.iteration import merged
-from deepum.planners.planner import PLANNERS, Limits, Linear, Planner, Search
+from deepum.planners.planner import Limits, Linear, Planner, Search
 
 SEEDS = range(12)
 

@@ -11,7 +11,8 @@ import pytest
 from small import training
 
 from deepum.planners import Event, Problem
-from deepum.planners.planner import BY_NAME, PLANNERS, Limits
+from deepum.planners.catalogue import BY_NAME, PLANNERS
+from deepum.planners.planner import Limits
 from deepum.simulate import bound
 from deepum.simulate.iterations import iteration_of, steady_iteration
 from deepum.simulate.workload import load

@@ -1,0 +1,79 @@
+"""Large programs piece by piece: from a solution that works, the tensors that a window of
+operations uses are planned anew, all else staying as it is (large-neighbourhood search).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from deepum.planners.ilp.program import PatternProgram, Solved
+from deepum.planners.planner import Limits
+
+
+@dataclass(frozen=True)
+class Search:
+    """operations: of a window. seconds: of a window's solver at most."""
+
+    operations: int = 8
+    seconds: float = 5.0
+
+
+DEFAULT = Search()
+
+
+class Windows:
+    """Over the operations of a program's pattern; half of a window is in the next one, too."""
+
+    def __init__(self, program: PatternProgram, search: Search = DEFAULT) -> None:
+        self._program, self._search = program, search
+        self._count = len(program.pattern)
+
+    def improve(
+        self, start: Mapping[int, float], limits: Limits, bound_ns: float = 0.0
+    ) -> Iterator[Solved]:
+        """The solution that has these whole numbers, and better ones, each as it is found, until
+        the time is spent or no window is better any longer; nothing where the start cannot be.
+        bound_ns: a lower bound of any solution's cost. Raises DeepumError without HiGHS.
+        """
+        program = self._program
+        found = program.solve(limits.left, fixed=start)
+        if found is None:
+            return
+        best = replace(found, bound_ns=min(bound_ns, found.cost_ns))
+        yield best
+        fruitless, at, windows = 0, 0, self._windows()
+        while limits.left > 0 and fruitless < len(windows) and best.gap > 1e-6:
+            whole = {column: round(best.values[column]) for column in program.program.integers}
+            free = self._columns(windows[at % len(windows)])
+            fixed = {column: whole[column] for column in self._columns() - free}
+            seconds = min(limits.left, self._search.seconds)
+            found = program.solve(seconds, start=whole, fixed=fixed)
+            at, fruitless = at + 1, fruitless + 1
+            if found is None:
+                continue
+            if not fixed:
+                bound_ns = max(bound_ns, found.bound_ns)
+            better = found.cost_ns < best.cost_ns * (1 - 1e-6) - 1e-6
+            best = found if better else best
+            best = replace(best, bound_ns=min(bound_ns, best.cost_ns))
+            if better:
+                fruitless = 0
+                yield best
+
+    def _windows(self) -> list[range]:
+        size = self._search.operations
+        if size >= self._count:
+            return [range(self._count)]
+        return [range(first, first + size) for first in range(0, self._count, max(size // 2, 1))]
+
+    def _columns(self, window: range | None = None) -> set[int]:
+        """Of what begins or ends in the window; of all."""
+        inside = {operation % self._count for operation in window or range(self._count)}
+        return {
+            column
+            for tensor, stretches in enumerate(self._program.stretches)
+            for number, one in enumerate(stretches)
+            if one.start in inside or one.end % self._count in inside
+            for column in self._program.columns(tensor, number)
+        }
