@@ -62,18 +62,16 @@ class IntegerProgram(LinearProgram):
         start: Mapping[int, float] | None = None,
         fixed: Mapping[int, float] | None = None,
         watch: Watch | None = None,
-        whole: bool = True,
     ) -> Progress | None:
         """The best solution that was found in that time, with the bound. start: values to begin
-        with, of some columns; fixed: such as may not change. whole: else nothing need be. None where nothing was found. Raises
+        with, of some columns; fixed: such as may not change. None where nothing was found. Raises
         DeepumError without HiGHS.
         """
         model = self.model()
-        if whole:
-            kinds = [highspy().HighsVarType.kContinuous] * self.size[1]
-            for column in self._integers:
-                kinds[column] = highspy().HighsVarType.kInteger
-            model.integrality_ = kinds
+        kinds = [highspy().HighsVarType.kContinuous] * self.size[1]
+        for column in self._integers:
+            kinds[column] = highspy().HighsVarType.kInteger
+        model.integrality_ = kinds
         if fixed:
             columns, values = _columns(fixed)
             least, most = np.array(model.col_lower_), np.array(model.col_upper_)
@@ -94,10 +92,8 @@ class IntegerProgram(LinearProgram):
             return None
         values = np.array(solver.getSolution().col_value)
         cost = float(info.objective_function_value)
-        optimal = solver.getModelStatus() == highspy().HighsModelStatus.kOptimal
-        otherwise = float(info.mip_dual_bound) if whole else -float("inf")
-        bound = cost if optimal and not whole else otherwise
-        return Progress(float(solver.getRunTime()), cost, min(bound, cost), values)
+        bound = min(float(info.mip_dual_bound), cost)
+        return Progress(float(solver.getRunTime()), cost, bound, values)
 
 
 def _columns(values: Mapping[int, float]) -> tuple[Any, Floats]:

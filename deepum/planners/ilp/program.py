@@ -13,6 +13,7 @@ from deepum.planners.linear_program import Floats
 # The program's numbers are of that part of the memory and of the computing time, so that those of
 # any device are neither large nor small.
 MEMORY_UNITS, TIME_UNITS = 64, 1000
+_UNSURE = 1e-3  # part of a relaxation's cost by which it may be too high: ten times its tolerance
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,14 @@ class Solved:
             f"{self.seconds:.1f} s: stall {self.stall_ns / 1e6:.3f} ms, bound "
             f"{self.bound_ns / 1e6:.3f} ms, gap {100 * self.gap:.1f} %"
         )
+
+
+@dataclass(frozen=True)
+class Relaxed:
+    """values: of the columns; bound_ns: of a solution's cost."""
+
+    values: Floats
+    bound_ns: float
 
 
 # Told of each better solution (None: of none) and of the bound meanwhile, in ns; returns whether
@@ -100,12 +109,23 @@ class PatternProgram(ABC):
         found = self.program.solve_whole(seconds, start, fixed, watch if told else None)
         return self._solved(found) if found is not None else None
 
-    def relaxed(self, seconds: float) -> float:
-        """The linear relaxation's cost in ns, a lower bound of any solution's; 0 where the time was
-        too short. Raises DeepumError without HiGHS.
+    def owned(self) -> set[int]:
+        """The whole numbers that say what becomes of tensors."""
+        return {
+            column
+            for tensor, stretches in enumerate(self.stretches)
+            for stretch in range(len(stretches))
+            for column in self.columns(tensor, stretch)
+        }
+
+    def relaxed(self, seconds: float) -> Relaxed | None:
+        """The linear relaxation: values of the columns, and a lower bound of any solution's cost.
+        None where it has no solution or the time was too short. Raises DeepumError without HiGHS.
         """
-        found = self.program.solve_whole(seconds, whole=False)
-        return found.bound * self.unit_ns if found is not None else 0.0
+        found = self.program.solve(seconds)
+        if found is None:
+            return None
+        return Relaxed(found.values, max(found.cost * (1 - _UNSURE), 0.0) * self.unit_ns)
 
     def room(
         self, operation: int, held: Iterable[tuple[int, float]], besides: float = 0.0

@@ -142,6 +142,31 @@ class ThesisProgram(PatternProgram):
             for operations in self.state
         ]
 
+    def start(self, states: Sequence[Sequence[State]]) -> dict[int, float]:
+        """Whole numbers of a schedule, by tensor and operation."""
+        values: dict[int, float] = {}
+        for number, of_tensor in enumerate(states):
+            for operation, chosen in enumerate(of_tensor):
+                version = 1 if self._form.versions and self._exceeds(states, operation) else 0
+                for state, columns in self.state[number][operation].items():
+                    for index, column in enumerate(columns):
+                        here = index == (version if len(columns) > 1 else 0)
+                        values[column] = float(state is chosen and here)
+        return values
+
+    def _exceeds(self, states: Sequence[Sequence[State]], operation: int) -> bool:
+        """Whether the transfers of the operation take longer than it does."""
+        chosen = {
+            column
+            for number, of_tensor in enumerate(states)
+            for column in self.state[number][operation][of_tensor[operation]]
+        }
+        sums = [
+            sum(time for column, time in entries if column in chosen)
+            for entries in self._sums(operation, 0)
+        ]
+        return max(sums) > self._durations[operation] * (1 + 1e-9)
+
     def _tensor(self, number: int) -> None:
         one, count = self.pattern.tensors[number], len(self.pattern)
         droppable = self._overwritten(number)

@@ -20,6 +20,7 @@ class Search:
 
 
 DEFAULT = Search()
+_ALL_BUT_WHOLE = 0.02
 
 
 class Windows:
@@ -28,6 +29,25 @@ class Windows:
     def __init__(self, program: PatternProgram, search: Search = DEFAULT) -> None:
         self._program, self._search = program, search
         self._count = len(program.pattern)
+
+    def relax_and_fix(self, limits: Limits) -> Solved | None:
+        """A solution near the linear relaxation's: what is all but whole there is rounded and
+        fixed, and the rest solved. None where that has no solution, or the time was too short.
+        Raises DeepumError without HiGHS.
+        """
+        relaxed = self._program.relaxed(limits.left)
+        if relaxed is None or limits.left == 0:
+            return None
+        values = {column: float(relaxed.values[column]) for column in self._program.owned()}
+        fixed = {
+            column: float(round(value))
+            for column, value in values.items()
+            if abs(value - round(value)) < _ALL_BUT_WHOLE
+        }
+        found = self._program.solve(min(limits.left, self._search.seconds), fixed=fixed)
+        if found is None:
+            return None
+        return replace(found, bound_ns=min(relaxed.bound_ns, found.cost_ns))
 
     def improve(
         self, start: Mapping[int, float], limits: Limits, bound_ns: float = 0.0
@@ -46,7 +66,7 @@ class Windows:
         while limits.left > 0 and fruitless < len(windows) and best.gap > 1e-6:
             whole = {column: round(best.values[column]) for column in program.program.integers}
             free = self._columns(windows[at % len(windows)])
-            fixed = {column: whole[column] for column in self._columns() - free}
+            fixed = {column: whole[column] for column in program.owned() - free}
             seconds = min(limits.left, self._search.seconds)
             found = program.solve(seconds, start=whole, fixed=fixed)
             at, fruitless = at + 1, fruitless + 1
@@ -67,9 +87,9 @@ class Windows:
             return [range(self._count)]
         return [range(first, first + size) for first in range(0, self._count, max(size // 2, 1))]
 
-    def _columns(self, window: range | None = None) -> set[int]:
-        """Of what begins or ends in the window; of all."""
-        inside = {operation % self._count for operation in window or range(self._count)}
+    def _columns(self, window: range) -> set[int]:
+        """Of what begins or ends in the window."""
+        inside = {operation % self._count for operation in window}
         return {
             column
             for tensor, stretches in enumerate(self._program.stretches)
