@@ -12,8 +12,8 @@ from deepum.cli.output import aligned, write_json
 from deepum.cli.workload_options import gpu_memory_bytes
 from deepum.errors import UsageError
 from deepum.planners import Problem
-from deepum.planners.evaluation import Evaluation, evaluate
 from deepum.planners.catalogue import PLANNERS
+from deepum.planners.evaluation import Evaluation, evaluate
 from deepum.planners.planner import Incumbent, Limits
 from deepum.simulate.comparison import preset_of
 from deepum.simulate.iterations import SteadyIteration, steady_iteration

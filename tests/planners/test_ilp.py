@@ -118,8 +118,8 @@ def test_two_writes_in_a_row_make_the_copy_unnecessary(
     if program is ThesisProgram:
         written = stall(ThesisProgram(pattern))
         dropped = stall(ThesisProgram(pattern, Form(drops_dirty=True)))
-        # One copy out, two fetches; without: one fetch, that of the other tensor.
-            assert (written, dropped) == (pytest.approx(150.0), pytest.approx(50.0))
+        # One copy out and two fetches; without it one fetch, that of the other tensor.
+        assert (written, dropped) == (pytest.approx(150.0), pytest.approx(50.0))
     else:
         written = stall(SpansProgram(pattern))
         dropped = stall(SpansProgram(pattern, Rules(drops_dirty=True)))
@@ -188,9 +188,7 @@ def reference(pattern: Pattern, leaves: dict[Stretch, tuple[int, int] | None]) -
     for way in moves:
         for first, length in itertools.product(range(count), range(1, count + 1)):
             within = sum(
-                ns
-                for begin, last, ns in way
-                if (begin - first) % count + last - begin < length
+                ns for begin, last, ns in way if (begin - first) % count + last - begin < length
             )
             arc = [times[(first + i) % count] for i in range(length)]
             program.row([(column, 1.0) for column in arc], least=within)

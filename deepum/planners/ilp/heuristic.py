@@ -44,8 +44,8 @@ class Heuristic:
         self._inward, self._outward = [0.0] * self._count, [0.0] * self._count
         self._moves = [list(self._all_leaves(number)) for number in range(len(pattern.tensors))]
         for moves in self._moves:
-            for one in moves:
-                self._count_in(one, 1)
+            for move in moves:
+                self._count_in(move, 1)
 
     def states(self) -> list[list[State]] | None:
         """By tensor and operation, after the four steps. None where something does not fit even

@@ -9,7 +9,7 @@ import numpy as np
 from deepum.planners.ilp.spans import Rules, SpansProgram
 from deepum.planners.ilp.tracing import Grain, trace
 from deepum.planners.ilp.windows import Search, Windows
-from deepum.planners.planner import Belady, Incumbent, Limits, Linear, Planner, best_of
+from deepum.planners.planner import Incumbent, Limits, Linear, Planner, best_of
 from deepum.planners.problem import Plan, Problem
 
 _RULES = Rules(parts=True, moved=1e-3, beyond=1.0)

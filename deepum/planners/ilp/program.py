@@ -19,8 +19,9 @@ _UNSURE = 1e-3  # part of a relaxation's cost by which it may be too high: ten t
 @dataclass(frozen=True)
 class Solved:
     """Of a pattern: stall_ns, what it takes beyond computing; cost_ns, the same with what else the
-    formulation has a price for; bound_ns, the lower bound of that cost of any solution. evicted: by tensor, stretches (by number) in which it leaves. values: of the
-    program's columns. seconds: since the solver began.
+    formulation has a price for; bound_ns, the lower bound of that cost of any solution. evicted: by
+    tensor, stretches (by number) in which it leaves. values: of the program's columns. seconds:
+    since the solver began.
     """
 
     stall_ns: float
@@ -127,16 +128,12 @@ class PatternProgram(ABC):
             return None
         return Relaxed(found.values, max(found.cost * (1 - _UNSURE), 0.0) * self.unit_ns)
 
-    def room(
-        self, operation: int, held: Iterable[tuple[int, float]], besides: float = 0.0
-    ) -> None:
+    def room(self, operation: int, held: Iterable[tuple[int, float]], besides: float = 0.0) -> None:
         """A row: what is held at the operation, (column, bytes) each, and so many bytes besides are
         no more than there is room for.
         """
         entries = [(column, size / self.unit_bytes) for column, size in held]
-        self.program.row(
-            entries, most=(self.pattern.room(operation) - besides) / self.unit_bytes
-        )
+        self.program.row(entries, most=(self.pattern.room(operation) - besides) / self.unit_bytes)
 
     def _solved(self, found: Progress) -> Solved:
         assert found.values is not None

@@ -19,9 +19,10 @@ from deepum.planners.linear_program import Floats
 @dataclass(frozen=True)
 class Rules:
     """parts: a tensor leaves and comes back piece by piece, all of it in a stretch or nothing, and
-    room is counted as operations begin; else it leaves and takes its room whole. moved: of a ns of transfers, so that the fewest
-    bytes are best where time is to spare. beyond: of a byte that does not fit at an operation, of
-    what its transfers take each way; None: all fits. drops_dirty: as in the thesis's form.
+    room is counted as operations begin; else it leaves and takes its room whole. moved: what a ns
+    of transfers costs, so that the fewest bytes are best where time is to spare. beyond: what a
+    byte that does not fit at an operation costs, of its transfers each way; None: all fits.
+    drops_dirty: as in the thesis's form.
     """
 
     parts: bool = False

@@ -238,9 +238,7 @@ class ThesisProgram(PatternProgram):
         )
         hidden, exceed, stall = program.binary(), program.binary(), program.column(1.0)
         for version, used in ((0, hidden), (1, exceed)):
-            moves = [
-                (at[operation][state][version], 1.0) for at in self.state for state in _MOVES
-            ]
+            moves = [(at[operation][state][version], 1.0) for at in self.state for state in _MOVES]
             program.row([*moves, (used, -1.0)], least=0.0)  # (11)
             program.row([*moves, (used, -tensors)], most=0.0)  # (12)
         program.row([(hidden, 1.0), (exceed, 1.0)], most=1.0)  # (13)
