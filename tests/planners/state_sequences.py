@@ -53,9 +53,10 @@ def least_stall(pattern: Pattern, own_sums: bool, drops_dirty: bool) -> float:
     paths: _Floats | None = None
     for operation in range(len(pattern)):
         costs = np.array([_cost(pattern, operation, one, own_sums, drops_dirty) for one in joint])
-        steps = _steps(pattern, 0, operation, drops_dirty)
+        steps: _Floats = _steps(pattern, 0, operation, drops_dirty)
         for tensor in range(1, len(pattern.tensors)):
-            steps = np.kron(steps, _steps(pattern, tensor, operation, drops_dirty))
+            more = _steps(pattern, tensor, operation, drops_dirty)
+            steps = np.asarray(np.kron(steps, more), dtype=np.float64)
         step = np.where(steps > 0, costs[None, :], np.inf)
         if paths is None:
             paths = step

@@ -78,6 +78,7 @@ class ThesisProgram(PatternProgram):
         self._form = form
         self._durations = [ns / self.unit_ns for ns in pattern.durations_ns]
         self._dead = [one.dead(len(pattern)) for one in pattern.tensors]
+        self._droppable = [self._overwritten(number) for number in range(len(pattern.tensors))]
         versions = 2 if form.versions else 1
         # By tensor and operation: the columns of each state, of a transfer one for each version.
         self.state: list[list[dict[State, tuple[int, ...]]]] = [
@@ -169,7 +170,7 @@ class ThesisProgram(PatternProgram):
 
     def _tensor(self, number: int) -> None:
         one, count = self.pattern.tensors[number], len(self.pattern)
-        droppable = self._overwritten(number)
+        droppable = self._droppable[number]
         for operation in range(count):
             now, before = self.state[number][operation], self.state[number][operation - 1]
             self.program.row(_ones(now, *State), 1.0, 1.0)  # (1)
@@ -215,7 +216,7 @@ class ThesisProgram(PatternProgram):
         outward: tuple[_Entries, ...] = tuple([] for _ in versions)
         for number, operations in enumerate(self.state):
             here = operations[operation]
-            free = operation in self._overwritten(number)
+            free = operation in self._droppable[number]
             in_time = 0.0 if free else self.pattern.in_ns(number) / self.unit_ns
             out_time = self.pattern.out_ns(number) / self.unit_ns
             for version in versions:
