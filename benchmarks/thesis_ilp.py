@@ -27,7 +27,7 @@ from deepum.planners.evaluation import evaluate
 from deepum.planners.ilp.heuristic import Heuristic
 from deepum.planners.ilp.thesis import Form, ThesisProgram
 from deepum.planners.ilp.tracing import Grain, trace
-from deepum.planners.ilp.windows import Search, Windows
+from deepum.planners.ilp.windows import Window, Windows
 from deepum.planners.paging import demand_paging
 from deepum.planners.planner import Belady, Limits
 from deepum.simulate.iterations import steady_iteration
@@ -42,7 +42,7 @@ BEGIN, END = "<!-- benchmarks/thesis_ilp.py: begin -->", "<!-- benchmarks/thesis
 BATCHES = (256, 512)
 MEMORIES = {"8 GiB": 1.0, "85 %": 0.85}  # of the card's
 OPERATIONS = (64, 128)  # of the thesis's pattern: the first at which its heuristic fits
-_WINDOW = Search(operations=6, seconds=5.0)
+_WINDOW = Window(operations=6, seconds=5.0)
 LEAST = 512  # part of the memory below which a tensor stays
 PUBLISHED = {256: (0.62, 0.64), 512: (0.60, 0.57)}  # heuristic, ILP
 FORMS = {

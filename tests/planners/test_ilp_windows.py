@@ -20,7 +20,7 @@ from deepum.planners.ilp.planner import Integer
 from deepum.planners.ilp.spans import Rules, SpansProgram
 from deepum.planners.ilp.thesis import Form, State, ThesisProgram
 from deepum.planners.ilp.tracing import Grain, trace
-from deepum.planners.ilp.windows import Search, Windows
+from deepum.planners.ilp.windows import Window, Windows
 from deepum.planners.paging import demand_paging
 from deepum.planners.planner import Incumbent, Limits, Linear
 
@@ -41,7 +41,7 @@ def test_windows_are_never_worse_than_their_start_nor_their_bound_above_the_opti
             program = ThesisProgram(pattern, Form(versions=versions))
             relaxed = program.relaxed(10.0)
             assert relaxed is not None
-            windows = Windows(program, Search(operations=4))
+            windows = Windows(program, Window(operations=4))
             start = program.start(states)
             found = list(windows.improve(start, Limits(20.0), relaxed.bound_ns))
             costs = [one.cost_ns for one in found]
@@ -60,10 +60,11 @@ def test_a_window_of_all_operations_finds_the_optimum() -> None:
         if states is None:
             continue
         program = ThesisProgram(pattern)
-        windows = Windows(program, Search(operations=len(pattern)))
+        windows = Windows(program, Window(operations=len(pattern)))
         *_, last = windows.improve(program.start(states), Limits(30.0))
         least = least_stall(pattern, own_sums=True, drops_dirty=False)
         assert last.stall_ns == pytest.approx(least, abs=1e-3)
+        assert last.optimal
 
 
 def test_what_is_near_the_relaxation_is_a_solution() -> None:

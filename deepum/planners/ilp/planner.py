@@ -8,14 +8,14 @@ import numpy as np
 
 from deepum.planners.ilp.spans import Rules, SpansProgram
 from deepum.planners.ilp.tracing import Grain, trace
-from deepum.planners.ilp.windows import Search, Windows
+from deepum.planners.ilp.windows import Window, Windows
 from deepum.planners.planner import Incumbent, Limits, Linear, Planner, best_of
 from deepum.planners.problem import Plan, Problem
 
 _RULES = Rules(parts=True, moved=1e-3, beyond=1.0)
 _TENSORS, _LEAST = 64, 512  # parts of the memory: the largest tensors, and the smallest
 _OPERATIONS = 64
-_WINDOW = Search(operations=8, seconds=2.0)
+_WINDOW = Window(operations=8, seconds=2.0)
 _TRIES = 20  # of the local search that follows each solution
 
 

@@ -12,22 +12,22 @@ from deepum.planners.planner import Limits
 
 
 @dataclass(frozen=True)
-class Search:
-    """operations: of a window. seconds: of a window's solver at most."""
+class Window:
+    """operations: so many in a row. seconds: what solving it may take."""
 
     operations: int = 8
     seconds: float = 5.0
 
 
-DEFAULT = Search()
+DEFAULT = Window()
 _ALL_BUT_WHOLE = 0.02
 
 
 class Windows:
     """Over the operations of a program's pattern; half of a window is in the next one, too."""
 
-    def __init__(self, program: PatternProgram, search: Search = DEFAULT) -> None:
-        self._program, self._search = program, search
+    def __init__(self, program: PatternProgram, window: Window = DEFAULT) -> None:
+        self._program, self._window = program, window
         self._count = len(program.pattern)
 
     def relax_and_fix(self, limits: Limits) -> Solved | None:
@@ -44,7 +44,7 @@ class Windows:
             for column, value in values.items()
             if abs(value - round(value)) < _ALL_BUT_WHOLE
         }
-        found = self._program.solve(min(limits.left, self._search.seconds), fixed=fixed)
+        found = self._program.solve(min(limits.left, self._window.seconds), fixed=fixed)
         if found is None:
             return None
         return replace(found, bound_ns=min(relaxed.bound_ns, found.cost_ns))
@@ -52,9 +52,9 @@ class Windows:
     def improve(
         self, start: Mapping[int, float], limits: Limits, bound_ns: float = 0.0
     ) -> Iterator[Solved]:
-        """The solution that has these whole numbers, and better ones, each as it is found, until
-        the time is spent or no window is better any longer; nothing where the start cannot be.
-        bound_ns: a lower bound of any solution's cost. Raises DeepumError without HiGHS.
+        """The solution that has these whole numbers, and better ones or better bounds, each as it
+        is found, until the time is spent or no window is better any longer; nothing where the start
+        cannot be. bound_ns: a lower bound of any solution's cost. Raises DeepumError without HiGHS.
         """
         program = self._program
         found = program.solve(limits.left, fixed=start)
@@ -67,7 +67,7 @@ class Windows:
             whole = {column: round(best.values[column]) for column in program.program.integers}
             free = self._columns(windows[at % len(windows)])
             fixed = {column: whole[column] for column in program.owned() - free}
-            seconds = min(limits.left, self._search.seconds)
+            seconds = min(limits.left, self._window.seconds)
             found = program.solve(seconds, start=whole, fixed=fixed)
             at, fruitless = at + 1, fruitless + 1
             if found is None:
@@ -75,14 +75,15 @@ class Windows:
             if not fixed:
                 bound_ns = max(bound_ns, found.bound_ns)
             better = found.cost_ns < best.cost_ns * (1 - 1e-6) - 1e-6
+            known = best.bound_ns
             best = found if better else best
             best = replace(best, bound_ns=min(bound_ns, best.cost_ns))
-            if better:
-                fruitless = 0
+            fruitless = 0 if better else fruitless
+            if better or best.bound_ns > known:
                 yield best
 
     def _windows(self) -> list[range]:
-        size = self._search.operations
+        size = self._window.operations
         if size >= self._count:
             return [range(self._count)]
         return [range(first, first + size) for first in range(0, self._count, max(size // 2, 1))]
