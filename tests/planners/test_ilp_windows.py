@@ -5,6 +5,7 @@ the planner made of all.
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
 import pytest
@@ -256,12 +257,13 @@ def test_the_planner_is_never_worse_than_the_one_it_begins_with(seed: int) -> No
 @pytest.mark.parametrize("seconds", [0.0, 0.3, 1.0])
 def test_stopped_early_it_has_a_plan_that_fits(seconds: float) -> None:
     problem = random_problem(9, launches=60, items=80, most_gaps=400, memory=1500)
-    limits = Limits(seconds)
-    found = Integer().best(problem, limits)
+    began = time.monotonic()
+    found = Integer().best(problem, Limits(seconds))
+    took = time.monotonic() - began
     assert found is not None
     assert problem.occupancy(found.plan).max() <= problem.link.memory_bytes
     assert np.isfinite(problem.replay(found.plan).ns)
-    assert Limits(seconds).seconds - limits.left <= seconds
+    assert took < seconds + 10  # a machine with other work may be late
 
 
 def test_an_interrupt_leaves_the_best_so_far() -> None:
