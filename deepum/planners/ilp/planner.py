@@ -16,7 +16,7 @@ _RULES = Rules(parts=True, moved=1e-3, beyond=1.0)
 _TENSORS, _LEAST = 64, 512  # parts of the memory: the largest tensors, and the smallest
 _OPERATIONS = 64
 _WINDOW = Window(operations=8, seconds=2.0)
-_TRIES = 20  # of the local search that follows each solution
+_SEARCHES, _TRIES = 4, 5  # of the local search that follows each solution
 
 
 class Integer(Planner):
@@ -61,11 +61,14 @@ class Integer(Planner):
 
     def _fitting(self, problem: Problem, plan: Plan, limits: Limits) -> Iterator[Plan]:
         """Plans like that one, until the time is spent."""
-        seed = limits.seed
         for bonus in (0.0, 0.5):
             made = problem.belady(preset=plan, clean_bonus=bonus)
             if made is None or limits.left == 0:
                 return
             yield made
             yield problem.fill(made, np.flatnonzero(made)[::-1])
-            yield problem.search(made, tries=_TRIES, seed=seed)
+            for part in range(_SEARCHES):
+                if limits.left == 0:
+                    return
+                made = problem.search(made, tries=_TRIES, seed=limits.seed + part)
+            yield made
