@@ -3,6 +3,7 @@ plan, carried out in an exact replay.
 
     python benchmarks/planners.py                          # named workloads that do not fit
     python benchmarks/planners.py --points gpt2-xl@v100-16gb,llama-7b@a100-40gb
+    python benchmarks/planners.py --planners ilp           # into what is kept of the others
     python benchmarks/planners.py --page                   # docs/planning.md of what is kept
 
 Results are kept in FILE (--json) as each workload is done.
@@ -15,14 +16,16 @@ import datetime
 import json
 import platform
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
 from deepum.errors import DeepumError
 from deepum.planners import Problem
+from deepum.planners.catalogue import PLANNERS
 from deepum.planners.evaluation import evaluate
-from deepum.planners.planner import PLANNERS, Limits
+from deepum.planners.planner import Limits
 from deepum.simulate.iterations import steady_iteration
 from deepum.simulate.workload import load
 from deepum.workloads import WORKLOADS
@@ -34,14 +37,14 @@ BEGIN, END = "<!-- benchmarks/planners.py: begin -->", "<!-- benchmarks/planners
 NAMES = [planner.name for planner in PLANNERS]
 
 
-def measure(point: str, seconds: float) -> dict[str, Any] | None:
-    """None where an iteration fits the card. Raises DeepumError."""
+def measure(point: str, seconds: float, names: Sequence[str] = NAMES) -> dict[str, Any] | None:
+    """Of those planners. None where an iteration fits the card. Raises DeepumError."""
     name, _, machine = point.partition("@")
     steady = steady_iteration(load(name, None, False, machine), machine)
     problem = Problem(steady.iteration, steady.link)
     if problem.fits:
         return None
-    found = {planner: evaluate(problem, planner, Limits(seconds)) for planner in NAMES}
+    found = {planner: evaluate(problem, planner, Limits(seconds)) for planner in names}
     return {
         "launches": problem.launches,
         "gaps": len(problem),
@@ -97,9 +100,13 @@ def main() -> int:
     parser.add_argument("--points", help="WORKLOAD@MACHINE, with commas between them")
     parser.add_argument("--machine", default="v100-16gb", help="of the named (%(default)s)")
     parser.add_argument("--seconds", type=float, default=10.0, help="a planner (%(default)s)")
+    parser.add_argument("--planners", help="some alone, with commas between them")
     parser.add_argument("--json", type=Path, default=FILE, metavar="FILE", help="what is kept")
     parser.add_argument("--page", action="store_true", help="make the page, instead")
     given = parser.parse_args()
+    names = given.planners.split(",") if given.planners else NAMES
+    if unknown := set(names) - set(NAMES):
+        parser.error(f"no planner is called {', '.join(sorted(unknown))}; see deepum plan --help")
     kept: dict[str, Any] = (
         json.loads(given.json.read_text(encoding="utf-8"))
         if given.json.is_file()
@@ -111,7 +118,7 @@ def main() -> int:
     named = (f"{name}@{given.machine}" for name in WORKLOADS)
     for point in given.points.split(",") if given.points else named:
         try:
-            found = measure(point, given.seconds)
+            found = measure(point, given.seconds, names)
         except DeepumError as error:
             print(f"{point}: {error}", file=sys.stderr)
             continue
@@ -123,7 +130,11 @@ def main() -> int:
             "processor": platform.processor() or platform.machine(),
             "seconds": given.seconds,
         }
-        kept["points"][point] = found
+        before = kept["points"].get(point) if given.planners else None
+        if before is not None:
+            before["planners"] |= found["planners"]
+            before["lp_ms"] = max(before["lp_ms"], found["lp_ms"])
+        kept["points"][point] = before or found
         given.json.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
         told = ", ".join(
             f"{name} {one['ms'] / found['bound_ms']:.3f}" for name, one in found["planners"].items()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -12,8 +12,9 @@ from deepum.cli.output import aligned, write_json
 from deepum.cli.workload_options import gpu_memory_bytes
 from deepum.errors import UsageError
 from deepum.planners import Problem
+from deepum.planners.catalogue import PLANNERS
 from deepum.planners.evaluation import Evaluation, evaluate
-from deepum.planners.planner import PLANNERS, Limits
+from deepum.planners.planner import Incumbent, Limits
 from deepum.simulate.comparison import preset_of
 from deepum.simulate.iterations import SteadyIteration, steady_iteration
 from deepum.simulate.workload import load
@@ -70,6 +71,7 @@ def _head(name: str, machine: str, steady: SteadyIteration, problem: Problem) ->
     show_default=True,
     help="What each planner may take.",
 )
+@click.option("--progress", is_flag=True, help="Say what is found while it is, to stderr.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
 @click.option("--json", "json_file", metavar="FILE", help="The same figures, to this file.")
 def command(
@@ -79,10 +81,12 @@ def command(
     machine: str | None,
     gpu_memory: str | None,
     time_limit: float,
+    progress: bool,
     seed: int,
     json_file: str | None,
 ) -> None:
-    """Plan the steady iteration of WORKLOAD, and carry the plan out in a replay.
+    """Plan the steady iteration of WORKLOAD, and carry the plan out in a replay. Ctrl-C ends a
+    planner with the best plan so far.
 
     Times are of the replay: launches and transfers alone, no faults and no costs of the driver.
     """
@@ -97,7 +101,10 @@ def command(
         click.echo(f"{loaded.name} on {on}: an iteration fits; nothing is to be planned")
         return
     names = [one.name for one in PLANNERS] if compare else [planner]
-    found = [evaluate(problem, name, Limits(time_limit, seed)) for name in names]
+    found = [
+        evaluate(problem, name, Limits(time_limit, seed), _told(name) if progress else None)
+        for name in names
+    ]
     if any(found):
         for name, one in zip(names, found, strict=True):
             if one is None:
@@ -110,6 +117,19 @@ def command(
             f"{loaded.name} on {on}: a launch needs more than the card holds; give more "
             f"--gpu-memory"
         )
+
+
+def _told(planner: str) -> Callable[[float, Incumbent], None]:
+    """Says each better plan with its bound and gap."""
+
+    def told(seconds: float, found: Incumbent) -> None:
+        line = f"{planner}: {seconds:.1f} s: {found.ns / 1e6:.1f} ms"
+        if found.bound_ns is not None:
+            gap = 100 * max(0.0, 1 - found.bound_ns / found.ns)
+            line += f", bound {found.bound_ns / 1e6:.1f} ms, gap {gap:.1f} %"
+        click.echo(line, err=True)
+
+    return told
 
 
 def _document(

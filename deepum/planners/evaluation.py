@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from deepum.planners.planner import BY_NAME, Limits
+from deepum.planners.catalogue import BY_NAME
+from deepum.planners.planner import Incumbent, Limits
 from deepum.planners.problem import Problem
 
 
@@ -24,10 +26,25 @@ class Evaluation:
     bound_ns: float | None
 
 
-def evaluate(problem: Problem, planner: str, limits: Limits) -> Evaluation | None:
-    """Of the planner of that name. None where it found no plan that can run."""
+def evaluate(
+    problem: Problem,
+    planner: str,
+    limits: Limits,
+    told: Callable[[float, Incumbent], None] | None = None,
+) -> Evaluation | None:
+    """Of the planner of that name. told: with the seconds so far, of each plan that is better than
+    the one before. An interrupt ends planning with the best plan so far. None where it found no
+    plan that can run.
+    """
     began = time.monotonic()
-    found = BY_NAME[planner]().best(problem, limits)
+    found: Incumbent | None = None
+    try:
+        for found in BY_NAME[planner]().incumbents(problem, limits):
+            if told is not None:
+                told(time.monotonic() - began, found)
+    except KeyboardInterrupt:
+        if found is None:
+            raise
     took = time.monotonic() - began
     if found is None:
         return None

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -177,7 +177,3 @@ class Search(Planner):
             if ns < best.ns:
                 best = Incumbent(plan, ns, best.bound_ns)
                 yield best
-
-
-PLANNERS: Sequence[type[Planner]] = (Heuristic, Belady, Pressure, Linear, Search)
-BY_NAME = {planner.name: planner for planner in PLANNERS}

@@ -15,9 +15,10 @@ import numpy as np
 from deepum.core import Plan, plan_files
 from deepum.core.plan_requests import Request
 from deepum.errors import DeepumError
+from deepum.planners.catalogue import BY_NAME
 from deepum.planners.iteration import Link
 from deepum.planners.leaner import leaner
-from deepum.planners.planner import BY_NAME, Limits
+from deepum.planners.planner import Limits
 from deepum.planners.problem import Problem
 from deepum.planners.recorded import RecordedIteration
 from deepum.planners.schedule import scheduled

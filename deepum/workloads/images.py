@@ -52,10 +52,35 @@ class Bottleneck(nn.Module):
         return functional.relu_(y)
 
 
-class ResNet(nn.Module):
-    """Images to logits."""
+class Basic(nn.Module):
+    """3 x 3 twice, beside the input: the blocks of ResNet-18 and ResNet-34."""
 
-    def __init__(self, blocks: Sequence[int]) -> None:
+    def __init__(self, inputs: int, width: int, stride: int) -> None:
+        super().__init__()
+        self.path = nn.Sequential(
+            *_convolution(inputs, width, 3, stride),
+            nn.ReLU(inplace=True),
+            *_convolution(width, width, 3),
+        )
+        self.beside = (
+            nn.Sequential(*_convolution(inputs, width, 1, stride))
+            if stride != 1 or inputs != width
+            else None
+        )
+
+    def forward(self, x: Any) -> Any:
+        """[batch, channels, height, width]."""
+        y = self.path(x)
+        y += x if self.beside is None else self.beside(x)
+        return functional.relu_(y)
+
+
+class ResNet(nn.Module):
+    """Images to logits. widened: channels that a block gives, over its width."""
+
+    def __init__(
+        self, blocks: Sequence[int], block: type[nn.Module] = Bottleneck, widened: int = 4
+    ) -> None:
         super().__init__()
         self.stem = nn.Sequential(
             *_convolution(3, 64, 7, 2), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)
@@ -63,8 +88,8 @@ class ResNet(nn.Module):
         layers, inputs = [], 64
         for stage, count in enumerate(blocks):
             for number in range(count):
-                layers.append(Bottleneck(inputs, 64 << stage, 2 if stage and number == 0 else 1))
-                inputs = 4 * (64 << stage)
+                layers.append(block(inputs, 64 << stage, 2 if stage and number == 0 else 1))
+                inputs = widened * (64 << stage)
         self.layers = nn.Sequential(*layers)
         self.classify = nn.Linear(inputs, CLASSES)
 
@@ -185,6 +210,15 @@ def resnet(
     """Trains a ResNet of so many bottlenecks in its four stages."""
     with torch.device(device):
         model = ResNet((stage1, stage2, stage3, stage4))
+    return _classifier(device, model, batch, image, sgd)
+
+
+def basic_resnet(
+    device: str, batch: int, image: int, stage1: int, stage2: int, stage3: int, stage4: int
+) -> Job:
+    """Trains a ResNet of so many basic blocks in its four stages."""
+    with torch.device(device):
+        model = ResNet((stage1, stage2, stage3, stage4), Basic, 1)
     return _classifier(device, model, batch, image, sgd)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,8 @@ import pytest
 from small import training
 
 from deepum.planners import Event, Problem
-from deepum.planners.planner import BY_NAME, PLANNERS, Limits
+from deepum.planners.catalogue import BY_NAME, PLANNERS
+from deepum.planners.planner import Limits
 from deepum.simulate import bound
 from deepum.simulate.iterations import iteration_of, steady_iteration
 from deepum.simulate.workload import load
@@ -54,6 +56,20 @@ def test_every_planner_has_a_line_beside_the_bounds(
         assert one["peak_bytes"] <= kept["memory_bytes"] == 192 << 20
     times = {name: one["ns"] for name, one in kept["planners"].items()}
     assert times["search"] <= times["linear"] <= min(times["belady"], times["g10"])
+
+
+def test_progress_says_each_better_plan_with_its_bound(deepum: Deepum, workload: Path) -> None:
+    told = deepum("plan", workload, "--gpu-memory", "192MiB", "--planner", "ilp", "--progress")
+    assert told.returncode == 0, told.stderr
+    lines = told.stderr.splitlines()
+    pattern = r"ilp: \d+\.\d s: (\d+\.\d) ms(, bound \d+\.\d ms, gap \d+\.\d %)?"
+    found = [re.fullmatch(pattern, line) for line in lines]
+    assert lines and all(found)
+    times = [float(one[1]) for one in found if one is not None]
+    assert times == sorted(times, reverse=True)
+    assert f"{times[-1]:.1f}" in told.stdout
+    quiet = deepum("plan", workload, "--gpu-memory", "192MiB", "--planner", "ilp")
+    assert quiet.stderr == ""
 
 
 def test_what_fits_needs_no_plan(deepum: Deepum, workload: Path) -> None:

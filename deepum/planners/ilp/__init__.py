@@ -1,0 +1,1 @@
+"""Integer programs of which tensors move when (docs/ilp.md)."""
