@@ -125,8 +125,9 @@ def replay(
 
     `observe_faults`: the core is told of faults while it wants to be, and of times of launches;
     `observe_times`: of these alone. `watch`: gets the core before the first event, and makes what
-    is called after every `WATCHED` launches. `without_prefetch`: as under `prefetch=0`. `mode`: what launches wait for, and how long decisions take. `capacity_error`:
-    bytes by which the capacity told at the start is too high. `without_free_memory`: the core is
+    is called after every `WATCHED` launches. `without_prefetch`: as under `prefetch=0`. `mode`:
+    what launches wait for, and how long decisions take. `capacity_error`: bytes by which the
+    capacity told at the start is too high. `without_free_memory`: the core is
     never told what is free. `profile`: what an earlier run learned. Raises ValueError when the
     trace, the settings or the profile cannot be used.
     """
