@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import ClassVar
 
 from deepum._core import ffi, lib
 
@@ -61,8 +62,8 @@ class Recording:
     launches: bytes
     uses: bytes
 
-    LAUNCH_BYTES = ffi.sizeof("deepum_recorded_launch")
-    USE_BYTES = ffi.sizeof("deepum_recorded_use")
+    LAUNCH_BYTES: ClassVar[int] = ffi.sizeof("deepum_recorded_launch")
+    USE_BYTES: ClassVar[int] = ffi.sizeof("deepum_recorded_use")
 
     @property
     def launch_count(self) -> int:

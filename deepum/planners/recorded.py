@@ -102,7 +102,8 @@ class RecordedIteration:
         order = np.lexsort((~ends, launch, rows["block"]))
         block, launch, ends = rows["block"][order], launch[order], ends[order]
         writes = (rows["kind"][order] & lib.DEEPUM_RECORDED_WRITES) != 0
-        starts = np.flatnonzero(np.r_[True, block[1:] != block[:-1]]) if len(block) else []
+        begins = np.r_[True, block[1:] != block[:-1]][: len(block)]
+        starts: list[int] = np.flatnonzero(begins).tolist()
         alike: dict[tuple[Event, ...], list[int]] = defaultdict(list)
         known: dict[bytes, tuple[Event, ...]] = {}
         code = (launch << 2) | (ends.astype(np.int64) << 1) | writes

@@ -1,4 +1,4 @@
-"""The policy that plans, in a replay: plans are made at once, and followed from the next look on."""
+"""The policy that plans, in a replay: plans are made at once, and followed from the next look."""
 
 from __future__ import annotations
 

@@ -51,7 +51,8 @@ class Belady {
     const Gap& gap = problem_.gap(index);
     const double launches = problem_.launches();
     // What ends soon makes its room by itself, and would be copied for nothing.
-    double at = gap.death != kNone ? gap.death : gap.end + (gap.fetches ? 0.0 : kNotNeeded * launches);
+    double at =
+        gap.death != kNone ? gap.death : gap.end + (gap.fetches ? 0.0 : kNotNeeded * launches);
     at += !preset_.empty() && preset_[index] == static_cast<std::uint8_t>(Preset::kKept)
               ? kKept * launches
               : 0.0;

@@ -17,8 +17,9 @@ namespace deepum::runtime {
 // One look at a time, by a thread with the program's context current.
 class Progress {
  public:
-  void begin(MarkerTable& markers);          // what had completed before the faults are taken
-  // And what had begun after: PROGRESS events, and before them WAITED ones of streams that are timed.
+  void begin(MarkerTable& markers);  // what had completed before the faults are taken
+  // And what had begun after: PROGRESS events, and before them WAITED ones of streams that are
+  // timed.
   void tell(MarkerTable& markers, StallClock& stalls) noexcept;
 
  private:

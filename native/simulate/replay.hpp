@@ -131,7 +131,7 @@ class Replay {
   // Device memory: its place by the address that the work knows.
   std::map<std::uint64_t, um_model::Range> plain_;
   std::uint64_t next_plain_ = 1ull << 52;
-  bool work_waits_ = false;  // waits are in the work, not in the events
+  bool work_waits_ = false;                      // waits are in the work, not in the events
   const std::uint8_t* checked_until_ = nullptr;  // end of the work that was found to be sound
 
   std::vector<std::uint64_t> record_;  // the event at hand

@@ -68,12 +68,13 @@ bool Replay::times_launches() const {
 }
 
 void Replay::tell_waited(std::uint32_t stream, std::uint64_t completed) {
-  const bool any = std::erase_if(stalls_, [&](const Stall& stall) {
-    const bool done = stall.stream == stream && stall.sequence <= completed;
-    waited_ns_[stream] +=
-        done ? engine_.event_time(stall.ready) - engine_.event_time(stall.reached) : 0;
-    return done;
-  }) != 0;
+  const bool any =
+      std::erase_if(stalls_, [&](const Stall& stall) {
+        const bool done = stall.stream == stream && stall.sequence <= completed;
+        waited_ns_[stream] +=
+            done ? engine_.event_time(stall.ready) - engine_.event_time(stall.reached) : 0;
+        return done;
+      }) != 0;
   if (!any) {
     return;
   }

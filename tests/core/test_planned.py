@@ -95,6 +95,10 @@ def planned_launches(program: Program) -> int:
     return program.core.statistics().planned_launches
 
 
+def is_about(program: Program, phase: Phase) -> bool:
+    return program.policy.phase is phase
+
+
 def kept(program: Program) -> list[bool]:
     return [one.kept for one in program.policy.outcomes]
 
@@ -103,13 +107,13 @@ def test_a_plan_with_which_iterations_are_shorter_is_kept_and_another_is_tried()
     planning = FakePlanning(plan(1), plan(2))
     program = Program(planning)
     program.iterate_until_asked(1)
-    assert program.policy.phase is Phase.SETTLING
+    assert is_about(program, Phase.SETTLING)
     recording, runs, memory = planning.asked[0]
     assert recording.launch_count == LAUNCHES and runs == 1
     assert 0 < memory < CAPACITY << 21
     program.iterate_until_asked(2, 90)
     program.iterate(95, 6)
-    assert program.policy.phase is Phase.FOLLOWING and program.policy.plan == plan(1)
+    assert is_about(program, Phase.FOLLOWING) and program.policy.plan == plan(1)
     assert kept(program) == [True, False]
     assert [asked[1] for asked in planning.asked] == [1, 2]
     first, second = program.policy.summary()
@@ -125,7 +129,7 @@ def test_plans_that_do_not_pay_are_not_followed_and_not_made_again() -> None:
     planning = FakePlanning(plan(1), plan(2))
     program = Program(planning)
     program.iterate(100, 30)
-    assert program.policy.phase is Phase.STOPPED and program.policy.plan is None
+    assert is_about(program, Phase.STOPPED) and program.policy.plan is None
     assert kept(program) == [False, False] and len(planning.asked) == 2
     before = planned_launches(program)
     program.iterate(100, 10)
@@ -139,7 +143,7 @@ def test_a_plan_that_is_clearly_worse_is_given_up_after_an_iteration() -> None:
     before = planned_launches(program)
     program.iterate(200, 6)
     assert planned_launches(program) - before <= 3 * LAUNCHES
-    assert program.policy.phase is Phase.STOPPED
+    assert is_about(program, Phase.STOPPED)
     assert [one.reason for one in program.policy.outcomes] == [
         "iterations are not shorter with it",
         "there is no other",
@@ -154,7 +158,7 @@ def test_nothing_is_planned_where_all_fits() -> None:
     program.policy = PlannedPolicy(program.core, planning)
     program.writer.allocate(1, 2 * LAUNCHES, name=2)
     program.iterate(100, 20)
-    assert program.policy.phase is Phase.LEARNING and not planning.asked
+    assert is_about(program, Phase.LEARNING) and not planning.asked
 
 
 def test_a_given_plan_is_followed_from_the_start() -> None:
@@ -169,7 +173,7 @@ def test_an_evaluation_does_not_end_a_plan_and_another_program_does() -> None:
     program = Program(planning)
     program.iterate_until_asked(1)
     program.iterate(80, 6)
-    assert program.policy.phase is Phase.FOLLOWING
+    assert is_about(program, Phase.FOLLOWING)
     for _ in range(3):
         program.iterate(80, 4, first=500, launches=32)
         program.iterate(80, 3)

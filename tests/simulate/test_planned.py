@@ -6,11 +6,10 @@ import pytest
 
 from deepum.core.planned import Phase, PlannedPolicy
 from deepum.errors import UsageError
-from deepum.simulate.comparison import machine
-from deepum.simulate.mode import FREE, GATED, LOCK_STEP
+from deepum.simulate.mode import FREE, GATED, LOCK_STEP, Mode
 from deepum.simulate.planned import planning
 from deepum.simulate.policies import BY_NAME
-from deepum.simulate.replay import Outcome, replay
+from deepum.simulate.replay import Outcome, machine, replay
 from deepum.simulate.steps import steps
 from deepum.simulate.workload import Workload, load
 
@@ -24,8 +23,8 @@ def workload() -> Workload:
     return load("gpt2-small:batch=15,layers=4", STEPS, False, MACHINE)
 
 
-def run(workload: Workload, name: str, memory: int, mode: object) -> tuple[Outcome, PlannedPolicy]:
-    policy, made = BY_NAME[name], []
+def run(workload: Workload, name: str, memory: int, mode: Mode) -> tuple[Outcome, PlannedPolicy]:
+    policy, made = BY_NAME[name], list[PlannedPolicy]()
     preset = machine(MACHINE)
     watch = planning(policy, preset, made.append) if policy.plans else None
     outcome = replay(
@@ -36,14 +35,14 @@ def run(workload: Workload, name: str, memory: int, mode: object) -> tuple[Outco
         observe_faults=policy.observe_faults,
         observe_times=policy.plans,
         watch=watch,
-        mode=mode,  # type: ignore[arg-type]
+        mode=mode,
     )
     return outcome, (made[0] if made else None)  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize("mode", (GATED, FREE, LOCK_STEP), ids=str)
 def test_a_plan_is_tried_and_the_last_steps_are_no_longer_than_without(
-    workload: Workload, mode: object
+    workload: Workload, mode: Mode
 ) -> None:
     memory = 10 << 30
     without, _ = run(workload, "deepum", memory, mode)
@@ -61,10 +60,10 @@ def test_times_are_of_launches_alone(workload: Workload) -> None:
     """What launches are said to take, without what they waited for, is what they take where all
     memory fits.
     """
-    from deepum.planners import worker
+    from deepum.planners import times, worker
 
     told: list[float] = []
-    seen = worker.launch_ns
+    seen = times.launch_ns
 
     def listen(*given: object) -> object:
         found = seen(*given)  # type: ignore[arg-type]

@@ -23,8 +23,9 @@ class UseRecorder final : public ContentListener {
   // All that were asked for have come, and none of them was odd.
   bool complete() const { return wanted_ != 0 && !under_way(); }
 
-  // A launch uses those blocks, but for what it uses where it is, on the host. `runs`: the same by name. Expected: the iteration that is repeated
-  // has it here; a recording with another one begins anew.
+  // A launch uses those blocks, but for what it uses where it is, on the host. `runs`: the same by
+  // name. Expected: the iteration that is repeated has it here; a recording with another one begins
+  // anew.
   void launched(const deepum_execute_event& event, std::span<const Access> accesses,
                 std::span<const BlockRun> runs, bool expected);
 
