@@ -107,4 +107,4 @@ def test_the_policies_are_known_by_name() -> None:
     with pytest.raises(UsageError):
         from deepum.simulate.policies import parse
 
-        parse("planed")
+        parse("planning")
