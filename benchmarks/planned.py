@@ -5,7 +5,7 @@ plans, of the lower bound of unified memory, and the longest step while plans ar
     python benchmarks/planned.py --points t5-large@v100-16gb --costs kind
     python benchmarks/planned.py --page                     # docs/planned.md of what is kept
 
-Gated, as a run on a GPU is by default. Each point takes 18 steps; means are of the 15th to 17th.
+Gated, as a run on a GPU is by default. Each point takes 26 steps; means are of the 23rd to 25th.
 Plans are made at once, so that iterations while they are made are not in it. Results are kept in
 FILE (--json) as each point is done.
 """
@@ -47,7 +47,7 @@ POINTS = (
     "dlrm-dense@rtx4090",
 )
 POLICIES = ("deepum", "planned", "deepum-clean", "planned-clean")
-STEPS, WARM_UP = 18, 14
+STEPS, WARM_UP = 26, 22
 
 
 def measure(point: str, costs: str) -> dict[str, Any]:

@@ -135,8 +135,10 @@ class PlannedPolicy:
         return statistics.launches - self._other[1] > _OTHER_ITERATIONS * period
 
     def _begin_anew(self) -> None:
-        if self.phase in (Phase.PLANNING, Phase.SETTLING, Phase.TRYING):
-            self.outcomes[-1].reason = "the iteration changed"
+        for outcome in self.outcomes:
+            if outcome.kept or outcome is self.outcomes[-1]:
+                outcome.kept = False
+                outcome.reason = outcome.reason or "the iteration changed"
         self.core.follow_plan([], [])
         self.plan, self._plans = None, 0
         self._end_trials(Phase.LEARNING)
