@@ -88,6 +88,18 @@ def test_layers_on_memory_of_their_own_are_none_however_many(follow: Follow) -> 
     assert changes(follow(layers(300, 20, 10))) == [(20 + 64 * 20, 20)]
 
 
+def test_tensors_that_take_turns_do_not_hide_an_iteration_that_waits(follow: Follow) -> None:
+    """Each launch is on other memory than in the iteration before; so are layers, without waits."""
+    turns: list[Happening] = []
+    for step in range(8):
+        turns += [(10 + i, 1_000_000 * (1 + step % 2) + i) for i in range(60)]
+        turns.append(WAIT)
+    found = changes(follow(turns))
+    assert [period for _, period in found] == [60]
+    loading = [each for layer in range(90) for each in [(7, layer), (8, 100 + layer), WAIT]]
+    assert not changes(follow(list(loading)))
+
+
 def test_a_short_step_with_a_wait_in_each_is_found_soon(follow: Follow) -> None:
     step = [*kernels(1, 24), WAIT]
     assert changes(follow(20 * step)) == [(24 + 32, 24)]

@@ -19,8 +19,13 @@ void IterationDetector::search(std::uint64_t hash) {
 bool IterationDetector::repeats() const {
   const std::uint64_t period = finder_.distance(), run = finder_.run();
   return period != 0 && (finder_.exact() >= period || run >= 2 * period) &&
-         finder_.on_same_memory() && 2 * period <= launches_.size() && run >= least_run(period) &&
-         !is_of_known(period);
+         (finder_.on_same_memory() || is_certain(period)) && 2 * period <= launches_.size() &&
+         run >= least_run(period) && !is_of_known(period);
+}
+
+// On whatever memory: tensors may take turns in it.
+bool IterationDetector::is_certain(std::uint64_t period) const {
+  return period >= kLeastWithWaits && finder_.run() >= kCertain * period && waited_in(period);
 }
 
 // A pattern from before is recognised when it was there from its first launch to its last.

@@ -72,6 +72,8 @@ class IterationDetector {
   // does not wait in each; and where the program waits elsewhere.
   static constexpr std::uint64_t kLongestLayer = 128;
   static constexpr std::uint64_t kMostLayers = 64;
+  // So many periods that are not short, with a wait in each, are iterations.
+  static constexpr std::uint64_t kCertain = 3;
   static constexpr std::size_t kMostDropped = 2;  // training and evaluation
 
   // A pattern that may come back. Where the program waits in it, it is an iteration for certain.
@@ -86,6 +88,7 @@ class IterationDetector {
   bool recognise(std::uint64_t hash);
   bool waited_in(std::uint64_t period) const;
   bool repeats() const;
+  bool is_certain(std::uint64_t period) const;
   bool is_of_known(std::uint64_t period) const;
   std::uint64_t least_run(std::uint64_t period) const;
   void take();

@@ -11,6 +11,7 @@ from reference.iteration.repeat_finder import RepeatFinder
 LEAST_WITH_WAITS, LEAST_WITHOUT_WAITS, LEAST_OF_LAYERS = 32, 256, 1024
 LONGEST_LAYER, MOST_LAYERS = 128, 64
 MOST_DROPPED = 2
+CERTAIN = 3  # periods with a wait in each
 
 
 @dataclass
@@ -80,10 +81,17 @@ class IterationDetector:
         return (
             finder.distance > 0
             and (finder.exact >= finder.distance or finder.run >= 2 * finder.distance)
-            and 2 * finder.same_names >= finder.named
+            and (2 * finder.same_names >= finder.named or self.is_certain(finder.distance))
             and 2 * finder.distance <= self.launches.size
             and finder.run >= self.least_run(finder.distance)
             and not self.is_of_known(finder.distance)
+        )
+
+    def is_certain(self, period: int) -> bool:
+        return (
+            period >= LEAST_WITH_WAITS
+            and self.finder.run >= CERTAIN * period
+            and self.waited_in(period)
         )
 
     def is_of_known(self, period: int) -> bool:
