@@ -64,7 +64,9 @@ _ORDERS = {
     "small-tables": {"table_mebibytes": 1},
 }
 _POLICIES = tuple(
-    name for name, policy in BY_NAME.items() if not policy.swaps and not policy.unlimited
+    name
+    for name, policy in BY_NAME.items()
+    if not policy.swaps and not policy.unlimited and not policy.plans
 )
 
 CASES: tuple[Case, ...] = (

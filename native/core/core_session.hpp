@@ -29,12 +29,12 @@
 #include "prediction/history.hpp"
 #include "prediction/iteration_meter.hpp"
 #include "prediction/launch_chain.hpp"
+#include "prediction/launch_clock.hpp"
 #include "prediction/launch_predictor.hpp"
 #include "prediction/learning_monitor.hpp"
+#include "prediction/use_recorder.hpp"
 #include "prediction/use_tracker.hpp"
 #include "prediction/use_trials.hpp"
-#include "recording/launch_clock.hpp"
-#include "recording/use_recorder.hpp"
 
 namespace deepum::core {
 

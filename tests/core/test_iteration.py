@@ -96,8 +96,10 @@ def test_tensors_that_take_turns_do_not_hide_an_iteration_that_waits(follow: Fol
         turns.append(WAIT)
     found = changes(follow(turns))
     assert [period for _, period in found] == [60]
-    loading = [each for layer in range(90) for each in [(7, layer), (8, 100 + layer), WAIT]]
-    assert not changes(follow(list(loading)))
+    loading: list[Happening] = []
+    for layer in range(90):
+        loading += [(7, layer), (8, 100 + layer), WAIT]
+    assert not changes(follow(loading))
 
 
 def test_a_short_step_with_a_wait_in_each_is_found_soon(follow: Follow) -> None:

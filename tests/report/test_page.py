@@ -476,8 +476,8 @@ def test_without_numpy_the_help_says_what_needs_it(
     path = {"PYTHONPATH": f"{tmp_path}:{environment['PYTHONPATH']}"}
     told = deepum("--help", env=path)
     assert told.returncode == 0 and [
-        told.stdout.count(f"Needs the extra `{extra}`.") for extra in ("lab", "report")
-    ] == [2, 1]
+        told.stdout.count(f"Needs the extra `{extra}`.") for extra in ("lab", "plan", "report")
+    ] == [3, 2, 1]
     assert deepum("machines", env=path).returncode == 0
 
 

@@ -1,4 +1,4 @@
-#include "recording/use_recorder.hpp"
+#include "prediction/use_recorder.hpp"
 
 namespace deepum::core {
 
