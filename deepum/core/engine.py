@@ -12,6 +12,7 @@ from deepum.core.plan import LaunchTime, PlannedMove, Recording
 from deepum.core.records import Buffer, Command, commands
 
 _MOST_TIMES = 1 << 16  # of one call
+_NEVER_TOLD = 2**64 - 1
 
 
 @dataclass(frozen=True)
@@ -258,7 +259,12 @@ class Core:
         times = ffi.new("deepum_launch_time[]", _MOST_TIMES)
         count = int(lib.deepum_core_take_times(self._handle, times, _MOST_TIMES))
         return [
-            LaunchTime(int(t.launch), int(t.completed_at), int(t.waited)) for t in times[0:count]
+            LaunchTime(
+                int(t.launch),
+                int(t.completed_at),
+                int(t.waited) if t.waited != _NEVER_TOLD else None,
+            )
+            for t in times[0:count]
         ]
 
     @property

@@ -74,9 +74,10 @@ class Recording:
 @dataclass(frozen=True)
 class LaunchTime:
     """All launches up to that one, counted from 1, had completed by then, and their stream had
-    stood still for moves for so long: microseconds of the GPU's clock.
+    stood still for moves for so long: microseconds of the GPU's clock. waited None: launches do not
+    wait for their moves.
     """
 
     launch: int
     completed_at: int
-    waited: int = 0
+    waited: int | None

@@ -45,7 +45,7 @@ class Request:
         numbers = array("Q", [len(run) for run in self.times])
         for run in self.times:
             for time in run:
-                numbers.extend((time.launch, time.completed_at, time.waited))
+                numbers.extend((time.launch, time.completed_at, time.waited or 0))
         head = _HEADER.pack(
             _MAGIC,
             len(text),

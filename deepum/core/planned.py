@@ -19,7 +19,8 @@ _SETTLED_ITERATIONS = 1  # that a pattern has to be held for before it is record
 _MEASURED_ITERATIONS = 2  # that are compared, before and with a plan
 _SETTLING_ITERATIONS = 1  # with a plan, before it is measured
 _LEAST_GAIN = 0.005  # part of an iteration that a plan has to save
-_CLEARLY_WORSE = 1.25  # times an iteration: a trial ends at once
+_CLEARLY_WORSE = 1.25  # times an iteration: a trial ends at once,
+_FAR_WORSE = 2.0  # and at so many times, from when on a plan is followed, no other is tried
 _MOST_PLANS = 2  # of an iteration
 # Of another iteration, until the plan that is kept is given up for it: an evaluation phase is over
 # sooner.
@@ -84,6 +85,7 @@ class PlannedPolicy:
     _timeline: Timeline = field(default_factory=Timeline, init=False)
     _period: int = field(default=0, init=False)
     _since: int = field(default=0, init=False)  # launch from which on is measured
+    _followed: int = field(default=0, init=False)  # the latest launch when a plan began
     _us: float = field(default=0.0, init=False)  # an iteration with `plan`, or without one
     _times: list[list[LaunchTime]] = field(default_factory=list, init=False)
     _recording: Recording | None = field(default=None, init=False)
@@ -167,7 +169,12 @@ class PlannedPolicy:
 
     def _measure(self, statistics: CoreStatistics) -> None:
         recording, took = self.core.recorded(), self._took()
-        if recording is not None and len(took) >= _MEASURED_ITERATIONS:
+        if any(time.waited is None for time in self._timeline.since(self._since)[:1]):
+            self.outcomes.append(
+                Outcome(self._period, reason="launches do not wait for their moves")
+            )
+            self._decide()
+        elif recording is not None and len(took) >= _MEASURED_ITERATIONS:
             self._recording, self._us = recording, fmean(took)
             self.core.record(0)
             self._ask(statistics)
@@ -190,9 +197,29 @@ class PlannedPolicy:
             self.outcomes[-1].moves = len(made.moves)
             self.core.follow_plan(made.launches, made.moves)
             self._tried, self._since = made, statistics.launches
+            self._followed = statistics.launches
             self.phase = Phase.SETTLING
 
+    def _is_far_worse(self) -> bool:
+        """Launches take so many times as long since the plan is followed, over an iteration or for
+        as long as one may take.
+        """
+        first = self._timeline.first_from(self._followed)
+        began, now = self._timeline.at(first), self._timeline.at(self._timeline.latest)
+        if began is None or now is None:
+            return False
+        iterations = max(1.0, (self._timeline.latest - first) / self._period)
+        return now - began > _FAR_WORSE * self._us * iterations
+
+    def _give_up(self) -> None:
+        self.outcomes[-1].reason = f"an iteration took over {_FAR_WORSE:g} times as long with it"
+        self._follow_best()
+        self._decide()
+
     def _settle(self, statistics: CoreStatistics) -> None:
+        if self._is_far_worse():
+            self._give_up()
+            return
         # What was launched by then is known once as many launches behind it are.
         first = self._since + _SETTLING_ITERATIONS * self._period
         if self._timeline.latest >= first:
@@ -200,6 +227,9 @@ class PlannedPolicy:
             self.phase = Phase.TRYING
 
     def _try(self, statistics: CoreStatistics) -> None:
+        if self._is_far_worse():
+            self._give_up()
+            return
         outcome, took = self.outcomes[-1], self._took()
         worse = bool(took) and took[0] > _CLEARLY_WORSE * self._us
         if len(took) < _MEASURED_ITERATIONS and not worse:

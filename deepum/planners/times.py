@@ -16,7 +16,7 @@ def launch_ns(times: Sequence[LaunchTime], first: int, launches: int) -> Floats:
     known. Launches between two times share theirs evenly. Raises ValueError where not even one
     iteration is known.
     """
-    known = sorted({time.launch: time.completed_at - time.waited for time in times}.items())
+    known = sorted({time.launch: time.completed_at - (time.waited or 0) for time in times}.items())
     at = np.array([launch for launch, _ in known], dtype=np.float64)
     us = np.array([worked for _, worked in known], dtype=np.float64)
     if len(at) < 2 or at[-1] - at[0] < launches:

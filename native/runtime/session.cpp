@@ -209,7 +209,8 @@ std::uint64_t emit(deepum_event_header* record) noexcept {
 void before_execute(CUdevice, CUstream stream, std::uint32_t stream_id,
                     std::uint64_t sequence) noexcept {
   Session* session = live.load(std::memory_order_acquire);
-  const bool timed = session && sequence != 0 && session->wants_times();
+  const bool timed = session && sequence != 0 && session->wants_times() &&
+                     (settings().lock_step || session->gates.used());
   if (timed) [[unlikely]] {
     session->stalls.before(stream, stream_id);
   }

@@ -63,7 +63,8 @@ void Replay::tell_progress() {
 }
 
 bool Replay::times_launches() const {
-  return options_.observe != DEEPUM_SIMULATION_OBSERVE_NOTHING &&
+  const bool waits = !runs_free() || options_.gates != 0;
+  return waits && options_.observe != DEEPUM_SIMULATION_OBSERVE_NOTHING &&
          deepum_core_wants_times(core_.core) != 0;
 }
 

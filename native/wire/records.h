@@ -177,7 +177,8 @@ typedef struct deepum_progress_event {
   uint64_t completed_at;
 } deepum_progress_event;
 
-/* Only where times of launches are wanted, and the stream's launches are held for their moves. */
+/* Only where times of launches are wanted, and launches wait for their moves: in lock-step, or at
+ * gates. */
 typedef struct deepum_waited_event {
   deepum_event_header header;
   uint32_t stream;

@@ -60,12 +60,15 @@ class Program:
         self.core.process(self.writer.take())
         self.policy = PlannedPolicy(self.core, planning, given)
         self.now = 1
+        self.gates = True
 
     def iterate(self, us: int, times: int = 1, first: int = 100, launches: int = LAUNCHES) -> None:
         for _ in range(times):
             for i in range(launches):
                 sequence = self.writer.execute(first + i, [BlockRange(0, 2 * (i % LAUNCHES), 2)])
                 self.now += us
+                if self.gates:
+                    self.writer.waited(0, sequence, 0)
                 self.writer.progress(0, sequence, sequence, self.now)
                 self.core.process(self.writer.take())
                 self.core.take_commands()
@@ -141,13 +144,24 @@ def test_a_plan_that_is_clearly_worse_is_given_up_after_an_iteration() -> None:
     program = Program(FakePlanning(plan(1), "there is no other"))
     program.iterate_until_asked(1)
     before = planned_launches(program)
-    program.iterate(200, 6)
+    program.iterate(130, 6)
     assert planned_launches(program) - before <= 3 * LAUNCHES
     assert is_about(program, Phase.STOPPED)
     assert [one.reason for one in program.policy.outcomes] == [
         "iterations are not shorter with it",
         "there is no other",
     ]
+
+
+def test_a_plan_that_is_far_worse_ends_planning_within_an_iteration_and_a_bit() -> None:
+    planning = FakePlanning(plan(1), plan(2))
+    program = Program(planning)
+    program.iterate_until_asked(1)
+    before = planned_launches(program)
+    program.iterate(1000, 3)
+    assert planned_launches(program) - before < LAUNCHES // 2
+    assert is_about(program, Phase.STOPPED) and len(planning.asked) == 1
+    assert program.policy.outcomes[0].reason == "an iteration took over 2 times as long with it"
 
 
 def test_nothing_is_planned_where_all_fits() -> None:
@@ -159,6 +173,15 @@ def test_nothing_is_planned_where_all_fits() -> None:
     program.writer.allocate(1, 2 * LAUNCHES, name=2)
     program.iterate(100, 20)
     assert is_about(program, Phase.LEARNING) and not planning.asked
+
+
+def test_nothing_is_planned_where_launches_do_not_wait_for_their_moves() -> None:
+    planning = FakePlanning()
+    program = Program(planning)
+    program.gates = False
+    program.iterate(100, 20)
+    assert is_about(program, Phase.STOPPED) and not planning.asked
+    assert program.policy.outcomes[0].reason == "launches do not wait for their moves"
 
 
 def test_a_given_plan_is_followed_from_the_start() -> None:
@@ -188,8 +211,8 @@ def test_an_evaluation_does_not_end_a_plan_and_another_program_does() -> None:
 
 def test_iterations_are_timed_between_known_launches() -> None:
     timeline = Timeline()
-    timeline.extend([LaunchTime(10, 100), LaunchTime(20, 300), LaunchTime(15, 400)])
-    timeline.extend([LaunchTime(40, 500)])
+    timeline.extend([LaunchTime(10, 100, 0), LaunchTime(20, 300, 0), LaunchTime(15, 400, 0)])
+    timeline.extend([LaunchTime(40, 500, 0)])
     assert timeline.at(15) == 200 and timeline.at(30) == 400
     assert timeline.at(9) is None and timeline.at(41) is None
     assert timeline.iterations(10, 10) == [200.0, 100.0, 100.0]
@@ -200,7 +223,7 @@ def test_iterations_are_timed_between_known_launches() -> None:
 
 def test_the_timeline_keeps_the_latest() -> None:
     timeline = Timeline(most=4)
-    timeline.extend(LaunchTime(n, n) for n in range(1, 30))
+    timeline.extend(LaunchTime(n, n, 0) for n in range(1, 30))
     assert timeline.latest == 29
     assert timeline.at(1) is None and timeline.at(28) == 28
 

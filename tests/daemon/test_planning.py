@@ -29,7 +29,7 @@ from deepum.daemon.background import BackgroundPlanning
 from deepum.daemon.link import LinkRates, link_rates
 from deepum.daemon.planning import SessionPlanning
 
-PROGRESS = 16
+PROGRESS, WAITED = 16, 18
 ARRAYS, BLOCKS, CARD_BLOCKS = 6, 32, 128
 PLANNED = {
     "DEEPUM_POLICY": "planned",
@@ -76,6 +76,7 @@ class Sweep:
         for slot in range(ARRAYS):
             launch = self.writer.execute(100 + slot, [BlockRange(slot, 0, BLOCKS)])
             self.now += 5000
+            self.writer.waited(0, launch, 0)
             self.writer.progress(0, launch, launch, self.now)
         self.writer.synchronise()
         self.core.process(self.writer.take())
@@ -314,6 +315,7 @@ class Timed:
             launch = self.program.execute(100 + slot, slot, BLOCKS)
             self.program.wait_decided(launch)
             self.now += 5000
+            self.program.emit(WAITED, struct.pack("<IIQQ", 0, 0, launch, 0))
             body = struct.pack("<IIQQQ", 0, 0, launch, launch, self.now)
             self.program.emit(PROGRESS, body)
         self.program.wait_decided(self.program.emit(SYNCHRONISE, b""))

@@ -169,7 +169,7 @@ def test_a_leaner_plan_moves_less_and_takes_no_longer() -> None:
 
 
 def request(memory_blocks: int) -> Request:
-    told = tuple(LaunchTime(11 + i, 1000 + 2000 * i) for i in range(72))
+    told = tuple(LaunchTime(11 + i, 1000 + 2000 * i, 0) for i in range(72))
     return Request(layers(12, 4), (told,), Options(memory_blocks * BLOCK, 1.0, 1.0, 2.0))
 
 

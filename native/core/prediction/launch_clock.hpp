@@ -58,6 +58,11 @@ class LaunchClock {
   std::vector<deepum_launch_time> take() { return std::exchange(times_, {}); }
 
  private:
+  static constexpr std::array<std::uint64_t, DEEPUM_MAX_STREAMS> never_told() {
+    std::array<std::uint64_t, DEEPUM_MAX_STREAMS> made{};
+    made.fill(UINT64_MAX);
+    return made;
+  }
   static constexpr std::size_t kMostPending = 1 << 16;
   static constexpr std::size_t kMostTimes = 1 << 16;
   struct Pending {
@@ -66,7 +71,7 @@ class LaunchClock {
     std::uint32_t stream;
   };
   bool wanted_ = false;
-  std::array<std::uint64_t, DEEPUM_MAX_STREAMS> waited_{};
+  std::array<std::uint64_t, DEEPUM_MAX_STREAMS> waited_ = never_told();
   std::deque<Pending> pending_;  // launches of which it is not known that they are done
   std::vector<deepum_launch_time> times_;
 };
