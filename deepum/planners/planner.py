@@ -76,7 +76,7 @@ def best_of(problem: Problem, plans: Iterable[Plan | None]) -> Incumbent | None:
 
 class Belady(Planner):
     """What is needed last leaves (Belady, 1966); the best of several slacks and weights of what
-    needs no copy. `preset`: gaps that leave in any case.
+    needs no copy, with and without what ends soon. `preset`: gaps that leave in any case.
     """
 
     name = "belady"
@@ -86,7 +86,8 @@ class Belady(Planner):
 
     def incumbents(self, problem: Problem, limits: Limits) -> Iterator[Incumbent]:
         made = (
-            problem.belady(slack=slack, clean_bonus=bonus, preset=self._preset)
+            problem.belady(slack=slack, clean_bonus=bonus, keeps_ending=ending, preset=self._preset)
+            for ending in (False, True)
             for bonus in _CLEAN_BONUSES
             for slack in _SLACKS
         )

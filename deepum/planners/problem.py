@@ -152,17 +152,25 @@ class Problem:
         )
 
     def belady(
-        self, *, slack: float = 0.0, clean_bonus: float = 0.0, preset: Plan | None = None
+        self,
+        *,
+        slack: float = 0.0,
+        clean_bonus: float = 0.0,
+        keeps_ending: bool = False,
+        preset: Plan | None = None,
     ) -> Plan | None:
         """While there is too much, what is needed last leaves. slack: part of the memory that is
         left free. clean_bonus: part of an iteration by which what needs no copy counts as needed
-        later. preset: by gap 1, evicted, 2, kept if it can be. None: a launch needs more memory.
+        later. keeps_ending: what ends before its next use counts as needed at its end, not as
+        needed no more. preset: by gap 1, evicted, 2, kept if it can be. None: a launch needs more
+        memory.
         """
         plan = self.keep_all()
         failed = lib.deepum_planning_belady(
             self._native,
             self._memory(slack),
             clean_bonus * self.launches,
+            keeps_ending,
             ffi.NULL if preset is None else self._bytes(preset),
             self._bytes(plan),
         )

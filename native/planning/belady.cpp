@@ -13,11 +13,11 @@ constexpr double kNotNeeded = 10, kKept = -100;
 
 class Belady {
  public:
-  Belady(const Problem& problem, std::int64_t memory, double clean_bonus,
+  Belady(const Problem& problem, std::int64_t memory, const BeladyOrder& by,
          std::span<const std::uint8_t> preset, PlanView plan)
       : problem_(problem),
         memory_(memory),
-        clean_bonus_(clean_bonus),
+        by_(by),
         preset_(preset),
         plan_(plan),
         gap_of_(problem.items(), kAway),
@@ -50,13 +50,12 @@ class Belady {
   double needed(std::int32_t index) const {
     const Gap& gap = problem_.gap(index);
     const double launches = problem_.launches();
-    // What ends soon makes its room by itself, and would be copied for nothing.
-    double at =
-        gap.death != kNone ? gap.death : gap.end + (gap.fetches ? 0.0 : kNotNeeded * launches);
+    double at = gap.end + (gap.fetches ? 0.0 : kNotNeeded * launches);
+    at = gap.death != kNone && by_.keeps_ending ? gap.death : at;
     at += !preset_.empty() && preset_[index] == static_cast<std::uint8_t>(Preset::kKept)
               ? kKept * launches
               : 0.0;
-    return at + (gap.writer == kNone || copied_[gap.version] ? clean_bonus_ : 0.0);
+    return at + (gap.writer == kNone || copied_[gap.version] ? by_.clean_bonus : 0.0);
   }
 
   void evict(std::int32_t index) {
@@ -107,7 +106,7 @@ class Belady {
 
   const Problem& problem_;
   std::int64_t memory_;
-  double clean_bonus_;
+  BeladyOrder by_;
   std::span<const std::uint8_t> preset_;
   PlanView plan_;
   std::vector<std::int32_t> gap_of_;  // by item: the gap in which it is on the device
@@ -120,11 +119,11 @@ class Belady {
 
 // Victims may change from iteration to iteration for ever. What left in one leaves in all then, and
 // the rest is chosen anew, until the iteration fits that the plan says.
-bool belady(const Problem& problem, std::int64_t memory, double clean_bonus,
+bool belady(const Problem& problem, std::int64_t memory, const BeladyOrder& order,
             std::span<const std::uint8_t> preset, PlanView plan) {
   std::vector<std::uint8_t> leaves(preset.begin(), preset.end());
   for (;;) {
-    if (!Belady(problem, memory, clean_bonus, leaves, plan).run()) {
+    if (!Belady(problem, memory, order, leaves, plan).run()) {
       return false;
     }
     const std::vector<std::int64_t> there = problem.occupancy(plan, 1);

@@ -12,10 +12,17 @@ namespace deepum::planning {
 using PlanView = std::span<std::uint8_t>;
 enum class Preset : std::uint8_t { kFree = 0, kEvicted = 1, kKept = 2 };
 
-// While there is too much, what is needed last leaves. `clean_bonus`: launches by which what needs
-// no copy counts as needed later. `preset`: empty, or by gap. False: a launch needs more than
-// `memory`.
-bool belady(const Problem& problem, std::int64_t memory, double clean_bonus,
+// The order of victims.
+struct BeladyOrder {
+  double clean_bonus;  // launches by which what needs no copy counts as needed later
+  // What ends before its next use counts as needed at its end, where it makes its room by itself;
+  // else as not needed any more.
+  bool keeps_ending;
+};
+
+// While there is too much, what is needed last leaves. `preset`: empty, or by gap. False: a launch
+// needs more than `memory`.
+bool belady(const Problem& problem, std::int64_t memory, const BeladyOrder& order,
             std::span<const std::uint8_t> preset, PlanView plan);
 
 // While there is too much, the gap leaves that takes away the most pressure (bytes too many times

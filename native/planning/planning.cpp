@@ -82,11 +82,12 @@ deepum_planning_result deepum_planning_replay(const deepum_planning_problem* pro
 }
 
 int deepum_planning_belady(const deepum_planning_problem* problem, int64_t memory_bytes,
-                           double clean_bonus, const uint8_t* preset, uint8_t* plan) {
+                           double clean_bonus, int keeps_ending, const uint8_t* preset,
+                           uint8_t* plan) {
   return guarded(-1, [&] {
-    return deepum::planning::belady(problem->problem, memory_bytes, clean_bonus,
-                                    {preset, preset == nullptr ? 0 : problem->gaps()},
-                                    {plan, problem->gaps()})
+    return deepum::planning::belady(
+               problem->problem, memory_bytes, {clean_bonus, keeps_ending != 0},
+               {preset, preset == nullptr ? 0 : problem->gaps()}, {plan, problem->gaps()})
                ? 0
                : -1;
   });

@@ -86,10 +86,12 @@ deepum_planning_result deepum_planning_replay(const deepum_planning_problem* pro
 /* Planners write `plan`, and return 0, or -1 where a launch needs more than `memory_bytes`.
  *
  * Belady's rule: while there is too much, what is needed last leaves. `clean_bonus`: launches by
- * which what needs no copy counts as needed later. `preset`, by gap: 1, evicted in any case; 2,
- * only where nothing else is left; or NULL. */
+ * which what needs no copy counts as needed later. `keeps_ending` 1: what ends before its next use
+ * counts as needed at its end, where it makes its room by itself; 0: as not needed any more.
+ * `preset`, by gap: 1, evicted in any case; 2, only where nothing else is left; or NULL. */
 int deepum_planning_belady(const deepum_planning_problem* problem, int64_t memory_bytes,
-                           double clean_bonus, const uint8_t* preset, uint8_t* plan);
+                           double clean_bonus, int keeps_ending, const uint8_t* preset,
+                           uint8_t* plan);
 /* Gaps leave in the order of the pressure that they take away (bytes over the limit times time) for
  * the time that their transfers take, until all fits (G10, MICRO'23). */
 int deepum_planning_pressure(const deepum_planning_problem* problem, int64_t memory_bytes,

@@ -107,7 +107,8 @@ class Search {
       }
     }
     const double bonus = kCleanBonuses[pick(kCleanBonuses.size())] * problem_.launches();
-    if (changed == 0 || !belady(problem_, problem_.memory(), bonus, preset_, made_)) {
+    const BeladyOrder order{bonus, chance() < 0.5};
+    if (changed == 0 || !belady(problem_, problem_.memory(), order, preset_, made_)) {
       return false;
     }
     if (chance() < 0.5) {
