@@ -46,7 +46,10 @@ def _told(run: subprocess.Popen[str], folder: Path) -> tuple[dict[str, Any], str
 def _all_is_known(told: dict[str, Any], said: str, how: str) -> None:
     assert told["kernels"] == KERNELS and told["gpu_time_s"] > 0 and told["faults"] > 0
     assert told["bytes_h2d"] > 0 and told["bytes_d2h"] > 0
-    assert told["missing"] == {"last_step": "the simulated GPU left no timeline"}
+    assert told["missing"] == {
+        "last_step": "the simulated GPU left no timeline",
+        "plans": "--policy planned was not given",
+    }
     (process,) = told["processes"]
     assert process["session"]["core"]["launches"] == ARRAYS + KERNELS
     assert process["simulated"]["complete"] is False
