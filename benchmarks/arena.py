@@ -11,13 +11,12 @@ input is done.
 from __future__ import annotations
 
 import argparse
-import datetime
-import json
-import platform
 import sys
 import time
 from pathlib import Path
 from typing import Any
+
+from kept import Kept, circumstances, results_in, save
 
 from deepum.arena import Problem
 from deepum.arena.allocator import ALLOCATORS, BY_NAME
@@ -27,10 +26,6 @@ from deepum.planners.planner import Limits
 from deepum.simulate.lifetimes import lifetimes
 from deepum.simulate.workload import load
 
-ROOT = Path(__file__).resolve().parents[1]
-FILE = ROOT / "benchmarks" / "results" / "arena.json"
-PAGE = ROOT / "docs" / "arena.md"
-BEGIN, END = "<!-- benchmarks/arena.py: begin -->", "<!-- benchmarks/arena.py: end -->"
 NAMES = [allocator.name for allocator in ALLOCATORS]
 
 
@@ -96,11 +91,7 @@ def table(kept: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def page(kept: dict[str, Any], text: str) -> str:
-    """The page with the table between its marks."""
-    before, _, rest = text.partition(BEGIN + "\n")
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{table(kept)}{END}{after}"
+KEPT = Kept("arena", "docs/arena.md", table, "arena.json")
 
 
 def main() -> int:
@@ -111,17 +102,12 @@ def main() -> int:
     parser.add_argument("--workloads", default="", help="with commas between them")
     parser.add_argument("--seconds", type=float, default=10.0, help="an allocator (%(default)s)")
     parser.add_argument("--seeds", type=int, default=5, help="of the search (%(default)s)")
-    parser.add_argument("--json", type=Path, default=FILE, metavar="FILE", help="what is kept")
-    parser.add_argument("--page", action="store_true", help="make the page, instead")
+    KEPT.add_options(parser)
     given = parser.parse_args()
-    kept: dict[str, Any] = (
-        json.loads(given.json.read_text(encoding="utf-8"))
-        if given.json.is_file()
-        else {"inputs": {}}
-    )
     if given.page:
-        PAGE.write_text(page(kept, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+        KEPT.write_page(given.json)
         return 0
+    kept = results_in(given.json, "inputs")
     files = sorted(given.files.glob("*/*.csv")) if given.files else []
     for name in [*files, *filter(None, given.workloads.split(","))]:
         try:
@@ -133,13 +119,9 @@ def main() -> int:
             print(f"{name}: {error}", file=sys.stderr)
             continue
         told = f"{name.parent.name}/{name.name}" if isinstance(name, Path) else name
-        kept |= {
-            "date": datetime.date.today().isoformat(),
-            "processor": platform.processor() or platform.machine(),
-            "seconds": given.seconds,
-        }
+        kept |= circumstances(seconds=given.seconds)
         kept["inputs"][told] = found
-        given.json.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        save(given.json, kept)
         print(f"{told}: {_search(found)}", flush=True)
     return 0
 

@@ -9,20 +9,15 @@ how many launches it has.
 from __future__ import annotations
 
 import argparse
-import json
 from bisect import bisect_left
-from pathlib import Path
 from typing import Any
+
+from kept import Kept, save
 
 from deepum.core import Core, CoreSettings, Execute, events
 from deepum.simulate.workload import load
 from deepum.trace import Trace, work
 from deepum.workloads import WORKLOADS
-
-ROOT = Path(__file__).resolve().parents[1]
-FILE = ROOT / "benchmarks" / "results" / "iterations.json"
-PAGE = ROOT / "docs" / "decisions" / "017-iteration-detector.md"
-BEGIN, END = "<!-- benchmarks/iterations.py: begin -->", "<!-- benchmarks/iterations.py: end -->"
 
 
 def ends_of_steps(trace: Trace) -> list[int]:
@@ -74,14 +69,10 @@ def table(kept: dict[str, Any]) -> str:
         first = found["changes"][0] if found["changes"] else ("-", "-")
         counted = f"{found['iterations']} of {found['steps']}"
         lines.append(f"| `{name}` | {found['step']} | {first[0]} | {first[1]} | {counted} |")
-    return "\n".join(lines)
+    return "\n".join(lines) + "\n"
 
 
-def page(kept: dict[str, Any], text: str) -> str:
-    """The page with the table between its marks."""
-    before, _, rest = text.partition(BEGIN)
-    _, _, behind = rest.partition(END)
-    return f"{before}{BEGIN}\n{table(kept)}\n{END}{behind}"
+KEPT = Kept("iterations", "docs/decisions/017-iteration-detector.md", table, "iterations.json")
 
 
 def main() -> None:
@@ -90,18 +81,17 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", default="", help="workloads, with commas between them; not kept")
-    parser.add_argument("--page", action="store_true", help="write the page of what is kept")
+    KEPT.add_options(parser)
     given = parser.parse_args()
     if given.page:
-        kept = json.loads(FILE.read_text(encoding="utf-8"))
-        PAGE.write_text(page(kept, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+        KEPT.write_page(given.json)
         return
     found = {name: measure(name) for name in given.only.split(",") if name} or {
         name: measure(name) for name in WORKLOADS
     }
-    print(table(found))
+    print(table(found), end="")
     if not given.only:
-        FILE.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        save(given.json, found)
 
 
 if __name__ == "__main__":

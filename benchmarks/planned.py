@@ -13,13 +13,11 @@ FILE (--json) as each point is done.
 from __future__ import annotations
 
 import argparse
-import datetime
-import json
-import platform
 import sys
-from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
+
+from kept import Kept, circumstances, results_in, save
 
 from deepum.errors import DeepumError
 from deepum.simulate.comparison import compare
@@ -28,10 +26,6 @@ from deepum.simulate.mode import mode_of
 from deepum.simulate.policies import BY_NAME
 from deepum.simulate.workload import load
 
-ROOT = Path(__file__).resolve().parents[1]
-FILE = ROOT / "benchmarks" / "results" / "planned.json"
-PAGE = ROOT / "docs" / "planned.md"
-BEGIN, END = "<!-- benchmarks/planned.py: begin -->", "<!-- benchmarks/planned.py: end -->"
 POINTS = (
     "resnet152@v100-16gb",
     "bert-base@v100-16gb",
@@ -101,11 +95,7 @@ def table(kept: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def page(kept: dict[str, Any], text: str) -> str:
-    """The page with the table between its marks."""
-    before, _, rest = text.partition(BEGIN + "\n")
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{table(kept)}{END}{after}"
+KEPT = Kept("planned", "docs/planned.md", table, "planned.json")
 
 
 def main() -> int:
@@ -116,30 +106,21 @@ def main() -> int:
     parser.add_argument(
         "--costs", choices=BAND, default="expected", help="what the driver costs (%(default)s)"
     )
-    parser.add_argument("--json", type=Path, default=FILE, metavar="FILE", help="what is kept")
-    parser.add_argument("--page", action="store_true", help="make the page, instead")
+    KEPT.add_options(parser)
     given = parser.parse_args()
-    kept: dict[str, Any] = (
-        json.loads(given.json.read_text(encoding="utf-8"))
-        if given.json.is_file()
-        else {"points": {}}
-    )
     if given.page:
-        PAGE.write_text(page(kept, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+        KEPT.write_page(given.json)
         return 0
+    kept = results_in(given.json, "points")
     for point in given.points.split(",") if given.points else POINTS:
         try:
             found = measure(point, given.costs)
         except DeepumError as error:
             print(f"{point}: {error}", file=sys.stderr)
             continue
-        kept |= {
-            "date": datetime.date.today().isoformat(),
-            "processor": platform.processor() or platform.machine(),
-            "costs": given.costs,
-        }
+        kept |= circumstances(costs=given.costs)
         kept["points"][point] = found
-        given.json.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        save(given.json, kept)
         told = ", ".join(
             f"{name} {one['ms'] / found['bound_ms']:.3f}" for name, one in found["policies"].items()
         )

@@ -12,14 +12,12 @@ Results are kept in FILE (--json) as each workload is done.
 from __future__ import annotations
 
 import argparse
-import datetime
-import json
-import platform
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
+
+from kept import Kept, circumstances, results_in, save
 
 from deepum.errors import DeepumError
 from deepum.planners import Problem
@@ -30,10 +28,6 @@ from deepum.simulate.iterations import steady_iteration
 from deepum.simulate.workload import load
 from deepum.workloads import WORKLOADS
 
-ROOT = Path(__file__).resolve().parents[1]
-FILE = ROOT / "benchmarks" / "results" / "planners.json"
-PAGE = ROOT / "docs" / "planning.md"
-BEGIN, END = "<!-- benchmarks/planners.py: begin -->", "<!-- benchmarks/planners.py: end -->"
 NAMES = [planner.name for planner in PLANNERS]
 
 
@@ -86,11 +80,7 @@ def table(kept: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def page(kept: dict[str, Any], text: str) -> str:
-    """The page with the table between its marks."""
-    before, _, rest = text.partition(BEGIN + "\n")
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{table(kept)}{END}{after}"
+KEPT = Kept("planners", "docs/planning.md", table, "planners.json")
 
 
 def main() -> int:
@@ -101,20 +91,15 @@ def main() -> int:
     parser.add_argument("--machine", default="v100-16gb", help="of the named (%(default)s)")
     parser.add_argument("--seconds", type=float, default=10.0, help="a planner (%(default)s)")
     parser.add_argument("--planners", help="some alone, with commas between them")
-    parser.add_argument("--json", type=Path, default=FILE, metavar="FILE", help="what is kept")
-    parser.add_argument("--page", action="store_true", help="make the page, instead")
+    KEPT.add_options(parser)
     given = parser.parse_args()
     names = given.planners.split(",") if given.planners else NAMES
     if unknown := set(names) - set(NAMES):
         parser.error(f"no planner is called {', '.join(sorted(unknown))}; see deepum plan --help")
-    kept: dict[str, Any] = (
-        json.loads(given.json.read_text(encoding="utf-8"))
-        if given.json.is_file()
-        else {"points": {}}
-    )
     if given.page:
-        PAGE.write_text(page(kept, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+        KEPT.write_page(given.json)
         return 0
+    kept = results_in(given.json, "points")
     named = (f"{name}@{given.machine}" for name in WORKLOADS)
     for point in given.points.split(",") if given.points else named:
         try:
@@ -125,17 +110,13 @@ def main() -> int:
         if found is None:
             print(f"{point}: fits")
             continue
-        kept |= {
-            "date": datetime.date.today().isoformat(),
-            "processor": platform.processor() or platform.machine(),
-            "seconds": given.seconds,
-        }
+        kept |= circumstances(seconds=given.seconds)
         before = kept["points"].get(point) if given.planners else None
         if before is not None:
             before["planners"] |= found["planners"]
             before["lp_ms"] = max(before["lp_ms"], found["lp_ms"])
         kept["points"][point] = before or found
-        given.json.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        save(given.json, kept)
         told = ", ".join(
             f"{name} {one['ms'] / found['bound_ms']:.3f}" for name, one in found["planners"].items()
         )

@@ -12,14 +12,12 @@ Results are kept in FILE (--json) as each workload is done.
 from __future__ import annotations
 
 import argparse
-import datetime
-import json
-import platform
 import sys
 from fractions import Fraction
-from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
+
+from kept import Kept, circumstances, results_in, save
 
 from deepum.errors import DeepumError
 from deepum.planners import Link, Problem
@@ -35,10 +33,6 @@ from deepum.swapadvisor.graph import Schedule
 from deepum.swapadvisor.starts import default
 from deepum.swapadvisor.traced import graph_of, iteration_of
 
-ROOT = Path(__file__).resolve().parents[1]
-FILE = ROOT / "benchmarks" / "results" / "swapadvisor.json"
-PAGE = ROOT / "docs" / "swapadvisor.md"
-BEGIN, END = "<!-- benchmarks/swapadvisor.py: begin -->", "<!-- benchmarks/swapadvisor.py: end -->"
 WORKLOADS = (
     *("resnet152", "dcgan", "bert-large", "gpt2-l", "dlrm-dense"),
     *("llama-7b", "unet", "t5-large"),
@@ -131,11 +125,7 @@ def table(kept: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def page(kept: dict[str, Any], text: str) -> str:
-    """The page with the table between its marks."""
-    before, _, rest = text.partition(BEGIN + "\n")
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{table(kept)}{END}{after}"
+KEPT = Kept("swapadvisor", "docs/swapadvisor.md", table, "swapadvisor.json")
 
 
 def main() -> int:
@@ -146,17 +136,12 @@ def main() -> int:
     parser.add_argument("--machine", default="v100-16gb", help="of the named (%(default)s)")
     parser.add_argument("--generations", type=int, default=60, help="of a search (%(default)s)")
     parser.add_argument("--seconds", type=float, default=5.0, help="of a planner (%(default)s)")
-    parser.add_argument("--json", type=Path, default=FILE, metavar="FILE", help="what is kept")
-    parser.add_argument("--page", action="store_true", help="make the page, instead")
+    KEPT.add_options(parser)
     given = parser.parse_args()
-    kept: dict[str, Any] = (
-        json.loads(given.json.read_text(encoding="utf-8"))
-        if given.json.is_file()
-        else {"points": {}}
-    )
     if given.page:
-        PAGE.write_text(page(kept, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+        KEPT.write_page(given.json)
         return 0
+    kept = results_in(given.json, "points")
     named = (f"{name}@{given.machine}" for name in WORKLOADS)
     for point in given.points.split(",") if given.points else named:
         try:
@@ -164,14 +149,9 @@ def main() -> int:
         except DeepumError as error:
             print(f"{point}: {error}", file=sys.stderr)
             continue
-        kept |= {
-            "date": datetime.date.today().isoformat(),
-            "processor": platform.processor() or platform.machine(),
-            "generations": given.generations,
-            "seconds": given.seconds,
-        }
+        kept |= circumstances(generations=given.generations, seconds=given.seconds)
         kept["points"][point] = found
-        given.json.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        save(given.json, kept)
         told = ", ".join(
             f"{part} {found['unlimited_ms'] / one['swapadvisor']:.1%}"
             for part, one in found["parts"].items()

@@ -10,13 +10,11 @@ Results are kept in FILE (--json).
 from __future__ import annotations
 
 import argparse
-import datetime
-import json
-import platform
 import sys
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+from kept import ROOT, Kept, circumstances, save
 
 from deepum.capture import cache
 from deepum.errors import DeepumError
@@ -34,11 +32,7 @@ from deepum.simulate.iterations import steady_iteration
 from deepum.simulate.workload import DEFAULT_STEPS, Workload
 from deepum.workloads.registry import Named, Request
 
-ROOT = Path(__file__).resolve().parents[1]
 MACHINE = ROOT / "benchmarks" / "machines" / "rx5700xt.json"
-FILE = ROOT / "benchmarks" / "results" / "thesis-ilp.json"
-PAGE = ROOT / "docs" / "ilp.md"
-BEGIN, END = "<!-- benchmarks/thesis_ilp.py: begin -->", "<!-- benchmarks/thesis_ilp.py: end -->"
 BATCHES = (256, 512)
 MEMORIES = {"8 GiB": 1.0, "85 %": 0.85}  # of the card's
 OPERATIONS = (64, 128)  # of the thesis's pattern: the first at which its heuristic fits
@@ -168,11 +162,7 @@ def table(kept: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def page(kept: dict[str, Any], text: str) -> str:
-    """The page with the table between its marks."""
-    before, _, rest = text.partition(BEGIN + "\n")
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{table(kept)}{END}{after}"
+KEPT = Kept("thesis_ilp", "docs/ilp.md", table, "thesis-ilp.json")
 
 
 def main() -> int:
@@ -183,20 +173,12 @@ def main() -> int:
     parser.add_argument(
         "--program-seconds", type=float, default=90.0, help="a form of the thesis (%(default)s)"
     )
-    parser.add_argument("--json", type=Path, default=FILE, metavar="FILE", help="what is kept")
-    parser.add_argument("--page", action="store_true", help="make the page, instead")
+    KEPT.add_options(parser)
     given = parser.parse_args()
     if given.page:
-        kept = json.loads(given.json.read_text(encoding="utf-8"))
-        PAGE.write_text(page(kept, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+        KEPT.write_page(given.json)
         return 0
-    kept = {
-        "date": datetime.date.today().isoformat(),
-        "processor": platform.processor() or platform.machine(),
-        "seconds": given.seconds,
-        "program_seconds": given.program_seconds,
-        "points": {},
-    }
+    kept = circumstances(seconds=given.seconds, program_seconds=given.program_seconds, points={})
     for batch in BATCHES:
         for memory, part in MEMORIES.items():
             try:
@@ -205,7 +187,7 @@ def main() -> int:
                 print(f"error: batch {batch}, {memory}: {error}", file=sys.stderr)
                 return 1
             kept["points"][f"batch {batch}, {memory}"] = found
-            given.json.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+            save(given.json, kept)
             told = ", ".join(f"{label} {cell}" for label, cell in _ratios(found))
             print(f"batch {batch}, {memory}: {told}", flush=True)
     return 0

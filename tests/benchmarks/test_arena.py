@@ -1,18 +1,8 @@
-"""docs/arena.md is what benchmarks/arena.py makes of its results; what it says of them."""
+"""What benchmarks/arena.py makes of its results."""
 
 from __future__ import annotations
 
 import pytest
-
-
-@pytest.mark.usefixtures("benchmarks")
-def test_the_page_tells_the_file() -> None:
-    import json
-
-    from arena import FILE, PAGE, page
-
-    text = PAGE.read_text(encoding="utf-8")
-    assert page(json.loads(FILE.read_text(encoding="utf-8")), text) == text
 
 
 @pytest.mark.usefixtures("benchmarks")

@@ -1,24 +1,8 @@
-"""docs/swapadvisor.md is what benchmarks/swapadvisor.py makes of its results; what it says of
-them.
-"""
+"""What benchmarks/swapadvisor.py makes of its results."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.mark.usefixtures("benchmarks")
-def test_the_page_tells_the_file() -> None:
-    import json
-
-    from swapadvisor import FILE, PAGE, page
-
-    text = PAGE.read_text(encoding="utf-8")
-    assert page(json.loads(FILE.read_text(encoding="utf-8")), text) == text
 
 
 @pytest.mark.usefixtures("benchmarks")

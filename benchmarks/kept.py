@@ -1,0 +1,79 @@
+"""What a benchmark keeps: its results in a file, and the table of them on a page, between marks."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+Results = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """script: whose results they are, by the name of its file. page_name: below the root. table:
+    Markdown of the results, with a newline at its end. file_name: in benchmarks/results.
+    """
+
+    script: str
+    page_name: str
+    table: Callable[[Results], str]
+    file_name: str
+
+    @property
+    def file(self) -> Path:
+        """Where the results are kept unless --json names another."""
+        return ROOT / "benchmarks" / "results" / self.file_name
+
+    @property
+    def page_file(self) -> Path:
+        """The page's file."""
+        return ROOT / self.page_name
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        """--json and --page."""
+        parser.add_argument(
+            "--json", type=Path, default=self.file, metavar="FILE", help="what is kept"
+        )
+        parser.add_argument("--page", action="store_true", help="make the page, instead")
+
+    def page(self, results: Results, text: str) -> str:
+        """The page with the table between its marks. Raises ValueError where it has none."""
+        begin, end = (f"<!-- benchmarks/{self.script}.py: {mark} -->" for mark in ("begin", "end"))
+        before, _, rest = text.partition(begin + "\n")
+        _, found, after = rest.partition(end)
+        if not found:
+            raise ValueError(f"{self.page_name}: has no '{begin}' and '{end}' around a table")
+        return f"{before}{begin}\n{self.table(results)}{end}{after}"
+
+    def write_page(self, file: Path) -> None:
+        """Of the results in that file."""
+        text = self.page_file.read_text(encoding="utf-8")
+        results = json.loads(file.read_text(encoding="utf-8"))
+        self.page_file.write_text(self.page(results, text), encoding="utf-8")
+
+
+def results_in(file: Path, key: str) -> Results:
+    """The results in that file, so that those of other points stay; none under `key` without it."""
+    found: Results = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {key: {}}
+    return found
+
+
+def save(file: Path, results: Results) -> None:
+    """Writes them as they are."""
+    file.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+
+
+def circumstances(**more: object) -> Results:
+    """What a measurement is kept with: its date, the processor, and more."""
+    return {
+        "date": datetime.date.today().isoformat(),
+        "processor": platform.processor() or platform.machine(),
+        **more,
+    }
