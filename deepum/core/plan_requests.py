@@ -12,8 +12,7 @@ from dataclasses import asdict, dataclass
 
 from deepum.core import LaunchTime, Recording
 
-# Magic, bytes of options, launches, uses, runs of times; the count of each run's times follows.
-_HEADER = struct.Struct("<8sIIII")
+_HEADER = struct.Struct("<8sIIII")  # magic, bytes of options, launches, uses, times
 _MAGIC = b"DEEPUMRQ"
 _TIME_BYTES = 24
 
@@ -27,25 +26,24 @@ class Options:
     memory_bytes: int
     in_gbps: float
     out_gbps: float
-    seconds: float
     duplicates: bool = False
+    seconds: float = 10.0
 
 
 @dataclass(frozen=True)
 class Request:
-    """times: when launches had completed, of the recorded run and of each with a plan."""
+    """times: when launches had completed, of whole iterations."""
 
     recording: Recording
-    times: Sequence[Sequence[LaunchTime]]
+    times: Sequence[LaunchTime]
     options: Options
 
     def encode(self) -> bytes:
         """As `decode` reads it."""
         text = json.dumps(asdict(self.options)).encode()
-        numbers = array("Q", [len(run) for run in self.times])
-        for run in self.times:
-            for time in run:
-                numbers.extend((time.launch, time.completed_at, time.waited or 0))
+        numbers = array("Q")
+        for time in self.times:
+            numbers.extend((time.launch, time.completed_at, time.waited or 0))
         head = _HEADER.pack(
             _MAGIC,
             len(text),
@@ -62,22 +60,22 @@ class Request:
         """Raises ValueError where the bytes are no request."""
         if len(data) < _HEADER.size:
             raise ValueError("not a request for a plan")
-        magic, text, launches, uses, runs = _HEADER.unpack_from(data)
-        sizes = (text, launches * Recording.LAUNCH_BYTES, uses * Recording.USE_BYTES, 8 * runs)
+        magic, text, launches, uses, times = _HEADER.unpack_from(data)
+        sizes = (
+            text,
+            launches * Recording.LAUNCH_BYTES,
+            uses * Recording.USE_BYTES,
+            times * _TIME_BYTES,
+        )
+        if magic != _MAGIC or len(data) != _HEADER.size + sum(sizes):
+            raise ValueError("not a request for a plan")
         at, parts = _HEADER.size, []
         for size in sizes:
             parts.append(data[at : at + size])
             at += size
-        if magic != _MAGIC or len(data) < at or (len(data) - at) % _TIME_BYTES:
-            raise ValueError("not a request for a plan")
-        counts, numbers = array("Q", parts[3]), iter(array("Q", data[at:]))
-        if _TIME_BYTES * sum(counts) != len(data) - at:
-            raise ValueError("not a request for a plan")
+        numbers = iter(array("Q", parts[3]))
         return cls(
             Recording(parts[1], parts[2]),
-            tuple(
-                tuple(LaunchTime(next(numbers), next(numbers), next(numbers)) for _ in range(count))
-                for count in counts
-            ),
+            tuple(LaunchTime(*each) for each in zip(numbers, numbers, numbers, strict=True)),
             Options(**json.loads(parts[0])),
         )

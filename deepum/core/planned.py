@@ -30,11 +30,9 @@ _OTHER_ITERATIONS = 16
 class Planning(Protocol):
     """Where plans are made, beside the program."""
 
-    def begin(
-        self, recording: Recording, times: Sequence[Sequence[LaunchTime]], memory_bytes: int
-    ) -> None:
-        """Asks for a plan that takes no more memory than that. times: of the recorded run, and with
-        each plan that was tried.
+    def begin(self, recording: Recording, times: Sequence[LaunchTime], memory_bytes: int) -> None:
+        """Asks for a plan that takes no more memory than that. times: of whole iterations, with
+        whatever was followed last.
         """
 
     def poll(self) -> Plan | str | None:
@@ -87,7 +85,6 @@ class PlannedPolicy:
     _since: int = field(default=0, init=False)  # launch from which on is measured
     _followed: int = field(default=0, init=False)  # the latest launch when a plan began
     _us: float = field(default=0.0, init=False)  # an iteration with `plan`, or without one
-    _times: list[list[LaunchTime]] = field(default_factory=list, init=False)
     _recording: Recording | None = field(default=None, init=False)
     _tried: Plan | None = field(default=None, init=False)
     _plans: int = field(default=0, init=False)  # that were asked for of this iteration
@@ -151,7 +148,7 @@ class PlannedPolicy:
         self.core.record(0)
         self.core.want_times(False)
         self._timeline.clear()
-        self._times, self._recording, self._tried = [], None, None
+        self._recording = self._tried = None
         self.phase = phase
 
     def _learn(self, statistics: CoreStatistics) -> None:
@@ -182,9 +179,8 @@ class PlannedPolicy:
     def _ask(self, statistics: CoreStatistics) -> None:
         assert self._recording is not None
         self.outcomes.append(Outcome(self._period, self._us))
-        self._times.append(self._timeline.since(self._since))
         room = statistics.capacity_bytes - self.core.settings.headroom_blocks * UM_BLOCK_BYTES
-        self.planning.begin(self._recording, self._times, max(room, 1))
+        self.planning.begin(self._recording, self._timeline.since(self._since), max(room, 1))
         self._plans += 1
         self.phase = Phase.PLANNING
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
+from operator import attrgetter
 
 from deepum.core.plan import LaunchTime
+
+_LAUNCH = attrgetter("launch")
 
 
 class Timeline:
@@ -13,8 +16,6 @@ class Timeline:
 
     def __init__(self, most: int = 1 << 17) -> None:
         self._most = most
-        self._launches: list[int] = []
-        self._times: list[int] = []
         self._known: list[LaunchTime] = []
 
     def extend(self, times: Iterable[LaunchTime]) -> None:
@@ -22,47 +23,47 @@ class Timeline:
         out.
         """
         for time in times:
-            if not self._launches or (
-                time.launch > self._launches[-1] and time.completed_at >= self._times[-1]
+            last = self._known[-1] if self._known else None
+            if last is None or (
+                time.launch > last.launch and time.completed_at >= last.completed_at
             ):
-                self._launches.append(time.launch)
-                self._times.append(time.completed_at)
                 self._known.append(time)
-        if len(self._launches) > 2 * self._most:
-            for kept in (self._launches, self._times, self._known):
-                del kept[: -self._most]
+        if len(self._known) > 2 * self._most:
+            del self._known[: -self._most]
 
     def clear(self) -> None:
         """Forgets them all."""
-        for kept in (self._launches, self._times, self._known):
-            kept.clear()
-
-    def since(self, launch: int) -> list[LaunchTime]:
-        """Those of that launch and of those behind it."""
-        return self._known[bisect_left(self._launches, launch) :]
+        self._known.clear()
 
     @property
     def latest(self) -> int:
         """The launch whose time became known last; 0: none."""
-        return self._launches[-1] if self._launches else 0
+        return self._known[-1].launch if self._known else 0
+
+    def since(self, launch: int) -> list[LaunchTime]:
+        """Those of that launch and of those behind it."""
+        return self._known[self._place(launch) :]
 
     def first_from(self, launch: int) -> int:
         """The first launch from that one on whose time is known; that one where none is."""
-        place = bisect_left(self._launches, launch)
-        return self._launches[place] if place < len(self._launches) else launch
+        place = self._place(launch)
+        return self._known[place].launch if place < len(self._known) else launch
 
     def at(self, launch: int) -> float | None:
         """When that launch had completed, microseconds; between two that are known in proportion.
         None where it is not between two.
         """
-        place = bisect_left(self._launches, launch)
-        if place == len(self._launches) or (place == 0 and self._launches[0] != launch):
+        place = self._place(launch)
+        if place == len(self._known):
             return None
-        if self._launches[place] == launch:
-            return float(self._times[place])
-        before, after = self._launches[place - 1], self._launches[place]
-        part = (launch - before) / (after - before)
-        return self._times[place - 1] + part * (self._times[place] - self._times[place - 1])
+        after = self._known[place]
+        if after.launch == launch:
+            return float(after.completed_at)
+        if place == 0:
+            return None
+        before = self._known[place - 1]
+        part = (launch - before.launch) / (after.launch - before.launch)
+        return before.completed_at + part * (after.completed_at - before.completed_at)
 
     def iterations(self, first: int, launches: int) -> list[float]:
         """Microseconds of each whole iteration of so many launches behind launch `first`, as far as
@@ -74,3 +75,6 @@ class Timeline:
             found.append(after - before)
             before, first = after, first + launches
         return found
+
+    def _place(self, launch: int) -> int:
+        return bisect_left(self._known, launch, key=_LAUNCH)

@@ -16,7 +16,6 @@ from deepum.core.plan_requests import Options, Request
 from deepum.daemon.link import LinkRates
 from deepum.paths import PACKAGE
 
-PLANNING_SECONDS = 10.0  # of the planner's search
 # Of the whole process, at the lowest priority on a machine that is busy with the program.
 MOST_SECONDS = 120.0
 _WORKER = (sys.executable, "-P", "-m", "deepum.planners.worker")
@@ -50,15 +49,11 @@ class BackgroundPlanning:
         self._until = 0.0
         self._refused: str | None = None  # why no worker could be started
 
-    def begin(
-        self, recording: Recording, times: Sequence[Sequence[LaunchTime]], memory_bytes: int
-    ) -> None:
+    def begin(self, recording: Recording, times: Sequence[LaunchTime], memory_bytes: int) -> None:
         """As `Planning` has it. That no process can be started is told by `poll`."""
         self.stop()
         rates = self._link()
-        options = Options(
-            memory_bytes, rates.in_gbps, rates.out_gbps, PLANNING_SECONDS, self._duplicates
-        )
+        options = Options(memory_bytes, rates.in_gbps, rates.out_gbps, self._duplicates)
         try:
             self._plan, self._said = _anonymous("plan"), _anonymous("errors")
             with _anonymous("request") as request:

@@ -1,5 +1,5 @@
-"""The process that plans beside a running program: a request in, a plan out, at the lowest priority
-and on one core.
+"""The process that plans beside a running program: a request in, a plan out, at the lowest
+priority. What starts it limits its threads.
 
     python -m deepum.planners.worker < REQUEST > PLAN
 """
@@ -25,7 +25,6 @@ from deepum.planners.schedule import scheduled
 from deepum.planners.times import launch_ns
 
 _LOWEST_PRIORITY = 19
-_THREAD_SETTINGS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def planned(request: Request) -> Plan:
@@ -36,12 +35,10 @@ def planned(request: Request) -> Plan:
     launches = np.frombuffer(request.recording.launches, "<u8").reshape(-1, 2)
     if len(launches) == 0:
         raise ValueError("recording: has no launches")
-    if not request.times:
-        raise ValueError("times: there are none")
     first = int(launches[0][1])
     recorded = RecordedIteration(
         request.recording,
-        launch_ns(request.times[-1], first, len(launches)).tolist(),
+        launch_ns(request.times, first, len(launches)).tolist(),
         duplicates=options.duplicates,
     )
     link = Link(
@@ -74,6 +71,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    for setting in _THREAD_SETTINGS:
-        os.environ.setdefault(setting, "1")
     sys.exit(main())

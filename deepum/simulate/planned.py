@@ -14,8 +14,6 @@ from deepum.planners.worker import planned
 from deepum.simulate.policies import Policy
 from deepum.simulate.replay import Watch
 
-PLANNING_SECONDS = 10.0
-
 
 class ImmediatePlanning:
     """Plans within the call, on that link: GB/s (10^9)."""
@@ -25,11 +23,9 @@ class ImmediatePlanning:
         self._duplicates = duplicates
         self._found: Plan | str | None = None
 
-    def begin(
-        self, recording: Recording, times: Sequence[Sequence[LaunchTime]], memory_bytes: int
-    ) -> None:
+    def begin(self, recording: Recording, times: Sequence[LaunchTime], memory_bytes: int) -> None:
         """As `deepum.core.planned.Planning` has it."""
-        options = Options(memory_bytes, *self._link, PLANNING_SECONDS, self._duplicates)
+        options = Options(memory_bytes, *self._link, self._duplicates)
         try:
             self._found = planned(Request(recording, times, options))
         except (DeepumError, ValueError) as error:

@@ -51,8 +51,8 @@ def test_any_damage_is_noticed() -> None:
 
 def test_a_request_is_read_as_it_was_written() -> None:
     recording = Recording(b"l" * Recording.LAUNCH_BYTES * 3, b"u" * Recording.USE_BYTES * 5)
-    times = ((LaunchTime(3, 50, 4), LaunchTime(9, 70, 5)), (), (LaunchTime(20, 900, 0),))
-    request = Request(recording, times, Options(1 << 30, 12.5, 11.0, 2.0, duplicates=True))
+    times = (LaunchTime(3, 50, 4), LaunchTime(9, 70, 5), LaunchTime(20, 900, 0))
+    request = Request(recording, times, Options(1 << 30, 12.5, 11.0, duplicates=True, seconds=2.0))
     data = request.encode()
     assert Request.decode(data) == request
     for length in (0, 10, len(data) - 1, len(data) - 24):

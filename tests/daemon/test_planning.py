@@ -48,9 +48,7 @@ class FakePlanning:
         self.polls = 0
         self.stops = 0
 
-    def begin(
-        self, recording: Recording, times: Sequence[Sequence[LaunchTime]], memory_bytes: int
-    ) -> None:
+    def begin(self, recording: Recording, times: Sequence[LaunchTime], memory_bytes: int) -> None:
         self.asked.append(memory_bytes)
 
     def poll(self) -> Plan | str | None:
@@ -134,7 +132,7 @@ def test_a_policy_that_fails_ends_plans_and_nothing_else(warned: list[str]) -> N
     assert sweep.core.launch_times() == []
 
 
-def recorded() -> tuple[Recording, list[list[LaunchTime]]]:
+def recorded() -> tuple[Recording, list[LaunchTime]]:
     """An iteration of the sweep, and when its launches were done."""
     sweep = Sweep()
     for _ in range(6):
@@ -145,7 +143,7 @@ def recorded() -> tuple[Recording, list[list[LaunchTime]]]:
         sweep.round()
     recording = sweep.core.recorded()
     assert recording is not None
-    return recording, [sweep.core.launch_times()]
+    return recording, sweep.core.launch_times()
 
 
 Make = Callable[..., BackgroundPlanning]

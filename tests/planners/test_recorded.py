@@ -170,7 +170,7 @@ def test_a_leaner_plan_moves_less_and_takes_no_longer() -> None:
 
 def request(memory_blocks: int) -> Request:
     told = tuple(LaunchTime(11 + i, 1000 + 2000 * i, 0) for i in range(72))
-    return Request(layers(12, 4), (told,), Options(memory_blocks * BLOCK, 1.0, 1.0, 2.0))
+    return Request(layers(12, 4), told, Options(memory_blocks * BLOCK, 1.0, 1.0, seconds=2.0))
 
 
 def test_the_worker_plans_what_does_not_fit_and_says_why_it_does_not_otherwise() -> None:
