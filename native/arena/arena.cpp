@@ -1,13 +1,14 @@
 #include "arena.h"
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
+#include "guarded.hpp"
 #include "placement.hpp"
 #include "problem.hpp"
 #include "search.hpp"
 
+using deepum::guarded;
 using deepum::arena::Clock;
 using deepum::arena::Placement;
 using deepum::arena::Problem;
@@ -23,16 +24,6 @@ struct deepum_arena_search {
 };
 
 namespace {
-
-// What runs out of memory is said by that value.
-template <typename Run, typename Result>
-Result guarded(Result otherwise, Run run) noexcept {
-  try {
-    return run();
-  } catch (const std::exception&) {
-    return otherwise;
-  }
-}
 
 constexpr std::int64_t kFailed = -2;
 constexpr double kMostSeconds = 1e9;

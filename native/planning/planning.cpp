@@ -1,12 +1,13 @@
 #include "planning.h"
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
+#include "guarded.hpp"
 #include "planners.hpp"
 #include "replay.hpp"
 
+using deepum::guarded;
 using deepum::planning::Gap;
 using deepum::planning::Problem;
 
@@ -14,20 +15,6 @@ struct deepum_planning_problem {
   Problem problem;
   std::size_t gaps() const { return problem.gaps().size(); }
 };
-
-namespace {
-
-// What runs out of memory is said by that value.
-template <typename Run, typename Result>
-Result guarded(Result otherwise, Run run) noexcept {
-  try {
-    return run();
-  } catch (const std::exception&) {
-    return otherwise;
-  }
-}
-
-}  // namespace
 
 extern "C" {
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <queue>
 #include <random>
@@ -10,8 +9,10 @@
 
 #include "dataflow_engine.hpp"
 #include "dataflow_graph.hpp"
+#include "guarded.hpp"
 #include "swap_planner.hpp"
 
+using deepum::guarded;
 using deepum::swapadvisor::Graph;
 using deepum::swapadvisor::Move;
 using deepum::swapadvisor::Run;
@@ -24,16 +25,6 @@ struct deepum_swapadvisor_graph {
 namespace {
 
 constexpr std::int32_t kUnusable = -2;
-
-// What runs out of memory is said by that value.
-template <typename Result, typename Do>
-Result guarded(Result otherwise, Do run) noexcept {
-  try {
-    return run();
-  } catch (const std::exception&) {
-    return otherwise;
-  }
-}
 
 bool is_allocation(const Graph& graph, std::span<const std::int32_t> class_of,
                    std::span<const std::int64_t> counts) {
