@@ -14,6 +14,7 @@ from deepum.arena import Buffer, Problem
 from deepum.arena.allocator import ALLOCATORS, BY_NAME, Allocation
 from deepum.arena.buffers import read, table
 from deepum.cli.output import aligned, write, write_json
+from deepum.cli.workload_options import time_limit_option
 from deepum.errors import EXIT_FINDINGS, UsageError
 from deepum.planners.planner import Limits
 from deepum.simulate.comparison import preset_of
@@ -116,14 +117,7 @@ def _head(given: _Input, problem: Problem) -> str:
     help="Nothing lower is looked for; exit code 1 where nothing as low is found.",
 )
 @click.option("--machine", metavar="NAME", help="The machine; the workload's own by default.")
-@click.option(
-    "--time-limit",
-    metavar="SECONDS",
-    type=click.FloatRange(0.0, 86400.0),
-    default=10.0,
-    show_default=True,
-    help="What each allocator may take.",
-)
+@time_limit_option(10.0, "each allocator")
 @click.option("--seed", type=click.IntRange(0, (1 << 64) - 1), default=1, show_default=True)
 @click.option("--output", metavar="FILE.csv", help="The buffers with offsets, to this file.")
 @click.option("--json", "json_file", metavar="FILE", help="The same figures, to this file.")

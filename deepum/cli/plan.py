@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from deepum.cli.output import aligned, write_json
-from deepum.cli.workload_options import gpu_memory_bytes
+from deepum.cli.workload_options import gpu_memory_bytes, time_limit_option
 from deepum.errors import UsageError
 from deepum.planners import Problem
 from deepum.planners.catalogue import PLANNERS
@@ -63,14 +63,7 @@ def _head(name: str, machine: str, steady: SteadyIteration, problem: Problem) ->
 @click.option("--compare", is_flag=True, help="All planners, one after the other.")
 @click.option("--machine", metavar="NAME", help="The machine; the workload's own by default.")
 @click.option("--gpu-memory", metavar="SIZE", help="Memory of the card, instead of the machine's.")
-@click.option(
-    "--time-limit",
-    metavar="SECONDS",
-    type=click.FloatRange(0.0, 86400.0),
-    default=10.0,
-    show_default=True,
-    help="What each planner may take.",
-)
+@time_limit_option(10.0, "each planner")
 @click.option("--progress", is_flag=True, help="Say what is found while it is, to stderr.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
 @click.option("--json", "json_file", metavar="FILE", help="The same figures, to this file.")

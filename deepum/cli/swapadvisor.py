@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from deepum.cli.output import aligned, write_json
-from deepum.cli.workload_options import gpu_memory_bytes
+from deepum.cli.workload_options import gpu_memory_bytes, time_limit_option
 from deepum.errors import DeepumError, UsageError
 from deepum.planners import Link, Problem
 from deepum.planners.evaluation import Evaluation, evaluate
@@ -146,14 +146,7 @@ def _best(planned: _Planned) -> str | None:
 @click.argument("workload")
 @click.option("--machine", metavar="NAME", help="The machine; the workload's own by default.")
 @click.option("--gpu-memory", metavar="SIZE", help="Memory of the card, instead of the machine's.")
-@click.option(
-    "--time-limit",
-    metavar="SECONDS",
-    type=click.FloatRange(0.0, 86400.0),
-    default=60.0,
-    show_default=True,
-    help="What the search may take.",
-)
+@time_limit_option(60.0, "the search")
 @click.option(
     "--generations", metavar="N", type=click.IntRange(0), help="Ends the search after so many."
 )

@@ -50,6 +50,18 @@ def workload_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+def time_limit_option(default: float, what: str) -> Callable[..., Any]:
+    """--time-limit, seconds. what: whose it is, for the help text."""
+    return click.option(
+        "--time-limit",
+        metavar="SECONDS",
+        type=click.FloatRange(0.0, 86400.0),
+        default=default,
+        show_default=True,
+        help=f"What {what} may take.",
+    )
+
+
 def gpu_memory_bytes(text: str | None) -> int | None:
     """What --gpu-memory says. Raises UsageError."""
     if text is None:
