@@ -254,6 +254,11 @@ class Core:
         """Whether PROGRESS events are wanted for the times of launches (`launch_times`)."""
         lib.deepum_core_want_times(self._handle, wanted)
 
+    @property
+    def wants_times(self) -> bool:
+        """Whether they are."""
+        return bool(lib.deepum_core_wants_times(self._handle))
+
     def launch_times(self) -> list[LaunchTime]:
         """When launches had completed, as far as it became known since the call before."""
         times = ffi.new("deepum_launch_time[]", _MOST_TIMES)

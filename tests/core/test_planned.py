@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 
@@ -51,9 +50,11 @@ class Program:
     many microseconds as it is told.
     """
 
-    def __init__(self, planning: FakePlanning, given: Plan | None = None) -> None:
+    def __init__(
+        self, planning: FakePlanning, given: Plan | None = None, capacity: int = CAPACITY
+    ) -> None:
         self.core, self.writer = Core(), EventWriter()
-        self.writer.device(CAPACITY)
+        self.writer.device(capacity)
         self.writer.allocate(0, 2 * LAUNCHES, name=1)
         self.core.process(self.writer.take())
         self.policy = PlannedPolicy(self.core, planning, given)
@@ -136,7 +137,7 @@ def test_plans_that_do_not_pay_are_not_followed_and_not_made_again() -> None:
     before = planned_launches(program)
     program.iterate(100, 10)
     assert planned_launches(program) == before and len(planning.asked) == 2
-    assert not program.core.wants_faults or program.core.statistics().launches < 2000
+    assert not program.core.wants_times
 
 
 def test_a_plan_that_is_clearly_worse_is_given_up_after_an_iteration() -> None:
@@ -165,12 +166,9 @@ def test_a_plan_that_is_far_worse_ends_planning_within_an_iteration_and_a_bit() 
 
 def test_nothing_is_planned_where_all_fits() -> None:
     planning = FakePlanning()
-    program = Program(planning)
-    program.writer.device(4 * LAUNCHES)
-    program.core = Core()
-    program.policy = PlannedPolicy(program.core, planning)
-    program.writer.allocate(1, 2 * LAUNCHES, name=2)
+    program = Program(planning, capacity=2 * LAUNCHES)
     program.iterate(100, 20)
+    assert program.core.statistics().iteration_launches == LAUNCHES
     assert is_about(program, Phase.LEARNING) and not planning.asked
 
 
@@ -225,8 +223,3 @@ def test_the_timeline_keeps_the_latest() -> None:
     timeline.extend(LaunchTime(n, n, 0) for n in range(1, 30))
     assert timeline.latest == 29
     assert timeline.at(1) is None and timeline.at(28) == 28
-
-
-def test_names_of_phases_are_sentences() -> None:
-    told: list[Any] = [phase.value for phase in Phase]
-    assert len(set(told)) == len(told)
