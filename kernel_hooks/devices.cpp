@@ -55,7 +55,7 @@ void refresh() noexcept {
     several.store(true);
   }
   here.device = device;
-  runtime::enter_device(device);
+  here.known = runtime::enter_device(device, here.context);
   begin_observing_faults();
 }
 

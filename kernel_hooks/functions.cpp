@@ -10,6 +10,7 @@
 #include "hash.hpp"
 #include "immortal.hpp"
 #include "real_driver.hpp"
+#include "session.hpp"
 #include "sparse_kernels.hpp"
 
 namespace deepum::hooks {
@@ -109,6 +110,7 @@ bool same(const KernelFunction& a, const KernelFunction& b) noexcept {
     const std::lock_guard lock(functions().mutex);
     kernel = functions().kernels.contains(reinterpret_cast<CUkernel>(handle));
   }
+  runtime::before_first_launch();     // in which the driver may load the function's code
   auto answer = ask(handle, kernel);  // no lock of ours while the driver is asked
   const std::lock_guard lock(functions().mutex);
   if (answer->identity == 0) {

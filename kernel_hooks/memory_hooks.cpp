@@ -60,6 +60,7 @@ CUresult allocate_managed(CUdeviceptr* address, std::uint64_t bytes, int device)
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   CUdeviceptr base = 0;
+  runtime::before_locked_wait();
   const CUresult result =
       forward(real<false>().cuMemAllocManaged, &base, static_cast<std::size_t>(asked),
               static_cast<unsigned>(CU_MEM_ATTACH_GLOBAL));
@@ -268,6 +269,7 @@ template <bool kPerThread>
 CUresult on_cuMemFree_v2(CUdeviceptr address) {
   faults_at_rest();
   const auto allocation = address ? Allocations::instance().remove(address) : std::nullopt;
+  runtime::before_locked_wait();
   const CUresult result = forward(real<false>().cuMemFree_v2, address);
   if (allocation) {
     refund(static_cast<int>(allocation->device), charged_bytes(*allocation), allocation->managed);

@@ -12,6 +12,7 @@
 #include "immortal.hpp"
 #include "memory.hpp"
 #include "real_driver.hpp"
+#include "session.hpp"
 
 namespace deepum::hooks {
 namespace {
@@ -41,6 +42,7 @@ void finish(const Pending& pending) noexcept {
     }
   }
   if (ready(real<false>().cuMemFree_v2)) {
+    runtime::before_locked_wait();
     forward(real<false>().cuMemFree_v2, pending.address);
   }
   refund(pending.device, pending.bytes, true);
@@ -98,6 +100,7 @@ CUresult free_in_order(const StreamRef& stream, const runtime::Allocation& alloc
       current_context(), stream.incarnation,        static_cast<int>(allocation.device)};
   if (!done) {
     // cuMemFree waits for the device by itself.
+    runtime::before_locked_wait();
     const CUresult result = forward(real<false>().cuMemFree_v2, allocation.base);
     refund(pending.device, pending.bytes, true);
     return result;

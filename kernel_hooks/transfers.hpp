@@ -20,11 +20,23 @@ inline Bytes bytes_at(const void* address, std::uint64_t bytes) noexcept {
   return {reinterpret_cast<std::uint64_t>(address), bytes};
 }
 
+// Host memory that the driver does not know: it copies from and to it by way of its own.
+inline bool is_pageable(const Bytes& at) noexcept {
+  unsigned type = 0;
+  const auto& ask = real<false>().cuPointerGetAttribute;
+  Inside guard;
+  return at.bytes != 0 && ask &&
+         ask(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at.address) != CUDA_SUCCESS;
+}
+
+// Whether a call may wait for the GPU before it returns: a synchronous memset does where memory is
+// managed, and is asynchronous in device memory.
+enum class Waits { kNever, kIfManaged, kAlways };
+
 // Nothing is reported for a transfer that touches no managed memory, nor on a capturing stream.
-// `blocks`: the call may wait for the GPU before it returns.
 template <typename F, typename... A>
 CUresult transfer_as(std::uint8_t flags, std::uint64_t identity, const StreamRef& stream,
-                     bool blocks, Bytes written, Bytes read, const Function<F>& function,
+                     Waits waits, Bytes written, Bytes read, const Function<F>& function,
                      A... arguments) noexcept {
   if (stream.device < 0 || capturing(stream)) {
     return forward(function, arguments...);
@@ -44,8 +56,13 @@ CUresult transfer_as(std::uint8_t flags, std::uint64_t identity, const StreamRef
   if (reported) {
     runtime::before_execute(stream.device, stream.handle, stream.id, sequence);
   }
+  const bool blocks = waits == Waits::kAlways;
   if (blocks) {
     about_to_wait(DEEPUM_ALL_STREAMS, stream.device);
+  }
+  if (runtime::waits_at_gates() &&
+      (waits != Waits::kNever || is_pageable(written) || is_pageable(read))) {
+    runtime::before_locked_wait();
   }
   const CUresult result = forward(function, arguments...);
   if (reported && result == CUDA_SUCCESS) {
@@ -60,13 +77,14 @@ CUresult transfer_as(std::uint8_t flags, std::uint64_t identity, const StreamRef
 template <typename F, typename... A>
 CUresult transfer(std::uint64_t identity, const StreamRef& stream, bool blocks, Bytes written,
                   Bytes read, const Function<F>& function, A... arguments) noexcept {
-  return transfer_as(0, identity, stream, blocks, written, read, function, arguments...);
+  return transfer_as(0, identity, stream, blocks ? Waits::kAlways : Waits::kNever, written, read,
+                     function, arguments...);
 }
 
 template <typename F, typename... A>
-CUresult fill(std::uint64_t identity, const StreamRef& stream, Bytes written,
+CUresult fill(std::uint64_t identity, const StreamRef& stream, Waits waits, Bytes written,
               const Function<F>& function, A... arguments) noexcept {
-  return transfer_as(DEEPUM_EXECUTE_MEMSET, identity, stream, false, written, Bytes{}, function,
+  return transfer_as(DEEPUM_EXECUTE_MEMSET, identity, stream, waits, written, Bytes{}, function,
                      arguments...);
 }
 

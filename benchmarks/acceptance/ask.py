@@ -23,6 +23,7 @@ QUESTIONS = (
         "remote",
         "order",
         "gates",
+        "locks",
         "launches",
         "faults",
         "capture",

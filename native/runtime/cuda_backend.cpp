@@ -54,14 +54,17 @@ mover::EventHandle CudaBackend::make_event() {
 }
 
 bool CudaBackend::record_event(mover::LaneId lane, mover::EventHandle event) {
+  const Gates::Call call(gates_);
   return driver().EventRecord(to_event(event), streams_[lane]) == CUDA_SUCCESS;
 }
 
 bool CudaBackend::wait_event(mover::LaneId lane, mover::EventHandle event) {
+  const Gates::Call call(gates_);
   return driver().StreamWaitEvent(streams_[lane], to_event(event), 0) == CUDA_SUCCESS;
 }
 
 bool CudaBackend::completed(mover::EventHandle event) {
+  const Gates::Call call(gates_);
   return !driver().EventQuery || driver().EventQuery(to_event(event)) != CUDA_ERROR_NOT_READY;
 }
 
@@ -90,6 +93,7 @@ bool CudaBackend::prepare(mover::LaneId lane) {
 }
 
 bool CudaBackend::idle(mover::LaneId lane) {
+  const Gates::Call call(gates_);
   return !driver().StreamQuery || driver().StreamQuery(streams_[lane]) != CUDA_ERROR_NOT_READY;
 }
 
@@ -143,12 +147,14 @@ bool CudaBackend::has_batches() const { return runtime::has_batches(); }
 mover::Error CudaBackend::prefetch(mover::LaneId lane, std::span<const mover::Range> ranges,
                                    std::int32_t location) {
   const CUstream stream = streams_[lane];
+  const Gates::Call call(gates_);
   return prefetches_.make(
       stream, [&] { return runtime::prefetch(ranges.data(), ranges.size(), location, stream); });
 }
 
 mover::Error CudaBackend::advise_now(mover::LaneId /*lane*/, std::span<const mover::Range> ranges,
                                      const AdviceList& advice) {
+  const Gates::Call call(gates_);
   for (const Advice& each : advice) {
     for (const mover::Range& range : ranges) {
       const int location = each.location < 0 ? kHost : each.location;
@@ -169,6 +175,7 @@ mover::Error CudaBackend::serve_advice(mover::LaneId lane, std::span<const mover
 
 mover::Error CudaBackend::discard(mover::LaneId lane, mover::Range range) {
   const CUstream stream = streams_[lane];
+  const Gates::Call call(gates_);
   const bool frees = has_budget(static_cast<CUdevice>(mover::lane_device(lane)));
   return discards_.make(stream, [&] { return drop_content(range, frees, stream); });
 }
@@ -237,11 +244,13 @@ CUstream CudaBackend::gate_stream(std::uint32_t stream) noexcept {
 }
 
 bool CudaBackend::write_gate(std::uint32_t stream, std::uint32_t epoch, std::uint64_t sequence) {
+  const Gates::Call call(gates_);
   const CUstream writer = gate_stream(stream);
   return writer && gates_.write(writer, stream, epoch, sequence);
 }
 
 bool CudaBackend::gate_waits(std::uint32_t stream, mover::EventHandle event) {
+  const Gates::Call call(gates_);
   const CUstream writer = gate_stream(stream);
   return writer && driver().StreamWaitEvent(writer, to_event(event), 0) == CUDA_SUCCESS;
 }

@@ -1,6 +1,7 @@
 #include "gates.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <ctime>
 #include <utility>
 
@@ -18,6 +19,15 @@ constexpr timespec kPollInterval{0, 20000000};  // 20 ms
 // time that all gates had to be opened although the mover had processed what waited, up to the
 // most.
 constexpr std::uint32_t kFirstPatience = 25, kMostPatience = 200;
+// Polls during which one call of the mover's lasts: it waits for what is behind a gate. A call
+// moves 32 MiB at most, in 10 ms where the driver makes the host's pages for it.
+constexpr std::uint32_t kCallPatience = 3;
+// How far a stream's launches may be queued beyond its gate, in words of events: some 200 launches,
+// fewer than the driver's queue takes. In a launch that waits for room in it the driver holds
+// locks, too.
+constexpr std::uint64_t kMostAhead = 3072;
+constexpr timespec kNap{0, 50000};          // 50 us
+constexpr std::uint32_t kMostNaps = 10000;  // half a second
 
 bool driver_has_gates() noexcept {
   const Driver& call = driver();
@@ -61,6 +71,14 @@ bool Gates::launch(CUstream stream, std::uint32_t id, std::uint64_t sequence) no
   if (processed() < resume_at_.load(std::memory_order_relaxed) ||
       __atomic_load_n(&gate.value, __ATOMIC_RELAXED) >= sequence) {
     return false;
+  }
+  for (std::uint32_t naps = 0; naps < kMostNaps && used() && epoch_.load() == epoch; ++naps) {
+    const std::uint64_t open = __atomic_load_n(&gate.value, __ATOMIC_RELAXED);
+    const std::uint64_t last = queued_[id].load(std::memory_order_relaxed);
+    if (last <= open || sequence - open <= kMostAhead) {
+      break;
+    }
+    ::nanosleep(&kNap, nullptr);
   }
   const Relaxed mode;
   if (driver().StreamWaitValue64(stream, device_word(epoch, id), sequence,
@@ -120,6 +138,26 @@ std::uint64_t Gates::latest() const noexcept {
   return last;
 }
 
+bool Gates::waits() const noexcept {
+  const std::uint32_t epoch = epoch_.load(std::memory_order_relaxed);
+  for (std::uint32_t id = 0; id < DEEPUM_MAX_STREAMS; ++id) {
+    const std::uint64_t queued = queued_[id].load(std::memory_order_relaxed);
+    if (queued > resume_at_.load(std::memory_order_relaxed) &&
+        __atomic_load_n(&word(epoch, id).value, __ATOMIC_RELAXED) < queued) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void Gates::settle() noexcept {
+  const int kept = errno;
+  for (std::uint32_t naps = 0; naps < kMostNaps && used() && waits(); ++naps) {
+    ::nanosleep(&kNap, nullptr);
+  }
+  errno = kept;
+}
+
 // A launch waits that was queued since all were opened, and no word has changed since the latest
 // poll: false.
 bool Gates::progressed(std::array<std::uint64_t, DEEPUM_MAX_STREAMS>& seen) const noexcept {
@@ -137,12 +175,19 @@ bool Gates::progressed(std::array<std::uint64_t, DEEPUM_MAX_STREAMS>& seen) cons
 // Calls nothing of the driver's: what it would have to wait for may be what it has to open.
 void Gates::watch() noexcept {
   std::array<std::uint64_t, DEEPUM_MAX_STREAMS> seen{};
-  std::uint32_t patience = kFirstPatience, idle = 0;
+  std::uint32_t patience = kFirstPatience, idle = 0, same_call = 0, seen_call = 0;
   for (;;) {
     ::nanosleep(&kPollInterval, nullptr);
     const bool ended = state_.load(std::memory_order_seq_cst) == State::kEnded;
     open(ended ? kEpochs : epoch_.load(std::memory_order_relaxed));
     idle = ended || progressed(seen) ? 0 : idle + 1;
+    const std::uint32_t call = calls_.load(std::memory_order_relaxed);
+    same_call = call % 2 == 1 && call == std::exchange(seen_call, call) ? same_call + 1 : 0;
+    if (same_call >= kCallPatience && idle >= kCallPatience) {
+      idle = same_call = 0;
+      open_all();
+      continue;
+    }
     if (idle >= patience) {
       idle = 0;
       if (open_all()) {

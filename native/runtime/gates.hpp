@@ -47,6 +47,10 @@ class Gates {
   // been queued and lie before markers. True: the mover has to be woken, which may have processed
   // its decision before this launch was queued.
   bool launch(CUstream stream, std::uint32_t id, std::uint64_t sequence) noexcept;
+  // Waits until no stream waits at a gate, half a second at most. For calls in which the driver may
+  // wait for a stream with locks held that the mover's calls need: NVIDIA's does so where it frees
+  // memory, copies from or to pageable memory, sets managed memory synchronously or loads code.
+  void settle() noexcept;
 
   // --- The mover's side, continued.
   // All commands that events up to this one caused have been carried out as far as they can be. Set
@@ -62,6 +66,20 @@ class Gates {
   // Which words are in use: rises when all have been opened, and what was written before counts no
   // more.
   std::uint32_t epoch() const noexcept { return epoch_.load(std::memory_order_seq_cst); }
+  // The mover is in a call of the driver's meanwhile: one that does not come back is waited for no
+  // longer than such a call may take.
+  class Call {
+   public:
+    explicit Call(Gates& gates) noexcept : gates_(gates) {
+      gates_.calls_.fetch_add(1, std::memory_order_relaxed);
+    }
+    ~Call() { gates_.calls_.fetch_add(1, std::memory_order_relaxed); }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+   private:
+    Gates& gates_;
+  };
   // Behind what is on the stream by now. False: the driver refuses.
   bool write(CUstream writer, std::uint32_t id, std::uint32_t epoch,
              std::uint64_t sequence) noexcept;
@@ -71,7 +89,7 @@ class Gates {
   struct alignas(64) Word {
     std::uint64_t value;
   };
-  static constexpr std::uint32_t kEpochs = 16;
+  static constexpr std::uint32_t kEpochs = 256;
 
   Word& word(std::uint32_t epoch, std::uint32_t id) const noexcept {
     return words_[epoch * DEEPUM_MAX_STREAMS + id];
@@ -80,6 +98,7 @@ class Gates {
     return device_address_ + sizeof(Word) * (epoch * DEEPUM_MAX_STREAMS + id);
   }
   void watch() noexcept;
+  bool waits() const noexcept;  // some launch at its gate
   bool progressed(std::array<std::uint64_t, DEEPUM_MAX_STREAMS>& seen) const noexcept;
   std::uint64_t latest() const noexcept;  // launch that waits at a gate
   bool open_all() noexcept;
@@ -91,8 +110,9 @@ class Gates {
   // Sequence: until the mover has processed it launches have no gates.
   std::atomic<std::uint64_t> resume_at_{0};
   std::array<std::atomic<std::uint64_t>, DEEPUM_MAX_STREAMS> queued_{};
-  Word* words_ = nullptr;           // by epoch and stream id; the driver writes them, too
-  CUdeviceptr device_address_ = 0;  // of the words
+  std::atomic<std::uint32_t> calls_{0};  // of the mover's, begun and ended: odd while one lasts
+  Word* words_ = nullptr;                // by epoch and stream id; the driver writes them, too
+  CUdeviceptr device_address_ = 0;       // of the words
   CUcontext home_ = nullptr;
   pthread_t watcher_{};
 };

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "allocation_table.hpp"
+#include "message.hpp"
 #include "records.h"
 #include "session.hpp"
 
@@ -35,7 +36,11 @@ void tell(CUdevice device, deepum_event_kind kind) noexcept {
   event.header.device = static_cast<std::uint32_t>(device);
   event.total_bytes = memory.total.load();
   event.capacity_bytes = usable - std::min(usable, memory.plain.load());
-  emit(&event.header);
+  if (emit(&event.header) != 0) {
+    say(Level::kInformation, "GPU %d: %llu MiB, of which %llu MiB are for managed memory", device,
+        static_cast<unsigned long long>(event.total_bytes >> 20),
+        static_cast<unsigned long long>(event.capacity_bytes >> 20));
+  }
 }
 
 }  // namespace

@@ -44,6 +44,7 @@ alignas(Entry) unsigned char entry_memory[sizeof(Entry)];
 Entry& entry() noexcept { return *std::launder(reinterpret_cast<Entry*>(entry_memory)); }
 
 constinit thread_local bool entering [[gnu::tls_model("initial-exec")]] = false;
+constinit thread_local bool next_ungated [[gnu::tls_model("initial-exec")]] = false;
 
 Session* the_session = nullptr;  // under entry().mutex until published; never destroyed
 
@@ -113,16 +114,30 @@ void follow(const Discards::AwaitedOfLanes& all, CUstream stream) noexcept {
   }
 }
 
-void emit_device(CUdevice device) noexcept {
+// False: ask again. The context is current and no primary context yet: NVIDIA's driver then answers
+// with CONTEXT_IS_DESTROYED, and initialises it at the first call that needs it. Without the event
+// nothing of the device would ever be moved, so that a driver that refuses to tell what is free is
+// taken to have all of it free.
+bool emit_device(CUdevice device) noexcept {
   const Driver& call = driver();
   std::size_t free = 0, total = 0;
-  if (!call.MemGetInfo || call.MemGetInfo(&free, &total) != CUDA_SUCCESS) {
-    return;
+  const CUresult result =
+      call.MemGetInfo ? call.MemGetInfo(&free, &total) : CUDA_ERROR_NOT_SUPPORTED;
+  if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) {
+    return false;
   }
   if (call.DeviceTotalMem) {
     call.DeviceTotalMem(&total, device);
   }
+  if (result != CUDA_SUCCESS) {
+    say(Level::kWarning,
+        "warning: GPU %d: cuMemGetInfo answers with error %d; all of its memory is taken to be "
+        "free",
+        device, static_cast<int>(result));
+    free = total;
+  }
   watch_memory(device, free, total);
+  return true;
 }
 
 void leave_at_exit() { leave(); }
@@ -147,16 +162,15 @@ void start_once() noexcept try {
 
 }  // namespace
 
-void enter_device(CUdevice device) noexcept {
+bool enter_device(CUdevice device, CUcontext context) noexcept {
   if (device < 0 || device >= DEEPUM_MAX_DEVICES || entering || settings().disabled) {
-    return;
+    return true;
   }
   if (entered.load(std::memory_order_acquire) >> device & 1) {
-    [[likely]] return;
+    [[likely]] return true;
   }
   entering = true;
   const int kept = errno;
-  const CUcontext context = current_context();
   bool first = false;
   {
     const std::lock_guard lock(entry().mutex);
@@ -165,7 +179,12 @@ void enter_device(CUdevice device) noexcept {
   }
   if (Session* session = live.load(std::memory_order_acquire); session && first) {
     session->mover().enter_device(device, context);
-    emit_device(device);
+    if (!emit_device(device)) {
+      entered.fetch_and(~(1u << device));
+      errno = kept;
+      entering = false;
+      return false;
+    }
     // Memory that another thread got while this one was connecting.
     if (Allocations::instance().managed_bytes(static_cast<std::uint32_t>(device)) != 0) {
       Allocations::instance().announce();
@@ -173,6 +192,7 @@ void enter_device(CUdevice device) noexcept {
   }
   errno = kept;
   entering = false;
+  return true;
 }
 
 bool has_session() noexcept { return live.load(std::memory_order_acquire) != nullptr; }
@@ -237,7 +257,8 @@ void before_execute(CUdevice, CUstream stream, std::uint32_t stream_id,
     session->markers.enter(stream, stream_id);
     follow(Discards::instance().latest(), stream);
   }
-  if (session && sequence != 0 && session->gates.used()) {
+  const bool ungated = std::exchange(next_ungated, false);
+  if (session && sequence != 0 && session->gates.used() && !ungated) {
     session->wait_at_gate(stream, stream_id, sequence);
   }
   if (timed) [[unlikely]] {
@@ -276,6 +297,22 @@ void before_synchronise(std::uint32_t stream_id) noexcept {
   if (settings().lock_step && last_sequence != 0) {
     session->wait_for_decisions(last_sequence);
   }
+}
+
+bool waits_at_gates() noexcept {
+  Session* session = live.load(std::memory_order_acquire);
+  return session && session->gates.used();
+}
+
+void before_locked_wait() noexcept {
+  if (Session* session = live.load(std::memory_order_acquire); session && session->gates.used()) {
+    session->gates.settle();
+  }
+}
+
+void before_first_launch() noexcept {
+  before_locked_wait();
+  next_ungated = true;
 }
 
 void use_after_discards(std::uint64_t address, std::uint64_t bytes) noexcept {

@@ -73,8 +73,9 @@ const ShimSettings& settings() noexcept;
 const char* daemon_silent() noexcept;
 
 // Called by the hooks when a context is current for the first time on a device: connects to (or
-// starts) the daemon once a process, and emits the device's event. Cheap when already done.
-void enter_device(CUdevice device) noexcept;
+// starts) the daemon once a process, and emits the device's event. Cheap when already done. False:
+// the driver cannot tell yet what is free of the device; call again.
+bool enter_device(CUdevice device, CUcontext context) noexcept;
 
 bool has_session() noexcept;
 // Whether somebody is to be told of observed faults, or of how far streams are: by DEEPUM_FAULTS,
@@ -107,6 +108,13 @@ void handle_refused() noexcept;
 void before_execute(CUdevice device, CUstream stream, std::uint32_t stream_id,
                     std::uint64_t sequence) noexcept;
 void after_execute(CUdevice device, CUstream stream, std::uint32_t stream_id) noexcept;
+// Before a call of the program's in which the driver may wait for a stream with locks held that the
+// mover needs: waits until no launch waits at a gate, half a second at most.
+void before_locked_wait() noexcept;
+bool waits_at_gates() noexcept;  // launches do: else there is nothing to wait for
+// Likewise, before a function's first launch, in which the driver may load code; the thread's next
+// launch has no gate.
+void before_first_launch() noexcept;
 // The program is about to block: brings every stream's marker up to its last launch.
 void before_synchronise(std::uint32_t stream_id) noexcept;  // DEEPUM_ALL_STREAMS for all
 void stream_destroyed(CUstream stream, std::uint32_t stream_id) noexcept;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "allocations.hpp"
+#include "contexts.hpp"
 #include "driver.hpp"
 #include "session.hpp"
 
@@ -303,7 +304,7 @@ std::uint64_t emit_execute(unsigned stream, std::uint64_t hash, unsigned ranges,
 
 extern "C" {
 
-void h_enter(int device) { enter_device(device); }
+void h_enter(int device) { enter_device(device, current_context()); }
 
 // A launch as the hooks make it. Returns its sequence. handle: the stream's number, which differs
 // from the id only on the shared id.

@@ -106,7 +106,7 @@ tell(sequence=sequence, began=began, calls=wait_calls(lambda all: any(c.startswi
         facts = run(snippet).facts()
         daemon.finished()
     calls, sequence = facts["calls"], facts["sequence"]
-    assert "register 65536 3" in facts["began"]
+    assert "register 1048576 3" in facts["began"]
     assert [call for call in calls if call[:4] in ("gate", "laun")] == [
         f"gate s0 w0 >= {sequence}",
         "launch s0",

@@ -26,11 +26,12 @@ static __device__ cells memory(uint64_t base, uint64_t first, uint64_t granules,
   extern "C" __global__ void name(uint64_t d, uint64_t d_first, uint64_t d_granules, uint64_t a, \
                                   uint64_t a_first, uint64_t a_granules, uint64_t b,             \
                                   uint64_t b_first, uint64_t b_granules, uint64_t salt,          \
-                                  uint64_t place, uint64_t flops) {                              \
+                                  uint64_t place, uint64_t flops, uint64_t key) {                \
     if (blockIdx.x != 0 || threadIdx.x != 0) return;                                             \
     wait(flops / kFlopsPerNanosecond);                                                           \
-    compute(kind, memory(d, d_first, d_granules, place), memory(a, a_first, a_granules, place),  \
-            memory(b, b_first, b_granules, place), salt);                                        \
+    compute(kind, memory(d ^ key, d_first, d_granules, place),                                   \
+            memory(a ^ key, a_first, a_granules, place),                                         \
+            memory(b ^ key, b_first, b_granules, place), salt);                                  \
   }
 KERNEL(fill, KERNEL_FILL)
 KERNEL(update, KERNEL_UPDATE)
