@@ -3,7 +3,6 @@
 #include "discards.hpp"
 #include "driver.hpp"
 #include "event_handles.hpp"
-#include "memory_watch.hpp"
 #include "message.hpp"
 #include "move_calls.hpp"
 
@@ -176,8 +175,7 @@ mover::Error CudaBackend::serve_advice(mover::LaneId lane, std::span<const mover
 mover::Error CudaBackend::discard(mover::LaneId lane, mover::Range range) {
   const CUstream stream = streams_[lane];
   const Gates::Call call(gates_);
-  const bool frees = has_budget(static_cast<CUdevice>(mover::lane_device(lane)));
-  return discards_.make(stream, [&] { return drop_content(range, frees, stream); });
+  return discards_.make(stream, [&] { return drop_content(range, stream); });
 }
 
 void CudaBackend::turned_off(mover::Error error) {

@@ -26,10 +26,10 @@ bool can_discard() noexcept;
 void refuse_discards() noexcept;  // from here on
 // Drops the content of the span, wherever it is, in stream order. Nothing is copied. The GPU's
 // memory stays with the span until the driver needs it, which takes it before all other memory and
-// copies nothing; with `frees` it is free at once, but then the kernel module (580) makes zeroed
-// pages on the host that the next prefetch of the span copies (uvm_va_block.c,
-// uvm_va_block_make_resident).
-CUresult drop_content(const Span& span, bool frees, CUstream stream) noexcept;
+// copies nothing. A driver without this discard has it with a prefetch to the host, which costs as
+// much as an eviction: the kernel module (580) maps pages there, which the next prefetch of the
+// span copies.
+CUresult drop_content(const Span& span, CUstream stream) noexcept;
 // Takes effect at once.
 CUresult advise(const Span& span, CUmem_advise advice, int location) noexcept;
 

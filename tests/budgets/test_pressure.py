@@ -26,17 +26,29 @@ tell()
 """
 
 
-@pytest.mark.parametrize("env", [{}, SOFT], ids=["card", "budget"])
-def test_discards_never_hit_what_is_used_and_residency_keeps_the_budget(
-    python: Callable[..., Ran], env: dict[str, str]
+def test_discards_never_hit_what_is_used_and_residency_keeps_to_the_card(
+    python: Callable[..., Ran],
 ) -> None:
-    ran = python(["--gpu-memory", "384MiB"], TRAINING, env=env | {"DEEPUM_INVALIDATION": "1"})
+    ran = python(["--gpu-memory", "384MiB"], TRAINING, env={"DEEPUM_INVALIDATION": "1"})
     assert ran.simulated["peak_managed_bytes"] > 1.5 * 384 * MIB
     assert ran.simulated["bytes_discarded"] > 100 * MIB
     assert ran.simulated["discarded_uses"] == 0
     assert ran.told["launches_over_capacity"] == 0
     assert ran.simulated["peak_resident_bytes"] <= 384 * MIB
     assert ran.told["budget_overshoot_bytes"] == 0
+    assert ran.told["warnings"] == []
+
+
+def test_below_a_budget_what_exceeds_it_was_discarded_and_is_the_drivers_to_take(
+    python: Callable[..., Ran],
+) -> None:
+    ran = python(["--gpu-memory", "384MiB"], TRAINING, env=SOFT | {"DEEPUM_INVALIDATION": "1"})
+    core = ran.told["processes"][0]["session"]["core"]
+    assert core["bytes_invalidated"] > 100 * MIB
+    assert core["peak_resident_bytes"] <= 384 * MIB < ran.simulated["peak_resident_bytes"]
+    assert ran.simulated["peak_resident_bytes"] < 1.5 * 384 * MIB
+    assert ran.simulated["discarded_uses"] == 0
+    assert ran.told["launches_over_capacity"] == 0
     assert ran.told["warnings"] == []
 
 
