@@ -27,6 +27,7 @@ from deepum.sizes import size
 _MOVED = {"in": "bytes_h2d", "out": "bytes_d2h"}
 _ON_DISK = {"disk in": "bytes_disk_read", "disk out": "bytes_disk_written"}
 _RATIOS = ("of unlimited", "over on-demand", "of bound", "of bound (UM)")
+_LINEAR = "of bound (LP)"
 
 
 def _moved(found: Comparison) -> dict[str, str]:
@@ -48,6 +49,7 @@ def _cells(found: Comparison, name: str) -> list[str]:
         _ratio(on_demand, 2),
         _ratio(of_bound, 3),
         _ratio(found.of_kept_bound(name), 3),
+        *([_ratio(found.of_linear_bound(name), 3)] if found.linear_bound_ns else []),
     ]
 
 
@@ -73,13 +75,17 @@ def _bounds(found: Comparison) -> str:
     return (
         f"; lower bound {first}, of unified memory {kept}; without copies in advance "
         f"{moving_first}, {moving_kept}"
+        + (f"; of plans {found.linear_bound_ns / 1e6:.1f} ms" if found.linear_bound_ns else "")
     )
 
 
 def _table(found: Comparison, names: Sequence[str]) -> list[str]:
     fitting = [name for name in names if found.rows[name].does_not_fit is None]
     rows = [
-        ("", "ms/step", "faults", *_moved(found), *_RATIOS),
+        (
+            *("", "ms/step", "faults", *_moved(found), *_RATIOS),
+            *([_LINEAR] if found.linear_bound_ns else []),
+        ),
         *((name, *_cells(found, name)) for name in fitting),
     ]
     head = (
@@ -123,7 +129,7 @@ GROUPS = (
     Group(
         "What is simulated",
         "The policies, and how each workload's iterations are run and counted.",
-        ("policy", "mode", "steps", "warm_up", "synchronise"),
+        ("policy", "mode", "steps", "warm_up", "synchronise", "linear_bound"),
     ),
     Group(
         "The machine",
@@ -198,6 +204,11 @@ GROUPS = (
     is_flag=True,
     help="The program waits for the GPU after each iteration, where the workload is one.",
 )
+@click.option(
+    "--linear-bound",
+    is_flag=True,
+    help="Also the bound of all plans of an iteration, by linear programming; takes seconds.",
+)
 @click.option("--json", "json_file", metavar="FILE", help="Also write all figures to this file.")
 @click.option(
     "--jobs",
@@ -228,6 +239,7 @@ def command(
     steps: int | None,
     warm_up: int,
     synchronise: bool,
+    linear_bound: bool,
     json_file: str | None,
     jobs: int | None,
     cluster: str | None,
@@ -252,6 +264,7 @@ def command(
         synchronise,
         host=host,
         warm_up=warm_up,
+        linear_bound=linear_bound,
     )
     driver = Driver(
         costs, discards, faults, capacity_error_bytes(capacity_error), free_memory, blocking

@@ -82,6 +82,7 @@ class Comparison:
     program gives it up, as unified memory has to. `footprint`: of all the steps. `repetitions`: how
     often most launches come in a step (deepum.simulate.steps). `host_memory_bytes`, `disk_gbps`
     (read, write): 0 where the host holds all there is, and where it has no disk.
+    `linear_bound_ns`: by linear programming over the plans of an iteration, None unless asked for.
     """
 
     workload: str
@@ -98,12 +99,17 @@ class Comparison:
     repetitions: int = 1
     driver: Driver = _ITS_DRIVER
     mode: Mode = DEFAULT
+    linear_bound_ns: float | None = None
 
     def of_kept_bound(self, name: str) -> float | None:
         """Of a policy's step: its time / the bound where content is kept; None without one,
         infinite for what does not fit.
         """
         return self.rows[name].ns / self.kept_bound_ns if self.kept_bound_ns else None
+
+    def of_linear_bound(self, name: str) -> float | None:
+        """The same of that bound."""
+        return self.rows[name].ns / self.linear_bound_ns if self.linear_bound_ns else None
 
     def ratios(self, name: str) -> tuple[float, float, float | None]:
         """Of a policy's step: unlimited's time / its, on-demand's / its, its / the bound.
@@ -132,6 +138,7 @@ class Comparison:
                 "speed_up_over_on_demand": _number(on_demand),
                 "of_bound": of_bound,
                 "of_kept_bound": self.of_kept_bound(name),
+                **({"of_linear_bound": self.of_linear_bound(name)} if self.linear_bound_ns else {}),
                 "a_step": {counter: row.count(counter) for counter in COUNTED},
                 "table_bytes": row.table_bytes,
             }
@@ -150,6 +157,7 @@ class Comparison:
             "moving_bound_ms": _ms(self.moving_bound_ns),
             "kept_bound_ms": _ms(self.kept_bound_ns),
             "kept_moving_bound_ms": _ms(self.kept_moving_bound_ns),
+            **({"linear_bound_ms": _ms(self.linear_bound_ns)} if self.linear_bound_ns else {}),
             "allocated_bytes": self.footprint.allocated,
             "managed_bytes": self.footprint.managed,
             "policies": policies,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from deepum.core import UM_BLOCK_BYTES
 from deepum.errors import UsageError
@@ -12,6 +12,7 @@ from deepum.simulate.footprint import footprint
 from deepum.simulate.host import Host
 from deepum.simulate.mode import DEFAULT, Mode
 from deepum.simulate.policies import Policy
+from deepum.simulate.relaxation import linear_bound_ns
 from deepum.simulate.steps import WARM_UP
 from deepum.simulate.workload import load
 
@@ -20,7 +21,8 @@ from deepum.simulate.workload import load
 class Point:
     """What `deepum simulate` takes, of one workload; None: what the workload or the machine has.
     `pressure`: what is allocated at most over the card's memory, instead of `memory_bytes`, so that
-    machines of any size are compared alike.
+    machines of any size are compared alike. `linear_bound`: it is solved for as well, which takes
+    seconds.
     """
 
     workload: str
@@ -35,6 +37,7 @@ class Point:
     warm_up: int = WARM_UP
     driver: Driver = field(default_factory=Driver)
     mode: Mode = DEFAULT
+    linear_bound: bool = False
 
     def __str__(self) -> str:
         return self.workload if self.machine is None else f"{self.workload} on {self.machine}"
@@ -56,7 +59,7 @@ def simulate(point: Point) -> Comparison:
                 f"memory instead of a pressure"
             )
     machine = point.machine or loaded.machine
-    return compare(
+    found = compare(
         loaded,
         machine,
         point.policies,
@@ -67,3 +70,6 @@ def simulate(point: Point) -> Comparison:
         point.driver,
         point.mode,
     )
+    if not point.linear_bound:
+        return found
+    return replace(found, linear_bound_ns=linear_bound_ns(loaded, machine, memory))

@@ -71,6 +71,28 @@ def test_the_table_has_a_line_a_policy(deepum: Deepum, workload: Path, tmp_path:
     )
 
 
+def test_the_bound_of_plans_is_between_that_of_unified_memory_and_what_a_planner_reaches(
+    deepum: Deepum, workload: Path, tmp_path: Path
+) -> None:
+    small = (workload, "--gpu-memory", "192MiB", "--json", tmp_path / "out.json")
+    told = deepum("simulate", *small, "--policy", "deepum", "--linear-bound")
+    assert told.returncode == 0, told.stderr
+    head, columns, row = told.stdout.splitlines()
+    figures = json.loads((tmp_path / "out.json").read_text())
+    least = figures["linear_bound_ms"]
+    assert head.endswith(f"; of plans {least:.1f} ms") and columns.endswith("of bound (LP)")
+    assert row.split()[-1] == f"{figures['policies']['deepum']['of_linear_bound']:.3f}"
+    assert deepum("plan", *small, "--planner", "search").returncode == 0
+    planned = json.loads((tmp_path / "out.json").read_text())["planners"]["search"]["ns"] / 1e6
+    assert 0.99 * figures["kept_bound_ms"] <= least <= 1.0001 * planned
+
+
+def test_where_all_fits_there_is_no_bound_of_plans(deepum: Deepum, workload: Path) -> None:
+    told = deepum("simulate", workload, "--policy", "deepum", "--linear-bound")
+    assert told.returncode == 0, told.stderr
+    assert "of plans" not in told.stdout and "(LP)" not in told.stdout
+
+
 def test_policies_steps_and_queue_are_chosen(
     deepum: Deepum, workload: Path, tmp_path: Path
 ) -> None:
