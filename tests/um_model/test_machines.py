@@ -22,7 +22,7 @@ HOST = (
 )
 
 
-# What no GPU has answered yet: prefetches cost the driver nothing beside their copies, and discards
+# What drivers differ in: prefetches cost the driver nothing beside their copies, and discards
 # empty blocks.
 KIND = ("block_ns", "discards", "queued_prefetch_faults", "blocking_calls")
 
