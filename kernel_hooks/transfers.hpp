@@ -20,7 +20,7 @@ inline Bytes bytes_at(const void* address, std::uint64_t bytes) noexcept {
   return {reinterpret_cast<std::uint64_t>(address), bytes};
 }
 
-// Host memory that the driver does not know: it copies from and to it by way of its own.
+// Host memory that the driver does not know: it copies to it by way of its own, and waits.
 inline bool is_pageable(const Bytes& at) noexcept {
   unsigned type = 0;
   const auto& ask = real<false>().cuPointerGetAttribute;
@@ -60,8 +60,7 @@ CUresult transfer_as(std::uint8_t flags, std::uint64_t identity, const StreamRef
   if (blocks) {
     about_to_wait(DEEPUM_ALL_STREAMS, stream.device);
   }
-  if (runtime::waits_at_gates() &&
-      (waits != Waits::kNever || is_pageable(written) || is_pageable(read))) {
+  if (runtime::waits_at_gates() && (waits != Waits::kNever || is_pageable(written))) {
     runtime::before_locked_wait();
   }
   const CUresult result = forward(function, arguments...);

@@ -166,15 +166,18 @@ class PlannedPolicy:
 
     def _measure(self, statistics: CoreStatistics) -> None:
         recording, took = self.core.recorded(), self._took()
-        if any(time.waited is None for time in self._timeline.since(self._since)[:1]):
+        if recording is None or len(took) < _MEASURED_ITERATIONS:
+            return
+        # The first times may be of launches before any was timed.
+        if not self._timeline.knows_waits:
             self.outcomes.append(
                 Outcome(self._period, reason="launches do not wait for their moves")
             )
             self._decide()
-        elif recording is not None and len(took) >= _MEASURED_ITERATIONS:
-            self._recording, self._us = recording, fmean(took)
-            self.core.record(0)
-            self._ask(statistics)
+            return
+        self._recording, self._us = recording, fmean(took)
+        self.core.record(0)
+        self._ask(statistics)
 
     def _ask(self, statistics: CoreStatistics) -> None:
         assert self._recording is not None

@@ -40,6 +40,11 @@ class Timeline:
         """The launch whose time became known last; 0: none."""
         return self._known[-1].launch if self._known else 0
 
+    @property
+    def knows_waits(self) -> bool:
+        """Whether the latest time says how long launches had waited for their moves."""
+        return bool(self._known) and self._known[-1].waited is not None
+
     def since(self, launch: int) -> list[LaunchTime]:
         """Those of that launch and of those behind it."""
         return self._known[self._place(launch) :]

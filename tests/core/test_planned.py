@@ -172,6 +172,17 @@ def test_nothing_is_planned_where_all_fits() -> None:
     assert is_about(program, Phase.LEARNING) and not planning.asked
 
 
+def test_times_of_launches_before_any_was_timed_do_not_end_planning() -> None:
+    planning = FakePlanning(plan(1), plan(2))
+    program = Program(planning)
+    program.gates = False
+    while not program.core.wants_times:
+        program.iterate(100)
+    program.gates = True
+    program.iterate_until_asked(1)
+    assert len(planning.asked) == 1
+
+
 def test_nothing_is_planned_where_launches_do_not_wait_for_their_moves() -> None:
     planning = FakePlanning()
     program = Program(planning)
