@@ -211,8 +211,8 @@ constexpr Card kH200{
 // H100 SXM data sheet: 67 TFLOPS FP32, 989 TFLOPS BF16 dense, 3.35 TB/s; white paper and sustained
 // as kH200's. Measured on one with driver 580.159.04 (benchmarks/results,
 // acceptance-nvidia-h100-80gb-hbm3-20261127-022709.json; docs/research/gpu.md): memory, prefetches
-// each way, fault batches, launches and their queue, the wait for a value. A prefetch to the host is
-// what the kernel module takes to map the host's pages: copies reach 54.9 GB/s. The driver's own
+// each way, fault batches, launches and their queue, the wait for a value. A prefetch to the host
+// is what the kernel module takes to map the host's pages: copies reach 54.9 GB/s. The driver's own
 // eviction maps none; it is taken to be the handling and a copy at that rate, and was not measured,
 // nor was what batches take without the density prefetcher.
 constexpr Machine h100() {
@@ -278,9 +278,14 @@ constexpr Machine g10_ssd() {
   return made;
 }
 
-constexpr std::array kMachines{
-    machine(kV100_16), machine(v100_32()), machine(kRtx4090), machine(kA100), g10(),
-    g10_ssd(),         h100(),             machine(kH200)};
+constexpr std::array kMachines{machine(kV100_16),
+                               machine(v100_32()),
+                               machine(kRtx4090),
+                               machine(kA100),
+                               g10(),
+                               g10_ssd(),
+                               h100(),
+                               machine(kH200)};
 
 }  // namespace
 
