@@ -138,7 +138,7 @@ GROUPS = (
     ),
     Group(
         "Its driver",
-        "What no GPU has answered yet; `deepum machines --json` has the machine's own figures.",
+        "What drivers differ in; `deepum machines --json` has the machine's own figures.",
         ("costs", "discards", "faults", "blocking", "capacity_error", "free_memory"),
     ),
     Group(

@@ -49,7 +49,7 @@ class Gates {
   bool launch(CUstream stream, std::uint32_t id, std::uint64_t sequence) noexcept;
   // Waits until no stream waits at a gate, half a second at most. For calls in which the driver may
   // wait for a stream with locks held that the mover's calls need: NVIDIA's does so where it frees
-  // memory, copies from or to pageable memory, sets managed memory synchronously or loads code.
+  // memory, copies to pageable memory, sets managed memory synchronously or loads code.
   void settle() noexcept;
 
   // --- The mover's side, continued.

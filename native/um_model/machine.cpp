@@ -208,6 +208,35 @@ constexpr Card kH200{
     .link = kPcie5,
 };
 
+// H100 SXM data sheet: 67 TFLOPS FP32, 989 TFLOPS BF16 dense, 3.35 TB/s; white paper and sustained
+// as kH200's. Measured on one with driver 580.159.04 (benchmarks/results,
+// acceptance-nvidia-h100-80gb-hbm3-20261127-022709.json; docs/research/gpu.md): memory, prefetches
+// each way, fault batches, launches and their queue, the wait for a value. A prefetch to the host
+// is what the kernel module takes to map the host's pages: copies reach 54.9 GB/s. The driver's own
+// eviction maps none; it is taken to be the handling and a copy at that rate, and was not measured,
+// nor was what batches take without the density prefetcher.
+constexpr Machine h100() {
+  constexpr double kToDevice = 48.471, kToHost = 14.919, kCopyToHost = 54.899;
+  Card card = kH200;
+  card.name = "h100-80gb";
+  card.description =
+      "NVIDIA H100 80 GB HBM3, PCIe 5.0 x16: link, faults and launches as measured, to the host as "
+      "prefetches do it";
+  card.gpu_name = "NVIDIA H100 80GB HBM3 (simulated)";
+  card.memory = 85017493504ull / (2u << 20) * (2u << 20);
+  card.memory_gbps = 3350;
+  card.link = kToDevice;
+  Machine made = machine(card);
+  made.d2h_gbps = kToHost;
+  made.fault_batch_ns = 51250;
+  made.fault_ns_per_byte = 0.16447;
+  made.eviction_ns_per_block = eviction(kCopyToHost);
+  made.launch_ns = 3589;
+  made.launch_queue = 1020;
+  made.value_wait_ns = 1900;
+  return made;
+}
+
 // The A100 of G10's simulator (MICRO'23; github.com/platformxlab/G10, src/configs): 40 GiB, 15.754
 // GB/s each way, 45 us to handle a far fault, 5 us for a transfer. A fault's pages cost what the
 // link takes, evictions go the other way at the same time: its base UVM moves 186 GB each way in
@@ -249,9 +278,14 @@ constexpr Machine g10_ssd() {
   return made;
 }
 
-constexpr std::array kMachines{
-    machine(kV100_16), machine(v100_32()), machine(kRtx4090), machine(kA100), g10(),
-    g10_ssd(),         machine(kH200)};
+constexpr std::array kMachines{machine(kV100_16),
+                               machine(v100_32()),
+                               machine(kRtx4090),
+                               machine(kA100),
+                               g10(),
+                               g10_ssd(),
+                               h100(),
+                               machine(kH200)};
 
 }  // namespace
 

@@ -26,6 +26,7 @@ from deepum.machines import machines
 ROOT = Path(__file__).resolve().parents[2]
 QUESTIONS = {
     "links",
+    "locks",
     "calls",
     "discards",
     "clean",

@@ -42,6 +42,7 @@ def answer(bench: Bench) -> dict[str, Any]:
     ]:
         # Apart: neighbours could be taken together.
         ranges = [(memory + 2 * i * BLOCK, BLOCK) for i in range(count)]
+        bench.put(memory, most, cuda.gpu)  # all of it: the calls before left most on the host
         row = {"ranges": count, "bytes": count * BLOCK}
         for name, place in (("to_host", cuda.host), ("to_gpu", cuda.gpu)):
 
