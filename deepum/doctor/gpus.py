@@ -220,10 +220,16 @@ def link(answer: Answer) -> Check:
         for way in ("to_gpu", "to_host")
         if rates[f"{way}_prefetch"] < _POOR * rates[f"{way}_pinned"]
     ]
+    if slow == ["to_host"]:
+        remedy = (
+            "none: the driver maps each page of 4 KiB that it moves there; what leaves the GPU "
+            "does so at this rate"
+        )
+        return Check("link", "warn", f"{shown}: prefetches to the host are slow", remedy, rates)
     if slow:
         remedy = (
-            "see that the host has huge pages and the process runs on the GPU's NUMA node "
-            "(nvidia-smi topo -m)"
+            "see that the process runs on the GPU's NUMA node (nvidia-smi topo -m), and what else "
+            "uses the link"
         )
         return Check("link", "warn", f"{shown}: prefetches are slow", remedy, rates)
     return Check("link", "ok", shown, data=rates)

@@ -75,8 +75,14 @@ def test_a_driver_known_to_hang_fails_on_the_cards_concerned(known: dict[str, An
 
 
 def test_slow_prefetches_are_a_warning(known: dict[str, Any]) -> None:
-    known["link"]["to_host_prefetch"] = known["link"]["to_host_pinned"] / 2
-    assert gpus.link(Answer(known)).level == "warn"
+    link = known["link"]
+    assert gpus.link(Answer(known)).level == "ok"
+    link["to_host_prefetch"] = link["to_host_pinned"] / 2
+    told = gpus.link(Answer(known))
+    assert told.level == "warn" and told.remedy.startswith("none: the driver maps each page")
+    link["to_gpu_prefetch"] = link["to_gpu_pinned"] / 2
+    told = gpus.link(Answer(known))
+    assert told.level == "warn" and "NUMA" in told.remedy
 
 
 def test_a_fault_source_is_cupti_else_uvm_tools_else_a_warning(known: dict[str, Any]) -> None:
