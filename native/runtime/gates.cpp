@@ -75,7 +75,7 @@ bool Gates::launch(CUstream stream, std::uint32_t id, std::uint64_t sequence) no
   for (std::uint32_t naps = 0; naps < kMostNaps && used() && epoch_.load() == epoch; ++naps) {
     const std::uint64_t open = __atomic_load_n(&gate.value, __ATOMIC_RELAXED);
     const std::uint64_t last = queued_[id].load(std::memory_order_relaxed);
-    if (last <= open || sequence - open <= kMostAhead) {
+    if (last <= open || sequence <= open + kMostAhead) {
       break;
     }
     ::nanosleep(&kNap, nullptr);

@@ -32,6 +32,7 @@ QUESTIONS = {
     "remote",
     "order",
     "gates",
+    "locks",
     "launches",
     "faults",
     "capture",

@@ -8,6 +8,7 @@ import ctypes
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from acceptance.bench import Bench, Gate, host_us
@@ -25,9 +26,7 @@ def answer(bench: Bench) -> dict[str, Any]:
         return told | {"moves": _deferred(bench)}
     made = _Made(bench)
     for name, waits in made.situations().items():
-        told[name] = {
-            what: _beside(bench, waits, work) for what, work in made.calls().items()
-        }
+        told[name] = {what: _beside(bench, waits, work) for what, work in made.calls().items()}
     return told | {"moves": _deferred(bench)}
 
 
@@ -57,9 +56,7 @@ class _Made:
             "copy_from_pageable": lambda held: cuda(
                 "cuMemcpyHtoDAsync", self.plain, host, MIB, held
             ),
-            "copy_to_pageable": lambda held: cuda(
-                "cuMemcpyDtoHAsync", host, self.plain, MIB, held
-            ),
+            "copy_to_pageable": lambda held: cuda("cuMemcpyDtoHAsync", host, self.plain, MIB, held),
             "allocate_managed": lambda _: cuda.free(cuda.managed(2 * MIB)),
             "free": self._free,
         }
@@ -139,11 +136,9 @@ def _deferred(bench: Bench) -> dict[str, Any]:
             for address, stream in streams.items():
                 place = cuda.host if address == out else cuda.gpu
                 at = address + i * size
-                times.append(
-                    host_us(lambda at=at, place=place, stream=stream: cuda.prefetch(at, size, place, stream))  # type: ignore[misc]
-                )
+                times.append(host_us(partial(cuda.prefetch, at, size, place, stream)))
         independent = cuda.stream()
-        call_us = host_us(lambda: cuda.prefetch(free, size, cuda.gpu, independent))
+        call_us = host_us(partial(cuda.prefetch, free, size, cuda.gpu, independent))
         until = time.perf_counter() + _HELD_S / 2
         done = False
         while not done and time.perf_counter() < until and not gate.word.value:
