@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from daemon_side import PREFETCH, SYNCHRONISE, Command, Event, FakeDaemon
+from gating import BEGIN, first, held, waits
 from runtime_tools import Ran
-from test_gates import BEGIN, first, held, waits
 
 Run = Callable[..., Ran]
 
