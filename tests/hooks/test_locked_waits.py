@@ -71,6 +71,10 @@ CALLS = {
     "copy that waits": (True, f"cuda.cuMemcpyHtoD_v2(c.c_uint64(a), c.c_uint64(pinned), {N})"),
     "free of memory that was made managed": (True, "free(b)"),
     "free of the program's own managed memory": (True, "free(own)"),
+    "free in the stream's order": (False, "cuda.cuMemFreeAsync(c.c_uint64(d), None)"),
+    "the next wait, which carries it out": (True, "cuda.cuCtxSynchronize()"),
+    "wait for the GPU": (False, "cuda.cuCtxSynchronize()"),
+    "allocation of device memory": (False, "alloc(65536)"),
     "allocation that is made managed": (True, "alloc(4 * MiB)"),
     "a function's first launch": (True, "launch(function('new:8'), a)"),
     "a function's second launch": (False, "launch(kernel, a)"),
@@ -108,7 +112,7 @@ def test_which_calls_come_when_no_launch_waits_at_its_gate(
     calls = "".join(f"    {name!r}: lambda: {call},\n" for name, (_, call) in CALLS.items())
     found = told(
         f"""
-b, plain, pinned = alloc(4 * MiB), alloc(65536), cuda.fake_pinned(c.c_size_t(8 * MiB))
+b, d, plain, pinned = alloc(4 * MiB), alloc(6 * MiB), alloc(65536), cuda.fake_pinned(c.c_size_t(8 * MiB))
 host = c.create_string_buffer(4 * MiB); pageable = c.addressof(host)
 calls = {{
 {calls}}}
