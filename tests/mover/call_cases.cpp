@@ -284,10 +284,10 @@ CASE(what_goes_in_one_call_counts_as_one) {
 }
 
 CASE(without_gates_calls_are_not_counted) {
-  Mover mover({.devices = 1, .gates = true, .deferred_calls = 1});
+  Mover mover({.devices = 1, .gates = true, .handover_bytes = 16 * kBlock, .deferred_calls = 1});
   mover.backend.batches = false;
   EXPECT(mover.round({evict(1, {0}), evict(2, {5})}), "out: prefetch 0+1 to the CPU",
-         "out: prefetch 5+1 to the CPU");
+         "out: record e1", "out: prefetch 5+1 to the CPU", "out: record e2");
 }
 
 CASE(behind_gates_the_driver_is_taken_to_defer_all_calls_where_nobody_says_how_many) {
