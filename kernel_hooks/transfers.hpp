@@ -60,7 +60,8 @@ CUresult transfer_as(std::uint8_t flags, std::uint64_t identity, const StreamRef
   if (blocks) {
     about_to_wait(DEEPUM_ALL_STREAMS, stream.device);
   }
-  if (runtime::waits_at_gates() && (waits != Waits::kNever || is_pageable(written))) {
+  const bool locked = blocks || (waits == Waits::kIfManaged && reported);
+  if (runtime::waits_at_gates() && (locked || is_pageable(written))) {
     runtime::before_locked_wait();
   }
   const CUresult result = forward(function, arguments...);

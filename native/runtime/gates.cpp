@@ -26,12 +26,21 @@ constexpr std::uint32_t kCallPatience = 3;
 // fewer than the driver's queue takes. In a launch that waits for room in it the driver holds
 // locks, too.
 constexpr std::uint64_t kMostAhead = 3072;
-constexpr timespec kNap{0, 50000};          // 50 us
-constexpr std::uint32_t kMostNaps = 10000;  // half a second
+constexpr timespec kNap{0, 50000};         // 50 us, and as much again by the timer's slack
+constexpr std::uint32_t kMostNaps = 5000;  // half a second
 
 bool driver_has_gates() noexcept {
   const Driver& call = driver();
   return can_pin_words() && call.StreamWriteValue64 && call.StreamCreate && call.StreamWaitEvent;
+}
+
+template <typename Shut>
+void nap_while(const Shut& shut) noexcept {
+  const int kept = errno;
+  for (std::uint32_t naps = 0; naps < kMostNaps && shut(); ++naps) {
+    ::nanosleep(&kNap, nullptr);
+  }
+  errno = kept;
 }
 
 }  // namespace
@@ -72,14 +81,11 @@ bool Gates::launch(CUstream stream, std::uint32_t id, std::uint64_t sequence) no
       __atomic_load_n(&gate.value, __ATOMIC_RELAXED) >= sequence) {
     return false;
   }
-  for (std::uint32_t naps = 0; naps < kMostNaps && used() && epoch_.load() == epoch; ++naps) {
+  nap_while([&] {
     const std::uint64_t open = __atomic_load_n(&gate.value, __ATOMIC_RELAXED);
-    const std::uint64_t last = queued_[id].load(std::memory_order_relaxed);
-    if (last <= open || sequence - open <= kMostAhead) {
-      break;
-    }
-    ::nanosleep(&kNap, nullptr);
-  }
+    return used() && epoch_.load() == epoch && sequence > open + kMostAhead &&
+           queued_[id].load(std::memory_order_relaxed) > open;
+  });
   const Relaxed mode;
   if (driver().StreamWaitValue64(stream, device_word(epoch, id), sequence,
                                  CU_STREAM_WAIT_VALUE_GEQ) != CUDA_SUCCESS) {
@@ -151,11 +157,7 @@ bool Gates::waits() const noexcept {
 }
 
 void Gates::settle() noexcept {
-  const int kept = errno;
-  for (std::uint32_t naps = 0; naps < kMostNaps && used() && waits(); ++naps) {
-    ::nanosleep(&kNap, nullptr);
-  }
-  errno = kept;
+  nap_while([this] { return used() && waits(); });
 }
 
 // A launch waits that was queued since all were opened, and no word has changed since the latest

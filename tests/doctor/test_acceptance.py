@@ -33,6 +33,7 @@ QUESTIONS = {
     "remote",
     "order",
     "gates",
+    "locks",
     "launches",
     "faults",
     "capture",

@@ -258,3 +258,45 @@ CASE(behind_gates_there_is_no_limit) {
   EXPECT(mover.round({prefetch(1, {0, 4}), prefetch(2, {8, 4})}),
          "in: prefetch 0+4, 8+4 to device 0", "in: record e1");
 }
+
+CASE(behind_gates_so_many_calls_of_a_lane_are_with_the_driver) {
+  Mover mover({.devices = 1, .gates = true, .deferred_calls = 2});
+  mover.backend.gated = true;
+  mover.backend.batches = false;
+  EXPECT(mover.round({evict(1, {0}), evict(2, {5}), evict(3, {9}), prefetch(4, {3})}),
+         "out: prefetch 0+1 to the CPU", "out: record e1", "out: prefetch 5+1 to the CPU",
+         "out: record e2", "in: prefetch 3+1 to device 0", "in: record e3");
+  CHECK(mover.rules.looks_again_soon());
+  CHECK(mover.rules.waiting() == 1);
+  EXPECT(mover.round());
+  mover.backend.complete("e1");
+  EXPECT(mover.round(), "out: prefetch 9+1 to the CPU", "out: record e4");
+  CHECK(!mover.rules.looks_again_soon());
+}
+
+CASE(what_goes_in_one_call_counts_as_one) {
+  Mover mover({.devices = 1, .gates = true, .deferred_calls = 2});
+  mover.backend.gated = true;
+  EXPECT(mover.round({evict(1, {0}), evict(2, {5}), evict(3, {9})}),
+         "out: prefetch 0+1, 5+1, 9+1 to the CPU", "out: record e1");
+  EXPECT(mover.round({evict(4, {2})}), "out: prefetch 2+1 to the CPU", "out: record e2");
+  EXPECT(mover.round({evict(5, {4})}));
+}
+
+CASE(without_gates_calls_are_not_counted) {
+  Mover mover({.devices = 1, .gates = true, .handover_bytes = 16 * kBlock, .deferred_calls = 1});
+  mover.backend.batches = false;
+  EXPECT(mover.round({evict(1, {0}), evict(2, {5})}), "out: prefetch 0+1 to the CPU",
+         "out: record e1", "out: prefetch 5+1 to the CPU", "out: record e2");
+}
+
+CASE(behind_gates_the_driver_is_taken_to_defer_all_calls_where_nobody_says_how_many) {
+  Mover mover({.devices = 1, .gates = true});
+  mover.backend.gated = true;
+  mover.backend.batches = false;
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    mover.rules.accept(evict(i + 1, {2 * i}));
+  }
+  mover.round();
+  CHECK(mover.rules.waiting() == 0);
+}

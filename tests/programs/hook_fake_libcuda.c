@@ -5,7 +5,8 @@
  * Environment: FAKE_MEMORY bytes of the card (1 GiB), FAKE_FREE bytes that are free of it always
  * (all), FAKE_NO_MANAGED=1 no concurrent managed access, FAKE_OTHER_POINTERS=1 cuGetProcAddress
  * answers with addresses that are not those of the exported symbols, FAKE_SHUFFLE=1 memory at other
- * addresses, FAKE_NO_SHARING=1 a device without IPC and GPUDirect.
+ * addresses, FAKE_NO_SHARING=1 a device without IPC and GPUDirect, FAKE_NOT_YET so many times
+ * cuMemGetInfo has no context to answer for.
  *
  * A module is any text; a function's name may carry its parameter sizes: "add:8,8,4".
  */
@@ -249,7 +250,10 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
   return result;
 }
 CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
-  const char* text = getenv("FAKE_FREE");
+  static int asked;
+  const char* text = getenv("FAKE_NOT_YET");
+  if (text && asked++ < atoi(text)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  text = getenv("FAKE_FREE");
   cuDeviceTotalMem_v2(total, 0);
   *free = text ? strtoull(text, NULL, 0) : *total;
   return CUDA_SUCCESS;
@@ -261,6 +265,42 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr a
   if (bytes) *bytes = memory[i].bytes;
   return CUDA_SUCCESS;
 }
+/* Host memory that the driver knows. */
+CUdeviceptr fake_pinned(size_t bytes) {
+  CUdeviceptr address = 0;
+  map(&address, bytes, 0);
+  return address;
+}
+
+/* ---- words that streams wait for: nothing is done that is queued, and no word is written ---- */
+static CUdeviceptr words, waited_at;
+static unsigned waits;
+CUdeviceptr fake_words(void) { return words; }
+CUdeviceptr fake_waited_at(void) { return waited_at; }
+unsigned fake_waits(void) { return waits; }
+CUresult cuMemHostRegister_v2(void* address, size_t bytes, unsigned flags) {
+  (void)bytes, (void)flags;
+  words = (CUdeviceptr)address;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device, void* host, unsigned flags) {
+  (void)flags;
+  *device = (CUdeviceptr)host;
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value,
+                                unsigned flags) {
+  (void)stream, (void)value, (void)flags;
+  waited_at = address;
+  ++waits;
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value,
+                                 unsigned flags) {
+  (void)stream, (void)address, (void)value, (void)flags;
+  return CUDA_SUCCESS;
+}
+
 /* Managed memory is not shared. */
 static CUresult share(CUdeviceptr address) {
   const int i = find(address);
@@ -327,6 +367,7 @@ BOTH(cuMemcpyDtoH_v2, _ptds, (void* dst, CUdeviceptr src, size_t bytes))
 BOTH(cuMemcpyDtoD_v2, _ptds, (CUdeviceptr dst, CUdeviceptr src, size_t bytes))
 BOTH(cuMemcpyDtoDAsync_v2, _ptsz, (CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream))
 BOTH(cuMemcpyHtoDAsync_v2, _ptsz, (CUdeviceptr dst, const void* src, size_t bytes, CUstream stream))
+BOTH(cuMemcpyDtoHAsync_v2, _ptsz, (void* dst, CUdeviceptr src, size_t bytes, CUstream stream))
 BOTH(cuMemcpy2D_v2, _ptds, (const CUDA_MEMCPY2D* copy))
 BOTH(cuMemcpyBatchAsync, _ptsz,
      (CUdeviceptr * dsts, CUdeviceptr* srcs, size_t* sizes, size_t count,

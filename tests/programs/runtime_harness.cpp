@@ -38,6 +38,7 @@ std::atomic<bool> capturing{false};
 std::atomic<long> queries{0};
 std::atomic<unsigned long> complete_events{~0ul}, free_memory{15ul << 30};
 std::atomic<int> device_of_context{0};
+std::atomic<int> memory_error{0}, memory_errors{0};  // the next so many answers
 std::atomic<void*> context{reinterpret_cast<void*>(0xc0)};
 thread_local void* current = nullptr;
 thread_local std::vector<void*> pushed;
@@ -205,6 +206,7 @@ void fill_driver() {
     return CUDA_SUCCESS;
   };
   d.MemGetInfo = [](std::size_t* free, std::size_t* total) {
+    if (memory_errors > 0 && memory_errors-- > 0) return static_cast<CUresult>(memory_error.load());
     *free = free_memory;
     *total = 16ul << 30;
     return CUDA_SUCCESS;
@@ -304,7 +306,7 @@ std::uint64_t emit_execute(unsigned stream, std::uint64_t hash, unsigned ranges,
 
 extern "C" {
 
-void h_enter(int device) { enter_device(device, current_context()); }
+int h_enter(int device) { return enter_device(device, current_context()); }
 
 // A launch as the hooks make it. Returns its sequence. handle: the stream's number, which differs
 // from the id only on the shared id.
@@ -354,6 +356,8 @@ void h_discards() { driver().MemDiscardAndPrefetchBatchAsync = discard; }
 void h_no_discards() { driver().MemDiscardAndPrefetchBatchAsync = nullptr; }
 void h_bare_discards() { driver().MemDiscardBatchAsync = bare_discard; }
 void h_discard_error(int error) { discard_error = error; }
+void h_locked_wait() { before_locked_wait(); }
+void h_first_launch() { before_first_launch(); }
 void h_value_wait(unsigned) { before_value_wait(); }
 void h_graph(unsigned stream) { before_graph(program_stream(stream)); }
 // Observed faults are looked for.
@@ -364,6 +368,10 @@ void h_look() {
 void h_leave() { leave(); }
 void h_complete(int done) { complete = done != 0; }
 void h_complete_events(unsigned count) { complete_events = count; }  // the first so many
+void h_memory_errors(int error, int answers) {
+  memory_error = error;
+  memory_errors = answers;
+}
 void h_free_memory(std::uint64_t mebibytes) { free_memory = mebibytes << 20; }
 void h_device_of_context(int device) { device_of_context = device; }
 void h_read_free_memory() { read_free_memory(0); }

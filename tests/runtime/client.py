@@ -7,6 +7,7 @@ from __future__ import annotations
 import ctypes as c
 import json
 import os
+import threading
 import time
 from collections.abc import Callable
 
@@ -19,8 +20,8 @@ MiB = 1 << 20
 BASE = 1 << 32  # of the first allocation of a test; in calls, 4096 MiB
 
 
-def enter(device: int = 0) -> None:
-    _library.h_enter(device)
+def enter(device: int = 0) -> bool:
+    return bool(_library.h_enter(device))
 
 
 def execute(
@@ -92,6 +93,32 @@ def wait_calls(enough: Callable[[list[str]], bool], timeout: float = 10) -> list
         assert time.monotonic() < until, so_far
         time.sleep(0.002)
     return so_far
+
+
+class Meanwhile:
+    """Opens gates of the first epoch from another thread: stream 1's again and again, so that none
+    are taken for stuck, and in the end stream 0's up to the sequence `opens`; 0: never.
+    """
+
+    def __init__(self, opens: int = 0) -> None:
+        self.opened = False
+        self._opens, self._left = opens, threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        value = 0
+        while not self._left.is_set() and not (self._opens and value == 20):
+            value += 1
+            call("write_word", 1, value)
+            time.sleep(0.005)
+        if self._opens:
+            self.opened = True
+            call("write_word", 0, self._opens)
+
+    def leave(self) -> None:
+        self._left.set()
+        self._thread.join()
 
 
 def settings() -> list[int]:

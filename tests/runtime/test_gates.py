@@ -10,75 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from daemon_side import DISCARD, DROP, EXECUTE, HOLD, MOVED, PREFETCH, Command, Event, FakeDaemon
+from daemon_side import DISCARD, DROP, EXECUTE, MOVED, Command, Event, FakeDaemon
+from gating import BEGIN, Decide, first, held, waits
 from runtime_tools import Ran
 
 Run = Callable[..., Ran]
 Start = Callable[..., subprocess.Popen[str]]
-Decide = Callable[[Event], list[Command]]
-
-
-def held(after_own: bool = False, behind_others: bool = False) -> Decide:
-    """Each launch is held for a prefetch of its own; `after_own`: which follows the launches before
-    it; `behind_others`: it is said that the prefetch may follow launches of other streams.
-    """
-    made = {"id": 0, "launches": 0}
-
-    def decide(event: Event) -> list[Command]:
-        if event.kind != EXECUTE:
-            return []
-        made["launches"] += 1
-        made["id"] += 2
-        after = event.sequence - 1 if after_own and made["launches"] > 1 else 0
-        move = Command(
-            PREFETCH,
-            first=made["launches"] % 16,
-            after=after,
-            id=made["id"] - 1,
-            cause=event.sequence,
-        )
-        return [
-            move,
-            Command(
-                HOLD,
-                id=made["id"],
-                after_move=made["id"] - 1,
-                cause=event.sequence,
-                count=0,
-                advice=int(behind_others),
-            ),
-        ]
-
-    return decide
-
-
-def first(decide: Decide) -> Decide:
-    """Of all launches, only the first causes commands."""
-    launches: list[int] = []
-
-    def once(event: Event) -> list[Command]:
-        if event.kind != EXECUTE or launches:
-            return []
-        launches.append(event.sequence)
-        return decide(event)
-
-    return once
-
-
-# The first launch begins it: gates are there from the second on, a moment after their words have
-# been registered.
-BEGIN = (
-    "enter(); allocate(64); execute(); began = wait_calls(lambda all: "
-    "any(c.startswith('register') for c in all)); time.sleep(0.05)\n"
-)
-
-
-def waits(calls: list[str], word: str = "w0") -> list[int]:
-    return [
-        int(call.split()[-1])
-        for call in calls
-        if call.startswith("gate") and call.split()[2] == word
-    ]
 
 
 def last_move(calls: list[str]) -> tuple[int, str]:
