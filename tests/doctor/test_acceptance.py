@@ -33,7 +33,6 @@ QUESTIONS = {
     "remote",
     "order",
     "gates",
-    "locks",
     "launches",
     "faults",
     "capture",
