@@ -11,6 +11,7 @@ namespace deepum::runtime {
 CudaBackend::CudaBackend(MarkerTable& markers, Gates& gates, const ShimSettings& settings)
     : markers_(markers),
       gates_(gates),
+      lock_step_(settings.lock_step),
       prefetches_(settings.lock_step ? Deferral::kDefers : settings.deferral),
       discards_(settings.lock_step || settings.deferral == Deferral::kDefers ? Deferral::kDefers
                                                                              : Deferral::kUnknown) {
@@ -175,7 +176,8 @@ mover::Error CudaBackend::serve_advice(mover::LaneId lane, std::span<const mover
 mover::Error CudaBackend::discard(mover::LaneId lane, mover::Range range) {
   const CUstream stream = streams_[lane];
   const Gates::Call call(gates_);
-  return discards_.make(stream, [&] { return drop_content(range, stream); });
+  const bool populated = lock_step_ || gates_.used();
+  return discards_.make(stream, [&] { return drop_content(range, populated, stream); });
 }
 
 void CudaBackend::turned_off(mover::Error error) {

@@ -109,6 +109,7 @@ class CudaBackend final : public mover::MoverBackend {
 
   MarkerTable& markers_;
   Gates& gates_;
+  const bool lock_step_;
   std::atomic<CUcontext> contexts_[DEEPUM_MAX_DEVICES] = {};
   std::atomic<CUevent> threads_holds_[kBringing.size()][DEEPUM_MAX_STREAMS] = {};
 

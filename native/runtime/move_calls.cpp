@@ -69,12 +69,12 @@ bool can_discard() noexcept {
 
 void refuse_discards() noexcept { discards_refused.store(true, std::memory_order_relaxed); }
 
-CUresult drop_content(const Span& span, CUstream stream) noexcept {
+CUresult drop_content(const Span& span, bool populated, CUstream stream) noexcept {
   const Driver& call = driver();
   CUdeviceptr address = span.address;
   std::size_t bytes = span.bytes, first = 0;
   CUresult result;
-  if (call.MemDiscardBatchAsync) {
+  if (call.MemDiscardBatchAsync && (populated || !call.MemDiscardAndPrefetchBatchAsync)) {
     result = call.MemDiscardBatchAsync(&address, &bytes, 1, 0, stream);
   } else {
     CUmemLocation where = to_location(kHost);

@@ -26,10 +26,11 @@ bool can_discard() noexcept;
 void refuse_discards() noexcept;  // from here on
 // Drops the content of the span, wherever it is, in stream order. Nothing is copied. The GPU's
 // memory stays with the span until the driver needs it, which takes it before all other memory and
-// copies nothing. A driver without this discard has it with a prefetch to the host, which costs as
-// much as an eviction: the kernel module (580) maps pages there, which the next prefetch of the
-// span copies.
-CUresult drop_content(const Span& span, CUstream stream) noexcept;
+// copies nothing. `populated`: launches wait until what they use has been prefetched. Else, and
+// where the driver has no other discard, the span is prefetched to the host as well. That costs as
+// much as an eviction, since the kernel module (580) maps pages there; but a kernel that faults on
+// it waits for a third of a millisecond a block, and for four on memory that was only discarded.
+CUresult drop_content(const Span& span, bool populated, CUstream stream) noexcept;
 // Takes effect at once.
 CUresult advise(const Span& span, CUmem_advise advice, int location) noexcept;
 

@@ -33,7 +33,8 @@ def lock_step(
         return commands
 
     with FakeDaemon(folder, decide) as daemon:
-        calls = run(f"{DEAD}{snippet}\ntell(calls=calls())", DEEPUM_SYNC="1", **settings).calls()
+        settings = {"DEEPUM_SYNC": "1"} | settings
+        calls = run(f"{DEAD}{snippet}\ntell(calls=calls())", **settings).calls()
         return calls, daemon.finished()
 
 

@@ -32,6 +32,15 @@ def test_below_a_budget_the_memory_stays_with_the_block_as_well(
     assert calls[1] == "discard m1 4096+8"
 
 
+def test_where_launches_wait_for_nothing_the_memory_goes_to_the_host(
+    run: Run, runtime_folder: Path
+) -> None:
+    free = {"DEEPUM_SYNC": "0", "DEEPUM_GATES": "0", "DEEPUM_MARKER_INTERVAL": "1"}
+    snippet = "call('bare_discards'); execute(); execute(); time.sleep(0.5)"
+    calls, _ = lock_step(run, runtime_folder, {1: [discard()]}, snippet, **free)
+    assert "discard m1 4096+8 host" in calls
+
+
 def test_a_driver_without_discards_says_so_and_so_does_one_whose_kernel_module_has_none(
     run: Run, runtime_folder: Path
 ) -> None:
