@@ -26,8 +26,8 @@ constexpr std::uint32_t kCallPatience = 3;
 // fewer than the driver's queue takes. In a launch that waits for room in it the driver holds
 // locks, too.
 constexpr std::uint64_t kMostAhead = 3072;
-constexpr timespec kNap{0, 50000};         // 50 us, and as much again by the timer's slack
-constexpr std::uint32_t kMostNaps = 5000;  // half a second
+constexpr timespec kGateNap{0, 50000};         // 50 us, and as much again by the timer's slack
+constexpr std::uint32_t kMostGateNaps = 5000;  // half a second
 
 bool driver_has_gates() noexcept {
   const Driver& call = driver();
@@ -37,8 +37,8 @@ bool driver_has_gates() noexcept {
 template <typename Shut>
 void nap_while(const Shut& shut) noexcept {
   const int kept = errno;
-  for (std::uint32_t naps = 0; naps < kMostNaps && shut(); ++naps) {
-    ::nanosleep(&kNap, nullptr);
+  for (std::uint32_t naps = 0; naps < kMostGateNaps && shut(); ++naps) {
+    ::nanosleep(&kGateNap, nullptr);
   }
   errno = kept;
 }

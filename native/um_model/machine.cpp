@@ -214,7 +214,8 @@ constexpr Card kH200{
 // each way, fault batches, launches and their queue, the wait for a value. A prefetch to the host
 // is what the kernel module takes to map the host's pages: copies reach 54.9 GB/s. The driver's own
 // eviction maps none; it is taken to be the handling and a copy at that rate, and was not measured,
-// nor was what batches take without the density prefetcher.
+// nor was what batches take without the density prefetcher. both_ways is such that as much each way
+// at once takes as long as it did by two threads: what comes is slowed down most.
 constexpr Machine h100() {
   constexpr double kToDevice = 48.471, kToHost = 14.919, kCopyToHost = 54.899;
   Card card = kH200;
@@ -228,6 +229,7 @@ constexpr Machine h100() {
   card.link = kToDevice;
   Machine made = machine(card);
   made.d2h_gbps = kToHost;
+  made.both_ways = 2.6;
   made.fault_batch_ns = 51250;
   made.fault_ns_per_byte = 0.16447;
   made.eviction_ns_per_block = eviction(kCopyToHost);
