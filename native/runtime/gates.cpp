@@ -28,22 +28,33 @@ constexpr std::uint32_t kCallPatience = 3;
 constexpr std::uint64_t kMostAhead = 3072;
 constexpr timespec kGateNap{0, 50000};         // 50 us, and as much again by the timer's slack
 constexpr std::uint32_t kMostGateNaps = 5000;  // half a second
+constexpr std::uint32_t kIdleGateNaps = 200;   // 20 ms
 
 bool driver_has_gates() noexcept {
   const Driver& call = driver();
   return can_pin_words() && call.StreamWriteValue64 && call.StreamCreate && call.StreamWaitEvent;
 }
 
+}  // namespace
+
+// For half a second at most, and no longer than gates go on to open: the mover may be waiting for
+// what only the program can bring about.
 template <typename Shut>
-void nap_while(const Shut& shut) noexcept {
+void Gates::nap_while(const Shut& shut) const noexcept {
   const int kept = errno;
-  for (std::uint32_t naps = 0; naps < kMostGateNaps && shut(); ++naps) {
+  std::uint64_t seen = 0;
+  for (std::uint32_t naps = 0, idle = 0; naps < kMostGateNaps && idle < kIdleGateNaps && shut();
+       ++naps) {
+    std::uint64_t opened = 0;
+    for (std::uint32_t id = 0; id < DEEPUM_MAX_STREAMS; ++id) {
+      opened += __atomic_load_n(&word(epoch_.load(std::memory_order_relaxed), id).value,
+                                __ATOMIC_RELAXED);
+    }
+    idle = std::exchange(seen, opened) == opened ? idle + 1 : 0;
     ::nanosleep(&kGateNap, nullptr);
   }
   errno = kept;
 }
-
-}  // namespace
 
 bool Gates::begin(CUcontext home) noexcept {
   if (state_.load(std::memory_order_relaxed) != State::kNew) {

@@ -47,9 +47,10 @@ class Gates {
   // been queued and lie before markers. True: the mover has to be woken, which may have processed
   // its decision before this launch was queued.
   bool launch(CUstream stream, std::uint32_t id, std::uint64_t sequence) noexcept;
-  // Waits until no stream waits at a gate, half a second at most. For calls in which the driver may
-  // wait for a stream with locks held that the mover's calls need: NVIDIA's does so where it frees
-  // memory, copies to pageable memory, sets managed memory synchronously or loads code.
+  // Waits until no stream waits at a gate, half a second at most, 20 ms without one that opens. For
+  // calls in which the driver may wait for a stream with locks held that the mover's calls need:
+  // NVIDIA's does so where it frees memory, copies to pageable memory, sets managed memory
+  // synchronously or loads code.
   void settle() noexcept;
 
   // --- The mover's side, continued.
@@ -98,6 +99,8 @@ class Gates {
     return device_address_ + sizeof(Word) * (epoch * DEEPUM_MAX_STREAMS + id);
   }
   void watch() noexcept;
+  template <typename Shut>
+  void nap_while(const Shut& shut) const noexcept;
   bool waits() const noexcept;  // some launch at its gate
   bool progressed(std::array<std::uint64_t, DEEPUM_MAX_STREAMS>& seen) const noexcept;
   std::uint64_t latest() const noexcept;  // launch that waits at a gate

@@ -37,7 +37,7 @@ void tell(CUdevice device, deepum_event_kind kind) noexcept {
   event.total_bytes = memory.total.load();
   event.capacity_bytes = usable - std::min(usable, memory.plain.load());
   if (emit(&event.header) != 0) {
-    say(Level::kInformation, "GPU %d: %llu MiB, of which %llu MiB are for managed memory", device,
+    say(Level::kEverything, "GPU %d: %llu MiB, of which %llu MiB are for managed memory", device,
         static_cast<unsigned long long>(event.total_bytes >> 20),
         static_cast<unsigned long long>(event.capacity_bytes >> 20));
   }
