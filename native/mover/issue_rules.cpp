@@ -104,13 +104,9 @@ void MoverRules::settle_issued(Lane& lane, std::size_t commands, std::uint64_t b
 }
 
 bool MoverRules::full(Lane& lane, std::uint64_t bytes) {
-  if (gated() && options_.deferred_calls != SIZE_MAX) {
-    lane.ledger.count_calls();
-  }
   const auto over = [&] {
-    return limited() ? lane.ledger.outstanding() != 0 &&
-                           lane.ledger.outstanding() + bytes > options_.handover_bytes
-                     : gated() && lane.ledger.outstanding_calls() >= options_.deferred_calls;
+    return limited() && lane.ledger.outstanding() != 0 &&
+           lane.ledger.outstanding() + bytes > options_.handover_bytes;
   };
   if (over()) {
     lane.ledger.collect(backend_);

@@ -74,7 +74,7 @@ bool LaneLedger::record(LaneEvents& events, std::uint64_t id) {
     return false;
   }
   events_.push_back({id, event});
-  if (unrecorded_ != 0 || counts_calls_) {
+  if (unrecorded_ != 0) {
     handed_over_.push_back({event, unrecorded_});
   }
   unrecorded_ = since_event_ = 0;

@@ -42,13 +42,9 @@ class LaneLedger {
   // where launches wait for moves and moves for launches, to wait for a later event than need be
   // may be to wait for oneself.
   void keep_until_complete() noexcept { keeps_until_complete_ = true; }
-  // From here on calls are counted as well as bytes, each event as one.
-  void count_calls() noexcept { counts_calls_ = true; }
 
   // Counted bytes that are not known to be complete.
   std::uint64_t outstanding() const noexcept { return outstanding_; }
-  // Calls that are not known to be complete.
-  std::size_t outstanding_calls() const noexcept { return handed_over_.size(); }
   // Bytes issued behind the last event.
   std::uint64_t since_event() const noexcept { return since_event_; }
   // Finds out what has completed.
@@ -76,7 +72,7 @@ class LaneLedger {
   std::uint64_t last_issued_ = 0;  // id
   std::deque<MoveEvent> events_;   // by rising id
   EventHandle spare_ = 0;          // made, and not recorded
-  bool keeps_until_complete_ = false, counts_calls_ = false;
+  bool keeps_until_complete_ = false;
   std::unordered_map<std::uint64_t, Position> markers_;  // the latest wait, by MarkerRef::stream
   // The id behind which the latest wait lies, by lane.
   std::unordered_map<LaneId, std::uint64_t> moves_;

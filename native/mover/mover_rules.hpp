@@ -15,8 +15,7 @@
 //  4. Commands right behind it of the same kind that need nothing more go along, in one call.
 //  5. An event follows a command that another direction waits for, each move where launches wait
 //  for moves, and so many bytes.
-//  6. Outside lock-step so many calls of each lane are with the driver at a time, or, without
-//  gates, so many bytes.
+//  6. Outside lock-step and without gates so many bytes of each lane are with the driver at a time.
 //  7. A discard goes only if its memory is inactive and was not handed out since it was decided.
 //  8. What the program would have to compute again is refused: nothing in it can yet.
 //  9. In lock-step a held launch's stream waits for the moves that it is held for; with gates they
@@ -46,9 +45,6 @@ struct MoverOptions {
   // False: what would be fetched only waits (DEEPUM_PREFETCH=0).
   bool fetches = true;
   std::uint64_t handover_bytes = UINT64_MAX;  // with the driver at a time, of each lane
-  // With gates: calls that the driver defers at a time, of each lane. One that defers no more
-  // blocks this thread, which opens the gates that the deferred ones may wait for.
-  std::size_t deferred_calls = SIZE_MAX;
 };
 
 class MoverRules final : private IssuedMoves {

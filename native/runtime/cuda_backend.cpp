@@ -147,7 +147,8 @@ bool CudaBackend::has_batches() const { return runtime::has_batches(); }
 mover::Error CudaBackend::prefetch(mover::LaneId lane, std::span<const mover::Range> ranges,
                                    std::int32_t location) {
   const CUstream stream = streams_[lane];
-  const Gates::Call call(gates_);
+  // The probe lets a call that blocks come back by itself.
+  const Gates::Call call(gates_, prefetches_.deferral() != Deferral::kUnknown);
   return prefetches_.make(
       stream, [&] { return runtime::prefetch(ranges.data(), ranges.size(), location, stream); });
 }
@@ -175,7 +176,7 @@ mover::Error CudaBackend::serve_advice(mover::LaneId lane, std::span<const mover
 
 mover::Error CudaBackend::discard(mover::LaneId lane, mover::Range range) {
   const CUstream stream = streams_[lane];
-  const Gates::Call call(gates_);
+  const Gates::Call call(gates_, discards_.deferral() != Deferral::kUnknown);
   const bool populated = lock_step_ || gates_.used();
   return discards_.make(stream, [&] { return drop_content(range, populated, stream); });
 }

@@ -21,7 +21,7 @@ constexpr timespec kPollInterval{0, 20000000};  // 20 ms
 constexpr std::uint32_t kFirstPatience = 25, kMostPatience = 200;
 // Polls during which one call of the mover's lasts: it waits for what is behind a gate. A call
 // moves 32 MiB at most, in 10 ms where the driver makes the host's pages for it.
-constexpr std::uint32_t kCallPatience = 3;
+constexpr std::uint32_t kCallPatience = 8;
 // How far a stream's launches may be queued beyond its gate, in words of events: some 200 launches,
 // fewer than the driver's queue takes. In a launch that waits for room in it the driver holds
 // locks, too.

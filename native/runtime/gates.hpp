@@ -71,15 +71,17 @@ class Gates {
   // longer than such a call may take.
   class Call {
    public:
-    explicit Call(Gates& gates) noexcept : gates_(gates) {
-      gates_.calls_.fetch_add(1, std::memory_order_relaxed);
+    // counted: false for one that others see to.
+    explicit Call(Gates& gates, bool counted = true) noexcept : gates_(gates), counted_(counted) {
+      gates_.calls_.fetch_add(counted_, std::memory_order_relaxed);
     }
-    ~Call() { gates_.calls_.fetch_add(1, std::memory_order_relaxed); }
+    ~Call() { gates_.calls_.fetch_add(counted_, std::memory_order_relaxed); }
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
 
    private:
     Gates& gates_;
+    const bool counted_;
   };
   // Behind what is on the stream by now. False: the driver refuses.
   bool write(CUstream writer, std::uint32_t id, std::uint32_t epoch,

@@ -16,8 +16,6 @@ namespace deepum::runtime {
 namespace {
 
 constexpr std::int64_t kLookMilliseconds = 1000;
-// NVIDIA's driver 580 defers 57 moves, of all streams together, and blocks the caller of the next.
-constexpr std::size_t kDeferredCalls = 12;
 
 std::int64_t now_ms() noexcept {
   timespec now{};
@@ -31,7 +29,6 @@ mover::MoverOptions mover_options(const ShimSettings& settings) noexcept {
   made.gates = settings.gates && !settings.lock_step;
   made.fetches = settings.prefetch;
   made.handover_bytes = settings.handover_bytes;
-  made.deferred_calls = kDeferredCalls;
   return made;
 }
 

@@ -278,7 +278,7 @@ def test_a_decision_without_commands_that_comes_during_a_round_opens_its_gate(
 ) -> None:
     """The mover stands in a call for the launch before when it comes, so that nobody wakes it."""
     snippet = f"""{BEGIN}
-time.sleep(0.1); calls(); call("prefetch_delay", 40)
+time.sleep(0.1); calls(); call("prefetch_delay", 100)
 execute(); execute(stream=1); execute(stream=1); time.sleep(0.4); tell(calls=calls())
 """
     launches: list[int] = []
