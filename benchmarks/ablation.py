@@ -46,6 +46,7 @@ import click
 from ablation_cases import MECHANISMS, ROWS, SWEPT, TINY, UNLIMITED, Case, sweep_rows
 from ablation_report import draw, page, sweep_table, table
 from ablation_results import Results, figures
+from kept import add_costs
 from main_job import ROOT, JobError, machine, run, say
 
 import deepum
@@ -202,9 +203,7 @@ def main() -> None:
         "--tiny", action="store_true", help="a model that takes seconds, to try the script"
     )
     parser.add_argument("--mode", choices=MODES, default="gated", help="(%(default)s)")
-    parser.add_argument(
-        "--costs", choices=BAND, default="expected", help="what the driver costs (%(default)s)"
-    )
+    add_costs(parser)
     given = parser.parse_args()
     try:
         results = Results(given.json)

@@ -10,7 +10,6 @@ input is done.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from pathlib import Path
@@ -95,14 +94,11 @@ KEPT = Kept("arena", "docs/arena.md", table, "arena.json")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = KEPT.parser(__doc__)
     parser.add_argument("--files", type=Path, metavar="DIR", help="CSV files in folders of it")
     parser.add_argument("--workloads", default="", help="with commas between them")
     parser.add_argument("--seconds", type=float, default=10.0, help="an allocator (%(default)s)")
     parser.add_argument("--seeds", type=int, default=5, help="of the search (%(default)s)")
-    KEPT.add_options(parser)
     given = parser.parse_args()
     if given.page:
         KEPT.write_page(given.json)

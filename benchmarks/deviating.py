@@ -13,12 +13,11 @@ that are tried included, in the default mode (gated).
 
 from __future__ import annotations
 
-import argparse
 import sys
 from dataclasses import asdict
 from typing import Any
 
-from kept import Kept, circumstances, results_in, save
+from kept import Kept, add_costs, circumstances, results_in, save
 
 from deepum.capture.record import capture_job
 from deepum.core.planned import PlannedPolicy
@@ -39,30 +38,10 @@ class Deviating:
     """A training whose steps differ as one of PROGRAMS says."""
 
     def __init__(self, program: str, device: str) -> None:
-        import torch
-        from torch.nn import functional
+        from deepum.workloads import t5
 
-        from deepum.workloads.t5 import T5, VOCABULARY
-        from deepum.workloads.training import Training, adamw
-
-        self._torch, self._program, self._step = torch, program, 0
-        self._batch = 8
-        with torch.device(device):
-            model = T5(24, 1024, 16, 2816)
-
-        def loss(tokens: Any, wanted: Any) -> Any:
-            before = functional.pad(wanted, (1, 0))[:, :-1].contiguous()
-            found = model(tokens, before).view(-1, VOCABULARY)
-            return functional.cross_entropy(found, wanted.view(-1))
-
-        def data() -> tuple[Any, ...]:
-            return tuple(
-                torch.randint(VOCABULARY, (self._batch, length), device=device)
-                for length in (512, 128)
-            )
-
-        self._loss, self._data = loss, data
-        self._training = Training(loss, data, adamw(model.parameters()))
+        self._program, self._step, self._batch = program, 0, 8
+        self._training = t5.training(device, lambda: self._batch, 512, 128, 24, 1024, 16, 2816)
 
     def step(self) -> None:
         """Once, with what follows it."""
@@ -75,9 +54,8 @@ class Deviating:
             self._batch = 6
         self._training.step()
         if self._program == "evaluation" and last:
-            with self._torch.no_grad():
-                for _ in range(3):
-                    self._loss(*self._data())
+            for _ in range(3):
+                self._training.evaluate()
 
 
 def captured(program: str) -> Trace:
@@ -122,14 +100,9 @@ KEPT = Kept("deviating", "docs/planned.md", table, "deviating.json")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = KEPT.parser(__doc__)
     parser.add_argument("--programs", help="some of the programs, with commas between them")
-    parser.add_argument(
-        "--costs", choices=BAND, default="expected", help="what the driver costs (%(default)s)"
-    )
-    KEPT.add_options(parser)
+    add_costs(parser)
     given = parser.parse_args()
     if given.page:
         KEPT.write_page(given.json)

@@ -8,7 +8,6 @@ how many launches it has.
 
 from __future__ import annotations
 
-import argparse
 from bisect import bisect_left
 from typing import Any
 
@@ -77,11 +76,8 @@ KEPT = Kept("iterations", "docs/decisions/017-iteration-detector.md", table, "it
 
 def main() -> None:
     """The command."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = KEPT.parser(__doc__)
     parser.add_argument("--only", default="", help="workloads, with commas between them; not kept")
-    KEPT.add_options(parser)
     given = parser.parse_args()
     if given.page:
         KEPT.write_page(given.json)

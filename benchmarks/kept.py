@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from deepum.simulate.driver import BAND
+
 ROOT = Path(__file__).resolve().parents[1]
 Results = dict[str, Any]
 
@@ -36,12 +38,16 @@ class Kept:
         """The page's file."""
         return ROOT / self.page_name
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        """--json and --page."""
-        parser.add_argument(
+    def parser(self, description: str | None) -> argparse.ArgumentParser:
+        """Of the benchmark's options: --json and --page, to which it adds its own."""
+        made = argparse.ArgumentParser(
+            description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        made.add_argument(
             "--json", type=Path, default=self.file, metavar="FILE", help="what is kept"
         )
-        parser.add_argument("--page", action="store_true", help="make the page, instead")
+        made.add_argument("--page", action="store_true", help="make the page, instead")
+        return made
 
     def page(self, results: Results, text: str) -> str:
         """The page with the table between its marks. Raises ValueError where it has none."""
@@ -57,6 +63,13 @@ class Kept:
         text = self.page_file.read_text(encoding="utf-8")
         results = json.loads(file.read_text(encoding="utf-8"))
         self.page_file.write_text(self.page(results, text), encoding="utf-8")
+
+
+def add_costs(parser: argparse.ArgumentParser) -> None:
+    """--costs: of the simulated driver, one of BAND."""
+    parser.add_argument(
+        "--costs", choices=BAND, default="expected", help="what the driver costs (%(default)s)"
+    )
 
 
 def results_in(file: Path, key: str) -> Results:

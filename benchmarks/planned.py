@@ -12,12 +12,11 @@ FILE (--json) as each point is done.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from statistics import geometric_mean
 from typing import Any
 
-from kept import Kept, circumstances, results_in, save
+from kept import Kept, add_costs, circumstances, results_in, save
 
 from deepum.errors import DeepumError
 from deepum.simulate.comparison import compare
@@ -99,14 +98,9 @@ KEPT = Kept("planned", "docs/planned.md", table, "planned.json")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = KEPT.parser(__doc__)
     parser.add_argument("--points", help="WORKLOAD@MACHINE, with commas between them")
-    parser.add_argument(
-        "--costs", choices=BAND, default="expected", help="what the driver costs (%(default)s)"
-    )
-    KEPT.add_options(parser)
+    add_costs(parser)
     given = parser.parse_args()
     if given.page:
         KEPT.write_page(given.json)

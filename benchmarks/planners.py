@@ -11,7 +11,6 @@ Results are kept in FILE (--json) as each workload is done.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from statistics import geometric_mean
@@ -84,14 +83,11 @@ KEPT = Kept("planners", "docs/planning.md", table, "planners.json")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = KEPT.parser(__doc__)
     parser.add_argument("--points", help="WORKLOAD@MACHINE, with commas between them")
     parser.add_argument("--machine", default="v100-16gb", help="of the named (%(default)s)")
     parser.add_argument("--seconds", type=float, default=10.0, help="a planner (%(default)s)")
     parser.add_argument("--planners", help="some alone, with commas between them")
-    KEPT.add_options(parser)
     given = parser.parse_args()
     names = given.planners.split(",") if given.planners else NAMES
     if unknown := set(names) - set(NAMES):

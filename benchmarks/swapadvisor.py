@@ -11,7 +11,6 @@ Results are kept in FILE (--json) as each workload is done.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from fractions import Fraction
 from statistics import geometric_mean
@@ -129,14 +128,11 @@ KEPT = Kept("swapadvisor", "docs/swapadvisor.md", table, "swapadvisor.json")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = KEPT.parser(__doc__)
     parser.add_argument("--points", help="WORKLOAD@MACHINE, with commas between them")
     parser.add_argument("--machine", default="v100-16gb", help="of the named (%(default)s)")
     parser.add_argument("--generations", type=int, default=60, help="of a search (%(default)s)")
     parser.add_argument("--seconds", type=float, default=5.0, help="of a planner (%(default)s)")
-    KEPT.add_options(parser)
     given = parser.parse_args()
     if given.page:
         KEPT.write_page(given.json)

@@ -9,7 +9,6 @@ Results are kept in FILE (--json).
 
 from __future__ import annotations
 
-import argparse
 import sys
 from types import MappingProxyType
 from typing import Any
@@ -166,14 +165,11 @@ KEPT = Kept("thesis_ilp", "docs/ilp.md", table, "thesis-ilp.json")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = KEPT.parser(__doc__)
     parser.add_argument("--seconds", type=float, default=10.0, help="a planner (%(default)s)")
     parser.add_argument(
         "--program-seconds", type=float, default=90.0, help="a form of the thesis (%(default)s)"
     )
-    KEPT.add_options(parser)
     given = parser.parse_args()
     if given.page:
         KEPT.write_page(given.json)

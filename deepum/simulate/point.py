@@ -59,6 +59,8 @@ def simulate(point: Point) -> Comparison:
                 f"memory instead of a pressure"
             )
     machine = point.machine or loaded.machine
+    # First, since it ends the point where HiGHS is missing.
+    linear = linear_bound_ns(loaded, machine, memory) if point.linear_bound else None
     found = compare(
         loaded,
         machine,
@@ -70,6 +72,4 @@ def simulate(point: Point) -> Comparison:
         point.driver,
         point.mode,
     )
-    if not point.linear_bound:
-        return found
-    return replace(found, linear_bound_ns=linear_bound_ns(loaded, machine, memory))
+    return replace(found, linear_bound_ns=linear)

@@ -1,5 +1,5 @@
-"""The tightest of the lower bounds: the value of the linear program over the plans of a steady
-iteration (docs/planning.md).
+"""A lower bound that counts the room which pieces of memory take from each other: the value of the
+linear program over the plans of a steady iteration (docs/planning.md). Most often the tightest.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ modeling_t5.py.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -121,6 +122,20 @@ def t5(
     device: str, batch: int, seq: int, answer: int, layers: int, width: int, heads: int, hidden: int
 ) -> Job:
     """Trains it in FP32."""
+    return training(device, lambda: batch, seq, answer, layers, width, heads, hidden)
+
+
+def training(
+    device: str,
+    batch: Callable[[], int],
+    seq: int,
+    answer: int,
+    layers: int,
+    width: int,
+    heads: int,
+    hidden: int,
+) -> Training:
+    """The same with batches of a size that may change."""
     with torch.device(device):
         model = T5(layers, width, heads, hidden)
 
@@ -130,7 +145,7 @@ def t5(
 
     def data() -> tuple[Any, ...]:
         return tuple(
-            torch.randint(VOCABULARY, (batch, length), device=device) for length in (seq, answer)
+            torch.randint(VOCABULARY, (batch(), length), device=device) for length in (seq, answer)
         )
 
     return Training(loss, data, adamw(model.parameters()))

@@ -48,6 +48,11 @@ class Training:
         self._batch = batch
         self._optimizer = optimizer
 
+    def evaluate(self) -> None:
+        """A batch, without gradients."""
+        with torch.no_grad():
+            self._loss(*self._batch())
+
     def step(self) -> None:
         """Once."""
         loss = self._loss(*self._batch())

@@ -171,7 +171,7 @@ bool enter_device(CUdevice device, CUcontext context) noexcept {
   }
   entering = true;
   const int kept = errno;
-  bool first = false;
+  bool first = false, known = true;
   {
     const std::lock_guard lock(entry().mutex);
     start_once();
@@ -179,20 +179,18 @@ bool enter_device(CUdevice device, CUcontext context) noexcept {
   }
   if (Session* session = live.load(std::memory_order_acquire); session && first) {
     session->mover().enter_device(device, context);
-    if (!emit_device(device)) {
+    known = emit_device(device);
+    if (!known) {
       entered.fetch_and(~(1u << device));
-      errno = kept;
-      entering = false;
-      return false;
     }
     // Memory that another thread got while this one was connecting.
-    if (Allocations::instance().managed_bytes(static_cast<std::uint32_t>(device)) != 0) {
+    if (known && Allocations::instance().managed_bytes(static_cast<std::uint32_t>(device)) != 0) {
       Allocations::instance().announce();
     }
   }
   errno = kept;
   entering = false;
-  return true;
+  return known;
 }
 
 bool has_session() noexcept { return live.load(std::memory_order_acquire) != nullptr; }

@@ -109,7 +109,7 @@ void before_execute(CUdevice device, CUstream stream, std::uint32_t stream_id,
                     std::uint64_t sequence) noexcept;
 void after_execute(CUdevice device, CUstream stream, std::uint32_t stream_id) noexcept;
 // Before a call of the program's in which the driver may wait for a stream with locks held that the
-// mover needs: waits until no launch waits at a gate, half a second at most.
+// mover needs: waits until no launch waits at a gate, no longer than gates go on to open.
 void before_locked_wait() noexcept;
 bool waits_at_gates() noexcept;  // launches do: else there is nothing to wait for
 // Likewise, before a function's first launch, in which the driver may load code; the thread's next

@@ -44,6 +44,19 @@ call("locked_wait"); open = call("all_open"); meanwhile.leave(); tell(open=open)
     assert STUCK not in ran.err, "others have opened all the while"
 
 
+def test_it_does_not_wait_long_for_gates_of_which_none_opens(
+    run: Run, runtime_folder: Path
+) -> None:
+    """What they wait for may be the program's to do: it goes on before all are opened for that."""
+    snippet = f"""{SHUT}
+execute(); call("locked_wait"); tell(open=call("all_open"))
+"""
+    with FakeDaemon(runtime_folder, first(held())) as daemon:
+        ran = run(snippet)
+        daemon.finished()
+    assert ran.facts()["open"] == 0
+
+
 def test_before_a_functions_first_launch_no_launch_waits_and_it_has_no_gate_itself(
     run: Run, runtime_folder: Path
 ) -> None:

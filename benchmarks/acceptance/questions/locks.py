@@ -24,13 +24,13 @@ def answer(bench: Bench) -> dict[str, Any]:
     told: dict[str, Any] = {"held_us": round((_HELD_S - _BEFORE_S) * 1e6)}
     if bench.simulated:  # its calls are carried out one at a time
         return told | {"moves": _deferred(bench)}
-    made = _Made(bench)
-    for name, waits in made.situations().items():
-        told[name] = {what: _beside(bench, waits, work) for what, work in made.calls().items()}
+    memory = _Memory(bench)
+    for name, waits in memory.situations().items():
+        told[name] = {what: _beside(bench, waits, work) for what, work in memory.calls().items()}
     return told | {"moves": _deferred(bench)}
 
 
-class _Made:
+class _Memory:
     """Memory and streams that the situations share."""
 
     def __init__(self, bench: Bench) -> None:
