@@ -17,6 +17,8 @@ class PlannedKind(IntEnum):
 
     PREFETCH = lib.DEEPUM_PLAN_PREFETCH
     EVICT = lib.DEEPUM_PLAN_EVICT
+    COPY_OUT = lib.DEEPUM_PLAN_COPY_OUT
+    DUPLICATE = lib.DEEPUM_PLAN_DUPLICATE
 
 
 class PlanPoint(IntEnum):

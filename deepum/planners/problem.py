@@ -15,7 +15,7 @@ from deepum.planners.iteration import Iteration, Link
 # By gap of a problem: 1, the item is evicted in it, 0, it stays.
 Plan = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
-_NONE = NOT_FETCHED = -(2**31)
+_NONE = NOT_FETCHED = NOT_COPIED = -(2**31)
 _FAR = 2**30
 
 
@@ -41,7 +41,9 @@ class Replayed:
     """What a plan takes, carried out: ns and bytes of an iteration, and by launch when it ended and
     how long it waited. ns is infinite where a launch could never run. fetched_behind: by gap, the
     launch that ran, or had run, when the content for the launch at its end was fetched, of that
-    one's iteration or negative in one before; `NOT_FETCHED` where nothing was.
+    one's iteration or negative in one before; `NOT_FETCHED` where nothing was. copied_behind: by
+    gap, the launch that ran, or had run, when the content was copied out ahead of its first
+    eviction, counted from the iteration of the launch that wrote it; `NOT_COPIED` where it was not.
     """
 
     ns: float
@@ -50,6 +52,7 @@ class Replayed:
     ends_ns: Floats
     stall_ns: Floats
     fetched_behind: npt.NDArray[np.int32]
+    copied_behind: npt.NDArray[np.int32]
 
 
 class Problem:
@@ -137,6 +140,7 @@ class Problem:
         """The plan carried out. reach: launches ahead for which content is fetched."""
         ends, stall = np.zeros(self.launches), np.zeros(self.launches)
         behind = np.full(max(len(self), 1), NOT_FETCHED, dtype=np.int32)
+        copied = np.full(max(len(self), 1), NOT_COPIED, dtype=np.int32)
         options = ffi.new("deepum_planning_options *", (reach,))
         found = lib.deepum_planning_replay(
             self._native,
@@ -145,10 +149,17 @@ class Problem:
             _doubles(stall),
             _doubles(ends),
             ffi.cast("int32_t *", behind.ctypes.data),
+            ffi.cast("int32_t *", copied.ctypes.data),
         )
         ns = found.ns if found.stuck < 0 else float("inf")
         return Replayed(
-            ns, int(found.in_bytes), int(found.out_bytes), ends, stall, behind[: len(self)]
+            ns,
+            int(found.in_bytes),
+            int(found.out_bytes),
+            ends,
+            stall,
+            behind[: len(self)],
+            copied[: len(self)],
         )
 
     def belady(

@@ -118,8 +118,21 @@ bool Replay::start_copy() {
     const std::int32_t item = problem_.gap(problem_.of_version(copy.version).front()).item;
     out_ = {now_ + problem_.copy_ns(item), item, copy.version, copy.written};
     result_.out_bytes += measuring() ? static_cast<double>(problem_.bytes(item)) : 0.0;
+    note_copy(copy);
   }
   return true;
+}
+
+// The latest iteration in which the copy is made says when.
+void Replay::note_copy(const Copy& copy) {
+  const std::int32_t behind = running_ ? launch_ : launch_ - 1;
+  if (copied_behind_.empty() || copy.written < 0) {
+    return;
+  }
+  const std::int32_t from = copy.written - copy.written % problem_.launches();
+  for (const std::int32_t gap : problem_.of_version(copy.version)) {
+    copied_behind_[gap] = behind < copy.leaves ? behind - from : kNone;
+  }
 }
 
 // The next in order of need: when its last use has ended, and there is room now and, by the plan,
@@ -211,9 +224,12 @@ void Replay::end_kernel() {
 }
 
 deepum_planning_result Replay::run(std::span<double> stall_ns, std::span<double> ends_ns,
-                                   std::span<std::int32_t> fetched_behind) {
+                                   std::span<std::int32_t> fetched_behind,
+                                   std::span<std::int32_t> copied_behind) {
   fetched_behind_ = fetched_behind;
+  copied_behind_ = copied_behind;
   std::ranges::fill(fetched_behind_, kNone);
+  std::ranges::fill(copied_behind_, kNone);
   const std::int32_t launches = problem_.launches(), total = kIterations * launches;
   begin();
   double began = 0;

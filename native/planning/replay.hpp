@@ -19,9 +19,11 @@ class Replay {
   Replay(const Problem& problem, std::span<const std::uint8_t> plan,
          const deepum_planning_options& options);
 
-  // Each may be empty, or has a number for each launch, `fetched_behind` for each gap.
+  // Each may be empty, or has a number for each launch, `fetched_behind` and `copied_behind` for
+  // each gap.
   deepum_planning_result run(std::span<double> stall_ns, std::span<double> ends_ns,
-                             std::span<std::int32_t> fetched_behind = {});
+                             std::span<std::int32_t> fetched_behind = {},
+                             std::span<std::int32_t> copied_behind = {});
 
  private:
   static constexpr std::int32_t kIterations = 3;  // of which the last is measured
@@ -57,6 +59,7 @@ class Replay {
   bool start_kernel(std::span<double> stall_ns);
   bool start_copy();
   bool start_fetch();
+  void note_copy(const Copy& copy);
   void end_transfers();
   void end_kernel();
   void leave(Item& item, std::int32_t index);
@@ -78,7 +81,7 @@ class Replay {
   bool running_ = false;
   bool has_room_ = false;  // for what it does not fetch
   double now_ = 0, kernel_until_ = 0, ready_since_ = 0;
-  std::span<std::int32_t> fetched_behind_;
+  std::span<std::int32_t> fetched_behind_, copied_behind_;
   deepum_planning_result result_{};
 };
 

@@ -10,7 +10,7 @@ bool CopyBack::may_ever_duplicate() const {
 }
 
 bool CopyBack::duplicates() const {
-  return may_ever_duplicate() && now_.iteration > 0 && pace_.on();
+  return may_ever_duplicate() && now_.iteration > 0 && pays();
 }
 
 bool CopyBack::may_duplicate(const UmBlock& block) const {
@@ -51,7 +51,7 @@ void CopyBack::events_lost() {
 }
 
 void CopyBack::launched() {
-  if (may_ever_duplicate()) {
+  if (may_ever_duplicate() && !planned_) {
     pace_.launched(now_.launch, now_.event, now_.iteration,
                    statistics_.bytes_copied_out + statistics_.bytes_dropped);
   }
@@ -116,7 +116,7 @@ void CopyBack::lose_host_copy(UmBlock& block) {
 // for a copy still to be made, behind launches still to run.
 void CopyBack::before_entry(UmBlock& block, const SpanUse& use) {
   DeviceMemory& device = devices_.of(block);
-  if (block.host_copy.read_mostly && (use.now == Use::kWrites || !pace_.on())) {
+  if (block.host_copy.read_mostly && (use.now == Use::kWrites || !pays())) {
     end_duplication(block);
   }
   const std::uint64_t lived = now_.launch - block.content.filled;
@@ -124,7 +124,7 @@ void CopyBack::before_entry(UmBlock& block, const SpanUse& use) {
                                                   now_.launch - block.host_copy.written >
                                                       now_.iteration / parameters_.settled_share);
   const bool reads_content = use.now != Use::kWrites && block.content.populated;
-  if (!pace_.on() && settled && !block.host_copy.queued && reads_content) {
+  if (!pays() && settled && !block.host_copy.queued && reads_content) {
     block.host_copy.queued = true;  // if write-backs turn out to be worth it
     queued_[device.ordinal].once_settled.push_back({block.key.slot, block.key.index, now_.launch});
   }
@@ -189,7 +189,7 @@ void CopyBack::judge(UmBlock& block, bool left) {
 }
 
 void CopyBack::after(std::span<const Access> accesses, std::uint32_t device, std::uint32_t stream) {
-  if (duplicates()) {
+  if (duplicates() && !planned_) {
     queue(accesses);
     write_back(devices_[device], 1ull << stream);
   }
@@ -275,14 +275,23 @@ bool CopyBack::write_back_next(DeviceMemory& device, bool at_once, std::uint64_t
       !(at_once ? pays_at_once(block.uses.writer) : pays_once_settled(block))) {
     return false;
   }
-  commands_.move(
-      DEEPUM_COMMAND_COPY_OUT, block,
-      {now_.event, stream | block.moves.streams, std::max(block.moves.in, block.moves.out)});
+  copy_out(block, stream | block.moves.streams);
+  block.host_copy.ahead_of_need = true;
+  return true;
+}
+
+void CopyBack::write_back(UmBlock& block) {
+  if (block.content.populated && !block.residency.clean && may_duplicate(block)) {
+    copy_out(block, block.moves.streams);
+  }
+}
+
+void CopyBack::copy_out(UmBlock& block, std::uint64_t streams) {
+  commands_.move(DEEPUM_COMMAND_COPY_OUT, block,
+                 {now_.event, streams, std::max(block.moves.in, block.moves.out)});
   mark_read_mostly(block);
   block.host_copy.valid_since = now_.event;
-  block.host_copy.ahead_of_need = true;
-  device.mark_clean(block);
-  return true;
+  devices_.of(block).mark_clean(block);
 }
 
 // What was written before the copy was made was copied with it.

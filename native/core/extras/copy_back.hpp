@@ -15,6 +15,7 @@
 #include "extras/pace_trial.hpp"
 #include "memory/address_space.hpp"
 #include "placement/device_memory.hpp"
+#include "placement/host_copies.hpp"
 #include "placement/transfer_rule.hpp"
 #include "prediction/iteration_meter.hpp"
 #include "prediction/use_tracker.hpp"
@@ -22,7 +23,10 @@
 
 namespace deepum::core {
 
-class CopyBack final : public ContentListener, public TransferRule, public WriteListener {
+class CopyBack final : public ContentListener,
+                       public TransferRule,
+                       public WriteListener,
+                       public HostCopies {
  public:
   CopyBack(const deepum_core_settings& settings, const Clock& now,
            deepum_core_statistics& statistics, CommandStream& commands, AddressSpace& memory,
@@ -47,6 +51,9 @@ class CopyBack final : public ContentListener, public TransferRule, public Write
   void before_entry(UmBlock& block, const SpanUse& use) override;
   std::optional<Exit> exit(const UmBlock& block) const override;
   void after_exit(UmBlock& block, Exit exit) override;
+
+  void leave_to_plan(bool planned) override { planned_ = planned; }
+  void write_back(UmBlock& block) override;
 
   // The launch at hand: before it is placed, what it writes is not on the host any longer; behind
   // it, what it may have written is queued for write-back, and what is due is written back.
@@ -80,6 +87,7 @@ class CopyBack final : public ContentListener, public TransferRule, public Write
     LaunchIndex counted_from = 0;               // that launch
     LaunchIndex evicted_at = 0;                 // launch at which a block last left by a copy
   };
+  bool pays() const { return planned_ || pace_.on(); }
   bool duplicates() const;
   bool may_duplicate(const UmBlock& block) const;
   static MoveId write_back_to_come(const UmBlock& block);
@@ -92,6 +100,7 @@ class CopyBack final : public ContentListener, public TransferRule, public Write
   void queue(std::span<const Access> accesses);
   void write_back(DeviceMemory& device, std::uint64_t stream);
   bool write_back_next(DeviceMemory& device, bool at_once, std::uint64_t stream);
+  void copy_out(UmBlock& block, std::uint64_t streams);
   void count_evictions(WriteBack& queued) const;
 
   const deepum_core_settings& settings_;
@@ -104,7 +113,8 @@ class CopyBack final : public ContentListener, public TransferRule, public Write
   ExecutionTable& executions_;
   const IterationMeter& iterations_;
   const UseTrials& trials_;
-  PaceTrial pace_;  // whether clean pages pay
+  PaceTrial pace_;        // whether clean pages pay, where no plan decides on them
+  bool planned_ = false;  // one does
   std::array<WriteBack, DEEPUM_MAX_DEVICES> queued_;
   std::uint64_t read_mostly_blocks_ = 0;
 };

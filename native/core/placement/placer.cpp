@@ -47,7 +47,7 @@ bool Placer::place(std::span<const Access> accesses, const Placement& placement)
   return true;
 }
 
-bool Placer::place_scheduled(UmBlock& block, std::uint64_t period) {
+bool Placer::place_scheduled(UmBlock& block, const SpanUse& use, std::uint64_t period) {
   DeviceMemory& device = devices_.of(block);
   if (!decides_ || !device.residency.under_pressure() || block.on_host.stays()) {
     return true;
@@ -59,7 +59,7 @@ bool Placer::place_scheduled(UmBlock& block, std::uint64_t period) {
     return true;
   }
   const LaunchIndex next_use = std::max(block.uses.next, now_.launch + 1);
-  return bring(device, block, {}, {next_use, Urgency::kScheduled, false, 0});
+  return bring(device, block, use, {next_use, Urgency::kScheduled, false, 0});
 }
 
 inline void Placer::note_use(DeviceMemory& device, UmBlock& block, const Placement& placement) {

@@ -42,9 +42,9 @@ class Placer {
   // False: there is no room for a launch ahead; to be tried again. A launch at hand that does not
   // fit runs all the same.
   bool place(std::span<const Access> accesses, const Placement& placement);
-  // A block is brought because a plan of iterations of so many launches says so. False: there is no
-  // room.
-  bool place_scheduled(UmBlock& block, std::uint64_t period);
+  // A block is brought for that use because a plan of iterations of so many launches says so.
+  // False: there is no room.
+  bool place_scheduled(UmBlock& block, const SpanUse& use, std::uint64_t period);
   // The launch at hand starts once its blocks are there.
   void hold(std::span<const Access> accesses, std::uint32_t stream);
   // Launches after which blocks of a launch are doubted that comes again after so many: about an

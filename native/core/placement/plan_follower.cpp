@@ -8,6 +8,8 @@ namespace deepum::core {
 void PlanFollower::follow(Plan plan) {
   plan_ = std::move(plan);
   position_ = PlanPosition(plan_.launches);
+  plan_copies_ = plan_.copies();
+  copies_.leave_to_plan(false);
   waiting_.clear();
   next_ = 0;
   first_move_.assign(plan_.launches.size() + 1, plan_.moves.size());
@@ -29,6 +31,7 @@ void PlanFollower::followed(const Launch& launch, const LaunchChain::Step& step)
   }
   statistics_.operations += position_.candidates();
   position_.launched(launch.kernel);
+  copies_.leave_to_plan(plan_copies_ && (on_plan() || position_.odd()));
   if (position_.odd()) {
     return;
   }
@@ -66,6 +69,7 @@ void PlanFollower::about_to_wait() {
 
 void PlanFollower::forget() {
   position_.lose();
+  copies_.leave_to_plan(false);
   waiting_.clear();
   fallback_.forget();
 }
@@ -88,12 +92,13 @@ void PlanFollower::carry_out(std::uint32_t launch, std::uint8_t until_point) {
   const std::size_t end = first_move_[launch + 1];
   for (; next_ < end && plan_.moves[next_].point <= until_point; ++next_) {
     const deepum_planned_move& move = plan_.moves[next_];
-    if (move.kind == DEEPUM_PLAN_PREFETCH) {
+    if (move.kind == DEEPUM_PLAN_PREFETCH || move.kind == DEEPUM_PLAN_DUPLICATE) {
       if (!waiting_.empty() || !prefetch(move)) {
         waiting_.push_back(move);
       }
     } else if (BlockSpan found{}; memory_.locate(move.name, move.first, move.count, found)) {
-      evict(memory_.blocks(found));
+      const std::span<UmBlock> blocks = memory_.blocks(found);
+      move.kind == DEEPUM_PLAN_EVICT ? evict(blocks) : copy_out(blocks);
     }
   }
   prefetch_waiting();
@@ -108,6 +113,15 @@ void PlanFollower::evict(std::span<UmBlock> blocks) {
   }
 }
 
+void PlanFollower::copy_out(std::span<UmBlock> blocks) {
+  statistics_.operations += blocks.size();
+  for (UmBlock& block : blocks) {
+    if (block.residency.resident && devices_.of(block).residency.under_pressure()) {
+      copies_.write_back(block);
+    }
+  }
+}
+
 bool PlanFollower::prefetch(const deepum_planned_move& move) {
   BlockSpan found{};
   if (!memory_.locate(move.name, move.first, move.count, found)) {
@@ -115,8 +129,12 @@ bool PlanFollower::prefetch(const deepum_planned_move& move) {
   }
   const std::span<UmBlock> blocks = memory_.blocks(found);
   statistics_.operations += blocks.size();
+  // Of a plan that says what has a copy on the host, what it does not say has none: it is written.
+  const SpanUse use{plan_copies_ && move.kind == DEEPUM_PLAN_PREFETCH ? Use::kWrites
+                                                                      : Use::kUnknown,
+                    move.kind == DEEPUM_PLAN_DUPLICATE};
   return std::ranges::all_of(blocks, [&](UmBlock& block) {
-    return placer_.place_scheduled(block, plan_.launches.size());
+    return placer_.place_scheduled(block, use, plan_.launches.size());
   });
 }
 

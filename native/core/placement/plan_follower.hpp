@@ -14,6 +14,7 @@
 #include "clock.hpp"
 #include "memory/address_space.hpp"
 #include "placement/departures.hpp"
+#include "placement/host_copies.hpp"
 #include "placement/placer.hpp"
 #include "placement/plan.hpp"
 #include "placement/plan_position.hpp"
@@ -24,13 +25,15 @@ namespace deepum::core {
 class PlanFollower final : public Planner {
  public:
   PlanFollower(const Clock& now, deepum_core_statistics& statistics, AddressSpace& memory,
-               Devices& devices, Departures& departures, Placer& placer, Planner& fallback)
+               Devices& devices, Departures& departures, Placer& placer, HostCopies& copies,
+               Planner& fallback)
       : now_(now),
         statistics_(statistics),
         memory_(memory),
         devices_(devices),
         departures_(departures),
         placer_(placer),
+        copies_(copies),
         fallback_(fallback) {}
 
   // From the next launch on that shows where in it the program is. An empty plan: no longer.
@@ -47,6 +50,7 @@ class PlanFollower final : public Planner {
   void carry_out(std::uint32_t launch, std::uint8_t until_point);
   void carry_out_left_out();
   void evict(std::span<UmBlock> blocks);
+  void copy_out(std::span<UmBlock> blocks);
   bool prefetch(const deepum_planned_move& move);  // true: nothing of it is left to do
   void prefetch_waiting();
 
@@ -56,8 +60,10 @@ class PlanFollower final : public Planner {
   Devices& devices_;
   Departures& departures_;
   Placer& placer_;
+  HostCopies& copies_;
   Planner& fallback_;
   Plan plan_;
+  bool plan_copies_ = false;
   std::vector<std::size_t> first_move_;  // by launch of the plan, and one more
   PlanPosition position_;
   std::size_t next_ = 0;                      // move of the launch at hand
