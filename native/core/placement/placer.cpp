@@ -70,13 +70,13 @@ inline void Placer::note_use(DeviceMemory& device, UmBlock& block, const Placeme
   }
 }
 
-// The first to leave, if its content is dead. False: nothing is.
+// The block that died first leaves. False: none is dead.
 bool Placer::drop_dead(DeviceMemory& device) {
-  UmBlock* const first = device.order->first();
-  if (first == nullptr || !first->content.dead) {
+  UmBlock* const dead = device.order->first_dead();
+  if (dead == nullptr) {
     return false;
   }
-  departures_.evict(*first, now_.launch);
+  departures_.evict(*dead, now_.launch);
   return device.residency.free() > 0;
 }
 
