@@ -72,6 +72,12 @@ class Recording:
         """Of the iteration."""
         return len(self.launches) // self.LAUNCH_BYTES
 
+    @property
+    def blocks_read(self) -> int:
+        """UM blocks that launches are known not to write, summed over them."""
+        uses = ffi.from_buffer("deepum_recorded_use[]", self.uses)
+        return sum(int(use.count) for use in uses if use.kind == 0)
+
 
 @dataclass(frozen=True)
 class LaunchTime:

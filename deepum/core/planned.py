@@ -10,6 +10,7 @@ from enum import Enum
 from statistics import fmean
 from typing import Any, Protocol
 
+from deepum._core import lib
 from deepum.core.engine import Core, CoreStatistics
 from deepum.core.plan import LaunchTime, Plan, Recording
 from deepum.core.timeline import Timeline
@@ -22,6 +23,10 @@ _LEAST_GAIN = 0.005  # part of an iteration that a plan has to save
 _CLEARLY_WORSE = 1.25  # times an iteration: a trial ends at once,
 _FAR_WORSE = 2.0  # and at so many times, from when on a plan is followed, no other is tried
 _MOST_PLANS = 2  # of an iteration
+# An iteration is recorded anew while more becomes known of what its launches only read: by that
+# part at least, and so many times at most.
+_LEARNED = 0.01
+_MOST_RECORDINGS = 8
 # Of another iteration, until the plan that is kept is given up for it: an evaluation phase is over
 # sooner.
 _OTHER_ITERATIONS = 16
@@ -86,6 +91,7 @@ class PlannedPolicy:
     _followed: int = field(default=0, init=False)  # the latest launch when a plan began
     _us: float = field(default=0.0, init=False)  # an iteration with `plan`, or without one
     _recording: Recording | None = field(default=None, init=False)
+    _recordings: int = field(default=0, init=False)  # that were made for the first plan
     _tried: Plan | None = field(default=None, init=False)
     _plans: int = field(default=0, init=False)  # that were asked for of this iteration
     _other: tuple[int, int] = field(default=(0, 0), init=False)  # iteration, and launch since which
@@ -149,6 +155,7 @@ class PlannedPolicy:
         self.core.want_times(False)
         self._timeline.clear()
         self._recording = self._tried = None
+        self._recordings = 0
         self.phase = phase
 
     def _learn(self, statistics: CoreStatistics) -> None:
@@ -175,9 +182,20 @@ class PlannedPolicy:
             )
             self._decide()
             return
-        self._recording, self._us = recording, fmean(took)
-        self.core.record(0)
+        before, self._recording, self._us = self._recording, recording, fmean(took)
+        if self._learns_uses and self._recordings < _MOST_RECORDINGS:
+            known = before.blocks_read if before is not None else 0
+            if recording.blocks_read > (1 + _LEARNED) * known:
+                self._recordings += 1
+                self._since = statistics.launches
+                self.core.record(self._period)
+                return
         self._ask(statistics)
+
+    @property
+    def _learns_uses(self) -> bool:
+        """What launches only read becomes known by and by, and plans say what is duplicated."""
+        return bool(self.core.settings.advice & lib.DEEPUM_ADVISE_DUPLICATE)
 
     def _ask(self, statistics: CoreStatistics) -> None:
         assert self._recording is not None
@@ -197,6 +215,7 @@ class PlannedPolicy:
             self.core.follow_plan(made.launches, made.moves)
             self._tried, self._since = made, statistics.launches
             self._followed = statistics.launches
+            self.core.record(self._period)  # for the next plan, which may know more
             self.phase = Phase.SETTLING
 
     def _is_far_worse(self) -> bool:
@@ -242,6 +261,7 @@ class PlannedPolicy:
             outcome.reason = "iterations are not shorter with it"
             self._follow_best()
         if self._plans < _MOST_PLANS:
+            self._recording = self.core.recorded() or self._recording
             self._ask(statistics)
         else:
             self._decide()

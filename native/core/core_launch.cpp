@@ -160,7 +160,10 @@ Execution& Core::learn_accesses(const deepum_execute_event& event, std::uint64_t
   host_residents_.observe(accesses_, event.header.flags);
   uses_.learn(accesses_, execution, chain_);
   iterations_.launched(execution.period);
-  copy_back_.launched();
+  // While a plan is made of what is recorded, and tried, nothing else is.
+  if (!recorder_.wanted()) {
+    copy_back_.launched();
+  }
   host_groups_.launched();
   executions_.note_bytes(static_cast<std::ptrdiff_t>(execution.blocks.bytes()) - before);
   history_.append({hash, event.execution_hash, id, execution.generation, 0, event.header.device});

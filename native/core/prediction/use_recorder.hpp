@@ -18,6 +18,8 @@ class UseRecorder final : public ContentListener {
 
   // The next so many launches; what was recorded before goes. 0: none any longer.
   void begin(std::uint32_t launches);
+  // Launches are asked for, whether they have come or are still to come.
+  bool wanted() const { return wanted_ != 0; }
   // Launches are still to come.
   bool under_way() const { return launches_.size() < wanted_; }
   // All that were asked for have come, and none of them was odd.
