@@ -106,8 +106,8 @@ size_t deepum_planning_transfers(const deepum_planning_problem* problem, const u
                                  const deepum_planning_options* options,
                                  deepum_planning_transfer* transfers, size_t most);
 size_t deepum_planning_levels(const deepum_planning_problem* problem, const uint8_t* plan,
-                              const deepum_planning_options* options,
-                              deepum_planning_level* levels, size_t most);
+                              const deepum_planning_options* options, deepum_planning_level* levels,
+                              size_t most);
 
 /* Planners write `plan`, and return 0, or -1 where a launch needs more than `memory_bytes`.
  *
