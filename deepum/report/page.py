@@ -26,12 +26,14 @@ h1 { font-size: 1.5em; }
 h2 { font-size: 1.2em; margin-top: 2.2em; border-bottom: 1px solid #ccc; }
 h3 { font-size: 1em; margin-top: 1.6em; }
 table { border-collapse: collapse; }
-th, td { padding: 2px 12px 2px 0; text-align: right; }
-th:first-child, td:first-child { text-align: left; }
+h1, h2, h3, li, p { overflow-wrap: anywhere; }
+th, td { padding: 2px 12px 2px 0; text-align: right; white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; white-space: normal; }
+td:nth-child(2):last-child { white-space: normal; }
 th { border-bottom: 1px solid #999; font-weight: normal; color: #555; }
 pre { background: #f6f6f6; padding: .6em 1em; overflow-x: auto; }
 p { max-width: 56em; }
-.chart, .table { overflow-x: auto; }
+.chart, .table { overflow-x: auto; max-width: 100%; }
 footer { margin-top: 3em; color: #777; font-size: .9em; }
 """
 _SCRIPT = """

@@ -43,15 +43,15 @@ def figures(plan: DrawnPlan) -> list[tuple[str, str]]:
         ("of the lower bound of unified memory", made.bound_ns),
         ("of the bound by linear programming", made.linear_bound_ns),
     )
-    waiting = [*replayed.stall_ns.tolist()]
+    waited = int((replayed.stall_ns > 0).sum())
     return [
         ("planner", f"{made.planner}, {made.seconds:.2f} s"),
         ("an iteration", f"{replayed.ns / 1e6:.1f} ms"),
         ("of it computing", f"{plan.outline.iteration.compute_ns / 1e6:.1f} ms"),
         (
             "of it waiting",
-            f"{sum(waiting) / 1e6:.1f} ms, {sum(ns > 0 for ns in waiting)} launches of "
-            f"{len(waiting)}",
+            f"{replayed.stall_ns.sum() / 1e6:.1f} ms, at {waited} of {len(replayed.stall_ns)} "
+            f"launches",
         ),
         *(
             (what, f"{replayed.ns / ns:.3f}, {ns / 1e6:.1f} ms" if ns else "not known")
