@@ -277,9 +277,8 @@ Course Replay::course() {
 }
 
 void Course::cut_to_measured() {
-  std::erase_if(transfers, [&](const deepum_planning_transfer& one) {
-    return one.end_ns <= began || one.start_ns >= ended;
-  });
+  std::erase_if(transfers,
+                [&](const deepum_planning_transfer& one) { return one.end_ns <= began; });
   for (deepum_planning_transfer& one : transfers) {
     one.start_ns -= began;
     one.end_ns -= began;

@@ -93,6 +93,13 @@ def test_what_cannot_run_has_no_course() -> None:
     assert len(made.transfers(made.evict_all())) == len(made.levels(made.evict_all())) == 0
 
 
+def test_what_ends_gives_its_room_back() -> None:
+    dead = Event(0, writes=True), Event.death(1)
+    made = Problem(Iteration((10.0, 5.0, 5.0), (Item(200, dead),)), Link(250, 1.0, 1.0))
+    assert made.levels(made.keep_all()).tolist() == [(0.0, 200), (10.0, 0)]
+    assert len(made.transfers(made.keep_all())) == 0
+
+
 def test_where_all_stays_nothing_moves_and_the_level_is_one() -> None:
     made = Problem(Iteration((5.0, 5.0), (Item(8, (Event(1, reads=True),)),)), Link(10, 1.0, 1.0))
     assert len(made.transfers(made.keep_all())) == 0

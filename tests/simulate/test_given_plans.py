@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from small import MIB, training
 
-from deepum.core import Plan, PlannedKind, PlannedMove, PlanPoint, plan_files
+from deepum.core import Execute, Plan, PlannedKind, PlannedMove, PlanPoint, events, plan_files
 from deepum.errors import DeepumError, UsageError
 from deepum.planners.followed import followed, problem_of
 from deepum.planners.outline import Made, Outline
@@ -70,6 +70,18 @@ def test_launches_take_what_the_model_has_for_them(made: Plan, workload: Path) -
         sorted(steady.iteration.launch_ns), abs=1e3
     )
     assert outline.problem().replay(outline.plan).ns >= 0.999 * steady.bound_ns
+
+
+def test_each_launch_has_its_own_time(made: Plan, workload: Path) -> None:
+    loaded = load(str(workload), 3, False)
+    unlimited = run(loaded, MACHINE, BY_NAME["unlimited"], keep_launches=True)
+    told = (event for event in events(loaded.trace.events) if isinstance(event, Execute))
+    took = {launch.sequence: launch.kernel_ns for launch in unlimited.launches}
+    by_hash = {event.execution_hash: took[event.sequence] for event in told}
+    assert len(set(by_hash.values())) > 2
+    assert Outline.decode(made.outline).iteration.launch_ns == pytest.approx(
+        [by_hash[one] for one in made.launches], abs=1e3
+    )
 
 
 def test_the_best_of_all_planners_is_written(deepum: Deepum, workload: Path) -> None:
