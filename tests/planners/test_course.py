@@ -67,6 +67,7 @@ def test_no_more_is_taken_than_there_is_and_a_launch_has_what_it_uses(seed: int)
     for plan in plans(problem):
         levels, replayed = problem.levels(plan), problem.replay(plan)
         assert levels["ns"][0] == 0 and (np.diff(levels["ns"]) > 0).all()
+        assert levels["ns"][-1] < replayed.ns
         assert levels["bytes"].min() >= 0 and levels["bytes"].max() <= problem.link.memory_bytes
         starts = replayed.ends_ns - problem.iteration.launch_ns
         at = np.searchsorted(levels["ns"], starts + 1e-6, side="right") - 1

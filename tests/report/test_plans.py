@@ -20,10 +20,12 @@ from small import MIB, training
 
 from deepum.core import Plan, plan_files
 from deepum.errors import DeepumError
+from deepum.planners import Event, Item, Iteration, Link
 from deepum.planners.followed import followed, problem_of
 from deepum.planners.outline import Made, Outline
+from deepum.planners.recorded import Run
 from deepum.report import inputs, plan_charts, run_charts, series
-from deepum.report.plans import DrawnPlan, drawn
+from deepum.report.plans import Content, DrawnPlan, drawn
 from deepum.report.write import main_chart, report
 from deepum.simulate import recorded
 
@@ -59,6 +61,21 @@ def test_bytes_that_are_drawn_are_those_that_the_replay_counts(of: DrawnPlan, ou
     assert area == pytest.approx(size.sum() - head - tail, rel=1e-6)
     began = size[moved["start_ns"] >= 0].sum()
     assert began == (of.replayed.out_bytes if out else of.replayed.in_bytes) > 0
+
+
+def test_what_crosses_the_ends_of_an_iteration_counts_once() -> None:
+    """200 bytes that launch 0 changes, and that leave behind it, slower than launch 1 takes."""
+    item = Item(200, (Event(0, reads=True, writes=True),), 200)
+    iteration, link = Iteration((10.0, 150.0), (item,)), Link(250, 1.0, 1.0)
+    outline = Outline(Made("all", 0.0), iteration, link, np.ones(1, np.uint8), [[Run(7, 0, 1)]])
+    made = drawn(plan_files.encode(Plan((1, 2), (), outline.encode())))
+    assert made.replayed.ns == 160.0  # the link lags behind, and launch 0 finds them still there
+    assert made.crossing(True).tolist() == [(-110.0, 90.0, 200.0), (90.0, 290.0, 200.0)]
+    assert made.crossing(False).tolist() == []
+    assert made.contents() == [Content([Run(7, 0, 1)], 200, 1, [(0, 0)], 0, 200)]
+    assert series.rate(made.crossing(True), np.array([0.0, 90.0, 160.0])).tolist() == [1.0, 1.0]
+    (row,) = plan_charts.contents(made)[1]
+    assert row[0] == "0000000000000007, block 0" and row[3] == "0 to 0 of the next"
 
 
 def test_the_chart_shows_both_directions_and_no_more_than_there_is(of: DrawnPlan) -> None:
