@@ -46,7 +46,7 @@ LABORATORY = {
     "arena": {"deepum", "planners"},
     "capture": {"deepum", "core", "trace", "workloads"},
     "simulate": {"deepum", "arena", "capture", "core", "planners", "trace", "workloads"},
-    "report": {"deepum", "core", "simulate", "statistics", "trace"},
+    "report": {"deepum", "core", "planners", "simulate", "statistics", "trace"},
 }
 PYTHON = RUNTIME | LABORATORY
 # Made by the build, of CUDA's headers.

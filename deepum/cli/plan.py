@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import click
 
-from deepum.cli.output import aligned, write_json
+from deepum.cli.output import aligned, write, write_json
 from deepum.cli.workload_options import gpu_memory_bytes, time_limit_option
+from deepum.core import Plan, plan_files
 from deepum.errors import UsageError
 from deepum.planners import Problem
 from deepum.planners.catalogue import PLANNERS
 from deepum.planners.evaluation import Evaluation, evaluate
+from deepum.planners.followed import followed, problem_of
+from deepum.planners.outline import Made
 from deepum.planners.planner import Incumbent, Limits
+from deepum.simulate import recorded as recording
 from deepum.simulate.comparison import preset_of
 from deepum.simulate.iterations import SteadyIteration, steady_iteration
 from deepum.simulate.workload import load
@@ -45,7 +49,7 @@ def table(steady: SteadyIteration, head: str, found: Sequence[Evaluation | None]
 def _head(name: str, machine: str, steady: SteadyIteration, problem: Problem) -> str:
     return (
         f"{name} on {machine}, {size(steady.link.memory_bytes)}: {problem.launches} launches, "
-        f"{len(steady.iteration.items)} items, {len(problem)} gaps; lower bound of unified memory "
+        f"{len(problem.iteration.items)} items, {len(problem)} gaps; lower bound of unified memory "
         f"{steady.bound_ns / 1e6:.1f} ms, computing {steady.iteration.compute_ns / 1e6:.1f} ms"
         + ("" if steady.repeats else "; its steps are not alike: the bound is of other ones too")
     )
@@ -67,6 +71,12 @@ def _head(name: str, machine: str, steady: SteadyIteration, problem: Problem) ->
 @click.option("--progress", is_flag=True, help="Say what is found while it is, to stderr.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
 @click.option("--json", "json_file", metavar="FILE", help="The same figures, to this file.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="PLAN",
+    help="The plan, to this file; with --compare the best of all.",
+)
 def command(
     workload: str,
     planner: str,
@@ -77,11 +87,14 @@ def command(
     progress: bool,
     seed: int,
     json_file: str | None,
+    output: str | None,
 ) -> None:
     """Plan the steady iteration of WORKLOAD, and carry the plan out in a replay. Ctrl-C ends a
     planner with the best plan so far.
 
     Times are of the replay: launches and transfers alone, no faults and no costs of the driver.
+    With --output the iteration is recorded by the decision core, in UM blocks, so that the plan can
+    be followed: `deepum run --policy planned --tune plan=PLAN`, `deepum simulate --plan PLAN`.
     """
     memory = gpu_memory_bytes(gpu_memory)
     if machine is not None:
@@ -93,6 +106,9 @@ def command(
     if problem.fits:
         click.echo(f"{loaded.name} on {on}: an iteration fits; nothing is to be planned")
         return
+    recorded = None
+    if output is not None:
+        recorded, problem = problem_of(recording.recorded(workload, machine, on, memory))
     names = [one.name for one in PLANNERS] if compare else [planner]
     found = [
         evaluate(problem, name, Limits(time_limit, seed), _told(name) if progress else None)
@@ -105,11 +121,33 @@ def command(
         click.echo("\n".join(table(steady, _head(loaded.name, on, steady, problem), found)))
         if json_file is not None:
             write_json(json_file, _document(loaded.name, on, steady, found))
+        if output is not None and recorded is not None:
+            best = min((one for one in found if one), key=lambda one: one.ns)
+            bounds = [one.bound_ns for one in found if one and one.bound_ns]
+            made = Made(
+                best.planner,
+                best.seconds,
+                steady.bound_ns,
+                max(bounds, default=None),
+                loaded.name,
+                on,
+            )
+            _write(output, followed(recorded, problem, best.plan, made))
     else:
         raise UsageError(
             f"{loaded.name} on {on}: a launch needs more than the card holds; give more "
             f"--gpu-memory"
         )
+
+
+def _write(name: str, plan: Plan) -> None:
+    """The plan to that file, and a line about it."""
+    data = plan_files.encode(plan)
+    write(name, data)
+    click.echo(
+        f"{name}: {len(plan.moves)} moves at {len(plan.launches)} launches, {size(len(data))}"
+    )
+    click.echo(f"deepum: to see it drawn: deepum report {shlex.quote(name)}", err=True)
 
 
 def _told(planner: str) -> Callable[[float, Incumbent], None]:
@@ -134,5 +172,5 @@ def _document(
         "memory_bytes": steady.link.memory_bytes,
         "bound_ns": steady.bound_ns,
         "compute_ns": steady.iteration.compute_ns,
-        "planners": {one.planner: asdict(one) for one in found if one is not None},
+        "planners": {one.planner: one.as_json() for one in found if one is not None},
     }

@@ -62,8 +62,9 @@ def command(
 ) -> None:
     """Draw what runs and simulations came to, on one page that needs nothing else.
 
-    INPUT is what `deepum simulate --json` or `deepum run --stats` wrote, or a workload, which is
-    replayed: a file written by `deepum run --record`, or a folder in G10's form.
+    INPUT is what `deepum simulate --json` or `deepum run --stats` wrote; a plan, of `deepum plan
+    --output` or `deepum run --tune plan=FILE`, which is replayed; or a workload, which is too: a
+    file written by `deepum run --record`, or a folder in G10's form.
     """
     chosen, drawn = policies.parse(policy), policies.parse(timeline)
     if image is not None and not image.endswith(_PICTURES):

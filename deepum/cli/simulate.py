@@ -17,6 +17,7 @@ from deepum.cli.workload_options import gpu_memory_bytes
 from deepum.simulate import policies
 from deepum.simulate.comparison import Comparison, means, preset_of
 from deepum.simulate.driver import Driver
+from deepum.simulate.given_plans import following
 from deepum.simulate.mode import DEFAULT, MODES, mode_of
 from deepum.simulate.point import Point, simulate
 from deepum.simulate.steps import WARM_UP, repeated
@@ -129,7 +130,7 @@ GROUPS = (
     Group(
         "What is simulated",
         "The policies, and how each workload's iterations are run and counted.",
-        ("policy", "mode", "steps", "warm_up", "synchronise", "linear_bound"),
+        ("policy", "mode", "steps", "warm_up", "synchronise", "linear_bound", "plan"),
     ),
     Group(
         "The machine",
@@ -209,6 +210,11 @@ GROUPS = (
     is_flag=True,
     help="Also the bound of all plans of an iteration, by linear programming; takes seconds.",
 )
+@click.option(
+    "--plan",
+    metavar="PLAN",
+    help="A plan that `planned` follows from the start; what `deepum plan --output` wrote.",
+)
 @click.option("--json", "json_file", metavar="FILE", help="Also write all figures to this file.")
 @click.option(
     "--jobs",
@@ -240,6 +246,7 @@ def command(
     warm_up: int,
     synchronise: bool,
     linear_bound: bool,
+    plan: str | None,
     json_file: str | None,
     jobs: int | None,
     cluster: str | None,
@@ -251,7 +258,7 @@ def command(
     The same decision core as in a run, on the model of the simulated GPU. A step is the mean of
     those after the warm-up, without the last.
     """
-    chosen = policies.parse(policy)
+    chosen = following(policies.parse(policy), plan)
     machines = _machines(machine)
     host = host_of(machines or MACHINES, host_memory, disk)
     common = Point(

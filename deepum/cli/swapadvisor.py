@@ -248,7 +248,7 @@ def _document(name: str, on: str, engine: Engine, planned: _Planned) -> dict[str
         "generations": planned.incumbent.generation,
         "evaluations": planned.incumbent.evaluations,
         "plan": {
-            order: asdict(one) if one else None
+            order: one.as_json() if one else None
             for order, one in zip(("program", "swapadvisor"), linear, strict=True)
         },
     }

@@ -5,7 +5,7 @@ made of (`Core.recorded`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import ClassVar
 
@@ -48,11 +48,13 @@ class PlannedMove:
 @dataclass(frozen=True)
 class Plan:
     """An iteration's execution hashes, and what moves at its launches, in the order of launches and
-    points. It names nothing by place, so that it holds in the next run.
+    points. It names nothing by place, so that it holds in the next run. outline: what it was made
+    of (`deepum.planners.outline`), to be drawn; to follow the plan it is not needed.
     """
 
     launches: Sequence[int]
     moves: Sequence[PlannedMove]
+    outline: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from deepum.planners.catalogue import BY_NAME
 from deepum.planners.planner import Incumbent, Limits
-from deepum.planners.problem import Problem
+from deepum.planners.problem import Plan, Problem
 
 
 @dataclass(frozen=True)
 class Evaluation:
     """Of the plan that a planner found: ns of the iteration, bytes each way, the most bytes that it
     has on the device, seconds that planning took, and the planner's own lower bound, if it has one.
+    plan: itself.
     """
 
     planner: str
@@ -24,6 +26,13 @@ class Evaluation:
     peak_bytes: int
     seconds: float
     bound_ns: float | None
+    plan: Plan = field(repr=False)
+
+    def as_json(self) -> dict[str, Any]:
+        """All figures, without the plan."""
+        told = {one.name: getattr(self, one.name) for one in fields(self)}
+        del told["plan"]
+        return told
 
 
 def evaluate(
@@ -51,5 +60,12 @@ def evaluate(
     result = problem.replay(found.plan)
     peak = int(problem.occupancy(found.plan).max())
     return Evaluation(
-        planner, result.ns, result.in_bytes, result.out_bytes, peak, took, found.bound_ns
+        planner,
+        result.ns,
+        result.in_bytes,
+        result.out_bytes,
+        peak,
+        took,
+        found.bound_ns,
+        found.plan,
     )

@@ -15,6 +15,14 @@ from deepum.planners.iteration import Iteration, Link
 # By gap of a problem: 1, the item is evicted in it, 0, it stays.
 Plan = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
+# Rows of what happens in a replay (native/planning/planning.h).
+TRANSFER = np.dtype(
+    [("start_ns", "<f8"), ("end_ns", "<f8"), ("item", "<i4"), ("out", "u1")], align=True
+)
+LEVEL = np.dtype([("ns", "<f8"), ("bytes", "<i8")])
+assert TRANSFER.itemsize == ffi.sizeof("deepum_planning_transfer")
+assert LEVEL.itemsize == ffi.sizeof("deepum_planning_level")
+Records = npt.NDArray[np.void]
 _NONE = NOT_FETCHED = NOT_COPIED = -(2**31)
 _FAR = 2**30
 
@@ -161,6 +169,26 @@ class Problem:
             behind[: len(self)],
             copied[: len(self)],
         )
+
+    def transfers(self, plan: Plan) -> Records:
+        """Of the iteration that a replay measures, `TRANSFER` each, in the order in which they
+        begin: ns from the iteration's beginning, negative for what was under way then; what goes on
+        behind the iteration ends later. None where a launch could never run.
+        """
+        return self._rows(lib.deepum_planning_transfers, "deepum_planning_transfer", TRANSFER, plan)
+
+    def levels(self, plan: Plan) -> Records:
+        """Bytes that are taken on the device from a time of that iteration on, `LEVEL` each, the
+        first at 0: what is there, is on its way, or has its room beforehand. None likewise.
+        """
+        return self._rows(lib.deepum_planning_levels, "deepum_planning_level", LEVEL, plan)
+
+    def _rows(self, get: Any, ctype: str, dtype: np.dtype[np.void], plan: Plan) -> Records:
+        options = ffi.new("deepum_planning_options *", (_FAR,))
+        given = self._native, self._bytes(plan), options
+        found = np.zeros(get(*given, ffi.NULL, 0), dtype)
+        get(*given, ffi.cast(f"{ctype} *", found.ctypes.data), len(found))
+        return found
 
     def belady(
         self,

@@ -9,20 +9,15 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-
-import numpy as np
+import time
 
 from deepum.core import Plan, plan_files
 from deepum.core.plan_requests import Request
 from deepum.errors import DeepumError
 from deepum.planners.catalogue import BY_NAME
-from deepum.planners.iteration import Link
-from deepum.planners.leaner import leaner
+from deepum.planners.followed import followed, problem_of
+from deepum.planners.outline import Made
 from deepum.planners.planner import Limits
-from deepum.planners.problem import Problem
-from deepum.planners.recorded import RecordedIteration
-from deepum.planners.schedule import scheduled
-from deepum.planners.times import launch_ns
 
 _LOWEST_PRIORITY = 19
 
@@ -31,26 +26,16 @@ def planned(request: Request) -> Plan:
     """The best plan that the planner finds. Raises DeepumError where there is none, or nothing to
     be planned, and ValueError for a request that is of no use.
     """
-    options = request.options
-    launches = np.frombuffer(request.recording.launches, "<u8").reshape(-1, 2)
-    if len(launches) == 0:
-        raise ValueError("recording: has no launches")
-    first = int(launches[0][1])
-    recorded = RecordedIteration(
-        request.recording,
-        launch_ns(request.times, first, len(launches)).tolist(),
-        duplicates=options.duplicates,
-    )
-    link = Link(
-        options.memory_bytes, options.in_gbps, options.out_gbps, copies_early=options.duplicates
-    )
-    problem = Problem(recorded.iteration, link)
+    began = time.monotonic()
+    recorded, problem = problem_of(request)
     if problem.fits:
         raise DeepumError("the iteration fits: nothing is to be planned")
-    found = BY_NAME[_planner()]().best(problem, Limits(options.seconds))
+    name = _planner()
+    found = BY_NAME[name]().best(problem, Limits(request.options.seconds))
     if found is None:
         raise DeepumError("no plan was found that fits the memory")
-    return scheduled(recorded, problem, leaner(problem, found.plan))
+    made = Made(name, time.monotonic() - began, linear_bound_ns=found.bound_ns)
+    return followed(recorded, problem, found.plan, made)
 
 
 def _planner() -> str:

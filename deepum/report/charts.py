@@ -133,20 +133,24 @@ def time_axis() -> Spec:
 
 
 def _memory(timeline: Timeline, at: Floats) -> Spec:
-    told = {what: values / 2**30 for what, values in series.memory(timeline, at).items()}
+    colours = {"resident": "#2f6fb7", "allocated": "#444444", "dead": "#d1495b"}
+    return memory_use(at, series.memory(timeline, at), colours, timeline.memory_bytes)
+
+
+def memory_use(
+    at: Floats, in_bytes: Mapping[str, Floats], colours: Mapping[str, str], memory_bytes: int
+) -> Spec:
+    """Bytes between each two edges of time (ns), by what they are; dashed: the memory there is."""
+    told = {what: values / 2**30 for what, values in in_bytes.items()}
     rows = [
         {"t": short(t, DIGITS), "what": what, "GiB": short(value)}
         for what, values in told.items()
         for t, value in changes(at / _SECOND, values)
     ]
     top = short(
-        1.1
-        * max([timeline.memory_bytes / 2**30, *(float(values.max()) for values in told.values())])
+        1.1 * max([memory_bytes / 2**30, *(float(values.max()) for values in told.values())])
     )
-    scale = {
-        "domain": ["resident", "allocated", "dead"],
-        "range": ["#2f6fb7", "#444444", "#d1495b"],
-    }
+    scale = {"domain": [*colours], "range": [*colours.values()]}
     return {
         "width": WIDTH,
         "height": 150,
@@ -171,7 +175,7 @@ def _memory(timeline: Timeline, at: Floats) -> Spec:
                 },
             },
             {
-                "data": {"values": [{"GiB": timeline.memory_bytes / 2**30}]},
+                "data": {"values": [{"GiB": memory_bytes / 2**30}]},
                 "mark": {"type": "rule", "strokeDash": [5, 3], "color": "black"},
                 "encoding": {"y": {"field": "GiB", "type": "quantitative"}},
             },

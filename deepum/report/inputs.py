@@ -1,5 +1,5 @@
 """What `deepum report` is given, told apart by its content: simulations, statistics, and workloads
-to be replayed.
+and plans, to be replayed.
 """
 
 from __future__ import annotations
@@ -12,22 +12,25 @@ from pathlib import Path
 from typing import Any
 
 from deepum.errors import UsageError
+from deepum.report.plans import DrawnPlan, drawn, is_plan
 from deepum.simulate.workload import Workload, load
 from deepum.statistics.run import ADDED_KEYS, KEYS
 
 _WANTED = (
-    "name what `deepum simulate --json`, `deepum run --stats` or `--record` wrote, or a workload"
+    "name what `deepum simulate --json`, `deepum plan --output`, `deepum run --stats` or "
+    "`--record` wrote, or a workload"
 )
 _LOG = b"DEEPUMEV"
 
 
 @dataclass
 class Inputs:
-    """`simulations` and `statistics`: with the name of the file that they are from."""
+    """`simulations`, `statistics` and `plans`: with the name of the file that they are from."""
 
     simulations: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     statistics: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     workloads: list[Workload] = field(default_factory=list)
+    plans: list[tuple[str, DrawnPlan]] = field(default_factory=list)
 
 
 def read(
@@ -45,11 +48,19 @@ def read(
     for name in names:
         path = Path(name)
         try:
-            is_json = path.is_file() and not _begins_as_log(path)
+            begins = _first_bytes(path) if path.is_file() else b""
+            if is_plan(begins):
+                found.plans.append((path.name, drawn(path.read_bytes())))
+                continue
+            is_json = path.is_file() and begins != _LOG
             told = json.loads(path.read_bytes()) if is_json else None
         except OSError as error:
             raise UsageError(f"{name}: {error.strerror}; {_WANTED}") from None
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError) as error:
+            if is_plan(begins):
+                raise UsageError(
+                    f"plan {name}: {error}; make it anew with `deepum plan --output`"
+                ) from None
             raise UsageError(f"{name}: is neither JSON nor an event log; {_WANTED}") from None
         if told is None:
             single = not path.is_file()  # a recorded run is as long as it was
@@ -83,9 +94,9 @@ def read(
     return found
 
 
-def _begins_as_log(path: Path) -> bool:
+def _first_bytes(path: Path) -> bytes:
     with path.open("rb") as file:
-        return file.read(len(_LOG)) == _LOG
+        return file.read(len(_LOG))
 
 
 def _number(value: Any) -> float:

@@ -26,12 +26,14 @@ h1 { font-size: 1.5em; }
 h2 { font-size: 1.2em; margin-top: 2.2em; border-bottom: 1px solid #ccc; }
 h3 { font-size: 1em; margin-top: 1.6em; }
 table { border-collapse: collapse; }
-th, td { padding: 2px 12px 2px 0; text-align: right; }
-th:first-child, td:first-child { text-align: left; }
+h1, h2, h3, li, p { overflow-wrap: anywhere; }
+th, td { padding: 2px 12px 2px 0; text-align: right; white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; white-space: normal; }
+td:nth-child(2):last-child { white-space: normal; }
 th { border-bottom: 1px solid #999; font-weight: normal; color: #555; }
 pre { background: #f6f6f6; padding: .6em 1em; overflow-x: auto; }
 p { max-width: 56em; }
-.chart { overflow-x: auto; }
+.chart, .table { overflow-x: auto; max-width: 100%; }
 footer { margin-top: 3em; color: #777; font-size: .9em; }
 """
 _SCRIPT = """
@@ -101,7 +103,9 @@ class Page:
         """A table, its first column names."""
         cells = [f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows]
         heads = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-        self._body.append(f"<table><tr>{heads}</tr>{''.join(cells)}</table>")
+        self._body.append(
+            f'<div class="table"><table><tr>{heads}</tr>{"".join(cells)}</table></div>'
+        )
 
     def chart(self, spec: Spec) -> None:
         """A chart."""
@@ -125,7 +129,8 @@ class Page:
         # Without "<" nothing in a name can end the element that it is in.
         charts = json.dumps(self._charts, separators=(",", ":")).replace("<", "\\u003c")
         return (
-            f'<!doctype html><html lang="en"><head><meta charset="utf-8"><meta '
+            f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
+            f'<meta name="viewport" content="width=device-width, initial-scale=1"><meta '
             f'http-equiv="Content-Security-Policy" content="{_POLICY}">'
             f"<title>{escape(self.title)}</title><style>{_STYLE}</style></head><body><h1>{escape(self.title)}</h1>\n"
             + self._first()

@@ -61,6 +61,29 @@ def times(statistics: Sequence[tuple[str, Mapping[str, Any]]]) -> Spec | None:
     }
 
 
+def plans(
+    statistics: Mapping[str, Any],
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]] | None:
+    """Head and rows of the plans of a run with --policy planned; None where there were none."""
+
+    def ms(us: float | None) -> str:
+        return "-" if us is None else f"{us / 1e3:.1f}"
+
+    rows: list[tuple[str, ...]] = [
+        (
+            str(number),
+            str(one["launches"]),
+            str(one["moves"]),
+            ms(one["before_us"]),
+            ms(one["with_us"]),
+            "kept" if one["kept"] else one["reason"] or "-",
+        )
+        for number, one in enumerate(statistics.get("plans") or [], start=1)
+    ]
+    head = ("plan", "launches", "moves", "ms before", "ms with it", "what became of it")
+    return (head, rows) if rows else None
+
+
 def over_time(statistics: Mapping[str, Any]) -> list[tuple[int, Spec]]:
     """By process of the simulated GPU: link use and faults, evenly spread from wait to wait of the
     program.

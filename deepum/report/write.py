@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deepum.errors import DeepumError, UsageError
-from deepum.report import charts, run_charts, speed_ups
+from deepum.report import charts, plan_charts, run_charts, speed_ups
 from deepum.report.inputs import Inputs
 from deepum.report.page import Page, figures
 from deepum.report.timeline import Timeline
@@ -34,17 +34,19 @@ _MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, Overf
 
 
 def main_chart(inputs: Inputs, simulated: Sequence[Mapping[str, Any]]) -> charts.Spec:
-    """The one for a picture: speed-ups, or the times of runs if nothing was simulated. Raises
-    UsageError if there is neither.
+    """The one for a picture: speed-ups, or the times of runs if nothing was simulated, or the
+    first plan. Raises UsageError if there is none of them.
     """
     told = [*(simulation for _, simulation in inputs.simulations), *simulated]
     if told:
         return speed_ups.chart(told)
     if (chart := _times(inputs)) is not None:
         return chart
+    for _, plan in inputs.plans[:1]:
+        return plan_charts.course(plan)
     raise UsageError(
-        "--image: nothing here has a main chart; give a simulation, a workload or a run on "
-        "the simulated GPU"
+        "--image: nothing here has a main chart; give a simulation, a workload, a plan or "
+        "runs on the simulated GPU"
     )
 
 
@@ -62,6 +64,8 @@ def report(
     for name, statistics in inputs.statistics:
         for line in _summary(name, statistics)[:2]:
             page.outcome(f"{name}: {line}")
+    for name, plan in inputs.plans:
+        page.outcome(plan_charts.outcome(name, plan))
     if told:
         page.heading("Speed-up over on-demand paging")
         page.text(_SPEED_UP)
@@ -83,6 +87,8 @@ def report(
     for name, statistics in inputs.statistics:
         page.heading(f"Run {name}")
         _statistics(page, name, statistics)
+    for name, plan in inputs.plans:
+        plan_charts.section(page, name, plan)
     return page
 
 
@@ -165,6 +171,9 @@ def _timeline(page: Page, timeline: Timeline, explained: bool) -> None:
 def _statistics(page: Page, name: str, statistics: Mapping[str, Any]) -> None:
     try:
         page.verbatim(_summary(name, statistics))
+        if plans := run_charts.plans(statistics):
+            page.heading("Plans that were tried", 3)
+            page.table(*plans)
         for process, chart in run_charts.over_time(statistics):
             page.heading(f"process {process}: link and faults between the program's waits", 3)
             page.chart(chart)

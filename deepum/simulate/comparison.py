@@ -14,6 +14,7 @@ from deepum.errors import DeepumError, UsageError
 from deepum.simulate import bound, lms
 from deepum.simulate.driver import Driver
 from deepum.simulate.footprint import Footprint, footprint
+from deepum.simulate.given_plans import check
 from deepum.simulate.host import Host
 from deepum.simulate.mode import DEFAULT, Mode
 from deepum.simulate.needs import needs
@@ -223,6 +224,8 @@ def run(
     preset = preset_of(on)
     queue = policy.launch_queue or launch_queue or int(preset.launch_queue)
     memory = _UNLIMITED_BYTES if policy.unlimited else memory_bytes or int(preset.memory_bytes)
+    if policy.plan is not None:
+        check(policy.plan, workload.name, workload.trace, memory)
     try:
         figures = machine(on, launch_queue=queue, **host.figures(preset), **driver.figures(preset))
         trace = _swapping(workload, policy, memory) if policy.swaps else workload.trace

@@ -55,6 +55,7 @@ def planning(
             ImmediatePlanning(
                 float(preset.h2d_gbps), float(preset.d2h_gbps), duplicates=duplicates
             ),
+            policy.plan,
         )
         if finished is not None:
             finished(made)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from deepum._core import lib
-from deepum.core import CoreSettings
+from deepum.core import CoreSettings, Plan
 from deepum.errors import UsageError
 
 _WATCH = {"policy": lib.DEEPUM_POLICY_ON_DEMAND}
@@ -36,7 +36,7 @@ class Policy:
     `unlimited`: all memory fits. `observe_faults`: the core is told of faults while it learns
     (`--faults auto`). `swaps`: the program is rewritten, its memory not managed, and its cache
     emptied every so many launches, if at all (`empty_cache_every`). `plans`: the iteration is
-    planned (deepum.core.planned).
+    planned (deepum.core.planned); `plan`: followed from the start.
 
     Goes to other processes and machines: plain data.
     """
@@ -50,6 +50,7 @@ class Policy:
     swaps: bool = False
     empty_cache_every: int | None = None
     plans: bool = False
+    plan: Plan | None = None
 
     def settings(self, launch_queue: int) -> CoreSettings:
         """The core's settings on a machine with that launch queue."""

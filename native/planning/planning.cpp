@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "guarded.hpp"
 #include "planners.hpp"
@@ -15,6 +16,24 @@ struct deepum_planning_problem {
   Problem problem;
   std::size_t gaps() const { return problem.gaps().size(); }
 };
+
+namespace {
+
+// Rows of the replay's course, as many as there is room for. Returns how many there are.
+template <typename Row>
+size_t rows_of_course(const deepum_planning_problem& problem, const uint8_t* plan,
+                      const deepum_planning_options& options,
+                      std::vector<Row> deepum::planning::Course::* rows, Row* found, size_t most) {
+  return guarded(std::size_t{0}, [&] {
+    const deepum::planning::Course course =
+        deepum::planning::Replay(problem.problem, {plan, problem.gaps()}, options).course();
+    const std::vector<Row>& all = course.*rows;
+    std::copy_n(all.begin(), std::min(all.size(), most), found);
+    return all.size();
+  });
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -68,6 +87,19 @@ deepum_planning_result deepum_planning_replay(const deepum_planning_problem* pro
              {fetched_behind, fetched_behind == nullptr ? 0 : problem->gaps()},
              {copied_behind, copied_behind == nullptr ? 0 : problem->gaps()});
   });
+}
+
+size_t deepum_planning_transfers(const deepum_planning_problem* problem, const uint8_t* plan,
+                                 const deepum_planning_options* options,
+                                 deepum_planning_transfer* transfers, size_t most) {
+  return rows_of_course(*problem, plan, *options, &deepum::planning::Course::transfers, transfers,
+                        most);
+}
+
+size_t deepum_planning_levels(const deepum_planning_problem* problem, const uint8_t* plan,
+                              const deepum_planning_options* options, deepum_planning_level* levels,
+                              size_t most) {
+  return rows_of_course(*problem, plan, *options, &deepum::planning::Course::levels, levels, most);
 }
 
 int deepum_planning_belady(const deepum_planning_problem* problem, int64_t memory_bytes,

@@ -59,6 +59,22 @@ typedef struct deepum_planning_options {
   int32_t reach; /* launches ahead for which is fetched */
 } deepum_planning_options;
 
+/* One transfer of the measured iteration, ns from its beginning: negative for one that was under
+ * way then; one that goes on behind its end ends later than that. */
+typedef struct deepum_planning_transfer {
+  double start_ns;
+  double end_ns;
+  int32_t item;
+  uint8_t out; /* 1: to the host */
+} deepum_planning_transfer;
+
+/* Bytes of the device that are taken from then on: by what is there, is on its way, or has its room
+ * beforehand. */
+typedef struct deepum_planning_level {
+  double ns;
+  int64_t bytes;
+} deepum_planning_level;
+
 typedef struct deepum_planning_problem deepum_planning_problem;
 
 /* Events of an item are in the order of launches, a death before the use at the same launch. NULL
@@ -86,6 +102,16 @@ deepum_planning_result deepum_planning_replay(const deepum_planning_problem* pro
                                               double* stall_ns, double* ends_ns,
                                               int32_t* fetched_behind,
                                               int32_t* copied_behind);
+
+/* What happens in the iteration that the replay measures: its transfers, in the order in which they
+ * begin, and the levels of memory, the first at 0. Each returns how many there are, and writes at
+ * most so many; none where a launch could never run. */
+size_t deepum_planning_transfers(const deepum_planning_problem* problem, const uint8_t* plan,
+                                 const deepum_planning_options* options,
+                                 deepum_planning_transfer* transfers, size_t most);
+size_t deepum_planning_levels(const deepum_planning_problem* problem, const uint8_t* plan,
+                              const deepum_planning_options* options, deepum_planning_level* levels,
+                              size_t most);
 
 /* Planners write `plan`, and return 0, or -1 where a launch needs more than `memory_bytes`.
  *

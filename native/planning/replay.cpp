@@ -52,7 +52,7 @@ void Replay::begin() {
     item.gap = index;
     const bool there = plan_[index] == 0 && (gap.death == kNone || gap.death > launches);
     item.place = there ? Place::kDevice : Place::kHost;
-    free_ -= there ? problem_.bytes(gap.item) : 0;
+    take(there ? problem_.bytes(gap.item) : 0);
     Version& version = versions_[gap.version];
     version.copied = version.leaves_after != kNone;
     version.written = gap.writer == kNone ? kNone : gap.writer - launches;
@@ -61,7 +61,14 @@ void Replay::begin() {
 
 void Replay::leave(Item& item, std::int32_t index) {
   item.place = Place::kHost;
-  free_ += problem_.bytes(index);
+  take(-problem_.bytes(index));
+}
+
+void Replay::take(std::int64_t bytes) {
+  free_ -= bytes;
+  if (course_ != nullptr && bytes != 0) {
+    course_->levels.push_back({now_, problem_.memory() - free_});
+  }
 }
 
 // A launch first takes room for content that begins with it, then waits for what is fetched.
@@ -81,7 +88,7 @@ bool Replay::start_kernel(std::span<double> stall_ns) {
     if (room > free_) {
       return false;
     }
-    free_ -= room;
+    take(room);
     has_room_ = true;
     for (const std::int32_t index : needed) {
       const Gap& gap = problem_.gap(index);
@@ -117,6 +124,9 @@ bool Replay::start_copy() {
   if (version.written == copy.written && !version.copied) {
     const std::int32_t item = problem_.gap(problem_.of_version(copy.version).front()).item;
     out_ = {now_ + problem_.copy_ns(item), item, copy.version, copy.written};
+    if (course_ != nullptr) {
+      course_->transfers.push_back({now_, out_.until, item, 1});
+    }
     result_.out_bytes += measuring() ? static_cast<double>(problem_.bytes(item)) : 0.0;
     note_copy(copy);
   }
@@ -156,9 +166,12 @@ bool Replay::start_fetch() {
   }
   ++next_fetch_;
   planned_.add(launch_, fetch.need, bytes);
-  free_ -= bytes;
+  take(bytes);
   item.place = Place::kComing;
   in_ = {now_ + problem_.fetch_ns(gap.item), gap.item, -1, kNone};
+  if (course_ != nullptr) {
+    course_->transfers.push_back({now_, in_.until, gap.item, 0});
+  }
   const std::int32_t measured = (kIterations - 1) * problem_.launches();
   if (!fetched_behind_.empty() && fetch.need >= measured) {
     fetched_behind_[fetch.gap] = (running_ ? launch_ : launch_ - 1) - measured;
@@ -254,12 +267,50 @@ deepum_planning_result Replay::run(std::span<double> stall_ns, std::span<double>
       }
       began = launch_ == total - launches ? now_ : began;
       if (launch_ == total) {
+        if (course_ != nullptr) {
+          course_->began = began;
+          course_->ended = now_;
+        }
         result_.ns = now_ - began;
         result_.stuck = -1;
         return result_;
       }
     }
   }
+}
+
+Course Replay::course() {
+  Course course;
+  course_ = &course;
+  course.levels.push_back({0, 0});
+  const deepum_planning_result result = run({}, {});
+  course_ = nullptr;
+  if (result.stuck >= 0) {
+    return {};
+  }
+  course.cut_to_measured();
+  return course;
+}
+
+void Course::cut_to_measured() {
+  std::erase_if(transfers,
+                [&](const deepum_planning_transfer& one) { return one.end_ns <= began; });
+  for (deepum_planning_transfer& one : transfers) {
+    one.start_ns -= began;
+    one.end_ns -= began;
+  }
+  // The last level at each time, that at the iteration's beginning first.
+  std::vector<deepum_planning_level> kept;
+  for (const deepum_planning_level& one : levels) {
+    const double ns = std::max(one.ns - began, 0.0);
+    if (!kept.empty() && kept.back().ns >= ns) {
+      kept.pop_back();
+    }
+    if (one.ns < ended) {
+      kept.push_back({ns, one.bytes});
+    }
+  }
+  levels = std::move(kept);
 }
 
 }  // namespace deepum::planning

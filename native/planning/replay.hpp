@@ -14,6 +14,16 @@
 
 namespace deepum::planning {
 
+// What happens over all iterations, and when the measured one begins and ends.
+struct Course {
+  std::vector<deepum_planning_transfer> transfers;
+  std::vector<deepum_planning_level> levels;
+  double began = 0, ended = 0;
+
+  // Leaves the measured iteration alone, in ns from its beginning.
+  void cut_to_measured();
+};
+
 class Replay {
  public:
   Replay(const Problem& problem, std::span<const std::uint8_t> plan,
@@ -24,6 +34,8 @@ class Replay {
   deepum_planning_result run(std::span<double> stall_ns, std::span<double> ends_ns,
                              std::span<std::int32_t> fetched_behind = {},
                              std::span<std::int32_t> copied_behind = {});
+  // The same, and what happens is written down. Nothing where a launch could never run.
+  Course course();
 
  private:
   static constexpr std::int32_t kIterations = 3;  // of which the last is measured
@@ -63,6 +75,7 @@ class Replay {
   void end_transfers();
   void end_kernel();
   void leave(Item& item, std::int32_t index);
+  void take(std::int64_t bytes);
   bool measuring() const { return launch_ >= (kIterations - 1) * problem_.launches(); }
   std::int32_t in_iteration() const { return launch_ % problem_.launches(); }
 
@@ -82,6 +95,7 @@ class Replay {
   bool has_room_ = false;  // for what it does not fetch
   double now_ = 0, kernel_until_ = 0, ready_since_ = 0;
   std::span<std::int32_t> fetched_behind_, copied_behind_;
+  Course* course_ = nullptr;  // that is written, if any
   deepum_planning_result result_{};
 };
 

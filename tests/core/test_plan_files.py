@@ -27,7 +27,7 @@ def random_plan(seed: int) -> Plan:
         ),
         key=lambda move: (move.launch, move.point),
     )
-    return Plan(launches, tuple(moves))
+    return Plan(launches, tuple(moves), chance.randbytes(chance.choice((0, 1, 700))))
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -47,6 +47,13 @@ def test_any_damage_is_noticed() -> None:
     for length in (0, 7, 24, len(data) - 1, len(data) + 1):
         with pytest.raises(ValueError, match="plan"):
             plan_files.decode((data + b"x")[:length])
+
+
+def test_an_outline_that_is_too_long_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_files, "MOST_OUTLINE_BYTES", 8)
+    short, long = (Plan((1, 2), (), b"x" * count) for count in (8, 9))
+    assert plan_files.decode(plan_files.encode(short)) == short
+    assert plan_files.decode(plan_files.encode(long)) == Plan((1, 2), ())
 
 
 def test_a_request_is_read_as_it_was_written() -> None:

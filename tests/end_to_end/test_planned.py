@@ -98,3 +98,16 @@ def test_a_log_of_planned_work_is_not_replayed_but_shown(
     assert refused.returncode != 0 and "--policy planned" in refused.stderr
     first = deepum("log", "show", log, "--limit", "1").stdout.splitlines()[0]
     assert json.loads(first.removeprefix("# "))["planned"] is True
+
+
+def test_a_plan_made_of_a_recorded_run_is_followed_by_the_next(
+    run_sweep: Callable[..., Any], deepum: Deepum, tmp_path: Path
+) -> None:
+    log, file = tmp_path / "log", tmp_path / "plan"
+    run_sweep("--record", log, rounds=24)
+    told = deepum("plan", log, "--gpu-memory", "256MiB", "--planner", "belady", "--output", file)
+    assert told.returncode == 0, told.stderr
+    before = file.read_bytes()
+    ran = run_sweep(*PLANNED, "--tune", f"plan={file}", rounds=6)
+    assert core(ran.statistics)["planned_launches"] > 4 * ARRAYS
+    assert ran.statistics["warnings"] == [] and file.read_bytes() == before

@@ -12,7 +12,9 @@ from deepum.core import UM_BLOCK_BYTES, LaunchTime, PlannedKind, PlannedMove, Re
 from deepum.core.plan_requests import Options, Request
 from deepum.errors import DeepumError
 from deepum.planners import Event, Link, Problem
+from deepum.planners.catalogue import BY_NAME
 from deepum.planners.leaner import leaner
+from deepum.planners.outline import Outline
 from deepum.planners.recorded import ITEM_BLOCKS, RecordedIteration, Run
 from deepum.planners.schedule import scheduled
 from deepum.planners.times import launch_ns
@@ -181,6 +183,12 @@ def test_the_worker_plans_what_does_not_fit_and_says_why_it_does_not_otherwise()
         kinds[move.kind] += move.count
     assert kinds[PlannedKind.PREFETCH] == kinds[PlannedKind.EVICT] > 0
     assert all(isinstance(move, PlannedMove) and move.name == 1 for move in plan.moves)
+    told = Outline.decode(plan.outline)
+    assert told.made.planner in BY_NAME and told.link.memory_bytes == 30 * BLOCK
+    replayed = told.problem().replay(told.plan)
+    assert replayed.in_bytes == kinds[PlannedKind.PREFETCH] * BLOCK
+    assert replayed.out_bytes == kinds[PlannedKind.EVICT] * BLOCK
+    assert {run.name for runs in told.names for run in runs} == {1}
     with pytest.raises(DeepumError, match="fits"):
         planned(request(48))
     with pytest.raises(DeepumError, match="no plan"):

@@ -8,12 +8,12 @@ import json
 import re
 import subprocess
 from collections.abc import Callable
-from html.parser import HTMLParser
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
+from parsed import Parsed
 from required import needed
 from small import MIB, training
 
@@ -43,28 +43,6 @@ def simulation(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     told = compare(loaded, loaded.machine, POLICIES, 192 * MIB).as_json()
     assert isinstance(json.loads(json.dumps(told)), dict)
     return told
-
-
-class Parsed(HTMLParser):
-    """What a browser sees: elements with their attributes, the text of headings, the charts."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.headings: list[str] = []
-        self.charts: dict[str, Any] = {}
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attributes)))
-        self.headings += [""] if re.fullmatch(r"h\d", tag) else []
-
-    def handle_data(self, data: str) -> None:
-        tag, attributes = self.elements[-1] if self.elements else ("", {})
-        if re.fullmatch(r"h\d", tag):
-            self.headings[-1] += data
-        elif attributes.get("id") == "charts":
-            self.charts = json.loads(data)
 
 
 def test_a_workload_becomes_a_page(deepum: Deepum, workload: Path, tmp_path: Path) -> None:
