@@ -279,7 +279,8 @@ class PlannedPolicy:
         self._end_trials(Phase.STOPPED if self.plan is None else Phase.FOLLOWING)
 
     def _took(self) -> list[float]:
-        return self._timeline.iterations(self._timeline.first_from(self._since), self._period)
+        first = self._timeline.quietest_from(self._since, self._period)
+        return [] if first is None else self._timeline.iterations(first, self._period)
 
 
 _TIMED = (Phase.MEASURING, Phase.PLANNING, Phase.SETTLING, Phase.TRYING)

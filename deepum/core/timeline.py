@@ -54,6 +54,20 @@ class Timeline:
         place = self._place(launch)
         return self._known[place].launch if place < len(self._known) else launch
 
+    def quietest_from(self, launch: int, launches: int) -> int | None:
+        """Of so many launches from that one on, one whose time is known and is closest to those
+        before and behind it: where iterations are told apart there, what lies between two known
+        times matters least. None: they are not known yet.
+        """
+        known = self._known
+        end = min(self._place(launch + launches), len(known) - 1)
+        places = range(max(self._place(launch), 1), end)
+        if not places or self.latest < launch + launches:
+            return None
+        return known[
+            min(places, key=lambda i: known[i + 1].completed_at - known[i - 1].completed_at)
+        ].launch
+
     def at(self, launch: int) -> float | None:
         """When that launch had completed, microseconds; between two that are known in proportion.
         None where it is not between two.

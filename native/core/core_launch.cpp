@@ -161,7 +161,9 @@ Execution& Core::learn_accesses(const deepum_execute_event& event, std::uint64_t
   uses_.learn(accesses_, execution, chain_);
   iterations_.launched(execution.period);
   // While a plan is made of what is recorded, and tried, nothing else is.
-  if (!recorder_.wanted()) {
+  if (recorder_.wanted()) {
+    copy_back_.trial().forget();
+  } else {
     copy_back_.launched();
   }
   host_groups_.launched();

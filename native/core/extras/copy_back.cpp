@@ -10,7 +10,7 @@ bool CopyBack::may_ever_duplicate() const {
 }
 
 bool CopyBack::duplicates() const {
-  return may_ever_duplicate() && now_.iteration > 0 && pays();
+  return may_ever_duplicate() && now_.iteration > 0 && pace_.on();
 }
 
 bool CopyBack::may_duplicate(const UmBlock& block) const {
@@ -51,7 +51,7 @@ void CopyBack::events_lost() {
 }
 
 void CopyBack::launched() {
-  if (may_ever_duplicate() && !planned_) {
+  if (may_ever_duplicate()) {
     pace_.launched(now_.launch, now_.event, now_.iteration,
                    statistics_.bytes_copied_out + statistics_.bytes_dropped);
   }
@@ -116,7 +116,7 @@ void CopyBack::lose_host_copy(UmBlock& block) {
 // for a copy still to be made, behind launches still to run.
 void CopyBack::before_entry(UmBlock& block, const SpanUse& use) {
   DeviceMemory& device = devices_.of(block);
-  if (block.host_copy.read_mostly && (use.now == Use::kWrites || !pays())) {
+  if (block.host_copy.read_mostly && (use.now == Use::kWrites || !pace_.on())) {
     end_duplication(block);
   }
   const std::uint64_t lived = now_.launch - block.content.filled;
@@ -124,7 +124,7 @@ void CopyBack::before_entry(UmBlock& block, const SpanUse& use) {
                                                   now_.launch - block.host_copy.written >
                                                       now_.iteration / parameters_.settled_share);
   const bool reads_content = use.now != Use::kWrites && block.content.populated;
-  if (!pays() && settled && !block.host_copy.queued && reads_content) {
+  if (!pace_.on() && settled && !block.host_copy.queued && reads_content) {
     block.host_copy.queued = true;  // if write-backs turn out to be worth it
     queued_[device.ordinal].once_settled.push_back({block.key.slot, block.key.index, now_.launch});
   }

@@ -53,6 +53,7 @@ class CopyBack final : public ContentListener,
   void after_exit(UmBlock& block, Exit exit) override;
 
   void leave_to_plan(bool planned) override { planned_ = planned; }
+  bool pay() const override { return pace_.on(); }
   void write_back(UmBlock& block) override;
 
   // The launch at hand: before it is placed, what it writes is not on the host any longer; behind
@@ -87,7 +88,6 @@ class CopyBack final : public ContentListener,
     LaunchIndex counted_from = 0;               // that launch
     LaunchIndex evicted_at = 0;                 // launch at which a block last left by a copy
   };
-  bool pays() const { return planned_ || pace_.on(); }
   bool duplicates() const;
   bool may_duplicate(const UmBlock& block) const;
   static MoveId write_back_to_come(const UmBlock& block);
@@ -113,8 +113,8 @@ class CopyBack final : public ContentListener,
   ExecutionTable& executions_;
   const IterationMeter& iterations_;
   const UseTrials& trials_;
-  PaceTrial pace_;        // whether clean pages pay, where no plan decides on them
-  bool planned_ = false;  // one does
+  PaceTrial pace_;        // whether clean pages pay
+  bool planned_ = false;  // a plan decides on them
   std::array<WriteBack, DEEPUM_MAX_DEVICES> queued_;
   std::uint64_t read_mostly_blocks_ = 0;
 };

@@ -26,6 +26,10 @@ void PlanFollower::followed(const Launch& launch, const LaunchChain::Step& step)
   if (plan_.empty()) {
     return;
   }
+  if (waits_for_copies()) {
+    lose_place();
+    return;
+  }
   if (on_plan()) {  // the program did not wait where the plan's did
     carry_out(*position_.current(), DEEPUM_PLAN_AT_WAIT);
   }
@@ -68,10 +72,14 @@ void PlanFollower::about_to_wait() {
 }
 
 void PlanFollower::forget() {
+  lose_place();
+  fallback_.forget();
+}
+
+void PlanFollower::lose_place() {
   position_.lose();
   copies_.leave_to_plan(false);
   waiting_.clear();
-  fallback_.forget();
 }
 
 // The plan itself makes the room that it needs; what else leaves for a launch at hand is chosen as

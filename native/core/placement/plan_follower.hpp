@@ -3,6 +3,9 @@
 // it again. At one odd launch nothing is moved ahead; what the plan has for launches that were left
 // out is done at the next.
 //
+// A plan that says what is copied ahead is followed only while such copies pay: a trial of doing
+// without them is one of doing without the plan.
+//
 // What a plan says costs time only if it is wrong: a launch brings what it needs and the plan did
 // not, and what the plan evicts is copied as ever.
 #pragma once
@@ -47,6 +50,8 @@ class PlanFollower final : public Planner {
 
  private:
   bool on_plan() const { return position_.current().has_value(); }
+  void lose_place();
+  bool waits_for_copies() const { return plan_copies_ && !copies_.pay(); }
   void carry_out(std::uint32_t launch, std::uint8_t until_point);
   void carry_out_left_out();
   void evict(std::span<UmBlock> blocks);
