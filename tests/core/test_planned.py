@@ -9,6 +9,7 @@ import pytest
 from deepum.core import (
     BlockRange,
     Core,
+    CoreSettings,
     EventWriter,
     LaunchTime,
     Plan,
@@ -56,7 +57,8 @@ class Program:
         self.core, self.writer = Core(), EventWriter()
         self.writer.device(capacity)
         self.writer.allocate(0, 2 * LAUNCHES, name=1)
-        self.core.process(self.writer.take())
+        self.start = self.writer.take()
+        self.core.process(self.start)
         self.policy = PlannedPolicy(self.core, planning, given)
         self.now = 1
         self.gates = True
@@ -64,7 +66,10 @@ class Program:
     def iterate(self, us: int, times: int = 1, first: int = 100, launches: int = LAUNCHES) -> None:
         for _ in range(times):
             for i in range(launches):
-                sequence = self.writer.execute(first + i, [BlockRange(0, 2 * (i % LAUNCHES), 2)])
+                used = self.ranges(i, BlockRange(0, 2 * (i % LAUNCHES), 2))
+                sequence = self.writer.execute(
+                    first + i, used.get("unknown", ()), read=used.get("read", ())
+                )
                 self.now += us
                 if self.gates:
                     self.writer.waited(0, sequence, 0)
@@ -74,6 +79,10 @@ class Program:
                 self.policy.poll()
             self.writer.synchronise()
             self.core.process(self.writer.take())
+
+    def ranges(self, launch: int, where: BlockRange) -> dict[str, list[BlockRange]]:
+        """What a launch of the iteration does with its memory."""
+        return {"unknown": [where]}
 
     def iterate_until_asked(self, times: int, us: int = 100) -> None:
         """Until so many plans were asked for, and the last is followed."""
@@ -236,3 +245,55 @@ def test_the_timeline_keeps_the_latest() -> None:
     timeline.extend(LaunchTime(n, n, 0) for n in range(1, 30))
     assert timeline.latest == 29
     assert timeline.at(1) is None and timeline.at(28) == 28
+
+
+def test_iterations_are_told_apart_where_known_times_are_close() -> None:
+    """Of the launches 10 to 40, 31 lies between the closest two."""
+    timeline = Timeline()
+    timeline.extend(
+        LaunchTime(n, at, 0) for n, at in ((9, 0), (20, 900), (30, 1000), (31, 1010), (32, 1020))
+    )
+    assert timeline.quietest_from(10, 30) is None
+    timeline.extend([LaunchTime(40, 2000, 0), LaunchTime(50, 2001, 0)])
+    assert timeline.quietest_from(10, 30) == 31
+    assert timeline.quietest_from(40, 30) is None and Timeline().quietest_from(1, 5) is None
+
+
+class Learning(Program):
+    """Each iteration, it becomes known of one launch more that it reads only."""
+
+    def __init__(self, planning: FakePlanning, advice: int) -> None:
+        super().__init__(planning)
+        self.core = Core(CoreSettings.default(advice=advice))
+        self.core.process(self.start)
+        self.policy = PlannedPolicy(self.core, planning, None)
+        self.iterations = 0
+
+    def ranges(self, launch: int, where: BlockRange) -> dict[str, list[BlockRange]]:
+        if launch == 0:
+            self.iterations += 1
+        return {"read" if launch < self.iterations else "unknown": [where]}
+
+
+def test_an_iteration_is_recorded_anew_while_more_is_known_of_what_it_reads() -> None:
+    """Where clean pages may be; elsewhere that changes nothing."""
+    asked = {}
+    for advice in (0, 3):
+        planning = FakePlanning(plan(1), plan(2))
+        program = Learning(planning, advice)
+        program.iterate_until_asked(1)
+        asked[advice] = planning.asked[0][0].blocks_read, program.iterations
+        program.iterate_until_asked(2, 90)
+        assert planning.asked[1][0].blocks_read > planning.asked[0][0].blocks_read or advice
+    assert 0 < asked[0][0] < 2 * LAUNCHES
+    assert asked[3][0] > asked[0][0] and asked[3][1] > asked[0][1]
+
+
+def test_the_second_plan_is_made_of_what_ran_with_the_first() -> None:
+    planning = FakePlanning(plan(1), plan(2))
+    program = Program(planning)
+    program.iterate_until_asked(2, 100)
+    first, second = (
+        int.from_bytes(recording.launches[8:16], "little") for recording, _, _ in planning.asked
+    )
+    assert second > first

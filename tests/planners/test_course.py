@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from random_problems import random_problem
 
 from deepum.planners import Event, Item, Iteration, Link, Problem
-from deepum.planners.problem import Plan
+from deepum.planners.problem import NOT_COPIED, Plan
 
 SEEDS = range(40)
 
@@ -105,3 +107,23 @@ def test_where_all_stays_nothing_moves_and_the_level_is_one() -> None:
     made = Problem(Iteration((5.0, 5.0), (Item(8, (Event(1, reads=True),)),)), Link(10, 1.0, 1.0))
     assert len(made.transfers(made.keep_all())) == 0
     assert made.levels(made.keep_all()).tolist() == [(0.0, 8)]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_copies_ahead_begin_behind_the_write_and_before_the_content_leaves(seed: int) -> None:
+    problem = random_problem(seed)
+    for plan in plans(problem):
+        copied = problem.replay(plan).copied_behind
+        late = Problem(problem.iteration, replace(problem.link, copies_early=False))
+        assert (late.replay(plan).copied_behind == NOT_COPIED).all()
+        for number, gap in enumerate(problem.gaps):
+            if copied[number] == NOT_COPIED:
+                continue
+            assert gap.writer is not None
+            written = gap.writer % problem.launches
+            left = [
+                other.start - other.writer
+                for index, other in enumerate(problem.gaps)
+                if other.version == gap.version and plan[index] and other.writer is not None
+            ]
+            assert written <= copied[number] < written + min(left)

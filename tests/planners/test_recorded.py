@@ -193,3 +193,58 @@ def test_the_worker_plans_what_does_not_fit_and_says_why_it_does_not_otherwise()
         planned(request(48))
     with pytest.raises(DeepumError, match="no plan"):
         planned(request(3))
+
+
+def copying(*uses: bytes, launches: int = 8) -> list[tuple[int, PlannedKind, int]]:
+    """Launch, kind and first UM block of the moves of a plan that copies ahead, in which all gaps of
+    block 0 leave; three other blocks stay.
+    """
+    told = recording(launches, [*uses, use(0, 5, 3)])
+    steady = RecordedIteration(told, [10e6] * launches, duplicates=True)
+    problem = Problem(steady.iteration, Link(16 * BLOCK, 1.0, 1.0))
+    plan = problem.keep_all()
+    for number, gap in enumerate(problem.gaps):
+        plan[number] = steady.blocks[gap.item].tolist() == [0]
+    moves = scheduled(steady, problem, plan).moves
+    assert {move.first for move in moves} == {0}
+    return [(move.launch, move.kind, move.first) for move in moves]
+
+
+def kinds(moves: list[tuple[int, PlannedKind, int]]) -> list[PlannedKind]:
+    return [kind for _, kind, _ in moves]
+
+
+EVICT, COPY_OUT = PlannedKind.EVICT, PlannedKind.COPY_OUT
+PREFETCH, DUPLICATE = PlannedKind.PREFETCH, PlannedKind.DUPLICATE
+
+
+def test_what_is_written_and_leaves_later_is_copied_out_behind_its_write() -> None:
+    """It is used at launch 1, which writes, and 3; the link is idle, so that it is copied at once,
+    while launch 2 runs. It leaves behind 3 and comes back for 1.
+    """
+    moves = copying(use(1, 0, 1), use(3, 0, 1, kind=0))
+    assert (2, COPY_OUT, 0) not in moves  # behind 1 it leaves at once
+    assert kinds(moves).count(COPY_OUT) == 0
+    assert (1, EVICT, 0) in moves and (3, EVICT, 0) in moves
+    # The copy of launch 1 is the host's still when it leaves behind 3; there it is written next.
+    assert kinds(moves).count(DUPLICATE) == 1 and kinds(moves).count(PREFETCH) == 1
+
+
+def test_a_copy_is_made_before_the_launch_behind_which_its_content_leaves() -> None:
+    told = recording(8, [use(1, 0, 1), use(4, 0, 1, kind=0), use(0, 5, 3)])
+    steady = RecordedIteration(told, [10e6] * 8, duplicates=True)
+    problem = Problem(steady.iteration, Link(16 * BLOCK, 1.0, 1.0))
+    plan = problem.keep_all()
+    for number, gap in enumerate(problem.gaps):
+        plan[number] = steady.blocks[gap.item].tolist() == [0] and gap.start == 4
+    moves = [(m.launch, m.kind) for m in scheduled(steady, problem, plan).moves]
+    (copied,) = [launch for launch, kind in moves if kind is COPY_OUT]
+    assert 1 <= copied < 4 and (4, EVICT) in moves
+    assert [kind for _, kind in moves if kind in (PREFETCH, DUPLICATE)] == [PREFETCH]
+    late = Problem(steady.iteration, Link(16 * BLOCK, 1.0, 1.0, copies_early=False))
+    assert {m.kind for m in scheduled(steady, late, plan).moves} == {EVICT, PREFETCH}
+
+
+def test_what_nothing_writes_keeps_its_copy_on_the_host() -> None:
+    moves = copying(use(1, 0, 1, kind=0), use(4, 0, 1, kind=0))
+    assert sorted(kinds(moves)) == sorted([EVICT, EVICT, DUPLICATE, DUPLICATE])
