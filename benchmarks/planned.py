@@ -1,13 +1,14 @@
 """What planning brings a program while it runs: a step of the default policy and of the one that
 plans, of the lower bound of unified memory, and the longest step while plans are tried.
 
-    python benchmarks/planned.py                            # all points, expected costs
+    python benchmarks/planned.py                            # all points, gated, expected costs
+    python benchmarks/planned.py --mode lock-step --costs kind
     python benchmarks/planned.py --points t5-large@v100-16gb --costs kind
     python benchmarks/planned.py --page                     # docs/planned.md of what is kept
 
-Gated, as a run on a GPU is by default. Each point takes 26 steps; means are of the 23rd to 25th.
+Gated is as a run on a GPU is by default. Each point takes 26 steps; means are of the 23rd to 25th.
 Plans are made at once, so that iterations while they are made are not in it. Results are kept in
-FILE (--json) as each point is done.
+FILE (--json) as each point is done, by mode and costs.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from kept import Kept, add_costs, circumstances, results_in, save
 from deepum.errors import DeepumError
 from deepum.simulate.comparison import compare
 from deepum.simulate.driver import BAND
-from deepum.simulate.mode import mode_of
+from deepum.simulate.mode import DEFAULT, MODES, mode_of
 from deepum.simulate.policies import BY_NAME
 from deepum.simulate.workload import load
 
@@ -43,7 +44,7 @@ POLICIES = ("deepum", "planned", "deepum-clean", "planned-clean")
 STEPS, WARM_UP = 26, 22
 
 
-def measure(point: str, costs: str) -> dict[str, Any]:
+def measure(point: str, mode: str, costs: str) -> dict[str, Any]:
     """Raises DeepumError."""
     name, _, machine = point.partition("@")
     found = compare(
@@ -52,7 +53,7 @@ def measure(point: str, costs: str) -> dict[str, Any]:
         [BY_NAME[policy] for policy in POLICIES],
         warm_up=WARM_UP,
         driver=BAND[costs],
-        mode=mode_of("gated", costs),
+        mode=mode_of(mode, costs),
     )
     if found.kept_bound_ns is None:
         raise DeepumError(f"{point}: has no bound")
@@ -70,11 +71,14 @@ def measure(point: str, costs: str) -> dict[str, Any]:
 
 
 def table(kept: dict[str, Any]) -> str:
-    """Of all points, in Markdown."""
-    columns = ["of the bound", "bound, ms", *(f"`{policy}`" for policy in POLICIES)]
+    """Of all points, in Markdown, one for each mode and costs."""
+    return "\n".join(_of(name, one["points"]) for name, one in kept["runs"].items())
+
+
+def _of(run: str, points: dict[str, Any]) -> str:
+    columns = [f"{run}: of the bound", "bound, ms", *(f"`{policy}`" for policy in POLICIES)]
     columns.append("longest step of `planned`, of the step without")
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    points: dict[str, Any] = kept["points"]
     for point, one in points.items():
         bound, found = one["bound_ms"], one["policies"]
         cells = [f"`{point}`", f"{bound:.0f}"]
@@ -100,20 +104,22 @@ KEPT = Kept("planned", "docs/planned.md", table, "planned.json")
 def main() -> int:
     parser = KEPT.parser(__doc__)
     parser.add_argument("--points", help="WORKLOAD@MACHINE, with commas between them")
+    parser.add_argument("--mode", choices=MODES, default=DEFAULT.name, help="(%(default)s)")
     add_costs(parser)
     given = parser.parse_args()
     if given.page:
         KEPT.write_page(given.json)
         return 0
-    kept = results_in(given.json, "points")
+    kept = results_in(given.json, "runs")
+    run = kept["runs"].setdefault(f"{given.mode}, {given.costs} costs", {"points": {}})
     for point in given.points.split(",") if given.points else POINTS:
         try:
-            found = measure(point, given.costs)
+            found = measure(point, given.mode, given.costs)
         except DeepumError as error:
             print(f"{point}: {error}", file=sys.stderr)
             continue
-        kept |= circumstances(costs=given.costs)
-        kept["points"][point] = found
+        run |= circumstances(mode=given.mode, costs=given.costs)
+        run["points"][point] = found
         save(given.json, kept)
         told = ", ".join(
             f"{name} {one['ms'] / found['bound_ms']:.3f}" for name, one in found["policies"].items()
