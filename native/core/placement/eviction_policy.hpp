@@ -62,7 +62,7 @@ class EvictionPolicy {
   Victim victim(const VictimQuery& query);
 
   std::uint64_t dead_blocks() const { return dead_.size(); }
-  UmBlock* first_dead() const { return dead_.head(); }  // to die; nullptr: none is
+  UmBlock* first_dead() const { return dead_.head(); }             // to die; nullptr: none is
   std::uint64_t prefetched_blocks() const { return prefetched_; }  // and not used since
   // Calls it for dead blocks, the first to die first, while it returns true. It may make the block
   // leave.

@@ -138,9 +138,9 @@ bool PlanFollower::prefetch(const deepum_planned_move& move) {
   const std::span<UmBlock> blocks = memory_.blocks(found);
   statistics_.operations += blocks.size();
   // Of a plan that says what has a copy on the host, what it does not say has none: it is written.
-  const SpanUse use{plan_copies_ && move.kind == DEEPUM_PLAN_PREFETCH ? Use::kWrites
-                                                                      : Use::kUnknown,
-                    move.kind == DEEPUM_PLAN_DUPLICATE};
+  const SpanUse use{
+      plan_copies_ && move.kind == DEEPUM_PLAN_PREFETCH ? Use::kWrites : Use::kUnknown,
+      move.kind == DEEPUM_PLAN_DUPLICATE};
   return std::ranges::all_of(blocks, [&](UmBlock& block) {
     return placer_.place_scheduled(block, use, plan_.launches.size());
   });
