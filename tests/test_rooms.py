@@ -22,6 +22,7 @@ BELOW = {
     "native/planning": {"native/c_face"},
     "native/swapadvisor": {"native/c_face"},
     "native/arena": {"native/c_face"},
+    "native/arena_allocator": {"native/arena", "native/c_face", "native/core"},
     "native/mover": {"native/wire"},
     "native/simulate": {"native/core", "native/mover", "native/um_model", "native/wire"},
     "native/runtime": {"native/mover", "native/wire"},
