@@ -12,6 +12,7 @@ namespace {
 constexpr std::int64_t kGranule = 512;             // as the caching allocator's
 constexpr std::int64_t kWorthArena = 1 << 20;      // smaller ones have segments to share
 constexpr std::uint64_t kLookEvery = 32;           // requests
+constexpr int kMostTries = 4;                      // to have an arena of the driver
 constexpr int kCleanIterations = 2;                // until what was there before is gone
 constexpr std::int64_t kArenaGranule = 2ll << 20;  // of the driver's
 
@@ -24,7 +25,7 @@ void* DeviceAllocator::allocate(std::size_t bytes, cudaStream_t stream, const Se
   }
   finish_pending(false);
   const std::optional<Follower::Place> place = follower_.requested(request_hash(rounded, stream));
-  const std::uint64_t number = recorder_.requested(rounded, stream, place.has_value());
+  const std::uint64_t number = recorder_.requested(rounded, stream);
   statistics_.requests += 1;
   if (place && place->request == 0) {
     begin_iteration(follower_.plans()[place->plan]);
@@ -56,6 +57,7 @@ void DeviceAllocator::look_for_plans(std::optional<Follower::Place> place,
     statistics_.plans += 1;
     statistics_.plan_seconds += (*finished)->seconds;
     follower_.add(*std::move(*finished), recorder_.count() - planned_at_);
+    tries_ = kMostTries;
   }
   if (!place && !maker_.is_busy() && recorder_.count() % kLookEvery == 0) {
     if (std::optional<std::vector<Request>> iteration = recorder_.iteration()) {
@@ -72,6 +74,10 @@ void DeviceAllocator::begin_iteration(const Plan& plan) {
   statistics_.plan_requests = static_cast<std::int64_t>(plan.hashes.size());
   statistics_.plan_excluded_bytes = plan.excluded_bytes;
   if (arena_of(plan) == nullptr) {
+    if (tries_ == 0) {
+      return;
+    }
+    tries_ -= 1;
     pool_.release_free();
     release_arenas();
     const std::int64_t bytes = (plan.height + kArenaGranule - 1) / kArenaGranule * kArenaGranule;

@@ -85,6 +85,7 @@ class DeviceAllocator : private DriverMemory {
   Follower follower_;
   PlanMaker maker_;
   std::uint64_t planned_at_ = 0;  // count of requests of the iteration that is being planned
+  int tries_ = 0;                 // to have an arena of the driver, that are left
   int clean_ = 0;                 // iterations at whose begin what is free is given back
   std::int64_t limit_ = 0;        // bytes that may be held; 0: what the driver has
   deepum_arena_allocator_statistics statistics_{};

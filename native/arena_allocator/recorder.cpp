@@ -5,16 +5,15 @@
 
 namespace deepum::arena_allocator {
 
-std::uint64_t Recorder::requested(std::int64_t bytes, const void* stream, bool followed) {
+std::uint64_t Recorder::requested(std::int64_t bytes, const void* stream) {
   const std::uint64_t hash = request_hash(bytes, stream);
   requests_.append({hash, hash});
   finder_.launched();
-  made_.push_back({bytes, stream, 0, live_bytes_, followed_});
+  made_.push_back({bytes, stream, 0, live_bytes_});
   if (made_.size() > core::RecentLaunches::kMost) {
     made_.pop_front();
   }
   live_bytes_ += bytes;
-  followed_ += followed ? 1 : 0;
   return count() - 1;
 }
 
@@ -44,7 +43,7 @@ bool Recorder::is_steady(std::uint64_t period) const {
 std::optional<std::vector<Request>> Recorder::iteration() const {
   const std::uint64_t period = finder_.distance();
   if (period == 0 || finder_.exact() < std::max(period, kLeast) || 2 * period > made_.size() ||
-      2 * (followed_ - made(count() - period).followed) > period || !is_steady(period)) {
+      !is_steady(period)) {
     return std::nullopt;
   }
   std::vector<Request> found;

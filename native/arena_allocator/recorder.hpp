@@ -34,10 +34,10 @@ struct Request {
 
 class Recorder {
  public:
-  // Returns the request's number. `followed`: it is one of an iteration that is known.
-  std::uint64_t requested(std::int64_t bytes, const void* stream, bool followed);
+  // Returns the request's number.
+  std::uint64_t requested(std::int64_t bytes, const void* stream);
   void freed(std::uint64_t number, std::int64_t bytes);
-  // An iteration that is not known: the latest requests, from the first to the latest.
+  // The latest requests, where they are an iteration, from the first to the latest.
   std::optional<std::vector<Request>> iteration() const;
   std::uint64_t count() const { return requests_.count(); }
   // Of the latest requests, up to the latest.
@@ -52,7 +52,6 @@ class Recorder {
     const void* stream;
     std::uint64_t end;        // number of the first request behind its end; 0: it lives
     std::int64_t live_bytes;  // handed out before it
-    std::uint64_t followed;   // requests of known iterations before it
   };
 
   bool is_steady(std::uint64_t period) const;
@@ -63,7 +62,6 @@ class Recorder {
   core::RepeatFinder finder_{requests_};
   std::deque<Made> made_;  // as many as requests_ keeps
   std::int64_t live_bytes_ = 0;
-  std::uint64_t followed_ = 0;
 };
 
 }  // namespace deepum::arena_allocator

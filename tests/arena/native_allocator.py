@@ -137,7 +137,8 @@ def deviating(rng: random.Random, script: Script) -> Script:
     return found + [("-", name, 0) for name in late]
 
 
-def run(device: Device, script: Script, stream: int = 0) -> None:
+def run(device: Device, script: Script, stream: int = 0, leave: bool = False) -> None:
+    """leave: not all of it is freed."""
     held: dict[int, int] = {}
     for kind, name, size in script:
         if kind == "+":
@@ -146,7 +147,7 @@ def run(device: Device, script: Script, stream: int = 0) -> None:
             held[name] = address
         else:
             device.free(held.pop(name))
-    assert not held
+    assert leave or not held
 
 
 def programs(device: Device) -> dict[str, int]:
@@ -249,6 +250,35 @@ def all_given_back(device: Device) -> dict[str, int]:
     return {"arena": told.arena_bytes}
 
 
+def last_resort(device: Device) -> dict[str, bool]:
+    """Where the driver has no more, what is free of the arena is handed out, though it is in use in
+    part; on its own stream alone.
+    """
+    script = iteration(random.Random(4), 100)
+    for _ in range(5):
+        run(device, script)
+    arena = device.told.arena_bytes
+    device.fake.fake_limit(device.told.held_bytes)
+    run(device, script[: next(i for i, (kind, *_) in enumerate(script) if kind == "-")], leave=True)
+    before = device.told.arena_live_bytes
+    other = device.allocate(arena // 2, 5)
+    found = device.allocate(arena // 2)
+    return {
+        "arena": 0 < before < device.told.arena_live_bytes,
+        "served": found is not None,
+        "refused": other is None,
+    }
+
+
+def small_ones_make_room(device: Device) -> dict[str, bool]:
+    """Free segments of small requests go back where a large one needs the memory."""
+    device.fake.fake_limit(64 * MiB)
+    small = [device.allocate(MiB // 2) for _ in range(100)]
+    for address in small:
+        device.free(address or 0)
+    return {"served": device.allocate(60 * MiB) is not None}
+
+
 def layers(device: Device) -> dict[str, int]:
     """A forward pass of equal layers and their backward pass: the iteration is planned, not the
     layer.
@@ -296,6 +326,8 @@ CASES: dict[str, Callable[[Device], object]] = {
         other_stream,
         shortage,
         all_given_back,
+        last_resort,
+        small_ones_make_room,
         layers,
         kept_results,
     )

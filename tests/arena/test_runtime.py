@@ -63,6 +63,14 @@ def test_an_arena_that_nothing_uses_makes_room(ask: Ask) -> None:
     assert ask("all_given_back") == {"arena": 0}
 
 
+def test_what_is_free_of_an_arena_serves_where_the_driver_has_no_more(ask: Ask) -> None:
+    assert all(ask("last_resort").values())
+
+
+def test_small_segments_make_room(ask: Ask) -> None:
+    assert ask("small_ones_make_room")["served"]
+
+
 def test_an_iteration_is_planned_not_its_layers(ask: Ask) -> None:
     found = ask("layers")
     assert found["plan_requests"] == 30 * 11

@@ -28,7 +28,7 @@ def iteration(rng: random.Random, count: int) -> list[tuple[str, int, int]]:
         if alive and rng.random() < 0.4:
             script.append(("copy", name, rng.choice(alive)))
         else:
-            script.append(("new", name, rng.choice([100, 40_000, 400_000, 900_000])))
+            script.append(("new", name, rng.choice([100, 20_000, 100_000, 300_000])))
         alive.append(name)
         while len(alive) > 2 and rng.random() < 0.45:
             script.append(("free", alive.pop(rng.randrange(len(alive))), 0))
@@ -54,7 +54,7 @@ def random_programs() -> None:
     """Iterations that repeat, then deviate, then repeat."""
     digest = hashlib.sha256()
     rng = random.Random(11)
-    for program in range(3):
+    for program in range(2):
         script = iteration(rng, 70)
         for step in range(10):
             varied = [
