@@ -100,7 +100,7 @@ def steps_of(program: Program, allocator: str) -> dict[str, Any]:
     process of its own, on the simulated GPU.
     """
     if allocator == "arena":
-        arena.install()
+        arena.install(in_background=False)
     import torch
 
     torch.manual_seed(1)

@@ -37,12 +37,9 @@ void* DeviceAllocator::allocate(std::size_t bytes, cudaStream_t stream, const Se
     return nullptr;
   }
   auto* const pointer = reinterpret_cast<void*>(memory);
-  const auto within = [&](const Arena& arena) {
-    return memory >= arena.memory &&
-           memory < arena.memory + static_cast<Address>(arena.ranges.bytes());
-  };
-  const auto arena = std::ranges::find_if(arenas_, within);
-  blocks_[pointer] = {rounded, number, arena != arenas_.end() ? &*arena : nullptr, {}};
+  const bool of_arena = arena_ && memory >= arena_->memory &&
+                        memory < arena_->memory + static_cast<Address>(arena_->ranges.bytes());
+  blocks_[pointer] = {rounded, number, of_arena, {}};
   statistics_.live_bytes += rounded;
   statistics_.peak_live_bytes = std::max(statistics_.peak_live_bytes, statistics_.live_bytes);
   report(pointer, rounded);
@@ -73,31 +70,25 @@ void DeviceAllocator::begin_iteration(const Plan& plan) {
   statistics_.plan_load_bytes = plan.load;
   statistics_.plan_requests = static_cast<std::int64_t>(plan.hashes.size());
   statistics_.plan_excluded_bytes = plan.excluded_bytes;
-  if (arena_of(plan) == nullptr) {
-    if (tries_ == 0) {
-      return;
+  if (follows(plan) && arena_->ranges.bytes() >= plan.height) {
+    if (clean_ > 0) {
+      clean_ -= 1;
+      pool_.release_free();
     }
+  } else if (tries_ > 0 && (!arena_ || release_arena())) {
     tries_ -= 1;
     pool_.release_free();
-    release_arenas();
-    const std::int64_t bytes = (plan.height + kArenaGranule - 1) / kArenaGranule * kArenaGranule;
+    std::int64_t height = 0;
+    for (const Plan& each : follower_.plans()) {
+      height = std::max(height, each.stream == plan.stream ? each.height : 0);
+    }
+    const std::int64_t bytes = (height + kArenaGranule - 1) / kArenaGranule * kArenaGranule;
     if (const Address memory = obtain(bytes)) {
-      arenas_.push_back({memory, plan.stream, ArenaMemory(bytes)});
-      statistics_.arena_bytes += bytes;
+      arena_.emplace(Arena{memory, plan.stream, ArenaMemory(bytes)});
+      statistics_.arena_bytes = bytes;
       clean_ = kCleanIterations;
     }
-  } else if (clean_ > 0) {
-    clean_ -= 1;
-    pool_.release_free();
   }
-}
-
-// One that is as high as the plan, and for its stream.
-DeviceAllocator::Arena* DeviceAllocator::arena_of(const Plan& plan) {
-  return !arenas_.empty() && arenas_.back().stream == plan.stream &&
-                 arenas_.back().ranges.bytes() >= plan.height
-             ? &arenas_.back()
-             : nullptr;
 }
 
 Address DeviceAllocator::take(std::int64_t bytes, cudaStream_t stream,
@@ -120,7 +111,7 @@ Address DeviceAllocator::take(std::int64_t bytes, cudaStream_t stream,
   if (memory == 0 && finish_pending(true)) {
     memory = take_pooled(bytes, stream);
   }
-  if (memory == 0 && release_arenas()) {
+  if (memory == 0 && release_arena()) {
     memory = take_pooled(bytes, stream);
   }
   return memory;
@@ -129,17 +120,16 @@ Address DeviceAllocator::take(std::int64_t bytes, cudaStream_t stream,
 Address DeviceAllocator::take_planned(std::int64_t bytes, const Follower::Place& place) {
   const Plan& plan = follower_.plans()[place.plan];
   const std::int64_t offset = plan.offsets[place.request];
-  Arena* const arena = arena_of(plan);
-  if (offset < 0 || arena == nullptr) {
+  if (offset < 0 || !follows(plan)) {
     statistics_.unplanned += 1;
     return 0;
   }
-  if (!arena->ranges.take(offset, bytes)) {
-    statistics_.conflicts += 1;
-    return 0;
+  if (!arena_->ranges.take(offset, bytes)) {
+    statistics_.conflicts += 1;  // another iteration of the same sizes, perhaps
+    return bytes > kWorthArena ? take_from_arena(bytes, plan.stream) : 0;
   }
   statistics_.planned += 1;
-  return arena->memory + offset;
+  return arena_->memory + static_cast<Address>(offset);
 }
 
 Address DeviceAllocator::take_pooled(std::int64_t bytes, cudaStream_t stream) {
@@ -147,15 +137,12 @@ Address DeviceAllocator::take_pooled(std::int64_t bytes, cudaStream_t stream) {
                     std::max(statistics_.peak_live_bytes, statistics_.live_bytes + bytes));
 }
 
-Address DeviceAllocator::take_from_arena(std::int64_t bytes, cudaStream_t stream) {
-  for (Arena& arena : arenas_) {
-    if (arena.stream == stream) {
-      if (const std::optional<std::int64_t> offset = arena.ranges.take_anywhere(bytes)) {
-        return arena.memory + *offset;
-      }
-    }
+Address DeviceAllocator::take_from_arena(std::int64_t bytes, const void* stream) {
+  if (!arena_ || arena_->stream != stream) {
+    return 0;
   }
-  return 0;
+  const std::optional<std::int64_t> offset = arena_->ranges.take_anywhere(bytes);
+  return offset ? arena_->memory + static_cast<Address>(*offset) : 0;
 }
 
 bool DeviceAllocator::free(void* memory) {
@@ -178,9 +165,9 @@ bool DeviceAllocator::free(void* memory) {
     }
   }
   if (events.empty()) {
-    give_back(address, block.arena);
+    give_back(address, block.of_arena);
   } else {
-    pending_.push_back({address, block.arena, std::move(events)});
+    pending_.push_back({address, block.of_arena, std::move(events)});
   }
   return true;
 }
@@ -197,11 +184,11 @@ bool DeviceAllocator::record_stream(void* memory, cudaStream_t stream) {
   return true;
 }
 
-void DeviceAllocator::give_back(Address memory, Arena* arena) {
-  if (arena == nullptr) {
-    pool_.give_back(memory);
+void DeviceAllocator::give_back(Address memory, bool of_arena) {
+  if (of_arena) {
+    arena_->ranges.give_back(static_cast<std::int64_t>(memory - arena_->memory));
   } else {
-    arena->ranges.give_back(static_cast<std::int64_t>(memory - arena->memory));
+    pool_.give_back(memory);
   }
 }
 
@@ -220,22 +207,21 @@ bool DeviceAllocator::finish_pending(bool wait) {
              return done;
            });
            if (each.events.empty()) {
-             give_back(each.memory, each.arena);
+             give_back(each.memory, each.of_arena);
            }
            return each.events.empty();
          }) > 0;
 }
 
-// Those that nothing of is in use. True: there were some.
-bool DeviceAllocator::release_arenas() {
-  return std::erase_if(arenas_, [&](const Arena& arena) {
-           if (arena.ranges.live_bytes() != 0) {
-             return false;
-           }
-           statistics_.arena_bytes -= arena.ranges.bytes();
-           release(arena.memory, arena.ranges.bytes());
-           return true;
-         }) > 0;
+// False: there is none, or some of it is in use.
+bool DeviceAllocator::release_arena() {
+  if (!arena_ || arena_->ranges.live_bytes() != 0) {
+    return false;
+  }
+  statistics_.arena_bytes = 0;
+  release(arena_->memory, arena_->ranges.bytes());
+  arena_.reset();
+  return true;
 }
 
 void DeviceAllocator::reset() {
@@ -268,10 +254,7 @@ void DeviceAllocator::set_memory_fraction(double fraction) {
 }
 
 const deepum_arena_allocator_statistics& DeviceAllocator::statistics() {
-  statistics_.arena_live_bytes = 0;
-  for (const Arena& arena : arenas_) {
-    statistics_.arena_live_bytes += arena.ranges.live_bytes();
-  }
+  statistics_.arena_live_bytes = arena_ ? arena_->ranges.live_bytes() : 0;
   return statistics_;
 }
 

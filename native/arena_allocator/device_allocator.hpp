@@ -4,7 +4,6 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
-#include <list>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -49,13 +48,13 @@ class DeviceAllocator : private DriverMemory {
   struct Block {
     std::int64_t bytes;
     std::uint64_t number;               // of its request
-    Arena* arena;                       // nullptr: the pool's
+    bool of_arena;                      // else of the pool
     std::vector<cudaStream_t> streams;  // others that it is used on
   };
   // Freed, but not handed out again before these are done.
   struct Pending {
     Address memory;
-    Arena* arena;
+    bool of_arena;
     std::vector<cudaEvent_t> events;
   };
 
@@ -65,20 +64,21 @@ class DeviceAllocator : private DriverMemory {
 
   void look_for_plans(std::optional<Follower::Place> place, const Settings& settings);
   void begin_iteration(const Plan& plan);
-  Arena* arena_of(const Plan& plan);
+  bool follows(const Plan& plan) const {  // as far as the arena reaches
+    return arena_ && arena_->stream == plan.stream;
+  }
   Address take(std::int64_t bytes, cudaStream_t stream, std::optional<Follower::Place> place);
   Address take_planned(std::int64_t bytes, const Follower::Place& place);
   Address take_pooled(std::int64_t bytes, cudaStream_t stream);
-  Address take_from_arena(std::int64_t bytes, cudaStream_t stream);
-  Address handed_out(Arena& arena, std::int64_t offset) { return arena.memory + offset; }
-  void give_back(Address memory, Arena* arena);
+  Address take_from_arena(std::int64_t bytes, const void* stream);
+  void give_back(Address memory, bool of_arena);
   bool finish_pending(bool wait);
-  bool release_arenas();
+  bool release_arena();
   void report(void* memory, std::int64_t bytes) const;
 
   const int device_;
   Pool pool_{*this};
-  std::list<Arena> arenas_;  // the last one is for plans; others leave when nothing of them is used
+  std::optional<Arena> arena_;
   std::unordered_map<void*, Block> blocks_;
   std::vector<Pending> pending_;
   Recorder recorder_;
