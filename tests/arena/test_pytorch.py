@@ -76,3 +76,28 @@ def test_what_is_installed_too_late_says_so(run: Run) -> None:
 
 def test_the_profiler_is_told_of_blocks(run: Run) -> None:
     assert run("arena", "reported")[0] == run("caching", "reported")[0] == "[12582912]\n"
+
+
+def test_a_script_runs_as_it_is(deepum: Deepum) -> None:
+    started = (sys.executable, "-P", "-m", "deepum.arena.pytorch")
+    result = deepum(
+        *("run", "--device", "sim:a100-40gb", "--", *started, SCRIPT, "caching", "graph"),
+        env={"DEEPUM_DISABLE": "1"},
+        timeout=300,
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("deepum.arena: memory pools and CUDA graphs need")
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help-me"], ["no-such-script.py"]])
+def test_what_is_no_script_is_refused(arguments: list[str], environment: dict[str, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "deepum.arena.pytorch", *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("deepum: error: arena") and done.stderr.count("\n") == 1
