@@ -12,6 +12,7 @@ from deepum.errors import DeepumError
 
 PACKAGE = Path(__file__).resolve().parent
 SHIM = PACKAGE / "lib" / "libdeepum.so"
+ARENA_ALLOCATOR = PACKAGE / "lib" / "libdeepum_arena.so"
 SIMULATOR = PACKAGE / "sim"
 # PyTorch finds its own copies of these by RPATH, which only a preload overrides. Of CUDA 12 and 13
 # both: a program takes those that it was linked with, by their names and by the versions of their
@@ -23,25 +24,30 @@ SIMULATOR_PRELOADS = tuple(
 )
 
 
-def shim() -> Path:
-    """The shim's library. Raises DeepumError when it was not built."""
-    if not SHIM.is_file():
+def _built(library: Path, what: str = "is") -> Path:
+    if not library.is_file():
         raise DeepumError(
-            f"{SHIM}: the shim is missing from this installation; reinstall deepum, or run "
+            f"{library}: {what} missing from this installation; reinstall deepum, or run "
             f"scripts/build in a checkout"
         )
-    return SHIM
+    return library
+
+
+def shim() -> Path:
+    """The shim's library. Raises DeepumError when it was not built."""
+    return _built(SHIM, "the shim is")
+
+
+def arena_allocator() -> Path:
+    """The allocator's that PyTorch loads. Raises DeepumError when it was not built."""
+    return _built(ARENA_ALLOCATOR)
 
 
 def simulator_preloads() -> list[Path]:
     """The simulated GPU's libraries to preload. Raises DeepumError when they were not built."""
     libraries = [SIMULATOR / name for name in SIMULATOR_PRELOADS]
     for library in (SIMULATOR / "libcuda.so.1", *libraries):
-        if not library.is_file():
-            raise DeepumError(
-                f"{library}: is missing from this installation; reinstall deepum, or run "
-                f"scripts/build in a checkout"
-            )
+        _built(library)
     return libraries
 
 

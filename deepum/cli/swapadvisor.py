@@ -22,10 +22,12 @@ from deepum.simulate.workload import MACHINES, load
 from deepum.sizes import size
 from deepum.swapadvisor import Engine, Graph, SwapPlan
 from deepum.swapadvisor.genetic import Incumbent, Parameters, search
+from deepum.swapadvisor.resident import arena_bytes
 from deepum.swapadvisor.starts import default
 from deepum.swapadvisor.traced import graph_of, iteration_of
 
 _PROGRAM = ".pt2"
+_ARENA_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class _Planned:
     found: SwapPlan
     incumbent: Incumbent
     linear: tuple[Evaluation | None, Evaluation | None] | None
+    arenas: dict[str, int]  # bytes for what is resident, by plan
 
 
 def _graph(workload: str, machine: str | None, memory: int | None) -> tuple[str, str, Graph, Link]:
@@ -108,24 +111,36 @@ def _search(
     return last
 
 
-def table(graph: Graph, planned: _Planned, head: str) -> list[str]:
+def table(engine: Engine, planned: _Planned, head: str) -> list[str]:
     """For people: a line for each way."""
-    rows = [("", "ms/step", "of unlimited", "in", "out", "classes")]
+    graph = engine.graph
+    rows: list[tuple[str, ...]] = [
+        ("", "ms/step", "of unlimited", "in", "out", "classes", "pool", "as an arena")
+    ]
 
-    def add(name: str, ns: float, in_bytes: int, out_bytes: int, classes: str) -> None:
+    def add(name: str, ns: float, in_bytes: int, out_bytes: int, *pool: str) -> None:
         part = f"{graph.compute_ns / ns:.1%}"
-        rows.append((name, f"{ns / 1e6:.1f}", part, size(in_bytes), size(out_bytes), classes))
+        cells = (*pool, "", "", "")[:3]
+        rows.append((name, f"{ns / 1e6:.1f}", part, size(in_bytes), size(out_bytes), *cells))
 
     for name, plan in (("default", planned.default), ("swapadvisor", planned.found)):
         if plan is not None:
             outcome = plan.outcome
             classes = str(len(plan.allocation.counts))
-            add(name, outcome.ns, outcome.in_bytes, outcome.out_bytes, classes)
-    add("unlimited memory", graph.compute_ns, 0, 0, "")
+            pool = classes, size(engine.sizes.used_bytes(plan.allocation))
+            add(
+                name,
+                outcome.ns,
+                outcome.in_bytes,
+                outcome.out_bytes,
+                *pool,
+                size(planned.arenas[name]),
+            )
+    add("unlimited memory", graph.compute_ns, 0, 0)
     names = ("plan, program's order", "plan, swapadvisor's order")
     for name, one in zip(names, planned.linear or (), strict=False):
         if one is not None:
-            add(name, one.ns, one.in_bytes, one.out_bytes, "")
+            add(name, one.ns, one.in_bytes, one.out_bytes)
     lines = [head, *aligned(rows)]
     if (best := _best(planned)) is not None:
         lines.append(f"best order for `deepum plan`: {best}")
@@ -198,11 +213,17 @@ def command(
             f"{size(engine.sizes.leanest()[1])} at least"
         )
     start = default(engine)
+    plain = engine.plan(graph.program, start[0]) if start else None
     planned = _Planned(
-        engine.plan(graph.program, start[0]) if start else None,
+        plain,
         plan,
         found,
         _linear(plan, graph, link, plan_seconds, seed) if plan_seconds else None,
+        {
+            name: arena_bytes(graph, one, _ARENA_SECONDS, seed)
+            for name, one in (("default", plain), ("swapadvisor", plan))
+            if one is not None
+        },
     )
     head = (
         f"{name} on {on}, {size(link.memory_bytes)}: {len(graph.operators)} operators, "
@@ -210,7 +231,7 @@ def command(
         f"{size(graph.peak_bytes(graph.program))}; {found.evaluations} plans in "
         f"{found.seconds:.1f} s"
     )
-    click.echo("\n".join(table(graph, planned, head)))
+    click.echo("\n".join(table(engine, planned, head)))
     if output is not None:
         write_json(output, _plan_document(engine, plan))
     if json_file is not None:
@@ -235,6 +256,16 @@ def _plan_document(engine: Engine, plan: SwapPlan) -> dict[str, Any]:
     }
 
 
+def _told(
+    engine: Engine, planned: _Planned, name: str, plan: SwapPlan | None
+) -> dict[str, Any] | None:
+    """pool_bytes: of all objects; arena_bytes: what an arena needs for what is in them."""
+    if plan is None:
+        return None
+    pool = engine.sizes.used_bytes(plan.allocation)
+    return asdict(plan.outcome) | {"pool_bytes": pool, "arena_bytes": planned.arenas[name]}
+
+
 def _document(name: str, on: str, engine: Engine, planned: _Planned) -> dict[str, Any]:
     linear = planned.linear or (None, None)
     return {
@@ -243,8 +274,8 @@ def _document(name: str, on: str, engine: Engine, planned: _Planned) -> dict[str
         "memory_bytes": engine.link.memory_bytes,
         "peak_bytes": engine.graph.peak_bytes(engine.graph.program),
         "compute_ns": engine.graph.compute_ns,
-        "default": asdict(planned.default.outcome) if planned.default else None,
-        "swapadvisor": asdict(planned.found.outcome),
+        "default": _told(engine, planned, "default", planned.default),
+        "swapadvisor": _told(engine, planned, "swapadvisor", planned.found),
         "generations": planned.incumbent.generation,
         "evaluations": planned.incumbent.evaluations,
         "plan": {

@@ -41,6 +41,8 @@ def test_the_search_has_a_line_beside_default_and_unlimited_memory(
     kept = json.loads((tmp_path / "out.json").read_text())
     assert kept["compute_ns"] <= kept["swapadvisor"]["ns"] <= kept["default"]["ns"]
     assert kept["generations"] == 3 and kept["memory_bytes"] == 192 << 20
+    for name in ("default", "swapadvisor"):
+        assert 0 < kept[name]["arena_bytes"] <= kept[name]["pool_bytes"] <= 192 << 20
     assert all(kept["plan"][order]["ns"] > 0 for order in ("program", "swapadvisor"))
     plan = json.loads((tmp_path / "plan.json").read_text())
     assert sum(one["bytes"] * one["objects"] for one in plan["classes"]) <= 192 << 20
