@@ -6,24 +6,27 @@ plans, of the lower bound of unified memory, and the longest step while plans ar
     python benchmarks/planned.py --points t5-large@v100-16gb --costs kind
     python benchmarks/planned.py --page                     # docs/planned.md of what is kept
 
-Gated is as a run on a GPU is by default. Each point takes 26 steps; means are of the 23rd to 25th.
-Plans are made at once, so that iterations while they are made are not in it. Results are kept in
+Gated is as a run on a GPU is by default. A point takes 26 steps, of which the 23rd to 25th are
+counted; with clean pages 50, of which the 47th to 49th are: they are tried when plans were. Plans
+are made at once, so that iterations while they are made are not in it. Results are kept in
 FILE (--json) as each point is done, by mode and costs.
 """
 
 from __future__ import annotations
 
 import sys
-from statistics import geometric_mean
+from statistics import fmean, geometric_mean
 from typing import Any
 
 from kept import Kept, add_costs, circumstances, results_in, save
 
 from deepum.errors import DeepumError
-from deepum.simulate.comparison import compare
+from deepum.simulate import bound
+from deepum.simulate.comparison import lower_bounds, preset_of, run
 from deepum.simulate.driver import BAND
 from deepum.simulate.mode import DEFAULT, MODES, mode_of
 from deepum.simulate.policies import BY_NAME
+from deepum.simulate.steps import WARM_UP, steps
 from deepum.simulate.workload import load
 
 POINTS = (
@@ -40,34 +43,32 @@ POINTS = (
     "dlrm-dense@v100-16gb",
     "dlrm-dense@rtx4090",
 )
-POLICIES = ("deepum", "planned", "deepum-clean", "planned-clean")
-STEPS, WARM_UP = 26, 22
+STEPS = {"deepum": 26, "planned": 26, "deepum-clean": 50, "planned-clean": 50}
+COUNTED = 3  # of the last steps, without the very last
+FIRST_KNOWN = 4  # steps behind which the default policy is steady
 
 
 def measure(point: str, mode: str, costs: str) -> dict[str, Any]:
     """Raises DeepumError."""
     name, _, machine = point.partition("@")
-    found = compare(
-        load(name, STEPS, False, machine),
-        machine,
-        [BY_NAME[policy] for policy in POLICIES],
-        warm_up=WARM_UP,
-        driver=BAND[costs],
-        mode=mode_of(mode, costs),
-    )
-    if found.kept_bound_ns is None:
+    workload = load(name, 8, False, machine)
+    preset = preset_of(machine)
+    link = bound.Link(int(preset.memory_bytes), float(preset.h2d_gbps), float(preset.d2h_gbps))
+    fitting = run(workload, machine, BY_NAME["unlimited"], keep_launches=True)
+    _, (least,) = lower_bounds(workload, fitting, [link], WARM_UP)
+    if least is None:
         raise DeepumError(f"{point}: has no bound")
-    # The first steps learn; from the fourth on the default policy is steady.
     return {
-        "bound_ms": found.kept_bound_ns / 1e6,
-        "policies": {
-            policy: {
-                "ms": found.rows[policy].ns / 1e6,
-                "longest_ms": max(step.ns for step in found.rows[policy].all_steps[4:-1]) / 1e6,
-            }
-            for policy in POLICIES
-        },
+        "bound_ms": least / 1e6,
+        "policies": {policy: _step(name, machine, policy, mode, costs) for policy in STEPS},
     }
+
+
+def _step(name: str, machine: str, policy: str, mode: str, costs: str) -> dict[str, float]:
+    workload = load(name, STEPS[policy], False, machine)
+    found = run(workload, machine, BY_NAME[policy], driver=BAND[costs], mode=mode_of(mode, costs))
+    took = [step.ns / 1e6 for step in steps(found, workload.trace)[:-1]]
+    return {"ms": fmean(took[-COUNTED:]), "longest_ms": max(took[FIRST_KNOWN:])}
 
 
 def table(kept: dict[str, Any]) -> str:
@@ -75,19 +76,19 @@ def table(kept: dict[str, Any]) -> str:
     return "\n".join(_of(name, one["points"]) for name, one in kept["runs"].items())
 
 
-def _of(run: str, points: dict[str, Any]) -> str:
-    columns = [f"{run}: of the bound", "bound, ms", *(f"`{policy}`" for policy in POLICIES)]
+def _of(name: str, points: dict[str, Any]) -> str:
+    columns = [f"{name}: of the bound", "bound, ms", *(f"`{policy}`" for policy in STEPS)]
     columns.append("longest step of `planned`, of the step without")
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     for point, one in points.items():
         bound, found = one["bound_ms"], one["policies"]
         cells = [f"`{point}`", f"{bound:.0f}"]
-        cells += [f"{found[policy]['ms'] / bound:.3f}" for policy in POLICIES]
+        cells += [f"{found[policy]['ms'] / bound:.3f}" for policy in STEPS]
         cells.append(f"{found['planned']['longest_ms'] / found['deepum']['ms']:.2f}")
         lines.append("| " + " | ".join(cells) + " |")
     means = [
         geometric_mean(one["policies"][policy]["ms"] / one["bound_ms"] for one in points.values())
-        for policy in POLICIES
+        for policy in STEPS
     ]
     worst = max(
         one["policies"]["planned"]["longest_ms"] / one["policies"]["deepum"]["ms"]
@@ -111,15 +112,15 @@ def main() -> int:
         KEPT.write_page(given.json)
         return 0
     kept = results_in(given.json, "runs")
-    run = kept["runs"].setdefault(f"{given.mode}, {given.costs} costs", {"points": {}})
+    mine = kept["runs"].setdefault(f"{given.mode}, {given.costs} costs", {"points": {}})
     for point in given.points.split(",") if given.points else POINTS:
         try:
             found = measure(point, given.mode, given.costs)
         except DeepumError as error:
             print(f"{point}: {error}", file=sys.stderr)
             continue
-        run |= circumstances(mode=given.mode, costs=given.costs)
-        run["points"][point] = found
+        mine |= circumstances(mode=given.mode, costs=given.costs)
+        mine["points"][point] = found
         save(given.json, kept)
         told = ", ".join(
             f"{name} {one['ms'] / found['bound_ms']:.3f}" for name, one in found["policies"].items()
