@@ -26,7 +26,7 @@ from deepum.simulate.comparison import lower_bounds, preset_of, run
 from deepum.simulate.driver import BAND
 from deepum.simulate.mode import DEFAULT, MODES, mode_of
 from deepum.simulate.policies import BY_NAME
-from deepum.simulate.steps import WARM_UP, steps
+from deepum.simulate.steps import steps
 from deepum.simulate.workload import load
 
 POINTS = (
@@ -51,11 +51,11 @@ FIRST_KNOWN = 4  # steps behind which the default policy is steady
 def measure(point: str, mode: str, costs: str) -> dict[str, Any]:
     """Raises DeepumError."""
     name, _, machine = point.partition("@")
-    workload = load(name, 8, False, machine)
+    workload = load(name, STEPS["deepum"], False, machine)
     preset = preset_of(machine)
     link = bound.Link(int(preset.memory_bytes), float(preset.h2d_gbps), float(preset.d2h_gbps))
     fitting = run(workload, machine, BY_NAME["unlimited"], keep_launches=True)
-    _, (least,) = lower_bounds(workload, fitting, [link], WARM_UP)
+    _, (least,) = lower_bounds(workload, fitting, [link], STEPS["deepum"] - COUNTED - 1)
     if least is None:
         raise DeepumError(f"{point}: has no bound")
     return {

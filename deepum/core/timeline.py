@@ -57,16 +57,19 @@ class Timeline:
     def quietest_from(self, launch: int, launches: int) -> int | None:
         """Of so many launches from that one on, one whose time is known and is closest to those
         before and behind it: where iterations are told apart there, what lies between two known
-        times matters least. None: they are not known yet.
+        times matters least. The first behind them where the time of none of them is known; None:
+        they have not all completed, as far as is known.
         """
-        known = self._known
-        end = min(self._place(launch + launches), len(known) - 1)
-        places = range(max(self._place(launch), 1), end)
-        if not places or self.latest < launch + launches:
+        if self.latest < launch + launches:
             return None
-        return known[
-            min(places, key=lambda i: known[i + 1].completed_at - known[i - 1].completed_at)
-        ].launch
+        known = self._known
+        places = range(max(self._place(launch), 1), self._place(launch + launches))
+        closest = min(
+            (i for i in places if i + 1 < len(known)),
+            key=lambda i: known[i + 1].completed_at - known[i - 1].completed_at,
+            default=None,
+        )
+        return self.first_from(launch) if closest is None else known[closest].launch
 
     def at(self, launch: int) -> float | None:
         """When that launch had completed, microseconds; between two that are known in proportion.

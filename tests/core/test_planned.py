@@ -257,6 +257,7 @@ def test_iterations_are_told_apart_where_known_times_are_close() -> None:
     timeline.extend([LaunchTime(40, 2000, 0), LaunchTime(50, 2001, 0)])
     assert timeline.quietest_from(10, 30) == 31
     assert timeline.quietest_from(40, 30) is None and Timeline().quietest_from(1, 5) is None
+    assert timeline.quietest_from(41, 4) == 50  # none is known of these
 
 
 class Learning(Program):
