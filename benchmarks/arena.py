@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from kept import Kept, circumstances, results_in, save
@@ -61,19 +62,21 @@ def of_workload(name: str, seconds: float, seeds: int) -> dict[str, Any]:
 
 
 def _search(one: dict[str, Any]) -> list[str]:
-    """Cells: the best of the search's, how many seeds reached the goal, and their median time."""
+    """Cells: the best of the search's, how many seeds reached the goal, their median time and the
+    longest.
+    """
     tries = one["allocators"]["search"]
     goal = max(one["capacity_bytes"] or 0, one["load_bytes"])
     reached = sorted(found["seconds"] for found in tries if found["bytes"] <= goal)
     best = min(found["bytes"] for found in tries) / one["load_bytes"]
-    took = f"{reached[len(reached) // 2]:.1f} s" if reached else "-"
-    return [f"{best:.4f}", f"{len(reached)} of {len(tries)}", took]
+    took = [f"{at:.2f} s" for at in (median(reached), reached[-1])] if reached else ["-", "-"]
+    return [f"{best:.4f}", f"{len(reached)} of {len(tries)}", *took]
 
 
 def table(kept: dict[str, Any]) -> str:
     """Of all inputs, in Markdown."""
     columns = ["", "buffers", "load", "goal / load", "caching allocator"]
-    columns += [*NAMES, "seeds at the goal", "their median"]
+    columns += [*NAMES, "seeds at the goal", "their median", "longest"]
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     for name, one in kept["inputs"].items():
         load_bytes = one["load_bytes"]
@@ -98,7 +101,7 @@ def main() -> int:
     parser.add_argument("--files", type=Path, metavar="DIR", help="CSV files in folders of it")
     parser.add_argument("--workloads", default="", help="with commas between them")
     parser.add_argument("--seconds", type=float, default=10.0, help="an allocator (%(default)s)")
-    parser.add_argument("--seeds", type=int, default=5, help="of the search (%(default)s)")
+    parser.add_argument("--seeds", type=int, default=10, help="of the search (%(default)s)")
     given = parser.parse_args()
     if given.page:
         KEPT.write_page(given.json)

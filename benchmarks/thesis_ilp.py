@@ -22,6 +22,7 @@ from deepum.planners import Problem
 from deepum.planners.catalogue import PLANNERS
 from deepum.planners.evaluation import evaluate
 from deepum.planners.ilp.heuristic import Heuristic
+from deepum.planners.ilp.paths import Paths
 from deepum.planners.ilp.thesis import Form, ThesisProgram
 from deepum.planners.ilp.tracing import Grain, trace
 from deepum.planners.ilp.windows import Window, Windows
@@ -36,6 +37,7 @@ BATCHES = (256, 512)
 MEMORIES = {"8 GiB": 1.0, "85 %": 0.85}  # of the card's
 OPERATIONS = (64, 128)  # of the thesis's pattern: the first at which its heuristic fits
 _WINDOW = Window(operations=6, seconds=5.0)
+PATHS_PART = 0.7  # of a form's time; windows have the rest
 LEAST = 512  # part of the memory below which a tensor stays
 PUBLISHED = {256: (0.62, 0.64), 512: (0.60, 0.57)}  # heuristic, ILP
 FORMS = {
@@ -58,9 +60,9 @@ def workload(batch: int) -> Workload:
 
 
 def thesis(problem: Problem, form: Form, seconds: float) -> dict[str, Any] | None:
-    """ms of an iteration by the form's own account: of the heuristic in its states, and of the
-    program, with its bound; and of its plan in the replay. None where not even the heuristic's
-    first step fits at so many operations.
+    """ms of an iteration by the form's own account: of the heuristic in its states, of paths from
+    there, and of the program's windows from there, with its bound; and of its plan in the replay.
+    None where not even the heuristic's first step fits at so many operations.
     """
     limits = Limits(seconds)
     base = Belady().best(problem, limits)
@@ -77,22 +79,26 @@ def thesis(problem: Problem, form: Form, seconds: float) -> dict[str, Any] | Non
         return None
     program = ThesisProgram(traced.pattern, form)
     relaxed = program.relaxed(limits.left)
+    first = program.solve(limits.left, fixed=program.start(states))
+    paths = Paths(traced.pattern, states, form)
+    *_, by_paths = paths.improve(Limits(limits.left * PATHS_PART))
     found = list(
         Windows(program, _WINDOW).improve(
-            program.start(states), limits, relaxed.bound_ns if relaxed else 0.0
+            program.start(paths.states()), limits, relaxed.bound_ns if relaxed else 0.0
         )
     )
-    if not found:
+    if first is None or not found:
         return None
     compute = problem.iteration.compute_ns
     return {
         "operations": len(traced.pattern),
         "tensors": len(traced.pattern.tensors),
         "columns": program.program.size[1],
-        "heuristic_ms": (compute + found[0].stall_ns) / 1e6,
+        "heuristic_ms": (compute + first.stall_ns) / 1e6,
+        "paths_ms": (compute + by_paths) / 1e6,
         "program_ms": (compute + found[-1].stall_ns) / 1e6,
         "bound_ms": (compute + found[-1].bound_ns) / 1e6,
-        "heuristic_replayed_ms": problem.replay(traced.plan(found[0], base.plan)).ns / 1e6,
+        "heuristic_replayed_ms": problem.replay(traced.plan(first, base.plan)).ns / 1e6,
         "program_replayed_ms": problem.replay(traced.plan(found[-1], base.plan)).ns / 1e6,
     }
 
@@ -135,7 +141,8 @@ def _ratios(one: dict[str, Any]) -> list[tuple[str, str]]:
         form = one.get("forms", {}).get(name)
         for label, figure in (
             ("heuristic, own account", "heuristic_ms"),
-            ("program, own account", "program_ms"),
+            ("paths, own account", "paths_ms"),
+            ("program from there, own account", "program_ms"),
             ("its bound", "bound_ms"),
             ("program's plan, replayed", "program_replayed_ms"),
         ):

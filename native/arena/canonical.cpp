@@ -1,7 +1,9 @@
 #include "canonical.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <ranges>
 #include <utility>
 
 namespace deepum::arena {
@@ -19,23 +21,24 @@ Canonical::Canonical(const Problem& problem, std::int64_t base, std::span<const 
     : problem_(problem),
       rank_(rank),
       blame_(blame),
-      lowest_(problem.size()),
+      bounds_(problem.size()),
       above_(problem.sections()),
+      changes_(problem.sections() + 1),
       base_(base) {}
 
 Canonical::Outcome Canonical::run(std::span<const std::int32_t> buffers, std::int64_t height,
                                   std::int64_t nodes, Clock::time_point until,
                                   std::span<std::int64_t> offsets) {
   for (const std::int32_t index : buffers) {
-    const Buffer& buffer = problem_[index];
-    lowest_[index] = aligned(base_, buffer.alignment);
+    const std::int64_t lowest = aligned(base_, problem_[index].alignment);
+    bounds_[index] = {lowest, lowest};
   }
   height_ = height;
   nodes_ = nodes;
   until_ = until;
   offsets_ = offsets;
   outcome_ = Outcome::kNone;
-  return solve(buffers, {0, -1}) ? Outcome::kFound : outcome_;
+  return solve(buffers) ? Outcome::kFound : outcome_;
 }
 
 bool Canonical::spent() {
@@ -47,21 +50,21 @@ bool Canonical::spent() {
   return outcome_ != Outcome::kNone;
 }
 
-bool Canonical::solve(std::span<const std::int32_t> left, Last last) {
+bool Canonical::solve(std::span<const std::int32_t> left) {
   if (left.empty()) {
     return true;
   }
   std::int32_t reach = problem_[left.front()].end;
   for (const std::int32_t index : left) {
     if (problem_[index].begin >= reach) {
-      return solve_apart(left, last);
+      return solve_apart(left);
     }
     reach = std::max(reach, problem_[index].end);
   }
-  return !spent() && can_fit(left, last) && branch(left, last);
+  return solve_connected(left);
 }
 
-bool Canonical::solve_apart(std::span<const std::int32_t> left, Last last) {
+bool Canonical::solve_apart(std::span<const std::int32_t> left) {
   std::vector<std::span<const std::int32_t>> parts;
   std::size_t first = 0;
   std::int32_t reach = problem_[left.front()].end;
@@ -74,56 +77,84 @@ bool Canonical::solve_apart(std::span<const std::int32_t> left, Last last) {
   }
   parts.push_back(left.subspan(first));
   std::ranges::stable_sort(parts, {}, [](const auto& part) { return part.size(); });
-  return std::ranges::all_of(parts, [&](const auto& part) { return solve(part, last); });
+  return std::ranges::all_of(parts, [&](const auto& part) { return solve(part); });
 }
 
-std::int64_t Canonical::least(std::int32_t index, std::span<const std::int32_t> left,
-                              Last last) const {
-  if (!passed(index, last)) {
-    return lowest_[index];
-  }
-  std::int64_t found = kFar;
-  for (const std::int32_t other : left) {
-    if (other != index && problem_[other].lives_with(problem_[index])) {
-      found = std::min(found, std::max(lowest_[other], last.offset) + problem_[other].size);
+bool Canonical::solve_connected(std::span<const std::int32_t> left) {
+  std::vector<Change> changes;
+  while (!spent() && raise(left, changes) && can_fit(left)) {
+    const std::vector<std::int32_t> lowest = options();
+    for (const std::int32_t index : lowest) {
+      if (place(index, left)) {
+        return true;
+      }
+      if (outcome_ != Outcome::kNone) {
+        break;
+      }
+    }
+    for (const std::int32_t index : lowest) {  // all of them lie higher
+      const auto [offset, support] = bounds_[index];
+      set(index, {aligned(offset + 1, problem_[index].alignment), support}, changes);
     }
   }
-  return found == kFar ? -1 : found;
+  undo(changes);
+  return false;
 }
 
-bool Canonical::can_fit(std::span<const std::int32_t> left, Last last) {
-  by_offset_.clear();
+bool Canonical::raise(std::span<const std::int32_t> left, std::vector<Change>& changes) {
   for (const std::int32_t index : left) {
-    const std::int64_t offset = least(index, left, last);
-    if (offset < 0) {
+    const Buffer& buffer = problem_[index];
+    const auto [lowest, support] = bounds_[index];
+    if (lowest == support) {
+      continue;
+    }
+    std::int64_t below = kFar;  // the lowest that can be in its way
+    std::int64_t top = kFar;    // that it can lie on
+    for (const std::int32_t other : left) {
+      if (problem_[other].begin >= buffer.end) {
+        break;
+      }
+      if (other != index && problem_[other].lives_with(buffer)) {
+        below = std::min(below, bounds_[other].lowest);
+        top = std::min(top, bounds_[other].lowest + problem_[other].size);
+      }
+    }
+    if (below >= support + buffer.size) {
       return false;
     }
-    if (offset + problem_[index].size > height_) {
+    if (top > lowest) {
+      set(index, {aligned(top, buffer.alignment), support}, changes);
+    }
+  }
+  return true;
+}
+
+bool Canonical::can_fit(std::span<const std::int32_t> left) {
+  by_lowest_.clear();
+  std::ranges::fill(above_, 0);
+  for (const std::int32_t index : left) {
+    const Buffer& buffer = problem_[index];
+    if (bounds_[index].lowest + buffer.size > height_) {
       blame_[index] += kBlameTooHigh;
       return false;
     }
-    by_offset_.push_back({offset, index});
-    const auto sections = std::span(above_).subspan(problem_[index].begin,
-                                                    problem_[index].end - problem_[index].begin);
-    std::ranges::fill(sections, 0);
+    by_lowest_.push_back({bounds_[index].lowest, index});
   }
-  std::ranges::sort(by_offset_, [](const Candidate& a, const Candidate& b) {
-    return std::pair(a.offset, a.index) > std::pair(b.offset, b.index);
-  });
-  for (const auto& [offset, index] : by_offset_) {  // what is as high at least, by section
+  std::ranges::sort(by_lowest_, std::greater{});
+  for (const auto& [lowest, index] : by_lowest_) {  // what is as high at least, by section
     const Buffer& buffer = problem_[index];
     std::int64_t most = 0;
     for (std::int32_t at = buffer.begin; at < buffer.end; ++at) {
       above_[at] += buffer.size;
       most = std::max(most, above_[at]);
     }
-    if (offset + most > height_) {
-      const auto crowded = std::ranges::max_element(
-          std::span(above_).subspan(buffer.begin, buffer.end - buffer.begin));
-      const auto at = static_cast<std::int32_t>(&*crowded - above_.data());
+    if (lowest + most > height_) {
+      const auto first = above_.begin() + buffer.begin;
+      const auto last = above_.begin() + buffer.end;
+      const auto crowded =
+          static_cast<std::int32_t>(std::max_element(first, last) - above_.begin());
       for (const std::int32_t other : left) {
-        const bool there = problem_[other].begin <= at && at < problem_[other].end;
-        blame_[other] += there ? kBlameCrowded : 0.0;
+        blame_[other] += problem_[other].lives_at(crowded) ? kBlameCrowded : 0.0;
       }
       return false;
     }
@@ -131,48 +162,68 @@ bool Canonical::can_fit(std::span<const std::int32_t> left, Last last) {
   return true;
 }
 
-bool Canonical::branch(std::span<const std::int32_t> left, Last last) {
-  std::int64_t lowest_top = kFar;
-  for (const std::int32_t index : left) {
-    lowest_top = std::min(lowest_top, lowest_[index] + problem_[index].size);
+std::vector<std::int32_t> Canonical::options() {
+  const std::int64_t lowest = by_lowest_.back().first;
+  std::vector<std::int32_t> found;
+  std::ranges::fill(changes_, 0);
+  for (const auto& [offset, index] : std::views::reverse(by_lowest_)) {
+    if (offset > lowest) {
+      break;
+    }
+    found.push_back(index);
+    ++changes_[problem_[index].begin];
+    --changes_[problem_[index].end];
   }
-  std::vector<Candidate> candidates;
-  for (const std::int32_t index : left) {
-    if (!passed(index, last) && lowest_[index] < lowest_top) {
-      candidates.push_back({lowest_[index], index});
+  std::int32_t lives = 0;
+  std::int32_t fewest = std::numeric_limits<std::int32_t>::max();
+  std::int32_t where = 0;
+  for (std::int32_t at = 0; at < problem_.sections(); ++at) {
+    lives += changes_[at];
+    if (lives == 0) {
+      continue;
+    }
+    const bool room = lowest + above_[at] < height_;  // to be empty there
+    if (lives + (room ? 1 : 0) < fewest) {
+      fewest = lives + (room ? 1 : 0);
+      where = at;
     }
   }
-  std::ranges::sort(candidates, [&](const Candidate& a, const Candidate& b) {
-    return std::pair(a.offset, rank_[a.index]) < std::pair(b.offset, rank_[b.index]);
-  });
+  std::erase_if(found, [&](std::int32_t index) { return !problem_[index].lives_at(where); });
+  std::ranges::sort(found, {}, [&](std::int32_t index) { return rank_[index]; });
+  return found;
+}
+
+bool Canonical::place(std::int32_t index, std::span<const std::int32_t> left) {
+  const Buffer& buffer = problem_[index];
+  const std::int64_t top = bounds_[index].lowest + buffer.size;
   std::vector<std::int32_t> rest;
-  std::vector<Candidate> raised;  // from these offsets
-  for (const auto& [offset, index] : candidates) {
-    const Buffer& buffer = problem_[index];
-    rest.clear();
-    raised.clear();
-    for (const std::int32_t other : left) {
-      if (other == index) {
-        continue;
-      }
-      rest.push_back(other);
-      if (lowest_[other] < offset + buffer.size && problem_[other].lives_with(buffer)) {
-        raised.push_back({lowest_[other], other});
-        lowest_[other] = aligned(offset + buffer.size, problem_[other].alignment);
-      }
+  std::vector<Change> changes;
+  for (const std::int32_t other : left) {
+    if (other == index) {
+      continue;
     }
-    offsets_[index] = offset;
-    if (solve(rest, {offset, rank_[index]})) {
-      return true;
-    }
-    for (const auto& [before, other] : raised) {
-      lowest_[other] = before;
-    }
-    if (outcome_ != Outcome::kNone) {
-      return false;
+    rest.push_back(other);
+    const auto [lowest, support] = bounds_[other];
+    if (problem_[other].lives_with(buffer) && top > support) {
+      const std::int64_t now = aligned(top, problem_[other].alignment);
+      set(other, {std::max(lowest, now), now}, changes);
     }
   }
-  return false;
+  offsets_[index] = bounds_[index].lowest;
+  const bool found = solve(rest);
+  undo(changes);
+  return found;
+}
+
+void Canonical::set(std::int32_t index, Bounds bounds, std::vector<Change>& changes) {
+  changes.push_back({index, bounds_[index]});
+  bounds_[index] = bounds;
+}
+
+void Canonical::undo(std::span<const Change> changes) {
+  for (const auto& [index, before] : std::views::reverse(changes)) {
+    bounds_[index] = before;
+  }
 }
 
 }  // namespace deepum::arena

@@ -1,17 +1,20 @@
-// Search for an arena of a given height among canonical solutions: each buffer lies at the base or
-// on another one, and buffers are placed in the order of their offsets (Moffitt, "MiniMalloc",
-// ASPLOS'23).
+// Search for an arena of a given height, bottom up: buffers are placed in the order of their
+// offsets (Moffitt, "MiniMalloc", ASPLOS'23).
 //
-// Such a solution of the least sum of offsets exists wherever any solution does, so that a buffer
-// is passed over where one that is left would fit below it, and a buffer that was passed over comes
-// to lie on one that is still to be placed. A branch ends where in some section what cannot lie
-// lower than an offset is too much to lie above it. What no remaining lifetime connects is searched
-// apart.
+// Where there is any solution, there is one of the least sum of offsets. In it each buffer lies at
+// the base or on another one, and what is free below a buffer is too small for it. Each node takes
+// the lowest offset that a remaining buffer can have, and the section in which the fewest can have
+// it: one of them lies there, or all of them lie higher. These branches exclude each other. One
+// ends where
+// - in a section, what cannot lie lower than an offset is too much to lie above it;
+// - a buffer lies higher than what was placed requires, and no remaining one can be in its way.
+// What no remaining lifetime connects is searched apart.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "problem.hpp"
@@ -35,34 +38,37 @@ class Canonical {
               Clock::time_point until, std::span<std::int64_t> offsets);
 
  private:
-  struct Last {  // that was placed
-    std::int64_t offset;
-    std::int32_t rank;
+  struct Bounds {
+    std::int64_t lowest;   // offset that the buffer can get
+    std::int64_t support;  // the top of what was placed below it
   };
-  struct Candidate {
-    std::int64_t offset;
+  struct Change {
     std::int32_t index;
+    Bounds before;
   };
 
-  bool solve(std::span<const std::int32_t> left, Last last);
-  bool solve_apart(std::span<const std::int32_t> left, Last last);
-  bool branch(std::span<const std::int32_t> left, Last last);
+  bool solve(std::span<const std::int32_t> left);
+  bool solve_apart(std::span<const std::int32_t> left);
+  bool solve_connected(std::span<const std::int32_t> left);
   bool spent();
-  // The lowest offset that it can still get; -1: none.
-  std::int64_t least(std::int32_t index, std::span<const std::int32_t> left, Last last) const;
-  bool can_fit(std::span<const std::int32_t> left, Last last);
-  bool passed(std::int32_t index, Last last) const {
-    return lowest_[index] < last.offset ||
-           (lowest_[index] == last.offset && rank_[index] < last.rank);
-  }
+  // Raises the buffers that lie on others that are left. False: one of them cannot.
+  bool raise(std::span<const std::int32_t> left, std::vector<Change>& changes);
+  bool can_fit(std::span<const std::int32_t> left);
+  // Those that can lie lowest, in the section that has the fewest, by rank.
+  std::vector<std::int32_t> options();
+  bool place(std::int32_t index, std::span<const std::int32_t> left);
+  void set(std::int32_t index, Bounds bounds, std::vector<Change>& changes);
+  void undo(std::span<const Change> changes);
 
   const Problem& problem_;
   std::span<const std::int32_t> rank_;
   std::span<double> blame_;
   std::span<std::int64_t> offsets_;
-  std::vector<std::int64_t> lowest_;  // by buffer: above what was placed
-  std::vector<std::int64_t> above_;   // by section, while it is found whether all can fit
-  std::vector<Candidate> by_offset_;
+  std::vector<Bounds> bounds_;  // by buffer
+  // Of the last can_fit: lowest offset and buffer, from the highest on; bytes by section.
+  std::vector<std::pair<std::int64_t, std::int32_t>> by_lowest_;
+  std::vector<std::int64_t> above_;
+  std::vector<std::int32_t> changes_;  // by section: of how many can lie lowest
   std::int64_t base_;
   std::int64_t height_ = 0;
   std::int64_t nodes_ = 0;

@@ -18,6 +18,7 @@ struct Buffer {
   std::int64_t alignment;
   std::int64_t lifetime;  // as it was given
 
+  bool lives_at(std::int32_t section) const { return begin <= section && section < end; }
   bool lives_with(const Buffer& other) const { return begin < other.end && other.begin < end; }
 };
 

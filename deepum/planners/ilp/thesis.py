@@ -57,6 +57,16 @@ class Form:
 AS_WRITTEN = Form()
 
 
+def overwritten(pattern: Pattern, number: int) -> frozenset[int]:
+    """Operations between an access of the tensor and one that overwrites it."""
+    return frozenset(
+        operation % len(pattern)
+        for one in pattern.stretches(number)
+        if not one.fetches
+        for operation in range(one.start + 1, one.end)
+    )
+
+
 _Entries = list[tuple[int, float]]
 
 
@@ -78,7 +88,10 @@ class ThesisProgram(PatternProgram):
         self._form = form
         self._durations = [ns / self.unit_ns for ns in pattern.durations_ns]
         self._dead = [one.dead(len(pattern)) for one in pattern.tensors]
-        self._droppable = [self._overwritten(number) for number in range(len(pattern.tensors))]
+        self._droppable = [
+            overwritten(pattern, number) if form.drops_dirty else frozenset()
+            for number in range(len(pattern.tensors))
+        ]
         versions = 2 if form.versions else 1
         # By tensor and operation: the columns of each state, of a transfer one for each version.
         self.state: list[list[dict[State, tuple[int, ...]]]] = [
@@ -188,17 +201,6 @@ class ThesisProgram(PatternProgram):
                 self.program.row(_ones(now, State.STAY_CLEAN, State.STAY_DIRTY), least=1.0)
             elif access is not None:  # (4)
                 self.program.row(_ones(now, State.STAY_DIRTY), least=1.0)
-
-    def _overwritten(self, number: int) -> set[int]:
-        """Operations between an access and one that overwrites, where the form knows of them."""
-        if not self._form.drops_dirty:
-            return set()
-        return {
-            operation % len(self.pattern)
-            for one in self.stretches[number]
-            if not one.fetches
-            for operation in range(one.start + 1, one.end)
-        }
 
     def _held(self, operation: int) -> _Entries:
         return [
