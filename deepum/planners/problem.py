@@ -52,6 +52,8 @@ class Replayed:
     one's iteration or negative in one before; `NOT_FETCHED` where nothing was. copied_behind: by
     gap, the launch that ran, or had run, when the content was copied out ahead of its first
     eviction, counted from the iteration of the launch that wrote it; `NOT_COPIED` where it was not.
+    left: by gap, 1 where the item left; 0 where it was not to, or its content ended or was needed
+    before its copy was done.
     """
 
     ns: float
@@ -61,6 +63,7 @@ class Replayed:
     stall_ns: Floats
     fetched_behind: npt.NDArray[np.int32]
     copied_behind: npt.NDArray[np.int32]
+    left: Plan
 
 
 class Problem:
@@ -149,6 +152,7 @@ class Problem:
         ends, stall = np.zeros(self.launches), np.zeros(self.launches)
         behind = np.full(max(len(self), 1), NOT_FETCHED, dtype=np.int32)
         copied = np.full(max(len(self), 1), NOT_COPIED, dtype=np.int32)
+        left = np.zeros(max(len(self), 1), dtype=np.uint8)
         options = ffi.new("deepum_planning_options *", (reach,))
         found = lib.deepum_planning_replay(
             self._native,
@@ -158,6 +162,7 @@ class Problem:
             _doubles(ends),
             ffi.cast("int32_t *", behind.ctypes.data),
             ffi.cast("int32_t *", copied.ctypes.data),
+            ffi.cast("uint8_t *", left.ctypes.data),
         )
         ns = found.ns if found.stuck < 0 else float("inf")
         return Replayed(
@@ -168,6 +173,7 @@ class Problem:
             stall,
             behind[: len(self)],
             copied[: len(self)],
+            left[: len(self)],
         )
 
     def transfers(self, plan: Plan) -> Records:

@@ -1,6 +1,7 @@
 """A plan of gaps as moves of UM blocks at launches, which a core follows.
 
-What leaves is evicted behind its last use. Where copies are made ahead, what leaves later is copied
+What leaves is evicted behind its last use; not what ends, or is needed, before the replay has
+copied it. Where copies are made ahead, what leaves later is copied
 out behind the launch at which the replay begins to, and what leaves again before it is written
 comes back with the host's copy kept. What comes back is fetched in the order of need, behind
 the launch at which the replay begins to fetch it: asked for sooner, it would take the room that
@@ -36,7 +37,8 @@ def scheduled(recorded: RecordedIteration, problem: Problem, plan: GapPlan) -> P
     copied: list[list[tuple[int, int, int]]] = [[] for _ in range(launches)]  # with the writer
     for number in np.flatnonzero(plan).tolist():
         gap, behind = problem.gaps[number], int(replayed.fetched_behind[number])
-        evicted[gap.start].append(gap.item)
+        if replayed.left[number]:
+            evicted[gap.start].append(gap.item)
         if behind != NOT_FETCHED:
             again = problem.link.copies_early and _leaves_again(gap, left[gap.version])
             kind = PlannedKind.DUPLICATE if again else PlannedKind.PREFETCH

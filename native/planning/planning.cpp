@@ -77,14 +77,16 @@ deepum_planning_result deepum_planning_replay(const deepum_planning_problem* pro
                                               const uint8_t* plan,
                                               const deepum_planning_options* options,
                                               double* stall_ns, double* ends_ns,
-                                              int32_t* fetched_behind, int32_t* copied_behind) {
+                                              int32_t* fetched_behind, int32_t* copied_behind,
+                                              uint8_t* left) {
   return guarded(deepum_planning_result{}, [&] {
     const auto launches = static_cast<std::size_t>(problem->problem.launches());
     return deepum::planning::Replay(problem->problem, {plan, problem->gaps()}, *options)
         .run({stall_ns, stall_ns == nullptr ? 0 : launches},
              {ends_ns, ends_ns == nullptr ? 0 : launches},
              {fetched_behind, fetched_behind == nullptr ? 0 : problem->gaps()},
-             {copied_behind, copied_behind == nullptr ? 0 : problem->gaps()});
+             {copied_behind, copied_behind == nullptr ? 0 : problem->gaps()},
+             {left, left == nullptr ? 0 : problem->gaps()});
   });
 }
 

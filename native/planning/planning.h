@@ -95,12 +95,14 @@ void deepum_planning_occupancy(const deepum_planning_problem* problem, const uin
  * launch's iteration or negative in one before; INT32_MIN: nothing was. `copied_behind`: by gap,
  * the launch that ran, or had run, when the content was copied out ahead of its first eviction,
  * counted from the iteration of the launch that wrote it; INT32_MIN: it was not, or not ahead of
- * it. Each may be NULL. */
+ * it. `left`: by gap, 1: the item left; 0: it was to, but its content ended, or was needed, before
+ * its copy was done. Each may be NULL. */
 deepum_planning_result deepum_planning_replay(const deepum_planning_problem* problem,
                                               const uint8_t* plan,
                                               const deepum_planning_options* options,
                                               double* stall_ns, double* ends_ns,
-                                              int32_t* fetched_behind, int32_t* copied_behind);
+                                              int32_t* fetched_behind, int32_t* copied_behind,
+                                              uint8_t* left);
 
 /* What happens in the iteration that the replay measures: its transfers, in the order in which they
  * begin, and the levels of memory, the first at 0. Each returns how many there are, and writes at

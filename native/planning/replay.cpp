@@ -64,6 +64,14 @@ void Replay::leave(Item& item, std::int32_t index) {
   take(-problem_.bytes(index));
 }
 
+// As the plan has it, in an iteration that follows on one that the plan had, too.
+void Replay::evict(Item& item, std::int32_t index) {
+  leave(item, index);
+  if (!left_.empty() && launch_ >= problem_.launches()) {
+    left_[item.gap] = 1;
+  }
+}
+
 void Replay::take(std::int64_t bytes) {
   free_ -= bytes;
   if (course_ != nullptr && bytes != 0) {
@@ -191,7 +199,7 @@ void Replay::end_transfers() {
       version.copied = true;
       Item& item = items_[out_.item];
       if (item.place == Place::kLeaving && problem_.gap(item.gap).version == out_.version) {
-        leave(item, out_.item);
+        evict(item, out_.item);
       }
     }
     out_ = {};
@@ -215,7 +223,7 @@ void Replay::end_kernel() {
       continue;
     }
     if (gap.writer == kNone || version.copied) {
-      leave(item, gap.item);
+      evict(item, gap.item);
     } else {
       item.place = Place::kLeaving;
     }
@@ -238,11 +246,14 @@ void Replay::end_kernel() {
 
 deepum_planning_result Replay::run(std::span<double> stall_ns, std::span<double> ends_ns,
                                    std::span<std::int32_t> fetched_behind,
-                                   std::span<std::int32_t> copied_behind) {
+                                   std::span<std::int32_t> copied_behind,
+                                   std::span<std::uint8_t> left) {
   fetched_behind_ = fetched_behind;
   copied_behind_ = copied_behind;
+  left_ = left;
   std::ranges::fill(fetched_behind_, kNone);
   std::ranges::fill(copied_behind_, kNone);
+  std::ranges::fill(left_, std::uint8_t{0});
   const std::int32_t launches = problem_.launches(), total = kIterations * launches;
   begin();
   double began = 0;

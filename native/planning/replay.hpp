@@ -29,11 +29,12 @@ class Replay {
   Replay(const Problem& problem, std::span<const std::uint8_t> plan,
          const deepum_planning_options& options);
 
-  // Each may be empty, or has a number for each launch, `fetched_behind` and `copied_behind` for
-  // each gap.
+  // Each may be empty, or has a number for each launch, `fetched_behind`, `copied_behind` and
+  // `left` for each gap.
   deepum_planning_result run(std::span<double> stall_ns, std::span<double> ends_ns,
                              std::span<std::int32_t> fetched_behind = {},
-                             std::span<std::int32_t> copied_behind = {});
+                             std::span<std::int32_t> copied_behind = {},
+                             std::span<std::uint8_t> left = {});
   // The same, and what happens is written down. Nothing where a launch could never run.
   Course course();
 
@@ -75,6 +76,7 @@ class Replay {
   void end_transfers();
   void end_kernel();
   void leave(Item& item, std::int32_t index);
+  void evict(Item& item, std::int32_t index);
   void take(std::int64_t bytes);
   bool measuring() const { return launch_ >= (kIterations - 1) * problem_.launches(); }
   std::int32_t in_iteration() const { return launch_ % problem_.launches(); }
@@ -95,6 +97,7 @@ class Replay {
   bool has_room_ = false;  // for what it does not fetch
   double now_ = 0, kernel_until_ = 0, ready_since_ = 0;
   std::span<std::int32_t> fetched_behind_, copied_behind_;
+  std::span<std::uint8_t> left_;
   Course* course_ = nullptr;  // that is written, if any
   deepum_planning_result result_{};
 };
