@@ -248,3 +248,22 @@ def test_a_copy_is_made_before_the_launch_behind_which_its_content_leaves() -> N
 def test_what_nothing_writes_keeps_its_copy_on_the_host() -> None:
     moves = copying(use(1, 0, 1, kind=0), use(4, 0, 1, kind=0))
     assert sorted(kinds(moves)) == sorted([EVICT, EVICT, DUPLICATE, DUPLICATE])
+
+
+def test_what_ends_before_its_copy_is_done_is_not_evicted() -> None:
+    """Two blocks are written at once, leave at once, and end before launch 3: the link copies one
+    of them by then.
+    """
+    ends = [use(3, block, 1, kind=ENDS) for block in (0, 1)]
+    told = recording(
+        8, [use(1, 0, 1), use(1, 1, 1), *ends, use(0, 5, 3), use(5, 0, 1), use(6, 1, 1)]
+    )
+    steady = RecordedIteration(told, [1.5 * BLOCK] * 8)
+    problem = Problem(steady.iteration, Link(16 * BLOCK, 1.0, 1.0, copies_early=False))
+    plan = problem.keep_all()
+    for number, gap in enumerate(problem.gaps):
+        plan[number] = gap.start == 1 and gap.death is not None
+    replayed = problem.replay(plan)
+    assert plan.sum() == 2 and replayed.left.sum() == 1
+    moves = scheduled(steady, problem, plan).moves
+    assert [(move.launch, move.kind, move.count) for move in moves] == [(1, EVICT, 1)]
