@@ -100,7 +100,7 @@ def test_every_library_is_instrumented(package: Path) -> None:
         "thread": {"__tsan_init", "__tsan_func_entry"},
     }[SANITIZER]
     libraries = [*package.glob("lib/*.so"), *package.glob("sim/*.so.*"), *package.glob("_core*.so")]
-    assert len(libraries) == 11
+    assert len(libraries) == 12
     for library in libraries:
         listing = subprocess.run(
             ["nm", "-D", "--undefined-only", library], check=True, capture_output=True, text=True
