@@ -53,7 +53,8 @@ def test_a_training_follows_its_plan(run: Run) -> None:
     assert told["plans"] == 1
     assert told["conflicts"] == told["deviating"] == 0
     assert told["planned"] >= 9 * told["plan_requests"]
-    assert told["plan_bytes"] == told["plan_load_bytes"]
+    # The search ends by the clock, and may leave a bit.
+    assert told["plan_load_bytes"] <= told["plan_bytes"] <= 1.01 * told["plan_load_bytes"]
 
 
 def test_a_shortage_is_the_error_that_programs_know(run: Run) -> None:
