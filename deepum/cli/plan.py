@@ -14,9 +14,9 @@ from deepum.core import Plan, plan_files
 from deepum.errors import UsageError
 from deepum.planners import Problem
 from deepum.planners.catalogue import PLANNERS
+from deepum.planners.core_plans import core_plan, problem_of
 from deepum.planners.evaluation import Evaluation, evaluate
-from deepum.planners.followed import followed, problem_of
-from deepum.planners.outline import Made
+from deepum.planners.outline import Provenance
 from deepum.planners.planner import Incumbent, Limits
 from deepum.simulate import recorded as recording
 from deepum.simulate.comparison import preset_of
@@ -124,7 +124,7 @@ def command(
         if output is not None and recorded is not None:
             best = min((one for one in found if one), key=lambda one: one.ns)
             bounds = [one.bound_ns for one in found if one and one.bound_ns]
-            made = Made(
+            made = Provenance(
                 best.planner,
                 best.seconds,
                 steady.bound_ns,
@@ -132,7 +132,7 @@ def command(
                 loaded.name,
                 on,
             )
-            _write(output, followed(recorded, problem, best.plan, made))
+            _write(output, core_plan(recorded, problem, best.plan, made))
     else:
         raise UsageError(
             f"{loaded.name} on {on}: a launch needs more than the card holds; give more "

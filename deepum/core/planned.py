@@ -91,7 +91,8 @@ class PlannedPolicy:
     _followed: int = field(default=0, init=False)  # the latest launch when a plan began
     _us: float = field(default=0.0, init=False)  # an iteration with `plan`, or without one
     _recording: Recording | None = field(default=None, init=False)
-    _recordings: int = field(default=0, init=False)  # that were made for the first plan
+    _recordings: int = field(default=0, init=False)  # that were made for the first plan,
+    _known: int = field(default=0, init=False)  # and UM blocks known as only read in the latest
     _tried: Plan | None = field(default=None, init=False)
     _plans: int = field(default=0, init=False)  # that were asked for of this iteration
     _other: tuple[int, int] = field(default=(0, 0), init=False)  # iteration, and launch since which
@@ -155,7 +156,7 @@ class PlannedPolicy:
         self.core.want_times(False)
         self._timeline.clear()
         self._recording = self._tried = None
-        self._recordings = 0
+        self._recordings = self._known = 0
         self.phase = phase
 
     def _learn(self, statistics: CoreStatistics) -> None:
@@ -182,20 +183,22 @@ class PlannedPolicy:
             )
             self._decide()
             return
-        before, self._recording, self._us = self._recording, recording, fmean(took)
-        if self._learns_uses and self._recordings < _MOST_RECORDINGS:
-            known = before.blocks_read if before is not None else 0
-            if recording.blocks_read > (1 + _LEARNED) * known:
-                self._recordings += 1
-                self._since = statistics.launches
-                self.core.record(self._period)
-                return
-        self._ask(statistics)
+        self._recording, self._us = recording, fmean(took)
+        if self._learns_more(recording):
+            self._since = statistics.launches
+            self.core.record(self._period)
+        else:
+            self._ask(statistics)
 
-    @property
-    def _learns_uses(self) -> bool:
-        """What launches only read becomes known by and by, and plans say what is duplicated."""
-        return bool(self.core.settings.advice & lib.DEEPUM_ADVISE_DUPLICATE)
+    def _learns_more(self, recording: Recording) -> bool:
+        """With clean pages, what launches only read becomes known by and by: more was known of this
+        recording than of the one before.
+        """
+        if not self.core.settings.advice & lib.DEEPUM_ADVISE_DUPLICATE:
+            return False
+        before, self._known = self._known, recording.blocks_read
+        self._recordings += 1
+        return self._recordings <= _MOST_RECORDINGS and self._known > (1 + _LEARNED) * before
 
     def _ask(self, statistics: CoreStatistics) -> None:
         assert self._recording is not None

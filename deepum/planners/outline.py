@@ -25,7 +25,7 @@ _MALFORMED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, Re
 
 
 @dataclass(frozen=True)
-class Made:
+class Provenance:
     """How a plan was found: the planner, and the seconds that it took. bound_ns: the lower bound of
     unified memory for an iteration, linear_bound_ns: that of all plans, by linear programming; None
     where they are not known. workload, machine: their names, where it was planned for them.
@@ -45,7 +45,7 @@ class Outline:
     the first launch that uses it.
     """
 
-    made: Made
+    made: Provenance
     iteration: Iteration
     link: Link
     plan: Plan
@@ -97,7 +97,7 @@ class Outline:
         iteration = Iteration(tuple(float(ns) for ns in told["launch_ns"]), tuple(items))
         bits = np.frombuffer(base64.b64decode(told["evicted"], validate=True), dtype=np.uint8)
         plan = np.unpackbits(bits, count=int(told["gaps"]))
-        return cls(Made(**told["made"]), iteration, Link(**told["link"]), plan, names)
+        return cls(Provenance(**told["made"]), iteration, Link(**told["link"]), plan, names)
 
     def problem(self) -> Problem:
         """What was planned. Raises ValueError where it is none, the plan is of another one, or can

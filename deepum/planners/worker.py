@@ -15,8 +15,8 @@ from deepum.core import Plan, plan_files
 from deepum.core.plan_requests import Request
 from deepum.errors import DeepumError
 from deepum.planners.catalogue import BY_NAME
-from deepum.planners.followed import followed, problem_of
-from deepum.planners.outline import Made
+from deepum.planners.core_plans import core_plan, problem_of
+from deepum.planners.outline import Provenance
 from deepum.planners.planner import Limits
 
 _LOWEST_PRIORITY = 19
@@ -34,8 +34,8 @@ def planned(request: Request) -> Plan:
     found = BY_NAME[name]().best(problem, Limits(request.options.seconds))
     if found is None:
         raise DeepumError("no plan was found that fits the memory")
-    made = Made(name, time.monotonic() - began, linear_bound_ns=found.bound_ns)
-    return followed(recorded, problem, found.plan, made)
+    made = Provenance(name, time.monotonic() - began, linear_bound_ns=found.bound_ns)
+    return core_plan(recorded, problem, found.plan, made)
 
 
 def _planner() -> str:

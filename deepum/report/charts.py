@@ -121,6 +121,24 @@ def _thinned(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
     return points[::every]
 
 
+def area(
+    at: Floats, values: Floats, name: str, title: str, colour: str, *, most: float | None = None
+) -> Spec:
+    """Values between each two edges of time (seconds), as an area. most: what the axis ends at."""
+    rows = [{"t": short(t, DIGITS), name: short(value)} for t, value in changes(at, values)]
+    scale = {} if most is None else {"scale": {"domain": [0, most]}}
+    return {
+        "width": WIDTH,
+        "height": 120 if most is None else 70,
+        "data": {"values": rows},
+        "mark": {"type": "area", "interpolate": "step-after", "tooltip": True, "color": colour},
+        "encoding": {
+            "x": time_axis(),
+            "y": {"field": name, "type": "quantitative", "title": title, **scale},
+        },
+    }
+
+
 def time_axis() -> Spec:
     """The x of what is over time."""
     return {

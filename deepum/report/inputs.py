@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from deepum.errors import UsageError
-from deepum.report.plans import DrawnPlan, drawn, is_plan
+from deepum.report.plans import PlanReplay, is_plan, replay_plan
 from deepum.simulate.workload import Workload, load
 from deepum.statistics.run import ADDED_KEYS, KEYS
 
@@ -30,7 +30,7 @@ class Inputs:
     simulations: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     statistics: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     workloads: list[Workload] = field(default_factory=list)
-    plans: list[tuple[str, DrawnPlan]] = field(default_factory=list)
+    plans: list[tuple[str, PlanReplay]] = field(default_factory=list)
 
 
 def read(
@@ -50,7 +50,7 @@ def read(
         try:
             begins = _first_bytes(path) if path.is_file() else b""
             if is_plan(begins):
-                found.plans.append((path.name, drawn(path.read_bytes())))
+                found.plans.append((path.name, replay_plan(path.read_bytes())))
                 continue
             is_json = path.is_file() and begins != _LOG
             told = json.loads(path.read_bytes()) if is_json else None

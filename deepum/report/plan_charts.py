@@ -7,14 +7,14 @@ import numpy as np
 from deepum.report import charts, series
 from deepum.report.charts import Spec
 from deepum.report.page import Page
-from deepum.report.plans import Content, DrawnPlan
+from deepum.report.plans import Content, PlanReplay
 from deepum.report.timeline import Floats
 from deepum.sizes import size
 
 _BINS = 480
 _MOST_CONTENTS = 15
 _COLOURS = {"held": "#2f6fb7", "live": "#d1495b", "used": "#444444"}
-_COURSE = (
+_TIMELINE = (
     "One iteration, replayed: launches and transfers alone (docs/planning.md). The first chart is "
     "the part of the time that launches wait. Memory: held on the card, by what is there, on its "
     "way or leaving; live, what would be there if nothing left; used by the launch at hand. The "
@@ -27,7 +27,7 @@ _CONTENTS = (
 )
 
 
-def outcome(name: str, plan: DrawnPlan) -> str:
+def outcome(name: str, plan: PlanReplay) -> str:
     """How it came out, in a line."""
     made, replayed = plan.outline.made, plan.replayed
     told = f"{name}: {replayed.ns / 1e6:.1f} ms an iteration, planned by {made.planner}"
@@ -36,7 +36,7 @@ def outcome(name: str, plan: DrawnPlan) -> str:
     return f"{told}; {size(replayed.in_bytes)} in, {size(replayed.out_bytes)} out"
 
 
-def figures(plan: DrawnPlan) -> list[tuple[str, str]]:
+def figures(plan: PlanReplay) -> list[tuple[str, str]]:
     """Of the plan: what, and how much."""
     made, replayed, link = plan.outline.made, plan.replayed, plan.outline.link
     bounds = (
@@ -68,7 +68,7 @@ def figures(plan: DrawnPlan) -> list[tuple[str, str]]:
     ]
 
 
-def course(plan: DrawnPlan) -> Spec:
+def timeline(plan: PlanReplay) -> Spec:
     """Waiting launches, link and memory over the iteration."""
     at = series.edges(0.0, plan.replayed.ns, _BINS)
     link = plan.outline.link
@@ -87,31 +87,14 @@ def course(plan: DrawnPlan) -> Spec:
     )
 
 
-def _waiting(plan: DrawnPlan, at: Floats) -> Spec:
+def _waiting(plan: PlanReplay, at: Floats) -> Spec:
     stalls = np.zeros(
         len(plan.turns), np.dtype([("start_ns", "f8"), ("end_ns", "f8"), ("bytes", "f8")])
     )
     stalls["start_ns"], stalls["bytes"] = plan.turns, plan.replayed.stall_ns
     stalls["end_ns"] = plan.turns + plan.replayed.stall_ns
-    rows = [
-        {"t": charts.short(t, charts.DIGITS), "waiting": charts.short(value)}
-        for t, value in charts.changes(at / 1e9, np.minimum(100 * series.rate(stalls, at), 100.0))
-    ]
-    return {
-        "width": charts.WIDTH,
-        "height": 70,
-        "data": {"values": rows},
-        "mark": {"type": "area", "interpolate": "step-after", "tooltip": True, "color": "#d1495b"},
-        "encoding": {
-            "x": charts.time_axis(),
-            "y": {
-                "field": "waiting",
-                "type": "quantitative",
-                "title": "waiting, %",
-                "scale": {"domain": [0, 100]},
-            },
-        },
-    }
+    part = np.minimum(100 * series.rate(stalls, at), 100.0)
+    return charts.area(at / 1e9, part, "waiting", "waiting, %", "#d1495b", most=100)
 
 
 def _names(content: Content) -> str:
@@ -128,7 +111,7 @@ def _away(content: Content) -> str:
     return f"{told}, and {len(others)} more" if others else told
 
 
-def contents(plan: DrawnPlan) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def contents(plan: PlanReplay) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Head and rows of the table of what moves most."""
     found = plan.contents()
     total = sum(one.in_bytes + one.out_bytes for one in found)
@@ -147,15 +130,15 @@ def contents(plan: DrawnPlan) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     return ("memory", "size", "launches", "away from launch", "in", "out", "of all bytes"), rows
 
 
-def section(page: Page, name: str, plan: DrawnPlan) -> None:
+def section(page: Page, name: str, plan: PlanReplay) -> None:
     """All of that, on the page."""
     made = plan.outline.made
     of = f": {made.workload} on {made.machine}" if made.workload and made.machine else ""
     page.heading(f"Plan {name}{of}")
     page.table(("", ""), figures(plan))
     page.heading("An iteration", 3)
-    page.text(_COURSE)
-    page.chart(course(plan))
+    page.text(_TIMELINE)
+    page.chart(timeline(plan))
     head, rows = contents(plan)
     if rows:
         page.heading("What moves most", 3)

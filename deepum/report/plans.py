@@ -36,7 +36,7 @@ class Content:
 
 
 @dataclass(frozen=True)
-class DrawnPlan:
+class PlanReplay:
     """moves: of the plan. transfers, levels: as `Problem` has them, of the iteration replayed."""
 
     outline: Outline
@@ -104,7 +104,7 @@ def is_plan(data: bytes) -> bool:
     return data.startswith(plan_files.MAGIC)
 
 
-def drawn(data: bytes) -> DrawnPlan:
+def replay_plan(data: bytes) -> PlanReplay:
     """A plan file, replayed. Raises ValueError where it is damaged, has no outline, or cannot be
     carried out.
     """
@@ -115,7 +115,7 @@ def drawn(data: bytes) -> DrawnPlan:
     if len(outline.iteration.launch_ns) != len(plan.launches):
         raise ValueError("its outline is of another iteration")
     problem = outline.problem()
-    return DrawnPlan(
+    return PlanReplay(
         outline,
         len(plan.moves),
         problem,

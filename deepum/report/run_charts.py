@@ -110,18 +110,5 @@ def _over_time(machine: str, points: Sequence[Mapping[str, float]]) -> Spec:
     }
     gbps = next(((one.h2d_gbps, one.d2h_gbps) for one in machines() if one.name == machine), None)
     link = charts.link_use(at, rates["bytes_h2d"] / 1e9, rates["bytes_d2h"] / 1e9, gbps)
-    rows = [
-        {"t": charts.short(t, charts.DIGITS), "faults": charts.short(value)}
-        for t, value in charts.changes(at, rates["faults"])
-    ]
-    faults: Spec = {
-        "width": charts.WIDTH,
-        "height": 120,
-        "data": {"values": rows},
-        "mark": {"type": "area", "interpolate": "step-after", "tooltip": True, "color": "#ef8a62"},
-        "encoding": {
-            "x": charts.time_axis(),
-            "y": {"field": "faults", "type": "quantitative", "title": "faults a second"},
-        },
-    }
+    faults = charts.area(at, rates["faults"], "faults", "faults a second", "#ef8a62")
     return charts.stacked([link, faults])

@@ -43,7 +43,7 @@ def main_chart(inputs: Inputs, simulated: Sequence[Mapping[str, Any]]) -> charts
     if (chart := _times(inputs)) is not None:
         return chart
     for _, plan in inputs.plans[:1]:
-        return plan_charts.course(plan)
+        return plan_charts.timeline(plan)
     raise UsageError(
         "--image: nothing here has a main chart; give a simulation, a workload, a plan or "
         "runs on the simulated GPU"

@@ -24,7 +24,7 @@ from deepum.trace import Trace
 _STEPS = (16, 64, 256)
 
 
-class _Asked:
+class _RequestSink:
     """Keeps what a plan is asked for with, and plans nothing."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ def request(workload: Workload, machine: str, memory_bytes: int | None) -> Reque
     """The same of a workload that is loaded. None where it does not repeat itself for long enough.
     Raises UsageError.
     """
-    preset, policy, asked = preset_of(machine), BY_NAME["planned"], _Asked()
+    preset, policy, asked = preset_of(machine), BY_NAME["planned"], _RequestSink()
 
     def watch(core: Core) -> Callable[[], None]:
         return PlannedPolicy(core, asked).poll

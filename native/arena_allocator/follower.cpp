@@ -105,10 +105,4 @@ void Follower::add(Plan plan, std::size_t since) {
   }
 }
 
-void Follower::forget() {
-  plans_.clear();
-  places_.clear();
-  next_.reset();
-}
-
 }  // namespace deepum::arena_allocator

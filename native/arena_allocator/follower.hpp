@@ -31,7 +31,6 @@ class Follower {
   // No plan is followed: what comes is nothing that is known.
   bool is_lost() const { return !next_; }
   const std::vector<Plan>& plans() const { return plans_; }
-  void forget();  // all plans
 
  private:
   static constexpr std::size_t kContext = 8;   // requests by which a place is known

@@ -62,14 +62,4 @@ std::optional<std::vector<Request>> Recorder::iteration() const {
   return found;
 }
 
-std::vector<std::uint64_t> Recorder::latest(std::size_t count) const {
-  std::vector<std::uint64_t> found;
-  const std::uint64_t number = requests_.count();
-  for (std::uint64_t i = number - std::min<std::uint64_t>(count, requests_.size()); i < number;
-       ++i) {
-    found.push_back(requests_.at(i).hash);
-  }
-  return found;
-}
-
 }  // namespace deepum::arena_allocator

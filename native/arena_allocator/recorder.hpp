@@ -40,8 +40,6 @@ class Recorder {
   // The latest requests, where they are an iteration, from the first to the latest.
   std::optional<std::vector<Request>> iteration() const;
   std::uint64_t count() const { return requests_.count(); }
-  // Of the latest requests, up to the latest.
-  std::vector<std::uint64_t> latest(std::size_t count) const;
 
  private:
   static constexpr std::uint64_t kLeast = 64;   // requests over which a repetition goes on

@@ -74,8 +74,8 @@ void Replay::evict(Item& item, std::int32_t index) {
 
 void Replay::take(std::int64_t bytes) {
   free_ -= bytes;
-  if (course_ != nullptr && bytes != 0) {
-    course_->levels.push_back({now_, problem_.memory() - free_});
+  if (timeline_ != nullptr && bytes != 0) {
+    timeline_->levels.push_back({now_, problem_.memory() - free_});
   }
 }
 
@@ -132,8 +132,8 @@ bool Replay::start_copy() {
   if (version.written == copy.written && !version.copied) {
     const std::int32_t item = problem_.gap(problem_.of_version(copy.version).front()).item;
     out_ = {now_ + problem_.copy_ns(item), item, copy.version, copy.written};
-    if (course_ != nullptr) {
-      course_->transfers.push_back({now_, out_.until, item, 1});
+    if (timeline_ != nullptr) {
+      timeline_->transfers.push_back({now_, out_.until, item, 1});
     }
     result_.out_bytes += measuring() ? static_cast<double>(problem_.bytes(item)) : 0.0;
     note_copy(copy);
@@ -177,8 +177,8 @@ bool Replay::start_fetch() {
   take(bytes);
   item.place = Place::kComing;
   in_ = {now_ + problem_.fetch_ns(gap.item), gap.item, -1, kNone};
-  if (course_ != nullptr) {
-    course_->transfers.push_back({now_, in_.until, gap.item, 0});
+  if (timeline_ != nullptr) {
+    timeline_->transfers.push_back({now_, in_.until, gap.item, 0});
   }
   const std::int32_t measured = (kIterations - 1) * problem_.launches();
   if (!fetched_behind_.empty() && fetch.need >= measured) {
@@ -278,9 +278,9 @@ deepum_planning_result Replay::run(std::span<double> stall_ns, std::span<double>
       }
       began = launch_ == total - launches ? now_ : began;
       if (launch_ == total) {
-        if (course_ != nullptr) {
-          course_->began = began;
-          course_->ended = now_;
+        if (timeline_ != nullptr) {
+          timeline_->began = began;
+          timeline_->ended = now_;
         }
         result_.ns = now_ - began;
         result_.stuck = -1;
@@ -290,20 +290,20 @@ deepum_planning_result Replay::run(std::span<double> stall_ns, std::span<double>
   }
 }
 
-Course Replay::course() {
-  Course course;
-  course_ = &course;
-  course.levels.push_back({0, 0});
+Timeline Replay::timeline() {
+  Timeline timeline;
+  timeline_ = &timeline;
+  timeline.levels.push_back({0, 0});
   const deepum_planning_result result = run({}, {});
-  course_ = nullptr;
+  timeline_ = nullptr;
   if (result.stuck >= 0) {
     return {};
   }
-  course.cut_to_measured();
-  return course;
+  timeline.cut_to_measured();
+  return timeline;
 }
 
-void Course::cut_to_measured() {
+void Timeline::cut_to_measured() {
   std::erase_if(transfers,
                 [&](const deepum_planning_transfer& one) { return one.end_ns <= began; });
   for (deepum_planning_transfer& one : transfers) {

@@ -15,7 +15,7 @@
 namespace deepum::planning {
 
 // What happens over all iterations, and when the measured one begins and ends.
-struct Course {
+struct Timeline {
   std::vector<deepum_planning_transfer> transfers;
   std::vector<deepum_planning_level> levels;
   double began = 0, ended = 0;
@@ -36,7 +36,7 @@ class Replay {
                              std::span<std::int32_t> copied_behind = {},
                              std::span<std::uint8_t> left = {});
   // The same, and what happens is written down. Nothing where a launch could never run.
-  Course course();
+  Timeline timeline();
 
  private:
   static constexpr std::int32_t kIterations = 3;  // of which the last is measured
@@ -98,7 +98,7 @@ class Replay {
   double now_ = 0, kernel_until_ = 0, ready_since_ = 0;
   std::span<std::int32_t> fetched_behind_, copied_behind_;
   std::span<std::uint8_t> left_;
-  Course* course_ = nullptr;  // that is written, if any
+  Timeline* timeline_ = nullptr;  // that is written, if any
   deepum_planning_result result_{};
 };
 

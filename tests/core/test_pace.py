@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import pytest
 from duplicating import Step, blocks, uses
 from timed import TimedProgram, Took
 
-from deepum.core import BlockRange, Command
+from deepum.core import BlockRange, Command, PlannedKind, PlannedMove, PlanPoint
 
 DUPLICATES = ("advise", "copy_out", "drop", "collapse")
 # 16 blocks of card and 24 of memory, which are read, written, and gone over once an iteration of 64
@@ -126,3 +127,49 @@ def test_the_plain_core_decides_the_same(with_us: int, without_us: int) -> None:
     made = Timed(with_and_without(with_us, without_us))
     made.kinds(40)
     made.agree()
+
+
+def followed_launches(made: Timed, moves: list[PlannedMove], iterations: int) -> list[int]:
+    """By iteration under that plan, at how many launches it was followed."""
+    made.core.follow_plan([step.execution for step in ITERATION], moves)
+    counts = [made.core.statistics().planned_launches]
+    for _ in range(iterations):
+        made.iteration()
+        counts.append(made.core.statistics().planned_launches)
+    return [b - a for a, b in itertools.pairwise(counts)]
+
+
+WEIGHTS_NAME = 1  # of the first allocation
+DUPLICATES_WEIGHTS = [
+    PlannedMove(2, PlanPoint.AFTER_LAUNCH, PlannedKind.EVICT, WEIGHTS_NAME, 0, 8),
+    PlannedMove(20, PlanPoint.AFTER_LAUNCH, PlannedKind.DUPLICATE, WEIGHTS_NAME, 0, 8),
+]
+
+
+@pytest.mark.parametrize(
+    ("without_us", "last"), ((100, 0), (130, len(ITERATION))), ids=("worse", "better")
+)
+def test_a_plan_that_copies_is_followed_only_while_clean_pages_pay(
+    without_us: int, last: int
+) -> None:
+    made = Timed(with_and_without(110, without_us))
+    made.kinds(4)
+    told = followed_launches(made, DUPLICATES_WEIGHTS, 40)
+    assert told[1] == len(ITERATION)
+    assert 0 in told  # it was tried
+    assert set(told[ON_DEMAND_OF_TIME + 3 :]) == {last}
+
+
+def test_a_plan_that_only_moves_is_followed_all_the_same() -> None:
+    made = Timed(with_and_without(110, 100))
+    made.kinds(4)
+    assert set(followed_launches(made, DUPLICATES_WEIGHTS[:1], 40)[1:]) == {len(ITERATION)}
+
+
+def test_while_an_iteration_is_recorded_or_the_recording_kept_nothing_is_tried() -> None:
+    made = Timed(with_and_without(110, 100))
+    made.kinds(4)
+    made.core.record(len(ITERATION))
+    assert all("drop" in kinds for kinds in made.kinds(40))
+    made.core.record(0)
+    assert not any("drop" in kinds for kinds in made.kinds(40)[-5:])

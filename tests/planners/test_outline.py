@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from random_problems import random_problem
 
-from deepum.planners.outline import Made, Outline
+from deepum.planners.outline import Outline, Provenance
 from deepum.planners.recorded import Run
 
-MADE = Made("belady", 0.25, bound_ns=100.0, workload="w", machine="m")
+MADE = Provenance("belady", 0.25, bound_ns=100.0, workload="w", machine="m")
 
 
 def outline(seed: int) -> Outline:

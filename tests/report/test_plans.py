@@ -21,11 +21,11 @@ from small import MIB, training
 from deepum.core import Plan, plan_files
 from deepum.errors import DeepumError
 from deepum.planners import Event, Item, Iteration, Link
-from deepum.planners.followed import followed, problem_of
-from deepum.planners.outline import Made, Outline
+from deepum.planners.core_plans import core_plan, problem_of
+from deepum.planners.outline import Outline, Provenance
 from deepum.planners.recorded import Run
 from deepum.report import inputs, plan_charts, run_charts, series
-from deepum.report.plans import Content, DrawnPlan, drawn
+from deepum.report.plans import Content, PlanReplay, replay_plan
 from deepum.report.write import main_chart, report
 from deepum.simulate import recorded
 
@@ -41,16 +41,16 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     iteration, problem = problem_of(recorded.recorded(str(folder), None, "a100-40gb-g10", MEMORY))
     gaps = problem.belady()
     assert gaps is not None
-    return followed(iteration, problem, gaps, Made("belady", 0.5, 1e8, None, "<i>", "card"))
+    return core_plan(iteration, problem, gaps, Provenance("belady", 0.5, 1e8, None, "<i>", "card"))
 
 
 @pytest.fixture(scope="module")
-def of(plan: Plan) -> DrawnPlan:
-    return drawn(plan_files.encode(plan))
+def of(plan: Plan) -> PlanReplay:
+    return replay_plan(plan_files.encode(plan))
 
 
 @pytest.mark.parametrize("out", [False, True])
-def test_bytes_that_are_drawn_are_those_that_the_replay_counts(of: DrawnPlan, out: bool) -> None:
+def test_bytes_that_are_drawn_are_those_that_the_replay_counts(of: PlanReplay, out: bool) -> None:
     """But for what crosses the iteration's ends, which is drawn on this side of them alone."""
     at = series.edges(0.0, of.replayed.ns, 480)
     area = float((series.rate(of.crossing(out), at) * np.diff(at)).sum())
@@ -67,8 +67,10 @@ def test_what_crosses_the_ends_of_an_iteration_counts_once() -> None:
     """200 bytes that launch 0 changes, and that leave behind it, slower than launch 1 takes."""
     item = Item(200, (Event(0, reads=True, writes=True),), 200)
     iteration, link = Iteration((10.0, 150.0), (item,)), Link(250, 1.0, 1.0)
-    outline = Outline(Made("all", 0.0), iteration, link, np.ones(1, np.uint8), [[Run(7, 0, 1)]])
-    made = drawn(plan_files.encode(Plan((1, 2), (), outline.encode())))
+    outline = Outline(
+        Provenance("all", 0.0), iteration, link, np.ones(1, np.uint8), [[Run(7, 0, 1)]]
+    )
+    made = replay_plan(plan_files.encode(Plan((1, 2), (), outline.encode())))
     assert made.replayed.ns == 160.0  # the link lags behind, and launch 0 finds them still there
     assert made.crossing(True).tolist() == [(-110.0, 90.0, 200.0), (90.0, 290.0, 200.0)]
     assert made.crossing(False).tolist() == []
@@ -78,8 +80,8 @@ def test_what_crosses_the_ends_of_an_iteration_counts_once() -> None:
     assert row[0] == "0000000000000007, block 0" and row[3] == "0 to 0 of the next"
 
 
-def test_the_chart_shows_both_directions_and_no_more_than_there_is(of: DrawnPlan) -> None:
-    waiting, link, memory = plan_charts.course(of)["vconcat"]
+def test_the_chart_shows_both_directions_and_no_more_than_there_is(of: PlanReplay) -> None:
+    waiting, link, memory = plan_charts.timeline(of)["vconcat"]
     rows = link["layer"][0]["data"]["values"]
     limits = {"to the GPU": of.outline.link.in_gbps, "to the host": of.outline.link.out_gbps}
     for direction, most in limits.items():
@@ -96,7 +98,7 @@ def test_the_chart_shows_both_directions_and_no_more_than_there_is(of: DrawnPlan
     assert rows[-1]["t"] == pytest.approx(of.replayed.ns / 1e9)
 
 
-def test_the_table_has_what_moves_most_and_all_of_it(of: DrawnPlan) -> None:
+def test_the_table_has_what_moves_most_and_all_of_it(of: PlanReplay) -> None:
     found = of.contents()
     assert sum(one.in_bytes for one in found) == of.replayed.in_bytes
     assert sum(one.out_bytes for one in found) == of.replayed.out_bytes
@@ -110,7 +112,7 @@ def test_the_table_has_what_moves_most_and_all_of_it(of: DrawnPlan) -> None:
     assert rows[0][0].startswith(f"{found[0].names[0].name:016x}, block")
 
 
-def test_a_plan_becomes_a_page(deepum: Deepum, plan: Plan, of: DrawnPlan, tmp_path: Path) -> None:
+def test_a_plan_becomes_a_page(deepum: Deepum, plan: Plan, of: PlanReplay, tmp_path: Path) -> None:
     drawing = needed("vl_convert", "report")
     file = tmp_path / "p.plan"
     file.write_bytes(plan_files.encode(plan))
@@ -125,7 +127,7 @@ def test_a_plan_becomes_a_page(deepum: Deepum, plan: Plan, of: DrawnPlan, tmp_pa
     ]
     assert not {"i"} & {tag for tag, _ in page.elements}
     (chart,) = page.charts.values()
-    assert chart == json.loads(json.dumps(plan_charts.course(of)))
+    assert chart == json.loads(json.dumps(plan_charts.timeline(of)))
     assert "<svg" in drawing.vegalite_to_svg(json.dumps(chart))
     assert "<svg" in (tmp_path / "o.svg").read_text()
     text = (tmp_path / "o.html").read_text()
@@ -137,7 +139,7 @@ def test_a_plan_becomes_a_page(deepum: Deepum, plan: Plan, of: DrawnPlan, tmp_pa
     assert ("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}) in (
         page.elements
     )
-    assert main_chart(inputs.Inputs(plans=[("p", of)]), []) == plan_charts.course(of)
+    assert main_chart(inputs.Inputs(plans=[("p", of)]), []) == plan_charts.timeline(of)
 
 
 def test_what_cannot_be_drawn_is_refused_with_the_reason(

@@ -14,8 +14,8 @@ from small import MIB, training
 
 from deepum.core import Execute, Plan, PlannedKind, PlannedMove, PlanPoint, events, plan_files
 from deepum.errors import DeepumError, UsageError
-from deepum.planners.followed import followed, problem_of
-from deepum.planners.outline import Made, Outline
+from deepum.planners.core_plans import core_plan, problem_of
+from deepum.planners.outline import Outline, Provenance
 from deepum.simulate import given_plans, recorded
 from deepum.simulate.comparison import run
 from deepum.simulate.iterations import steady_iteration
@@ -41,7 +41,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     iteration, problem = problem_of(recorded.recorded(str(folder), None, MACHINE, MEMORY))
     gaps = problem.belady()
     assert gaps is not None
-    return followed(iteration, problem, gaps, Made("belady", 0.0))
+    return core_plan(iteration, problem, gaps, Provenance("belady", 0.0))
 
 
 @pytest.fixture

@@ -66,7 +66,7 @@ def test_times_are_of_launches_alone(workload: Workload) -> None:
     """What launches are said to take, without what they waited for, is what they take where all
     memory fits.
     """
-    from deepum.planners import followed, times
+    from deepum.planners import core_plans, times
 
     told: list[float] = []
     seen = times.launch_ns
@@ -77,7 +77,7 @@ def test_times_are_of_launches_alone(workload: Workload) -> None:
         return found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(followed, "launch_ns", listen)
+        patch.setattr(core_plans, "launch_ns", listen)
         run(workload, "planned", 10 << 30, GATED)
     unlimited, _ = run(workload, "unlimited", 1 << 44, GATED)
     computing = steps(unlimited, workload.trace)[-2].ns

@@ -17,21 +17,19 @@ from deepum.swapadvisor.resident import arena_bytes, resident
 from deepum.swapadvisor.starts import default
 
 
-def planned(seed: int) -> tuple[Engine, SwapPlan] | None:
+def planned(seed: int) -> tuple[Engine, SwapPlan]:
     graph = random_graph(seed)
     for memory in (graph.peak_bytes(graph.program) * 2 // 3, 1 << 20):
         engine = Engine(graph, Link(memory, 1.0, 1.0))
         start = default(engine)
         if start and (plan := engine.plan(graph.program, start[0])):
             return engine, plan
-    return None
+    raise AssertionError(f"seed {seed}: no plan can run")
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_an_arena_needs_no_more_than_the_pool(seed: int) -> None:
-    made = planned(seed)
-    assert made is not None
-    engine, plan = made
+    engine, plan = planned(seed)
     buffers = resident(engine.graph, plan)
     problem = Problem(buffers)
     assert problem.load <= engine.sizes.used_bytes(plan.allocation)
@@ -40,9 +38,7 @@ def test_an_arena_needs_no_more_than_the_pool(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_each_operator_finds_its_tensors_there(seed: int) -> None:
-    made = planned(seed)
-    assert made is not None
-    engine, plan = made
+    engine, plan = planned(seed)
     buffers = resident(engine.graph, plan)
     for number, run in zip(plan.schedule.tolist(), plan.runs, strict=True):
         for use in engine.graph.operators[number].uses:

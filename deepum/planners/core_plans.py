@@ -12,7 +12,7 @@ from deepum.core import Plan
 from deepum.core.plan_requests import Request
 from deepum.planners.iteration import Link
 from deepum.planners.leaner import leaner
-from deepum.planners.outline import Made, Outline
+from deepum.planners.outline import Outline, Provenance
 from deepum.planners.problem import Plan as GapPlan
 from deepum.planners.problem import Problem
 from deepum.planners.recorded import RecordedIteration
@@ -36,7 +36,9 @@ def problem_of(request: Request) -> tuple[RecordedIteration, Problem]:
     return recorded, Problem(recorded.iteration, link)
 
 
-def followed(recorded: RecordedIteration, problem: Problem, plan: GapPlan, made: Made) -> Plan:
+def core_plan(
+    recorded: RecordedIteration, problem: Problem, plan: GapPlan, made: Provenance
+) -> Plan:
     """The plan, made leaner, as moves of UM blocks. Raises ValueError where it can never run."""
     lean = leaner(problem, plan)
     items = enumerate(problem.iteration.items)
