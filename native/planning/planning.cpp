@@ -21,9 +21,10 @@ namespace {
 
 // Rows of the replay's timeline, as many as there is room for. Returns how many there are.
 template <typename Row>
-size_t rows_of_course(const deepum_planning_problem& problem, const uint8_t* plan,
-                      const deepum_planning_options& options,
-                      std::vector<Row> deepum::planning::Timeline::* rows, Row* found, size_t most) {
+size_t rows_of_timeline(const deepum_planning_problem& problem, const uint8_t* plan,
+                        const deepum_planning_options& options,
+                        std::vector<Row> deepum::planning::Timeline::* rows, Row* found,
+                        size_t most) {
   return guarded(std::size_t{0}, [&] {
     const deepum::planning::Timeline timeline =
         deepum::planning::Replay(problem.problem, {plan, problem.gaps()}, options).timeline();
@@ -93,14 +94,15 @@ deepum_planning_result deepum_planning_replay(const deepum_planning_problem* pro
 size_t deepum_planning_transfers(const deepum_planning_problem* problem, const uint8_t* plan,
                                  const deepum_planning_options* options,
                                  deepum_planning_transfer* transfers, size_t most) {
-  return rows_of_course(*problem, plan, *options, &deepum::planning::Timeline::transfers, transfers,
-                        most);
+  return rows_of_timeline(*problem, plan, *options, &deepum::planning::Timeline::transfers,
+                          transfers, most);
 }
 
 size_t deepum_planning_levels(const deepum_planning_problem* problem, const uint8_t* plan,
                               const deepum_planning_options* options, deepum_planning_level* levels,
                               size_t most) {
-  return rows_of_course(*problem, plan, *options, &deepum::planning::Timeline::levels, levels, most);
+  return rows_of_timeline(*problem, plan, *options, &deepum::planning::Timeline::levels, levels,
+                          most);
 }
 
 int deepum_planning_belady(const deepum_planning_problem* problem, int64_t memory_bytes,
