@@ -1,0 +1,1 @@
+"""Recompute instead of keep: dynamic tensor rematerialisation (docs/rematerialise.md)."""

@@ -1,0 +1,309 @@
+"""Dynamic tensor rematerialisation: memory is kept below a budget by evicting contents that can be
+computed again, and they are when they are used (Kirisame et al., ICLR 2021; MegEngine 1.4).
+
+The engine knows contents and operations only. What memory is, and how an operation is run again, is
+a backend's: tensors of PyTorch (deepum.rematerialise.pytorch), or a recorded trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from deepum.rematerialise import groups
+from deepum.rematerialise.evictable import Evictable
+from deepum.rematerialise.graph import Content, Operation
+from deepum.rematerialise.heuristics import DtrEq, Heuristic
+
+_FEW = 32  # candidates, below which all are looked at
+_SMALL = 0.01  # of the mean candidate's size: too small to look at (the DTR paper's filter)
+
+
+class Backend(Protocol):
+    """What memory is, and how to compute."""
+
+    def evict(self, content: Content) -> None:
+        """Free the memory of a resident content."""
+
+    def compute(self, operation: Operation, wanted: Sequence[Content]) -> float:
+        """Run an operation again whose inputs are resident, and put its results into `wanted`;
+        nanoseconds that it took. What it overwrites and nobody else has locked is used up.
+        """
+
+    def keep(self, operation: Operation, content: Content) -> None:
+        """The content cannot be computed any more: the operation keeps its memory alive."""
+
+    def free_beside(self, content: Content) -> int:
+        """Free bytes adjacent to its memory, on both sides."""
+
+    def abandoned(self) -> Iterable[Content]:
+        """Sources whose memory nobody but operations keeps alive, with the largest first."""
+
+
+class BudgetError(Exception):
+    """Nothing is left that may be evicted, with `missing` bytes too few."""
+
+    def __init__(self, missing: int) -> None:
+        super().__init__(f"{missing} bytes too few")
+        self.missing = missing
+
+
+@dataclass
+class Counters:
+    """What the engine did, and what it cost; times in nanoseconds, as measured or simulated."""
+
+    evictions: int = 0
+    evicted_bytes: int = 0
+    recomputations: int = 0
+    recomputed_ns: float = 0.0
+    looked_at: int = 0  # candidates
+    banished: int = 0  # contents that became pinned so that memory of others went
+    peak_bytes: int = 0
+
+
+class Engine:
+    """budget: bytes of contents at most. smallest: bytes of a content that is worth evicting.
+    sampling: the square root of all candidates is looked at, and those of 1 % of the mean size or
+    less are not (the paper's optimisations), instead of all.
+    """
+
+    def __init__(
+        self,
+        budget: int,
+        backend: Backend,
+        heuristic: Heuristic | None = None,
+        *,
+        smallest: int = 0,
+        sampling: bool = True,
+        seed: int = 0,
+    ) -> None:
+        self.budget = budget
+        self.heuristic: Heuristic = heuristic or DtrEq()
+        self.counters = Counters()
+        self.used = 0
+        self.clock = 0.0
+        self._backend = backend
+        self._smallest = max(1, smallest)
+        self._sampling = sampling
+        self._evictable = Evictable(seed)
+
+    # What the backend tells.
+
+    def add(self, content: Content) -> None:
+        """A new content is resident."""
+        content.last_use = self.clock
+        self.grow(content.bytes)
+        self._offer(content)
+
+    def grow(self, size: int) -> None:
+        """Memory of no content is taken (or, negative, given back)."""
+        self.used += size
+        self.counters.peak_bytes = max(self.counters.peak_bytes, self.used)
+
+    def release(self, content: Content) -> None:
+        """The program let go of it: its memory is free, its path stays."""
+        content.is_held = False
+        self._leave(content)
+
+    def overwrite(self, content: Content) -> None:
+        """The program changes a source: what is computed from it comes back before that, and cannot
+        be computed any more.
+        """
+        self._sever([content])
+
+    def pin(self, content: Content, why: str) -> None:
+        """It is never evicted from now on, and comes back if it was."""
+        self.materialise(content)
+        content.why = why
+        self._cut(content)
+
+    def elapse(self, nanoseconds: float) -> None:
+        """The program computed."""
+        self.clock += nanoseconds
+
+    # What the program needs.
+
+    def acquire(self, contents: Iterable[Content]) -> list[Content]:
+        """All of them are resident and stay until `free_locks` of the list that is returned."""
+        locked: list[Content] = []
+        try:
+            for one in contents:
+                if not one.is_resident:
+                    self.materialise(one)
+                one.locks += 1
+                locked.append(one)
+        except BaseException:
+            self.free_locks(locked)
+            raise
+        return locked
+
+    def free_locks(self, contents: Iterable[Content]) -> None:
+        """Of an `acquire`: they were used just now."""
+        for one in contents:
+            one.locks -= 1
+            one.last_use = self.clock
+
+    def make_room(self, size: int) -> None:
+        """So many bytes fit. Raises BudgetError where nothing is left to evict."""
+        while self.used + size > self.budget:
+            victim = self._victim()
+            if victim is not None:
+                self._evict(victim)
+            elif not self._banish():
+                raise BudgetError(self.used + size - self.budget)
+
+    def materialise(self, content: Content) -> None:
+        """The content is resident, computed again if it was evicted: with what it is computed from,
+        from the sources up, without recursion.
+        """
+        if content.is_resident:
+            return
+        path: list[tuple[Operation, list[Content]]] = [(self._producer(content), [])]
+        try:
+            while path:
+                operation, locked = path[-1]
+                missing = None
+                for one in operation.inputs[len(locked) :]:
+                    if not one.is_resident:
+                        missing = one
+                        break
+                    one.locks += 1
+                    locked.append(one)
+                if missing is not None:
+                    path.append((self._producer(missing), []))
+                    continue
+                self._compute(operation)
+                path.pop()
+                self.free_locks(locked)
+        finally:
+            for _, locked in path:
+                self.free_locks(locked)
+
+    # How.
+
+    @staticmethod
+    def _producer(content: Content) -> Operation:
+        if content.producer is None:
+            raise AssertionError("a content is neither resident nor computable")
+        return content.producer
+
+    def _compute(self, operation: Operation) -> None:
+        self.make_room(operation.room)
+        wanted = [one for one in operation.living() if not one.is_resident]
+        took = self._backend.compute(operation, wanted)
+        used_up = operation.overwrites
+        if used_up is not None and used_up.locks == 1:
+            self._leave(used_up)
+        self.counters.recomputations += 1
+        self.counters.recomputed_ns += took
+        self.clock += took
+        for one in wanted:
+            if self.heuristic.uses_groups:
+                groups.returned(one)
+            one.is_resident = True
+            one.recomputed += 1
+            one.last_use = self.clock
+            self.grow(one.bytes)
+            self._offer(one)
+
+    def _offer(self, content: Content) -> None:
+        if content.producer is not None and content.bytes >= self._smallest:
+            self._evictable.add(content)
+
+    def _leave(self, content: Content) -> None:
+        """Its memory is gone."""
+        self._evictable.discard(content)
+        if content.is_resident:
+            content.is_resident = False
+            self.used -= content.bytes
+            if self.heuristic.uses_groups and content.producer is not None:
+                groups.evicted(content)
+
+    def _evict(self, content: Content) -> None:
+        self._backend.evict(content)
+        self.counters.evictions += 1
+        self.counters.evicted_bytes += content.bytes
+        self._leave(content)
+
+    def _victim(self) -> Content | None:
+        count = len(self._evictable)
+        if self._sampling and count > _FEW:
+            smallest = _SMALL * self._evictable.bytes / count
+            found = self._best(self._evictable.sample(), smallest)
+            if found is not None:
+                return found
+        return self._best(self._evictable.all(), 0.0)
+
+    def _best(self, contents: Sequence[Content], smallest: float) -> Content | None:
+        best, least = None, 0.0
+        beside = 0
+        for one in contents:
+            if one.locks or one.bytes < smallest:
+                continue
+            if self.heuristic.uses_addresses:
+                beside = self._backend.free_beside(one)
+            score = self.heuristic.score(one, self.clock - one.last_use, beside)
+            self.counters.looked_at += 1
+            if best is None or score < least:
+                best, least = one, score
+        return best
+
+    def _banish(self) -> bool:
+        """Give up a source that operations alone keep: what is computed from it is pinned. False if
+        that frees nothing.
+        """
+        for source in self._backend.abandoned():
+            before = self.used
+            if source.locks == 0 and all(
+                one.is_resident for reader in source.readers() for one in reader.living()
+            ):
+                self.counters.banished += 1
+                self._sever([source])
+                if self.used < before:
+                    return True
+        return False
+
+    def _sever(self, lost: list[Content]) -> None:
+        """What is computed from contents that are lost comes back if the program can ask for it,
+        and is a source from then on.
+        """
+        kept: list[Content] = []
+        broken: list[Content] = []
+        seen: set[int] = set()
+        front = list(lost)
+        while front:
+            for reader in list(front.pop().readers()):
+                for one in reader.living():
+                    if id(one) in seen:
+                        continue
+                    seen.add(id(one))
+                    if one.is_held:
+                        kept.append(one)
+                    else:
+                        broken.append(one)
+                        front.append(one)
+        locked = self.acquire(kept)
+        for one in kept:
+            self._cut(one)
+        self.free_locks(locked)
+        for one in broken:
+            self._give_up(one)
+
+    def _cut(self, content: Content) -> None:
+        """A resident content becomes a source."""
+        if content.producer is None:
+            return
+        self._evictable.discard(content)
+        content.producer = None
+        content.depth = 0
+        for reader in list(content.readers()):
+            self._backend.keep(reader, content)
+
+    def _give_up(self, content: Content) -> None:
+        """Nobody can ask for it any more, nor for what is computed from it."""
+        if content.is_resident:
+            self._backend.evict(content)
+            self._leave(content)
+        groups.returned(content)
+        content.producer = None
