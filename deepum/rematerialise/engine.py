@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from deepum.rematerialise import groups
 from deepum.rematerialise.evictable import Evictable
@@ -31,6 +31,11 @@ class Backend(Protocol):
         nanoseconds that it took. What it overwrites and nobody else has locked is used up.
         """
 
+    def hold(self, content: Content) -> Any:
+        """What keeps the memory of a content as long as the caller has it; None if it went, and the
+        engine has not been told yet.
+        """
+
     def keep(self, operation: Operation, content: Content) -> None:
         """The content cannot be computed any more: the operation keeps its memory alive."""
 
@@ -42,11 +47,14 @@ class Backend(Protocol):
 
 
 class BudgetError(Exception):
-    """Nothing is left that may be evicted, with `missing` bytes too few."""
+    """Nothing is left that may be evicted, with `missing` bytes too few; `in_use` bytes of what
+    could be are read at that time, or computed from.
+    """
 
-    def __init__(self, missing: int) -> None:
+    def __init__(self, missing: int, in_use: int) -> None:
         super().__init__(f"{missing} bytes too few")
         self.missing = missing
+        self.in_use = in_use
 
 
 @dataclass
@@ -60,6 +68,19 @@ class Counters:
     looked_at: int = 0  # candidates
     banished: int = 0  # contents that became pinned so that memory of others went
     peak_bytes: int = 0
+
+
+class _Step:
+    """An operation on the way to a content: which of its inputs are locked, in order, and what
+    keeps their memory.
+    """
+
+    __slots__ = ("held", "locked", "operation")
+
+    def __init__(self, operation: Operation) -> None:
+        self.operation = operation
+        self.locked: list[Content] = []
+        self.held: list[Any] = []
 
 
 class Engine:
@@ -87,6 +108,7 @@ class Engine:
         self._smallest = max(1, smallest)
         self._sampling = sampling
         self._evictable = Evictable(seed)
+        self._transient: list[Content] = []  # computed again though the program let go of them
 
     # What the backend tells.
 
@@ -151,7 +173,16 @@ class Engine:
             if victim is not None:
                 self._evict(victim)
             elif not self._banish():
-                raise BudgetError(self.used + size - self.budget)
+                in_use = sum(one.bytes for one in self._evictable.all() if one.locks)
+                raise BudgetError(self.used + size - self.budget, in_use)
+
+    def settle(self) -> None:
+        """The program's operation is over: what was computed on the way to its inputs goes."""
+        for one in self._transient:
+            if one.is_resident and not one.is_held:
+                self._backend.evict(one)
+                self._leave(one)
+        self._transient.clear()
 
     def materialise(self, content: Content) -> None:
         """The content is resident, computed again if it was evicted: with what it is computed from,
@@ -159,28 +190,33 @@ class Engine:
         """
         if content.is_resident:
             return
-        path: list[tuple[Operation, list[Content]]] = [(self._producer(content), [])]
+        path = [_Step(self._producer(content))]
         try:
             while path:
-                operation, locked = path[-1]
-                missing = None
-                for one in operation.inputs[len(locked) :]:
-                    if not one.is_resident:
-                        missing = one
-                        break
-                    one.locks += 1
-                    locked.append(one)
+                missing = self._lock_inputs(path[-1])
                 if missing is not None:
-                    path.append((self._producer(missing), []))
+                    path.append(_Step(self._producer(missing)))
                     continue
-                self._compute(operation)
-                path.pop()
-                self.free_locks(locked)
+                self._compute(path[-1].operation)
+                self.free_locks(path.pop().locked)
         finally:
-            for _, locked in path:
-                self.free_locks(locked)
+            for step in path:
+                self.free_locks(step.locked)
 
     # How.
+
+    def _lock_inputs(self, step: _Step) -> Content | None:
+        """The first input of a step that is not resident; None: all are, and stay."""
+        for one in step.operation.inputs[len(step.locked) :]:
+            held = self._backend.hold(one) if one.is_resident else None
+            if held is None:
+                if one.is_resident:
+                    self.release(one)  # its memory went a moment ago
+                return one
+            one.locks += 1
+            step.locked.append(one)
+            step.held.append(held)
+        return None
 
     @staticmethod
     def _producer(content: Content) -> Operation:
@@ -206,6 +242,8 @@ class Engine:
             one.last_use = self.clock
             self.grow(one.bytes)
             self._offer(one)
+            if not one.is_held:
+                self._transient.append(one)
 
     def _offer(self, content: Content) -> None:
         if content.producer is not None and content.bytes >= self._smallest:
@@ -269,6 +307,7 @@ class Engine:
         and is a source from then on.
         """
         kept: list[Content] = []
+        held: list[Any] = []
         broken: list[Content] = []
         seen: set[int] = set()
         front = list(lost)
@@ -278,8 +317,10 @@ class Engine:
                     if id(one) in seen:
                         continue
                     seen.add(id(one))
-                    if one.is_held:
+                    memory = self._backend.hold(one) if one.is_held else None
+                    if memory is not None:
                         kept.append(one)
+                        held.append(memory)
                     else:
                         broken.append(one)
                         front.append(one)

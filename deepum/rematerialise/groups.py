@@ -62,13 +62,12 @@ def returned(content: Content) -> None:
 
 def cost_of_neighbours(content: Content) -> float:
     """Nanoseconds of the classes next to a resident content."""
-    roots = {
-        id(root): root.cost
-        for one in neighbours(content)
-        if one.group is not None and one.is_evicted()
-        for root in (one.group.root(),)
-    }
-    return sum(roots.values())
+    costs: dict[int, float] = {}
+    for one in neighbours(content):
+        if one.group is not None and one.is_evicted():
+            root = one.group.root()
+            costs[id(root)] = root.cost
+    return sum(costs.values())
 
 
 def exact_cost_of_neighbours(content: Content) -> float:

@@ -1,0 +1,1 @@
+"""Rematerialisation of PyTorch's tensors, on CPUs and GPUs, in eager mode."""

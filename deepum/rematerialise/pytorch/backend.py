@@ -1,0 +1,138 @@
+"""Memory and computation of contents that are PyTorch's storages (deepum.rematerialise.engine)."""
+
+from __future__ import annotations
+
+import bisect
+import zlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+
+from deepum.rematerialise.errors import RematerialisationError
+from deepum.rematerialise.graph import Content, Operation
+from deepum.rematerialise.pytorch.calls import Call
+from deepum.rematerialise.pytorch.memory import (
+    Homes,
+    Memory,
+    bytes_of,
+    copy_of,
+    give_back,
+    storage_of,
+    take_away,
+)
+
+
+def _digest(storage: Any) -> int:
+    return zlib.crc32(torch._C.TensorBase.numpy(bytes_of(storage).cpu()))
+
+
+class TensorBackend:
+    """verify: what is computed again is compared with what was evicted, by checksums."""
+
+    def __init__(self, homes: Homes, verify: bool) -> None:
+        self._homes = homes
+        self._verify = verify
+
+    def evict(self, content: Content) -> None:
+        """Free its memory; nothing if the storage died meanwhile."""
+        memory: Memory = content.handle
+        if self._verify:
+            memory.digest = _digest(memory.storage())
+        if memory.own is not None:
+            memory.own = None
+        elif memory.home is not None:
+            storage = memory.home()
+            if storage is not None:
+                take_away(storage)
+
+    def compute(self, operation: Operation, wanted: Sequence[Content]) -> float:
+        """Call the operator again, and put its results where they belong."""
+        call: Call = operation.payload
+        storages = [one.handle.storage() for one in operation.inputs]
+        if call.made is None:
+            result = self._changed(operation, call, storages)
+            made = {id(one): result for one in wanted}
+        else:
+            tensors = call.again(storages)
+            outputs = [reference() for reference in operation.outputs]
+            made = {
+                id(content): storage_of(tensors[place])
+                for content, place in zip(outputs, call.made, strict=True)
+                if content is not None
+            }
+        del storages
+        for one in wanted:
+            self._put(one, made[id(one)], call)
+        return operation.cost
+
+    @staticmethod
+    def _changed(operation: Operation, call: Call, storages: list[Any]) -> Any:
+        """What an operator makes of its argument in place: of a private copy, or new memory."""
+        if operation.overwrites is None:
+            device = call.device
+            result = storage_of(torch.empty(call.fresh, dtype=torch.uint8, device=device))
+            storages.append(result)
+        else:
+            old = operation.overwrites
+            place = operation.inputs.index(old)
+            memory: Memory = old.handle
+            if old.locks == 1 and memory.own is not None:
+                result, memory.own = memory.own, None
+            else:
+                result = copy_of(storages[place])
+            storages[place] = result
+        call.again(storages)
+        return result
+
+    def _put(self, content: Content, storage: Any, call: Call) -> None:
+        memory: Memory = content.handle
+        if memory.digest is not None and _digest(storage) != memory.digest:
+            raise RematerialisationError(
+                f"{call.function}: gives other bits when it is called again with the same "
+                "arguments; report it, and run without deepum.remat"
+            )
+        home = memory.home() if memory.home is not None else None
+        if home is None:
+            memory.own = storage
+        else:
+            give_back(home, storage)
+
+    def hold(self, content: Content) -> Any:
+        """Its storage; None if the program let go of that."""
+        memory: Memory = content.handle
+        if memory.own is not None:
+            return memory.own
+        return memory.home() if memory.home is not None else None
+
+    def keep(self, operation: Operation, content: Content) -> None:
+        """The operation holds the storage of a source."""
+        operation.held.append(content.handle.storage())
+
+    def free_beside(self, content: Content) -> int:
+        """Bytes between its memory and the next storages that are known, on both sides; 2 MiB at
+        most each, which is how far allocators reach.
+        """
+        places = sorted(
+            (storage.data_ptr(), storage.nbytes())
+            for home, storage in self._homes.living()
+            if home.content.is_resident and storage.nbytes()
+        )
+        storage = content.handle.storage()
+        begin, end = storage.data_ptr(), storage.data_ptr() + storage.nbytes()
+        place = bisect.bisect_left(places, (begin, 0))
+        most = 1 << 21
+        before = begin - sum(places[place - 1]) if place else most
+        after = places[place + 1][0] - end if place + 1 < len(places) else most
+        return min(max(before, 0), most) + min(max(after, 0), most)
+
+    def abandoned(self) -> Iterable[Content]:
+        """Sources whose storage no tensor has any more."""
+        found = [
+            home.content
+            for home, storage in self._homes.living()
+            if home.content.producer is None
+            and home.content.dependants
+            and torch._C._storage_Use_Count(storage._cdata) <= 1
+        ]
+        return sorted(found, key=lambda one: -one.bytes)

@@ -1,0 +1,124 @@
+"""One call of an operator, as it is seen: what it reads, changes and makes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from deepum.rematerialise.graph import Content
+from deepum.rematerialise.pytorch.calls import (
+    NO_MEMORY,
+    ZEROS,
+    generator_of,
+    settings,
+    tensors_in,
+    view_of,
+)
+from deepum.rematerialise.pytorch.memory import Home, storage_of
+from deepum.rematerialise.pytorch.operators import Operator
+
+_PARAMETER = torch.nn.Parameter
+
+
+class Invocation:
+    """homes: of the storages that it is given, by key, each with the storage. changed: of those
+    whose content it changes. is_opaque: it is given what is not tracked, or gives it: it cannot be
+    repeated.
+    """
+
+    __slots__ = (
+        "args",
+        "changed",
+        "function",
+        "generator",
+        "homes",
+        "is_opaque",
+        "kwargs",
+        "operator",
+        "settings",
+        "state",
+        "statistics",
+    )
+
+    def __init__(
+        self, operator: Operator, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        self.operator = operator
+        self.function = function
+        self.args = args
+        self.kwargs = kwargs
+        self.homes: dict[int, tuple[Home, Any]] = {}
+        self.changed: dict[int, Home] = {}
+        self.statistics = operator.running_statistics(args)
+        self.is_opaque = False
+        self.settings: Any = None
+        self.generator: Any = None
+        self.state: Any = None
+
+    def find_changed(self) -> None:
+        """Fill `changed`, when `homes` is known."""
+        operator = self.operator
+        for place in (*operator.changed, *self.statistics):
+            if place < len(self.args):
+                self._change(self.args[place])
+        for name in operator.changed_names.intersection(self.kwargs):
+            self._change(self.kwargs[name])
+
+    def _change(self, value: Any) -> None:
+        for tensor in tensors_in(value):
+            storage = storage_or_none(tensor)
+            known = self.homes.get(storage._cdata) if storage is not None else None
+            if known is not None:
+                home = known[0]
+                self.changed[home.key] = home
+                if tensor.requires_grad and tensor.is_leaf:
+                    home.is_parameter = True
+
+    def prepare(self, device: torch.device) -> None:
+        """Note what it depends on beside its arguments, right before it is called."""
+        self.settings = settings()
+        if self.operator.is_random:
+            self.generator = generator_of(device, self.kwargs, self.args)
+            self.state = self.generator.get_state()
+
+    def templates(self, places: dict[int, int]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Arguments and named arguments with views for tensors; places: of inputs, by key."""
+        unread = self.operator.is_metadata_only
+
+        def template(value: Any) -> Any:
+            if isinstance(value, torch.Tensor):
+                if unread:
+                    return view_of(value, NO_MEMORY)
+                storage = storage_of(value)
+                place = places.get(storage._cdata)
+                # A number that lies on another device, or a tensor without elements.
+                return value.clone() if place is None else view_of(value, place)
+            if isinstance(value, (list, tuple)):
+                return [template(one) for one in value]
+            return value
+
+        args = tuple(
+            view_of(one, ZEROS) if at in self.statistics and one is not None else template(one)
+            for at, one in enumerate(self.args)
+        )
+        return args, {name: template(one) for name, one in self.kwargs.items()}
+
+    def contents(self) -> list[Content]:
+        """Of its arguments, that are read."""
+        if self.operator.is_metadata_only:
+            return []
+        return [home.content for home, _ in self.homes.values()]
+
+
+def storage_or_none(tensor: Any) -> Any:
+    """None for tensors that have no storage, such as sparse ones."""
+    try:
+        return storage_of(tensor)
+    except (NotImplementedError, RuntimeError):
+        return None
+
+
+def is_parameter(tensor: Any) -> bool:
+    """Whether it is a module's parameter."""
+    return isinstance(tensor, _PARAMETER)

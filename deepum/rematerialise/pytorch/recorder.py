@@ -1,0 +1,237 @@
+"""Keeps what computes each content, where it can be computed again with the same bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from deepum.rematerialise.engine import Engine
+from deepum.rematerialise.graph import Content, Operation
+from deepum.rematerialise.pytorch.calls import Call, tensors_in
+from deepum.rematerialise.pytorch.invocation import Invocation, storage_or_none
+from deepum.rematerialise.pytorch.memory import Home, Homes, Memory, bytes_of, copy_of
+
+_DEEPEST = 20_000  # operations from the sources, beyond which a content is kept
+_PLAIN = (int, float, bool, complex, str, type(None))
+
+
+class _Inputs:
+    """Of a call: contents in order, and where each storage's is. held: storages of sources."""
+
+    def __init__(self) -> None:
+        self.contents: list[Content] = []
+        self.places: dict[int, int] = {}
+        self.held: list[Any] = []
+
+    def add(self, key: int, content: Content, storage: Any) -> None:
+        self.places[key] = len(self.contents)
+        self.contents.append(content)
+        if content.producer is None:
+            self.held.append(storage)
+
+    def are_too_deep(self) -> bool:
+        return any(one.depth >= _DEEPEST for one in self.contents)
+
+
+class Recorder:
+    """On one device. smallest: an operator all of whose results have fewer bytes is not kept; what
+    it made is a source.
+    """
+
+    def __init__(self, device: torch.device, homes: Homes, engine: Engine, smallest: int) -> None:
+        self._device = device
+        self._homes = homes
+        self._engine = engine
+        self._smallest = smallest
+
+    def prepare(self, invocation: Invocation) -> None:
+        """Right before the call."""
+        if not self._may_repeat(invocation):
+            return
+        invocation.prepare(self._device)
+        for home, storage in invocation.homes.values():
+            if home.is_shared and home.key not in invocation.changed:
+                self._take_snapshot(home, storage)
+
+    def record(self, invocation: Invocation, result: Any, cost: float, room: int) -> None:
+        """Right behind it; cost: nanoseconds; room: bytes that it took."""
+        made, places = self._made(invocation, result)
+        if not made and len(invocation.changed) == 1:
+            (home,) = invocation.changed.values()
+            self._change(invocation, home, cost)
+            return
+        for home in invocation.changed.values():
+            self._renew(home, f"changed by {invocation.operator.name}")
+        if made:
+            self._keep(invocation, made, places, cost, room)
+            for one in made:
+                self._engine.add(one)
+
+    # What was made.
+
+    def _made(self, invocation: Invocation, result: Any) -> tuple[list[Content], list[int]]:
+        """New contents, and which tensors of the result they are in."""
+        made: list[Content] = []
+        places: list[int] = []
+        for place, tensor in enumerate(tensors_in(result)):
+            storage = storage_or_none(tensor)
+            if storage is None:
+                self._pin_all(invocation)
+            elif (
+                storage.device == self._device
+                and storage.nbytes()
+                and self._homes.get(storage) is None
+            ):
+                content = Content(
+                    storage.nbytes(), Memory(None), f"results of {invocation.operator.name}"
+                )
+                content.handle.home = self._homes.add(storage, content)
+                made.append(content)
+                places.append(place)
+        if not isinstance(result, (torch.Tensor, list, tuple, *_PLAIN)):
+            self._pin_all(invocation)  # an object that may hold what it was given
+        return made, places
+
+    def _pin_all(self, invocation: Invocation) -> None:
+        invocation.settings = None
+        for home, _ in invocation.homes.values():
+            self._engine.pin(home.content, f"held by the result of {invocation.operator.name}")
+
+    def _keep(
+        self,
+        invocation: Invocation,
+        made: list[Content],
+        places: list[int],
+        cost: float,
+        room: int,
+    ) -> None:
+        """Keep the call as what computes the contents, if it can be repeated and is worth it."""
+        if invocation.settings is None or (
+            invocation.operator.changed and not invocation.statistics
+        ):
+            return
+        if max(one.bytes for one in made) < self._smallest:
+            for one in made:
+                one.why = "small tensors"
+            return
+        inputs = self._inputs(invocation)
+        if inputs.are_too_deep():
+            return
+        call = self._call(invocation, inputs, tuple(places))
+        operation = Operation(tuple(inputs.contents), tuple(made), cost, call, room=room)
+        operation.held = inputs.held
+
+    # What was changed.
+
+    def _change(self, invocation: Invocation, home: Home, cost: float) -> None:
+        """One storage was changed in place: it has a new content."""
+        old = home.content
+        renewed = (
+            invocation.settings is not None
+            and not home.is_parameter
+            and not home.is_shared
+            and old.bytes >= self._smallest
+        )
+        overwritten = renewed and self._is_overwritten(invocation, home)
+        if not renewed or (old.producer is None and not overwritten):
+            self._renew(home, f"changed by {invocation.operator.name}")
+            return
+        inputs = self._inputs(invocation, without=home.key)
+        if overwritten:
+            inputs.places[home.key] = len(inputs.contents)
+        else:
+            inputs.add(home.key, old, None)
+        if inputs.are_too_deep():
+            self._renew(home, "the result of very many operators")
+            return
+        call = self._call(invocation, inputs, None)._replace(
+            fresh=old.bytes if overwritten else 0, device=self._device
+        )
+        new = Content(old.bytes, Memory(home), f"changed by {invocation.operator.name}")
+        operation = Operation(
+            tuple(inputs.contents),
+            (new,),
+            cost,
+            call,
+            overwrites=None if overwritten else old,
+        )
+        operation.held = inputs.held
+        self._replace(home, new)
+
+    def _renew(self, home: Home, why: str) -> None:
+        """The storage has a content that cannot be computed."""
+        old = home.content
+        if old.producer is None and not old.dependants:
+            old.last_use = self._engine.clock
+            return
+        self._replace(home, Content(old.bytes, Memory(home), why))
+
+    def _replace(self, home: Home, new: Content) -> None:
+        old = home.content
+        self._engine.release(old)
+        old.handle.home = None
+        home.content = new
+        self._engine.add(new)
+
+    @staticmethod
+    def _is_overwritten(invocation: Invocation, home: Home) -> bool:
+        """Whether all of the storage is written and nothing of it is read."""
+        if not invocation.operator.is_overwriting:
+            return False
+        own = [
+            one
+            for one in tensors_in((invocation.args, *invocation.kwargs.values()))
+            for storage in (storage_or_none(one),)
+            if storage is not None and storage._cdata == home.key
+        ]
+        return len(own) == 1 and own[0].numel() * own[0].element_size() == home.content.bytes
+
+    # Inputs.
+
+    def _may_repeat(self, invocation: Invocation) -> bool:
+        operator = invocation.operator
+        if self._device.type == "cpu":
+            return operator.may_repeat and not invocation.is_opaque
+        return (
+            operator.may_repeat_on_gpu
+            and not invocation.is_opaque
+            and torch.cuda.current_stream(self._device) == torch.cuda.default_stream(self._device)
+        )
+
+    def _inputs(self, invocation: Invocation, without: int | None = None) -> _Inputs:
+        inputs = _Inputs()
+        if invocation.operator.is_metadata_only:
+            return inputs
+        for key, (home, storage) in invocation.homes.items():
+            if key == without or (invocation.statistics and key in invocation.changed):
+                continue
+            if home.is_shared and home.snapshot is not None:
+                inputs.add(key, *home.snapshot)
+            else:
+                inputs.add(key, home.content, storage)
+        return inputs
+
+    @staticmethod
+    def _call(invocation: Invocation, inputs: _Inputs, made: tuple[int, ...] | None) -> Call:
+        args, kwargs = invocation.templates(inputs.places)
+        return Call(
+            invocation.function,
+            args,
+            kwargs,
+            made,
+            invocation.settings,
+            invocation.generator,
+            invocation.state,
+        )
+
+    def _take_snapshot(self, home: Home, storage: Any) -> None:
+        """A copy of what somebody may change, unless there is one that is as it is now."""
+        if home.snapshot is not None and torch.equal(bytes_of(home.snapshot[1]), bytes_of(storage)):
+            return
+        self._engine.make_room(storage.nbytes())
+        copy = copy_of(storage)
+        content = Content(storage.nbytes(), Memory(None), "copies of memory shared with others")
+        content.handle.home = self._homes.add(copy, content)
+        home.snapshot = content, copy
+        self._engine.add(content)
