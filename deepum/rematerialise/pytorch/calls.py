@@ -82,6 +82,14 @@ def restore(view: View, storages: list[Any]) -> Any:
     return tensor
 
 
+def _argument(value: Any, storages: list[Any]) -> Any:
+    if isinstance(value, View):
+        return restore(value, storages)
+    if isinstance(value, list):
+        return [_argument(one, storages) for one in value]
+    return value
+
+
 class Settings(NamedTuple):
     """What changes bits beside the arguments."""
 
@@ -162,17 +170,9 @@ class Call(NamedTuple):
 
     def again(self, storages: list[Any]) -> list[Any]:
         """The tensors of the result, computed from inputs in these storages."""
-
-        def argument(value: Any) -> Any:
-            if isinstance(value, View):
-                return restore(value, storages)
-            if isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
-                return [argument(one) for one in value]
-            return value
-
         with under(self.settings):
-            args = [argument(one) for one in self.args]
-            kwargs = {name: argument(one) for name, one in self.kwargs.items()}
+            args = [_argument(one, storages) for one in self.args]
+            kwargs = {name: _argument(one, storages) for name, one in self.kwargs.items()}
             if self.generator is None:
                 return list(tensors_in(self.function(*args, **kwargs)))
             before = self.generator.get_state()

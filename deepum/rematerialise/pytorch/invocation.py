@@ -84,31 +84,34 @@ class Invocation:
 
     def templates(self, places: dict[int, int]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments and named arguments with views for tensors; places: of inputs, by key."""
-        unread = self.operator.is_metadata_only
-
-        def template(value: Any) -> Any:
-            if isinstance(value, torch.Tensor):
-                if unread:
-                    return view_of(value, NO_MEMORY)
-                storage = storage_of(value)
-                place = places.get(storage._cdata)
-                # A number that lies on another device, or a tensor without elements.
-                return value.clone() if place is None else view_of(value, place)
-            if isinstance(value, (list, tuple)):
-                return [template(one) for one in value]
-            return value
-
+        known = None if self.operator.is_metadata_only else places
         args = tuple(
-            view_of(one, ZEROS) if at in self.statistics and one is not None else template(one)
+            view_of(one, ZEROS)
+            if at in self.statistics and one is not None
+            else _template(one, known)
             for at, one in enumerate(self.args)
         )
-        return args, {name: template(one) for name, one in self.kwargs.items()}
+        return args, {name: _template(one, known) for name, one in self.kwargs.items()}
 
     def contents(self) -> list[Content]:
         """Of its arguments, that are read."""
         if self.operator.is_metadata_only:
             return []
         return [home.content for home, _ in self.homes.values()]
+
+
+# A function of its own, not one within `templates` that would call itself: that were a cycle of
+# references, which kept the tensors until the next garbage collection.
+def _template(value: Any, places: dict[int, int] | None) -> Any:
+    if isinstance(value, torch.Tensor):
+        if places is None:
+            return view_of(value, NO_MEMORY)
+        place = places.get(storage_of(value)._cdata)
+        # Without a place: a number that lies on another device, or a tensor without elements.
+        return value.clone() if place is None else view_of(value, place)
+    if isinstance(value, (list, tuple)):
+        return [_template(one, places) for one in value]
+    return value
 
 
 def storage_or_none(tensor: Any) -> Any:

@@ -12,6 +12,7 @@ from deepum.rematerialise.pytorch.calls import tensors_in
 from deepum.rematerialise.pytorch.memory import storage_of
 
 _SAMPLES = 3  # of a call's time on a GPU
+_MOST_KNOWN = 100_000  # calls; a program whose sizes never repeat begins anew
 _SCALARS = (int, float, bool, str, complex, type(None))
 
 
@@ -46,7 +47,6 @@ def _signature(values: Any) -> Hashable:
         if isinstance(value, torch.Tensor):
             parts.append((value.dtype, value.shape, value.stride()))
         elif isinstance(value, _SCALARS):
-            # Numbers change no sizes where they are arguments of arithmetic; they do in shapes.
             parts.append(value)
         elif isinstance(value, (list, tuple)):
             parts.append(_signature(value))
@@ -91,6 +91,12 @@ class Measures:
         self._device = device
         self._known: dict[Hashable, Measured] = {}
 
+    def of_change(self, function: Any, args: Any) -> Measured:
+        """What is known of a call that changes its arguments and makes nothing."""
+        key = (function, tuple([(one.dtype, one.shape, one.stride()) for one in tensors_in(args)]))
+        known = self._known.get(key)
+        return known if known is not None else self._keep(key, Measured(0))
+
     def of(self, function: Any, args: Any, kwargs: dict[str, Any]) -> Measured:
         """What is known of such a call; what its shape function says, the first time."""
         key = (
@@ -100,10 +106,13 @@ class Measures:
         )
         known = self._known.get(key)
         if known is None:
-            known = Measured(_predict(function, args, kwargs, self._device))
-            if len(self._known) > 100_000:  # a program whose sizes never repeat
-                self._known.clear()
-            self._known[key] = known
+            known = self._keep(key, Measured(_predict(function, args, kwargs, self._device)))
+        return known
+
+    def _keep(self, key: Hashable, known: Measured) -> Measured:
+        if len(self._known) > _MOST_KNOWN:
+            self._known.clear()
+        self._known[key] = known
         return known
 
     def begin(self, known: Measured) -> Any:

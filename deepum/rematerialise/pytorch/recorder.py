@@ -59,7 +59,7 @@ class Recorder:
         made, places = self._made(invocation, result)
         if not made and len(invocation.changed) == 1:
             (home,) = invocation.changed.values()
-            self._change(invocation, home, cost)
+            self._change(invocation, home, cost, room)
             return
         for home in invocation.changed.values():
             self._renew(home, f"changed by {invocation.operator.name}")
@@ -124,7 +124,7 @@ class Recorder:
 
     # What was changed.
 
-    def _change(self, invocation: Invocation, home: Home, cost: float) -> None:
+    def _change(self, invocation: Invocation, home: Home, cost: float, room: int) -> None:
         """One storage was changed in place: it has a new content."""
         old = home.content
         renewed = (
@@ -155,6 +155,7 @@ class Recorder:
             cost,
             call,
             overwrites=None if overwritten else old,
+            room=old.bytes + room,
         )
         operation.held = inputs.held
         self._replace(home, new)

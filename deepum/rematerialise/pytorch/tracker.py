@@ -169,23 +169,24 @@ class Tracker:
         for home in invocation.changed.values():
             if home.content.producer is None and home.content.dependants:
                 self.engine.overwrite(home.content)
-        known = None
-        if not invocation.operator.changed:
-            known = self._measures.of(invocation.function, invocation.args, invocation.kwargs)
-            self._make_room(known)
+        function, args, kwargs = invocation.function, invocation.args, invocation.kwargs
+        if invocation.operator.changed:
+            known = self._measures.of_change(function, args)
+        else:
+            known = self._measures.of(function, args, kwargs)
+        self._make_room(known)
         self._recorder.prepare(invocation)
-        timed = known or Measured(0)
-        measures = known is not None and self._measures_workspace(known)
-        began = self._measures.begin(timed)
+        measures = self._measures_workspace(known)
+        began = self._measures.begin(known)
         try:
-            result = self._attempt(invocation, timed)
+            result = self._attempt(invocation, known)
         finally:
-            cost = self._measures.end(timed, began)
+            cost = self._measures.end(known, began)
             workspace = self._workspace.end() if measures else 0
         if measures:
-            timed.workspace = max(timed.workspace or 0, workspace)
+            known.workspace = max(known.workspace or 0, workspace)
         self.engine.elapse(cost)
-        self._recorder.record(invocation, result, cost, timed.room)
+        self._recorder.record(invocation, result, cost, known.room)
         if self.engine.used > self.engine.budget:
             self.late += 1
             self.engine.make_room(0)
