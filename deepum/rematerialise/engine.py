@@ -108,6 +108,8 @@ class Engine:
         self._smallest = max(1, smallest)
         self._sampling = sampling
         self._evictable = Evictable(seed)
+        self._is_severing = False
+        self._has_looked = False  # for sources that nobody but operations keeps
         self._transient: list[Content] = []  # computed again though the program let go of them
 
     # What the backend tells.
@@ -168,6 +170,9 @@ class Engine:
 
     def make_room(self, size: int) -> None:
         """So many bytes fit. Raises BudgetError where nothing is left to evict."""
+        if self.used + size > self.budget and not self._has_looked:
+            self._has_looked = True
+            self._banish(only_without_loss=True)
         while self.used + size > self.budget:
             victim = self._victim()
             if victim is not None:
@@ -183,6 +188,7 @@ class Engine:
                 self._backend.evict(one)
                 self._leave(one)
         self._transient.clear()
+        self._has_looked = False
 
     def materialise(self, content: Content) -> None:
         """The content is resident, computed again if it was evicted: with what it is computed from,
@@ -287,20 +293,27 @@ class Engine:
                 best, least = one, score
         return best
 
-    def _banish(self) -> bool:
-        """Give up a source that operations alone keep: what is computed from it is pinned. False if
-        that frees nothing.
+    def _banish(self, only_without_loss: bool = False) -> bool:
+        """Give up sources that operations alone keep: what is computed from them is pinned. One at
+        least, if that frees memory; or all that take as much as what would be pinned. Whether there
+        was any.
         """
+        if self._is_severing:
+            return False
+        found = False
         for source in self._backend.abandoned():
+            made = [one for reader in source.readers() for one in reader.living()]
+            if source.locks or not all(one.is_resident for one in made):
+                continue
+            if only_without_loss and not self._is_no_gain(source, made):
+                continue
             before = self.used
-            if source.locks == 0 and all(
-                one.is_resident for reader in source.readers() for one in reader.living()
-            ):
-                self.counters.banished += 1
-                self._sever([source])
-                if self.used < before:
-                    return True
-        return False
+            self.counters.banished += 1
+            self._sever([source])
+            found = self.used < before or found
+            if found and not only_without_loss:
+                break
+        return found
 
     def _sever(self, lost: list[Content]) -> None:
         """What is computed from contents that are lost comes back if the program can ask for it,
@@ -324,22 +337,45 @@ class Engine:
                     else:
                         broken.append(one)
                         front.append(one)
-        locked = self.acquire(kept)
+        was, self._is_severing = self._is_severing, True
+        try:
+            locked = self.acquire(kept)
+        finally:
+            self._is_severing = was
         for one in kept:
-            self._cut(one)
+            self._cut(one, cascades=True)
         self.free_locks(locked)
         for one in broken:
             self._give_up(one)
 
-    def _cut(self, content: Content) -> None:
-        """A resident content becomes a source."""
-        if content.producer is None:
-            return
-        self._evictable.discard(content)
-        content.producer = None
-        content.depth = 0
-        for reader in list(content.readers()):
-            self._backend.keep(reader, content)
+    def _cut(self, content: Content, cascades: bool = False) -> None:
+        """A resident content becomes a source, kept for what is computed from it. cascades: what is
+        not larger, and resident, becomes one as well instead.
+        """
+        front = [content]
+        while front:
+            one = front.pop()
+            if one.producer is None:
+                continue
+            self._evictable.discard(one)
+            one.producer = None
+            one.depth = 0
+            for reader in list(one.readers()):
+                made = list(reader.living())
+                if cascades and self._is_no_gain(one, made):
+                    front += made
+                else:
+                    self._backend.keep(reader, one)
+
+    @staticmethod
+    def _is_no_gain(source: Content, made: list[Content]) -> bool:
+        """Whether keeping a source takes as much memory as keeping what is computed from it, which
+        is there.
+        """
+        return (
+            all(one.is_resident and one.is_held for one in made)
+            and sum(one.bytes for one in made) <= source.bytes
+        )
 
     def _give_up(self, content: Content) -> None:
         """Nobody can ask for it any more, nor for what is computed from it."""
