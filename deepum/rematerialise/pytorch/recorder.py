@@ -16,6 +16,14 @@ _DEEPEST = 20_000  # operations from the sources, beyond which a content is kept
 _PLAIN = (int, float, bool, complex, str, type(None))
 
 
+def _is_gradient() -> bool:
+    """Whether autograd computes gradients, in this thread, that nobody will differentiate: they are
+    used next, or added up until the optimizer takes them, while what they were computed from goes.
+    To compute one again is to go through the model again, so that they are kept.
+    """
+    return torch._C._current_graph_task_id() != -1 and not torch.is_grad_enabled()
+
+
 class _Inputs:
     """Of a call: contents in order, and where each storage's is. held: storages of sources."""
 
@@ -197,6 +205,8 @@ class Recorder:
 
     def _may_repeat(self, invocation: Invocation) -> bool:
         operator = invocation.operator
+        if _is_gradient():
+            return False
         if self._device.type == "cpu":
             return operator.may_repeat and not invocation.is_opaque
         return (
