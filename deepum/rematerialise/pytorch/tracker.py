@@ -112,6 +112,10 @@ class Tracker:
             except BudgetError as error:
                 raise shortage(self.homes, self.engine, "that", error) from None
 
+    def forked(self) -> None:
+        """In a child process: it has contents of its own now, and another thread's lock is gone."""
+        self._lock = threading.RLock()
+
     def restore(self) -> None:
         """Everything that was evicted comes back, whatever the budget says."""
         with self._lock:
