@@ -103,6 +103,7 @@ class Engine:
         self.heuristic: Heuristic = heuristic or DtrEq()
         self.counters = Counters()
         self.used = 0
+        self.overhead = 0  # bytes that the device's allocator takes beyond those of contents
         self.clock = 0.0
         self._backend = backend
         self._smallest = max(1, smallest)
@@ -170,16 +171,17 @@ class Engine:
 
     def make_room(self, size: int) -> None:
         """So many bytes fit. Raises BudgetError where nothing is left to evict."""
-        if self.used + size > self.budget and not self._has_looked:
+        budget = self.budget - self.overhead
+        if self.used + size > budget and not self._has_looked:
             self._has_looked = True
             self._banish(only_without_loss=True)
-        while self.used + size > self.budget:
+        while self.used + size > budget:
             victim = self._victim()
             if victim is not None:
                 self._evict(victim)
             elif not self._banish():
                 in_use = sum(one.bytes for one in self._evictable.all() if one.locks)
-                raise BudgetError(self.used + size - self.budget, in_use)
+                raise BudgetError(self.used + size - budget, in_use)
 
     def settle(self) -> None:
         """The program's operation is over: what was computed on the way to its inputs goes."""
