@@ -3,22 +3,26 @@ plans, of the lower bound of unified memory, and the longest step while plans ar
 
     python benchmarks/planned.py                            # all points, gated, expected costs
     python benchmarks/planned.py --mode lock-step --costs kind
+    python benchmarks/planned.py --set held-out             # those that nothing is tuned on
+    python benchmarks/planned.py --set g10 --g10 FOLDER     # G10's, which are in that folder
     python benchmarks/planned.py --points t5-large@v100-16gb --costs kind
     python benchmarks/planned.py --page                     # docs/planned.md of what is kept
 
 Gated is as a run on a GPU is by default. A point takes 26 steps, of which the 23rd to 25th are
 counted; with clean pages 50, of which the 47th to 49th are: they are tried when plans were. Plans
 are made at once, so that iterations while they are made are not in it. Results are kept in
-FILE (--json) as each point is done, by mode and costs.
+FILE (--json) as each point is done, by set, mode and costs. A workload's numbers have semicolons
+between them in --points: `unet:batch=10;width=288@v100-16gb`.
 """
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from statistics import fmean, geometric_mean
 from typing import Any
 
-from kept import Kept, add_costs, circumstances, results_in, save
+from kept import ROOT, Kept, add_costs, circumstances, results_in, save
 
 from deepum.errors import DeepumError
 from deepum.simulate import bound
@@ -28,8 +32,9 @@ from deepum.simulate.mode import DEFAULT, MODES, mode_of
 from deepum.simulate.policies import BY_NAME
 from deepum.simulate.steps import steps
 from deepum.simulate.workload import load
+from deepum.workloads.held_out import HELD_OUT
 
-POINTS = (
+NAMED = (
     "resnet152@v100-16gb",
     "bert-base@v100-16gb",
     "bert-large@v100-16gb",
@@ -43,14 +48,23 @@ POINTS = (
     "dlrm-dense@v100-16gb",
     "dlrm-dense@rtx4090",
 )
+_OTHER_NUMBERS = {workload.partition(":")[0]: workload for workload in HELD_OUT}
+SETS = {
+    "named": NAMED,
+    "held-out": tuple(
+        f"{_OTHER_NUMBERS[n]}@{on}" for n, _, on in (p.partition("@") for p in NAMED)
+    ),
+    "g10": tuple(f"{n}@a100-40gb-g10" for n in ("BERT_Base-b256", "VIT-b1280", "ResNet152-b1280")),
+}
 STEPS = {"deepum": 26, "planned": 26, "deepum-clean": 50, "planned-clean": 50}
 COUNTED = 3  # of the last steps, without the very last
 FIRST_KNOWN = 4  # steps behind which the default policy is steady
 
 
-def measure(point: str, mode: str, costs: str) -> dict[str, Any]:
-    """Raises DeepumError."""
+def measure(point: str, mode: str, costs: str, g10: Path) -> dict[str, Any]:
+    """g10: the folder of G10's workloads. Raises DeepumError."""
     name, _, machine = point.partition("@")
+    name = str(g10 / name) if point in SETS["g10"] else name
     workload = load(name, STEPS["deepum"], False, machine)
     preset = preset_of(machine)
     link = bound.Link(int(preset.memory_bytes), float(preset.h2d_gbps), float(preset.d2h_gbps))
@@ -104,7 +118,16 @@ KEPT = Kept("planned", "docs/planned.md", table, "planned.json")
 
 def main() -> int:
     parser = KEPT.parser(__doc__)
-    parser.add_argument("--points", help="WORKLOAD@MACHINE, with commas between them")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--set", choices=SETS, default="named", help="of points (%(default)s)")
+    which.add_argument("--points", help="WORKLOAD@MACHINE, with commas between them")
+    parser.add_argument(
+        "--g10",
+        type=Path,
+        default=ROOT.parent / "shared" / "workloads" / "g10",
+        metavar="FOLDER",
+        help="with G10's workloads (../shared/workloads/g10)",
+    )
     parser.add_argument("--mode", choices=MODES, default=DEFAULT.name, help="(%(default)s)")
     add_costs(parser)
     given = parser.parse_args()
@@ -112,10 +135,13 @@ def main() -> int:
         KEPT.write_page(given.json)
         return 0
     kept = results_in(given.json, "runs")
-    mine = kept["runs"].setdefault(f"{given.mode}, {given.costs} costs", {"points": {}})
-    for point in given.points.split(",") if given.points else POINTS:
+    of_set = "" if given.set == "named" else f"{given.set}, "
+    run_name = f"{of_set}{given.mode}, {given.costs} costs"
+    mine = kept["runs"].setdefault(run_name, {"points": {}})
+    points = given.points.split(",") if given.points else SETS[given.set]
+    for point in (one.replace(";", ",") for one in points):
         try:
-            found = measure(point, given.mode, given.costs)
+            found = measure(point, given.mode, given.costs, given.g10)
         except DeepumError as error:
             print(f"{point}: {error}", file=sys.stderr)
             continue

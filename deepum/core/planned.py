@@ -23,6 +23,7 @@ _LEAST_GAIN = 0.005  # part of an iteration that a plan has to save
 _CLEARLY_WORSE = 1.25  # times an iteration: a trial ends at once,
 _FAR_WORSE = 2.0  # and at so many times, from when on a plan is followed, no other is tried
 _MOST_PLANS = 2  # of an iteration
+_NOT_SHORTER = "iterations are not shorter with it"
 # An iteration is recorded anew while more becomes known of what its launches only read: by that
 # part at least, and so many times at most.
 _LEARNED = 0.01
@@ -76,7 +77,8 @@ class Outcome:
 @dataclass
 class PlannedPolicy:
     """Drives a core by its statistics and times: `poll` is called every now and then, whatever has
-    happened. `given`: a plan from an earlier run, followed from the start.
+    happened. `given`: a plan from an earlier run, followed from the start, and tried against doing
+    without once the iteration repeats.
     """
 
     core: Core
@@ -93,15 +95,17 @@ class PlannedPolicy:
     _recording: Recording | None = field(default=None, init=False)
     _recordings: int = field(default=0, init=False)  # that were made for the first plan,
     _known: int = field(default=0, init=False)  # and UM blocks known as only read in the latest
-    _tried: Plan | None = field(default=None, init=False)
+    _untried: Plan | None = field(default=None, init=False)  # the given one, until it was tried
+    _tried: Plan | None = field(default=None, init=False)  # None: doing without `_untried`
     _plans: int = field(default=0, init=False)  # that were asked for of this iteration
     _other: tuple[int, int] = field(default=(0, 0), init=False)  # iteration, and launch since which
     _hopeless: set[int] = field(default_factory=set, init=False)  # iterations, by launches
 
     def __post_init__(self) -> None:
         if self.given is not None:
-            self.plan, self._period = self.given, len(self.given.launches)
-            self.core.follow_plan(self.given.launches, self.given.moves)
+            self.plan = self._untried = self.given
+            self._period = len(self.given.launches)
+            self._follow_best()
             self.outcomes.append(Outcome(self._period, kept=True, moves=len(self.given.moves)))
             self.phase = Phase.FOLLOWING
 
@@ -141,12 +145,18 @@ class PlannedPolicy:
         return statistics.launches - self._other[1] > _OTHER_ITERATIONS * period
 
     def _begin_anew(self) -> None:
+        if self._untried is not None and self.phase is not Phase.FOLLOWING:
+            self._period = len(self._untried.launches)
+            self._follow_best()
+            self._end_trials(Phase.FOLLOWING)
+            return
         for outcome in self.outcomes:
             if outcome.kept or outcome is self.outcomes[-1]:
                 outcome.kept = False
                 outcome.reason = outcome.reason or "the iteration changed"
         self.core.follow_plan([], [])
-        self.plan, self._plans = None, 0
+        self.plan = self._untried = None
+        self._plans = 0
         self._end_trials(Phase.LEARNING)
 
     def _end_trials(self, phase: Phase) -> None:
@@ -172,9 +182,19 @@ class PlannedPolicy:
             self.core.record(period)
             self.phase = Phase.MEASURING
 
+    def _follow_on(self, statistics: CoreStatistics) -> None:
+        """A plan that was given is tried once the program repeats its iteration."""
+        if self._untried is not None and statistics.iteration_launches == self._period:
+            self._learn(statistics)
+
     def _measure(self, statistics: CoreStatistics) -> None:
         recording, took = self.core.recorded(), self._took()
         if recording is None or len(took) < _MEASURED_ITERATIONS:
+            return
+        if self._untried is not None:
+            self._us = fmean(took)
+            self.core.follow_plan([], [])
+            self._begin_trial(None, statistics)
             return
         # The first times may be of launches before any was timed.
         if not self._timeline.knows_waits:
@@ -216,10 +236,13 @@ class PlannedPolicy:
         elif made is not None:
             self.outcomes[-1].moves = len(made.moves)
             self.core.follow_plan(made.launches, made.moves)
-            self._tried, self._since = made, statistics.launches
-            self._followed = statistics.launches
-            self.core.record(self._period)  # for the next plan, which may know more
-            self.phase = Phase.SETTLING
+            self._begin_trial(made, statistics)
+
+    def _begin_trial(self, tried: Plan | None, statistics: CoreStatistics) -> None:
+        self._tried, self._since = tried, statistics.launches
+        self._followed = statistics.launches
+        self.core.record(self._period)  # for the next plan, which may know more
+        self.phase = Phase.SETTLING
 
     def _is_far_worse(self) -> bool:
         """Launches take so many times as long since the plan is followed, over an iteration or for
@@ -233,6 +256,9 @@ class PlannedPolicy:
         return now - began > _FAR_WORSE * self._us * iterations
 
     def _give_up(self) -> None:
+        if self._untried is not None:
+            self._keep_given()
+            return
         self.outcomes[-1].reason = f"an iteration took over {_FAR_WORSE:g} times as long with it"
         self._follow_best()
         self._decide()
@@ -255,19 +281,40 @@ class PlannedPolicy:
         worse = bool(took) and took[0] > _CLEARLY_WORSE * self._us
         if len(took) < _MEASURED_ITERATIONS and not worse:
             return
+        if self._untried is not None:
+            self._judge_given(fmean(took), statistics)
+            return
         outcome.with_us = fmean(took)
         if outcome.with_us <= (1 - _LEAST_GAIN) * self._us:
             for other in self.outcomes:
                 other.kept = other is outcome
             self.plan, self._us = self._tried, outcome.with_us
         else:
-            outcome.reason = "iterations are not shorter with it"
+            outcome.reason = _NOT_SHORTER
             self._follow_best()
         if self._plans < _MOST_PLANS:
             self._recording = self.core.recorded() or self._recording
             self._ask(statistics)
         else:
             self._decide()
+
+    def _judge_given(self, without_us: float, statistics: CoreStatistics) -> None:
+        """Iterations take so long without the plan that was given, and `_us` with it."""
+        outcome = self.outcomes[-1]
+        outcome.before_us, outcome.with_us = without_us, self._us
+        if self._us <= (1 - _LEAST_GAIN) * without_us:
+            self._keep_given()
+            return
+        outcome.kept, outcome.reason = False, _NOT_SHORTER
+        self.plan = self._untried = None
+        self._since = statistics.launches
+        self.core.record(self._period)
+        self.phase = Phase.MEASURING
+
+    def _keep_given(self) -> None:
+        self._untried = None
+        self._follow_best()
+        self._decide()
 
     def _follow_best(self) -> None:
         """The core follows the plan that was the best so far, or none."""
@@ -293,4 +340,5 @@ _STEPS: dict[Phase, Callable[[PlannedPolicy, CoreStatistics], None]] = {
     Phase.PLANNING: PlannedPolicy._await_plan,
     Phase.SETTLING: PlannedPolicy._settle,
     Phase.TRYING: PlannedPolicy._try,
+    Phase.FOLLOWING: PlannedPolicy._follow_on,
 }

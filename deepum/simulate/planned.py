@@ -45,17 +45,20 @@ def planning(
     policy: Policy, preset: Any, finished: Callable[[PlannedPolicy], None] | None = None
 ) -> Watch:
     """For `replay`: the policy on a machine with those figures. finished: gets the driver at once,
-    to be asked what it did when the replay is over.
+    to be asked what it did when the replay is over. A plan that the policy has is followed to the
+    end, and nothing else is planned: what is simulated is that plan.
     """
 
     def watch(core: Core) -> Callable[[], None]:
+        if policy.plan is not None:
+            core.follow_plan(policy.plan.launches, policy.plan.moves)
+            return lambda: None
         duplicates = policy.changes.get("advice") == lib.DEEPUM_ADVISE_ALL
         made = PlannedPolicy(
             core,
             ImmediatePlanning(
                 float(preset.h2d_gbps), float(preset.d2h_gbps), duplicates=duplicates
             ),
-            policy.plan,
         )
         if finished is not None:
             finished(made)

@@ -76,7 +76,8 @@ void MoverRules::settle_issued(Lane& lane, std::size_t commands, std::uint64_t b
                                Error error) {
   const LaneId id = lane.ledger.lane();
   bool awaited = false;
-  std::uint64_t last = 0;
+  const std::uint64_t first = lane.queue[0].command.id;
+  std::uint64_t last = first;
   for (std::size_t i = 0; i < commands; ++i) {
     const Move move = lane.queue[0];
     last = move.command.id;
@@ -90,7 +91,7 @@ void MoverRules::settle_issued(Lane& lane, std::size_t commands, std::uint64_t b
   if (error != kSuccess || at_once) {
     return;
   }
-  lane.ledger.issued(last, bytes, limited());
+  lane.ledger.issued(first, last, bytes, limited());
   // An event that lies behind later moves as well may wait for a launch that its gate keeps back
   // until the event has come.
   if (gated()) {

@@ -1,12 +1,13 @@
 #include "lane_ledger.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace deepum::mover {
 
 void LaneLedger::forget_stream() noexcept {
-  last_issued_ = 0;
+  last_issued_ = first_unrecorded_ = forgotten_ = 0;
   spare_ = 0;
   events_.clear();
   markers_.clear();
@@ -43,7 +44,18 @@ bool LaneLedger::wait(LaneEvents& events, LaneLedger& other, std::uint64_t id) {
   return true;
 }
 
-void LaneLedger::issued(std::uint64_t id, std::uint64_t bytes, bool counted) noexcept {
+std::uint64_t LaneLedger::latest_until(std::uint64_t id) const noexcept {
+  const auto behind = std::ranges::lower_bound(events_, id, {}, &MoveEvent::id);
+  const std::uint64_t first = behind != events_.end() ? behind->first : first_unrecorded_;
+  if ((first != 0 && first <= id) || id <= forgotten_) {
+    return id;
+  }
+  return behind != events_.begin() ? std::prev(behind)->id : 0;
+}
+
+void LaneLedger::issued(std::uint64_t first, std::uint64_t id, std::uint64_t bytes,
+                        bool counted) noexcept {
+  first_unrecorded_ = first_unrecorded_ == 0 ? first : first_unrecorded_;
   last_issued_ = id;
   outstanding_ += counted ? bytes : 0;
   unrecorded_ += counted ? bytes : 0;
@@ -58,6 +70,7 @@ EventHandle LaneLedger::event_to_record(LaneEvents& events) {
   const bool full = events_.size() >= (keeps_until_complete_ ? kMostEvents : events_kept_);
   if (full || (events_.size() >= events_kept_ && events.completed(events_.front().event))) {
     const EventHandle oldest = events_.front().event;
+    forgotten_ = full ? events_.front().id : forgotten_;
     events_.pop_front();
     return oldest;
   }
@@ -73,7 +86,8 @@ bool LaneLedger::record(LaneEvents& events, std::uint64_t id) {
     spare_ = event;
     return false;
   }
-  events_.push_back({id, event});
+  events_.push_back({first_unrecorded_ != 0 ? first_unrecorded_ : id, id, event});
+  first_unrecorded_ = 0;
   if (unrecorded_ != 0) {
     handed_over_.push_back({event, unrecorded_});
   }

@@ -32,8 +32,16 @@ class LaneLedger {
   // For that command of the other lane.
   bool wait(LaneEvents& events, LaneLedger& other, std::uint64_t id);
 
-  // The command was given to the driver. `counted`: its bytes are outstanding from here on.
-  void issued(std::uint64_t id, std::uint64_t bytes, bool counted) noexcept;
+  // The lane's latest command up to that id of which it is not known that it is complete; 0: none.
+  // Where one event lies behind several commands, the id itself may stand for it.
+  std::uint64_t latest_until(std::uint64_t id) const noexcept;
+
+  // The commands from `first` to `id` were given to the driver. `counted`: their bytes are
+  // outstanding from here on.
+  void issued(std::uint64_t first, std::uint64_t id, std::uint64_t bytes, bool counted) noexcept;
+  void issued(std::uint64_t id, std::uint64_t bytes, bool counted) noexcept {
+    issued(id, id, bytes, counted);
+  }
   // An event behind the last command issued, whose id this is.
   bool record(LaneEvents& events, std::uint64_t id);
   // The first one at or behind that command; 0: none can be made.
@@ -52,7 +60,7 @@ class LaneLedger {
 
  private:
   struct MoveEvent {
-    std::uint64_t id = 0;
+    std::uint64_t first = 0, id = 0;  // of the commands since the event before it
     EventHandle event = 0;
   };
   struct HandedOver {
@@ -69,9 +77,11 @@ class LaneLedger {
 
   LaneId lane_;
   std::size_t events_kept_;
-  std::uint64_t last_issued_ = 0;  // id
-  std::deque<MoveEvent> events_;   // by rising id
-  EventHandle spare_ = 0;          // made, and not recorded
+  std::uint64_t last_issued_ = 0;       // id
+  std::uint64_t first_unrecorded_ = 0;  // id, of those behind the last event; 0: there are none
+  std::deque<MoveEvent> events_;        // by rising id
+  std::uint64_t forgotten_ = 0;         // id: behind it, an event was recorded anew further behind
+  EventHandle spare_ = 0;               // made, and not recorded
   bool keeps_until_complete_ = false;
   std::unordered_map<std::uint64_t, Position> markers_;  // the latest wait, by MarkerRef::stream
   // The id behind which the latest wait lies, by lane.

@@ -25,18 +25,22 @@ bool MoverRules::requirements(const Lane& lane, const deepum_command& command,
       return false;
     }
   }
-  const auto follow = [&](Lane& other) {
-    if (&other != &lane && !lane.ledger.waits_for(other.ledger, command.after_move)) {
-      found->moves.emplace_back(&other, command.after_move);
+  const auto follow = [&](Lane& other, std::uint64_t id) {
+    if (&other != &lane && !lane.ledger.waits_for(other.ledger, id)) {
+      found->moves.emplace_back(&other, id);
     }
   };
   const int where = settled_->lane(command.after_move);
   if (where == SettledMoves::kLongAgo) {
     for (std::uint32_t direction = 0; direction < DEEPUM_DIRECTIONS; ++direction) {
-      follow(lane_of(lane_device(lane.ledger.lane()), direction));
+      // What a lane has had since may wait for launches that wait for this command.
+      Lane& other = lane_of(lane_device(lane.ledger.lane()), direction);
+      if (const std::uint64_t latest = other.ledger.latest_until(command.after_move); latest != 0) {
+        follow(other, latest);
+      }
     }
   } else if (where != SettledMoves::kNowhere) {
-    follow(lanes_[static_cast<LaneId>(where)]);
+    follow(lanes_[static_cast<LaneId>(where)], command.after_move);
   }
   return true;
 }

@@ -102,6 +102,25 @@ def test_beside_a_plan_that_says_so_nothing_else_is_written_back() -> None:
     assert any(blocks(made.run(ITERATION), "copy_out") for _ in range(3))
 
 
+def test_what_a_plan_keeps_on_the_device_was_not_copied_out_in_vain() -> None:
+    """Without the plan X leaves, so that its copy pays; the plan has the rest leave instead."""
+    made = Program(16, (8, 20))
+    made.run(ITERATION, 4)
+    copied = [blocks(made.launch(step), "copy_out") for step in (WRITES, READS)]
+    assert set(span(0, 0, 4)) <= {block for each in copied for block in each}
+    rest = [
+        PlannedMove(2 + i, PlanPoint.AFTER_LAUNCH, PlannedKind.EVICT, SLOT_0 + 1, 4 * i, 4)
+        for i in range(len(REST))
+    ]
+    other = PlannedMove(6, PlanPoint.AFTER_LAUNCH, PlannedKind.COPY_OUT, SLOT_0, 6, 1)
+    made.core.follow_plan(LAUNCHES, [*rest, other])
+    under_plan = [command for step in (*REST, *ITERATION) for command in made.launch(step)]
+    assert not {(0, 0)} & {*blocks(under_plan, "evict"), *blocks(under_plan, "drop")}, "it stays"
+    made.core.follow_plan([], [])
+    again = made.run(ITERATION, 3)
+    assert set(span(0, 0, 4)) <= set(blocks(again, "copy_out"))
+
+
 @pytest.mark.parametrize("order", (0, 1, 2))
 def test_a_planned_prefetch_takes_the_room_of_what_is_dead(order: int) -> None:
     """The card is full: 8 blocks of slot 0, and a block of PyTorch's with 8 that dies. Slot 2 is

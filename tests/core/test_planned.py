@@ -62,6 +62,7 @@ class Program:
         self.policy = PlannedPolicy(self.core, planning, given)
         self.now = 1
         self.gates = True
+        self.follows_plan = given is not None
 
     def iterate(self, us: int, times: int = 1, first: int = 100, launches: int = LAUNCHES) -> None:
         for _ in range(times):
@@ -208,6 +209,83 @@ def test_a_given_plan_is_followed_from_the_start() -> None:
     program.iterate(100, 2)
     assert planned_launches(program) == 2 * LAUNCHES
     assert program.policy.plan == plan(2) and kept(program) == [True]
+
+
+def iterate_with(program: Program, with_plan: int, without: int, times: int) -> None:
+    """Launches take so many microseconds with the given plan, and so many without it."""
+    for _ in range(times):
+        before = planned_launches(program)
+        program.iterate(with_plan if program.follows_plan else without)
+        program.follows_plan = planned_launches(program) > before
+
+
+def test_a_given_plan_that_pays_is_kept_after_iterations_without_it() -> None:
+    planning = FakePlanning()
+    program = Program(planning, given=plan(2))
+    iterate_with(program, 90, 100, 20)
+    (outcome,) = program.policy.outcomes
+    assert outcome.kept and outcome.with_us == pytest.approx(90 * LAUNCHES)
+    assert outcome.before_us is not None and outcome.before_us > 95 * LAUNCHES
+    assert is_about(program, Phase.FOLLOWING) and program.policy.plan == plan(2)
+    assert not planning.asked and not program.core.wants_times
+    before = planned_launches(program)
+    assert before < 20 * LAUNCHES, "it was tried against doing without"
+    program.iterate(90, 3)
+    assert planned_launches(program) == before + 3 * LAUNCHES
+
+
+def test_a_given_plan_that_does_not_pay_gives_way_to_the_programs_own() -> None:
+    planning = FakePlanning(plan(1), "no other")
+    program = Program(planning, given=plan(2))
+    iterate_with(program, 100, 95, 10)
+    assert program.policy.plan is None
+    first = program.policy.outcomes[0]
+    assert not first.kept and first.reason == "iterations are not shorter with it"
+    program.iterate_until_asked(1, 95)
+    program.iterate(80, 8)
+    assert is_about(program, Phase.FOLLOWING) and program.policy.plan == plan(1)
+    assert kept(program) == [False, True, False]
+
+
+def test_doing_without_a_given_plan_ends_at_once_where_it_is_far_worse() -> None:
+    program = Program(FakePlanning(), given=plan(2))
+    for _ in range(20):
+        if is_about(program, Phase.SETTLING):
+            break
+        program.iterate(100)
+    assert is_about(program, Phase.SETTLING)
+    program.iterate(1000, 3)
+    assert kept(program) == [True] and is_about(program, Phase.FOLLOWING)
+    assert planned_launches(program) > 2 * LAUNCHES
+    assert program.policy.outcomes[0].reason is None and not program.core.wants_times
+
+
+def test_a_given_plan_is_not_tried_on_another_iteration() -> None:
+    """One that comes first, or while it is tried."""
+    program = Program(FakePlanning(), given=plan(2))
+    program.iterate(100, 8, first=500, launches=32)
+    assert program.policy.plan == plan(2) and is_about(program, Phase.FOLLOWING)
+    for _ in range(20):
+        if is_about(program, Phase.SETTLING):
+            break
+        program.iterate(100)
+    assert is_about(program, Phase.SETTLING)
+    program.iterate(100, 6, first=500, launches=32)
+    assert program.policy.plan == plan(2) and is_about(program, Phase.FOLLOWING)
+    before = planned_launches(program)
+    program.iterate(100, 1)
+    assert planned_launches(program) == before + LAUNCHES
+
+
+def test_a_given_plan_is_tried_where_launches_do_not_wait_for_their_moves() -> None:
+    program = Program(FakePlanning(), given=plan(2))
+    program.gates = False
+    iterate_with(program, 100, 90, 20)
+    assert program.policy.plan is None and is_about(program, Phase.STOPPED)
+    assert [one.reason for one in program.policy.outcomes] == [
+        "iterations are not shorter with it",
+        "launches do not wait for their moves",
+    ]
 
 
 def test_an_evaluation_does_not_end_a_plan_and_another_program_does() -> None:

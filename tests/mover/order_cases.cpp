@@ -133,3 +133,14 @@ CASE(what_was_issued_long_ago_is_looked_for_in_all_directions) {
   EXPECT(mover.round({prefetch(kLater + 1, {2}, {.move = 1})}), "out: record e1", "in: wait for e1",
          "in: prefetch 2+1 to device 0");
 }
+
+// It may wait for launches that wait for the command at hand.
+CASE(what_a_direction_had_since_is_not_waited_for) {
+  Mover mover;
+  constexpr std::uint64_t kLater = 1 + deepum::mover::SettledMoves::kKept;
+  EXPECT(mover.round({evict(1, {0})}), "out: prefetch 0+1 to the CPU");
+  EXPECT(mover.round({hold(kLater, 9, 0)}));
+  EXPECT(mover.round({prefetch(kLater + 1, {3})}), "in: prefetch 3+1 to device 0");
+  EXPECT(mover.round({populate(kLater + 2, {2}, {.move = 1})}), "out: record e1",
+         "populate: wait for e1", "populate: prefetch 2+1 to device 0");
+}

@@ -45,6 +45,33 @@ CASE(behind_gates_events_are_recorded_anew_once_complete) {
   EXPECT(backend.take(), "out: record e1", "out: record e2", "out: record e3", "out: record e1");
 }
 
+CASE(a_lanes_latest_command_up_to_another_is_known_by_its_events) {
+  FakeBackend backend;
+  LaneLedger lane(DEEPUM_DIRECTION_OUT, 2);
+  lane.keep_until_complete();
+  CHECK(lane.latest_until(9) == 0);
+  lane.issued(10, 0, false);
+  CHECK(lane.record(backend, 10));
+  lane.issued(20, 30, 0, false);
+  CHECK(lane.record(backend, 30));
+  lane.issued(40, 0, false);  // without an event
+  CHECK(lane.latest_until(9) == 0 && lane.latest_until(10) == 10 && lane.latest_until(19) == 10);
+  CHECK(lane.latest_until(25) == 25 && lane.latest_until(39) == 30 && lane.latest_until(45) == 45);
+  backend.complete("e1");
+  CHECK(lane.record(backend, 40));
+  CHECK(lane.latest_until(19) == 0);  // complete
+}
+
+CASE(what_is_behind_an_event_that_was_recorded_anew_is_not_known_to_be_complete) {
+  FakeBackend backend;
+  LaneLedger lane(DEEPUM_DIRECTION_OUT, 1);
+  for (const std::uint64_t id : {10, 20}) {
+    lane.issued(id, 0, false);
+    CHECK(lane.record(backend, id));
+  }
+  CHECK(lane.latest_until(10) == 10 && lane.latest_until(15) == 0);
+}
+
 CASE(an_event_that_could_not_be_recorded_is_used_next) {
   FakeBackend backend;
   LaneLedger lane(DEEPUM_DIRECTION_OUT);

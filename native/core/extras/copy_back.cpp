@@ -182,7 +182,7 @@ void CopyBack::judge(UmBlock& block, bool left) {
     return;
   }
   if (RunUse* const run = executions_.use_by(block.uses.writer);
-      run != nullptr && pace_.representative()) {
+      run != nullptr && pace_.representative() && !planned_) {
     run->in_vain = left ? run->in_vain - std::min(run->in_vain, 1u)
                         : std::min(run->in_vain + 1, parameters_.most_wasted);
   }
