@@ -32,6 +32,7 @@ class TensorBackend:
 
     def __init__(self, homes: Homes, verify: bool) -> None:
         self._homes = homes
+        self._sources: dict[int, Content] = {}
         self._verify = verify
 
     def evict(self, content: Content) -> None:
@@ -108,6 +109,11 @@ class TensorBackend:
     def keep(self, operation: Operation, content: Content) -> None:
         """The operation holds the storage of a source."""
         operation.held.append(content.handle.storage())
+        self.note_source(content)
+
+    def note_source(self, content: Content) -> None:
+        """An operation holds its storage, so that it may be abandoned one day."""
+        self._sources[id(content)] = content
 
     def free_beside(self, content: Content) -> int:
         """Bytes between its memory and the next storages that are known, on both sides; 2 MiB at
@@ -128,11 +134,11 @@ class TensorBackend:
 
     def abandoned(self) -> Iterable[Content]:
         """Sources whose storage no tensor has any more."""
-        found = [
-            home.content
-            for home, storage in self._homes.living()
-            if home.content.producer is None
-            and home.content.dependants
-            and torch._C._storage_Use_Count(storage._cdata) <= 1
-        ]
+        found = []
+        for content in list(self._sources.values()):
+            storage = self.hold(content)
+            if storage is None or not content.dependants:
+                del self._sources[id(content)]
+            elif torch._C._storage_Use_Count(storage._cdata) <= 1:
+                found.append(content)
         return sorted(found, key=lambda one: -one.bytes)

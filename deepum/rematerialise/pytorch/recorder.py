@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -46,14 +47,23 @@ class _Inputs:
 
 
 class Recorder:
-    """On one device. smallest: an operator all of whose results have fewer bytes is not kept; what
-    it made is a source.
+    """On one device. note_source: is told of sources whose storages operations hold, but for
+    parameters. smallest: an operator all of whose results have fewer bytes is not kept; what it
+    made is a source.
     """
 
-    def __init__(self, device: torch.device, homes: Homes, engine: Engine, smallest: int) -> None:
+    def __init__(
+        self,
+        device: torch.device,
+        homes: Homes,
+        engine: Engine,
+        note_source: Callable[[Content], None],
+        smallest: int,
+    ) -> None:
         self._device = device
         self._homes = homes
         self._engine = engine
+        self._note_source = note_source
         self._smallest = smallest
 
     def prepare(self, invocation: Invocation) -> None:
@@ -225,7 +235,11 @@ class Recorder:
             if home.is_shared and home.snapshot is not None:
                 inputs.add(key, *home.snapshot)
             else:
-                inputs.add(key, home.content, storage, home.is_parameter)
+                content = home.content
+                inputs.add(key, content, storage, home.is_parameter)
+                is_source = content.producer is None and not home.is_parameter
+                if is_source and content.bytes >= self._smallest:
+                    self._note_source(content)
         return inputs
 
     @staticmethod

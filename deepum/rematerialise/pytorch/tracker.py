@@ -51,14 +51,9 @@ class Tracker:
         self._operators = Operators()
         self._measures = Measures(device)
         self._workspace = workspace_of(device)
-        self.engine = Engine(
-            budget,
-            TensorBackend(self.homes, verify),
-            heuristic,
-            smallest=smallest,
-            sampling=sampling,
-        )
-        self._recorder = Recorder(device, self.homes, self.engine, smallest)
+        backend = TensorBackend(self.homes, verify)
+        self.engine = Engine(budget, backend, heuristic, smallest=smallest, sampling=sampling)
+        self._recorder = Recorder(device, self.homes, self.engine, backend.note_source, smallest)
 
     def call(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of an operator."""
