@@ -270,16 +270,21 @@ def largest(network: Network) -> dict[str, Any]:
 
     def within(batch: int) -> bool:
         found = _within(network, batch, network.card)
-        return (
-            found is not None
-            and found["peak_bytes"] <= network.card
-            and found["ms"] / batch <= _MOST_SLOWDOWN * rate
-        )
+        if (
+            found is None
+            or found["peak_bytes"] > network.card
+            or found["ms"] / batch > _MOST_SLOWDOWN * rate
+        ):
+            return False
+        fitting[batch] = found
+        return True
 
+    fitting: dict[int, dict[str, float]] = {}
     without = _largest(plain, 1)
     with_budget = _largest(within, without)
-    found = _within(network, with_budget, network.card)
-    assert found is not None
+    if with_budget not in fitting:
+        raise DeepumError(f"batch {without}: fits without a budget of the card, and not with it")
+    found = fitting[with_budget]
     return {
         "card_bytes": network.card,
         "without": without,
