@@ -32,7 +32,9 @@ class Place:
         self.own: Cell | None = None
 
     def cell(self) -> Cell | None:
-        return self.own if self.own is not None else self.home and self.home()
+        if self.own is not None:
+            return self.own
+        return self.home() if self.home is not None else None
 
 
 class Machine:
