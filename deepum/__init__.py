@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from deepum.rematerialise.pytorch.session import Remat as remat
+    from deepum.rematerialise.pytorch.session import Remat as remat  # noqa: N813 - used as a verb
 
 __version__ = "0.1.0"
 __all__ = ["remat"]

@@ -52,11 +52,12 @@ _PROBE_SECONDS = 60
 @dataclass(frozen=True)
 class Device:
     """Where the program runs. `machine` is the preset's name or the file on the simulated GPU;
-    `gpus` are the real cards.
+    `gpus` are the real cards; is_cpu: on none.
     """
 
     machine: str | None
     gpus: tuple[Gpu, ...] = ()
+    is_cpu: bool = False
 
     @property
     def simulated(self) -> bool:
@@ -70,7 +71,9 @@ class Device:
 
     @property
     def name(self) -> str:
-        """As in statistics: `sim:MACHINE` or `cuda`."""
+        """As in statistics: `sim:MACHINE`, `cuda` or `cpu`."""
+        if self.is_cpu:
+            return "cpu"
         return f"sim:{self.machine}" if self.machine is not None else "cuda"
 
 
@@ -113,7 +116,7 @@ def real_gpus() -> tuple[Gpu, ...] | str:
 
 
 def choose(wanted: str) -> Device:
-    """The device for `auto`, `cuda`, `sim` or `sim:MACHINE`, which may be a file
+    """The device for `auto`, `cuda`, `cpu`, `sim` or `sim:MACHINE`, which may be a file
     (deepum.machines.named).
 
     A simulated GPU is never chosen unasked: a program would seem to work there, and compute
@@ -127,9 +130,13 @@ def choose(wanted: str) -> Device:
                 f"simulated GPU with --device sim"
             )
         return Device(None, gpus)
+    if wanted == "cpu":
+        return Device(None, is_cpu=True)
     kind, colon, machine = wanted.partition(":")
     if kind != "sim" or (colon and not machine):
-        raise UsageError(f"device '{wanted}': is unknown; choose auto, cuda, sim or sim:MACHINE")
+        raise UsageError(
+            f"device '{wanted}': is unknown; choose auto, cuda, cpu, sim or sim:MACHINE"
+        )
     if not colon:
         return Device(DEFAULT_MACHINE)
     from deepum.machines import is_file, machines, named  # after all else: it loads the native core

@@ -38,6 +38,7 @@ RUNTIME = {
     "statistics": {"deepum", "configuration"},
     "launcher": {"deepum", "configuration", "daemon", "statistics"},
     "doctor": {"deepum", "launcher"},
+    "rematerialise": {"deepum"},
 }
 LABORATORY = {
     "trace": {"deepum", "core"},
@@ -143,10 +144,12 @@ def test_the_page_has_the_same_table() -> None:
 
 
 def modules(room: str) -> list[Path]:
-    """The room's, without `deepum.__main__`, which is the command line."""
+    """The room's, without `deepum.__main__`, which is the command line, and the package itself,
+    which hands out what programs use.
+    """
     folder = ROOT / "deepum"
     if room == "deepum":
-        return sorted(path for path in folder.glob("*.py") if path.stem != "__main__")
+        return sorted(path for path in folder.glob("*.py") if path.stem not in ("__main__", "__init__"))
     return sorted((folder / room).rglob("*.py"))
 
 

@@ -22,7 +22,7 @@ _METAVARS = {
     "sizes": "SIZE[,SIZE...]",
     "count": "N",
     "path": "FILE",
-    "text": "auto|cuda|sim|sim:MACHINE",
+    "text": "auto|cuda|cpu|sim|sim:MACHINE",
     "rules": "RULES",
 }
 
@@ -40,7 +40,7 @@ GROUPS = (
     Group(
         "How it runs",
         "What deepum does for the program; the defaults suit most.",
-        ("policy", "sync", "faults", "plain_memory"),
+        ("policy", "remat", "sync", "faults", "plain_memory"),
     ),
     Group(
         "Everything else",

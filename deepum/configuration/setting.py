@@ -29,7 +29,7 @@ class Setting:
     kind: str
     help: str
     default: Value = None
-    readers: tuple[str, ...] = ("daemon",)  # of launcher, shim, daemon
+    readers: tuple[str, ...] = ("daemon",)  # of launcher, shim, daemon, program
     low: int = 0
     high: int = (1 << 63) - 1
     choices: tuple[str, ...] = ()

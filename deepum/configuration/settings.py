@@ -18,7 +18,7 @@ OPTIONS: tuple[Setting, ...] = (
         "text",
         (
             "where the program runs: auto and cuda are the real GPU, sim and sim:MACHINE a "
-            "simulated one (see `deepum machines`)"
+            "simulated one (see `deepum machines`), cpu none (for --remat)"
         ),
         "auto",
         ("launcher",),
@@ -94,6 +94,15 @@ OPTIONS: tuple[Setting, ...] = (
         "(docs/sharing.md); adds to the default, or with none takes its place",
         readers=("shim",),
         unset=", ".join(SHARING_LIBRARIES),
+    ),
+    Setting(
+        "remat",
+        "size",
+        "memory that the tensors of a PyTorch program may take on its device: beyond that they are "
+        "computed again when they are used, instead of kept (docs/rematerialise.md)",
+        readers=("launcher", "program"),
+        low=1 << 20,
+        unset="nothing is computed again",
     ),
     Setting(
         "profile",

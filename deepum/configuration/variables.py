@@ -18,6 +18,7 @@ INTERNAL_VARIABLES = (
     "DEEPUM_SIM_MEMORY",
     "DEEPUM_SIM_RECORD",
     "DEEPUM_HOST_MEMORY_VIRTUAL",
+    "DEEPUM_REMAT_DEVICE",
 )
 
 # Besides: of the simulated GPU, set by hand (docs/simulated-gpu.md); of builds, tests and

@@ -116,13 +116,14 @@ def plan(command: Sequence[str], values: dict[str, Value], environment: Mapping[
             "COMMAND: is missing; say what to run, as in `deepum run -- python train.py`"
         )
     values = dict(values)
-    device = choose(str(values["device"]))
+    device, said_of_it = _device(values)
     if values["sim_devices"] is not None and not device.simulated:
         raise UsageError(
             f"DEEPUM_SIM_DEVICES {values['sim_devices']}: is for a simulated GPU; add "
             f"--device sim, or use CUDA_VISIBLE_DEVICES"
         )
-    paths.shim()
+    if not device.is_cpu:
+        paths.shim()
     if values["policy"] == "planned":
         values["faults"] = _faults_of_plans(values["faults"])
     elif values["plan"] is not None:
@@ -148,11 +149,34 @@ def plan(command: Sequence[str], values: dict[str, Value], environment: Mapping[
     made, remarks = child_environment(values, device, environment)
     said = [
         *unknown(environment),
+        *said_of_it,
         *unsafe(device, environment, values),
         *oversized(device, values["gpu_memory"]),
         *remarks,
     ]
     return Plan(program, list(command), values, device, made, said)
+
+
+def _device(values: Mapping[str, Value]) -> tuple[Device, list[str]]:
+    """The device, and what has to be said about it. Raises DeepumError."""
+    wanted = str(values["device"])
+    remarks: list[str] = []
+    try:
+        device = choose(wanted)
+    except UsageError:
+        raise
+    except DeepumError:
+        if wanted != "auto" or values["remat"] is None:
+            raise
+        device = choose("cpu")
+        remarks = ["no working GPU: the program runs on the CPU, and --remat with it"]
+    if device.is_cpu and values["remat"] is None:
+        raise UsageError("device cpu: is for --remat SIZE; add that, or run without deepum")
+    if device.is_cpu:
+        given = [name for name in ("gpu_memory", "record", "profile", "plan") if values[name]]
+        if given:
+            raise UsageError(f"{given[0]}: is for a GPU; leave it out, or use --device sim")
+    return device, remarks
 
 
 def unknown(environment: Mapping[str, str]) -> list[str]:
@@ -192,6 +216,8 @@ def unsafe(
     device: Device, environment: Mapping[str, str], values: Mapping[str, Value]
 ) -> list[str]:
     """What speaks against running here, to be said. Raises DeepumError unless forced to."""
+    if device.is_cpu:
+        return []
     if device.simulated:
         # Its host memory is addresses only. The card says what the simulated driver will
         # (docs/simulated-gpu.md).
@@ -232,6 +258,13 @@ def child_environment(
             made.pop(setting.variable, None)
         if values[setting.name] != setting.default and setting.readers != ("launcher",):
             made[setting.variable] = setting.text(values[setting.name])
+    if values["remat"] is not None:
+        made["PYTHONPATH"] = ":".join(
+            [str(paths.REMAT_STARTUP), *_without_ours(made.get("PYTHONPATH", ""))]
+        )
+    if device.is_cpu:
+        made["DEEPUM_REMAT_DEVICE"] = "cpu"
+        return made, []
     made["DEEPUM_DAEMON"] = sys.executable
     preloads = [str(paths.shim())]
     if device.simulated:

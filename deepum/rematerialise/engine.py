@@ -103,12 +103,14 @@ class Engine:
         self.heuristic: Heuristic = heuristic or DtrEq()
         self.counters = Counters()
         self.used = 0
+        self.overhead = 0  # bytes that the device's allocator takes beyond those of contents
         self.clock = 0.0
         self._backend = backend
         self._smallest = max(1, smallest)
         self._sampling = sampling
         self._evictable = Evictable(seed)
-        self._is_banishing = False
+        self._is_severing = False
+        self._has_looked = False  # for sources that nobody but operations keeps
         self._transient: list[Content] = []  # computed again though the program let go of them
 
     # What the backend tells.
@@ -169,13 +171,17 @@ class Engine:
 
     def make_room(self, size: int) -> None:
         """So many bytes fit. Raises BudgetError where nothing is left to evict."""
-        while self.used + size > self.budget:
+        budget = self.budget - self.overhead
+        if self.used + size > budget and not self._has_looked:
+            self._has_looked = True
+            self._banish(only_without_loss=True)
+        while self.used + size > budget:
             victim = self._victim()
             if victim is not None:
                 self._evict(victim)
             elif not self._banish():
                 in_use = sum(one.bytes for one in self._evictable.all() if one.locks)
-                raise BudgetError(self.used + size - self.budget, in_use)
+                raise BudgetError(self.used + size - budget, in_use)
 
     def settle(self) -> None:
         """The program's operation is over: what was computed on the way to its inputs goes."""
@@ -184,6 +190,7 @@ class Engine:
                 self._backend.evict(one)
                 self._leave(one)
         self._transient.clear()
+        self._has_looked = False
 
     def materialise(self, content: Content) -> None:
         """The content is resident, computed again if it was evicted: with what it is computed from,
@@ -294,26 +301,28 @@ class Engine:
                 best, least = one, score
         return best
 
-    def _banish(self) -> bool:
-        """Give up a source that operations alone keep: what is computed from it is pinned. False if
-        that frees nothing.
+    def _banish(self, only_without_loss: bool = False) -> bool:
+        """Give up sources that operations alone keep: what is computed from them is pinned. One at
+        least, if that frees memory; or all that take as much as what would be pinned. Whether there
+        was any.
         """
-        if self._is_banishing:
+        if self._is_severing:
             return False
-        self._is_banishing = True
-        try:
-            return any(self._gives_up(source) for source in self._backend.abandoned())
-        finally:
-            self._is_banishing = False
+        found = False
+        for source in self._backend.abandoned():
+            made = [one for reader in source.readers() for one in reader.living()]
+            if source.locks or not all(one.is_resident for one in made):
+                continue
+            if only_without_loss and not self._is_no_gain(source, made):
+                continue
+            found = self._gives_up(source) or found
+            if found and not only_without_loss:
+                break
+        return found
 
     def _gives_up(self, source: Content) -> bool:
         """Whether a source could be given up, which freed memory."""
-        if source.locks or not all(
-            one.is_resident for reader in source.readers() for one in reader.living()
-        ):
-            return False
-        broken = self._lost_with(source)[2]
-        if any(one.locks for one in broken):
+        if any(one.locks for one in self._lost_with(source)[2]):
             return False  # something is being computed from it
         before = self.used
         try:
@@ -354,22 +363,45 @@ class Engine:
         is a source from then on.
         """
         kept, _held, broken = self._lost_with(source)
-        locked = self.acquire(kept)
+        was, self._is_severing = self._is_severing, True
+        try:
+            locked = self.acquire(kept)
+        finally:
+            self._is_severing = was
         for one in kept:
-            self._cut(one)
+            self._cut(one, cascades=True)
         self.free_locks(locked)
         for one in broken:
             self._give_up(one)
 
-    def _cut(self, content: Content) -> None:
-        """A resident content becomes a source."""
-        if content.producer is None:
-            return
-        self._evictable.discard(content)
-        content.producer = None
-        content.depth = 0
-        for reader in list(content.readers()):
-            self._backend.keep(reader, content)
+    def _cut(self, content: Content, cascades: bool = False) -> None:
+        """A resident content becomes a source, kept for what is computed from it. cascades: what is
+        not larger, and resident, becomes one as well instead.
+        """
+        front = [content]
+        while front:
+            one = front.pop()
+            if one.producer is None:
+                continue
+            self._evictable.discard(one)
+            one.producer = None
+            one.depth = 0
+            for reader in list(one.readers()):
+                made = list(reader.living())
+                if cascades and self._is_no_gain(one, made):
+                    front += made
+                else:
+                    self._backend.keep(reader, one)
+
+    @staticmethod
+    def _is_no_gain(source: Content, made: list[Content]) -> bool:
+        """Whether keeping a source takes as much memory as keeping what is computed from it, which
+        is there.
+        """
+        return (
+            all(one.is_resident and one.is_held for one in made)
+            and sum(one.bytes for one in made) <= source.bytes
+        )
 
     def _give_up(self, content: Content) -> None:
         """Nobody can ask for it any more, nor for what is computed from it."""

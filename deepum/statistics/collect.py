@@ -25,10 +25,13 @@ _LIVE = (
 
 @dataclass
 class Reports:
-    """What the processes of a run left: one object a session, one a simulated driver."""
+    """What the processes of a run left: one object a session, one a simulated driver, one a
+    process under --remat.
+    """
 
     sessions: list[dict[str, Any]] = field(default_factory=list)
     simulators: list[dict[str, Any]] = field(default_factory=list)
+    remat: list[dict[str, Any]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
 
@@ -75,7 +78,11 @@ def _owner(mark: Path) -> tuple[int, int] | None:
 def read_sessions(folder: Path, ends: Mapping[int, str] | None = None) -> Reports:
     """All reports of a run's folder. `ends`: of processes that are known to have ended, how."""
     reports = Reports()
-    for kind, into in (("session", reports.sessions), ("sim", reports.simulators)):
+    for kind, into in (
+        ("session", reports.sessions),
+        ("sim", reports.simulators),
+        ("remat", reports.remat),
+    ):
         for path in sorted(folder.glob(f"{kind}-*.json"), key=_by_number):
             _read(path, _object, into, reports.warnings)
     last = {

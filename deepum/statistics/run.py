@@ -84,6 +84,8 @@ KEYS: dict[str, str] = {
     "plans": "list, one for each plan of an iteration with `--policy planned`: its `launches` and "
     "`moves`, mean microseconds of an iteration `before_us` and `with_us` it, whether it was "
     "`kept`, and the `reason` why not; null without",
+    "remat": "list of what `--remat` did, one a process, with the keys of `RematStatistics` "
+    "(docs/rematerialise.md) and `pid`",
     "warnings": "list of texts: whatever makes the figures doubtful",
     "missing": "why, by key, for each of the above that is null",
     "devices": "list, one a GPU: `memory_bytes`, `gpu_time_s`, `kernels`, `faults`, `bytes_h2d`, "
@@ -105,6 +107,7 @@ ADDED_KEYS = frozenset(
         "plans",
         "iterations",
         "iteration_launches",
+        "remat",
     }
 )
 _COUNTED_BY_THE_CORE = frozenset(
@@ -325,6 +328,7 @@ def _merge(
         "table_bytes": _sum(cores, "table_bytes"),
         "daemon_events": _sum(cores, "events"),
         "plans": _plans(reports.sessions),
+        "remat": reports.remat,
         "warnings": said,
         "missing": None,
         "devices": _devices(simulators) if simulators else None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -12,16 +12,18 @@ _AUTOCAST = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU) | torch._C
 )
 
 
-def tensors_in(value: Any) -> Iterator[Any]:
-    """Tensors of an argument or a result."""
+def tensors_in(value: Any) -> list[Any]:
+    """Tensors of an argument or a result, or of several."""
     if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (list, tuple)):
+        return [value]
+    found: list[Any] = []
+    if isinstance(value, (list, tuple)):
         for one in value:
             if isinstance(one, torch.Tensor):
-                yield one
+                found.append(one)
             elif isinstance(one, (list, tuple)):
-                yield from tensors_in(one)
+                found += tensors_in(one)
+    return found
 
 
 class View(NamedTuple):
@@ -174,11 +176,11 @@ class Call(NamedTuple):
             args = [_argument(one, storages) for one in self.args]
             kwargs = {name: _argument(one, storages) for name, one in self.kwargs.items()}
             if self.generator is None:
-                return list(tensors_in(self.function(*args, **kwargs)))
+                return tensors_in(self.function(*args, **kwargs))
             before = self.generator.get_state()
             self.generator.set_state(self.state)
             try:
-                return list(tensors_in(self.function(*args, **kwargs)))
+                return tensors_in(self.function(*args, **kwargs))
             finally:
                 self.generator.set_state(before)
 

@@ -124,4 +124,5 @@ def storage_or_none(tensor: Any) -> Any:
 
 def is_parameter(tensor: Any) -> bool:
     """Whether it is a module's parameter."""
-    return isinstance(tensor, _PARAMETER)
+    # As nn.Parameter's own check of instances, which is slow, does it.
+    return type(tensor) is _PARAMETER or getattr(tensor, "_is_param", False)

@@ -75,7 +75,7 @@ def _predict(function: Any, args: Any, kwargs: dict[str, Any], device: Any) -> i
     """Bytes of the results, by the shape function of the operator; 0 where it has none."""
     try:
         on_meta = {name: _on_meta(one) for name, one in kwargs.items() if name != "generator"}
-        if "device" in kwargs or not any(True for _ in tensors_in([*args, *kwargs.values()])):
+        if "device" in kwargs or not tensors_in([*args, *kwargs.values()]):
             on_meta["device"] = torch.device("meta")
         on_meta.pop("pin_memory", None)
         given = [_on_meta(one) for one in args]

@@ -117,7 +117,8 @@ class Operator:
     """changed: positions of arguments that are changed in place, and names of those given by name.
     is_view: its results are views of arguments, no memory is read. is_random: it draws random
     numbers. may_repeat: run again on the same arguments it gives the same bits. is_composite: it is
-    made of other operators, and comes here whole in inference mode only. leaves_bytes: of its results, as they were.
+    made of other operators, and comes here whole in inference mode only. leaves_bytes: its results
+    have bytes that it does not write.
     """
 
     __slots__ = (

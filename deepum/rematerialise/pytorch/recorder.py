@@ -22,6 +22,14 @@ def _end_of(tensor: Any) -> int:
     return int((tensor.storage_offset() + last + 1) * tensor.element_size())
 
 
+def _is_gradient() -> bool:
+    """Whether autograd computes gradients, in this thread, that nobody will differentiate: they are
+    used next, or added up until the optimizer takes them, while what they were computed from goes.
+    To compute one again is to go through the model again, so that they are kept.
+    """
+    return torch._C._current_graph_task_id() != -1 and not torch.is_grad_enabled()
+
+
 class _Inputs:
     """Of a call: contents in order, and where each storage's is. held: storages of sources."""
 
@@ -29,12 +37,15 @@ class _Inputs:
         self.contents: list[Content] = []
         self.places: dict[int, int] = {}
         self.held: list[Any] = []
+        self.held_bytes = 0  # of sources that are no parameters
 
-    def add(self, key: int, content: Content, storage: Any) -> None:
+    def add(self, key: int, content: Content, storage: Any, is_parameter: bool = False) -> None:
         self.places[key] = len(self.contents)
         self.contents.append(content)
         if content.producer is None:
             self.held.append(storage)
+            if not is_parameter:
+                self.held_bytes += content.bytes
 
     def are_too_deep(self) -> bool:
         return any(one.depth >= _DEEPEST for one in self.contents)
@@ -151,8 +162,10 @@ class Recorder:
             inputs.places[home.key] = len(inputs.contents)
         else:
             inputs.add(home.key, old, None)
-        if inputs.are_too_deep():
-            self._renew(home, "the result of very many operators")
+        # What is added up in place, such as an optimizer's state, would keep what was added in each
+        # step.
+        if inputs.are_too_deep() or inputs.held_bytes >= old.bytes:
+            self._renew(home, f"changed by {invocation.operator.name}")
             return
         call = self._call(invocation, inputs, None)._replace(
             fresh=old.bytes if overwritten else 0, device=self._device
@@ -202,6 +215,8 @@ class Recorder:
 
     def _may_repeat(self, invocation: Invocation) -> bool:
         operator = invocation.operator
+        if _is_gradient():
+            return False
         if self._device.type == "cpu":
             return operator.may_repeat and not invocation.is_opaque
         return (
@@ -220,7 +235,7 @@ class Recorder:
             if home.is_shared and home.snapshot is not None:
                 inputs.add(key, *home.snapshot)
             else:
-                inputs.add(key, home.content, storage)
+                inputs.add(key, home.content, storage, home.is_parameter)
         return inputs
 
     @staticmethod

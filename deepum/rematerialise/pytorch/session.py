@@ -12,6 +12,7 @@ import torch
 from deepum.errors import UsageError
 from deepum.rematerialise.heuristics import named
 from deepum.rematerialise.pytorch.accessors import Accessors
+from deepum.rematerialise.pytorch.compiler import CompilerNotice
 from deepum.rematerialise.pytorch.memory import check_version
 from deepum.rematerialise.pytorch.mode import Mode
 from deepum.rematerialise.pytorch.tracker import Tracker
@@ -79,7 +80,7 @@ class Remat:
         self._tracker: Tracker | None = None
         self._modes: list[Mode] = []
         self._accessors: Accessors | None = None
-        self._process = os.getpid()
+        self._compiler = CompilerNotice()
 
     def __enter__(self) -> Remat:
         if Remat._active is not None:
@@ -96,13 +97,16 @@ class Remat:
             tracker.adopt(tensor)
         self._accessors = Accessors(tracker.expose)
         self._accessors.install()
+        self._compiler.install()
         Remat._active = self
+        os.register_at_fork(after_in_child=tracker.forked)
         self.enter_thread()
         return self
 
     def __exit__(self, *reason: object) -> None:
         self.leave_thread()
         Remat._active = None
+        self._compiler.remove()
         if self._accessors is not None:
             self._accessors.remove()
         if self._tracker is not None:

@@ -116,6 +116,10 @@ class Tracker:
             except BudgetError as error:
                 raise shortage(self.homes, self.engine, "that", error) from None
 
+    def forked(self) -> None:
+        """In a child process: it has contents of its own now, and another thread's lock is gone."""
+        self._lock = threading.RLock()
+
     def restore(self) -> None:
         """Everything that was evicted comes back, whatever the budget says."""
         with self._lock:
@@ -200,6 +204,11 @@ class Tracker:
         """For the results and the workspace of a call; for a guess of the latter the first time, if
         that can be had.
         """
+        engine = self.engine
+        if engine.used + known.room > engine.budget * _NEAR:
+            allocated = self._workspace.allocated()
+            if allocated is not None:
+                engine.overhead = max(0, allocated - engine.used)
         if known.workspace is None:
             try:
                 self.engine.make_room(known.bytes * (1 + _GUESS))
@@ -226,5 +235,5 @@ class Tracker:
                 return invocation.function(*invocation.args, **invocation.kwargs)
             except torch.OutOfMemoryError:
                 more = max(2 * known.bytes, int(engine.budget * _LEAST_ROOM))
-                engine.make_room(engine.budget - engine.used + more)
+                engine.make_room(engine.budget - engine.overhead - engine.used + more)
         return invocation.function(*invocation.args, **invocation.kwargs)

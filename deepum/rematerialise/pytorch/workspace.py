@@ -29,6 +29,10 @@ class CpuWorkspace:
                 torch._C._profiler._ExperimentalConfig(),
             )
 
+    def allocated(self) -> int | None:
+        """Bytes that the device's allocator has handed out; None: it does not tell."""
+        return None
+
     def begin(self) -> bool:
         """Right before the operator; whether it can be measured."""
         if self._settings is None or self._enabled():
@@ -54,6 +58,12 @@ class GpuWorkspace:
         self._device = device
         self._before = 0
         self._peak = 0
+
+    def allocated(self) -> int | None:
+        """Bytes that the device's allocator has handed out: whole blocks, of which it leaves up to
+        a MiB unused, and what libraries took.
+        """
+        return self._read()[0]
 
     def begin(self) -> bool:
         """Right before the operator; whether it can be measured."""

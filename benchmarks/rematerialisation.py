@@ -1,0 +1,373 @@
+"""What deepum.remat costs, and how much larger batches get: trainings by the CUDA build of PyTorch
+on the simulated GPU (docs/rematerialise.md, Figures).
+
+    python benchmarks/rematerialisation.py                        # all networks
+    python benchmarks/rematerialisation.py --networks resnet50
+    python benchmarks/rematerialisation.py --page                 # the page of what is kept
+
+Slowdown: steps under budgets that are fractions of the peak without, in virtual time. Peaks are
+those of PyTorch's caching allocator (max_memory_allocated), steps the mean of two behind two that
+do not count. `checkpoint` is torch.utils.checkpoint around each block. The largest batch is that of
+a card of 11 GiB, found by halving; under a budget as long as no error comes, and as long as a step
+takes no more than twice its computing.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from kept import ROOT, Kept, circumstances, results_in, save
+
+from deepum.errors import DeepumError
+from deepum.workloads.registry import Job
+
+MACHINE = "h100-80gb"
+FRACTIONS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
+CARD = 11 << 30
+_WARM, _STEPS = 2, 2
+_MOST_SLOWDOWN = 2.0
+
+
+def _named(text: str) -> Callable[[int], Job]:
+    def build(batch: int) -> Job:
+        from deepum.workloads import parse
+
+        return parse(text.format(batch=batch)).build("cuda")
+
+    return build
+
+
+def _narrow(batch: int) -> Job:
+    """A ResNet of 1202 layers for images of 32 x 32: 3 stages of 200 blocks of two convolutions, 16
+    to 64 channels wide (He et al., 2016).
+    """
+    import torch
+    from torch import nn
+    from torch.nn import functional
+
+    from deepum.workloads.images import Basic
+    from deepum.workloads.training import Training, sgd
+
+    with torch.device("cuda"):
+        blocks: list[Any] = [nn.Conv2d(3, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16)]
+        inputs = 16
+        for width in (16, 32, 64):
+            for number in range(200):
+                stride = 2 if number == 0 and width > 16 else 1
+                blocks.append(Basic(inputs, width, stride))
+                inputs = width
+        model = nn.Sequential(*blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
+
+    def data() -> tuple[Any, ...]:
+        return (
+            torch.randn(batch, 3, 32, 32, device="cuda"),
+            torch.randint(10, (batch,), device="cuda"),
+        )
+
+    def loss(images: Any, classes: Any) -> Any:
+        return functional.cross_entropy(model(images), classes)
+
+    return Training(loss, data, sgd(model.parameters()))
+
+
+def _random_path(batch: int) -> Job:
+    """A supernet of 20 places with four choices each, of which every step takes another path, as in
+    single path one-shot architecture search (Guo et al., 2020).
+    """
+    import torch
+    from torch import nn
+    from torch.nn import functional
+
+    from deepum.workloads.images import InvertedResidual
+    from deepum.workloads.training import Training, sgd
+
+    drawn = random.Random(1)
+
+    class Supernet(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.stem = nn.Conv2d(3, 16, 3, stride=2, padding=1)
+            self.places = nn.ModuleList()
+            inputs = 16
+            for place in range(20):
+                outputs, stride = 16 << place // 5, 2 if place % 5 == 0 else 1
+                self.places.append(
+                    nn.ModuleList(
+                        InvertedResidual(inputs, outputs, stride, widen) for widen in (1, 2, 4, 6)
+                    )
+                )
+                inputs = outputs
+            self.head = nn.Linear(inputs, 1000)
+
+        def forward(self, x: Any) -> Any:
+            x = self.stem(x)
+            for place in self.places:
+                x = place[drawn.randrange(4)](x)
+            return self.head(x.mean((2, 3)))
+
+    with torch.device("cuda"):
+        model = Supernet()
+
+    def data() -> tuple[Any, ...]:
+        return (
+            torch.randn(batch, 3, 224, 224, device="cuda"),
+            torch.randint(1000, (batch,), device="cuda"),
+        )
+
+    def loss(images: Any, classes: Any) -> Any:
+        return functional.cross_entropy(model(images), classes)
+
+    return Training(loss, data, sgd(model.parameters()))
+
+
+@dataclass(frozen=True)
+class Network:
+    """build: a training with a batch. batch: at which its slowdown is measured. blocks: names of
+    the classes that checkpoints are put around.
+    """
+
+    build: Callable[[int], Job]
+    batch: int
+    blocks: tuple[str, ...]
+
+
+NETWORKS: Mapping[str, Network] = MappingProxyType(
+    {
+        "resnet50": Network(
+            _named("resnet152:batch={batch},image=224,stage1=3,stage2=4,stage3=6,stage4=3"),
+            64,
+            ("Bottleneck",),
+        ),
+        "resnet1202": Network(_narrow, 64, ("Basic",)),
+        "gpt2-small": Network(_named("gpt2-small:batch={batch}"), 8, ("Block",)),
+        "unet": Network(_named("unet:batch={batch}"), 4, ("Residual", "Attention")),
+        "random path": Network(_random_path, 64, ("InvertedResidual",)),
+    }
+)
+
+
+def _free() -> None:
+    import torch
+
+    gc.collect()
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+
+
+def _measure(network: Network, batch: int, steps: int = _STEPS) -> dict[str, float]:
+    """ms of a step, and bytes at most in all of them."""
+    import torch
+
+    _free()
+    job = network.build(batch)
+    for _ in range(_WARM):
+        job.step()
+    began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    began.record()
+    for _ in range(steps):
+        job.step()
+    ended.record()
+    torch.cuda.synchronize()
+    return {
+        "ms": began.elapsed_time(ended) / steps,
+        "peak_bytes": torch.cuda.max_memory_allocated(),
+    }
+
+
+def _within(network: Network, batch: int, budget: int) -> dict[str, float] | None:
+    """The same under a budget, with what was computed again; None where it is too small."""
+    import torch
+
+    import deepum
+
+    try:
+        with deepum.remat(budget, device="cuda") as remat:
+            found = _measure(network, batch)
+            told = remat.statistics()
+    except torch.OutOfMemoryError:
+        return None
+    return {
+        **found,
+        "evictions": told.evictions,
+        "recomputed": told.recomputed,
+        "operators": told.operators,
+    }
+
+
+@contextmanager
+def _checkpoints(names: tuple[str, ...]) -> Iterator[None]:
+    """Modules of these classes keep their inputs only (torch.utils.checkpoint)."""
+    import torch
+    from torch.utils.checkpoint import checkpoint
+
+    original = torch.nn.Module.__call__
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if type(self).__name__ in names and torch.is_grad_enabled():
+            return checkpoint(original, self, *args, use_reentrant=False, **kwargs)
+        return original(self, *args, **kwargs)
+
+    torch.nn.Module.__call__ = call
+    try:
+        yield
+    finally:
+        torch.nn.Module.__call__ = original
+
+
+def _largest(fits: Callable[[int], bool], least: int) -> int:
+    """The largest batch that fits, within 5 %, from one that does."""
+    low, high = least, least * 2
+    while fits(high):
+        low, high = high, high * 2
+    while high - low > max(1, low // 20):
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def slowdown(network: Network) -> dict[str, Any]:
+    """Of a network at its batch: without, with checkpoints, and under budgets."""
+    plain = _measure(network, network.batch)
+    with _checkpoints(network.blocks):
+        checkpointed = _measure(network, network.batch)
+    peak = plain["peak_bytes"]
+    found: dict[str, Any] = {
+        "batch": network.batch,
+        "plain": plain,
+        "checkpoint": checkpointed,
+        "at_checkpoint": _within(network, network.batch, int(checkpointed["peak_bytes"])),
+        "fits": _within(network, network.batch, int(2 * peak)),
+        "budgets": {},
+    }
+    for fraction in FRACTIONS:
+        within = _within(network, network.batch, int(peak * fraction))
+        found["budgets"][str(fraction)] = within
+        if within is None:
+            break
+    return found
+
+
+def largest(network: Network) -> dict[str, Any]:
+    """The largest batch on the card, without and with a budget of the card."""
+    rate = _measure(network, network.batch)["ms"] / network.batch
+
+    def plain(batch: int) -> bool:
+        return _measure(network, batch, steps=1)["peak_bytes"] <= CARD
+
+    def within(batch: int) -> bool:
+        found = _within(network, batch, CARD)
+        return found is not None and found["ms"] / batch <= _MOST_SLOWDOWN * rate
+
+    without = _largest(plain, 1)
+    with_budget = _largest(within, without)
+    found = _within(network, with_budget, CARD)
+    assert found is not None
+    return {
+        "without": without,
+        "with": with_budget,
+        "slowdown": found["ms"] / with_budget / rate,
+        "peak_bytes": found["peak_bytes"],
+    }
+
+
+def run(name: str, what: str) -> dict[str, Any]:
+    """One measurement in a process of its own, on the simulated GPU. Raises DeepumError."""
+    with tempfile.TemporaryDirectory(prefix="deepum-remat-") as folder:
+        file = Path(folder) / "found.json"
+        command = [sys.executable, "-P", "-m", "deepum", "run", "--device", f"sim:{MACHINE}", "--"]
+        command += [sys.executable, str(Path(__file__).resolve()), "--run", name]
+        command += ["--what", what, "--json", str(file)]
+        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        environment = {**os.environ, "DEEPUM_DISABLE": "1", "PYTHONPATH": path}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise DeepumError(f"{name}, {what}: {done.stderr.strip().splitlines()[-1]}")
+        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        return found
+
+
+def _ratio(one: dict[str, float] | None, plain: dict[str, float]) -> str:
+    return "too small" if one is None else f"{one['ms'] / plain['ms']:.3f}"
+
+
+def table(kept: dict[str, Any]) -> str:
+    """Of all networks, in Markdown."""
+    columns = ["network", "batch", "peak, GiB", *(str(one) for one in FRACTIONS)]
+    columns += [
+        "checkpoint: of the peak",
+        "its time",
+        "ours at that peak",
+        "if it fits",
+    ]
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    for name, one in kept["networks"].items():
+        if (told := one.get("slowdown")) is None:
+            continue
+        plain, checkpointed = told["plain"], told["checkpoint"]
+        cells = [name, str(told["batch"]), f"{plain['peak_bytes'] / (1 << 30):.1f}"]
+        budgets = told["budgets"]
+        for fraction in FRACTIONS:
+            cells.append(
+                _ratio(budgets[str(fraction)], plain) if str(fraction) in budgets else "too small"
+            )
+        cells.append(f"{checkpointed['peak_bytes'] / plain['peak_bytes']:.2f}")
+        cells.append(_ratio(checkpointed, plain))
+        cells.append(_ratio(told["at_checkpoint"], plain))
+        cells.append(_ratio(told["fits"], plain))
+        lines.append("| " + " | ".join(cells) + " |")
+    columns = ["network", f"batch in {CARD >> 30} GiB", "under a budget", "times", "slowdown"]
+    lines += ["", "| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    for name, one in kept["networks"].items():
+        if (told := one.get("largest")) is not None:
+            lines.append(
+                f"| {name} | {told['without']} | {told['with']} | "
+                f"{told['with'] / told['without']:.1f} | {told['slowdown']:.2f} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+KEPT = Kept("rematerialisation", "docs/rematerialise.md", table, "rematerialisation.json")
+_WHAT = {"slowdown": slowdown, "largest": largest}
+
+
+def main() -> int:
+    parser = KEPT.parser(__doc__)
+    parser.add_argument("--networks", help="some of the networks, with commas between them")
+    parser.add_argument("--run", metavar="NETWORK", help="here, on the GPU; for the benchmark")
+    parser.add_argument("--what", choices=tuple(_WHAT), help="one of both")
+    given = parser.parse_args()
+    if given.page:
+        KEPT.write_page(given.json)
+        return 0
+    if given.run:
+        save(given.json, _WHAT[given.what](NETWORKS[given.run]))
+        return 0
+    kept = results_in(given.json, "networks")
+    for name in given.networks.split(",") if given.networks else NETWORKS:
+        for what in [given.what] if given.what else _WHAT:
+            try:
+                found = run(name.strip(), what)
+            except DeepumError as error:
+                print(error.line, file=sys.stderr)
+                continue
+            kept |= circumstances(machine=MACHINE)
+            kept["networks"].setdefault(name.strip(), {})[what] = found
+            save(given.json, kept)
+            print(name, what, json.dumps(found), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""torch.compile beside rematerialisation: PyTorch compiles nothing while a dispatch mode is active,
+and says so to nobody. Here it is said once.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import warnings
+from typing import Any
+
+import torch
+
+_MODULE = "torch._dynamo.convert_frame"
+_QUESTION = "is_in_any_mode_without_ignore_compile_internals"
+_TEXT = (
+    "deepum.remat: torch.compile has no effect while it is active: functions run operator by "
+    "operator, with the numbers of eager PyTorch"
+)
+
+
+class CompilerNotice:
+    """Warns when PyTorch is about to compile, and does not."""
+
+    def __init__(self) -> None:
+        self._warned = False
+        self._compile: Any = None
+        self._question: Any = None
+
+    def install(self) -> None:
+        """From now on."""
+        self._compile = original = torch.compile
+
+        @functools.wraps(original)
+        def compile_and_watch(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            self._watch()  # the compiler has been imported now
+            return result
+
+        torch.compile = compile_and_watch
+        self._watch()
+
+    def remove(self) -> None:
+        """As it was before."""
+        torch.compile = self._compile
+        module = sys.modules.get(_MODULE)
+        if module is not None and self._question is not None:
+            setattr(module, _QUESTION, self._question)
+            self._question = None
+
+    def _watch(self) -> None:
+        module = sys.modules.get(_MODULE)
+        question = getattr(module, _QUESTION, None)
+        if question is None or self._question is not None:
+            return
+        self._question = question
+
+        @functools.wraps(question)
+        def ask() -> Any:
+            answer = question()
+            if answer and not self._warned:
+                self._warned = True
+                warnings.warn(_TEXT, stacklevel=2)
+            return answer
+
+        setattr(module, _QUESTION, ask)
