@@ -135,7 +135,7 @@ class Engine:
         """The program changes a source: what is computed from it comes back before that, and cannot
         be computed any more.
         """
-        self._sever([content])
+        self._sever(content)
 
     def pin(self, content: Content, why: str) -> None:
         """It is never evicted from now on, and comes back if it was."""
@@ -196,11 +196,19 @@ class Engine:
         """The content is resident, computed again if it was evicted: with what it is computed from,
         from the sources up, without recursion.
         """
-        if content.is_resident:
-            return
+        while not content.is_resident:
+            self._follow_path(content)
+
+    # How.
+
+    def _follow_path(self, content: Content) -> None:
+        """Compute what is missing on the path to a content, and that; up to the first source that
+        was given up for it, since that may have cut the path.
+        """
+        banished = self.counters.banished
         path = [_Step(self._producer(content))]
         try:
-            while path:
+            while path and self.counters.banished == banished:
                 missing = self._lock_inputs(path[-1])
                 if missing is not None:
                     path.append(_Step(self._producer(missing)))
@@ -210,8 +218,6 @@ class Engine:
         finally:
             for step in path:
                 self.free_locks(step.locked)
-
-    # How.
 
     def _lock_inputs(self, step: _Step) -> Content | None:
         """The first input of a step that is not resident; None: all are, and stay."""
@@ -309,23 +315,34 @@ class Engine:
                 continue
             if only_without_loss and not self._is_no_gain(source, made):
                 continue
-            before = self.used
-            self.counters.banished += 1
-            self._sever([source])
-            found = self.used < before or found
+            found = self._gives_up(source) or found
             if found and not only_without_loss:
                 break
         return found
 
-    def _sever(self, lost: list[Content]) -> None:
-        """What is computed from contents that are lost comes back if the program can ask for it,
-        and is a source from then on.
+    def _gives_up(self, source: Content) -> bool:
+        """Whether a source could be given up, which freed memory."""
+        if any(one.locks for one in self._lost_with(source)[2]):
+            return False  # something is being computed from it
+        before = self.used
+        try:
+            self._sever(source)
+        except BudgetError:
+            return False
+        self.counters.banished += 1
+        if self._backend.hold(source) is None:
+            self.release(source)
+        return self.used < before
+
+    def _lost_with(self, source: Content) -> tuple[list[Content], list[Any], list[Content]]:
+        """Of what cannot be computed without a source: what the program can ask for next, with what
+        keeps its memory, and what lies before that.
         """
         kept: list[Content] = []
         held: list[Any] = []
         broken: list[Content] = []
         seen: set[int] = set()
-        front = list(lost)
+        front = [source]
         while front:
             for reader in list(front.pop().readers()):
                 for one in reader.living():
@@ -339,6 +356,13 @@ class Engine:
                     else:
                         broken.append(one)
                         front.append(one)
+        return kept, held, broken
+
+    def _sever(self, source: Content) -> None:
+        """What is computed from a source that is lost comes back if the program can ask for it, and
+        is a source from then on.
+        """
+        kept, _held, broken = self._lost_with(source)
         was, self._is_severing = self._is_severing, True
         try:
             locked = self.acquire(kept)

@@ -23,8 +23,8 @@ from deepum.rematerialise.pytorch.memory import (
 )
 
 
-def _digest(storage: Any) -> int:
-    return zlib.crc32(torch._C.TensorBase.numpy(bytes_of(storage).cpu()))
+def _digest(storage: Any, count: int) -> int:
+    return zlib.crc32(torch._C.TensorBase.numpy(bytes_of(storage)[:count].cpu()))
 
 
 class TensorBackend:
@@ -39,7 +39,7 @@ class TensorBackend:
         """Free its memory; nothing if the storage died meanwhile."""
         memory: Memory = content.handle
         if self._verify:
-            memory.digest = _digest(memory.storage())
+            memory.digest = _digest(memory.storage(), memory.defined)
         if memory.own is not None:
             memory.own = None
         elif memory.home is not None:
@@ -88,7 +88,7 @@ class TensorBackend:
 
     def _put(self, content: Content, storage: Any, call: Call) -> None:
         memory: Memory = content.handle
-        if memory.digest is not None and _digest(storage) != memory.digest:
+        if memory.digest is not None and _digest(storage, memory.defined) != memory.digest:
             raise RematerialisationError(
                 f"{call.function}: gives other bits when it is called again with the same "
                 "arguments; report it, and run without deepum.remat"

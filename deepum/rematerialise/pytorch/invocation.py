@@ -115,9 +115,9 @@ def _template(value: Any, places: dict[int, int] | None) -> Any:
 
 
 def storage_or_none(tensor: Any) -> Any:
-    """None for tensors that have no storage, such as sparse ones."""
+    """None for tensors that have no storage, such as sparse ones, or several shapes in one."""
     try:
-        return storage_of(tensor)
+        return None if tensor.is_nested else storage_of(tensor)
     except (NotImplementedError, RuntimeError):
         return None
 

@@ -41,11 +41,17 @@ class Measured:
         self.samples += 1
 
 
+def _shape(tensor: Any) -> Hashable:
+    if tensor.is_nested:
+        return tensor.dtype, "nested"
+    return tensor.dtype, tensor.shape, tensor.stride()
+
+
 def _signature(values: Any) -> Hashable:
     parts: list[Hashable] = []
     for value in values:
         if isinstance(value, torch.Tensor):
-            parts.append((value.dtype, value.shape, value.stride()))
+            parts.append(_shape(value))
         elif isinstance(value, _SCALARS):
             parts.append(value)
         elif isinstance(value, (list, tuple)):
@@ -93,7 +99,7 @@ class Measures:
 
     def of_change(self, function: Any, args: Any) -> Measured:
         """What is known of a call that changes its arguments and makes nothing."""
-        key = (function, tuple([(one.dtype, one.shape, one.stride()) for one in tensors_in(args)]))
+        key = (function, tuple([_shape(one) for one in tensors_in(args)]))
         known = self._known.get(key)
         return known if known is not None else self._keep(key, Measured(0))
 

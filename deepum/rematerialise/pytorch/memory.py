@@ -63,13 +63,15 @@ class Home(weakref.ref[Any]):
 
 class Memory:
     """Where a content is: in the program's storage while the program holds it, else (an input of
-    what is being computed again) in one of ours.
+    what is being computed again) in one of ours. defined: bytes from its begin that an operator
+    wrote; behind them is whatever was there before.
     """
 
-    __slots__ = ("digest", "home", "own")
+    __slots__ = ("defined", "digest", "home", "own")
 
-    def __init__(self, home: Home | None) -> None:
+    def __init__(self, home: Home | None, defined: int = 0) -> None:
         self.home = home
+        self.defined = defined
         self.own: Any = None
         self.digest: int | None = None
 

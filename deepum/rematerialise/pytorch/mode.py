@@ -30,4 +30,7 @@ class Mode(TorchDispatchMode):
         for one in types:
             if one not in _PLAIN:
                 return NotImplemented  # the operators that the subclass is made of come here again
+        if self._tracker.is_composite(function):
+            with self:
+                return function.decompose(*args, **(kwargs or {}))
         return self._tracker.call(function, tuple(args), dict(kwargs or {}))

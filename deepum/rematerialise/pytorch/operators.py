@@ -97,6 +97,16 @@ _UNORDERED_ON_GPU = {
     "_efficient_attention_backward",
     "_flash_attention_backward",
 }
+# Their results have bytes that nothing wrote.
+_LEAVES_BYTES = {
+    "empty",
+    "empty_like",
+    "empty_permuted",
+    "empty_strided",
+    "mkldnn_rnn_layer",  # its workspace
+    "new_empty",
+    "new_empty_strided",
+}
 # Those that change what memory a tensor has.
 _MOVES_MEMORY = {"set_", "resize_", "resize_as_", "_resize_output_"}
 # Whose operators are known to be functions of their arguments.
@@ -106,16 +116,20 @@ _KNOWN_LIBRARIES = {"aten", "torchvision"}
 class Operator:
     """changed: positions of arguments that are changed in place, and names of those given by name.
     is_view: its results are views of arguments, no memory is read. is_random: it draws random
-    numbers. may_repeat: run again on the same arguments it gives the same bits.
+    numbers. may_repeat: run again on the same arguments it gives the same bits. is_composite: it is
+    made of other operators, and comes here whole in inference mode only. leaves_bytes: its results
+    have bytes that it does not write.
     """
 
     __slots__ = (
         "changed",
         "changed_names",
+        "is_composite",
         "is_metadata_only",
         "is_overwriting",
         "is_random",
         "is_view",
+        "leaves_bytes",
         "may_repeat",
         "may_repeat_on_gpu",
         "moves_memory",
@@ -139,8 +153,12 @@ class Operator:
         )
         tags = set(function.tags)
         self.is_random = torch.Tag.nondeterministic_seeded in tags
+        self.is_composite = _has_kernel(function, "CompositeImplicitAutograd") and not any(
+            _has_kernel(function, key) for key in ("CPU", "CUDA")
+        )
         self.is_metadata_only = name in _METADATA_ONLY
         self.is_overwriting = name in _OVERWRITING
+        self.leaves_bytes = name in _LEAVES_BYTES
         self.moves_memory = name in _MOVES_MEMORY or torch.Tag.inplace_view in tags
         self.running = _RUNNING.get(name) if library == "aten" else None
         self.may_repeat = (
@@ -158,6 +176,10 @@ class Operator:
         if training is not None and not args[training]:
             return ()
         return places
+
+
+def _has_kernel(function: Any, key: str) -> bool:
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(function.name(), key))
 
 
 class Operators(dict[Any, Operator]):

@@ -17,6 +17,12 @@ _DEEPEST = 20_000  # operations from the sources, beyond which a content is kept
 _PLAIN = (int, float, bool, complex, str, type(None))
 
 
+def _end_of(tensor: Any) -> int:
+    """Bytes of its storage up to its last element."""
+    last = sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
+    return int((tensor.storage_offset() + last + 1) * tensor.element_size())
+
+
 def _is_gradient() -> bool:
     """Whether autograd computes gradients, in this thread, that nobody will differentiate: they are
     used next, or added up until the optimizer takes them, while what they were computed from goes.
@@ -104,8 +110,11 @@ class Recorder:
                 and storage.nbytes()
                 and self._homes.get(storage) is None
             ):
+                defined = 0 if invocation.operator.leaves_bytes else _end_of(tensor)
                 content = Content(
-                    storage.nbytes(), Memory(None), f"results of {invocation.operator.name}"
+                    storage.nbytes(),
+                    Memory(None, defined),
+                    f"results of {invocation.operator.name}",
                 )
                 content.handle.home = self._homes.add(storage, content)
                 made.append(content)
@@ -171,7 +180,8 @@ class Recorder:
         call = self._call(invocation, inputs, None)._replace(
             fresh=old.bytes if overwritten else 0, device=self._device
         )
-        new = Content(old.bytes, Memory(home), f"changed by {invocation.operator.name}")
+        defined = old.bytes if overwritten else old.handle.defined
+        new = Content(old.bytes, Memory(home, defined), f"changed by {invocation.operator.name}")
         operation = Operation(
             tuple(inputs.contents),
             (new,),

@@ -41,6 +41,16 @@ class RematStatistics:
     late: int  # operators that made more than was foreseen
 
 
+def _forked() -> None:
+    """In a child process. Registered once: what a process registers stays for good."""
+    active = Remat._active
+    if active is not None and active._tracker is not None:
+        active._tracker.forked()
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
 class Remat:
     """In this block tensors on one device take no more than a budget: what can be computed again is
     evicted, and computed again when it is used. Numbers are bit for bit those without it.
@@ -99,7 +109,6 @@ class Remat:
         self._accessors.install()
         self._compiler.install()
         Remat._active = self
-        os.register_at_fork(after_in_child=tracker.forked)
         self.enter_thread()
         return self
 

@@ -55,6 +55,10 @@ class Tracker:
         self.engine = Engine(budget, backend, heuristic, smallest=smallest, sampling=sampling)
         self._recorder = Recorder(device, self.homes, self.engine, backend.note_source, smallest)
 
+    def is_composite(self, function: Any) -> bool:
+        """Whether an operator is to be taken apart into those that it calls."""
+        return self._operators[function].is_composite
+
     def call(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of an operator."""
         operator = self._operators[function]
