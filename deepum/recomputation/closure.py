@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -25,9 +26,11 @@ def closure(
     content: Content,
     there: Callable[[Content], bool],
     most: int,
+    most_ns: float = math.inf,
 ) -> Closure | None:
-    """Of a content that is to be made. `most`: contents that may be made for it, itself included.
-    None where it cannot be, or would take more.
+    """Of a content that is to be made. `most`: contents that may be made for it, itself included;
+    `most_ns`: that its launches may take together. None where it cannot be made, or would take
+    more.
     """
     makes: list[Content] = []
     needs: set[Content] = set()
@@ -45,6 +48,8 @@ def closure(
                 return False
             inputs += needed
             total += operation.ns
+        if total > most_ns:
+            return False
         stack.append((one, inputs))
         return len(stack) + len(makes) <= most
 

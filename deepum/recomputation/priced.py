@@ -6,37 +6,31 @@ more than moving it would.
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
+import math
+from collections import deque
 
 from deepum.recomputation.contents import Operation, Storage
 from deepum.recomputation.rewriting import Rewriting
 
 LEAST_BYTES = 1 << 20  # MegEngine's
-_MOST_MADE = 64  # contents that are computed again for one
-
-
-@dataclass(slots=True)
-class _Candidate:
-    """`ns`: what it takes to compute it again, None where it cannot be; `known`: whether that still
-    holds.
-    """
-
-    ns: int | None = None
-    known: bool = False
+_MOST_FOLLOWED = 64  # storages whose cost is found anew when one comes or goes
 
 
 class Priced:
     """`budget_bytes`: of memory that is handed out, above which something is to leave. `price`: ns
-    a byte that recomputation may take at most; 0: nothing is computed again.
+    a byte that recomputation may take at most; 0: nothing is computed again. `window_bytes`: what
+    was used since launches used so much stays: where memory is short all the time, it would be
+    computed over and over.
 
     The score is DTR's, time to compute it again over its bytes and the time since its last use
     (Kirisame et al., ICLR'21); the time is that of the chain that would have to be computed, exactly.
     """
 
-    def __init__(self, budget_bytes: int, price: float = float("inf")) -> None:
+    def __init__(self, budget_bytes: int, price: float = math.inf, window_bytes: int = 0) -> None:
+        self.window_bytes = window_bytes
         self.budget_bytes = budget_bytes
         self.price = price
-        self._candidates: dict[Storage, _Candidate] = {}
+        self._candidates: dict[Storage, int | None] = {}  # ns to compute it again
         self._stale: set[Storage] = set()
         self._cheap: set[Storage] = set()
 
@@ -51,12 +45,10 @@ class Priced:
         """What it used may leave from now on."""
         for use in operation.uses:
             storage = use.storage
-            if (
-                storage.step == program.step
-                and storage.bytes >= LEAST_BYTES
-                and storage not in self._candidates
-            ):
-                self._candidates[storage] = _Candidate()
+            if storage.step < program.step or storage.bytes < LEAST_BYTES:
+                continue
+            if use.makes is not None or storage not in self._candidates:
+                self._candidates[storage] = None
                 self._stale.add(storage)
 
     def room(self, program: Rewriting, size: int) -> None:
@@ -69,6 +61,7 @@ class Priced:
             (self._score(program, storage), storage.number, storage)
             for storage in self._cheap
             if not program.held[storage].pins
+            and program.clock_bytes - program.held[storage].used_bytes >= self.window_bytes
         ]
         heapq.heapify(heap)
         while heap and program.allocated_bytes + size > self.budget_bytes:
@@ -84,7 +77,7 @@ class Priced:
                 self._cheap.discard(storage)
 
     def _score(self, program: Rewriting, storage: Storage) -> float:
-        known = self._candidates[storage].ns
+        known = self._candidates[storage]
         assert known is not None
         age = program.clock_ns - program.held[storage].used_ns
         return (known + 1) / (storage.bytes * (age + 1))
@@ -100,19 +93,26 @@ class Priced:
                 continue
             if storage not in self._candidates or held.block is None:
                 continue
-            found = program.recomputed(storage, _MOST_MADE)
-            ns = self._candidates[storage].ns = None if found is None else found.ns
-            if ns is not None and ns < self.price * storage.bytes:
+            found = program.recomputed(storage, self.price * storage.bytes)
+            if found is not None:
+                self._candidates[storage] = found.ns
                 self._cheap.add(storage)
         self._stale.clear()
 
     def _changes(self, program: Rewriting) -> None:
-        """Follows what came or went to what is made of it, through what is not there."""
-        known: set[Storage] = set()
-        waiting = [storage for storage, _ in program.changed]
+        """What came or went, and what is made of it, through what is not there. Not all of it where
+        that is much: the costs of the rest are those of before.
+        """
+        changed = {storage for storage, _ in program.changed}
         program.changed.clear()
-        while waiting:
-            storage = waiting.pop()
+        for storage in changed:
+            self._follow(program, storage)
+
+    def _follow(self, program: Rewriting, changed: Storage) -> None:
+        known: set[Storage] = set()
+        waiting = deque([changed])
+        while waiting and len(known) < _MOST_FOLLOWED:
+            storage = waiting.popleft()
             if storage in known:
                 continue
             known.add(storage)

@@ -35,7 +35,7 @@ def refusal(trace: Trace) -> str | None:
     """Why the program cannot be followed, None if it can be. Raises ValueError for a damaged
     trace.
     """
-    reported = False
+    reported = steps = False
     streams, launches = set(), set()
     for event in events(trace.events):
         reported = reported or isinstance(event, Block)
@@ -57,7 +57,21 @@ def refusal(trace: Trace) -> str | None:
             launches.discard(one.sequence)
         elif one.kind in _OF_PLACES:
             return "moves its memory itself"
+        steps = steps or bool(one.flags & work.ENDS_STEP)
+    if not steps:
+        return "does not tell where its steps end"
     return "does not tell what its launches read and write" if launches else None
+
+
+def others(trace: Trace) -> set[int]:
+    """Slots of memory that is not PyTorch's."""
+    of_pytorch, slots = set(), set()
+    for event in events(trace.events):
+        if isinstance(event, Block):
+            of_pytorch.add((event.slot, event.generation))
+        elif isinstance(event, Allocate):
+            slots.add((event.slot, event.generation))
+    return {slot for slot, _ in slots - of_pytorch}
 
 
 @dataclass
@@ -77,15 +91,16 @@ class _Segment:
         return (start, storage) if offset < start + storage.bytes else None
 
 
-def items(trace: Trace, ns: Mapping[int, float]) -> Iterator[Item]:
-    """In the order of the program; `ns`: of launches, by sequence. `refusal` has nothing against
+def items(trace: Trace, ns: Mapping[int, int]) -> Iterator[Item]:
+    """In the order of the program, read as they are asked for; `ns`: of launches, by sequence,
+    with all of their memory on the device. `refusal` has nothing against
     the trace. Raises ValueError where it is damaged.
     """
     return _Reader(trace, ns).items()
 
 
 class _Reader:
-    def __init__(self, trace: Trace, ns: Mapping[int, float]) -> None:
+    def __init__(self, trace: Trace, ns: Mapping[int, int]) -> None:
         self._trace = trace
         self._ns = ns
         self._of_pytorch = {
@@ -182,7 +197,7 @@ class _Reader:
             tuple(accesses),
             told,
             others,
-            round(self._ns.get(event.sequence, 0.0)),
+            self._ns.get(event.sequence, 0),
             one.kind == work.LAUNCH and not sparse,
         )
         for use in uses:

@@ -4,12 +4,12 @@ back early, and the launches that compute it again before its next use.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from deepum.core import Allocate
 from deepum.recomputation.closure import Closure, Content, closure
 from deepum.recomputation.contents import (
     GiveBack,
@@ -23,7 +23,8 @@ from deepum.recomputation.tape import Tape
 from deepum.trace import work
 from deepum.trace.allocator import Block
 
-MOST_MADE = 256  # contents that are computed again for one that is needed
+MOST_MADE = 64  # contents that are computed again for one that is needed
+_NOTHING = -1  # version of a block that is about to be written over
 
 
 class Chooser(Protocol):
@@ -55,14 +56,16 @@ class KeepAll:
 @dataclass(slots=True)
 class Held:
     """Memory that the program has: `block` is None where it is dropped. `version`: of its content.
-    `pins`: launches under way that need it where it is. `used_ns`: clock of its latest use. `made_of`: what has
-    to be there while it is dropped, so that it can be computed again.
+    `pins`: launches under way that need it where it is. `used_ns`, `used_bytes`: clocks at its
+    latest use (Rewriting.clock_ns, clock_bytes). `needs`: what has to be there while it is dropped,
+    so that it can be computed again.
     """
 
     block: Block | None
     version: int = 0
     pins: int = 0
     used_ns: int = 0
+    used_bytes: int = 0
     needs: frozenset[Content] = frozenset()
 
 
@@ -91,14 +94,17 @@ class Rewriting:
         self.told = Told()
         self.held: dict[Storage, Held] = {}
         self.dropped: set[Storage] = set()
-        self.clock_ns = 0  # of launches that were launched, those again among them
+        # Of launches that were launched, those again among them: their time, the sizes of what they
+        # used.
+        self.clock_ns = 0
+        self.clock_bytes = 0
         self.step = 0
         self._chooser = chooser
         self._tape = Tape(set(others))
         self._temporary: dict[Content, _Temporary] = {}
         self._needed_by: dict[Content, set[Storage]] = {}
         self.changed: list[Content] = []  # came or went, since the chooser looked
-        self._ahead: list[Item] = []
+        self._going: set[Content] = set()  # about to be given up, and there still
 
     @property
     def allocated_bytes(self) -> int:
@@ -135,17 +141,14 @@ class Rewriting:
 
     def there(self, content: Content) -> bool:
         """Whether that content is in memory."""
-        held = self.held.get(content[0])
-        return (
-            held is not None and held.block is not None and held.version == content[1]
-        ) or content in self._temporary
+        return self._is_held(content) or content in self._temporary
 
-    def recomputed(self, storage: Storage, most: int = MOST_MADE) -> Closure | None:
+    def recomputed(self, storage: Storage, most_ns: float = math.inf) -> Closure | None:
         """What it would take to compute its content again if it was dropped now; None where that
-        cannot be done.
+        cannot be done, or would take longer.
         """
         version = self.held[storage].version
-        return closure((storage, version), self.there, most) if version else None
+        return closure((storage, version), self._stays, MOST_MADE, most_ns) if version else None
 
     def drop(self, storage: Storage) -> bool:
         """Gives its memory back before the program does. Whether that could be done."""
@@ -187,7 +190,7 @@ class Rewriting:
             self._unregister(storage)
             self.dropped.discard(storage)
         else:
-            self._lose_surely((storage, held.version))
+            self._give_up([(storage, held.version)])
             self._tape.give_back(held.block)
         del self.held[storage]
 
@@ -201,23 +204,29 @@ class Rewriting:
                 else:  # nothing that was there is needed: it is written over, or only named
                     self._unregister(use.storage)
                     self.dropped.discard(use.storage)
+                    held.version = _NOTHING
                     held.block = self._block(use.storage.bytes)
-                    if use.makes is None:
-                        raise AssertionError("named, and not there")
-        for use in operation.uses:
-            if use.makes is not None:
-                self._lose_surely((use.storage, self.held[use.storage].version))
+        self._give_up(
+            [
+                (use.storage, self.held[use.storage].version)
+                for use in operation.uses
+                if use.makes is not None
+            ]
+        )
         self._tape.launch(operation, self._place, ends_step=True)
-        self.clock_ns += operation.ns
+        self._pass(operation)
         for use in operation.uses:
             held = self.held[use.storage]
-            held.used_ns = self.clock_ns
+            held.used_ns, held.used_bytes = self.clock_ns, self.clock_bytes
             if use.makes is not None:
                 held.version = use.makes
-                self.changed.append((use.storage, use.makes))
         for held in pinned:
             held.pins -= 1
         self._chooser.used(self, operation)
+
+    def _pass(self, operation: Operation) -> None:
+        self.clock_ns += operation.ns
+        self.clock_bytes += sum(use.storage.bytes for use in operation.uses)
 
     def _place(self, storage: Storage) -> Block:
         block = self.held[storage].block
@@ -296,7 +305,7 @@ class Rewriting:
                 else:
                     spare.append(places[other])
             self._tape.launch(operation, places.__getitem__, ends_step=False)
-            self.clock_ns += operation.ns
+            self._pass(operation)
             self.told.launches += 1
             self.told.ns += operation.ns
             for given in spare:
@@ -311,7 +320,8 @@ class Rewriting:
     def _came(self, content: Content, block: Block) -> None:
         if self._is_dropped(content):
             held = self.held[content[0]]
-            held.block, held.used_ns = block, self.clock_ns
+            held.block = block
+            held.used_ns, held.used_bytes = self.clock_ns, self.clock_bytes
             self._unregister(content[0])
             self.dropped.discard(content[0])
         else:
@@ -340,6 +350,21 @@ class Rewriting:
                 del self._needed_by[needed]
         held.needs = frozenset()
 
+    def _is_held(self, content: Content) -> bool:
+        held = self.held.get(content[0])
+        return held is not None and held.block is not None and held.version == content[1]
+
+    def _stays(self, content: Content) -> bool:
+        return content not in self._going and self._is_held(content)
+
+    def _without(self, content: Content, storage: Storage) -> Closure | None:
+        """What that dropped storage is made of where the content is not there."""
+        return closure(
+            (storage, self.held[storage].version),
+            lambda one: one != content and self._stays(one),
+            MOST_MADE,
+        )
+
     def _lose(self, content: Content) -> bool:
         """A content is about to go; False, and nothing done, where something dropped could not be
         computed without it.
@@ -355,22 +380,20 @@ class Rewriting:
         self.changed.append(content)
         return True
 
-    def _without(self, content: Content, storage: Storage) -> Closure | None:
-        return closure(
-            (storage, self.held[storage].version),
-            lambda one: one != content and self.there(one),
-            MOST_MADE,
-        )
-
-    def _lose_surely(self, content: Content) -> None:
-        """The same; what could not be computed without it is computed now."""
-        for storage in list(self._needed_by.get(content, ())):
-            if storage in self.dropped and self._without(content, storage) is None:
-                self._pin(content, 1)
-                self._restore(storage)
-                self._pin(content, -1)
-        done = self._lose(content)
-        assert done
+    def _give_up(self, contents: Sequence[Content]) -> None:
+        """The program gives contents up, all at once: what could not be computed without them is
+        computed now.
+        """
+        self._going.update(contents)
+        for content in contents:
+            for storage in list(self._needed_by.get(content, ())):
+                if storage in self.dropped and self._without(content, storage) is None:
+                    self._pin(content, 1)
+                    self._restore(storage)
+                    self._pin(content, -1)
+            if not self._lose(content):
+                raise AssertionError("what is dropped can be computed without what is given up")
+        self._going.difference_update(contents)
 
 
 def _looking_ahead(items: Iterable[Item]) -> Iterator[tuple[Item, Operation | None]]:
@@ -383,11 +406,3 @@ def _looking_ahead(items: Iterable[Item]) -> Iterator[tuple[Item, Operation | No
             waiting = []
     yield from ((one, None) for one in waiting)
 
-
-def slots_of_others(items: Iterable[Item]) -> set[int]:
-    """Slots of memory that is not PyTorch's."""
-    return {
-        item.event.slot
-        for item in items
-        if isinstance(item, Other) and isinstance(item.event, Allocate)
-    }

@@ -20,7 +20,8 @@ from deepum.simulate.mode import DEFAULT, Mode
 from deepum.simulate.needs import needs
 from deepum.simulate.planned import planning
 from deepum.simulate.policies import BY_NAME, Policy
-from deepum.simulate.replay import Outcome, machine, replay
+from deepum.simulate.recomputed import recomputing
+from deepum.simulate.replay import Launch, Outcome, Program, machine, replay
 from deepum.simulate.steps import (
     COUNTED,
     WARM_UP,
@@ -228,7 +229,12 @@ def run(
         check(policy.plan, workload.name, workload.trace, memory)
     try:
         figures = machine(on, launch_queue=queue, **host.figures(preset), **driver.figures(preset))
-        trace = _swapping(workload, policy, memory) if policy.swaps else workload.trace
+        trace: Trace | Program = workload.trace
+        if policy.swaps:
+            trace = _swapping(workload, policy, memory)
+        elif policy.recomputes:
+            link_ns = 1 / float(preset.h2d_gbps)
+            trace = recomputing(workload, _unlimited(workload, on), memory, link_ns)
         return replay(
             trace,
             figures,
@@ -245,6 +251,11 @@ def run(
         )
     except ValueError as error:
         raise UsageError(f"workload {workload.name}: {error}; record it anew") from None
+
+
+def _unlimited(workload: Workload, on: str) -> list[Launch]:
+    """Its launches with all of its memory on the card."""
+    return run(workload, on, BY_NAME["unlimited"], keep_launches=True).launches
 
 
 def _swapping(workload: Workload, policy: Policy, memory: int) -> Trace:
