@@ -18,8 +18,8 @@ from deepum.recomputation.priced import Priced
 from deepum.recomputation.rewriting import Rewriting
 
 FIRST = 3  # step of the first trial: before it, memory is not what it will be
-SETTLE, MEASURED = 2, 2  # steps of a trial
-_PART = 31 / 32  # of the card, for what PyTorch hands out
+SETTLE, MEASURED = 2, 1  # steps of a trial
+PART = 31 / 32  # of the card, for what PyTorch hands out
 _WINDOW = 1 / 4  # of the card: what was used since stays
 _BETTER = 0.995  # of the best so far
 # Parts of the link's time for a byte.
@@ -74,7 +74,7 @@ class Feedback(Priced):
     """`link_ns`: of a byte on the link, one way. `now`: the host's clock, ns."""
 
     def __init__(self, memory_bytes: int, link_ns: float, now: Callable[[], float]) -> None:
-        super().__init__(int(memory_bytes * _PART), 0.0, int(memory_bytes * _WINDOW))
+        super().__init__(int(memory_bytes * PART), 0.0, int(memory_bytes * _WINDOW))
         self._link_ns = link_ns
         self._now = now
         self._search = _Search()

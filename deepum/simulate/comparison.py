@@ -11,6 +11,7 @@ from statistics import geometric_mean
 from typing import Any
 
 from deepum.errors import DeepumError, UsageError
+from deepum.recomputation.alone import OutOfMemoryError
 from deepum.simulate import bound, lms
 from deepum.simulate.driver import Driver
 from deepum.simulate.footprint import Footprint, footprint
@@ -234,7 +235,8 @@ def run(
             trace = _swapping(workload, policy, memory)
         elif policy.recomputes:
             link_ns = 1 / float(preset.h2d_gbps)
-            trace = recomputing(workload, _unlimited(workload, on), memory, link_ns)
+            card = memory_bytes or int(preset.memory_bytes)
+            trace = recomputing(workload, _unlimited(workload, on), card, link_ns, policy.moves)
         return replay(
             trace,
             figures,
@@ -249,6 +251,8 @@ def run(
             profile=b"",
             **keep,
         )
+    except OutOfMemoryError as error:
+        raise DoesNotFitError(workload.name, policy.name, str(error)) from None
     except ValueError as error:
         raise UsageError(f"workload {workload.name}: {error}; record it anew") from None
 
@@ -308,7 +312,7 @@ def compare(
                 host,
                 driver,
                 mode,
-                keep_launches=policy.unlimited,
+                keep_launches=policy.name == "unlimited",
             )
         except DoesNotFitError as error:
             rows[policy.name] = Row(policy, [], does_not_fit=error.cause)
@@ -327,7 +331,7 @@ def compare(
                 f"does not count"
             )
         rows[policy.name] = Row(policy, made, outcome.core.table_bytes, warm_up=warm_up)
-        times = outcome if policy.unlimited else times
+        times = outcome if policy.name == "unlimited" else times
     disk = (
         (float(preset.disk_read_gbps), float(preset.disk_write_gbps)) if host_memory else (0.0, 0.0)
     )

@@ -37,7 +37,8 @@ class Policy:
     (`--faults auto`). `swaps`: the program is rewritten, its memory not managed, and its cache
     emptied every so many launches, if at all (`empty_cache_every`). `plans`: the iteration is
     planned (deepum.core.planned); `plan`: followed from the start. `recomputes`: the program gives
-    memory back early and computes it again (deepum.recomputation), at a price found by trial.
+    memory back early and computes it again (deepum.recomputation), at a price found by trial, or
+    without `moves` so that it fits the card.
 
     Goes to other processes and machines: plain data.
     """
@@ -53,6 +54,7 @@ class Policy:
     plans: bool = False
     plan: Plan | None = None
     recomputes: bool = False
+    moves: bool = True
 
     def settings(self, launch_queue: int) -> CoreSettings:
         """The core's settings on a machine with that launch queue."""
@@ -110,6 +112,14 @@ POLICIES: tuple[Policy, ...] = (
         "ours, and what is cheaper computed again than moved is (docs/recomputation.md)",
         {"invalidation": 1},
         recomputes=True,
+    ),
+    Policy(
+        "remat-alone",
+        "no memory is moved: what does not fit the card is computed again",
+        _WATCH,
+        unlimited=True,
+        recomputes=True,
+        moves=False,
     ),
     Policy(
         "remat-planned",

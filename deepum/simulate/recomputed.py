@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from deepum.errors import UsageError
+from deepum.recomputation.alone import Alone
 from deepum.recomputation.feedback import Feedback, Trial
 from deepum.recomputation.reading import items, others, refusal
-from deepum.recomputation.rewriting import Rewriting, Told
+from deepum.recomputation.rewriting import Chooser, Rewriting, Told
 from deepum.simulate.replay import Launch
 from deepum.simulate.workload import Workload
 
@@ -18,27 +19,33 @@ from deepum.simulate.workload import Workload
 @dataclass
 class Recomputing:
     """`ns`: what launches take, by sequence. `memory_bytes`: of the card; `link_ns`: of a byte on
-    the link. `told`, `trials`: what was done, once it has run.
+    the link. `moves`: not all has to fit the card. `told`, `trials`: what was done, once it has run.
     """
 
     workload: Workload
     ns: dict[int, int]
     memory_bytes: int
     link_ns: float
+    moves: bool = True
     told: Told = field(default_factory=Told)
     trials: list[Trial] = field(default_factory=list)
 
     def chunks(self, now: Callable[[], float]) -> Iterator[tuple[bytes, bytes]]:
         """As `deepum.simulate.replay.Program` has it."""
         trace = self.workload.trace
-        chooser = Feedback(self.memory_bytes, self.link_ns, now)
+        chooser: Chooser
+        if self.moves:
+            chooser = Feedback(self.memory_bytes, self.link_ns, now)
+            self.trials = chooser.trials
+        else:
+            chooser = Alone(self.memory_bytes)
         program = Rewriting(chooser, others(trace))
-        self.told, self.trials = program.told, chooser.trials
+        self.told = program.told
         yield from program.run(items(trace, self.ns))
 
 
 def recomputing(
-    workload: Workload, launches: list[Launch], memory_bytes: int, link_ns: float
+    workload: Workload, launches: list[Launch], memory_bytes: int, link_ns: float, moves: bool
 ) -> Recomputing:
     """`launches`: of the workload with all of its memory on the card. Raises UsageError for a
     program that cannot be followed, and ValueError for a damaged trace.
@@ -49,4 +56,4 @@ def recomputing(
             f"policies that recompute"
         )
     ns = {launch.sequence: round(launch.kernel_ns) for launch in launches}
-    return Recomputing(workload, ns, memory_bytes, link_ns)
+    return Recomputing(workload, ns, memory_bytes, link_ns, moves)
