@@ -8,7 +8,7 @@ again alone (`remat-alone`), and one of both (`remat`), where the link is what l
 
 A point is bound by the link where what `deepum` moves in a step takes the link longer, one direction
 after the other, than launches take: the pairs of named workloads and of `v100-16gb` and `rtx4090`
-that are. A run takes 25 steps; in the first 21 prices are tried, the next three are counted. `remat-alone`
+that are. A run takes 31 steps; in the first 27 prices are tried, the next three are counted. `remat-alone`
 and the bounds are of seven steps. Results are kept in FILE (--json) as each point is done, by mode
 and costs.
 """

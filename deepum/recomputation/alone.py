@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deepum.recomputation.feedback import PART
+from deepum.recomputation.feedback import BUDGETS
 from deepum.recomputation.priced import Priced
 from deepum.recomputation.rewriting import Rewriting
 
@@ -18,7 +18,7 @@ class Alone(Priced):
     """`memory_bytes`: of the card. Raises OutOfMemoryError from within `Rewriting.run`."""
 
     def __init__(self, memory_bytes: int) -> None:
-        super().__init__(int(memory_bytes * PART))
+        super().__init__(int(memory_bytes * BUDGETS[0]))
 
     def room(self, program: Rewriting, size: int) -> None:
         """As `Priced`; what does not fit then ends the run."""

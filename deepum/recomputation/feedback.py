@@ -4,80 +4,112 @@ Too low a price leaves the link more than it can carry, too high a price compute
 been moved for less. What the link takes for a byte is no measure of it by itself: a byte that leaves
 and comes back crosses it twice, in most programs at different times, and beside launches it is free.
 So prices are tried, a few steps each, from a fifth of the link's time a byte up or down while steps
-get shorter; and none at all, which is moving alone. What is measured is the host's clock between the
-beginnings of steps, as a layer inside the program can.
+get shorter; and none at all, which is moving alone. What is measured is the host's clock, behind
+waits for the GPU, as a layer inside the program can.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from deepum.recomputation.priced import Priced
 from deepum.recomputation.rewriting import Rewriting
 
 FIRST = 3  # step of the first trial: before it, memory is not what it will be
 SETTLE, MEASURED = 2, 1  # steps of a trial
-PART = 31 / 32  # of the card, for what PyTorch hands out
 _WINDOW = 1 / 4  # of the card: what was used since stays
 _BETTER = 0.995  # of the best so far
-# Parts of the link's time for a byte.
-LADDER = (1 / 20, 1 / 10, 1 / 5, 1 / 2, 2)
-_START = 2
-STEPS = FIRST + (SETTLE + MEASURED) * (1 + len(LADDER))  # at most, until a price is kept
+# Prices, parts of the link's time for a byte; budgets, parts of the card.
+PRICES = (1 / 20, 1 / 10, 1 / 5, 1 / 2, 2)
+BUDGETS = (31 / 32, 7 / 8, 3 / 4)
+_FIRST_PRICE = 2
+# At most, until a price and a budget are kept.
+STEPS = FIRST + (SETTLE + MEASURED) * (len(PRICES) + len(BUDGETS))
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Places in PRICES, None: nothing is computed again; and in BUDGETS."""
+
+    price: int | None
+    budget: int = 0
+
+
+ALONE = Setting(None)
 
 
 @dataclass
 class Trial:
-    """`place`: in LADDER, None without recomputation; `ns`: a step, None while it is not known."""
+    """`ns`: a step, infinite while it is not known."""
 
-    place: int | None
+    setting: Setting
     begun: int
-    ns: float | None = None
+    ns: float = math.inf
 
 
-@dataclass
-class _Search:
-    """Which price is tried next."""
+class Search:
+    """Which setting is tried next, by what those before took."""
 
-    trials: list[Trial] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.trials: list[Trial] = []
 
-    def next(self) -> int | None:
-        """The place of the price to be tried, of the best one once all are; None: no
-        recomputation.
-        """
-        known = {trial.place: trial.ns or math.inf for trial in self.trials}
-        if _START not in known:
-            return _START
-        for way in (1, -1):
-            at = _START
-            while known.get(at + way, math.inf) <= known[at] * _BETTER:
-                at += way
-            if 0 <= at + way < len(LADDER) and at + way not in known:
-                if way == 1 or known.get(_START + 1, math.inf) > known[_START] * _BETTER:
-                    return at + way
-        return self.best()
+    def next(self) -> Setting | None:
+        """None: the best is known."""
+        return self._price() or self._budget()
 
-    def best(self) -> int | None:
+    @property
+    def best(self) -> Setting:
         """Moving alone unless another is better by half a percent."""
-        found = self.trials[0]
-        for trial in self.trials[1:]:
-            if (trial.ns or math.inf) < (found.ns or math.inf) * (
-                _BETTER if found.place is None else 1
-            ):
-                found = trial
-        return found.place
+        alone, *others = self.trials
+        found = min(others, key=lambda trial: trial.ns, default=alone)
+        return found.setting if found.ns < alone.ns * _BETTER else alone.setting
+
+    def _known(self, setting: Setting) -> float | None:
+        return next((one.ns for one in self.trials if one.setting == setting), None)
+
+    def _price(self) -> Setting | None:
+        """From the first one up while it pays; down if up did not."""
+        if self._known(ALONE) is None:
+            return ALONE
+        climbed = False
+        for way in (1, -1):
+            at = _FIRST_PRICE
+            while 0 <= at < len(PRICES):
+                ns = self._known(Setting(at))
+                if ns is None:
+                    return Setting(at)
+                before = self._known(Setting(at - way)) if at != _FIRST_PRICE else math.inf
+                if before is not None and ns >= before * _BETTER:
+                    break
+                climbed = climbed or at > _FIRST_PRICE
+                at += way
+            if climbed:
+                return None
+        return None
+
+    def _budget(self) -> Setting | None:
+        """Less memory while it pays: where blocks lie leaves gaps."""
+        best = self.best
+        if best.price is None or best.budget + 1 == len(BUDGETS):
+            return None
+        smaller = Setting(best.price, best.budget + 1)
+        return smaller if self._known(smaller) is None else None
 
 
 class Feedback(Priced):
-    """`link_ns`: of a byte on the link, one way. `now`: the host's clock, ns."""
+    """`memory_bytes`: of the card; `link_ns`: of a byte on the link, one way; `now`: the host's
+    clock, ns.
+    """
 
     def __init__(self, memory_bytes: int, link_ns: float, now: Callable[[], float]) -> None:
-        super().__init__(int(memory_bytes * PART), 0.0, int(memory_bytes * _WINDOW))
+        super().__init__(memory_bytes, 0.0, int(memory_bytes * _WINDOW))
+        self._memory_bytes = memory_bytes
         self._link_ns = link_ns
         self._now = now
-        self._search = _Search()
+        self._search = Search()
+        self._setting = ALONE
         self._times: list[float] = []
         self._done = False
 
@@ -86,29 +118,34 @@ class Feedback(Priced):
         """Those so far."""
         return self._search.trials
 
-    @property
-    def kept(self) -> int | None:
-        """The place in LADDER of the price that is kept, or tried."""
-        return next(
-            (at for at, part in enumerate(LADDER) if self.price == part * self._link_ns), None
-        )
-
     def step(self, program: Rewriting, number: int) -> None:
         """A trial ends, or goes on."""
         super().step(program, number)
         self._times.append(self._now())
         if self._done or number < FIRST:
             return
-        if not self.trials:
-            self.trials.append(Trial(None, number))
-            return
-        trial = self.trials[-1]
-        if number - trial.begun < SETTLE + MEASURED:
-            return
-        trial.ns = (self._times[-1] - self._times[-1 - MEASURED]) / MEASURED
-        place = self._search.next()
-        self.price = 0.0 if place is None else LADDER[place] * self._link_ns
-        if place in [one.place for one in self.trials]:
+        if self.trials:
+            trial = self.trials[-1]
+            if number - trial.begun < SETTLE + MEASURED:
+                return
+            trial.ns = (self._times[-1] - self._times[-1 - MEASURED]) / MEASURED
+        following = self._search.next()
+        if following is None:
             self._done = True
+            self._set(program, self._search.best)
         else:
-            self.trials.append(Trial(place, number))
+            self._set(program, following)
+            self.trials.append(Trial(following, number))
+
+    def end(self, program: Rewriting, number: int) -> None:
+        """The steps that are measured begin and end with a wait for the GPU."""
+        gone = number + 1 - self.trials[-1].begun if self.trials else 0
+        if not self._done and gone in (SETTLE, SETTLE + MEASURED):
+            program.synchronise()
+
+    def _set(self, program: Rewriting, setting: Setting) -> None:
+        if setting != self._setting:
+            program.empty_cache()  # of what lay elsewhere under another setting
+        self._setting = setting
+        self.price = 0.0 if setting.price is None else PRICES[setting.price] * self._link_ns
+        self.budget_bytes = int(self._memory_bytes * BUDGETS[setting.budget])

@@ -41,6 +41,9 @@ class Priced:
         self._cheap.clear()
         program.changed.clear()
 
+    def end(self, program: Rewriting, number: int) -> None:
+        """Nothing."""
+
     def used(self, program: Rewriting, operation: Operation) -> None:
         """What it used may leave from now on."""
         for use in operation.uses:

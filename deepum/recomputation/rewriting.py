@@ -39,6 +39,9 @@ class Chooser(Protocol):
     def step(self, program: Rewriting, number: int) -> None:
         """The program's step of that number begins, from 0."""
 
+    def end(self, program: Rewriting, number: int) -> None:
+        """The last launch of that step was launched."""
+
 
 class KeepAll:
     """Nothing leaves."""
@@ -50,6 +53,9 @@ class KeepAll:
         """Nothing."""
 
     def step(self, program: Rewriting, number: int) -> None:
+        """Nothing."""
+
+    def end(self, program: Rewriting, number: int) -> None:
         """Nothing."""
 
 
@@ -128,6 +134,7 @@ class Rewriting:
                     held.pins -= 1
                 pinned = []
                 if item.work.kind == work.LAUNCH and item.work.flags & work.ENDS_STEP:
+                    self._chooser.end(self, self.step)
                     self.step += 1
                     yield self._tape.take()
                     self._chooser.step(self, self.step)
@@ -165,6 +172,14 @@ class Rewriting:
         self.told.drops += 1
         self.told.dropped_bytes += storage.bytes
         return True
+
+    def synchronise(self) -> None:
+        """Waits for the GPU."""
+        self._tape.synchronise()
+
+    def empty_cache(self) -> None:
+        """Gives memory back to the driver that PyTorch's allocator has cached."""
+        self._tape.empty_cache()
 
     # --- What the program does
 

@@ -60,6 +60,18 @@ class Tape:
         self._report(False, block)
         self.allocator.free(block)
 
+    def synchronise(self) -> None:
+        """The program waits for the GPU."""
+        self._writer.synchronise()
+
+    def empty_cache(self) -> None:
+        """Gives back to the driver what is cached of whole segments, as `torch.cuda.empty_cache`
+        does; the program waits for the GPU then.
+        """
+        self._writer.synchronise()
+        for segment in self.allocator.release():
+            self._writer.free(self._slots[segment.slot])
+
     def launch(self, operation: Operation, place: Place, ends_step: bool) -> None:
         """The launch or copy, on its storages where they are. `ends_step`: it may be the last of
         its step.
