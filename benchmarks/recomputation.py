@@ -6,11 +6,11 @@ again alone (`remat-alone`), and one of both (`remat`), where the link is what l
     python benchmarks/recomputation.py --points t5-large@v100-16gb --costs unkind
     python benchmarks/recomputation.py --page               # docs/recomputation.md of what is kept
 
-A point is bound by the link where what `deepum` moves in a step takes the link longer, one direction
-after the other, than launches take: the pairs of named workloads and of `v100-16gb` and `rtx4090`
-that are. A run takes 31 steps; in the first 27 prices are tried, the next three are counted. `remat-alone`
-and the bounds are of seven steps. Results are kept in FILE (--json) as each point is done, by mode
-and costs.
+A point is bound by the link where what `deepum` moves in a step takes the link longer, one
+direction after the other, than launches take: of the named workloads on `v100-16gb` and `rtx4090`
+these are all that are. A run of `remat` takes 31 steps; in the first 27 prices are tried, the next
+three are counted. The others, and the bounds, are of seven steps, as `deepum simulate` has them.
+Results are kept in FILE (--json) as each point is done, by mode and costs.
 """
 
 from __future__ import annotations
@@ -96,7 +96,9 @@ def _of(name: str, points: dict[str, Any]) -> str:
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     for point, one in points.items():
         cells = [f"`{point}`"]
-        cells += [f"{one[key]:.0f}" for key in ("unlimited_ms", "link_ms", "moving_bound_ms", alone)]
+        cells += [
+            f"{one[key]:.0f}" for key in ("unlimited_ms", "link_ms", "moving_bound_ms", alone)
+        ]
         only = one["remat-alone"]
         cells += ["-" if only is None else f"{only:.0f}", f"{one[joined]:.0f}"]
         cells += [f"{one[alone] / one[joined]:.2f}"]

@@ -59,7 +59,9 @@ class Launched:
 class _Account:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
-        self._memory: dict[int, dict[int, tuple[int, _Memory]]] = {}  # by slot, by offset of a block
+        self._memory: dict[
+            int, dict[int, tuple[int, _Memory]]
+        ] = {}  # by slot, by offset of a block
         self._of_pytorch = {
             (event.slot, event.generation)
             for event in events(trace.events)
@@ -94,7 +96,7 @@ class _Account:
         identity = (0 if copies else event.execution_hash, one.kind, one.flops, one.tiles, one.ns)
         name.update(repr(identity).encode())
         gone = False
-        written = []
+        written: list[tuple[_Memory, int, int, int]] = []
         for access in one.accesses:
             if access.slot == work.BY_ADDRESS:
                 continue
@@ -147,4 +149,3 @@ def disagreement(original: Trace, rewritten: Trace) -> str | None:
         elif launched.name not in known:
             return f"launch {launched.sequence}: is none of the program's, or reads something else"
     return None if after is None else f"launch {after.sequence} of the program: is never launched"
-

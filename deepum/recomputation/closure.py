@@ -71,4 +71,3 @@ def closure(
         if not begin(needed):
             return None
     return Closure(tuple(makes), frozenset(needs), total)
-

@@ -2,8 +2,11 @@
 
 A *storage* is a PyTorch block from hand-out to give-back. Each launch that writes to it makes a new
 *version* of its content; version 0 is what is there at hand-out, which nobody needs. The *recipe*
-of a version are the launches that made it, from the last one that overwrote all that was there. What
-these read of other storages they have to find at the versions that they found then.
+of a version are the launches that made it, from the last one that overwrote all that was there.
+What these read of other storages they have to find at the versions that they found then.
+
+Launches that draw random numbers count as repeatable: the generator's state is put back for them,
+as `torch.utils.checkpoint` does. Copies from the host and scatters that add are not.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """The price of recomputation, found by trial: what it may cost a byte, so that steps are shortest.
 
 Too low a price leaves the link more than it can carry, too high a price computes what would have
-been moved for less. What the link takes for a byte is no measure of it by itself: a byte that leaves
-and comes back crosses it twice, in most programs at different times, and beside launches it is free.
-So prices are tried, a few steps each, from a fifth of the link's time a byte up or down while steps
-get shorter; and none at all, which is moving alone. What is measured is the host's clock, behind
-waits for the GPU, as a layer inside the program can.
+been moved for less. What the link takes for a byte is no measure of it by itself: a byte that
+leaves and comes back crosses it twice, in most programs at different times, and beside launches it
+is free. So prices are tried, a few steps each, from a fifth of the link's time a byte up or down
+while steps get shorter; then smaller budgets with the best of them. The first trial has no
+recomputation, and where no other is better by half a percent, that is kept. What is measured is the
+host's clock, behind waits for the GPU, as a layer inside the program can.
 """
 
 from __future__ import annotations

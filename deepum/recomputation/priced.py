@@ -23,7 +23,7 @@ class Priced:
     computed over and over.
 
     The score is DTR's, time to compute it again over its bytes and the time since its last use
-    (Kirisame et al., ICLR'21); the time is that of the chain that would have to be computed, exactly.
+    (Kirisame et al., ICLR'21), with the time of all that would have to be computed.
     """
 
     def __init__(self, budget_bytes: int, price: float = math.inf, window_bytes: int = 0) -> None:

@@ -237,7 +237,9 @@ def _named(segment: _Segment, where: BlockRange, event: Execute) -> Storage:
     for offset in segment.offsets[first:]:
         if _blocks(where.slot, offset, segment.blocks[offset].bytes) == where:
             return segment.blocks[offset]
-    raise ValueError(f"execute event {event.sequence}: names memory that PyTorch has not handed out")
+    raise ValueError(
+        f"execute event {event.sequence}: names memory that PyTorch has not handed out"
+    )
 
 
 def _blocks(slot: int, offset: int, size: int) -> BlockRange:
@@ -252,6 +254,6 @@ def _touch(one: Work, flags: int, start: int, size: int) -> Touch:
     return (
         start,
         start + size,
-        perhaps or bool(flags & work.READ) and not flags & work.WRITTEN_FIRST,
+        perhaps or (bool(flags & work.READ) and not flags & work.WRITTEN_FIRST),
         perhaps or bool(flags & work.WRITE),
     )

@@ -86,13 +86,6 @@ class Told:
     peak_bytes: int = 0
 
 
-@dataclass
-class _Temporary:
-    """A content that the program does not have (any longer), made for another."""
-
-    block: Block
-
-
 class Rewriting:
     """One program. `others`: slots of memory that is not PyTorch's."""
 
@@ -107,7 +100,7 @@ class Rewriting:
         self.step = 0
         self._chooser = chooser
         self._tape = Tape(set(others))
-        self._temporary: dict[Content, _Temporary] = {}
+        self._temporary: dict[Content, Block] = {}  # made for others
         self._needed_by: dict[Content, set[Storage]] = {}
         self.changed: list[Content] = []  # came or went, since the chooser looked
         self._going: set[Content] = set()  # about to be given up, and there still
@@ -276,13 +269,13 @@ class Rewriting:
                     self._pin(needed, -1)
                     pins[needed] = 0
                 if needed in self._temporary:
-                    self._tape.give_back(self._temporary.pop(needed).block)
+                    self._tape.give_back(self._temporary.pop(needed))
                     self.changed.append(needed)
         for content, pinned in pins.items():
             if pinned:
                 self._pin(content, -1)
         for content in [one for one in found.makes if one in self._temporary]:
-            self._tape.give_back(self._temporary.pop(content).block)
+            self._tape.give_back(self._temporary.pop(content))
 
     def _has(self, content: Content) -> bool:
         held = self.held.get(content[0])
@@ -340,13 +333,13 @@ class Rewriting:
             self._unregister(content[0])
             self.dropped.discard(content[0])
         else:
-            self._temporary[content] = _Temporary(block)
+            self._temporary[content] = block
         self.changed.append(content)
 
     def _block_of(self, content: Content) -> Block:
         temporary = self._temporary.get(content)
         if temporary is not None:
-            return temporary.block
+            return temporary
         return self._place(content[0])
 
     # --- What dropped contents are made of has to stay, or be computable itself
@@ -420,4 +413,3 @@ def _looking_ahead(items: Iterable[Item]) -> Iterator[tuple[Item, Operation | No
             yield from ((one, item) for one in waiting)
             waiting = []
     yield from ((one, None) for one in waiting)
-

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from deepum._core import lib
-from deepum.core import UM_BLOCK_BYTES, Allocate, Free
+from deepum.core import UM_BLOCK_BYTES, Allocate, BlockRange, Free
 from deepum.recomputation.contents import Operation, Other, Storage
 from deepum.trace import TraceWriter, work
 from deepum.trace.allocator import Block, CachingAllocator
@@ -48,9 +48,7 @@ class Tape:
             ordinal = self._ordinals[segment.bytes] = self._ordinals.get(segment.bytes, 0) + 1
             self._slots.append(self._next_slot)
             self._names.append(hashed(f"0 {segment.bytes} {ordinal}"))
-            self._writer.allocate(
-                self._next_slot, segment.bytes // UM_BLOCK_BYTES, self._names[-1]
-            )
+            self._writer.allocate(self._next_slot, segment.bytes // UM_BLOCK_BYTES, self._names[-1])
             self._next_slot += 1
         self._report(True, block)
         return block
@@ -113,7 +111,8 @@ class Tape:
         is between host and device.
         """
         event, one = operation.event, operation.work
-        written, read = [], []
+        written: list[BlockRange] = []
+        read: list[BlockRange] = []
         identity = event.execution_hash
         for access in accesses:
             if access.slot == work.BY_ADDRESS:

@@ -19,7 +19,8 @@ from deepum.simulate.workload import Workload
 @dataclass
 class Recomputing:
     """`ns`: what launches take, by sequence. `memory_bytes`: of the card; `link_ns`: of a byte on
-    the link. `moves`: not all has to fit the card. `told`, `trials`: what was done, once it has run.
+    the link. `moves`: not all has to fit the card. `told`, `trials`: what was done, once it has
+    run.
     """
 
     workload: Workload

@@ -34,8 +34,6 @@ class Program(Protocol):
         """All of them."""
 
 
-
-
 @dataclass(frozen=True)
 class Mark:
     """A point in the run. `kind`: "step" (the GPU's time at the end of a step's last launch) or
