@@ -12,7 +12,8 @@ from typing import Any
 
 from deepum.errors import DeepumError, UsageError
 from deepum.recomputation.alone import OutOfMemoryError
-from deepum.simulate import bound, lms
+from deepum.recomputation.reading import items, refusal
+from deepum.simulate import bound, lms, recomputed_bound
 from deepum.simulate.driver import Driver
 from deepum.simulate.footprint import Footprint, footprint
 from deepum.simulate.given_plans import check
@@ -86,6 +87,7 @@ class Comparison:
     often most launches come in a step (deepum.simulate.steps). `host_memory_bytes`, `disk_gbps`
     (read, write): 0 where the host holds all there is, and where it has no disk.
     `linear_bound_ns`: by linear programming over the plans of an iteration, None unless asked for.
+    `recomputed_bound_ns`: of those that may compute content again, None unless a policy does.
     """
 
     workload: str
@@ -103,6 +105,7 @@ class Comparison:
     driver: Driver = _ITS_DRIVER
     mode: Mode = DEFAULT
     linear_bound_ns: float | None = None
+    recomputed_bound_ns: float | None = None
 
     def of_kept_bound(self, name: str) -> float | None:
         """Of a policy's step: its time / the bound where content is kept; None without one,
@@ -161,6 +164,11 @@ class Comparison:
             "kept_bound_ms": _ms(self.kept_bound_ns),
             "kept_moving_bound_ms": _ms(self.kept_moving_bound_ns),
             **({"linear_bound_ms": _ms(self.linear_bound_ns)} if self.linear_bound_ns else {}),
+            **(
+                {"recomputed_bound_ms": _ms(self.recomputed_bound_ns)}
+                if self.recomputed_bound_ns
+                else {}
+            ),
             "allocated_bytes": self.footprint.allocated,
             "managed_bytes": self.footprint.managed,
             "policies": policies,
@@ -357,6 +365,9 @@ def compare(
         repeated,
         driver,
         mode,
+        recomputed_bound_ns=_recomputed_bound(workload, times, links[0], warm_up)
+        if any(policy.recomputes for policy in policies)
+        else None,
     )
 
 
@@ -391,6 +402,25 @@ def lower_bounds(
     ]
     # What holds for all holds for those who keep, and it alone asks for the disk.
     return limits, [max(each) for each in zip(limits, kept, strict=True)]
+
+
+def _recomputed_bound(
+    workload: Workload, unlimited: Outcome | None, link: bound.Link, warm_up: int
+) -> float | None:
+    """Of a steady step, where content may be computed again; None where that is not known."""
+    ends = step_ends(unlimited, workload.trace) if unlimited is not None else []
+    if unlimited is None or not ends or refusal(workload.trace) is not None:
+        return None
+    found = needs(workload.trace, unlimited.launches, ends)
+    if found is None:
+        return None
+    ns = {launch.sequence: round(launch.kernel_ns) for launch in unlimited.launches}
+    counted = steady_range(len(ends), warm_up)
+    first, last = found.gaps[counted[0] - 1] if counted[0] else 0, found.gaps[counted[-1]]
+    droppable = recomputed_bound.stretches(items(workload.trace, ns))
+    return recomputed_bound.between(
+        found.works, link, first, last, droppable, found.launches
+    ) / len(counted)
 
 
 def _ms(ns: float | None) -> float | None:
