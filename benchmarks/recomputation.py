@@ -8,8 +8,8 @@ again alone (`remat-alone`), and one of both (`remat`), where the link is what l
 
 A point is bound by the link where what `deepum` moves in a step takes the link longer, one
 direction after the other, than launches take: of the named workloads on `v100-16gb` and `rtx4090`
-these are all that are. A run of `remat` takes 31 steps; in the first 27 prices are tried, the next
-three are counted. The others, and the bounds, are of seven steps, as `deepum simulate` has them.
+these are all that are. A run takes 31 steps; in the first 27 prices are tried, the next three are
+counted, of `deepum` as well. `remat-alone` and the bounds are of seven steps.
 Results are kept in FILE (--json) as each point is done, by mode and costs.
 """
 
@@ -53,6 +53,7 @@ POINTS = (
 )
 SHORT = 6
 COUNTED = 3  # steps behind the trials
+FIGURES = ("unlimited_ms", "link_ms", "moving_bound_ms", "recomputed_bound_ms")
 JOINED = {"remat": "deepum", "remat-planned": "planned"}
 
 
@@ -60,11 +61,11 @@ def measure(point: str, mode: str, costs: str, joined: str) -> dict[str, Any]:
     """Raises DeepumError."""
     name, _, machine = point.partition("@")
     alone = JOINED[joined]
-    short = [BY_NAME["remat-alone"]] + [BY_NAME["deepum"]] * (alone == "deepum")
     circumstance = {"driver": BAND[costs], "mode": mode_of(mode, costs)}
-    first = compare(load(name, SHORT, False, machine), machine, short, **circumstance)
+    only = [BY_NAME["remat-alone"]]
+    first = compare(load(name, SHORT, False, machine), machine, only, **circumstance)
     last = load(name, STEPS + COUNTED, False, machine)
-    policies = [BY_NAME[joined]] + [BY_NAME[alone]] * (alone != "deepum")
+    policies = [BY_NAME[joined], BY_NAME[alone]]
     then = compare(last, machine, policies, warm_up=STEPS, **circumstance)
     rows = {**first.rows, **then.rows}
     preset = preset_of(machine)
@@ -74,6 +75,7 @@ def measure(point: str, mode: str, costs: str, joined: str) -> dict[str, Any]:
         "unlimited_ms": first.rows["unlimited"].ns / 1e6,
         "link_ms": link / 1e6,
         "moving_bound_ms": (first.kept_bound_ns or 0) / 1e6,
+        "recomputed_bound_ms": (first.recomputed_bound_ns or 0) / 1e6,
         **{name: _ms(rows[name].ns) for name in (alone, "remat-alone", joined)},
         "gib_in": {one: rows[one].count("bytes_h2d") / 2**30 for one in (alone, joined)},
     }
@@ -91,8 +93,15 @@ def table(kept: dict[str, Any]) -> str:
 def _of(name: str, points: dict[str, Any]) -> str:
     joined = "remat-planned" if "planned" in name else "remat"
     alone = JOINED[joined]
-    columns = [f"{name}: ms a step", "launches", "link", "bound of moving", f"`{alone}`"]
-    columns += ["`remat-alone`", f"`{joined}`", f"faster than `{alone}`", "GiB in", "then"]
+    columns = [f"{name}: ms a step", "launches", "link", "bound of moving", "with recomputation"]
+    columns += [
+        f"`{alone}`",
+        "`remat-alone`",
+        f"`{joined}`",
+        f"faster than `{alone}`",
+        "GiB in",
+        "then",
+    ]
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     for point, one in points.items():
         cells = [f"`{point}`"]
@@ -105,7 +114,7 @@ def _of(name: str, points: dict[str, Any]) -> str:
         cells += [f"{one['gib_in'][of]:.1f}" for of in (alone, joined)]
         lines.append("| " + " | ".join(cells) + " |")
     mean = geometric_mean(one[alone] / one[joined] for one in points.values())
-    cells = [f"geometric mean, {len(points)}", *[""] * 6, f"{mean:.2f}", "", ""]
+    cells = [f"geometric mean, {len(points)}", *[""] * 7, f"{mean:.2f}", "", ""]
     lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 

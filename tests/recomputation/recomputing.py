@@ -49,7 +49,9 @@ class Made:
         )
         self.ns[sequence] = ns
 
-    def run(self, kernel: str, reads: str = "", writes: str = "", changes: str = "", ns: int = 10**6):
+    def run(
+        self, kernel: str, reads: str = "", writes: str = "", changes: str = "", ns: int = 10**6
+    ):
         """A kernel on whole blocks, named by letters."""
         self.launch(
             kernel,

@@ -80,9 +80,7 @@ def test_memory_is_given_back_and_computed_again_before_its_use() -> None:
     found, program = rewritten(trace, made.ns, chooser)
     assert chooser.dropped == [True]
     assert (program.told.launches, program.told.ns, program.told.drops) == (1, 7, 1)
-    kinds = [
-        event.kind for event in events(found.events) if isinstance(event, (Block, Execute))
-    ]
+    kinds = [event.kind for event in events(found.events) if isinstance(event, (Block, Execute))]
     assert kinds == [
         *("block_active", "execute", "block_inactive"),  # made, and dropped
         *("block_active", "execute"),  # other work
@@ -155,8 +153,12 @@ def test_the_account_notices_what_is_wrong() -> None:
         if target is None:
             continue
         other = next(
-            (a for w in works for a in w.accesses if (a.slot, a.offset) != (target.slot, target.offset)
-             and a.bytes >= target.bytes),
+            (
+                a
+                for w in works
+                for a in w.accesses
+                if (a.slot, a.offset) != (target.slot, target.offset) and a.bytes >= target.bytes
+            ),
         )
         changed = tuple(
             dataclasses.replace(a, slot=other.slot, offset=other.offset) if a is target else a
@@ -196,9 +198,7 @@ def test_programs_that_cannot_be_followed() -> None:
     trace = made.trace()
     assert refusal(trace) is None
     assert refusal(Trace("", trace.events)) == "does not tell where its steps end"
-    without = b"".join(
-        one.encode() for one in list(work.decode(trace.work))[1:]
-    )
+    without = b"".join(one.encode() for one in list(work.decode(trace.work))[1:])
     assert refusal(Trace("", trace.events, without)) == (
         "does not tell what its launches read and write"
     )
