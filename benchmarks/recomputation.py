@@ -61,12 +61,12 @@ def measure(point: str, mode: str, costs: str, joined: str) -> dict[str, Any]:
     """Raises DeepumError."""
     name, _, machine = point.partition("@")
     alone = JOINED[joined]
-    circumstance = {"driver": BAND[costs], "mode": mode_of(mode, costs)}
+    driver, how = BAND[costs], mode_of(mode, costs)
     only = [BY_NAME["remat-alone"]]
-    first = compare(load(name, SHORT, False, machine), machine, only, **circumstance)
+    first = compare(load(name, SHORT, False, machine), machine, only, driver=driver, mode=how)
     last = load(name, STEPS + COUNTED, False, machine)
     policies = [BY_NAME[joined], BY_NAME[alone]]
-    then = compare(last, machine, policies, warm_up=STEPS, **circumstance)
+    then = compare(last, machine, policies, warm_up=STEPS, driver=driver, mode=how)
     rows = {**first.rows, **then.rows}
     preset = preset_of(machine)
     moving = rows[alone]
