@@ -51,7 +51,7 @@ class Made:
 
     def run(
         self, kernel: str, reads: str = "", writes: str = "", changes: str = "", ns: int = 10**6
-    ):
+    ) -> None:
         """A kernel on whole blocks, named by letters."""
         self.launch(
             kernel,
