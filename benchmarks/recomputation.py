@@ -105,9 +105,7 @@ def _of(name: str, points: dict[str, Any]) -> str:
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     for point, one in points.items():
         cells = [f"`{point}`"]
-        cells += [
-            f"{one[key]:.0f}" for key in ("unlimited_ms", "link_ms", "moving_bound_ms", alone)
-        ]
+        cells += [f"{one[key]:.0f}" for key in (*FIGURES, alone)]
         only = one["remat-alone"]
         cells += ["-" if only is None else f"{only:.0f}", f"{one[joined]:.0f}"]
         cells += [f"{one[alone] / one[joined]:.2f}"]
