@@ -47,7 +47,10 @@ LABORATORY = {
     "arena": {"deepum", "planners"},
     "swapadvisor": {"deepum", "arena", "planners"},
     "capture": {"deepum", "core", "trace", "workloads"},
-    "simulate": {"deepum", "arena", "capture", "core", "planners", "trace", "workloads"},
+    "recomputation": {"deepum", "core", "trace"},
+    "simulate": {
+        *("deepum", "arena", "capture", "core", "planners", "recomputation", "trace", "workloads"),
+    },
     "report": {"deepum", "core", "planners", "simulate", "statistics", "trace"},
 }
 PYTHON = RUNTIME | LABORATORY

@@ -76,6 +76,11 @@ def _bounds(found: Comparison) -> str:
     return (
         f"; lower bound {first}, of unified memory {kept}; without copies in advance "
         f"{moving_first}, {moving_kept}"
+        + (
+            f"; with recomputation {found.recomputed_bound_ns / 1e6:.1f} ms"
+            if found.recomputed_bound_ns
+            else ""
+        )
         + (f"; of plans {found.linear_bound_ns / 1e6:.1f} ms" if found.linear_bound_ns else "")
     )
 

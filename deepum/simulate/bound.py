@@ -240,6 +240,12 @@ def _during(alive: _Alive, column: _Ints, gaps: int, columns: int) -> _Floats:
     return np.cumsum(counts, axis=0, out=counts)[:gaps]
 
 
+def live(works: Sequence[Work], link: Link) -> _Floats:
+    """Bytes that are alive at each gap."""
+    alive = _Alive(works, link)
+    return _during(alive, np.zeros_like(alive.born), len(works) + 1, 1)[:, 0]
+
+
 def bound(works: Sequence[Work], link: Link, reach: int | None = None) -> Bound:
     """Of the time from the start of the first to the end of the last.
 

@@ -11,7 +11,9 @@ from statistics import geometric_mean
 from typing import Any
 
 from deepum.errors import DeepumError, UsageError
-from deepum.simulate import bound, lms
+from deepum.recomputation.alone import OutOfMemoryError
+from deepum.recomputation.reading import items, refusal
+from deepum.simulate import bound, lms, recomputed_bound
 from deepum.simulate.driver import Driver
 from deepum.simulate.footprint import Footprint, footprint
 from deepum.simulate.given_plans import check
@@ -20,7 +22,8 @@ from deepum.simulate.mode import DEFAULT, Mode
 from deepum.simulate.needs import needs
 from deepum.simulate.planned import planning
 from deepum.simulate.policies import BY_NAME, Policy
-from deepum.simulate.replay import Outcome, machine, replay
+from deepum.simulate.recomputed import recomputing
+from deepum.simulate.replay import Launch, Outcome, Program, machine, replay
 from deepum.simulate.steps import (
     COUNTED,
     WARM_UP,
@@ -84,6 +87,7 @@ class Comparison:
     often most launches come in a step (deepum.simulate.steps). `host_memory_bytes`, `disk_gbps`
     (read, write): 0 where the host holds all there is, and where it has no disk.
     `linear_bound_ns`: by linear programming over the plans of an iteration, None unless asked for.
+    `recomputed_bound_ns`: of those that may compute content again, None unless a policy does.
     """
 
     workload: str
@@ -101,6 +105,7 @@ class Comparison:
     driver: Driver = _ITS_DRIVER
     mode: Mode = DEFAULT
     linear_bound_ns: float | None = None
+    recomputed_bound_ns: float | None = None
 
     def of_kept_bound(self, name: str) -> float | None:
         """Of a policy's step: its time / the bound where content is kept; None without one,
@@ -159,6 +164,11 @@ class Comparison:
             "kept_bound_ms": _ms(self.kept_bound_ns),
             "kept_moving_bound_ms": _ms(self.kept_moving_bound_ns),
             **({"linear_bound_ms": _ms(self.linear_bound_ns)} if self.linear_bound_ns else {}),
+            **(
+                {"recomputed_bound_ms": _ms(self.recomputed_bound_ns)}
+                if self.recomputed_bound_ns
+                else {}
+            ),
             "allocated_bytes": self.footprint.allocated,
             "managed_bytes": self.footprint.managed,
             "policies": policies,
@@ -228,7 +238,13 @@ def run(
         check(policy.plan, workload.name, workload.trace, memory)
     try:
         figures = machine(on, launch_queue=queue, **host.figures(preset), **driver.figures(preset))
-        trace = _swapping(workload, policy, memory) if policy.swaps else workload.trace
+        trace: Trace | Program = workload.trace
+        if policy.swaps:
+            trace = _swapping(workload, policy, memory)
+        elif policy.recomputes:
+            link_ns = 1 / float(preset.h2d_gbps)
+            card = memory_bytes or int(preset.memory_bytes)
+            trace = recomputing(workload, _unlimited(workload, on), card, link_ns, policy.moves)
         return replay(
             trace,
             figures,
@@ -243,8 +259,15 @@ def run(
             profile=b"",
             **keep,
         )
+    except OutOfMemoryError as error:
+        raise DoesNotFitError(workload.name, policy.name, str(error)) from None
     except ValueError as error:
         raise UsageError(f"workload {workload.name}: {error}; record it anew") from None
+
+
+def _unlimited(workload: Workload, on: str) -> list[Launch]:
+    """Its launches with all of its memory on the card."""
+    return run(workload, on, BY_NAME["unlimited"], keep_launches=True).launches
 
 
 def _swapping(workload: Workload, policy: Policy, memory: int) -> Trace:
@@ -297,7 +320,7 @@ def compare(
                 host,
                 driver,
                 mode,
-                keep_launches=policy.unlimited,
+                keep_launches=policy.name == "unlimited",
             )
         except DoesNotFitError as error:
             rows[policy.name] = Row(policy, [], does_not_fit=error.cause)
@@ -316,7 +339,7 @@ def compare(
                 f"does not count"
             )
         rows[policy.name] = Row(policy, made, outcome.core.table_bytes, warm_up=warm_up)
-        times = outcome if policy.unlimited else times
+        times = outcome if policy.name == "unlimited" else times
     disk = (
         (float(preset.disk_read_gbps), float(preset.disk_write_gbps)) if host_memory else (0.0, 0.0)
     )
@@ -342,6 +365,9 @@ def compare(
         repeated,
         driver,
         mode,
+        recomputed_bound_ns=_recomputed_bound(workload, times, links[0], warm_up)
+        if any(policy.recomputes for policy in policies)
+        else None,
     )
 
 
@@ -376,6 +402,25 @@ def lower_bounds(
     ]
     # What holds for all holds for those who keep, and it alone asks for the disk.
     return limits, [max(each) for each in zip(limits, kept, strict=True)]
+
+
+def _recomputed_bound(
+    workload: Workload, unlimited: Outcome | None, link: bound.Link, warm_up: int
+) -> float | None:
+    """Of a steady step, where content may be computed again; None where that is not known."""
+    ends = step_ends(unlimited, workload.trace) if unlimited is not None else []
+    if unlimited is None or not ends or refusal(workload.trace) is not None:
+        return None
+    found = needs(workload.trace, unlimited.launches, ends)
+    if found is None:
+        return None
+    ns = {launch.sequence: round(launch.kernel_ns) for launch in unlimited.launches}
+    counted = steady_range(len(ends), warm_up)
+    first, last = found.gaps[counted[0] - 1] if counted[0] else 0, found.gaps[counted[-1]]
+    droppable = recomputed_bound.stretches(items(workload.trace, ns))
+    return recomputed_bound.between(
+        found.works, link, first, last, droppable, found.launches
+    ) / len(counted)
 
 
 def _ms(ns: float | None) -> float | None:

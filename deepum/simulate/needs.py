@@ -66,12 +66,13 @@ class _Kernel:
 class Steps:
     """`works` from the first launch on; gaps (indices into it) at the ends of the steps that were
     asked for. `kept`: the same works for those who keep content; None where what ends it is not in
-    the order of the launches.
+    the order of the launches. `launches`: by gap, executions before it.
     """
 
     works: list[bound.Work]
     gaps: list[int]
     kept: list[bound.Work] | None = None
+    launches: tuple[int, ...] = ()
 
 
 def _place(access: work.Access) -> tuple[int, int]:
@@ -312,6 +313,9 @@ def needs(trace: Trace, times: Sequence[Launch], ends: Sequence[Mark]) -> Steps 
         works,
         [where[int(np.searchsorted(executions, mark.launches, side="right"))] for mark in ends],
         kept,
+        tuple(
+            kernels[gap].executions - 1 if gap < len(kernels) else executions[-1] for gap in gaps
+        ),
     )
 
 

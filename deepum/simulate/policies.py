@@ -1,6 +1,6 @@
 """The policies that a simulation knows: each is settings of the one core and, at most, another card
 or launch queue; or another program: the same under a library that swaps tensors
-(deepum.simulate.lms).
+(deepum.simulate.lms), or under one that computes some again (deepum.recomputation).
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ class Policy:
     `unlimited`: all memory fits. `observe_faults`: the core is told of faults while it learns
     (`--faults auto`). `swaps`: the program is rewritten, its memory not managed, and its cache
     emptied every so many launches, if at all (`empty_cache_every`). `plans`: the iteration is
-    planned (deepum.core.planned); `plan`: followed from the start.
+    planned (deepum.core.planned); `plan`: followed from the start. `recomputes`: the program gives
+    memory back early and computes it again (deepum.recomputation), at a price found by trial, or
+    without `moves` so that it fits the card.
 
     Goes to other processes and machines: plain data.
     """
@@ -51,6 +53,8 @@ class Policy:
     empty_cache_every: int | None = None
     plans: bool = False
     plan: Plan | None = None
+    recomputes: bool = False
+    moves: bool = True
 
     def settings(self, launch_queue: int) -> CoreSettings:
         """The core's settings on a machine with that launch queue."""
@@ -102,6 +106,27 @@ POLICIES: tuple[Policy, ...] = (
         {"advice": lib.DEEPUM_ADVISE_ALL},
         observe_faults=True,
         plans=True,
+    ),
+    Policy(
+        "remat",
+        "ours, and what is cheaper computed again than moved is (docs/recomputation.md)",
+        {"invalidation": 1},
+        recomputes=True,
+    ),
+    Policy(
+        "remat-alone",
+        "no memory is moved: what does not fit the card is computed again",
+        _WATCH,
+        unlimited=True,
+        recomputes=True,
+        moves=False,
+    ),
+    Policy(
+        "remat-planned",
+        "the same, and the iteration that repeats is planned",
+        {"invalidation": 1},
+        plans=True,
+        recomputes=True,
     ),
     Policy(
         "lms",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,15 @@ _OBSERVE = {  # (faults, times)
     (False, True): lib.DEEPUM_SIMULATION_OBSERVE_TIMES,
 }
 Watch = Callable[[Core], Callable[[], None]]
+
+
+class Program(Protocol):
+    """A program that goes by what time it is. `chunks`: events and work, one after the other, as
+    long as there are any; `now`: the host's clock, ns.
+    """
+
+    def chunks(self, now: Callable[[], float]) -> Iterator[tuple[bytes, bytes]]:
+        """All of them."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +112,7 @@ def machine(name: str, **figures: float) -> Any:
 
 
 def replay(
-    trace: Trace,
+    trace: Trace | Program,
     on: Any,
     settings: CoreSettings,
     memory_bytes: int = 0,
@@ -120,7 +129,8 @@ def replay(
     profile: bytes = b"",
     watch: Watch | None = None,
 ) -> Outcome:
-    """Runs it from the start, without the GIL. `on`: as `machine` gives it. `memory_bytes`: of the
+    """Runs it from the start, without the GIL. `trace`: or a program that makes its own as it goes.
+    `on`: as `machine` gives it. `memory_bytes`: of the
     card, 0: the machine's.
 
     `observe_faults`: the core is told of faults while it wants to be, and of times of launches;
@@ -181,21 +191,31 @@ def replay(
     )
 
 
-def _run(handle: Any, trace: Trace, settings: CoreSettings, watch: Watch | None) -> None:
-    events, work = (
-        ffi.from_buffer("uint8_t[]", trace.events),
-        ffi.from_buffer("uint8_t[]", trace.work),
-    )
+def _run(handle: Any, trace: Trace | Program, settings: CoreSettings, watch: Watch | None) -> None:
     look = watch(Core.of(lib.deepum_simulation_core(handle), settings)) if watch else None
+    if isinstance(trace, Trace):
+        _run_chunk(handle, trace.events, trace.work, look)
+        return
+    for events, work in trace.chunks(lambda: float(lib.deepum_simulation_now(handle))):
+        _run_chunk(handle, events, work, look)
+
+
+def _run_chunk(
+    handle: Any, event_records: bytes, work_records: bytes, look: Callable[[], None] | None
+) -> None:
+    events, work = (
+        ffi.from_buffer("uint8_t[]", event_records),
+        ffi.from_buffer("uint8_t[]", work_records),
+    )
     done, worked = ffi.new("size_t *"), ffi.new("size_t *")
     at = work_at = 0
-    while at < len(trace.events):
+    while at < len(event_records):
         failed = lib.deepum_simulation_run_launches(
             handle,
             events + at,
-            len(trace.events) - at,
+            len(event_records) - at,
             work + work_at,
-            len(trace.work) - work_at,
+            len(work_records) - work_at,
             WATCHED if look is not None else _ALL,
             done,
             worked,

@@ -25,6 +25,8 @@ from deepum.trace import Trace, TraceWriter, work
 from deepum.trace.work import PERHAPS, READ, WRITE, Access
 
 ARRAY = 64 * MIB
+# Of programs that compute nothing twice.
+MOVING = [policy for policy in POLICIES if not policy.recomputes]
 MOVE_NS = ARRAY / 10.0  # at the link's 10 bytes a ns
 
 
@@ -367,7 +369,7 @@ def test_no_policy_is_below_it(on: str) -> None:
     above = 0
     for seed in range(8):
         compared = compare(
-            Workload("random", random_program(seed), on), on, POLICIES, (24 + 24 * (seed % 3)) * MIB
+            Workload("random", random_program(seed), on), on, MOVING, (24 + 24 * (seed % 3)) * MIB
         )
         assert compared.bound_ns is not None
         assert compared.kept_bound_ns is not None

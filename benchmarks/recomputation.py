@@ -1,0 +1,156 @@
+"""What recomputation brings beside moving: a step that moves alone (`deepum`), one that computes
+again alone (`remat-alone`), and one of both (`remat`), where the link is what limits.
+
+    python benchmarks/recomputation.py                      # all points, gated, expected costs
+    python benchmarks/recomputation.py --mode lock-step --costs kind
+    python benchmarks/recomputation.py --points t5-large@v100-16gb --costs unkind
+    python benchmarks/recomputation.py --page               # docs/recomputation.md of what is kept
+
+A point is bound by the link where what `deepum` moves in a step takes the link longer, one
+direction after the other, than launches take: of the named workloads on `v100-16gb` and `rtx4090`
+these are all that are. A run takes 31 steps; in the first 27 prices are tried, the next three are
+counted, of `deepum` as well. `remat-alone` and the bounds are of seven steps.
+Results are kept in FILE (--json) as each point is done, by mode and costs.
+"""
+
+from __future__ import annotations
+
+import sys
+from statistics import geometric_mean
+from typing import Any
+
+from kept import Kept, add_costs, circumstances, results_in, save
+
+from deepum.errors import DeepumError
+from deepum.recomputation.feedback import STEPS
+from deepum.simulate.comparison import compare, preset_of
+from deepum.simulate.driver import BAND
+from deepum.simulate.mode import DEFAULT, MODES, mode_of
+from deepum.simulate.policies import BY_NAME
+from deepum.simulate.workload import load
+
+POINTS = (
+    "resnet152@v100-16gb",
+    "resnet200@v100-16gb",
+    "mobilenet@v100-16gb",
+    "gpt2-small@v100-16gb",
+    "gpt2-l@v100-16gb",
+    "gpt2-xl@v100-16gb",
+    "t5-large@v100-16gb",
+    "llama-7b-lora@v100-16gb",
+    "llama-7b@v100-16gb",
+    "dlrm-dense@v100-16gb",
+    "experts@v100-16gb",
+    "llama-decode@v100-16gb",
+    "resnet200@rtx4090",
+    "mobilenet@rtx4090",
+    "gpt2-xl@rtx4090",
+    "t5-large@rtx4090",
+    "llama-7b@rtx4090",
+    "dlrm-dense@rtx4090",
+    "experts@rtx4090",
+    "llama-decode@rtx4090",
+)
+SHORT = 6
+COUNTED = 3  # steps behind the trials
+FIGURES = ("unlimited_ms", "link_ms", "moving_bound_ms", "recomputed_bound_ms")
+JOINED = {"remat": "deepum", "remat-planned": "planned"}
+
+
+def measure(point: str, mode: str, costs: str, joined: str) -> dict[str, Any]:
+    """Raises DeepumError."""
+    name, _, machine = point.partition("@")
+    alone = JOINED[joined]
+    driver, how = BAND[costs], mode_of(mode, costs)
+    only = [BY_NAME["remat-alone"]]
+    first = compare(load(name, SHORT, False, machine), machine, only, driver=driver, mode=how)
+    last = load(name, STEPS + COUNTED, False, machine)
+    policies = [BY_NAME[joined], BY_NAME[alone]]
+    then = compare(last, machine, policies, warm_up=STEPS, driver=driver, mode=how)
+    rows = {**first.rows, **then.rows}
+    preset = preset_of(machine)
+    moving = rows[alone]
+    link = moving.count("bytes_h2d") / preset.h2d_gbps + moving.count("bytes_d2h") / preset.d2h_gbps
+    return {
+        "unlimited_ms": first.rows["unlimited"].ns / 1e6,
+        "link_ms": link / 1e6,
+        "moving_bound_ms": (first.kept_bound_ns or 0) / 1e6,
+        "recomputed_bound_ms": (first.recomputed_bound_ns or 0) / 1e6,
+        **{name: _ms(rows[name].ns) for name in (alone, "remat-alone", joined)},
+        "gib_in": {one: rows[one].count("bytes_h2d") / 2**30 for one in (alone, joined)},
+    }
+
+
+def _ms(ns: float) -> float | None:
+    return ns / 1e6 if ns < float("inf") else None
+
+
+def table(kept: dict[str, Any]) -> str:
+    """Of all points, in Markdown, one for each mode and costs."""
+    return "\n".join(_of(name, one["points"]) for name, one in kept["runs"].items())
+
+
+def _of(name: str, points: dict[str, Any]) -> str:
+    joined = "remat-planned" if "planned" in name else "remat"
+    alone = JOINED[joined]
+    columns = [f"{name}: ms a step", "launches", "link", "bound of moving", "with recomputation"]
+    columns += [
+        f"`{alone}`",
+        "`remat-alone`",
+        f"`{joined}`",
+        f"faster than `{alone}`",
+        "GiB in",
+        "then",
+    ]
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    for point, one in points.items():
+        cells = [f"`{point}`"]
+        cells += [f"{one[key]:.0f}" for key in (*FIGURES, alone)]
+        only = one["remat-alone"]
+        cells += ["-" if only is None else f"{only:.0f}", f"{one[joined]:.0f}"]
+        cells += [f"{one[alone] / one[joined]:.2f}"]
+        cells += [f"{one['gib_in'][of]:.1f}" for of in (alone, joined)]
+        lines.append("| " + " | ".join(cells) + " |")
+    mean = geometric_mean(one[alone] / one[joined] for one in points.values())
+    cells = [f"geometric mean, {len(points)}", *[""] * 7, f"{mean:.2f}", "", ""]
+    lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+KEPT = Kept("recomputation", "docs/recomputation.md", table, "recomputation.json")
+
+
+def main() -> int:
+    parser = KEPT.parser(__doc__)
+    parser.add_argument("--points", help="WORKLOAD@MACHINE, with commas between them")
+    parser.add_argument("--mode", choices=MODES, default=DEFAULT.name, help="(%(default)s)")
+    parser.add_argument("--joined", choices=JOINED, default="remat", help="(%(default)s)")
+    add_costs(parser)
+    given = parser.parse_args()
+    if given.page:
+        KEPT.write_page(given.json)
+        return 0
+    kept = results_in(given.json, "runs")
+    with_planned = " planned," if given.joined == "remat-planned" else ""
+    name = f"{given.mode},{with_planned} {given.costs} costs"
+    mine = kept["runs"].setdefault(name, {"points": {}})
+    for point in given.points.split(",") if given.points else POINTS:
+        try:
+            found = measure(point, given.mode, given.costs, given.joined)
+        except DeepumError as error:
+            print(f"{point}: {error}", file=sys.stderr)
+            continue
+        mine |= circumstances(mode=given.mode, costs=given.costs)
+        mine["points"][point] = found
+        save(given.json, kept)
+        alone = JOINED[given.joined]
+        print(
+            f"{point}: {alone} {found[alone]:.0f} ms, remat-alone {found['remat-alone'] or 0:.0f}, "
+            f"{given.joined} {found[given.joined]:.0f}: {found[alone] / found[given.joined]:.2f}",
+            flush=True,
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""The program of a recomputing policy, for the replay: it is rewritten step by step, while it
+runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from deepum.errors import UsageError
+from deepum.recomputation.alone import Alone
+from deepum.recomputation.feedback import Feedback, Trial
+from deepum.recomputation.reading import items, others, refusal
+from deepum.recomputation.rewriting import Chooser, Rewriting, Told
+from deepum.simulate.replay import Launch
+from deepum.simulate.workload import Workload
+
+
+@dataclass
+class Recomputing:
+    """`ns`: what launches take, by sequence. `memory_bytes`: of the card; `link_ns`: of a byte on
+    the link. `moves`: not all has to fit the card. `told`, `trials`: what was done, once it has
+    run.
+    """
+
+    workload: Workload
+    ns: dict[int, int]
+    memory_bytes: int
+    link_ns: float
+    moves: bool = True
+    told: Told = field(default_factory=Told)
+    trials: list[Trial] = field(default_factory=list)
+
+    def chunks(self, now: Callable[[], float]) -> Iterator[tuple[bytes, bytes]]:
+        """As `deepum.simulate.replay.Program` has it."""
+        trace = self.workload.trace
+        chooser: Chooser
+        if self.moves:
+            chooser = Feedback(self.memory_bytes, self.link_ns, now)
+            self.trials = chooser.trials
+        else:
+            chooser = Alone(self.memory_bytes)
+        program = Rewriting(chooser, others(trace))
+        self.told = program.told
+        yield from program.run(items(trace, self.ns))
+
+
+def recomputing(
+    workload: Workload, launches: list[Launch], memory_bytes: int, link_ns: float, moves: bool
+) -> Recomputing:
+    """`launches`: of the workload with all of its memory on the card. Raises UsageError for a
+    program that cannot be followed, and ValueError for a damaged trace.
+    """
+    if (reason := refusal(workload.trace)) is not None:
+        raise UsageError(
+            f"workload {workload.name}: cannot be computed again, since it {reason}; leave out the "
+            f"policies that recompute"
+        )
+    ns = {launch.sequence: round(launch.kernel_ns) for launch in launches}
+    return Recomputing(workload, ns, memory_bytes, link_ns, moves)

@@ -1,0 +1,141 @@
+"""What leaves: the cheap before the dear, nothing above the price, nothing that was just used; and
+the price that trials find.
+"""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from recomputing import MIB, Made, rewritten, training
+
+from deepum.errors import UsageError
+from deepum.recomputation.account import disagreement
+from deepum.recomputation.alone import Alone, OutOfMemoryError
+from deepum.recomputation.feedback import ALONE, PRICES, Search, Setting, Trial
+from deepum.recomputation.priced import Priced
+from deepum.simulate.comparison import compare, run
+from deepum.simulate.policies import BY_NAME
+from deepum.simulate.steps import steady, steps
+from deepum.simulate.workload import Workload
+from deepum.trace import Trace
+
+LAYERS, MIB_EACH = 6, 8
+PEAK = (2 * LAYERS + 2) * MIB_EACH * MIB + LAYERS * 2 * MIB
+
+
+def again(budget: int, price: float = math.inf, window: int = 0) -> tuple[int, int, int]:
+    """Launches again a step, ns of one of them, and the peak."""
+    made = training(LAYERS, 3, MIB_EACH)
+    trace = made.trace()
+    found, program = rewritten(trace, made.ns, Priced(budget, price, window))
+    assert disagreement(trace, found) is None
+    told = program.told
+    return told.launches // 3, told.ns // max(told.launches, 1), told.peak_bytes
+
+
+def test_the_cheap_ones_leave_and_no_more_than_has_to() -> None:
+    assert again(PEAK)[0] == 0
+    count, ns, peak = again(PEAK - 3 * MIB_EACH * MIB)
+    assert 3 <= count <= 4
+    assert ns == 50_000, "activations alone, not products, which take 20 times as long"
+    assert peak <= PEAK - 3 * MIB_EACH * MIB
+
+
+def test_nothing_is_computed_again_above_the_price() -> None:
+    budget = PEAK // 3
+    a_byte = 50_000 / (MIB_EACH * MIB)
+    assert again(budget, 0.5 * a_byte)[0] == 0
+    assert again(budget, 1.5 * a_byte)[1] <= 50_000
+    count, ns, _ = again(budget, 40 * a_byte)
+    assert count > LAYERS
+    assert ns > 50_000, "products as well"
+
+
+def test_what_was_just_used_stays() -> None:
+    budget = PEAK // 3
+    assert again(budget, window=10 * PEAK)[0] == 0
+    assert 0 < again(budget, window=PEAK // 4)[0] < again(budget)[0]
+
+
+def test_alone_it_fits_or_says_where_it_does_not() -> None:
+    made = training(LAYERS, 3, MIB_EACH)
+    card = PEAK // 2
+    _, program = rewritten(made.trace(), made.ns, Alone(card))
+    assert program.told.peak_bytes <= card
+    made = training(LAYERS, 3, MIB_EACH)
+    with pytest.raises(OutOfMemoryError, match="out of memory in step 1"):
+        rewritten(made.trace(), made.ns, Alone(4 * MIB_EACH * MIB))
+
+
+def tried(times: dict[Setting, float]) -> tuple[list[Setting], Setting]:
+    """Settings in the order in which they are tried, and the one that is kept."""
+    search = Search()
+    while (setting := search.next()) is not None:
+        search.trials.append(Trial(setting, 0, times.get(setting, 100.0)))
+        assert len(search.trials) <= 8, "it comes to an end"
+    return [trial.setting for trial in search.trials], search.best
+
+
+def test_prices_are_tried_up_then_down_then_budgets() -> None:
+    up = {ALONE: 200.0, Setting(2): 100.0, Setting(3): 90.0, Setting(4): 80.0}
+    assert tried(up | {Setting(4, 1): 70.0, Setting(4, 2): 75.0}) == (
+        [ALONE, Setting(2), Setting(3), Setting(4), Setting(4, 1), Setting(4, 2)],
+        Setting(4, 1),
+    )
+    down = {ALONE: 200.0, Setting(2): 100.0, Setting(3): 110.0, Setting(1): 90.0, Setting(0): 95.0}
+    order, best = tried(down)
+    assert order[:5] == [ALONE, Setting(2), Setting(3), Setting(1), Setting(0)]
+    assert best == Setting(1)
+    assert len(PRICES) == 5
+
+
+def test_moving_alone_is_kept_unless_something_is_better() -> None:
+    assert tried({ALONE: 100.0, Setting(2): 99.8})[1] == ALONE
+    assert tried({ALONE: 100.0, Setting(2): 99.0})[1] == Setting(2)
+
+
+def workload(made: Made) -> Workload:
+    return Workload("made", made.trace(), "v100-16gb")
+
+
+def test_joined_with_moving_it_is_faster_than_either() -> None:
+    """A card for half of it, whose link takes far longer than a cheap launch does."""
+    found = compare(
+        workload(training(12, 34, 32, 10**6)),
+        "v100-16gb",
+        [BY_NAME[name] for name in ("deepum", "remat", "remat-alone")],
+        480 * MIB,
+        warm_up=28,
+    )
+    moving, joined, alone = (found.rows[name].ns for name in ("deepum", "remat", "remat-alone"))
+    assert joined < 0.8 * moving
+    assert joined < 1.02 * alone
+
+
+def test_where_nothing_is_gained_it_is_as_fast_as_moving_alone() -> None:
+    """Launches that take far longer than the link."""
+    found = compare(
+        workload(training(8, 34, 8, 40 * 10**6)),
+        "v100-16gb",
+        [BY_NAME["deepum"], BY_NAME["remat"]],
+        96 * MIB,
+        warm_up=28,
+    )
+    assert found.rows["remat"].ns <= 1.005 * found.rows["deepum"].ns
+
+
+def test_a_step_without_memory_pressure_is_as_it_was() -> None:
+    made = workload(training(4, 8))
+    for name in ("deepum", "remat"):
+        outcome = run(made, "v100-16gb", BY_NAME[name])
+        assert outcome.core.launches == 4 + 8 * (2 + 3 * 4)
+        assert len(steady(steps(outcome, made.trace))) == 4
+
+
+def test_what_cannot_be_followed_is_refused() -> None:
+    made = training(2, 5)
+    trace = made.trace()
+    unknown = Workload("unknown", Trace("unknown", trace.events), "v100-16gb")
+    with pytest.raises(UsageError, match="does not tell where its steps end; leave out"):
+        run(unknown, "v100-16gb", BY_NAME["remat"])
