@@ -152,7 +152,9 @@ def modules(room: str) -> list[Path]:
     """
     folder = ROOT / "deepum"
     if room == "deepum":
-        return sorted(path for path in folder.glob("*.py") if path.stem not in ("__main__", "__init__"))
+        return sorted(
+            path for path in folder.glob("*.py") if path.stem not in ("__main__", "__init__")
+        )
     return sorted((folder / room).rglob("*.py"))
 
 
