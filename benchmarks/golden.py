@@ -66,7 +66,7 @@ _ORDERS = {
 _POLICIES = tuple(
     name
     for name, policy in BY_NAME.items()
-    if not policy.swaps and not policy.unlimited and not policy.plans
+    if not policy.swaps and not policy.unlimited and not policy.plans and not policy.recomputes
 )
 
 CASES: tuple[Case, ...] = (

@@ -8,7 +8,7 @@ on the simulated GPU (docs/rematerialise.md, Figures).
 Slowdown: steps under budgets that are fractions of the peak without, in virtual time. Peaks are
 those of PyTorch's caching allocator (max_memory_allocated), steps the mean of two behind two that
 do not count. `checkpoint` is torch.utils.checkpoint around each block. The largest batch is that of
-a card of 11 GiB (the U-Net's of 24), found by halving; under a budget as long as no error comes,
+a card of 11 GiB (the U-Net's of 24), found by halving; under a budget of 98 % of it as long as no error comes,
 PyTorch's peak is below, and an image takes no more than twice its time.
 """
 
@@ -38,6 +38,7 @@ MACHINE = "h100-80gb"
 FRACTIONS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
 _WARM, _STEPS = 2, 2
 _MOST_SLOWDOWN = 2.0
+_OF_CARD = 0.98  # the budget; the rest is for what is not foreseen
 _OVERHEAD_STEPS = 4
 
 
@@ -269,7 +270,7 @@ def largest(network: Network) -> dict[str, Any]:
         return _measure(network, batch, steps=1)["peak_bytes"] <= network.card
 
     def within(batch: int) -> bool:
-        found = _within(network, batch, network.card)
+        found = _within(network, batch, int(network.card * _OF_CARD))
         if (
             found is None
             or found["peak_bytes"] > network.card
