@@ -8,8 +8,8 @@ on the simulated GPU (docs/rematerialise.md, Figures).
 Slowdown: steps under budgets that are fractions of the peak without, in virtual time. Peaks are
 those of PyTorch's caching allocator (max_memory_allocated), steps the mean of two behind two that
 do not count. `checkpoint` is torch.utils.checkpoint around each block. The largest batch is that of
-a card of 11 GiB (the U-Net's of 24), found by halving; under a budget of 98 % of it as long as no error comes,
-PyTorch's peak is below, and an image takes no more than twice its time.
+a card of 11 GiB (the U-Net's of 24), found by halving; under a budget of 98 % of it as long as no
+error comes, PyTorch's peak is below the card, and an image takes no more than twice its time.
 """
 
 from __future__ import annotations
