@@ -25,17 +25,16 @@ _BYTES = _SIDE * _SIDE * 4
 
 
 def _views(t: Any, draw: random.Random) -> Any:
-    return draw.choice(
-        [
-            lambda: t.t(),
-            lambda: t.view(-1).view(_SIDE, _SIDE),
-            lambda: t[:, :1].expand(_SIDE, _SIDE),
-            lambda: t[draw.randrange(_SIDE)].expand(_SIDE, _SIDE),
-            lambda: t.unsqueeze(0).squeeze(0),
-            lambda: t.flip(0),
-            lambda: t.detach() * 1.0 + t,
-        ]
-    )()
+    views: list[Callable[[], Any]] = [
+        lambda: t.t(),
+        lambda: t.view(-1).view(_SIDE, _SIDE),
+        lambda: t[:, :1].expand(_SIDE, _SIDE),
+        lambda: t[draw.randrange(_SIDE)].expand(_SIDE, _SIDE),
+        lambda: t.unsqueeze(0).squeeze(0),
+        lambda: t.flip(0),
+        lambda: t.detach() * 1.0 + t,
+    ]
+    return draw.choice(views)()
 
 
 def _two(function: Callable[[Any, Any], Any]) -> Callable[[list[Any], random.Random], Any]:

@@ -1,5 +1,5 @@
 """Ways to a tensor's memory that do not go through PyTorch's operators: numpy, raw pointers,
-storages. A tensor whose memory is asked for that way comes back and stays.
+storages, DLPack. A tensor whose memory is asked for that way comes back and stays.
 """
 
 from __future__ import annotations
@@ -11,49 +11,58 @@ from typing import Any
 import torch
 
 # By name of the method: whether what it gives can change the memory.
-_ACCESSORS = {
+_METHODS = {
     "numpy": True,
     "__dlpack__": True,
     "untyped_storage": True,
     "data_ptr": True,
     "tolist": False,
 }
+_FUNCTIONS = ((torch, "to_dlpack"), (torch.utils.dlpack, "to_dlpack"))
+# Gives memory to C code past all of the above; without it such code asks __dlpack__.
+_C_INTERFACE = "__dlpack_c_exchange_api__"
 # A parameter's address is asked for by many who only compare it.
 _HARMLESS_OF_PARAMETERS = {"untyped_storage", "data_ptr"}
 
 
 class Accessors:
-    """While installed, `expose` is told of each tensor whose memory is asked for, with whether it
-    may be changed.
+    """While installed, `expose` is told of each tensor whose memory is asked for: whether it may be
+    changed, and whether that is not meant of parameters.
     """
 
     def __init__(self, expose: Callable[[Any, bool, bool], None]) -> None:
         self._expose = expose
-        self._before: dict[str, Any] = {}
+        self._before: list[tuple[Any, str, Any]] = []
 
     def install(self) -> None:
         """From now on."""
-        for name, may_change in _ACCESSORS.items():
-            self._before[name] = torch.Tensor.__dict__.get(name)
-            setattr(torch.Tensor, name, self._wrapped(name, may_change))
+        for name, may_change in _METHODS.items():
+            self._wrap(torch.Tensor, name, may_change)
+        for module, name in _FUNCTIONS:
+            self._wrap(module, name, True)
+        interface = torch.Tensor.__dict__.get(_C_INTERFACE)
+        if interface is not None:
+            self._before.append((torch.Tensor, _C_INTERFACE, interface))
+            delattr(torch.Tensor, _C_INTERFACE)
 
     def remove(self) -> None:
         """As it was before."""
-        for name, method in self._before.items():
-            if method is None:
-                delattr(torch.Tensor, name)
+        while self._before:
+            owner, name, original = self._before.pop()
+            if original is None:
+                delattr(owner, name)
             else:
-                setattr(torch.Tensor, name, method)
-        self._before.clear()
+                setattr(owner, name, original)
 
-    def _wrapped(self, name: str, may_change: bool) -> Any:
-        original = getattr(torch.Tensor, name)
+    def _wrap(self, owner: Any, name: str, may_change: bool) -> None:
+        self._before.append((owner, name, owner.__dict__.get(name)))
+        original = getattr(owner, name)
         expose = self._expose
         spares_parameters = name in _HARMLESS_OF_PARAMETERS
 
         @functools.wraps(original)
-        def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
-            expose(self, may_change, spares_parameters)
-            return original(self, *args, **kwargs)
+        def wrapper(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            expose(tensor, may_change, spares_parameters)
+            return original(tensor, *args, **kwargs)
 
-        return wrapper
+        setattr(owner, name, wrapper)

@@ -12,7 +12,11 @@ from typing import Any
 import torch
 
 _MODULE = "torch._dynamo.convert_frame"
-_QUESTION = "is_in_any_mode_without_ignore_compile_internals"
+# Which of them PyTorch asks before it compiles a function depends on its settings.
+_QUESTIONS = (
+    "is_in_any_mode_without_ignore_compile_internals",
+    "any_torch_dispatch_mode_on_stack",
+)
 _TEXT = (
     "deepum.remat: torch.compile has no effect while it is active: functions run operator by "
     "operator, with the numbers of eager PyTorch"
@@ -25,7 +29,7 @@ class CompilerNotice:
     def __init__(self) -> None:
         self._warned = False
         self._compile: Any = None
-        self._question: Any = None
+        self._questions: dict[str, Any] = {}
 
     def install(self) -> None:
         """From now on."""
@@ -44,17 +48,19 @@ class CompilerNotice:
         """As it was before."""
         torch.compile = self._compile
         module = sys.modules.get(_MODULE)
-        if module is not None and self._question is not None:
-            setattr(module, _QUESTION, self._question)
-            self._question = None
+        for name, question in self._questions.items():
+            setattr(module, name, question)
+        self._questions.clear()
 
     def _watch(self) -> None:
         module = sys.modules.get(_MODULE)
-        question = getattr(module, _QUESTION, None)
-        if question is None or self._question is not None:
-            return
-        self._question = question
+        for name in _QUESTIONS:
+            question = getattr(module, name, None)
+            if question is not None and name not in self._questions:
+                self._questions[name] = question
+                setattr(module, name, self._asked(question))
 
+    def _asked(self, question: Any) -> Any:
         @functools.wraps(question)
         def ask() -> Any:
             answer = question()
@@ -63,4 +69,4 @@ class CompilerNotice:
                 warnings.warn(_TEXT, stacklevel=2)
             return answer
 
-        setattr(module, _QUESTION, ask)
+        return ask
