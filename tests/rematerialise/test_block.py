@@ -68,12 +68,12 @@ def test_an_error_of_the_programs_own_leaves_all_in_order() -> None:
 
 
 def _steps(count: int, update: Any) -> tuple[int, int]:
-    """Bytes and operations that are kept after so many steps."""
+    """Bytes and operations that are kept after so many steps of a model that is built in the block."""
     torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64))
-    optimizer = torch.optim.AdamW(model.parameters())
-    averages = [p.detach().clone() for p in model.parameters()]
     with deepum.remat("1GiB", device="cpu", smallest=1) as remat:
+        model = nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64))
+        optimizer = torch.optim.AdamW(model.parameters())
+        averages = [p.detach().clone() for p in model.parameters()]
         for _ in range(count):
             optimizer.zero_grad()
             model(torch.randn(32, 64)).square().mean().backward()
@@ -175,3 +175,38 @@ def test_a_subclass_around_tensors_reads_what_was_evicted() -> None:
         tensors = [_Loud(torch.ones(1 << 16) * number) for number in range(20)]
         assert remat.statistics().evictions > 0
         assert all((one + 1).inner.eq(number + 1).all() for number, one in enumerate(tensors))
+
+
+def test_what_ran_without_autocast_runs_again_without_it() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(256, 256)
+    expected = x @ x
+    # The oldest leaves first, whatever computing it took.
+    with deepum.remat("3MiB", device="cpu", smallest=1, heuristic="lru") as remat:
+        product = x @ x
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            filling = [torch.ones(1 << 16) * number for number in range(20)]
+            before = remat.statistics().recomputed
+            array = product.numpy()  # past operators, which all run without autocast down there
+        assert remat.statistics().recomputed > before
+        assert (array == expected.numpy()).all() and filling[3][0].item() == 3
+
+
+def _leaf_steps(count: int) -> int:
+    """Operations that are kept after so many steps of a leaf that is no module's parameter."""
+    from deepum.rematerialise.graph import Operation
+
+    with deepum.remat("1GiB", device="cpu", smallest=1):
+        weight = torch.randn(64, 64, requires_grad=True)
+        for _ in range(count):
+            (torch.randn(32, 64) @ weight).square().mean().backward()
+            with torch.no_grad():
+                weight.sub_(0.1 * weight.grad)
+            weight.grad = None
+        gc.collect()
+        torch.ones(1) + 1
+        return sum(type(one) is Operation for one in gc.get_objects())
+
+
+def test_nothing_grows_with_the_steps_of_a_leaf() -> None:
+    assert _leaf_steps(100) <= _leaf_steps(10) + 10
