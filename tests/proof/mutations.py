@@ -332,7 +332,7 @@ MUTATIONS = (
     Mutation(
         "moves-not-awaited",
         _MOVER + "wait_rules.cpp",
-        "      found->moves.emplace_back(&other, command.after_move);",
+        "      found->moves.emplace_back(&other, id);",
         "",
         "that a move waits for the move before it",
         (

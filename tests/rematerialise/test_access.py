@@ -8,7 +8,7 @@ import pickle
 import threading
 from typing import Any
 
-import comparing  # noqa: F401 - skips without a PyTorch that can
+import comparing  # skips without a PyTorch that can
 import numpy as np
 import pytest
 
@@ -18,7 +18,6 @@ torch: Any = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 _COUNT = 1 << 16  # elements of a tensor: 256 KiB
-_BUDGET = 2 << 20
 
 
 def many() -> list[Any]:
@@ -43,7 +42,7 @@ def many() -> list[Any]:
 )
 def test_an_evicted_tensor_that_is_read_comes_back_and_stays(read: Any) -> None:
     expected = read(torch.ones(_COUNT) * 3)
-    with deepum.remat(_BUDGET, device="cpu", smallest=1) as remat:
+    with deepum.remat(comparing.in_use() + (2 << 20), device="cpu", smallest=1) as remat:
         tensors = many()
         assert remat.statistics().evictions > 0
         assert read(tensors[3]) == expected
@@ -53,7 +52,7 @@ def test_an_evicted_tensor_that_is_read_comes_back_and_stays(read: Any) -> None:
 
 
 def test_it_is_saved_as_it_is() -> None:
-    with deepum.remat(_BUDGET, device="cpu", smallest=1):
+    with deepum.remat(comparing.in_use() + (2 << 20), device="cpu", smallest=1):
         tensors = many()
         file = io.BytesIO()
         torch.save({"five": tensors[5]}, file)
@@ -62,7 +61,7 @@ def test_it_is_saved_as_it_is() -> None:
 
 
 def test_numpy_sees_what_operators_change_and_they_what_it_changes() -> None:
-    with deepum.remat(_BUDGET, device="cpu", smallest=1):
+    with deepum.remat(comparing.in_use() + (2 << 20), device="cpu", smallest=1):
         tensor = torch.zeros(_COUNT)
         array = tensor.numpy()
         made = tensor + 1
@@ -76,7 +75,7 @@ def test_numpy_sees_what_operators_change_and_they_what_it_changes() -> None:
 
 def test_what_came_from_numpy_may_be_changed_there() -> None:
     array = np.ones(_COUNT, dtype=np.float32)
-    with deepum.remat(_BUDGET, device="cpu", smallest=1) as remat:
+    with deepum.remat(comparing.in_use() + (2 << 20), device="cpu", smallest=1) as remat:
         tensor = torch.from_numpy(array)
         doubled = [tensor * 2 for _ in range(10)]
         array[:] = 7
@@ -95,7 +94,7 @@ def test_another_thread_gets_numbers_or_an_error_and_no_others() -> None:
             except RuntimeError as error:
                 found.append(str(error))
 
-    with deepum.remat(_BUDGET, device="cpu", smallest=1):
+    with deepum.remat(comparing.in_use() + (2 << 20), device="cpu", smallest=1):
         tensors = many()
         thread = threading.Thread(target=read, args=(tensors,))
         thread.start()
@@ -107,7 +106,7 @@ def test_another_thread_gets_numbers_or_an_error_and_no_others() -> None:
 
 
 def test_behind_the_block_everything_is_there() -> None:
-    with deepum.remat(_BUDGET, device="cpu", smallest=1) as remat:
+    with deepum.remat(comparing.in_use() + (2 << 20), device="cpu", smallest=1) as remat:
         tensors = many()
         views = [one.view(2, -1)[1] for one in tensors]
     assert remat.statistics().evictions > 0
@@ -118,7 +117,7 @@ def test_behind_the_block_everything_is_there() -> None:
 def test_methods_are_as_before_behind_the_block() -> None:
     before = dict(torch.Tensor.__dict__)
     functions = torch.to_dlpack, torch.utils.dlpack.to_dlpack, torch.compile
-    with deepum.remat(_BUDGET, device="cpu"):
+    with deepum.remat(comparing.in_use() + (2 << 20), device="cpu"):
         assert torch.Tensor.__dict__["data_ptr"] is not before.get("data_ptr")
     assert dict(torch.Tensor.__dict__) == before
     assert (torch.to_dlpack, torch.utils.dlpack.to_dlpack, torch.compile) == functions

@@ -75,7 +75,7 @@ for build in (convolutions, transformer):
         found.append([build.__name__, fraction, peak - budget, remat.statistics().evictions])
 print(json.dumps(found))
 """
-_SPARE = 256 << 10  # what blocks are rounded up by, and a first call that was not foreseen
+_SPARE = 1 << 20  # what blocks are rounded up by, and a first call that was not foreseen
 
 
 @pytest.fixture(scope="module")

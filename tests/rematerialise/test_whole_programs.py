@@ -103,7 +103,7 @@ def test_another_sitecustomize_is_read_as_ever(deepum: Deepum, tmp_path: Path) -
         *(sys.executable, "-c", "import sitecustomize; print(sitecustomize.__file__)"),
         env={"PYTHONPATH": str(folder)},
     )
-    assert result.stdout.split() == ["theirs", str(folder / "sitecustomize.py")], result.stderr
+    assert result.stdout.split()[-2:] == ["theirs", str(folder / "sitecustomize.py")], result.stderr
 
 
 def test_the_device_cpu_is_for_remat_alone(deepum: Deepum) -> None:
