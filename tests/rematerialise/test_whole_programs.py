@@ -101,7 +101,7 @@ def test_another_sitecustomize_is_read_as_ever(deepum: Deepum, tmp_path: Path) -
     result = deepum(
         *("run", "--device", "cpu", "--remat", "1GiB", "--"),
         *(sys.executable, "-c", "import sitecustomize; print(sitecustomize.__file__)"),
-        env={"PYTHONPATH": str(folder)},
+        env={"PYTHONPATH": f"{folder}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"},
     )
     found = result.stdout.split()  # deepum itself, which is Python's as well, reads it too
     assert set(found[:-1]) == {"theirs"}, result.stderr
