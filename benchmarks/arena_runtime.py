@@ -12,20 +12,16 @@ Results are kept in FILE (--json) as each program is done.
 
 from __future__ import annotations
 
-import json
-import os
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from kept import ROOT, Kept, circumstances, results_in, save
+from kept import Kept, circumstances, results_in, save
+from simulated_gpu import measured_apart
 
 from deepum.arena import pytorch as arena
 from deepum.errors import DeepumError
@@ -140,17 +136,8 @@ def summary(told: dict[str, Any]) -> dict[str, Any]:
 
 def measure(name: str, allocator: str) -> dict[str, Any]:
     """Of a program under an allocator. Raises DeepumError."""
-    with tempfile.TemporaryDirectory(prefix="deepum-arena-") as folder:
-        file = Path(folder) / "steps.json"
-        command = [sys.executable, "-P", "-m", "deepum", "run", "--device", f"sim:{MACHINE}", "--"]
-        command += [sys.executable, str(Path(__file__).resolve()), "--run", name]
-        command += ["--allocator", allocator, "--json", str(file)]
-        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-        environment = {**os.environ, "DEEPUM_DISABLE": "1", "PYTHONPATH": path}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise DeepumError(f"{name}, {allocator}: {done.stderr.strip().splitlines()[-1]}")
-        return summary(json.loads(file.read_text(encoding="utf-8")))
+    arguments = ("--run", name, "--allocator", allocator)
+    return summary(measured_apart(__file__, arguments, MACHINE, f"{name}, {allocator}"))
 
 
 def _mib(size: float) -> str:

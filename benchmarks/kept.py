@@ -6,11 +6,13 @@ import argparse
 import datetime
 import json
 import platform
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from deepum.errors import DeepumError
 from deepum.simulate.driver import BAND
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -81,6 +83,29 @@ def results_in(file: Path, key: str) -> Results:
 def save(file: Path, results: Results) -> None:
     """Writes them as they are."""
     file.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+
+
+def measure_points(
+    given: argparse.Namespace,
+    kept: Results,
+    run_name: str,
+    points: Iterable[str],
+    measure: Callable[[str], Results],
+) -> Iterator[tuple[str, Results]]:
+    """Each point with what was measured, which is kept in `--json` among those of that run. Points
+    that fail are said and left out.
+    """
+    mine = kept["runs"].setdefault(run_name, {"points": {}})
+    for point in points:
+        try:
+            found = measure(point)
+        except DeepumError as error:
+            print(f"{point}: {error}", file=sys.stderr)
+            continue
+        mine |= circumstances(mode=given.mode, costs=given.costs)
+        mine["points"][point] = found
+        save(given.json, kept)
+        yield point, found
 
 
 def circumstances(**more: object) -> Results:

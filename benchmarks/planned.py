@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import fmean, geometric_mean
 from typing import Any
 
-from kept import ROOT, Kept, add_costs, circumstances, results_in, save
+from kept import ROOT, Kept, add_costs, measure_points, results_in
 
 from deepum.errors import DeepumError
 from deepum.simulate import bound
@@ -137,17 +137,13 @@ def main() -> int:
     kept = results_in(given.json, "runs")
     of_set = "" if given.set == "named" else f"{given.set}, "
     run_name = f"{of_set}{given.mode}, {given.costs} costs"
-    mine = kept["runs"].setdefault(run_name, {"points": {}})
     points = given.points.split(",") if given.points else SETS[given.set]
-    for point in (one.replace(";", ",") for one in points):
-        try:
-            found = measure(point, given.mode, given.costs, given.g10)
-        except DeepumError as error:
-            print(f"{point}: {error}", file=sys.stderr)
-            continue
-        mine |= circumstances(mode=given.mode, costs=given.costs)
-        mine["points"][point] = found
-        save(given.json, kept)
+    names = [one.replace(";", ",") for one in points]
+
+    def of_point(point: str) -> dict[str, Any]:
+        return measure(point, given.mode, given.costs, given.g10)
+
+    for point, found in measure_points(given, kept, run_name, names, of_point):
         told = ", ".join(
             f"{name} {one['ms'] / found['bound_ms']:.3f}" for name, one in found["policies"].items()
         )

@@ -19,9 +19,8 @@ import sys
 from statistics import geometric_mean
 from typing import Any
 
-from kept import Kept, add_costs, circumstances, results_in, save
+from kept import Kept, add_costs, measure_points, results_in
 
-from deepum.errors import DeepumError
 from deepum.recomputation.feedback import STEPS
 from deepum.simulate.comparison import compare, preset_of
 from deepum.simulate.driver import BAND
@@ -133,16 +132,12 @@ def main() -> int:
     kept = results_in(given.json, "runs")
     with_planned = " planned," if given.joined == "remat-planned" else ""
     name = f"{given.mode},{with_planned} {given.costs} costs"
-    mine = kept["runs"].setdefault(name, {"points": {}})
-    for point in given.points.split(",") if given.points else POINTS:
-        try:
-            found = measure(point, given.mode, given.costs, given.joined)
-        except DeepumError as error:
-            print(f"{point}: {error}", file=sys.stderr)
-            continue
-        mine |= circumstances(mode=given.mode, costs=given.costs)
-        mine["points"][point] = found
-        save(given.json, kept)
+    points = given.points.split(",") if given.points else POINTS
+
+    def of_point(point: str) -> dict[str, Any]:
+        return measure(point, given.mode, given.costs, given.joined)
+
+    for point, found in measure_points(given, kept, name, points, of_point):
         alone = JOINED[given.joined]
         print(
             f"{point}: {alone} {found[alone]:.0f} ms, remat-alone {found['remat-alone'] or 0:.0f}, "

@@ -16,20 +16,17 @@ from __future__ import annotations
 
 import gc
 import json
-import os
 import random
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from kept import ROOT, Kept, circumstances, results_in, save
+from kept import Kept, circumstances, results_in, save
+from simulated_gpu import measured_apart
 
 from deepum.errors import DeepumError
 from deepum.workloads.registry import Job
@@ -198,14 +195,14 @@ def _within(network: Network, batch: int, budget: int) -> dict[str, float] | Non
     try:
         with deepum.remat(budget, device="cuda") as remat:
             found = _measure(network, batch)
-            told = remat.statistics()
+            statistics = remat.statistics()
     except torch.OutOfMemoryError:
         return None
     return {
         **found,
-        "evictions": told.evictions,
-        "recomputed": told.recomputed,
-        "operators": told.operators,
+        "evictions": statistics.evictions,
+        "recomputed": statistics.recomputed,
+        "operators": statistics.operators,
     }
 
 
@@ -329,19 +326,9 @@ def overhead(_network: Network) -> dict[str, Any]:
 
 def run(name: str, what: str) -> dict[str, Any]:
     """One measurement in a process of its own, on the simulated GPU. Raises DeepumError."""
-    with tempfile.TemporaryDirectory(prefix="deepum-remat-") as folder:
-        file = Path(folder) / "found.json"
-        command = [sys.executable, "-P", "-m", "deepum", "run", "--device", f"sim:{MACHINE}", "--"]
-        command += [sys.executable, str(Path(__file__).resolve()), "--run", name]
-        command += ["--what", what, "--json", str(file)]
-        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-        environment = {**os.environ, "DEEPUM_DISABLE": "1", "PYTHONPATH": path}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        if done.returncode:
-            told = [line for line in done.stderr.splitlines() if not line.startswith("deepum: ")]
-            raise DeepumError(f"{name}, {what}: {told[-1] if told else done.returncode}")
-        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        return found
+    arguments = ("--run", name, "--what", what)
+    found: dict[str, Any] = measured_apart(__file__, arguments, MACHINE, f"{name}, {what}")
+    return found
 
 
 def _ratio(one: dict[str, float] | None, plain: dict[str, float]) -> str:
@@ -359,36 +346,36 @@ def table(kept: dict[str, Any]) -> str:
     ]
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     for name, one in kept["networks"].items():
-        if (told := one.get("slowdown")) is None:
+        if (found := one.get("slowdown")) is None:
             continue
-        plain, checkpointed = told["plain"], told["checkpoint"]
-        cells = [name, str(told["batch"]), f"{plain['peak_bytes'] / (1 << 30):.1f}"]
-        budgets = told["budgets"]
+        plain, checkpointed = found["plain"], found["checkpoint"]
+        cells = [name, str(found["batch"]), f"{plain['peak_bytes'] / (1 << 30):.1f}"]
+        budgets = found["budgets"]
         for fraction in FRACTIONS:
             cells.append(
                 _ratio(budgets[str(fraction)], plain) if str(fraction) in budgets else "too small"
             )
         cells.append(f"{checkpointed['peak_bytes'] / plain['peak_bytes']:.2f}")
         cells.append(_ratio(checkpointed, plain))
-        cells.append(_ratio(told["at_checkpoint"], plain))
-        cells.append(_ratio(told["fits"], plain))
+        cells.append(_ratio(found["at_checkpoint"], plain))
+        cells.append(_ratio(found["fits"], plain))
         lines.append("| " + " | ".join(cells) + " |")
     columns = ["network", "card", "largest batch", "under a budget", "times", "slowdown"]
     lines += ["", "| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     for name, one in kept["networks"].items():
-        if (told := one.get("largest")) is not None:
-            lines.append(
-                f"| {name} | {told['card_bytes'] >> 30} GiB | {told['without']} | {told['with']} | "
-                f"{told['with'] / told['without']:.1f} | {told['slowdown']:.2f} |"
-            )
-    told = kept["networks"].get("resnet50", {}).get("overhead")
-    if told is not None:
-        more = told["with_ms"] - told["without_ms"]
+        if (found := one.get("largest")) is not None:
+            without, within = found["without"], found["with"]
+            cells = [name, f"{found['card_bytes'] >> 30} GiB", str(without), str(within)]
+            cells += [f"{within / without:.1f}", f"{found['slowdown']:.2f}"]
+            lines.append("| " + " | ".join(cells) + " |")
+    cost = kept["networks"].get("resnet50", {}).get("overhead")
+    if cost is not None:
+        more = cost["with_ms"] - cost["without_ms"]
         lines += ["", "| ResNet-50, 4 images, one core, all fits | |", "|---|---|"]
-        lines.append(f"| ms of a step without | {told['without_ms']:.0f} |")
-        lines.append(f"| more with | {100 * more / told['without_ms']:.1f} % |")
-        lines.append(f"| operators of a step | {told['operators']:.0f} |")
-        lines.append(f"| us an operator | {1000 * more / told['operators']:.0f} |")
+        lines.append(f"| ms of a step without | {cost['without_ms']:.0f} |")
+        lines.append(f"| more with | {100 * more / cost['without_ms']:.1f} % |")
+        lines.append(f"| operators of a step | {cost['operators']:.0f} |")
+        lines.append(f"| us an operator | {1000 * more / cost['operators']:.0f} |")
     return "\n".join(lines) + "\n"
 
 

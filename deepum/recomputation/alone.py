@@ -28,7 +28,7 @@ class Alone(Priced):
                 f"out of memory in step {program.step + 1}: {size} bytes asked for, "
                 f"{program.allocated_bytes} of {self.budget_bytes} cannot be dropped"
             )
-        again = program.told.ns
+        again = program.counters.ns
         if again > _MOST_TIMES * (program.clock_ns - again + _BEGINNING_NS):
             raise OutOfMemoryError(
                 f"step {program.step + 1} computes more than {_MOST_TIMES} times what the program "

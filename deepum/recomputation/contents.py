@@ -62,10 +62,10 @@ class Use:
 @dataclass(slots=True, eq=False)
 class Operation:
     """A launch or copy, in the step of that number. `accesses`: of what the storage with that place
-    in `uses` has, by its offset there; None: of other memory, as they stand. `told`: the storages
-    that its event names, by place in `uses`, in its order; `others`: the UM blocks of other memory
-    that it names. `ns`: with all of its memory on the device. `repeatable`: it computes the same
-    from the same, and has no other effect.
+    in `uses` has, by its offset there; None: of other memory, as they stand. `in_event`: the
+    storages that its event names, by place in `uses`, in its order; `others`: the UM blocks of
+    other memory that it names. `ns`: with all of its memory on the device. `repeatable`: it
+    computes the same from the same, and has no other effect.
     """
 
     event: Execute
@@ -73,7 +73,7 @@ class Operation:
     step: int
     uses: tuple[Use, ...]
     accesses: tuple[tuple[int | None, Access], ...]
-    told: tuple[int, ...]
+    in_event: tuple[int, ...]
     others: tuple[BlockRange, ...]
     ns: int
     repeatable: bool

@@ -19,7 +19,7 @@ from deepum.recomputation.contents import (
     Use,
     used,
 )
-from deepum.trace import Trace, work
+from deepum.trace import Trace, following, work
 from deepum.trace.work import Access, Work
 
 _HEADER_BYTES: int = ffi.sizeof("deepum_event_header")
@@ -35,23 +35,10 @@ def refusal(trace: Trace) -> str | None:
     """Why the program cannot be followed, None if it can be. Raises ValueError for a damaged
     trace.
     """
-    reported = steps = False
-    streams, launches = set(), set()
-    for event in events(trace.events):
-        reported = reported or isinstance(event, Block)
-        if event.device != 0:
-            return "uses several GPUs"
-        if event.kind == "lost":
-            return "has lost events"
-        if isinstance(event, Execute):
-            if event.flags & lib.DEEPUM_EXECUTE_GRAPH:
-                return "launches graphs, whose memory stays where it is"
-            streams.add(event.stream)
-            launches.add(event.sequence)
-    if not reported:
-        return "has no blocks of PyTorch's allocator"
-    if len(streams) > 1:
-        return "puts work on several streams"
+    if (reason := following.refusal(trace)) is not None:
+        return reason
+    steps = False
+    launches = {event.sequence for event in events(trace.events) if isinstance(event, Execute)}
     for one in work.decode(trace.work):
         if one.kind in _EXECUTES:
             launches.discard(one.sequence)
@@ -185,7 +172,7 @@ class _Reader:
             touches[place].append(_touch(one, access.flags, start, size))
             accesses.append((place, Access(access.slot, access.flags, start, size)))
         uses = [used(storage, touches[at]) for storage, at in places.items()]
-        told, others = self._told(event, uses, ranges)
+        in_event, others = self._in_event(event, uses, ranges)
         sparse = bool(event.flags & _SPARSE) and any(
             use.makes is not None and use.makes > 1 for use in uses
         )
@@ -195,7 +182,7 @@ class _Reader:
             self._step,
             tuple(uses),
             tuple(accesses),
-            told,
+            in_event,
             others,
             self._ns.get(event.sequence, 0),
             one.kind == work.LAUNCH and not sparse,
@@ -207,7 +194,7 @@ class _Reader:
                 use.storage.readers.append(made)
         return made
 
-    def _told(
+    def _in_event(
         self, event: Execute, uses: list[Use], ranges: list[BlockRange]
     ) -> tuple[tuple[int, ...], tuple[BlockRange, ...]]:
         """The storages that the event names, by place in `uses`, to which those are added of which
@@ -215,7 +202,7 @@ class _Reader:
         """
         if event.flags & lib.DEEPUM_EXECUTE_COPY:  # exact ranges, of what is touched
             return (), tuple(one for one in event.ranges if one.slot not in self._segments)
-        told: list[int] = []
+        places: list[int] = []
         others = []
         for one in event.ranges:
             segment = self._segments.get(one.slot)
@@ -226,9 +213,9 @@ class _Reader:
             if not named:
                 named = [len(uses)]
                 uses.append(Use(_named(segment, one, event), None, None))
-            told += named
-        told += [at for at in range(len(ranges)) if at not in told]
-        return tuple(told), tuple(others)
+            places += named
+        places += [at for at in range(len(ranges)) if at not in places]
+        return tuple(places), tuple(others)
 
 
 def _named(segment: _Segment, where: BlockRange, event: Execute) -> Storage:

@@ -19,6 +19,7 @@ from deepum.recomputation.contents import (
     Other,
     Storage,
 )
+from deepum.recomputation.dependence import Dependence
 from deepum.recomputation.tape import Tape
 from deepum.trace import work
 from deepum.trace.allocator import Block
@@ -43,28 +44,11 @@ class Chooser(Protocol):
         """The last launch of that step was launched."""
 
 
-class KeepAll:
-    """Nothing leaves."""
-
-    def room(self, program: Rewriting, size: int) -> None:
-        """Nothing."""
-
-    def used(self, program: Rewriting, operation: Operation) -> None:
-        """Nothing."""
-
-    def step(self, program: Rewriting, number: int) -> None:
-        """Nothing."""
-
-    def end(self, program: Rewriting, number: int) -> None:
-        """Nothing."""
-
-
 @dataclass(slots=True)
-class Held:
+class Holding:
     """Memory that the program has: `block` is None where it is dropped. `version`: of its content.
     `pins`: launches under way that need it where it is. `used_ns`, `used_bytes`: clocks at its
-    latest use (Rewriting.clock_ns, clock_bytes). `needs`: what has to be there while it is dropped,
-    so that it can be computed again.
+    latest use (Rewriting.clock_ns, clock_bytes).
     """
 
     block: Block | None
@@ -72,11 +56,10 @@ class Held:
     pins: int = 0
     used_ns: int = 0
     used_bytes: int = 0
-    needs: frozenset[Content] = frozenset()
 
 
 @dataclass
-class Told:
+class Counters:
     """What was done: launches again and their time, contents dropped and their bytes."""
 
     launches: int = 0
@@ -90,8 +73,8 @@ class Rewriting:
     """One program. `others`: slots of memory that is not PyTorch's."""
 
     def __init__(self, chooser: Chooser, others: Iterable[int] = ()) -> None:
-        self.told = Told()
-        self.held: dict[Storage, Held] = {}
+        self.counters = Counters()
+        self.held: dict[Storage, Holding] = {}
         self.dropped: set[Storage] = set()
         # Of launches that were launched, those again among them: their time, the sizes of what they
         # used.
@@ -101,7 +84,7 @@ class Rewriting:
         self._chooser = chooser
         self._tape = Tape(set(others))
         self._temporary: dict[Content, Block] = {}  # made for others
-        self._needed_by: dict[Content, set[Storage]] = {}
+        self._dependence = Dependence()
         self.changed: list[Content] = []  # came or went, since the chooser looked
         self._going: set[Content] = set()  # about to be given up, and there still
 
@@ -113,12 +96,12 @@ class Rewriting:
     def run(self, items: Iterable[Item]) -> Iterator[tuple[bytes, bytes]]:
         """The events and the work of each step, and of what comes behind the last."""
         self._chooser.step(self, 0)
-        pinned: list[Held] = []
+        pinned: list[Holding] = []
         for item, ahead in _looking_ahead(items):
             if isinstance(item, HandOut):
                 if ahead is not None and not pinned:
                     pinned = self._pin_inputs(ahead)
-                self.held[item.storage] = Held(self._block(item.storage.bytes))
+                self.held[item.storage] = Holding(self._block(item.storage.bytes))
             elif isinstance(item, GiveBack):
                 self._give_back(item.storage)
             elif isinstance(item, Operation):
@@ -161,9 +144,9 @@ class Rewriting:
         block, held.block = held.block, None
         self._tape.give_back(block)
         self.dropped.add(storage)
-        self._register(storage, found)
-        self.told.drops += 1
-        self.told.dropped_bytes += storage.bytes
+        self._dependence.add(storage, found.needs)
+        self.counters.drops += 1
+        self.counters.dropped_bytes += storage.bytes
         return True
 
     def synchronise(self) -> None:
@@ -179,10 +162,10 @@ class Rewriting:
     def _block(self, size: int) -> Block:
         self._chooser.room(self, size)
         block = self._tape.hand_out(size)
-        self.told.peak_bytes = max(self.told.peak_bytes, self.allocated_bytes)
+        self.counters.peak_bytes = max(self.counters.peak_bytes, self.allocated_bytes)
         return block
 
-    def _pin_inputs(self, operation: Operation) -> list[Held]:
+    def _pin_inputs(self, operation: Operation) -> list[Holding]:
         """What the next launch needs is not dropped for its outputs."""
         pinned = []
         for use in operation.uses:
@@ -195,7 +178,7 @@ class Rewriting:
     def _give_back(self, storage: Storage) -> None:
         held = self.held[storage]
         if held.block is None:
-            self._unregister(storage)
+            self._dependence.discard(storage)
             self.dropped.discard(storage)
         else:
             self._give_up([(storage, held.version)])
@@ -210,7 +193,7 @@ class Rewriting:
                 if use.reads is not None:
                     self._restore(use.storage)
                 else:  # nothing that was there is needed: it is written over, or only named
-                    self._unregister(use.storage)
+                    self._dependence.discard(use.storage)
                     self.dropped.discard(use.storage)
                     held.version = _NOTHING
                     held.block = self._block(use.storage.bytes)
@@ -314,8 +297,8 @@ class Rewriting:
                     spare.append(places[other])
             self._tape.launch(operation, places.__getitem__, ends_step=False)
             self._pass(operation)
-            self.told.launches += 1
-            self.told.ns += operation.ns
+            self.counters.launches += 1
+            self.counters.ns += operation.ns
             for given in spare:
                 self._tape.give_back(given)
             for result, place in made:
@@ -330,7 +313,7 @@ class Rewriting:
             held = self.held[content[0]]
             held.block = block
             held.used_ns, held.used_bytes = self.clock_ns, self.clock_bytes
-            self._unregister(content[0])
+            self._dependence.discard(content[0])
             self.dropped.discard(content[0])
         else:
             self._temporary[content] = block
@@ -343,20 +326,6 @@ class Rewriting:
         return self._place(content[0])
 
     # --- What dropped contents are made of has to stay, or be computable itself
-
-    def _register(self, storage: Storage, found: Closure) -> None:
-        self._unregister(storage)
-        self.held[storage].needs = found.needs
-        for needed in found.needs:
-            self._needed_by.setdefault(needed, set()).add(storage)
-
-    def _unregister(self, storage: Storage) -> None:
-        held = self.held[storage]
-        for needed in held.needs:
-            self._needed_by[needed].discard(storage)
-            if not self._needed_by[needed]:
-                del self._needed_by[needed]
-        held.needs = frozenset()
 
     def _is_held(self, content: Content) -> bool:
         held = self.held.get(content[0])
@@ -378,13 +347,13 @@ class Rewriting:
         computed without it.
         """
         found = {}
-        for storage in self._needed_by.get(content, ()):
+        for storage in self._dependence.needed_by(content):
             made = self._without(content, storage)
             if made is None:
                 return False
             found[storage] = made
         for storage, made in found.items():
-            self._register(storage, made)
+            self._dependence.add(storage, made.needs)
         self.changed.append(content)
         return True
 
@@ -394,7 +363,7 @@ class Rewriting:
         """
         self._going.update(contents)
         for content in contents:
-            for storage in list(self._needed_by.get(content, ())):
+            for storage in list(self._dependence.needed_by(content)):
                 if storage in self.dropped and self._without(content, storage) is None:
                     self._pin(content, 1)
                     self._restore(storage)

@@ -90,13 +90,13 @@ class Tape:
         if event.flags & _COPY:
             self._copy(operation, accesses)
         else:
-            told = [
+            ranges = [
                 replace(blocks[at].range, slot=self._slots[blocks[at].segment.slot])
-                for at in operation.told
+                for at in operation.in_event
             ]
             self._writer.execute(
                 event.execution_hash,
-                distinct([*told, *operation.others]),
+                distinct([*ranges, *operation.others]),
                 event.stream,
                 device=event.device,
                 flags=event.flags,

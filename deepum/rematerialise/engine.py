@@ -7,43 +7,13 @@ a backend's: tensors of PyTorch (deepum.rematerialise.pytorch), or a recorded tr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Iterable
+from typing import Any
 
 from deepum.rematerialise import groups
-from deepum.rematerialise.evictable import Evictable
 from deepum.rematerialise.graph import Content, Operation
-from deepum.rematerialise.heuristics import DtrEq, Heuristic
-
-_FEW = 32  # candidates, below which all are looked at
-_SMALL = 0.01  # of the mean candidate's size: too small to look at (the DTR paper's filter)
-
-
-class Backend(Protocol):
-    """What memory is, and how to compute."""
-
-    def evict(self, content: Content) -> None:
-        """Free the memory of a resident content."""
-
-    def compute(self, operation: Operation, wanted: Sequence[Content]) -> float:
-        """Run an operation again whose inputs are resident, and put its results into `wanted`;
-        nanoseconds that it took. What it overwrites and nobody else has locked is used up.
-        """
-
-    def hold(self, content: Content) -> Any:
-        """What keeps the memory of a content as long as the caller has it; None if it went, and the
-        engine has not been told yet.
-        """
-
-    def keep(self, operation: Operation, content: Content) -> None:
-        """The content cannot be computed any more: the operation keeps its memory alive."""
-
-    def free_beside(self, content: Content) -> int:
-        """Free bytes adjacent to its memory, on both sides."""
-
-    def abandoned(self) -> Iterable[Content]:
-        """Sources whose memory nobody but operations keeps alive, with the largest first."""
+from deepum.rematerialise.heuristics import Heuristic
+from deepum.rematerialise.residency import Backend, Residency
 
 
 class BudgetError(Exception):
@@ -55,19 +25,6 @@ class BudgetError(Exception):
         super().__init__(f"{missing} bytes too few")
         self.missing = missing
         self.in_use = in_use
-
-
-@dataclass
-class Counters:
-    """What the engine did, and what it cost; times in nanoseconds, as measured or simulated."""
-
-    evictions: int = 0
-    evicted_bytes: int = 0
-    recomputations: int = 0
-    recomputed_ns: float = 0.0
-    looked_at: int = 0  # candidates
-    banished: int = 0  # contents that became pinned so that memory of others went
-    peak_bytes: int = 0
 
 
 class _Step:
@@ -83,11 +40,8 @@ class _Step:
         self.held: list[Any] = []
 
 
-class Engine:
-    """budget: bytes of contents at most. smallest: bytes of a content that is worth evicting.
-    sampling: the square root of all candidates is looked at, and those of 1 % of the mean size or
-    less are not (the paper's optimisations), instead of all.
-    """
+class Engine(Residency):
+    """budget: bytes of contents at most."""
 
     def __init__(
         self,
@@ -99,37 +53,14 @@ class Engine:
         sampling: bool = True,
         seed: int = 0,
     ) -> None:
+        super().__init__(backend, heuristic, smallest=smallest, sampling=sampling, seed=seed)
         self.budget = budget
-        self.heuristic: Heuristic = heuristic or DtrEq()
-        self.counters = Counters()
-        self.used = 0
         self.overhead = 0  # bytes that the device's allocator takes beyond those of contents
-        self.clock = 0.0
-        self._backend = backend
-        self._smallest = max(1, smallest)
-        self._sampling = sampling
-        self._evictable = Evictable(seed)
         self._is_severing = False
-        self._has_looked = False  # for sources that nobody but operations keeps
+        self._was_short = False  # of memory, in this operation of the program
         self._transient: list[Content] = []  # computed again though the program let go of them
 
     # What the backend tells.
-
-    def add(self, content: Content) -> None:
-        """A new content is resident."""
-        content.last_use = self.clock
-        self.grow(content.bytes)
-        self._offer(content)
-
-    def grow(self, size: int) -> None:
-        """Memory of no content is taken (or, negative, given back)."""
-        self.used += size
-        self.counters.peak_bytes = max(self.counters.peak_bytes, self.used)
-
-    def release(self, content: Content) -> None:
-        """The program let go of it: its memory is free, its path stays."""
-        content.is_held = False
-        self._leave(content)
 
     def overwrite(self, content: Content) -> None:
         """The program changes a source: what is computed from it comes back before that, and cannot
@@ -142,10 +73,6 @@ class Engine:
         self.materialise(content)
         content.why = why
         self._cut(content)
-
-    def elapse(self, nanoseconds: float) -> None:
-        """The program computed."""
-        self.clock += nanoseconds
 
     # What the program needs.
 
@@ -172,8 +99,8 @@ class Engine:
     def make_room(self, size: int) -> None:
         """So many bytes fit. Raises BudgetError where nothing is left to evict."""
         budget = self.budget - self.overhead
-        if self.used + size > budget and not self._has_looked:
-            self._has_looked = True
+        if self.used + size > budget and not self._was_short:
+            self._was_short = True
             self._banish(only_without_loss=True)
         while self.used + size > budget:
             victim = self._victim()
@@ -190,7 +117,7 @@ class Engine:
                 self._backend.evict(one)
                 self._leave(one)
         self._transient.clear()
-        self._has_looked = False
+        self._was_short = False
 
     def materialise(self, content: Content) -> None:
         """The content is resident, computed again if it was evicted: with what it is computed from,
@@ -242,9 +169,8 @@ class Engine:
         self.make_room(operation.room)
         wanted = [one for one in operation.living() if not one.is_resident]
         took = self._backend.compute(operation, wanted)
-        used_up = operation.overwrites
-        if used_up is not None and used_up.locks == 1:
-            self._leave(used_up)
+        if operation.overwrites is not None:
+            self._leave(operation.overwrites)
         self.counters.recomputations += 1
         self.counters.recomputed_ns += took
         self.clock += took
@@ -258,48 +184,6 @@ class Engine:
             self._offer(one)
             if not one.is_held:
                 self._transient.append(one)
-
-    def _offer(self, content: Content) -> None:
-        if content.producer is not None and content.bytes >= self._smallest:
-            self._evictable.add(content)
-
-    def _leave(self, content: Content) -> None:
-        """Its memory is gone."""
-        self._evictable.discard(content)
-        if content.is_resident:
-            content.is_resident = False
-            self.used -= content.bytes
-            if self.heuristic.uses_groups and content.producer is not None:
-                groups.evicted(content)
-
-    def _evict(self, content: Content) -> None:
-        self._backend.evict(content)
-        self.counters.evictions += 1
-        self.counters.evicted_bytes += content.bytes
-        self._leave(content)
-
-    def _victim(self) -> Content | None:
-        count = len(self._evictable)
-        if self._sampling and count > _FEW:
-            smallest = _SMALL * self._evictable.bytes / count
-            found = self._best(self._evictable.sample(), smallest)
-            if found is not None:
-                return found
-        return self._best(self._evictable.all(), 0.0)
-
-    def _best(self, contents: Sequence[Content], smallest: float) -> Content | None:
-        best, least = None, 0.0
-        beside = 0
-        for one in contents:
-            if one.locks or one.bytes < smallest:
-                continue
-            if self.heuristic.uses_addresses:
-                beside = self._backend.free_beside(one)
-            score = self.heuristic.score(one, self.clock - one.last_use, beside)
-            self.counters.looked_at += 1
-            if best is None or score < least:
-                best, least = one, score
-        return best
 
     def _banish(self, only_without_loss: bool = False) -> bool:
         """Give up sources that operations alone keep: what is computed from them is pinned. One at

@@ -11,7 +11,7 @@ from deepum.errors import UsageError
 from deepum.recomputation.alone import Alone
 from deepum.recomputation.feedback import Feedback, Trial
 from deepum.recomputation.reading import items, others, refusal
-from deepum.recomputation.rewriting import Chooser, Rewriting, Told
+from deepum.recomputation.rewriting import Chooser, Counters, Rewriting
 from deepum.simulate.replay import Launch
 from deepum.simulate.workload import Workload
 
@@ -19,7 +19,7 @@ from deepum.simulate.workload import Workload
 @dataclass
 class Recomputing:
     """`ns`: what launches take, by sequence. `memory_bytes`: of the card; `link_ns`: of a byte on
-    the link. `moves`: not all has to fit the card. `told`, `trials`: what was done, once it has
+    the link. `moves`: not all has to fit the card. `counters`, `trials`: what was done, once it has
     run.
     """
 
@@ -28,7 +28,7 @@ class Recomputing:
     memory_bytes: int
     link_ns: float
     moves: bool = True
-    told: Told = field(default_factory=Told)
+    counters: Counters = field(default_factory=Counters)
     trials: list[Trial] = field(default_factory=list)
 
     def chunks(self, now: Callable[[], float]) -> Iterator[tuple[bytes, bytes]]:
@@ -41,7 +41,7 @@ class Recomputing:
         else:
             chooser = Alone(self.memory_bytes)
         program = Rewriting(chooser, others(trace))
-        self.told = program.told
+        self.counters = program.counters
         yield from program.run(items(trace, self.ns))
 
 

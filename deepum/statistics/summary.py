@@ -28,10 +28,10 @@ def summary(report: Mapping[str, Any], written: Sequence[str] = ()) -> list[str]
 
 def _remat(report: Mapping[str, Any]) -> list[str]:
     """What `--remat` did, a line for each process."""
-    told = report.get("remat") or []
+    processes = report.get("remat") or []
     lines = []
-    for one in told[:_MOST_PROCESSES]:
-        name = f"remat, process {one['pid']}" if len(told) > 1 else "remat"
+    for one in processes[:_MOST_PROCESSES]:
+        name = f"remat, process {one['pid']}" if len(processes) > 1 else "remat"
         kept = f"{name}: {size(one['peak_bytes'])} of {size(one['budget_bytes'])} at most"
         if not one["evictions"]:
             lines.append(f"{kept}; all fitted, nothing was computed again")

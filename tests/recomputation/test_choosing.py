@@ -30,8 +30,8 @@ def again(budget: int, price: float = math.inf, window: int = 0) -> tuple[int, i
     trace = made.trace()
     found, program = rewritten(trace, made.ns, Priced(budget, price, window))
     assert disagreement(trace, found) is None
-    told = program.told
-    return told.launches // 3, told.ns // max(told.launches, 1), told.peak_bytes
+    counters = program.counters
+    return counters.launches // 3, counters.ns // max(counters.launches, 1), counters.peak_bytes
 
 
 def test_the_cheap_ones_leave_and_no_more_than_has_to() -> None:
@@ -62,7 +62,7 @@ def test_alone_it_fits_or_says_where_it_does_not() -> None:
     made = training(LAYERS, 3, MIB_EACH)
     card = PEAK // 2
     _, program = rewritten(made.trace(), made.ns, Alone(card))
-    assert program.told.peak_bytes <= card
+    assert program.counters.peak_bytes <= card
     made = training(LAYERS, 3, MIB_EACH)
     with pytest.raises(OutOfMemoryError, match="out of memory in step 1"):
         rewritten(made.trace(), made.ns, Alone(4 * MIB_EACH * MIB))

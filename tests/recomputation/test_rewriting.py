@@ -12,8 +12,9 @@ from recomputing import Made, random_chooser, random_program, rewritten, trainin
 from deepum.core import Block, Execute, events
 from deepum.recomputation.account import disagreement
 from deepum.recomputation.contents import Operation, Storage
+from deepum.recomputation.priced import Priced
 from deepum.recomputation.reading import items, refusal
-from deepum.recomputation.rewriting import KeepAll, Rewriting
+from deepum.recomputation.rewriting import Rewriting
 from deepum.trace import Trace, work
 from deepum.trace.work import READ, WRITE
 
@@ -49,7 +50,7 @@ def launches(trace: Trace) -> int:
 def test_without_drops_it_is_the_same_to_the_byte() -> None:
     for made in (training(), random_program(1)):
         trace = made.trace()
-        same, _ = rewritten(trace, made.ns, KeepAll())
+        same, _ = rewritten(trace, made.ns, Priced(0, price=0))
         assert same.events == trace.events
         assert same.work == trace.work
 
@@ -62,8 +63,8 @@ def test_whatever_is_dropped_launches_read_the_same(first: int) -> None:
         trace = made.trace()
         found, program = rewritten(trace, made.ns, random_chooser(seed))
         assert disagreement(trace, found) is None, seed
-        assert launches(found) == launches(trace) + program.told.launches
-        again += program.told.launches
+        assert launches(found) == launches(trace) + program.counters.launches
+        again += program.counters.launches
     assert again > 100
 
 
@@ -79,7 +80,7 @@ def test_memory_is_given_back_and_computed_again_before_its_use() -> None:
     chooser = Drops(1, 1)
     found, program = rewritten(trace, made.ns, chooser)
     assert chooser.dropped == [True]
-    assert (program.told.launches, program.told.ns, program.told.drops) == (1, 7, 1)
+    assert (program.counters.launches, program.counters.ns, program.counters.drops) == (1, 7, 1)
     kinds = [event.kind for event in events(found.events) if isinstance(event, (Block, Execute))]
     assert kinds == [
         *("block_active", "execute", "block_inactive"),  # made, and dropped
@@ -101,7 +102,7 @@ def test_a_chain_is_computed_again_through_what_the_program_gave_back() -> None:
     made.end_step()
     trace = made.trace()
     found, program = rewritten(trace, made.ns, Drops(3, 1, 3))
-    assert program.told.launches == 3
+    assert program.counters.launches == 3
     assert disagreement(trace, found) is None
 
 
@@ -119,7 +120,7 @@ def test_what_a_dropped_content_is_made_of_is_not_overwritten_before() -> None:
     made.end_step()
     trace = made.trace()
     found, program = rewritten(trace, made.ns, Drops(2, 2))
-    assert program.told.launches in (1, 2), "from the old w, or from one made again"
+    assert program.counters.launches in (1, 2), "from the old w, or from one made again"
     assert disagreement(trace, found) is None
 
 

@@ -212,3 +212,18 @@ def _leaf_steps(count: int) -> int:
 
 def test_nothing_grows_with_the_steps_of_a_leaf() -> None:
     assert _leaf_steps(100) <= _leaf_steps(10) + 10
+
+
+def test_parameters_stay_whatever_was_written_to_them() -> None:
+    with deepum.remat(comparing.in_use() + (2 << 20), device="cpu", smallest=1) as remat:
+        model = nn.Linear(256, 256)
+        nn.init.constant_(model.weight, 0.5)  # could be computed again for next to nothing
+        tensors = [torch.ones(1 << 16) * number for number in range(20)]
+        assert remat.statistics().evictions > 0
+        assert not [
+            home
+            for home, _ in remat._tracker.homes.living()
+            if home.is_parameter and not home.content.is_resident
+        ]
+        assert tensors[3][0].item() == 3
+    assert model.weight.eq(0.5).all()

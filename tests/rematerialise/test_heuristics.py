@@ -192,25 +192,25 @@ def many(sizes: list[int], **options: bool) -> tuple[Machine, list[Cell]]:
 
 
 @pytest.mark.parametrize(("count", "drawn"), [(33, 6), (36, 6), (37, 7), (100, 10)])
-def test_the_square_root_of_all_is_looked_at(count: int, drawn: int) -> None:
+def test_the_square_root_of_all_is_scored(count: int, drawn: int) -> None:
     machine, _cells = many([1] * count)
     seen = set()
     for _ in range(50):
-        before = machine.engine.counters.looked_at
+        before = machine.engine.counters.scored
         assert machine.engine._victim() is not None
-        seen.add(machine.engine.counters.looked_at - before)
+        seen.add(machine.engine.counters.scored - before)
     assert max(seen) == drawn  # with replacement: it may be fewer
     assert min(seen) >= 1
 
 
-def test_few_are_all_looked_at_and_many_without_sampling() -> None:
+def test_few_are_all_scored_and_many_without_sampling() -> None:
     for count, options in ((32, {}), (100, {"sampling": False})):
         machine, cells = many([1] * count, **options)
         assert machine.engine._victim() is machine.content(cells[0])
-        assert machine.engine.counters.looked_at == count
+        assert machine.engine.counters.scored == count
 
 
-def test_what_is_below_a_hundredth_of_the_mean_size_is_not_looked_at() -> None:
+def test_what_is_below_a_hundredth_of_the_mean_size_is_not_scored() -> None:
     sizes = [1] * 50 + [1000] * 50  # the mean is 500.5
     machine, cells = many(sizes)
     for _ in range(30):

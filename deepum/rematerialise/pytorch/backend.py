@@ -16,7 +16,6 @@ from deepum.rematerialise.pytorch.memory import (
     Homes,
     Memory,
     bytes_of,
-    copy_of,
     give_back,
     storage_of,
     take_away,
@@ -69,20 +68,15 @@ class TensorBackend:
 
     @staticmethod
     def _changed(operation: Operation, call: Call, storages: list[Any]) -> Any:
-        """What an operator makes of its argument in place: of a private copy, or new memory."""
+        """What an operator makes in place: of what it was, which is used up, or of new memory."""
         if operation.overwrites is None:
             device = call.device
             result = storage_of(torch.empty(call.fresh, dtype=torch.uint8, device=device))
             storages.append(result)
         else:
             old = operation.overwrites
-            place = operation.inputs.index(old)
-            memory: Memory = old.handle
-            if old.locks == 1 and memory.own is not None:
-                result, memory.own = memory.own, None
-            else:
-                result = copy_of(storages[place])
-            storages[place] = result
+            result = storages[operation.inputs.index(old)]
+            old.handle.own = None
         call.again(storages)
         return result
 

@@ -116,10 +116,9 @@ def _template(value: Any, places: dict[int, int] | None) -> Any:
 
 def storage_or_none(tensor: Any) -> Any:
     """None for tensors that have no storage, such as sparse ones, or several shapes in one."""
-    try:
-        return None if tensor.is_nested else storage_of(tensor)
-    except (NotImplementedError, RuntimeError):
+    if tensor.is_nested or not torch._C._has_storage(tensor):
         return None
+    return storage_of(tensor)
 
 
 def is_parameter(tensor: Any) -> bool:

@@ -16,7 +16,7 @@ _MOST_KNOWN = 100_000  # calls; a program whose sizes never repeat begins anew
 _SCALARS = (int, float, bool, str, complex, type(None))
 
 
-class Measured:
+class CallCost:
     """bytes: memory that a call's results take. workspace: what it takes beside that while it runs;
     None: not known yet. cost: nanoseconds; the least that was seen.
     """
@@ -95,15 +95,15 @@ class Measures:
 
     def __init__(self, device: Any) -> None:
         self._device = device
-        self._known: dict[Hashable, Measured] = {}
+        self._known: dict[Hashable, CallCost] = {}
 
-    def of_change(self, function: Any, args: Any) -> Measured:
+    def of_change(self, function: Any, args: Any) -> CallCost:
         """What is known of a call that changes its arguments and makes nothing."""
         key = (function, tuple([_shape(one) for one in tensors_in(args)]))
         known = self._known.get(key)
-        return known if known is not None else self._keep(key, Measured(0))
+        return known if known is not None else self._keep(key, CallCost(0))
 
-    def of(self, function: Any, args: Any, kwargs: dict[str, Any]) -> Measured:
+    def of(self, function: Any, args: Any, kwargs: dict[str, Any]) -> CallCost:
         """What is known of such a call; what its shape function says, the first time."""
         key = (
             function,
@@ -112,16 +112,16 @@ class Measures:
         )
         known = self._known.get(key)
         if known is None:
-            known = self._keep(key, Measured(_predict(function, args, kwargs, self._device)))
+            known = self._keep(key, CallCost(_predict(function, args, kwargs, self._device)))
         return known
 
-    def _keep(self, key: Hashable, known: Measured) -> Measured:
+    def _keep(self, key: Hashable, known: CallCost) -> CallCost:
         if len(self._known) > _MOST_KNOWN:
             self._known.clear()
         self._known[key] = known
         return known
 
-    def begin(self, known: Measured) -> Any:
+    def begin(self, known: CallCost) -> Any:
         """Before the call."""
         if self._device.type != "cuda":
             return time.perf_counter_ns()
@@ -135,7 +135,7 @@ class Measures:
         event.record()
         return event
 
-    def end(self, known: Measured, began: Any) -> float:
+    def end(self, known: CallCost, began: Any) -> float:
         """Behind it: nanoseconds that it is taken to cost."""
         if self._device.type != "cuda":
             known.sample(float(time.perf_counter_ns() - began))

@@ -24,6 +24,7 @@ _NEEDED = (
     (torch._C, "_set_storage_data_ptr_access_error_msg"),
     (torch._C, "_clear_storage_data_ptr_access_error_msg"),
     (torch._C, "_construct_storage_from_data_pointer"),
+    (torch._C, "_has_storage"),
     (torch._C, "_storage_Use_Count"),
 )
 # Without what deepum.rematerialise.pytorch.accessors changes.

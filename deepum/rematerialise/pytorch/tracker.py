@@ -13,7 +13,7 @@ from deepum.rematerialise.heuristics import Heuristic
 from deepum.rematerialise.pytorch.backend import TensorBackend
 from deepum.rematerialise.pytorch.calls import tensors_in
 from deepum.rematerialise.pytorch.invocation import Invocation, is_parameter, storage_or_none
-from deepum.rematerialise.pytorch.measures import Measured, Measures
+from deepum.rematerialise.pytorch.measures import CallCost, Measures
 from deepum.rematerialise.pytorch.memory import Home, Homes, Memory
 from deepum.rematerialise.pytorch.operators import Operators
 from deepum.rematerialise.pytorch.recorder import Recorder
@@ -195,7 +195,7 @@ class Tracker:
             self.engine.make_room(0)
         return result
 
-    def _make_room(self, known: Measured) -> None:
+    def _make_room(self, known: CallCost) -> None:
         """For the results and the workspace of a call; for a guess of the latter the first time, if
         that can be had.
         """
@@ -212,7 +212,7 @@ class Tracker:
                 pass
         self.engine.make_room(known.room)
 
-    def _measures_workspace(self, known: Measured) -> bool:
+    def _measures_workspace(self, known: CallCost) -> bool:
         """Whether the workspace of this call is measured: the first time, and on a GPU, where it
         shows only as a peak, whenever it could be one that matters.
         """
@@ -222,7 +222,7 @@ class Tracker:
             return False
         return self._workspace.begin()
 
-    def _attempt(self, invocation: Invocation, known: Measured) -> Any:
+    def _attempt(self, invocation: Invocation, known: CallCost) -> Any:
         """The call; again with more room if the device is out of memory all the same."""
         engine = self.engine
         for _ in range(_TRIES - 1 if not invocation.changed else 0):

@@ -51,8 +51,8 @@ def _report(session: Remat, process: int) -> None:
     statistics = session.statistics()
     if folder is None or os.getpid() != process or not statistics.operators:
         return
-    told = {"pid": process, **dataclasses.asdict(statistics)}
+    report = {"pid": process, **dataclasses.asdict(statistics)}
     try:
-        Path(folder, f"remat-{process}.json").write_text(json.dumps(told), encoding="utf-8")
+        Path(folder, f"remat-{process}.json").write_text(json.dumps(report), encoding="utf-8")
     except OSError as error:
         print(f"deepum: warning: {folder}: {error.strerror}", file=sys.stderr, flush=True)

@@ -20,7 +20,7 @@ from deepum.simulate.lms.assumed import Assumed, assumed
 from deepum.simulate.lms.copies import Copies
 from deepum.simulate.lms.swapper import OutOfMemoryError, Swapper, Tensor, Told
 from deepum.sizes import size
-from deepum.trace import Trace, work
+from deepum.trace import Trace, following, work
 from deepum.trace.work import BY_ADDRESS, READ, WRITE, Access, Work
 
 _OPERATIONS = (work.LAUNCH, work.COPY)
@@ -62,35 +62,16 @@ def refusal(trace: Trace) -> str | None:
     """Why the program cannot be followed under LMS, None if it can be. Raises ValueError for a
     damaged trace.
     """
-    reported = False
-    streams = set()
-    for event in events(trace.events):
-        reported = reported or isinstance(event, Block)
-        if event.device != 0:
-            return "uses several GPUs"
-        if event.kind == "lost":
-            return "has lost events"
-        if isinstance(event, Allocate) and event.flags & _OF_PROGRAM:
-            return "has managed memory of its own"
-        if isinstance(event, Execute):
-            if event.flags & lib.DEEPUM_EXECUTE_GRAPH:
-                return "launches graphs, whose memory stays where it is"
-            streams.add(event.stream)
-    if not reported:
-        return "has no blocks of PyTorch's allocator"
-    if (
-        len(streams) > 1
-        or len(
-            {
-                one.stream
-                for one in work.decode(trace.work)
-                if one.kind in _OPERATIONS and one.accesses
-            }
-        )
-        > 1
+    if any(
+        isinstance(event, Allocate) and event.flags & _OF_PROGRAM for event in events(trace.events)
     ):
-        return "puts work on several streams"
-    return None
+        return "has managed memory of its own"
+    if (reason := following.refusal(trace)) is not None:
+        return reason
+    streams = {
+        one.stream for one in work.decode(trace.work) if one.kind in _OPERATIONS and one.accesses
+    }
+    return "puts work on several streams" if len(streams) > 1 else None
 
 
 def rewrite(trace: Trace, memory: int, empty_cache_every: int | None = None) -> Swapped:

@@ -1,0 +1,33 @@
+"""Measurements on the simulated GPU, by PyTorch's CUDA build, in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from kept import ROOT
+
+from deepum.errors import DeepumError
+
+
+def measured_apart(script: str, arguments: Sequence[str], machine: str, name: str) -> Any:
+    """What a benchmark's script writes to its `--json FILE`, run with arguments on that machine,
+    whose memory is plain device memory. name: of the measurement, for errors. Raises DeepumError.
+    """
+    with tempfile.TemporaryDirectory(prefix="deepum-benchmark-") as folder:
+        file = Path(folder) / "found.json"
+        command = [sys.executable, "-P", "-m", "deepum", "run", "--device", f"sim:{machine}", "--"]
+        command += [sys.executable, str(Path(script).resolve()), *arguments, "--json", str(file)]
+        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        environment = {**os.environ, "DEEPUM_DISABLE": "1", "PYTHONPATH": path}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            lines = [line for line in done.stderr.splitlines() if not line.startswith("deepum: ")]
+            raise DeepumError(f"{name}: {lines[-1] if lines else f'exit code {done.returncode}'}")
+        return json.loads(file.read_text(encoding="utf-8"))
