@@ -220,9 +220,11 @@ def test_parameters_stay_whatever_was_written_to_them() -> None:
         nn.init.constant_(model.weight, 0.5)  # could be computed again for next to nothing
         tensors = [torch.ones(1 << 16) * number for number in range(20)]
         assert remat.statistics().evictions > 0
+        tracker = remat._tracker
+        assert tracker is not None
         assert not [
             home
-            for home, _ in remat._tracker.homes.living()
+            for home, _ in tracker.homes.living()
             if home.is_parameter and not home.content.is_resident
         ]
         assert tensors[3][0].item() == 3
