@@ -106,9 +106,8 @@ class Engine(Residency):
             victim = self._victim()
             if victim is not None:
                 self._evict(victim)
-            elif not self._banish():
-                in_use = sum(one.bytes for one in self._evictable.all() if one.locks)
-                raise BudgetError(self.used + size - budget, in_use)
+            elif not self._relieve(self.used + size - budget):
+                return
 
     def settle(self) -> None:
         """The program's operation is over: what was computed on the way to its inputs goes."""
@@ -127,6 +126,15 @@ class Engine(Residency):
             self._follow_path(content)
 
     # How.
+
+    def _relieve(self, missing: int) -> bool:
+        """Nothing is left to evict, with so many bytes too few: whether more can be evicted now.
+        False: what is asked for is had all the same.
+        """
+        if self._banish():
+            return True
+        in_use = sum(one.bytes for one in self._evictable.all() if one.locks)
+        raise BudgetError(missing, in_use)
 
     def _follow_path(self, content: Content) -> None:
         """Compute what is missing on the path to a content, and that; up to the first source that
@@ -294,3 +302,12 @@ class Engine(Residency):
             self._leave(content)
         groups.returned(content)
         content.producer = None
+
+
+class SoftEngine(Engine):
+    """The budget is what is best kept to: where nothing more is worth evicting, memory beyond it is
+    taken, and unified memory moves it.
+    """
+
+    def _relieve(self, missing: int) -> bool:
+        return False

@@ -1,6 +1,6 @@
 """Which content leaves first: heuristics of dynamic tensor rematerialisation.
 
-Each gives a resident content a score, and the lowest leaves. Times are nanoseconds, sizes bytes.
+Each gives a resident content a score, and the lowest leaves; none that scores NEVER does. Times are nanoseconds, sizes bytes.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from deepum.errors import UsageError
 from deepum.rematerialise import groups
 from deepum.rematerialise.graph import Content
 
+NEVER = math.inf  # score of what is not to be evicted
 _MIB = float(1 << 20)
 _MS = 1e6
 
@@ -58,6 +59,23 @@ class Local(Heuristic):
 
     def score(self, content: Content, staleness: float, free_beside: int) -> float:
         return content.cost / (content.bytes * (staleness + 1.0))
+
+
+class Priced(DtrEq):
+    """h_DTR^eq of contents that are cheap to get back for their size; the others stay, since unified
+    memory moves them for less. price: nanoseconds a byte at most; 0: nothing is evicted.
+    """
+
+    name = "priced"
+
+    def __init__(self, price: float = math.inf) -> None:
+        self.price = price
+
+    def score(self, content: Content, staleness: float, free_beside: int) -> float:
+        cost = content.cost + groups.cost_of_neighbours(content)
+        if self.price <= 0 or cost > self.price * content.bytes:
+            return NEVER
+        return cost / (content.bytes * (staleness + 1.0))
 
 
 class MegEngine(Heuristic):

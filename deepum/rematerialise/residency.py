@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from deepum.rematerialise import groups
 from deepum.rematerialise.evictable import Evictable
 from deepum.rematerialise.graph import Content, Operation
-from deepum.rematerialise.heuristics import DtrEq, Heuristic
+from deepum.rematerialise.heuristics import NEVER, DtrEq, Heuristic
 
 _FEW = 32  # candidates, below which all are scored
 _SMALL = 0.01  # of the mean candidate's size: too small to be scored (the DTR paper's filter)
@@ -128,7 +128,7 @@ class Residency:
         return self._best(self._evictable.all(), 0.0)
 
     def _best(self, contents: Sequence[Content], smallest: float) -> Content | None:
-        best, least = None, 0.0
+        best, least = None, NEVER
         beside = 0
         for one in contents:
             if one.locks or one.bytes < smallest:
@@ -137,6 +137,6 @@ class Residency:
                 beside = self._backend.free_beside(one)
             score = self.heuristic.score(one, self.clock - one.last_use, beside)
             self.counters.scored += 1
-            if best is None or score < least:
+            if score < least:
                 best, least = one, score
         return best
