@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from deepum.recomputation.feedback import BUDGETS
 from deepum.recomputation.priced import Priced
 from deepum.recomputation.rewriting import Rewriting
+from deepum.rematerialise.trials import BUDGETS
 
 _MOST_TIMES = 10  # as long as the program itself: it would hardly get on
 _BEGINNING_NS = 10**9  # that this is not asked of

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 
 from deepum.errors import UsageError
 from deepum.recomputation.alone import Alone
-from deepum.recomputation.feedback import Feedback, Trial
+from deepum.recomputation.feedback import Feedback
 from deepum.recomputation.reading import items, others, refusal
 from deepum.recomputation.rewriting import Chooser, Counters, Rewriting
+from deepum.rematerialise.trials import Trial
 from deepum.simulate.replay import Launch
 from deepum.simulate.workload import Workload
 

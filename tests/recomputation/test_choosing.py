@@ -12,8 +12,8 @@ from recomputing import MIB, Made, rewritten, training
 from deepum.errors import UsageError
 from deepum.recomputation.account import disagreement
 from deepum.recomputation.alone import Alone, OutOfMemoryError
-from deepum.recomputation.feedback import ALONE, PRICES, Search, Setting, Trial
 from deepum.recomputation.priced import Priced
+from deepum.rematerialise.trials import ALONE, PRICES, Search, Setting, Trial
 from deepum.simulate.comparison import compare, run
 from deepum.simulate.policies import BY_NAME
 from deepum.simulate.steps import steady, steps
