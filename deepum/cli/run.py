@@ -105,7 +105,8 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
                 help=_help(setting),
             )
         else:
-            metavar = "|".join(setting.choices) if setting.choices else _METAVARS[setting.kind]
+            kinds = [_METAVARS[setting.kind]] if setting.kind in _METAVARS else []
+            metavar = "|".join([*kinds, *setting.choices])
             option = click.option(
                 setting.option, setting.name, default=None, metavar=metavar, help=_help(setting)
             )

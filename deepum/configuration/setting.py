@@ -22,7 +22,8 @@ class Setting:
     """One setting. `kind` is size, sizes (one a GPU), count, boolean, choice, path, text or rules
     (plain_rules.py).
 
-    `low` and `high` are inclusive and in the kind's unit.
+    `low` and `high` are inclusive and in the kind's unit. A size may be one of the `choices` as
+    well.
     """
 
     name: str
@@ -80,6 +81,8 @@ class Setting:
             return parse_rules(text)
         if self.kind == "sizes":
             return self._sizes(text)
+        if self.kind == "size" and text in self.choices:
+            return text
         if self.kind == "size":
             value = parse_size(text)
         else:
@@ -126,11 +129,12 @@ class Setting:
             return words.get(self.kind, "a path")
         if (self.low, self.high) == (0, 1):
             return "0 or 1"
-        return (
+        words = [
             f"at least {shown(self.low)}"
             if self.high >= (1 << 63) - 1
             else f"{shown(self.low)} to {shown(self.high)}"
-        )
+        ]
+        return ", or ".join([*words, *self.choices])
 
     def text(self, value: Value) -> str:
         """The value as an environment variable carries it; sizes in bytes."""

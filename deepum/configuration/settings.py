@@ -99,9 +99,11 @@ OPTIONS: tuple[Setting, ...] = (
         "remat",
         "size",
         "memory that the tensors of a PyTorch program may take on its device: beyond that they are "
-        "computed again when they are used, instead of kept (docs/rematerialise.md)",
+        "computed again when they are used, instead of kept; auto computes again or moves, "
+        "whichever is faster (docs/rematerialise.md)",
         readers=("launcher", "program"),
         low=1 << 20,
+        choices=("auto",),
         unset="nothing is computed again",
     ),
     Setting(

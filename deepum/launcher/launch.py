@@ -29,6 +29,7 @@ from deepum.statistics.summary import summary
 
 # Addresses only: the simulated GPU keeps no data unless a host module is loaded.
 _SIMULATED_HOST_MEMORY = 256 << 30
+_AUTO = "auto"  # of --remat: recomputed or moved, under unified memory
 # What PyTorch must not be told: neither goes through cudaMalloc (facts: expandable_segments is VMM,
 # cudaMallocAsync a pool).
 _ALLOCATOR_SETTINGS = (
@@ -124,6 +125,11 @@ def plan(command: Sequence[str], values: dict[str, Value], environment: Mapping[
         )
     if not device.is_cpu:
         paths.shim()
+    if values["remat"] == _AUTO and environment.get("DEEPUM_DISABLE", "0") not in ("", "0"):
+        raise UsageError(
+            "--remat auto: needs unified memory, and DEEPUM_DISABLE is set; unset it, or give a "
+            "size, as in --remat 8GiB"
+        )
     if values["policy"] == "planned":
         values["faults"] = _faults_of_plans(values["faults"])
     elif values["plan"] is not None:
@@ -168,10 +174,14 @@ def _device(values: Mapping[str, Value]) -> tuple[Device, list[str]]:
     except DeepumError:
         if wanted != "auto" or values["remat"] is None:
             raise
+        if values["remat"] == _AUTO:
+            raise
         device = choose("cpu")
         remarks = ["no working GPU: the program runs on the CPU, and --remat with it"]
     if device.is_cpu and values["remat"] is None:
         raise UsageError("device cpu: is for --remat SIZE; add that, or run without deepum")
+    if device.is_cpu and values["remat"] == _AUTO:
+        raise UsageError("--remat auto: is for a GPU; give a size, as in --remat 8GiB")
     if device.is_cpu:
         given = [name for name in ("gpu_memory", "record", "profile", "plan") if values[name]]
         if given:

@@ -302,12 +302,3 @@ class Engine(Residency):
             self._leave(content)
         groups.returned(content)
         content.producer = None
-
-
-class SoftEngine(Engine):
-    """The budget is what is best kept to: where nothing more is worth evicting, memory beyond it is
-    taken, and unified memory moves it.
-    """
-
-    def _relieve(self, missing: int) -> bool:
-        return False

@@ -95,6 +95,14 @@ class Residency:
         content.is_held = False
         self._leave(content)
 
+    def forget(self, content: Content) -> None:
+        """The program has its memory, and its path is lost."""
+        self._evictable.discard(content)
+        content.producer = None
+        if content.is_resident:
+            content.is_resident = False
+            self.used -= content.bytes
+
     def elapse(self, nanoseconds: float) -> None:
         """The program computed."""
         self.clock += nanoseconds
@@ -127,11 +135,14 @@ class Residency:
                 return found
         return self._best(self._evictable.all(), 0.0)
 
+    def _may_leave(self, content: Content) -> bool:
+        return not content.locks
+
     def _best(self, contents: Sequence[Content], smallest: float) -> Content | None:
         best, least = None, NEVER
         beside = 0
         for one in contents:
-            if one.locks or one.bytes < smallest:
+            if one.bytes < smallest or not self._may_leave(one):
                 continue
             if self.heuristic.uses_addresses:
                 beside = self._backend.free_beside(one)

@@ -26,6 +26,14 @@ def _digest(storage: Any, count: int) -> int:
     return zlib.crc32(torch._C.TensorBase.numpy(bytes_of(storage)[:count].cpu()))
 
 
+def _allocated() -> int:
+    """Bytes that the current GPU's allocator has ever handed out."""
+    if not torch.cuda.is_initialized():
+        return 0
+    every = torch.cuda.memory_stats_as_nested_dict()
+    return int(every["allocated_bytes"]["all"]["allocated"]) if every else 0
+
+
 class TensorBackend:
     """verify: what is computed again is compared with what was evicted, by checksums."""
 
@@ -33,6 +41,7 @@ class TensorBackend:
         self._homes = homes
         self._sources: dict[int, Content] = {}
         self._verify = verify
+        self.allocated = 0  # bytes of a GPU's memory that computing again has allocated
 
     def evict(self, content: Content) -> None:
         """Free its memory; nothing if the storage died meanwhile."""
@@ -48,6 +57,7 @@ class TensorBackend:
 
     def compute(self, operation: Operation, wanted: Sequence[Content]) -> float:
         """Call the operator again, and put its results where they belong."""
+        before = _allocated()
         call: Call = operation.payload
         storages = [one.handle.storage() for one in operation.inputs]
         if call.made is None:
@@ -64,6 +74,7 @@ class TensorBackend:
         del storages
         for one in wanted:
             self._put(one, made[id(one)], call)
+        self.allocated += _allocated() - before
         return operation.cost
 
     @staticmethod
@@ -108,6 +119,10 @@ class TensorBackend:
     def note_source(self, content: Content) -> None:
         """An operation holds its storage, so that it may be abandoned one day."""
         self._sources[id(content)] = content
+
+    def forget_sources(self) -> None:
+        """No operation is known any more."""
+        self._sources.clear()
 
     def free_beside(self, content: Content) -> int:
         """Bytes between its memory and the next storages that are known, on both sides; 2 MiB at

@@ -139,6 +139,11 @@ class Homes:
         self._homes[home.key] = home
         return home
 
+    def remove(self, home: Home) -> None:
+        """It is not known any more."""
+        if self._homes.get(home.key) is home:
+            del self._homes[home.key]
+
     def gone(self) -> Iterator[Home]:
         """Homes whose storages died since this was last asked."""
         while self._gone:

@@ -27,6 +27,8 @@ class Mode(TorchDispatchMode):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
+        if self._tracker.is_idle:
+            return function(*args, **(kwargs or {}))
         for one in types:
             if one not in _PLAIN:
                 return NotImplemented  # the operators that the subclass is made of come here again

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +11,9 @@ import torch
 from deepum.errors import UsageError
 from deepum.rematerialise.heuristics import named
 from deepum.rematerialise.pytorch.accessors import Accessors
+from deepum.rematerialise.pytorch.automatic import Automatic, ChoiceStatistics, existing_tensors
 from deepum.rematerialise.pytorch.compiler import CompilerNotice
+from deepum.rematerialise.pytorch.limits import Limit, StrictLimit
 from deepum.rematerialise.pytorch.memory import check_version
 from deepum.rematerialise.pytorch.mode import Mode
 from deepum.rematerialise.pytorch.tracker import Tracker
@@ -39,6 +40,7 @@ class RematStatistics:
     computed_seconds: float  # by the program, without what was computed again
     banished: int
     late: int  # operators that made more than was foreseen
+    choice: ChoiceStatistics | None = None  # of the budget "auto"
 
 
 def _forked() -> None:
@@ -55,7 +57,8 @@ class Remat:
     """In this block tensors on one device take no more than a budget: what can be computed again is
     evicted, and computed again when it is used. Numbers are bit for bit those without it.
 
-    budget: bytes, or a size such as "8GiB". heuristic: what leaves first (docs/rematerialise.md).
+    budget: bytes, or a size such as "8GiB"; "auto": under unified memory, what is cheaper for a
+    tensor, to compute it again or to move it, by trial over the program's steps. heuristic: what leaves first (docs/rematerialise.md).
     device: of PyTorch; default: the current GPU, else the CPU. smallest: bytes of the smallest
     tensor that is evicted; default: a ten-thousandth of the budget. sampling: look at the square
     root of all candidates. verify: compare what is computed again with what was evicted, by
@@ -78,15 +81,23 @@ class Remat:
         verify: bool = False,
     ) -> None:
         check_version()
-        self._budget = _bytes_of("budget", budget)
-        if smallest is None:
-            self._smallest = max(_LEAST, int(self._budget * _SMALLEST))
-        else:
-            self._smallest = _bytes_of("smallest", smallest)
-        self._heuristic = named(heuristic)
         self._device = _device_of(device)
-        self._sampling = sampling
         self._verify = verify
+        self._automatic = Automatic(self._device) if budget == "auto" else None
+        self._limit: Limit
+        if self._automatic is not None:
+            if heuristic != "dtr-eq" or smallest is not None or not sampling:
+                raise UsageError(
+                    "deepum.remat: budget 'auto': chooses what leaves itself; leave out heuristic, "
+                    "smallest and sampling, or give a size"
+                )
+            self._limit = self._automatic.limit
+        else:
+            size = _bytes_of("budget", budget)
+            least = max(_LEAST, int(size * _SMALLEST))
+            if smallest is not None:
+                least = _bytes_of("smallest", smallest)
+            self._limit = StrictLimit(size, named(heuristic), least, sampling)
         self._tracker: Tracker | None = None
         self._modes: list[Mode] = []
         self._accessors: Accessors | None = None
@@ -95,16 +106,11 @@ class Remat:
     def __enter__(self) -> Remat:
         if Remat._active is not None:
             raise UsageError("deepum.remat: is active already; blocks of it cannot be nested")
-        tracker = self._tracker = Tracker(
-            self._device,
-            self._budget,
-            self._heuristic,
-            smallest=self._smallest,
-            sampling=self._sampling,
-            verify=self._verify,
-        )
-        for tensor in _existing_tensors():
-            tracker.adopt(tensor)
+        tracker = self._tracker = Tracker(self._device, self._limit, verify=self._verify)
+        if self._automatic is not None:
+            self._automatic.begin(tracker)
+        else:
+            tracker.resume(existing_tensors())
         self._accessors = Accessors(tracker.expose)
         self._accessors.install()
         self._compiler.install()
@@ -116,6 +122,8 @@ class Remat:
         self.leave_thread()
         Remat._active = None
         self._compiler.remove()
+        if self._automatic is not None:
+            self._automatic.end()
         if self._accessors is not None:
             self._accessors.remove()
         if self._tracker is not None:
@@ -139,7 +147,7 @@ class Remat:
         engine = self._tracker.engine
         counters = engine.counters
         return RematStatistics(
-            budget_bytes=self._budget,
+            budget_bytes=self._limit.budget,
             used_bytes=engine.used,
             peak_bytes=counters.peak_bytes,
             operators=self._tracker.calls,
@@ -149,7 +157,8 @@ class Remat:
             recomputed_seconds=counters.recomputed_ns / 1e9,
             computed_seconds=(engine.clock - counters.recomputed_ns) / 1e9,
             banished=counters.banished,
-            late=self._tracker.late,
+            late=self._limit.late,
+            choice=self._automatic.statistics() if self._automatic is not None else None,
         )
 
 
@@ -176,7 +185,3 @@ def _device_of(given: str | torch.device | None) -> torch.device:
     if device.type == "cuda" and device.index is None:
         device = torch.device("cuda", torch.cuda.current_device())
     return device
-
-
-def _existing_tensors() -> list[Any]:
-    return [one for one in gc.get_objects() if issubclass(type(one), torch.Tensor)]

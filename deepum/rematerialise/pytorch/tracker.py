@@ -3,57 +3,47 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 
-from deepum.rematerialise.engine import BudgetError, Engine
+from deepum.rematerialise.engine import BudgetError
 from deepum.rematerialise.graph import Content
-from deepum.rematerialise.heuristics import Heuristic
 from deepum.rematerialise.pytorch.backend import TensorBackend
 from deepum.rematerialise.pytorch.calls import tensors_in
 from deepum.rematerialise.pytorch.invocation import Invocation, is_parameter, storage_or_none
+from deepum.rematerialise.pytorch.limits import Limit
 from deepum.rematerialise.pytorch.measures import CallCost, Measures
 from deepum.rematerialise.pytorch.memory import Home, Homes, Memory
 from deepum.rematerialise.pytorch.operators import Operators
 from deepum.rematerialise.pytorch.recorder import Recorder
 from deepum.rematerialise.pytorch.shortage import shortage
-from deepum.rematerialise.pytorch.workspace import workspace_of
 
 _TRIES = 3  # of an operator, when the device itself is out of memory
-_GUESS = 2  # workspace of a call that was never made before, by the bytes of its results
-_NEAR = 0.9  # of the budget
-_LEAST_ROOM = 1 / 20  # of the budget, that is made for another try
 
 
 class Tracker:
     """All tensors on one device. For any thread, one at a time.
 
-    budget: bytes. smallest: bytes of the smallest content that is evicted. sampling: see Engine.
-    verify: what is computed again is compared with what was evicted.
+    verify: what is computed again is compared with what was evicted. is_idle: operators are none of
+    its business, and nothing is evicted.
     """
 
-    def __init__(
-        self,
-        device: torch.device,
-        budget: int,
-        heuristic: Heuristic,
-        *,
-        smallest: int,
-        sampling: bool = True,
-        verify: bool = False,
-    ) -> None:
+    def __init__(self, device: torch.device, limit: Limit, *, verify: bool = False) -> None:
         self.device = device
         self.homes = Homes()
         self.calls = 0
-        self.late = 0  # operators that made more than was foreseen
+        self.is_idle = False
+        self.backend = TensorBackend(self.homes, verify)
+        self.engine = limit.begin(self.backend, device)
+        self._limit = limit
         self._lock = threading.RLock()
         self._operators = Operators()
         self._measures = Measures(device)
-        self._workspace = workspace_of(device)
-        backend = TensorBackend(self.homes, verify)
-        self.engine = Engine(budget, backend, heuristic, smallest=smallest, sampling=sampling)
-        self._recorder = Recorder(device, self.homes, self.engine, backend.note_source, smallest)
+        self._recorder = Recorder(
+            device, self.homes, self.engine, self.backend.note_source, limit.smallest
+        )
 
     def is_composite(self, function: Any) -> bool:
         """Whether an operator is to be taken apart into those that it calls."""
@@ -66,6 +56,8 @@ class Tracker:
             return function(*args, **kwargs)
         invocation = Invocation(operator, function, args, kwargs)
         with self._lock:
+            if self.is_idle:  # since a moment ago
+                return function(*args, **kwargs)
             self.calls += 1
             self._forget_the_dead()
             self._look_up(invocation)
@@ -125,6 +117,28 @@ class Tracker:
                     self.engine.materialise(home.content)
                 self.engine.settle()
 
+    def rest(self) -> None:
+        """What was evicted comes back, and operators pass by from now on: what computes contents is
+        forgotten, since the program changes them unseen.
+        """
+        with self._lock:
+            self.restore()
+            self.is_idle = True
+            for home, _ in self.homes.living():
+                if not home.is_shared:
+                    self.homes.remove(home)
+                    self.engine.forget(home.content)
+                    home.content.handle.home = None
+            self.backend.forget_sources()
+
+    def resume(self, tensors: Iterable[Any]) -> None:
+        """Operators are recorded again. tensors: that there are."""
+        with self._lock:
+            self._forget_the_dead()
+            for tensor in tensors:
+                self.adopt(tensor)
+            self.is_idle = False
+
     def _forget_the_dead(self) -> None:
         for home in self.homes.gone():
             memory: Memory = home.content.handle
@@ -177,58 +191,26 @@ class Tracker:
             known = self._measures.of_change(function, args)
         else:
             known = self._measures.of(function, args, kwargs)
-        self._make_room(known)
+        self._limit.make_room(known)
         self._recorder.prepare(invocation)
-        measures = self._measures_workspace(known)
+        measures = self._limit.begin_call(known)
         began = self._measures.begin(known)
         try:
             result = self._attempt(invocation, known)
         finally:
             cost = self._measures.end(known, began)
-            workspace = self._workspace.end() if measures else 0
-        if measures:
-            known.workspace = max(known.workspace or 0, workspace)
+            if measures:
+                self._limit.end_call(known)
         self.engine.elapse(cost)
         self._recorder.record(invocation, result, cost, known.room)
-        if self.engine.used > self.engine.budget:
-            self.late += 1
-            self.engine.make_room(0)
+        self._limit.settle()
         return result
-
-    def _make_room(self, known: CallCost) -> None:
-        """For the results and the workspace of a call; for a guess of the latter the first time, if
-        that can be had.
-        """
-        engine = self.engine
-        if engine.used + known.room > engine.budget * _NEAR:
-            allocated = self._workspace.allocated()
-            if allocated is not None:
-                engine.overhead = max(0, allocated - engine.used)
-        if known.workspace is None:
-            try:
-                self.engine.make_room(known.bytes * (1 + _GUESS))
-                return
-            except BudgetError:
-                pass
-        self.engine.make_room(known.room)
-
-    def _measures_workspace(self, known: CallCost) -> bool:
-        """Whether the workspace of this call is measured: the first time, and on a GPU, where it
-        shows only as a peak, whenever it could be one that matters.
-        """
-        if known.workspace is not None and (
-            self.device.type == "cpu" or self.engine.used + known.room < self.engine.budget * _NEAR
-        ):
-            return False
-        return self._workspace.begin()
 
     def _attempt(self, invocation: Invocation, known: CallCost) -> Any:
         """The call; again with more room if the device is out of memory all the same."""
-        engine = self.engine
         for _ in range(_TRIES - 1 if not invocation.changed else 0):
             try:
                 return invocation.function(*invocation.args, **invocation.kwargs)
             except torch.OutOfMemoryError:
-                more = max(2 * known.bytes, int(engine.budget * _LEAST_ROOM))
-                engine.make_room(engine.budget - engine.overhead - engine.used + more)
+                self._limit.make_more_room(known)
         return invocation.function(*invocation.args, **invocation.kwargs)

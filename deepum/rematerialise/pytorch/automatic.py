@@ -1,0 +1,122 @@
+"""`deepum.remat(budget="auto")`: what is computed again, and within what budget, is chosen by trial
+on the program's steps. As long as nothing is, PyTorch's operators pass by.
+"""
+
+from __future__ import annotations
+
+import gc
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from deepum.rematerialise.choice import Choice, Step
+from deepum.rematerialise.pytorch.card import check_unified, link_ns, memory_bytes
+from deepum.rematerialise.pytorch.limits import SoftLimit
+from deepum.rematerialise.pytorch.steps import Boundaries, Timer
+from deepum.rematerialise.pytorch.tracker import Tracker
+
+_WINDOW = 1 / 4  # of the card: what was used since stays
+_LEAST = 1 << 20  # bytes of a tensor that is evicted, as MegEngine has it
+
+
+@dataclass(frozen=True)
+class TrialStatistics:
+    """price_ns: of a byte, at most. ms: of a step with the program's usual work."""
+
+    price_ns: float
+    budget_bytes: int
+    ms: float
+
+
+@dataclass(frozen=True)
+class ChoiceStatistics:
+    """outcome: `fits`, `undecided`, `move` or `recompute`. price_ns: of a byte that computing again
+    may take, 0: nothing is computed again. link_ns: of a byte; 0: it was not measured. steps: that
+    were seen. trials: the first is moving alone.
+    """
+
+    outcome: str
+    price_ns: float
+    link_ns: float
+    card_bytes: int
+    used_bytes: int
+    steps: int
+    trials: tuple[TrialStatistics, ...]
+
+
+def existing_tensors() -> list[Any]:
+    """All tensors that Python knows."""
+    return [one for one in gc.get_objects() if issubclass(type(one), torch.Tensor)]
+
+
+class Automatic:
+    """On one device. Raises UsageError where nothing moves what is beyond it."""
+
+    def __init__(self, device: torch.device) -> None:
+        check_unified(device)
+        card = memory_bytes(device)
+        self.limit = SoftLimit(card, int(card * _WINDOW), _LEAST)
+        self._device = device
+        self._choice = Choice(card, lambda: link_ns(device))
+        self._timer = Timer(device)
+        self._boundaries = Boundaries(self._end_step)
+        self._tracker: Tracker | None = None
+        self._allocated = 0  # bytes so far, at the end of the latest step
+
+    def begin(self, tracker: Tracker) -> None:
+        """Operators pass by the tracker until something is to be computed again."""
+        self._tracker = tracker
+        tracker.rest()
+        self._boundaries.install()
+
+    def end(self) -> None:
+        """No steps are seen any more."""
+        self._boundaries.remove()
+
+    def statistics(self) -> ChoiceStatistics:
+        """So far."""
+        choice = self._choice
+        return ChoiceStatistics(
+            outcome=str(choice.outcome),
+            price_ns=choice.price,
+            link_ns=choice.link_ns,
+            card_bytes=choice.card,
+            used_bytes=self._read("peak"),
+            steps=choice.steps,
+            trials=tuple(
+                TrialStatistics(
+                    one.setting.of_link * choice.link_ns,
+                    int(one.setting.of_card * choice.card),
+                    one.ns * choice.work / 1e6,
+                )
+                for one in choice.trials
+            ),
+        )
+
+    def _read(self, what: str) -> int:
+        """Of the allocator: bytes `allocated` so far, or at the `peak`."""
+        every = torch.cuda.memory_stats_as_nested_dict(self._device)
+        return int(every["allocated_bytes"]["all"][what]) if every else 0
+
+    def _end_step(self) -> None:
+        assert self._tracker is not None
+        before = self._allocated
+        self._allocated = self._read("allocated") - self._tracker.backend.allocated
+        step = Step(self._allocated - before, self._read("peak"))
+        self._timer.collect()
+        self._timer.end(step)
+        if before:  # else a step begins
+            if self._choice.end(step):
+                self._apply(self._tracker)
+
+    def _apply(self, tracker: Tracker) -> None:
+        """The setting that is in force now."""
+        price = self._choice.price
+        self.limit.set(0.0, self._choice.budget)
+        if price <= 0:
+            tracker.rest()
+        elif tracker.is_idle:
+            tracker.resume(existing_tensors())
+        self.limit.set(price, self._choice.budget)
+        torch.cuda.empty_cache()  # of what lay elsewhere under another setting
