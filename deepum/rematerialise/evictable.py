@@ -14,6 +14,7 @@ class Evictable:
 
     def __init__(self, seed: int = 0) -> None:
         self._contents: list[Content] = []
+        self._seed = seed
         self._random = random.Random(seed)
         self.bytes = 0
 
@@ -42,6 +43,10 @@ class Evictable:
     def all(self) -> Sequence[Content]:
         """In no order."""
         return self._contents
+
+    def restart(self) -> None:
+        """What is drawn from now on is what was drawn at first."""
+        self._random.seed(self._seed)
 
     def sample(self) -> Sequence[Content]:
         """The square root of their number, drawn with replacement."""

@@ -101,6 +101,7 @@ class Automatic:
 
     def _end_step(self) -> None:
         assert self._tracker is not None
+        self.limit.engine.begin_step()
         before = self._allocated
         self._allocated = self._read("allocated") - self._tracker.backend.allocated
         step = Step(self._allocated - before, self._read("peak"))

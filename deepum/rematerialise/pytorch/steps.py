@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from deepum.rematerialise.choice import Step
 
@@ -24,8 +25,7 @@ class Boundaries:
 
     def install(self) -> None:
         """From now on."""
-        register = torch.optim.optimizer.register_optimizer_step_post_hook
-        self._handle = register(self._stepped)
+        self._handle = register_optimizer_step_post_hook(self._stepped)
 
     def remove(self) -> None:
         """Not any more."""
