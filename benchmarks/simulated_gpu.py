@@ -16,16 +16,28 @@ from kept import ROOT
 from deepum.errors import DeepumError
 
 
-def measured_apart(script: str, arguments: Sequence[str], machine: str, name: str) -> Any:
-    """What a benchmark's script writes to its `--json FILE`, run with arguments on that machine,
-    whose memory is plain device memory. name: of the measurement, for errors. Raises DeepumError.
+def measured_apart(
+    script: str,
+    arguments: Sequence[str],
+    machine: str,
+    name: str,
+    *,
+    options: Sequence[str] = (),
+    is_unified: bool = False,
+) -> Any:
+    """What a benchmark's script writes to its `--json FILE`, run with arguments on that machine.
+    name: of the measurement, for errors. options: of `deepum run`. is_unified: its memory is
+    unified memory, not plain device memory. Raises DeepumError.
     """
     with tempfile.TemporaryDirectory(prefix="deepum-benchmark-") as folder:
         file = Path(folder) / "found.json"
-        command = [sys.executable, "-P", "-m", "deepum", "run", "--device", f"sim:{machine}", "--"]
+        command = [sys.executable, "-P", "-m", "deepum", "run", "--device", f"sim:{machine}"]
+        command += [*options, "--"]
         command += [sys.executable, str(Path(script).resolve()), *arguments, "--json", str(file)]
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-        environment = {**os.environ, "DEEPUM_DISABLE": "1", "PYTHONPATH": path}
+        environment = {**os.environ, "PYTHONPATH": path}
+        if not is_unified:
+            environment["DEEPUM_DISABLE"] = "1"
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         if done.returncode:
             lines = [line for line in done.stderr.splitlines() if not line.startswith("deepum: ")]

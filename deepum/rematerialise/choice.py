@@ -80,7 +80,7 @@ class Choice:
         self._search = Search()
         self._attempt: _Attempt | None = None
         self._is_confirming = False
-        self._ended = 0  # step at which the latest search ended
+        self.decided = 0  # step at which the latest search ended; 0: none did
         self._next_search = 0  # step before which none begins because steps got longer
         self._latest: deque[Step] = deque(maxlen=_WATCHED)
 
@@ -167,9 +167,8 @@ class Choice:
         self._attempt = None
         self.setting = self._search.best
         self.outcome = Outcome.MOVE if self.setting == ALONE else Outcome.RECOMPUTE
-        took = self.steps - self._ended
-        self._ended = self.steps
-        self._next_search = self.steps + 2 * took
+        self._next_search = self.steps + 2 * (self.steps - self.decided)
+        self.decided = self.steps
 
     def _watch(self, step: Step) -> None:
         """A program that grew, or whose steps take longer now than with moving alone, is another."""

@@ -40,8 +40,11 @@ class Place:
 class Machine:
     """A backend, and the program's side: each step checks that the engine counts what there is.
 
-    freed: numbers of the places whose memory was taken, in order.
+    freed: numbers of the places whose memory was taken, in order. is_soft: more than the budget may
+    be in use.
     """
+
+    is_soft = False
 
     def __init__(self, budget: int, heuristic: Heuristic | None = None, **options: Any) -> None:
         self.freed: list[int] = []
@@ -64,7 +67,9 @@ class Machine:
             cell.value = None
 
     def compute(self, operation: Operation, wanted: Sequence[Content]) -> float:
-        assert self.engine.used + sum(one.bytes for one in wanted) <= self.engine.budget
+        assert self.is_soft or (
+            self.engine.used + sum(one.bytes for one in wanted) <= self.engine.budget
+        )
         self.runs += 1
         cells = [one.handle.cell() for one in operation.inputs]
         results = operation.payload(*[self._number(cell) for cell in cells])
@@ -213,7 +218,7 @@ class Machine:
             assert one.locks == 0
             used += one.bytes if has_memory else 0
         assert self.engine.used == used
-        assert self.engine.counters.peak_bytes <= self.engine.budget
+        assert self.is_soft or self.engine.counters.peak_bytes <= self.engine.budget
 
     @staticmethod
     def content(cell: Cell) -> Content:

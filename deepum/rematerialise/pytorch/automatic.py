@@ -33,7 +33,7 @@ class TrialStatistics:
 class ChoiceStatistics:
     """outcome: `fits`, `undecided`, `move` or `recompute`. price_ns: of a byte that computing again
     may take, 0: nothing is computed again. link_ns: of a byte; 0: it was not measured. steps: that
-    were seen. trials: the first is moving alone.
+    were seen. decided: step in which trials ended; 0: none did. trials: the first is moving alone.
     """
 
     outcome: str
@@ -42,6 +42,7 @@ class ChoiceStatistics:
     card_bytes: int
     used_bytes: int
     steps: int
+    decided: int
     trials: tuple[TrialStatistics, ...]
 
 
@@ -84,6 +85,7 @@ class Automatic:
             card_bytes=choice.card,
             used_bytes=self._read("peak"),
             steps=choice.steps,
+            decided=choice.decided,
             trials=tuple(
                 TrialStatistics(
                     one.setting.of_link * choice.link_ns,
