@@ -57,18 +57,27 @@ class _Attempt:
     trial: Trial
     steps: list[Step] = field(default_factory=list)
 
-    def measured(self) -> list[Step] | None:
-        """Those that count; None as long as there are too few."""
-        found = self.steps[SETTLE:]
-        return found if len(found) >= MEASURED and found[MEASURED - 1].ns is not None else None
+    def measured(self, wait: Callable[[Step], None]) -> list[Step] | None:
+        """Those that count; None as long as there are too few, or their times are not known. Not
+        waited for before one step more has begun, so that the GPU has work meanwhile.
+        """
+        found = self.steps[SETTLE : SETTLE + MEASURED]
+        if len(found) < MEASURED:
+            return None
+        if found[-1].ns is None and len(self.steps) > SETTLE + MEASURED:
+            wait(found[-1])
+        return found if found[-1].ns is not None else None
 
 
 class Choice:
     """card: bytes that the program may have resident. link: gives the nanoseconds of a byte on the
-    link, and is asked once. setting: in force now; ALONE: nothing is computed again.
+    link, and is asked once. wait: until the time of a step, and of those before it, is known.
+    setting: in force now; ALONE: nothing is computed again.
     """
 
-    def __init__(self, card: int, link: Callable[[], float]) -> None:
+    def __init__(
+        self, card: int, link: Callable[[], float], wait: Callable[[Step], None]
+    ) -> None:
         self.card = card
         self.setting: Setting = ALONE
         self.outcome = Outcome.FITS
@@ -77,6 +86,7 @@ class Choice:
         self.link_ns = 0.0
         self.work = 0  # bytes of a usual step, behind the first trial
         self._link = link
+        self._wait = wait
         self._search = Search()
         self._attempt: _Attempt | None = None
         self._is_confirming = False
@@ -143,7 +153,7 @@ class Choice:
     def _try_on(self) -> None:
         """A trial ends, or goes on."""
         assert self._attempt is not None
-        measured = self._attempt.measured()
+        measured = self._attempt.measured(self._wait)
         if measured is None:
             return
         paces = [one.pace for one in measured if one.ns is not None]

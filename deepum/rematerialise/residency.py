@@ -96,9 +96,8 @@ class Residency:
         self._leave(content)
 
     def forget(self, content: Content) -> None:
-        """The program has its memory, and its path is lost."""
+        """The program has its memory, and changes it unseen from now on."""
         self._evictable.discard(content)
-        content.producer = None
         if content.is_resident:
             content.is_resident = False
             self.used -= content.bytes

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deepum.sizes import size
+from deepum.statistics import recomputed
 from deepum.statistics.run import process_fits
 
 _MOST_PROCESSES = 8  # that are told of one by one
@@ -17,31 +18,13 @@ _MOST_PROCESSES = 8  # that are told of one by one
 def summary(report: Mapping[str, Any], written: Sequence[str] = ()) -> list[str]:
     """The lines, without the prefix. `written`: files of this run that `deepum report` draws."""
     warnings = [f"warning: {text}" for text in report["warnings"]]
-    remat = _remat(report)
+    remat = recomputed.lines(report.get("remat") or [])
     if not report["processes"]:
         return [*remat, *warnings, *([] if remat else ["the program used no GPU"])]
     pointer = (
         [f"to see it drawn: deepum report {' '.join(map(shlex.quote, written))}"] if written else []
     )
     return [*_outcome(report), *_figures(report), *remat, *warnings, *pointer]
-
-
-def _remat(report: Mapping[str, Any]) -> list[str]:
-    """What `--remat` did, a line for each process."""
-    processes = report.get("remat") or []
-    lines = []
-    for one in processes[:_MOST_PROCESSES]:
-        name = f"remat, process {one['pid']}" if len(processes) > 1 else "remat"
-        kept = f"{name}: {size(one['peak_bytes'])} of {size(one['budget_bytes'])} at most"
-        if not one["evictions"]:
-            lines.append(f"{kept}; all fitted, nothing was computed again")
-            continue
-        more = 100 * one["recomputed_seconds"] / max(one["computed_seconds"], 1e-9)
-        lines.append(
-            f"{kept}; {one['evictions']} tensors evicted, {size(one['evicted_bytes'])}; "
-            f"{one['recomputed']} operators ran again, {more:.0f} % of the program's computing"
-        )
-    return lines
 
 
 def _outcome(report: Mapping[str, Any]) -> list[str]:

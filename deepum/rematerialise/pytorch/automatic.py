@@ -59,8 +59,8 @@ class Automatic:
         card = memory_bytes(device)
         self.limit = SoftLimit(card, int(card * _WINDOW), _LEAST)
         self._device = device
-        self._choice = Choice(card, lambda: link_ns(device))
         self._timer = Timer(device)
+        self._choice = Choice(card, lambda: link_ns(device), self._timer.wait)
         self._boundaries = Boundaries(self._end_step)
         self._tracker: Tracker | None = None
         self._allocated = 0  # bytes so far, at the end of the latest step

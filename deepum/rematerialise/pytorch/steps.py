@@ -60,5 +60,14 @@ class Timer:
     def collect(self) -> None:
         """Times that are known by now."""
         while self._pending and self._pending[0][1].query():
-            began, ended, step = self._pending.popleft()
-            step.ns = began.elapsed_time(ended) * 1e6
+            self._take()
+
+    def wait(self, step: Step) -> None:
+        """Until the time of a step, and of those before it, is known."""
+        while step.ns is None and self._pending:
+            self._pending[0][1].synchronize()
+            self._take()
+
+    def _take(self) -> None:
+        began, ended, step = self._pending.popleft()
+        step.ns = began.elapsed_time(ended) * 1e6

@@ -49,7 +49,8 @@ def _in_all_threads(session: Remat) -> None:
 def _report(session: Remat, process: int) -> None:
     folder = os.environ.get(_FOLDER)
     statistics = session.statistics()
-    if folder is None or os.getpid() != process or not statistics.operators:
+    is_used = statistics.operators or (statistics.choice and statistics.choice.used_bytes)
+    if folder is None or os.getpid() != process or not is_used:
         return
     report = {"pid": process, **dataclasses.asdict(statistics)}
     try:
