@@ -6,8 +6,8 @@
 
 PyTorch's CUDA build runs under deepum on the simulated GPU, in lock-step, with so much memory; times
 are virtual, in which what deepum.remat takes of the host's time is not. A step's is the mean of the
-last ten, behind those in which deepum learns, and `--remat auto` tries; `unlimited` is moving alone
-on a card where all fits.
+last ones, behind those in which deepum learns, and `--remat auto` tries; `unlimited` is moving
+alone on a card where all fits.
 """
 
 from __future__ import annotations
@@ -28,19 +28,21 @@ from deepum.errors import DeepumError
 from deepum.workloads.registry import Job
 
 MACHINE = "rtx4090"
-_LAST = 10  # steps that count
-_STEPS = 20  # of a program, in which nothing is tried
-_STEPS_OF_TRIALS = 70
+_STEPS_OF_TRIALS = 64
 _ROOMY = "64GiB"
 _OF_CARD = 15 / 16  # a fixed budget
 
 
 @dataclass(frozen=True)
 class Program:
-    """text: of a named workload, or `NETWORK@BATCH` of benchmarks/rematerialisation.py. card: MiB."""
+    """text: of a named workload, or `NETWORK@BATCH` of benchmarks/rematerialisation.py. card: MiB.
+    steps: where nothing is tried. last: steps that count.
+    """
 
     text: str
     card: int
+    steps: int = 16
+    last: int = 8
 
     def build(self) -> Job:
         """On the GPU."""
@@ -55,7 +57,7 @@ PROGRAMS: Mapping[str, Program] = MappingProxyType(
         "resnet50": Program("resnet50@32", 2048),
         "mobilenet": Program("mobilenet:batch=16,image=224", 768),
         "gpt2-small": Program("gpt2-small:batch=2", 3072),
-        "random path": Program("random path@64", 2048),
+        "random path": Program("random path@64", 2048, steps=64, last=20),
         "dlrm-dense": Program("dlrm-dense:batch=1024,tables=8,rows=200000", 1536),
         "mobilenet, all fits": Program("mobilenet:batch=16,image=224", 2048),
     }
@@ -100,7 +102,7 @@ def run(name: str, policy: str) -> dict[str, Any]:
         options += ["--remat", "auto"]
     elif policy == "fixed":
         options += ["--remat", str(int(program.card * _OF_CARD) << 20)]
-    steps = _STEPS_OF_TRIALS if policy == "auto" else _STEPS
+    steps = _STEPS_OF_TRIALS if policy == "auto" else program.steps
     found: dict[str, Any] = measured_apart(
         __file__,
         ("--run", name, "--steps", str(steps)),
@@ -112,8 +114,9 @@ def run(name: str, policy: str) -> dict[str, Any]:
     return found
 
 
-def _step(found: Mapping[str, Any] | None) -> float | None:
-    return statistics.mean(found["ms"][-_LAST:]) if found else None
+def _step(found: Mapping[str, Any] | None, program: Program) -> float | None:
+    """ms."""
+    return statistics.mean(found["ms"][-program.last :]) if found else None
 
 
 def _ms(step: float | None) -> str:
@@ -134,19 +137,20 @@ def table(kept: dict[str, Any]) -> str:
     )
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     for name, one in kept["programs"].items():
-        card = PROGRAMS[name].card
-        alone, auto = _step(one["deepum"]), _step(one["auto"])
+        program = PROGRAMS[name]
+        card = program.card
+        alone, auto = _step(one["deepum"], program), _step(one["auto"], program)
         assert alone is not None and auto is not None
         decided = one["auto"]["decided"]
         cells = [
             name,
             str(card),
             f"{one['deepum']['peak_bytes'] / (card << 20):.2f}",
-            _ms(_step(one["unlimited"])),
+            _ms(_step(one["unlimited"], program)),
             _ms(alone),
             _ms(auto),
             f"{alone / auto:.2f}",
-            _ms(_step(one.get("fixed"))),
+            _ms(_step(one.get("fixed"), program)),
             _chosen(one["auto"], card),
             str(decided) if decided else "-",
             f"{sum(one['auto']['ms'][:decided]) / (alone * decided):.2f}" if decided else "-",
@@ -162,7 +166,7 @@ def main() -> int:
     parser = KEPT.parser(__doc__)
     parser.add_argument("--programs", help="some of the programs, with semicolons between them")
     parser.add_argument("--run", metavar="PROGRAM", help="here, on the GPU; for the benchmark")
-    parser.add_argument("--steps", type=int, default=_STEPS, help="of the one that --run names")
+    parser.add_argument("--steps", type=int, default=1, help="of the one that --run names")
     given = parser.parse_args()
     if given.page:
         KEPT.write_page(given.json)
@@ -183,7 +187,7 @@ def main() -> int:
             mine[policy] = found
             kept |= circumstances(machine=MACHINE, mode="lock-step")
             save(given.json, kept)
-            print(name, policy, json.dumps({**found, "ms": _step(found)}), flush=True)
+            print(name, policy, json.dumps({**found, "ms": _step(found, PROGRAMS[name])}), flush=True)
     return 0
 
 

@@ -85,7 +85,7 @@ KEYS: dict[str, str] = {
     "`moves`, mean microseconds of an iteration `before_us` and `with_us` it, whether it was "
     "`kept`, and the `reason` why not; null without",
     "remat": "list of what `--remat` did, one a process, with the keys of `RematStatistics` "
-    "(docs/rematerialise.md) and `pid`",
+    "(docs/rematerialise.md) and `pid`; `choice` is null unless it was `auto`",
     "warnings": "list of texts: whatever makes the figures doubtful",
     "missing": "why, by key, for each of the above that is null",
     "devices": "list, one a GPU: `memory_bytes`, `gpu_time_s`, `kernels`, `faults`, `bytes_h2d`, "

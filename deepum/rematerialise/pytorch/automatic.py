@@ -16,7 +16,7 @@ from deepum.rematerialise.pytorch.limits import SoftLimit
 from deepum.rematerialise.pytorch.steps import Boundaries, Timer
 from deepum.rematerialise.pytorch.tracker import Tracker
 
-_WINDOW = 1 / 4  # of the card: what was used since stays
+_WINDOW = 1 / 16  # of the card: what was used since stays
 _LEAST = 1 << 20  # bytes of a tensor that is evicted, as MegEngine has it
 
 
