@@ -4,14 +4,15 @@
     python benchmarks/remat_auto.py --programs gpt2-small
     python benchmarks/remat_auto.py --page                # the table of docs/rematerialise.md
 
-PyTorch's CUDA build runs under deepum on the simulated GPU, in lock-step, with so much memory; times
-are virtual, in which what deepum.remat takes of the host's time is not. A step's is the mean of the
-last ones, behind those in which deepum learns, and `--remat auto` tries; `unlimited` is moving
-alone on a card where all fits.
+PyTorch's CUDA build runs under deepum on the simulated GPU, in lock-step, with so much memory;
+times are virtual, in which what deepum.remat takes of the host's time is not. A step's is the mean
+of the last ones, behind those in which deepum learns, and `--remat auto` tries; `unlimited` is
+moving alone on a card where all fits.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import statistics
 import sys
@@ -80,7 +81,7 @@ def measure(program: Program, steps: int) -> dict[str, Any]:
         job.step()
     torch.cuda.synchronize()
     found: dict[str, Any] = {
-        "ms": [a.elapsed_time(b) for a, b in zip(marks, marks[1:], strict=False)],
+        "ms": [a.elapsed_time(b) for a, b in itertools.pairwise(marks)],
         "peak_bytes": torch.cuda.max_memory_allocated(),
     }
     if Remat._active is not None and (choice := Remat._active.statistics().choice) is not None:
@@ -187,7 +188,9 @@ def main() -> int:
             mine[policy] = found
             kept |= circumstances(machine=MACHINE, mode="lock-step")
             save(given.json, kept)
-            print(name, policy, json.dumps({**found, "ms": _step(found, PROGRAMS[name])}), flush=True)
+            print(
+                name, policy, json.dumps({**found, "ms": _step(found, PROGRAMS[name])}), flush=True
+            )
     return 0
 
 

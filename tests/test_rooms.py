@@ -38,7 +38,7 @@ RUNTIME = {
     "statistics": {"deepum", "configuration"},
     "launcher": {"deepum", "configuration", "daemon", "statistics"},
     "doctor": {"deepum", "launcher"},
-    "rematerialise": {"deepum", "configuration"},
+    "rematerialise": {"deepum"},
 }
 LABORATORY = {
     "trace": {"deepum", "core"},

@@ -84,7 +84,7 @@ class Setting:
         if self.kind == "size" and text in self.choices:
             return text
         if self.kind == "size":
-            value = parse_size(text)
+            value = self._size(text)
         else:
             if not re.fullmatch(r"-?\d{1,18}", text.strip()):
                 raise ValueError(
@@ -95,6 +95,12 @@ class Setting:
         if not self.low <= value <= self.high:
             raise ValueError(f"'{text}' is out of range; give {self.range_text}")
         return value
+
+    def _size(self, text: str) -> int:
+        try:
+            return parse_size(text)
+        except ValueError as error:
+            raise ValueError(", or ".join([str(error), *self.choices])) from None
 
     def _sizes(self, text: str) -> Value:
         """Bytes; of several sizes, which are for one GPU each and the last for all further ones,
@@ -129,12 +135,12 @@ class Setting:
             return words.get(self.kind, "a path")
         if (self.low, self.high) == (0, 1):
             return "0 or 1"
-        words = [
+        ends = (
             f"at least {shown(self.low)}"
             if self.high >= (1 << 63) - 1
             else f"{shown(self.low)} to {shown(self.high)}"
-        ]
-        return ", or ".join([*words, *self.choices])
+        )
+        return ", or ".join([ends, *self.choices])
 
     def text(self, value: Value) -> str:
         """The value as an environment variable carries it; sizes in bytes."""

@@ -18,7 +18,9 @@ from dataclasses import dataclass, field
 
 from deepum.rematerialise.trials import ALONE, Search, Setting, Trial
 
-FIRST = 3  # steps before the first trial: memory and what deepum learned are not yet as they will be
+FIRST = (
+    3  # steps before the first trial: memory and what deepum learned are not yet as they will be
+)
 SETTLE, MEASURED = 2, 3  # steps of a trial
 FITS = 7 / 8  # of the card: what is below is not moved, with the gaps that blocks leave
 _GROWN = 1.25  # of the memory that was used: the choice is made again
@@ -75,9 +77,7 @@ class Choice:
     setting: in force now; ALONE: nothing is computed again.
     """
 
-    def __init__(
-        self, card: int, link: Callable[[], float], wait: Callable[[Step], None]
-    ) -> None:
+    def __init__(self, card: int, link: Callable[[], float], wait: Callable[[Step], None]) -> None:
         self.card = card
         self.setting: Setting = ALONE
         self.outcome = Outcome.FITS
@@ -181,7 +181,9 @@ class Choice:
         self.decided = self.steps
 
     def _watch(self, step: Step) -> None:
-        """A program that grew, or whose steps take longer now than with moving alone, is another."""
+        """A program that grew is another, and one whose steps take longer now than they did with
+        moving alone.
+        """
         self._latest.append(step)
         if step.peak > _GROWN * self.peak:
             self._begin_search(step)

@@ -1,4 +1,4 @@
-"""Rematerialisation beside unified memory: what is cheap to compute again leaves, the rest moves."""
+"""Beside unified memory: what is cheap to compute again leaves, and the rest is moved."""
 
 from __future__ import annotations
 

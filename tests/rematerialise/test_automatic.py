@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gc
 import random
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -241,6 +242,29 @@ def test_all_optimizers_of_a_step_are_in_it(on: Any, optimizers: int) -> None:
 def test_it_is_refused_where_nothing_moves_memory() -> None:
     with pytest.raises(UsageError, match=r"'auto': is for a GPU, .* give a size, such as '8GiB'"):
         deepum.remat(budget="auto", device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, 16 << 30),
+        ({"DEEPUM_GPU_MEMORY": "4GiB"}, 4 << 30),
+        ({"DEEPUM_GPU_MEMORY": "64GiB"}, 16 << 30),
+        ({"DEEPUM_GPU_MEMORY": "8GiB,2GiB"}, 2 << 30),
+        ({"DEEPUM_GPU_MEMORY": "8GiB,6GiB,4GiB"}, 6 << 30),
+    ],
+)
+def test_the_card_is_as_large_as_the_session_may_use_of_it(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], expected: int
+) -> None:
+    from deepum.rematerialise.pytorch.card import memory_bytes
+
+    monkeypatch.delenv("DEEPUM_GPU_MEMORY", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    properties = types.SimpleNamespace(total_memory=16 << 30)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: properties)
+    assert memory_bytes(torch.device("cuda", 1)) == expected
 
 
 @pytest.mark.parametrize("given", [{"heuristic": "lru"}, {"smallest": 5}, {"sampling": False}])

@@ -17,8 +17,7 @@ class SoftMachine(Machine):
 
     def __init__(self, budget: int, price: float, window: int = 0) -> None:
         super().__init__(budget)
-        self.engine = SoftEngine(budget, self, price, window=window)
-
+        self.engine = self.soft = SoftEngine(budget, self, price, window=window)
 
 
 def plus(value: int) -> tuple[int]:
@@ -53,7 +52,7 @@ def test_without_a_price_nothing_leaves() -> None:
     machine = SoftMachine(2, price=0.0)
     cells = chain(machine, [1.0] * 5)
     assert machine.engine.counters.evictions == machine.engine.counters.scored == 0
-    machine.engine.set(5.0, 2)
+    machine.soft.set(5.0, 2)
     chain(machine, [1.0])
     assert machine.engine.counters.evictions > 0
     assert [machine.read(one) for one in cells] == [1] * 5
@@ -74,10 +73,10 @@ def test_a_step_draws_what_the_one_before_drew() -> None:
     def drawn() -> list[int]:
         return [id(one) for _ in range(5) for one in machine.engine._evictable.sample()]
 
-    machine.engine.begin_step()
+    machine.soft.begin_step()
     first = drawn()
     assert drawn() != first
-    machine.engine.begin_step()
+    machine.soft.begin_step()
     assert drawn() == first
     assert len(cells) == 200
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,6 +47,38 @@ if device == "cuda":
 """
 
 
+ACTIVATIONS = """
+import sys
+import torch
+from torch.nn import functional
+
+rows, steps = int(sys.argv[1]), int(sys.argv[2])
+weights = [torch.nn.Parameter(torch.randn(512, 512, device="cuda")) for _ in range(4)]
+optimizer = torch.optim.SGD(weights, lr=0.1)
+for _ in range(steps):
+    x = torch.randn(rows, 512, device="cuda")
+    for weight in weights:
+        x = x @ weight
+        for _ in range(4):
+            x = functional.gelu(x)
+    x.square().mean().backward()
+    if len(sys.argv) > 3:
+        for weight in weights:
+            weight.data.sub_(weight.grad)
+    else:
+        optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+@pytest.fixture
+def activations(tmp_path: Path) -> str:
+    """A program whose memory is activations, cheap ones: 320 MiB with 8192 rows."""
+    path = tmp_path / "activations.py"
+    path.write_text(ACTIVATIONS, encoding="utf-8")
+    return str(path)
+
+
 @pytest.fixture
 def program(tmp_path: Path) -> str:
     path = tmp_path / "train.py"
@@ -81,6 +114,64 @@ def test_a_program_on_the_simulated_gpu_stays_within_the_budget(
 
     # A workspace of cuBLAS is asked for when the first product runs, and is not foreseen.
     assert peak("--remat", "32MiB") <= 42 << 20 < peak()
+
+
+def _auto(deepum: Deepum, tmp_path: Path, *program: object) -> tuple[dict[str, Any], str]:
+    """What `--remat auto` says of a program on a card of 256 MiB, and the summary."""
+    result = deepum(
+        *("run", "--device", "sim:rtx4090", "--gpu-memory", "256MiB", "--remat", "auto"),
+        *("--stats", "stats.json", "--", sys.executable, *program),
+        timeout=400,
+    )
+    assert result.returncode == 0, result.stderr
+    (told,) = json.loads((tmp_path / "stats.json").read_text())["remat"]
+    return told, result.stderr
+
+
+def test_what_is_cheaper_to_compute_than_to_move_is_computed_again(
+    deepum: Deepum, activations: str, tmp_path: Path
+) -> None:
+    told, summary = _auto(deepum, tmp_path, activations, 8192, 60)
+    choice = told["choice"]
+    assert choice["outcome"] == "recompute" and 0 < choice["decided"] < choice["steps"] == 59
+    assert told["evictions"] > 0 and told["recomputed"] > 0
+    alone, *others = choice["trials"]
+    assert alone["price_ns"] == 0.0 and min(one["ms"] for one in others) < alone["ms"]
+    assert choice["card_bytes"] == 256 << 20 < choice["used_bytes"]
+    assert 0.03 < choice["link_ns"] < 0.05  # 25 GB/s
+    assert "remat: computing again was chosen for up to" in summary
+
+
+def test_where_all_fits_the_card_nothing_is_tried(
+    deepum: Deepum, activations: str, tmp_path: Path
+) -> None:
+    told, summary = _auto(deepum, tmp_path, activations, 1024, 12)
+    assert told["choice"]["outcome"] == "fits" and told["choice"]["trials"] == []
+    assert told["operators"] == told["evictions"] == 0
+    assert "it fits, nothing was tried" in summary
+
+
+def test_without_an_optimizer_of_pytorchs_all_is_left_to_moving(
+    deepum: Deepum, activations: str, tmp_path: Path
+) -> None:
+    told, summary = _auto(deepum, tmp_path, activations, 8192, 5, "by hand")
+    assert told["operators"] == told["choice"]["steps"] == 0
+    assert "no optimizer of PyTorch's has stepped: all was left to moving" in summary
+
+
+def test_auto_is_refused_where_memory_is_not_unified(deepum: Deepum, activations: str) -> None:
+    program = ("--", sys.executable, activations, 1024, 2)
+    result = deepum("run", "--device", "cpu", "--remat", "auto", *program)
+    assert result.returncode == 2
+    assert "--remat auto: is for a GPU; give a size, as in --remat 8GiB" in result.stderr
+    result = deepum(
+        *("run", "--device", "sim", "--remat", "auto", *program), env={"DEEPUM_DISABLE": "1"}
+    )
+    assert result.returncode == 2
+    assert "DEEPUM_DISABLE is set; unset it, or give a size" in result.stderr
+    result = deepum("run", "--device", "sim", "--remat", "some", *program)
+    assert result.returncode == 2
+    assert "'some' is not a size; write one like 8GiB or 512MiB, or auto" in result.stderr
 
 
 def test_a_budget_that_is_too_small_ends_the_program_with_the_reason(

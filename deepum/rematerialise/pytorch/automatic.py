@@ -103,15 +103,16 @@ class Automatic:
 
     def _end_step(self) -> None:
         assert self._tracker is not None
+        if torch.cuda.is_current_stream_capturing():
+            return  # of a CUDA graph: an event would be captured
         self.limit.engine.begin_step()
         before = self._allocated
         self._allocated = self._read("allocated") - self._tracker.backend.allocated
         step = Step(self._allocated - before, self._read("peak"))
         self._timer.collect()
         self._timer.end(step)
-        if before:  # else a step begins
-            if self._choice.end(step):
-                self._apply(self._tracker)
+        if before and self._choice.end(step):  # without `before` the first step begins
+            self._apply(self._tracker)
 
     def _apply(self, tracker: Tracker) -> None:
         """The setting that is in force now."""

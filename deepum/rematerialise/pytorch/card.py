@@ -9,13 +9,11 @@ from typing import Any
 import torch
 
 from deepum import paths
-from deepum.configuration.settings import SETTINGS
 from deepum.errors import UsageError
 from deepum.sizes import parse_size
 
 _COPIED = 32 << 20  # bytes of one copy
 _COPIES = 3
-_RESERVE = next(one for one in SETTINGS if one.name == "gpu_reserve")
 
 
 def check_unified(device: torch.device) -> None:
@@ -32,9 +30,8 @@ def check_unified(device: torch.device) -> None:
 
 
 def memory_bytes(device: torch.device) -> int:
-    """What managed memory may take of the card at most."""
+    """What managed memory may take of the card at most; a little less, if others take some."""
     total = int(torch.cuda.get_device_properties(device).total_memory)
-    total -= parse_size(os.environ.get(_RESERVE.variable) or _RESERVE.text(_RESERVE.default))
     given = os.environ.get("DEEPUM_GPU_MEMORY")
     if given:  # one for each GPU, and the last for all further ones
         sizes = [parse_size(part) for part in given.split(",")]

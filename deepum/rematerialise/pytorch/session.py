@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -58,11 +57,11 @@ class Remat:
     evicted, and computed again when it is used. Numbers are bit for bit those without it.
 
     budget: bytes, or a size such as "8GiB"; "auto": under unified memory, what is cheaper for a
-    tensor, to compute it again or to move it, by trial over the program's steps. heuristic: what leaves first (docs/rematerialise.md).
-    device: of PyTorch; default: the current GPU, else the CPU. smallest: bytes of the smallest
-    tensor that is evicted; default: a ten-thousandth of the budget. sampling: look at the square
-    root of all candidates. verify: compare what is computed again with what was evicted, by
-    checksums, which takes time.
+    tensor, to compute it again or to move it, by trial over the program's steps. heuristic: what
+    leaves first (docs/rematerialise.md). device: of PyTorch; default: the current GPU, else the
+    CPU. smallest: bytes of the smallest tensor that is evicted; default: a ten-thousandth of the
+    budget. sampling: look at the square root of all candidates. verify: compare what is computed
+    again with what was evicted, by checksums, which takes time.
 
     Raises UsageError for what cannot be used, and in the block RematOutOfMemoryError (PyTorch's
     torch.OutOfMemoryError) where the budget is too small for one operator.
