@@ -4,15 +4,14 @@ on the program's steps. As long as nothing is, PyTorch's operators pass by.
 
 from __future__ import annotations
 
-import gc
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
 from deepum.rematerialise.choice import Choice, Step
 from deepum.rematerialise.pytorch.card import check_unified, link_ns, memory_bytes
 from deepum.rematerialise.pytorch.limits import SoftLimit
+from deepum.rematerialise.pytorch.memory import existing_tensors
 from deepum.rematerialise.pytorch.steps import Boundaries, Timer
 from deepum.rematerialise.pytorch.tracker import Tracker
 
@@ -44,11 +43,6 @@ class ChoiceStatistics:
     steps: int
     decided: int
     trials: tuple[TrialStatistics, ...]
-
-
-def existing_tensors() -> list[Any]:
-    """All tensors that Python knows."""
-    return [one for one in gc.get_objects() if issubclass(type(one), torch.Tensor)]
 
 
 class Automatic:

@@ -6,6 +6,7 @@ whatever reads or writes it past PyTorch's operators gets an error, not garbage.
 
 from __future__ import annotations
 
+import gc
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -39,6 +40,11 @@ def check_version() -> None:
                 f"PyTorch {torch.__version__}: has no {name}, which deepum.remat needs; "
                 "install PyTorch 2.12 or later"
             )
+
+
+def existing_tensors() -> list[Any]:
+    """All tensors that Python knows."""
+    return [one for one in gc.get_objects() if issubclass(type(one), torch.Tensor)]
 
 
 class Home(weakref.ref[Any]):
