@@ -45,6 +45,9 @@ class _Timer:
     def __init__(self, card: Card) -> None:
         self._card = card
 
+    def is_captured(self) -> bool:
+        return False
+
     def end(self, step: Step) -> None:
         step.ns = next(self._card.ns)
 

@@ -97,8 +97,8 @@ class Automatic:
 
     def _end_step(self) -> None:
         assert self._tracker is not None
-        if torch.cuda.is_current_stream_capturing():
-            return  # of a CUDA graph: an event would be captured
+        if self._timer.is_captured():
+            return
         self.limit.engine.begin_step()
         before = self._allocated
         self._allocated = self._read("allocated") - self._tracker.backend.allocated

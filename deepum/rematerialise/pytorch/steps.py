@@ -49,6 +49,11 @@ class Timer:
         self._began: Any = None
         self._pending: deque[tuple[Any, Any, Step]] = deque()
 
+    @staticmethod
+    def is_captured() -> bool:
+        """Whether what is done now becomes a CUDA graph, and an event a part of it."""
+        return bool(torch.cuda.is_current_stream_capturing())
+
     def end(self, step: Step) -> None:
         """A step ends here, and the next begins; its time is known later."""
         ended = torch.cuda.Event(enable_timing=True)
