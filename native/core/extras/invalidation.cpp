@@ -31,8 +31,8 @@ bool Invalidation::discardable(const UmBlock& block) const {
 }
 
 // Dead blocks are victims like all others from now on, and are copied.
-void Invalidation::exit_refused(Exit exit) {
-  if (exit != Exit::kDiscard || refused_) {
+void Invalidation::refused() {
+  if (refused_) {
     return;
   }
   refused_ = true;
