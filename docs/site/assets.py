@@ -1,0 +1,53 @@
+"""Whether built pages need anything from elsewhere. Usage: python assets.py FOLDER; exit status 1
+with a line for each thing that a browser would fetch from another host.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+_ELSEWHERE = re.compile(r"(?:https?:)?//")
+_IN_STYLES = re.compile(r"(?:url\(\s*['\"]?|@import\s+['\"])((?:https?:)?//[^'\")\s]+)")
+
+
+class _Fetched(HTMLParser):
+    """The addresses that a browser fetches to show a page: not those that a reader may follow."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag != "a":
+            self.addresses += [given[name] or "" for name in ("src", "srcset", "data") if name in given]
+        if tag == "link" and given.get("rel") not in ("canonical", "next", "prev"):
+            self.addresses.append(given.get("href") or "")
+
+
+def fetched_from_elsewhere(folder: Path) -> list[str]:
+    """`FILE: ADDRESS` for each asset of the pages and styles below `folder` that is on another
+    host.
+    """
+    wrong = []
+    for path in sorted(folder.rglob("*")):
+        if path.suffix == ".html":
+            parser = _Fetched()
+            parser.feed(path.read_text(encoding="utf-8"))
+            found = [address for address in parser.addresses if _ELSEWHERE.match(address)]
+        elif path.suffix == ".css":
+            found = _IN_STYLES.findall(path.read_text(encoding="utf-8"))
+        else:
+            continue
+        wrong += [f"{path.relative_to(folder)}: {address}" for address in found]
+    return wrong
+
+
+if __name__ == "__main__":
+    wrong = fetched_from_elsewhere(Path(sys.argv[1]))
+    for line in wrong:
+        print(f"deepum: error: {line}: is on another host; keep a copy in docs/site/static", file=sys.stderr)
+    sys.exit(bool(wrong))
