@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-_LINK = re.compile(r"^- \[[^\]]+\]\(/?([^)#\s]+\.md)\)", re.MULTILINE)
+_LINK = re.compile(r"^- \[([^\]]+)\]\(/?([^)#\s]+\.md)\)", re.MULTILINE)
 
 
 def _contents(names: list[str], caption: str = "") -> str:
@@ -15,14 +15,15 @@ def _contents(names: list[str], caption: str = "") -> str:
 
 
 def with_contents(name: str, text: str, pages: Mapping[str, str]) -> str:
-    """A page with the menu below it: of index.md the pages that each of its lists names, of the
-    list of commands a page each, of a folder's README.md the folder's other pages.
+    """A page with the menu below it: of index.md the pages that each of its lists names, by the names
+    that they have there, of the list of commands a page each, of a folder's README.md the folder's
+    other pages.
     """
     if name == "index.md":
         sections = re.split(r"^## (.*)$", text, flags=re.MULTILINE)
         for heading, part in zip(sections[1::2], sections[2::2], strict=True):
             if found := _LINK.findall(part):
-                text += _contents([f"/{page}" for page in found], heading)
+                text += _contents([f"{title} </{page}>" for title, page in found], heading)
     elif name == "commands.md":
         text += _contents([page for page in pages if page.startswith("commands/")])
     elif name.endswith("/README.md"):

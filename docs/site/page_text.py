@@ -11,10 +11,10 @@ from pathlib import Path
 # Code, which stays as it is: fenced, indented behind an empty line, and within a line; comments and
 # links likewise.
 _KEPT = re.compile(
-    r"^```.*?^```$|(?<=\n\n)(?:    .*\n+)+|`[^`\n]*`|<!--.*?-->|\[[^\]\n]*\]\([^)\s]*\)",
+    r"^```.*?^```$|(?<=\n\n)(?:    [^\n]*\n+)+|`[^`\n]*`|<!--.*?-->|\[[^\]\n]*\]\([^)\s]*\)",
     re.MULTILINE | re.DOTALL,
 )
-_NAMED = re.compile(r"(?<![\w/.-])docs/([\w/.-]*\w\.md)\b")
+_NAMED = re.compile(r"(?<![\w/.-])docs/([\w/.-]*\w\.md)\b(?:, ([A-Z][^\n,.;:()|]*))?")
 _LINK = re.compile(r"\[([^\]\n]*)\]\(([^)\s]*)\)")
 _PICTURE = re.compile(r"^!\[([^\]\n]*)\]\((pictures/[\w-]+\.svg)\)$", re.MULTILINE)
 
@@ -24,6 +24,13 @@ def _title(text: str) -> str:
     return re.sub(r"[\[\]]", "", first)
 
 
+def _anchor(text: str, heading: str) -> str:
+    """Of a heading of the page, as GitHub makes it; empty where there is no such heading."""
+    if f"# {heading}\n" not in text:
+        return ""
+    return "#" + re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
 def with_links(text: str, pages: Mapping[str, str], outside: Mapping[str, str]) -> str:
     """The page with a link wherever it names another as docs/NAME.md, with that page's title; links
     to pages of `outside` lead to their place on the site, and those to files of the checkout become
@@ -31,7 +38,12 @@ def with_links(text: str, pages: Mapping[str, str], outside: Mapping[str, str]) 
     """
 
     def named(found: re.Match[str]) -> str:
-        return f"[{_title(pages[found[1]])}](/{found[1]})" if found[1] in pages else found[0]
+        if found[1] not in pages:
+            return found[0]
+        text, heading = pages[found[1]], found[2] or ""
+        if heading and (anchor := _anchor(text, heading)):
+            return f"[{_title(text)}, {heading}](/{found[1]}{anchor})"
+        return f"[{_title(text)}](/{found[1]})" + (f", {heading}" if heading else "")
 
     def linked(found: re.Match[str]) -> str:
         path, mark, anchor = found[2].partition("#")
