@@ -31,13 +31,23 @@ def _commands(group: click.Group) -> Iterator[tuple[str, click.Command, click.Co
         yield name, command, click.Context(command, info_name=name, parent=above)
 
 
+_CODE = re.compile(r"(`[^`]*`)")
+_NAMES = re.compile(r"(?<![\w-])(--[a-z][\w-]*|DEEPUM_[A-Z_]+)")
+
+
+def _text(part: str) -> str:
+    """What is no code yet: options and variables become code, the rest is no markup."""
+    pieces = _NAMES.split(part)
+    pieces[::2] = [re.sub(r"([*_<>\[\]])", r"\\\1", piece) for piece in pieces[::2]]
+    pieces[1::2] = [f"`{name}`" for name in pieces[1::2]]
+    return "".join(pieces)
+
+
 def _prose(text: str) -> str:
-    """Click's help text as Markdown: words in angle brackets and with underscores stay as they
-    are, and a paragraph that click does not wrap becomes one line.
-    """
+    """Click's help text as Markdown; a paragraph that click does not wrap is one line."""
     paragraphs = [" ".join(part.split()) for part in text.replace("\b", "").split("\n\n")]
-    escaped = [re.sub(r"([*_<>\[\]])", r"\\\1", paragraph) for paragraph in paragraphs]
-    return "\n\n".join(re.sub(r"`[^`]*`", lambda c: c[0].replace("\\", ""), p) for p in escaped)
+    parts = _CODE.split("\n\n".join(paragraphs))
+    return "".join(part if part.startswith("`") else _text(part) for part in parts)
 
 
 def summary(command: click.Command) -> str:
@@ -46,17 +56,23 @@ def summary(command: click.Command) -> str:
 
 
 def _records(command: click.Command, context: click.Context) -> dict[str, tuple[str, str]]:
-    """Names and help of a command's options, by the option's name."""
+    """Names and help of a command's options, by the option's name. All have --help, so it is left
+    out.
+    """
     return {
         str(option.name): record
         for option in command.get_params(context)
         if isinstance(option, click.Option)
+        and "--help" not in option.opts
         and (record := option.get_help_record(context)) is not None
     }
 
 
 def _listed(records: list[tuple[str, str]]) -> str:
-    return "\n\n".join(f"`{names}`\n: {_prose(text) or 'No more is to be said.'}" for names, text in records)
+    """A list of options. Raises DeepumError where one has no help."""
+    if without := [names for names, text in records if not text]:
+        raise DeepumError(f"option {without[0]}: has no help; write it where the option is made")
+    return "\n\n".join(f"`{names}`\n: {_prose(text)}" for names, text in records)
 
 
 def _options(command: click.Command, context: click.Context, level: int) -> Iterator[str]:
@@ -67,7 +83,7 @@ def _options(command: click.Command, context: click.Context, level: int) -> Iter
         yield _prose(group.sentence)
         yield _listed([records.pop(name) for name in group.names])
     if records:
-        yield f"{'#' * level} {'Help' if groups else 'Options'}"
+        yield f"{'#' * level} Options"
         yield _listed(list(records.values()))
 
 

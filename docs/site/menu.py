@@ -15,9 +15,9 @@ def _contents(names: list[str], caption: str = "") -> str:
 
 
 def with_contents(name: str, text: str, pages: Mapping[str, str]) -> str:
-    """A page with the menu below it: of index.md the pages that each of its lists names, by the names
-    that they have there, of the list of commands a page each, of a folder's README.md the folder's
-    other pages.
+    """A page with the menu below it: of index.md the pages that its lists name, by the names that
+    they have there; of the list of commands a page each; of a folder's README.md the folder's other
+    pages.
     """
     if name == "index.md":
         sections = re.split(r"^## (.*)$", text, flags=re.MULTILINE)

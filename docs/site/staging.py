@@ -1,25 +1,18 @@
 """Writes the pages that Sphinx reads: those of docs/, with what the site adds to them, and those
 that are made of the command line and of the settings.
-
-Usage: python staging.py TARGET writes the site's source into the folder TARGET, which it empties
-first; python staging.py --tables writes the generated tables into the pages of docs/. Exit status 2
-with one line on standard error where a page cannot be made.
 """
 
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 
-import click
 import command_pages
 import menu
 import page_text
 import settings_tables
 
 from deepum.cli import deepum
-from deepum.errors import DeepumError
 
 SITE = Path(__file__).resolve().parent
 DOCS = SITE.parent
@@ -57,10 +50,9 @@ def write_tables() -> None:
 
 
 def stage(target: Path) -> None:
-    """Writes all pages into `target`, which is emptied first. Raises DeepumError where an extra
-    that a subcommand needs is absent, or a page refers to what is not there.
+    """Writes all pages into `target`, a folder that is made. Raises DeepumError where an extra that
+    a subcommand needs is absent.
     """
-    shutil.rmtree(target, ignore_errors=True)
     pages = {name: with_tables(name, text) for name, text in _pages().items()}
     pages |= command_pages.pages(deepum, pages)
     outside = {f"{'../' * depth}{s}": f"/{n}" for s, n in OUTSIDE.items() for depth in (1, 2)}
@@ -73,23 +65,3 @@ def stage(target: Path) -> None:
     for picture in sorted(DOCS.rglob("*.svg")):
         if picture.parent.name != "pictures":  # those are within the pages
             shutil.copy2(picture, target / picture.relative_to(DOCS))
-
-
-def main() -> int:
-    """Runs the command line and gives its exit status."""
-    if len(sys.argv) != 2:
-        click.echo("deepum: error: usage: staging.py TARGET|--tables", err=True)
-        return 2
-    try:
-        if sys.argv[1] == "--tables":
-            write_tables()
-        else:
-            stage(Path(sys.argv[1]))
-    except DeepumError as error:
-        click.echo(error.line, err=True)
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

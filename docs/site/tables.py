@@ -1,8 +1,9 @@
-"""Generated parts of a page: what stands between `<!-- NAME: begin -->` and `<!-- NAME: end -->`."""
+"""Generated parts of a page: what stands between `<!-- NAME: begin -->` and its `end`."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from deepum.errors import DeepumError
 
@@ -20,7 +21,7 @@ def replaced(text: str, name: str, table: str) -> str:
     return marks.sub(lambda found: f"{found[1]}{table}\n{found[2]}", text)
 
 
-def markdown(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def markdown(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """A table of Markdown."""
     escaped = [[cell.replace("|", "\\|") for cell in row] for row in (head, *rows)]
     shown = [f"| {' | '.join(row)} |" for row in escaped]
