@@ -32,7 +32,7 @@ def _anchor(text: str, heading: str) -> str:
 
 
 def with_links(text: str, pages: Mapping[str, str], outside: Mapping[str, str]) -> str:
-    """The page with a link wherever it names another as docs/NAME.md, with that page's title; links
+    """The page with a link wherever it names another by its path, with that page's title; links
     to pages of `outside` lead to their place on the site, and those to files of the checkout become
     the file's name.
     """
