@@ -24,7 +24,7 @@ def built() -> Build:
 
     def built(checkout: Path, target: Path) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, checkout / "docs" / "site" / "build.py", target]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
 
     return built
 

@@ -103,7 +103,7 @@ def test_a_page_without_its_part_for_a_table_is_refused(built: Build, tmp_path: 
 
 def test_pages_in_a_browser(site: Path) -> None:
     """At both widths nothing is wider than the page, no drawing's text leaves the drawing, and the
-    console stays empty.
+    console stays empty, and nothing that a page asks for is absent.
     """
     program = found_browser()
     if program is None:
@@ -111,7 +111,7 @@ def test_pages_in_a_browser(site: Path) -> None:
     names = ["index.html", "how-it-works.html", "commands/run.html", "configuration.html"]
     seen = Browser(program, site).looked_at([*names, "research/workloads.html"])
     assert len(seen.pages) == 5 * len(SIZES)
-    assert seen.console == []
+    assert (seen.console, seen.missing) == ([], [])
     assert [each for each in seen.pages if each["wider"] or each["outside"]] == []
     assert all(each["title"] for each in seen.pages)
 

@@ -47,12 +47,13 @@ look();
 @dataclass(frozen=True)
 class Seen:
     """What a browser saw: of each page at each size `page`, `width`, `title`, by how many pixels it
-    is `wider` than its window, and texts of drawings that are `outside` of them; and the lines of
-    the console.
+    is `wider` than its window, and texts of drawings that are `outside` of them; the lines of the
+    console; and what was asked for and is not there.
     """
 
     pages: list[dict[str, Any]]
     console: list[str]
+    missing: list[str]
 
 
 def found_browser() -> str | None:
@@ -61,9 +62,19 @@ def found_browser() -> str | None:
     return next((path for name in names if (path := shutil.which(name))), None)
 
 
-class _Quiet(http.server.SimpleHTTPRequestHandler):
+class _Files(http.server.SimpleHTTPRequestHandler):
+    """Serves the files of a folder, and keeps the paths of those that are not there."""
+
+    def __init__(self, *arguments: Any, missing: list[str], **more: Any) -> None:
+        self.missing = missing
+        super().__init__(*arguments, **more)
+
     def log_message(self, *_arguments: object) -> None:
         pass
+
+    def send_error(self, *arguments: Any, **more: Any) -> None:
+        self.missing.append(self.path)
+        super().send_error(*arguments, **more)
 
 
 class Browser:
@@ -78,27 +89,30 @@ class Browser:
         text = _LOOK.replace("PAGES", json.dumps(pages)).replace("SIZES", json.dumps(SIZES))
         look = self.folder / "look.html"
         look.write_text(text, encoding="utf-8")
-        handler = functools.partial(_Quiet, directory=str(self.folder))
+        missing: list[str] = []
+        handler = functools.partial(_Files, directory=str(self.folder), missing=missing)
         with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
             try:
-                return self._run(f"http://127.0.0.1:{server.server_address[1]}/look.html")
+                told = self._told(f"http://127.0.0.1:{server.server_address[1]}/look.html")
             finally:
                 server.shutdown()
                 look.unlink()
-
-    def _run(self, address: str) -> Seen:
-        with tempfile.TemporaryDirectory() as profile:
-            options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
-            options += [f"--user-data-dir={profile}", "--window-size=1400,1000"]
-            told = subprocess.run(
-                [self.program, *options, "--virtual-time-budget=60000", "--dump-dom", address],
-                capture_output=True,
-                text=True,
-                timeout=180,
-                check=True,
-            )
         seen = re.search(r'<pre id="seen">(.*?)</pre>', told.stdout, re.DOTALL)
         assert seen is not None and seen[1], told.stderr[-2000:]
         console = [line for line in told.stderr.splitlines() if ":CONSOLE" in line]
-        return Seen(json.loads(unescape(seen[1])), console)
+        # A browser asks for an icon of each host.
+        absent = [path for path in missing if path != "/favicon.ico"]
+        return Seen(json.loads(unescape(seen[1])), console, absent)
+
+    def _told(self, address: str) -> subprocess.CompletedProcess[str]:
+        with tempfile.TemporaryDirectory() as profile:
+            options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
+            options += [f"--user-data-dir={profile}", "--window-size=1400,1000"]
+            return subprocess.run(
+                [self.program, *options, "--virtual-time-budget=60000", "--dump-dom", address],
+                capture_output=True,
+                text=True,
+                timeout=300,
+                check=True,
+            )
