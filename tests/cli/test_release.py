@@ -36,7 +36,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 def release(checkout: Path, version: str) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"PYTHON": sys.executable}
-    command = [checkout / "scripts" / "release", version]
+    command = [str(checkout / "scripts" / "release"), version]
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
 

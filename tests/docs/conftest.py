@@ -23,7 +23,7 @@ def built() -> Build:
         needed(package, "docs")
 
     def built(checkout: Path, target: Path) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, checkout / "docs" / "site" / "build.py", target]
+        command = [sys.executable, str(checkout / "docs" / "site" / "build.py"), str(target)]
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
 
     return built
