@@ -1,6 +1,7 @@
 """Which content leaves first: heuristics of dynamic tensor rematerialisation.
 
-Each gives a resident content a score, and the lowest leaves; none that scores NEVER does. Times are nanoseconds, sizes bytes.
+Each gives a resident content a score, and the lowest leaves; none that scores NEVER does. Times are
+nanoseconds, sizes bytes.
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ class Local(Heuristic):
 
 
 class Priced(DtrEq):
-    """h_DTR^eq of contents that are cheap to get back for their size; the others stay, since unified
-    memory moves them for less. price: nanoseconds a byte at most; 0: nothing is evicted.
+    """h_DTR^eq of contents that are cheap to get back for their size; the others stay, since
+    unified memory moves them for less. price: nanoseconds a byte at most; 0: nothing is evicted.
     """
 
     name = "priced"
