@@ -1,4 +1,9 @@
-"""How Sphinx builds the site. It reads the staged pages (staging.py), not docs/ itself."""
+"""How Sphinx builds the site. It reads the staged pages (staging.py), not docs/ itself.
+
+Sphinx, with MyST for Markdown and the theme Furo, since it is strict by itself (anchors, pages in
+no menu), its search works on files without a server, and it is kept. MkDocs needs extensions for
+the first and a server for the second, and had its last release in 2024.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +28,8 @@ html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False
+# Summaries of what a search finds are fetched, which browsers refuse on files.
+html_show_search_summary = False
 # The theme's own fonts are those of the system: nothing is fetched from elsewhere.
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#1f5f8b", "color-brand-content": "#1f5f8b"},
