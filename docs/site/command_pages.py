@@ -15,20 +15,25 @@ _MOST_GUIDES = 3
 
 
 def _commands(group: click.Group) -> Iterator[tuple[str, click.Command, click.Context]]:
-    """Each subcommand with its name and its context. Raises DeepumError where an extra that it
+    """Each subcommand with its name and its context. Raises DeepumError where a package that it
     needs is not installed, since its help is not known then.
     """
     above = click.Context(group, info_name="deepum")
     for name in group.list_commands(above):
-        command = group.get_command(above, name)
+        try:
+            command = group.get_command(above, name)
+        except ModuleNotFoundError as error:
+            raise _unknown(name, str(error.name)) from None
         assert command is not None
-        help_text = command.help or ""
-        if help_text.startswith("Needs the extra"):
-            raise DeepumError(
-                f"deepum {name}: its help is not known without its extra; run "
-                f"scripts/setup-venv test"
-            )
+        if (command.help or "").startswith("Needs the extra"):
+            raise _unknown(name, "its extra")
         yield name, command, click.Context(command, info_name=name, parent=above)
+
+
+def _unknown(name: str, package: str) -> DeepumError:
+    return DeepumError(
+        f"deepum {name}: its help is not known without {package}; run scripts/setup-venv test"
+    )
 
 
 _CODE = re.compile(r"(`[^`]*`)")
