@@ -62,6 +62,8 @@ def stage(target: Path) -> None:
         page = target / name
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(text, encoding="utf-8")
-    for picture in sorted(DOCS.rglob("*.svg")):
-        if picture.parent.name != "pictures":  # those are within the pages
-            shutil.copy2(picture, target / picture.relative_to(DOCS))
+    for other in sorted(DOCS.rglob("*")):
+        # Drawings are within the pages.
+        ours = SITE not in other.parents and other.parent.name != "pictures"
+        if other.is_file() and other.suffix != ".md" and ours:
+            shutil.copy2(other, target / other.relative_to(DOCS))
