@@ -28,14 +28,14 @@ class _Fetched(HTMLParser):
 
 
 def fetched_from_elsewhere(folder: Path) -> list[str]:
-    """A line for each asset of the pages and styles below `folder` that is on another host."""
+    """A line for each asset of the pages, styles and drawings below `folder` that is elsewhere."""
     wrong = []
     for path in sorted(folder.rglob("*")):
         if path.suffix == ".html":
             parser = _Fetched()
             parser.feed(path.read_text(encoding="utf-8"))
             found = [address for address in parser.addresses if _ELSEWHERE.match(address)]
-        elif path.suffix == ".css":
+        elif path.suffix in (".css", ".svg"):
             found = _IN_STYLES.findall(path.read_text(encoding="utf-8"))
         else:
             continue

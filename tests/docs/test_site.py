@@ -73,10 +73,15 @@ def test_what_is_wrong_is_named(built: Build, tmp_path: Path) -> None:
     (tmp_path / "docs" / "lonely.md").write_text("# Lonely\n\n[x](nowhere.md)\n")
     glossary = tmp_path / "docs" / "glossary.md"
     glossary.write_text(
-        glossary.read_text() + "\n[x](usage.md#no-such-part)\n\n![y](https://example.org/y.png)\n"
+        glossary.read_text()
+        + "\n[x](usage.md#no-such-part)\n\n![y](https://example.org/y.png)\n\n![z](drawn.svg)\n"
     )
     style = tmp_path / "docs" / "site" / "static" / "site.css"
     style.write_text('@import "https://example.org/font.css";\n' + style.read_text())
+    (tmp_path / "docs" / "drawn.svg").write_text(
+        '<svg xmlns="http://www.w3.org/2000/svg"><style>@font-face { font-family: z; '
+        "src: url(https://example.org/z.woff2) }</style></svg>\n"
+    )
     told = built(tmp_path, tmp_path / "site")
     lines = told.stderr.splitlines()
 
@@ -87,6 +92,7 @@ def test_what_is_wrong_is_named(built: Build, tmp_path: Path) -> None:
     assert said("lonely.md", "toctree") and said("lonely.md", "nowhere.md")
     assert said("glossary.md", "no-such-part")
     assert said("glossary.html: https://example.org/y.png: is on another host")
+    assert said("drawn.svg: https://example.org/z.woff2: is on another host")
     assert said("site.css: https://example.org/font.css: is on another host")
     assert lines[-1].startswith("deepum: error: the site: ")
 
