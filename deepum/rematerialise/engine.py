@@ -74,6 +74,11 @@ class Engine(Residency):
         content.why = why
         self._cut(content)
 
+    def abandon(self, source: Content) -> None:
+        """The program let go of a source, and contents are computed from it: it stays for them
+        until memory is short.
+        """
+
     # What the program needs.
 
     def acquire(self, contents: Iterable[Content]) -> list[Content]:
@@ -308,6 +313,10 @@ class SoftEngine(Engine):
     """The budget is what is best kept to: where nothing more is worth evicting, memory beyond it is
     taken, and unified memory moves it.
     """
+
+    def abandon(self, source: Content) -> None:
+        """It goes, as it would without recomputation; what it is needed for comes back."""
+        self._gives_up(source)
 
     def _relieve(self, missing: int) -> bool:
         return False
