@@ -5,6 +5,7 @@ ICLR 2021), as programs that compute gradients of a batch, and change no weights
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -137,9 +138,7 @@ def densenet121() -> nn.Module:
         if count != 16:
             layers += [nn.Conv2d(inputs, inputs // 2, 1, bias=False), nn.AvgPool2d(2)]
             inputs //= 2
-    return nn.Sequential(
-        *layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, CLASSES)
-    )
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, CLASSES))
 
 
 # --- Inception-v4: Szegedy et al., 2017, figures 3 to 8
@@ -252,8 +251,9 @@ class UNet(nn.Module):
         super().__init__()
         widths = (64, 128, 256, 512, 512)
         self.inside = self._double(3, 64, 64)
-        pairs = list(zip(widths, widths[1:], strict=False))
-        self.down = nn.ModuleList(self._double(one, other, other) for one, other in pairs)
+        self.down = nn.ModuleList(
+            self._double(one, other, other) for one, other in pairwise(widths)
+        )
         up = ((1024, 512, 256), (512, 256, 128), (256, 128, 64), (128, 64, 64))
         self.up = nn.ModuleList(self._double(*one) for one in up)
         self.outside = nn.Conv2d(64, 1, 1)
@@ -274,9 +274,7 @@ class UNet(nn.Module):
             beside.append(layer(functional.max_pool2d(beside[-1], 2)))
         x = beside.pop()
         for layer in self.up:
-            larger = functional.interpolate(
-                x, scale_factor=2, mode="bilinear", align_corners=True
-            )
+            larger = functional.interpolate(x, scale_factor=2, mode="bilinear", align_corners=True)
             x = layer(torch.cat([beside.pop(), larger], 1))
         return self.outside(x)
 

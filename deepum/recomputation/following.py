@@ -136,7 +136,11 @@ class Following:
         """What the launch made are new contents, and can be computed again if it can."""
         held = self._backend.held
         inputs = [held[use.storage] for use in operation.uses if use.reads is not None]
-        changed = [use.storage for use in operation.uses if use.reads is not None and use.makes is not None]
+        changed = [
+            use.storage
+            for use in operation.uses
+            if use.reads is not None and use.makes is not None
+        ]
         repeatable = operation.repeatable and (
             not changed
             or (

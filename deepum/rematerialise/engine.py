@@ -137,9 +137,7 @@ class Engine(Residency):
         """What was computed on the way to something else, and has served for that."""
         if not self._transient:
             return None
-        needed = {
-            id(one) for path in self._paths for step in path for one in step.operation.inputs
-        }
+        needed = {id(one) for path in self._paths for step in path for one in step.operation.inputs}
         for place, one in enumerate(self._transient):
             if not one.is_resident or (not one.locks and id(one) not in needed):
                 del self._transient[place]

@@ -244,7 +244,9 @@ def run(
         elif policy.recomputes:
             link_ns = 1 / float(preset.h2d_gbps)
             card = memory_bytes or int(preset.memory_bytes)
-            trace = recomputing(workload, _unlimited(workload, on), card, link_ns, policy.moves)
+            trace = recomputing(
+                workload, _unlimited(workload, on), card, link_ns, policy.moves, policy.heuristic
+            )
         return replay(
             trace,
             figures,
